@@ -111,8 +111,10 @@ void add_inherited_holder(InHook hook) noexcept {
       static_cast<std::uint64_t>(maps.reserved_bytes), std::memory_order_relaxed);
 }
 
+enum class SessionOf : bool { program, forked_child };
+
 // Opens the session of this process image. Afterwards events are recorded.
-bool open_session(InHook hook, bool child) noexcept {
+bool open_session(InHook hook, SessionOf owner) noexcept {
   const Options& options = g_state.options;
   const bool want_exact = options.mode == Mode::exact;
   g_state.budget_bytes =
@@ -143,7 +145,7 @@ bool open_session(InHook hook, bool child) noexcept {
   header.dump_directory = describe_dump_directory(hook);
   g_state.mode.store(options.mode, std::memory_order_relaxed);
   g_state.generation->store(++g_state.last_generation, std::memory_order_relaxed);
-  if (child) add_inherited_holder(hook);
+  if (owner == SessionOf::forked_child) add_inherited_holder(hook);
   start_health(hook);
   g_state.phase.store(Phase::active, std::memory_order_release);
   return true;
@@ -169,7 +171,7 @@ bool begin_session(InHook hook) noexcept {
   if (phase() != Phase::waiting || g_state.beginning.exchange(true, std::memory_order_acquire)) {
     return phase() == Phase::active;
   }
-  if (open_session(hook, true)) return true;
+  if (open_session(hook, SessionOf::forked_child)) return true;
   g_state.phase.store(Phase::off, std::memory_order_relaxed);
   write_stderr({"recorder off in a child process: ", g_session.off_reason()});
   return false;
@@ -195,7 +197,7 @@ bool start(const Options& options) noexcept {
 
   map_generation();
   stack::start();
-  if (!open_session(hook, false)) {
+  if (!open_session(hook, SessionOf::program)) {
     write_stderr({"recorder off: ", g_session.off_reason()});
     return false;
   }
@@ -232,7 +234,7 @@ void on_fork_child(InHook hook) noexcept {
     const std::uint64_t count = at_least_zero(static_cast<std::uint64_t>(totals.live_count));
     count_unlaned(Space::heap, {bytes, count, 0, bytes, 0});
     g_session.detach(hook);
-    stack::forget_session(hook);
+    stack::reset_after_fork(hook);
     reset_threads_after_fork(hook);
     reset_failures_after_fork(hook);
     reset_oom_action_after_fork(hook);
@@ -241,12 +243,12 @@ void on_fork_child(InHook hook) noexcept {
     reset_waiters_after_fork(hook);
     reset_watermark_after_fork(hook);
     reset_names_after_fork(hook);
-    g_state.holders.forget(hook);
-    g_state.blocks.forget(hook);
+    g_state.holders.reset(hook);
+    g_state.blocks.reset(hook);
     reset_devices_after_fork(hook);
     reset_device_warnings_after_fork(hook);
-    g_state.small_blocks.forget(hook);
-    g_state.limit.forget();
+    g_state.small_blocks.reset(hook);
+    g_state.limit.reset();
     const live::RangeChange maps = g_state.ranges.detach(hook);
     count_unlaned(Space::map, {maps.added_bytes, maps.added_count, 0, maps.added_bytes, 0});
   }
@@ -269,15 +271,16 @@ void exec_failed(InHook hook) noexcept {
 void on_module_unload(InHook hook) noexcept {
   if (phase() != Phase::active) return;
   g_session.header().module_generation.fetch_add(1, std::memory_order_relaxed);
-  stack::forget_modules(hook);
+  stack::on_modules_unloaded(hook);
 }
 
 void note_heap(InHook hook, std::string_view note) noexcept {
   if (phase() == Phase::active) g_session.header().heap_note = g_session.add_string(hook, note);
 }
 
-// Does first what needs system calls: finishes a bundle that is being written, and captures a
-// stack, which gets this thread a lane, the bounds of its stack and the names of the modules on it.
+// First does everything that needs system calls: finishes a bundle that is being written, and
+// captures a stack, which gets this thread a lane, the bounds of its stack and the names of the
+// modules on it.
 void on_sandbox(InHook hook) noexcept {
   if (phase() == Phase::active) {
     helper::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds));

@@ -19,14 +19,15 @@
 namespace oomrec::recorder {
 
 // Starts recording in this process image: session, stacks, Python, limits. Called once, from the
-// library's constructor. False: the recorder stays off, and has said why on stderr unless quiet.
+// library's constructor. False: the recorder stays off, and has reported why on stderr unless
+// quiet.
 bool start(const Options&) noexcept;
 
 // Whether events are recorded at all: one load.
 bool is_active() noexcept;
 
 // The child of a fork (seen by the hook, or by the wiped page after a raw clone): the parent's
-// session is detached; a session of its own begins at the first MiB or the first failure.
+// session is detached; the child's own session begins at the first MiB or the first failure.
 void on_fork_child(InHook) noexcept;
 
 // The process image is about to be replaced; undone when exec has failed. Does nothing in a vfork

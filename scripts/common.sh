@@ -1,4 +1,4 @@
-# What the scripts share: say what is done, keep quiet about how, and show all of it when it fails.
+# Functions shared by the scripts. Each step prints one line; its output appears only if it fails.
 # Sourced by a POSIX shell at the top of the source tree.
 
 say() { printf '%s\n' "== $*"; }
@@ -9,13 +9,13 @@ fail() {
   exit 1
 }
 
-# took START: how long a step took that began at START (date +%s), unless it was a short one.
+# took START: prints how long a step took that began at START (date +%s), unless it was short.
 took() {
   seconds=$(($(date +%s) - $1))
   [ "$seconds" -lt 10 ] || printf '   took %d:%02d min\n' $((seconds / 60)) $((seconds % 60))
 }
 
-# quietly WHAT COMMAND…: one line for the user; the command's output only when it fails.
+# quietly WHAT COMMAND…: prints one line, and the command's output only if it fails.
 quietly() {
   say "$1"
   shift
@@ -32,7 +32,7 @@ quietly() {
   fi
 }
 
-# compile DIR TARGET…: says how far ninja is, in place on a terminal, else every 20 seconds.
+# compile DIR TARGET…: prints ninja's progress, in place on a terminal, else every 20 seconds.
 compile() {
   say "compiling into $1"
   compile_start=$(date +%s)
@@ -40,7 +40,7 @@ compile() {
   took "$compile_start"
 }
 
-# Reads ninja's lines; shows all of them, and is false, when the last one is "ninja failed".
+# Reads ninja's lines. If the last one is "ninja failed", prints all of them and fails.
 show_progress() {
   progress_log=$(mktemp)
   due=$(($(date +%s) + 20))
@@ -64,6 +64,20 @@ show_progress() {
   [ "$last" != "ninja failed" ]
 }
 
+# copy_objects FROM TO: starts a build folder with the objects of another. ninja compares each object's
+# command with the one that made it, and recompiles those that differ.
+copy_objects() {
+  mkdir "$2"
+  (cd "$1" && tar -cf - --exclude=./tests .ninja_log .ninja_deps common recorder tools subprojects ./*.p) |
+    tar -xf - -C "$2"
+}
+
+# option_of DIR OPTION: prints the value of a build folder's option.
+option_of() {
+  "$meson" introspect --buildoptions "$1" | /usr/bin/python3 -c 'import json, sys
+print({row["name"]: row["value"] for row in json.load(sys.stdin)}[sys.argv[1]])' "$2"
+}
+
 as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
 }
@@ -77,7 +91,7 @@ install_now() {
   as_root env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends "$@"
 }
 
-# need_packages PACKAGE…: installs those that are missing. False when that is not possible.
+# need_packages PACKAGE…: installs those that are missing. Fails if that is not possible.
 need_packages() {
   missing=
   for package in "$@"; do is_installed "$package" || missing="$missing $package"; done
@@ -99,36 +113,36 @@ need_packages() {
 # has_hash FILE SHA256
 has_hash() { [ -f "$1" ] && echo "$2  $1" | sha256sum --check --status; }
 
-# The mirrors of Debian that the machine's apt uses, those that are known to be Debian's first. The pool of
-# each holds the packages of all supported releases. $OOMREC_DEBIAN_MIRROR is asked before them.
+# The Debian mirrors that the machine's apt uses, well-known ones first. The pool of each holds the
+# packages of all supported releases. $OOMREC_DEBIAN_MIRROR comes before all of them.
 mirrors() {
   [ -z "${OOMREC_DEBIAN_MIRROR:-}" ] || echo "${OOMREC_DEBIAN_MIRROR%/}/"
   apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' 'Label: Debian' 2> /dev/null || true
   apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' 2> /dev/null || true
 }
 
-# fetch_from_pool PATH SHA256 FILE: a file of Debian's archive. The hash makes any mirror trustworthy.
-# apt-helper is a part of apt: it downloads as the machine's apt does, through its proxy. False: not fetched.
+# fetch_from_pool PATH SHA256 FILE: fetches a file of Debian's archive. The hash makes any mirror trustworthy.
+# apt-helper, a part of apt, downloads through the machine's proxy, as apt does. Fails if no mirror had it.
 fetch_from_pool() {
   ! has_hash "$3" "$2" || return 0
   for mirror in $(mirrors | awk '!seen[$0]++'); do
     ! quietly "fetching $mirror$1" /usr/lib/apt/apt-helper -q -o APT::Sandbox::User=root \
       download-file "$mirror$1" "$3" "SHA256:$2" || return 0
   done
-  printf '%s\n' "$script: $(basename "$1") could not be fetched" \
+  printf '%s\n' "$script: $(basename "$1") could not be downloaded" \
     "  Is there a network, and a mirror of Debian in apt's sources? OOMREC_DEBIAN_MIRROR=URL names another;" \
     "  without one, put the file at $3" >&2
   return 1
 }
 
-# need_venv BUILD: sets $venv to the build folder's Python environment, made when it is missing.
+# need_venv BUILD: sets $venv to the build folder's Python environment, and creates it if it is missing.
 need_venv() {
   venv=$1/venv
   [ -x "$venv/bin/pip" ] || quietly "making $venv" /usr/bin/python3 -m venv "$venv"
 }
 
-# need_modules PACKAGE[==RELEASE]…: installs those that $venv lacks: cuda-core is there when cuda.core can
-# be imported. False when one is not to be had.
+# need_modules PACKAGE[==RELEASE]…: installs those that $venv lacks; cuda-core counts as installed if
+# cuda.core can be imported. Fails if one is not available.
 need_modules() {
   modules_lack=
   for module in "$@"; do
@@ -136,17 +150,17 @@ need_modules() {
     quietly "installing $module" timeout 300 "$venv/bin/pip" install -q "$module" ||
       modules_lack="$modules_lack $module"
   done
-  [ -z "$modules_lack" ] || { say "not to be had:$modules_lack"; return 1; }
+  [ -z "$modules_lack" ] || { say "cannot be installed:$modules_lack"; return 1; }
 }
 
-# The CPU's torch only: the usual one brings gigabytes of CUDA.
+# The CPU-only torch: the default package brings gigabytes of CUDA.
 torch=torch==2.13.0+cpu
 
-# Clients of a GPU's driver, which run on the tests' own.
+# GPU clients, which run on the fake drivers of the tests.
 gpu_clients='numba==0.68.1 cuda-bindings==13.5.0 cuda-core==1.2.2'
 
-# The distribution's own tools: wrappers of Python version managers often stand before them. Said anew
-# by need_packages, which may have installed them.
+# The distribution's own tools: wrappers of Python version managers often precede them in PATH.
+# need_packages calls this again, because it may have installed them.
 find_tools() {
   meson=meson
   [ ! -x /usr/bin/meson ] || meson=/usr/bin/meson
@@ -154,7 +168,7 @@ find_tools() {
 }
 find_tools
 
-# need_linter NAME RELEASE: sets $linter to the one release of it that counts, installed into build/lint.
+# need_linter NAME RELEASE: sets $linter to exactly that release, installed into build/lint.
 need_linter() {
   linter=build/lint/bin/$1
   if [ -x "$linter" ] && "$linter" --version | grep -qF "$1 $2"; then return; fi

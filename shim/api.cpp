@@ -1,5 +1,5 @@
-// The C API of include/oomrec.h: what is said to the recorder; what is asked of it is in
-// api_asked.cpp.
+// The C API of include/oomrec.h up to version 2, which gives the recorder commands. api_queries.cpp
+// has the queries.
 #include <string_view>
 
 #include "include/oomrec.h"

@@ -5,8 +5,8 @@
 
 namespace oomrec::shim {
 
-// Runs `call` as the recorder; not at all, and returns false, in a signal handler that interrupted
-// it.
+// Runs `call` inside the recorder. Returns false without running it in a signal handler that
+// interrupted the recorder.
 template <class Call>
 bool as_recorder(Call call) noexcept {
   const HookScope scope;

@@ -1,4 +1,4 @@
-// The C API from version 3 on: what a program asks of the recorder, and tells it.
+// The C API from version 3 on: queries, exceptions and notifications.
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -33,21 +33,20 @@ void copy_name(char (&to)[N], std::string_view from) noexcept {
   to[bytes] = '\0';
 }
 
-// At most `most` bytes of a text of the caller's, and one more, so that a longer one is known to
-// be.
-std::string_view text_of(const char* text, std::size_t most) noexcept {
+// At most `max_bytes` of the caller's text, and one more to show that it was longer.
+std::string_view text_of(const char* text, std::size_t max_bytes) noexcept {
   if (text == nullptr) return {};
-  return {text, strnlen(text, most + 1)};
+  return {text, strnlen(text, max_bytes + 1)};
 }
 
-// The caller's struct, which says how long it is: what lies beyond is not written.
-class Room {
+// The caller's struct, which contains its size: nothing is written beyond it.
+class CallerStruct {
  public:
   template <class Struct>
-  explicit Room(Struct* to) noexcept
+  explicit CallerStruct(Struct* to) noexcept
       : to_(reinterpret_cast<char*>(to)), bytes_(std::min<std::size_t>(to->size, sizeof *to)) {}
 
-  // What lies at `offset` of the struct.
+  // Writes the bytes at `offset` of the struct.
   void put(std::size_t offset, const void* from, std::size_t bytes) const noexcept {
     if (offset < bytes_) std::memcpy(to_ + offset, from, std::min(bytes, bytes_ - offset));
   }
@@ -57,11 +56,11 @@ class Room {
   std::size_t bytes_;
 };
 
-// All of it but its size.
+// Fills the caller's struct, except its size.
 template <class Struct>
-void hand_out(Struct* to, const Struct& full) noexcept {
+void fill(Struct* to, const Struct& full) noexcept {
   constexpr std::size_t kSize = sizeof full.size;
-  Room{to}.put(kSize, reinterpret_cast<const char*>(&full) + kSize, sizeof full - kSize);
+  CallerStruct{to}.put(kSize, reinterpret_cast<const char*>(&full) + kSize, sizeof full - kSize);
 }
 
 std::string_view kind_of(const oomrec::session::Device& device) noexcept {
@@ -107,17 +106,18 @@ oomrec_space_usage space_usage(const recorder::SpaceUsage& from) noexcept {
   return to;
 }
 
-// Part by part: the whole is too large for a hook's stack, and a lock would outlive a fork.
-bool hand_out_usage(InHook hook, oomrec_usage_info* usage) noexcept {
+// Written part by part: the whole struct is too large for a hook's stack, and a lock for a static
+// one would outlive a fork.
+bool fill_usage(InHook hook, oomrec_usage_info* usage) noexcept {
   using Info = oomrec_usage_info;
   constexpr std::uint32_t kSpaces = sizeof(Info::spaces) / sizeof(oomrec_space_usage);
   constexpr std::uint32_t kDevices = sizeof(Info::devices) / sizeof(oomrec_device_usage);
   static_assert(oomrec::kSpaceCount <= kSpaces);
   recorder::Usage seen;
   if (!recorder::read_usage(hook, seen)) return false;
-  const Room room{usage};
+  const CallerStruct out{usage};
   const auto put = [&](std::size_t offset, const auto& value) noexcept {
-    room.put(offset, &value, sizeof value);
+    out.put(offset, &value, sizeof value);
   };
   put(offsetof(Info, live_bytes), seen.live_bytes);
   put(offsetof(Info, peak_bytes), seen.peak_bytes);
@@ -145,20 +145,20 @@ bool hand_out_usage(InHook hook, oomrec_usage_info* usage) noexcept {
   return true;
 }
 
-// Gives the path of a bundle to the caller: its length, or 0 where there is no room for it.
+// Copies a bundle's path to the caller. Returns its length, or 0 if it does not fit.
 template <class Find>
 uint32_t copy_path(char* path, uint32_t bytes, Find find) noexcept {
   if (path == nullptr || bytes == 0) return 0;
   path[0] = '\0';
-  constexpr std::size_t kMostPathBytes = 4096 + 128;
-  const std::size_t length = find(std::span{path, std::min<std::size_t>(bytes, kMostPathBytes)});
+  constexpr std::size_t kMaxPathBytes = 4096 + 128;
+  const std::size_t length = find(std::span{path, std::min<std::size_t>(bytes, kMaxPathBytes)});
   if (length == 0) path[0] = '\0';
   return static_cast<uint32_t>(length);
 }
 
-// 1, 2 or 0, as oomrec_exception() returns it.
-int hand_out(InHook hook, const recorder::WrittenBundle& bundle, char* path,
-             uint32_t bytes) noexcept {
+// Copies the bundle's path and returns the result of oomrec_exception(): 1, 2 or 0.
+int report_bundle(InHook hook, const recorder::WrittenBundle& bundle, char* path,
+                  uint32_t bytes) noexcept {
   if (bundle.number == 0) return 0;
   copy_path(path, bytes,
             [&](std::span<char> out) { return recorder::bundle_path(hook, bundle.number, out); });
@@ -174,13 +174,13 @@ std::string_view backend_of(const char* name) noexcept {
 
 ExceptionTexts texts_of(const oomrec_exception_info& info) noexcept {
   ExceptionTexts texts;
-  texts.type = text_of(info.type, oomrec::text::kMostNameBytes);
-  texts.module = text_of(info.module, oomrec::text::kMostNameBytes);
-  texts.message = text_of(info.message, oomrec::text::kMostTextBytes);
-  texts.traceback = text_of(info.traceback, oomrec::text::kMostTextBytes);
-  texts.context = text_of(info.context, oomrec::text::kMostNameBytes);
-  texts.metadata = text_of(info.metadata_json, oomrec::text::kMostTextBytes);
-  texts.objects = text_of(info.objects_json, oomrec::text::kMostObjectsBytes);
+  texts.type = text_of(info.type, oomrec::text::kMaxNameBytes);
+  texts.module = text_of(info.module, oomrec::text::kMaxNameBytes);
+  texts.message = text_of(info.message, oomrec::text::kMaxTextBytes);
+  texts.traceback = text_of(info.traceback, oomrec::text::kMaxTextBytes);
+  texts.context = text_of(info.context, oomrec::text::kMaxNameBytes);
+  texts.metadata = text_of(info.metadata_json, oomrec::text::kMaxTextBytes);
+  texts.objects = text_of(info.objects_json, oomrec::text::kMaxObjectsBytes);
   texts.backend = backend_of(info.backend);
   return texts;
 }
@@ -192,7 +192,7 @@ extern "C" {
 OOMREC_EXPORT int oomrec_usage(oomrec_usage_info* usage) {
   bool known = false;
   if (usage == nullptr) return 0;
-  as_recorder([&](InHook hook) { known = hand_out_usage(hook, usage); });
+  as_recorder([&](InHook hook) { known = fill_usage(hook, usage); });
   return known ? 1 : 0;
 }
 
@@ -240,7 +240,7 @@ OOMREC_EXPORT int oomrec_exception(const oomrec_exception_info* exception, char*
     const recorder::WrittenBundle bundle = recorder::report_exception(
         hook, texts, info.since,
         info.any_thread != 0 ? recorder::FailureOf::any_thread : recorder::FailureOf::this_thread);
-    result = hand_out(hook, bundle, path, bytes);
+    result = report_bundle(hook, bundle, path, bytes);
   });
   return result;
 }
@@ -251,9 +251,9 @@ OOMREC_EXPORT int oomrec_dump_with(const char* reason, const char* metadata_json
   if (path != nullptr && bytes != 0) path[0] = '\0';
   as_recorder([&](InHook hook) {
     ExceptionTexts texts;
-    texts.metadata = text_of(metadata_json, oomrec::text::kMostTextBytes);
-    const std::string_view words = text_of(reason, oomrec::text::kMostNameBytes);
-    result = hand_out(hook, recorder::dump(hook, words, &texts), path, bytes);
+    texts.metadata = text_of(metadata_json, oomrec::text::kMaxTextBytes);
+    const std::string_view words = text_of(reason, oomrec::text::kMaxNameBytes);
+    result = report_bundle(hook, recorder::dump(hook, words, &texts), path, bytes);
   });
   return result;
 }
@@ -279,7 +279,7 @@ OOMREC_EXPORT int oomrec_block_of(uint64_t address, oomrec_block* block) {
     full.bytes = known.bytes;
     full.birth_realtime_ns = known.birth_realtime_ns;
     copy_name(full.space, name_of(known.space));
-    hand_out(block, full);
+    fill(block, full);
     found = true;
   });
   return found ? 1 : 0;
@@ -299,7 +299,7 @@ OOMREC_EXPORT void oomrec_wake(void) {
   });
 }
 
-// It sleeps as the program, not as the recorder: signal handlers of the program run meanwhile.
+// It sleeps outside the recorder, so that signal handlers of the program can run.
 OOMREC_EXPORT uint32_t oomrec_wait(uint32_t seen, uint32_t timeout_ms) {
   const oomrec::KeepErrno keep;
   return recorder::wait_for_notification(seen, timeout_ms);

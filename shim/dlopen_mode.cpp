@@ -32,18 +32,17 @@ extern "C" void* __dso_handle __attribute__((visibility("hidden")));
 namespace oomrec::shim {
 namespace {
 
-constexpr const char* kNothingBegun =
-    "everything: the library was loaded by the program, and no recording was begun (oomrec_start)";
+constexpr const char* kNotStarted =
+    "everything: the library was loaded by the program, and oomrec_start() has not been called";
 constexpr const char* kNoEvents =
     "allocations, their stacks and refusals: the library was loaded by the program, not before it; "
     "start the program by `oomrec run`, or with LD_PRELOAD";
 constexpr const char* kHeapNote =
-    "allocations not observed: the program loaded the recorder after its start. Memory of the "
-    "process "
-    "and what frameworks say of their devices is all that is known";
+    "allocations not observed: the program loaded the recorder after its start. Only the "
+    "process' memory and the figures that frameworks report about their devices are known";
 
 constinit bool g_dlopened = false;
-constinit std::atomic<bool> g_beginning{false};
+constinit std::atomic<bool> g_starting{false};
 constinit std::atomic<const char*> g_missing{""};
 
 const link_map* map_of(const void* address) noexcept {
@@ -53,7 +52,7 @@ const link_map* map_of(const void* address) noexcept {
   return found ? static_cast<const link_map*>(map) : nullptr;
 }
 
-void on_end(int status, void*) {
+void on_process_exit(int status, void*) {
   as_recorder([&](InHook hook) { recorder::on_exit(hook, status); });
 }
 
@@ -61,7 +60,7 @@ void in_fork_child() {
   as_recorder([](InHook hook) { recorder::on_fork_child(hook); });
 }
 
-bool begin() noexcept {
+bool start_recording() noexcept {
   const KeepErrno keep;
   OptionProblems problems;
   Options options = read_options(environ, problems);
@@ -70,16 +69,16 @@ bool begin() noexcept {
     set_missing(is_privileged ? kOffByPrivilege : kOffByMode);
     return false;
   }
-  // What only those enforce who see the calls.
+  // Only a recorder that sees the calls can enforce these.
   options.limit = options.limit_as = 0;
   options.fail = options.limit_gpu = "";
-  bool begun = false;
+  bool started = false;
   as_recorder([&](InHook hook) {
-    begun = recorder::start(options);
-    if (begun) recorder::note_heap(hook, kHeapNote);
+    started = recorder::start(options);
+    if (started) recorder::note_heap(hook, kHeapNote);
   });
-  if (!begun) return false;
-  ::on_exit(on_end, nullptr);
+  if (!started) return false;
+  ::on_exit(on_process_exit, nullptr);
   ::__register_atfork(nullptr, nullptr, in_fork_child, &__dso_handle);
   set_missing(kNoEvents);
   return true;
@@ -95,9 +94,9 @@ bool is_dlopened() noexcept {
   while (first->l_prev != nullptr) first = first->l_prev;
   const link_map* next = ours;
   while (next != nullptr && next != libc) next = next->l_next;
-  // Of another namespace (dlmopen) the first is not the program, which has no name.
+  // In another namespace (dlmopen) the first library is not the program, which has no name.
   g_dlopened = next == nullptr || first->l_name[0] != '\0';
-  if (g_dlopened) set_missing(kNothingBegun);
+  if (g_dlopened) set_missing(kNotStarted);
   return g_dlopened;
 }
 
@@ -113,10 +112,10 @@ extern "C" {
 OOMREC_EXPORT int oomrec_start(void) {
   using namespace oomrec;
   if (recorder::is_active() || !shim::g_dlopened) return recorder::is_active() ? 1 : 0;
-  if (shim::g_beginning.exchange(true)) return 0;  // another thread is starting it
-  const bool begun = shim::begin();
-  if (!begun) shim::g_beginning.store(false);
-  return begun ? 1 : 0;
+  if (shim::g_starting.exchange(true)) return 0;  // another thread is starting it
+  const bool started = shim::start_recording();
+  if (!started) shim::g_starting.store(false);
+  return started ? 1 : 0;
 }
 
 OOMREC_EXPORT const char* oomrec_missing(void) {
@@ -134,15 +133,15 @@ OOMREC_EXPORT void oomrec_note_device(const char* kind, int32_t ordinal, const c
   if (!shim::g_dlopened || kind == nullptr) return;
   const std::string_view vendor{kind};
   if (vendor != "cuda" && vendor != "hip") return;
-  recorder::FrameworkDevice note{};
-  note.vendor = vendor == "cuda" ? session::Vendor::cuda : session::Vendor::hip;
-  note.ordinal = ordinal;
-  if (name != nullptr) note.name = {name, strnlen(name, sizeof(session::Device::name) - 1)};
-  note.total_bytes = total_bytes;
-  note.free_bytes = free_bytes;
-  note.allocated_bytes = allocated_bytes;
-  note.reserved_bytes = reserved_bytes;
-  as_recorder([&](InHook hook) { recorder::on_framework_device(hook, note); });
+  recorder::FrameworkDevice device{};
+  device.vendor = vendor == "cuda" ? session::Vendor::cuda : session::Vendor::hip;
+  device.ordinal = ordinal;
+  if (name != nullptr) device.name = {name, strnlen(name, sizeof(session::Device::name) - 1)};
+  device.total_bytes = total_bytes;
+  device.free_bytes = free_bytes;
+  device.allocated_bytes = allocated_bytes;
+  device.reserved_bytes = reserved_bytes;
+  as_recorder([&](InHook hook) { recorder::on_framework_device(hook, device); });
 }
 
 }  // extern "C"

@@ -1,10 +1,10 @@
-// The library in a process that it was not started with: loaded by dlopen it comes after libc in
-// the global scope, or is not in it, so nothing is interposed.
+// The library loaded by dlopen instead of at the process' start: it is after libc in the global
+// scope, or not in it, so it interposes nothing.
 #pragma once
 
 namespace oomrec::shim {
 
-// Asked by the constructor. True: it stays off, without a word, until oomrec_start().
+// Called by the constructor. True: the library stays off, silently, until oomrec_start().
 bool is_dlopened() noexcept;
 
 inline constexpr const char* kOffByMode =
@@ -12,7 +12,7 @@ inline constexpr const char* kOffByMode =
 inline constexpr const char* kOffByPrivilege =
     "everything: the program is privileged (setuid, setgid or capabilities), and is not recorded";
 
-// What oomrec_missing() says; a literal, or as long-lived.
+// Sets the result of oomrec_missing(); a literal, or a text that lives as long.
 void set_missing(const char* what) noexcept;
 
 }  // namespace oomrec::shim

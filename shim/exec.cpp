@@ -1,9 +1,9 @@
-// exec and spawn, all forms: the next program is looked at before it starts.
+// All forms of exec and spawn: the next program is inspected before it starts.
 //
-// One that cannot be recorded (common/program/suitability.h) starts without this library in its
-// LD_PRELOAD; what else stands there stays. A program that cleaned the environment wants it clean.
-// All of it runs in vfork children, too, whose memory is their parent's: no allocation, nothing
-// stored; the edited environment lives on the stack.
+// A program that cannot be recorded (common/program/suitability.h) starts without this library in
+// its LD_PRELOAD; the other entries stay. If the program has cleaned the environment, it stays
+// clean. All of this also runs in vfork children, which share their parent's memory: no allocation,
+// no stores; the edited environment is on the stack.
 #include <alloca.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ namespace oomrec::shim {
 namespace {
 
 constexpr std::string_view kVariable = "LD_PRELOAD=";
-constexpr std::size_t kMaxVariables = 4096;      // of an environment that we copy …
+constexpr std::size_t kMaxVariables = 4096;      // limit of an environment that we copy …
 constexpr std::size_t kMaxListBytes = 8 * 1024;  // … and of its LD_PRELOAD
 
 struct Settings {
@@ -40,11 +40,11 @@ constinit Settings g_settings{};
 
 using Environment = char* const*;
 
-// Where our entry stands in an environment.
+// The position of our entry in an environment.
 struct Preload {
-  std::size_t variables = 0;  // in all
+  std::size_t variables = 0;  // all variables
   std::size_t index = 0;
-  std::string_view list;  // empty: we are not in it
+  std::string_view list;  // empty: this library is not in it
 };
 
 Preload find_preload_variable(Environment environment) noexcept {
@@ -61,20 +61,20 @@ Preload find_preload_variable(Environment environment) noexcept {
   return found;
 }
 
-// Whether the program that `inspect` looks at has to start without us.
+// Whether the program that `inspect` examines must start without this library.
 template <class Inspect>
-bool must_leave(const Preload& preload, Inspect inspect) noexcept {
+bool must_remove_preload(const Preload& preload, Inspect inspect) noexcept {
   if (preload.list.empty() || preload.variables > kMaxVariables ||
       preload.list.size() > kMaxListBytes || system::is_sandboxed())
     return false;
   return !g_settings.children || inspect().suitability != program::Suitability::suitable;
 }
 
-// Calls `start` with the environment that suits the program.
+// Calls `start` with the environment for this program.
 template <class Inspect, class Start>
 int with_environment(Environment environment, Inspect inspect, Start start) noexcept {
   const Preload preload = find_preload_variable(environment);
-  if (!must_leave(preload, inspect)) return start(environment);
+  if (!must_remove_preload(preload, inspect)) return start(environment);
   auto** const copy = static_cast<char**>(alloca((preload.variables + 1) * sizeof(char*)));
   auto* const variable = static_cast<char*>(alloca(kVariable.size() + preload.list.size() + 1));
   ::memcpy(variable, kVariable.data(), kVariable.size());
@@ -92,8 +92,8 @@ int with_environment(Environment environment, Inspect inspect, Start start) noex
   return start(copy);
 }
 
-// An exec ends this image without a death: marked before, taken back when it failed. The recorder
-// marks nothing in a vfork child.
+// A successful exec ends this image without a death. It is recorded before the call, and reverted
+// after a failed one. The recorder stores nothing in a vfork child.
 template <class Inspect, class Exec>
 int observe_exec(Environment environment, Inspect inspect, Exec exec) noexcept {
   return with_environment(environment, inspect, [&](Environment chosen) {
@@ -168,7 +168,7 @@ OOMREC_HOOK(int, execveat,
       });
 }
 
-// The forms that list their arguments: collected on the stack, as libc does it.
+// The forms with a list of arguments: collected on the stack, as libc does.
 //  name      search          environment follows the arguments
 #define OOMREC_EXEC_LISTS(X)     \
   X(execl, exec_path, false)     \

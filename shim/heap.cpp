@@ -22,8 +22,8 @@ std::uint64_t saturating_multiply(std::uint64_t a, std::uint64_t b) noexcept {
   return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-// A block of the bootstrap arena moves to the heap when it is resized; its size is not known, but
-// what lies behind it in the arena is readable.
+// A block of the bootstrap arena moves to the heap when it is resized. Its size is unknown, but the
+// arena behind it is readable.
 void* copy_out(const void* block, std::uint64_t bytes) noexcept {
   void* const copy = g_next.malloc(bytes);
   if (copy != nullptr) {
@@ -34,14 +34,14 @@ void* copy_out(const void* block, std::uint64_t bytes) noexcept {
   return copy;
 }
 
-// realloc is a release and an allocation in one call; a failure leaves the old block as it was.
+// realloc is a release and an allocation in one call; a failure leaves the old block unchanged.
 template <class Real>
 void* observe_reallocation(Api api, void* block, std::uint64_t bytes, Real real) noexcept {
   if (is_bootstrap_block(block)) return copy_out(block, bytes);
   if (block == nullptr) return observe_allocation(api, bytes, real, [] { return true; });
   const Watch watch = watched(api);
   if (watch == Watch::off) return real();
-  if (watch == Watch::on_and_new_may_be_pending) report_pending_new();
+  if (watch == Watch::on_with_pending_new) report_pending_new();
   const HookScope scope;
   const std::uint64_t old_address = reinterpret_cast<std::uint64_t>(block);
   if (!scope.outermost()) {
@@ -101,7 +101,7 @@ OOMREC_HOOK(void, free, (void* block)) {
 }
 
 OOMREC_HOOK(int, posix_memalign, (void** block, size_t alignment, size_t n)) {
-  int error = ENOMEM;  // what the soft limit answers: then the lambda is never called
+  int error = ENOMEM;  // the result at the soft limit, when the lambda is not called
   bool asked = false;
   const int errno_before = errno;
   observe_allocation(
@@ -118,15 +118,15 @@ OOMREC_HOOK(int, posix_memalign, (void** block, size_t alignment, size_t n)) {
 
 namespace {
 
-// Whether a block's size can be read from the word before it, as glibc's heap keeps it.
+// Whether a block's size can be read from the word before it, as in glibc's heap.
 bool has_glibc_chunks() noexcept {
   void* const own = real_dlsym()(RTLD_NEXT, "malloc");
   Dl_info allocator;
   if (::dladdr(own, &allocator) == 0 || allocator.dli_fname == nullptr) return false;
   const char* const slash = ::strrchr(allocator.dli_fname, '/');
   if (::strcmp(slash != nullptr ? slash + 1 : allocator.dli_fname, "libc.so.6") != 0) return false;
-  // The last is mapped, and larger than 32 MiB: giving back a smaller one would raise the program's
-  // threshold for mapping (mallopt(3), M_MMAP_THRESHOLD).
+  // The last block is mapped, and larger than 32 MiB, because releasing a smaller one would raise
+  // the program's mapping threshold (mallopt(3), M_MMAP_THRESHOLD).
   constexpr std::size_t kSizes[] = {0, 1, 24, 25, 1000, 40000, 40 << 20};
   for (const std::size_t bytes : kSizes) {
     void* const block = g_next.malloc(bytes);
@@ -149,14 +149,14 @@ const void* library_of(const void* function) noexcept {
 
 void start_heap() noexcept {
   g_glibc_chunks = has_glibc_chunks();
-  // glibc's chunks are at least 32 bytes long; no malloc gives less than eight-byte alignment.
+  // glibc's chunks have at least 32 bytes; no malloc aligns to less than 8 bytes.
   recorder::note_block_distance(g_glibc_chunks ? 5 : 4);
   const void* const allocator = library_of(reinterpret_cast<const void*>(g_next.malloc));
   const bool has_own_new = start_operator_new(allocator);
   const auto watch = [&](Api api, const void* function) {
     if (library_of(function) == allocator)
       g_watched[static_cast<std::size_t>(api)] =
-          has_own_new ? Watch::on_and_new_may_be_pending : Watch::on;
+          has_own_new ? Watch::on_with_pending_new : Watch::on;
   };
 #define X(name, ...) watch(Api::name, reinterpret_cast<const void*>(g_next.name));
   OOMREC_HEAP_ALLOCATORS(X)

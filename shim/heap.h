@@ -1,8 +1,8 @@
-// The one way of a heap event from a hook to the recorder.
+// The path of every heap event from a hook to the recorder.
 //
-// A block is counted at both of its ends or at neither: what a nested call makes is part of the
-// outer call, what a signal handler makes while the recorder works goes to the totals only. The
-// program gets what the real function returned, errno included.
+// A block is counted at both its allocation and its release, or at neither. Allocations of a nested
+// call are part of the outer call. Those of a signal handler that interrupts the recorder only
+// change the totals. The program gets the real function's result, errno included.
 #pragma once
 
 #include <cerrno>
@@ -19,51 +19,52 @@
 
 namespace oomrec::shim {
 
-// Whether calls of a function are recorded. Nothing is before the constructor has run, and none of
-// a function that does not belong to the allocator whose malloc comes next: its blocks are counted
-// where they pass that allocator.
+// Whether calls of a function are recorded. None are before the constructor has run. Nor are those
+// of a function from another library than the next malloc: its blocks are counted when they pass
+// that allocator.
 enum class Watch : std::uint8_t {
   off,
   on,
-  on_and_new_may_be_pending,  // the allocator has an operator new of its own (operator_new.cpp)
+  on_with_pending_new,  // on, and the allocator has its own operator new (operator_new.cpp)
 };
 extern constinit Watch g_watched[kHostApiCount];
 
 inline Watch watched(Api api) noexcept { return g_watched[static_cast<std::size_t>(api)]; }
 
-// Set by an allocation that passed an unwatched hook: how the constructor finds out whether malloc
-// is bound to us at all, and whether an operator new stands on it.
+// Set by an allocation that passed an unwatched hook. It tells the constructor whether malloc is
+// bound to us at all, and whether an operator new calls it.
 extern constinit bool g_entered_unwatched;
 
-// Finds the allocator behind us and starts watching. Once, from the constructor.
+// Finds the next allocator and starts watching. Called once, by the constructor.
 void start_heap() noexcept;
 
-// `allocator`: the library of the next malloc. True when it has an operator new of its own.
+// `allocator`: the library of the next malloc. True if it has its own operator new.
 bool start_operator_new(const void* allocator) noexcept;
 
-// The library that a function belongs to; for the constructor.
+// The library of a function; for the constructor.
 const void* library_of(const void* function) noexcept;
 
-// A refused `operator new` shows itself by what comes next: the new-handler's or the exception's
-// own allocation. Each hook of the heap calls this first while one may be pending.
+// A failed `operator new` becomes visible only by what follows: the allocation by the new-handler
+// or of the exception. Each hook of the heap calls this first while one may be pending.
 void report_pending_new() noexcept;
 
-// A refused request of the heap, unless the `operator new` around it has reported it already.
+// Reports a failed heap request, unless the `operator new` around it has already reported it.
 void report_failure(InHook, const recorder::Request&, recorder::FailedBy) noexcept;
 
-// The same outside of a scope.
-[[gnu::cold]] void report_unforeseen_failure(Api, std::uint64_t bytes) noexcept;
+// The same outside a scope.
+[[gnu::cold]] void report_failure_outside_scope(Api, std::uint64_t bytes) noexcept;
 
-// Whether a mapping of so many bytes is made by an allocator's own `operator new` that is at work
-// on this thread: then it is part of that call.
+// Whether a mapping of this size is part of an allocator's own `operator new` that is running on
+// this thread.
 bool is_part_of_new(std::uint64_t bytes) noexcept;
 
-// The size of glibc's chunks can be read beside the block: the line that free touches anyway.
+// Whether a block's size can be read from glibc's chunk header: in a cache line that free touches
+// anyway.
 extern constinit bool g_glibc_chunks;
 
 inline std::uint64_t usable_bytes(void* block) noexcept {
   if (g_glibc_chunks) [[likely]] {
-    constexpr std::uint64_t kMapped = 2;  // such a chunk has 16 bytes of its own, others 8
+    constexpr std::uint64_t kMapped = 2;  // such a chunk has a header of 16 bytes, others 8
     constexpr std::uint64_t kFlags = 7;
     const std::uint64_t word = static_cast<const std::uint64_t*>(block)[-1];
     return (word & ~kFlags) - 8 - (word & kMapped) * 4;
@@ -71,9 +72,10 @@ inline std::uint64_t usable_bytes(void* block) noexcept {
   return g_next.malloc_usable_size(block);
 }
 
-// What is alike in all functions that return a new block. `real` makes the call, `failed` tells a
-// lack of memory from misuse. Both hold copies of what they need: then the hook can end in a jump
-// to here, and a stack that begins at this function's caller needs no step out of the hook.
+// The common part of all functions that return a new block. `real` makes the call; `failed`
+// distinguishes lack of memory from misuse. Both hold copies of what they need. So the hook can end
+// in a jump to this function, and a stack that starts at this function's caller needs no step out
+// of the hook.
 template <class Real, class Failed>
 [[gnu::noinline]] void* observe_allocation_fully(Api api, std::uint64_t bytes, Real real,
                                                  Failed failed) noexcept {
@@ -82,7 +84,7 @@ template <class Real, class Failed>
     g_entered_unwatched = true;
     return real();
   }
-  if (watch == Watch::on_and_new_may_be_pending) report_pending_new();
+  if (watch == Watch::on_with_pending_new) report_pending_new();
   const HookScope scope;
   if (!scope.outermost()) {
     void* const block = real();
@@ -108,7 +110,7 @@ template <class Real, class Failed>
   return block;
 }
 
-// The same; most calls are over soon.
+// The same with a fast path, which is enough for most calls.
 template <class Real, class Failed>
 [[gnu::always_inline]] inline void* observe_allocation(Api api, std::uint64_t bytes, Real real,
                                                        Failed failed) noexcept {
@@ -123,17 +125,17 @@ template <class Real, class Failed>
       return block;
     }
   }
-  if (bytes != 0 && failed()) report_unforeseen_failure(api, bytes);
+  if (bytes != 0 && failed()) report_failure_outside_scope(api, bytes);
   return nullptr;
 }
 
-// What is alike in all functions that give a block back: recorded before `real`, because another
-// thread may have the address at once.
+// The common part of all functions that release a block. It is recorded before `real`, because
+// another thread may get the address at once.
 template <class Real>
 [[gnu::noinline]] void observe_release_fully(Api api, void* block, Real real) noexcept {
   const Watch watch = watched(api);
   if (watch == Watch::off || block == nullptr) return real();
-  if (watch == Watch::on_and_new_may_be_pending) report_pending_new();
+  if (watch == Watch::on_with_pending_new) report_pending_new();
   const HookScope scope;
   if (scope.outermost()) {
     recorder::on_free(scope.in_hook(), Space::heap, api, reinterpret_cast<std::uint64_t>(block),

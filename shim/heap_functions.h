@@ -1,8 +1,8 @@
-// Functions that take sizes and return a block. The rest is in heap.cpp.
+// The functions that take sizes and return a block. The others are in heap.cpp.
 #pragma once
 
 // clang-format off
-// `may be invalid`: the function refuses misuse (EINVAL) by NULL, too, which is no lack of memory.
+// `may be invalid`: the function also returns NULL for misuse (EINVAL), which is not lack of memory.
 //  name           parameters                                   arguments       bytes asked for            may be invalid
 #define OOMREC_HEAP_ALLOCATORS(X) \
   X(malloc,        (size_t n),                                  (n),            n,                         false) \

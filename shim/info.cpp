@@ -16,7 +16,7 @@
 namespace oomrec::shim {
 namespace {
 
-// Lines of JSON, through a small buffer, to one descriptor.
+// Writes lines of JSON through a small buffer to a descriptor.
 class Lines {
  public:
   explicit Lines(int fd) noexcept : fd_(fd) {}
@@ -40,9 +40,9 @@ class Lines {
     used_ += some.size();
   }
   void escaped(std::string_view some) noexcept {
-    constexpr std::size_t kRoomForTheEnd = 16;
+    constexpr std::size_t kReservedForEnd = 16;
     for (const char c : some) {
-      if (used_ + kRoomForTheEnd > buffer_.size()) return;
+      if (used_ + kReservedForEnd > buffer_.size()) return;
       if (c == '"' || c == '\\') text("\\");
       text({static_cast<unsigned char>(c) < ' ' ? " " : &c, 1});
     }
@@ -55,7 +55,7 @@ class Lines {
 
 const char* word(bool value) noexcept { return value ? "true" : "false"; }
 
-// A limit in bytes; `none` is its value where there is none.
+// A limit in bytes; `none` is the value that means no limit.
 void write_limit(Lines& lines, std::string_view name, std::uint64_t bytes,
                  std::uint64_t none) noexcept {
   char buffer[24];
@@ -75,7 +75,7 @@ void write_python(Lines& lines) noexcept {
   stack::python_describe(OutsideHooks::in_hook());
   const session::Python& python = session::g_session.header().python;
   if (python.version_hex == 0)
-    return lines.fact("python", "null", "none at start; one that is loaded later is found then");
+    return lines.fact("python", "null", "none at start; found if it is loaded later");
   char buffer[256];
   system::Text text{buffer};
   text.number(python.version_hex >> 24);
@@ -93,15 +93,14 @@ void write_drivers(Lines& lines) noexcept {
     char buffer[128];
     system::Text text{buffer};
     session::write_hooks(text, static_cast<session::Vendor>(i), driver);
-    lines.fact(names[i], session::was_met(driver) ? "true" : "null", text.view());
+    lines.fact(names[i], session::was_found(driver) ? "true" : "null", text.view());
   }
 }
 
-void write_places(Lines& lines) noexcept {
+void write_directories(Lines& lines) noexcept {
   const std::string_view path{session::g_session.path()};
-  lines.fact(
-      "session", word(!path.empty()),
-      path.empty() ? "private memory: a SIGKILL is not survived" : path.substr(0, path.rfind('/')));
+  lines.fact("session", word(!path.empty()),
+             path.empty() ? "private memory: lost at SIGKILL" : path.substr(0, path.rfind('/')));
   lines.fact("bundles", "null", recorder::dump_directory());
 }
 
@@ -117,14 +116,14 @@ void write_info(const char* path, const Options& options, const HeapState& heap,
   lines.fact("heap", word(recording && heap.observed), heap.note);
   lines.fact("allocator", "null", heap.allocator);
   lines.fact("operator_new", word(recording && heap.observed),
-             heap.own_new ? "the allocator's own" : "through malloc");
+             heap.has_own_new ? "the allocator's own" : "through malloc");
   lines.fact("mappings", word(recording), "");
   lines.fact("processes", word(recording), "");
   lines.fact("threads", word(recording), "");
   if (recording) {
     write_python(lines);
     write_drivers(lines);
-    write_places(lines);
+    write_directories(lines);
   }
   write_limit(lines, "soft_limit", options.limit, 0);
   lines.fact("device_limit", word(options.limit_gpu[0] != '\0'), options.limit_gpu);

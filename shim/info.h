@@ -1,4 +1,4 @@
-// Facts for `oomrec info -- CMD`: what is hooked in this very process.
+// Facts for `oomrec info -- CMD`: what is hooked in this process.
 //
 // OOMREC_INFO=PATH: the constructor appends one JSON object a line to that file and ends the
 // process with _exit(0), before any constructor or main of the program. A line is
@@ -17,10 +17,10 @@ struct HeapState {
   bool observed = false;
   std::string_view note;       // why not
   std::string_view allocator;  // file name of the library behind our malloc
-  bool own_new = false;        // it has an operator new of its own
+  bool has_own_new = false;    // it has its own operator new
 };
 
-// `recorder_note`: why the recorder is off; empty when it is on.
+// `recorder_note`: why the recorder is off; empty if it is on.
 void write_info(const char* path, const Options&, const HeapState&, bool recording,
                 std::string_view recorder_note, const char* library_path) noexcept;
 

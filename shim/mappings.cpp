@@ -1,8 +1,8 @@
 // Address space: mmap and its family, the break, System V shared memory.
 //
-// A refusal is ENOMEM (and EAGAIN of a locked mapping); all else is misuse. A caller with a plan B
-// asks by huge pages, low or locked memory, an address, or a resize in place: such a request is a
-// probe. What an allocator maps inside a hooked call is part of that call.
+// A failure is ENOMEM (or EAGAIN for a locked mapping); other errors are misuse. A caller with a
+// fallback requests huge pages, low or locked memory, a fixed address, or a resize in place: such a
+// request is a probe. A mapping by an allocator inside a hooked call is part of that call.
 #include <errno.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
@@ -33,13 +33,13 @@ std::uint64_t whole_pages(std::uint64_t bytes) noexcept {
   return (bytes + kPageBytes - 1) & ~(kPageBytes - 1);
 }
 
-// What is alike in all of them: admitted by the limit, made, recorded. `made` is told the result
-// when it succeeded; `failed` says whether errno means a lack of memory.
-//   counted    std::uint64_t(InHook): bytes that would newly count against the limit
-//   real       the call
-//   refused    its result when it fails
+// The common part of all hooks here: checks the limit, makes the call, records it. `made` receives
+// the result of a successful call.
+//   counted        std::uint64_t(InHook): bytes that would newly count against the limit
+//   real           the call
+//   failed_result  its result when it fails
 template <class Result, class Counted, class Real, class Made>
-Result observe_mapping(recorder::Request request, Result refused, Counted counted, Real real,
+Result observe_mapping(recorder::Request request, Result failed_result, Counted counted, Real real,
                        Made made) noexcept {
   const HookScope scope{HookState::kernel};
   if (!scope.outermost() || is_part_of_new(request.bytes)) return real();
@@ -47,12 +47,12 @@ Result observe_mapping(recorder::Request request, Result refused, Counted counte
   if (!recorder::admits(scope.in_hook(), request, more)) {
     recorder::on_failure(scope.in_hook(), request, ENOMEM, recorder::FailedBy::recorder);
     errno = ENOMEM;
-    return refused;
+    return failed_result;
   }
   scope.leave_recorder();
   const Result result = real();
   const KeepErrno keep;
-  if (result != refused)
+  if (result != failed_result)
     made(scope.in_hook(), result);
   else if (keep.value() == ENOMEM || (keep.value() == EAGAIN && request.probe))
     recorder::on_failure(scope.in_hook(), request, keep.value(), recorder::FailedBy::system);
@@ -74,7 +74,7 @@ void* map(void* at, size_t n, int protection, int flags, int fd, off_t offset) n
       });
 }
 
-// Attached segments of System V shared memory: shmdt is told no size.
+// Cache of attached System V shared memory: shmdt has no size argument.
 struct Attachment {
   std::atomic<std::uint64_t> address;
   std::atomic<std::uint64_t> bytes;
@@ -82,7 +82,7 @@ struct Attachment {
 constexpr std::size_t kAttachments = 256;
 constinit Attachment g_attachments[kAttachments];
 
-void remember_attachment(std::uint64_t address, std::uint64_t bytes) noexcept {
+void cache_attachment(std::uint64_t address, std::uint64_t bytes) noexcept {
   for (Attachment& attachment : g_attachments) {
     std::uint64_t none = 0;
     if (attachment.address.load() != 0 ||
@@ -93,7 +93,7 @@ void remember_attachment(std::uint64_t address, std::uint64_t bytes) noexcept {
   }
 }
 
-std::uint64_t forget_attachment(std::uint64_t address) noexcept {
+std::uint64_t remove_attachment(std::uint64_t address) noexcept {
   for (Attachment& attachment : g_attachments) {
     if (attachment.address.load() != address) continue;
     const std::uint64_t bytes = attachment.bytes.load();
@@ -126,9 +126,10 @@ OOMREC_HOOK(void*, mmap64, (void* at, size_t n, int protection, int flags, int f
 
 OOMREC_HOOK(int, munmap, (void* at, size_t n)) {
   const HookScope scope{HookState::kernel};
-  // Recorded before the call: another thread may be given the range at once. These two are refused.
-  const bool refused = address_of(at) % kPageBytes != 0 || n == 0;
-  if (scope.outermost() && !is_part_of_new(n) && !refused) {
+  // Recorded before the call, because another thread may get the range at once. These two cases
+  // fail.
+  const bool is_invalid = address_of(at) % kPageBytes != 0 || n == 0;
+  if (scope.outermost() && !is_part_of_new(n) && !is_invalid) {
     recorder::on_unmap(scope.in_hook(), Api::munmap, address_of(at), whole_pages(n));
     scope.leave_recorder();
   }
@@ -174,9 +175,9 @@ OOMREC_HOOK(int, brk, (void* end)) {
 OOMREC_HOOK(void*, sbrk, (intptr_t increment)) {
   if (increment == 0) return g_next.sbrk(0);
   const std::uint64_t more = increment > 0 ? static_cast<std::uint64_t>(increment) : 0;
-  void* const refused = reinterpret_cast<void*>(-1);
+  void* const failed_result = reinterpret_cast<void*>(-1);
   return observe_mapping<void*>(
-      {Space::map, Api::sbrk, more}, refused, [&](InHook) { return more; },
+      {Space::map, Api::sbrk, more}, failed_result, [&](InHook) { return more; },
       [&] { return g_next.sbrk(increment); },
       [&](InHook hook, void* before) {
         recorder::on_break(hook, Api::sbrk, address_of(before),
@@ -199,14 +200,14 @@ OOMREC_HOOK(void*, shmat, (int id, const void* at, int flags)) {
       [&](InHook hook, void* made) {
         if (mapping.bytes == 0) return;
         mapping.address = address_of(made);
-        remember_attachment(mapping.address, mapping.bytes);
+        cache_attachment(mapping.address, mapping.bytes);
         recorder::on_map(hook, mapping);
       });
 }
 
 OOMREC_HOOK(int, shmdt, (const void* at)) {
   const HookScope scope{HookState::kernel};
-  if (const std::uint64_t bytes = forget_attachment(address_of(at));
+  if (const std::uint64_t bytes = remove_attachment(address_of(at));
       scope.outermost() && bytes != 0) {
     recorder::on_unmap(scope.in_hook(), Api::shmdt, address_of(at), whole_pages(bytes));
     scope.leave_recorder();

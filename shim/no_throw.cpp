@@ -1,6 +1,6 @@
-// What the headers of the C++ library call where they would throw. This library never throws: the
-// real ones would bring the whole exception machinery, and with it the newest symbols of glibc, in.
-// Callers check their bounds; one that did not stops here.
+// Functions that the C++ library's headers call where they would throw. This library never throws,
+// and the real ones would pull in the exception machinery and the newest symbols of glibc. Callers
+// check their bounds; a failed check stops here.
 #include <cstddef>
 
 namespace std {

@@ -1,17 +1,17 @@
-// operator new and delete: the next ones, called so that their exceptions pass through.
+// operator new and delete: calls the next ones so that their exceptions pass through.
 //
 // Three cases, decided once at start:
 //   on malloc   libstdc++'s: it calls our malloc, which records. The hook is a jump.
-//               Where a rule of --fail names operator_new, it is announced to malloc's hook.
-//   own         jemalloc, tcmalloc and mimalloc bring their own, which never calls malloc:
+//               If a rule of --fail names operator_new, the hook announces the call to malloc's.
+//   own         jemalloc, tcmalloc and mimalloc have their own, which never calls malloc:
 //               recorded here.
-//   missing     a C program that loads C++ libraries privately (python): ours is malloc, and only
-//               a refusal looks for the operator new of the library that called, to get its
+//   missing     a C program that loads C++ libraries privately (python): ours calls malloc. Only
+//               after a failure it looks up the calling library's operator new, to get its
 //               exception.
 //
 // The next operator new may throw. It is called once, and no object of ours with a destructor is
-// alive meanwhile: the library is compiled without exceptions, so nothing of ours would be undone.
-// How a refusal is seen then: see report_pending_new().
+// alive during the call: the library is compiled without exceptions, so nothing of ours would be
+// unwound. report_pending_new() explains how its failure is detected.
 #include <dlfcn.h>
 #include <stddef.h>
 
@@ -71,17 +71,17 @@ struct Operators {
 };
 constinit Operators g_operators;
 
-// A call of an allocator's own operator new that has not returned yet, or never will.
+// A call of an allocator's own operator new that has not returned, and may never return.
 struct PendingNew {
   std::uint64_t bytes;
   bool under_way;
-  bool made_impossible;  // it was reported, and asks for kImpossible bytes as often as it tries
+  bool made_impossible;  // already reported: it requests kImpossible bytes at each attempt
 };
 constexpr std::uint64_t kImpossible = PTRDIFF_MAX;
 [[gnu::tls_model("initial-exec")]] constinit thread_local PendingNew t_pending{};
 
-// The request that operator new has reported, while the library's own asks malloc for it again, the
-// bytes perhaps rounded up to the alignment.
+// The request that operator new has reported, while the library's own requests it from malloc
+// again, perhaps rounded up to the alignment.
 struct ReportedNew {
   std::uint64_t bytes;
   std::uint64_t alignment;
@@ -104,7 +104,7 @@ void announce_all_new() noexcept {
 #undef X
 }
 
-// At need before the constructor has run: nothing is watched then, so the kinds do not matter yet.
+// For calls before the constructor has run: nothing is watched yet, so the kinds do not matter.
 template <class Function>
 void look_up_early(Operator<Function>& entry, const char* symbol) noexcept {
   resolve_next();
@@ -112,7 +112,7 @@ void look_up_early(Operator<Function>& entry, const char* symbol) noexcept {
   g_next.dlerror();
 }
 
-// Before the call of an allocator's own operator new: the bytes to ask it for.
+// Before the call of an allocator's own operator new. Returns the bytes to request from it.
 std::uint64_t enter_own_new(std::uint64_t bytes) noexcept {
   if (watched(Api::operator_new) == Watch::off) return bytes;
   report_pending_new();
@@ -125,7 +125,7 @@ std::uint64_t enter_own_new(std::uint64_t bytes) noexcept {
   }
   recorder::on_failure(scope.in_hook(), request, ENOMEM, recorder::FailedBy::recorder);
   t_pending.made_impossible = true;
-  return kImpossible;  // which it refuses in its own way: new-handler, exception
+  return kImpossible;  // which fails in its own way: new-handler, exception
 }
 
 void leave_own_new(void* block, std::uint64_t bytes) noexcept {
@@ -142,7 +142,7 @@ void leave_own_new(void* block, std::uint64_t bytes) noexcept {
   }
 }
 
-// operator new where no library has given us one: malloc.
+// operator new without a next one: calls malloc.
 void* new_by_malloc(std::uint64_t bytes, std::uint64_t alignment) noexcept {
   return observe_allocation(
       Api::operator_new, bytes,
@@ -153,8 +153,8 @@ void* new_by_malloc(std::uint64_t bytes, std::uint64_t alignment) noexcept {
       [] { return true; });
 }
 
-// The operator new that the calling library would have used: its own or its C++ library's. Only
-// after a refusal: this enters the loader.
+// The operator new that the calling library would have used: its own or its C++ library's. Called
+// only after a failure, because it enters the loader.
 void* library_operator(const void* caller, const char* symbol) noexcept {
   Dl_info info;
   const char* const candidates[] = {::dladdr(caller, &info) != 0 ? info.dli_fname : nullptr,
@@ -195,12 +195,12 @@ void report_failure(InHook hook, const recorder::Request& request, recorder::Fai
     t_reported = {};
     return;
   }
-  if (t_pending.made_impossible && request.bytes == kImpossible) return;  // its handler tries again
+  if (t_pending.made_impossible && request.bytes == kImpossible) return;  // its handler retries
   const KeepErrno keep;
   recorder::on_failure(hook, request, ENOMEM, by);
 }
 
-void report_unforeseen_failure(Api api, std::uint64_t bytes) noexcept {
+void report_failure_outside_scope(Api api, std::uint64_t bytes) noexcept {
   const HookScope scope;
   report_failure(scope.in_hook(), {Space::heap, api, bytes}, recorder::FailedBy::system);
 }
@@ -218,7 +218,7 @@ bool start_operator_new(const void* allocator) noexcept {
   }
   g_entered_unwatched = false;
   if (plain.kind == Kind::own) g_next.free(plain.next(1));
-  if (g_entered_unwatched) return false;  // it stands on the malloc beside it
+  if (g_entered_unwatched) return false;  // it calls the malloc of its library
   g_watched[static_cast<std::size_t>(Api::operator_new)] = Watch::on;
   g_watched[static_cast<std::size_t>(Api::operator_delete)] = Watch::on;
   return plain.kind == Kind::own;

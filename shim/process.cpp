@@ -1,8 +1,8 @@
-// Processes and threads: born, waited for, ended; and the loader's complaints.
+// Hooks for the start, wait and end of processes and threads; and for the loader's errors.
 //
-// The real calls run outside of any scope: fork handlers, destructors, signal handlers and
-// cancellation inside them are the program's own, and what they allocate is recorded. vfork has no
-// hook: parent and child would share its frame.
+// The real calls run outside any scope: fork handlers, destructors, signal handlers and
+// cancellation inside them are the program's own, and their allocations are recorded. vfork has no
+// hook, because parent and child would share its frame.
 #include "shim/process.h"
 
 #include <errno.h>
@@ -43,9 +43,9 @@ void report_failure(Api api, std::uint64_t bytes, int error) noexcept {
                        recorder::FailedBy::system);
 }
 
-// Whether a rule of --fail wants no thread or process here: then it is recorded, and the answer is
-// EAGAIN.
-bool is_refused_by_rule(Api api, std::uint64_t bytes) noexcept {
+// Whether a rule of --fail makes this thread or process fail: then it is recorded, and the result
+// is EAGAIN.
+bool is_failed_by_rule(Api api, std::uint64_t bytes) noexcept {
   const HookScope scope;
   if (!scope.outermost()) return false;
   const KeepErrno keep;
@@ -62,7 +62,7 @@ void begin_child() noexcept {
 }
 
 pid_t observe_fork(pid_t (*real)()) noexcept {
-  if (recorder::has_fault_rules() && is_refused_by_rule(Api::fork, 0)) {
+  if (recorder::has_fault_rules() && is_failed_by_rule(Api::fork, 0)) {
     errno = EAGAIN;
     return -1;
   }
@@ -80,7 +80,7 @@ void observe_exit(int status) noexcept {
   recorder::on_exit(scope.in_hook(), status);
 }
 
-// Registered before any handler of the program: the last to run, and it knows the status.
+// Registered before any handler of the program, so it runs last and knows the status.
 void at_exit(int status, void*) { observe_exit(status); }
 
 void observe_child(pid_t child, int status) noexcept {
@@ -91,7 +91,8 @@ void observe_child(pid_t child, int status) noexcept {
   recorder::on_child_status(scope.in_hook(), child, status);
 }
 
-// WrittenBundle before: the filter may reach other threads, and those in the recorder, at once.
+// Recorded before the call, because the filter may affect other threads at once, even inside the
+// recorder.
 template <class Result, class Real>
 Result observe_sandbox(Real real) noexcept {
   {
@@ -106,7 +107,7 @@ Result observe_sandbox(Real real) noexcept {
   return result;
 }
 
-// The stack that a new thread would have been given.
+// The stack size that a new thread would have had.
 std::uint64_t stack_bytes(const pthread_attr_t* attributes) noexcept {
   size_t bytes = 0;
   if (attributes != nullptr && ::pthread_attr_getstacksize(attributes, &bytes) == 0) return bytes;
@@ -117,7 +118,7 @@ std::uint64_t stack_bytes(const pthread_attr_t* attributes) noexcept {
   return limit.rlim_cur == RLIM_INFINITY ? kUnlimitedStack : limit.rlim_cur;
 }
 
-// What a wait function found, told to the recorder; the program may not have asked for it.
+// Records the result of a wait function; the program may not have requested the status.
 template <class Real>
 pid_t observe_wait(int* status, Real real) {
   int own_status = 0;
@@ -136,8 +137,8 @@ void start_exit() noexcept {
 OOMREC_HOOK(pid_t, fork, ()) { return observe_fork(g_next.fork); }
 OOMREC_HOOK(pid_t, _Fork, ()) { return observe_fork(g_next._Fork); }
 
-// The parent ends inside the real call, by libc's own _exit: marked before, as for an exec, and
-// taken back when there was no fork.
+// The parent ends inside the real call, by libc's own _exit. So its end is recorded before, as for
+// an exec, and reverted if there was no fork.
 OOMREC_HOOK(int, daemon, (int no_chdir, int no_close)) {
   const pid_t parent = current_process();
   {
@@ -183,12 +184,13 @@ OOMREC_HOOK(int, waitid, (int kind, unsigned id, siginfo_t* info, int options)) 
   return result;
 }
 
-// EAGAIN for every cause, but errno tells: ENOMEM the stack's mapping, EAGAIN a limit of tasks.
+// The result is EAGAIN for every cause, but errno differs: ENOMEM for the stack's mapping, EAGAIN
+// for a limit on tasks.
 OOMREC_HOOK(int, pthread_create,
             (pthread_t * thread, const pthread_attr_t* attributes, void* (*start)(void*),
              void* argument)) {
   if (recorder::has_fault_rules() &&
-      is_refused_by_rule(Api::pthread_create, stack_bytes(attributes)))
+      is_failed_by_rule(Api::pthread_create, stack_bytes(attributes)))
     return EAGAIN;
   const int errno_before = errno;
   errno = 0;
@@ -209,8 +211,9 @@ OOMREC_HOOK(int, dlclose, (void* library)) {
   return result;
 }
 
-// The loader's own mappings pass no hook: their refusal is seen when the program asks why. Too
-// little room for static TLS is no lack of memory, nor is a file system that forbids execution.
+// The loader's own mappings bypass the hooks: their failure is detected when the program calls
+// dlerror. Too little space for static TLS is not lack of memory, nor is a file system that forbids
+// execution.
 OOMREC_HOOK(char*, dlerror, ()) {
   char* const message = g_next.dlerror();
   if (message == nullptr) return message;
@@ -227,13 +230,13 @@ OOMREC_HOOK(int, prctl,
   return option == PR_SET_SECCOMP ? observe_sandbox<int>(real) : real();
 }
 
-// From the assembly hook of syscall: the few numbers that matter here.
+// Called from the assembly hook of syscall for the few numbers that matter here.
 extern "C" __attribute__((visibility("hidden"))) long oomrec_watched_syscall(long number, long a,
                                                                              long b, long c, long d,
                                                                              long e, long f) {
   if (number == SYS_exit_group) observe_exit(static_cast<int>(a));
   const auto real = [&] { return g_next.syscall(number, a, b, c, d, e, f); };
-  const bool asks_for_filter = number == SYS_seccomp && a <= 1;  // strict or filter, not a question
+  const bool asks_for_filter = number == SYS_seccomp && a <= 1;  // strict or filter, not a query
   return asks_for_filter || (number == SYS_prctl && a == PR_SET_SECCOMP)
              ? observe_sandbox<long>(real)
              : real();

@@ -1,12 +1,13 @@
-// What the hooks of processes share.
+// Functions of the process hooks for the constructor.
 #pragma once
 
 namespace oomrec::shim {
 
-// How the program reaches its exit handlers' end. Once, from the constructor.
+// Observes the end of the program's exit handlers. Called once, by the constructor.
 void start_exit() noexcept;
 
-// Whether children are recorded too, and the file name of this library. Once, from the constructor.
+// Sets whether children are recorded too, and the file name of this library. Called once, by the
+// constructor.
 void start_exec(bool children, const char* library_path) noexcept;
 
 }  // namespace oomrec::shim

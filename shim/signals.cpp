@@ -1,6 +1,6 @@
-// Signals: a program that asks finds no handler and no signal stack of ours.
+// Signals: hides the recorder's handlers and signal stacks from the program.
 //
-// Async-signal-safe, as the real functions are: nothing is recorded, no scope is entered.
+// Async-signal-safe, like the real functions: records nothing and enters no scope.
 #include <signal.h>
 
 #include <cstring>

@@ -1,9 +1,9 @@
-// The library's constructor: finds out where it is, and starts the recorder.
+// The library's constructor: finds out how it was loaded, and starts the recorder.
 //
-// It runs before every other constructor (initfirst, shim/meson.build), libc's own included: the
-// environment is read from its arguments, and nothing of stdio or getenv is used. It leaves errno,
-// environment and descriptors as they were. Where the recorder must stay off (another C library, a
-// privileged program, OOMREC_MODE=off) every hook is a jump to the next definition.
+// It runs before all other constructors (initfirst in the root's meson.build), even libc's own: the
+// environment comes from its arguments, and it uses neither stdio nor getenv. It leaves errno,
+// environment and descriptors unchanged. If the recorder must stay off (another C library, a
+// privileged program, OOMREC_MODE=off), every hook is a jump to the next definition.
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
@@ -26,7 +26,7 @@
 #include "shim/interpose/real_dlsym.h"
 #include "shim/process.h"
 
-// glibc's alone: a musl program must start, too, with this library before it.
+// Only glibc has these: a musl program must start, too, with this library before it.
 extern "C" int dladdr1(const void*, Dl_info*, void**, int) noexcept __attribute__((weak));
 extern "C" const char* gnu_get_libc_version() __attribute__((weak));
 
@@ -35,7 +35,7 @@ namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;
 
-// Notes live as long as the process: the recorder keeps a view.
+// A note lives as long as the process, because the recorder keeps a view of it.
 constinit char g_heap_note[256];
 
 std::string_view file_name(const char* path) noexcept {
@@ -43,7 +43,7 @@ std::string_view file_name(const char* path) noexcept {
   return whole.substr(whole.rfind('/') + 1);
 }
 
-// Joins texts into the note, cut where it is full.
+// Joins texts into the note, cut to its capacity.
 std::string_view note(std::initializer_list<std::string_view> parts) noexcept {
   std::size_t used = 0;
   for (const std::string_view part : parts) {
@@ -54,8 +54,8 @@ std::string_view note(std::initializer_list<std::string_view> parts) noexcept {
   return {g_heap_note, used};
 }
 
-// Whether the program's malloc is ours: asked by making the call. The address alone says little:
-// it may be a stub in the program.
+// Whether the program's malloc is ours: tested by calling it. The address is not enough, because it
+// may be a stub in the program.
 bool is_malloc_bound_to_us() noexcept {
   const auto allocate = reinterpret_cast<void* (*)(size_t)>(real_dlsym()(RTLD_DEFAULT, "malloc"));
   const auto release = reinterpret_cast<void (*)(void*)>(real_dlsym()(RTLD_DEFAULT, "free"));
@@ -65,13 +65,13 @@ bool is_malloc_bound_to_us() noexcept {
   return g_entered_unwatched;
 }
 
-// Who has the malloc that comes before ours: the program itself, or a library.
+// Names the owner of the malloc that comes before ours: the program itself, or a library.
 std::string_view why_not_bound() noexcept {
   Dl_info info;
   const ElfW(Sym)* symbol = nullptr;
   void* const bound = real_dlsym()(RTLD_DEFAULT, "malloc");
   const std::string_view order = "heap not observed: put liboomrec.so first in LD_PRELOAD";
-  // A program that takes malloc's address has a stub of that name, which is undefined in it.
+  // A program that takes malloc's address has a stub of that name: an undefined symbol.
   if (::dladdr1(bound, &info, reinterpret_cast<void**>(const_cast<ElfW(Sym)**>(&symbol)),
                 RTLD_DL_SYMENT) == 0 ||
       symbol == nullptr || symbol->st_shndx == SHN_UNDEF)
@@ -93,7 +93,7 @@ HeapState observe_heap(bool recording) noexcept {
     recorder::note_heap(OutsideHooks::in_hook(), heap.note);
   } else if (recording) {
     start_heap();
-    heap.own_new = watched(Api::malloc) == Watch::on_and_new_may_be_pending;
+    heap.has_own_new = watched(Api::malloc) == Watch::on_with_pending_new;
   }
   return heap;
 }
@@ -119,10 +119,10 @@ std::string_view off_reason(const Options& options) noexcept {
 }
 
 [[gnu::constructor]] void start(int, char**, char** environment) noexcept {
-  if (gnu_get_libc_version == nullptr) return;  // and it has passed no arguments
+  if (gnu_get_libc_version == nullptr) return;  // and the loader has passed no arguments
   const KeepErrno keep;
   if (is_dlopened()) return resolve_next();
-  environ = environment;  // as libc itself is about to set it
+  environ = environment;  // libc is about to set it likewise
   resolve_next();
   Dl_info self;
   const char* const library_path =

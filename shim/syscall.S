@@ -1,5 +1,5 @@
-# long syscall(long number, ...): all but a few numbers go on by a jump, with every argument where
-# it was. No frame of ours stands between: a number may fork, or return twice.
+# long syscall(long number, ...): all but a few numbers continue by a jump with unchanged arguments.
+# No frame of ours is in between, because a number may fork or return twice.
         .text
         .globl  syscall
         .type   syscall, @function

@@ -1,8 +1,7 @@
-"""The words that make each command do something with one bundle, and the options of `run`: for tests
-that go over them all.
+"""Arguments with which each command reads one bundle, and the options of `run`, for tests of all.
 
-The commands are those that `oomrec --help` lists, and what they take is read from their own pages:
-a new one is taken in by itself if its usage names a BUNDLE, else it needs an entry here.
+The commands are those that `oomrec --help` lists. Their usage lines show which ones take a BUNDLE.
+A new command without BUNDLE in its usage needs an entry here.
 """
 
 from __future__ import annotations
@@ -12,16 +11,16 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parent.parent
 
-# Commands that read a bundle in another way than `oomrec COMMAND [--json] BUNDLE`.
+# Commands with other arguments than `oomrec COMMAND [--json] BUNDLE`.
 WORDS = {
     "ls": lambda bundle, _: [[bundle.parent]],
     "diff": lambda bundle, _: [[bundle, bundle]],
     "export": lambda bundle, json: [
         [bundle] if json else ["--format", name, bundle] for name in TEXT_FORMATS
     ],
-    "redact": lambda bundle, _: [],  # writes a bundle, and tells where
+    "redact": lambda bundle, _: [],  # writes a bundle and prints its path
     **{
-        page: lambda bundle, _: [["--force", bundle]]  # writes a page, in place of an earlier one
+        page: lambda bundle, _: [["--force", bundle]]  # overwrites an earlier page
         for page in ("report", "flamegraph", "table")
     },
 }
@@ -29,7 +28,7 @@ TEXT_FORMATS = ["folded", "speedscope", "json", "csv", "telemetry"]
 
 
 def recording_options() -> dict[str, str]:
-    """Flag → variable of each, as docs/options.md has them, which is generated."""
+    """Option → variable, from the generated docs/options.md."""
     page = (SOURCE / "docs" / "options.md").read_text()
     return dict(re.findall(r"^\| `(--[a-z-]+)[^`]*` \| `(OOMREC_[A-Z_]+)` \|", page, re.M))
 
@@ -45,7 +44,7 @@ def help_of(oomrec, command: str) -> str:
 
 
 def reading_lines(oomrec, bundle: Path, json: bool = False) -> list[tuple[str, list]]:
-    """(command, its words) of each way to read `bundle`; with --json of those that have it."""
+    """(command, arguments) for each way to read `bundle`. `json`: only commands with --json."""
     lines = []
     for command in commands(oomrec):
         page = help_of(oomrec, command)

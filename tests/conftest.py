@@ -1,11 +1,10 @@
-"""What every integration test stands on: run what the user runs, and read what was left behind.
+"""Fixtures of the integration tests: run what the user runs, and read what it leaves behind.
 
-A test runs in a directory of its own, where bundles go to ./oom_dumps, sessions to ./sessions and
-what the command keeps of symbols to ./cache.
-Programs see a clean environment (no OOMREC_*, LD_PRELOAD or PYTHON* of the machine's), and every
-one is ended after its timeout. What belongs to the whole machine and sways a verdict, such as the
-pressure on its memory, is each worker's own (tests/own_machine.py). What a machine lacks skips a test, by a marker and with its reason.
-The build folder is ./build, or the one that OOMREC_TEST_BUILD names.
+Each test has its own directory, with bundles in ./oom_dumps, sessions in ./sessions and the
+command's symbol cache in ./cache. Programs get a clean environment (none of the machine's OOMREC_*,
+LD_PRELOAD or PYTHON*) and are ended after a timeout. Machine-wide state that affects verdicts, such
+as memory pressure, is private to each worker (tests/machine_isolation.py). A test with unmet requirements
+is skipped by a marker, with the reason. The build folder is ./build, or OOMREC_TEST_BUILD.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import own_machine
+import machine_isolation
 import pytest
 from holding import Held
 from memory_cgroup import MemoryCgroup
@@ -36,21 +35,21 @@ TIMEOUT_S = 60
 
 @dataclass
 class Run:
-    """A program that has ended: what it printed, how it ended, and the bundles that are there."""
+    """A program that has ended: its output, exit code and bundles."""
 
     args: list[str]
     stdout: str
     stderr: str
-    exit_code: int  # as a shell has it: 128 + N after signal N
+    exit_code: int  # like a shell's: 128 + N after signal N
     dump_dir: Path
     pid: int
 
     def bundles(self) -> list[Path]:
-        """Finished bundles, the oldest first: names begin with the time and end with a number."""
+        """Finished bundles, oldest first: their names begin with the time and end with a number."""
         return sorted(manifest.parent for manifest in self.dump_dir.glob("oom_*/manifest.json"))
 
     def bundle_at(self, mark: str) -> Path:
-        """The bundle that the program asked for in these words."""
+        """The bundle that the program requested with this context."""
         return next(path for path in self.bundles() if metadata(path)["context"] == mark)
 
     def bundles_for(self, trigger: str) -> list[Path]:
@@ -62,7 +61,7 @@ class Run:
         return found[0]
 
     def json(self) -> dict:
-        """What was printed, as JSON."""
+        """The output, parsed as JSON."""
         try:
             return json.loads(self.stdout)
         except ValueError as error:
@@ -73,7 +72,7 @@ class Run:
 
 
 class Runner:
-    """Runs programs in the test's directory; what `start` left running ends with the test."""
+    """Runs programs in the test's directory. Those that `start` left running end with the test."""
 
     def __init__(self, directory: Path, prefix: list[str], environment: dict[str, str]):
         self.directory = directory
@@ -93,7 +92,7 @@ class Runner:
         self._started: list[subprocess.Popen] = []
 
     def start(self, *args, env: dict | None = None, cwd=None, **options) -> subprocess.Popen:
-        """Starts a program in a process group of its own. A None in `env` removes a variable."""
+        """Starts a program in a new session. A None in `env` removes the variable."""
         environment = {**self.environment, **(env or {})}
         process = subprocess.Popen(
             self._prefix + [str(arg) for arg in args],
@@ -135,13 +134,13 @@ class Runner:
         )
 
     def json(self, *args, **options) -> dict:
-        """What the command prints with --json; it must succeed."""
+        """The command's output with --json. The command must succeed."""
         run = self(args[0], "--json", *args[1:], **options)
         assert run.exit_code == 0, str(run)
         return run.json()
 
     def sessions_left(self, within_s: float = 20) -> list[Path]:
-        """Sessions that are still there once the last child, which nobody waits for, should be gone.
+        """Sessions that remain after the last orphaned child should have ended.
 
         A shell ends before its coprocess, and a program closes stdout before its exit handlers.
         """
@@ -159,7 +158,7 @@ class Runner:
 
 
 def rounds(short: int, whole: int) -> int:
-    """How long a campaign is: `scripts/test --full` makes the whole of it."""
+    """The number of rounds: the whole number with `scripts/test --full`."""
     return whole if os.environ.get("OOMREC_TEST_FULL") else short
 
 
@@ -168,7 +167,7 @@ def metadata(bundle: Path) -> dict:
 
 
 def end(process: subprocess.Popen) -> None:
-    """Ends a program and its children, unless it was waited for: then its pid may be another's."""
+    """Kills a program and its children, unless it was waited for: then its pid may be reused."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -177,7 +176,7 @@ def end(process: subprocess.Popen) -> None:
 
 
 def children_cpu_s() -> float:
-    """What all children that were waited for have computed: how slow one was, whoever else computes."""
+    """CPU time of all children that were waited for, which does not depend on the machine's load."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -187,7 +186,7 @@ def text(output: bytes | None) -> str:
 
 
 def clean_environment() -> dict[str, str]:
-    """The machine's environment without what changes programs; `python3` is the tests' own."""
+    """The machine's environment without variables that change programs. `python3` is the tests' own."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -218,7 +217,7 @@ def library(build_dir) -> Path:
 
 @pytest.fixture
 def oomrec(build_dir, tmp_path):
-    """The command: oomrec("show", bundle) is a Run, oomrec.json("show", bundle) what it prints."""
+    """The command: oomrec("show", bundle) is a Run, oomrec.json("show", bundle) its JSON output."""
     runner = Runner(tmp_path, [str(build_dir / "oomrec")], {})
     yield runner
     runner.end_all()
@@ -226,7 +225,7 @@ def oomrec(build_dir, tmp_path):
 
 @pytest.fixture
 def preload(library, tmp_path):
-    """A program with the library before it: preload("ls", "-l", env={"OOMREC_LIMIT": "64M"})."""
+    """A program with the library preloaded: preload("ls", "-l", env={"OOMREC_LIMIT": "64M"})."""
     runner = Runner(tmp_path, [], {"LD_PRELOAD": str(library)})
     yield runner
     runner.end_all()
@@ -234,7 +233,7 @@ def preload(library, tmp_path):
 
 @pytest.fixture
 def plain(tmp_path):
-    """A program as it is without us: what a preloaded run is compared with."""
+    """A program without the recorder, to compare a preloaded run with."""
     runner = Runner(tmp_path, [], {})
     yield runner
     runner.end_all()
@@ -242,7 +241,7 @@ def plain(tmp_path):
 
 @pytest.fixture(scope="session")
 def victim(build_dir):
-    """The path of a program that runs out of memory: a script's source, or what was built of it."""
+    """victim(NAME) is the path of a program of tests/victims: a script, or the built executable."""
 
     def path_of(name: str) -> str:
         script = SOURCE / "tests" / "victims" / name
@@ -251,7 +250,7 @@ def victim(build_dir):
             if script.suffix in (".py", ".sh", ".pl")
             else build_dir / "tests" / "victims" / name
         )
-        assert path.exists(), f"no victim {name}: {path} is not there"
+        assert path.exists(), f"no victim {name}: {path} does not exist"
         return str(path)
 
     return path_of
@@ -259,7 +258,7 @@ def victim(build_dir):
 
 @pytest.fixture
 def held(preload, victim):
-    """held() is the victim, recorded exactly, with its blocks in place."""
+    """held() is the running victim, recorded in exact mode, with its blocks allocated."""
 
     def start(script=None) -> Held:
         script = script or victim("python/holds.py")
@@ -270,7 +269,7 @@ def held(preload, victim):
 
 @pytest.fixture
 def terminal(oomrec, build_dir):
-    """terminal("top", pid, columns=80, rows=24) is the command on a screen."""
+    """terminal("top", pid, columns=80, rows=24) is the command on a virtual terminal."""
     opened = []
 
     def start(*words, env=None, **options) -> VirtualTerminal:
@@ -289,13 +288,13 @@ def terminal(oomrec, build_dir):
 
 @pytest.fixture(scope="session")
 def fake_gpu(build_dir):
-    """The environment of a program whose GPU's driver is ours (tests/fake_gpu/README.md)."""
+    """The environment of a program that uses the fake GPU drivers (tests/fake_gpu/README.md)."""
     return {"LD_LIBRARY_PATH": str(build_dir / "tests" / "fake_gpu")}
 
 
 @pytest.fixture
 def cgroup():
-    """cgroup("200M") is a new memory cgroup with that limit; `preexec_fn=cgroup.enter` goes there."""
+    """cgroup("200M") is a new memory cgroup with that limit. Its `enter` is a preexec_fn."""
     made = []
 
     def make(limit: str) -> MemoryCgroup:
@@ -309,14 +308,13 @@ def cgroup():
 
 @pytest.fixture
 def calm_machine() -> None:
-    """Before a test of a process that ends although nothing is short: other tests make the machine
-    wait for memory, and what it waited is told for ten seconds."""
+    """Waits until memory pressure by other tests has faded. Its average covers ten seconds."""
     until = time.monotonic() + 60
     while time.monotonic() < until:
         try:
             lines = Path("/proc/pressure/memory").read_text().splitlines()
         except OSError:
-            return  # a kernel that does not tell
+            return  # this kernel does not report pressure
         if all(float(line.split()[1].removeprefix("avg10=")) < 5 for line in lines):
             return
         time.sleep(0.5)
@@ -324,7 +322,7 @@ def calm_machine() -> None:
 
 @pytest.fixture(autouse=True)
 def own_sessions(tmp_path, monkeypatch) -> None:
-    """Of what a test runs without a Runner, in this process too."""
+    """A private session directory for programs without a Runner, and for the test process."""
     directory = tmp_path.with_name(f"{tmp_path.name}-sessions")
     directory.mkdir(mode=0o700)
     monkeypatch.setenv("OOMREC_SESSION_DIR", str(directory))
@@ -332,9 +330,9 @@ def own_sessions(tmp_path, monkeypatch) -> None:
 
 @pytest.fixture
 def apart(plain, build_dir, library):
-    """apart("oomrec top") runs a script of sh in a pid namespace where nobody else's processes are.
+    """apart("oomrec top") runs a shell script in a pid namespace without other processes.
 
-    `recorded PROGRAM…` starts a recorded program there, and returns when it is; its pid is $!.
+    `recorded PROGRAM…` starts a program there and returns once it is recorded; its pid is $!.
     """
     start = (
         f'oomrec() {{ "{build_dir}/oomrec" "$@"; }}\n'
@@ -347,7 +345,7 @@ def apart(plain, build_dir, library):
 
 @pytest.fixture(scope="session")
 def golden():
-    """golden(name, text) compares with tests/golden/NAME; scripts/golden writes the files anew."""
+    """golden(name, text) compares text with tests/golden/NAME. scripts/golden rewrites the files."""
 
     def compare(name: str, actual: str) -> None:
         path = SOURCE / "tests" / "golden" / name
@@ -358,16 +356,21 @@ def golden():
         difference = difflib.unified_diff(
             expected.splitlines(), actual.splitlines(), str(path), "now", lineterm=""
         )
-        assert actual == expected, "scripts/golden writes it anew\n" + "\n".join(difference)
+        assert actual == expected, "scripts/golden rewrites it\n" + "\n".join(difference)
 
     return compare
 
 
+# Versions whose frames the recorder reads, and those that the package is tested with.
+PYTHON_VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14"]
+PACKAGE_PYTHON_VERSIONS = PYTHON_VERSIONS[:-1]
+
+
 @pytest.fixture(scope="session")
 def python():
-    """A Python of a version, itself and not a wrapper: python("3.8"). Skips where there is none.
+    """python("3.8") is the interpreter of a version, not a wrapper. Skips if it is not installed.
 
-    Without a version, the machine's own: for what does not depend on it.
+    Without a version it is the machine's own, for tests that do not depend on the version.
     """
 
     def interpreter(version: str | None = None, *needed_modules: str) -> str:
@@ -411,8 +414,8 @@ def has_module(interpreter: str, module: str) -> bool:
 
 
 @functools.lru_cache(maxsize=None)
-def cgroup_refusal() -> str | None:
-    """Why no memory-limited cgroup can be made here; None when one can."""
+def cgroup_skip_reason() -> str | None:
+    """Why no cgroup with a memory limit can be created here; None if one can."""
     for parent in (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/memory")):
         probe = parent / f"oomrec_probe_{os.getpid()}"
         try:
@@ -424,67 +427,67 @@ def cgroup_refusal() -> str | None:
                 return None
         finally:
             probe.rmdir()
-    return "no cgroup with a memory limit can be made here"
+    return "cannot create a cgroup with a memory limit"
 
 
-def gpu_refusal() -> str | None:
+def gpu_skip_reason() -> str | None:
     return None if Path("/dev/nvidiactl").exists() or Path("/dev/kfd").exists() else "no GPU here"
 
 
-def module_refusal(module: str) -> str | None:
+def module_skip_reason(module: str) -> str | None:
     return None if has_module(sys.executable, module) else f"{sys.executable} has no {module}"
 
 
-def program_refusal(*names: str) -> str | None:
+def program_skip_reason(*names: str) -> str | None:
     missing = [name for name in names if shutil.which(name) is None]
     return f"not installed: {', '.join(missing)}" if missing else None
 
 
-def file_refusal(pattern: str) -> str | None:
+def file_skip_reason(pattern: str) -> str | None:
     return None if any(Path("/").glob(pattern.lstrip("/"))) else f"not here: {pattern}"
 
 
 @functools.lru_cache(maxsize=None)
-def pid_namespace_refusal() -> str | None:
+def pid_namespace_skip_reason() -> str | None:
     tried = subprocess.run(["unshare", "-fp", "--mount-proc", "true"], capture_output=True)
-    return None if tried.returncode == 0 else "no pid namespace of its own is to be had here"
+    return None if tried.returncode == 0 else "cannot create a pid namespace"
 
 
-def python_refusal(version: str) -> str | None:
+def python_skip_reason(version: str) -> str | None:
     return None if find_python(version) else f"no Python {version} here"
 
 
-def full_refusal() -> str | None:
+def full_skip_reason() -> str | None:
     return None if os.environ.get("OOMREC_TEST_FULL") else "only scripts/test --full runs it"
 
 
-# Marker: what it says in `pytest --markers`, and why it skips (None: it does not).
+# Marker: its text in `pytest --markers`, and the function that returns why to skip (None: run).
 MARKERS = {
-    "needs_cgroup_write": ("may make a cgroup with a memory limit", cgroup_refusal),
-    "needs_pid_namespace": ("may make a pid namespace", pid_namespace_refusal),
-    "needs_gpu": ("a real GPU", gpu_refusal),
-    "needs_numpy": ("numpy in the Python that runs the tests", lambda: module_refusal("numpy")),
-    "needs_torch": ("torch in the Python that runs the tests", lambda: module_refusal("torch")),
-    "needs_module(name)": ("a module in the Python that runs the tests", module_refusal),
-    "needs_program(name, …)": ("programs on the PATH", program_refusal),
-    "needs_file(glob)": ("a file, such as another allocator's library", file_refusal),
-    "full": ("`scripts/test --full`: what it uses is large", full_refusal),
-    "needs_python(version)": ("an interpreter of this version", python_refusal),
+    "needs_cgroup_write": ("permission to create a cgroup with a memory limit", cgroup_skip_reason),
+    "needs_pid_namespace": ("permission to create a pid namespace", pid_namespace_skip_reason),
+    "needs_gpu": ("a real GPU", gpu_skip_reason),
+    "needs_numpy": ("numpy in the Python that runs the tests", lambda: module_skip_reason("numpy")),
+    "needs_torch": ("torch in the Python that runs the tests", lambda: module_skip_reason("torch")),
+    "needs_module(name)": ("a module in the Python that runs the tests", module_skip_reason),
+    "needs_program(name, …)": ("programs on the PATH", program_skip_reason),
+    "needs_file(glob)": ("a file, such as another allocator's library", file_skip_reason),
+    "full": ("`scripts/test --full`, because its requirements are large", full_skip_reason),
+    "needs_python(version)": ("an interpreter of this version", python_skip_reason),
 }
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest asks where temporary files go
+@pytest.hookimpl(tryfirst=True)  # before pytest chooses the directory of temporary files
 def pytest_configure(config) -> None:
-    # Files of tests in memory need not wait for the disk, and are gone at the end, whatever failed.
-    if own_machine.enter() and os.environ.get("OOMREC_TEST_IN_MEMORY"):
-        config.option.basetemp = f"{own_machine.directory_in_memory()}/tests"
+    # In memory, the tests' files never wait for the disk, and vanish at the end even after a failure.
+    if machine_isolation.enter() and os.environ.get("OOMREC_TEST_IN_MEMORY"):
+        config.option.basetemp = f"{machine_isolation.directory_in_memory()}/tests"
     for name, (meaning, _) in MARKERS.items():
         config.addinivalue_line("markers", f"{name}: needs {meaning}")
 
 
 def pytest_runtest_setup(item) -> None:
-    for name, (_, refusal) in MARKERS.items():
+    for name, (_, skip_reason) in MARKERS.items():
         for marker in item.iter_markers(name.partition("(")[0]):
-            reason = refusal(*marker.args)
+            reason = skip_reason(*marker.args)
             if reason:
                 pytest.skip(reason)

@@ -1,7 +1,7 @@
-"""Exceptions as users of the libraries reported them, and what they are: written by hand, so that a row
-of the implementation's table that is wrong, or is gone, is noticed.
+"""Exceptions that users of the libraries reported, with their classification.
 
-The modules, names and bases are those of the libraries; the texts have the form of public bug reports.
+Written by hand, so that a wrong or missing row of the implementation's table fails a test. Modules,
+names and bases are the libraries'; messages have the form of public bug reports.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 class Case(NamedTuple):
     module: str
-    bases: tuple[str, ...]  # the class's own name, then those of its bases, in their order
+    bases: tuple[str, ...]  # the class's name, then those of its bases, in order
     text: str
-    reason: str | None  # None: it is about something else
+    reason: str | None  # None: unrelated to memory
     attributes: dict[str, Any] = {}
 
     def exception(self) -> BaseException:
-        """One that only its names tell from the library's."""
+        """An exception with the same names as the library's."""
         kind = BaseException
         for name in reversed(self.bases):
             of_python = getattr(builtins, name, None)
@@ -43,7 +43,7 @@ def runtime_error(text: str, reason: str | None) -> Case:
     return python("RuntimeError", text, reason)
 
 
-# By their type, whatever they say.
+# Classified by their type, whatever their message.
 _TENSORFLOW = "tensorflow.python.framework.errors_impl"
 TYPES = [
     python("MemoryError", "", "MemoryError"),
@@ -107,7 +107,7 @@ TYPES = [
     ),
 ]  # fmt: skip
 
-# By the result code that they carry.
+# Classified by their result code.
 CODES = [
     python("OSError", "[Errno 12] Cannot allocate memory", "errno:ENOMEM", errno=12),
     python("BlockingIOError", "[Errno 12] Cannot allocate memory", "errno:ENOMEM", errno=12),
@@ -148,7 +148,7 @@ CODES = [
     ),
 ]  # fmt: skip
 
-# By what they say, where the type says nothing.
+# Classified by their message, because the type is too general.
 _NCCL = (
     "NCCL error in: ../torch/csrc/distributed/c10d/NCCLUtils.hpp:275, unhandled cuda error (run with "
     "NCCL_DEBUG=INFO for details), NCCL version 2.20.5\nncclUnhandledCudaError: Call to CUDA function "

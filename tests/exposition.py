@@ -22,7 +22,7 @@ class Family:
 
 
 class Exposition:
-    """Families by name; anything that the format does not allow is an assertion."""
+    """Families by name. Violations of the format fail an assertion."""
 
     def __init__(self, text: str):
         assert text.endswith("\n") and "\r" not in text
@@ -67,7 +67,7 @@ class Exposition:
                 position += 1
 
     def rows(self, name: str, **labels) -> list[tuple[dict, float]]:
-        """Samples of `oomrec_NAME` with these labels; a label that is None must be absent."""
+        """Samples of `oomrec_NAME` with these labels. A label with the value None must be absent."""
         found = []
         for each, value in self.families[f"oomrec_{name}"].samples.items():
             row = dict(each)
@@ -79,7 +79,7 @@ class Exposition:
         return found
 
     def value(self, name: str, **labels) -> float | None:
-        """Of the one sample with these labels; None: there is none."""
+        """The value of the only sample with these labels; None without one."""
         found = self.rows(name, **labels)
         assert len(found) <= 1, found
         return found[0][1] if found else None
@@ -95,7 +95,7 @@ class Exposition:
 
 
 class MetricsWatch(Watch):
-    """A running `oomrec watch --metrics`, at a port of the kernel's choice."""
+    """A running `oomrec watch --metrics`, on a port that the kernel chooses."""
 
     def __init__(self, oomrec, *words, at=":0", **env):
         super().__init__(oomrec, "--metrics", at, *words, **env)

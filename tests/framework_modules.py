@@ -1,4 +1,4 @@
-"""Modules that answer as PyTorch does, for tests in this process; and none that does."""
+"""Fake modules that answer like PyTorch, for tests in this process, or the absence of all of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ GIB = 1 << 30
 
 
 def hide_frameworks(monkeypatch) -> None:
-    """Nothing that knows a GPU is imported, nor can be."""
+    """No module with GPU support is imported or importable."""
     for name in ("torch", "numba.cuda", "cuda.cuda", "cuda.bindings.driver"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setattr("oomrec.gpumemprof._devices.importlib.import_module", _no_module)
@@ -21,7 +21,7 @@ def _no_module(name):
 
 
 def fake_torch(allocated=300 * MIB, reserved=500 * MIB, free=GIB, total=4 * GIB, hip=None):
-    """A module that answers as PyTorch with two GPUs does; `state` is what it holds."""
+    """A module that answers like PyTorch with two GPUs. `state` has its memory figures."""
     torch = ModuleType("torch")
     state = torch.state = {
         "allocated_bytes.all.current": allocated,

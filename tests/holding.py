@@ -1,4 +1,4 @@
-"""A program that holds known blocks, running: tests/victims/python/holds.py."""
+"""A running program that holds known blocks: tests/victims/python/holds.py."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import subprocess
 
 
 class Held:
-    """The victim, running: line by line it does what it is asked."""
+    """The running victim, which executes one request per line of its stdin."""
 
     def __init__(self, process: subprocess.Popen):
         self.process = process

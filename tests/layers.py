@@ -1,4 +1,4 @@
-"""The libraries of the tree and what each declares to depend on, read from the meson.build files.
+"""The libraries of the tree and their declared dependencies, read from the meson.build files.
 
 A folder with sources has one library, `common_text_dep` for common/text; a file may include headers
 of its own folder and of those that its library names in `dependencies`, and no others.
@@ -12,7 +12,7 @@ from pathlib import Path
 
 COMMENT = re.compile(r"#[^\n]*")
 LIBRARY = re.compile(r"\b(?:static_library|shared_library|executable)\(")
-# What the root's shared library takes from the folder of the exported functions.
+# The folder of exported functions, which the root's shared library links.
 LIST = re.compile(r"\bshim_dependencies = \[([^\]]*)\]")
 DEPENDENCY = re.compile(r"\b((?:common|recorder|shim|tools)(?:_\w+?)?)_dep\b")
 INCLUDE = re.compile(r'^#include "((?:common|recorder|shim|tools)(?:/[^"/]+)*)/[^"/]+"', re.M)
@@ -20,7 +20,7 @@ ROOTS = ("common", "recorder", "shim", "tools")
 
 
 def calls(text: str, opening: re.Pattern[str]):
-    """The arguments of each call, with their nested brackets."""
+    """The arguments of each call of a function in meson.build, including nested brackets."""
     for match in opening.finditer(text):
         depth, end = 1, match.end()
         while depth:
@@ -31,7 +31,7 @@ def calls(text: str, opening: re.Pattern[str]):
 
 @cache
 def folders(root: Path) -> tuple[str, ...]:
-    """The folders that hold sources, as paths from the root."""
+    """The folders with sources, as paths from the root."""
     found = {
         path.parent.relative_to(root).as_posix()
         for top in ROOTS
@@ -43,7 +43,7 @@ def folders(root: Path) -> tuple[str, ...]:
 
 @cache
 def declared(root: Path, folder: str) -> set[str]:
-    """The folders that the folder's libraries name as dependencies."""
+    """The folders that a folder's libraries declare as dependencies."""
     build = root / folder / "meson.build"
     text = COMMENT.sub("", build.read_text(encoding="utf-8")) if build.is_file() else ""
     names = {folder.replace("/", "_"): folder for folder in folders(root)}
@@ -53,7 +53,7 @@ def declared(root: Path, folder: str) -> set[str]:
 
 
 def included(sources: dict[str, str]) -> dict[str, set[str]]:
-    """Of each folder the others whose headers its files include, by the files' paths and texts."""
+    """For each folder the other folders whose headers it includes, from paths and texts of its files."""
     found: dict[str, set[str]] = {}
     for path, text in sources.items():
         folder = path.rpartition("/")[0]
@@ -63,7 +63,7 @@ def included(sources: dict[str, str]) -> dict[str, set[str]]:
 
 
 def cycle(graph: dict[str, set[str]]) -> list[str]:
-    """Some cycle of the graph, its first node once more at its end; empty where there is none."""
+    """A cycle of the graph with its first node repeated at the end; empty without one."""
     done: set[str] = set()
 
     def walk(node: str, way: list[str]) -> list[str]:

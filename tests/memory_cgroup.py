@@ -1,4 +1,4 @@
-"""A memory cgroup of a test's own, v1 or v2: `cgroup` of conftest.py makes one and removes it."""
+"""A private memory cgroup, v1 or v2. The fixture `cgroup` creates and removes it."""
 
 import contextlib
 import os
@@ -15,11 +15,11 @@ class MemoryCgroup:
         self.path.mkdir()
         (self.path / ("memory.limit_in_bytes" if is_v1 else "memory.max")).write_text(limit)
         swap = self.path / ("memory.memsw.limit_in_bytes" if is_v1 else "memory.swap.max")
-        with contextlib.suppress(OSError):  # a kernel without swap accounting
+        with contextlib.suppress(OSError):  # this kernel has no swap accounting
             swap.write_text(limit if is_v1 else "0")
 
     def enter(self) -> None:
-        """As preexec_fn: the program to be starts in it."""
+        """A preexec_fn: the program starts in the cgroup."""
         (self.path / "cgroup.procs").write_text(str(os.getpid()))
 
     def kills(self) -> int:

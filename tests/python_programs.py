@@ -1,4 +1,4 @@
-"""Programs that use the Python package: from the source tree, with what is built.
+"""Runs programs that use the Python package from the source tree, with the built library.
 
 recorded = programs(preload, build_dir)
 run = recorded('''
@@ -28,7 +28,7 @@ def package_environment(build_dir: Path) -> dict[str, str]:
 
 
 def programs(runner, build_dir: Path):
-    """A function that runs a program, given by its text, with a Runner of conftest.py."""
+    """A function that runs a program's source text with a Runner of conftest.py."""
 
     def run(text: str, *args, python: str = sys.executable, env: dict | None = None, **options):
         script = runner.directory / "program.py"

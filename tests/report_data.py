@@ -37,7 +37,7 @@ COLUMNS = {
 
 
 class Recording:
-    """Builds one: place(…), stack([places, outermost first]), row(stack, …), moment(…), checkpoint(…)."""
+    """Builds one: location(…), stack([locations, outermost first]), row(stack, …), moment(…), checkpoint(…)."""
 
     def __init__(self, mode: str = "exact"):
         self.strings = [""]
@@ -45,7 +45,7 @@ class Recording:
         self.types = dict(COLUMNS)
         self._string_ids = {"": 0}
         self._nodes: dict[tuple[int, int], int] = {}
-        self.node(0, self.place(""))
+        self.node(0, self.location(""))
         self.columns["c_first"].append(0)
         self.json = {
             "schema_version": 1,
@@ -56,7 +56,7 @@ class Recording:
                 "start_utc": "2026-11-18T11:06:40Z", "oomrec_version": "0", "mode": mode,
                 "estimated": mode == "sampled", "redacted": False, "live": False,
                 "trigger": "soft_limit", "outcome": "exited 1",
-                "outcome_sentence": "exited 1: the program ended by itself, with exit code 1",
+                "outcome_sentence": "exited 1: the program exited with code 1",
                 "bundle": "oom_cpu_20261118_110740_001",
                 "recording": {"format": 5, "mode": mode, "interval_bytes": 524288, "events": 1, "dropped_events": 0,
                               "truncated_stacks": 0, "stacks": 1, "oomrec_version": "0"},
@@ -87,7 +87,7 @@ class Recording:
         for name, value in values.items():
             self.columns[f"{prefix}_{name}"].append(value)
 
-    def place(
+    def location(
         self, function: str, file: str = "", line: int = 0, module: str = "", kind: int = NATIVE, source: str = ""
     ) -> int:  # fmt: skip
         function, file, module, source = map(self.string, (function, file, module, source))
@@ -102,22 +102,22 @@ class Recording:
         )
         return len(self.columns["place_kind"]) - 1
 
-    def node(self, parent: int, place: int) -> int:
-        if (parent, place) not in self._nodes:
-            self._nodes[parent, place] = len(self.columns["node_parent"])
-            self._append("node", parent=parent, place=place)
-        return self._nodes[parent, place]
+    def node(self, parent: int, location: int) -> int:
+        if (parent, location) not in self._nodes:
+            self._nodes[parent, location] = len(self.columns["node_parent"])
+            self._append("node", parent=parent, place=location)
+        return self._nodes[parent, location]
 
-    def stack(self, places: list[int]) -> int:
+    def stack(self, locations: list[int]) -> int:
         node = 0
-        for place in places:
-            node = self.node(node, place)
+        for location in locations:
+            node = self.node(node, location)
         return node
 
     def row(self, node: int, live: float, *, count: float = 1, total: float | None = None, total_count: float | None = None,
             peak: float | None = None, temporary: float = 0, space: int = 0, device: int = 0, group: int = 0,
             label: int = 0, process: int = 0) -> int:  # fmt: skip
-        """A holder; what is not given is as if nothing had ever been freed."""
+        """Adds a holder. By default nothing of it was ever freed."""
         total = live if total is None else total
         total_count = count if total_count is None else total_count
         self._append("row", node=node, space=space, device=device, group=group, label=label, process=process,
@@ -131,7 +131,7 @@ class Recording:
         return len(self.columns["row_node"]) - 1
 
     def figure(self, name: str, value: float) -> None:
-        """One more element of a column that depends on the recording: t_live_0, c_total_0, …"""
+        """Appends to a column that depends on the recording: t_live_0, c_total_0, …"""
         self.types[name] = "f64"
         self.columns.setdefault(name, array("d")).append(value)
 
@@ -150,7 +150,7 @@ class Recording:
     def checkpoint(
         self, second: float, rows: list[tuple[int, float]], totals: list[float], full: bool = False
     ) -> None:
-        """full: there was no room for more rows."""
+        """full: the checkpoint had no space for more rows."""
         self.columns["c_full"].append(full)
         self.columns["c_time"].append(START_MS + 1000 * second)
         for row, bytes in rows:
@@ -160,7 +160,7 @@ class Recording:
             self.figure(f"c_total_{space}", bytes)
 
     def described(self) -> dict:
-        """The JSON text, which says where the arrays are."""
+        """The JSON text with the offsets of the arrays."""
         arrays, offset = {}, 0
         for name, column in self.columns.items():
             arrays[name] = {"type": self.types[name], "offset": offset, "length": len(column)}
@@ -184,7 +184,7 @@ def padded(length: int) -> int:
 def page(
     template: str, recording: Recording, title: str = "oomrec", view: str = "", label: str = ""
 ) -> str:
-    """The page of a recording, as `oomrec report` fills it."""
+    """The page for a recording, as `oomrec report` writes it."""
     values = {
         "OOMREC_TITLE": title,
         "OOMREC_VIEW": view,
@@ -198,32 +198,34 @@ def page(
 
 
 def small() -> Recording:
-    """A training that keeps its batches: Python over numpy over C, a device, marks, a refusal."""
+    """A training loop that leaks its batches: Python over numpy over C, a device, marks, a failure."""
     made = Recording()
     libc, numpy = (
         "/usr/lib/x86_64-linux-gnu/libc.so.6",
         "/srv/lib/site-packages/numpy/core/_multiarray.so",
     )
-    main = made.place("<module>", "/srv/train/train.py", 56, kind=PYTHON | OWN)
-    train = made.place("main", "/srv/train/train.py", 48, kind=PYTHON | OWN)
-    batch = made.place(
+    main = made.location("<module>", "/srv/train/train.py", 56, kind=PYTHON | OWN)
+    train = made.location("main", "/srv/train/train.py", 48, kind=PYTHON | OWN)
+    batch = made.location(
         "make_batch",
         "/srv/train/train.py",
         21,
         kind=PYTHON | OWN,
         source="    examples = random(size)  # <b>",
     )
-    other_line = made.place("make_batch", "/srv/train/train.py", 22, kind=PYTHON | OWN)
-    interpreter = made.place("_PyEval_Vector", "", 0, "/usr/bin/python3.11", INTERPRETER)
-    frozen = made.place(
+    other_line = made.location("make_batch", "/srv/train/train.py", 22, kind=PYTHON | OWN)
+    interpreter = made.location("_PyEval_Vector", "", 0, "/usr/bin/python3.11", INTERPRETER)
+    frozen = made.location(
         "_find_and_load", "<frozen importlib._bootstrap>", 1027, kind=PYTHON | IMPORTS
     )
-    empty = made.place("PyArray_NewFromDescr", "", 0, numpy)
-    malloc = made.place("malloc", "", 0, libc, ALLOCATOR)
-    ones = made.place("ones", "/srv/lib/site-packages/numpy/numeric.py", 191, kind=PYTHON)
-    walk = made.place("walk", "/srv/train/walk.py", 7, kind=PYTHON | OWN)
-    pool = made.place("at::empty_cuda", "", 0, "/srv/lib/site-packages/torch/lib/libtorch_cuda.so")
-    worker = made.place("worker_loop", "", 0, "/srv/train/libwork.so", OWN)
+    empty = made.location("PyArray_NewFromDescr", "", 0, numpy)
+    malloc = made.location("malloc", "", 0, libc, ALLOCATOR)
+    ones = made.location("ones", "/srv/lib/site-packages/numpy/numeric.py", 191, kind=PYTHON)
+    walk = made.location("walk", "/srv/train/walk.py", 7, kind=PYTHON | OWN)
+    pool = made.location(
+        "at::empty_cuda", "", 0, "/srv/lib/site-packages/torch/lib/libtorch_cuda.so"
+    )
+    worker = made.location("worker_loop", "", 0, "/srv/train/libwork.so", OWN)
 
     made.json["groups"] = ["", "python", "worker"]
     made.json["labels"] = ["", "epoch 1", "epoch 2"]
@@ -347,7 +349,7 @@ def small() -> Recording:
     return made
 
 
-# What must stay text wherever it stands.
+# Attacks that must stay plain text everywhere.
 HOSTILE = [
     "<script>window.broken=1</script>",
     "<img src=x onerror=window.broken=1>",
@@ -366,18 +368,18 @@ HOSTILE = [
 
 
 def hostile() -> Recording:
-    """The small one with a hostile text in every place where a text can be."""
+    """The small recording with a hostile text in place of every text."""
     made = Recording("sampled")
     for i, text in enumerate(HOSTILE):
-        place = made.place(
+        location = made.location(
             text, f"/srv/{text}", i, f"/lib/{text}.so", PYTHON | OWN if i % 2 else NATIVE, text
         )
-        outer = made.place(text + "outer", "", 0, text, NOTE if i % 3 == 0 else NATIVE)
+        outer = made.location(text + "outer", "", 0, text, NOTE if i % 3 == 0 else NATIVE)
         made.json["groups"].append(text)
         made.json["labels"].append(text)
         made.json["processes"].append({"pid": i, "name": text, "program": text, text: text})
         row = made.row(
-            made.stack([outer, place]),
+            made.stack([outer, location]),
             (i + 1) * MIB,
             group=i + 1,
             label=i + 1,
@@ -437,23 +439,23 @@ def hostile() -> Recording:
 
 
 def large(stacks: int = 100_000) -> Recording:
-    """So many stacks, 12 to 40 frames deep, of 20,000 places; more than twice as many nodes."""
+    """This many stacks, 12 to 40 frames deep, over 20,000 locations, with more than twice as many nodes."""
     made = Recording()
-    places = [
-        made.place(f"function_{i}", f"/srv/lib/site-packages/package_{i % 40}/file_{i % 900}.py", i % 3000 + 1,
+    locations = [
+        made.location(f"function_{i}", f"/srv/lib/site-packages/package_{i % 40}/file_{i % 900}.py", i % 3000 + 1,
                    f"/srv/lib/lib_{i % 60}.so", PYTHON if i % 3 == 0 else OWN if i % 3 == 1 else NATIVE)
         for i in range(20_000)
     ]  # fmt: skip
     state = 12345
     for i in range(stacks):
-        # Callers are shared by their neighbours, as in a program; the last two frames are a stack's own.
+        # Neighbouring stacks share callers, as in a program. The last two frames are unique.
         depth = 12 + i % 29
         stack = [
-            places[(level * 97 + (i >> max(5, 17 - level)) * 31) % 20_000]
+            locations[(level * 97 + (i >> max(5, 17 - level)) * 31) % 20_000]
             for level in range(depth - 2)
         ]
         state = (state * 1103515245 + 12345) % 2**31
-        stack += [places[(state + k * 7919 + i) % 20_000] for k in range(2)]
+        stack += [locations[(state + k * 7919 + i) % 20_000] for k in range(2)]
         bytes = 1000 + state % 100_000
         made.row(
             made.stack(stack),

@@ -1,4 +1,4 @@
-"""A report's page, read without a browser: what `oomrec report` put into it, and its figures."""
+"""The data in a report's page, read without a browser."""
 
 import base64
 import json
@@ -30,7 +30,7 @@ class Page:
         return values
 
     def rows(self):
-        """(space's name, live bytes, live count, node) of each row."""
+        """(space, live bytes, live count, node) of each row."""
         spaces = [space["name"] for space in self.json["spaces"]]
         return zip(
             [spaces[number] for number in self["row_space"]],
@@ -40,11 +40,11 @@ class Page:
         )
 
     def functions(self, node: int) -> list[str]:
-        """Of a stack, the innermost first."""
-        parents, places = self["node_parent"], self["node_place"]
+        """The functions of a stack, innermost first."""
+        parents, locations = self["node_parent"], self["node_place"]
         names, strings = self["place_function"], self.json["strings"]
         found = []
         while node:
-            found.append(strings[names[places[node]]])
+            found.append(strings[names[locations[node]]])
             node = parents[node]
         return found

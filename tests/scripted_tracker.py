@@ -1,4 +1,4 @@
-"""A tracker whose samples are given, and whose clock is the test."""
+"""A tracker with scripted samples, which a test advances by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MIB = 1 << 20
 
 
 class Scripted(DeviceMemoryCollector):
-    """A device whose samples are given: (allocated, reserved, used) in MiB, of 1,000."""
+    """A device of 1,000 MiB with scripted samples: (allocated, reserved, used) in MiB."""
 
     device_id = 0
 
@@ -42,7 +42,7 @@ class Scripted(DeviceMemoryCollector):
 
 
 def tracker_of(*samples, max_events=100, **options) -> Tracker:
-    """A tracker that has begun and is ticked by hand: tick() takes the next sample."""
+    """A started tracker that samples only by tick()."""
     tracker = Tracker(
         Scripted(*samples), 3600, max_events, True, OOMFlightRecorderConfig(), **options
     )

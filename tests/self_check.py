@@ -1,8 +1,8 @@
-"""self_check.py [--long] LIBRARY [WORKLOAD…]: runs programs under a library that was built with
--Dself_check=true, which compares each stack it takes over with a full walk, and some with
-libunwind's. Prints what was compared; fails on a difference.
+"""self_check.py [--long] LIBRARY [WORKLOAD…] compares partly reused stacks with full walks.
 
---long makes some ten million stacks, in about two minutes; else it is a tenth.
+The library, built with -Dself_check=true, compares each reused stack with a full walk, and some with
+libunwind's. Prints the counts, and fails on a difference. --long compares about ten million stacks
+in two minutes, otherwise a tenth.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SOURCE = Path(__file__).resolve().parent.parent
 BENCH = SOURCE / "tests" / "bench"
 COUNTS = [
     "stacks", "frames", "reusing", "reused_frames", "oracle_stacks", "oracle_frames",
-    "oracle_ends", "python_frames", "python_reused", "known_chains", "known_stacks", "rules", "large_rules", "odd_rules",
+    "oracle_ends", "python_frames", "python_reused", "cached_chains", "cached_stacks", "rules", "large_rules", "odd_rules",
     "different",
 ]  # fmt: skip
 
@@ -39,7 +39,7 @@ with concurrent.futures.ThreadPoolExecutor(4) as pool:
     list(pool.map(train, range(8)))
 """
 
-# Workload: how much in a short and in a long round, and the command.
+# Workload: amount in a short and in a long round, and the command.
 PYTHON = [sys.executable]
 WORKLOADS = {
     "cpython": (1, 10, [*PYTHON, str(BENCH / "json_objects.py"), "{0}"]),
@@ -54,10 +54,10 @@ WORKLOADS = {
 
 
 def check(library: str | Path, workload: str, long: bool) -> dict[str, int]:
-    """What was compared in one run of a workload."""
+    """The counts of one run of a workload."""
     short_amount, long_amount, command = WORKLOADS[workload]
     amount = long_amount if long else short_amount
-    # The import of torch makes three million objects, whose stacks are like those of other imports.
+    # Importing torch makes three million objects, with stacks like those of other imports.
     objects = long or workload != "torch"
     return check_command(library, [argument.format(amount) for argument in command], objects)
 
@@ -76,7 +76,7 @@ def check_command(
                 **environment,
                 "LD_PRELOAD": str(library),
                 "OOMREC_MODE": "exact",
-                "OOMREC_RECORDING_SIZE": "1G",  # else it becomes sampled
+                "OOMREC_RECORDING_SIZE": "1G",  # otherwise it falls back to sampled
                 "OOMREC_SESSION_DIR": directory,
                 "OOMREC_DUMP_DIR": directory,
                 "OOMREC_SELF_CHECK": str(counts),

@@ -1,4 +1,4 @@
-"""What real shells offer behind a line that was typed, with a completion script loaded."""
+"""What real shells complete for a typed line, with our completion script loaded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _oomrec
 printf '%s\n' "${COMPREPLY[@]}"
 """
 
-# What is added to zsh's list goes to $OFFERED, and a file says that this is all.
+# Writes zsh's completions to $OFFERED, and creates $OFFERED.all at the end.
 ZSH = r"""
 mkdir functions && ln -s $SCRIPT functions/_oomrec
 fpath=($PWD/functions $fpath)
@@ -46,7 +46,7 @@ def environment(directory: Path, **more: str) -> dict[str, str]:
 
 
 def bash(script: Path, words: list[str], directory: Path, library: Path | None = None) -> set[str]:
-    """`words` as bash has split them. `library`: of the package bash-completion."""
+    """`words`: the line as bash splits it. `library`: the script of the package bash-completion."""
     command = ["bash", "--norc", "--noprofile", "-c", BASH, "bash", script, library or "", *words]
     return set(printed(command, directory)) - {""}
 
@@ -70,7 +70,7 @@ def fish(script: Path, line: str, directory: Path) -> set[str]:
 
 
 def zsh(script: Path, line: str, directory: Path) -> set[str]:
-    """zsh completes only what is typed on a terminal: it gets one."""
+    """zsh completes only on a terminal, so it gets one."""
     offered = directory / f"offered-{len(list(directory.glob('offered-*.ready')))}"
     start = directory / f"{offered.name}.zsh"
     start.write_text(ZSH)
@@ -87,13 +87,13 @@ def zsh(script: Path, line: str, directory: Path) -> set[str]:
         os.write(terminal, line.encode() + b"\t")
         wait_for(Path(f"{offered}.all"), terminal)
     finally:
-        os.close(terminal)  # its hangup ends zsh
+        os.close(terminal)  # the hangup ends zsh
         os.waitpid(pid, 0)
     return set(offered.read_text().splitlines()) - {""} if offered.exists() else set()
 
 
 def wait_for(file: Path, terminal: int) -> None:
-    """Until the file is there; what the shell prints meanwhile is read, or it would stand still."""
+    """Waits for the file, and meanwhile reads the shell's output so that it does not block."""
     printed = b""
     until = time.monotonic() + 60
     while not file.exists():

@@ -1,11 +1,11 @@
 """Adds up test results: python3 tests/summary.py FILE… → "N passed, N failed, N skipped".
 
-A .json file is meson's testlog, a .xml file pytest's JUnit report. One that is missing, empty or
-not readable is a failure: tests that did not run have not passed. Exits with 1 when any failed.
+A .json file is meson's testlog, a .xml file pytest's JUnit report. A missing, empty or unreadable
+file is a failure, because tests that did not run have not passed. Exits with 1 after any failure.
 
-Each failure is named above that line. scripts/test runs failed integration tests again, alone, and
-leaves NAME-again.xml beside NAME.xml. That second result helps to find the cause, but it changes no
-count: a test that passes alone only has failed.
+Each failure is named above that line. scripts/test reruns failed integration tests alone, and writes
+NAME-again.xml beside NAME.xml. The second result helps to find the cause, but a test that passes
+only alone still counts as failed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ALONE = {
 
 
 def of_meson(path: Path) -> list[tuple[str, str]]:
-    """Tests, and how each ended."""
+    """Tests and their outcomes."""
     results = map(json.loads, path.read_text().splitlines())
     return [
         (f"{path.stem}: {result['name']}", MESON_RESULTS.get(result["result"], "failed"))
@@ -39,7 +39,7 @@ def of_pytest(path: Path) -> list[tuple[str, str]]:
         ends = [words[part.tag] for part in case if part.tag in words]
         module = case.get("classname", "").replace(".", "/")
         name = f"{module}.py::{case.get('name')}" if module else case.get("name")
-        # A test that fails twice, itself and in its teardown, is there twice.
+        # A test that fails in its body and in its teardown is listed twice.
         found[name] = "failed" if "failed" in ends else ends[0] if ends else "passed"
     return list(found.items())
 

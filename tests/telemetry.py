@@ -1,5 +1,5 @@
-"""The rules of TelemetryEvent v2, which GPU Memory Profiler's readers apply: nothing more, nothing
-less than these keys, each of its type."""
+"""The rules of TelemetryEvent v2, as GPU Memory Profiler's readers apply them: exactly these keys,
+each of its type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program on a terminal that nobody looks at."""
+"""A program's output on a terminal."""
 
 import os
 import pty
@@ -6,7 +6,7 @@ import subprocess
 
 
 def printed_on_terminal(command: list, env: dict, cwd=None) -> bytes:
-    """What a program prints when stdout is a terminal."""
+    """The output of a program whose stdout is a terminal."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL, env=env, cwd=cwd)
     os.close(theirs)

@@ -1,7 +1,7 @@
-"""A terminal for programs that want one: what they print becomes a screen, as people see it.
+"""A pseudo-terminal with the screen that its program draws, as a user sees it.
 
-pyte interprets what comes out of a pseudo-terminal; `raw` keeps all of it as it came. Waiting is
-for a condition of the screen, never for a time.
+pyte interprets the output; `raw` keeps the bytes. Tests wait for a condition of the screen, never
+for a time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _as_in_a_shell() -> None:
 
 
 class VirtualTerminal:
-    """Runs a program in a session whose terminal this is."""
+    """Runs a program in a new session with this controlling terminal."""
 
     def __init__(self, command, env, cwd, columns=80, rows=24, term="xterm-256color", **options):
         pyte = pytest.importorskip("pyte")
@@ -57,7 +57,7 @@ class VirtualTerminal:
         os.write(self._ours, keys.encode())
 
     def _read(self, timeout_s: float) -> bool:
-        """Takes in what there is. False at the end: nobody has the terminal open any more."""
+        """Reads available output. False at the end: the terminal is closed on the other side."""
         if not select.select([self._ours], [], [], timeout_s)[0]:
             return True
         try:
@@ -69,11 +69,11 @@ class VirtualTerminal:
         return bool(some)
 
     def text(self) -> str:
-        """The screen, without the blanks at the ends of lines."""
+        """The screen without trailing blanks."""
         return "\n".join(line.rstrip() for line in self.screen.display)
 
     def wait_until(self, condition, within_s: float = WITHIN_S) -> str:
-        """The screen's text, once the condition holds for it."""
+        """Waits until the condition holds for the screen's text, and returns the text."""
         until = time.monotonic() + within_s
         while not condition(self.text()):
             if not self._read(0.2) and not condition(self.text()):
@@ -83,11 +83,11 @@ class VirtualTerminal:
         return self.text()
 
     def wait_for(self, *words: str) -> str:
-        """The screen's text, once all these words are on it."""
+        """Waits until all these words are on the screen, and returns its text."""
         return self.wait_until(lambda text: all(word in text for word in words))
 
     def finish(self, within_s: float = WITHIN_S) -> int:
-        """The program's exit code, once it has ended; all that it printed is taken in."""
+        """Reads all output until the program ends, and returns its exit code."""
         until = time.monotonic() + within_s
         while self._read(0.2):
             if self.process.poll() is not None and not select.select([self._ours], [], [], 0)[0]:

@@ -1,11 +1,11 @@
-"""A program that is looked at from outside: it grows by what lines of its stdin ask for."""
+"""A program to observe from outside: it allocates as the lines of its stdin request."""
 
 from __future__ import annotations
 
 import subprocess
 
-# "N": N MiB more, touched; "free": all given back; "refuse": asks for too much, and goes on;
-# "become": asks for too much, and becomes cat.
+# "N": allocates and touches N MiB more; "free": frees everything; "refuse": requests too much and
+# continues; "become": requests too much, then executes cat.
 SCRIPT = """\
 import os
 import sys
@@ -39,13 +39,13 @@ class Program:
         self.pid = self.process.pid
         assert self.process.stdout.readline() == b"ready\n"
 
-    def tell(self, word) -> None:
+    def send(self, word) -> None:
         self.process.stdin.write(f"{word}\n".encode())
         self.process.stdin.flush()
 
     def do(self, *words) -> None:
         for word in words:
-            self.tell(word)
+            self.send(word)
             assert self.process.stdout.readline() == b"did\n"
 
     def end(self) -> None:

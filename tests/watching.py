@@ -9,23 +9,23 @@ import time
 from pathlib import Path
 
 KERNEL = tuple(map(int, re.match(r"(\d+)\.(\d+)", platform.release()).groups()))
-# Root in the first pid namespace is told by the process connector how a process ended,
+# Root in the first pid namespace learns by the process connector how a process ended,
 CONNECTED = os.geteuid() == 0 and os.readlink("/proc/self/ns/pid") == "pid:[4026531836]"
-# and everybody by PIDFD_GET_INFO.
-TELLS_STRANGERS = KERNEL >= (6, 15) or CONNECTED
+# others by PIDFD_GET_INFO.
+SEES_FOREIGN_EXITS = KERNEL >= (6, 15) or CONNECTED
 
 
 def wait_for(found, within_s=30.0):
-    """What `found` returns once that is something."""
+    """Polls `found` until its result is true, and returns it."""
     until = time.monotonic() + within_s
     while not (result := found()):
-        assert time.monotonic() < until, "it did not happen"
+        assert time.monotonic() < until, f"nothing within {within_s} s"
         time.sleep(0.01)
     return result
 
 
 class Watch:
-    """A running `oomrec watch`, which has begun to watch."""
+    """A running `oomrec watch` that has started watching."""
 
     def __init__(self, oomrec, *words, **env):
         self._oomrec = oomrec
@@ -37,7 +37,7 @@ class Watch:
         return int(re.search(r"SigBlk:\t(\w+)", status)[1], 16) & (1 << (signal.SIGTERM - 1))
 
     def sees(self, pid: int) -> bool:
-        """It waits for the end of this process."""
+        """Whether it has a pidfd of this process."""
         for entry in Path(f"/proc/{self.process.pid}/fdinfo").iterdir():
             with contextlib.suppress(FileNotFoundError):  # closed meanwhile
                 if re.search(rf"^Pid:\t{pid}$", entry.read_text(), re.MULTILINE):
@@ -49,13 +49,13 @@ class Watch:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def is_sleeping(self) -> bool:
-        """It has used no CPU time for a while: it has found all that there was."""
+        """Whether it has used no CPU time for a while, because it has found every process."""
         before = self.cpu_s()
         time.sleep(0.3)
         return self.cpu_s() == before
 
     def says(self, words: str) -> None:
-        """On stderr, which is taken as far as that."""
+        """Reads stderr until these words appear."""
         os.set_blocking(self.process.stderr.fileno(), False)
         said = bytearray()
 

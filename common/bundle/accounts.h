@@ -1,7 +1,7 @@
-// Who has how much after an event: the host has one account, each device one of its own.
+// Running totals of memory for events.json: one account for the host, one for each device.
 //
-// What PyTorch allocates lies inside what the driver gave: where it told its totals they are what
-// is allocated. Sums of a forged file may wrap.
+// PyTorch allocates from what the driver gave it. Where PyTorch reports its totals, they count as
+// allocated and the driver's as reserved. The sums wrap if the file is forged.
 #pragma once
 
 #include <algorithm>
@@ -13,20 +13,22 @@
 namespace oomrec::bundle {
 
 struct Account {
-  std::uint64_t given = 0;         // by the allocator, or the driver
-  std::uint64_t inside = 0;        // of that by PyTorch
-  std::uint64_t held_besides = 0;  // reserved, and given to nobody
-  bool divided = false;            // PyTorch tells what it gives
+  std::uint64_t driver_bytes = 0;  // allocated from the driver, or the host's allocator
+  std::uint64_t torch_bytes = 0;   // the part of driver_bytes that PyTorch has allocated
+  std::uint64_t unused_bytes = 0;  // reserved, but not allocated
+  bool has_torch_totals = false;   // PyTorch reports its allocations
 
   std::int64_t allocated() const noexcept {
-    return std::max<std::int64_t>(0, static_cast<std::int64_t>(divided ? inside : given));
+    return std::max<std::int64_t>(
+        0, static_cast<std::int64_t>(has_torch_totals ? torch_bytes : driver_bytes));
   }
   std::int64_t reserved() const noexcept {
-    return std::max(allocated(), static_cast<std::int64_t>(given + held_besides));
+    return std::max(allocated(), static_cast<std::int64_t>(driver_bytes + unused_bytes));
   }
 };
 
-// Bytes that the event added, or took away. Address space is nothing that anybody has.
+// Bytes that the event added (positive) or removed (negative). Address space does not count as
+// memory.
 inline std::int64_t change_of(const session::Event& event) noexcept {
   if (is_address_space(event.space)) return 0;
   const auto bytes = static_cast<std::int64_t>(event.bytes);
@@ -37,41 +39,42 @@ inline std::int64_t change_of(const session::Event& event) noexcept {
 
 class Accounts {
  public:
-  // As they are now. Cost: a pass over the lanes for each space.
-  void open(const session::View& view) noexcept {
-    std::uint64_t of_devices = 0, of_torch = live(view, Space::torch);
+  // Loads the current totals. Cost: one pass over the lanes for each space.
+  void load(const session::View& view) noexcept {
+    std::uint64_t device_total = 0, torch_total = live(view, Space::torch);
     for (std::size_t i = 0; i < kSpaceCount; ++i) {
       const auto space = static_cast<Space>(i);
       if (is_on_host(space)) {
-        host_.given += live(view, space);
+        host_.driver_bytes += live(view, space);
       } else if (space != Space::torch && !is_address_space(space)) {
-        of_devices += live(view, space);
+        device_total += live(view, space);
       }
     }
-    host_.held_besides =
+    host_.unused_bytes =
         view.header().spaces[static_cast<std::size_t>(Space::map)].reserved_bytes.load(
             std::memory_order_relaxed);
-    const auto known =
-        std::min<std::uint64_t>(view.count(session::TableId::devices), kMostDevices + 1);
+    const auto count =
+        std::min<std::uint64_t>(view.count(session::TableId::devices), kMaxDevices + 1);
     session::Device device;
-    for (std::uint32_t i = 1; i < known; ++i) {
+    for (std::uint32_t i = 1; i < count; ++i) {
       if (!text::read_device(view, i, device)) continue;
       devices_[i] = account_of(device);
-      of_devices -= devices_[i].given;
-      of_torch -= devices_[i].inside;
+      device_total -= devices_[i].driver_bytes;
+      torch_total -= devices_[i].torch_bytes;
     }
-    devices_[0] = {of_devices, of_torch, 0, static_cast<std::int64_t>(of_devices) <= 0};
+    devices_[0] = {device_total, torch_total, 0, static_cast<std::int64_t>(device_total) <= 0};
   }
 
   Account& of(Space space, std::uint32_t device) noexcept {
-    return is_on_host(space) ? host_ : devices_[device <= kMostDevices ? device : 0];
+    return is_on_host(space) ? host_ : devices_[device <= kMaxDevices ? device : 0];
   }
 
-  void book(const session::Event& event) noexcept { add(event, change_of(event)); }
-  void take_back(const session::Event& event) noexcept { add(event, -change_of(event)); }
+  void apply(const session::Event& event) noexcept { add(event, change_of(event)); }
+  void revert(const session::Event& event) noexcept { add(event, -change_of(event)); }
 
  private:
-  static constexpr std::size_t kMostDevices = 16;  // of more, the rest is in the account of none
+  // Further devices share the account of unknown ones.
+  static constexpr std::size_t kMaxDevices = 16;
 
   static std::uint64_t live(const session::View& view, Space space) noexcept {
     return static_cast<std::uint64_t>(view.totals(space).live_bytes);
@@ -88,12 +91,12 @@ class Accounts {
 
   void add(const session::Event& event, std::int64_t change) noexcept {
     Account& account = of(event.space, event.device);
-    (event.space == Space::torch ? account.inside : account.given) +=
+    (event.space == Space::torch ? account.torch_bytes : account.driver_bytes) +=
         static_cast<std::uint64_t>(change);
   }
 
   Account host_;
-  Account devices_[kMostDevices + 1];  // [0]: of those that are not known, and tensors of the host
+  Account devices_[kMaxDevices + 1];  // [0]: unknown devices, and tensors on the host
 };
 
 }  // namespace oomrec::bundle

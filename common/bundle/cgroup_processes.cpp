@@ -11,7 +11,7 @@
 namespace oomrec::bundle {
 namespace {
 
-constexpr unsigned kMostLookedAt = 1000;
+constexpr unsigned kMaxScanned = 1000;
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::size_t kPathBytes = 416;
 
@@ -25,9 +25,9 @@ std::string_view read_text(const char* path, std::span<char> text) noexcept {
   return {text.data(), bytes > 0 ? static_cast<std::size_t>(bytes) : 0};
 }
 
-bool is_of_group(std::int32_t pid, std::span<const Kin> known) noexcept {
-  return std::any_of(known.begin(), known.end(), [pid](const Kin& kin) {
-    return kin.pid == pid && kin.relation != Relation::none;
+bool is_in_group(std::int32_t pid, std::span<const RecordedProcess> group) noexcept {
+  return std::any_of(group.begin(), group.end(), [pid](const RecordedProcess& process) {
+    return process.pid == pid && process.relation != Relation::none;
   });
 }
 
@@ -40,8 +40,8 @@ std::uint64_t resident_bytes(std::int32_t pid) noexcept {
   return system::number_in(rest) * kPageBytes;
 }
 
-int largest_neighbours(const char* directory, std::span<const Kin> known, std::span<char> text,
-                       Neighbour (&out)[kMostNeighbours]) noexcept {
+int find_largest_others(const char* directory, std::span<const RecordedProcess> group,
+                        std::span<char> text, OtherProcess (&out)[kMaxOtherProcesses]) noexcept {
   char path[kPathBytes];
   text::Text name{path};
   name.add(directory).add("/cgroup.procs");
@@ -50,18 +50,18 @@ int largest_neighbours(const char* directory, std::span<const Kin> known, std::s
   std::string_view pids{text.data(), static_cast<std::size_t>(bytes)};
   const auto self = static_cast<std::int32_t>(calls::call(SYS_getpid));
   int count = 0;
-  for (unsigned looked_at = 0; looked_at < kMostLookedAt && !pids.empty(); ++looked_at) {
+  for (unsigned scanned = 0; scanned < kMaxScanned && !pids.empty(); ++scanned) {
     const auto pid = static_cast<std::int32_t>(system::number_in(pids, &pids));
-    pids.remove_prefix(std::min<std::size_t>(pids.size(), 1));  // the end of its line
-    if (pid <= 0 || pid == self || is_of_group(pid, known)) continue;
-    const Neighbour found{pid, resident_bytes(pid)};
-    Neighbour* const end = out + count;
-    Neighbour* const place = std::find_if(
-        out, end, [&](const Neighbour& other) { return other.rss_bytes < found.rss_bytes; });
-    if (found.rss_bytes == 0 || place == std::end(out)) continue;
-    if (count < static_cast<int>(kMostNeighbours)) ++count;
-    std::move_backward(place, std::min(end, std::end(out) - 1), out + count);
-    *place = found;
+    pids.remove_prefix(std::min<std::size_t>(pids.size(), 1));  // the newline
+    if (pid <= 0 || pid == self || is_in_group(pid, group)) continue;
+    const OtherProcess found{pid, resident_bytes(pid)};
+    OtherProcess* const end = out + count;
+    OtherProcess* const slot = std::find_if(
+        out, end, [&](const OtherProcess& other) { return other.rss_bytes < found.rss_bytes; });
+    if (found.rss_bytes == 0 || slot == std::end(out)) continue;
+    if (count < static_cast<int>(kMaxOtherProcesses)) ++count;
+    std::move_backward(slot, std::min(end, std::end(out) - 1), out + count);
+    *slot = found;
   }
   return count;
 }

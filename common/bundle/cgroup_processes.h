@@ -1,4 +1,4 @@
-// The largest other processes of a cgroup, recorded or not: who else took its memory.
+// The largest other processes of a cgroup, recorded or not: what else used its memory.
 #pragma once
 
 #include <cstddef>
@@ -10,23 +10,23 @@
 
 namespace oomrec::bundle {
 
-struct Neighbour {
+struct OtherProcess {
   std::int32_t pid;
   std::uint64_t rss_bytes;
 };
-inline constexpr std::size_t kMostNeighbours = 10;
+inline constexpr std::size_t kMaxOtherProcesses = 10;
 
-// Resident bytes of a process; 0: it is not in sight.
+// Resident bytes of a process; 0: not visible.
 std::uint64_t resident_bytes(std::int32_t pid) noexcept;
 
-// Of the processes of the cgroup `directory` (the first 1,000 of its list) those that are resident
-// most, the largest first, in `out`: but for those of the group in `known`, and the calling one.
-// `text` is room to read in. How many; −1: the cgroup cannot be read.
-int largest_neighbours(const char* directory, std::span<const Kin> known, std::span<char> text,
-                       Neighbour (&out)[kMostNeighbours]) noexcept;
+// Finds the processes of the cgroup `directory` with the most resident memory, largest first, among
+// the first 1,000 of its list. Skips those of `group` and the calling one. `text` is a buffer to
+// read into. Returns how many; −1: the cgroup cannot be read.
+int find_largest_others(const char* directory, std::span<const RecordedProcess> group,
+                        std::span<char> text, OtherProcess (&out)[kMaxOtherProcesses]) noexcept;
 
-// What a process runs: the name of its executable, or where that is hidden the process' own; empty
-// when it is gone. In `text`.
+// The name of a process' executable, or the process' own name if that is hidden; empty if it is
+// gone. Stored in `text`.
 std::string_view program_of(std::int32_t pid, std::span<char> text) noexcept;
 
 }  // namespace oomrec::bundle

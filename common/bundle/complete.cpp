@@ -1,10 +1,9 @@
-// What is known of a bundle later than the bundle: its JSON files are written again, with other
-// values in their places, and renamed over the old ones; its recording gets two fields of its
-// header.
+// Completes a bundle that was written earlier. Each JSON file is copied with some values replaced,
+// and renamed over the old one; two fields of the recording's header are overwritten.
 //
-// Keys cannot occur inside a string (there the quotes are escaped), but in what the program has put
-// into custom_metadata, which comes after all that is sought. All else is copied as it is: no
-// parser, and whatever a newer writer added stays.
+// No parser is needed: a quoted key cannot occur inside a string, where quotes are escaped. Only
+// custom_metadata, which the program supplies, could contain one, and it comes after every key
+// searched for. Everything else is copied unchanged, including what a newer version added.
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -22,7 +21,7 @@ namespace {
 
 constexpr std::string_view kCustom = "\"custom_metadata\":";
 
-// A JSON file on its way to a new one.
+// A JSON file being copied with some values replaced.
 class Rewrite {
  public:
   Rewrite(InHook hook, int directory, const char* name, Workspace& work) noexcept
@@ -31,7 +30,7 @@ class Rewrite {
     from_ = calls::open_at(directory, name, O_RDONLY | O_NOFOLLOW);
     fail(from_);
     if (error_ == 0) {
-      calls::unlink_at(directory, temporary_, 0);  // of a writer that died
+      calls::unlink_at(directory, temporary_, 0);  // left by a writer that died
       to_ = calls::open_at(directory, temporary_, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
       fail(to_);
     }
@@ -42,43 +41,43 @@ class Rewrite {
   ~Rewrite() {
     if (from_ >= 0) calls::close(from_);
     if (to_ >= 0) calls::close(to_);
-    if (to_ >= 0 && !in_place_) calls::unlink_at(directory_, temporary_, 0);
+    if (to_ >= 0 && !renamed_) calls::unlink_at(directory_, temporary_, 0);
   }
   Rewrite(const Rewrite&) = delete;
   Rewrite& operator=(const Rewrite&) = delete;
 
-  // Puts what write(JsonWriter&) writes in the place of the next value of `key`, which stands in
-  // the file's first bytes (work.text). False: there is none.
+  // Replaces the next value of `key` by what write(JsonWriter&) writes. The key must be in the
+  // file's first bytes (work.text). False: it is not.
   template <class Write>
   bool replace(std::string_view key, Write&& write) noexcept {
     const auto found = rest_.find(key);
     if (error_ != 0 || found == std::string_view::npos || found > rest_.find(kCustom)) return false;
-    return put_in_place(found + key.size(), write);
+    return replace_at(found + key.size(), write);
   }
 
-  // The same wherever it stands. False: there is none, and the file has been copied to its end.
+  // The same anywhere in the file. False: there is no such key, and the file has been copied to its
+  // end.
   template <class Write>
-  bool replace_far(std::string_view key, Write&& write) noexcept {
+  bool replace_anywhere(std::string_view key, Write&& write) noexcept {
     auto found = rest_.find(key);
     while (error_ == 0 && found == std::string_view::npos && read_more(key.size() - 1))
       found = rest_.find(key);
-    return error_ == 0 && found != std::string_view::npos &&
-           put_in_place(found + key.size(), write);
+    return error_ == 0 && found != std::string_view::npos && replace_at(found + key.size(), write);
   }
 
-  // Copies the rest and takes the old file's place. True when that is done.
+  // Copies the rest and replaces the old file. True on success.
   bool finish() noexcept {
     while (error_ == 0 && read_more(0)) {
     }
     if (error_ == 0) fail(calls::sync(to_));
     if (error_ == 0) fail(calls::rename_at(directory_, temporary_, name_));
-    in_place_ = error_ == 0;
-    return in_place_;
+    renamed_ = error_ == 0;
+    return renamed_;
   }
 
  private:
   template <class Write>
-  bool put_in_place(std::size_t at, Write&& write) noexcept {
+  bool replace_at(std::size_t at, Write&& write) noexcept {
     put(rest_.substr(0, at));
     rest_.remove_prefix(at);
     put(" ");
@@ -90,10 +89,10 @@ class Rewrite {
     return error_ == 0;
   }
 
-  // What is to be copied or skipped next; 0 at the end.
+  // The next character to copy or skip; 0 at the end.
   char peek() noexcept { return !rest_.empty() || read_more(0) ? rest_.front() : '\0'; }
 
-  // The JSON value that comes next.
+  // Skips one JSON value.
   void skip_value() noexcept {
     unsigned depth = 0;
     bool quoted = false;
@@ -108,8 +107,8 @@ class Rewrite {
     }
   }
 
-  // Copies all of rest_ but its last `kept` bytes, which the next bytes of the file then follow.
-  // False: there are none.
+  // Copies all of rest_ except its last `kept` bytes, then reads more behind those. False: the file
+  // has ended.
   bool read_more(std::size_t kept) noexcept {
     kept = std::min(kept, rest_.size());
     put(rest_.substr(0, rest_.size() - kept));
@@ -120,7 +119,7 @@ class Rewrite {
     return bytes > 0;
   }
 
-  // Remembers the first error; anything else is none.
+  // Keeps the first error; ignores results that are none.
   void fail(int result) noexcept {
     if (error_ == 0 && result < 0) error_ = result;
   }
@@ -128,8 +127,8 @@ class Rewrite {
     if (error_ == 0) fail(calls::write_all(to_, text.data(), text.size()));
   }
 
-  // Reads into work_.text, behind its first bytes, until it is full or the file ends. Bytes, or
-  // minus an errno.
+  // Reads into work_.text after its first `behind` bytes, until it is full or the file ends.
+  // Returns bytes, or minus an errno.
   long read_some(std::size_t behind) noexcept {
     std::size_t got = behind;
     while (got < sizeof work_.text) {
@@ -150,7 +149,7 @@ class Rewrite {
   int from_ = -1;
   int to_ = -1;
   int error_ = 0;
-  bool in_place_ = false;
+  bool renamed_ = false;
   char temporary_[64] = {};
   std::string_view rest_;
 };
@@ -192,9 +191,9 @@ bool complete_metadata(InHook hook, int directory, const Completion& completion,
     metadata.replace("\"verdict\":",
                      [&](text::JsonWriter& json) { write_verdict(json, *completion.verdict); });
   }
-  if (completion.crashed != nullptr) {
+  if (completion.crash_session != nullptr) {
     metadata.replace("\"crash\":", [&](text::JsonWriter& json) {
-      write_crash(hook, json, *completion.crashed, completion.exported_name);
+      write_crash(hook, json, *completion.crash_session, completion.exported_name);
     });
   }
   if (completion.verdict != nullptr) {
@@ -208,7 +207,7 @@ bool complete_metadata(InHook hook, int directory, const Completion& completion,
   return found && metadata.finish();
 }
 
-// The file of a moment before stays until the new one is whole.
+// An earlier file stays until the new one is complete.
 bool write_objects(int directory, std::string_view objects) noexcept {
   constexpr const char* kTemporary = ".objects.json.partial";
   calls::unlink_at(directory, kTemporary, 0);
@@ -223,27 +222,28 @@ bool write_objects(int directory, std::string_view objects) noexcept {
   return result >= 0;
 }
 
-bool complete_names(InHook hook, int directory, Workspace& work) noexcept {
+bool complete_file_names(InHook hook, int directory, Workspace& work) noexcept {
   Rewrite manifest{hook, directory, "manifest.json", work};
-  return manifest.replace("\"files\":", [](text::JsonWriter& json) { write_names(json, true); }) &&
-         manifest.finish();
+  return manifest.replace("\"files\":", [](text::JsonWriter& json) {
+    write_file_names(json, ObjectsFile::present);
+  }) && manifest.finish();
 }
 
-bool complete_words(InHook hook, int directory, const text::ExceptionTexts& texts,
-                    Workspace& work) noexcept {
+bool complete_exception_texts(InHook hook, int directory, const text::ExceptionTexts& texts,
+                              Workspace& work) noexcept {
   Rewrite metadata{hook, directory, "metadata.json", work};
   if (texts.context.data() != nullptr &&
-      !metadata.replace_far("\"context\":",
-                            [&](text::JsonWriter& json) { json.string(texts.context); }))
+      !metadata.replace_anywhere("\"context\":",
+                                 [&](text::JsonWriter& json) { json.string(texts.context); }))
     return false;
   for (const TextKey& text : kTextKeys) {
     char key[32];
     text::Text{key}.add('"').add(text.key).add("\":");
-    if (!metadata.replace_far(
+    if (!metadata.replace_anywhere(
             key, [&](text::JsonWriter& json) { text::write_text(json, texts.*text.text); }))
       return false;
   }
-  return metadata.replace_far(kCustom, [&](text::JsonWriter& json) {
+  return metadata.replace_anywhere(kCustom, [&](text::JsonWriter& json) {
     text::write_custom_metadata(json, texts.metadata);
   }) && metadata.finish();
 }
@@ -268,16 +268,16 @@ bool complete(InHook hook, const char* path, const Completion& completion,
   return done;
 }
 
-bool complete_texts(InHook hook, const char* path, const text::ExceptionTexts& texts,
-                    Workspace& work) noexcept {
+bool complete_exception(InHook hook, const char* path, const text::ExceptionTexts& texts,
+                        Workspace& work) noexcept {
   const int directory = calls::open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (directory < 0) return false;
   const bool has_objects = texts.objects.data() != nullptr;
   const bool objects = !has_objects || (write_objects(directory, texts.objects) &&
-                                        complete_names(hook, directory, work));
-  const bool words = complete_words(hook, directory, texts, work);
+                                        complete_file_names(hook, directory, work));
+  const bool has_texts = complete_exception_texts(hook, directory, texts, work);
   calls::close(directory);
-  return objects && words;
+  return objects && has_texts;
 }
 
 }  // namespace oomrec::bundle

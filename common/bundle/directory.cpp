@@ -16,13 +16,13 @@ constexpr std::string_view kDeleted = ".deleted";  // see retention.cpp
 constexpr unsigned kMaxNumber = 9999;
 constexpr std::size_t kPart = sizeof(Workspace{}.json) / 4;
 
-bool is_there(int directory, const char* name) noexcept {
+bool exists(int directory, const char* name) noexcept {
   struct stat status;
   return calls::stat_at(directory, name, status) == 0;
 }
 
-// NAME of ".NAME.partial" or ".NAME.deleted"; empty: it is neither.
-std::string_view stray_name(std::string_view name) noexcept {
+// NAME of ".NAME.partial" or ".NAME.deleted"; empty for other names.
+std::string_view leftover_name(std::string_view name) noexcept {
   if (!name.starts_with('.')) return {};
   name.remove_prefix(1);
   for (const std::string_view ending : {kPartial, kDeleted}) {
@@ -33,17 +33,17 @@ std::string_view stray_name(std::string_view name) noexcept {
   return {};
 }
 
-// The largest number of the bundles of that second, of any backend, whole or not; 0: none. Reuses
-// none while the second lasts: the newest bundle, which has the largest, is never removed.
+// The largest number of a bundle created in that second, by any backend, complete or not; 0: none.
+// No number is reused within the second, because retention never removes the newest bundle.
 unsigned last_number(int dump_directory, std::uint64_t created_ns, Workspace& work) noexcept {
-  // Opened anew: the position of the caller's descriptor is its own.
+  // A new descriptor: reading must not move the position of the caller's.
   const int listing = calls::open_at(dump_directory, ".", O_RDONLY | O_DIRECTORY);
   if (listing < 0) return 0;
   char buffer[24];
   const text::Text second = text::Text{buffer}.add('_').utc_name(created_ns).add('_');
   unsigned last = 0;
   calls::for_each_entry(listing, work.json, kPart, [&](const char* entry) {
-    const std::string_view name = is_bundle_name(entry) ? entry : stray_name(entry);
+    const std::string_view name = is_bundle_name(entry) ? entry : leftover_name(entry);
     const auto at = name.find(second.view());
     if (at == std::string_view::npos) return;
     unsigned number = 0;
@@ -90,12 +90,12 @@ int claim_name(int dump_directory, std::string_view backend, std::uint64_t creat
     name.add(kPrefix).add(backend).add('_').utc_name(created_ns).add('_').number(number, 3);
     text::Text temporary{work.temporary};
     temporary.add('.').add(name.view()).add(kPartial);
-    if (is_there(dump_directory, work.name)) continue;
+    if (exists(dump_directory, work.name)) continue;
     const int made = calls::make_directory(dump_directory, work.temporary);
     if (made == -EEXIST) continue;
     if (made < 0) return made;
-    // Its owner may have published it between our look and our claim.
-    if (!is_there(dump_directory, work.name)) {
+    // Its owner may have published it between our check and our claim.
+    if (!exists(dump_directory, work.name)) {
       const int directory =
           calls::open_at(dump_directory, work.temporary, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
       if (directory < 0) calls::unlink_at(dump_directory, work.temporary, AT_REMOVEDIR);
@@ -116,14 +116,14 @@ void remove_directory(int dump_directory, const char* name, Workspace& work) noe
   calls::unlink_at(dump_directory, name, AT_REMOVEDIR);
 }
 
-void remove_strays(int dump_directory, std::uint64_t now_ns, Workspace& work) noexcept {
-  // Opened anew: the position of the caller's descriptor is its own.
+void remove_leftovers(int dump_directory, std::uint64_t now_ns, Workspace& work) noexcept {
+  // A new descriptor: reading must not move the position of the caller's.
   const int listing = calls::open_at(dump_directory, ".", O_RDONLY | O_DIRECTORY);
   if (listing < 0) return;
   const auto now_s = static_cast<std::int64_t>(now_ns / 1'000'000'000U);
   calls::for_each_entry(listing, work.json, kPart, [&](const char* name) {
     struct stat status;
-    if (stray_name(name).empty() || calls::stat_at(dump_directory, name, status) != 0) return;
+    if (leftover_name(name).empty() || calls::stat_at(dump_directory, name, status) != 0) return;
     if (now_s - status.st_mtim.tv_sec > static_cast<std::int64_t>(kStaleSeconds))
       remove_directory(dump_directory, name, work);
   });

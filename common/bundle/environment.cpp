@@ -1,8 +1,8 @@
 // environment.json: the machine and the process around the failure.
 //
-// Read from /proc of the process while it is there; of a dead process what the session does not
-// hold is null. Environment variables come from a list (environment_variables.h); secrets in argv
-// were masked when the session was made (common/session/secrets.h).
+// Read from the process' /proc while it exists; for a dead process, what the session does not hold
+// is null. Environment variables come from a list (environment_variables.h). Secrets in argv were
+// masked when the session was created (common/session/secrets.h).
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 
@@ -20,9 +20,9 @@
 namespace oomrec::bundle {
 namespace {
 
-// The kernel walks every page of the process for it: not for one of this size.
-constexpr std::uint64_t kRollupBytes = std::uint64_t{32} << 30;
-constexpr unsigned kMostAreas = 512;
+// Above this size smaps_rollup is skipped: the kernel walks every page of the process to make it.
+constexpr std::uint64_t kMaxRollupBytes = std::uint64_t{32} << 30;
+constexpr unsigned kMaxAreas = 512;
 
 std::string_view next_line(std::string_view& text) noexcept {
   const auto end = text.find('\n');
@@ -50,14 +50,17 @@ bool parse_number(std::string_view text, std::uint64_t& value) noexcept {
 class Environment {
  public:
   Environment(Job& job, text::JsonWriter& json) noexcept
-      : job_(job), json_(json), header_(job.view.header()), alive_(job.cause.alive && is_same()) {}
+      : job_(job),
+        json_(json),
+        header_(job.view.header()),
+        alive_(job.cause.alive && is_same_process()) {}
 
   void write() noexcept;
 
  private:
   std::string_view read(const char* path) noexcept;
   std::string_view read_process(std::string_view file) noexcept;
-  bool is_same() noexcept;
+  bool is_same_process() noexcept;
   void write_command() noexcept;
   void write_kernel() noexcept;
   void write_limits() noexcept;
@@ -91,8 +94,8 @@ std::string_view Environment::read_process(std::string_view file) noexcept {
   return read(path.c_str());
 }
 
-// The pid may be another's by now: start times must agree (field 22, after the name in brackets).
-bool Environment::is_same() noexcept {
+// The pid may have been reused: start times must agree (field 22, after the name in parentheses).
+bool Environment::is_same_process() noexcept {
   std::string_view stat = read_process("stat");
   stat.remove_prefix(std::min(stat.rfind(')') + 1, stat.size()));
   for (int field = 3; field < 22; ++field) next_word(stat);
@@ -114,7 +117,7 @@ void Environment::write_command() noexcept {
 }
 
 void Environment::write_kernel() noexcept {
-  json_.key("kernel").begin_object(true);
+  json_.key("kernel").begin_object(text::JsonLayout::one_line);
   const bool known = calls::call(SYS_uname, reinterpret_cast<long>(&kernel_)) == 0;
   json_.key("release").string_or_null(known ? kernel_.release : "");
   json_.key("version").string_or_null(known ? kernel_.version : "");
@@ -148,7 +151,7 @@ void Environment::write_limits() noexcept {
     const auto at = text.find(limit.line);
     std::string_view rest =
         at == std::string_view::npos ? std::string_view{} : text.substr(at + limit.line.size());
-    json_.key(limit.key).begin_object(true);
+    json_.key(limit.key).begin_object(text::JsonLayout::one_line);
     json_.key("soft");
     limit_value(next_word(rest));
     json_.key("hard");
@@ -184,23 +187,24 @@ void Environment::write_cgroup() noexcept {
       path = line.substr(3);
     }
   }
-  // The path outlives the text it was read in.
+  // A copy, because later reads overwrite the text.
   constexpr std::size_t kPathBytes = 512;
-  char* const path_kept = job_.work.line + sizeof job_.work.line - kPathBytes;
-  if (path.empty() || text::Text{path_kept, kPathBytes}.add(path).truncated()) return json_.null();
+  char* const path_copy = job_.work.line + sizeof job_.work.line - kPathBytes;
+  if (path.empty() || text::Text{path_copy, kPathBytes}.add(path).truncated()) return json_.null();
   json_.begin_object();
   json_.key("version").number(version1 ? 1 : 2);
-  json_.key("path").string(path_kept);
+  json_.key("path").string(path_copy);
   for (const File& file : kFiles) {
-    const std::size_t room = sizeof job_.work.line - kPathBytes;
-    text::Text full{job_.work.line, room};
+    const std::size_t capacity = sizeof job_.work.line - kPathBytes;
+    text::Text full{job_.work.line, capacity};
     full.add(system::g_roots.cgroup).add(version1 ? "/memory" : "");
-    // Inside a container the path is the host's and not there: its root is the container's own.
-    const std::string_view inside = path_kept == std::string_view{"/"} ? "" : path_kept;
+    // Inside a container the path is the host's and does not exist; there the container's cgroup is
+    // the root.
+    const std::string_view inside = path_copy == std::string_view{"/"} ? "" : path_copy;
     full.add(inside).add('/').add(version1 ? file.version1 : file.version2);
     std::string_view value = read(full.c_str());
     if (value.empty()) {
-      text::Text root{job_.work.line, room};
+      text::Text root{job_.work.line, capacity};
       root.add(system::g_roots.cgroup).add(version1 ? "/memory/" : "/");
       value = read(root.add(version1 ? file.version1 : file.version2).c_str());
     }
@@ -237,7 +241,7 @@ void Environment::write_pressure() noexcept {
   json_.begin_object();
   while (!text.empty()) {
     std::string_view line = next_line(text);
-    json_.key(next_word(line)).begin_object(true);
+    json_.key(next_word(line)).begin_object(text::JsonLayout::one_line);
     for (std::string_view word = next_word(line); !word.empty(); word = next_word(line)) {
       const auto equals = word.find('=');
       if (equals == std::string_view::npos) continue;
@@ -265,24 +269,24 @@ void Environment::write_rollup() noexcept {
   std::uint64_t pages = 0;
   std::string_view statm = alive_ ? read_process("statm") : std::string_view{};
   next_word(statm);
-  const bool small = parse_number(next_word(statm), pages) && pages * 4096 < kRollupBytes;
+  const bool small = parse_number(next_word(statm), pages) && pages * 4096 < kMaxRollupBytes;
   write_sizes(small ? read_process("smaps_rollup") : std::string_view{});
 }
 
 void Environment::write_heap() noexcept {
   json_.key("heap");
   HeapAreas areas{header_.pid, job_.work.text};
-  if (!alive_ || !areas.known()) return json_.null();
+  if (!alive_ || !areas.is_open()) return json_.null();
   json_.begin_object();
   json_.key("areas").begin_array();
   std::uint64_t left_out = 0;
   unsigned count = 0;
   for (HeapArea area; areas.next(area);) {
-    if (++count > kMostAreas) {
+    if (++count > kMaxAreas) {
       ++left_out;
       continue;
     }
-    json_.begin_object(true);
+    json_.begin_object(text::JsonLayout::one_line);
     json_.key("start").number(area.start);
     json_.key("bytes").number(area.bytes());
     json_.key("resident_bytes");
@@ -337,7 +341,7 @@ void Environment::write_modules() noexcept {
   const std::uint64_t count = job_.view.count(session::TableId::modules);
   for (std::uint64_t i = 1; i < count; ++i) {
     if (!job_.view.read(session::TableId::modules, i, module)) continue;
-    json_.begin_object(true);
+    json_.begin_object(text::JsonLayout::one_line);
     json_.key("path").string_or_null(job_.view.string(module.path));
     json_.key("build_id").string_or_null(text::build_id_text(module, build_id));
     json_.end_object();

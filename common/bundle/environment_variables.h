@@ -1,8 +1,8 @@
-// The environment variables that may stand in a bundle: no other ever does.
+// The environment variables that a bundle may contain; all others are left out.
 //
-// A bundle is sent to others. So a variable is in this list because its value decides how memory is
-// used or how the program was found, and because nobody puts a secret in it. A trailing * stands
-// for any ending. docs/bundle-format.md shows the list to users.
+// Users send bundles to other people. So a variable is listed only if its value affects how memory
+// is used or how the program was found, and if it never contains a secret. A trailing * matches any
+// ending. docs/bundle-format.md shows the list to users.
 #pragma once
 
 #include <algorithm>
@@ -46,7 +46,7 @@ inline constexpr std::string_view kListedVariables[] = {
     "MIMALLOC_*",
     "TCMALLOC_*",
     "JE_MALLOC_CONF",
-    // Threads of numerical libraries: each has buffers.
+    // Thread counts of numerical libraries: each thread has buffers.
     "OMP_*",
     "GOMP_*",
     "KMP_*",
@@ -75,7 +75,7 @@ inline constexpr std::string_view kListedVariables[] = {
     "TF_FORCE_GPU_ALLOW_GROWTH",
     "XLA_PYTHON_CLIENT_PREALLOCATE",
     "XLA_PYTHON_CLIENT_MEM_FRACTION",
-    // Which piece of a larger job this is.
+    // Which rank of a job this is.
     "RANK",
     "LOCAL_RANK",
     "WORLD_SIZE",

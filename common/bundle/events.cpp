@@ -1,9 +1,9 @@
-// events.json: the latest events of all threads, oldest first, the refusal last.
+// events.json: the latest events of all threads, oldest first, the failed request last.
 //
-// Each lane's ring is in order of time; the newest ends are merged backwards with a heap of lanes,
-// and what was picked is written out forwards. Running totals are reconstructed backwards from the
-// exact ones: in sampled mode, where most events are not recorded, they are near the truth, not on
-// it. The program's other threads go on: a slot that has been overwritten meanwhile is left out.
+// Each lane's ring is ordered by time. A heap of lanes merges them backwards from the newest
+// events; the picked events are then written forwards. Running totals are reconstructed backwards
+// from the exact ones. In sampled mode they are approximate, because most events are not recorded.
+// The program's other threads continue meanwhile: an overwritten slot is left out.
 #include <algorithm>
 #include <bit>
 
@@ -21,14 +21,13 @@ using session::Failure;
 using session::TableId;
 using session::View;
 
-// A refusal, in the words of its API.
+// A failure, as its API names it.
 std::string_view result_of(const Failure& failure) noexcept {
   return text::error_name(static_cast<Space>(failure.space), failure.error);
 }
 
-// An event's place, in one word that sorts by time: what a heap of lanes needs, and what was
-// picked.
-struct Picked {
+// An event's position, packed into one word that sorts by time.
+struct Position {
   std::uint32_t lane;
   std::uint64_t number;
 };
@@ -36,7 +35,7 @@ constexpr unsigned kNumberBits = 48;
 constexpr std::uint64_t pack(std::uint64_t lane, std::uint64_t number) noexcept {
   return lane << kNumberBits | (number & ((std::uint64_t{1} << kNumberBits) - 1));
 }
-constexpr Picked unpack(std::uint64_t word) noexcept {
+constexpr Position unpack(std::uint64_t word) noexcept {
   return {static_cast<std::uint32_t>(word >> kNumberBits),
           word & ((std::uint64_t{1} << kNumberBits) - 1)};
 }
@@ -53,9 +52,9 @@ class Events {
  private:
   bool load(std::uint32_t lane, std::uint64_t number, Event& event) noexcept;
   bool previous(std::uint32_t lane, std::uint64_t& number, Event& event) noexcept;
-  bool listed(const Event& event) const noexcept;
+  bool is_listed(const Event& event) const noexcept;
   void write_event(text::JsonWriter& json, const Event& event) noexcept;
-  void write_refusal(text::JsonWriter& json) noexcept;
+  void write_failed_request(text::JsonWriter& json) noexcept;
   void write_common(text::JsonWriter& json, std::uint64_t time_ns, std::string_view type,
                     Space space, std::uint32_t device, std::int64_t change,
                     std::uint32_t stack) noexcept;
@@ -67,9 +66,9 @@ class Events {
   Failure failure_{};
   std::uint32_t loaded_lane_ = 0;
   std::size_t picked_ = 0;
-  Accounts accounts_;                 // after the event
-  std::uint32_t labelled_stack_ = 0;  // one after the other is often the same
-  std::string_view label_;            // of it
+  Accounts accounts_;                 // after the current event
+  std::uint32_t labelled_stack_ = 0;  // cached: consecutive events often have the same stack
+  std::string_view label_;            // of labelled_stack_
 };
 
 bool Events::load(std::uint32_t lane, std::uint64_t number, Event& event) noexcept {
@@ -78,8 +77,8 @@ bool Events::load(std::uint32_t lane, std::uint64_t number, Event& event) noexce
   return view_.event(job_.work.lane, number, event);
 }
 
-// The refusal that this bundle is about comes last, from its own record; nothing comes after it.
-bool Events::listed(const Event& event) const noexcept {
+// The failed request of this bundle comes last, from its own record; later events are left out.
+bool Events::is_listed(const Event& event) const noexcept {
   const EventKind kind = event.kind;
   if (kind == EventKind::none || kind == EventKind::mark) return false;
   if (job_.cause.failure == 0) return true;
@@ -96,14 +95,14 @@ bool Events::previous(std::uint32_t lane, std::uint64_t& number, Event& event) n
   const std::uint64_t next = job_.work.lane.ring_next.load(std::memory_order_relaxed);
   while (number != 0 && next - (number - 1) <= slots) {
     --number;
-    if (view_.event(job_.work.lane, number, event) && listed(event)) return true;
+    if (view_.event(job_.work.lane, number, event) && is_listed(event)) return true;
   }
   return false;
 }
 
 void Events::pick() noexcept {
-  // work.sort: the picked events from the front; from the back a heap of lanes by the time of their
-  // newest event not yet picked, and behind it that event's number. Lanes beyond that are left out.
+  // work.sort holds three arrays: the picked events; a heap of lanes by the time of their newest
+  // unpicked event; that event's number, by lane. Lanes beyond the arrays are left out.
   const std::size_t wanted = kMaxEvents - (job_.cause.failure != 0 ? 1 : 0);
   std::uint64_t* const picked = job_.work.sort;
   const std::size_t max_lanes = (std::size(job_.work.sort) - kMaxEvents) / 2;
@@ -121,13 +120,13 @@ void Events::pick() noexcept {
       heap[heap_size++] = std::uint64_t{event.time_ms} << 32 | lane;
   }
   std::make_heap(heap, heap + heap_size);
-  accounts_.open(view_);
+  accounts_.load(view_);
 
   while (heap_size != 0 && picked_ < wanted) {
     std::pop_heap(heap, heap + heap_size);
     const auto lane = static_cast<std::uint32_t>(heap[heap_size - 1]);
     picked[picked_++] = pack(lane, numbers[lane]);
-    if (load(lane, numbers[lane], event)) accounts_.take_back(event);
+    if (load(lane, numbers[lane], event)) accounts_.revert(event);
     if (previous(lane, numbers[lane], event)) {
       heap[heap_size - 1] = std::uint64_t{event.time_ms} << 32 | lane;
       std::push_heap(heap, heap + heap_size);
@@ -173,9 +172,9 @@ void Events::write_event(text::JsonWriter& json, const Event& event) noexcept {
   const std::uint32_t device = failed ? failure.device.device : event.device;
   session::Thread thread{};
   view_.read(TableId::threads, event.thread, thread);
-  accounts_.book(event);
+  accounts_.apply(event);
 
-  json.begin_object(true);
+  json.begin_object(text::JsonLayout::one_line);
   write_common(json, view_.header().start_monotonic_ns + std::uint64_t{event.time_ms} * 1'000'000,
                failed     ? "error"
                : released ? "deallocation"
@@ -194,10 +193,10 @@ void Events::write_event(text::JsonWriter& json, const Event& event) noexcept {
   json.end_object();
 }
 
-void Events::write_refusal(text::JsonWriter& json) noexcept {
+void Events::write_failed_request(text::JsonWriter& json) noexcept {
   session::Thread thread{};
   view_.read(TableId::threads, failure_.thread, thread);
-  json.begin_object(true);
+  json.begin_object(text::JsonLayout::one_line);
   write_common(json, failure_.time_ns, "error", static_cast<Space>(failure_.space),
                failure_.device.device, 0, failure_.node);
   json.key("kind").string("fail");
@@ -216,13 +215,13 @@ void Events::write(text::JsonWriter& json) noexcept {
   json.begin_array();
   Event event;
   for (std::size_t i = 0; i < picked_; ++i) {
-    const Picked at = unpack(job_.work.sort[i]);
+    const Position at = unpack(job_.work.sort[i]);
     if (!load(at.lane, at.number, event)) continue;
     write_event(json, event);
     ++job_.event_count;
   }
   if (job_.cause.failure != 0) {
-    write_refusal(json);
+    write_failed_request(json);
     ++job_.event_count;
   }
   json.end_array();

@@ -1,8 +1,8 @@
-// The files of a bundle, one function each, and what they are given. Private to this folder.
+// One function for each file of a bundle, and their common state. Private to this folder.
 //
-// Every function writes its file whole or returns false with job.error set; none leaves a
-// descriptor open. Order: recording and events first (they decide how much is left out), manifest
-// last.
+// Each function writes its file completely, or returns false with job.error set; none leaks a
+// descriptor. The recording and the events come first, because they decide what to leave out; the
+// manifest comes last.
 #pragma once
 
 #include <cstdint>
@@ -13,30 +13,30 @@
 
 namespace oomrec::bundle {
 
-// What was left out, so that the bundle stays below the bound of its directory.
+// What was left out to keep the bundle below the size limit of its directory.
 enum class Reduction : std::uint8_t {
   none,
   without_events,
-  largest_stacks,       // and no events
-  without_checkpoints,  // likewise, and none of those
+  largest_stacks,       // and without events
+  without_checkpoints,  // the largest stacks, no events, no checkpoints
 };
 
 struct Job {
   const session::View& view;
   const Cause& cause;
   Workspace& work;
-  std::uint64_t max_bytes;   // of the bundle; 0: no bound
-  std::uint64_t created_ns;  // realtime
-  int dump_directory = -1;   // descriptor of the directory of all bundles
-  int directory = -1;        // likewise, of the temporary directory
-  bool frugal = false;       // of page cache: near a cgroup's limit what is written counts, too
+  std::uint64_t max_bytes;       // of the bundle; 0: no bound
+  std::uint64_t created_ns;      // realtime
+  int dump_directory = -1;       // descriptor of the directory of all bundles
+  int directory = -1;            // descriptor of the temporary directory
+  bool drop_page_cache = false;  // near a cgroup's limit, where page cache counts too
   Reduction reduction = Reduction::none;
   std::uint64_t event_count = 0;
   std::uint64_t bytes = 0;  // written so far
   int error = 0;            // the first errno
 };
 
-// A JSON file being written: `json()` until `done()`.
+// A JSON file being written: write to `json()`, then call `done()`.
 class JsonFile {
  public:
   JsonFile(InHook, Job&, const char* name) noexcept;
@@ -45,7 +45,7 @@ class JsonFile {
   JsonFile& operator=(const JsonFile&) = delete;
 
   text::JsonWriter& json() noexcept { return json_; }
-  bool done() noexcept;  // whole and written
+  bool done() noexcept;  // true: completely written
 
  private:
   Job& job_;
@@ -53,7 +53,7 @@ class JsonFile {
   text::JsonWriter json_;
 };
 
-// A new file in the temporary directory: a descriptor, or -1 with job.error set.
+// Creates a file in the temporary directory. Returns a descriptor, or -1 with job.error set.
 int create_file(Job&, const char* name) noexcept;
 
 bool write_recording(InHook, Job&) noexcept;    // recording.cpp; decides job.reduction
@@ -64,8 +64,8 @@ bool write_processes(InHook, Job&) noexcept;    // processes.cpp
 bool write_metadata(InHook, Job&) noexcept;     // metadata.cpp
 bool write_manifest(InHook, Job&) noexcept;     // manifest.cpp
 
-// Values in metadata.json: what the program says of an exception, in the order of the file, after
-// "context" and before "custom_metadata".
+// The exception's texts in metadata.json, in the order of the file: after "context" and before
+// "custom_metadata".
 struct TextKey {
   std::string_view key;
   std::string_view text::ExceptionTexts::*text;
@@ -79,35 +79,38 @@ inline constexpr TextKey kTextKeys[] = {
 void write_verdict(text::JsonWriter&, const verdict::Verdict&) noexcept;
 void write_limit(text::JsonWriter&, const verdict::Verdict&) noexcept;
 
-void write_crash(InHook, text::JsonWriter&, const session::View&,
-                 text::ExportedName) noexcept;  // likewise
+void write_crash(InHook, text::JsonWriter&, const session::View&, text::ExportedName) noexcept;
 
 inline constexpr const char* kFileNames[] = {
     "manifest.json", "metadata.json",  "events.json",      "environment.json",
     "symbols.json",  "processes.json", "recording.oomrec",
 };
-// The names in manifest.json, with that of objects.json where there is one.
-void write_names(text::JsonWriter&, bool with_objects) noexcept;
+// Whether the bundle has an objects.json.
+enum class ObjectsFile : std::uint8_t { absent, present };
 
-inline bool has_objects(const Job& job) noexcept {
-  return job.cause.texts != nullptr && job.cause.texts->objects.data() != nullptr;
+// The list of files in manifest.json.
+void write_file_names(text::JsonWriter&, ObjectsFile) noexcept;
+
+inline ObjectsFile objects_file_of(const Job& job) noexcept {
+  const bool has_objects = job.cause.texts != nullptr && job.cause.texts->objects.data() != nullptr;
+  return has_objects ? ObjectsFile::present : ObjectsFile::absent;
 }
 
 inline constexpr std::uint64_t kMaxEvents = 10'000;
 
-// Realtime of a moment of the session's clock.
+// Converts a time of the session's monotonic clock to realtime.
 std::uint64_t realtime_of(const session::View&, std::uint64_t monotonic_ns) noexcept;
 
-// "cpu", "cuda" or "rocm": of a space, which PyTorch's does not say without its device (entry in
-// `devices`, 0: none), and of what a bundle is about.
+// "cpu", "cuda" or "rocm": of a space, and of a bundle's subject. For PyTorch's space the device
+// decides (entry in `devices`, 0: none).
 std::string_view backend_of(const session::View&, Space, std::uint32_t device) noexcept;
 std::string_view backend_of(const Job&) noexcept;
 
-// The memory that a bundle is about: of the refused request, or of the device that is near to
-// refusing; else the host's.
+// The memory that a bundle is about: that of the failed request, or of the device near its limit;
+// otherwise the host's.
 struct Subject {
   Space space = Space::heap;
-  std::uint32_t device = 0;  // entry in `devices`; 0: none, or not known whose
+  std::uint32_t device = 0;  // entry in `devices`; 0: none or unknown
 };
 Subject subject_of(const session::View&, const Cause&, const verdict::Verdict&) noexcept;
 

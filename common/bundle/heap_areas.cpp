@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t kArenaBytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t kPageBytes = 4096;
 
-int open_of(int pid, const char* name) noexcept {
+int open_process_file(int pid, const char* name) noexcept {
   char path[320];
   text::Text text{path};
   text.add(system::g_roots.proc).add('/').signed_number(pid).add('/').add(name);
@@ -48,8 +48,7 @@ Mapping mapping_of(std::string_view line) noexcept {
   mapping.accessible = line.starts_with(" r");
   mapping.writable = line.starts_with(" rw-p");
   mapping.heap = line.ends_with("[heap]");
-  const auto name =
-      line.find_first_of("/[");  // "[anon: glibc: malloc arena]" where they have names
+  const auto name = line.find_first_of("/[");  // where the kernel names them
   mapping.anonymous = line.find(" 00:00 0") != line.npos &&
                       (name == line.npos || line.substr(name).starts_with("[anon:"));
   return mapping;
@@ -60,15 +59,15 @@ Mapping mapping_of(std::string_view line) noexcept {
 HeapAreas::HeapAreas(int pid, std::span<char> buffer) noexcept
     : text_(buffer.first(buffer.size() / 2)),
       pages_(buffer.subspan(buffer.size() / 2 & ~std::size_t{7})),
-      maps_(open_of(pid, "maps")),
-      pagemap_(open_of(pid, "pagemap")) {}
+      maps_(open_process_file(pid, "maps")),
+      pagemap_(open_process_file(pid, "pagemap")) {}
 
 HeapAreas::~HeapAreas() {
   if (maps_ >= 0) calls::close(maps_);
   if (pagemap_ >= 0) calls::close(pagemap_);
 }
 
-// A line that does not fit is that of a file with a very long path: its beginning says so.
+// A line that does not fit belongs to a file with a very long path; its beginning is enough.
 bool HeapAreas::next_line(std::string_view& line) noexcept {
   while (true) {
     const std::string_view unread{text_.data() + begin_, end_ - begin_};
@@ -88,10 +87,10 @@ bool HeapAreas::next_line(std::string_view& line) noexcept {
   }
 }
 
-// Bit 63 of a page's entry: it is in memory.
+// Bit 63 of a page's entry: the page is in memory.
 std::uint64_t HeapAreas::resident_bytes(const HeapArea& area) noexcept {
   counted_bytes_ += area.bytes();
-  if (pagemap_ < 0 || counted_bytes_ > kMostCountedBytes) return kNotCounted;
+  if (pagemap_ < 0 || counted_bytes_ > kMaxCountedBytes) return kNotCounted;
   std::uint64_t pages = 0;
   for (std::uint64_t at = area.start / kPageBytes; at < area.end / kPageBytes;) {
     const std::uint64_t left = (area.end / kPageBytes - at) * sizeof(std::uint64_t);
@@ -112,13 +111,13 @@ std::uint64_t HeapAreas::resident_bytes(const HeapArea& area) noexcept {
 
 bool HeapAreas::next(HeapArea& area) noexcept {
   std::string_view line;
-  while (known() && next_line(line)) {
+  while (is_open() && next_line(line)) {
     const Mapping mapping = mapping_of(line);
     const HeapArea candidate = candidate_;
     candidate_ = {};
     if (mapping.writable && mapping.anonymous && mapping.start % kArenaBytes == 0)
       candidate_ = {mapping.start, mapping.end, 0, false};
-    // What is left of the piece: reserved, not yet writable.
+    // The rest of the arena: reserved, not yet writable.
     const bool is_rest = mapping.anonymous && !mapping.accessible &&
                          mapping.start == candidate.end && mapping.end % kArenaBytes == 0;
     if (mapping.heap) {

@@ -1,4 +1,4 @@
-// Which holders stay when only the largest are kept, and their new numbers.
+// Selects the largest holders for a smaller recording, and renumbers them.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace oomrec::bundle {
 
-template <std::size_t kMost>
+template <std::size_t kMax>
 class HolderSelection {
  public:
   void select(const session::View& view) noexcept {
@@ -19,10 +19,10 @@ class HolderSelection {
               [](const Number& a, const Number& b) { return a.before < b.before; });
   }
 
-  // Those that stay, the largest first: they are numbered from 1 in this order.
+  // The selected holders, largest first; numbered from 1 in this order.
   std::span<const LargestHolder> rows() const noexcept { return {largest_, count_}; }
 
-  // 0: it does not stay.
+  // 0: not selected.
   std::uint32_t renumbered(std::uint32_t holder) const noexcept {
     const std::span<const Number> numbers{by_holder_, count_};
     const auto at = std::lower_bound(
@@ -35,8 +35,8 @@ class HolderSelection {
   struct Number {
     std::uint32_t before, now;
   };
-  LargestHolder largest_[kMost];
-  Number by_holder_[kMost];
+  LargestHolder largest_[kMax];
+  Number by_holder_[kMax];
   std::uint32_t count_;
 };
 

@@ -1,4 +1,4 @@
-// The holders with the most live bytes, found in one pass without memory of its own.
+// Finds the holders with the most live bytes in one pass, without memory of its own.
 #pragma once
 
 #include <algorithm>
@@ -14,10 +14,10 @@ struct LargestHolder {
   std::uint32_t holder;
 };
 
-// Fills `out` with the largest holders, largest first, and returns how many there are. Holders that
-// hold nothing, and those of spaces that are not `wanted`, are passed over. What lanes have summed
-// up and not told (View::holder) decides the order of those that are chosen, not the choice. Cost:
-// one pass over `holders`.
+// Fills `out` with the largest holders of the `wanted` spaces, largest first, and returns their
+// number. Skips holders without live bytes. Selects by published bytes, because adding the lanes'
+// unpublished amounts (View::holder) for every holder is too slow; those only decide the final
+// order. Cost: one pass over `holders`.
 template <class Wanted>
 std::size_t find_largest(const session::View& view, std::span<LargestHolder> out,
                          Wanted&& wanted) noexcept {
@@ -31,7 +31,7 @@ std::size_t find_largest(const session::View& view, std::span<LargestHolder> out
     if (!view.read(session::TableId::holders, i, holder)) continue;
     const LargestHolder entry{holder.live_bytes.load(std::memory_order_relaxed),
                               static_cast<std::uint32_t>(i)};
-    // A racing free can be seen before its allocation: such a figure is below zero for a moment.
+    // A racing free may become visible before its allocation: the figure is briefly negative.
     if (entry.live_bytes == 0 || static_cast<std::int64_t>(entry.live_bytes) < 0) continue;
     if (!wanted(static_cast<Space>(holder.space))) continue;
     if (found < out.size()) {

@@ -1,5 +1,5 @@
-// manifest.json: what a listing and the retention need; written last, so a bundle that has one is
-// whole.
+// manifest.json: what listings and retention need. Written last, so a bundle that has one is
+// complete.
 #include "common/bundle/files.h"
 #include "common/bundle/session_summary.h"
 #include "common/text/text.h"
@@ -24,10 +24,10 @@ std::string_view process_key(const session::Header& header, std::span<char> buff
   return key.add('-').signed_number(header.pid).add('-').number(header.start_ticks).view();
 }
 
-void write_names(text::JsonWriter& json, bool with_objects) noexcept {
-  json.begin_array(true);
+void write_file_names(text::JsonWriter& json, ObjectsFile objects) noexcept {
+  json.begin_array(text::JsonLayout::one_line);
   for (const char* const name : kFileNames) json.string(name);
-  if (with_objects) json.string(text::kObjectsFile);
+  if (objects == ObjectsFile::present) json.string(text::kObjectsFile);
   json.end_array();
 }
 
@@ -47,7 +47,7 @@ bool write_manifest(InHook hook, Job& job) noexcept {
   json.key("backend").string(backend_of(job));
   json.key("event_count").number(job.event_count);
   json.key("files");
-  write_names(json, has_objects(job));
+  write_file_names(json, objects_file_of(job));
   json.key("oomrec_version").string(OOMREC_VERSION);
   json.key("verdict").string(name_of(job.work.verdict.code));
   json.key("program").string_or_null(text::base_name(job.view.string(header.executable)));

@@ -1,8 +1,8 @@
-// metadata.json: what happened, in words and figures.
+// metadata.json: what happened: outcome, verdict, crash, limit, request.
 //
-// "outcome", "verdict", "crash" and "limit" stand near the front in this order, and the request's
-// "repeats" in the first 64 KiB: complete() finds them there. What the program says of itself comes
-// last, because it may be long.
+// complete() must find "outcome", "verdict", "crash" and "limit" in this order near the front, and
+// the request's "repeats" in the first 64 KiB. The program's own texts come last, because they may
+// be long.
 #include <algorithm>
 
 #include "common/bundle/files.h"
@@ -15,12 +15,12 @@ namespace {
 using session::Failure;
 using session::TableId;
 
-// The key and its value: entry `index` of `threads`.
+// Writes "thread" and its value: entry `index` of `threads`.
 void write_thread(text::JsonWriter& json, const session::View& view, std::uint64_t index) noexcept {
   session::Thread thread{};
   view.read(TableId::threads, index, thread);
   thread.name[sizeof thread.name - 1] = '\0';
-  json.key("thread").begin_object(true);
+  json.key("thread").begin_object(text::JsonLayout::one_line);
   json.key("tid");
   thread.tid == 0 ? json.null() : json.signed_number(thread.tid);
   json.key("name").string_or_null(thread.name);
@@ -95,8 +95,8 @@ void write_verdict(text::JsonWriter& json, const verdict::Verdict& verdict) noex
 }
 
 void write_limit(text::JsonWriter& json, const verdict::Verdict& verdict) noexcept {
-  const bool none = verdict.limit == LimitKind::none || counts_things(verdict.limit);
-  json.begin_object(true);
+  const bool none = verdict.limit == LimitKind::none || is_count_limit(verdict.limit);
+  json.begin_object(text::JsonLayout::one_line);
   json.key("kind").string(name_of(verdict.limit));
   json.key("bytes");
   none ? json.null() : json.number(verdict.limit_bytes);

@@ -1,4 +1,4 @@
-// Which nodes of a trie stay when only some stacks are kept, and their new numbers.
+// Selects nodes of the trie of stacks for a smaller recording, and renumbers them.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace oomrec::bundle {
 
-// A bit for each node that stays, in memory of the caller's.
+// One bit for each selected node, in the caller's memory.
 class NodeSelection {
  public:
   NodeSelection(const session::View& view, std::span<std::uint64_t> bits,
@@ -19,16 +19,17 @@ class NodeSelection {
 
   void clear() noexcept {
     std::fill(bits_.begin(), bits_.end(), 0);
-    bits_[0] = 1;  // node 0 is entry 0 here too
+    bits_[0] = 1;  // node 0 remains entry 0
   }
 
-  void keep(std::uint32_t node) noexcept {
-    for (node = within(node); node != 0 && !kept(node); node = within(parent_of(node)))
+  void select(std::uint32_t node) noexcept {
+    for (node = nearest_within_capacity(node); node != 0 && !is_selected(node);
+         node = nearest_within_capacity(parent_of(node)))
       bits_[node / 64] |= std::uint64_t{1} << (node % 64);
   }
 
-  // After the last keep(), before the first renumbered().
-  void count() noexcept {
+  // Call after the last select(), before the first renumbered().
+  void rank() noexcept {
     std::uint32_t total = 0;
     for (std::size_t word = 0; word < bits_.size(); ++word) {
       if (word % kWordsPerRank == 0) ranks_[word / kWordsPerRank] = total;
@@ -38,10 +39,12 @@ class NodeSelection {
   }
 
   std::uint32_t total() const noexcept { return total_; }
-  bool kept(std::uint32_t node) const noexcept { return (bits_[node / 64] >> (node % 64)) & 1; }
+  bool is_selected(std::uint32_t node) const noexcept {
+    return (bits_[node / 64] >> (node % 64)) & 1;
+  }
 
   std::uint32_t renumbered(std::uint32_t node) const noexcept {
-    node = within(node);
+    node = nearest_within_capacity(node);
     const std::size_t word = node / 64;
     std::uint32_t rank = ranks_[word / kWordsPerRank];
     for (std::size_t i = word / kWordsPerRank * kWordsPerRank; i < word; ++i)
@@ -57,13 +60,13 @@ class NodeSelection {
  private:
   std::uint32_t parent_of(std::uint32_t node) const noexcept {
     session::Node entry{};
-    // Parents are always older: what says otherwise is damaged and ends the walk.
+    // A parent has a lower number than its child; anything else is damage and ends the walk.
     return view_.read(session::TableId::nodes, node, entry) && entry.parent < node ? entry.parent
                                                                                    : 0;
   }
 
-  // The nearest ancestor that has a bit here: a stack beyond the first million nodes is cut.
-  std::uint32_t within(std::uint32_t node) const noexcept {
+  // The nearest ancestor within the bitmap: stacks beyond its first million nodes are cut.
+  std::uint32_t nearest_within_capacity(std::uint32_t node) const noexcept {
     while (node >= capacity()) node = parent_of(node);
     return node;
   }

@@ -7,9 +7,10 @@
 namespace oomrec::bundle {
 namespace {
 
-const Kin* parent_of(const Kin& child, std::span<const Kin> all) noexcept {
-  const Kin* parent = nullptr;
-  for (const Kin& other : all) {
+const RecordedProcess* parent_of(const RecordedProcess& child,
+                                 std::span<const RecordedProcess> all) noexcept {
+  const RecordedProcess* parent = nullptr;
+  for (const RecordedProcess& other : all) {
     if (other.pid != child.parent_pid || &other == &child || other.start_ticks > child.start_ticks)
       continue;
     if (parent == nullptr || other.start_ticks > parent->start_ticks) parent = &other;
@@ -17,10 +18,11 @@ const Kin* parent_of(const Kin& child, std::span<const Kin> all) noexcept {
   return parent;
 }
 
-// On the way up from `kin`, the first one that is of the group says what `kin` is. Forged pids may
-// lead in a circle.
-Relation relation_of(const Kin& kin, std::span<const Kin> all) noexcept {
-  const Kin* at = &kin;
+// The first member of the group among the ancestors of `process` decides. Bounded, because forged
+// pids may form a cycle.
+Relation relation_of(const RecordedProcess& process,
+                     std::span<const RecordedProcess> all) noexcept {
+  const RecordedProcess* at = &process;
   for (std::size_t step = 0; step < all.size(); ++step) {
     at = parent_of(*at, all);
     if (at == nullptr) break;
@@ -41,17 +43,17 @@ std::string_view name_of(Relation relation) noexcept {
   return oomrec::name_of(kNames, relation);
 }
 
-void relate(std::span<Kin> all) noexcept {
-  for (Kin& kin : all) kin.relation = Relation::none;
+void set_relations(std::span<RecordedProcess> all) noexcept {
+  for (RecordedProcess& process : all) process.relation = Relation::none;
   all[0].relation = Relation::self;
   Relation above = Relation::parent;
-  for (const Kin* at = parent_of(all[0], all); at != nullptr && at->relation == Relation::none;
-       at = parent_of(*at, all)) {
+  for (const RecordedProcess* at = parent_of(all[0], all);
+       at != nullptr && at->relation == Relation::none; at = parent_of(*at, all)) {
     all[static_cast<std::size_t>(at - all.data())].relation = above;
     above = Relation::ancestor;
   }
-  for (Kin& kin : all)
-    if (kin.relation == Relation::none) kin.relation = relation_of(kin, all);
+  for (RecordedProcess& process : all)
+    if (process.relation == Relation::none) process.relation = relation_of(process, all);
 }
 
 }  // namespace oomrec::bundle

@@ -1,7 +1,7 @@
-// Which recorded processes belong together: the closure of "started by" over what is known of them.
+// Which recorded processes belong together: those with a common ancestor.
 //
-// Pids are used again: of several processes that had the pid of somebody's parent it is the one
-// that started last before the child. Pure.
+// The kernel reuses pids. If several processes had the parent's pid, the parent is the one that
+// started last before the child. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -10,26 +10,25 @@
 
 namespace oomrec::bundle {
 
-// In the order in which they are listed; `relative`: another one that has an ancestor in common;
-// `none`: not of the group.
+// In the order of the list. `relative`: shares an ancestor; `none`: not in the group.
 #define OOMREC_RELATIONS(X) X(self) X(parent) X(ancestor) X(child) X(descendant) X(relative) X(none)
 #define X(name) name,
 enum class Relation : std::uint8_t { OOMREC_RELATIONS(X) };
 #undef X
 std::string_view name_of(Relation) noexcept;
 
-// A recorded process, and where it is recorded.
-struct Kin {
+// A recorded process, its recording and its bundle.
+struct RecordedProcess {
   std::int32_t pid;
   std::int32_t parent_pid;
   std::uint64_t start_ticks;     // of the process
   std::uint64_t recorded_since;  // realtime, of the recording in `session`
-  char session[96];              // its file's name; empty: there is none
-  char bundle[47];               // the name of its latest bundle; empty: there is none
-  Relation relation;             // to the first of them all
+  char session[96];              // file name; empty: none
+  char bundle[47];               // name of its latest bundle; empty: none
+  Relation relation;             // to the first of all
 };
 
-// Sets everybody's relation to all[0], which is itself.
-void relate(std::span<Kin> all) noexcept;
+// Sets each process' relation to all[0], which becomes `self`.
+void set_relations(std::span<RecordedProcess> all) noexcept;
 
 }  // namespace oomrec::bundle

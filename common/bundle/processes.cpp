@@ -1,10 +1,9 @@
-// processes.json: who else is there. The recorded processes of the group, and the largest others of
-// the memory cgroup.
+// processes.json: the recorded processes of the process tree, and the largest others of the memory
+// cgroup.
 //
-// Found from recordings: those in the session directory, and of members that are dead already those
-// in the bundles of the dump directory. A process is listed once; what its own recording says goes
-// before what a bundle of it says, and it is the latest bundle that is named. What cannot be read
-// is left out, and fails nothing.
+// Members are found by their recordings: in the session directory, and, for dead ones, in the
+// bundles of the dump directory. Each process is listed once. Its own recording has precedence over
+// its bundles; the row names the latest bundle. What cannot be read is left out without an error.
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -28,21 +27,22 @@ namespace {
 using session::Header;
 using session::State;
 
-constexpr std::size_t kMostLookedAt = 384;  // recordings in one directory
-constexpr std::size_t kMostKnown = 2 * kMostLookedAt + 1;
-constexpr std::size_t kMostListed = 256;     // members that are written down
-constexpr std::size_t kMetadataBytes = 512;  // of the beginning, where the outcome stands
+constexpr std::size_t kMaxScanned = 384;  // recordings in one directory
+constexpr std::size_t kMaxProcesses = 2 * kMaxScanned + 1;
+constexpr std::size_t kMaxListed = 256;      // rows
+constexpr std::size_t kMetadataBytes = 512;  // the beginning, which has the outcome
 
-// The parts of two buffers of the Workspace.
+// How two buffers of the Workspace are divided.
 struct Memory {
   alignas(Header) char header[session::kHeaderBytes];
   char metadata[kMetadataBytes];
   char pids[16 * 1024];
 };
 static_assert(sizeof(Memory) <= sizeof(Workspace{}.text) && alignof(Memory) <= 8);
-static_assert(kMostKnown * sizeof(Kin) <= sizeof(Workspace{}.sort) && alignof(Kin) <= 8);
+static_assert(kMaxProcesses * sizeof(RecordedProcess) <= sizeof(Workspace{}.sort) &&
+              alignof(RecordedProcess) <= 8);
 
-// A directory that is closed when it goes out of sight.
+// A directory, closed by the destructor.
 class Directory {
  public:
   Directory(int parent, const char* path) noexcept
@@ -61,16 +61,16 @@ class Directory {
   const int fd_;
 };
 
-// One row of the list.
-struct Member {
+// The figures of one row.
+struct Row {
   std::string_view program;
   std::uint64_t live_bytes = 0;
   std::uint64_t peak_bytes = 0;
-  std::uint64_t rss_bytes = 0;  // 0: not known
+  std::uint64_t rss_bytes = 0;  // 0: unknown
   std::string_view outcome;
 };
 
-// Of what the host has, as the limits count.
+// The spaces of host memory that limits count.
 constexpr Space kHostSpaces[] = {Space::heap, Space::map};
 
 class Processes {
@@ -79,21 +79,21 @@ class Processes {
       : job_(job),
         header_(job.view.header()),
         memory_(*reinterpret_cast<Memory*>(job.work.text)),
-        all_(reinterpret_cast<Kin*>(job.work.sort), kMostKnown),
+        all_(reinterpret_cast<RecordedProcess*>(job.work.sort), kMaxProcesses),
         sessions_(AT_FDCWD, job.cause.session_directory) {}
 
   void find() noexcept;
   void write(text::JsonWriter&) noexcept;
 
  private:
-  bool may_look() noexcept;
-  Kin* entry_of(const Header&) noexcept;
+  bool may_scan() noexcept;
+  RecordedProcess* entry_of(const Header&) noexcept;
   void add_session(const char* file) noexcept;
   void add_bundle(const char* name) noexcept;
 
   void write_self(text::JsonWriter&) noexcept;
-  bool write_recorded(text::JsonWriter&, const Kin&) noexcept;
-  void write_row(text::JsonWriter&, const Kin&, const Header&, const Member&) noexcept;
+  bool write_recorded(text::JsonWriter&, const RecordedProcess&) noexcept;
+  void write_row(text::JsonWriter&, const RecordedProcess&, const Header&, const Row&) noexcept;
   void write_others(text::JsonWriter&) noexcept;
 
   std::string_view outcome_of(const Header&, bool alive) noexcept;
@@ -102,9 +102,9 @@ class Processes {
   Job& job_;
   const Header& header_;
   Memory& memory_;
-  const std::span<Kin> all_;
-  std::size_t known_ = 0;
-  std::size_t looked_at_ = 0;
+  const std::span<RecordedProcess> all_;
+  std::size_t count_ = 0;
+  std::size_t scanned_ = 0;
   std::size_t left_out_ = 0;
   const Directory sessions_;
   char outcome_[32] = {};
@@ -113,41 +113,42 @@ class Processes {
 
 // --- Finding ------------------------------------------------------------------------------------
 
-// At one more recording of this directory.
-bool Processes::may_look() noexcept {
-  if (looked_at_ < kMostLookedAt) return ++looked_at_, true;
+// Counts a recording of the current directory: false beyond the limit.
+bool Processes::may_scan() noexcept {
+  if (scanned_ < kMaxScanned) return ++scanned_, true;
   return ++left_out_, false;
 }
 
-// The process' own entry, made when it has none; null: its pid means nothing here.
-Kin* Processes::entry_of(const Header& header) noexcept {
-  if (!counts_pids_alike(header, header_)) return nullptr;
-  const auto known = all_.first(known_);
-  const auto found = std::find_if(known.begin(), known.end(), [&](const Kin& kin) {
-    return kin.pid == header.pid && kin.start_ticks == header.start_ticks;
+// The process' entry, created if new; null: its pid is of another host, boot or namespace.
+RecordedProcess* Processes::entry_of(const Header& header) noexcept {
+  if (!have_comparable_pids(header, header_)) return nullptr;
+  const auto found = all_.first(count_);
+  const auto same = std::find_if(found.begin(), found.end(), [&](const RecordedProcess& process) {
+    return process.pid == header.pid && process.start_ticks == header.start_ticks;
   });
-  if (found != known.end()) return &*found;
-  Kin& kin = all_[known_++];
-  kin = {};
-  kin.pid = header.pid;
-  kin.parent_pid = header.parent_pid;
-  kin.start_ticks = header.start_ticks;
-  return &kin;
+  if (same != found.end()) return &*same;
+  RecordedProcess& process = all_[count_++];
+  process = {};
+  process.pid = header.pid;
+  process.parent_pid = header.parent_pid;
+  process.start_ticks = header.start_ticks;
+  return &process;
 }
 
-// After an exec a process has two recordings: the later one is of the program that runs.
+// After an exec a process has two recordings: the later one is of the running program.
 void Processes::add_session(const char* file) noexcept {
   const std::string_view name{file};
-  if (!name.ends_with(session::kFileSuffix) || name.size() >= sizeof(Kin::session) || !may_look())
+  if (!name.ends_with(session::kFileSuffix) || name.size() >= sizeof(RecordedProcess::session) ||
+      !may_scan())
     return;
-  const Glance recording{sessions_.fd(), file, memory_.header};
-  Kin* const kin = recording.is_session() ? entry_of(recording.header()) : nullptr;
-  if (kin == nullptr || recording.header().start_realtime_ns < kin->recorded_since) return;
-  kin->recorded_since = recording.header().start_realtime_ns;
-  text::Text{kin->session}.add(name);
+  const SessionSummary recording{sessions_.fd(), file, memory_.header};
+  RecordedProcess* const process = recording.is_session() ? entry_of(recording.header()) : nullptr;
+  if (process == nullptr || recording.header().start_realtime_ns < process->recorded_since) return;
+  process->recorded_since = recording.header().start_realtime_ns;
+  text::Text{process->session}.add(name);
 }
 
-// Of two bundles the later: what follows the backend in a name sorts by time.
+// In a bundle's name, what follows the backend sorts by time.
 bool is_later(std::string_view name, std::string_view than) noexcept {
   const auto time_of = [](std::string_view bundle) {
     return bundle.substr(std::min(bundle.find('_', bundle.find('_') + 1), bundle.size()));
@@ -157,46 +158,48 @@ bool is_later(std::string_view name, std::string_view than) noexcept {
 }
 
 void Processes::add_bundle(const char* name) noexcept {
-  if (!is_bundle_name(name) || std::strlen(name) >= sizeof(Kin::bundle) || !may_look()) return;
+  if (!is_bundle_name(name) || std::strlen(name) >= sizeof(RecordedProcess::bundle) || !may_scan())
+    return;
   const Directory bundle{job_.dump_directory, name};
   if (!bundle.is_open()) return;
-  const Glance recording{bundle.fd(), "recording.oomrec", memory_.header};
-  Kin* const kin = recording.is_session() ? entry_of(recording.header()) : nullptr;
-  if (kin != nullptr && is_later(name, kin->bundle)) text::Text{kin->bundle}.add(name);
+  const SessionSummary recording{bundle.fd(), "recording.oomrec", memory_.header};
+  RecordedProcess* const process = recording.is_session() ? entry_of(recording.header()) : nullptr;
+  if (process != nullptr && is_later(name, process->bundle)) text::Text{process->bundle}.add(name);
 }
 
 void Processes::find() noexcept {
-  entry_of(header_);  // the first
-  // The buffer of the JSON file, which is not open yet.
+  entry_of(header_);  // entry 0 is this process
+  // The JSON file's buffer is free: the file is not open yet.
   char* const listing = job_.work.json;
   constexpr std::size_t kListingBytes = sizeof job_.work.json;
   if (sessions_.is_open())
     calls::for_each_entry(sessions_.fd(), listing, kListingBytes,
                           [this](const char* file) { add_session(file); });
-  looked_at_ = 0;
-  // Opened anew: the position of the caller's descriptor is its own.
+  scanned_ = 0;
+  // A new descriptor: reading must not move the position of the caller's.
   if (const Directory bundles{job_.dump_directory, "."}; bundles.is_open())
     calls::for_each_entry(bundles.fd(), listing, kListingBytes,
                           [this](const char* name) { add_bundle(name); });
   text::Text{all_[0].bundle}.add(job_.work.name);
 
-  const auto known = all_.first(known_);
-  relate(known);
-  std::sort(known.begin(), known.end(), [](const Kin& one, const Kin& other) {
-    if (one.relation != other.relation) return one.relation < other.relation;
-    return one.start_ticks != other.start_ticks ? one.start_ticks < other.start_ticks
-                                                : one.pid < other.pid;
-  });
+  const auto found = all_.first(count_);
+  set_relations(found);
+  std::sort(found.begin(), found.end(),
+            [](const RecordedProcess& one, const RecordedProcess& other) {
+              if (one.relation != other.relation) return one.relation < other.relation;
+              return one.start_ticks != other.start_ticks ? one.start_ticks < other.start_ticks
+                                                          : one.pid < other.pid;
+            });
 }
 
 // --- Writing ------------------------------------------------------------------------------------
 
 std::uint64_t rss_of(const Header& header, bool alive) noexcept {
-  const std::uint64_t now = alive && is_in_sight(header) ? resident_bytes(header.pid) : 0;
+  const std::uint64_t now = alive && is_visible_by_pid(header) ? resident_bytes(header.pid) : 0;
   return now != 0 ? now : header.health.rss_bytes.load(std::memory_order_relaxed);
 }
 
-// The highest that one of the host's spaces came to, or all of them hold now.
+// The highest peak of one host space, or the live bytes of all: a lower bound of the true peak.
 std::uint64_t peak_bytes(const Header& header, std::uint64_t live_bytes) noexcept {
   std::uint64_t peak = live_bytes;
   for (const Space space : kHostSpaces) {
@@ -206,10 +209,10 @@ std::uint64_t peak_bytes(const Header& header, std::uint64_t live_bytes) noexcep
   return peak;
 }
 
-// Of a process that is in its own recording only.
+// From the process' own recording.
 std::string_view Processes::outcome_of(const Header& header, bool alive) noexcept {
   const auto state = static_cast<State>(header.state.load(std::memory_order_relaxed));
-  if (alive || (state == State::replaced && is_in_sight(header)))
+  if (alive || (state == State::replaced && is_visible_by_pid(header)))
     return outcome_text(OutcomeKind::running, 0, outcome_);
   if (state == State::exited)
     return outcome_text(OutcomeKind::exited, header.exit_status.load(std::memory_order_relaxed),
@@ -217,14 +220,14 @@ std::string_view Processes::outcome_of(const Header& header, bool alive) noexcep
   const std::uint32_t signal = header.crash.signal.load(std::memory_order_relaxed);
   if (signal != 0)
     return outcome_text(OutcomeKind::signal, static_cast<std::int32_t>(signal), outcome_);
-  for (const session::EndedChild& child : header_.ended)  // that this process waited for
+  for (const session::EndedChild& child : header_.ended)  // children that this process waited for
     if (child.pid == header.pid && WIFSIGNALED(child.wait_status) &&
         child.time_ns.load(std::memory_order_acquire) > header.start_monotonic_ns)
       return outcome_text(OutcomeKind::signal, WTERMSIG(child.wait_status), outcome_);
   return outcome_text(OutcomeKind::unknown, 0, outcome_);
 }
 
-// Of one that only a bundle tells of, by its metadata.
+// From the metadata of its latest bundle.
 std::string_view Processes::outcome_in(const Directory& bundle, bool alive) noexcept {
   if (alive) return outcome_text(OutcomeKind::running, 0, outcome_);
   const long bytes =
@@ -236,76 +239,78 @@ std::string_view Processes::outcome_in(const Directory& bundle, bool alive) noex
   return text::Text{outcome_}.add(word).view();
 }
 
-void Processes::write_row(text::JsonWriter& json, const Kin& kin, const Header& header,
-                          const Member& member) noexcept {
+void Processes::write_row(text::JsonWriter& json, const RecordedProcess& process,
+                          const Header& header, const Row& row) noexcept {
   char key[96];
-  json.begin_object(true);
+  json.begin_object(text::JsonLayout::one_line);
   json.key("pid").signed_number(header.pid);
   json.key("ppid").signed_number(header.parent_pid);
-  json.key("program").string_or_null(member.program);
-  json.key("relation").string(name_of(kin.relation));
-  json.key("live_bytes").number(member.live_bytes);
-  json.key("peak_bytes").number(member.peak_bytes);
+  json.key("program").string_or_null(row.program);
+  json.key("relation").string(name_of(process.relation));
+  json.key("live_bytes").number(row.live_bytes);
+  json.key("peak_bytes").number(row.peak_bytes);
   json.key("rss_bytes");
-  member.rss_bytes == 0 ? json.null() : json.number(member.rss_bytes);
-  json.key("outcome").string(member.outcome);
-  json.key("bundle").string_or_null(kin.bundle);
+  row.rss_bytes == 0 ? json.null() : json.number(row.rss_bytes);
+  json.key("outcome").string(row.outcome);
+  json.key("bundle").string_or_null(process.bundle);
   json.key("process").string(process_key(header, key));
   json.end_object();
 }
 
 void Processes::write_self(text::JsonWriter& json) noexcept {
-  Member member;
-  member.program = text::base_name(job_.view.string(header_.executable));
+  Row row;
+  row.program = text::base_name(job_.view.string(header_.executable));
   for (const Space space : kHostSpaces)
-    member.live_bytes +=
+    row.live_bytes +=
         static_cast<std::uint64_t>(std::max(std::int64_t{0}, job_.view.totals(space).live_bytes));
-  member.peak_bytes = peak_bytes(header_, member.live_bytes);
-  member.rss_bytes = rss_of(header_, job_.cause.alive);
-  member.outcome = outcome_text(job_.cause.outcome, job_.cause.outcome_value, outcome_);
-  write_row(json, all_[0], header_, member);
+  row.peak_bytes = peak_bytes(header_, row.live_bytes);
+  row.rss_bytes = rss_of(header_, job_.cause.alive);
+  row.outcome = outcome_text(job_.cause.outcome, job_.cause.outcome_value, outcome_);
+  write_row(json, all_[0], header_, row);
 }
 
-// False: its recording has gone meanwhile.
-bool Processes::write_recorded(text::JsonWriter& json, const Kin& kin) noexcept {
-  const bool has_session = kin.session[0] != '\0';
-  const Directory bundle{job_.dump_directory, has_session ? nullptr : kin.bundle};
-  const Glance recording{has_session ? sessions_.fd() : bundle.fd(),
-                         has_session ? kin.session : "recording.oomrec", memory_.header};
+// False: its recording is gone.
+bool Processes::write_recorded(text::JsonWriter& json, const RecordedProcess& process) noexcept {
+  const bool has_session = process.session[0] != '\0';
+  const Directory bundle{job_.dump_directory, has_session ? nullptr : process.bundle};
+  const SessionSummary recording{has_session ? sessions_.fd() : bundle.fd(),
+                                 has_session ? process.session : "recording.oomrec",
+                                 memory_.header};
   if (!recording.is_session()) return false;
   const Header& header = recording.header();
   const bool alive =
-      has_session ? session::life_of(header) == session::Life::alive : is_in_sight(header);
-  Member member;
-  member.program = recording.base_name(header.executable, program_);
+      has_session ? session::life_of(header) == session::Life::alive : is_visible_by_pid(header);
+  Row row;
+  row.program = recording.base_name(header.executable, program_);
   const bool replaced = header.state == static_cast<std::uint32_t>(State::replaced);
   for (const Space space : kHostSpaces)
-    member.live_bytes += replaced ? 0 : recording.live_bytes(space);
-  member.peak_bytes = peak_bytes(header, member.live_bytes);
-  member.rss_bytes = rss_of(header, alive);
-  member.outcome = has_session ? outcome_of(header, alive) : outcome_in(bundle, alive);
-  write_row(json, kin, header, member);
+    row.live_bytes += replaced ? 0 : recording.live_bytes(space);
+  row.peak_bytes = peak_bytes(header, row.live_bytes);
+  row.rss_bytes = rss_of(header, alive);
+  row.outcome = has_session ? outcome_of(header, alive) : outcome_in(bundle, alive);
+  write_row(json, process, header, row);
   return true;
 }
 
 void Processes::write_others(text::JsonWriter& json) noexcept {
-  const auto known = all_.first(known_);
+  const auto found = all_.first(count_);
   const std::string_view cgroup = job_.view.string(header_.cgroup);
   text::Text directory{job_.work.line};
   directory.add(cgroup);
-  Neighbour largest[kMostNeighbours];
+  OtherProcess largest[kMaxOtherProcesses];
   const int count = cgroup.empty() || directory.truncated()
                         ? -1
-                        : largest_neighbours(directory.c_str(), known, memory_.pids, largest);
+                        : find_largest_others(directory.c_str(), found, memory_.pids, largest);
   json.key("cgroup");
   count < 0 ? json.null() : json.string(directory.view());
   json.key("others").begin_array();
   for (int i = 0; i < count; ++i) {
     const std::int32_t pid = largest[i].pid;
-    const bool recorded = std::any_of(known.begin(), known.end(), [&](const Kin& kin) {
-      return kin.pid == pid && kin.start_ticks == system::start_ticks(pid);
-    });
-    json.begin_object(true);
+    const bool recorded =
+        std::any_of(found.begin(), found.end(), [&](const RecordedProcess& process) {
+          return process.pid == pid && process.start_ticks == system::start_ticks(pid);
+        });
+    json.begin_object(text::JsonLayout::one_line);
     json.key("pid").signed_number(pid);
     json.key("program").string_or_null(program_of(pid, memory_.pids));
     json.key("rss_bytes").number(largest[i].rss_bytes);
@@ -320,15 +325,15 @@ void Processes::write(text::JsonWriter& json) noexcept {
   json.key("schema_version").number(1);
   json.key("processes").begin_array();
   std::size_t listed = 0;
-  for (const Kin& kin : all_.first(known_)) {
-    if (kin.relation == Relation::none) continue;
-    if (listed == kMostListed) {
+  for (const RecordedProcess& process : all_.first(count_)) {
+    if (process.relation == Relation::none) continue;
+    if (listed == kMaxListed) {
       ++left_out_;
-    } else if (kin.relation == Relation::self) {
+    } else if (process.relation == Relation::self) {
       write_self(json);
       ++listed;
     } else {
-      listed += write_recorded(json, kin) ? 1 : 0;
+      listed += write_recorded(json, process) ? 1 : 0;
     }
   }
   json.end_array();

@@ -1,11 +1,10 @@
-// recording.oomrec: the session itself, packed.
+// recording.oomrec: a compact copy of the session in the same format.
 //
-// A copy of the session in the same format, its chunks moved together. Only what the session's
-// directory names is read, and the kernel reads it (pwrite from the mapping): a page that is not
-// there costs the copy, never a fault. The header is copied first, with its counts, so that entries
-// added meanwhile are left out. A copy too large for its directory is made without event rings,
-// then with the largest stacks alone, then without checkpoints; totals, threads, failures, marks
-// and the time line are always whole.
+// Chunks are moved together. Only what the session's table directory lists is read, and the kernel
+// reads it (pwrite from the mapping): a missing page makes the copy fail but never faults. The
+// header and its counts are copied first, so entries added meanwhile are left out. If the copy is
+// too large for its directory, it is made without event rings, then with only the largest stacks,
+// then without checkpoints. Totals, threads, failures, marks and the time line are always complete.
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -31,10 +30,10 @@ using session::TableDirectory;
 using session::TableId;
 
 constexpr std::size_t kLargestStacks = 1000;
-constexpr std::uint64_t kOtherFilesBytes = 256 * 1024;  // all but recording.oomrec and events.json
-constexpr std::uint64_t kEventBytes = 330;              // of one event in events.json, about
+constexpr std::uint64_t kOtherFilesBytes = 256 * 1024;  // without recording and events
+constexpr std::uint64_t kEventBytes = 330;  // approximate size of one event in events.json
 
-// The parts of Workspace::text while a recording is written.
+// How Workspace::text is divided while a recording is written.
 struct Memory {
   alignas(Header) char header[session::kHeaderBytes];
   HolderSelection<kLargestStacks> holders;
@@ -51,7 +50,7 @@ class Recording {
         header_(*reinterpret_cast<Header*>(memory.header)),
         nodes_(job.view, job.work.sort, memory.ranks) {}
 
-  // Lays the copy out: its header names where all will be. Bytes of the file.
+  // Computes the layout: afterwards the header has all offsets. Returns the file's size.
   std::uint64_t lay_out(Reduction reduction) noexcept;
   int write(int fd) noexcept;  // 0 or minus an errno
 
@@ -62,8 +61,8 @@ class Recording {
   const TableDirectory& source(TableId id) const noexcept {
     return view_.header().tables[static_cast<std::size_t>(id)];
   }
-  std::uint64_t place(std::uint64_t bytes, std::uint64_t alignment = 8) noexcept;
-  void place_table(TableId id) noexcept;
+  std::uint64_t reserve(std::uint64_t bytes, std::uint64_t alignment = 8) noexcept;
+  void reserve_table(TableId id) noexcept;
   std::uint64_t ring_bytes(const Lane& lane) const noexcept;
   std::uint64_t sums_bytes(const Lane& lane) const noexcept;
   std::uint64_t temporaries_bytes(const Lane& lane) const noexcept;
@@ -92,8 +91,8 @@ class Recording {
 
 constexpr std::uint64_t kFlushBytes = std::uint64_t{1} << 20;
 
-// Nothing crosses a segment.
-std::uint64_t Recording::place(std::uint64_t bytes, std::uint64_t alignment) noexcept {
+// Reserves bytes of the file; nothing crosses a segment.
+std::uint64_t Recording::reserve(std::uint64_t bytes, std::uint64_t alignment) noexcept {
   end_ = (end_ + alignment - 1) & ~(alignment - 1);
   if (end_ / kSegmentBytes != (end_ + bytes - 1) / kSegmentBytes)
     end_ = (end_ / kSegmentBytes + 1) * kSegmentBytes;
@@ -102,7 +101,7 @@ std::uint64_t Recording::place(std::uint64_t bytes, std::uint64_t alignment) noe
   return offset;
 }
 
-void Recording::place_table(TableId id) noexcept {
+void Recording::reserve_table(TableId id) noexcept {
   TableDirectory& directory = table(id);
   std::uint64_t left = directory.committed.load(std::memory_order_relaxed);
   for (std::uint32_t k = 0; k < kMaxChunks; ++k) {
@@ -110,21 +109,21 @@ void Recording::place_table(TableId id) noexcept {
     if (left != 0) {
       const std::uint64_t capacity = chunk_bytes(k) / directory.entry_bytes;
       const std::uint64_t entries = std::min(left, capacity);
-      offset = place(entries * directory.entry_bytes);
+      offset = reserve(entries * directory.entry_bytes);
       left -= entries;
     }
     directory.chunk_offsets[k].store(offset, std::memory_order_relaxed);
   }
 }
 
-// 0 where there is no ring, or none to be copied.
+// 0: no ring, or not copied.
 std::uint64_t Recording::ring_bytes(const Lane& lane) const noexcept {
   if (reduction_ != Reduction::none || lane.ring_offset == 0) return 0;
   const std::uint64_t bytes = std::uint64_t{lane.ring_slots} * sizeof(session::Slot);
   return view_.bytes().at(lane.ring_offset, bytes) == nullptr ? 0 : bytes;
 }
 
-// The largest stacks have the sums in their holders.
+// 0 for the largest stacks: their holders already include the sums.
 std::uint64_t Recording::sums_bytes(const Lane& lane) const noexcept {
   if (reduction_ >= Reduction::largest_stacks || lane.sums_offset == 0) return 0;
   const std::uint64_t bytes = std::uint64_t{lane.sums} * sizeof(session::HolderSum);
@@ -137,7 +136,7 @@ std::uint64_t Recording::temporaries_bytes(const Lane& lane) const noexcept {
   return view_.bytes().at(lane.temporaries_offset, bytes) == nullptr ? 0 : bytes;
 }
 
-// 0: there is no such page.
+// 0: no such page.
 std::uint64_t Recording::side_bytes(std::uint64_t index, session::SidePage& page) const noexcept {
   if (!view_.read(TableId::side_pages, index, page) || page.shift < session::kSmallestSideShift ||
       page.shift > session::kLargestSideShift) {
@@ -153,11 +152,11 @@ void Recording::select_largest() noexcept {
   memory_.holders.select(view_);
   Holder holder{};
   for (const LargestHolder& row : memory_.holders.rows())
-    if (view_.read(TableId::holders, row.holder, holder)) nodes_.keep(holder.node);
+    if (view_.read(TableId::holders, row.holder, holder)) nodes_.select(holder.node);
   Failure failure{};
   for (std::uint64_t i = 1; i < view_.count(TableId::failures); ++i)
-    if (view_.read(TableId::failures, i, failure)) nodes_.keep(failure.node);
-  nodes_.count();
+    if (view_.read(TableId::failures, i, failure)) nodes_.select(failure.node);
+  nodes_.rank();
 }
 
 std::uint64_t Recording::lay_out(Reduction reduction) noexcept {
@@ -166,7 +165,7 @@ std::uint64_t Recording::lay_out(Reduction reduction) noexcept {
   std::memset(memory_.header, 0, sizeof memory_.header);
   std::memcpy(memory_.header, static_cast<const void*>(&view_.header()), sizeof(Header));
   header_.header_bytes = session::kHeaderBytes;
-  std::memset(header_.alive_mutex, 0, sizeof header_.alive_mutex);  // nobody's: a copy is dead
+  std::memset(header_.alive_mutex, 0, sizeof header_.alive_mutex);  // unowned: a copy is dead
   if (job_.cause.death != nullptr) header_.death = *job_.cause.death;
   if (job_.cause.child != nullptr) header_.child = *job_.cause.child;
   if (job_.cause.health != nullptr) {
@@ -180,7 +179,7 @@ std::uint64_t Recording::lay_out(Reduction reduction) noexcept {
   };
   for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(TableId::count_); ++i) {
     const auto id = static_cast<TableId>(i);
-    const std::uint32_t entry_bytes = table(id).entry_bytes;  // of the copy: it changes no more
+    const std::uint32_t entry_bytes = table(id).entry_bytes;  // the copy: it no longer changes
     set(id, entry_bytes == 0 ? 0 : view_.count(id), entry_bytes);
   }
   set(TableId::lanes, view_.count(TableId::lanes), sizeof(Lane));
@@ -201,7 +200,7 @@ std::uint64_t Recording::lay_out(Reduction reduction) noexcept {
     for (const TableId id : {TableId::checkpoints, TableId::checkpoint_rows})
       set(id, 0, table(id).entry_bytes);
   for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(TableId::count_); ++i)
-    place_table(static_cast<TableId>(i));
+    reserve_table(static_cast<TableId>(i));
 
   const std::uint64_t tables_end = end_;
   const std::uint64_t lanes = table(TableId::lanes).committed.load(std::memory_order_relaxed);
@@ -209,28 +208,28 @@ std::uint64_t Recording::lay_out(Reduction reduction) noexcept {
     if (!view_.read(TableId::lanes, i, job_.work.lane)) continue;
     for (const std::uint64_t part : {ring_bytes(job_.work.lane), sums_bytes(job_.work.lane),
                                      temporaries_bytes(job_.work.lane)})
-      if (part != 0) place(part);
+      if (part != 0) reserve(part);
   }
   const std::uint64_t side_pages =
       table(TableId::side_pages).committed.load(std::memory_order_relaxed);
   session::SidePage page{};
   for (std::uint64_t i = 1; i < side_pages; ++i)
-    if (const std::uint64_t part = side_bytes(i, page)) place(part, session::kPageBytes);
+    if (const std::uint64_t part = side_bytes(i, page)) reserve(part, session::kPageBytes);
   const std::uint64_t bytes = end_;
   header_.file_bytes = bytes;
   header_.used_bytes.store(bytes, std::memory_order_relaxed);
-  end_ = tables_end;  // write() places these parts again, in the same order
+  end_ = tables_end;  // write() reserves these parts again, in the same order
   return bytes;
 }
 
 void Recording::put(std::uint64_t offset, const void* data, std::uint64_t bytes) noexcept {
   const auto* const from = static_cast<const char*>(data);
   for (std::uint64_t done = 0; error_ == 0 && done < bytes;) {
-    const std::uint64_t piece = job_.frugal ? std::min(bytes - done, kFlushBytes) : bytes;
+    const std::uint64_t piece = job_.drop_page_cache ? std::min(bytes - done, kFlushBytes) : bytes;
     error_ = calls::write_all_at(fd_, from + done, piece, offset + done);
     done += piece;
     unflushed_ += piece;
-    if (job_.frugal && unflushed_ >= kFlushBytes) {
+    if (job_.drop_page_cache && unflushed_ >= kFlushBytes) {
       calls::drop_cache(fd_);
       unflushed_ = 0;
     }
@@ -251,7 +250,7 @@ void Recording::copy_table(TableId id) noexcept {
   }
 }
 
-// Writes a table anew: entry(i, out) is asked for each entry in turn, until it returns false.
+// Writes a table entry by entry: entry(i, out) fills each, which is zero before.
 template <class Entry>
 void Recording::rewrite_table(TableId id, Entry&& entry) noexcept {
   const TableDirectory& directory = table(id);
@@ -276,12 +275,12 @@ void Recording::rewrite_table(TableId id, Entry&& entry) noexcept {
   }
 }
 
-// Where the copy of `bytes` at `offset` of the source is: 0 when there is none.
+// Copies `bytes` at `offset` of the source. Returns the offset in the copy; 0: nothing copied.
 std::uint64_t Recording::copy(std::uint64_t offset, std::uint64_t bytes,
                               std::uint64_t alignment) noexcept {
   if (bytes == 0) return 0;
-  const std::uint64_t to = place(bytes, alignment);
-  if (end_ > header_.file_bytes) return 0;  // made since it was laid out
+  const std::uint64_t to = reserve(bytes, alignment);
+  if (end_ > header_.file_bytes) return 0;  // added since the layout was computed
   put(to, view_.bytes().at(offset, bytes), bytes);
   return to;
 }
@@ -329,7 +328,7 @@ int Recording::write(int fd) noexcept {
     std::uint32_t next = 0;
     rewrite_table(TableId::nodes, [&](std::uint64_t i, char* out) {
       if (i != 0)
-        for (++next; next < nodes_.capacity() && !nodes_.kept(next);) ++next;
+        for (++next; next < nodes_.capacity() && !nodes_.is_selected(next);) ++next;
       Node node{};
       if (i == 0 || !view_.read(TableId::nodes, next, node)) return;
       node.parent = nodes_.renumbered(node.parent);
@@ -357,7 +356,8 @@ int Recording::write(int fd) noexcept {
       });
     }
   }
-  // Last, because it alone makes the file a session; it also marks the end of a sparse tail.
+  // The header comes last, because it makes the file a session. The final byte sets the file's size
+  // when its tail is sparse.
   put(0, memory_.header, sizeof memory_.header);
   const char end = 0;
   if (error_ == 0 && header_.file_bytes > end_)

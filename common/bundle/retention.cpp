@@ -8,35 +8,32 @@
 #include "common/bundle/directory.h"
 #include "common/calls/calls.h"
 #include "common/text/text.h"
+#include "common/verdict/kinds.h"
 
 namespace oomrec::bundle {
 namespace {
 
-constexpr VerdictCode kNotMemory[] = {VerdictCode::simulated, VerdictCode::requested,
-                                      VerdictCode::injected,  VerdictCode::unknown,
-                                      VerdictCode::crashed,   VerdictCode::killed_externally,
-                                      VerdictCode::exited};
 constexpr std::size_t kPart = sizeof(Workspace{}.json) / 4;
 
-// Of a kill nobody may know more than what the process held. That may be for memory; but a pool of
-// workers that ends leaves many of them.
+// A kill with an unknown reason. It may be for memory, but a pool of workers that ends also leaves
+// many of them.
 bool is_doubtful(std::string_view verdict, std::string_view reason) noexcept {
   return reason == name_of(Trigger::killed) && verdict == name_of(VerdictCode::unknown);
 }
 
 }  // namespace
 
-bool tells_of_memory(std::string_view verdict, std::string_view reason) noexcept {
+bool is_about_memory(std::string_view code, std::string_view reason) noexcept {
   if (reason == name_of(Trigger::simulated)) return false;
-  if (is_doubtful(verdict, reason)) return true;
-  for (const VerdictCode code : kNotMemory)
-    if (verdict == name_of(code)) return false;
+  if (is_doubtful(code, reason)) return true;
+  for (const verdict::Kind& kind : verdict::kKinds)
+    if (code == name_of(kind.code)) return kind.kept_longer;
   return true;
 }
 
 namespace {
 
-// The digits of "2026-11-21T10:15:30Z" as one number, which sorts by time.
+// The digits of "2026-11-21T10:15:30Z" as one number; it sorts by time.
 std::uint64_t digits_of(std::string_view text) noexcept {
   std::uint64_t value = 0;
   for (const char c : text)
@@ -57,19 +54,20 @@ bool is_older(const StoredBundle& a, const StoredBundle& b) noexcept {
 bool is_later_of_its_process(const StoredBundle& bundle,
                              std::span<const StoredBundle> bundles) noexcept {
   for (const StoredBundle& other : bundles)
-    if (!other.gone && other.process == bundle.process &&
+    if (!other.is_removed && other.process == bundle.process &&
         other.process_bundle < bundle.process_bundle)
       return true;
   return false;
 }
 
-unsigned worth(const StoredBundle& bundle, std::span<const StoredBundle> bundles) noexcept {
-  if (!bundle.is_memory) return 0;
+unsigned retention_rank(const StoredBundle& bundle,
+                        std::span<const StoredBundle> bundles) noexcept {
+  if (!bundle.is_about_memory) return 0;
   if (bundle.is_doubtful) return 1;
   return is_later_of_its_process(bundle, bundles) ? 2 : 3;
 }
 
-// All bytes of a bundle; false when it holds a directory, which none of ours does.
+// Adds up the bytes of a bundle; false if it contains a directory, as none of ours does.
 bool measure(int directory, char* buffer, std::uint64_t& bytes) noexcept {
   bool ours = true;
   bytes = 0;
@@ -97,7 +95,7 @@ bool describe(int dump_directory, const char* name, Workspace& work, StoredBundl
         static_cast<std::uint32_t>(digits_of(manifest_value(manifest, "process_bundle")));
     const std::string_view verdict = manifest_value(manifest, "verdict");
     const std::string_view reason = manifest_value(manifest, "reason");
-    out.is_memory = tells_of_memory(verdict, reason);
+    out.is_about_memory = is_about_memory(verdict, reason);
     out.is_doubtful = is_doubtful(verdict, reason);
     const std::string_view text{name};
     out.number = static_cast<std::uint32_t>(digits_of(text.substr(text.rfind('_') + 1)));
@@ -108,7 +106,8 @@ bool describe(int dump_directory, const char* name, Workspace& work, StoredBundl
   return ours;
 }
 
-// Renamed first: what is half removed has no bundle's name, and remove_strays() finds it.
+// Renames first: a half-removed bundle then has a hidden name, under which remove_leftovers() finds
+// it.
 void remove_bundle(int dump_directory, const char* name, Workspace& work) noexcept {
   char hidden[64];
   text::Text{hidden}.add('.').add(name).add(".deleted");
@@ -132,12 +131,12 @@ std::string_view manifest_value(std::string_view manifest, std::string_view key)
   return rest.substr(0, rest.find_first_of(",}\n "));
 }
 
-void choose_victims(std::span<StoredBundle> bundles, const Bounds& bounds) noexcept {
+void select_removals(std::span<StoredBundle> bundles, const Bounds& bounds) noexcept {
   std::uint64_t count = 0;
   std::uint64_t bytes = 0;
   const StoredBundle* newest = nullptr;
   for (const StoredBundle& bundle : bundles) {
-    if (bundle.gone) continue;
+    if (bundle.is_removed) continue;
     ++count;
     bytes += bundle.bytes;
     if (newest == nullptr || is_older(*newest, bundle)) newest = &bundle;
@@ -145,18 +144,18 @@ void choose_victims(std::span<StoredBundle> bundles, const Bounds& bounds) noexc
   while ((bounds.bundles != 0 && count > bounds.bundles) ||
          (bounds.bytes != 0 && bytes > bounds.bytes)) {
     StoredBundle* victim = nullptr;
-    unsigned victim_worth = 0;
+    unsigned victim_rank = 0;
     for (StoredBundle& bundle : bundles) {
-      if (bundle.gone || bundle.kept || &bundle == newest) continue;
-      const unsigned its_worth = worth(bundle, bundles);
+      if (bundle.is_removed || bundle.just_written || &bundle == newest) continue;
+      const unsigned rank = retention_rank(bundle, bundles);
       if (victim != nullptr &&
-          (its_worth > victim_worth || (its_worth == victim_worth && !is_older(bundle, *victim))))
+          (rank > victim_rank || (rank == victim_rank && !is_older(bundle, *victim))))
         continue;
       victim = &bundle;
-      victim_worth = its_worth;
+      victim_rank = rank;
     }
     if (victim == nullptr) return;
-    victim->gone = true;
+    victim->is_removed = true;
     --count;
     bytes -= victim->bytes;
   }
@@ -167,7 +166,7 @@ void enforce_bounds(int dump_directory, const char* written, const Bounds& bound
   if (bounds.bundles == 0 && bounds.bytes == 0) return;
   const int listing = calls::open_at(dump_directory, ".", O_RDONLY | O_DIRECTORY);
   if (listing < 0) return;
-  // Where directories cannot be locked (some network file systems) it is done without.
+  // Some network file systems cannot lock directories: go on without the lock.
   const long locked = calls::call(SYS_flock, listing, LOCK_EX | LOCK_NB);
   if (locked != -EWOULDBLOCK) {
     static_assert(alignof(StoredBundle) <= 8);
@@ -177,12 +176,12 @@ void enforce_bounds(int dump_directory, const char* written, const Bounds& bound
     calls::for_each_entry(listing, work.json, kPart, [&](const char* name) {
       if (found == all.size() || !is_bundle_name(name)) return;
       if (!describe(dump_directory, name, work, all[found])) return;
-      all[found].kept = std::strcmp(name, written) == 0;
+      all[found].just_written = std::strcmp(name, written) == 0;
       ++found;
     });
-    choose_victims(all.first(found), bounds);
+    select_removals(all.first(found), bounds);
     for (const StoredBundle& bundle : all.first(found))
-      if (bundle.gone) remove_bundle(dump_directory, bundle.name, work);
+      if (bundle.is_removed) remove_bundle(dump_directory, bundle.name, work);
   }
   calls::close(listing);
 }

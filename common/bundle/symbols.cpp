@@ -1,9 +1,8 @@
 // symbols.json: build-id + offset → names, for the request, a crash and the 100 largest holders.
 //
-// From inside the process only exported names are known (.dynsym, read from memory); file, line and
-// inlined frames are added by whoever first reads the bundle where the program's files are. Looking
-// a name up costs a pass over a library's symbols, so the time for all is bounded: innermost frames
-// of the request come first.
+// Inside the process only exported names are available (.dynsym, read from memory). The first
+// reader of the bundle that has the program's files adds file, line and inlined frames. Looking up
+// a name scans a library's symbols, so the total time is limited.
 #include <algorithm>
 
 #include "common/bundle/files.h"
@@ -18,7 +17,7 @@ using session::TableId;
 constexpr std::size_t kHolders = 100;
 constexpr std::uint64_t kTimeNs = 1'000'000'000;
 
-// Collects distinct native frames, in no order, in a fixed array.
+// Collects distinct native frames in a fixed array, in no particular order.
 class FrameSet {
  public:
   explicit FrameSet(std::span<std::uint64_t> words) noexcept : words_(words) {}
@@ -29,7 +28,7 @@ class FrameSet {
 
   void add_frame(std::uint64_t frame) noexcept {
     if (session::kind_of(frame) == session::FrameKind::native && session::module_of(frame) != 0)
-      add(frame & ~(std::uint64_t{1} << 61));  // how it was found is no part of its name
+      add(frame & ~(std::uint64_t{1} << 61));  // without the `guessed` flag
   }
 
   std::span<const std::uint64_t> sorted() noexcept {
@@ -55,7 +54,7 @@ class FrameSet {
 void write_symbol(text::JsonWriter& json, const session::View& view, const session::Module& module,
                   std::uint64_t frame, std::string_view name) noexcept {
   char build_id[65];
-  json.begin_object(true);
+  json.begin_object(text::JsonLayout::one_line);
   json.key("module").string_or_null(view.string(module.path));
   json.key("build_id").string_or_null(text::build_id_text(module, build_id));
   json.key("offset").number(session::offset_of(frame));

@@ -1,4 +1,4 @@
-// The order in which a bundle comes into being, and what each failure means.
+// Writes the files of a bundle in order, publishes it, and maps errors to results.
 #include <cerrno>
 
 #include "common/bundle/directory.h"
@@ -17,7 +17,7 @@ Result result_of(int error) noexcept {
     case ENOSPC:
     case EDQUOT:
     case EFBIG:
-      return Result::no_room;
+      return Result::no_space;
     case ENOENT:
     case ENOTDIR:
     case EACCES:
@@ -45,8 +45,8 @@ bool write_objects_of(Job& job) noexcept {
 bool write_files(InHook hook, Job& job) noexcept {
   return write_recording(hook, job) && write_events(hook, job) && write_environment(hook, job) &&
          write_symbols(hook, job) && write_processes(hook, job) &&
-         (!has_objects(job) || write_objects_of(job)) && write_metadata(hook, job) &&
-         write_manifest(hook, job);
+         (objects_file_of(job) == ObjectsFile::absent || write_objects_of(job)) &&
+         write_metadata(hook, job) && write_manifest(hook, job);
 }
 
 int sync_file(int directory, const char* name) noexcept {
@@ -60,23 +60,25 @@ int sync_file(int directory, const char* name) noexcept {
 int sync_files(const Job& job) noexcept {
   for (const char* const name : kFileNames)
     if (const int result = sync_file(job.directory, name); result < 0) return result;
-  const int result = has_objects(job) ? sync_file(job.directory, text::kObjectsFile) : 0;
+  const int result = objects_file_of(job) == ObjectsFile::present
+                         ? sync_file(job.directory, text::kObjectsFile)
+                         : 0;
   return result < 0 ? result : calls::sync(job.directory);
 }
 
-// From the temporary directory to the bundle: 0 or minus an errno.
+// Renames the temporary directory to the bundle: 0 or minus an errno.
 int publish(int dump_directory, Job& job, std::uint64_t began_ns) noexcept {
   int result = sync_files(job);
   if (result < 0) return result;
-  // Had this taken so long that others take us for dead, they may be removing our files.
+  // After this long, other writers may consider us dead and remove our files.
   if (calls::monotonic_ns() - began_ns > kStaleSeconds / 2 * 1'000'000'000U) return -ETIMEDOUT;
   result = calls::rename_at(dump_directory, job.work.temporary, job.work.name);
   if (result == 0) calls::sync(dump_directory);
   return result;
 }
 
-// What `oomrec simulate` made happen is marked as such, whoever writes it down.
-Cause marked(Cause cause, const session::View& view) noexcept {
+// In a process of `oomrec simulate` every bundle gets the trigger `simulated`, whoever writes it.
+Cause with_simulated_trigger(Cause cause, const session::View& view) noexcept {
   if (view.problem() == session::Problem::none && view.header().simulated != 0)
     cause.trigger = Trigger::simulated;
   return cause;
@@ -103,7 +105,7 @@ JsonFile::~JsonFile() {
 bool JsonFile::done() noexcept {
   if (fd_ < 0) return false;
   if (json_.finish()) {
-    if (job_.frugal) calls::drop_cache(fd_);
+    if (job_.drop_page_cache) calls::drop_cache(fd_);
     job_.bytes += json_.bytes();
     return true;
   }
@@ -117,11 +119,11 @@ std::uint64_t realtime_of(const session::View& view, std::uint64_t monotonic_ns)
 }
 
 std::string_view backend_of(const session::View& view, Space space, std::uint32_t device) noexcept {
-  session::Device known;
+  session::Device entry;
   if (!is_device_space(space)) return "cpu";
   if (space != Space::torch) return space < Space::hip ? "cuda" : "rocm";
-  if (!text::read_device(view, device, known)) return "cpu";  // tensors of the host
-  return text::vendor_of(known) == session::Vendor::cuda ? "cuda" : "rocm";
+  if (!text::read_device(view, device, entry)) return "cpu";  // tensors on the host
+  return text::vendor_of(entry) == session::Vendor::cuda ? "cuda" : "rocm";
 }
 
 Subject subject_of(const session::View& view, const Cause& cause,
@@ -136,8 +138,8 @@ Subject subject_of(const session::View& view, const Cause& cause,
 }
 
 std::string_view backend_of(const Job& job) noexcept {
-  const text::ExceptionTexts* const told = job.cause.texts;
-  if (job.cause.failure == 0 && told != nullptr && !told->backend.empty()) return told->backend;
+  const text::ExceptionTexts* const texts = job.cause.texts;
+  if (job.cause.failure == 0 && texts != nullptr && !texts->backend.empty()) return texts->backend;
   const Subject about = subject_of(job.view, job.cause, job.work.verdict);
   return backend_of(job.view, about.space, about.device);
 }
@@ -145,12 +147,13 @@ std::string_view backend_of(const Job& job) noexcept {
 Result write(InHook hook, const session::View& view, const Cause& given,
              const Destination& destination, Workspace& work, int& error,
              const Progress& progress) noexcept {
-  const Cause cause = marked(given, view);
+  const Cause cause = with_simulated_trigger(given, view);
   const std::uint64_t began_ns = calls::monotonic_ns();
   Job job{view, cause, work, destination.max_total_bytes,
           cause.realtime_ns != 0 ? cause.realtime_ns : calls::realtime_ns()};
   constexpr unsigned kNearPercent = 80;
-  job.frugal = limit::nearness_to_kill(view.header().health).percent() >= kNearPercent;
+  job.drop_page_cache =
+      limit::usage_of_killing_limit(view.header().health).percent() >= kNearPercent;
   work.path[0] = '\0';
   error = 0;
   if (view.problem() != session::Problem::none) {
@@ -168,7 +171,7 @@ Result write(InHook hook, const session::View& view, const Cause& given,
     return result_of(error);
   }
   job.dump_directory = dump_directory;
-  remove_strays(dump_directory, calls::realtime_ns(), work);
+  remove_leftovers(dump_directory, calls::realtime_ns(), work);
   job.directory = claim_name(dump_directory, backend_of(job), job.created_ns, work);
   if (job.directory < 0) {
     error = -job.directory;

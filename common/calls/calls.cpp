@@ -20,7 +20,7 @@ std::uint64_t clock_ns(clockid_t clock) noexcept {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-// The shared loop of write and pwrite64: `one` writes some of what is left.
+// The loop shared by write and pwrite64: `one` writes part of what is left.
 template <class One>
 int write_until_done(const void* data, std::size_t bytes, One&& one) noexcept {
   const char* at = static_cast<const char*>(data);
@@ -42,7 +42,7 @@ constinit Injection g_injection;
 
 long call(long number, long a, long b, long c, long d, long e, long f) noexcept {
   Injection& plan = g_injection;
-  // A close that fails has closed nevertheless, and an exit cannot fail.
+  // A failed close has closed the descriptor anyway, and an exit cannot fail.
   const bool counts = plan.only < 0 ? number != SYS_close : number == plan.only;
   if (plan.fail_at != 0 && counts) {
     ++plan.calls;

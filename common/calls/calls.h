@@ -1,8 +1,8 @@
-// The system calls of the bundle writer, on system::call: errno is never touched (the writer may
-// share the failing thread's TLS) and no hook is entered.
+// The system calls of the bundle writer, based on system::call. They never touch errno (the writer
+// may share the failing thread's TLS) and never enter a hook.
 //
-// Every function returns what the kernel returned: a value, or minus an errno. In a build with
-// OOMREC_FAIL_INJECTION the n-th call can be made to fail (see Injection).
+// Each function returns the kernel's result: a value, or minus an errno. A build with
+// OOMREC_FAIL_INJECTION can make the n-th call fail (see Injection).
 #pragma once
 
 #include <dirent.h>
@@ -22,41 +22,41 @@ long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 
 int open_at(int directory, const char* path, int flags, unsigned mode = 0) noexcept;
 void close(int fd) noexcept;
 
-// All of it, or minus an errno. A short write that makes no progress is ENOSPC.
+// Writes everything: 0, or minus an errno. A write without progress is ENOSPC.
 int write_all(int fd, const void* data, std::size_t bytes) noexcept;
 int write_all_at(int fd, const void* data, std::size_t bytes, std::uint64_t offset) noexcept;
 
-// Reads until `capacity` or the end: the number of bytes, or minus an errno.
+// Reads up to `capacity` bytes or the end. Returns the bytes read, or minus an errno.
 long read_file(int directory, const char* path, char* buffer, std::size_t capacity) noexcept;
 
 int make_directory(int directory, const char* path) noexcept;  // 0700
 
-// With its parents; 0 if it is there. `parent` is room for a path.
+// Creates a directory and its parents; 0 if it exists. `parent`: a buffer for a path.
 int make_directories(const char* path, char* parent, std::size_t capacity) noexcept;
 int rename_at(int directory, const char* from, const char* to) noexcept;
 int unlink_at(int directory, const char* path, int flags) noexcept;
-int stat_at(int directory, const char* path, struct stat& out) noexcept;  // follows no link
-// Some file systems cannot, and say so: their promise is then as good as it gets, and this is 0.
+int stat_at(int directory, const char* path, struct stat& out) noexcept;  // does not follow links
+// 0 also for file systems that do not support fsync.
 int sync(int fd) noexcept;
-void drop_cache(int fd) noexcept;  // what was written reaches the disk and leaves the page cache
+void drop_cache(int fd) noexcept;  // flushes the file and drops it from the page cache
 std::uint64_t realtime_ns() noexcept;
 std::uint64_t monotonic_ns() noexcept;
 
-// Calls visit(name) for each entry of the directory but "." and ".."; `buffer` holds what the
-// kernel returns at a time and is in use until the end. 0 or minus an errno.
+// Calls visit(name) for each entry of the directory except "." and "..". `buffer` receives the
+// kernel's entries and is used until the end. 0 or minus an errno.
 template <class Visit>
 int for_each_entry(int directory, char* buffer, std::size_t capacity, Visit&& visit) noexcept;
 
 #ifdef OOMREC_FAIL_INJECTION
-// The `fail_at`-th call from now (1: the next) answers `error`, and so do all later ones when
-// `from_then_on`. `failed` counts those. How many calls a bundle takes depends on the machine's
-// other processes: a certain one is known by its number, `only`.
+// The `fail_at`-th call from now (1: the next) fails with `error`; with `from_then_on` so do all
+// later ones. `failed` counts them. The number of calls for a bundle depends on the machine's other
+// processes; `only` selects one system call by its number.
 struct Injection {
   std::uint64_t fail_at = 0;
   long only = -1;
   int error = 5;  // EIO
   bool from_then_on = false;
-  unsigned hang_seconds = 0;  // instead of failing, the call comes back after that time
+  unsigned hang_seconds = 0;  // instead of failing, the call returns after this time
   std::uint64_t calls = 0;
   std::uint64_t failed = 0;
 };

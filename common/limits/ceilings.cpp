@@ -19,12 +19,12 @@ using system::Text;
 
 constexpr std::size_t kPathBytes = kCgroupPathBytes;
 
-// What differs between the two versions of the memory controller.
+// The differences between versions 1 and 2 of the memory controller.
 struct Controller {
   const char* limit_file;
   const char* usage_file;
-  std::string_view inactive;    // line of memory.stat, with its hierarchy
-  const char* events_files[2];  // have a line "oom_kill N": its own alone, or those below it, too
+  std::string_view inactive;    // line of memory.stat that includes descendants
+  const char* events_files[2];  // line "oom_kill N": own kills, or including descendants
 };
 constexpr Controller kV1 = {"/memory.limit_in_bytes",
                             "/memory.usage_in_bytes",
@@ -39,7 +39,7 @@ std::uint64_t rlimit_bytes(int resource) noexcept {
   return limits.rlim_cur == RLIM64_INFINITY ? kUnlimited : limits.rlim_cur;
 }
 
-// Each with a buffer, so none may be inlined into another: a hook uses little stack.
+// Each has a buffer, so none may be inlined into another: a hook uses little stack.
 
 [[gnu::noinline]] std::uint64_t inactive_bytes(const char* directory,
                                                const Controller& controller) noexcept {
@@ -65,15 +65,16 @@ std::uint64_t rlimit_bytes(int resource) noexcept {
   out.data_bytes = bytes("VmData:");
 }
 
-[[gnu::noinline]] void read_cgroup(InHook hook, Ceilings& out, CgroupPlace* place) noexcept {
-  if (place != nullptr) *place = {};
+[[gnu::noinline]] void read_cgroup(InHook hook, Ceilings& out,
+                                   CgroupDirectories* directories) noexcept {
+  if (directories != nullptr) *directories = {};
   CgroupPath cgroup{hook, "memory", kV1.usage_file, kV2.usage_file,
-                    place != nullptr ? &place->named : nullptr};
-  if (!cgroup.known()) return;
+                    directories != nullptr ? &directories->named : nullptr};
+  if (!cgroup.is_found()) return;
   const Controller& controller = cgroup.is_v1() ? kV1 : kV2;
-  if (place != nullptr) {
-    place->v1 = cgroup.is_v1();
-    Text(place->own) << cgroup.directory();
+  if (directories != nullptr) {
+    directories->v1 = cgroup.is_v1();
+    Text(directories->own) << cgroup.directory();
   }
   do {
     std::uint64_t limit = 0;
@@ -84,27 +85,29 @@ std::uint64_t rlimit_bytes(int resource) noexcept {
       const std::uint64_t inactive = inactive_bytes(cgroup.directory(), controller);
       out.cgroup_limit_bytes = limit;
       out.cgroup_used_bytes = used > inactive ? used - inactive : 0;
-      if (place != nullptr) Text(place->limiting) << cgroup.directory();
+      if (directories != nullptr) Text(directories->limiting) << cgroup.directory();
     }
-  } while (cgroup.climb());
+  } while (cgroup.move_to_parent());
 }
 
-bool read_cgroup_usage(InHook, const CgroupPlace& place, std::uint64_t& used_bytes) noexcept {
-  const Controller& controller = place.v1 ? kV1 : kV2;
+bool read_cgroup_usage(InHook, const CgroupDirectories& directories,
+                       std::uint64_t& used_bytes) noexcept {
+  const Controller& controller = directories.v1 ? kV1 : kV2;
   std::uint64_t used = 0;
-  if (place.limiting[0] == '\0' || !read_cgroup_number(place.limiting, controller.usage_file, used))
+  if (directories.limiting[0] == '\0' ||
+      !read_cgroup_number(directories.limiting, controller.usage_file, used))
     return false;
-  const std::uint64_t inactive = inactive_bytes(place.limiting, controller);
+  const std::uint64_t inactive = inactive_bytes(directories.limiting, controller);
   used_bytes = used > inactive ? used - inactive : 0;
   return true;
 }
 
-[[gnu::noinline]] bool read_cgroup_kills(InHook, const CgroupPlace& place,
+[[gnu::noinline]] bool read_cgroup_kills(InHook, const CgroupDirectories& directories,
                                          std::uint64_t& kills) noexcept {
   char path[kPathBytes + 32], text[256];
-  if (place.own[0] == '\0') return false;
-  for (const char* const file : (place.v1 ? kV1 : kV2).events_files) {
-    Text(path) << place.own << file;
+  if (directories.own[0] == '\0') return false;
+  for (const char* const file : (directories.v1 ? kV1 : kV2).events_files) {
+    Text(path) << directories.own << file;
     if (system::read_file(path, text, sizeof(text)) <= 0) continue;
     const std::string_view line = system::field(text, "oom_kill ");
     kills = system::number_in(line);

@@ -1,7 +1,7 @@
-// What bounds this process' memory, and how near it is: evidence for a verdict.
+// The limits on this process' memory, and how near it is to them: evidence for a verdict.
 //
-// Read from the kernel at a refusal (some 50 µs; not on the way of every event). 0: not known;
-// kUnlimited: no limit. Roots are recorder/system's, so that tests bring their own /proc and
+// Read from the kernel when an allocation fails (about 50 µs, not on each event). 0: unknown;
+// kUnlimited: no limit. Paths start at system::g_roots, so that tests provide their own /proc and
 // cgroups.
 #pragma once
 
@@ -25,28 +25,28 @@ struct Ceilings {
 
 Ceilings read_ceilings(InHook) noexcept;
 
-// The parts, one by one.
+// The parts of read_ceilings():
 
 // VmSize, VmData and VmRSS of /proc/self/status.
 void read_usage(InHook, Ceilings&) noexcept;
 
-// Where the memory cgroup of the process is, for those who look again.
-struct CgroupPlace {
-  char own[384];       // directory of its own cgroup; empty: none is known
-  char limiting[384];  // of the one whose limit is the lowest, its own or an ancestor's
-  char named[384];     // as /proc/self/cgroup names its own
+// The directories of the process' memory cgroup, cached for later readings.
+struct CgroupDirectories {
+  char own[384];       // directory of its own cgroup; empty: unknown
+  char limiting[384];  // of the one with the lowest limit, its own or an ancestor's
+  char named[384];     // name of its own in /proc/self/cgroup
   bool v1;
 };
 
-// The cgroup of the process with the lowest limit among it and its ancestors, v1 or v2. Where
-// /proc/self/cgroup names a path that is not visible here (a container without a namespace of its
-// own) the mounted root is what binds. `place`: filled in as well.
-void read_cgroup(InHook, Ceilings&, CgroupPlace* place = nullptr) noexcept;
+// Reads the cgroup with the lowest limit among the process' own and its ancestors, v1 or v2. If the
+// path in /proc/self/cgroup is not visible here (a container without its own cgroup namespace), the
+// mounted root is what limits the process. Also fills `directories`, if given.
+void read_cgroup(InHook, Ceilings&, CgroupDirectories* directories = nullptr) noexcept;
 
-// The working set of the cgroup with the lowest limit, looked up again. False: it is gone.
-bool read_cgroup_usage(InHook, const CgroupPlace&, std::uint64_t& used_bytes) noexcept;
+// Reads the working set of the cgroup with the lowest limit again. False: it is gone.
+bool read_cgroup_usage(InHook, const CgroupDirectories&, std::uint64_t& used_bytes) noexcept;
 
-// How often the kernel has killed in its own cgroup. False: not known.
-bool read_cgroup_kills(InHook, const CgroupPlace&, std::uint64_t& kills) noexcept;
+// The number of the kernel's kills in the process' own cgroup. False: unknown.
+bool read_cgroup_kills(InHook, const CgroupDirectories&, std::uint64_t& kills) noexcept;
 
 }  // namespace oomrec::limit

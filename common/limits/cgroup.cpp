@@ -10,7 +10,7 @@ namespace {
 using session::kUnlimited;
 using system::Text;
 
-// v1 has no word for "no limit" but the largest multiple of a page.
+// v1 expresses "no limit" as the largest multiple of a page.
 constexpr std::uint64_t kHuge = std::uint64_t{1} << 60;
 
 // "…:memory:PATH" in v1, "0::PATH" in v2. Points into `text`.
@@ -37,7 +37,7 @@ std::string_view own_path(std::string_view text, std::string_view controller, bo
 
 }  // namespace
 
-// With a buffer, so it may not be inlined: a hook uses little stack.
+// It has a buffer, so it may not be inlined: a hook uses little stack.
 [[gnu::noinline]] bool read_cgroup_number(const char* directory, const char* file,
                                           std::uint64_t& value) noexcept {
   char path[kCgroupPathBytes];
@@ -56,7 +56,7 @@ std::string_view own_path(std::string_view text, std::string_view controller, bo
   char text[1408];
   Text(path_) << system::g_roots.proc << "/self/cgroup";
   if (system::read_file(path_, text, sizeof(text)) <= 0) return;
-  known_ = true;
+  found_ = true;
   const std::string_view own = own_path(text, controller, v1_);
   if (named != nullptr) Text(*named) << own;
   Text path(path_);
@@ -65,8 +65,8 @@ std::string_view own_path(std::string_view text, std::string_view controller, bo
   root_bytes_ = path.size();
   if (own.size() > 1) path << own;
   bytes_ = path.size();
-  std::uint64_t there = 0;
-  if (!path.truncated() && read(v1_ ? file_v1 : file_v2, there)) return;
+  std::uint64_t ignored = 0;
+  if (!path.truncated() && read(v1_ ? file_v1 : file_v2, ignored)) return;
   path_[root_bytes_] = '\0';
   bytes_ = root_bytes_;
 }
@@ -75,7 +75,7 @@ bool CgroupPath::read(const char* file, std::uint64_t& value) const noexcept {
   return read_cgroup_number(path_, file, value);
 }
 
-bool CgroupPath::climb() noexcept {
+bool CgroupPath::move_to_parent() noexcept {
   if (bytes_ <= root_bytes_) return false;
   while (bytes_ > root_bytes_ && path_[bytes_ - 1] != '/') --bytes_;
   if (bytes_ > root_bytes_) --bytes_;

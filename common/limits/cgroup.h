@@ -1,7 +1,7 @@
-// The process' own cgroup under one controller, and the way from it up to the root.
+// The process' own cgroup for one controller, and its ancestors up to the root.
 //
-// Roots are recorder/system's. Where /proc/self/cgroup names a path that is not visible here (a
-// container without a namespace of its own) the mounted root is what binds.
+// Paths start at system::g_roots. If the path in /proc/self/cgroup is not visible here (a container
+// without its own cgroup namespace), the mounted root is what limits the process.
 #pragma once
 
 #include <cstddef>
@@ -14,30 +14,31 @@ namespace oomrec::limit {
 
 inline constexpr std::size_t kCgroupPathBytes = 384;
 
-// A number in a file of a cgroup, kUnlimited for "max" and for v1's largest. False: no such file.
+// Reads a number from a file of a cgroup: kUnlimited for "max" and for v1's largest. False: no such
+// file.
 bool read_cgroup_number(const char* directory, const char* file, std::uint64_t& value) noexcept;
 
 class CgroupPath {
  public:
-  // `controller`: "memory", "pids"; `file_v1` and `file_v2`: a file that the cgroup must have to be
-  // visible here. `named`: its name in /proc/self/cgroup goes there.
+  // `controller`: "memory" or "pids". `file_v1`, `file_v2`: a file that exists if the cgroup is
+  // visible here. `named`: receives its name in /proc/self/cgroup.
   CgroupPath(InHook, std::string_view controller, const char* file_v1, const char* file_v2,
              char (*named)[kCgroupPathBytes] = nullptr) noexcept;
 
-  bool known() const noexcept { return known_; }
+  bool is_found() const noexcept { return found_; }
   bool is_v1() const noexcept { return v1_; }
 
   bool read(const char* file, std::uint64_t& value) const noexcept;
   const char* directory() const noexcept { return path_; }
 
-  // To the parent; false at the root.
-  bool climb() noexcept;
+  // False at the root.
+  bool move_to_parent() noexcept;
 
  private:
   char path_[kCgroupPathBytes];
   std::size_t root_bytes_ = 0;
   std::size_t bytes_ = 0;
-  bool known_ = false;
+  bool found_ = false;
   bool v1_ = false;
 };
 

@@ -21,7 +21,7 @@ using system::Text;
 
 constexpr std::size_t kPathBytes = 320;
 
-// Each with a buffer, so none may be inlined into another: a hook uses little stack.
+// Each has a buffer, so none may be inlined into another: a hook uses little stack.
 
 [[gnu::noinline]] std::uint64_t number_in_file(const char* file, std::uint64_t otherwise) noexcept {
   char path[kPathBytes], text[64];
@@ -29,8 +29,9 @@ constexpr std::size_t kPathBytes = 320;
   return system::read_file(path, text, sizeof(text)) > 0 ? system::number_in(text) : otherwise;
 }
 
-// Whether this user namespace is the machine's own: elsewhere root is no more than a user.
-[[gnu::noinline]] bool is_in_first_namespace() noexcept {
+// Whether this is the machine's initial user namespace: in another one root has no privileges over
+// the machine.
+[[gnu::noinline]] bool is_in_initial_namespace() noexcept {
   char path[kPathBytes], text[64];
   Text(path) << system::g_roots.proc << "/self/uid_map";
   if (system::read_file(path, text, sizeof(text)) <= 0) return true;
@@ -62,28 +63,28 @@ std::uint64_t hexadecimal_in(std::string_view text) noexcept {
 }
 
 void read_user_limit(CountedLimits& out) noexcept {
-  const bool exempt = read_own_tasks(out) && is_in_first_namespace();
+  const bool exempt = read_own_tasks(out) && is_in_initial_namespace();
   rlimit64 limits{};
   if (system::call(SYS_prlimit64, 0, RLIMIT_NPROC, nullptr, &limits) != 0) return;
   const bool none = exempt || limits.rlim_cur == RLIM64_INFINITY;
   out.own_tasks_limit = none ? kUnlimited : limits.rlim_cur;
 }
 
-// Of the cgroups up to the root the one with least room.
+// The cgroup with the fewest tasks left, among its own and the ancestors.
 [[gnu::noinline]] void read_cgroup_tasks(InHook hook, CountedLimits& out) noexcept {
   CgroupPath cgroup{hook, "pids", "/pids.current", "/pids.current"};
-  if (!cgroup.known()) return;
-  std::uint64_t least_room = kUnlimited;
+  if (!cgroup.is_found()) return;
+  std::uint64_t tightest = kUnlimited;
   do {
     std::uint64_t limit = 0;
     std::uint64_t used = 0;
     if (!cgroup.read("/pids.max", limit) || !cgroup.read("/pids.current", used)) continue;
-    const std::uint64_t room = limit == kUnlimited ? kUnlimited - 1 : limit - std::min(limit, used);
-    if (room >= least_room) continue;
-    least_room = room;
+    const std::uint64_t left = limit == kUnlimited ? kUnlimited - 1 : limit - std::min(limit, used);
+    if (left >= tightest) continue;
+    tightest = left;
     out.cgroup_tasks = used;
     out.cgroup_tasks_limit = limit;
-  } while (cgroup.climb());
+  } while (cgroup.move_to_parent());
 }
 
 // "0.00 0.01 0.05 2/345 6789": 345 tasks.
@@ -96,7 +97,7 @@ void read_user_limit(CountedLimits& out) noexcept {
   return slash == line.npos ? 0 : system::number_in(line.substr(slash + 1));
 }
 
-[[gnu::noinline]] void read_promised_memory(CountedLimits& out) noexcept {
+[[gnu::noinline]] void read_committed_memory(CountedLimits& out) noexcept {
   constexpr std::uint64_t kStrict = 2;
   out.commit_limit_bytes = kUnlimited;
   if (number_in_file("/sys/vm/overcommit_memory", 0) != kStrict) return;
@@ -125,14 +126,14 @@ void read_task_limits(InHook hook, CountedLimits& out) noexcept {
   read_cgroup_tasks(hook, out);
   out.machine_tasks = machine_tasks();
   out.threads_max = number_in_file("/sys/kernel/threads-max", kUnlimited);
-  // Once they have been used up, the first 300 are not given again (kernel/pid.c, RESERVED_PIDS).
+  // After wrapping around, the kernel does not reuse the first 300 (kernel/pid.c, RESERVED_PIDS).
   constexpr std::uint64_t kReserved = 300;
-  const std::uint64_t numbers = number_in_file("/sys/kernel/pid_max", kUnlimited);
-  out.pid_max = numbers > kReserved && numbers != kUnlimited ? numbers - kReserved : numbers;
+  const std::uint64_t pids = number_in_file("/sys/kernel/pid_max", kUnlimited);
+  out.pid_max = pids > kReserved && pids != kUnlimited ? pids - kReserved : pids;
 }
 
 void read_mapping_limits(InHook, CountedLimits& out) noexcept {
-  read_promised_memory(out);
+  read_committed_memory(out);
   out.mappings = count_mappings();
   out.max_mappings = number_in_file("/sys/vm/max_map_count", kUnlimited);
 }

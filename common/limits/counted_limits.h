@@ -1,8 +1,8 @@
-// Limits that count tasks, mappings or promised memory: what refuses a thread, a fork or a mapping
-// where no limit on bytes does.
+// Limits on tasks, mappings and committed memory: why a thread, a fork or a mapping fails without a
+// limit on bytes.
 //
-// Read from the kernel at such a refusal (some 50 µs; the mappings of a process with 65,530 of them
-// take 50 ms). Roots are recorder/system's.
+// Read from the kernel after such a failure (about 50 µs; 50 ms for a process with 65,530
+// mappings). Paths start at system::g_roots.
 #pragma once
 
 #include "common/session/layout.h"
@@ -10,10 +10,10 @@
 
 namespace oomrec::limit {
 
-// What EAGAIN may mean: RLIMIT_NPROC, pids.max, threads-max, pid_max.
+// Possible reasons of EAGAIN: RLIMIT_NPROC, pids.max, threads-max, pid_max.
 void read_task_limits(InHook, session::CountedLimits&) noexcept;
 
-// What ENOMEM may mean: the strict accounting of promised memory, vm.max_map_count.
+// Possible reasons of ENOMEM: strict overcommit accounting, vm.max_map_count.
 void read_mapping_limits(InHook, session::CountedLimits&) noexcept;
 
 }  // namespace oomrec::limit

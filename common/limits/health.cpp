@@ -34,7 +34,7 @@ std::uint32_t hundredths(std::string_view text) noexcept {
   return static_cast<std::uint32_t>(whole * 100 + system::number_in(rest.substr(0, 2)));
 }
 
-// A file of /proc/PID; 0: of /proc/self.
+// The path of a file of /proc/PID; 0: of /proc/self.
 void path_of(int process, const char* file, char (&path)[kPathBytes]) noexcept {
   Text name(path);
   name << system::g_roots.proc << '/';
@@ -42,7 +42,7 @@ void path_of(int process, const char* file, char (&path)[kPathBytes]) noexcept {
   name << file;
 }
 
-// Each with a buffer, so none may be inlined into another: a hook uses little stack.
+// Each has a buffer, so none may be inlined into another: a hook uses little stack.
 
 [[gnu::noinline]] bool read_pressure(const char* directory, const char* file,
                                      Health& health) noexcept {
@@ -57,7 +57,7 @@ void path_of(int process, const char* file, char (&path)[kPathBytes]) noexcept {
   return true;
 }
 
-// VmSwap stands in the second half of some 1,500 bytes.
+// VmSwap is in the second half of about 1,500 bytes.
 [[gnu::noinline]] void read_swap(Health& health, int process) noexcept {
   char path[kPathBytes], text[1408];
   path_of(process, "/status", path);
@@ -65,7 +65,8 @@ void path_of(int process, const char* file, char (&path)[kPathBytes]) noexcept {
     set(health.swap_bytes, system::number_in(system::field(text, "VmSwap:")) * 1024);
 }
 
-// Field 12 of /proc/self/stat; the name, which may hold anything, ends at the last parenthesis.
+// Field 12 of /proc/self/stat. The name may contain any characters and ends at the last
+// parenthesis.
 [[gnu::noinline]] void read_faults(Health& health, int process) noexcept {
   char path[kPathBytes], text[512];
   path_of(process, "/stat", path);
@@ -89,7 +90,7 @@ void path_of(int process, const char* file, char (&path)[kPathBytes]) noexcept {
     set(health.available_bytes, system::number_in(system::field(text, "MemAvailable:")) * 1024);
 }
 
-// Kills of the whole machine: a line somewhere in the 4 KiB of /proc/vmstat, read in pieces that
+// Kills on the whole machine: a line of the 4 KiB of /proc/vmstat, which is read in pieces that
 // overlap by a line.
 [[gnu::noinline]] void read_system_kills(Health& health) noexcept {
   constexpr std::string_view kLine = "\noom_kill ";
@@ -109,7 +110,7 @@ void path_of(int process, const char* file, char (&path)[kPathBytes]) noexcept {
   }
 }
 
-// Pages of address space and of memory.
+// Address space and resident memory.
 [[gnu::noinline]] void read_size(Health& health, int process) noexcept {
   char path[kPathBytes], text[128];
   path_of(process, "/statm", path);
@@ -126,49 +127,52 @@ std::uint64_t not_resident(const Health& health) noexcept {
 
 }  // namespace
 
-void look_quickly(InHook hook, const CgroupPlace& place, Health& health, int process) noexcept {
+void read_quick_health(InHook hook, const CgroupDirectories& directories, Health& health,
+                       int process) noexcept {
   read_size(health, process);
   std::uint64_t used = 0;
-  const bool limited = nearness_to_kill(health).limit_bytes != 0;
-  if (limited && read_cgroup_usage(hook, place, used)) set(health.cgroup_used_bytes, used);
+  const bool limited = usage_of_killing_limit(health).limit_bytes != 0;
+  if (limited && read_cgroup_usage(hook, directories, used)) set(health.cgroup_used_bytes, used);
   rlimit64 limit{};
   if (system::call(SYS_prlimit64, process, RLIMIT_AS, nullptr, &limit) == 0)
     set(health.rlimit_as_bytes, limit.rlim_cur == RLIM64_INFINITY ? kUnlimited : limit.rlim_cur);
 }
 
-void look_thoroughly(InHook hook, const CgroupPlace& place, Health& health, int process) noexcept {
+void read_slow_health(InHook hook, const CgroupDirectories& directories, Health& health,
+                      int process) noexcept {
   read_swap(health, process);
   read_available(health);
   read_system_kills(health);
   std::uint64_t kills = 0;
-  if (read_cgroup_kills(hook, place, kills)) set(health.cgroup_oom_kills, kills);
-  if (place.v1 || place.own[0] == '\0' || !read_pressure(place.own, "/memory.pressure", health))
+  if (read_cgroup_kills(hook, directories, kills)) set(health.cgroup_oom_kills, kills);
+  if (directories.v1 || directories.own[0] == '\0' ||
+      !read_pressure(directories.own, "/memory.pressure", health))
     read_pressure(system::g_roots.proc, "/pressure/memory", health);
   read_faults(health, process);
 }
 
-Nearness nearness_to_kill(const Health& health) noexcept {
+LimitUsage usage_of_killing_limit(const Health& health) noexcept {
   const std::uint64_t limit = get(health.cgroup_limit_bytes);
   if (limit == 0 || limit == kUnlimited) return {};
   return {LimitKind::cgroup, get(health.cgroup_used_bytes), not_resident(health), limit};
 }
 
-Nearness nearness_to_limit(const session::Device& device) noexcept {
+LimitUsage usage_of_device_limit(const session::Device& device) noexcept {
   return {LimitKind::device, device.counted_bytes(), 0, device.limit_bytes};
 }
 
-Nearness nearness_to_full(const session::Device& device) noexcept {
+LimitUsage usage_of_device_memory(const session::Device& device) noexcept {
   const std::uint64_t total = get(device.total_bytes), free_bytes = get(device.free_bytes);
   return {LimitKind::device, total > free_bytes ? total - free_bytes : 0, 0, total};
 }
 
-Nearness nearness_to_refusal(const Health& health, std::uint64_t soft_limit_bytes) noexcept {
-  Nearness nearest;
+LimitUsage usage_of_failing_limit(const Health& health, std::uint64_t soft_limit_bytes) noexcept {
+  LimitUsage nearest;
   if (soft_limit_bytes != 0)
     nearest = {LimitKind::soft, get(health.live_bytes), 0, soft_limit_bytes};
   const std::uint64_t limit = get(health.rlimit_as_bytes);
-  const Nearness space{LimitKind::rlimit_as, get(health.vm_bytes), 0,
-                       limit == kUnlimited ? 0 : limit};
+  const LimitUsage space{LimitKind::rlimit_as, get(health.vm_bytes), 0,
+                         limit == kUnlimited ? 0 : limit};
   return space.percent() > nearest.percent() ? space : nearest;
 }
 

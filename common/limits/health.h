@@ -1,6 +1,7 @@
-// How the process fares: what is left as evidence when it is killed (session::Health).
+// The process' own readings of memory and pressure: the evidence that remains after a kill
+// (session::Health).
 //
-// Where a figure cannot be read it stays as it was.
+// A figure that cannot be read keeps its old value.
 #pragma once
 
 #include "common/limits/ceilings.h"
@@ -9,24 +10,24 @@
 
 namespace oomrec::limit {
 
-// What changes quickly, some 15 µs where a cgroup has a limit: resident, address space and its
-// limit, the cgroup's working set.
-// `process`: 0 is the calling one.
-void look_quickly(InHook, const CgroupPlace&, session::Health&, int process = 0) noexcept;
+// What changes quickly: resident memory, address space and its limit, the cgroup's working set.
+// About 15 µs if a cgroup has a limit. `process`: a pid; 0: the calling process.
+void read_quick_health(InHook, const CgroupDirectories&, session::Health&,
+                       int process = 0) noexcept;
 
-// All else, some 100 µs: swap and faults of the process, kills and pressure of cgroup and machine.
-void look_thoroughly(InHook, const CgroupPlace&, session::Health&, int process = 0) noexcept;
+// The rest, about 100 µs: swap and faults of the process, kills and pressure of cgroup and machine.
+void read_slow_health(InHook, const CgroupDirectories&, session::Health&, int process = 0) noexcept;
 
-// Whether memory is what everybody waits for (full), and this process among them: it has had so
-// many major faults since it looked last.
+// Thresholds of thrashing: all tasks wait for memory (full), and this process had at least so many
+// major faults since its last check.
 inline constexpr std::uint32_t kThrashingFull = 2000;  // PSI avg10, in 1/100 %
 inline constexpr std::uint64_t kThrashingFaults = 500;
 
-// How near a process is to what bounds it.
-struct Nearness {
+// The usage of one limit.
+struct LimitUsage {
   LimitKind kind = LimitKind::none;
   std::uint64_t used_bytes = 0;
-  std::uint64_t expected_bytes = 0;  // allocated, but not yet resident: will be used when touched
+  std::uint64_t expected_bytes = 0;  // allocated but not yet resident
   std::uint64_t limit_bytes = 0;
 
   std::uint64_t sum_bytes() const noexcept { return used_bytes + expected_bytes; }
@@ -38,14 +39,14 @@ struct Nearness {
   }
 };
 
-// Of a limit whose crossing kills: the cgroup's.
-Nearness nearness_to_kill(const session::Health&) noexcept;
+// Of the limit at which the kernel kills: the cgroup's.
+LimitUsage usage_of_killing_limit(const session::Health&) noexcept;
 
-// Of a GPU, both of which refuse: --limit-gpu, and the memory that it has.
-Nearness nearness_to_limit(const session::Device&) noexcept;
-Nearness nearness_to_full(const session::Device&) noexcept;
+// Of the two limits at which a GPU's requests fail: --limit-gpu, and the GPU's memory.
+LimitUsage usage_of_device_limit(const session::Device&) noexcept;
+LimitUsage usage_of_device_memory(const session::Device&) noexcept;
 
-// Of a limit whose crossing is refused: the soft limit or RLIMIT_AS, whichever is nearer.
-Nearness nearness_to_refusal(const session::Health&, std::uint64_t soft_limit_bytes) noexcept;
+// Of the nearer limit at which requests fail: the soft limit or RLIMIT_AS.
+LimitUsage usage_of_failing_limit(const session::Health&, std::uint64_t soft_limit_bytes) noexcept;
 
 }  // namespace oomrec::limit

@@ -7,7 +7,7 @@
 namespace oomrec::options {
 namespace {
 
-constexpr Api kRefusable[] = {
+constexpr Api kFailable[] = {
     Api::malloc,         Api::calloc,   Api::realloc,
     Api::reallocarray,   Api::memalign, Api::aligned_alloc,
     Api::posix_memalign, Api::valloc,   Api::pvalloc,
@@ -16,18 +16,7 @@ constexpr Api kRefusable[] = {
     Api::shmat,          Api::fork,     Api::pthread_create,
 };
 
-// Of a GPU's driver: all but what gives back or only asks.
-constexpr std::string_view kNeverRefused[] = {
-    "Free",           "Destroy",
-    "Release",        "Unmap",
-    "Unregister",     "Unbind",
-    "Trim",           "Close",
-    "Reset",          "GetDefaultMemPool",
-    "GetMemPool",     "SetMemPool",
-    "GetProcAddress", "DriverEntryPoint",
-};
-
-// Takes what is before the first `separator` off `rest`.
+// Removes and returns what precedes the first `separator`.
 std::string_view take_until(std::string_view& rest, char separator) noexcept {
   const std::size_t at = rest.find(separator);
   const std::string_view part = rest.substr(0, at);
@@ -39,7 +28,7 @@ bool parse_number(std::string_view text, std::uint64_t& value) noexcept {
   return text.find_first_not_of("0123456789") == text.npos && parse_size(text, value);
 }
 
-// "0.25", "1", ".5e-3" is not taken: up to nine decimals.
+// Accepts "0.25" and "1" with up to nine decimals; not ".5e-3".
 bool parse_chance(std::string_view text, std::uint64_t& chance) noexcept {
   const std::string_view whole = take_until(text, '.');
   std::uint64_t units = 0;
@@ -54,22 +43,18 @@ bool parse_chance(std::string_view text, std::uint64_t& chance) noexcept {
   return true;
 }
 
-bool may_be_refused(Api api) noexcept {
-  if (!is_driver_api(api)) {
-    return std::find(std::begin(kRefusable), std::end(kRefusable), api) != std::end(kRefusable);
-  }
-  return std::none_of(
-      std::begin(kNeverRefused), std::end(kNeverRefused),
-      [name = name_of(api)](std::string_view part) { return name.find(part) != name.npos; });
+bool may_fail(Api api) noexcept {
+  return is_driver_api_that_fails(api) ||
+         std::find(std::begin(kFailable), std::end(kFailable), api) != std::end(kFailable);
 }
 
 bool parse_what(std::string_view word, InjectionRule& rule) noexcept {
   rule.heap_only = word == "heap";
   if (rule.heap_only) return true;
-  const auto* const found = std::find(kApiNames.begin(), kApiNames.end(), word);
-  if (word.empty() || found == kApiNames.end()) return false;
-  rule.api = static_cast<Api>(found - kApiNames.begin());
-  return may_be_refused(rule.api);
+  const auto api = value_named<Api>(kApiNames, word);
+  if (!api) return false;
+  rule.api = *api;
+  return may_fail(rule.api);
 }
 
 bool parse_site(std::string_view site, InjectionRule& rule) noexcept {
@@ -101,7 +86,7 @@ bool parse_setting(std::string_view setting, InjectionRule& rule, Given& given) 
 
 bool parse_rule(std::string_view text, InjectionRule& rule) noexcept {
   rule.text = text;
-  // WHAT ends before the first colon; where there is a `=` before that, there is no WHAT.
+  // WHAT ends before the first colon; a `=` before that means that there is no WHAT.
   const std::size_t end = text.find_first_of(":=");
   if (end == text.npos) return parse_what(text, rule);
   if (text[end] == ':') {
@@ -128,7 +113,7 @@ bool InjectionRule::concerns_heap() const noexcept {
 
 bool InjectionRule::fits(Api asked, Space space, std::uint64_t bytes, bool by_new) const noexcept {
   const bool is_task = asked == Api::fork || asked == Api::pthread_create;
-  const bool may_have_no_size = is_task || is_driver_api(asked);  // a context's, only GPUs know
+  const bool may_have_no_size = is_task || is_driver_api(asked);  // for example a context
   if (bytes < min_bytes || (bytes == 0 && !may_have_no_size)) return false;
   if (heap_only) return space == Space::heap;
   if (api == Api::none) return !is_task && bytes != 0;

@@ -1,15 +1,15 @@
-// The rules of --fail: which requests are refused on purpose.
+// The rules of --fail: which requests fail on purpose.
 //
-//   RULE   [WHAT:]KEY=VALUE[,KEY=VALUE…], several separated by `;`. WHAT alone: each of its calls.
-//   WHAT   a function as in the events (malloc, mmap, pthread_create …), or `heap`: any of the heap
-//   nth=N  the N-th call that fits the rest of the rule, once
-//   p=P    each such call with probability P, 0 < P ≤ 1; seed=N: another row of random numbers
-//   min=SIZE                smaller requests do not fit
-//   site=FILE:LINE          that line of Python is on the stack
-//   site=MODULE!FUNCTION    that exported function is
+// RULE   [WHAT:]KEY=VALUE[,KEY=VALUE…], several separated by `;`. WHAT alone: each of its calls.
+// WHAT   a function as in the events (malloc, mmap, pthread_create …), or `heap`: any heap function
+// nth=N  the N-th call that matches the rest of the rule, once
+// p=P    each such call with probability P, 0 < P ≤ 1; seed=N: another sequence of random numbers
+// min=SIZE                smaller requests do not match
+// site=FILE:LINE          this line of Python is on the stack
+// site=MODULE!FUNCTION    this exported function is on the stack
 //
-// Text only, shared by library and tools: allocates nothing. What is refused is decided in
-// recorder/fault_injection/fault_injection.h.
+// Works on text only, for library and tools; allocates nothing.
+// recorder/fault_injection/fault_injection.h decides which requests fail.
 #pragma once
 
 #include <atomic>
@@ -21,22 +21,22 @@
 namespace oomrec::options {
 
 struct InjectionRule {
-  std::string_view text;  // as it was given; all texts point into that
-  Api api = Api::none;    // none: any that allocates
+  std::string_view text;  // as given; all texts point into it
+  Api api = Api::none;    // none: any function that allocates
   bool heap_only = false;
-  std::uint64_t nth = 0;     // 0: not by number
-  std::uint64_t chance = 0;  // of 2^64 − 1; 0: not by chance
+  std::uint64_t nth = 0;     // 0: not limited to one call
+  std::uint64_t chance = 0;  // as a fraction of 2^64 − 1; 0: always
   std::uint64_t seed = 0;
   std::uint64_t min_bytes = 0;
-  std::string_view file;  // of a line of Python: as given, any number of components
+  std::string_view file;  // of a Python line: as given, any number of components
   std::uint64_t line = 0;
   std::string_view module, function;
 
   bool has_site() const noexcept { return line != 0 || !function.empty(); }
   bool concerns_heap() const noexcept;
 
-  // Whether the rule speaks of such a request, as far as the stack does not matter. An `operator
-  // new` may ask by malloc: `by_new`.
+  // Whether the rule matches such a request, leaving aside the stack. `by_new`: an `operator new`
+  // makes the request through malloc.
   bool fits(Api, Space, std::uint64_t bytes, bool by_new) const noexcept;
 };
 
@@ -46,18 +46,18 @@ struct InjectionRules {
   unsigned count = 0;
 };
 
-// False: not understood, or more than kMaxRules; `rules` is of no use then.
+// False: invalid, or more than kMaxRules; then `rules` is undefined.
 bool parse_rules(std::string_view text, InjectionRules& rules) noexcept;
 
-// Whether a module's path is meant by MODULE: its file name, whole or up to one of its dots
+// Whether MODULE matches a module's path: its file name, complete or up to one of its dots
 // (libtorch_cpu, libtorch_cpu.so).
 bool is_module(std::string_view path, std::string_view module) noexcept;
 
-// Whether a code object's file is meant by FILE: equal from some component on, to the end. Either
-// may be the longer: up to Python 3.8 a program's own file is as it was given to the interpreter.
+// Whether FILE matches a code object's file: equal in their last components. Either may be longer:
+// up to Python 3.8 a program's own file is as given to the interpreter.
 bool is_file(std::string_view code_file, std::string_view file) noexcept;
 
-// How often a rule has been asked, and what it answered.
+// The calls that matched a rule, and its random numbers.
 class RuleCalls {
  public:
   void start(const InjectionRule& rule) noexcept {
@@ -65,14 +65,14 @@ class RuleCalls {
     random_.store(rule.seed, std::memory_order_relaxed);
   }
 
-  // One more call that fits; whether it is refused.
-  bool refuses(const InjectionRule& rule) noexcept {
+  // Counts a call that matches; returns whether it must fail.
+  bool should_fail(const InjectionRule& rule) noexcept {
     if (rule.nth != 0) return calls_.fetch_add(1, std::memory_order_relaxed) + 1 == rule.nth;
     return rule.chance == 0 || draw() <= rule.chance;
   }
 
  private:
-  // splitmix64: one addition to the shared word, so that threads draw from one row of numbers.
+  // splitmix64: one addition to the shared word, so that all threads draw from one sequence.
   std::uint64_t draw() noexcept {
     constexpr std::uint64_t kStep = 0x9e3779b97f4a7c15U;
     std::uint64_t z = random_.fetch_add(kStep, std::memory_order_relaxed) + kStep;

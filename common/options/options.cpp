@@ -1,11 +1,11 @@
 // Reads the rows of OOMREC_OPTIONS from an environment. Shared by library and tools: allocates
-// nothing, prints nothing; what a value may look like is said in one place, accepted_by().
+// nothing, prints nothing. accepted_by() describes the valid values.
 #include "common/options/options.h"
 
 #include <cstring>
 
 #include "common/options/fault_rules.h"
-#include "common/session/devices.h"
+#include "common/session/device_layout.h"
 
 namespace oomrec {
 namespace {
@@ -52,13 +52,9 @@ bool parse_flag(std::string_view text, bool& flag) noexcept {
 }
 
 bool parse_mode(std::string_view text, Mode& mode) noexcept {
-  for (std::size_t i = 0; i < kModeNames.size(); ++i) {
-    if (text == kModeNames[i]) {
-      mode = static_cast<Mode>(i);
-      return true;
-    }
-  }
-  return false;
+  const auto named = value_named<Mode>(kModeNames, text);
+  if (named) mode = *named;
+  return named.has_value();
 }
 
 bool parse_action(std::string_view text, OomAction& action) noexcept {
@@ -77,14 +73,14 @@ bool parse_action(std::string_view text, OomAction& action) noexcept {
   return true;
 }
 
-// One of the list of --limit-gpu: SIZE, SIZE@1 or SIZE@cuda:1.
+// One item of --limit-gpu: SIZE, SIZE@1 or SIZE@cuda:1.
 struct DeviceSize {
   static constexpr std::uint64_t kEvery = ~std::uint64_t{0};
   std::uint64_t bytes = 0;
   std::uint64_t vendor = kEvery;
   std::uint64_t ordinal = kEvery;
 
-  bool is_of_the_same(const DeviceSize& other) const noexcept {
+  bool is_same_device(const DeviceSize& other) const noexcept {
     return vendor == other.vendor && ordinal == other.ordinal;
   }
 };
@@ -104,7 +100,7 @@ bool parse_device_size(std::string_view text, DeviceSize& item) noexcept {
   return parse_count(text, item.ordinal);
 }
 
-// visit(DeviceSize) of each of a list. False: not understood.
+// Calls visit(DeviceSize) for each item of a list. False: invalid.
 template <class Visit>
 bool for_each_device_size(std::string_view text, Visit visit) noexcept {
   for (bool more = true; more;) {
@@ -118,19 +114,20 @@ bool for_each_device_size(std::string_view text, Visit visit) noexcept {
   return true;
 }
 
-// Each device is named once: of two sizes of one device, none is meant more than the other.
+// Each device may be named only once: two sizes for one device are ambiguous.
 bool is_device_sizes(std::string_view text) noexcept {
-  bool again = false;
+  bool repeated = false;
   const bool understood = for_each_device_size(text, [&](const DeviceSize& one) noexcept {
     unsigned named = 0;
     for_each_device_size(
-        text, [&](const DeviceSize& other) noexcept { named += one.is_of_the_same(other); });
-    again = again || named > 1;
+        text, [&](const DeviceSize& other) noexcept { named += one.is_same_device(other); });
+    repeated = repeated || named > 1;
   });
-  return understood && !again;
+  return understood && !repeated;
 }
 
-// One parser a type; the field's own type tells count from size only by name, so the row says it.
+// One parser for each option type. The type comes from the row, because a size and a count have the
+// same C++ type.
 template <OptionType type>
 struct Parser;
 template <>
@@ -143,7 +140,7 @@ template <>
 struct Parser<OptionType::budget> {
   static bool parse(const char* text, std::uint64_t& value) noexcept {
     std::uint64_t bytes = 0;
-    if (!parse_size(text, bytes) || bytes < kLeastRecordingBytes) return false;
+    if (!parse_size(text, bytes) || bytes < kMinRecordingBytes) return false;
     value = bytes;
     return true;
   }
@@ -206,7 +203,7 @@ struct Parser<OptionType::device_sizes> {
   }
 };
 
-// The value of "NAME=value" when `entry` begins with `name` and '='; else nullptr.
+// The value of "NAME=value" if `entry` starts with `name` and '='; else nullptr.
 const char* value_of(const char* entry, std::string_view name) noexcept {
   return std::strncmp(entry, name.data(), name.size()) == 0 && entry[name.size()] == '='
              ? entry + name.size() + 1
@@ -231,7 +228,7 @@ bool parse_size(std::string_view text, std::uint64_t& bytes) noexcept {
     return false;
   value <<= shift;
   if (point != text.npos) {
-    // A fraction of a byte is nobody's meaning; nine decimals are below one byte of any unit but T.
+    // Fractions of a byte are invalid; nine decimals are finer than one byte for all units but T.
     std::uint64_t numerator = 0, denominator = 1;
     if (shift == 0 || decimals.size() > 9 || !parse_count(decimals, numerator)) return false;
     for (std::size_t i = 0; i < decimals.size(); ++i) denominator *= 10;
@@ -264,7 +261,7 @@ Options read_options(const char* const* environment, OptionProblems& problems) n
   for (; environment != nullptr && *environment != nullptr; ++environment) {
     const char* const entry = *environment;
     if (std::strncmp(entry, kPrefix, std::strlen(kPrefix)) != 0) continue;
-      // An empty value means: not set.
+      // An empty value means "not set".
 #define X(field, name, type, fallback, help)                                                \
   if (const char* const text = value_of(entry, #name); text != nullptr && *text != '\0') {  \
     if (!Parser<OptionType::type>::parse(text, options.field)) problems.add({#name, text}); \

@@ -1,4 +1,4 @@
-// Every option: one row is its flag, its OOMREC_* variable, its type, its default and its help.
+// All options: each row has a flag, its OOMREC_* variable, its type, default and help.
 //
 // The library reads the variables; `oomrec run` turns flags into variables; --help and
 // docs/options.md are generated from the rows. Sizes: a number with K, M, G or T (powers of 1024).
@@ -18,26 +18,26 @@ enum class Vendor : std::uint8_t;
 // clang-format off
 //  flag              variable               type    default      help
 #define OOMREC_OPTIONS(X) \
-  X(limit,            OOMREC_LIMIT,          size,   "",          "refuse allocations beyond SIZE (heap + writable anonymous mappings of one process)") \
-  X(limit_as,         OOMREC_LIMIT_AS,       size,   "",          "set RLIMIT_AS to SIZE plus what the recorder itself maps; the kernel enforces it") \
-  X(fail,             OOMREC_FAIL,           rules,  "",          "refuse chosen allocations, to see whether the program survives: malloc:nth=1000, mmap:p=0.01,seed=7, site=train.py:42, site=libfoo!function; several separated by ;") \
-  X(limit_gpu,        OOMREC_LIMIT_GPU,      device_sizes, "",       "device memory a process may allocate: SIZE, or SIZE@DEVICE[,SIZE@DEVICE...], with DEVICE a number, cuda:1 or hip:0; more is refused with the driver's own error") \
-  X(mode,             OOMREC_MODE,           mode,   "sampled",   "sampled: every block >= 64 KiB and a sample below; exact: every event; off") \
-  X(warn,             OOMREC_WARN,           percent,"95",        "write a bundle when memory reaches PERCENT of a limit that kills (a cgroup's), before the kill; where it is given, of --limit, RLIMIT_AS and GPUs as well; and when the program thrashes; 0: never") \
-  X(dump_dir,         OOMREC_DUMP_DIR,       path,   "oom_dumps", "where bundles go; %p pid, %h host, %e program, %t time") \
-  X(dump_at_exit,     OOMREC_DUMP_AT_EXIT,   flag,   "0",         "write a bundle when a process ends well, too, that held 16 MiB or more: what it held at its peak, allocated and lost") \
-  X(session_dir,      OOMREC_SESSION_DIR,    path,   "",          "where the recording lives while the program runs (default: /dev/shm, else the temporary directory)") \
-  X(max_dumps,        OOMREC_MAX_DUMPS,      count,  "5",         "keep at most N bundles in the dump directory; 0: no bound") \
-  X(max_total_mb,     OOMREC_MAX_TOTAL_MB,   count,  "256",       "keep at most N MiB of bundles; 0: no bound; the newest is never deleted") \
-  X(recording_size,   OOMREC_RECORDING_SIZE, budget, "",          "memory the recorder may use, 512K or more (default 16M sampled, 256M exact, which goes on with samples when it is used up)") \
-  X(sample_interval,  OOMREC_SAMPLE_INTERVAL,size,   "512K",      "mean distance of samples below 64 KiB") \
-  X(python_objects,   OOMREC_PYTHON_OBJECTS, flag,   "0",         "run Python with PYTHONMALLOC=malloc, so that each small object is seen") \
-  X(torch_cpu,        OOMREC_TORCH_CPU,      flag,   "0",         "record PyTorch's tensors in host memory, too (space torch); those of GPUs always are") \
-  X(children,         OOMREC_CHILDREN,       flag,   "1",         "record child processes too") \
+  X(limit,            OOMREC_LIMIT,          size,   "",          "refuse allocations beyond SIZE in each process (heap + writable anonymous mappings)") \
+  X(limit_as,         OOMREC_LIMIT_AS,       size,   "",          "set RLIMIT_AS to SIZE plus the recorder's own mappings; the kernel enforces it") \
+  X(fail,             OOMREC_FAIL,           rules,  "",          "make chosen allocations fail, to test how the program handles it: malloc:nth=1000, mmap:p=0.01,seed=7, site=train.py:42, site=libfoo!function; separate rules by ;") \
+  X(limit_gpu,        OOMREC_LIMIT_GPU,      device_sizes, "",       "limit the device memory of each process: SIZE, or SIZE@DEVICE[,SIZE@DEVICE...], with DEVICE a number, cuda:1 or hip:0; requests beyond it fail with the driver's own error") \
+  X(mode,             OOMREC_MODE,           mode,   "sampled",   "sampled: every block >= 64 KiB and a sample of smaller ones; exact: every event; off") \
+  X(warn,             OOMREC_WARN,           percent,"95",        "write a bundle when memory reaches PERCENT of the cgroup's limit, before the kernel kills; if you give it, also of --limit, RLIMIT_AS and GPU memory; also when the program thrashes; 0: never") \
+  X(dump_dir,         OOMREC_DUMP_DIR,       path,   "oom_dumps", "where to write bundles; %p pid, %h host, %e program, %t time") \
+  X(dump_at_exit,     OOMREC_DUMP_AT_EXIT,   flag,   "0",         "also write a bundle when a process that held 16 MiB or more exits normally: its peak, its total allocations and its leaks") \
+  X(session_dir,      OOMREC_SESSION_DIR,    path,   "",          "where to keep the recording while the program runs (default: /dev/shm, else the temporary directory)") \
+  X(max_dumps,        OOMREC_MAX_DUMPS,      count,  "5",         "keep at most N bundles in the dump directory; 0: no limit") \
+  X(max_total_mb,     OOMREC_MAX_TOTAL_MB,   count,  "256",       "keep at most N MiB of bundles; 0: no limit; the newest is never deleted") \
+  X(recording_size,   OOMREC_RECORDING_SIZE, budget, "",          "memory for the recorder, at least 512K (default 16M sampled, 256M exact, which falls back to sampling when it is used up)") \
+  X(sample_interval,  OOMREC_SAMPLE_INTERVAL,size,   "512K",      "mean number of bytes between samples of blocks below 64 KiB") \
+  X(python_objects,   OOMREC_PYTHON_OBJECTS, flag,   "0",         "run Python with PYTHONMALLOC=malloc, to record each small object") \
+  X(torch_cpu,        OOMREC_TORCH_CPU,      flag,   "0",         "also record PyTorch's tensors in host memory (space torch); those on GPUs are always recorded") \
+  X(children,         OOMREC_CHILDREN,       flag,   "1",         "also record child processes") \
   X(quiet,            OOMREC_QUIET,          flag,   "0",         "print nothing on stderr") \
   X(bundle_seconds,   OOMREC_BUNDLE_SECONDS, count,  "5",         "give up writing a bundle after N seconds") \
-  X(on_oom_exec,      OOMREC_ON_OOM_EXEC,    command,"",          "when memory has run out for the first time, after the bundle, run COMMAND by sh; %p pid, %b the bundle") \
-  X(on_oom,           OOMREC_ON_OOM,         action, "continue",  "and then: continue, exit=N (at once, no exit handlers) or abort")
+  X(on_oom_exec,      OOMREC_ON_OOM_EXEC,    command,"",          "when memory runs out for the first time, run COMMAND with sh after the bundle is written; %p pid, %b the bundle") \
+  X(on_oom,           OOMREC_ON_OOM,         action, "continue",  "what to do after that: continue, exit=N (at once, without exit handlers) or abort")
 // clang-format on
 
 enum class OptionType : std::uint8_t {
@@ -51,26 +51,26 @@ enum class OptionType : std::uint8_t {
   action,
   rules,
   device_sizes,
-  budget,  // a size of which there is a least one
+  budget,  // a size with a minimum
 };
 
-// Less holds no recording worth having: a quarter is the index of live blocks, and the recording of
-// a shell that does nothing takes 150 KiB.
-inline constexpr std::uint64_t kLeastRecordingBytes = std::uint64_t{512} << 10;
+// Less memory is too small for a useful recording: a quarter is the index of live blocks, and the
+// recording of an idle shell takes 150 KiB.
+inline constexpr std::uint64_t kMinRecordingBytes = std::uint64_t{512} << 10;
 
-// What becomes of the program at its first refusal.
+// What happens to the program after its first failure.
 enum class OnOom : std::uint8_t { go_on, exit, abort };
 struct OomAction {
   OnOom what = OnOom::go_on;
-  int status = 0;  // of an exit
+  int status = 0;  // of `exit`
 };
 
-// Values as the recorder uses them. `text` fields point into the environment block.
+// Values as the recorder uses them. `const char*` fields point into the environment.
 struct Options {
   std::uint64_t limit = 0;
   std::uint64_t limit_as = 0;
-  const char* fail = "";       // understood: common/options/fault_rules.h
-  const char* limit_gpu = "";  // understood: device_limit()
+  const char* fail = "";       // valid: parsed by common/options/fault_rules.h
+  const char* limit_gpu = "";  // valid: parsed by device_limit()
   Mode mode = Mode::sampled;
   std::uint64_t warn = 95;
   bool warn_named = false;  // the user chose it
@@ -95,11 +95,11 @@ struct Options {
 // Lower-case suffixes are accepted.
 bool parse_size(std::string_view text, std::uint64_t& bytes) noexcept;
 
-// What `text` of --limit-gpu says for a device: the size that names it with its vendor (cuda:1),
-// else its number alone, else the one without a device; 0: none.
+// The limit that `text` of --limit-gpu sets for a device: the size with its vendor and number
+// (cuda:1), else with its number, else the one without a device; 0: none.
 std::uint64_t device_limit(std::string_view text, session::Vendor vendor, int ordinal) noexcept;
 
-// Bad values; both texts are static or in the environment.
+// An invalid value; both texts are static or in the environment.
 struct OptionProblem {
   const char* variable = nullptr;
   const char* value = nullptr;
@@ -121,11 +121,12 @@ class OptionProblems {
   unsigned count_ = 0;
 };
 
-// Reads the OOMREC_* variables from `environment` (NULL-terminated "NAME=value" array). A bad one
-// is in `problems` and keeps its default; an empty value means "not set". Allocates nothing.
+// Reads the OOMREC_* variables from `environment` (NULL-terminated "NAME=value" array). An invalid
+// value is added to `problems` and keeps the default; an empty one means "not set". Allocates
+// nothing.
 Options read_options(const char* const* environment, OptionProblems& problems) noexcept;
 
-// What the values of `variable` look like, in words for an error message; empty for an unknown one.
+// Describes the valid values of `variable` for an error message; empty for an unknown one.
 std::string_view accepted_by(std::string_view variable) noexcept;
 
 }  // namespace oomrec

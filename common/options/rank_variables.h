@@ -1,5 +1,5 @@
-// The variables by which launchers tell a process which rank it is, and the job's name: torchrun's,
-// Open MPI's, Slurm's, in the order in which they count. A group counts when it is whole.
+// The variables in which launchers give a process its rank and its job's name: torchrun's, Open
+// MPI's and Slurm's, in order of precedence. A group counts only if it is complete.
 #pragma once
 
 #include <string_view>

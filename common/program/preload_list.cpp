@@ -11,7 +11,7 @@ bool is_library(std::string_view entry, std::string_view file_name) noexcept {
   return entry.substr(entry.rfind('/') + 1) == file_name;
 }
 
-// Takes the next entry off the front of `list`; its separator, if any, goes with it to `whole`.
+// Removes the next entry from the front of `list`; `whole` also includes its separator.
 std::string_view next_entry(std::string_view& list, std::string_view& whole) noexcept {
   const std::size_t end = list.find_first_of(kSeparators);
   const std::string_view entry = list.substr(0, end);

@@ -24,15 +24,15 @@ constexpr auto kMeanings = std::to_array<std::string_view>({OOMREC_SUITABILITIES
 constexpr auto kNames = std::to_array<std::string_view>({OOMREC_SUITABILITIES(X)});
 #undef X
 
-constexpr int kMaxScripts = 5;            // the kernel gives up after as many #! lines
-constexpr std::size_t kPathBytes = 1024;  // of a PATH entry or a #! line that we follow
+constexpr int kMaxScripts = 5;            // the kernel follows at most this many #! lines
+constexpr std::size_t kPathBytes = 1024;  // the longest PATH entry or #! line that we follow
 
-// Sanitizer runtimes that abort, or lose their own interceptors, when another library comes first.
+// Sanitizer runtimes that abort, or lose their interceptors, if another library comes first.
 constexpr std::string_view kSanitizers[] = {"libasan.so", "libhwasan.so", "liblsan.so",
                                             "libtsan.so", "libclang_rt."};
 
-// A descriptor that lives only in its scope. 0, 1 and 2 are given back unused: a program that
-// closed them expects its next open to get them.
+// A descriptor that is closed at the end of its scope. 0, 1 and 2 are closed at once: a program
+// that closed them expects its next open to return them.
 class Descriptor {
  public:
   explicit Descriptor(int number) noexcept : number_(number) {
@@ -51,7 +51,7 @@ class Descriptor {
   bool read_at(std::uint64_t offset, void* to, std::size_t bytes) const noexcept {
     return ::pread(number_, to, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
   }
-  // At most `bytes`, as many as there are.
+  // Reads up to `bytes`; fewer at the end of the file.
   std::size_t read_some(std::uint64_t offset, void* to, std::size_t bytes) const noexcept {
     const ssize_t got = ::pread(number_, to, bytes, static_cast<off_t>(offset));
     return got > 0 ? static_cast<std::size_t>(got) : 0;
@@ -75,7 +75,7 @@ bool is_privileged(const Descriptor& file, const struct stat& status) noexcept {
   return ::geteuid() != 0 && ::fgetxattr(file.number(), "security.capability", nullptr, 0) > 0;
 }
 
-// The parts of an ELF file that decide; `file` is any file that begins like one.
+// The decisive parts of an ELF file; `file` starts like one but may be anything.
 class Elf {
  public:
   explicit Elf(const Descriptor& file) noexcept : file_(file) {}
@@ -129,8 +129,8 @@ class Elf {
     return false;
   }
 
-  // `ld.so PROGRAM` preloads as usual, although the loader itself asks for no interpreter; a static
-  // program that is position-independent says so.
+  // Whether it is a loader: `ld.so PROGRAM` preloads as usual, although the loader has no
+  // interpreter. A static position-independent program has the flag DF_1_PIE.
   bool is_loader(const Elf64_Phdr& dynamic) const noexcept {
     if (header_.e_type != ET_DYN || dynamic.p_type != PT_DYNAMIC) return false;
     return !any_dynamic(dynamic, [](const Elf64_Dyn& entry) {
@@ -139,7 +139,7 @@ class Elf {
   }
 
   bool is_glibc_loader(const Elf64_Phdr& interpreter) const noexcept {
-    std::array<char, 64> text;  // its end, which holds the file's name
+    std::array<char, 64> text;  // the end of the path, with the file's name
     const std::uint64_t bytes =
         interpreter.p_filesz < text.size() ? interpreter.p_filesz : text.size();
     const std::uint64_t from = interpreter.p_offset + interpreter.p_filesz - bytes;
@@ -148,7 +148,7 @@ class Elf {
     return name.starts_with("ld-linux") || name.starts_with("ld-2.");
   }
 
-  // A runtime that the program links first has to stay first.
+  // A sanitizer runtime that the program links first must stay first.
   bool needs_sanitizer(const Elf64_Phdr& dynamic) const noexcept {
     std::uint64_t strings = 0;
     any_dynamic(dynamic, [&](const Elf64_Dyn& entry) {
@@ -190,7 +190,7 @@ std::string_view interpreter_of(std::array<char, kPathBytes>& start, std::size_t
   return line;
 }
 
-Inspection look_at(int directory, const char* file, int open_flags) noexcept {
+Inspection scan(int directory, const char* file, int open_flags) noexcept {
   std::array<char, kPathBytes> start;
   for (int scripts = 0; scripts <= kMaxScripts; ++scripts) {
     const Descriptor opened{
@@ -210,8 +210,8 @@ Inspection look_at(int directory, const char* file, int open_flags) noexcept {
   return {};
 }
 
-// 0, or why exec would not take this file.
-int refusal_of(int directory, const char* file) noexcept {
+// 0, or the errno with which exec would reject this file.
+int exec_error(int directory, const char* file) noexcept {
   struct stat status;
   if (::fstatat(directory, file, &status, 0) != 0) return errno;
   if (!S_ISREG(status.st_mode) || ::faccessat(directory, file, X_OK, AT_EACCESS) != 0)
@@ -233,7 +233,7 @@ Inspection inspect_at(int directory, const char* file, int flags) noexcept {
   const KeepErrno keep;
   if (file == nullptr) return {};
   if (*file == '\0' && (flags & AT_EMPTY_PATH) != 0) {
-    // /proc/self/fd/N opens the descriptor's file anew, O_PATH descriptors too.
+    // /proc/self/fd/N reopens the descriptor's file, even of an O_PATH descriptor.
     char link[32] = "/proc/self/fd/";
     char digits[12];
     std::size_t count = 0;
@@ -241,10 +241,10 @@ Inspection inspect_at(int directory, const char* file, int flags) noexcept {
       digits[count++] = static_cast<char>('0' + left % 10);
     std::size_t end = sizeof "/proc/self/fd/" - 1;
     while (count != 0) link[end++] = digits[--count];
-    return look_at(AT_FDCWD, link, 0);
+    return scan(AT_FDCWD, link, 0);
   }
-  if (const int error = refusal_of(directory, file); error != 0) return {.error = error};
-  return look_at(directory, file, (flags & AT_SYMLINK_NOFOLLOW) != 0 ? O_NOFOLLOW : 0);
+  if (const int error = exec_error(directory, file); error != 0) return {.error = error};
+  return scan(directory, file, (flags & AT_SYMLINK_NOFOLLOW) != 0 ? O_NOFOLLOW : 0);
 }
 
 Inspection inspect(const char* file) noexcept { return inspect_at(AT_FDCWD, file, 0); }
@@ -271,8 +271,8 @@ Inspection inspect_in_path(const char* file, const char* path) noexcept {
     }
     end = static_cast<char*>(::mempcpy(end, name.data(), name.size()));
     *end = '\0';
-    const int error = refusal_of(AT_FDCWD, candidate.data());
-    if (error == 0) return look_at(AT_FDCWD, candidate.data(), 0);
+    const int error = exec_error(AT_FDCWD, candidate.data());
+    if (error == 0) return scan(AT_FDCWD, candidate.data(), 0);
     if (error == EACCES) last.error = EACCES;
   }
   return last;

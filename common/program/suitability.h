@@ -1,9 +1,9 @@
-// Whether a program can be recorded, read from its file before it is started.
+// Whether a program can be recorded, determined from its file before it starts.
 //
-// For `oomrec run` and `oomrec info`, and for the exec and spawn hooks: allocates nothing, takes no
-// lock, never throws and keeps errno, so it may run in a vfork child, which borrows its parent's
-// memory. Open descriptors only while it reads, close-on-exec, never 0–2. What cannot be read
-// counts as suitable: the real exec then says what is wrong with it.
+// Used by `oomrec run`, `oomrec info`, and the exec and spawn hooks. Allocates nothing, takes no
+// lock, never throws and preserves errno: it may run in a vfork child, which shares its parent's
+// memory. Descriptors are open only while it reads, close-on-exec, and never 0–2. A file that
+// cannot be read counts as suitable: the real exec then reports the error.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ std::string_view name_of(Suitability) noexcept;
 
 struct Inspection {
   Suitability suitability = Suitability::suitable;
-  int error = 0;  // ENOENT or EACCES when no such program was found: the errno exec would give
+  int error = 0;  // ENOENT or EACCES if there is no such program: the errno of exec
 };
 
 // The program that `execve(file)` would start, through #! lines to their interpreter.

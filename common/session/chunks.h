@@ -1,8 +1,8 @@
-// Where entry i of a table stands: which chunk, and where in it.
+// Computes the chunk of a table's entry, and its position in it.
 //
-// Chunks double from kFirstChunkBytes to kLargestChunkBytes and hold whole entries, so the answer
-// is bit arithmetic and at most a step or two; with a constant entry size it needs no division by a
-// variable. Shared by writer and reader: the only place that knows the rule of layout.h.
+// Chunks double from kFirstChunkBytes to kLargestChunkBytes and hold whole entries. So a lookup is
+// bit arithmetic and at most a step or two; with a constant entry size it needs no division by a
+// variable. Shared by writer and reader; only this file implements the rule of layout.h.
 #pragma once
 
 #include <bit>
@@ -13,7 +13,7 @@ namespace oomrec::session {
 
 class Chunks {
  public:
-  struct Place {
+  struct Slot {
     u32 chunk;
     u32 byte;
   };
@@ -32,20 +32,20 @@ class Chunks {
     return static_cast<u32>(chunk_bytes(chunk)) / entry_bytes_;
   }
 
-  // Number of the first entry of chunk `chunk`; of chunk kMaxChunks: what a table can hold.
+  // Number of the first entry of chunk `chunk`; of chunk kMaxChunks: the table's capacity.
   constexpr u64 first(u32 chunk) const noexcept {
     if (chunk <= kDoubling) return first_[chunk];
     return first_[kDoubling] + u64{chunk - kDoubling} * capacity(kDoubling);
   }
 
-  constexpr Place locate(u64 index) const noexcept {
+  constexpr Slot locate(u64 index) const noexcept {
     if (index >= first_[kDoubling]) {
       const u64 beyond = index - first_[kDoubling];
       const u64 each = capacity(kDoubling);
       return {static_cast<u32>(kDoubling + beyond / each),
               static_cast<u32>(beyond % each * entry_bytes_)};
     }
-    // As if no chunk lost bytes to rounding: never too far, then step on.
+    // Assumes that no chunk loses bytes to rounding, so it never goes too far; then steps on.
     u32 chunk = static_cast<u32>(std::bit_width(index * entry_bytes_ / kFirstChunkBytes + 1)) - 1;
     while (index >= first_[chunk + 1]) ++chunk;
     return {chunk, static_cast<u32>(index - first_[chunk]) * entry_bytes_};

@@ -1,8 +1,8 @@
-// Where session files are: for the writer that makes one and for the commands that look for
-// orphans.
+// The directories of session files, for the writer that creates one and for the commands that
+// search for orphans.
 //
-// In each place they stand in a directory of the user's own, oomrec-UID: mode 0700, its owner
-// checked, never reached through a symbolic link, so that /tmp and /dev/shm are safe to use.
+// Each directory belongs to the user: oomrec-UID, mode 0700, owner checked, never reached through a
+// symbolic link. That makes /tmp and /dev/shm safe to use.
 #pragma once
 
 #include <cstdint>
@@ -12,48 +12,48 @@
 
 namespace oomrec::session {
 
-// In the order in which they are tried.
-enum class Place : std::uint8_t {
-  session_directory,  // named by the user for this
-  dump_directory,     // named by the user for bundles: if it exists and is local
-  shared_memory,      // /dev/shm: if the budget is at most an eighth of what is free
+// In the order of preference.
+enum class DirectoryKind : std::uint8_t {
+  session_directory,  // set by the user for sessions
+  dump_directory,     // set by the user for bundles: if it exists and is local
+  shared_memory,      // /dev/shm: if the budget is at most an eighth of its free space
   temporary,          // TMPDIR or /tmp
   count_
 };
 inline constexpr const char* kFileSuffix = ".session";
 
-// Sessions are small in number: beyond these, the oldest of dead processes go.
+// Limits on the sessions of dead processes; beyond them the oldest are removed.
 inline constexpr unsigned kMaxDeadSessions = 20;
 inline constexpr std::uint64_t kMaxDeadBytes = std::uint64_t{256} << 20;
 
-struct Wishes {
+struct DirectoryOptions {
   const char* session_directory = nullptr;
   const char* dump_directory = nullptr;
-  std::uint64_t budget_bytes = 0;  // 0: only looking
+  std::uint64_t budget_bytes = 0;  // 0: for reading only
 };
 
-// The path of the user's own directory in `place`; false where it is not to be used.
-bool directory_in(Place place, const Wishes& wishes, system::Text& path) noexcept;
+// The path of the user's own directory of this kind; false: not usable.
+bool directory_in(DirectoryKind kind, const DirectoryOptions& options, system::Text& path) noexcept;
 
-// Opens the user's own directory, which directory_in() named; `create` makes it first. Not open,
-// with an errno, when it is somebody else's or no directory.
-system::File open_own_directory(const char* path, bool create) noexcept;
+// Opens the user's own directory, whose path is from directory_in(). Not open, with an errno, if it
+// belongs to another user or is not a directory.
+enum class IfMissing : std::uint8_t { fail, create };
+system::File open_own_directory(const char* path, IfMissing) noexcept;
 
-// The process that made a session's file, by the file's name; pid 0: the name is none of ours.
-struct Maker {
+// The process that created a session's file, from the file's name; pid 0: not one of our names.
+struct Creator {
   std::int32_t pid = 0;
   std::uint64_t start_ticks = 0;
 };
-Maker maker_of(std::string_view file_name) noexcept;
+Creator creator_of(std::string_view file_name) noexcept;
 
-// Whether a file that is not yet a session will never be one: its process was killed in its first
-// milliseconds. That process must be out of sight, and the file too old to be one that a process of
-// another pid namespace is just making. Reads /proc.
-bool never_began(const Maker&, std::int64_t modified_s) noexcept;
+// Whether a file that is not yet a session will never become one, because its process was killed in
+// its first milliseconds. That process must be invisible, and the file too old to be in use by a
+// process of another pid namespace that is just starting. Reads /proc.
+bool was_never_completed(const Creator&, std::int64_t modified_s) noexcept;
 
-// Removes the sessions of dead processes that nobody would read, and the oldest of the others
-// beyond the two bounds. Reads the first bytes of each file there; `scratch` is memory to work in,
-// at least 32 KiB.
+// Removes sessions of dead processes that contain nothing of interest, and the oldest of the others
+// beyond the limits. Reads the start of each file. `scratch`: at least 32 KiB of memory.
 void enforce_dead_budget(const system::File& directory, char* scratch,
                          std::size_t scratch_bytes) noexcept;
 

@@ -1,8 +1,7 @@
-// How a program reaches a GPU's driver, in words: for `oomrec info` and for pages about a
-// recording.
+// Describes how a program calls a GPU's driver, for `oomrec info` and for pages about a recording.
 #pragma once
 
-#include "common/session/devices.h"
+#include "common/session/device_layout.h"
 #include "common/system/text.h"
 
 namespace oomrec::session {
@@ -11,19 +10,19 @@ constexpr std::string_view printed_name(Vendor vendor) noexcept {
   return vendor == Vendor::cuda ? "CUDA" : "HIP";
 }
 
-// Names of the driver that led to wrappers of ours.
+// The driver's functions whose calls reach our wrappers.
 inline u32 hooked_names(const Driver& driver) noexcept {
   return driver.linked + driver.by_dlsym + driver.by_resolver;
 }
 
-inline bool was_met(const Driver& driver) noexcept {
+inline bool was_found(const Driver& driver) noexcept {
   return driver.path != 0 || hooked_names(driver) != 0;
 }
 
 // "hooked through dlsym and cuGetProcAddress; 31 names wrapped".
 inline void write_hooks(system::Text& text, Vendor vendor, const Driver& driver) noexcept {
-  if (!was_met(driver)) {
-    text << "no driver so far; one that is loaded later is found then";
+  if (!was_found(driver)) {
+    text << "no driver so far; found if it is loaded later";
     return;
   }
   if (hooked_names(driver) == 0) {

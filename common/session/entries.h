@@ -1,10 +1,10 @@
-// What the tables of a session file hold, entry by entry: part of layout.h, which says how a file
-// is made of them and what holds for all.
+// The entries of a session file's tables. Part of layout.h, which explains the file and the rules
+// for all entries.
 #pragma once
 
 #include <cstddef>
 
-#include "common/session/devices.h"
+#include "common/session/device_layout.h"
 #include "common/session/types.h"
 #include "common/session/vocabulary.h"
 
@@ -12,30 +12,30 @@ namespace oomrec::session {
 
 // --- Strings and frames -------------------------------------------------------------------------
 
-// A string's id is its byte offset in the table `strings`, where a u32 length and the bytes follow
-// (4-byte aligned, inside one chunk; not NUL-terminated). Id 0: no string. Any bytes: paths are not
-// always UTF-8, line tables never are.
+// A string's id is its byte offset in the table `strings`: a u32 length and the bytes (4-byte
+// aligned, inside one chunk, not NUL-terminated). Id 0: no string. Strings may contain any bytes:
+// paths are not always UTF-8, line tables never are.
 using StringId = u32;
 
 // One frame in one word: kind in bits 62–63.
 //   native   61 guessed (found without CFI) · 60 exact (a signal frame: the pc is the instruction
 //            itself, else a return address) · 40–55 module id · 0–39 offset from the module's base;
-//            module 0: the offset is the low 40 bits of an address nobody knows
+//            module 0: the offset is the low 40 bits of an address in no known module
 //   python   32–60 code id · 0–31 byte offset of the instruction in the bytecode
 //   special  56–61 SpecialFrame · 0–31 argument (StringId or 0)
 enum class FrameKind : u8 { native, python, special };
 enum class SpecialFrame : u8 {
   none,
   thread_group,  // outermost node of every stack; argument: name of the group (StringId)
-  truncated,     // frames further out were dropped: more than kMaxFrames, or unwinding lost its way
-  inherited,     // what the parent of a fork held; argument 0
-  context,       // the program's own label, further in than its group; argument: StringId
-  rank,          // outermost in a recording of many (oomrec merge); argument: the rank
+  truncated,     // outer frames are missing: more than kMaxFrames, or unwinding failed
+  inherited,     // memory inherited from the parent of a fork; argument 0
+  context,       // the program's label, inside its group; argument: StringId
+  rank,          // outermost in a merged recording (oomrec merge); argument: the rank
 };
 inline constexpr u32 kMaxFrames = 512;
 
-// An interned chain: walk `parent` to 0 to get the stack innermost first. The outermost node (whose
-// parent is 0) is a special frame thread_group; in a recording made of many, a rank around it.
+// An interned chain: following `parent` to 0 yields the stack, innermost first. The outermost node
+// (parent 0) is a special frame thread_group; in a merged recording, a rank around it.
 struct Node {
   u32 parent;
   u32 depth;  // 1 for an outermost node
@@ -45,8 +45,8 @@ static_assert(sizeof(Node) == 16 && offsetof(Node, depth) == 4 && offsetof(Node,
 
 // --- Holders and live allocations ---------------------------------------------------------------
 
-// A stack in one space with what it holds. In sampled mode small blocks count with their weight, so
-// the figures are unbiased estimates; `flags` says so. Bytes are bytes asked for.
+// The live memory of one stack in one space. In sampled mode small blocks count with their weight,
+// so the figures are unbiased estimates; `flags` says so. Bytes are requested bytes.
 struct Holder {
   u32 node;
   u8 space;  // Space
@@ -56,56 +56,57 @@ struct Holder {
   Atomic<u64> live_count;
   Atomic<u64> total_bytes;  // ever allocated
   Atomic<u64> total_count;
-  // Live at the last peak step of the space: valid when peak_epoch equals the space's; otherwise
-  // the holder has not changed since that step and live_* is its value at the peak.
+  // Live at the last peak step of the space. Valid if peak_epoch equals the space's; otherwise the
+  // holder has not changed since that step, and live_* is its value at the peak.
   Atomic<u64> peak_bytes;
   Atomic<u64> peak_count;
   Atomic<u32> peak_epoch;
-  // Blocks that their thread freed before it allocated another: exact mode only. Stops at 2^32 − 1.
+  // Blocks freed by their thread before its next allocation; exact mode only. Saturates
+  // at 2^32 − 1.
   Atomic<u32> temporary_count;
 };
-inline constexpr u8 kHolderEstimated = 1;  // one of its blocks was sampled, so others were not
-inline constexpr u8 kHolderCandidate = 2;  // writer's own: may be among the next checkpoint's
+inline constexpr u8 kHolderEstimated = 1;  // a block of it was sampled: the figures are estimates
+inline constexpr u8 kHolderCandidate = 2;  // for the writer: may be among the next checkpoint's
 static_assert(sizeof(Holder) == 64 && offsetof(Holder, live_bytes) == 8 &&
               offsetof(Holder, total_bytes) == 24 && offsetof(Holder, peak_bytes) == 40 &&
               offsetof(Holder, peak_epoch) == 56);
 
-// What one lane did to one holder of the heap and has not told it yet: a reader adds it to the
-// holder's figures. In exact mode most events change nothing that another thread writes, because
-// of these. A lane's sums are an array, the place is the node's low bits; a place that another node
-// needs is settled first. Changed by the lane's owner only.
+// One lane's unpublished changes to one holder of the heap: a reader adds them to the holder's
+// figures. They let most events of exact mode write only to memory of their own thread. A lane's
+// sums are an array indexed by the node's low bits. If another node needs the slot, its sum is
+// added to the holder first. Only the lane's owner changes them.
 struct HolderSum {
   Atomic<u32> node;
-  Atomic<u32> holder;  // 0: the place is free, or being settled
+  Atomic<u32> holder;  // 0: the slot is free, or being added to its holder
   Atomic<u64> allocated_bytes;
   Atomic<u64> freed_bytes;
   Atomic<u64> counts;  // blocks allocated in the high half, freed in the low
 
   u64 allocated_count() const noexcept { return counts >> 32; }
-  u64 live_bytes() const noexcept { return allocated_bytes - freed_bytes; }  // wraps below zero
+  u64 live_bytes() const noexcept { return allocated_bytes - freed_bytes; }  // may wrap below zero
   u64 live_count() const noexcept { return allocated_count() - (counts & 0xffff'ffff); }
 };
 static_assert(sizeof(HolderSum) == 32 && offsetof(HolderSum, allocated_bytes) == 8 &&
               offsetof(HolderSum, counts) == 24);
 
-// A live allocation that is in no side table. Slots are reused: address is stored last (release)
-// and cleared first. Counts in its holder as `weight` blocks of `bytes` each.
+// A live allocation outside the side table. Slots are reused: the address is stored last (release)
+// and cleared first. Its holder counts it as `weight` blocks of `bytes` each.
 struct LiveBlock {
-  Atomic<u64> address;  // 0: free slot; of a block of space torch: one more
-  u64 bytes;            // as asked for
+  Atomic<u64> address;  // 0: free slot; blocks of space torch: address + 1
+  u64 bytes;            // as requested
   u32 holder;
   u32 weight;    // 1 unless sampled
-  u32 birth_s;   // since start
-  u32 reserved;  // writer's own (free list)
+  u32 birth_s;   // seconds since start
+  u32 reserved;  // for the writer (free list)
 };
 static_assert(sizeof(LiveBlock) == 32 && offsetof(LiveBlock, holder) == 16);
 
-// Live blocks of the heap that are small and recorded exactly stand in the *side table*: one word
-// for every 2^shift bytes of address space, at most one block in each (small_block.h says what is
-// in a word). A page of it covers kSideSpanBytes of addresses.
+// The *side table* has the small live blocks of the heap that are recorded exactly: one word for
+// every 2^shift bytes of address space, with at most one block in each (format: small_block.h). One
+// page of it covers kSideSpanBytes of addresses.
 struct SidePage {
   u64 start;  // address
-  u32 page;   // its words begin at this page (4096 bytes) of the file
+  u32 page;   // its words start at this page (4096 bytes) of the file
   u32 shift;
 };
 inline constexpr u64 kSideSpanBytes = 64 * 1024;
@@ -121,12 +122,12 @@ struct LiveRange {
   u32 kind;  // RangeKind
   u32 reserved;
 };
-// Only `counted` ranges are in the space's live bytes, in holders and against the limit.
+// Only `counted` ranges count as live bytes, in holders and against the limit.
 enum class RangeKind : u32 {
   none,
   counted,      // writable, anonymous (private or shared)
   reservation,  // PROT_NONE or MAP_NORESERVE: SpaceTotals::reserved_bytes
-  other,        // files, read-only: known so that a later mprotect or munmap is understood
+  other,        // files and read-only memory: needed to understand a later mprotect or munmap
 };
 static_assert(sizeof(LiveRange) == 32 && offsetof(LiveRange, holder) == 16);
 
@@ -140,10 +141,10 @@ struct Thread {
 };
 static_assert(sizeof(Thread) == 32);
 
-// What one lane counted, for one space. Only its owner writes; a reader sums over all lanes.
-// live = allocated - freed, in usable bytes: exact in both modes.
+// One lane's counters for one space. Only its owner writes them; a reader sums over all lanes.
+// live = allocated − freed, in usable bytes: exact in both modes.
 struct SpaceCounters {
-  Atomic<u64> allocated_bytes;  // asked for
+  Atomic<u64> allocated_bytes;  // as requested
   Atomic<u64> allocated_count;
   Atomic<u64> freed_count;
   Atomic<u64> usable_allocated_bytes;
@@ -152,7 +153,7 @@ struct SpaceCounters {
 };
 static_assert(sizeof(SpaceCounters) == 48);
 
-// Events by size (bucket b: 2^(b-1) ≤ bytes < 2^b; bucket 0: zero bytes) and by API. Weighted, so
+// Events by size (bucket b: 2^(b-1) ≤ bytes < 2^b; bucket 0: zero bytes) and by API. Weighted:
 // estimates in sampled mode.
 struct Tally {
   Atomic<u64> count;
@@ -163,10 +164,10 @@ inline constexpr u32 kLaneApis = 48;
 inline constexpr u32 kLaneSpaces = 12;
 static_assert(kHostApiCount <= kLaneApis && kSpaceCount <= kLaneSpaces);
 
-// What one thread at a time writes to: counters and the ring of its latest events. A new thread
-// takes over the lane of a dead one and goes on counting where that one stopped.
+// The part of a session that one thread writes: counters, and the ring of its latest events. A new
+// thread takes over the lane of a dead one and continues its counters.
 struct Lane {
-  Atomic<i32> owner_tid;  // 0: nobody's
+  Atomic<i32> owner_tid;  // 0: no owner
   Atomic<u32> thread;     // entry in `threads`
   u64 ring_offset;        // in the file: ring_slots × Slot
   u32 ring_slots;         // a power of two; 0: no ring
@@ -177,10 +178,10 @@ struct Lane {
   Tally apis[kLaneApis];
   u64 sums_offset;         // in the file: sums × HolderSum
   u32 sums;                // a power of two; 0: none
-  Atomic<u32> sums_epoch;  // SpaceTotals::peak_epoch of the heap during which they were made
-  Atomic<u64> stamps;      // so many of the ring's events so far say only when the others were
-  // In the file: a u32 for each of the sums, blocks of that sum that were temporary
-  // (Holder::temporary_count). 0: none.
+  Atomic<u32> sums_epoch;  // SpaceTotals::peak_epoch of the heap when they were recorded
+  Atomic<u64> stamps;      // number of stamps among the ring's events so far
+  // In the file: for each sum a u32, the number of its temporary blocks (Holder::temporary_count).
+  // 0: none.
   u64 temporaries_offset;
 };
 static_assert(offsetof(Lane, ring_offset) == 8 && offsetof(Lane, ring_next) == 24 &&
@@ -189,7 +190,7 @@ static_assert(offsetof(Lane, ring_offset) == 8 && offsetof(Lane, ring_next) == 2
               offsetof(Lane, temporaries_offset) == offsetof(Lane, sums_offset) + 24 &&
               sizeof(Lane) == offsetof(Lane, temporaries_offset) + 8);
 
-// One event, in two words: ring.h says what is in them.
+// One event in two words (format: ring.h).
 struct Slot {
   Atomic<u64> first;
   Atomic<u64> second;
@@ -198,17 +199,17 @@ static_assert(sizeof(Slot) == 16);
 
 // --- Failures -----------------------------------------------------------------------------------
 
-// Limits on tasks, mappings and promised memory, as they stood at a refusal that one of them may
-// explain. A limit is known where what it counts is not 0; kUnlimited: there is none.
+// Limits on tasks, mappings and committed memory at a failure that one of them may explain. A limit
+// is known if its counter is not 0; kUnlimited: no limit.
 struct CountedLimits {
   // After EAGAIN.
-  u64 own_tasks;        // threads of this process
-  u64 own_tasks_limit;  // RLIMIT_NPROC, of all the user's tasks; kUnlimited where it does not bind
-  u64 cgroup_tasks;     // of the cgroup on the way to the root that has least room
+  u64 own_tasks;           // threads of this process
+  u64 own_tasks_limit;     // RLIMIT_NPROC, for all tasks of the user; kUnlimited: does not apply
+  u64 cgroup_tasks;        // of the cgroup with the fewest tasks left, up to the root
   u64 cgroup_tasks_limit;  // pids.max
   u64 machine_tasks;
   u64 threads_max;
-  u64 pid_max;  // numbers that there are for tasks
+  u64 pid_max;  // process ids available
   // After ENOMEM.
   u64 committed_bytes;     // Committed_AS
   u64 commit_limit_bytes;  // kUnlimited unless vm.overcommit_memory is 2
@@ -217,18 +218,19 @@ struct CountedLimits {
 };
 static_assert(sizeof(CountedLimits) == 88 && offsetof(CountedLimits, committed_bytes) == 56);
 
-// A refused request with everything the verdict needs. Written once; only the words marked change.
+// A failed request, with all the evidence for its verdict. Written once; afterwards only the atomic
+// fields change.
 struct Failure {
   u64 time_ns;
   u64 realtime_ns;
-  u64 bytes;  // asked for; saturated where the program's product overflows
+  u64 bytes;  // as requested; saturated if the program's product overflows
   u32 node;
   u32 thread;
   u16 api;
   u8 space;
   u8 flags;  // kFailure…
   i32 error;
-  // Evidence, read at the refusal. 0: not known; kUnlimited: no limit.
+  // Evidence, read when the request failed. 0: unknown; kUnlimited: no limit.
   u64 live_bytes;  // heap + map, as the soft limit counts
   u64 soft_limit_bytes;
   u64 vm_bytes;  // address space in use (statm)
@@ -240,18 +242,18 @@ struct Failure {
   u64 swap_bytes;
   u64 cgroup_used_bytes;  // working set
   u64 cgroup_limit_bytes;
-  Atomic<u32> repeats;  // further refusals at the same stack
-  Atomic<u32> bundle;   // number in the process of the bundle that tells it; 0: none yet
+  Atomic<u32> repeats;  // further failures at the same stack
+  Atomic<u32> bundle;   // its bundle's number in the process; 0: none yet
   Atomic<u64> last_ns;  // time of the latest repeat
   CountedLimits counted;
-  StringId rule;  // of --fail, that refused it; 0: none did
+  StringId rule;  // the rule of --fail that injected it; 0: none
   u32 reserved;
-  DeviceEvidence device;  // of a device's request, whose `error` is the driver's own code
+  DeviceEvidence device;  // for a device's request; then `error` is the driver's code
 };
 inline constexpr u64 kUnlimited = ~u64{0};
-inline constexpr u8 kFailureProbe = 1;     // the caller has a plan B: no bundle
-inline constexpr u8 kFailureRefused = 2;   // the recorder refused (soft limit), not the system
-inline constexpr u8 kFailureInjected = 4;  // the user asked for this refusal (--fail)
+inline constexpr u8 kFailureProbe = 1;       // the caller has a fallback: no bundle
+inline constexpr u8 kFailureByRecorder = 2;  // by the recorder (soft limit), not by the system
+inline constexpr u8 kFailureInjected = 4;    // injected by the user (--fail)
 static_assert(offsetof(Failure, node) == 24 && offsetof(Failure, error) == 36 &&
               offsetof(Failure, live_bytes) == 40 && offsetof(Failure, cgroup_limit_bytes) == 120 &&
               offsetof(Failure, repeats) == 128 && offsetof(Failure, counted) == 144 &&
@@ -261,22 +263,22 @@ static_assert(offsetof(Failure, node) == 24 && offsetof(Failure, error) == 36 &&
 // --- Names of things ----------------------------------------------------------------------------
 
 struct Module {
-  u64 base;  // load bias: address − base is the offset that symbol files use
+  u64 base;  // load bias: address − base is the offset in symbol files
   u64 start;
   u64 end;
   StringId path;
-  u32 generation;  // of the module list when it was seen: equal addresses, other library
+  u32 generation;  // generation of the module list: the same address may be another library
   u8 build_id[32];
   u32 build_id_bytes;  // 0: none
   u32 reserved;
 };
 static_assert(sizeof(Module) == 72);
 
-// A Python code object. Lines are decoded by the tools from `line_table`, in the format of the
-// interpreter's version (Header::python_version).
+// A Python code object. The tools decode lines from `line_table`, in the format of the
+// interpreter's version (Header::python.version_hex).
 struct Code {
   StringId file;
-  StringId name;  // qualified where the version has it
+  StringId name;  // qualified, if the version has that
   u32 first_line;
   StringId line_table;
 };
@@ -284,8 +286,8 @@ static_assert(sizeof(Code) == 16);
 
 // --- Time line, checkpoints, marks --------------------------------------------------------------
 
-// Not in order of time: when the table is full an entry is used again for a later point. Readers
-// sort, and leave out one whose time is 0: it is being written.
+// Not ordered by time: when the table is full, entries are reused for later points. Readers sort
+// them and skip one with time 0, which is being written.
 struct Point {
   u64 time_ns;
   u64 rss_bytes;
@@ -293,26 +295,26 @@ struct Point {
 };
 static_assert(sizeof(Point) == 112);
 
-// The largest holders at one moment. Like points: used again when the table is full, in no order,
-// time 0 while one is being written. Its rows stand side by side, and are used again with it.
+// The largest holders at one moment. Like points, entries are reused when the table is full, are
+// unordered, and have time 0 while being written. Its rows are consecutive and are reused with it.
 inline constexpr u32 kCheckpoints = 256;     // at most …
 inline constexpr u32 kCheckpointRows = 256;  // … with so many rows each
 struct Checkpoint {
   Atomic<u64> time_ns;
-  u64 live_bytes[kLaneSpaces];  // of all holders: as published, in usable bytes
+  u64 live_bytes[kLaneSpaces];  // all holders: published usable bytes
   u32 first_row;                // entry in `checkpoint_rows`
   u32 rows;
-  u32 capacity;  // writer's own: rows that there is room for
+  u32 capacity;  // for the writer: capacity in rows
   u32 reserved;
 };
 struct CheckpointRow {
   u32 holder;
-  u32 time_ms;  // its checkpoint's, since start: else the row belongs to another by now
+  u32 time_ms;  // the checkpoint's, since start; a mismatch means that the row was reused
   u64 live_bytes;
 };
 static_assert(sizeof(Checkpoint) == 120 && sizeof(CheckpointRow) == 16);
 
-// What the program said of itself (oomrec_mark).
+// A mark that the program set (oomrec_mark).
 inline constexpr u32 kMarks = 4096;  // further ones are counted in Header::dropped_marks
 struct Mark {
   u64 time_ns;

@@ -1,6 +1,6 @@
-// What a verdict on a process' end is made of, as it stands in the header of its session: part of
-// layout.h. The process itself keeps its health, its crash, its killed children and its shared
-// memory; its death and a worker's are filled in by whoever finds out.
+// Evidence for the verdict on a process' end, stored in the header of its session: part of
+// layout.h. The process itself records its health, its crash, its killed children and its shared
+// memory. Whoever investigates the end adds its death and a worker's.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 
 namespace oomrec::session {
 
-// How the process fared when it last looked (common/limits/health.h): the evidence that is left of
-// a kill. 0: not known; kUnlimited: no limit.
+// The process' readings at its last check (common/limits/health.h): the evidence that remains after
+// a kill. 0: unknown; kUnlimited: no limit.
 struct Health {
-  Atomic<u64> time_ns;  // of the look; stored last
+  Atomic<u64> time_ns;  // of the check; stored last
   Atomic<u64> rss_bytes;
   Atomic<u64> live_bytes;  // heap + map, as published
   Atomic<u64> swap_bytes;
@@ -20,7 +20,7 @@ struct Health {
   Atomic<u64> cgroup_used_bytes;   // working set, of the cgroup with the lowest limit
   Atomic<u64> cgroup_limit_bytes;  // the lowest among its own cgroup and the ancestors
   Atomic<u64> available_bytes;     // MemAvailable
-  Atomic<u64> cgroup_oom_kills;    // of its own cgroup: kills by the kernel so far
+  Atomic<u64> cgroup_oom_kills;    // the kernel's kills in its own cgroup so far
   Atomic<u64> system_oom_kills;    // of the machine (/proc/vmstat)
   Atomic<u32> pressure_some;  // PSI avg10 of memory, in 1/100 %: the cgroup's, or the machine's
   Atomic<u32> pressure_full;
@@ -29,8 +29,8 @@ struct Health {
 };
 static_assert(sizeof(Health) == 104 && offsetof(Health, pressure_some) == 80);
 
-// A signal that ends the process, as its own handler saw it (recorder/failures/crash.h), and the
-// refusal that it may follow from. All zero: none came, or nobody saw it.
+// A signal that ends the process, recorded by its own handler (recorder/failures/crash.h), and the
+// failure that may have caused it. All zero: no signal, or not recorded.
 inline constexpr u32 kCrashFrames = 32;
 struct Crash {
   Atomic<u32> signal;  // stored last
@@ -38,22 +38,23 @@ struct Crash {
   u64 address;         // si_addr of SIGSEGV and SIGBUS
   u64 time_ns;
   u32 thread;           // entry in `threads`
-  u32 failure;          // the same thread's last refusal, entry in `failures`; 0: none
-  u64 failure_bytes;    // of that refusal's latest repeat
+  u32 failure;          // the same thread's last failure, entry in `failures`; 0: none
+  u64 failure_bytes;    // of that failure's latest repeat
   u64 failure_time_ns;  // likewise
   u32 flags;            // kCrash…
-  i32 sender_pid;       // who sent it; 0: the kernel, for a fault
+  i32 sender_pid;       // sender; 0: the kernel, for a fault
   u32 frame_count;
   u32 reserved;
   u64 frames[kCrashFrames];  // of its stack, innermost first (native ones: words as in Node)
 };
-inline constexpr u32 kCrashGuardPage = 1;    // the address is beyond the end of the thread's stack
-inline constexpr u32 kCrashTerminate = 2;    // std::terminate is on the stack
-inline constexpr u32 kCrashServedSince = 4;  // the refused stack has been given memory since
-inline constexpr u32 kCrashNew = 8;          // the refused call was made by operator new
-inline constexpr u32 kCrashTold = 16;        // a bundle tells it
-inline constexpr u32 kCrashOtherThrow = 32;  // what was thrown came from elsewhere than the refusal
-// A fault whose address the kernel has told: not one that was sent, nor a wild address (SI_KERNEL).
+inline constexpr u32 kCrashGuardPage = 1;  // the address is beyond the end of the thread's stack
+inline constexpr u32 kCrashTerminate = 2;  // std::terminate is on the stack
+inline constexpr u32 kCrashSucceededSince = 4;  // the failed stack has allocated since
+inline constexpr u32 kCrashNew = 8;             // operator new made the failed call
+inline constexpr u32 kCrashInBundle = 16;       // a bundle has it
+inline constexpr u32 kCrashOtherThrow = 32;     // thrown elsewhere than at the failure
+// Whether the kernel reported a fault address: not for a sent signal, nor for a wild address
+// (SI_KERNEL).
 inline bool has_address(const Crash& crash) noexcept {
   constexpr i32 kFromKernel = 0x80;
   constexpr u32 kAbort = 6;
@@ -61,50 +62,50 @@ inline bool has_address(const Crash& crash) noexcept {
 }
 static_assert(offsetof(Crash, frames) == 64 && sizeof(Crash) == 64 + 8 * kCrashFrames);
 
-// What others know of the process' death: whoever waited for it, the kernel's log, counters. Zero
-// in a session; filled in where a bundle is made of one, by tools/deaths.
+// Evidence about the death from outside: the waiting parent, the kernel's log, counters. Zero in a
+// session; tools/deaths fills it in when a bundle is written.
 struct Death {
-  u64 realtime_ns;              // when it was noticed; 0: nobody looked, and all below is zero
+  u64 realtime_ns;              // when it was noticed; 0: not investigated, and the rest is zero
   u32 flags;                    // kDeath…
-  i32 wait_status;              // as wait() tells it; with kDeathWaited
-  u64 cgroup_oom_kills_before;  // as the process saw it last
+  i32 wait_status;              // from wait(); with kDeathWaited
+  u64 cgroup_oom_kills_before;  // at the process' last check
   u64 cgroup_oom_kills_after;
   u64 system_oom_kills_before;
   u64 system_oom_kills_after;
-  i32 sender_pid;         // who signalled; 0: not known
+  i32 sender_pid;         // sender of the signal; 0: unknown
   u32 kernel_line_kind;   // KernelLine
-  char kernel_line[256];  // of the kernel's log, that fits this death; NUL-terminated
+  char kernel_line[256];  // the line of the kernel's log about this death; NUL-terminated
   u32 pressure_some;      // as in Health, when the death was noticed; with kDeathWaited
   u32 pressure_full;
 };
 inline constexpr u32 kDeathWaited = 1;
-inline constexpr u32 kDeathAlone = 2;     // its cgroup held no other process
+inline constexpr u32 kDeathAlone = 2;     // its cgroup had no other process
 inline constexpr u32 kDeathAtOnce = 4;    // the counter rose within 1 s of the wait status
-inline constexpr u32 kDeathOthers = 8;    // others of its group died then, too
-inline constexpr u32 kDeathLogRead = 16;  // the kernel's log could be read back to the last tick
+inline constexpr u32 kDeathOthers = 8;    // other processes died at the same time
+inline constexpr u32 kDeathLogRead = 16;  // the kernel's log was readable back to the last tick
 inline constexpr u32 kDeathParentCgroup = 32;   // its cgroup is gone: the counters are its parent's
-inline constexpr u32 kDeathCgroupCounted = 64;  // the counters of the cgroup are known at both ends
+inline constexpr u32 kDeathCgroupCounted = 64;  // the cgroup's counters are known before and after
 inline constexpr u32 kDeathSystemCounted = 128;
-inline constexpr u32 kDeathEarlierBoot = 256;  // the machine has been started again since
+inline constexpr u32 kDeathEarlierBoot = 256;  // the machine has rebooted since then
 inline constexpr u32 kDeathSharedFull = 512;   // the file system in Header::shared was full
-// A rank that its launcher ended by SIGTERM after another one had run out of memory.
-inline constexpr u32 kDeathDismissed = 1024;
+// A rank that its launcher ended with SIGTERM after another rank had run out of memory.
+inline constexpr u32 kDeathEndedByLauncher = 1024;
 enum class KernelLine : u32 { none, cgroup, system };
 static_assert(offsetof(Death, kernel_line) == 56 && sizeof(Death) == 320);
 
-// A child that the process waited for and that a signal had ended.
+// A child that a signal ended, and that the process waited for.
 struct EndedChild {
   i32 pid;
   i32 wait_status;
   Atomic<u64> time_ns;  // of the wait; stored last; 0: none
 };
-inline constexpr u32 kEndedChildren = 64;  // as many workers may end together
+inline constexpr u32 kEndedChildren = 64;  // so many workers may end together
 static_assert(sizeof(EndedChild) == 16);
 
-// A worker of the process that died of memory: what the worker's own bundle says of it. Filled in
-// where the parent's bundle is made, as Death. Texts are NUL-terminated.
+// A worker of the process that died for lack of memory, summarized from the worker's own bundle.
+// Filled in when the parent's bundle is written, like Death. Texts are NUL-terminated.
 struct ChildDeath {
-  i32 pid;  // 0: there is none
+  i32 pid;  // 0: none
   i32 wait_status;
   u32 verdict;  // VerdictCode
   u32 reserved;
@@ -112,20 +113,20 @@ struct ChildDeath {
   u64 largest_bytes;  // of its largest holder …
   char where[192];    // … "train.py:42 make_batch"
   char program[64];
-  char bundle[64];    // name of its directory, beside the parent's; empty: there is none
+  char bundle[64];    // name of its directory, beside the parent's; empty: none
   char summary[256];  // of its verdict
 };
 static_assert(offsetof(ChildDeath, where) == 32 && sizeof(ChildDeath) == 608);
 
-// The latest writable shared mapping of a file in memory (tmpfs), and the room that there was for
-// it: one that had too little stays until it is unmapped. Too little room is a SIGBUS, when the
-// mapping is written to.
+// The latest writable shared mapping of a file in memory (tmpfs), and the free space at that time.
+// A mapping with too little space stays recorded until it is unmapped, because writing to it raises
+// SIGBUS.
 struct SharedMemory {
-  Atomic<u64> time_ns;  // stored last; 0: there was no such mapping
-  u64 needed_bytes;     // of the mapping, that the file system had yet to find
+  Atomic<u64> time_ns;  // stored last; 0: no such mapping
+  u64 needed_bytes;     // bytes of the mapping that the file system still had to allocate
   u64 free_bytes;
   u64 total_bytes;
-  Atomic<u64> address;  // of the mapping; 0 once it is unmapped
+  Atomic<u64> address;  // of the mapping; 0 after it was unmapped
   char path[128];       // of the file, cut; NUL-terminated
 
   bool too_small() const noexcept { return address != 0 && needed_bytes > free_bytes; }

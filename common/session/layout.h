@@ -1,28 +1,27 @@
-// The session file, byte for byte: this header, with entries.h, devices.h and evidence.h, which
-// it includes.
-// No other file says where a field is.
+// The session file, byte for byte: this header, with entries.h, device_layout.h and evidence.h,
+// which it includes. Only these define where a field is.
 //
-// A file is a header (one fixed struct at offset 0) and *tables* that the header's directory lists.
-// A table is append-only; its entries live in chunks whose sizes double up to a bound, so that it
-// starts at one page and an entry never moves. A chunk never crosses a segment (kSegmentBytes of
-// the file), because the writer maps segment by segment. A bundle's recording.oomrec is a copy of
-// this file; reader and copy are the same format.
+// A file consists of a header (one fixed struct at offset 0) and *tables* listed in the header's
+// directory. A table is append-only. Its entries are in chunks, which double in size up to a limit:
+// a table starts with one page and an entry never moves. A chunk never crosses a segment
+// (kSegmentBytes of the file), because the writer maps the file in segments. A bundle's
+// recording.oomrec is a copy of this file in the same format.
 //
 // Little-endian. Entry 0 of every table means "none" and is all zero. Times are CLOCK_MONOTONIC
 // nanoseconds, unless the name says `realtime`; `_ms` and `_s` count from
-// Header::start_monotonic_ns. A field is never moved, widened or reused: append it to its struct
-// and raise kVersion. A reader takes entry sizes from the file, and the header has room to grow:
-// what an older writer lacks reads as zero.
+// Header::start_monotonic_ns. Never move, widen or reuse a field: append it to its struct and raise
+// kVersion. A reader takes entry sizes from the file, and the header has space to grow: what an
+// older writer lacks reads as zero.
 //
-// The writer may be killed at any instruction: an entry is complete before the table's `committed`
-// includes it (release), and what changes later is one aligned word at a time.
-// Atomics here are relaxed unless a comment says otherwise.
+// The writer may be killed at any instruction. An entry is complete before the table's `committed`
+// includes it (release); later changes are one aligned word at a time. Atomics here are relaxed
+// unless a comment says otherwise.
 #pragma once
 
 #include <cstddef>
 #include <type_traits>
 
-#include "common/session/devices.h"
+#include "common/session/device_layout.h"
 #include "common/session/entries.h"
 #include "common/session/evidence.h"
 #include "common/session/types.h"
@@ -35,14 +34,14 @@ inline constexpr u64 kSegmentBytes = u64{16} << 20;
 inline constexpr u32 kMaxSegments = 64;
 inline constexpr u64 kMostBytes = kMaxSegments * kSegmentBytes;
 inline constexpr u64 kPageBytes = 4096;
-inline constexpr u64 kHeaderBytes = 20480;  // room for the header: zero beyond its last field
+inline constexpr u64 kHeaderBytes = 20480;  // reserved for the header: zero after its last field
 inline constexpr u32 kMaxStringBytes = 64 * 1024;  // longer ones are cut
 inline constexpr u32 kMaxRingSlots = 1u << 20;
 inline constexpr u32 kMaxSums = 1u << 16;                // of one lane
 inline constexpr u32 kMaxChunks = 80;                    // of one table
 inline constexpr u64 kFirstChunkBytes = 4096;            // chunk k is kFirstChunkBytes << k …
 inline constexpr u64 kLargestChunkBytes = u64{4} << 20;  // … and no larger than this
-inline constexpr u32 kMaxEntryBytes = 4096;              // so that each chunk holds one
+inline constexpr u32 kMaxEntryBytes = 4096;              // so that each chunk holds at least one
 
 enum class TableId : u32 {
   strings,  // entry_bytes 1
@@ -62,7 +61,7 @@ enum class TableId : u32 {
   devices,
   device_blocks,
   device_points,
-  api_tallies,  // Tally of Api i at entry i + 1: of functions that have no place in a lane
+  api_tallies,  // Tally of Api i at entry i + 1, for functions without one in a lane
   checkpoint_rows,
   count_
 };
@@ -74,7 +73,7 @@ struct TableDirectory {
   u32 entry_bytes;
   u32 reserved;
   Atomic<u64> committed;  // entries that may be read (release; pairs with the reader's acquire)
-  Atomic<u64> chunk_offsets[kMaxChunks];  // in the file; 0: not there. Stored before `committed`.
+  Atomic<u64> chunk_offsets[kMaxChunks];  // in the file; 0: absent. Stored before `committed`.
 };
 static_assert(sizeof(TableDirectory) == 16 + 8 * kMaxChunks);
 
@@ -84,8 +83,8 @@ constexpr u64 chunk_bytes(u32 chunk) noexcept {
 static_assert(chunk_bytes(10) == kFirstChunkBytes << 10);
 
 struct SpaceTotals {
-  // Approximate (every thread publishes its share each 64 KiB or so): what limits are checked
-  // against. Exact figures are the sum over the lanes.
+  // Approximate, because each thread publishes its share about every 64 KiB. Limits are checked
+  // against it. The exact figure is the sum over the lanes.
   Atomic<i64> published_live_bytes;
   Atomic<u64> peak_bytes;      // highest published value
   Atomic<u64> reserved_bytes;  // space map: address space reserved, not counted
@@ -93,7 +92,7 @@ struct SpaceTotals {
   u32 reserved;
   Atomic<u64> peak_step_bytes;
 
-  // As published, and never below zero: a racing free can be seen before its allocation.
+  // The published value, never below zero: a racing free may become visible before its allocation.
   u64 live_bytes() const noexcept {
     const i64 live = published_live_bytes.load(std::memory_order_relaxed);
     return live < 0 ? 0 : static_cast<u64>(live);
@@ -102,23 +101,23 @@ struct SpaceTotals {
 static_assert(sizeof(SpaceTotals) == 40);
 
 enum class State : u32 {
-  starting,  // written so far is not yet a session
+  starting,  // not yet a valid session
   running,
-  exited,     // left by exit, _exit or quick_exit: exit_status holds
-  replaced,   // exec succeeded, unless running is stored again
-  abandoned,  // the recorder switched itself off: off_reason says why
+  exited,     // ended by exit, _exit or quick_exit: exit_status is valid
+  replaced,   // an exec is under way or has succeeded; after a failed one, `running` again
+  abandoned,  // the recorder switched itself off; see off_reason
 };
 
 struct Python {
   u32 version_hex;  // PY_VERSION_HEX, 0: no interpreter seen
-  StringId status;  // why there are no Python stacks; 0: there are
+  StringId status;  // why there are no Python stacks; 0: there are some
   u32 raw_malloc;   // 1: PYTHONMALLOC=malloc, every object is a block
   u32 reserved;
 };
 
-// Of a process that is one of many (torchrun, mpirun, srun). A job may be known without a rank.
+// For a process of a distributed job (torchrun, mpirun, srun). The job may be known without a rank.
 struct Rank {
-  u32 known;  // 1: the three numbers hold
+  u32 known;  // 1: the three numbers are valid
   u32 rank;
   u32 local_rank;
   u32 world_size;
@@ -132,12 +131,12 @@ struct Header {
   u32 version;
   u32 header_bytes;         // kHeaderBytes
   u64 file_bytes;           // size of the file, sparse
-  Atomic<u64> used_bytes;   // no chunk or ring lies beyond
+  Atomic<u64> used_bytes;   // end of the last chunk or ring
   Atomic<u32> state;        // State
   Atomic<i32> exit_status;  // of State::exited
 
-  // Alive or dead: a robust, process-shared mutex that the kernel marks at death and at exec. The
-  // first word is its futex: FUTEX_OWNER_DIED set, or 0, means dead.
+  // Tells whether the process is alive: a robust, process-shared mutex that the kernel marks at
+  // death and at exec. Its first word is the futex: FUTEX_OWNER_DIED set, or 0, means dead.
   alignas(8) u8 alive_mutex[64];
 
   i32 pid;
@@ -155,11 +154,11 @@ struct Header {
   StringId off_reason;
   StringId heap_note;  // "heap not observed: …", 0: it is observed
 
-  u8 mode;  // Mode asked for
+  u8 mode;  // requested Mode
   u8 padding_[3];
   Atomic<u32> mode_now;  // Mode in force: exact falls back to sampled
   u64 interval_bytes;    // mean of the sampling interval
-  u64 large_bytes;       // blocks from this size on are recorded exactly
+  u64 large_bytes;       // minimum size of blocks that are recorded exactly
 
   Atomic<u64> soft_limit_bytes;  // 0: none
   u64 ram_bytes;
@@ -167,40 +166,40 @@ struct Header {
 
   Atomic<u64> dropped_events;  // tables were full
   Atomic<u64> truncated_stacks;
-  Atomic<u64> failures_total;  // refusals, probes excluded
+  Atomic<u64> failures_total;  // failures without probes
   Atomic<u64> probes_total;
   Atomic<u64> bundles_written;
   Atomic<u64> last_tick_ns;
   Atomic<u64> module_generation;
-  Atomic<u32> thinned;  // the time line's points are this many ticks apart (power of two)
-  u32 pid_namespace;    // that `pid` counts in: inode of /proc/self/ns/pid; 0: not known
+  Atomic<u32> thinned;  // ticks between points of the time line (power of two)
+  u32 pid_namespace;    // of `pid`: inode of /proc/self/ns/pid; 0: unknown
 
   Python python;
   SpaceTotals spaces[kLaneSpaces];
   TableDirectory tables[kTableSlots];
 
-  u64 limit_as_bytes;      // RLIMIT_AS as --limit-as set it; 0: it did not
-  u64 limit_as_own_bytes;  // of it, what was added for the recorder's own memory
+  u64 limit_as_bytes;      // RLIMIT_AS as set by --limit-as; 0: not set
+  u64 limit_as_own_bytes;  // the part of it added for the recorder's own memory
 
   StringId cgroup;       // directory of its own memory cgroup, as the process sees it
-  StringId cgroup_path;  // as /proc/self/cgroup names it: what the kernel's log says
+  StringId cgroup_path;  // its name in /proc/self/cgroup and in the kernel's log
   Health health;
   Crash crash;
   Death death;
-  Atomic<u32> acted;  // 1: the command of --on-oom-exec has been run
+  Atomic<u32> acted;  // 1: the command of --on-oom-exec has run
   u32 simulated;      // 1: `oomrec simulate` made this process fail
-  // Of the latest bundle's writer, which shares the memory: the kernel, killing for it, may name
-  // either.
+  // The process that writes the latest bundle. It shares the memory, so the kernel's OOM killer may
+  // name either.
   Atomic<i32> helper_pid;
-  Atomic<u32> ended_count;           // of all; child n is at n % kEndedChildren
+  Atomic<u32> ended_count;           // of all children; child n is at n % kEndedChildren
   EndedChild ended[kEndedChildren];  // the latest
   ChildDeath child;
   SharedMemory shared;
   Driver drivers[kVendors];
-  Atomic<u32> near_device;  // entry in `devices` that a near_limit bundle, being written, is about
-  Atomic<u32> dropped_marks;  // there were too many
+  Atomic<u32> near_device;    // entry in `devices`: subject of the near_limit bundle being written
+  Atomic<u32> dropped_marks;  // marks beyond the table's capacity
   Rank rank;
-  Atomic<u32> news;  // a futex: grows when something happens that is waited for (oomrec_wait)
+  Atomic<u32> notifications;  // a futex: counts events that oomrec_wait() waits for
   u32 reserved;
 };
 static_assert(offsetof(Header, used_bytes) == 24 && offsetof(Header, alive_mutex) == 40 &&
@@ -224,8 +223,9 @@ static_assert(offsetof(Header, limit_as_bytes) == 864 + kTableSlots * sizeof(Tab
               offsetof(Header, near_device) ==
                   offsetof(Header, drivers) + sizeof(Driver) * kVendors &&
               offsetof(Header, rank) == offsetof(Header, near_device) + 8 &&
-              offsetof(Header, news) == offsetof(Header, rank) + sizeof(Rank) &&
-              sizeof(Header) == offsetof(Header, news) + 8 && sizeof(Header) <= kHeaderBytes);
+              offsetof(Header, notifications) == offsetof(Header, rank) + sizeof(Rank) &&
+              sizeof(Header) == offsetof(Header, notifications) + 8 &&
+              sizeof(Header) <= kHeaderBytes);
 static_assert(std::is_standard_layout_v<Header> && std::is_trivially_destructible_v<Header>);
 static_assert(Atomic<u64>::is_always_lock_free, "a lock would die with its owner");
 

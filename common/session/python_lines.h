@@ -1,8 +1,8 @@
 // The line of a Python instruction, from a code object's line table as the interpreter stored it.
 //
-// Used by the tools on recordings and by the report inside a hook: allocates nothing, and takes the
-// table for hostile: a table that ends early or makes no sense gives the function's first line, as
-// does an instruction that belongs to no line.
+// Used by the tools on recordings and by the report inside a hook: allocates nothing and treats the
+// table as hostile. A truncated or invalid table yields the function's first line, as does an
+// instruction without a line.
 //
 // Formats: co_lnotab up to 3.9 (Objects/lnotab_notes.txt), co_linetable of 3.10 (PEP 626), the
 // location table since 3.11 (Objects/locations.md).
@@ -14,7 +14,7 @@
 
 namespace oomrec::session {
 
-// Offset of a frame that has not begun: its line is the first.
+// Offset of a frame that has not started: its line is the first.
 inline constexpr std::uint32_t kNoInstruction = 0xffff'ffff;
 
 namespace line_tables {
@@ -23,7 +23,7 @@ inline std::uint8_t byte_at(std::string_view table, std::size_t i) noexcept {
   return static_cast<std::uint8_t>(table[i]);
 }
 
-// Pairs (bytes of code, signed lines): the line changes where the code has advanced.
+// Pairs (bytes of code, signed line delta): the line changes after these bytes of code.
 inline std::int64_t from_pairs(std::string_view table, std::int64_t line,
                                std::uint32_t instruction) noexcept {
   std::uint64_t address = 0;
@@ -35,7 +35,7 @@ inline std::int64_t from_pairs(std::string_view table, std::int64_t line,
   return line;
 }
 
-// Pairs (bytes covered, signed lines), -128: these bytes have no line.
+// Pairs (bytes covered, signed line delta); -128: these bytes have no line.
 inline std::int64_t from_ranges(std::string_view table, std::int64_t first,
                                 std::uint32_t instruction) noexcept {
   constexpr int kNoLine = -128;
@@ -50,7 +50,7 @@ inline std::int64_t from_ranges(std::string_view table, std::int64_t first,
   return first;
 }
 
-// Six bits a byte, least significant first; bit 6: more follow.
+// Six bits per byte, least significant first; bit 6: more follow.
 inline std::uint64_t read_varint(std::string_view table, std::size_t& at) noexcept {
   std::uint64_t value = 0;
   for (unsigned shift = 0; at < table.size() && shift < 60; shift += 6) {

@@ -1,16 +1,16 @@
-// A lane's ring of latest events: how one is written, and what is in a slot (layout.h, Slot).
+// A lane's ring of its latest events: the format of a slot (layout.h, Slot), and its writer.
 //
 // A slot is two words: address 0–47, kind 48–51, api 52–57, lap 58–63; and bytes 0–31, node 32–57,
-// lap 58–63. The lap counts how often the ring has gone round, from 1: a slot whose words do not
-// have the lap of the event that is looked for is torn, empty, or taken by a later event.
+// lap 58–63. The lap counts the ring's rounds, from 1. A slot whose words do not both have the
+// expected lap is torn, empty, or overwritten by a later event.
 //
-// When an event was and whose it is says the *stamp* before it: a `mark` of api `none` whose
-// address is {thread entry, ms since start}. Every kStampEvents-th number is one, and each change
-// of the time makes one.
+// The *stamp* before an event has its time and thread: a `mark` of api `none` whose address is
+// {thread entry, ms since start}. Every kStampEvents-th number is a stamp, and each change of the
+// time adds one.
 //
-// What has no room in an event is in one of kind `none` before it, or in two, as the address: a
-// size of more than 32 bits, whose api is `none`; and the whereabouts of a GPU's event, whose api
-// is kApiElsewhere, as the event's own is: {device, space, api}. A stamp may come between.
+// What does not fit into an event is in one or two events of kind `none` before it, as the address.
+// A size of more than 32 bits has api `none`. The location of a GPU's event has api kApiElsewhere,
+// as has the event itself: {device, space, api}. A stamp may come between.
 #pragma once
 
 #include <bit>
@@ -19,33 +19,33 @@
 
 namespace oomrec::session {
 
-inline constexpr u32 kStampEvents = 64;  // or as many as the ring has slots
+inline constexpr u32 kStampEvents = 64;  // or the number of slots, if fewer
 inline constexpr u32 kSizeElsewhere = ~u32{0};
-inline constexpr u32 kRingNodes = 1u << 26;  // later ones are not named
+inline constexpr u32 kRingNodes = 1u << 26;  // later nodes are not stored
 inline constexpr u64 kRingAddresses = u64{1} << 48;
 inline constexpr Api kApiElsewhere{63};
 static_assert(kHostApiCount < 62);
 
-// As a reader sees it.
+// A decoded event.
 struct Event {
   u32 time_ms = 0;  // since start
   u32 thread = 0;   // low 16 bits of the entry in `threads`
   u64 address = 0;  // fail: entry in `failures`; remap: the new address
-  u64 bytes = 0;    // as asked for (free: as recorded, 0 if unknown)
+  u64 bytes = 0;    // as requested (free: as recorded, 0 if unknown)
   u32 stack = 0;    // node; 0: unknown (a free). remap: see `mark` events
   EventKind kind = EventKind::none;
   Api api = Api::none;
   Space space = Space::heap;
-  u32 device = 0;  // entry in `devices`; 0: none, or not known whose
+  u32 device = 0;  // entry in `devices`; 0: none or unknown
 
   bool is_stamp() const noexcept { return kind == EventKind::mark && api == Api::none; }
 };
 
-// Where a GPU's event happened, in the event before it.
-constexpr u64 packed_place(Api api, Space space, u32 device) noexcept {
+// The location of a GPU's event, stored in the event before it.
+constexpr u64 packed_location(Api api, Space space, u32 device) noexcept {
   return u64{device & 0xffff} << 24 | u64{static_cast<u8>(space)} << 16 | static_cast<u16>(api);
 }
-constexpr void unpack_place(u64 word, Event& event) noexcept {
+constexpr void unpack_location(u64 word, Event& event) noexcept {
   event.api = static_cast<Api>(word & 0xffff);
   event.space = static_cast<Space>(word >> 16 & 0xff);
   event.device = static_cast<u32>(word >> 24 & 0xffff);
@@ -54,7 +54,7 @@ constexpr void unpack_place(u64 word, Event& event) noexcept {
 // `slots`: its binary logarithm.
 constexpr u64 lap_of(u64 number, unsigned slots) noexcept { return ((number >> slots) + 1) & 63; }
 
-// The event in a slot of lap `lap`; kind none where it is another lap's, or torn.
+// The event in a slot of lap `lap`; kind `none` if it is torn or of another lap.
 inline Event unpacked_event(u64 first, u64 second, u64 lap) noexcept {
   if (first >> 58 != lap || second >> 58 != lap) return {};
   return {.address = first & (kRingAddresses - 1),
@@ -65,7 +65,7 @@ inline Event unpacked_event(u64 first, u64 second, u64 lap) noexcept {
           .space = space_of(static_cast<Api>(first >> 52 & 63))};
 }
 
-// One lane's, by its owner.
+// Writes one lane's ring; used by its owner only.
 class RingWriter {
  public:
   void use(Lane& lane, Slot* slots) noexcept {
@@ -89,12 +89,12 @@ class RingWriter {
     put(kind, api, address, bytes, node < kRingNodes ? node : 0);
   }
 
-  // Of a GPU.
-  void append_elsewhere(u32 time_ms, u32 thread, EventKind kind, u64 place, u64 address, u64 bytes,
-                        u32 node) noexcept {
+  // An event of a GPU.
+  void append_device_event(u32 time_ms, u32 thread, EventKind kind, u64 location, u64 address,
+                           u64 bytes, u32 node) noexcept {
     if (slots_ == nullptr) return;
     put_stamp_if_due(u64{thread & 0xffff} << 32 | time_ms);
-    put(EventKind::none, kApiElsewhere, place, 0, 0);
+    put(EventKind::none, kApiElsewhere, location, 0, 0);
     append(time_ms, thread, kind, kApiElsewhere, address, bytes, node);
   }
 

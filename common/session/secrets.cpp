@@ -20,8 +20,8 @@ bool equal_words(std::string_view text, std::string_view word) noexcept {
                     [](char a, char b) { return lower(a) == b; });
 }
 
-// `word` is in `text`; "key" only where it ends a word: --api-key, but not --keyboard.
-bool speaks_of(std::string_view text, std::string_view word) noexcept {
+// Whether `text` contains `word`; "key" must end a word: --api-key, but not --keyboard.
+bool contains_word(std::string_view text, std::string_view word) noexcept {
   for (std::size_t at = 0; at + word.size() <= text.size(); ++at) {
     if (!equal_words(text.substr(at, word.size()), word)) continue;
     const std::size_t after = at + word.size();
@@ -32,22 +32,22 @@ bool speaks_of(std::string_view text, std::string_view word) noexcept {
   return false;
 }
 
-bool names_a_secret(std::string_view name) noexcept {
+bool is_secret_name(std::string_view name) noexcept {
   return std::any_of(std::begin(kWords), std::end(kWords),
-                     [&](std::string_view word) { return speaks_of(name, word); });
+                     [&](std::string_view word) { return contains_word(name, word); });
 }
 
-// Whether the next argument is the value: an option, or the bare word.
-bool asks_for_a_secret(std::string_view argument) noexcept {
-  if (!argument.empty() && argument[0] == '-') return names_a_secret(argument);
+// Whether the next argument is a secret value: after an option, or after the bare word.
+bool precedes_secret(std::string_view argument) noexcept {
+  if (!argument.empty() && argument[0] == '-') return is_secret_name(argument);
   return std::any_of(std::begin(kWords), std::end(kWords),
                      [&](std::string_view word) { return equal_words(argument, word); });
 }
 
-// The part of `argument` that is secret by itself; empty when there is none.
+// The secret part of `argument` itself; empty: none.
 std::string_view secret_in(std::string_view argument) noexcept {
   const std::size_t equals = argument.find('=');
-  if (equals != std::string_view::npos && names_a_secret(argument.substr(0, equals))) {
+  if (equals != std::string_view::npos && is_secret_name(argument.substr(0, equals))) {
     return argument.substr(equals + 1);
   }
   const std::size_t scheme = argument.find("://");
@@ -76,7 +76,7 @@ std::size_t mask_secrets(char* arguments, std::size_t bytes) noexcept {
     const bool is_value = value_follows && !argument.empty() && argument[0] != '-';
     const std::string_view secret = is_value ? argument : secret_in(argument);
     value_follows =
-        !is_value && argument.find('=') == std::string_view::npos && asks_for_a_secret(argument);
+        !is_value && argument.find('=') == std::string_view::npos && precedes_secret(argument);
 
     const std::size_t before =
         secret.empty() ? length : static_cast<std::size_t>(secret.data() - start);

@@ -1,18 +1,18 @@
 // A word of the side table: one small live block of the heap (layout.h, SidePage).
 //
-//   0–25 node of its stack; 0: no block here · 26–40 bytes, as asked for · 41–42 where in its
-//   2^shift bytes it begins, in units of 8 · 43–63 birth
+//   0–25 node of its stack; 0: no block here · 26–40 bytes, as requested · 41–42 where in its
+//   2^shift bytes it starts, in units of 8 · 43–63 birth
 //
-// Birth: seconds since start up to 2^20 (12 days), and 64-second steps from there on (another two
-// years); later ones are cut to that.
+// Birth: seconds since start up to 2^20 (12 days), then 64-second steps (another two years); later
+// times are cut to the maximum.
 #pragma once
 
 #include "common/session/layout.h"
 
 namespace oomrec::session {
 
-inline constexpr u32 kSmallBlockBytes = 1u << 15;  // a block of so many bytes is not small
-inline constexpr u32 kSmallBlockNodes = 1u << 26;  // nor is one whose node is this or a later one
+inline constexpr u32 kSmallBlockBytes = 1u << 15;  // smallest size that is not small
+inline constexpr u32 kSmallBlockNodes = 1u << 26;  // nor is a block with this node or a later one
 
 struct SmallBlock {
   u64 address;
@@ -37,7 +37,7 @@ constexpr u64 packed(const SmallBlock& block, u32 shift) noexcept {
   return u64{block.node} | u64{block.bytes} << 26 | begins << 41 |
          packed_birth(block.birth_s) << 43;
 }
-// `word` of the slot whose first address is `slot`.
+// `word` is that of the slot that starts at address `slot`.
 constexpr SmallBlock unpacked(u64 word, u64 slot) noexcept {
   return {slot + (word >> 41 & 3) * 8, static_cast<u32>(word >> 26) & (kSmallBlockBytes - 1),
           static_cast<u32>(word) & (kSmallBlockNodes - 1), unpacked_birth(word >> 43)};

@@ -1,4 +1,4 @@
-// Short names for what the session file is made of.
+// Short names for the types of the session file.
 #pragma once
 
 #include <atomic>

@@ -12,7 +12,7 @@ namespace oomrec::session {
 
 namespace {
 
-// The words of futex(2), which linux/futex.h would bring with much else.
+// Constants of futex(2); linux/futex.h would bring much else.
 constexpr u32 kFutexOwnerDied = 0x4000'0000;
 constexpr u32 kFutexOwner = 0x3fff'ffff;
 
@@ -28,8 +28,8 @@ u64 load(const std::byte* at) noexcept {
   return reinterpret_cast<const Atomic<u64>*>(at)->load(std::memory_order_acquire);
 }
 
-// Loads before it stay before those after it: x86-64 keeps their order, the compiler must too.
-void keep_order() noexcept { std::atomic_signal_fence(std::memory_order_acq_rel); }
+// Loads before it stay before those after it: x86-64 preserves their order, the compiler must too.
+void load_barrier() noexcept { std::atomic_signal_fence(std::memory_order_acq_rel); }
 
 }  // namespace
 
@@ -93,13 +93,13 @@ std::uint64_t View::offset_of_entry(const Chunks& expected, TableId table, std::
   const TableDirectory& directory = header_->tables[static_cast<u32>(table)];
   entry_bytes = directory.entry_bytes;
   if (!is_entry_size(table, entry_bytes)) return 0;  // changed since count()
-  const Chunks::Place place = entry_bytes == expected.entry_bytes()
-                                  ? expected.locate(index)
-                                  : Chunks{entry_bytes}.locate(index);
-  if (place.chunk >= kMaxChunks) return 0;
-  const u64 chunk = directory.chunk_offsets[place.chunk].load(std::memory_order_relaxed);
+  const Chunks::Slot slot = entry_bytes == expected.entry_bytes()
+                                ? expected.locate(index)
+                                : Chunks{entry_bytes}.locate(index);
+  if (slot.chunk >= kMaxChunks) return 0;
+  const u64 chunk = directory.chunk_offsets[slot.chunk].load(std::memory_order_relaxed);
   const bool possible = chunk >= kHeaderBytes && chunk < bytes_.total && chunk % 8 == 0;
-  return possible ? chunk + place.byte : 0;
+  return possible ? chunk + slot.byte : 0;
 }
 
 bool View::read_bytes(const Chunks& expected, TableId table, std::uint64_t index, void* out,
@@ -114,7 +114,7 @@ bool View::read_bytes(const Chunks& expected, TableId table, std::uint64_t index
     // The first word is cleared before a slot changes and stored after it.
     const u64 guard = load(from);
     std::memcpy(to, from, known);
-    keep_order();
+    load_barrier();
     if (guard != load(from)) std::memset(to, 0, known);
   } else {
     std::memcpy(to, from, known);
@@ -127,9 +127,9 @@ std::string_view View::string(StringId id) const noexcept {
   u32 one = 0;
   const u64 offset = offset_of_entry(kStringChunks, TableId::strings, id, one);
   if (id == 0 || id % 4 != 0 || offset == 0) return {};
-  const Chunks::Place place = kStringChunks.locate(id);
+  const Chunks::Slot slot = kStringChunks.locate(id);
   u32 bytes = 0;
-  u64 left = chunk_bytes(place.chunk) - place.byte;
+  u64 left = chunk_bytes(slot.chunk) - slot.byte;
   const std::byte* const length = bytes_.at(offset, sizeof(bytes));
   if (left < sizeof(bytes) || length == nullptr) return {};
   std::memcpy(&bytes, length, sizeof(bytes));
@@ -147,28 +147,28 @@ bool View::slot_at(const Lane& lane, u64 number, Event& out) const noexcept {
   if (from == nullptr) return false;
   const u64 first = load(from);
   const u64 second = load(from + sizeof(u64));
-  keep_order();
+  load_barrier();
   if (first != load(from)) return false;
   const u64 lap = lap_of(number, static_cast<unsigned>(std::popcount(mask)));
   out = unpacked_event(first, second, lap);
   return first >> 58 == lap && second >> 58 == lap;
 }
 
-// What stands before the event, because it had no room in it.
+// Adds what is stored before the event because it did not fit into it.
 bool View::complete_event(const Lane& lane, u64 number, Event& event) const noexcept {
-  bool size_is_known = event.bytes != kSizeElsewhere;
-  bool place_is_known = event.api != kApiElsewhere;
-  while (!size_is_known || !place_is_known) {
+  bool size_found = event.bytes != kSizeElsewhere;
+  bool location_found = event.api != kApiElsewhere;
+  while (!size_found || !location_found) {
     Event before;
     if (number == 0 || !slot_at(lane, --number, before)) return false;
     if (before.is_stamp()) continue;
     if (before.kind != EventKind::none) return false;
     if (before.api == kApiElsewhere) {
-      unpack_place(before.address, event);
-      place_is_known = true;
+      unpack_location(before.address, event);
+      location_found = true;
     } else {
       event.bytes = before.address;
-      size_is_known = true;
+      size_found = true;
     }
   }
   return true;
@@ -187,7 +187,7 @@ bool View::event(const Lane& lane, std::uint64_t number, Event& out) const noexc
   Event before = out;
   for (u64 at = number; !before.is_stamp();) {
     if (at == oldest) return false;
-    slot_at(lane, --at, before);  // false: torn, its writer died in it
+    slot_at(lane, --at, before);  // false: torn, its writer died while writing it
   }
   out.time_ms = static_cast<u32>(before.address);
   out.thread = static_cast<u32>(before.address >> 32);
@@ -207,19 +207,19 @@ bool View::holder(std::uint64_t index, Holder& out) const noexcept {
   const u64 lanes = count(TableId::lanes);
   for (u64 lane = 1; lane < lanes; ++lane) {
     const LaneSums sums = sums_of(lane);
-    Told told;
-    if (sums.count == 0 || !sum_at(sums, out.node & (sums.count - 1), told) ||
-        told.sum.holder != index)
+    PendingSum pending;
+    if (sums.count == 0 || !sum_at(sums, out.node & (sums.count - 1), pending) ||
+        pending.sum.holder != index)
       continue;
-    const HolderSum& sum = told.sum;
+    const HolderSum& sum = pending.sum;
     add(out.live_bytes, sum.live_bytes());
     add(out.live_count, sum.live_count());
     add(out.total_bytes, sum.allocated_bytes);
     add(out.total_count, sum.allocated_count());
     out.temporary_count.store(
-        saturated_sum(out.temporary_count.load(std::memory_order_relaxed), told.temporary_count),
+        saturated_sum(out.temporary_count.load(std::memory_order_relaxed), pending.temporary_count),
         std::memory_order_relaxed);
-    if (!told.in_peak) continue;
+    if (!pending.in_peak) continue;
     add(out.peak_bytes, sum.live_bytes());
     add(out.peak_count, sum.live_count());
   }
@@ -248,7 +248,7 @@ View::LaneSums View::sums_of(u64 lane) const noexcept {
           entry->sums_epoch.load(std::memory_order_relaxed) != epoch};
 }
 
-bool View::sum_at(const LaneSums& sums, u32 at, Told& out) noexcept {
+bool View::sum_at(const LaneSums& sums, u32 at, PendingSum& out) noexcept {
   std::memcpy(static_cast<void*>(&out.sum), sums.from + u64{at} * sizeof(HolderSum),
               sizeof(HolderSum));
   out.in_peak = sums.in_peak;
@@ -296,10 +296,10 @@ View::Totals View::totals(Space space) const noexcept {
 
 namespace {
 
-// The thread that holds the mutex is gone, though the kernel has not marked it: of a process that
-// it kills for memory it does not, where the session's page has been written out and could not be
-// locked. Told only where pids mean the same and nobody's process is hidden.
-bool is_gone(const Header& header, i32 owner) noexcept {
+// The thread that holds the mutex is gone, although the kernel has not marked the mutex. That
+// happens when the kernel kills the process for memory and the session's page is swapped out.
+// Decided only where pids mean the same and no processes are hidden.
+bool is_owner_gone(const Header& header, i32 owner) noexcept {
   const u32 counted_in = header.pid_namespace;
   if (counted_in == 0 || counted_in != system::pid_namespace() || system::start_ticks(1) == 0)
     return false;
@@ -319,12 +319,13 @@ Life life_of(const Header& header) noexcept {
   const u32 word = reinterpret_cast<const Atomic<u32>*>(header.alive_mutex)->load();
   const u32 owner = word & kFutexOwner;
   if (owner != 0 && (word & kFutexOwnerDied) == 0)
-    return is_gone(header, static_cast<i32>(owner)) ? Life::dead : Life::alive;
-  // The thread that held it may have ended without its process: until the next tick takes over.
+    return is_owner_gone(header, static_cast<i32>(owner)) ? Life::dead : Life::alive;
+  // The thread that held it may have ended before its process; the next tick takes over the mutex.
   const auto state = static_cast<State>(header.state.load());
-  const bool left = state == State::exited || state == State::replaced;
+  const bool has_left = state == State::exited || state == State::replaced;
   const u64 start = header.start_ticks;
-  return !left && start != 0 && system::start_ticks(header.pid) == start ? Life::alive : Life::dead;
+  return !has_left && start != 0 && system::start_ticks(header.pid) == start ? Life::alive
+                                                                             : Life::dead;
 }
 
 Life life_of(const View& view) noexcept {

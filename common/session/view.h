@@ -1,10 +1,10 @@
-// Reads a session: a file of a living process or a dead one, a bundle's recording, or the writer's
-// own memory while a bundle is written.
+// Reads a session: the file of a living or dead process, a bundle's recording, or the writer's own
+// memory while it writes a bundle.
 //
-// The writer may have died at any instruction, and the file may be forged: an index is copied out
-// of the mapping, checked, and only the copy is used. What cannot be trusted reads as absent and is
-// counted. Allocates nothing, locks nothing, never writes, never throws: safe in a hook and in the
-// emergency writer. Tools build their own models on it (tools/analysis).
+// The writer may have died at any instruction, and the file may be forged. So each index is copied
+// out of the mapping and checked, and only the copy is used. Untrusted data reads as absent.
+// Allocates nothing, locks nothing, never writes, never throws: safe in a hook and in the emergency
+// writer. The tools build their own models on it.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ enum class Problem : std::uint8_t {
   too_short,      // not even a header
   not_a_session,  // other magic
   newer_format,   // written by a newer oomrec
-  unfinished,     // its writer died before it was a session
+  unfinished,     // its writer died before it was a valid session
   damaged,        // the header contradicts itself
 };
 
@@ -37,78 +37,77 @@ struct Bytes {
 
   static Bytes contiguous(const void* data, std::uint64_t bytes) noexcept;
 
-  // `bytes` bytes at file offset `offset`, or nullptr when they are not all there in one segment.
+  // `bytes` bytes at file offset `offset`; nullptr unless all are in one segment.
   const std::byte* at(std::uint64_t offset, std::uint64_t bytes) const noexcept;
 };
 
-// Entries that are written again, whose first word is zero meanwhile.
+// Entries that are reused; their first word is zero while they change.
 template <class T>
-inline constexpr bool kIsChanged = false;
+inline constexpr bool kIsReused = false;
 template <>
-inline constexpr bool kIsChanged<LiveBlock> = true;
+inline constexpr bool kIsReused<LiveBlock> = true;
 template <>
-inline constexpr bool kIsChanged<LiveRange> = true;
+inline constexpr bool kIsReused<LiveRange> = true;
 template <>
-inline constexpr bool kIsChanged<DeviceBlock> = true;
+inline constexpr bool kIsReused<DeviceBlock> = true;
 template <>
-inline constexpr bool kIsChanged<Point> = true;
+inline constexpr bool kIsReused<Point> = true;
 template <>
-inline constexpr bool kIsChanged<DevicePoint> = true;
+inline constexpr bool kIsReused<DevicePoint> = true;
 template <>
-inline constexpr bool kIsChanged<Checkpoint> = true;
+inline constexpr bool kIsReused<Checkpoint> = true;
 
 class View {
  public:
   View() = default;
 
-  // Checks the header. Afterwards problem() tells whether the other functions may be used.
+  // Checks the header. The other functions may be used if problem() is `none`.
   explicit View(const Bytes& bytes) noexcept;
 
   Problem problem() const noexcept { return problem_; }
-  std::uint32_t format() const noexcept { return format_; }  // its version, also when too new
+  std::uint32_t format() const noexcept { return format_; }  // its version, even if too new
 
-  // In the session itself: of a living process its words change, and each is to be trusted no
-  // further than a copy of it. Fields that an older writer lacks are zero. `host` and
-  // `oomrec_version` of a forged header need not end in a NUL.
+  // Points into the session. The words of a living process change: copy a field before checking it.
+  // Fields that an older writer lacks are zero. `host` and `oomrec_version` of a forged header may
+  // lack the final NUL.
   const Header& header() const noexcept { return *header_; }
 
   // Number of entries, entry 0 included (0 for an absent table). Bounded by what the file can hold.
   std::uint64_t count(TableId table) const noexcept;
 
-  // A copy of entry `index`, zero-filled where the writer's entry was smaller. False when it is not
-  // there. T must be the struct of that table. An entry that changes meanwhile reads as zero, where
-  // its first word tells (kIsChanged): a free slot, or one that is being written. Cost: a few
-  // nanoseconds.
+  // Copies entry `index`, zero-filled if the writer's entry was smaller. False: no such entry. T
+  // must be the struct of that table. An entry that changes meanwhile reads as zero, if its first
+  // word shows it (kIsReused): a free slot, or one being written. Cost: a few nanoseconds.
   template <class T>
   bool read(TableId table, std::uint64_t index, T& out) const noexcept {
     static_assert(std::is_trivially_destructible_v<T> && std::is_standard_layout_v<T>);
     static constexpr Chunks kChunks{sizeof(T)};
-    return read_bytes(kChunks, table, index, &out, sizeof(T), kIsChanged<T>);
+    return read_bytes(kChunks, table, index, &out, sizeof(T), kIsReused<T>);
   }
 
-  // Holder `index` with what the lanes have summed up for it, and its peak_* valid whatever its
-  // peak_epoch. Cost: a few nanoseconds a lane.
+  // Holder `index` including the lanes' unpublished sums, and with valid peak_* whatever its
+  // peak_epoch. Cost: a few nanoseconds per lane.
   bool holder(std::uint64_t index, Holder& out) const noexcept;
 
-  // What one lane has summed up for the holder in `sum`.
-  struct Told {
+  // One lane's unpublished sum for the holder in `sum`.
+  struct PendingSum {
     HolderSum sum;
-    bool in_peak;                   // of the picture of the heap's latest peak step
-    std::uint32_t temporary_count;  // of its blocks
+    bool in_peak;                   // part of the heap's latest peak step
+    std::uint32_t temporary_count;  // among its blocks
   };
-  // Visits what the lanes have summed up, place by place: visit(const Told&).
+  // Visits the lanes' unpublished sums: visit(const PendingSum&).
   template <class Visit>
   void for_each_sum(Visit&& visit) const noexcept {
     const std::uint64_t lanes = count(TableId::lanes);
     for (std::uint64_t lane = 1; lane < lanes; ++lane) {
       const LaneSums sums = sums_of(lane);
-      Told told;
+      PendingSum pending;
       for (std::uint32_t at = 0; at < sums.count; ++at)
-        if (sum_at(sums, at, told)) visit(static_cast<const Told&>(told));
+        if (sum_at(sums, at, pending)) visit(static_cast<const PendingSum&>(pending));
     }
   }
 
-  // Visits the blocks of the side table's page `index`: visit(const SmallBlock&).
+  // Visits the blocks in page `index` of the side table: visit(const SmallBlock&).
   template <class Visit>
   void for_each_small_block(std::uint64_t index, Visit&& visit) const noexcept {
     SidePage page;
@@ -124,11 +123,11 @@ class View {
   // The string `id`; empty when absent or damaged. Points into the session.
   std::string_view string(StringId id) const noexcept;
 
-  // Event `number` of a lane, when its slot still holds it, it is whole, and its stamp is known.
-  // Cost: up to kStampEvents slots are looked at.
+  // Event `number` of a lane, if its slot still holds it, it is complete, and its stamp is known.
+  // Cost: reads up to kStampEvents slots.
   bool event(const Lane& lane, std::uint64_t number, Event& out) const noexcept;
 
-  // Walks a stack innermost first: calls visit(frame_word) for each frame, at most kMaxFrames + 8
+  // Walks a stack, innermost first: calls visit(frame_word) for each frame, at most kMaxFrames + 8
   // (a forged chain may be circular). Returns the number of frames visited.
   template <class Visit>
   std::uint32_t walk(std::uint32_t node, Visit&& visit) const noexcept {
@@ -137,7 +136,7 @@ class View {
     while (node != 0 && frames < kMaxFrames + 8 && read(TableId::nodes, node, entry)) {
       ++frames;
       visit(entry.frame);
-      if (entry.parent >= node) break;  // parents are always older
+      if (entry.parent >= node) break;  // a parent has a lower number
       node = entry.parent;
     }
     return frames;
@@ -161,14 +160,14 @@ class View {
     bool in_peak = false;
   };
   LaneSums sums_of(std::uint64_t lane) const noexcept;
-  static bool sum_at(const LaneSums&, std::uint32_t at, Told& out) noexcept;
+  static bool sum_at(const LaneSums&, std::uint32_t at, PendingSum& out) noexcept;
   bool slot_at(const Lane&, std::uint64_t number, Event& out) const noexcept;
   bool complete_event(const Lane&, std::uint64_t number, Event&) const noexcept;
   const std::byte* words_of(std::uint64_t index, SidePage& page) const noexcept;
   static std::uint64_t load_word(const std::byte* at) noexcept;
 
-  // Offset in the file of entry `index`, and how long it is; 0 when it is not there. `expected` is
-  // the table's shape, if its entries have the size that this program knows.
+  // File offset of entry `index`, and its length; 0: no such entry. `expected`: the table's shape
+  // if its entries have the size that this program knows.
   std::uint64_t offset_of_entry(const Chunks& expected, TableId table, std::uint64_t index,
                                 std::uint32_t& entry_bytes) const noexcept;
   bool read_bytes(const Chunks& expected, TableId table, std::uint64_t index, void* out,
@@ -180,15 +179,15 @@ class View {
   Problem problem_ = Problem::too_short;
 };
 
-// Whether the session's process image still lives. Dead: another boot, or the alive mutex says so
-// (right also from another pid namespace) and no process of its pid and start time is in sight,
-// other than one that marked its own end; or the mutex has an owner that would be in sight here and
-// is not. Reads /proc.
+// Whether the session's process image is still alive. Dead: another boot; or the alive mutex says
+// so (also valid from another pid namespace) and no process with its pid and start time is visible,
+// except one that marked its own end; or the mutex has an owner that should be visible here and is
+// not. Reads /proc.
 enum class Life : std::uint8_t { alive, dead };
 Life life_of(const View& view) noexcept;
 Life life_of(const Header& header) noexcept;  // needs the fields up to pid_namespace only
 
-// The sum of two counts that stop at 2^32 − 1.
+// Adds two counts that saturate at 2^32 − 1.
 constexpr std::uint32_t saturated_sum(std::uint32_t a, std::uint32_t b) noexcept {
   return a + b < a ? ~std::uint32_t{0} : a + b;
 }
@@ -197,9 +196,13 @@ constexpr std::uint32_t saturated_sum(std::uint32_t a, std::uint32_t b) noexcept
 constexpr FrameKind kind_of(std::uint64_t frame) noexcept {
   return static_cast<FrameKind>(frame >> 62);
 }
-constexpr std::uint64_t native_frame(std::uint32_t module, std::uint64_t offset, bool exact,
-                                     bool guessed) noexcept {
-  return (std::uint64_t{guessed} << 61) | (std::uint64_t{exact} << 60) |
+struct NativeFlags {
+  bool exact = false;
+  bool guessed = false;
+};
+constexpr std::uint64_t native_frame(std::uint32_t module, std::uint64_t offset,
+                                     NativeFlags flags = {}) noexcept {
+  return (std::uint64_t{flags.guessed} << 61) | (std::uint64_t{flags.exact} << 60) |
          (std::uint64_t{module & 0xffff} << 40) | (offset & 0xff'ffff'ffff);
 }
 constexpr std::uint64_t python_frame(std::uint32_t code,

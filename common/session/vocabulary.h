@@ -1,15 +1,16 @@
-// The words of oomrec: spaces, event kinds, triggers, verdicts, API names.
+// The vocabulary of oomrec: spaces, event kinds, triggers, verdicts, API names.
 //
-// An enumerator is spelt as it is printed. Values stand in recordings: append, never renumber.
+// An enumerator is spelled as it is printed. Recordings contain the values: append, never renumber.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace oomrec {
 
-// Where memory lives.
+// The kinds of memory.
 // clang-format off
 #define OOMREC_SPACES(X) X(heap) X(map) X(cuda) X(cuda_host) X(cuda_va) X(hip) X(hip_host) X(hip_va) X(torch)
 
@@ -20,10 +21,10 @@ namespace oomrec {
   X(none) X(allocation_failed) X(soft_limit) X(near_limit) X(pressure) X(crash) X(killed) \
   X(exception) X(request) X(simulated)
 
-// What became of the process after the trigger.
+// What happened to the process after the trigger.
 #define OOMREC_OUTCOMES(X) X(running) X(recovered) X(exited) X(signal) X(oom_killed) X(unknown)
 
-// What happened, on evidence: see common/verdict/verdict.h and docs/deaths.md.
+// The conclusion from the evidence: see common/verdict/verdict.h and docs/deaths.md.
 #define OOMREC_VERDICTS(X) \
   X(soft_limit) X(address_space_limit) X(data_limit) X(request_too_large) X(allocation_failed) \
   X(simulated) X(requested) X(unknown) \
@@ -33,7 +34,8 @@ namespace oomrec {
   X(killed_externally) X(memory_pressure) X(child_killed) X(shared_memory_full) X(exited) \
   X(device_out_of_memory) X(device_limit) X(device_fragmentation) X(exception)
 
-// What refused, or would have refused next. From rlimit_nproc to max_map_count: counts_things().
+// The limit that failed a request, or would fail the next one. From rlimit_nproc to max_map_count:
+// is_count_limit().
 #define OOMREC_LIMIT_KINDS(X) \
   X(none) X(soft) X(rlimit_as) X(rlimit_data) X(cgroup) X(device) X(commit) \
   X(rlimit_nproc) X(pids) X(threads_max) X(pid_max) X(max_map_count)
@@ -48,8 +50,7 @@ namespace oomrec {
   X(fork) X(pthread_create) X(dlopen) X(posix_spawn) X(inherited) X(request) \
   X(reportMemoryUsageToProfiler) X(reportOutOfMemoryToProfiler) X(oomrec_mark)
 
-// Those of GPU drivers (shim/gpu/), without the suffixes of their several versions: cuMemAlloc_v2
-// is cuMemAlloc.
+// Functions of GPU drivers (shim/gpu/), without version suffixes: cuMemAlloc_v2 is cuMemAlloc.
 #define OOMREC_CUDA_APIS(X) \
   X(cuCtxCreate) X(cuCtxDestroy) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) \
   X(cuDevicePrimaryCtxReset) X(cuGreenCtxCreate) X(cuModuleLoad) X(cuModuleLoadData) \
@@ -137,7 +138,7 @@ inline constexpr auto kApiNames = [] {
 }();
 #undef X
 
-// The printed word of an enumerator; "unknown" for a value of a newer recording or a forged one.
+// The printed name of an enumerator; "unknown" for a value from a newer or forged recording.
 constexpr std::string_view name_of(const auto& names, auto value) noexcept {
   const auto index = static_cast<std::size_t>(value);
   return index < names.size() && !names[index].empty() ? names[index] : std::string_view{"unknown"};
@@ -151,7 +152,15 @@ constexpr std::string_view name_of(LimitKind v) noexcept { return name_of(kLimit
 constexpr std::string_view name_of(Mode v) noexcept { return name_of(kModeNames, v); }
 constexpr std::string_view name_of(Api v) noexcept { return name_of(kApiNames, v); }
 
-// The space that calls of a host function change; for those that change none, the heap.
+// The value with this name in a table such as kVerdictNames; empty for other words.
+template <class Value>
+constexpr std::optional<Value> value_named(const auto& names, std::string_view word) noexcept {
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (names[i] == word && !word.empty()) return static_cast<Value>(i);
+  return std::nullopt;
+}
+
+// The space that a host function changes; the heap for those that change none.
 constexpr Space space_of(Api api) noexcept {
   if (api >= Api::mmap && api <= Api::shmdt) return Space::map;
   const bool torch =
@@ -159,31 +168,50 @@ constexpr Space space_of(Api api) noexcept {
   return torch ? Space::torch : Space::heap;
 }
 
-// Of a GPU, or of a framework that divides a GPU's memory up.
+// A space of a GPU, or of a framework that subdivides a GPU's memory.
 constexpr bool is_device_space(Space space) noexcept { return space >= Space::cuda; }
 
-// Memory of the host, whoever gave it.
+// Host memory, whatever allocated it.
 constexpr bool is_on_host(Space space) noexcept {
   return space == Space::heap || space == Space::map || space == Space::cuda_host ||
          space == Space::hip_host;
 }
 
-// Address space of a GPU and another's memory: nothing that is held.
+// Address space of a GPU, or imported memory: neither uses memory of its own.
 constexpr bool is_address_space(Space space) noexcept {
   return space == Space::cuda_va || space == Space::hip_va;
 }
 
-// A function of a GPU's driver.
+// Whether it is a function of a GPU's driver.
 constexpr bool is_driver_api(Api api) noexcept { return api > Api::before_cuda; }
 
-// Memory of its own: no address space, and no division of what another space counts already
-// (`torch` lies inside `cuda`, `hip` or `heap`). Only such spaces are ever added up.
-constexpr bool adds_up(Space space) noexcept {
+// Whether it is a driver function that can fail for lack of memory: all except those that release
+// memory or only query.
+constexpr bool is_driver_api_that_fails(Api api) noexcept {
+  constexpr std::string_view kNeverFails[] = {
+      "Free",           "Destroy",
+      "Release",        "Unmap",
+      "Unregister",     "Unbind",
+      "Trim",           "Close",
+      "Reset",          "GetDefaultMemPool",
+      "GetMemPool",     "SetMemPool",
+      "GetProcAddress", "DriverEntryPoint",
+  };
+  if (!is_driver_api(api)) return false;
+  const std::string_view name = kApiNames[static_cast<std::size_t>(api)];  // empty: not in use
+  for (const std::string_view part : kNeverFails)
+    if (name.find(part) != name.npos) return false;
+  return !name.empty();
+}
+
+// Whether the space may be added to others: not for address space, nor for a subdivision of another
+// space (`torch` is part of `cuda`, `hip` or `heap`).
+constexpr bool is_additive(Space space) noexcept {
   return !is_address_space(space) && space != Space::torch;
 }
 
-// A limit on tasks or mappings, not on bytes.
-constexpr bool counts_things(LimitKind kind) noexcept {
+// Whether the limit is on a number of tasks or mappings, not on bytes.
+constexpr bool is_count_limit(LimitKind kind) noexcept {
   return kind >= LimitKind::rlimit_nproc && kind <= LimitKind::max_map_count;
 }
 

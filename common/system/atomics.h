@@ -1,4 +1,4 @@
-// Adding to words that others read, at the price that the case needs.
+// Additions to words that other threads read, at the lowest cost for each case.
 #pragma once
 
 #include <atomic>
@@ -11,8 +11,8 @@ extern char __libc_single_threaded __attribute__((weak));
 
 namespace oomrec {
 
-// A word that only this thread writes. One instruction without a lock prefix: a signal handler of
-// this thread that adds to the same word in between loses nothing.
+// Adds to a word that only this thread writes: one instruction without a lock prefix. A signal
+// handler of this thread that adds to the same word in between loses nothing.
 template <class T>
 inline void add_own(std::atomic<T>& word, T delta) noexcept {
   static_assert(sizeof(T) == 8 || sizeof(T) == 4);
@@ -23,7 +23,7 @@ inline void add_own(std::atomic<T>& word, T delta) noexcept {
   }
 }
 
-// A word that any thread writes; unlocked while the process has only one.
+// Adds to a word that any thread writes; without a lock while the process has only one thread.
 template <class T>
 inline void add_shared(std::atomic<T>& word, T delta) noexcept {
   if (&__libc_single_threaded != nullptr && __libc_single_threaded != 0) {

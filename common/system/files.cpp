@@ -121,7 +121,7 @@ std::uint64_t monotonic_ns() noexcept { return clock_ns(CLOCK_MONOTONIC); }
 std::uint64_t realtime_ns() noexcept { return clock_ns(CLOCK_REALTIME); }
 
 void random_bytes(void* data, std::size_t bytes) noexcept {
-  constexpr unsigned kNonBlocking = 1;  // GRND_NONBLOCK: early in a boot there may be none yet
+  constexpr unsigned kNonBlocking = 1;  // GRND_NONBLOCK: early during boot there may be none yet
   if (call(SYS_getrandom, data, bytes, kNonBlocking) != static_cast<long>(bytes)) {
     std::memset(data, 0, bytes);
   }

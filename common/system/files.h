@@ -1,8 +1,8 @@
-// Files, /proc and clocks as a hook needs them.
+// Files, /proc and clocks for hooks.
 //
-// Promise of InHook: no allocation, no lock, no cancellation point, errno untouched; results are
-// values, or -errno. A descriptor is close-on-exec, never 0, 1 or 2 (a program that closed its
-// stderr must not write into our file), and does not outlive its File.
+// Keeps the promise of InHook: no allocation, no lock, no cancellation point, errno unchanged;
+// results are values, or -errno. A descriptor is close-on-exec, never 0, 1 or 2 (a program that
+// closed its stderr must not write into our file), and is closed with its File.
 #pragma once
 
 #include <cstddef>
@@ -24,12 +24,12 @@ class File {
     return *this;
   }
 
-  // `flags` as for open(2); O_CLOEXEC is added. `directory` is a descriptor, for a relative path.
+  // `flags` as for open(2); O_CLOEXEC is added. `directory`: a descriptor for relative paths.
   static File open(const char* path, int flags, unsigned mode = 0) noexcept;
   static File open_at(int directory, const char* path, int flags, unsigned mode = 0) noexcept;
 
-  // No file, because of `error`, an errno.
-  static File refused(int error) noexcept { return File{-error}; }
+  // A file that is not open because of `error`, an errno.
+  static File failed(int error) noexcept { return File{-error}; }
 
   bool is_open() const noexcept { return descriptor_ >= 0; }
   int descriptor() const noexcept { return descriptor_; }
@@ -39,10 +39,10 @@ class File {
   long read(void* data, std::size_t capacity) const noexcept;
   long read_at(std::uint64_t offset, void* data, std::size_t capacity) const noexcept;
 
-  // 0 when everything was written, else -errno.
+  // 0 if everything was written, else -errno.
   int write(const void* data, std::size_t bytes) const noexcept;
 
-  int release() noexcept;  // the caller's from now on
+  int release() noexcept;  // the caller now owns the descriptor
   void close() noexcept;
 
  private:
@@ -50,11 +50,12 @@ class File {
   int descriptor_ = -1;
 };
 
-// Reads a whole file (of /proc, say), at most capacity - 1 bytes, and NUL-terminates it. The bytes,
-// or -errno.
+// Reads a whole file (for example of /proc), at most capacity - 1 bytes, and NUL-terminates it.
+// Returns the bytes read, or -errno.
 long read_file(const char* path, char* buffer, std::size_t capacity) noexcept;
 
-// --- Roots: fixtures for tests, and what is mounted elsewhere -----------------------------------
+// --- Roots: test fixtures, and file systems mounted elsewhere
+// -------------------------------------
 
 struct Roots {
   char proc[256] = "/proc";
@@ -64,9 +65,9 @@ struct Roots {
 };
 extern constinit Roots g_roots;
 
-// Takes the roots from OOMREC_PROC_ROOT, OOMREC_SYS_ROOT, OOMREC_CGROUP_ROOT (default: fs/cgroup of
-// OOMREC_SYS_ROOT) and TMPDIR. Once, before there are other threads: hooks must not read the
-// environment, which the program may be changing.
+// Sets the roots from OOMREC_PROC_ROOT, OOMREC_SYS_ROOT, OOMREC_CGROUP_ROOT (default: fs/cgroup of
+// OOMREC_SYS_ROOT) and TMPDIR. Call it once, before there are other threads: hooks must not read
+// the environment, which the program may be changing.
 void read_roots(const char* const* environment) noexcept;
 
 // --- Facts --------------------------------------------------------------------------------------
@@ -78,18 +79,17 @@ std::uint64_t coarse_ns() noexcept;     // CLOCK_MONOTONIC_COARSE: 1–4 ms step
 std::uint64_t monotonic_ns() noexcept;  // CLOCK_MONOTONIC
 std::uint64_t realtime_ns() noexcept;   // CLOCK_REALTIME
 
-// Zeroes where the kernel has no random bytes to give.
+// Zeroes if the kernel has no random bytes yet.
 void random_bytes(void* data, std::size_t bytes) noexcept;
 
-// Field 22 of /proc/PID/stat, the start of the process in clock ticks since boot. 0: no such
-// process in sight, or only its zombie.
+// Field 22 of /proc/PID/stat: the start of the process in clock ticks since boot. 0: the process is
+// not visible or a zombie.
 std::uint64_t start_ticks(int pid) noexcept;
 
-// Inode of the pid namespace of this process; 0 where it is hidden, or /proc shows the processes of
-// another one.
+// Inode of this process' pid namespace; 0 if it is hidden, or if /proc shows another namespace.
 std::uint32_t pid_namespace() noexcept;
 
-// This boot's id; false, and zeroes, where it is hidden.
+// The id of this boot; false, and zeroes, if it is hidden.
 bool boot_id(std::uint8_t (&id)[16]) noexcept;
 
 }  // namespace oomrec::system

@@ -1,10 +1,10 @@
-// Proof that code runs inside a hook, as a type.
+// Marks code that runs inside a hook, as a type and for the thread.
 //
-// Inside a hook the program may hold any lock and have no memory left. A function that takes
-// `InHook` promises: it may not allocate, lock what the program or the loader may hold, throw,
-// enter the loader, or change errno; it uses little stack and calls only functions that promise the
-// same, or raw system calls. Only HookScope makes an InHook; it is an empty class, so passing it is
-// free.
+// Inside a hook the program may hold any lock and have no memory left. A function that takes an
+// `InHook` promises not to allocate, not to take a lock that the program or the loader may hold,
+// not to throw, not to enter the loader, and not to change errno. It uses little stack and calls
+// only functions with the same promise, or raw system calls. Only a HookScope creates an InHook; it
+// is an empty class, so passing it is free.
 #pragma once
 
 #include <atomic>
@@ -19,21 +19,23 @@ class InHook {
   InHook() noexcept {}
 };
 
-// What this thread is doing when a hook is entered.
+// What this thread was doing when a hook was entered.
 enum class HookState : unsigned char {
   idle,      // in the program's own code
-  real,      // in the real function that a hook called: what it calls is part of that call
-  kernel,    // in a real mapping call: a heap event seen now comes from a signal handler, too
-  recorder,  // in the recorder: a call seen now comes from a signal handler of the program
+  real,      // in the real function that a hook called: nested calls are part of that call
+  kernel,    // in a real mapping call: a heap event now comes from a signal handler, too
+  recorder,  // in the recorder: a call now comes from a signal handler of the program
 };
 
 class HookScope {
  public:
-  // In the hook itself: stacks begin at the caller of the function that makes the outermost scope.
+  // Create it in the hook itself: stacks start at the caller of the function that creates the
+  // outermost scope.
   [[gnu::always_inline]] explicit HookScope(HookState real = HookState::real) noexcept
       : before_(t_state), real_(real) {
     t_state = real;
-    // In this order: a handler's hook in between must find us at work, and leave the frame alone.
+    // In this order: the hook of a signal handler in between must see this scope and leave the
+    // frame alone.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (outermost()) t_frame = __builtin_frame_address(0);
   }
@@ -41,30 +43,31 @@ class HookScope {
   HookScope(const HookScope&) = delete;
   HookScope& operator=(const HookScope&) = delete;
 
-  // True when no hook is entered on this thread: a scope made now will be outermost().
+  // True if this thread is in no hook: a scope created now would be outermost().
   static bool idle() noexcept { return t_state == HookState::idle; }
 
-  // True when the program itself made this call. A call that is not outermost is passed on and gets
-  // no stack; see interrupted_recorder().
+  // True if the program itself made this call. Other calls are passed on without recording a stack;
+  // see interrupted_recorder().
   bool outermost() const noexcept { return before_ == HookState::idle; }
 
-  // True when a signal handler allocates while the recorder or the kernel works: counted in the
-  // totals, no more, so that every block is counted at both of its ends or at neither.
+  // True if a signal handler allocates while the recorder or the kernel works. Such a block is
+  // counted in the totals only, so that every block is counted at both its allocation and its
+  // release, or at neither.
   bool interrupted_recorder() const noexcept {
     return before_ == HookState::recorder || before_ == HookState::kernel;
   }
 
-  // The frame of that function, by its frame pointer: the caller's bp, then the return address.
-  // Null unless the recorder is at work.
+  // The frame of the function with the outermost scope, by its frame pointer: the caller's bp, then
+  // the return address. Null unless the recorder is working.
   static const void* frame() noexcept { return t_state == HookState::recorder ? t_frame : nullptr; }
 
-  // From here to the end of the scope the recorder is at work, no longer the real function.
+  // From here to the end of the scope the recorder is working, no longer the real function.
   InHook in_hook() const noexcept {
     t_state = HookState::recorder;
     return {};
   }
 
-  // Back to the real function: for hooks that record before the real call.
+  // Returns to the real function, for hooks that record before the real call.
   void leave_recorder() const noexcept { t_state = real_; }
 
  private:
@@ -79,8 +82,8 @@ class HookScope {
   const HookState real_;
 };
 
-// The same for an outermost call that changes totals and no more, made where HookScope::idle(): it
-// does not say where stacks begin, and none may be captured in it.
+// A cheaper scope for an outermost call that only changes totals, created if HookScope::idle(). It
+// does not set where stacks start, so none may be captured in it.
 class QuickScope {
  public:
   QuickScope() noexcept { HookScope::t_state = HookState::real; }
@@ -95,14 +98,14 @@ class QuickScope {
   void leave_recorder() const noexcept { HookScope::t_state = HookState::real; }
 };
 
-// The same functions called where no hook is active: by the tools, by unit tests, and by the
-// library's constructor. The promise of InHook is stronger than what these callers need.
+// For calling the same functions outside hooks: in the tools, in unit tests, and in the library's
+// constructor. They need less than what InHook promises.
 class OutsideHooks {
  public:
   static InHook in_hook() noexcept { return {}; }
 };
 
-// errno survives the scope.
+// Restores errno at the end of the scope.
 class KeepErrno {
  public:
   KeepErrno() noexcept : value_(errno) {}

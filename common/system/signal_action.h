@@ -1,4 +1,4 @@
-// A signal's action as rt_sigaction(2) has it, which is not as sigaction(3) has it.
+// A signal's action in the format of rt_sigaction(2), which differs from that of sigaction(3).
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace oomrec::system {
 
-// As it is: the default action.
+// Default-constructed: the default action.
 struct KernelAction {
   const void* handler = nullptr;
   unsigned long flags = 0;

@@ -1,9 +1,9 @@
-// A lock of the recorder's own, for a few hundred nanoseconds at a time.
+// The recorder's lock, held for a few hundred nanoseconds at a time.
 //
-// It gives up instead of hanging the program: whoever waits in vain for about two seconds (the
-// owner was cancelled inside, or starves) poisons the lock, and from then on nobody gets it: the
-// events behind it are dropped and counted. Signal handlers never take one: inside the recorder
-// they only count (HookScope::interrupted_recorder).
+// It gives up instead of hanging the program. A thread that waits in vain for about two seconds
+// (the owner was cancelled inside, or starves) poisons the lock. From then on lock() fails, and the
+// events that need it are dropped and counted. Signal handlers never take a lock: inside the
+// recorder they only count (HookScope::interrupted_recorder).
 #pragma once
 
 #include <time.h>
@@ -17,20 +17,20 @@ namespace oomrec::system {
 
 class SpinLock {
  public:
-  // False: poisoned; the caller does without.
+  // False: poisoned; the caller goes on without the lock.
   [[nodiscard]] bool lock() noexcept {
     std::uint32_t expected = kFree;
     if (state_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire)) return true;
     return wait();
   }
 
-  // False: somebody has it, or it is poisoned; the caller does without.
+  // False: taken or poisoned; the caller goes on without the lock.
   [[nodiscard]] bool try_lock() noexcept {
     std::uint32_t expected = kFree;
     return state_.compare_exchange_strong(expected, kHeld, std::memory_order_acquire);
   }
 
-  // Plain store: an owner that was only slow takes the poison away again.
+  // A plain store: an owner that was only slow thereby repairs a poisoned lock.
   void unlock() noexcept { state_.store(kFree, std::memory_order_release); }
 
   bool held() const noexcept { return state_.load(std::memory_order_relaxed) != kFree; }
@@ -72,7 +72,7 @@ class SpinGuard {
   const bool locked_;
 };
 
-// For what may as well be done by somebody else, or later.
+// For work that another thread may do, or that may be done later.
 class TryGuard {
  public:
   explicit TryGuard(SpinLock& lock) noexcept : lock_(lock), locked_(lock.try_lock()) {}

@@ -1,9 +1,9 @@
-// System calls as a hook needs them: straight into the kernel.
+// System calls for hooks: directly into the kernel.
 //
 // libc's functions are cancellation points, write errno, and are among the symbols that the shim
-// interposes; call() is none of these. Once the program has put itself into a sandbox a system call
-// of ours could be its death: from then on every call() answers -EPERM without entering the kernel.
-// Whoever enters the kernel in another way asks is_sandboxed() before.
+// interposes; call() avoids all three. After the program has entered a sandbox, a system call of
+// ours could kill it: from then on every call() returns -EPERM without entering the kernel. Code
+// that enters the kernel in another way must check is_sandboxed() first.
 #pragma once
 
 #include <sys/syscall.h>
@@ -14,17 +14,18 @@
 
 namespace oomrec::system {
 
-// Seccomp filters that the program has installed, counted by recorder::on_sandbox. One that was in
-// force when the recorder began is the container's: under it the recorder works as usual.
+// Seccomp filters that the program has installed, counted by recorder::on_sandbox. A filter that
+// existed when the recorder started is the container's: under it the recorder works as usual.
 inline constinit std::atomic<unsigned> g_filters{0};
 
 inline bool is_sandboxed() noexcept {
   return __builtin_expect(g_filters.load(std::memory_order_relaxed) != 0, 0);
 }
 
-// The result, or -errno. Arguments are integers or pointers, at most six.
+// The kernel's result or -errno, even in a sandbox. Arguments are integers or pointers, at most
+// six.
 template <class... Arguments>
-inline long call_anyway(long number, Arguments... arguments) noexcept {
+inline long call_unchecked(long number, Arguments... arguments) noexcept {
   static_assert(sizeof...(Arguments) <= 6);
   const long words[6] = {(long)(arguments)...};  // pointers and integers alike
   long result = number;
@@ -40,7 +41,7 @@ inline long call_anyway(long number, Arguments... arguments) noexcept {
 
 template <class... Arguments>
 inline long call(long number, Arguments... arguments) noexcept {
-  return is_sandboxed() ? -EPERM : call_anyway(number, arguments...);
+  return is_sandboxed() ? -EPERM : call_unchecked(number, arguments...);
 }
 
 }  // namespace oomrec::system

@@ -1,6 +1,6 @@
-// Text without allocation: builds it in a caller's buffer, takes numbers out of it.
+// Text without allocation: builds it in the caller's buffer, and reads numbers from it.
 //
-// Always NUL-terminated; what does not fit is dropped and truncated() says so.
+// Always NUL-terminated. What does not fit is dropped, and truncated() says so.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ class Text {
     return number(value < 0 ? ~static_cast<std::uint64_t>(value) + 1
                             : static_cast<std::uint64_t>(value));
   }
-  // At least `width` digits (at most 20), filled up with zeros.
+  // At least `width` digits (at most 20), padded with zeros.
   Text& padded(std::uint64_t value, unsigned width) noexcept { return digits(value, 10, width); }
   Text& hex(std::uint64_t value, unsigned width = 1) noexcept { return digits(value, 16, width); }
 
@@ -71,8 +71,8 @@ class Text {
   bool truncated_ = false;
 };
 
-// The decimal number at the start of `text`, after blanks; 0 where there is none. `rest`, when
-// given, becomes what follows.
+// The decimal number at the start of `text`, after blanks; 0 if there is none. `rest`, if given,
+// receives what follows.
 inline std::uint64_t number_in(std::string_view text, std::string_view* rest = nullptr) noexcept {
   std::size_t at = 0;
   while (at < text.size() && (text[at] == ' ' || text[at] == '\t')) ++at;
@@ -84,8 +84,8 @@ inline std::uint64_t number_in(std::string_view text, std::string_view* rest = n
   return value;
 }
 
-// What follows the first `name` that starts a line, up to that line's end: a field of
-// /proc/…/status, meminfo, memory.stat. Empty when there is no such line.
+// The rest of the first line that starts with `name`: a field of /proc/…/status, meminfo or
+// memory.stat. Empty if there is no such line.
 inline std::string_view field(std::string_view text, std::string_view name) noexcept {
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));

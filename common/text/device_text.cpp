@@ -10,7 +10,7 @@ using session::Vendor;
 
 namespace {
 
-std::uint64_t less(std::uint64_t whole, std::uint64_t part) noexcept {
+std::uint64_t saturating_subtract(std::uint64_t whole, std::uint64_t part) noexcept {
   return whole > part ? whole - part : 0;
 }
 
@@ -25,7 +25,7 @@ void add_version(Text& text, Vendor vendor, std::uint32_t version) noexcept {
   }
 }
 
-void write_if(JsonWriter& json, bool known, std::uint64_t bytes) noexcept {
+void write_number_or_null(JsonWriter& json, bool known, std::uint64_t bytes) noexcept {
   known ? json.number(bytes) : json.null();
 }
 
@@ -37,7 +37,7 @@ bool read_device(const session::View& view, std::uint32_t entry, Device& device)
   return false;
 }
 
-std::string_view vendor_word(const Device& device) noexcept {
+std::string_view vendor_name(const Device& device) noexcept {
   return vendor_of(device) == Vendor::cuda ? "cuda" : "hip";
 }
 
@@ -46,7 +46,7 @@ std::string_view name_of(const Device& device) noexcept {
 }
 
 void add_device(Text& text, const Device& device) noexcept {
-  text.add(vendor_word(device)).add(':').signed_number(device.ordinal);
+  text.add(vendor_name(device)).add(':').signed_number(device.ordinal);
   const std::string_view name = name_of(device);
   if (!name.empty()) text.add(" (").add(name).add(')');
 }
@@ -61,15 +61,17 @@ void add_uuid(Text& text, const Device& device) noexcept {
 }
 
 std::uint64_t used_by_others(const DeviceEvidence& at) noexcept {
-  return less(less(less(at.total_bytes, at.free_bytes), at.counted_bytes), at.managed_bytes);
+  return saturating_subtract(
+      saturating_subtract(saturating_subtract(at.total_bytes, at.free_bytes), at.counted_bytes),
+      at.managed_bytes);
 }
 
 std::uint64_t free_in_torch(const DeviceEvidence& at) noexcept {
-  return less(at.torch_reserved_bytes, at.torch_allocated_bytes);
+  return saturating_subtract(at.torch_reserved_bytes, at.torch_allocated_bytes);
 }
 
 std::uint64_t free_in_pools(const DeviceEvidence& at) noexcept {
-  return less(at.pool_reserved_bytes, at.pool_used_bytes);
+  return saturating_subtract(at.pool_reserved_bytes, at.pool_used_bytes);
 }
 
 void add_state(Text& text, const DeviceEvidence& at) noexcept {
@@ -84,9 +86,9 @@ std::string_view fragmentation_word(unsigned percent) noexcept {
   return percent >= kFragmentedPercent ? "warning" : std::string_view{};
 }
 
-unsigned fragmentation_percent(std::uint64_t free_inside, std::uint64_t reserved) noexcept {
+unsigned fragmentation_percent(std::uint64_t free_bytes, std::uint64_t reserved) noexcept {
   if (reserved == 0) return 0;
-  return static_cast<unsigned>(static_cast<double>(free_inside) / static_cast<double>(reserved) *
+  return static_cast<unsigned>(static_cast<double>(free_bytes) / static_cast<double>(reserved) *
                                100);
 }
 
@@ -94,8 +96,8 @@ void write_device(JsonWriter& json, const Device& device) noexcept {
   char uuid[48];
   Text text{uuid};
   add_uuid(text, device);
-  json.begin_object(true);
-  json.key("kind").string(vendor_word(device));
+  json.begin_object(JsonLayout::one_line);
+  json.key("kind").string(vendor_name(device));
   json.key("id").signed_number(device.ordinal);
   json.key("uuid").string(text.view());
   json.key("name").string_or_null(name_of(device));
@@ -103,32 +105,32 @@ void write_device(JsonWriter& json, const Device& device) noexcept {
 }
 
 void write_device_evidence(JsonWriter& json, const DeviceEvidence& at) noexcept {
-  const bool asked = at.total_bytes != 0;
+  const bool polled = at.total_bytes != 0;
   const bool torch = at.torch_reserved_bytes != 0;
   json.begin_object();
   json.key("total_bytes");
-  write_if(json, asked, at.total_bytes);
+  write_number_or_null(json, polled, at.total_bytes);
   json.key("free_bytes");
-  write_if(json, asked, at.free_bytes);
+  write_number_or_null(json, polled, at.free_bytes);
   json.key("used_bytes");
-  write_if(json, asked, less(at.total_bytes, at.free_bytes));
+  write_number_or_null(json, polled, saturating_subtract(at.total_bytes, at.free_bytes));
   json.key("age_ms");
-  write_if(json, asked, at.look_age_ms);
+  write_number_or_null(json, polled, at.polled_age_ms);
   json.key("counted_bytes").number(at.counted_bytes);
   json.key("managed_bytes").number(at.managed_bytes);
   json.key("others_bytes");
-  write_if(json, asked, used_by_others(at));
+  write_number_or_null(json, polled, used_by_others(at));
   json.key("limit_bytes");
-  write_if(json, at.limit_bytes != 0, at.limit_bytes);
+  write_number_or_null(json, at.limit_bytes != 0, at.limit_bytes);
   json.key("pool_used_bytes").number(at.pool_used_bytes);
   json.key("pool_reserved_bytes").number(at.pool_reserved_bytes);
   json.key("torch_allocated_bytes");
-  write_if(json, torch, at.torch_allocated_bytes);
+  write_number_or_null(json, torch, at.torch_allocated_bytes);
   json.key("torch_reserved_bytes");
-  write_if(json, torch, at.torch_reserved_bytes);
+  write_number_or_null(json, torch, at.torch_reserved_bytes);
   json.key("torch_largest_free_bytes");
-  write_if(json, torch && at.torch_largest_free_bytes != session::kUnlimited,
-           at.torch_largest_free_bytes);
+  write_number_or_null(json, torch && at.torch_largest_free_bytes != session::kUnlimited,
+                       at.torch_largest_free_bytes);
   json.end_object();
 }
 
@@ -139,20 +141,20 @@ void write_gpu(JsonWriter& json, const session::View& view, const Device& device
   const session::Driver& driver =
       view.header().drivers[static_cast<std::size_t>(vendor_of(device))];
   if (driver.version != 0) add_version(version_text, vendor_of(device), driver.version);
-  const bool asked = device.look_ns != 0;
+  const bool polled = device.polled_ns != 0;
   json.begin_object();
-  json.key("vendor").string(vendor_word(device));
+  json.key("vendor").string(vendor_name(device));
   json.key("ordinal").signed_number(device.ordinal);
   json.key("uuid").string(uuid_text.view());
   json.key("name").string_or_null(name_of(device));
   json.key("driver_version").string_or_null(version_text.view());
   json.key("driver_path").string_or_null(view.string(driver.path));
   json.key("total_bytes");
-  write_if(json, asked, device.total_bytes);
+  write_number_or_null(json, polled, device.total_bytes);
   json.key("free_bytes");
-  write_if(json, asked, device.free_bytes);
+  write_number_or_null(json, polled, device.free_bytes);
   json.key("limit_bytes");
-  write_if(json, device.limit_bytes != 0, device.limit_bytes);
+  write_number_or_null(json, device.limit_bytes != 0, device.limit_bytes);
   json.key("counted_bytes").number(device.counted_bytes());
   json.key("peak_bytes").number(device.peak_bytes);
   json.end_object();

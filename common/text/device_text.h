@@ -1,6 +1,6 @@
-// A GPU in words, and its figures: what the verdicts, the report and the JSON files say of it.
+// Text and JSON of a GPU and its figures, for verdicts, the report and the bundle's files.
 //
-// A device that nobody described is "cuda", one without a name "cuda:0". Reads only the session.
+// An unknown device is "cuda", one without a name "cuda:0". Reads only the session.
 #pragma once
 
 #include <span>
@@ -12,24 +12,24 @@
 
 namespace oomrec::text {
 
-// Entry of `devices`; false: there is none, and `device` is all zero.
+// Reads an entry of `devices`; false: no such entry, and `device` is all zero.
 bool read_device(const session::View&, std::uint32_t entry, session::Device& device) noexcept;
 
 inline session::Vendor vendor_of(const session::Device& device) noexcept {
   return device.vendor == 0 ? session::Vendor::cuda : session::Vendor::hip;
 }
-std::string_view vendor_word(const session::Device&) noexcept;  // "cuda", "hip"
+std::string_view vendor_name(const session::Device&) noexcept;  // "cuda", "hip"
 std::string_view name_of(const session::Device&) noexcept;
 
 // "cuda:0 (NVIDIA H100)"
 void add_device(Text&, const session::Device&) noexcept;
 // "GPU-0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"
 void add_uuid(Text&, const session::Device&) noexcept;
-// What others, or the runtime and the driver for this process, have of it: never below zero, for
-// managed memory may be elsewhere.
+// Memory used by other processes, or by the runtime and the driver for this process. Never below
+// zero, although managed memory may be elsewhere.
 std::uint64_t used_by_others(const session::DeviceEvidence&) noexcept;
 
-// What is free inside of what is held: PyTorch's reserve, and that of pools.
+// Free memory inside PyTorch's reserve, and inside memory pools.
 std::uint64_t free_in_torch(const session::DeviceEvidence&) noexcept;
 std::uint64_t free_in_pools(const session::DeviceEvidence&) noexcept;
 
@@ -39,7 +39,7 @@ void add_state(Text&, const session::DeviceEvidence&) noexcept;
 // "warning" from 0.3 on, "critical" from 0.5; empty below.
 inline constexpr unsigned kFragmentedPercent = 30, kBadlyFragmentedPercent = 50;
 std::string_view fragmentation_word(unsigned percent) noexcept;
-unsigned fragmentation_percent(std::uint64_t free_inside, std::uint64_t reserved) noexcept;
+unsigned fragmentation_percent(std::uint64_t free_bytes, std::uint64_t reserved) noexcept;
 
 // Values of metadata.json's request: {"kind", "id", "uuid", "name"}, and the figures.
 void write_device(JsonWriter&, const session::Device&) noexcept;

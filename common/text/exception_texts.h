@@ -1,7 +1,7 @@
-// What a program says of the exception that lack of memory has raised, or of a bundle it asks for.
+// A program's texts about an exception for lack of memory, or about a bundle that it requests.
 //
-// The texts come from anybody: any bytes. In the JSON files they are strings, or, where they are to
-// be JSON themselves, checked to be (json_check.h).
+// The texts are untrusted and may contain any bytes. The JSON files have them as strings; those
+// that must be JSON themselves are checked first (json_check.h).
 #pragma once
 
 #include <cstddef>
@@ -14,16 +14,16 @@ namespace oomrec::text {
 // A text without data() is null in the JSON.
 struct ExceptionTexts {
   std::string_view type, module, message, traceback;
-  std::string_view context;   // without data(): the label, or the words of the request
+  std::string_view context;   // without data(): use the label, or the words of the request
   std::string_view metadata;  // a JSON object: custom_metadata
   std::string_view objects;   // a JSON value: objects.json
-  std::string_view backend;   // "cuda" or "rocm", a text that stays; empty: it has not said
+  std::string_view backend;   // "cuda" or "rocm", a static text; empty: not given
 };
 
-// Longer ones are cut, but metadata and objects left out.
-inline constexpr std::size_t kMostNameBytes = 1024;  // of type, module and context
-inline constexpr std::size_t kMostTextBytes = 64 * 1024;
-inline constexpr std::size_t kMostObjectsBytes = 1024 * 1024;
+// Longer texts are cut; longer metadata and objects are left out.
+inline constexpr std::size_t kMaxNameBytes = 1024;  // of type, module and context
+inline constexpr std::size_t kMaxTextBytes = 64 * 1024;
+inline constexpr std::size_t kMaxObjectsBytes = 1024 * 1024;
 
 inline constexpr const char* kObjectsFile = "objects.json";
 

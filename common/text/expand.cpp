@@ -5,7 +5,7 @@
 namespace oomrec::text {
 namespace {
 
-// A word must stay one part of a path: no slash, and not "." or "..".
+// A substituted word must stay one component of a path: no slash, and not "." or "..".
 void add_part(Text& path, std::string_view word) noexcept {
   const bool dots = word == "." || word == ".." || word.empty();
   for (const char c : word) path.add(c == '/' || dots ? '_' : c);

@@ -19,7 +19,7 @@ constexpr std::string_view kPlumbing[] = {
     "libcuda.", "libcudart", "libamdhip64", "_ctypes",     "libffi",
 };
 
-// "…/site-packages/numpy/core/x.so" → "numpy"; empty when the path is in no package.
+// "…/site-packages/numpy/core/x.so" → "numpy"; empty if the path is not in a package.
 std::string_view package_of(std::string_view path) noexcept {
   for (const std::string_view folder : {"/site-packages/", "/dist-packages/"}) {
     const auto at = path.find(folder);
@@ -30,7 +30,7 @@ std::string_view package_of(std::string_view path) noexcept {
   return {};
 }
 
-// "libpython3.11.so.1.0" → "python", "libfoo.so.2" → "libfoo", "train.bin" as it is.
+// "libpython3.11.so.1.0" → "python", "libfoo.so.2" → "libfoo", "train.bin" unchanged.
 std::string_view plain_name(std::string_view path) noexcept {
   std::string_view name = base_name(path);
   if (name.starts_with("python") || name.starts_with("libpython")) return "python";
@@ -74,7 +74,7 @@ void write_frame(InHook hook, JsonWriter& json, const View& view, std::uint64_t 
                  ExportedName names) noexcept {
   const FrameKind kind = session::kind_of(frame);
   if (kind != FrameKind::native && kind != FrameKind::python) return;
-  json.begin_object(true);
+  json.begin_object(JsonLayout::one_line);
   kind == FrameKind::python ? write_python(json, view, frame)
                             : write_native(hook, json, view, frame, names);
   json.end_object();
@@ -104,7 +104,8 @@ bool is_plumbing(std::string_view module_path) noexcept {
   return false;
 }
 
-std::string_view asker_of(const View& view, std::uint32_t node, std::span<char> buffer) noexcept {
+std::string_view requester_of(const View& view, std::uint32_t node,
+                              std::span<char> buffer) noexcept {
   std::string_view found;
   view.walk(node, [&](std::uint64_t frame) {
     Module module{};
@@ -136,7 +137,7 @@ std::string_view build_id_text(const Module& module, std::span<char> buffer) noe
 std::string_view exported_name(InHook hook, ExportedName names, const Module& module,
                                std::uint64_t frame, std::span<char> buffer) noexcept {
   if (names == nullptr) return {};
-  // A return address belongs to the call before it.
+  // A return address belongs to the preceding call.
   const std::uint64_t pc =
       module.base + session::offset_of(frame) - (session::is_exact(frame) ? 0 : 1);
   if (!names(hook, module.start, pc, buffer.data(), buffer.size())) return {};

@@ -1,7 +1,7 @@
-// What a stack means to a person: who asked, and each frame by name.
+// Stacks for people: which code requested the memory, and each frame by name.
 //
-// Reads only the session; names of native functions come from the caller, who alone knows whether
-// the process' memory can be read. Allocates nothing; for hooks and for the emergency writer.
+// Reads only the session. Names of native functions come from the caller, which knows whether the
+// process' memory can be read. Allocates nothing; for hooks and for the emergency writer.
 #pragma once
 
 #include <span>
@@ -13,24 +13,24 @@
 
 namespace oomrec::text {
 
-// Writes the NUL-terminated name of the exported function that holds the instruction at `pc`, whose
-// module is mapped at `start`; false: none. Null where the process cannot be read.
+// Writes the NUL-terminated name of the exported function that contains the instruction at `pc`;
+// its module is mapped at `start`. False: none. A null pointer: the process cannot be read.
 using ExportedName = bool (*)(InHook, std::uint64_t start, std::uint64_t pc, char* name,
                               std::size_t capacity) noexcept;
 
-// The package, library or program whose code asked: "numpy", "python", "libfoo", "train".
-// Allocators and the C and C++ libraries are passed over. Written to `buffer`, or a literal.
-std::string_view asker_of(const session::View&, std::uint32_t node,
-                          std::span<char> buffer) noexcept;
+// The package, library or program that requested the memory: "numpy", "python", "libfoo", "train".
+// Skips allocators and the C and C++ libraries. Written to `buffer`, or a literal.
+std::string_view requester_of(const session::View&, std::uint32_t node,
+                              std::span<char> buffer) noexcept;
 
-// The innermost label that the stack was made under; empty: none.
+// The stack's innermost label; empty: none.
 std::string_view label_of(const session::View&, std::uint32_t node) noexcept;
 
-// Allocators, the C and C++ libraries, the loader, drivers of GPUs and ourselves: code that asks
-// for others.
+// Whether a module only allocates on behalf of others: allocators, the C and C++ libraries, the
+// loader, GPU drivers and ourselves.
 bool is_plumbing(std::string_view module_path) noexcept;
 
-// The line of a Python frame; 0 when it cannot be told.
+// The line of a Python frame; 0: unknown.
 std::uint32_t line_of(const session::View&, const session::Code&,
                       std::uint32_t instruction) noexcept;
 
@@ -38,14 +38,14 @@ std::uint32_t line_of(const session::View&, const session::Code&,
 void write_stack(InHook, JsonWriter&, const session::View&, std::uint32_t node,
                  ExportedName) noexcept;
 
-// The same for frame words; those that are neither native nor Python are left out.
+// The same for frame words; skips those that are neither native nor Python.
 void write_frames(InHook, JsonWriter&, const session::View&, std::span<const std::uint64_t> frames,
                   ExportedName) noexcept;
 
-// "8f3a…": the build-id in hexadecimal, empty when there is none. `buffer` holds 65 bytes.
+// "8f3a…": the build-id in hexadecimal; empty if there is none. `buffer` holds 65 bytes.
 std::string_view build_id_text(const session::Module&, std::span<char> buffer) noexcept;
 
-// The exported name at a native frame, empty when there is none.
+// The exported name at a native frame; empty if there is none.
 std::string_view exported_name(InHook, ExportedName, const session::Module&, std::uint64_t frame,
                                std::span<char> buffer) noexcept;
 

@@ -1,14 +1,17 @@
 #include "common/text/json_check.h"
 
 #include <cstring>
+#include <string_view>
+
+#include "common/text/utf8.h"
 
 namespace oomrec::text {
 namespace {
 
-constexpr unsigned kMostLevels = 128;
-constexpr int kMostMagnitude = 308;  // powers of ten: what no double overflows at
+constexpr unsigned kMaxLevels = 128;
+constexpr int kMaxMagnitude = 308;  // power of ten that fits a double
 
-// Reads the text from front to back. Once something is wrong, `ok()` stays false.
+// Reads the text from front to back. After the first error `ok()` stays false.
 class Check {
  public:
   explicit Check(std::span<char> text) noexcept : text_(text) {}
@@ -24,6 +27,8 @@ class Check {
   bool ok() const noexcept { return ok_; }
 
  private:
+  enum class Level : std::uint8_t { array, object };
+
   char peek() const noexcept { return at_ < text_.size() ? text_[at_] : '\0'; }
   bool take(char c) noexcept {
     if (peek() != c || at_ == text_.size()) return false;
@@ -35,11 +40,11 @@ class Check {
     while (peek() == ' ' || peek() == '\t' || peek() == '\n' || peek() == '\r') ++at_;
   }
 
-  // Begins a value; a bracket opens a level, whose first value, if any, is to follow.
+  // Reads a value. A bracket opens a level; its first value, if any, follows.
   void value() noexcept {
     opened_ = false;
-    if (take('{')) return open(true);
-    if (take('[')) return open(false);
+    if (take('{')) return open(Level::object);
+    if (take('[')) return open(Level::array);
     if (take('"')) return string();
     if (peek() == '-' || digit()) return number();
     for (const std::string_view word : {"true", "false", "null"})
@@ -50,18 +55,18 @@ class Check {
     need(false);
   }
 
-  void open(bool object) noexcept {
-    need(depth_ < kMostLevels);
+  void open(Level level) noexcept {
+    need(depth_ < kMaxLevels);
     if (!ok_) return;
-    objects_[depth_++] = object;
+    levels_[depth_++] = level;
     opened_ = true;
   }
 
-  // After a value: whether another is to come. Closes what ends here.
+  // After a value: closes the levels that end here. Returns whether another value follows.
   bool between_values() noexcept {
     for (;;) {
       if (depth_ == 0) return false;
-      const bool object = objects_[depth_ - 1];
+      const bool object = levels_[depth_ - 1] == Level::object;
       blanks();
       if (take(object ? '}' : ']')) {
         --depth_;
@@ -116,7 +121,7 @@ class Check {
       const unsigned low = unicode();
       if (low >= 0xdc00 && low <= 0xdfff) return;
     }
-    at_ = second;  // what follows is read for itself
+    at_ = second;  // the next escape is read on its own
     if (ok_) std::memcpy(&text_[first], "ufffd", 5);
   }
 
@@ -155,10 +160,10 @@ class Check {
       if (!negative) take('+');
       int exponent = 0;
       for (need(digit()); digit(); ++at_)
-        exponent = exponent > kMostMagnitude ? exponent : exponent * 10 + (peek() - '0');
+        exponent = exponent > kMaxMagnitude ? exponent : exponent * 10 + (peek() - '0');
       if (!negative) magnitude += exponent;
     }
-    need(zero || magnitude <= kMostMagnitude);
+    need(zero || magnitude <= kMaxMagnitude);
   }
 
   std::span<char> text_;
@@ -166,31 +171,10 @@ class Check {
   bool ok_ = true;
   bool opened_ = false;  // the innermost level has had no value yet
   unsigned depth_ = 0;
-  bool objects_[kMostLevels] = {};
+  Level levels_[kMaxLevels] = {};
 };
 
 }  // namespace
-
-std::size_t utf8_bytes(std::string_view text) noexcept {
-  const auto byte = [&](std::size_t i) -> unsigned {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
-  };
-  const auto follows = [&](std::size_t i) { return (byte(i) & 0xc0U) == 0x80U; };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first <= 0xdf) return follows(1) ? 2 : 0;
-  if (first >= 0xe0 && first <= 0xef) {
-    const unsigned low = first == 0xe0 ? 0xa0 : 0x80;
-    const unsigned high = first == 0xed ? 0x9f : 0xbf;
-    return byte(1) >= low && byte(1) <= high && follows(2) ? 3 : 0;
-  }
-  if (first >= 0xf0 && first <= 0xf4) {
-    const unsigned low = first == 0xf0 ? 0x90 : 0x80;
-    const unsigned high = first == 0xf4 ? 0x8f : 0xbf;
-    return byte(1) >= low && byte(1) <= high && follows(2) && follows(3) ? 4 : 0;
-  }
-  return 0;
-}
 
 JsonKind check_json(std::span<char> text) noexcept {
   Check check{text};

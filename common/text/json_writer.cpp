@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "common/calls/calls.h"
-#include "common/text/json_check.h"
 #include "common/text/text.h"
+#include "common/text/utf8.h"
 
 namespace oomrec::text {
 namespace {
@@ -27,8 +27,8 @@ void JsonWriter::flush() noexcept {
 void JsonWriter::put(std::string_view text) noexcept {
   while (!text.empty()) {
     if (used_ == capacity_) flush();
-    const std::size_t room = capacity_ - used_;
-    const std::size_t taken = text.size() < room ? text.size() : room;
+    const std::size_t free_bytes = capacity_ - used_;
+    const std::size_t taken = text.size() < free_bytes ? text.size() : free_bytes;
     std::memcpy(buffer_ + used_, text.data(), taken);
     used_ += taken;
     text.remove_prefix(taken);
@@ -45,8 +45,8 @@ void JsonWriter::new_line() noexcept {
 }
 
 void JsonWriter::separate(Level& level) noexcept {
-  if (!level.empty) put(level.row ? ", " : ",");
-  if (!level.row) new_line();
+  if (!level.empty) put(level.one_line ? ", " : ",");
+  if (!level.one_line) new_line();
   level.empty = false;
 }
 
@@ -64,18 +64,18 @@ void JsonWriter::before_value() noexcept {
   after_key_ = false;
 }
 
-void JsonWriter::begin(char bracket, bool row) noexcept {
+void JsonWriter::begin(char bracket, JsonLayout layout) noexcept {
   before_value();
   put(bracket);
   if (depth_ == kMaxDepth) return misuse();
-  const bool in_row = depth_ != 0 && levels_[depth_ - 1].row;
-  levels_[depth_++] = {bracket == '[', row || in_row, true};
+  const bool inside_line = depth_ != 0 && levels_[depth_ - 1].one_line;
+  levels_[depth_++] = {bracket == '[', layout == JsonLayout::one_line || inside_line, true};
 }
 
 void JsonWriter::end(char bracket) noexcept {
   if (depth_ == 0 || after_key_ || levels_[depth_ - 1].array != (bracket == ']')) return misuse();
   const Level level = levels_[--depth_];
-  if (!level.empty && !level.row) new_line();
+  if (!level.empty && !level.one_line) new_line();
   put(bracket);
   complete_ = depth_ == 0;
 }

@@ -1,7 +1,7 @@
-// Whose code a Python line is: the program's, or that of what it stands on.
+// Whether a Python line is the program's own, or belongs to a library that it uses.
 //
-// A figure is best told by the innermost line that its reader can change. Text only: for the
-// emergency writer and the tools alike.
+// A figure is most useful at the innermost line that its reader can change. Works on text only, for
+// the emergency writer and the tools.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,9 @@
 
 namespace oomrec::text {
 
-// Installed packages, the standard library ("…/lib/python3.11/json/decoder.py", the same in a zip),
-// and code without a file, other than what was typed or given with -c.
+// Not the program's own: installed packages, the standard library
+// ("…/lib/python3.11/json/decoder.py", also in a zip), and code without a file, except code typed
+// in or given with -c.
 constexpr bool is_programs_own(std::string_view python_file) noexcept {
   constexpr std::array<std::string_view, 5> kInstalled = {
       "site-packages/", "dist-packages/", "/lib/python3", "/lib64/python3", "/pypy3"};

@@ -114,7 +114,7 @@ std::string_view error_name(int error) noexcept {
 }
 
 std::string_view error_name(Space space, int error) noexcept {
-  constexpr int kOutOfMemory = 2;  // of both vendors
+  constexpr int kOutOfMemory = 2;  // the same for both vendors
   if (!is_device_space(space)) return error_name(error);
   if (space == Space::torch) return "torch.OutOfMemoryError";
   if (error != kOutOfMemory) return {};

@@ -1,6 +1,6 @@
-// Text in the units people read: sizes in KiB, MiB and GiB, times in UTC, errors in words.
+// Text for people: sizes in KiB, MiB and GiB, times in UTC, errors in words.
 //
-// What does not fit into the buffer is cut off, never an error. Uses no locale, no printf.
+// Text beyond the buffer is cut without an error. Uses no locale and no printf.
 #pragma once
 
 #include <cstddef>
@@ -36,15 +36,15 @@ struct UtcTime {
 };
 UtcTime utc_time(std::uint64_t realtime_ns) noexcept;
 
-// "ENOMEM"; "" for a number that has no name here.
+// "ENOMEM"; "" for an unknown number.
 std::string_view error_name(int error) noexcept;
-// The same of a request of that space, which a GPU's driver answers with a code of its own, and
-// PyTorch with an exception: "CUDA_ERROR_OUT_OF_MEMORY", "torch.OutOfMemoryError".
+// The same for a request of that space. A GPU driver returns codes of its own, PyTorch raises an
+// exception: "CUDA_ERROR_OUT_OF_MEMORY", "torch.OutOfMemoryError".
 std::string_view error_name(Space, int error) noexcept;
-// "No space left on device", for the few a directory can have; else the name.
+// "No space left on device" for the common errors of files; the name for others.
 std::string_view error_words(int error) noexcept;
 
-// "SIGSEGV"; "" for a signal that no crash is.
+// "SIGSEGV"; "" for a signal other than those of crashes.
 std::string_view signal_name(std::uint32_t signal) noexcept;
 
 constexpr std::string_view base_name(std::string_view path) noexcept {

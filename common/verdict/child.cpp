@@ -1,5 +1,5 @@
-// A process that ended because it had lost a worker to lack of memory: the worker's story, as far
-// as the parent's bundle has it. All of it is in the worker's own bundle.
+// A process that ended because a worker had died for lack of memory. The worker's own bundle has
+// the full story; the parent's has a summary.
 #include <cstring>
 
 #include "common/text/text.h"
@@ -11,20 +11,6 @@ namespace {
 using session::ChildDeath;
 using session::View;
 
-constexpr struct {
-  VerdictCode code;
-  std::string_view phrase;  // "its worker 815 …"
-} kFatal[] = {
-    {VerdictCode::cgroup_oom_kill, "was killed by the kernel: their memory cgroup was full"},
-    {VerdictCode::system_oom_kill, "was killed by the kernel: the machine had no memory left"},
-    {VerdictCode::killed_near_limit, "was killed near a limit of memory"},
-    {VerdictCode::terminated_under_pressure, "was terminated for lack of memory"},
-    {VerdictCode::shared_memory_full, "found shared memory full"},
-    {VerdictCode::null_dereference, "was refused memory and used the NULL it was given"},
-    {VerdictCode::uncaught_bad_alloc, "was refused memory and did not catch the std::bad_alloc"},
-    {VerdictCode::crash_after_refusal, "was refused memory and crashed"},
-};
-
 template <std::size_t N>
 std::string_view text_in(const char (&field)[N]) noexcept {
   return {field, strnlen(field, N)};
@@ -32,11 +18,11 @@ std::string_view text_in(const char (&field)[N]) noexcept {
 
 void add_holding(text::Text& text, const ChildDeath& child) noexcept {
   text.add(" held ").size(child.held_bytes);
-  if (const std::string_view where = text_in(child.where); !where.empty())
-    text.add(", ").size(child.largest_bytes).add(" of it from ").add(where);
+  if (const std::string_view location = text_in(child.where); !location.empty())
+    text.add(", ").size(child.largest_bytes).add(" of it from ").add(location);
 }
 
-// From the wait for the worker to the end of its parent; 0: not known.
+// From the wait for the worker to the end of its parent; 0: unknown.
 std::uint64_t time_between(const View& view, const ChildDeath& child,
                            const session::Death& death) noexcept {
   const session::Header& header = view.header();
@@ -52,12 +38,6 @@ std::uint64_t time_between(const View& view, const ChildDeath& child,
 
 }  // namespace
 
-std::string_view fatal_to_parent(VerdictCode code) noexcept {
-  for (const auto& row : kFatal)
-    if (row.code == code) return row.phrase;
-  return {};
-}
-
 void explain_child(Verdict& verdict, const View& view, const ChildDeath& child,
                    const session::Death& death, std::string_view outcome) noexcept {
   verdict.code = VerdictCode::child_killed;
@@ -66,7 +46,7 @@ void explain_child(Verdict& verdict, const View& view, const ChildDeath& child,
   summary.add(program.empty() ? "the process" : program);
   add_end(summary, view, death, outcome);
   summary.add(" after its worker ").signed_number(child.pid).add(' ');
-  summary.add(fatal_to_parent(static_cast<VerdictCode>(child.verdict)));
+  summary.add(kind_of(static_cast<VerdictCode>(child.verdict)).worker);
   summary.add("; it");
   add_holding(summary, child);
 
@@ -78,7 +58,7 @@ void explain_child(Verdict& verdict, const View& view, const ChildDeath& child,
     add_holding(line, child);
   });
   add_line(verdict, [&](text::Text& line) {
-    line.add("its parent waited for it and was told: ");
+    line.add("its parent waited for it: ");
     add_signal(line, child.wait_status & 0x7f);  // as WTERMSIG
     if (const std::uint64_t ns = time_between(view, child, death); ns != 0) {
       line.add(", ");

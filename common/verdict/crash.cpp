@@ -1,7 +1,8 @@
-// A signal that ended the process: whether it follows from a refusal, and how.
+// A signal that ended the process: whether it follows from a failed allocation, and how.
 //
-// It does when the same thread was refused a short while before, the same call has not been served
-// since, and nobody else sent the signal. All else is not memory, and the verdict says why.
+// It does if an allocation of the same thread failed shortly before, the same call has not
+// succeeded since, and no other process sent the signal. Otherwise the crash is not about memory,
+// and the verdict says why.
 #include <signal.h>
 
 #include <algorithm>
@@ -19,38 +20,38 @@ using session::TableId;
 using session::View;
 
 constexpr std::uint64_t kFollowsNs = 10'000'000'000;
-constexpr std::uint64_t kAtOnceNs = 1'000'000'000;           // later there are other NULLs, too
-constexpr std::uint64_t kNearNull = std::uint64_t{1} << 30;  // beyond it an address is no offset
+constexpr std::uint64_t kAtOnceNs = 1'000'000'000;           // later the NULL may be another
+constexpr std::uint64_t kNearNull = std::uint64_t{1} << 30;  // beyond it: not NULL plus an offset
 
-enum class Ruling : std::uint8_t { follows, sent, not_refused, too_late, served };
+enum class Ruling : std::uint8_t { follows, sent, no_failure, too_late, succeeded_since };
 
 Ruling ruling_of(const session::Header& header) noexcept {
   const Crash& crash = header.crash;
   if (crash.sender_pid != 0 && crash.sender_pid != header.pid) return Ruling::sent;
-  if (crash.failure_time_ns == 0) return Ruling::not_refused;
+  if (crash.failure_time_ns == 0) return Ruling::no_failure;
   if (crash.time_ns - crash.failure_time_ns > kFollowsNs) return Ruling::too_late;
-  return (crash.flags & session::kCrashServedSince) != 0 ? Ruling::served : Ruling::follows;
+  return (crash.flags & session::kCrashSucceededSince) != 0 ? Ruling::succeeded_since
+                                                            : Ruling::follows;
 }
 
 bool is_signal(const Crash& crash, int signal) noexcept {
   return crash.signal.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(signal);
 }
 
-// The calls that say MAP_FAILED, which is -1, where others say NULL.
+// Calls that return MAP_FAILED (-1) instead of NULL.
 bool fails_with_minus_one(const Failure& failure) noexcept {
   const Api api = static_cast<Api>(failure.api);
   return api == Api::mmap || api == Api::mremap || api == Api::sbrk || api == Api::shmat;
 }
 
-// Whose blocks the program itself reads and writes: a GPU's own memory is at no address of the
-// host.
+// Whether the host can access the block: a GPU's own memory has no address on the host.
 bool is_for_host(const Failure& failure) noexcept {
   const Api api = static_cast<Api>(failure.api);
   return is_on_host(static_cast<Space>(failure.space)) || api == Api::cuMemAllocManaged ||
          api == Api::hipMallocManaged;
 }
 
-// The program used what the refused call returned as an address.
+// The program used the failed call's result as an address.
 bool is_null_dereference(const Crash& crash, const Failure& failure) noexcept {
   const std::uint64_t offset = crash.address + (fails_with_minus_one(failure) ? 1 : 0);
   return is_for_host(failure) && is_signal(crash, SIGSEGV) && session::has_address(crash) &&
@@ -65,12 +66,12 @@ void add_signal(text::Text& text, const Crash& crash) noexcept {
 }
 
 // "malloc refused 1.0 GiB"
-void add_refusal(text::Text& text, const Crash& crash, const Failure& failure) noexcept {
+void add_failed_request(text::Text& text, const Crash& crash, const Failure& failure) noexcept {
   text.add(name_of(static_cast<Api>(failure.api)));
   if (crash.failure_bytes == 0) {
     text.add(" was refused");
   } else if (crash.failure_bytes == session::kUnlimited) {
-    text.add(" refused more than a number can say");
+    text.add(" refused more than 16 EiB");
   } else {
     text.add(" refused ").size(crash.failure_bytes);
   }
@@ -85,14 +86,14 @@ void add_link(Verdict& verdict, const View& view, const Crash& crash,
       line.add("in thread ").signed_number(thread.tid).add(" \"");
       line.add({thread.name, strnlen(thread.name, sizeof thread.name)}).add("\" ");
     }
-    add_refusal(line, crash, failure);
+    add_failed_request(line, crash, failure);
     line.add(' ');
     add_time(line, crash.time_ns - crash.failure_time_ns);
     line.add(" before the signal");
   });
 }
 
-// How it follows: the code, the sentence's end, and what shows it.
+// Decides how the crash follows: sets the code, the end of the sentence, and the evidence.
 void judge(Verdict& verdict, const Crash& crash, const Failure& failure,
            text::Text& sentence) noexcept {
   const auto line = [&](std::string_view words) {
@@ -104,9 +105,9 @@ void judge(Verdict& verdict, const Crash& crash, const Failure& failure,
     verdict.code = VerdictCode::null_dereference;
     const std::string_view result = fails_with_minus_one(failure) ? "MAP_FAILED" : "NULL";
     const bool at_once = crash.time_ns - crash.failure_time_ns <= kAtOnceNs;
-    const bool by_driver = is_driver_api(static_cast<Api>(failure.api));  // it says an error code
+    const bool by_driver = is_driver_api(static_cast<Api>(failure.api));  // returns an error code
     sentence.add(at_once ? "the program used the " : "the program may have used the ");
-    sentence.add(result).add(by_driver ? " it had instead of an address" : " it was given");
+    sentence.add(result).add(by_driver ? " it got instead of an address" : " it was given");
     add_line(verdict, [&](text::Text& text) {
       text.add("the address is ").add(result).add(" plus less than what was asked for");
     });
@@ -127,7 +128,7 @@ void judge(Verdict& verdict, const Crash& crash, const Failure& failure,
     sentence.add("the program gave up");
     line("the process sent the signal to itself");
   } else {
-    sentence.add("the program did not get over it");
+    sentence.add("the program did not recover");
   }
 }
 
@@ -139,16 +140,16 @@ void explain_link(Verdict& verdict, const View& view, const Crash& crash,
   sentence.add(", ");
   add_time(sentence, crash.time_ns - crash.failure_time_ns);
   sentence.add(" after ");
-  add_refusal(sentence, crash, failure);
+  add_failed_request(sentence, crash, failure);
   sentence.add(": ");
   add_link(verdict, view, crash, failure);
   judge(verdict, crash, failure, sentence);
-  add_line(verdict, [](text::Text& text) { text.add("the same call has not been served since"); });
+  add_line(verdict, [](text::Text& text) { text.add("the same call has not succeeded since"); });
 
-  // Why it was refused: one line for its own sentence, then its evidence.
+  // Why the request failed: one line for that verdict's sentence, then its evidence.
   const VerdictCode code = verdict.code;
   char* const why = verdict.evidence[verdict.evidence_count++];
-  explain_refusal(verdict, view, failure);
+  explain_failed_request(verdict, view, failure);
   text::Text{why, sizeof verdict.evidence[0]}.add(verdict.summary);
   verdict.code = code;
   text::Text{verdict.summary}.add(sentence.view());
@@ -171,8 +172,8 @@ void explain_without_link(Verdict& verdict, const View& view, Ruling ruling) noe
       add_time(summary, crash.time_ns - crash.failure_time_ns);
       summary.add(" before");
       break;
-    case Ruling::served:
-      summary.add("the call that had been refused was served since");
+    case Ruling::succeeded_since:
+      summary.add("the refused call has succeeded since");
       break;
     default:
       summary.add("nothing was refused to its thread");
@@ -190,7 +191,7 @@ void add_time(text::Text& text, std::uint64_t ns) noexcept {
   text.number(tenths / 10).add('.').number(tenths % 10).add(seconds ? " s" : " ms");
 }
 
-bool follows_refusal(const session::Header& header) noexcept {
+bool follows_failure(const session::Header& header) noexcept {
   return ruling_of(header) == Ruling::follows;
 }
 
@@ -199,8 +200,8 @@ void explain_crash(Verdict& verdict, const View& view) noexcept {
   const Ruling ruling = ruling_of(view.header());
   Failure failure{};
   if (ruling != Ruling::follows) return explain_without_link(verdict, view, ruling);
-  if (!view.read(TableId::failures, crash.failure, failure))  // forged, or there was no room
-    return explain_without_link(verdict, view, Ruling::not_refused);
+  if (!view.read(TableId::failures, crash.failure, failure))  // forged, or the table was full
+    return explain_without_link(verdict, view, Ruling::no_failure);
   explain_link(verdict, view, crash, failure);
 }
 

@@ -1,4 +1,4 @@
-// A process that is gone, as far as its session and those who looked after it know.
+// The verdict on a process that has ended, from its session and from evidence collected afterwards.
 #include "common/text/text.h"
 #include "common/verdict/death_facts.h"
 #include "common/verdict/parts.h"
@@ -11,7 +11,7 @@ using session::Failure;
 struct Signal {
   int number;
   std::string_view name;
-  bool crash;  // the program's own fault raises it
+  bool crash;  // raised by a fault of the program
 };
 constexpr Signal kSignals[] = {
     {1, "SIGHUP", false},   {2, "SIGINT", false},   {3, "SIGQUIT", false},  {4, "SIGILL", true},
@@ -51,13 +51,13 @@ VerdictCode code_of(const DeathFacts& facts) noexcept {
   if (facts.exited) return VerdictCode::exited;
   if (facts.signal == 0 || facts.signal == kSigKill) {
     if (facts.has(session::kDeathEarlierBoot)) return VerdictCode::unknown;
-    // mpirun, say, kills its ranks without waiting for them.
-    const bool dismissed = facts.has(session::kDeathDismissed) && facts.kernel_ruled_out();
+    // mpirun, for example, kills its ranks without waiting for them.
+    const bool dismissed = facts.has(session::kDeathEndedByLauncher) && facts.kernel_ruled_out();
     if (usage.near() && !dismissed) return VerdictCode::killed_near_limit;
     const bool external = dismissed || (facts.signal != 0 && facts.kernel_ruled_out());
     return external ? VerdictCode::killed_externally : VerdictCode::unknown;
   }
-  if (facts.signal == kSigTerm && !facts.has(session::kDeathDismissed) &&
+  if (facts.signal == kSigTerm && !facts.has(session::kDeathEndedByLauncher) &&
       (usage.cgroup.near() || usage.soft.near() || usage.machine.near() || facts.pressed())) {
     return VerdictCode::terminated_under_pressure;
   }
@@ -66,8 +66,8 @@ VerdictCode code_of(const DeathFacts& facts) noexcept {
   return signal != nullptr && signal->crash ? VerdictCode::crashed : VerdictCode::killed_externally;
 }
 
-// ", at 97 % of the limit of its cgroup"
-void add_nearness(text::Text& text, const Usage& usage) noexcept {
+// ", at 97 % of its cgroup's limit"
+void add_limit_usage(text::Text& text, const Usage& usage) noexcept {
   const struct {
     const Level& level;
     std::string_view name;
@@ -93,7 +93,7 @@ void add_end(text::Text& text, const DeathFacts& facts, std::string_view outcome
   } else if (facts.exited) {
     text.add(" ended with exit status 0");
   } else {
-    text.add(" is gone, nobody saw how");
+    text.add(" ended in an unknown way");
   }
 }
 
@@ -119,13 +119,13 @@ void add_reason(text::Text& text, VerdictCode code, const DeathFacts& facts,
   }
   add_end(text, facts, outcome);
   if (code == VerdictCode::killed_near_limit || code == VerdictCode::terminated_under_pressure) {
-    add_nearness(text, usage);
+    add_limit_usage(text, usage);
   } else if (code == VerdictCode::killed_externally) {
     text.add(", and not for lack of memory");
   }
 }
 
-void add_counter(Verdict& verdict, const DeathFacts& facts, Killer convicted) noexcept {
+void add_counter(Verdict& verdict, const DeathFacts& facts, Killer killer) noexcept {
   const session::Death& death = facts.death;
   const bool in_cgroup = facts.has(session::kDeathCgroupCounted);
   if (!in_cgroup && !facts.has(session::kDeathSystemCounted)) return;
@@ -135,26 +135,26 @@ void add_counter(Verdict& verdict, const DeathFacts& facts, Killer convicted) no
   const std::uint64_t after =
       in_cgroup ? death.cgroup_oom_kills_after : death.system_oom_kills_after;
   add_line(verdict, [&](text::Text& line) {
-    line.add("kills for memory that the kernel counts ");
+    line.add("the kernel's count of OOM kills ");
     line.add(!in_cgroup                               ? "on the machine"
              : facts.has(session::kDeathParentCgroup) ? "in the parent of its cgroup, which is gone"
                                                       : "in its cgroup");
     if (!rose) {
-      line.add(": ").number(after).add(", none since it last looked");
+      line.add(": ").number(after).add(", unchanged since its last check");
       return;
     }
     line.add(" rose from ").number(before).add(" to ").number(after);
     if (facts.has(session::kDeathAtOnce)) line.add(" within 1 s of its end");
-    if (facts.has(session::kDeathAlone)) line.add("; it was alone there");
-    if (facts.has(session::kDeathOthers)) line.add("; others died then, too");
-    if (convicted == Killer::none) line.add(": somebody was killed, not known to be this process");
+    if (facts.has(session::kDeathAlone)) line.add("; it was the only process there");
+    if (facts.has(session::kDeathOthers)) line.add("; other processes died at the same time");
+    if (killer == Killer::none) line.add(", but the killed process may be another");
   });
 }
 
 void add_levels(Verdict& verdict, const Usage& usage) noexcept {
   if (usage.cgroup.bounded()) {
     add_line(verdict, [&](text::Text& line) {
-      line.add("cgroup: working set ").size(usage.cgroup.used).add(" when it last looked");
+      line.add("cgroup: working set ").size(usage.cgroup.used).add(" at its last check");
       if (usage.unresident != 0)
         line.add(" + ").size(usage.unresident).add(" allocated and not yet resident");
       line.add(", ").number(usage.cgroup_soon.percent()).add(" % of ").size(usage.cgroup.limit);
@@ -171,7 +171,7 @@ void add_levels(Verdict& verdict, const Usage& usage) noexcept {
   if (usage.machine.bounded()) {
     add_line(verdict, [&](text::Text& line) {
       line.add("machine: ").size(usage.machine.limit - usage.machine.used).add(" available of ");
-      line.size(usage.machine.limit).add(" RAM when it last looked");
+      line.size(usage.machine.limit).add(" RAM at its last check");
     });
   }
 }
@@ -189,11 +189,10 @@ void add_log(Verdict& verdict, const DeathFacts& facts) noexcept {
       line.add("kernel: ").add(text.substr(0, text.find('\0')));
     });
   } else if (facts.has(session::kDeathEarlierBoot)) {
-    add_line(verdict,
-             [](text::Text& line) { line.add("the machine has been started again since"); });
+    add_line(verdict, [](text::Text& line) { line.add("the machine has rebooted since then"); });
   } else if (facts.has(session::kDeathLogRead)) {
     add_line(verdict, [](text::Text& line) {
-      line.add("no line of the kernel's log says that it was killed for memory");
+      line.add("the kernel's log has no OOM kill of this process");
     });
   } else {
     add_line(verdict, [](text::Text& line) {
@@ -202,15 +201,16 @@ void add_log(Verdict& verdict, const DeathFacts& facts) noexcept {
   }
 }
 
-void add_evidence(Verdict& verdict, const DeathFacts& facts, Killer convicted) noexcept {
-  if (verdict.code == VerdictCode::shared_memory_full) return add_room(verdict, facts);
-  if (facts.has(session::kDeathDismissed)) {
+void add_evidence(Verdict& verdict, const DeathFacts& facts, Killer killer) noexcept {
+  if (verdict.code == VerdictCode::shared_memory_full)
+    return add_shared_memory_evidence(verdict, facts);
+  if (facts.has(session::kDeathEndedByLauncher)) {
     add_line(verdict, [](text::Text& line) {
       line.add("another rank of its job had run out of memory before: the launcher ended this one");
     });
   }
   add_log(verdict, facts);
-  add_counter(verdict, facts, convicted);
+  add_counter(verdict, facts, killer);
   add_levels(verdict, facts.usage);
   if (facts.pressure_some != 0 || facts.pressure_full != 0) {
     add_line(verdict, [&](text::Text& line) {
@@ -227,9 +227,9 @@ void add_evidence(Verdict& verdict, const DeathFacts& facts, Killer convicted) n
   }
 }
 
-// The limit that the summary names.
-void name_limit(Verdict& verdict, const Usage& usage) noexcept {
-  if (!is_death_by_memory(verdict.code) || verdict.code == VerdictCode::system_oom_kill ||
+// Stores the limit that the summary names.
+void set_limit(Verdict& verdict, const Usage& usage) noexcept {
+  if (!is_death_caused_by_memory(verdict.code) || verdict.code == VerdictCode::system_oom_kill ||
       verdict.code == VerdictCode::shared_memory_full)
     return;
   const bool cgroup = verdict.code == VerdictCode::cgroup_oom_kill || usage.cgroup_soon.near();
@@ -262,7 +262,7 @@ void explain_death(Verdict& verdict, const session::View& view, const session::D
                    std::string_view outcome) noexcept {
   const DeathFacts facts{view, death, outcome};
   verdict.code = code_of(facts);
-  name_limit(verdict, facts.usage);
+  set_limit(verdict, facts.usage);
   const std::string_view program = text::base_name(view.string(view.header().executable));
   text::Text summary{verdict.summary};
   summary.add(program.empty() ? "the process" : program);

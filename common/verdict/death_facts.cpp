@@ -17,7 +17,7 @@ std::uint64_t live_in(const session::View& view, Space space) noexcept {
   return live > 0 ? static_cast<std::uint64_t>(live) : 0;
 }
 
-// "signal 9": 9; else 0.
+// The 9 of "signal 9"; 0 for other outcomes.
 int signal_in(std::string_view outcome) noexcept {
   constexpr std::string_view kSignal = "signal ";
   return outcome.starts_with(kSignal)
@@ -42,7 +42,7 @@ Usage::Usage(const session::View& view) noexcept {
   const std::uint64_t available = health.available_bytes;
   if (available == 0 || available > header.ram_bytes) return;
   machine = {header.ram_bytes - available, header.ram_bytes};
-  // What is not resident yet may go to swap.
+  // Memory that is not resident yet may go to swap.
   machine_soon = {add(machine.used, unresident), add(machine.limit, header.swap_bytes)};
 }
 
@@ -72,12 +72,12 @@ Killer DeathFacts::killer() const noexcept {
   const bool just_this = has(session::kDeathAtOnce) && !others;
   const bool it_alone = signal == kSigKill && (just_this || (has(session::kDeathAlone) && !others));
   if (cgroup_rose() && it_alone) {
-    // The machine's lack of memory is counted in the victim's cgroup as well.
+    // The kernel counts an OOM kill of the machine in the victim's cgroup as well.
     const bool for_machine =
         usage.cgroup.limit == kUnlimited || (usage.machine.near() && !usage.cgroup_soon.near());
     return for_machine ? Killer::system : Killer::cgroup;
   }
-  // Machines have many cgroups: their common counter convicts only where memory ran out.
+  // A machine has many cgroups: its counter is proof only if its memory was short.
   const bool by_machine = !has(session::kDeathCgroupCounted) && system_rose() && just_this;
   return by_machine && signal == kSigKill && usage.machine.near() ? Killer::system : Killer::none;
 }

@@ -1,5 +1,4 @@
-// What is known of a process' end, in the terms that its verdict is made of. Private to this
-// folder.
+// The facts about a process' end on which its verdict depends. Private to this folder.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +8,7 @@
 
 namespace oomrec::verdict {
 
-// Use of something that has a limit. limit 0: not known; kUnlimited: none.
+// Usage of a limited resource. limit 0: unknown; kUnlimited: no limit.
 struct Level {
   std::uint64_t used = 0;
   std::uint64_t limit = 0;
@@ -19,22 +18,22 @@ struct Level {
   std::uint64_t percent() const noexcept { return limit < 100 ? 100 : used / (limit / 100); }
 };
 
-// How near its limits the process was when it last looked.
+// How near its limits the process was at its last check.
 struct Usage {
   Usage(const session::View&) noexcept;
 
   bool near() const noexcept {
     return cgroup_soon.near() || soft.near() || machine.near() || machine_soon.near();
   }
-  // Known, and not near.
+  // Known not to be near.
   bool far() const noexcept { return cgroup.limit != 0 && machine.limit != 0 && !near(); }
 
-  std::uint64_t held = 0;        // live, on the host
-  std::uint64_t unresident = 0;  // live on the host and not resident: what it may still ask for
+  std::uint64_t held = 0;        // live bytes on the host
+  std::uint64_t unresident = 0;  // allocated but not resident: it may still become resident
   Level cgroup;                  // working set
-  Level cgroup_soon;             // with what is not resident yet
-  Level soft;                    // live; the soft limit
-  Level machine;                 // RAM that is not available
+  Level cgroup_soon;             // with `unresident` added
+  Level soft;                    // live bytes against the soft limit
+  Level machine;                 // RAM not available
   Level machine_soon;
 };
 
@@ -53,23 +52,24 @@ struct DeathFacts {
            death.system_oom_kills_after > death.system_oom_kills_before;
   }
 
-  // The kernel killed it for memory. A counter that rose says only that somebody was killed: it
-  // convicts where this process was alone, or was killed at that moment and nobody else died.
+  // Whether the kernel killed the process for memory. A counter that rose only says that some
+  // process was killed. It is proof if this process was alone, or if it was killed at that moment
+  // and no other process died.
   Killer killer() const noexcept;
 
-  // SIGBUS by the kernel, where the file system of its shared memory was full.
+  // SIGBUS from the kernel while the file system of its shared memory was full.
   bool shared_memory_full() const noexcept;
 
-  // Of a SIGKILL: not the kernel's for memory.
+  // For SIGKILL: the kernel did not send it for lack of memory.
   bool kernel_ruled_out() const noexcept;
 
-  // The share of time in which some or all tasks waited for memory was high.
+  // Some or all tasks waited for memory for a large share of the time.
   bool pressed() const noexcept { return pressure_full >= 1000 || pressure_some >= 5000; }
 
   const session::Header& header;
   const session::Death& death;
-  bool exited = false;  // by itself
-  int signal = 0;       // that ended it; 0: none, or not known
+  bool exited = false;  // by exiting
+  int signal = 0;       // that ended it; 0: none or unknown
   Usage usage;
   std::uint32_t pressure_some = 0, pressure_full = 0;  // 1/100 %
 };

@@ -1,7 +1,8 @@
-// A refused request of a GPU. The first that explains it wins: the user's limit, then memory that
-// is free inside of what the process holds but not in one piece, then a device that is full.
+// The verdict on a failed request of GPU memory. The first explanation wins: the user's limit;
+// fragmentation (memory that is free inside what the process has reserved, but not in one piece);
+// a full device.
 //
-// What the driver itself holds in pieces cannot be seen, and is not guessed.
+// Fragmentation inside the driver is invisible, and not guessed.
 #include "common/text/device_text.h"
 #include "common/verdict/parts.h"
 
@@ -12,16 +13,16 @@ using session::DeviceEvidence;
 using session::Failure;
 using session::kUnlimited;
 
-// Where the memory is free that would have been enough.
-enum class Inside : std::uint8_t { nowhere, torch, pools };
+// Which reserve had enough free memory for the request.
+enum class Reserve : std::uint8_t { none, torch, pools };
 
-Inside free_inside(const Failure& failure) noexcept {
+Reserve reserve_with_free(const Failure& failure) noexcept {
   const DeviceEvidence& at = failure.device;
-  if (failure.bytes == 0) return Inside::nowhere;
+  if (failure.bytes == 0) return Reserve::none;
   const bool in_pieces =
       at.torch_largest_free_bytes != kUnlimited && at.torch_largest_free_bytes < failure.bytes;
-  if (in_pieces && text::free_in_torch(at) >= failure.bytes) return Inside::torch;
-  return text::free_in_pools(at) >= failure.bytes ? Inside::pools : Inside::nowhere;
+  if (in_pieces && text::free_in_torch(at) >= failure.bytes) return Reserve::torch;
+  return text::free_in_pools(at) >= failure.bytes ? Reserve::pools : Reserve::none;
 }
 
 void explain_limit(Verdict& verdict, text::Text& summary, const Failure& failure) noexcept {
@@ -37,9 +38,9 @@ void explain_limit(Verdict& verdict, text::Text& summary, const Failure& failure
 }
 
 void explain_fragmentation(Verdict& verdict, text::Text& summary, const DeviceEvidence& at,
-                           Inside inside) noexcept {
+                           Reserve reserve) noexcept {
   verdict.code = VerdictCode::device_fragmentation;
-  if (inside == Inside::torch) {
+  if (reserve == Reserve::torch) {
     summary.add("with ").size(text::free_in_torch(at)).add(" free in what PyTorch has reserved, ");
     summary.add("in pieces of at most ").size(at.torch_largest_free_bytes);
   } else {
@@ -47,9 +48,8 @@ void explain_fragmentation(Verdict& verdict, text::Text& summary, const DeviceEv
   }
 }
 
-// Host memory or address space, which the driver could not get.
-void explain_lack_elsewhere(Verdict& verdict, text::Text& summary,
-                            const Failure& failure) noexcept {
+// Host memory or address space that the driver could not get.
+void explain_other_lack(Verdict& verdict, text::Text& summary, const Failure& failure) noexcept {
   const auto space = static_cast<Space>(failure.space);
   verdict.code = VerdictCode::allocation_failed;
   summary.add("the driver had no ").add(is_on_host(space) ? "host memory" : "address space");
@@ -85,7 +85,7 @@ void add_limit(Verdict& verdict, const Failure& failure) noexcept {
 void add_device_figures(Verdict& verdict, const DeviceEvidence& at) noexcept {
   if (at.total_bytes == 0) return;
   add_line(verdict, [&](text::Text& line) {
-    line.add("the driver told ").number(at.look_age_ms).add(" ms before: ");
+    line.add("the driver reported ").number(at.polled_age_ms).add(" ms before: ");
     line.size(at.free_bytes).add(" free of ").size(at.total_bytes);
   });
   add_line(verdict, [&](text::Text& line) {
@@ -124,35 +124,35 @@ void add_pools(Verdict& verdict, const DeviceEvidence& at) noexcept {
   });
 }
 
-void add_help(Verdict& verdict, Inside inside) noexcept {
-  if (inside == Inside::nowhere) return;
+void add_help(Verdict& verdict, Reserve reserve) noexcept {
+  if (reserve == Reserve::none) return;
   add_line(verdict, [&](text::Text& line) {
-    line.add("what helps: ");
-    line.add(inside == Inside::torch
+    line.add("try: ");
+    line.add(reserve == Reserve::torch
                  ? "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, smaller batches, "
                    "torch.cuda.empty_cache()"
-                 : "smaller requests, a lower release threshold of the pool, or to trim it");
+                 : "smaller requests, a lower release threshold of the pool, trimming the pool");
   });
 }
 
 }  // namespace
 
-void explain_device_refusal(Verdict& verdict, const session::View& view,
+void explain_device_failure(Verdict& verdict, const session::View& view,
                             const Failure& failure) noexcept {
   const DeviceEvidence& at = failure.device;
   const auto space = static_cast<Space>(failure.space);
   const bool elsewhere = is_on_host(space) || is_address_space(space);
   text::Text summary{verdict.summary};
-  begin_refusal(summary, view, failure);
-  Inside inside = Inside::nowhere;
+  begin_failure(summary, view, failure);
+  Reserve reserve = Reserve::none;
   if ((failure.flags & session::kFailureInjected) != 0) {
     explain_injection(verdict, summary, view, failure);
-  } else if ((failure.flags & session::kFailureRefused) != 0) {
+  } else if ((failure.flags & session::kFailureByRecorder) != 0) {
     explain_limit(verdict, summary, failure);
   } else if (elsewhere) {
-    explain_lack_elsewhere(verdict, summary, failure);
-  } else if (inside = free_inside(failure); inside != Inside::nowhere) {
-    explain_fragmentation(verdict, summary, at, inside);
+    explain_other_lack(verdict, summary, failure);
+  } else if (reserve = reserve_with_free(failure); reserve != Reserve::none) {
+    explain_fragmentation(verdict, summary, at, reserve);
   } else {
     explain_full_device(verdict, summary, failure);
   }
@@ -164,7 +164,7 @@ void explain_device_refusal(Verdict& verdict, const session::View& view,
     add_device_figures(verdict, at);
     add_torch(verdict, at);
     add_pools(verdict, at);
-    add_help(verdict, inside);
+    add_help(verdict, reserve);
   }
   if (is_on_host(space)) add_background(verdict, failure);
 }

@@ -1,7 +1,7 @@
-// A refused request: the first that explains it wins. A limit on bytes in force that live + request
-// exceeds, then a request larger than there is, then a limit that counts tasks, mappings or
-// promised memory, then a lack that no limit explains. Of a refused thread, process or library the
-// code says which it was, whatever refused it.
+// The verdict on a failed request. The first explanation wins: a limit on bytes that live + request
+// exceeds; a request larger than RAM and swap; a limit on tasks, mappings or committed memory; a
+// shortage that no limit explains. For a thread, process or library the code names what could not
+// be created, whatever the limit.
 #include <cerrno>
 #include <span>
 
@@ -19,11 +19,11 @@ using session::kUnlimited;
 constexpr std::uint64_t kAddressSpaceBytes = std::uint64_t{1} << 47;
 constexpr std::uint64_t kPageBytes = 4096;
 
-// An allocator that is asked for a small block and has none left asks the system for a piece of its
-// own size; a limit that leaves less than that is what refused the block.
+// An allocator without free memory asks the system for a larger piece, even for a small block. A
+// limit that leaves less than this is why the block failed.
 constexpr std::uint64_t kAllocatorPieceBytes = std::uint64_t{1} << 20;
 
-// What the kernel had to find for this request.
+// The bytes that the kernel had to map for this request.
 std::uint64_t mapped_bytes(const Failure& failure) noexcept {
   if (static_cast<Space>(failure.space) == Space::heap && failure.bytes < kAllocatorPieceBytes)
     return kAllocatorPieceBytes;
@@ -31,12 +31,12 @@ std::uint64_t mapped_bytes(const Failure& failure) noexcept {
   return rounded == kUnlimited ? rounded : rounded / kPageBytes * kPageBytes;
 }
 
-// One ceiling as it stood at the refusal.
+// A limit as it was when the request failed.
 struct Ceiling {
   LimitKind kind;
   std::string_view name;
   std::string_view measure;  // what `used` counts
-  std::uint64_t limit;       // 0: not known or none
+  std::uint64_t limit;       // 0: unknown or none
   std::uint64_t used;
   std::uint64_t request;
   bool hit;
@@ -44,11 +44,11 @@ struct Ceiling {
 
   bool in_force() const noexcept { return limit != 0 && limit != kUnlimited; }
   void add_figure(text::Text& text, std::uint64_t figure) const noexcept {
-    counts_things(kind) ? text.count(figure) : text.size(figure);
+    is_count_limit(kind) ? text.count(figure) : text.size(figure);
   }
 };
 
-// A ceiling that counts: `used` 0 says that it is not known.
+// A limit on a number of things. `used` 0: unknown.
 Ceiling counted(LimitKind kind, std::string_view name, std::string_view measure,
                 std::uint64_t limit, std::uint64_t used, std::uint64_t request) noexcept {
   if (used == 0) limit = kUnlimited;
@@ -71,7 +71,7 @@ void add_evidence(Verdict& verdict, const Ceiling& ceiling) noexcept {
   });
 }
 
-// Of RLIMIT_AS, where it still is what --limit-as made it.
+// The recorder's part of RLIMIT_AS, if --limit-as has set the limit.
 std::uint64_t for_recorder(const session::View& view, std::uint64_t rlimit_as_bytes) noexcept {
   const session::Header& header = view.header();
   const bool by_us =
@@ -90,8 +90,8 @@ void explain_size(text::Text& summary, const Failure& failure) noexcept {
 
 void explain_failure(text::Text& summary, const Failure& failure) noexcept {
   const std::string_view error = text::error_name(failure.error);
-  summary.add(failure.error == EAGAIN ? "no limit that can be seen from here explains it ("
-                                      : "the system had none left for it (");
+  summary.add(failure.error == EAGAIN ? "no visible limit explains it ("
+                                      : "the system had none left (");
   summary.add(error.empty() ? "unknown error" : error);
   if (failure.rss_bytes != 0) summary.add(", resident ").size(failure.rss_bytes);
   summary.add(')');
@@ -107,7 +107,8 @@ bool is_task(const Failure& failure) noexcept {
   return api == Api::pthread_create || api == Api::fork || api == Api::posix_spawn;
 }
 
-// What was refused, where that says more than what refused it; else `otherwise`.
+// The code that names what was requested, where that says more than the limit; otherwise
+// `otherwise`.
 VerdictCode code_of(const Failure& failure, VerdictCode otherwise) noexcept {
   switch (static_cast<Api>(failure.api)) {
     case Api::pthread_create:
@@ -122,8 +123,8 @@ VerdictCode code_of(const Failure& failure, VerdictCode otherwise) noexcept {
   }
 }
 
-// The code of a lack that no limit on bytes explains.
-VerdictCode code_without_ceiling(const Failure& failure) noexcept {
+// The code of a failure that no limit on bytes explains.
+VerdictCode code_without_limit(const Failure& failure) noexcept {
   return static_cast<Space>(failure.space) == Space::map ? VerdictCode::mapping_failed
                                                          : VerdictCode::allocation_failed;
 }
@@ -137,7 +138,7 @@ VerdictCode code_of_ceiling(const Failure& failure, LimitKind kind) noexcept {
     case LimitKind::rlimit_as:
       return VerdictCode::address_space_limit;
     default:
-      return code_without_ceiling(failure);
+      return code_without_limit(failure);
   }
 }
 
@@ -147,8 +148,8 @@ void explain_ceiling(Verdict& verdict, text::Text& summary, const Failure& failu
   verdict.limit = hit.kind;
   verdict.limit_bytes = hit.limit;
   verdict.limit_used_bytes = hit.used;
-  // Whoever holds the rest is not to blame.
-  const bool alone = !counts_things(hit.kind) && failure.bytes > hit.limit;
+  // A request above the limit fails whatever else is allocated.
+  const bool alone = !is_count_limit(hit.kind) && failure.bytes > hit.limit;
   summary.add(alone ? "that is more than " : "").add(hit.name).add(" of ");
   hit.add_figure(summary, hit.limit - hit.for_recorder);
   if (hit.for_recorder != 0) summary.add(" plus ").size(hit.for_recorder).add(" for the recorder");
@@ -158,7 +159,7 @@ void explain_ceiling(Verdict& verdict, text::Text& summary, const Failure& failu
   summary.add(')');
 }
 
-// The first of the ceilings that is hit; all that are in force are evidence.
+// Returns the first limit that was hit; all that are in force become evidence.
 const Ceiling* first_hit(Verdict& verdict, std::span<const Ceiling> ceilings) noexcept {
   const Ceiling* hit = nullptr;
   for (const Ceiling& ceiling : ceilings) {
@@ -168,8 +169,8 @@ const Ceiling* first_hit(Verdict& verdict, std::span<const Ceiling> ceilings) no
   return hit;
 }
 
-// EAGAIN: a limit of tasks. RLIMIT_NPROC counts all tasks of the user, and only those of this
-// process are known: it is what is left when no other limit is reached.
+// EAGAIN: a limit on tasks. RLIMIT_NPROC counts all tasks of the user, but only those of this
+// process are known. So it explains the failure if no other limit was reached.
 void explain_tasks(Verdict& verdict, text::Text& summary, const Failure& failure) noexcept {
   const session::CountedLimits& at = failure.counted;
   const Ceiling ceilings[] = {
@@ -179,17 +180,17 @@ void explain_tasks(Verdict& verdict, text::Text& summary, const Failure& failure
               "the machine's tasks", at.threads_max, at.machine_tasks, 1),
       counted(LimitKind::rlimit_nproc, "the user's limit of tasks (RLIMIT_NPROC)",
               "tasks of this process alone", at.own_tasks_limit, at.own_tasks, 1),
-      counted(LimitKind::pid_max, "the machine's numbers for tasks (kernel.pid_max less 300)",
+      counted(LimitKind::pid_max, "the machine's process ids (kernel.pid_max less 300)",
               "the machine's tasks", at.pid_max, at.machine_tasks, 1),
   };
   const Ceiling* hit = first_hit(verdict, ceilings);
   if (hit == nullptr && ceilings[2].in_force()) hit = &ceilings[2];
   if (hit != nullptr) return explain_ceiling(verdict, summary, failure, *hit);
-  verdict.code = code_of(failure, code_without_ceiling(failure));
+  verdict.code = code_of(failure, code_without_limit(failure));
   explain_failure(summary, failure);
 }
 
-// ENOMEM, and no limit on bytes is reached.
+// ENOMEM without a limit on bytes that was reached.
 void explain_lack(Verdict& verdict, text::Text& summary, const Failure& failure,
                   const Ceiling& address_space) noexcept {
   const session::CountedLimits& at = failure.counted;
@@ -200,25 +201,25 @@ void explain_lack(Verdict& verdict, text::Text& summary, const Failure& failure,
               at.max_mappings, at.mappings, 1),
   };
   const Ceiling* hit = first_hit(verdict, ceilings);
-  // How large a library is that did not fit, only the loader knows.
+  // Only the loader knows the size of a library that did not fit.
   const bool size_unknown = static_cast<Api>(failure.api) == Api::dlopen;
   if (hit == nullptr && size_unknown && address_space.in_force()) hit = &address_space;
   if (hit != nullptr) return explain_ceiling(verdict, summary, failure, *hit);
-  verdict.code = code_of(failure, code_without_ceiling(failure));
+  verdict.code = code_of(failure, code_without_limit(failure));
   explain_failure(summary, failure);
 }
 
 }  // namespace
 
-void begin_refusal(text::Text& summary, const session::View& view,
+void begin_failure(text::Text& summary, const session::View& view,
                    const Failure& failure) noexcept {
   char name[80];
-  summary.add(text::asker_of(view, failure.node, name));
+  summary.add(text::requester_of(view, failure.node, name));
   const std::string_view api = name_of(static_cast<Api>(failure.api));
   if (failure.bytes == 0) {
     summary.add(" called ").add(api);
   } else if (failure.bytes == kUnlimited) {
-    summary.add(" asked ").add(api).add(" for more than a number can say");
+    summary.add(" asked ").add(api).add(" for more than 16 EiB");
   } else {
     summary.add(" asked ").add(api).add(" for ").size(failure.bytes);
   }
@@ -249,21 +250,24 @@ void explain_injection(Verdict& verdict, text::Text& summary, const session::Vie
                        const Failure& failure) noexcept {
   const std::string_view rule = view.string(failure.rule);
   verdict.code = VerdictCode::injected;
-  summary.add("--fail asked for that");
+  summary.add("--fail injected the failure");
   add_line(verdict, [&](text::Text& line) {
-    line.add("the rule ").add(rule).add(" of --fail (OOMREC_FAIL) refused it; there was no lack");
+    line.add("the rule ")
+        .add(rule)
+        .add(" of --fail (OOMREC_FAIL) refused it; memory was not short");
   });
 }
 
-void explain_refusal(Verdict& verdict, const session::View& view, const Failure& failure) noexcept {
+void explain_failed_request(Verdict& verdict, const session::View& view,
+                            const Failure& failure) noexcept {
   if (is_device_space(static_cast<Space>(failure.space)))
-    return explain_device_refusal(verdict, view, failure);
+    return explain_device_failure(verdict, view, failure);
   const std::uint64_t mapped = mapped_bytes(failure);
-  const bool refused_by_us = (failure.flags & session::kFailureRefused) != 0;
+  const bool failed_by_recorder = (failure.flags & session::kFailureByRecorder) != 0;
   const Ceiling ceilings[] = {
       {LimitKind::soft, "the soft limit", "live", failure.soft_limit_bytes, failure.live_bytes,
        failure.bytes,
-       refused_by_us || exceeded(failure.soft_limit_bytes, failure.live_bytes, failure.bytes)},
+       failed_by_recorder || exceeded(failure.soft_limit_bytes, failure.live_bytes, failure.bytes)},
       {LimitKind::rlimit_data, "the data limit (RLIMIT_DATA)", "data", failure.rlimit_data_bytes,
        failure.data_bytes, mapped, exceeded(failure.rlimit_data_bytes, failure.data_bytes, mapped)},
       {LimitKind::rlimit_as, "the address space limit (RLIMIT_AS)", "in use",
@@ -273,7 +277,7 @@ void explain_refusal(Verdict& verdict, const session::View& view, const Failure&
   };
 
   text::Text summary{verdict.summary};
-  begin_refusal(summary, view, failure);
+  begin_failure(summary, view, failure);
   if ((failure.flags & session::kFailureInjected) != 0) {
     explain_injection(verdict, summary, view, failure);
   } else if (failure.error == EAGAIN && is_task(failure)) {

@@ -1,5 +1,4 @@
-// A limit that is near, or memory that everybody waits for: what the process saw when it looked,
-// before anything was refused or killed.
+// A near limit, or memory pressure: what the process measured before anything failed or was killed.
 #include "common/limits/health.h"
 #include "common/text/device_text.h"
 #include "common/verdict/parts.h"
@@ -55,10 +54,10 @@ void add_pressure(Verdict& verdict, const session::Health& health) noexcept {
 // "python3.11 is at 96 % of --limit-gpu of 4.0 GiB on cuda:0 (NVIDIA H100) (it holds 3.8 GiB)"
 void explain_near_device(Verdict& verdict, std::string_view program,
                          const session::Device& device) noexcept {
-  const limit::Nearness to_limit = limit::nearness_to_limit(device);
-  const limit::Nearness to_full = limit::nearness_to_full(device);
+  const limit::LimitUsage to_limit = limit::usage_of_device_limit(device);
+  const limit::LimitUsage to_full = limit::usage_of_device_memory(device);
   const bool by_limit = to_limit.percent() > to_full.percent();
-  const limit::Nearness near = by_limit ? to_limit : to_full;
+  const limit::LimitUsage near = by_limit ? to_limit : to_full;
   const std::uint64_t held = device.counted_bytes();
   verdict.code = VerdictCode::near_limit;
   verdict.limit = near.kind;
@@ -90,9 +89,9 @@ void explain_near_limit(Verdict& verdict, const session::View& view,
   session::Device device;
   if (text::read_device(view, header.near_device, device))
     return explain_near_device(verdict, text::base_name(view.string(header.executable)), device);
-  const limit::Nearness refusal =
-      limit::nearness_to_refusal(health, header.soft_limit_bytes.load(std::memory_order_relaxed));
-  limit::Nearness near = limit::nearness_to_kill(health);
+  const limit::LimitUsage refusal = limit::usage_of_failing_limit(
+      health, header.soft_limit_bytes.load(std::memory_order_relaxed));
+  limit::LimitUsage near = limit::usage_of_killing_limit(health);
   if (refusal.percent() > near.percent()) near = refusal;
 
   verdict.code = VerdictCode::near_limit;
@@ -110,7 +109,8 @@ void explain_near_limit(Verdict& verdict, const session::View& view,
   summary.add(" % of ").add(name_of_limit(near.kind)).add(" of ").size(near.limit_bytes);
   summary.add(" (");
   add_use(summary);
-  summary.add("): the next megabytes may be its last");
+  summary.add(near.kind == LimitKind::cgroup ? "): the kernel kills it at the limit"
+                                             : "): requests beyond the limit fail");
 
   add_line(verdict, [&](text::Text& text) {
     add_use(text);
@@ -125,15 +125,15 @@ void explain_pressure(Verdict& verdict, const session::View& view,
   text::Text summary{verdict.summary};
   const std::string_view program = text::base_name(view.string(view.header().executable));
   summary.add(program.empty() ? "the process" : program);
-  summary.add(" is among those that wait for memory instead of working");
+  summary.add(" is thrashing: it waits for memory instead of working");
   const std::uint32_t full = health.pressure_full.load(std::memory_order_relaxed);
   const std::uint32_t some = health.pressure_some.load(std::memory_order_relaxed);
-  // The kernel speaks up at the first long wait: by then its average may still be next to nothing.
+  // The kernel notifies at the first long stall, when its average may still be close to 0.
   if (some >= kOnePercent) {
-    const bool everybody = full >= kOnePercent;
-    summary.add(everybody ? ": everybody" : ": somebody");
-    summary.add(" on the machine or in its cgroup did ");
-    add_percent(summary, everybody ? full : some);
+    const bool all = full >= kOnePercent;
+    summary.add(all ? "; all tasks" : "; some tasks");
+    summary.add(" of the machine or its cgroup did so for ");
+    add_percent(summary, all ? full : some);
     summary.add(" of the last 10 s");
   }
   add_pressure(verdict, health);

@@ -1,5 +1,5 @@
-// The parts of the verdict: one file for each kind of evidence, and what they share. Private to
-// this folder.
+// The parts of the verdict, one file for each kind of evidence, and their helpers. Private to this
+// folder.
 #pragma once
 
 #include "common/text/text.h"
@@ -9,25 +9,25 @@ namespace oomrec::verdict {
 
 struct DeathFacts;
 
-// verdict_refusal.cpp
-void explain_refusal(Verdict&, const session::View&, const session::Failure&) noexcept;
+// failure.cpp
+void explain_failed_request(Verdict&, const session::View&, const session::Failure&) noexcept;
 
 // "numpy asked malloc for 412.0 MiB and was refused: "
-void begin_refusal(text::Text& summary, const session::View&, const session::Failure&) noexcept;
-// A rule of --fail.
+void begin_failure(text::Text& summary, const session::View&, const session::Failure&) noexcept;
+// A failure that a rule of --fail injected.
 void explain_injection(Verdict&, text::Text& summary, const session::View&,
                        const session::Failure&) noexcept;
-// What is known of the host besides the limits.
+// Evidence about the host other than limits.
 void add_background(Verdict&, const session::Failure&) noexcept;
 
-// verdict_device.cpp: of a GPU's request.
-void explain_device_refusal(Verdict&, const session::View&, const session::Failure&) noexcept;
+// device.cpp: a failed request of GPU memory.
+void explain_device_failure(Verdict&, const session::View&, const session::Failure&) noexcept;
 
-// verdict_near.cpp
+// near_limit.cpp
 void explain_near_limit(Verdict&, const session::View&, const session::Health&) noexcept;
 void explain_pressure(Verdict&, const session::View&, const session::Health&) noexcept;
 
-// verdict_death.cpp. `outcome` as in metadata.json.
+// death.cpp. `outcome` as in metadata.json.
 void explain_death(Verdict&, const session::View&, const session::Death&,
                    std::string_view outcome) noexcept;
 bool killed_by_kernel(const session::View&, const session::Death&,
@@ -39,28 +39,28 @@ void add_signal(text::Text&, int number) noexcept;
 void add_end(text::Text&, const session::View&, const session::Death&,
              std::string_view outcome) noexcept;
 
-// verdict_shared_memory.cpp
+// shared_memory.cpp
 bool died_for_shared_memory(const session::View&, const session::Death&,
                             std::string_view outcome) noexcept;
 // "/dev/shm has 64.0 MiB, of which 3.2 MiB were free when it needed 20.0 MiB for …"
 void add_shared_memory(text::Text&, const DeathFacts&) noexcept;
-void add_room(Verdict&, const DeathFacts&) noexcept;
+void add_shared_memory_evidence(Verdict&, const DeathFacts&) noexcept;
 
-// verdict_child.cpp
+// child.cpp
 void explain_child(Verdict&, const session::View&, const session::ChildDeath&,
                    const session::Death&, std::string_view outcome) noexcept;
 
-// verdict_crash.cpp: the crash in the session's header.
+// crash.cpp: the crash in the session's header.
 void explain_crash(Verdict&, const session::View&) noexcept;
 // "0.2 ms", "11.0 s"
 void add_time(text::Text&, std::uint64_t ns) noexcept;
 
-// A sum that stays at kUnlimited.
+// Saturating addition: kUnlimited on overflow.
 inline std::uint64_t add(std::uint64_t a, std::uint64_t b) noexcept {
   return a + b < a ? session::kUnlimited : a + b;
 }
 
-// One more line of evidence, while there is room: fill(Text&).
+// Adds a line of evidence, filled by fill(Text&), if there is space.
 template <class Fill>
 void add_line(Verdict& verdict, Fill&& fill) noexcept {
   if (verdict.evidence_count == kMaxEvidence) return;

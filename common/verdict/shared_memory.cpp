@@ -1,5 +1,5 @@
-// A SIGBUS for want of shared memory: a mapping of a file in memory (tmpfs) for which its file
-// system had too little room when it was made, or has none when the process dies.
+// A SIGBUS because shared memory was full: the process had mapped a file in memory (tmpfs), and its
+// file system had too little space when the mapping was made, or has none when the process dies.
 #include <cstring>
 
 #include "common/text/text.h"
@@ -33,16 +33,16 @@ void add_shared_memory(text::Text& text, const DeathFacts& facts) noexcept {
   text.add(path.empty() ? "a shared mapping" : text::base_name(path));
 }
 
-void add_room(Verdict& verdict, const DeathFacts& facts) noexcept {
+void add_shared_memory_evidence(Verdict& verdict, const DeathFacts& facts) noexcept {
   const session::SharedMemory& shared = facts.header.shared;
   add_line(verdict, [&](text::Text& line) {
     line.add("shared mapping of ").add(path_of(shared)).add(": ").size(shared.needed_bytes);
-    line.add(" were still to be found, ").size(shared.free_bytes).add(" of ");
+    line.add(" were still needed, ").size(shared.free_bytes).add(" of ");
     line.size(shared.total_bytes).add(" were free");
   });
   if (!facts.has(session::kDeathSharedFull)) return;
   add_line(verdict, [&](text::Text& line) {
-    line.add(directory_of(path_of(shared))).add(" was full after its end, too");
+    line.add(directory_of(path_of(shared))).add(" was still full after its end");
   });
 }
 

@@ -26,13 +26,13 @@ void explain_trigger(Verdict& verdict, Trigger trigger, std::string_view reason)
   }
 }
 
-// The refusal did not end the process; it is told as one more piece of evidence, in place of its
-// own that follows the first `marks` lines.
+// The failed request did not end the process. It becomes the last line of evidence; its own
+// evidence, after the first `kept_lines` lines, is dropped.
 void explain_kill(Verdict& verdict, const session::View& view, const session::Death& death,
-                  std::string_view outcome, unsigned marks) noexcept {
+                  std::string_view outcome, unsigned kept_lines) noexcept {
   char refusal[sizeof verdict.summary];
   std::memcpy(refusal, verdict.summary, sizeof refusal);
-  verdict.evidence_count = marks;
+  verdict.evidence_count = kept_lines;
   verdict.limit = LimitKind::none;
   verdict.limit_bytes = verdict.limit_used_bytes = 0;
   explain_death(verdict, view, death, outcome);
@@ -44,10 +44,10 @@ bool has_ended(std::string_view outcome) noexcept {
   return !outcome.empty() && outcome != name_of(OutcomeKind::running);
 }
 
-// Of a simulated process, whose trigger does not say so.
+// For simulated processes, whose trigger does not say so.
 bool is_near_limit(const session::Health& health) noexcept {
   constexpr unsigned kNearPercent = 90;
-  return limit::nearness_to_kill(health).percent() >= kNearPercent;
+  return limit::usage_of_killing_limit(health).percent() >= kNearPercent;
 }
 
 }  // namespace
@@ -67,15 +67,15 @@ void explain(Verdict& verdict, const session::View& view, Trigger trigger, std::
   const bool refused = trigger != Trigger::request && index != 0 &&
                        view.read(session::TableId::failures, index, failure);
   const session::Crash& crash = view.header().crash;
-  const bool no_room = died_for_shared_memory(view, death, outcome);
+  const bool shared_memory_full = died_for_shared_memory(view, death, outcome);
   const bool explained_by_crash =
-      !no_room && crash.signal.load(std::memory_order_acquire) != 0 &&
+      !shared_memory_full && crash.signal.load(std::memory_order_acquire) != 0 &&
       (trigger == Trigger::crash || trigger == Trigger::killed ||
-       (refused && crash.failure == index && follows_refusal(view.header())));
+       (refused && crash.failure == index && follows_failure(view.header())));
   if (simulated)
     add_line(verdict, [](text::Text& line) { line.add("simulated by `oomrec simulate`"); });
-  const unsigned marks = verdict.evidence_count;
-  if (refused && !explained_by_crash) explain_refusal(verdict, view, failure);
+  const unsigned kept_lines = verdict.evidence_count;
+  if (refused && !explained_by_crash) explain_failed_request(verdict, view, failure);
   if ((trigger == Trigger::killed || simulated) && child.pid != 0) {
     explain_child(verdict, view, child, death, outcome);
   } else if (explained_by_crash) {
@@ -84,8 +84,9 @@ void explain(Verdict& verdict, const session::View& view, Trigger trigger, std::
     explain_near_limit(verdict, view, health);
   } else if (trigger == Trigger::pressure) {
     explain_pressure(verdict, view, health);
-  } else if (trigger != Trigger::request && (no_room || killed_by_kernel(view, death, outcome))) {
-    explain_kill(verdict, view, death, outcome, marks);
+  } else if (trigger != Trigger::request &&
+             (shared_memory_full || killed_by_kernel(view, death, outcome))) {
+    explain_kill(verdict, view, death, outcome, kept_lines);
   } else if (refused) {
     return;
   } else if (simulated && death.realtime_ns == 0 && is_near_limit(health)) {

@@ -6,8 +6,8 @@
     with oomrec.capture_oom("train", objects=True):
         trainer.train()
 
-The Trainer tells callbacks of no exceptions: `capture_oom` around `train()` does. Run it under the recorder
-(`oomrec run train.py`); without it the exception and the arrays and tensors are recorded, and no stacks.
+The Trainer does not report exceptions to callbacks, so wrap `train()` in `capture_oom`. Run it under the recorder
+(`oomrec run train.py`); without it, the exception and the arrays and tensors are recorded, but no stacks.
 """
 
 import contextlib

@@ -5,8 +5,8 @@
 
     lightning.Trainer(callbacks=[OOMRecCallback()]).fit(model, data)
 
-Run it under the recorder (`oomrec run train.py`); without it the exception and the arrays and tensors are recorded,
-and no stacks.
+Run it under the recorder (`oomrec run train.py`); without it, the exception and the arrays and tensors are recorded,
+but no stacks.
 """
 
 import contextlib

@@ -1,6 +1,6 @@
-"""A training loop that leaks: it keeps every batch "for the plots at the end", until memory is out.
+"""A training loop that leaks: it keeps every batch "for the plots at the end", until memory runs out.
 
-Run it under a soft cap and ask who held the memory:
+Run it under a soft limit, then ask what held the memory:
 
     oomrec run --limit 512M -- python3 docs/examples/train.py
     oomrec show
@@ -13,7 +13,7 @@ FEATURES = 4096
 BATCH = 1024
 
 random = np.random.default_rng(seed=7)
-TRUTH = random.standard_normal((FEATURES, CLASSES))  # what the model is to find
+TRUTH = random.standard_normal((FEATURES, CLASSES))  # what the model should find
 
 
 def make_batch(size):

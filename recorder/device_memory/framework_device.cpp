@@ -40,7 +40,7 @@ void on_framework_device(InHook hook, const FrameworkDevice& note) noexcept {
   ThreadState* const thread = current_thread(hook);
   if (entry == 0 || thread == nullptr) return;
   Device& device = g_session.devices.at(entry);
-  // Nobody knows more of this process on the device than what the framework has reserved.
+  // What the framework has reserved is all that is known of this process' memory on the device.
   device.block_bytes.store(static_cast<std::int64_t>(note.reserved_bytes),
                            std::memory_order_relaxed);
   raise_to(device.peak_bytes, note.reserved_bytes);

@@ -1,11 +1,11 @@
-// What a framework reports of its GPUs, in a process whose calls pass no hook (dlopen mode): there
-// nobody else knows.
+// A framework's own figures of its GPUs, for a process without hooks (dlopen mode), where they are
+// the only source.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 
-#include "common/session/devices.h"
+#include "common/session/device_layout.h"
 #include "common/system/hook_scope.h"
 
 namespace oomrec::recorder {

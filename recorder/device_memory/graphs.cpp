@@ -24,7 +24,7 @@ void insert(InHook hook, const DeviceBlock& block) noexcept {
   if (!g_state.device_blocks.insert(hook, block, replaced)) drop();
 }
 
-// A graph is gone, its executable is not: the nodes belong to the executable from now on.
+// The graph ends before its executable, which owns the nodes from now on.
 void change_owner(InHook hook, Vendor vendor, std::uint64_t from, std::uint64_t to) noexcept {
   g_state.device_blocks.for_each(hook, [&](DeviceBlock& block) noexcept {
     if (!is_node_of(block, vendor, from)) return Then::leave;
@@ -34,7 +34,7 @@ void change_owner(InHook hook, Vendor vendor, std::uint64_t from, std::uint64_t 
 }
 
 // These nodes will not be launched again. A live block stays until it is freed, without an owner.
-void forget_nodes(InHook hook, Vendor vendor, std::uint64_t owner) noexcept {
+void release_nodes(InHook hook, Vendor vendor, std::uint64_t owner) noexcept {
   g_state.device_blocks.for_each(hook, [&](DeviceBlock& block) noexcept {
     if (!is_node_of(block, vendor, owner)) return Then::leave;
     block.owner = 0;
@@ -146,7 +146,7 @@ void on_graph_destroyed(InHook hook, Vendor vendor, std::uint64_t graph) noexcep
     return Then::changed;
   });
   executable != 0 ? change_owner(hook, vendor, graph, executable)
-                  : forget_nodes(hook, vendor, graph);
+                  : release_nodes(hook, vendor, graph);
 }
 
 void on_executable_destroyed(InHook hook, Vendor vendor, std::uint64_t executable) noexcept {
@@ -154,7 +154,8 @@ void on_executable_destroyed(InHook hook, Vendor vendor, std::uint64_t executabl
   DeviceBlock entry;
   if (!g_state.device_blocks.remove(hook, {vendor, DeviceKey::executable, executable}, entry))
     return;
-  if (entry.owner == executable) forget_nodes(hook, vendor, executable);  // its graph is gone, too
+  if (entry.owner == executable)
+    release_nodes(hook, vendor, executable);  // its graph has ended, too
 }
 
 }  // namespace oomrec::recorder

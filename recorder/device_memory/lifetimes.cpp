@@ -12,7 +12,7 @@ using live::DeviceBlock;
 
 namespace {
 
-// In the space of addresses: a mapping gives no memory.
+// Recorded in the space of addresses, because a mapping allocates no memory.
 void append_mapping_event(EventKind kind, const DeviceCaller& from, Api api,
                           const DeviceBlock& mapping) noexcept {
   if (from.thread == nullptr) return;
@@ -20,7 +20,7 @@ void append_mapping_event(EventKind kind, const DeviceCaller& from, Api api,
                       mapping.device, mapping.name.key, mapping.bytes, from.node);
 }
 
-// Removes all entries of which is_one(block) is true.
+// Removes all entries for which is_one(block) is true.
 template <class IsOne>
 void remove_all(InHook hook, Api api, Vendor vendor, IsOne is_one) noexcept {
   using Then = live::DeviceBlocks::Then;

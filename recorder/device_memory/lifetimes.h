@@ -15,7 +15,7 @@ void on_device_unmap(InHook, Api, Vendor, std::uint64_t address, std::uint64_t b
 
 // Ends all memory of a context.
 void on_context_end(InHook, Api, Vendor, std::uint64_t context) noexcept;
-// The same for a device's primary context, which has its pools, too. Either may be 0: not known.
+// The same for a device's primary context, which owns its pools, too. Either may be 0: unknown.
 void on_device_reset(InHook, Api, Vendor, std::uint64_t context, std::uint32_t device) noexcept;
 
 }  // namespace oomrec::recorder

@@ -16,7 +16,7 @@ using session::g_session;
 
 namespace {
 
-// The entry that still had a name which the driver has given out again.
+// Counts out the entry that still had a name which the driver has reused.
 void count_replaced_out(InHook hook, ThreadState* thread, const DeviceBlock& gone) noexcept {
   if (gone.name.key != 0 && gone.is_live()) count_out(hook, thread, gone);
 }
@@ -91,10 +91,10 @@ bool is_within_device_limit(InHook, const Request& request, DeviceKind kind) noe
   if (kind == DeviceKind::pooled) {  // what its pools have reserved is counted already
     const std::int64_t used = device.pool_used_bytes;
     const std::uint64_t reserved = device.pool_reserved_bytes;
-    const std::uint64_t room = used >= 0 && reserved > static_cast<std::uint64_t>(used)
-                                   ? reserved - static_cast<std::uint64_t>(used)
-                                   : 0;
-    more = more > room ? more - room : 0;
+    const std::uint64_t available = used >= 0 && reserved > static_cast<std::uint64_t>(used)
+                                        ? reserved - static_cast<std::uint64_t>(used)
+                                        : 0;
+    more = more > available ? more - available : 0;
   }
   std::uint64_t sum = 0;
   return !__builtin_add_overflow(device.counted_bytes(), more, &sum) && sum <= device.limit_bytes;

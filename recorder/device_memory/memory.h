@@ -21,17 +21,18 @@ struct DeviceMemory {
   DeviceName name;
   DeviceKind kind;
   std::uint64_t bytes;
-  std::uint32_t device = 0;   // entry; 0: not known whose
+  std::uint32_t device = 0;   // entry; 0: unknown
   std::uint64_t context = 0;  // that it ends with; 0: with the process
-  std::uint64_t owner = 0;    // session/devices.h
+  std::uint64_t owner = 0;    // session/device_layout.h
 };
 
 // Whether there are limits of devices, or rules of --fail. Without them no request needs to be
 // checked.
 bool has_device_limit_or_rules() noexcept;
 
-// False: the request must fail, because it would exceed the device's limit, or by a rule of --fail,
-// which request.rule names. Called before the real function. `kind`: of the memory requested.
+// False: the request must fail, because it would exceed the device's limit, or because of a rule of
+// --fail, which is then in request.rule. Called before the real function. `kind`: the kind of
+// memory requested.
 bool admits_on_device(InHook, Request&, DeviceKind) noexcept;
 // The limit alone: checked again after the device's pools have been polled.
 bool is_within_device_limit(InHook, const Request&, DeviceKind) noexcept;
@@ -41,13 +42,13 @@ void on_device_allocate(InHook, const DeviceMemory&) noexcept;
 // Called *before* the real free; the result restores the block when that fails. A handle loses one
 // reference. A free counts for the device that allocated.
 struct DeviceReleased {
-  live::DeviceBlock block;  // name.key 0: nothing has that name
-  bool gone = false;        // not merely a reference less
+  live::DeviceBlock block;  // name.key 0: no entry has that name
+  bool gone = false;        // the entry was removed, not only a reference
 };
 DeviceReleased on_device_free(InHook, Api, const DeviceName&) noexcept;
 void restore_on_device(InHook, const DeviceReleased&) noexcept;
 
-// Adds a reference to a handle. False: there is no such handle on record.
+// Adds a reference to a handle. False: the handle is unknown.
 bool on_device_retain(InHook, const DeviceName& handle) noexcept;
 
 // on_device_free() of an entry that ends with something else.

@@ -17,7 +17,7 @@ constexpr std::uint64_t kPollIntervalNs = 100'000'000;
 
 bool should_poll(InHook, std::uint32_t device, PollAfter after) noexcept {
   if (!is_known_device(device) || system::is_sandboxed()) return false;
-  const std::uint64_t last = g_session.devices.at(device).look_ns.load(std::memory_order_relaxed);
+  const std::uint64_t last = g_session.devices.at(device).polled_ns.load(std::memory_order_relaxed);
   return after == PollAfter::failure || system::coarse_ns() >= last + kPollIntervalNs ||
          expects_full(device);
 }
@@ -35,8 +35,8 @@ void on_device_polled(InHook hook, std::uint32_t device, std::uint64_t free_byte
   Device& known = g_session.devices.at(device);
   known.free_bytes.store(free_bytes, std::memory_order_relaxed);
   known.total_bytes.store(total_bytes, std::memory_order_relaxed);
-  known.look_counted_bytes.store(known.counted_bytes(), std::memory_order_relaxed);
-  known.look_ns.store(system::coarse_ns(), std::memory_order_release);
+  known.polled_counted_bytes.store(known.counted_bytes(), std::memory_order_relaxed);
+  known.polled_ns.store(system::coarse_ns(), std::memory_order_release);
   watch_device(hook, device);
 }
 

@@ -29,9 +29,9 @@ unsigned warn_percent() noexcept { return static_cast<unsigned>(g_state.options.
 
 // By the last poll, and what this process did since.
 unsigned expected_percent(const Device& device) noexcept {
-  limit::Nearness near = limit::nearness_to_full(device);
+  limit::LimitUsage near = limit::usage_of_device_memory(device);
   const std::uint64_t counted = device.counted_bytes();
-  const std::uint64_t then = device.look_counted_bytes;
+  const std::uint64_t then = device.polled_counted_bytes;
   const std::uint64_t gone = then > counted ? then - counted : 0;
   near.used_bytes -= std::min(gone, near.used_bytes);
   near.expected_bytes = counted > then ? counted - then : 0;
@@ -49,9 +49,9 @@ void watch_device(InHook hook, std::uint32_t entry) noexcept {
   if (!is_watched(entry) || system::is_sandboxed()) return;
   const Device& device = g_session.devices.at(entry);
   std::atomic<bool>& warned = g_warned[entry];
-  const unsigned to_limit = limit::nearness_to_limit(device).percent();
+  const unsigned to_limit = limit::usage_of_device_limit(device).percent();
   const unsigned to_full =
-      std::min(expected_percent(device), limit::nearness_to_full(device).percent());
+      std::min(expected_percent(device), limit::usage_of_device_memory(device).percent());
   const unsigned percent = std::max(to_limit, to_full);
   if (percent + kRearmPercent < warn_percent()) warned.store(false, std::memory_order_relaxed);
   if (percent < warn_percent() || warned.exchange(true, std::memory_order_relaxed)) return;

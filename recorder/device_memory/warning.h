@@ -1,11 +1,10 @@
-// Writes a bundle before a device is full, where the user asked to be warned.
+// Writes a bundle before a device is full, if the user requested a warning.
 //
-// A request of a full device fails, and that failure has a bundle of its own. So a device is
-// watched only with
-// --warn, as --limit is. There is one bundle until the device is some percent emptier again. Only
-// the driver knows how full a device is, and it is polled now and then. In between the recorder
-// adds what this process has allocated and freed since, to decide when to poll, and when the device
-// is emptier.
+// A request to a full device fails, and that failure writes a bundle anyway. So a device, like
+// --limit, is watched only with --warn. After a bundle the next one is due once the device has
+// become some percent emptier. Only the driver knows how full a device is, and the recorder polls
+// it rarely. In between the recorder adds what this process has allocated and freed, to decide when
+// to poll, and whether the device has become emptier.
 #pragma once
 
 #include <cstdint>

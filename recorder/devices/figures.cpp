@@ -14,8 +14,8 @@ session::DeviceEvidence device_evidence(std::uint32_t device, std::uint64_t now_
   if (!is_known_device(device)) return seen;
   const Device& known = g_session.devices.at(device);
   seen.device = device;
-  if (const std::uint64_t look = known.look_ns; look != 0 && look <= now_ns)
-    seen.look_age_ms = static_cast<std::uint32_t>((now_ns - look) / 1'000'000);
+  if (const std::uint64_t look = known.polled_ns; look != 0 && look <= now_ns)
+    seen.polled_age_ms = static_cast<std::uint32_t>((now_ns - look) / 1'000'000);
   seen.total_bytes = known.total_bytes;
   seen.free_bytes = seen.total_bytes - known.used_bytes();
   seen.counted_bytes = known.counted_bytes();
@@ -43,7 +43,7 @@ void write_device_point(InHook hook, std::uint64_t time_ns, std::uint32_t& entry
                                    seen.total_bytes,
                                    seen.torch_allocated_bytes,
                                    seen.torch_reserved_bytes,
-                                   seen.look_age_ms,
+                                   seen.polled_age_ms,
                                    1};
     }
     time.store(time_ns, std::memory_order_release);

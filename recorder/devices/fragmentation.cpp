@@ -23,7 +23,7 @@ struct Range {
 };
 bool earlier(const Range& a, const Range& b) noexcept { return a.start < b.start; }
 
-// Ranges in memory of its own: segments first, the blocks in them after those.
+// An array of ranges in its own mapping: segments first, then the blocks in them.
 class Ranges {
  public:
   Ranges() noexcept : first_(static_cast<Range*>(system::map_private(kBytes))) {}
@@ -39,7 +39,7 @@ class Ranges {
     else
       first_[count_++] = range;
   }
-  // Those from `from` on.
+  // The ranges from `from` on.
   std::span<Range> since(std::uint32_t from) noexcept { return {first_ + from, count_ - from}; }
   std::uint32_t count() const noexcept { return count_; }
   void cut(std::uint32_t count) noexcept { count_ = count; }
@@ -58,7 +58,7 @@ void sort(std::span<Range> ranges) noexcept {
   std::sort_heap(ranges.begin(), ranges.end(), earlier);
 }
 
-// The driver's blocks on the device that are named so.
+// The driver's blocks with this name on the device.
 void add_blocks(const View& view, std::uint32_t device, DeviceKey what, Ranges& ranges) noexcept {
   const std::uint64_t count = view.count(TableId::device_blocks);
   for (std::uint64_t i = 1; i < count; ++i) {
@@ -87,7 +87,7 @@ void add_mappings(const View& view, std::uint32_t device, Ranges& ranges) noexce
   ranges.cut(from + static_cast<std::uint32_t>(last) + 1);
 }
 
-// PyTorch's blocks in the segments, which are in order.
+// PyTorch's blocks in the segments, which are sorted.
 void add_torch_blocks(const View& view, std::span<const Range> segments, Ranges& ranges) noexcept {
   const std::uint64_t count = view.count(TableId::live_blocks);
   for (std::uint64_t i = 1; i < count; ++i) {
@@ -105,7 +105,7 @@ void add_torch_blocks(const View& view, std::span<const Range> segments, Ranges&
   }
 }
 
-// Both in order. A segment without a block is not PyTorch's, or not known to be.
+// Both are sorted. A segment without a block is not PyTorch's, or cannot be recognized as such.
 std::uint64_t largest_gap(std::span<const Range> segments, std::span<const Range> blocks) noexcept {
   std::uint64_t largest = 0;
   auto block = blocks.begin();

@@ -18,8 +18,8 @@ namespace oomrec::recorder {
 
 inline constexpr std::uint32_t kMostPieces = 64 * 1024;  // segments and blocks in them
 
-// In bytes; 0: PyTorch has nothing there, or nothing free; kUnlimited: not known (too many pieces,
-// or no memory to sort them in). Maps 1 MiB meanwhile. Takes milliseconds.
+// In bytes. 0: PyTorch has nothing there, or nothing free. kUnlimited: unknown (too many pieces, or
+// no memory to sort them in). Maps 1 MiB meanwhile. Takes milliseconds.
 std::uint64_t largest_torch_piece(const session::View&, std::uint32_t device) noexcept;
 
 }  // namespace oomrec::recorder

@@ -5,11 +5,11 @@
 
 namespace oomrec::recorder {
 
-// PyTorch's reporters call us. From now on a driver's failure under its allocator is provisional,
-// until PyTorch says what became of it.
+// PyTorch reports its memory to us. From now on a driver's failure under its allocator is
+// provisional, until PyTorch reports the outcome.
 void note_torch() noexcept;
 
-// Whether PyTorch's allocator has made the call whose stack this is.
+// Whether PyTorch's allocator made the call with this stack.
 bool is_of_torch(std::uint32_t node) noexcept;
 
 }  // namespace oomrec::recorder

@@ -53,7 +53,7 @@ bool has_devices() noexcept { return g_devices.ready.load(std::memory_order_acqu
 void reset_devices_after_fork(InHook hook) noexcept {
   g_devices.lock.unlock();
   g_devices.ready.store(false, std::memory_order_relaxed);
-  g_state.device_blocks.forget(hook);
+  g_state.device_blocks.reset(hook);
 }
 
 bool note_driver(InHook hook, Vendor) noexcept { return devices_ready(hook); }

@@ -1,12 +1,12 @@
 // The drivers that the program has reached, and their devices, as entries of the session.
 //
-// Nothing here asks a driver anything: what a driver alone can tell comes with the call.
+// Nothing here calls a driver: the callers pass what only a driver knows.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 
-#include "common/session/devices.h"
+#include "common/session/device_layout.h"
 #include "common/system/hook_scope.h"
 #include "recorder/live/device_blocks.h"
 #include "recorder/session/writer.h"
@@ -18,7 +18,7 @@ using session::DeviceKey;
 using session::DeviceKind;
 using session::Vendor;
 
-// The program has reached a driver. False: there is no room to record it.
+// The program has called a driver. False: there is no space to record it.
 bool note_driver(InHook, Vendor) noexcept;
 
 enum class LookUp : std::uint8_t { linked, dlsym, resolver };
@@ -26,7 +26,7 @@ void on_look_up(InHook, Vendor, LookUp) noexcept;  // of one of the wrapped func
 void describe_driver(InHook, Vendor, std::string_view path, std::uint32_t version,
                      std::uint32_t wrapped) noexcept;
 
-// Entry of the driver's device `ordinal`; 0: it was not described yet, or there was no room.
+// The entry of the driver's device `ordinal`; 0: it is not described yet, or the table is full.
 std::uint32_t device_entry(InHook, Vendor, std::int32_t ordinal) noexcept;
 struct DeviceIdentity {
   Vendor vendor;
@@ -36,7 +36,7 @@ struct DeviceIdentity {
 };
 std::uint32_t describe_device(InHook, const DeviceIdentity&) noexcept;
 
-// Whether the session has the tables of devices. The first opens them.
+// Whether the session has the tables of devices. devices_ready() opens them.
 bool devices_ready(InHook) noexcept;
 bool has_devices() noexcept;
 

@@ -88,8 +88,8 @@ FoundBlock block_around(const View& view, std::uint64_t address) noexcept {
 
 // --- Names --------------------------------------------------------------------------------------
 
-// The module whose names were read last. Read through the kernel, because other threads may unload
-// it.
+// The names of the module that was read last. They are read through the kernel, because other
+// threads may unload the module.
 struct Names {
   system::SpinLock lock;
   std::uint64_t start = 0;

@@ -1,4 +1,5 @@
-// Finds the live block at an address and the stack that allocated it, for the program that asks.
+// Finds the live block at an address, and the stack that allocated it, for the program's own
+// queries.
 #pragma once
 
 #include <cstddef>

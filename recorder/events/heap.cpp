@@ -11,17 +11,18 @@
 
 namespace oomrec::recorder {
 
-// In exact mode small blocks go to the side table and their holders' figures to the thread's own
-// sums: nothing is written that another thread writes, too.
+// In exact mode small blocks go to the side table, and their holders' figures to the thread's own
+// sums. So no thread writes what another one writes, too.
 //
-// A block is temporary when its thread frees it before it allocates another. Known in exact mode,
-// where every allocation is seen. A realloc frees and allocates, also where it fails.
+// A block is temporary if its thread frees it before it allocates another. Only exact mode can
+// tell, because it sees every allocation. A realloc counts as a free and an allocation, even if it
+// fails.
 
 namespace {
 
 // How a block is recorded.
 struct Share {
-  std::uint32_t weight;  // how many blocks it stands for; 0: not recorded
+  std::uint32_t weight;  // how many blocks it represents; 0: not recorded
   std::uint8_t flags;    // of its holder
 };
 
@@ -33,9 +34,9 @@ Share share_of(ThreadState& thread, std::uint64_t bytes) noexcept {
           session::kHolderEstimated};
 }
 
-// Whether the thread has allocated nothing since this block; `last` is its latest that was recorded
-// exactly. True only once, as another thread may get the address next, and never while sampling,
-// which does not see what it has allocated since.
+// Whether the thread has allocated nothing since this block; `last` is its latest exactly recorded
+// block. True only once, because another thread may get the address next. Never true while
+// sampling, which does not see every later allocation.
 bool is_temporary(std::uint64_t& last, std::uint64_t address) noexcept {
   if (last != address) return false;
   last = 0;
@@ -74,7 +75,7 @@ bool insert_small(InHook hook, ThreadState& thread, const Block& block, std::uin
   word.store(g_state.small_blocks.pack(
                  {block.address, static_cast<std::uint32_t>(block.bytes), node, thread.birth_s()}),
              std::memory_order_relaxed);
-  if (before != 0) [[unlikely]] {  // the free of the block before passed no hook
+  if (before != 0) [[unlikely]] {  // the previous block's free passed no hook
     const session::SmallBlock gone = session::unpacked(before, 0);
     shrink(hook, &thread, gone.node, gone.bytes, false);
   }
@@ -136,15 +137,15 @@ void remove(InHook hook, ThreadState* thread, Space space, Released& released) n
   released.birth_s = block.birth_s;
 }
 
-// A table is full. There may be room for this block when exact recording ends.
-[[gnu::cold]] void make_room(InHook hook, ThreadState& thread, const Block& block,
-                             std::uint32_t node, Share share) noexcept {
+// A table is full. It may have capacity for this block once exact recording ends.
+[[gnu::cold]] void retry_coarser(InHook hook, ThreadState& thread, const Block& block,
+                                 std::uint32_t node, Share share) noexcept {
   const bool was_exact = exact();
   sample_coarser();
   if (!was_exact || !insert(hook, thread, block, node, share)) drop();
 }
 
-// The ring says on which GPU a block of PyTorch's is.
+// For a block of PyTorch's the event also has the GPU.
 void append(ThreadState& thread, EventKind kind, const Block& block, std::uint32_t node) noexcept {
   const std::uint64_t address = live::address_of(block.address);
   if (block.device != 0) [[unlikely]] {
@@ -163,14 +164,14 @@ void append(ThreadState& thread, EventKind kind, const Block& block, std::uint32
   thread.note_served(node);
   const bool small = word != nullptr && insert_small(hook, thread, block, node, *word);
   if (!small && !insert(hook, thread, block, node, share))
-    make_room(hook, thread, block, node, share);
+    retry_coarser(hook, thread, block, node, share);
   if (exact() && session::g_session.arena.is_short()) [[unlikely]]
     fall_back_to_sampling();
-  tally(thread, block.api, block.bytes, share.weight, true);
+  tally_allocation(thread, block.api, block.bytes, share.weight);
   append(thread, EventKind::allocate, block, node);
 }
 
-// This block is not on record. In a fork's child it may be the parent's.
+// The block is not recorded. In a fork's child it may be the parent's.
 void release_inherited(InHook hook, Space space, std::uint64_t usable_bytes) noexcept {
   if (g_state.inherited_holder == 0 || space != Space::heap) return;
   // A smaller one may as well be a block of our own that was not sampled.
@@ -179,9 +180,9 @@ void release_inherited(InHook hook, Space space, std::uint64_t usable_bytes) noe
   }
 }
 
-// Removes the block at released.address from the record, if it is there, and fills in what it was.
-// `thread` may be nullptr.
-[[gnu::noinline]] void forget_block(InHook hook, ThreadState* thread, Space space, Api api,
+// Removes the block at released.address from the recording, if it has one, and fills in its
+// figures. `thread` may be nullptr.
+[[gnu::noinline]] void remove_block(InHook hook, ThreadState* thread, Space space, Api api,
                                     std::uint32_t device, Released& released) noexcept {
   if (!remove_small(hook, thread, released)) remove(hook, thread, space, released);
   if (released.usable_bytes == 0) released.usable_bytes = released.bytes;
@@ -189,7 +190,7 @@ void release_inherited(InHook hook, Space space, std::uint64_t usable_bytes) noe
   if (thread == nullptr || (released.weight == 0 && !exact())) return;
   maybe_read_clock(hook, *thread);
   if (!thread->reallocating)  // a realloc is one call, tallied with its new block
-    tally(*thread, api, released.bytes, released.weight != 0 ? released.weight : 1, false);
+    tally_api(*thread, api, released.bytes, released.weight != 0 ? released.weight : 1);
   append(*thread, EventKind::free, {space, api, released.address, released.bytes, 0, device}, 0);
 }
 
@@ -230,7 +231,7 @@ Released on_free(InHook hook, Space space, Api api, std::uint64_t address,
   released.address = address;
   released.usable_bytes = usable_bytes;
   if (exact() || g_state.may_be_recorded(address)) [[unlikely]]
-    forget_block(hook, thread, space, api, device, released);
+    remove_block(hook, thread, space, api, device, released);
   count(hook, thread, space, {0, 0, 1, 0, released.usable_bytes});
   return released;
 }

@@ -1,9 +1,9 @@
-// Events of the heap: a block is given to the program, or taken back.
+// Events of the heap: blocks allocated and freed.
 //
 //   allocate   decide (exact, large, or sampled) → stack → live block → holder → ring → counters
 //   free       live block → holder → ring → counters
 //
-// PyTorch's blocks come here, too, in a space of their own.
+// PyTorch's blocks are recorded here, too, in their own space.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,24 @@
 namespace oomrec::recorder {
 
 // A block that now belongs to the program: `bytes` as requested, `usable_bytes` as the allocator
-// counts them (heap; 0: not known).
+// counts them (heap; 0: unknown).
 struct Block {
   Space space;
   Api api;
   std::uint64_t address;
   std::uint64_t bytes;
   std::uint64_t usable_bytes;
-  std::uint32_t device = 0;  // of PyTorch's: entry in `devices`
+  std::uint32_t device = 0;  // for PyTorch's blocks: entry in `devices`
 };
 
-// Before the first event, if the allocator is known to place blocks 2^shift bytes apart, or to make
-// them no larger than half of that (4 or 5: session/layout.h). Makes exact recording of small
+// Call before the first event if the allocator is known to place blocks 2^shift bytes apart, or to
+// make them no larger than half of that (4 or 5: session/layout.h). Makes exact recording of small
 // blocks cheap.
 void note_block_distance(std::uint32_t shift) noexcept;
 
-// False: the request must fail with ENOMEM, because it would exceed the soft limit or a rule of
-// --fail says so. Called before the real function. `counted_bytes`: what it would add to what the
-// limit counts.
+// False: the request must fail with ENOMEM, because it would exceed the soft limit, or because of a
+// rule of --fail. Called before the real function. `counted_bytes`: the bytes that would count
+// against the limit.
 bool admits(InHook, Request&, std::uint64_t counted_bytes) noexcept;
 
 void on_allocate(InHook, const Block&) noexcept;
@@ -44,7 +44,7 @@ struct Released {
   std::uint64_t bytes = 0;
   std::uint64_t usable_bytes = 0;
   std::uint32_t holder = 0;
-  std::uint32_t node = 0;  // instead of the holder, for a block of the side table
+  std::uint32_t node = 0;  // replaces the holder for a block of the side table
   std::uint32_t weight = 0;
   std::uint32_t birth_s = 0;
 };

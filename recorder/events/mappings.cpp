@@ -28,7 +28,7 @@ RangeKind kind_of(const Mapping& mapping) noexcept {
   return (mapping.protection & PROT_WRITE) != 0 ? RangeKind::counted : RangeKind::other;
 }
 
-// Where a call that changes mappings came from.
+// The origin of a call that changes mappings.
 struct Caller {
   ThreadState* thread;
   std::uint32_t node = 0;
@@ -58,7 +58,7 @@ void count_change(InHook hook, const Caller& from, Api api,
     if (change.dropped != 0) drop(change.dropped);
   }
   if (from.thread != nullptr && change.added_bytes != 0)
-    tally(*from.thread, api, change.added_bytes, 1, true);
+    tally_allocation(*from.thread, api, change.added_bytes, 1);
   count(hook, from.thread, Space::map,
         {change.added_bytes, change.added_count, static_cast<std::uint64_t>(change.removed_count),
          change.added_bytes, change.removed_bytes});
@@ -72,7 +72,7 @@ void on_map(InHook hook, const Mapping& mapping) noexcept {
   const Caller from = caller(hook, mapping.bytes, mapping.api, kind == RangeKind::counted);
   count_change(hook, from, mapping.api,
                g_state.ranges.map(hook, mapping.address, mapping.bytes, kind, anonymous(mapping),
-                                  from.holder, birth_s(from), false));
+                                  from.holder, birth_s(from)));
   if (from.thread != nullptr) {
     append_event(*from.thread, EventKind::map, mapping.api, mapping.address, mapping.bytes,
                  from.node);
@@ -98,7 +98,7 @@ void on_remap(InHook hook, std::uint64_t old_address, std::uint64_t old_bytes,
   const RangeKind kind = counts ? RangeKind::counted : RangeKind::other;
   count_change(hook, from, Api::mremap,
                old_stays ? g_state.ranges.map(hook, new_address, new_bytes, kind, true, from.holder,
-                                              birth_s(from), false)
+                                              birth_s(from))
                          : g_state.ranges.remap(hook, old_address, old_bytes, new_address,
                                                 new_bytes, from.holder, birth_s(from)));
   if (from.thread == nullptr) return;
@@ -131,7 +131,7 @@ void on_break(InHook hook, Api api, std::uint64_t old_break, std::uint64_t new_b
   const Caller from = caller(hook, high - low, api, true);
   count_change(hook, from, api,
                g_state.ranges.map(hook, low, high - low, RangeKind::counted, true, from.holder,
-                                  birth_s(from), true));
+                                  birth_s(from), live::Growth::extend));
   if (from.thread != nullptr) {
     append_event(*from.thread, EventKind::map, api, low, high - low, from.node);
   }

@@ -1,4 +1,4 @@
-// Marks: the program says how far it has got (oomrec_mark).
+// Marks: moments that the program names, such as the end of an epoch (oomrec_mark).
 #pragma once
 
 #include <string_view>

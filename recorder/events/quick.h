@@ -1,9 +1,9 @@
 // The fast path of the heap, inlined in the hooks: in sampled mode most events change this thread's
 // counters and nothing else. All others take the slow path (heap.h), which decides again.
 //
-// A thread's state says whether it may take the fast path. That is decided anew whenever the thread
-// publishes its totals: not in exact mode, not with rules of --fail for the heap, not within a MiB
-// of a limit. A fork wipes the state (thread_state.h).
+// Whether a thread may take the fast path is part of its state, and is decided again each time the
+// thread publishes its totals: not in exact mode, not with rules of --fail for the heap, not within
+// a MiB of a limit. A fork resets the state (thread_state.h).
 //
 // As in heap.h, an allocation is decided before the real call and counted after it, and a free is
 // counted before the real call.
@@ -20,8 +20,8 @@ inline ThreadState* quick_thread() noexcept {
   return t_thread != nullptr && t_thread->quick ? t_thread : nullptr;
 }
 
-// Whether a block of `bytes` is neither large nor sampled. If it is, the slow path asks the sampler
-// again.
+// Whether a block of `bytes` is neither large nor sampled. If it is either, the slow path calls the
+// sampler again.
 inline bool passes_quickly(ThreadState& thread, std::uint64_t bytes) noexcept {
   return bytes < g_state.large_bytes.load(std::memory_order_relaxed) &&
          thread.sampler.passes(bytes);

@@ -1,8 +1,8 @@
-// Shared mappings of files in memory (tmpfs, /dev/shm): was there room for them?
+// Records whether a shared mapping of a file in memory (tmpfs, /dev/shm) exceeded the free space.
 //
-// The kernel makes such a mapping whether there is room or not, and sends SIGBUS when the program
-// writes to a page that there is no room for. No hook runs then, so the free space is read when the
-// mapping is made: about 2 µs for a mapping that counts, nothing for others.
+// The kernel creates such a mapping even if there is too little space, and sends SIGBUS when the
+// program writes to a page that cannot be allocated. No hook runs then. So the free space is read
+// when the mapping is created: about 2 µs for a mapping that counts, nothing for others.
 #pragma once
 
 #include "common/system/hook_scope.h"

@@ -6,12 +6,13 @@
 
 namespace oomrec::recorder {
 
-// The first three at once. Later ones only after fifty times the last one's writing time, so that
-// writing costs less than 2 %. At most twenty a process; the last is reserved for requests that are
-// a last chance, such as the end of the process. Times in ns, of any clock.
+// The first three bundles are written at once. Later ones are due only after fifty times the
+// previous one's writing time, so that writing costs less than 2 %. A process writes at most
+// twenty; the last is reserved for a last chance, such as the end of the process. Times are in ns,
+// of any clock.
 //
-// Only the thread that writes a bundle calls ended(). Others may ask at that moment, and get the
-// answer of before or of after.
+// Only the thread that writes a bundle calls ended(). Other threads may call due() meanwhile, and
+// get the result of before or after.
 class BundleRate {
  public:
   static constexpr std::uint32_t kAtOnce = 3;

@@ -22,7 +22,7 @@ WrittenBundle dump(InHook hook, std::string_view reason,
 std::size_t last_bundle(InHook hook, std::span<char> path) noexcept {
   if (phase() != Phase::active) return 0;
   std::uint64_t number = g_session.header().bundles_written.load(std::memory_order_relaxed);
-  std::size_t bytes = 0;  // one that is being written counts already, but has no path yet
+  std::size_t bytes = 0;  // a bundle being written counts already, but has no path yet
   for (; bytes == 0 && number != 0; --number) bytes = bundle_path(hook, number, path);
   return bytes;
 }

@@ -1,6 +1,6 @@
-// The bundles that the program asks for, and where its bundles are.
+// Bundles that the program requests, and the paths of its bundles.
 //
-// All of these wait until the bundle is complete, within the bundle's time bound.
+// Every function waits until the bundle is complete, within the bundle's time bound.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@
 
 namespace oomrec::recorder {
 
-// oomrec_dump(): a bundle now, with the program's texts if it has any.
+// oomrec_dump(): writes a bundle now, with the program's texts if there are any.
 WrittenBundle dump(InHook, std::string_view reason,
                    const text::ExceptionTexts* texts = nullptr) noexcept;
 
-// The absolute path of the newest bundle, of this thread's latest failure's, of bundle `number`:
-// how many bytes of `path` it takes; 0: there is none.
+// Writes the absolute path of the newest bundle, of the bundle of this thread's latest failure, or
+// of bundle `number` to `path`. Returns its length in bytes; 0: there is none.
 std::size_t last_bundle(InHook, std::span<char> path) noexcept;
 std::size_t failure_bundle(InHook, std::span<char> path) noexcept;
 std::size_t bundle_path(InHook, std::uint64_t number, std::span<char> path) noexcept;

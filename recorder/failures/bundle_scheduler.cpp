@@ -22,7 +22,7 @@ namespace {
 struct Bundles {
   std::atomic<bool> writing{false};
   BundleRate rate;
-  std::atomic<bool> open_outcome{false};   // the last bundle does not have it yet
+  std::atomic<bool> open_outcome{false};   // the last bundle lacks it
   std::atomic<bool> recovered{false};      // from its failure: only to be written there
   std::atomic<std::uint32_t> reported{0};  // entry on stderr, but in no bundle
 };
@@ -46,7 +46,7 @@ void complete_evidence(Failure& failure) noexcept {
       largest_torch_piece(g_session.view(), failure.device.device);
 }
 
-// After begin_writing(). Takes the number back where no bundle comes of it.
+// Call after begin_writing(). Takes the number back if no bundle is written.
 WrittenBundle write(InHook hook, bundle::Cause& cause, bool reported) noexcept {
   auto& header = g_session.header();
   WrittenBundle written;
@@ -159,7 +159,7 @@ bool complete_by_crash(InHook hook, const FailedRequest& failed,
   if (!begin_writing(request.deadline_ns)) return false;
   const bool completed =
       is_in_last_bundle(failed) && !is_stale(failed) &&
-      helper::complete_last_by_crash(hook, g_state.options.quiet, bound_seconds());
+      helper::complete_last_by_crash(hook, {.quiet = g_state.options.quiet}, bound_seconds());
   if (completed) g_bundles.open_outcome.store(false, std::memory_order_relaxed);
   end_writing();
   return completed;

@@ -1,5 +1,5 @@
-// Schedules the bundles of this process: one at a time, as often as bundle_rate.h allows. After the
-// last one it enters there what became of the process.
+// Schedules the bundles of this process: one at a time, as often as bundle_rate.h allows. Later it
+// adds the process' outcome to the last one.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct WrittenBundle {
 };
 
 struct BundleRequest {
-  bool last_chance = false;       // there is no later one: may use what the rate reserves
+  bool last_chance = false;       // no later one is possible: may use the rate's reserve
   bool reported = false;          // an earlier try has printed its report
   std::uint64_t deadline_ns = 0;  // until when to wait for another thread's bundle
 };
@@ -36,7 +36,7 @@ bool wait_for_writer(std::uint64_t deadline_ns) noexcept;
 // Number 0: it was not due, another one is being written, or it failed.
 WrittenBundle write_bundle(InHook, bundle::Cause, const BundleRequest&) noexcept;
 
-// A bundle that the program asks and waits for.
+// A bundle that the program requests and waits for.
 WrittenBundle write_requested(InHook, const bundle::Cause&) noexcept;
 
 // Of the failure in entry `entry`.
@@ -50,10 +50,10 @@ bool is_reported(const FailedRequest&) noexcept;
 
 bool is_in_last_bundle(const FailedRequest&) noexcept;
 
-// A repeat of what the last bundle reports, after the program had lived on.
+// The last bundle's failure was repeated, after the process had seemed to recover.
 bool is_stale(const FailedRequest&) noexcept;
 
-// On the tick: once the process has lived on for ten seconds, enters that in the last bundle. Does
+// On the tick: once the process has run for another ten seconds, adds that to the last bundle. Does
 // not wait.
 void note_recovery(InHook, std::uint64_t now_ns) noexcept;
 // The process ends with `status`: of its last failure, or having recovered from it. Returns within
@@ -62,8 +62,8 @@ void complete_outcome_at_end(InHook, int status) noexcept;
 // The same for an outcome that is known.
 void complete_outcome(InHook, OutcomeKind, std::int32_t value) noexcept;
 
-// The last bundle's failure did no harm. Entered at once, or on the tick while the bundle itself is
-// still being written.
+// The last bundle's failure did no harm. Added at once, or on the tick if the bundle is still being
+// written.
 void recover(InHook) noexcept;
 
 // Adds the crash in the session's header, which follows from this failure, to the last bundle.

@@ -56,7 +56,7 @@ void fill_in_thread(InHook hook, Crash& crash, ThreadState& thread,
     crash.failure = failed.entry;
     crash.failure_bytes = failed.request.bytes;
     crash.failure_time_ns = failed.time_ns;
-    if (failed.served) crash.flags |= session::kCrashServedSince;
+    if (failed.served) crash.flags |= session::kCrashSucceededSince;
   }
   if (crash.address != 0 && stack::is_beyond_stack(hook, at.sp, crash.address))
     crash.flags |= session::kCrashGuardPage;
@@ -70,7 +70,7 @@ void record(InHook hook, int signal, const siginfo_t& info,
   ThreadState* const thread = current_thread(hook);
   if (thread != nullptr) fill_in_thread(hook, crash, *thread, registers_of(interrupted));
   crash.signal.store(static_cast<std::uint32_t>(signal), std::memory_order_release);
-  if (thread != nullptr && verdict::follows_refusal(g_session.header()))
+  if (thread != nullptr && verdict::follows_failure(g_session.header()))
     report_crash(hook, thread->failed);
 }
 

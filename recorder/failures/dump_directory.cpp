@@ -32,7 +32,7 @@ struct Path {
 };
 
 struct Directories {
-  char pattern[kPathBytes];  // as the process was started: absolute; % words stand
+  char pattern[kPathBytes];  // as the process was started: absolute; % words not expanded
   char expanded[kPathBytes];
   system::SpinLock lock;
   Path paths[kPaths];

@@ -1,5 +1,5 @@
-// Where this process writes its bundles, and how many it keeps: as it was started, or as the
-// program has said since (oomrec_set_dumps).
+// The directory of this process' bundles, and how many it keeps: as the process was started, or as
+// the program has set since (oomrec_set_dumps).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ void start_dump_directory(const char* directory) noexcept;
 // That directory: absolute, and with % words expanded once there is a session.
 const char* dump_directory() noexcept;
 
-// The one in force. Its path stays valid while a bundle is written.
+// The current directory. Its path stays valid while a bundle is written.
 bundle::Destination destination() noexcept;
 
 // Sets the directory of this process and its children: an absolute path, without % words; empty: as
@@ -24,10 +24,10 @@ bundle::Destination destination() noexcept;
 bool set_dump_directory(InHook, std::string_view directory, std::uint64_t max_dumps,
                         std::uint64_t max_total_mb) noexcept;
 
-// For the header of a session that has just begun: the one in force, as its string.
+// Adds the current directory as a string to a session that has just begun, for its header.
 session::StringId describe_dump_directory(InHook) noexcept;
 
-// Another thread of the parent may have been in set_dump_directory().
+// In the parent another thread may have been in set_dump_directory().
 void reset_dump_directory_after_fork(InHook) noexcept;
 
 }  // namespace oomrec::recorder

@@ -30,9 +30,9 @@ FailedRequest* failure_since(ThreadState* thread, std::uint32_t since) noexcept 
   return thread->failed.number > since ? &thread->failed : nullptr;
 }
 
-// Completes the bundle that reports the failure; number 0: there is none. Where that bundle reports
-// an earlier one of its kind, and has its exception, this failure gets an entry of its own if a
-// bundle is due.
+// Completes the bundle that reports the failure; number 0: there is none. If that bundle reports an
+// earlier failure of the same kind with its exception, and a bundle is due, this failure gets a new
+// entry.
 WrittenBundle complete_reported(InHook hook, FailedRequest& failed,
                                 const text::ExceptionTexts& texts) noexcept {
   failed.settled = true;

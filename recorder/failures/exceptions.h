@@ -1,5 +1,5 @@
-// The program's own words on its exceptions (oomrec_exception): they go into the bundle of the
-// failure that the exception came of.
+// Adds the program's description of an exception (oomrec_exception) to the bundle of the failure
+// that led to it.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace oomrec::recorder {
 
-// Whose failure the exception may have come of. Pools raise again what a thread of theirs met.
+// Whose failure may have led to the exception. Pools raise their threads' exceptions again.
 enum class FailureOf : std::uint8_t { this_thread, any_thread };
 
 // Completes the bundle of this thread's latest failure, if that is later than failure number
-// `since`; else, with any_thread, of the newest one of all. Where there is none it writes a bundle
-// with the trigger `exception`.
+// `since`; else, with any_thread, that of the newest failure of all. If there is none, it writes a
+// bundle with the trigger `exception`.
 WrittenBundle report_exception(InHook, const text::ExceptionTexts&, std::uint32_t since,
                                FailureOf) noexcept;
 

@@ -15,17 +15,19 @@ using session::g_session;
 
 namespace {
 
-// The shells that start a program are recorded, too, and nobody wants to know of them.
+// Whether the process used enough memory to be of interest. The shells that start a program are
+// recorded, too.
 bool was_large() noexcept {
   std::uint64_t peak = 0;
   for (std::size_t i = 0; i < kSpaceCount; ++i) {
-    if (adds_up(static_cast<Space>(i)))
+    if (is_additive(static_cast<Space>(i)))
       peak += g_session.header().spaces[i].peak_bytes.load(std::memory_order_relaxed);
   }
   return peak >= std::uint64_t{16} << 20;
 }
 
-// One of many that fails, and was refused nothing itself: if another rank was, that is why.
+// Whether a rank fails without a failed request of its own: another rank's failure may be the
+// cause.
 bool failed_as_a_rank(const session::Header& header, int status) noexcept {
   return header.rank.known != 0 && status != 0 && header.failures_total == 0;
 }
@@ -40,7 +42,7 @@ void on_exit(InHook hook, int status) noexcept {
   complete_outcome_at_end(hook, status);
   session::Header& header = g_session.header();
   const std::uint64_t now = system::monotonic_ns();
-  // Who recovers it finds out whether there is something to tell.
+  // Keep the session: `oomrec recover` decides later whether it shows a death by memory.
   const bool may_follow = lost_child_recently(header, now) || failed_as_a_rank(header, status);
   if (may_follow) header.last_tick_ns.store(now, std::memory_order_relaxed);
   g_session.mark(hook, session::State::exited, status);

@@ -1,4 +1,4 @@
-// The process ends by its own will.
+// The process exits by itself.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace oomrec::recorder {
 
-// Writes the last failure's bundle if it is in none yet,
-// completes outcomes, marks the session and removes its file when nobody needs it.
+// Writes the last failure's bundle if it has none yet, completes outcomes, marks the session as
+// ended, and removes its file if no reader will need it.
 void on_exit(InHook, int status) noexcept;
 
 }  // namespace oomrec::recorder

@@ -20,7 +20,7 @@ constexpr std::uint32_t kMostEntries = kSlots / 2;
 struct Slot {
   std::uint32_t node;
   std::uint32_t entry;  // in `failures`; 0: free
-  bool recovered;       // the program was given what it wanted, later
+  bool recovered;       // a later request by the same stack was served
 };
 
 struct FailureTable {
@@ -35,7 +35,7 @@ std::uint8_t flags_of(const FailedRequest& failed) noexcept {
   const unsigned probe = failed.request.probe ? session::kFailureProbe : 0;
   const unsigned injected = failed.request.rule != 0 ? session::kFailureInjected : 0;
   const unsigned refused =
-      failed.by == FailedBy::recorder && injected == 0 ? session::kFailureRefused : 0;
+      failed.by == FailedBy::recorder && injected == 0 ? session::kFailureByRecorder : 0;
   return static_cast<std::uint8_t>(probe | injected | refused);
 }
 
@@ -179,7 +179,7 @@ void mark_raised(const FailedRequest& failed) noexcept {
 }
 
 bool failed_by_own_limit(const FailedRequest& failed) noexcept {
-  return (flags_of(failed) & session::kFailureRefused) != 0;
+  return (flags_of(failed) & session::kFailureByRecorder) != 0;
 }
 
 void reset_failure_table_after_fork(InHook) noexcept {

@@ -27,11 +27,11 @@ bool is_provisional(const FailedRequest& failed) noexcept {
   return is_device_space(space) && space != Space::torch && is_of_torch(failed.node);
 }
 
-// PyTorch has not said yet what became of it. `device` 0: any.
+// Whether PyTorch has yet to report the failure's outcome. `device` 0: any.
 bool is_pending(const FailedRequest& failed, std::uint32_t device) noexcept {
-  const std::uint32_t refused_on = failed.request.device;
+  const std::uint32_t failed_on = failed.request.device;
   return failed.time_ns != 0 && failed.provisional && !failed.settled &&
-         (device == 0 || refused_on == 0 || refused_on == device);
+         (device == 0 || failed_on == 0 || failed_on == device);
 }
 
 // Writes a bundle for the crash alone.
@@ -73,7 +73,7 @@ void on_failure(InHook hook, const Request& request, int error, FailedBy by) noe
       static_cast<std::uint32_t>(1 + (request.probe ? header.probes_total : header.failures_total)
                                          .fetch_add(1, std::memory_order_relaxed));
 
-  // A bundle reports evidence of its own moment.
+  // A bundle needs evidence of the present moment.
   const bool is_due = !request.probe && bundle_is_due(failed.time_ns);
   const auto [entry, first] =
       record_failure(hook, failed, is_due ? EvidenceFrom::now : EvidenceFrom::cache);
@@ -168,7 +168,7 @@ void report_crash(InHook hook, const FailedRequest& failed) noexcept {
       (system::monotonic_ns() > request.deadline_ns || !write_crash(hook, failed, request)))
     return;
   if (!helper::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds))) return;
-  g_session.header().crash.flags |= session::kCrashTold;
+  g_session.header().crash.flags |= session::kCrashInBundle;
   if (last_failure_reported()) g_session.remove_file(hook);
 }
 

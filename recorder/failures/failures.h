@@ -1,8 +1,8 @@
 // Failed requests: recorded with their evidence (failure_table.h), reported in a bundle when one is
 // due (bundle_scheduler.h).
 //
-// A program may fail a million times a second and go on. So a stack that is on record, with no
-// bundle due, costs a stack walk and a few stores; evidence is read at most ten times a second.
+// A program may fail a million times a second and go on. So a repeat without a bundle due costs a
+// stack walk and a few stores; evidence is read at most ten times a second.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +19,18 @@ void on_failure(InHook, const Request&, int error, FailedBy) noexcept;
 
 // The number of this thread's latest failure; 0: none yet.
 std::uint32_t last_failure_number(InHook) noexcept;
-// How many there were, on all threads.
+// The number of failures on all threads.
 std::uint32_t failure_count(InHook) noexcept;
 
 // The process ends with `status`, or is replaced. Writes the last failure's bundle, if it has none.
 void report_last_failure(InHook, int status) noexcept;
 
-// Writes a bundle of what may come, `near_limit` or `pressure`. False: none is due, or none could
-// be written.
+// Writes a bundle as a warning, `near_limit` or `pressure`. False: none is due, or none could be
+// written.
 bool warn(InHook, Trigger) noexcept;
 
 // A GPU's request was served. If this thread has made a failed one again, that failure did no harm,
-// and its bundle says so. Nanoseconds, unless one is open.
+// and its bundle says so. Takes nanoseconds, unless a failure is unresolved.
 void note_device_served(InHook, Api, std::uint64_t bytes) noexcept;
 // PyTorch has a block on the device: this thread's provisional failure did no harm, and is reported
 // so.

@@ -33,7 +33,7 @@ constexpr unsigned long kRestorer = 0x0400'0000;  // SA_RESTORER
 
 constexpr std::size_t kStacks = 16;
 constexpr std::size_t kStackBytes = 32 * 1024;
-constexpr std::size_t kGuardBytes = 4096;  // the lowest page stays without access
+constexpr std::size_t kGuardBytes = 4096;  // the lowest page stays inaccessible
 
 struct Stacks {
   std::byte* bytes;                  // of all kStacks; null: there was no memory
@@ -98,7 +98,7 @@ void install_signal_stack() noexcept {
 
 // --- The handler --------------------------------------------------------------------------------
 
-// A fault: the instruction will raise it again. Any other signal was sent, and comes only once.
+// A fault's instruction will raise it again. Any other signal was sent, and arrives only once.
 bool recurs(int signal, const siginfo_t& info) noexcept {
   return info.si_code > 0 && signal != SIGABRT &&
          !(signal == SIGBUS && info.si_code == BUS_MCEERR_AO);
@@ -148,7 +148,7 @@ void install_handlers(InHook) noexcept {
     if (exchange(signal, nullptr, &found) != 0 || found.handler != nullptr) continue;  // SIG_DFL
     *previous_action(signal) = found;
     exchange(signal, &ours, &found);
-    // Another thread of the program was faster: its handler wins.
+    // Another thread installed its handler meanwhile: keep that one.
     if (found.handler != nullptr && found.handler != ours.handler)
       exchange(signal, &found, nullptr);
   }

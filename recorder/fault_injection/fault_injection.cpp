@@ -16,8 +16,8 @@ using session::g_session;
 
 namespace {
 
-// Cache of which rules have their site on a stack: the node in the high half, a bit for each rule
-// in the low.
+// Caches which rules have their site on a stack: the node in the high half, a bit for each rule in
+// the low half.
 constexpr std::size_t kCachedStacks = 4096;
 static_assert(options::kMaxRules <= 32);
 
@@ -29,10 +29,10 @@ struct Injection {
 };
 constinit Injection g_injection;
 
-// Of an `operator new` on this thread.
+// The state of an `operator new` call on this thread.
 struct NewCallState {
   bool announced;       // the next request of the heap is its own
-  std::uint8_t failed;  // the rule that failed the latest call, whose library is not known yet
+  std::uint8_t failed;  // the rule that failed the latest call, until its library is known
   std::uint8_t again;   // that rule, for the library's own call, which repeats the request
   bool paused;          // a FaultPause exists
 };
@@ -107,7 +107,7 @@ std::uint8_t failing_rule(InHook hook, const Request& request) noexcept {
     const InjectionRule& rule = g_injection.rules.rules[i];
     if (!rule.fits(request.api, request.space, request.bytes, by_new)) continue;
     if (rule.has_site() && (sites >> i & 1) == 0) continue;
-    if (g_injection.calls[i].refuses(rule) && failing == 0)
+    if (g_injection.calls[i].should_fail(rule) && failing == 0)
       failing = static_cast<std::uint8_t>(i + 1);
   }
   if (request.api == Api::operator_new) t_new.failed = failing;

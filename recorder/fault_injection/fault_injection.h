@@ -1,8 +1,8 @@
 // Requests that fail on purpose, by the rules of --fail (common/options/fault_rules.h).
 //
-// Only admits() asks, before the real function: never for the recorder's own calls or nested ones.
-// A rule counts its calls for the process, and starts anew in a fork's child. Captures a stack only
-// for rules that name a site, and searches each stack for the site once.
+// Only admits() applies the rules, before the real function: never to the recorder's own calls or
+// to nested ones. A rule counts its calls per process, and restarts in a fork's child. A stack is
+// captured only for rules that name a site, and searched for the site once.
 #pragma once
 
 #include "common/session/layout.h"
@@ -11,7 +11,7 @@
 
 namespace oomrec::recorder {
 
-// `text`: valid rules, which stay where they are; empty: none. Once, before other threads run.
+// `text`: valid rules, not copied; empty: none. Call once, before other threads run.
 void start_fault_injection(const char* text) noexcept;
 
 // Whether there are any rules, and whether one is for `operator new`.

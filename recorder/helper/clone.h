@@ -1,11 +1,11 @@
-// A process that shares our memory, on a stack of its own.
+// Starts a process that shares our memory, on its own stack.
 #pragma once
 
 namespace oomrec::helper {
 
-// clone(2) with these flags; the new process calls run(argument) and exits with 0. `pid`: what
-// CLONE_PARENT_SETTID speaks of; `word`: what CLONE_CHILD_SETTID and CLONE_CHILD_CLEARTID do. Its
-// pid, or minus an errno.
+// clone(2) with these flags; the new process calls run(argument) and exits with 0. `pid`: for
+// CLONE_PARENT_SETTID; `word`: for CLONE_CHILD_SETTID and CLONE_CHILD_CLEARTID. Returns the pid, or
+// minus an errno.
 long clone_onto(void* stack_top, unsigned long flags, const void* pid, const void* word,
                 void (*run)(void*) noexcept, void* argument) noexcept;
 

@@ -18,13 +18,13 @@
 namespace oomrec::helper {
 namespace {
 
-constexpr std::string_view kKept[] = {"PATH=", "HOME=", "USER=", "LANG=", "TMPDIR="};
+constexpr std::string_view kKeptVariables[] = {"PATH=", "HOME=", "USER=", "LANG=", "TMPDIR="};
 constexpr std::string_view kStandardPath =
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 long address(const void* pointer) noexcept { return reinterpret_cast<long>(pointer); }
 
-// The child shares our memory and not our handlers: the program's must not run in it.
+// The child shares our memory, so the program's signal handlers must not run in it.
 void reset_handlers_after_fork() noexcept {
   const system::KernelAction by_default;
   for (int signal = 1; signal <= 64; ++signal)
@@ -59,10 +59,10 @@ void keep_environment(const char* const* environment, CommandSpace& space) noexc
   bool has_path = false;
   for (; environment != nullptr && *environment != nullptr; ++environment) {
     const std::string_view variable{*environment};
-    for (const std::string_view kept : kKept) {
-      if (!variable.starts_with(kept) || count >= std::size(kKept)) continue;
+    for (const std::string_view kept : kKeptVariables) {
+      if (!variable.starts_with(kept) || count >= std::size(kKeptVariables)) continue;
       keep(variable);
-      has_path = has_path || kept == kKept[0];
+      has_path = has_path || kept == kKeptVariables[0];
     }
   }
   if (!has_path) keep(kStandardPath);
@@ -72,7 +72,7 @@ void keep_environment(const char* const* environment, CommandSpace& space) noexc
 void run_command(CommandSpace& space, unsigned seconds) noexcept {
   constexpr std::uint64_t kSecond = 1'000'000'000;
   const std::uint64_t deadline = calls::monotonic_ns() + seconds * kSecond;
-  // We stand still until its exec.
+  // CLONE_VFORK suspends us until the exec.
   const long child = clone_onto(space.stack + sizeof space.stack, CLONE_VM | CLONE_VFORK | SIGCHLD,
                                 nullptr, nullptr, become_shell, &space);
   if (child < 0) return;

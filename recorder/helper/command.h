@@ -1,5 +1,5 @@
-// The user's command, when memory has run out (--on-oom-exec): by the helper, so that the program
-// has neither a copy of itself nor a child of its own.
+// Runs the user's command when memory has run out (--on-oom-exec). The helper starts it, so that
+// the program is not copied and gets no child.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace oomrec::helper {
 
-// Room that is reserved before it is needed.
+// Reserved at start: there is no memory left when it is needed.
 struct CommandSpace {
   char text[4096];       // the command, % words expanded
   char variables[2048];  // of its environment: NAME=value, NUL-terminated one after the other
@@ -15,12 +15,12 @@ struct CommandSpace {
   alignas(16) char stack[8192];
 };
 
-// Keeps what the command gets of the program's environment: PATH, HOME, USER, LANG and TMPDIR, and
-// not the recorder. `environment` as main() gets it; null: none.
+// Copies the command's part of the program's environment: PATH, HOME, USER, LANG and TMPDIR. Not
+// LD_PRELOAD: the command runs without the recorder. `environment` as main() gets it, or null.
 void keep_environment(const char* const* environment, CommandSpace&) noexcept;
 
-// Starts `sh -c` with space.text, stdin from /dev/null and stdout to stderr; waits for its end, at
-// most `seconds`. In the helper only: it becomes a child of the calling process.
+// Runs `sh -c` with space.text, stdin from /dev/null, stdout to stderr; waits at most `seconds` for
+// its end. Call it in the helper only: the command becomes a child of the calling process.
 void run_command(CommandSpace&, unsigned seconds) noexcept;
 
 }  // namespace oomrec::helper

@@ -9,16 +9,16 @@ using session::FrameKind;
 using session::TableId;
 
 constexpr unsigned kCrashLookUps = 16;
-constexpr unsigned kRefusalLookUps = 4;  // operator new stands right outside of malloc
+constexpr unsigned kFailureLookUps = 4;  // operator new is right outside malloc
 
-constexpr unsigned kThrowFrames = 4;  // from __cxa_throw to who called operator new
+constexpr unsigned kThrowFrames = 4;  // from __cxa_throw to the caller of operator new
 
 struct Names {
   InHook hook;
   const session::View& view;
   text::ExportedName names;
 
-  // The frame's function has a name that begins with one of these.
+  // Whether the name of the frame's function begins with one of these.
   template <class... Prefix>
   bool is_named(std::uint64_t frame, Prefix... prefix) const noexcept {
     char buffer[64];
@@ -31,20 +31,20 @@ struct Names {
   }
 };
 
-// The operator new that was refused.
-struct RefusedNew {
+// The operator new that failed.
+struct FailedNew {
   bool found = false;
   std::uint64_t caller = 0;  // the frame that called it
 };
 
-RefusedNew refused_new(const Names& names, const session::Crash& crash) noexcept {
+FailedNew failed_new(const Names& names, const session::Crash& crash) noexcept {
   session::Failure failure{};
-  RefusedNew refused;
+  FailedNew refused;
   if (!names.view.read(TableId::failures, crash.failure, failure)) return refused;
   refused.found = static_cast<Api>(failure.api) == Api::operator_new;
   unsigned look_ups = 0;
   names.view.walk(failure.node, [&](std::uint64_t frame) {
-    if (refused.caller != 0 || look_ups++ >= kRefusalLookUps) return;
+    if (refused.caller != 0 || look_ups++ >= kFailureLookUps) return;
     const bool is_new = names.is_named(frame, "_Znw", "_Zna");
     if (refused.found && !is_new) refused.caller = frame;
     refused.found = refused.found || is_new;
@@ -52,11 +52,12 @@ RefusedNew refused_new(const Names& names, const session::Crash& crash) noexcept
   return refused;
 }
 
-// What the crash's own stack says. Where an exception met a noexcept function the C++ library ends
-// the program by a twin of std::terminate that has no exported name, out of __cxa_throw. One that
-// is thrown where it first was has the call on the stack that was refused.
+// The evidence on the crash's own stack. When an exception meets a noexcept function, the C++
+// library ends the program from __cxa_throw, by a twin of std::terminate that has no exported name.
+// An exception still at its first throw has the failed call's caller on the stack; any other throw
+// does not.
 std::uint32_t flags_of_end(const Names& names, const session::Crash& crash,
-                           const RefusedNew& refused) noexcept {
+                           const FailedNew& refused) noexcept {
   const std::uint64_t* const end =
       crash.frames + std::min(crash.frame_count, session::kCrashFrames);
   const std::uint64_t* const last = crash.frames + std::min(crash.frame_count, kCrashLookUps);
@@ -76,7 +77,7 @@ std::uint32_t flags_of_end(const Names& names, const session::Crash& crash,
 std::uint32_t flags_by_name(InHook hook, const session::View& view, const session::Crash& crash,
                             text::ExportedName exported) noexcept {
   const Names names{hook, view, exported};
-  const RefusedNew refused = refused_new(names, crash);
+  const FailedNew refused = failed_new(names, crash);
   return flags_of_end(names, crash, refused) | (refused.found ? session::kCrashNew : 0);
 }
 

@@ -12,7 +12,7 @@ class Name {
  public:
   Name(std::string_view symbol, text::Text& out) noexcept : rest_(symbol), out_(out) {}
 
-  // Whether it was read whole, as far as its parameters.
+  // Whether everything before the parameters was understood.
   bool read() noexcept {
     if (!take("N")) return read_part() && (!at('I') || skip_arguments());
     while (at('r') || at('V') || at('K') || at('R') || at('O')) rest_.remove_prefix(1);
@@ -30,7 +30,7 @@ class Name {
     return true;
   }
 
-  // <source-name>: its length, then itself. Empty: there is none.
+  // <source-name>: the length, then the name. Empty: none here.
   std::string_view take_source_name() noexcept {
     std::size_t length = 0;
     std::size_t digits = 0;

@@ -1,5 +1,5 @@
-// The texts of an exception on their way into a bundle: kept while the helper writes them, and put
-// into a bundle that is there already.
+// An exception's texts on their way into a bundle: copies them for the helper, and adds them to a
+// bundle that is already written.
 #include "common/calls/calls.h"
 #include "common/system/memory.h"
 #include "recorder/helper/text_space.h"
@@ -9,23 +9,23 @@ namespace oomrec::helper {
 namespace {
 
 constinit TextSpace* g_texts = nullptr;
-constinit bool g_texts_open = false;  // it is memory by now
+constinit bool g_texts_open = false;  // made accessible
 
-// By whoever has the desk. nullptr: there is none to be had.
+// Only with the claim. nullptr: no memory.
 TextSpace* text_space() noexcept {
   if (g_texts != nullptr && !g_texts_open)
-    g_texts_open = system::open_reserved(g_texts, sizeof(TextSpace));
+    g_texts_open = system::commit_reserved(g_texts, sizeof(TextSpace));
   return g_texts_open ? g_texts : nullptr;
 }
 
-void write_texts(Desk& desk) noexcept {
-  if (bundle::complete_texts(desk.hook, desk.texts_to, g_texts->texts(), desk.work))
-    set_result(desk, bundle::Result::written);
+void write_texts(WriterState& writer) noexcept {
+  if (bundle::complete_exception(writer.hook, writer.texts_to, g_texts->texts(), writer.work))
+    set_result(writer, bundle::Result::written);
 }
 
 }  // namespace
 
-void prepare_texts() noexcept {
+void reserve_texts() noexcept {
   g_texts = static_cast<TextSpace*>(system::reserve_private(sizeof(TextSpace)));
 }
 
@@ -38,23 +38,23 @@ const text::ExceptionTexts* keep_texts(const text::ExceptionTexts& texts, bool& 
 bool complete_texts_of(InHook hook, std::uint64_t number, const text::ExceptionTexts& texts,
                        unsigned seconds) noexcept {
   const std::uint64_t deadline = calls::monotonic_ns() + seconds * kSecond;
-  Desk* const desk = claim_desk(hook, deadline);
-  if (desk == nullptr) return false;
+  WriterState* const writer = claim_writer(hook, deadline);
+  if (writer == nullptr) return false;
   TextSpace* const space = text_space();
-  const auto is_known = [&]() noexcept {
+  const auto is_written = [&]() noexcept {
     text::Text path{space->path};
-    return !place_of(*desk, number, path).empty();
+    return !bundle_path(*writer, number, path).empty();
   };
-  if (space == nullptr || !is_known()) {
+  if (space == nullptr || !is_written()) {
     helper::release();
     return false;
   }
   const bool whole = space->copy(texts);
-  desk->texts_to = space->path;
-  const std::uint32_t ticket = take_ticket(*desk);
-  const long pid = run_errand(*desk, write_texts);
-  if (pid > 0) helper::wait_for(pid, true, deadline);
-  return whole && result_of(*desk, ticket) == bundle::Result::written;
+  writer->texts_to = space->path;
+  const std::uint32_t ticket = take_ticket(*writer);
+  const long pid = run_task(*writer, write_texts);
+  if (pid > 0) helper::wait_for(pid, Until::end, deadline);
+  return whole && result_of(*writer, ticket) == bundle::Result::written;
 }
 
 }  // namespace oomrec::helper

@@ -1,6 +1,6 @@
-// The dying process' way to write a bundle: by the helper, with what is laid out on the desk.
+// Prepares tasks in WriterState and runs them in the helper.
 //
-// Module memory is read by process_vm_readv: what is unmapped meanwhile costs a name.
+// Reads module memory with process_vm_readv: a module unmapped meanwhile costs a name, not a fault.
 #include <sys/syscall.h>
 
 #include <cstring>
@@ -17,12 +17,12 @@
 #include "recorder/helper/writer_state.h"
 #include "recorder/session/writer.h"
 
-// Not there in a musl program.
+// Not defined in a musl program.
 extern "C" [[gnu::weak]] const char* gnu_get_libc_version() noexcept;
 
 namespace oomrec::helper {
 
-constinit Desk* g_desk = nullptr;
+constinit WriterState* g_writer = nullptr;
 
 namespace {
 
@@ -32,12 +32,12 @@ long address(const void* pointer) noexcept { return reinterpret_cast<long>(point
 
 bool name_from_memory(InHook hook, std::uint64_t start, std::uint64_t pc, char* name,
                       std::size_t capacity) noexcept {
-  Desk& desk = *g_desk;
-  if (desk.symbols_start != start) {
-    new (desk.symbols) symbols::ElfSymbols{hook, start, desk.window};
-    desk.symbols_start = start;
+  WriterState& writer = *g_writer;
+  if (writer.symbols_start != start) {
+    new (writer.symbols) symbols::ElfSymbols{hook, start, writer.window};
+    writer.symbols_start = start;
   }
-  auto& symbols = *std::launder(reinterpret_cast<symbols::ElfSymbols*>(desk.symbols));
+  auto& symbols = *std::launder(reinterpret_cast<symbols::ElfSymbols*>(writer.symbols));
   std::uint64_t offset = 0;
   return symbols.valid() && symbols.name_at(hook, pc, name, capacity, offset);
 }
@@ -52,242 +52,250 @@ void close_inherited() noexcept {
     if (fd != 2) calls::close(fd);
 }
 
-// Names and words in the lines are the program's own: none of them is obeyed by a terminal.
-void say_lines(InHook hook, std::span<char> lines) noexcept {
+// The lines contain the program's own names: replace control characters, so that no terminal obeys
+// them.
+void write_lines(InHook hook, std::span<char> lines) noexcept {
   for (char& c : lines)
     if ((static_cast<unsigned char>(c) < ' ' && c != '\n') || c == '\x7f') c = '?';
-  say(hook, {lines.data(), lines.size()});
+  write_stderr(hook, {lines.data(), lines.size()});
 }
 
-// The data is safe from the program's end: report, and let the failing thread go on.
+// The data now survives the program's end: print the report and let the failing thread go on.
 void on_data_written(InHook hook, void* argument) noexcept {
-  Desk& desk = *static_cast<Desk*>(argument);
-  set_result(desk, bundle::Result::written);
-  if (!desk.report.quiet && !desk.reported) {
-    text::Text lines{desk.lines};
-    if (!desk.report.told)
-      report_failure(hook, lines, desk.view, desk.cause, desk.work.verdict, desk.work);
-    if (desk.error != 0)
-      report_detour(lines, desk.directories[desk.directory], desk.error,
-                    desk.destination.directory);
-    report_bundle(lines, desk.work.path, desk.working_directory);
-    say_lines(hook, {desk.lines, lines.view().size()});
+  WriterState& writer = *static_cast<WriterState*>(argument);
+  set_result(writer, bundle::Result::written);
+  if (!writer.report.quiet && !writer.reported) {
+    text::Text lines{writer.lines};
+    if (!writer.report.failure_reported)
+      report_failure(hook, lines, writer.view, writer.cause, writer.work.verdict, writer.work);
+    if (writer.error != 0)
+      report_fallback_directory(lines, writer.directories[writer.directory], writer.error,
+                                writer.destination.directory);
+    report_bundle(lines, writer.work.path, writer.working_directory);
+    write_lines(hook, {writer.lines, lines.view().size()});
   }
-  desk.reported = true;
-  if (!desk.in_place) helper::tell_data_done();
+  writer.reported = true;
+  if (!writer.in_place) helper::notify_data_done();
 }
 
-void remember_place(Desk& desk, bool in_fallback) noexcept {
-  Written& place = desk.written[desk.cause.number % kMostWritten];
-  place.number = desk.cause.number;
-  place.directory = desk.directory;
-  place.in_fallback = in_fallback;
-  std::memcpy(place.name, desk.work.name, sizeof place.name);
+void record_bundle(WriterState& writer, bool in_fallback) noexcept {
+  WrittenBundle& bundle = writer.written[writer.cause.number % kMostWritten];
+  bundle.number = writer.cause.number;
+  bundle.directory = writer.directory;
+  bundle.in_fallback = in_fallback;
+  std::memcpy(bundle.name, writer.work.name, sizeof bundle.name);
 }
 
-bundle::Result write_to(Desk& desk, const char* directory, int& error) noexcept {
-  const bundle::Progress progress{on_data_written, &desk};
-  desk.destination.directory = directory;
-  const bundle::Result result =
-      write(desk.hook, desk.view, desk.cause, desk.destination, desk.work, error, progress);
-  set_result(desk, result);
-  desk.last_written = result == bundle::Result::written;
-  if (desk.last_written) remember_place(desk, directory == desk.fallback);
+bundle::Result write_to(WriterState& writer, const char* directory, int& error) noexcept {
+  const bundle::Progress progress{on_data_written, &writer};
+  writer.destination.directory = directory;
+  const bundle::Result result = write(writer.hook, writer.view, writer.cause, writer.destination,
+                                      writer.work, error, progress);
+  set_result(writer, result);
+  writer.last_written = result == bundle::Result::written;
+  if (writer.last_written) record_bundle(writer, directory == writer.fallback);
   return result;
 }
 
-void write_somewhere(Desk& desk) noexcept {
+void write_with_fallback(WriterState& writer) noexcept {
   int error = 0;
-  desk.error = 0;
-  if (write_to(desk, desk.directories[desk.directory], error) == bundle::Result::written) return;
+  writer.error = 0;
+  if (write_to(writer, writer.directories[writer.directory], error) == bundle::Result::written)
+    return;
 
-  desk.error = error;
-  const bool late = desk.reported;  // the fsync or the rename failed
-  const bool written =
-      desk.fallback[0] != '\0' && write_to(desk, desk.fallback, error) == bundle::Result::written;
-  // A detour on the way to the data is in the report already.
-  if (desk.report.quiet || (!late && (written || desk.report.told))) return;
-  text::Text lines{desk.lines};
-  if (!desk.reported)
-    report_failure(desk.hook, lines, desk.view, desk.cause, desk.work.verdict, desk.work);
-  report_detour(lines, desk.directories[desk.directory], desk.error, written ? desk.work.path : "");
-  say_lines(desk.hook, {desk.lines, lines.view().size()});
+  writer.error = error;
+  const bool late = writer.reported;  // the fsync or the rename failed, after the report
+  const bool written = writer.fallback[0] != '\0' &&
+                       write_to(writer, writer.fallback, error) == bundle::Result::written;
+  // on_data_written() has reported a fallback that happened before the data was written.
+  if (writer.report.quiet || (!late && (written || writer.report.failure_reported))) return;
+  text::Text lines{writer.lines};
+  if (!writer.reported)
+    report_failure(writer.hook, lines, writer.view, writer.cause, writer.work.verdict, writer.work);
+  report_fallback_directory(lines, writer.directories[writer.directory], writer.error,
+                            written ? writer.work.path : "");
+  write_lines(writer.hook, {writer.lines, lines.view().size()});
 }
 
-// The names are part of the evidence that the verdict rests on.
-void name_crash(Desk& desk) noexcept {
+// The verdict depends on these names, so resolve them first.
+void name_crash(WriterState& writer) noexcept {
   session::Crash& crash = session::g_session.header().crash;
   if (crash.signal.load(std::memory_order_acquire) != 0)
-    crash.flags |= flags_by_name(desk.hook, desk.view, crash, name_from_memory);
+    crash.flags |= flags_by_name(writer.hook, writer.view, crash, name_from_memory);
 }
 
-void write_bundle(Desk& desk) noexcept {
-  name_crash(desk);
+void write_bundle(WriterState& writer) noexcept {
+  name_crash(writer);
   const long bytes =
-      calls::call(SYS_getcwd, address(desk.working_directory), sizeof desk.working_directory);
-  if (bytes <= 0) desk.working_directory[0] = '\0';
-  write_somewhere(desk);
+      calls::call(SYS_getcwd, address(writer.working_directory), sizeof writer.working_directory);
+  if (bytes <= 0) writer.working_directory[0] = '\0';
+  write_with_fallback(writer);
 }
 
-void complete_bundle(Desk& desk) noexcept {
-  complete(desk.hook, desk.work.path, desk.completion, desk.work);
+void complete_bundle(WriterState& writer) noexcept {
+  complete(writer.hook, writer.work.path, writer.completion, writer.work);
 }
 
-void complete_by_crash(Desk& desk) noexcept {
-  name_crash(desk);
+void complete_by_crash(WriterState& writer) noexcept {
+  name_crash(writer);
   char outcome[32];
-  new (&desk.work.verdict)  // in its place: it is too large for a frame
+  new (&writer.work.verdict)  // constructed in place: too large for a stack frame
       verdict::Verdict(verdict::verdict_of(
-          desk.view, desk.cause.trigger, desk.cause.failure, desk.cause.reason,
-          bundle::outcome_text(desk.completion.outcome, desk.completion.value, outcome)));
-  desk.completion.verdict = &desk.work.verdict;
-  if (!desk.report.quiet) {
-    text::Text lines{desk.lines};
-    lines.add("oomrec: ").add(desk.work.verdict.summary).add('\n');
-    say_lines(desk.hook, {desk.lines, lines.view().size()});
+          writer.view, writer.cause.trigger, writer.cause.failure, writer.cause.reason,
+          bundle::outcome_text(writer.completion.outcome, writer.completion.value, outcome)));
+  writer.completion.verdict = &writer.work.verdict;
+  if (!writer.report.quiet) {
+    text::Text lines{writer.lines};
+    lines.add("oomrec: ").add(writer.work.verdict.summary).add('\n');
+    write_lines(writer.hook, {writer.lines, lines.view().size()});
   }
-  complete_bundle(desk);
+  complete_bundle(writer);
 }
 
-void run_command(Desk& desk) noexcept { run_command(desk.command, desk.command_seconds); }
+void run_command(WriterState& writer) noexcept {
+  run_command(writer.command, writer.command_seconds);
+}
 
 void run(void* argument) noexcept {
-  Desk& desk = *static_cast<Desk*>(argument);
-  if (!desk.in_place) {
+  WriterState& writer = *static_cast<WriterState*>(argument);
+  if (!writer.in_place) {
     session::g_session.header().helper_pid.store(helper::process_id(), std::memory_order_relaxed);
     close_inherited();
   }
-  desk.errand(desk);
+  writer.task(writer);
 }
 
 // --- Before it ----------------------------------------------------------------------------------
 
-// The desk, with the last bundle on it, to complete that: at most `seconds` after a helper that is
-// at work. nullptr: there is no such bundle, or that helper goes on.
-Desk* claim_last_bundle(InHook hook, unsigned seconds) noexcept {
-  Desk* const desk = claim_desk(hook, calls::monotonic_ns() + seconds * kSecond);
-  if (desk == nullptr || desk->last_written) return desk;
+// Claims the writer to complete its last bundle; waits at most `seconds` for a busy helper.
+// nullptr: no such bundle, or still busy.
+WriterState* claim_last_bundle(InHook hook, unsigned seconds) noexcept {
+  WriterState* const writer = claim_writer(hook, calls::monotonic_ns() + seconds * kSecond);
+  if (writer == nullptr || writer->last_written) return writer;
   helper::release();
   return nullptr;
 }
 
-// The bundles that are known are those of this process, not of a parent's.
-void own(Desk& desk) noexcept {
+// After a fork: the recorded bundles are the parent's.
+void reset_after_fork(WriterState& writer) noexcept {
   const int self = helper::process_id();
-  if (desk.process == self) return;
-  desk.process = self;
-  desk.last_written = false;
-  for (Written& place : desk.written) place.number = 0;
+  if (writer.process == self) return;
+  writer.process = self;
+  writer.last_written = false;
+  for (WrittenBundle& bundle : writer.written) bundle.number = 0;
 }
 
-// Its number among those of the desk, where it stands until kDirectories others have been named.
-void name_directory(Desk& desk, std::string_view path) noexcept {
+// Stores the bundle's directory; it stays until kDirectories others have been named.
+void name_directory(WriterState& writer, std::string_view path) noexcept {
   for (std::uint32_t at = 0; at < kDirectories; ++at) {
-    if (path != desk.directories[at]) continue;
-    desk.directory = at;
+    if (path != writer.directories[at]) continue;
+    writer.directory = at;
     return;
   }
-  desk.directory = (desk.directory + 1) % kDirectories;
-  text::Text{desk.directories[desk.directory]}.add(path);
-  for (Written& place : desk.written)
-    if (place.directory == desk.directory) place.number = 0;
+  writer.directory = (writer.directory + 1) % kDirectories;
+  text::Text{writer.directories[writer.directory]}.add(path);
+  for (WrittenBundle& bundle : writer.written)
+    if (bundle.directory == writer.directory) bundle.number = 0;
 }
 
-void fill(Desk& desk, const bundle::Cause& cause, const bundle::Destination& destination,
-          const Report& report) noexcept {
-  desk.view = session::g_session.view();
-  desk.cause = cause;
-  desk.cause.alive = true;
+void fill(WriterState& writer, const bundle::Cause& cause, const bundle::Destination& destination,
+          const ReportOptions& report) noexcept {
+  writer.view = session::g_session.view();
+  writer.cause = cause;
+  writer.cause.alive = true;
   // The caller has counted this one.
-  desk.cause.number = desk.view.header().bundles_written.load(std::memory_order_relaxed);
-  desk.cause.exported_name = name_from_memory;
-  if (gnu_get_libc_version != nullptr) desk.cause.glibc_version = gnu_get_libc_version();
-  text::Text reason{desk.reason};
-  desk.cause.reason = reason.add(cause.reason).view();
-  text::Text label{desk.label};
-  desk.cause.label = label.add(cause.label).view();
-  desk.cause.texts = nullptr;
-  desk.destination = destination;
-  name_directory(desk, destination.directory);
+  writer.cause.number = writer.view.header().bundles_written.load(std::memory_order_relaxed);
+  writer.cause.exported_name = name_from_memory;
+  if (gnu_get_libc_version != nullptr) writer.cause.glibc_version = gnu_get_libc_version();
+  text::Text reason{writer.reason};
+  writer.cause.reason = reason.add(cause.reason).view();
+  text::Text label{writer.label};
+  writer.cause.label = label.add(cause.label).view();
+  writer.cause.texts = nullptr;
+  writer.destination = destination;
+  name_directory(writer, destination.directory);
   const std::string_view session_path{session::g_session.path()};
   const auto slash = session_path.rfind('/');
-  text::Text{desk.fallback}.add(slash == std::string_view::npos ? std::string_view{}
-                                                                : session_path.substr(0, slash));
-  desk.cause.session_directory = desk.fallback;
-  desk.report = report;
-  desk.symbols_start = 0;
-  desk.reported = false;
-  desk.lines[0] = '\0';
-  desk.error = 0;
-  desk.last_written = false;
+  text::Text{writer.fallback}.add(slash == std::string_view::npos ? std::string_view{}
+                                                                  : session_path.substr(0, slash));
+  writer.cause.session_directory = writer.fallback;
+  writer.report = report;
+  writer.symbols_start = 0;
+  writer.reported = false;
+  writer.lines[0] = '\0';
+  writer.error = 0;
+  writer.last_written = false;
 }
 
 }  // namespace
 
-// --- The desk -----------------------------------------------------------------------------------
+// --- The writer's state -------------------------------------------------------------------------
 
-Desk* claim_desk(InHook hook, std::uint64_t deadline_ns) noexcept {
-  if (g_desk == nullptr || !helper::claim(deadline_ns)) return nullptr;
-  own(*g_desk);
-  g_desk->hook = hook;
-  return g_desk;
+WriterState* claim_writer(InHook hook, std::uint64_t deadline_ns) noexcept {
+  if (g_writer == nullptr || !helper::claim(deadline_ns)) return nullptr;
+  reset_after_fork(*g_writer);
+  g_writer->hook = hook;
+  return g_writer;
 }
 
-long run_errand(Desk& desk, void (*errand)(Desk&) noexcept, bool may_be_in_place) noexcept {
-  desk.errand = errand;
-  return helper::start(desk.stack, run, &desk, desk.in_place, may_be_in_place);
+long run_task(WriterState& writer, void (*task)(WriterState&) noexcept,
+              Fallback fallback) noexcept {
+  writer.task = task;
+  return helper::start(writer.stack, run, &writer, writer.in_place, fallback);
 }
 
-std::string_view place_of(const Desk& desk, std::uint64_t number, text::Text& path) noexcept {
-  const Written& place = desk.written[number % kMostWritten];
-  if (number == 0 || place.number != number) return {};
-  path.add(place.in_fallback ? desk.fallback : desk.directories[place.directory]);
-  path.add('/').add(place.name);
+std::string_view bundle_path(const WriterState& writer, std::uint64_t number,
+                             text::Text& path) noexcept {
+  const WrittenBundle& bundle = writer.written[number % kMostWritten];
+  if (number == 0 || bundle.number != number) return {};
+  path.add(bundle.in_fallback ? writer.fallback : writer.directories[bundle.directory]);
+  path.add('/').add(bundle.name);
   return path.truncated() ? std::string_view{} : path.view();
 }
 
-// --- What the process asks for ------------------------------------------------------------------
+// --- Called by the process ----------------------------------------------------------------------
 
 bool prepare(const char* const* environment) noexcept {
-  remember_standard_error();
-  if (g_desk != nullptr) return true;
-  void* const memory = system::map_private(sizeof(Desk));
+  record_standard_error();
+  if (g_writer != nullptr) return true;
+  void* const memory = system::map_private(sizeof(WriterState));
   if (memory == nullptr) return false;
-  if (system::populate(memory, sizeof(Desk)) != 0) std::memset(memory, 0, sizeof(Desk));
-  g_desk = static_cast<Desk*>(memory);
-  prepare_texts();
-  keep_environment(environment, g_desk->command);
+  if (system::populate(memory, sizeof(WriterState)) != 0)
+    std::memset(memory, 0, sizeof(WriterState));
+  g_writer = static_cast<WriterState*>(memory);
+  reserve_texts();
+  keep_environment(environment, g_writer->command);
   helper::prepare();
   return true;
 }
 
 bool finish(InHook, unsigned seconds) noexcept {
-  return g_desk == nullptr || helper::finish(calls::monotonic_ns() + seconds * kSecond);
+  return g_writer == nullptr || helper::finish(calls::monotonic_ns() + seconds * kSecond);
 }
 
 bool complete_last(InHook hook, OutcomeKind kind, std::int32_t value, unsigned seconds) noexcept {
-  Desk* const desk = claim_last_bundle(hook, 0);
-  if (desk == nullptr) return false;
-  desk->completion = {kind, value, bundle::repeats_of(desk->view, desk->cause.failure)};
-  run_errand(*desk, complete_bundle);
+  WriterState* const writer = claim_last_bundle(hook, 0);
+  if (writer == nullptr) return false;
+  writer->completion = {kind, value, bundle::repeats_of(writer->view, writer->cause.failure)};
+  run_task(*writer, complete_bundle);
   finish(hook, seconds);
   return true;
 }
 
-bool complete_last_by_crash(InHook hook, bool quiet, unsigned seconds) noexcept {
-  Desk* const desk = claim_last_bundle(hook, seconds);
-  if (desk == nullptr) return false;
+bool complete_last_by_crash(InHook hook, const ReportOptions& report, unsigned seconds) noexcept {
+  WriterState* const writer = claim_last_bundle(hook, seconds);
+  if (writer == nullptr) return false;
   const session::Crash& crash = session::g_session.header().crash;
-  desk->view = session::g_session.view();
-  desk->symbols_start = 0;
-  desk->report.quiet = quiet;
-  desk->completion = {OutcomeKind::signal,
-                      static_cast<std::int32_t>(crash.signal.load(std::memory_order_relaxed)),
-                      bundle::repeats_of(desk->view, desk->cause.failure)};
-  desk->completion.crash = &crash;
-  desk->completion.crashed = &desk->view;
-  desk->completion.exported_name = name_from_memory;
-  run_errand(*desk, complete_by_crash);
+  writer->view = session::g_session.view();
+  writer->symbols_start = 0;
+  writer->report = report;
+  writer->completion = {OutcomeKind::signal,
+                        static_cast<std::int32_t>(crash.signal.load(std::memory_order_relaxed)),
+                        bundle::repeats_of(writer->view, writer->cause.failure)};
+  writer->completion.crash = &crash;
+  writer->completion.crash_session = &writer->view;
+  writer->completion.exported_name = name_from_memory;
+  run_task(*writer, complete_by_crash);
   finish(hook, seconds);
   return true;
 }
@@ -295,51 +303,57 @@ bool complete_last_by_crash(InHook hook, bool quiet, unsigned seconds) noexcept 
 std::string_view path_of(InHook hook, std::uint64_t number, std::span<char> buffer,
                          unsigned seconds) noexcept {
   if (buffer.empty()) return {};
-  const Desk* const desk = claim_desk(hook, calls::monotonic_ns() + seconds * kSecond);
-  if (desk == nullptr) return {};
+  const WriterState* const writer = claim_writer(hook, calls::monotonic_ns() + seconds * kSecond);
+  if (writer == nullptr) return {};
   text::Text path{buffer.data(), buffer.size()};
-  const std::string_view found = place_of(*desk, number, path);
+  const std::string_view found = bundle_path(*writer, number, path);
   helper::release();
   return found;
 }
 
-// Not where clone is refused: in place the command would be a child of the program.
+// No fallback if clone fails: in place, the command would become a child of the program.
 bool run_from_process(InHook hook, const char* command, unsigned seconds) noexcept {
-  Desk* const desk = claim_desk(hook, calls::monotonic_ns() + seconds * kSecond);
-  if (desk == nullptr) return false;
+  WriterState* const writer = claim_writer(hook, calls::monotonic_ns() + seconds * kSecond);
+  if (writer == nullptr) return false;
   if (!text::expand_command(command, helper::process_id(),
-                            desk->last_written ? desk->work.path : "", desk->command.text,
-                            sizeof desk->command.text)) {
+                            writer->last_written ? writer->work.path : "", writer->command.text,
+                            sizeof writer->command.text)) {
     helper::release();
     return false;
   }
-  desk->command_seconds = seconds;
-  const bool started = run_errand(*desk, run_command, false) > 0;
+  writer->command_seconds = seconds;
+  const bool started = run_task(*writer, run_command, Fallback::none) > 0;
   finish(hook, seconds + 1);
   return started;
 }
 
 bundle::Result write_from_process(InHook hook, const bundle::Cause& cause,
-                                  const bundle::Destination& destination, const Report& report,
-                                  unsigned seconds, bool* texts_written) noexcept {
-  if (g_desk == nullptr || system::is_sandboxed()) return bundle::Result::failed;
+                                  const bundle::Destination& destination,
+                                  const ReportOptions& report, unsigned seconds,
+                                  bool* texts_written) noexcept {
+  if (g_writer == nullptr || system::is_sandboxed()) return bundle::Result::failed;
   const std::uint64_t deadline = calls::monotonic_ns() + seconds * kSecond;
-  if (claim_desk(hook, deadline) == nullptr) return bundle::Result::timed_out;
-  Desk& desk = *g_desk;
-  fill(desk, cause, destination, report);
+  if (claim_writer(hook, deadline) == nullptr) return bundle::Result::timed_out;
+  WriterState& writer = *g_writer;
+  fill(writer, cause, destination, report);
   if (cause.texts != nullptr) {
     bool whole = false;
-    desk.cause.texts = keep_texts(*cause.texts, whole);
+    writer.cause.texts = keep_texts(*cause.texts, whole);
     if (texts_written != nullptr) *texts_written = whole;
   }
-  const std::uint32_t ticket = take_ticket(desk);
-  const long pid = run_errand(desk, write_bundle);
-  if (pid < 0 || helper::wait_for(pid, false, deadline)) {
-    finish(hook, 0);  // only asks
-    return result_of(desk, ticket);
+  const std::uint32_t ticket = take_ticket(writer);
+  const long pid = run_task(writer, write_bundle);
+  if (pid < 0 || helper::wait_for(pid, Until::data_done, deadline)) {
+    finish(hook, 0);  // only polls
+    return result_of(writer, ticket);
   }
-  helper::give_up(pid);
-  if (!report.quiet) say(hook, "oomrec: the bundle took too long to write and was given up\n");
+  helper::kill_helper(pid);
+  if (!report.quiet) {
+    char buffer[128];
+    text::Text line{buffer};
+    line.add("oomrec: no bundle: it was not written within ").number(seconds);
+    write_stderr(hook, line.add(" s; --bundle-seconds allows more\n").view());
+  }
   return bundle::Result::timed_out;
 }
 

@@ -1,4 +1,4 @@
-// The dying process' own bundles: written, completed and asked for through the helper (helper.h).
+// Writes, completes and finds the bundles of the dying process, by means of the helper (helper.h).
 #pragma once
 
 #include <cstdint>
@@ -9,51 +9,50 @@
 
 namespace oomrec::helper {
 
-// The dying process' way to write(): a helper that shares our memory but is no thread of the
-// process (clone with CLONE_VM on a reserved stack, no exit signal, all signals blocked, inherited
-// descriptors closed but fd 2), which also prints the report. Waits at most `seconds` for the data;
-// the fsync and the rename may still be under way when it returns: see finish().
-struct Report {
+// What the helper prints on stderr.
+struct ReportOptions {
   bool quiet = false;
-  bool told = false;  // by an earlier try, which failed: all but where the bundle is now
+  // An earlier attempt has reported the failure and could not write: print only where the bundle
+  // is.
+  bool failure_reported = false;
 };
-// `texts_written` (may be null): whether all of Cause::texts could be used.
+
+// Calls bundle::write() in the helper (inherited descriptors closed but fd 2), and prints the
+// report. Waits at most `seconds` for the data; the fsync and the rename may still be under way on
+// return: see finish(). `texts_written` (may be null): whether all of Cause::texts were usable.
 bundle::Result write_from_process(InHook, const bundle::Cause&, const bundle::Destination&,
-                                  const Report&, unsigned seconds,
+                                  const ReportOptions&, unsigned seconds,
                                   bool* texts_written = nullptr) noexcept;
 
-// Waits at most `seconds` until no helper is at work; with 0 it only asks. For the process' own
-// end, so that its bundle is there when it is gone, and for a tick, so that an ended helper is
-// reaped.
+// Waits at most `seconds` until the helper is idle; 0 polls. Called at the process' end, so that
+// the bundle is complete by then, and by a tick, to reap a helper that has ended.
 bool finish(InHook, unsigned seconds) noexcept;
 
-// Reserves and touches what write_from_process needs, and remembers which file stderr is, and what
-// a command gets of `environment`. Called from the recorder's start().
+// Reserves and touches the memory that write_from_process() needs, and records which file stderr is
+// and the command's part of `environment`. Called from the recorder's start().
 bool prepare(const char* const* environment) noexcept;
 
-// Has the helper run the user's command (command.h) for the last bundle of this process, and waits
-// for its end, at most `seconds`. False: it could not be started.
+// Has the helper run the user's command (command.h) for the last bundle of this process; waits at
+// most `seconds` for its end. False: it could not be started.
 bool run_from_process(InHook, const char* command, unsigned seconds) noexcept;
 
-// complete() for the last bundle that write_from_process() wrote in this process, with the repeats
-// of its request that the session has counted by now, by a helper that is waited for at most
-// `seconds`; with 0 it is only started, and finish() reaps it. False when there is no such bundle,
-// or a helper is still at work.
+// Calls bundle::complete() in the helper for this process' last bundle, with the repeats of its
+// request that the session has counted so far. Waits at most `seconds`; with 0 it only starts the
+// helper, and finish() reaps it. False: no such bundle, or the helper is still busy.
 bool complete_last(InHook, OutcomeKind, std::int32_t value, unsigned seconds) noexcept;
 
-// The same when the process is about to die of the crash in the session's header, which follows
-// from the refusal that the bundle tells: the bundle gets the crash, and its verdict. Waits for a
-// helper at work, too. Prints the verdict's sentence unless quiet.
-bool complete_last_by_crash(InHook, bool quiet, unsigned seconds) noexcept;
+// The same when the process is about to die of the crash in the session's header, caused by the
+// failure that the bundle records: adds the crash and its verdict to the bundle, and prints the
+// verdict's sentence unless quiet. Waits for a busy helper, too.
+bool complete_last_by_crash(InHook, const ReportOptions&, unsigned seconds) noexcept;
 
-// complete_texts() for the bundle that write_from_process() wrote as number `number` of this
-// process, by a helper that is waited for at most `seconds`. False also when some text is no JSON,
-// see TextSpace.
+// Calls bundle::complete_exception() in the helper for bundle `number` of this process; waits at
+// most `seconds`. False also when a text that should be JSON is not, see TextSpace.
 bool complete_texts_of(InHook, std::uint64_t number, const text::ExceptionTexts&,
                        unsigned seconds) noexcept;
 
-// The absolute path of that bundle, once it is in its place, which is waited for at most `seconds`.
-// Empty: there is none. `buffer` is as long as a path may be.
+// The absolute path of bundle `number`; waits at most `seconds` for a bundle being written. Empty:
+// there is none. `buffer` must be long enough for the longest path.
 std::string_view path_of(InHook, std::uint64_t number, std::span<char> buffer,
                          unsigned seconds) noexcept;
 

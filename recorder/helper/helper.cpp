@@ -24,14 +24,14 @@ constexpr std::uint64_t kSecond = 1'000'000'000;
 constexpr std::uint64_t kSlice = kSecond / 100;
 
 constinit std::atomic<int> g_word{0};
-// Its pid, until it is reaped. The kernel stores it, before the helper runs: whoever finds that it
-// has ended finds its pid, too.
+// The helper's pid, until it is reaped. The kernel stores it before the helper runs, so a thread
+// that sees the helper's end also sees its pid.
 constinit std::atomic<int> g_helper{0};
-constinit std::atomic<int> g_owner{0};  // the process that all this belongs to
+constinit std::atomic<int> g_owner{0};  // the process these words belong to
 
-// Waits while `waits(word)` and until `deadline_ns`; false at the deadline. In slices, because the
-// kernel wakes one waiter only, which need not be the one that goes on; and not by a private futex,
-// because the kernel's wake is for shared ones.
+// Waits while `waits(word)`; false at `deadline_ns`. In slices: at the helper's end the kernel
+// wakes one waiter only, perhaps one that keeps waiting. The futex is a shared one, because the
+// kernel's wake is.
 template <class Waits>
 bool wait_while(Waits&& waits, std::uint64_t deadline_ns) noexcept {
   for (int word = g_word.load(std::memory_order_acquire); waits(word);
@@ -45,8 +45,8 @@ bool wait_while(Waits&& waits, std::uint64_t deadline_ns) noexcept {
   return true;
 }
 
-// By whoever has the word: another thread's helper, begun meanwhile, is not the one that is waited
-// for.
+// Only with the claim: without it this could wait for the helper that another thread has just
+// started.
 void reap() noexcept {
   const int helper = g_helper.exchange(0, std::memory_order_acq_rel);
   if (helper == 0) return;
@@ -54,9 +54,9 @@ void reap() noexcept {
   }
 }
 
-// After a fork the words speak of the parent's helper, which this process does not have. After a
-// vfork they may speak of the child's, which shares this memory: it is waited for, until
-// `deadline_ns`. False: it goes on.
+// After a fork the words describe the parent's helper, which this process does not have. After a
+// vfork they may describe the child's helper, which shares this memory: wait for it. False: it is
+// still working at `deadline_ns`.
 bool take_over(std::uint64_t deadline_ns) noexcept {
   const int self = process_id();
   const int before = g_owner.load(std::memory_order_acquire);
@@ -73,7 +73,7 @@ bool take_over(std::uint64_t deadline_ns) noexcept {
   return true;
 }
 
-// The program's stack may be a small signal stack.
+// In place, too, the task needs its own stack: the program's may be a small signal stack.
 void run_on_stack(void* top, void (*work)(void*) noexcept, void* argument) noexcept {
   asm volatile(
       "mov %%rsp, %%rbx\n\t"
@@ -87,7 +87,7 @@ void run_on_stack(void* top, void (*work)(void*) noexcept, void* argument) noexc
         "xmm15", "memory", "cc");
 }
 
-// A helper that was killed leaves its frames behind: to AddressSanitizer they are still in use.
+// AddressSanitizer still considers the frames of a killed helper in use.
 void clear([[maybe_unused]] Stack& stack) noexcept {
 #ifdef __SANITIZE_ADDRESS__
   __asan_unpoison_memory_region(stack.bytes, sizeof stack.bytes);
@@ -116,7 +116,7 @@ void release() noexcept {
 }
 
 long start(Stack& stack, void (*work)(void*) noexcept, void* argument, bool& in_place,
-           bool may_be_in_place) noexcept {
+           Fallback fallback) noexcept {
   const std::uint64_t all = ~std::uint64_t{0};
   std::uint64_t before = 0;
   system::call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
@@ -129,26 +129,26 @@ long start(Stack& stack, void (*work)(void*) noexcept, void* argument, bool& in_
       &g_helper, &g_word, work, argument);
   if (helper < 0) {
     in_place = true;
-    if (may_be_in_place) run_on_stack(top, work, argument);
+    if (fallback == Fallback::in_place) run_on_stack(top, work, argument);
     release();
   }
   system::call(SYS_rt_sigprocmask, SIG_SETMASK, &before, nullptr, sizeof before);
   return helper;
 }
 
-void tell_data_done() noexcept {
+void notify_data_done() noexcept {
   g_word.store(kDataDone, std::memory_order_release);
   system::call(SYS_futex, &g_word, FUTEX_WAKE, 1);
 }
 
-bool is_at_work(long pid, bool to_the_end) noexcept {
+bool is_working(long pid, Until until) noexcept {
   const int word = g_word.load(std::memory_order_acquire);
-  return word != 0 && (to_the_end || word != kDataDone) &&
+  return word != 0 && (until == Until::end || word != kDataDone) &&
          g_helper.load(std::memory_order_acquire) == pid;
 }
 
-bool wait_for(long pid, bool to_the_end, std::uint64_t deadline_ns) noexcept {
-  return wait_while([=](int) noexcept { return is_at_work(pid, to_the_end); }, deadline_ns);
+bool wait_for(long pid, Until until, std::uint64_t deadline_ns) noexcept {
+  return wait_while([=](int) noexcept { return is_working(pid, until); }, deadline_ns);
 }
 
 bool finish(std::uint64_t deadline_ns) noexcept {
@@ -159,7 +159,7 @@ bool finish(std::uint64_t deadline_ns) noexcept {
   return true;
 }
 
-void give_up(long pid) noexcept {
+void kill_helper(long pid) noexcept {
   if (g_helper.load(std::memory_order_acquire) == pid) system::call(SYS_kill, pid, SIGKILL);
 }
 

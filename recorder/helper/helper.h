@@ -1,14 +1,14 @@
-// The helper: a process that shares our memory and nothing else, and does one piece of work at a
-// time. It knows nothing of bundles.
+// The helper: a process that shares our memory and nothing else, and does one task at a time.
+// Independent of bundles.
 //
-// It is made with clone(CLONE_VM): no thread of the process (Threads stays 1), no child that wait()
-// sees, no SIGCHLD, descriptors of its own. All signals are blocked in it, because a handler of the
-// program would run in both. It has the failing thread's TLS, so nothing that it does uses errno or
-// thread-local state. Where clone is refused the work is done in place, on the same stack.
+// clone(CLONE_VM) makes it: not a thread of the process (Threads stays 1), not a child that wait()
+// sees, no SIGCHLD, its own descriptors. It blocks all signals, because a handler of the program
+// would act on the memory of both. It shares the failing thread's TLS, so its code uses neither
+// errno nor thread-local state. When clone fails, the task runs in place, on the same stack.
 //
-// Whoever has claimed it prepares the work; until the helper has ended nobody else may. The calls
-// of those who wait are system::call(): the tests that make the n-th call of the work fail do not
-// count them.
+// The thread that claims the helper prepares the task; other threads wait until the helper ends.
+// Waiting uses system::call(), not calls::call(): the tests that fail the n-th call of a task must
+// not count the waits.
 #pragma once
 
 #include <atomic>
@@ -21,45 +21,53 @@ struct Stack {
   alignas(16) char bytes[64 * 1024];
 };
 
-// One word tells the state: kernel and helper write it, waiting is a futex on it.
-//   0         nobody at work             (the kernel, at the helper's death: CHILD_CLEARTID)
-//   kClaimed  a thread prepares          (that thread, from 0)
-//   tid       the helper works           (the kernel: CHILD_SETTID)
-//   kDataDone what is waited for is done (the helper)
+// One futex word holds the state.
+//   value      meaning                        written by
+//   0          idle                           the kernel, when the helper ends (CHILD_CLEARTID)
+//   kClaimed   a thread prepares a task       that thread, from 0
+//   tid        the helper works               the kernel (CHILD_SETTID)
+//   kDataDone  the data is safe, the helper   the helper
+//              still works
 inline constexpr int kClaimed = -1;
 inline constexpr int kDataDone = -2;
 
 int process_id() noexcept;
 
-// Before the first claim: this process' it is.
+// Makes the calling process the owner. Call before the first claim.
 void prepare() noexcept;
 
-// Waits until nobody has it, and takes away the process of the helper before. False: at
-// `deadline_ns` somebody still has it, or no system call may be made.
+// Waits until the helper is idle, reaps the last one and claims it. False: still busy at
+// `deadline_ns`, or a sandbox forbids system calls.
 bool claim(std::uint64_t deadline_ns) noexcept;
 
-// By whoever has it and has no work after all.
+// Drops a claim without starting a task.
 void release() noexcept;
 
-// By whoever has it: its pid, or minus an errno where clone is refused; then the work has been done
-// in place (`in_place` says so to it) if it may be, and it is released. Else the helper's end does
-// that.
+// What start() does when clone fails.
+enum class Fallback : bool { none, in_place };
+
+// Starts the claimed helper: its pid, or minus an errno when clone fails. Then the task has run
+// already (`in_place` is set before it runs) if the fallback allows it, and the claim is released.
+// Otherwise the helper's end releases it.
 long start(Stack&, void (*work)(void*) noexcept, void* argument, bool& in_place,
-           bool may_be_in_place) noexcept;
+           Fallback fallback) noexcept;
 
-// By the helper, while it goes on.
-void tell_data_done() noexcept;
+// The helper wakes the thread that waits for the data, and goes on working.
+void notify_data_done() noexcept;
 
-// Whether the helper `pid` works; without `to_the_end` on what is waited for.
-bool is_at_work(long pid, bool to_the_end) noexcept;
+// Which point of a task to wait for.
+enum class Until : bool { data_done, end };
 
-// Waits while that is so. False: at the deadline it still is.
-bool wait_for(long pid, bool to_the_end, std::uint64_t deadline_ns) noexcept;
+// Whether the helper `pid` has yet to reach that point.
+bool is_working(long pid, Until until) noexcept;
 
-// Nothing is left to be waited for or taken away. False: at the deadline there is.
+// Waits for that point. False: not reached at the deadline.
+bool wait_for(long pid, Until until, std::uint64_t deadline_ns) noexcept;
+
+// Waits until the helper is idle and reaps it. False: still busy at the deadline.
 bool finish(std::uint64_t deadline_ns) noexcept;
 
-// Kills the helper `pid`, unless it has gone already.
-void give_up(long pid) noexcept;
+// Kills the helper `pid` if it is still the current one.
+void kill_helper(long pid) noexcept;
 
 }  // namespace oomrec::helper

@@ -15,16 +15,16 @@ using session::FrameKind;
 using session::TableId;
 using session::View;
 
-// The frames of a stack that tell a reader most: 0 where there is none.
-struct BundleRequest {
-  std::uint64_t own_python = 0;  // the innermost line of the program's own
+// The frames by which a reader recognizes a stack; 0: none.
+struct KeyFrames {
+  std::uint64_t own_python = 0;  // the innermost line of the program's own code
   std::uint64_t python = 0;      // the innermost of all
-  std::uint64_t native = 0;      // the innermost outside of allocators and the C library
+  std::uint64_t native = 0;      // the innermost one outside allocators and the C library
   std::uint32_t node = 0;        // the stack they are of
 };
 
-BundleRequest telling_frames(const View& view, std::uint32_t node) noexcept {
-  BundleRequest found;
+KeyFrames key_frames(const View& view, std::uint32_t node) noexcept {
+  KeyFrames found;
   found.node = node;
   view.walk(node, [&](std::uint64_t frame) {
     session::Code code{};
@@ -52,18 +52,18 @@ bool same_line(const View& view, std::uint64_t a, std::uint64_t b) noexcept {
              text::line_of(view, code, session::instruction_of(b));
 }
 
-// What one Python line holds in one space, by the code of one module; without Python code, what one
-// holder does.
+// The memory that one Python line holds in one space through one module. Without Python code: one
+// holder's.
 struct LineFigures {
-  BundleRequest telling;  // of the largest holder
+  KeyFrames frames;  // of the largest holder
   std::uint64_t bytes;
   std::uint64_t blocks;
   std::uint8_t space;
   bool estimated;
 };
 
-// A line's blocks have several holders where the interpreter came to it by different functions of
-// its own: `oomrec show` takes them for one, and so does the report, for the largest.
+// A line has several holders when the interpreter reaches it through different internal functions.
+// `oomrec show` groups them; the report does so for the largest.
 constexpr std::size_t kCandidates = 32;
 struct LargestLine {
   bundle::LargestHolder holders[kCandidates];
@@ -71,14 +71,16 @@ struct LargestLine {
 };
 static_assert(sizeof(LargestLine) <= sizeof bundle::Workspace::sort);
 
-// Which holders are compared: those of the host, or of the devices, there as PyTorch divides it up
-// if it does; whatever the program asked a bundle for itself, both. What PyTorch holds lies inside
-// of what the driver gave, and is never compared with that.
-struct Compared {
+// Which spaces compete for the largest holder: the host's or the devices', after the failed
+// request; both if the program itself requested the bundle. PyTorch's blocks lie inside the
+// driver's, so the two are never compared: where PyTorch divides a device's memory, its blocks
+// count.
+struct ComparedSpaces {
   bool host, devices, torch;
-  std::uint32_t on_device;  // what lies on this one; 0: on any
+  std::uint32_t on_device;  // 0: on any
 
-  Compared(const View& view, const bundle::Cause& cause, const verdict::Verdict& verdict) noexcept {
+  ComparedSpaces(const View& view, const bundle::Cause& cause,
+                 const verdict::Verdict& verdict) noexcept {
     const bundle::Subject about = bundle::subject_of(view, cause, verdict);
     session::Device device;
     const bool asked = cause.trigger == Trigger::request || cause.trigger == Trigger::exception;
@@ -95,8 +97,8 @@ struct Compared {
   }
 };
 
-// A holder may have blocks on several devices: what the candidates hold on this one. Cost: a pass
-// over the blocks of devices.
+// Reduces each candidate to its blocks on this device: a holder may have blocks on several. Cost: a
+// pass over all device blocks.
 void keep_on_device(const View& view, std::uint32_t device,
                     std::span<bundle::LargestHolder> holders,
                     std::span<std::uint64_t> blocks) noexcept {
@@ -107,18 +109,19 @@ void keep_on_device(const View& view, std::uint32_t device,
     if (!view.read(session::TableId::device_blocks, i, block) || block.key == 0 ||
         block.device != device || (block.flags & session::kDeviceDormant) != 0)
       continue;
-    const auto known = std::find_if(holders.begin(), holders.end(), [&](const auto& candidate) {
+    const auto found = std::find_if(holders.begin(), holders.end(), [&](const auto& candidate) {
       return candidate.holder == block.holder;
     });
-    if (known == holders.end()) continue;
-    known->live_bytes += block.bytes;
-    ++blocks[static_cast<std::size_t>(known - holders.begin())];
+    if (found == holders.end()) continue;
+    found->live_bytes += block.bytes;
+    ++blocks[static_cast<std::size_t>(found - holders.begin())];
   }
 }
 
-// Null: nothing is held. Cost: a pass over `holders`, and a walk of each candidate's stack.
+// Null: there are no live blocks. Cost: a pass over all holders, and a walk of each candidate's
+// stack.
 const LineFigures* largest_line(const View& view, LargestLine& memory,
-                                const Compared& wanted) noexcept {
+                                const ComparedSpaces& wanted) noexcept {
   const std::size_t found = bundle::find_largest(view, memory.holders, wanted);
   std::uint64_t blocks[kCandidates] = {};
   if (wanted.on_device != 0)
@@ -130,16 +133,15 @@ const LineFigures* largest_line(const View& view, LargestLine& memory,
     if (memory.holders[i].live_bytes == 0 || !view.holder(memory.holders[i].holder, holder))
       continue;
     const std::uint64_t live_count = holder.live_count.load(std::memory_order_relaxed);
-    const LineFigures figures{telling_frames(view, holder.node), memory.holders[i].live_bytes,
+    const LineFigures figures{key_frames(view, holder.node), memory.holders[i].live_bytes,
                               wanted.on_device != 0 ? blocks[i] : live_count, holder.space,
                               (holder.flags & session::kHolderEstimated) != 0};
     LineFigures* const end = memory.lines + count;
-    LineFigures* const line = std::find_if(memory.lines, end, [&](const LineFigures& known) {
-      return known.telling.python != 0 && known.space == figures.space &&
-             session::module_of(known.telling.native) ==
-                 session::module_of(figures.telling.native) &&
-             same_line(view, known.telling.python, figures.telling.python) &&
-             same_line(view, known.telling.own_python, figures.telling.own_python);
+    LineFigures* const line = std::find_if(memory.lines, end, [&](const LineFigures& other) {
+      return other.frames.python != 0 && other.space == figures.space &&
+             session::module_of(other.frames.native) == session::module_of(figures.frames.native) &&
+             same_line(view, other.frames.python, figures.frames.python) &&
+             same_line(view, other.frames.own_python, figures.frames.own_python);
     });
     if (line == end) {
       *line = figures;
@@ -154,33 +156,34 @@ const LineFigures* largest_line(const View& view, LargestLine& memory,
   return largest;
 }
 
-// The innermost function of a module on a stack that it exports and that is its own: what is not
-// exported has no name in the process, and containers are compiled into whoever uses them. Without
-// such a one, the innermost exported at all; empty where there is none. Each look-up may be a pass
-// over the module's symbols.
-std::string_view own_function(InHook hook, const View& view, const BundleRequest& found,
+// The innermost exported function of the module on this stack that is not the standard library's:
+// functions without an export have no name in the process, and every module contains copies of
+// containers. Failing that, the innermost exported one; empty: none. Cost: each lookup may be a
+// pass over the module's symbols.
+std::string_view own_function(InHook hook, const View& view, const KeyFrames& found,
                               const session::Module& module, text::ExportedName names,
                               std::span<char> buffer) noexcept {
   constexpr unsigned kMostLookUps = 16;
   unsigned look_ups = 0;
   std::uint64_t innermost = 0;
-  std::string_view own;
+  std::string_view reset_after_fork;
   view.walk(found.node, [&](std::uint64_t frame) {
     const bool in_module = session::kind_of(frame) == FrameKind::native &&
                            session::module_of(frame) == session::module_of(found.native);
-    if (!in_module || !own.empty() || ++look_ups > kMostLookUps) return;
+    if (!in_module || !reset_after_fork.empty() || ++look_ups > kMostLookUps) return;
     const std::string_view name = text::exported_name(hook, names, module, frame, buffer);
     if (name.empty()) return;
-    if (!is_standard_library(name)) own = name;
+    if (!is_standard_library(name)) reset_after_fork = name;
     if (innermost == 0) innermost = frame;
   });
-  return own.empty() && innermost != 0 ? text::exported_name(hook, names, module, innermost, buffer)
-                                       : own;
+  return reset_after_fork.empty() && innermost != 0
+             ? text::exported_name(hook, names, module, innermost, buffer)
+             : reset_after_fork;
 }
 
 // ", train.py:31 make_batch", or ", make_noise in libsound.so", or " from libsound.so".
-void add_place(InHook hook, text::Text& text, const View& view, const BundleRequest& found,
-               text::ExportedName names, std::span<char> buffer) noexcept {
+void add_location(InHook hook, text::Text& text, const View& view, const KeyFrames& found,
+                  text::ExportedName names, std::span<char> buffer) noexcept {
   const std::uint64_t python = found.own_python != 0 ? found.own_python : found.python;
   session::Code code{};
   session::Module module{};
@@ -201,7 +204,7 @@ void add_place(InHook hook, text::Text& text, const View& view, const BundleRequ
   }
 }
 
-// How the device was that refused, where the sentence does not say it.
+// The state of the device where the request failed, unless the verdict's sentence contains it.
 void add_device_line(text::Text& text, const View& view, const bundle::Cause& cause) noexcept {
   session::Failure failure{};
   session::Device device;
@@ -223,12 +226,12 @@ void report_failure(InHook hook, text::Text& text, const View& view, const bundl
   if (verdict.code != VerdictCode::device_out_of_memory) add_device_line(text, view, cause);
 
   LargestLine& memory = *reinterpret_cast<LargestLine*>(work.sort);
-  const Compared compared{view, cause, verdict};
+  const ComparedSpaces compared{view, cause, verdict};
   if (const LineFigures* const largest = largest_line(view, memory, compared)) {
     text.add("oomrec: largest holder: ").add(largest->estimated ? "about " : "");
     text.size(largest->bytes).add(" in ").count(largest->blocks);
     text.add(largest->blocks == 1 ? " block" : " blocks");
-    add_place(hook, text, view, largest->telling, cause.exported_name, {work.line, 512});
+    add_location(hook, text, view, largest->frames, cause.exported_name, {work.line, 512});
     text.add('\n');
   }
   const std::string_view note = view.string(view.header().heap_note);
@@ -237,7 +240,7 @@ void report_failure(InHook hook, text::Text& text, const View& view, const bundl
 
 namespace {
 
-// As a shell reads it: in quotes where it has to be.
+// Quotes the word for a shell if it needs to be.
 void add_shell_word(text::Text& text, std::string_view word) noexcept {
   const auto is_safe = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -259,13 +262,13 @@ void report_bundle(text::Text& text, std::string_view path, std::string_view dir
       path[directory.size()] == '/')
     path.remove_prefix(directory.size() + 1);
   text.add("oomrec: bundle ").add(path).add("   read it with: oomrec show");
-  // There `oomrec show` looks by itself.
+  // `oomrec show` finds bundles in ./oom_dumps without a path.
   if (!path.starts_with("oom_dumps/")) add_shell_word(text.add(' '), path);
   text.add('\n');
 }
 
-void report_detour(text::Text& text, std::string_view wanted, int error,
-                   std::string_view instead) noexcept {
+void report_fallback_directory(text::Text& text, std::string_view wanted, int error,
+                               std::string_view instead) noexcept {
   text.add("oomrec: ").add(wanted).add(": ").add(text::error_words(error)).add("; ");
   if (instead.empty()) {
     text.add("no bundle could be written\n");

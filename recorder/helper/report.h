@@ -1,11 +1,11 @@
-// What the user reads at the failure: at most eight lines.
+// The report on stderr at a failure: at most eight lines.
 //
 //   oomrec: numpy asked malloc for 412.0 MiB and was refused: the soft limit of 1.0 GiB is reached
 //   oomrec: largest holder: 640.0 MiB in 10 blocks, train.py:31 make_batch
 //   oomrec: bundle oom_dumps/oom_cpu_20261121_101530_001   read it with: oomrec show
 //
-// The line is the innermost of the program's own; else the innermost of all. A holder is all that
-// one line holds through one module, as far as it is among the 32 largest stacks.
+// The line is the innermost one of the program's own code, else the innermost of all. A holder here
+// is the sum of one line and one module, over the 32 largest stacks.
 #pragma once
 
 #include "common/text/text.h"
@@ -13,16 +13,16 @@
 
 namespace oomrec::helper {
 
-// The first lines: what happened and who holds most.
+// The first lines: what happened, and the largest holder.
 void report_failure(InHook, text::Text&, const session::View&, const bundle::Cause&,
                     const verdict::Verdict&, bundle::Workspace&) noexcept;
 
-// The line about the bundle at `path`; `directory` is the program's working directory, "" if
-// unknown.
+// The line about the bundle at `path`. `directory`: the program's working directory, "" if unknown.
 void report_bundle(text::Text&, std::string_view path, std::string_view directory) noexcept;
 
-// The line when `wanted` could not take the bundle: it went to `instead`, or nowhere when empty.
-void report_detour(text::Text&, std::string_view wanted, int error,
-                   std::string_view instead) noexcept;
+// The line when the bundle could not be written to `wanted`: it went to `instead`, or nowhere if
+// that is empty.
+void report_fallback_directory(text::Text&, std::string_view wanted, int error,
+                               std::string_view instead) noexcept;
 
 }  // namespace oomrec::helper

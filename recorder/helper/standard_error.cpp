@@ -35,8 +35,9 @@ bool takes_at_once() noexcept {
   return ready == 1 && (entry.revents & POLLOUT) != 0;
 }
 
-// A terminal that was stopped or a pipe that another writer fills would make us wait although poll
-// had said yes. A description of our own does not; O_NONBLOCK on the program's would be seen by it.
+// A stopped terminal, or a pipe that another writer fills, would block us even after poll() said
+// writable. Our own open file description does not block; setting O_NONBLOCK on the program's would
+// affect the program.
 int open_again() noexcept {
   return calls::open_at(AT_FDCWD, "/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY);
 }
@@ -47,11 +48,11 @@ long write_once(const struct stat& status, std::string_view text) noexcept {
   if (S_ISSOCK(status.st_mode))
     return calls::call(SYS_sendto, kStandardError, data, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
   if (S_ISCHR(status.st_mode) || S_ISFIFO(status.st_mode)) {
-    const int own = open_again();
-    if (own == -ENXIO) return own;  // a pipe that nobody reads
-    if (own >= 0) {
-      const long written = calls::call(SYS_write, own, data, bytes);
-      calls::close(own);
+    const int reset_after_fork = open_again();
+    if (reset_after_fork == -ENXIO) return reset_after_fork;  // a pipe without a reader
+    if (reset_after_fork >= 0) {
+      const long written = calls::call(SYS_write, reset_after_fork, data, bytes);
+      calls::close(reset_after_fork);
       return written;
     }
   }
@@ -60,7 +61,7 @@ long write_once(const struct stat& status, std::string_view text) noexcept {
 
 }  // namespace
 
-void remember_standard_error() noexcept {
+void record_standard_error() noexcept {
   struct stat status;
   g_at_start.known = stat_standard_error(status);
   if (!g_at_start.known) return;
@@ -68,13 +69,13 @@ void remember_standard_error() noexcept {
   g_at_start.inode = status.st_ino;
 }
 
-bool say(InHook, std::string_view text) noexcept {
+bool write_stderr(InHook, std::string_view text) noexcept {
   struct stat status;
   if (!g_at_start.known || !stat_standard_error(status) || status.st_dev != g_at_start.device ||
       status.st_ino != g_at_start.inode || !takes_at_once())
     return false;
 
-  // SIGPIPE is held back, and the one we cause is taken away again.
+  // Block SIGPIPE, and consume the one that we cause.
   std::uint64_t before = 0;
   std::uint64_t pending = 0;
   const long mask = reinterpret_cast<long>(&kPipeSignal);

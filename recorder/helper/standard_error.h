@@ -1,5 +1,5 @@
-// Lines for the user, on the program's stderr: never waits, never raises a signal, and writes to
-// nothing but the file that was stderr when the program started.
+// Writes lines to the program's stderr: never blocks, never raises a signal, and writes only to the
+// file that was stderr when the program started.
 #pragma once
 
 #include <string_view>
@@ -8,11 +8,11 @@
 
 namespace oomrec::helper {
 
-// Which file descriptor 2 is (device and inode). Called once, at the start.
-void remember_standard_error() noexcept;
+// Records which file descriptor 2 is (device and inode). Called once, at the start.
+void record_standard_error() noexcept;
 
-// Writes `text` when descriptor 2 is still that file and takes it at once; else the lines are lost.
-// At most 4 KiB, so that a pipe takes it whole. False: not written.
-bool say(InHook, std::string_view text) noexcept;
+// Writes `text` if descriptor 2 is still that file and is writable without blocking; otherwise
+// drops it. At most 4 KiB, so that a write to a pipe is atomic. False: not written.
+bool write_stderr(InHook, std::string_view text) noexcept;
 
 }  // namespace oomrec::helper

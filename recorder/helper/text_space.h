@@ -1,5 +1,5 @@
-// Where the texts of an exception are kept while the helper writes them: the program may have freed
-// its own by then. Mapped at start, touched when it is first used.
+// Copies of an exception's texts for the helper: the program may free its own while the helper
+// writes them. Reserved at start, made accessible at first use.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@ namespace oomrec::helper {
 
 class TextSpace {
  public:
-  // Copies what there is room for. False: metadata or objects are no JSON (an object, any value),
-  // or too long; they are left out.
+  // Copies what fits. False: metadata (which must be a JSON object) or objects (any JSON value) are
+  // not JSON or too long, and are left out.
   bool copy(const text::ExceptionTexts& given) noexcept {
     texts_.type = cut(type_, given.type);
     texts_.module = cut(module_, given.module);
@@ -21,13 +21,15 @@ class TextSpace {
     texts_.message = cut(message_, given.message);
     texts_.traceback = cut(traceback_, given.traceback);
     texts_.backend = given.backend;
-    const bool has_metadata = json(metadata_, given.metadata, texts_.metadata, true);
-    const bool has_objects = json(objects_, given.objects, texts_.objects, false);
+    const auto is_object = [](text::JsonKind kind) { return kind == text::JsonKind::object; };
+    const auto is_json = [](text::JsonKind kind) { return kind != text::JsonKind::none; };
+    const bool has_metadata = copy_if(is_object, metadata_, given.metadata, texts_.metadata);
+    const bool has_objects = copy_if(is_json, objects_, given.objects, texts_.objects);
     return has_metadata && has_objects;
   }
   const text::ExceptionTexts& texts() const noexcept { return texts_; }
 
-  char path[4096 + 128];  // of the bundle that gets them
+  char path[4096 + 128];  // of the bundle that they go to
 
  private:
   template <std::size_t N>
@@ -38,28 +40,27 @@ class TextSpace {
     return {to, bytes};
   }
 
-  // Checked as it stands in our copy: the program's may change meanwhile.
-  template <std::size_t N>
-  static bool json(char (&to)[N], std::string_view text, std::string_view& out,
-                   bool object) noexcept {
+  // Checks our copy, not the program's text: that may change meanwhile.
+  template <class Accepts, std::size_t N>
+  static bool copy_if(Accepts accepts, char (&to)[N], std::string_view text,
+                      std::string_view& out) noexcept {
     out = {};
     if (text.data() == nullptr) return true;
     if (text.size() > N) return false;
     std::memcpy(to, text.data(), text.size());
-    const text::JsonKind kind = text::check_json({to, text.size()});
-    if (kind == text::JsonKind::none || (object && kind != text::JsonKind::object)) return false;
+    if (!accepts(text::check_json({to, text.size()}))) return false;
     out = {to, text.size()};
     return true;
   }
 
   text::ExceptionTexts texts_;
-  char type_[text::kMostNameBytes];
-  char module_[text::kMostNameBytes];
-  char context_[text::kMostNameBytes];
-  char message_[text::kMostTextBytes];
-  char traceback_[text::kMostTextBytes];
-  char metadata_[text::kMostTextBytes];
-  char objects_[text::kMostObjectsBytes];
+  char type_[text::kMaxNameBytes];
+  char module_[text::kMaxNameBytes];
+  char context_[text::kMaxNameBytes];
+  char message_[text::kMaxTextBytes];
+  char traceback_[text::kMaxTextBytes];
+  char metadata_[text::kMaxTextBytes];
+  char objects_[text::kMaxObjectsBytes];
 };
 
 }  // namespace oomrec::helper

@@ -1,8 +1,7 @@
-// What the helper works at: all that it is given, in memory that is mapped and touched at start.
-// Private to this folder.
+// The helper's input and working memory, mapped and touched at start. Private to this folder.
 //
-// Whoever has claimed the helper (helper.h) may read and change it; while the helper works it
-// alone.
+// Only the thread that has claimed the helper (helper.h) may access it; while the helper works,
+// only the helper.
 #pragma once
 
 #include <cstddef>
@@ -18,19 +17,19 @@
 namespace oomrec::helper {
 
 inline constexpr std::uint64_t kSecond = 1'000'000'000;
-inline constexpr std::size_t kMostWritten = 32;  // a process writes fewer
-inline constexpr std::size_t kDirectories = 4;   // that the program has named lately
+inline constexpr std::size_t kMostWritten = 32;  // a process writes fewer bundles
+inline constexpr std::size_t kDirectories = 4;   // the latest that the program has named
 inline constexpr std::size_t kResults = 64;
 
 // Where a bundle is.
-struct Written {
+struct WrittenBundle {
   std::uint64_t number;  // 0: there is none
   std::uint32_t directory;
   bool in_fallback;
   char name[64];
 };
 
-struct Desk {
+struct WriterState {
   helper::Stack stack;
   bundle::Workspace work;
   alignas(8) std::byte window[64 * 1024];
@@ -42,7 +41,7 @@ struct Desk {
   session::View view;
   bundle::Cause cause;
   bundle::Destination destination;
-  Report report;
+  ReportOptions report;
   char directories[kDirectories][4096];
   std::uint32_t directory;  // of these, the bundle's
   char fallback[4096];
@@ -53,52 +52,53 @@ struct Desk {
   bool reported;
   int error;
 
-  // What was written last, and where all of them are, by number: of process `process`.
+  // The bundles of process `process` by number, and whether the last attempt wrote one.
   int process;
   bool last_written;
-  Written written[kMostWritten];
+  WrittenBundle written[kMostWritten];
 
   // Other work: a bundle's completion, the texts of an exception, the user's command.
   bundle::Completion completion;
-  const char* texts_to;  // path of the bundle that gets them
+  const char* texts_to;  // path of the bundle that they go to
   CommandSpace command;
   unsigned command_seconds;
 
-  void (*errand)(Desk&) noexcept;
+  void (*task)(WriterState&) noexcept;
   bool in_place;
 
-  // Which work this is. A thread that wakes late finds the desk with the next thread's: what became
-  // of its own is in the place of its ticket.
+  // Number of the current task. A thread that wakes late may find the next thread's task here; its
+  // own result is in `results`, by its ticket.
   std::uint32_t ticket;
   std::atomic<bundle::Result> results[kResults];
 };
 
-extern constinit Desk* g_desk;
+extern constinit WriterState* g_writer;
 
-inline void set_result(Desk& desk, bundle::Result result) noexcept {
-  desk.results[desk.ticket % kResults].store(result, std::memory_order_release);
+inline void set_result(WriterState& writer, bundle::Result result) noexcept {
+  writer.results[writer.ticket % kResults].store(result, std::memory_order_release);
 }
-inline bundle::Result result_of(const Desk& desk, std::uint32_t ticket) noexcept {
-  return desk.results[ticket % kResults].load(std::memory_order_acquire);
+inline bundle::Result result_of(const WriterState& writer, std::uint32_t ticket) noexcept {
+  return writer.results[ticket % kResults].load(std::memory_order_acquire);
 }
-inline std::uint32_t take_ticket(Desk& desk) noexcept {
-  ++desk.ticket;
-  set_result(desk, bundle::Result::failed);
-  return desk.ticket;
+inline std::uint32_t take_ticket(WriterState& writer) noexcept {
+  ++writer.ticket;
+  set_result(writer, bundle::Result::failed);
+  return writer.ticket;
 }
 
-// from_process.cpp. The desk, with nobody at it; nullptr: at the deadline somebody is.
-Desk* claim_desk(InHook hook, std::uint64_t deadline_ns) noexcept;
+// from_process.cpp. Claims the helper with its state; nullptr: still busy at the deadline.
+WriterState* claim_writer(InHook hook, std::uint64_t deadline_ns) noexcept;
 
-// Has the errand done, by the helper or in place: the helper's pid, or minus an errno.
-long run_errand(Desk&, void (*errand)(Desk&) noexcept, bool may_be_in_place = true) noexcept;
+// Starts the task in the helper, or runs it in place: the helper's pid, or minus an errno.
+long run_task(WriterState&, void (*task)(WriterState&) noexcept,
+              Fallback fallback = Fallback::in_place) noexcept;
 
 // The path of bundle `number`. Empty: there is none.
-std::string_view place_of(const Desk&, std::uint64_t number, text::Text& path) noexcept;
+std::string_view bundle_path(const WriterState&, std::uint64_t number, text::Text& path) noexcept;
 
-// exception.cpp. Address space for the texts of an exception; of a cause, where the helper finds
-// them (nullptr: nowhere), and whether it finds all of them.
-void prepare_texts() noexcept;
+// exception.cpp. Reserves address space for the texts of an exception; copies them there. nullptr:
+// no memory. `whole`: everything was usable.
+void reserve_texts() noexcept;
 const text::ExceptionTexts* keep_texts(const text::ExceptionTexts&, bool& whole) noexcept;
 
 }  // namespace oomrec::helper

@@ -11,21 +11,22 @@
 
 namespace oomrec::recorder {
 
-using limit::Nearness;
+using limit::LimitUsage;
 using session::g_session;
 using session::Health;
 
 namespace {
 
 constexpr std::uint32_t kThoroughEvery = 10;  // ticks: once a second
-constexpr std::uint32_t kFindEvery = 50;      // the process may be moved, its limit may change
-constexpr unsigned kRearmPercent = 5;         // below --warn, before there is another bundle
-constexpr std::int64_t kGrowthBytes = std::int64_t{1} << 20;  // growth that is checked at once
+constexpr std::uint32_t kFindEvery =
+    50;  // the process may move to another cgroup, or its limit change
+constexpr unsigned kRearmPercent = 5;  // below --warn, before another bundle is due
+constexpr std::int64_t kGrowthBytes = std::int64_t{1} << 20;  // growth that triggers a check
 constexpr std::int64_t kFar = std::numeric_limits<std::int64_t>::max();
 
 struct NearLimit {
   std::atomic<bool> busy{false};
-  limit::CgroupPlace cgroup{};
+  limit::CgroupDirectories cgroup{};
   std::uint32_t samples = 0;
   bool warned = false;                               // no other bundle until the limit is far again
   bool pressure_reported = false;                    // no other bundle until the pressure has eased
@@ -50,9 +51,9 @@ bool sample(InHook hook, std::uint64_t now) noexcept {
   Health& health = g_session.header().health;
   const std::uint32_t number = g_near.samples++;
   if (number % kFindEvery == 0) find_cgroup(hook, health);
-  limit::look_quickly(hook, g_near.cgroup, health);
+  limit::read_quick_health(hook, g_near.cgroup, health);
   const bool thoroughly = number % kThoroughEvery == 0;
-  if (thoroughly) limit::look_thoroughly(hook, g_near.cgroup, health);
+  if (thoroughly) limit::read_slow_health(hook, g_near.cgroup, health);
   health.live_bytes.store(at_least_zero(live_bytes(nullptr)), std::memory_order_relaxed);
   health.time_ns.store(now, std::memory_order_release);
   return thoroughly;
@@ -60,18 +61,18 @@ bool sample(InHook hook, std::uint64_t now) noexcept {
 
 enum class Limits : std::uint8_t { that_kill, all };
 
-Nearness nearest(Limits limits) noexcept {
+LimitUsage nearest(Limits limits) noexcept {
   const Health& health = g_session.header().health;
-  Nearness found = limit::nearness_to_kill(health);
+  LimitUsage found = limit::usage_of_killing_limit(health);
   if (limits == Limits::all) {
-    const Nearness to_failure = limit::nearness_to_refusal(health, g_state.limit.bytes());
+    const LimitUsage to_failure = limit::usage_of_failing_limit(health, g_state.limit.bytes());
     if (found.limit_bytes == 0 || to_failure.percent() > found.percent()) found = to_failure;
   }
   return found;
 }
 
-// Of the limits that --warn is for.
-Nearness nearest_watched() noexcept {
+// The nearest of the limits that --warn covers.
+LimitUsage nearest_watched() noexcept {
   return nearest(g_state.options.warn_named ? Limits::all : Limits::that_kill);
 }
 
@@ -89,8 +90,8 @@ void check_pressure(InHook hook) noexcept {
 
 unsigned warn_percent() noexcept { return static_cast<unsigned>(g_state.options.warn); }
 
-// Samples again at that much live memory, whatever the clock says.
-void set_next_check(const Nearness& near) noexcept {
+// Schedules the next sample at so many live bytes, independent of the clock.
+void set_next_check(const LimitUsage& near) noexcept {
   std::int64_t next = kFar;
   if (near.limit_bytes != 0 && !g_near.warned) {
     const auto left = static_cast<std::int64_t>(near.limit_bytes / 100 * warn_percent()) -
@@ -102,7 +103,7 @@ void set_next_check(const Nearness& near) noexcept {
 
 void check_warning(InHook hook) noexcept {
   if (warn_percent() == 0) return;
-  const Nearness near = nearest_watched();
+  const LimitUsage near = nearest_watched();
   const unsigned percent = near.percent();
   if (percent + kRearmPercent < warn_percent()) g_near.warned = false;
   if (percent >= warn_percent() && !g_near.warned) g_near.warned = warn(hook, Trigger::near_limit);
@@ -130,7 +131,7 @@ void start_health(InHook hook) noexcept {
   reset_health();
   sample(hook, system::coarse_ns());
   if (warn_percent() != 0)
-    set_next_check(nearest_watched());  // it may be near before the first tick
+    set_next_check(nearest_watched());  // the limit may be near before the first tick
   session::Header& header = g_session.header();
   g_near.faults = header.health.major_faults.load(std::memory_order_relaxed);
   header.cgroup = g_session.add_string(hook, g_near.cgroup.own);
@@ -147,17 +148,17 @@ void on_published(InHook hook, std::int64_t share_bytes) noexcept {
   sample_and_check(hook, system::coarse_ns());
 }
 
-Nearness sample_nearest(InHook hook) noexcept {
+LimitUsage sample_nearest(InHook hook) noexcept {
   if (!system::is_sandboxed() && !g_near.busy.exchange(true, std::memory_order_acquire)) {
     Health& health = g_session.header().health;
-    limit::look_quickly(hook, g_near.cgroup, health);
+    limit::read_quick_health(hook, g_near.cgroup, health);
     health.live_bytes.store(at_least_zero(live_bytes(nullptr)), std::memory_order_relaxed);
     g_near.busy.store(false, std::memory_order_release);
   }
   return nearest(Limits::all);
 }
 
-Nearness nearest_cached(InHook) noexcept {
+LimitUsage nearest_cached(InHook) noexcept {
   Health& health = g_session.header().health;
   health.live_bytes.store(at_least_zero(live_bytes(nullptr)), std::memory_order_relaxed);
   return nearest(Limits::all);

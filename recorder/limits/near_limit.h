@@ -3,8 +3,7 @@
 // The process compares its memory with its cgroup's limit on the tick, and with every MiB or more
 // that it allocates. Programs touch memory long after they allocate it, with no hook in between, so
 // what is live but not yet resident counts as used. A limit that makes requests fail (--limit,
-// RLIMIT_AS) is watched only where the user asked for it, because the failure has a bundle of its
-// own.
+// RLIMIT_AS) is watched only if the user requested it, because the failure itself writes a bundle.
 //
 // A process can also die slowly, by thrashing: the pages it needs keep coming back from the disk.
 // The tick reports that once, until the pressure has eased.
@@ -28,8 +27,8 @@ void check_limits(InHook, std::uint64_t now_ns) noexcept;
 void on_published(InHook, std::int64_t share_bytes) noexcept;
 
 // The host's nearest limit, by figures as they are now: some ten microseconds.
-limit::Nearness sample_nearest(InHook) noexcept;
+limit::LimitUsage sample_nearest(InHook) noexcept;
 // The same with the bytes that are live now, and all else as last sampled: nanoseconds.
-limit::Nearness nearest_cached(InHook) noexcept;
+limit::LimitUsage nearest_cached(InHook) noexcept;
 
 }  // namespace oomrec::recorder

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint32_t kSlots = 8;
 constexpr unsigned kRearmPercent = 5;
-constexpr std::uint32_t kMostDevices = 63;  // of more, the rest is not watched
+constexpr std::uint32_t kMostDevices = 63;  // any more are not watched
 constexpr std::int64_t kFar = std::numeric_limits<std::int64_t>::max();
 
 struct Threshold {
@@ -80,14 +80,14 @@ bool cross_on_devices() noexcept {
   const std::uint32_t devices = std::min(g_session.devices.size(), kMostDevices + 1);
   for (std::uint32_t entry = 1; entry < devices; ++entry) {
     const session::Device& device = g_session.devices.at(entry);
-    passed |= cross(std::max(limit::nearness_to_limit(device).percent(),
-                             limit::nearness_to_full(device).percent()),
+    passed |= cross(std::max(limit::usage_of_device_limit(device).percent(),
+                             limit::usage_of_device_memory(device).percent()),
                     entry);
   }
   return passed;
 }
 
-bool check(const limit::Nearness& nearest) noexcept {
+bool check(const limit::LimitUsage& nearest) noexcept {
   const system::SpinGuard guard(g_thresholds.lock);
   if (!guard) return false;
   const bool host = cross(nearest.percent(), 0);
@@ -96,7 +96,7 @@ bool check(const limit::Nearness& nearest) noexcept {
   return host || device;
 }
 
-// Under the lock; nullptr: nobody uses this percentage.
+// Call under the lock. nullptr: this percentage has no users.
 Threshold* find(std::uint32_t percent) noexcept {
   for (Threshold& threshold : g_thresholds.slots)
     if (threshold.users != 0 && threshold.percent == percent) return &threshold;
@@ -155,7 +155,7 @@ void check_soft_limit_thresholds(InHook hook, std::int64_t grown_bytes) noexcept
   check_thresholds(hook, nearest_cached(hook));
 }
 
-void check_thresholds(InHook hook, const limit::Nearness& nearest) noexcept {
+void check_thresholds(InHook hook, const limit::LimitUsage& nearest) noexcept {
   if (g_thresholds.any.load(std::memory_order_relaxed) && check(nearest)) notify_waiters(hook);
 }
 

@@ -23,12 +23,12 @@ bool remove_threshold(InHook, std::uint32_t percent) noexcept;
 void check_soft_limit_thresholds(InHook, std::int64_t grown_bytes) noexcept;
 
 // On the tick: all of them, with `nearest` of the host's limits.
-void check_thresholds(InHook, const limit::Nearness& nearest) noexcept;
+void check_thresholds(InHook, const limit::LimitUsage& nearest) noexcept;
 
 // 0: no limit.
 void set_soft_limit(InHook, std::uint64_t bytes) noexcept;
 
-// Nobody in the child has asked for a percentage yet.
+// The child starts without thresholds.
 void reset_thresholds_after_fork(InHook) noexcept;
 
 }  // namespace oomrec::recorder

@@ -1,4 +1,4 @@
-// How much memory is in use, and how much is left, for the program that asks.
+// Memory in use and memory left, for the program's own queries.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace oomrec::recorder {
 struct SpaceUsage {
   Space space;
   std::uint64_t live_bytes, peak_bytes;  // usable bytes
-  std::uint64_t allocated_bytes;         // ever, as asked for
+  std::uint64_t allocated_bytes;         // since the start, as requested
   std::uint64_t live_count;
 };
 
@@ -21,11 +21,11 @@ struct Usage {
   std::uint64_t live_bytes;  // of the host's: heap and counted mappings
   std::uint64_t peak_bytes;  // likewise; their peaks may not have come together
   std::uint64_t rss_bytes;
-  limit::Nearness limit;          // the host's that is nearest
-  SpaceUsage space[kSpaceCount];  // those that were ever used
+  limit::LimitUsage limit;        // the host's nearest limit
+  SpaceUsage space[kSpaceCount];  // the spaces ever used
 };
 
-// False: nothing is recorded. Some ten microseconds, and more with hundreds of threads.
+// False: nothing is recorded. Takes about ten microseconds, more with hundreds of threads.
 bool read_usage(InHook, Usage&) noexcept;
 
 }  // namespace oomrec::recorder

@@ -91,18 +91,18 @@ bool BlockHash::remove(InHook, std::uint64_t address, Block& removed) noexcept {
   return true;
 }
 
-void BlockHash::forget(InHook hook) noexcept {
+void BlockHash::reset(InHook hook) noexcept {
   for (Shard& shard : shards_) {
     shard.lock.unlock();
     shard.free_slot = 0;
-    shard.index.forget(hook);
+    shard.index.reset(hook);
   }
   for (auto& place : filter_) place.store(0, std::memory_order_relaxed);
 }
 
-// Several shards share a place, so the lock of one is not enough.
+// Several shards share a slot, so the lock of one is not enough.
 void BlockHash::note(std::uint64_t address) noexcept {
-  auto& place = filter_[filter_place(address)];
+  auto& place = filter_[filter_slot(address)];
   std::uint8_t seen = place.load(std::memory_order_relaxed);
   while (seen != kSaturated &&
          !place.compare_exchange_weak(seen, static_cast<std::uint8_t>(seen + 1),
@@ -111,7 +111,7 @@ void BlockHash::note(std::uint64_t address) noexcept {
 }
 
 void BlockHash::unnote(std::uint64_t address) noexcept {
-  auto& place = filter_[filter_place(address)];
+  auto& place = filter_[filter_slot(address)];
   std::uint8_t seen = place.load(std::memory_order_relaxed);
   while (seen != kSaturated && seen != 0 &&
          !place.compare_exchange_weak(seen, static_cast<std::uint8_t>(seen - 1),

@@ -1,10 +1,9 @@
-// Live blocks by address: what a free gives back, and to whom it belonged. The small blocks of
-// exact mode have a table of their own (side_table.h): here are the large, the sampled, and what
-// found no place there.
+// Live blocks by address: the size and the holder of a block that is freed. Small blocks of exact
+// mode are in side_table.h; here are large blocks, sampled blocks, and those that do not fit there.
 //
-// The entries stand in the session, where they outlive the process; the index and the lists of free
-// entries are private. Both are sharded by address, a lock each. In sampled mode most frees are of
-// blocks that nobody recorded: a filter of 32 KiB says so with one load and no lock.
+// The entries are in the session, where they outlive the process; the index and the lists of free
+// entries are private. Both are sharded by address, with a lock each. In sampled mode most frees
+// are of unrecorded blocks: a filter of 32 KiB detects that with one load and no lock.
 //
 // Invariant (exact mode, nothing dropped): live entries of a space, here and in the side table, are
 // as many as Σ live_count of its holders.
@@ -19,38 +18,38 @@
 
 namespace oomrec::live {
 
-// PyTorch's blocks begin where the blocks below them do, which are the heap's where a tensor is in
-// host memory: theirs are known by the next address, which is odd and no allocator's.
+// A PyTorch block may have the same address as the block it lies in: the heap's, for a tensor in
+// host memory. So its key is the next address, which is odd and no allocator's.
 constexpr std::uint64_t torch_key(std::uint64_t address) noexcept { return address + 1; }
 constexpr std::uint64_t address_of(std::uint64_t key) noexcept { return key & ~std::uint64_t{1}; }
 
 struct Block {
   std::uint64_t address = 0;
-  std::uint64_t bytes = 0;  // as asked for
+  std::uint64_t bytes = 0;  // as requested
   std::uint32_t holder = 0;
-  std::uint32_t weight = 0;  // blocks of its kind that it stands for
+  std::uint32_t weight = 0;  // how many blocks of its kind it represents
   std::uint32_t birth_s = 0;
 };
 
 class BlockHash {
  public:
-  // False: no room. A block that was still there at the same address goes to `replaced` (its free
-  // passed no hook); replaced.address is 0 when there was none.
+  // False: the table is full. A block still recorded at this address goes to `replaced` (its free
+  // passed no hook); replaced.address is 0 if there was none.
   bool insert(InHook, const Block&, Block& replaced) noexcept;
 
-  // Takes the block at `address` out. False: none is recorded there.
+  // Removes the block at `address`. False: none is recorded there.
   bool remove(InHook, std::uint64_t address, Block& removed) noexcept;
 
-  // The block at `address`, which stays. False: none is recorded there.
+  // Finds the block at `address`. False: none is recorded there.
   bool find(InHook, std::uint64_t address, Block& found) noexcept;
 
-  // False: surely no block is recorded at `address`.
+  // False: certainly no block is recorded at `address`.
   bool may_hold(std::uint64_t address) const noexcept {
-    return filter_[filter_place(address)].load(std::memory_order_relaxed) != 0;
+    return filter_[filter_slot(address)].load(std::memory_order_relaxed) != 0;
   }
 
-  // The session is gone.
-  void forget(InHook) noexcept;
+  // After a fork: the session is the parent's.
+  void reset(InHook) noexcept;
 
  private:
   static constexpr std::uint32_t kShards = 32;
@@ -60,7 +59,7 @@ class BlockHash {
     Index<Outgrown::unmap> index;
   };
 
-  static std::uint64_t filter_place(std::uint64_t address) noexcept {
+  static std::uint64_t filter_slot(std::uint64_t address) noexcept {
     return address * 0x9e3779b97f4a7c15ULL >> 49;
   }
   Shard& shard_of(std::uint64_t hash) noexcept { return shards_[(hash >> 32) % kShards]; }
@@ -68,7 +67,7 @@ class BlockHash {
   void unnote(std::uint64_t address) noexcept;
 
   Shard shards_[kShards];
-  // How many blocks hash to a place; once at 255 it stays there.
+  // How many blocks hash to a slot; saturates at 255.
   std::atomic<std::uint8_t> filter_[32 * 1024] = {};
 };
 

@@ -11,7 +11,7 @@ using session::Holder;
 
 namespace {
 
-std::int64_t held_by(const Holder& holder) noexcept {
+std::int64_t live_bytes_of(const Holder& holder) noexcept {
   // A racing free can be seen before its allocation.
   const auto live = static_cast<std::int64_t>(holder.live_bytes.load(std::memory_order_relaxed));
   return live < 0 ? 0 : live;
@@ -31,21 +31,21 @@ void Candidates::add(Holder& holder, std::uint32_t number, std::int64_t live) no
 
 // Under lock_.
 void Candidates::insert(Holder& holder, std::uint32_t number, std::int64_t live) noexcept {
-  if (count_ == kMost) push_out();
+  if (count_ == kMost) evict();
   candidates_[count_++] = {live, number};
   std::atomic_ref(holder.flags).fetch_or(session::kHolderCandidate, std::memory_order_relaxed);
 }
 
 // Under lock_.
-void Candidates::weigh() noexcept {
+void Candidates::update_sizes() noexcept {
   for (LargeHolder& row : std::span{candidates_, count_})
-    row.live_bytes = held_by(g_session.holders.at(row.holder));
+    row.live_bytes = live_bytes_of(g_session.holders.at(row.holder));
 }
 
-// Under lock_. Who holds nothing by now goes first: where thousands hold little for a short time,
-// all but a few do.
-void Candidates::push_out() noexcept {
-  weigh();
+// Under lock_. Evicts holders without live blocks first: with thousands of small, short-lived
+// holders, these are nearly all.
+void Candidates::evict() noexcept {
+  update_sizes();
   const auto holds = [](const LargeHolder& row) noexcept { return row.live_bytes > 0; };
   LargeHolder* const end = candidates_ + count_;
   LargeHolder* kept = std::partition(candidates_, end, holds);
@@ -61,18 +61,18 @@ void Candidates::push_out() noexcept {
   count_ = static_cast<std::uint32_t>(kept - candidates_);
 }
 
-void Candidates::look_further(InHook) noexcept {
+void Candidates::scan_next(InHook) noexcept {
   const system::TryGuard guard(lock_);
   if (!guard) return;
   const std::uint32_t holders = g_session.holders.size();
-  for (std::uint32_t look = 0; look < std::min(kLooks, holders); ++look) {
-    if (++looked_at_ >= holders) looked_at_ = 1;
-    if (looked_at_ >= holders) return;  // there is none
-    Holder& holder = g_session.holders.at(looked_at_);
-    const std::int64_t live = held_by(holder);
+  for (std::uint32_t i = 0; i < std::min(kScanned, holders); ++i) {
+    if (++last_scanned_ >= holders) last_scanned_ = 1;
+    if (last_scanned_ >= holders) return;  // there is none
+    Holder& holder = g_session.holders.at(last_scanned_);
+    const std::int64_t live = live_bytes_of(holder);
     if (live > threshold_.load(std::memory_order_relaxed) && !is_candidate(holder) &&
         !is_address_space(static_cast<Space>(holder.space))) {
-      insert(holder, looked_at_, live);
+      insert(holder, last_scanned_, live);
     }
   }
 }
@@ -80,14 +80,14 @@ void Candidates::look_further(InHook) noexcept {
 bool Candidates::largest(InHook, std::span<LargeHolder>& out) noexcept {
   const system::TryGuard guard(lock_);
   if (!guard) return false;
-  weigh();
+  update_sizes();
   std::sort(candidates_, candidates_ + count_, larger);
   std::uint32_t found = 0;
   while (found < std::min<std::size_t>(count_, out.size()) && candidates_[found].live_bytes > 0) {
     out[found] = candidates_[found];
     ++found;
   }
-  // Who holds more than the smallest of them belongs among them, also where all have shrunk.
+  // A holder larger than the smallest of these must become a candidate, even if all have shrunk.
   const std::int64_t smallest = found < out.size() ? 0 : out.back().live_bytes;
   if (smallest < threshold_.load(std::memory_order_relaxed))
     threshold_.store(smallest, std::memory_order_relaxed);
@@ -95,10 +95,10 @@ bool Candidates::largest(InHook, std::span<LargeHolder>& out) noexcept {
   return true;
 }
 
-void Candidates::forget(InHook) noexcept {
-  lock_.unlock();  // its owner may have been a thread that the fork left behind
+void Candidates::reset(InHook) noexcept {
+  lock_.unlock();  // its owner may not exist in the child
   threshold_.store(0, std::memory_order_relaxed);
-  count_ = looked_at_ = 0;
+  count_ = last_scanned_ = 0;
 }
 
 }  // namespace oomrec::live

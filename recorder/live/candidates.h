@@ -1,10 +1,10 @@
-// Which holders may be among the largest, so that a checkpoint need not look at all of them.
+// Candidates for the largest holders, so that a checkpoint need not scan all of them.
 //
-// A holder that grows past the threshold becomes a candidate: one load and a compare, on lines that
-// are at hand. When there are too many, the smaller ones are pushed out and the threshold becomes
-// what the smallest of the others holds. Whoever finds somebody else at it goes on: a holder that
-// is overlooked so, or that grew large again by the shrinking of others, is found by the look that
-// each tick takes at the next few in turn.
+// A holder that grows past the threshold becomes a candidate: one load and a compare, on cached
+// lines. When there are too many, the smaller ones are evicted and the threshold becomes the size
+// of the smallest one left. A thread that finds the list locked skips it. A holder missed this way,
+// or large again because others shrank, is found by the ticks, each of which scans the next few
+// holders.
 #pragma once
 
 #include <atomic>
@@ -25,25 +25,25 @@ struct LargeHolder {
 class Candidates {
  public:
   static constexpr std::uint32_t kMost = 512, kKept = 384;
-  static constexpr std::uint32_t kLooks = 512;  // holders that a tick looks at
+  static constexpr std::uint32_t kScanned = 512;  // holders that a tick scans
   static_assert(kKept >= session::kCheckpointRows);
 
-  // Holder `number` has just been told that it holds more.
+  // Call it when holder `number` has grown.
   void note(session::Holder& holder, std::uint32_t number) noexcept {
     const auto live = static_cast<std::int64_t>(holder.live_bytes.load(std::memory_order_relaxed));
     if (live > threshold_.load(std::memory_order_relaxed) && !is_candidate(holder)) [[unlikely]]
       add(holder, number, live);
   }
 
-  // At each tick.
-  void look_further(InHook) noexcept;
+  // Scans the next few holders. Called by each tick.
+  void scan_next(InHook) noexcept;
 
-  // The largest holders, largest first: as many as `out` has room for, which is made as long as
-  // there are. False where another thread is at it.
+  // Fills `out` with the largest holders, largest first, and shortens it if there are fewer. False:
+  // another thread has locked the list.
   bool largest(InHook, std::span<LargeHolder>& out) noexcept;
 
-  // The session is gone.
-  void forget(InHook) noexcept;
+  // After a fork: the session is the parent's.
+  void reset(InHook) noexcept;
 
  private:
   static bool is_candidate(session::Holder& holder) noexcept {
@@ -53,16 +53,16 @@ class Candidates {
   [[gnu::noinline, gnu::cold]] void add(session::Holder&, std::uint32_t number,
                                         std::int64_t live) noexcept;
   void insert(session::Holder&, std::uint32_t number, std::int64_t live) noexcept;
-  void weigh() noexcept;
-  void push_out() noexcept;
+  void update_sizes() noexcept;
+  void evict() noexcept;
 
-  // Who holds no more than this is no candidate. Read at each event that tells a holder: on a line
-  // of its own, because the next ones are written.
+  // Holders up to this size are not candidates. Read whenever a holder grows: on its own cache
+  // line, because the fields below are written.
   alignas(64) std::atomic<std::int64_t> threshold_{0};
   alignas(64) system::SpinLock lock_;
   std::uint32_t count_ = 0;
-  std::uint32_t looked_at_ = 0;         // holder that the last look ended with
-  LargeHolder candidates_[kMost] = {};  // bytes as they were when last weighed
+  std::uint32_t last_scanned_ = 0;      // the holder where the last scan ended
+  LargeHolder candidates_[kMost] = {};  // bytes as of the last update_sizes()
 };
 
 }  // namespace oomrec::live

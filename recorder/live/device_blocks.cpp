@@ -109,10 +109,10 @@ bool DeviceBlocks::remove(InHook hook, const DeviceName& name, DeviceBlock& remo
   return true;
 }
 
-void DeviceBlocks::forget(InHook hook) noexcept {
+void DeviceBlocks::reset(InHook hook) noexcept {
   lock_.unlock();
   free_slot_ = 0;
-  index_.forget(hook);
+  index_.reset(hook);
 }
 
 }  // namespace oomrec::live

@@ -1,15 +1,15 @@
-// What a program has of its GPUs, by address or handle: blocks of memory, and what is needed to
-// understand the calls that follow (mappings, pools, graphs).
+// A program's GPU resources, by address or handle: blocks of memory, and what later calls refer to
+// (mappings, pools, graphs).
 //
-// Calls of a driver are rare and cost microseconds: one lock, one index. The entries stand in the
-// session, where they outlive the process; nothing here is sampled. An address or handle is known
-// only together with the driver and what it is: a device's address may be a host's, too, and
-// handles may be small numbers.
+// Driver calls are rare and cost microseconds, so one lock and one index suffice. The entries are
+// in the session, where they outlive the process; nothing is sampled. The key includes the driver
+// and the kind of key: a device address may also be a host address, and handles may be small
+// numbers.
 #pragma once
 
 #include <cstdint>
 
-#include "common/session/devices.h"
+#include "common/session/device_layout.h"
 #include "common/system/hook_scope.h"
 #include "common/system/spin_lock.h"
 #include "recorder/live/index.h"
@@ -41,16 +41,16 @@ struct DeviceBlock {
 
 class DeviceBlocks {
  public:
-  // False: no room. What was still there under the same name goes to `replaced` (its end passed no
-  // hook); replaced.name.key is 0 when there was nothing.
+  // False: the table is full. An entry still recorded under the same name goes to `replaced` (its
+  // end passed no hook); replaced.name.key is 0 if there was none.
   bool insert(InHook, const DeviceBlock&, DeviceBlock& replaced) noexcept;
 
   // False: there is no such entry.
   bool find(InHook, const DeviceName&, DeviceBlock& found) noexcept;
   bool remove(InHook, const DeviceName&, DeviceBlock& removed) noexcept;
 
-  // Changes an entry where it stands: change(DeviceBlock&) may change all but its name, and answers
-  // whether the entry stays. False: there is none.
+  // Changes an entry in place: change(DeviceBlock&) may change all but its name, and returns
+  // whether to keep the entry. False: there is none.
   template <class Change>
   bool change(InHook hook, const DeviceName& name, Change&& change) noexcept {
     const system::SpinGuard guard(lock_);
@@ -63,7 +63,7 @@ class DeviceBlocks {
   }
 
   // Visits all entries, in no order, under the lock: visit(DeviceBlock&) may change all but the
-  // name, and may ask is_owned().
+  // name, and may call is_owned().
   enum class Then : std::uint8_t { leave, changed, gone };
   template <class Visit>
   void for_each(InHook hook, Visit&& visit) noexcept {
@@ -78,14 +78,14 @@ class DeviceBlocks {
     }
   }
 
-  // Whether there is such an entry of `owner`. Asked by visitors.
+  // Whether there is such an entry of `owner`. For visitors.
   bool is_owned(const DeviceName& name, std::uint64_t owner) const noexcept {
     const std::uint32_t slot = slot_of(name);
     return slot != 0 && session::g_session.device_blocks.at(slot).owner == owner;
   }
 
-  // The session is gone.
-  void forget(InHook) noexcept;
+  // After a fork: the session is the parent's.
+  void reset(InHook) noexcept;
 
  private:
   static std::uint32_t slots() noexcept { return session::g_session.device_blocks.size(); }

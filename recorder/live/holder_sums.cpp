@@ -28,9 +28,9 @@ void HolderSums::settle(InHook hook, HolderTable& holders) noexcept {
   lane_->sums_epoch.store(now, std::memory_order_relaxed);
 }
 
-// The holder is found now, and not when the sum is told: a reader finds every sum's holder.
-HolderSum* HolderSums::give_to(InHook hook, HolderTable& holders, HolderSum& sum,
-                               std::uint32_t node, Api api) noexcept {
+// Finds the holder now, not when the sum is settled, because a reader needs every sum's holder.
+HolderSum* HolderSums::assign(InHook hook, HolderTable& holders, HolderSum& sum, std::uint32_t node,
+                              Api api) noexcept {
   const std::uint32_t holder = holders.find_or_add(hook, node, Space::heap, api, 0);
   if (holder == 0) return nullptr;
   settle(hook, holders, sum);

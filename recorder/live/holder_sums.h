@@ -1,10 +1,10 @@
-// What one thread does to holders of the heap, summed up in its lane before it tells them.
+// One thread's changes of heap holders, summed up in its lane before they are published.
 //
-// A holder is shared by all threads with its stack: told of each event, its words would travel
-// between the processors (481 ns an event with two threads, against 23). The sums stand in the
-// session, where a reader adds them to the holders' figures (View::for_each_sum); holders are told
-// when a place is needed for another node, when a sum is large, at each peak step, and ten times a
-// second. Only the lane's owner may call.
+// All threads with the same stack share a holder. If each event updated it, its cache lines would
+// bounce between processors (481 ns an event with two threads, against 23). The sums are in the
+// session, where readers add them to the holders' figures (View::for_each_sum). They are settled,
+// that is added to the holder, when another node needs the slot, when a sum is large, at each peak
+// step, and ten times a second. Only the lane's owner may call.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace oomrec::live {
 
 class HolderSums {
  public:
-  // The lane's sums, if it has any; else holders are told at once.
+  // Uses the lane's sums, if it has any; without them, every change goes to its holder at once.
   void use(session::Lane& lane, session::HolderSum* sums,
            std::atomic<std::uint32_t>* temporaries) noexcept {
     lane_ = &lane;
@@ -27,8 +27,8 @@ class HolderSums {
     mask_ = sums == nullptr ? 0 : lane.sums - 1;
   }
 
-  // One more block of the heap, or one less, of the stack `node`; `temporary`: the thread has
-  // allocated nothing since that block. False: there is no room for its holder.
+  // Adds or removes one block of the heap, of the stack `node`; `temporary`: the thread has
+  // allocated nothing since that block. False: the table of holders is full.
   bool grow(InHook hook, HolderTable& holders, std::uint32_t node, Api api,
             std::uint64_t bytes) noexcept {
     session::HolderSum* const sum = sum_of(hook, holders, node, api);
@@ -53,13 +53,13 @@ class HolderSums {
     if (temporary) add_own(temporary_of(*sum), std::uint32_t{1});
   }
 
-  // Where a thread has no lane.
+  // For threads without a lane.
   static bool grow_at_once(InHook, HolderTable&, std::uint32_t node, Api,
                            std::uint64_t bytes) noexcept;
   static void shrink_at_once(InHook, HolderTable&, std::uint32_t node, std::uint64_t bytes,
                              bool temporary) noexcept;
 
-  // Tells the holders everything.
+  // Settles all sums.
   void settle(InHook, HolderTable&) noexcept;
 
  private:
@@ -89,10 +89,10 @@ class HolderSums {
     session::HolderSum& sum = sums_[node & mask_];
     if (sum.node.load(std::memory_order_relaxed) == node) [[likely]]
       return &sum;
-    return give_to(hook, holders, sum, node, api);
+    return assign(hook, holders, sum, node, api);
   }
-  [[gnu::noinline]] session::HolderSum* give_to(InHook, HolderTable&, session::HolderSum&,
-                                                std::uint32_t node, Api) noexcept;
+  [[gnu::noinline]] session::HolderSum* assign(InHook, HolderTable&, session::HolderSum&,
+                                               std::uint32_t node, Api) noexcept;
 
   session::Lane* lane_;
   session::HolderSum* sums_;

@@ -10,11 +10,11 @@ using session::Holder;
 
 namespace {
 
-// A flag once set stays: one sampled block makes an estimate of the whole.
+// Flags are never cleared: one sampled block makes the total an estimate.
 void add_flags(Holder& holder, std::uint8_t flags) noexcept {
-  const std::atomic_ref held(holder.flags);
-  if ((held.load(std::memory_order_relaxed) & flags) != flags) [[unlikely]]
-    held.fetch_or(flags, std::memory_order_relaxed);
+  const std::atomic_ref present(holder.flags);
+  if ((present.load(std::memory_order_relaxed) & flags) != flags) [[unlikely]]
+    present.fetch_or(flags, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ std::uint32_t HolderTable::find_or_add(InHook hook, std::uint32_t node, Space sp
     holder.space = static_cast<std::uint8_t>(space);
     holder.flags = flags;
     holder.api = static_cast<std::uint16_t>(api);
-    // It held nothing at the last step, and that is known.
+    // Valid for the last peak step: it had no blocks then.
     const auto& totals = g_session.header().spaces[static_cast<std::size_t>(space)];
     holder.peak_epoch.store(totals.peak_epoch.load(std::memory_order_relaxed),
                             std::memory_order_relaxed);
@@ -114,7 +114,7 @@ void HolderTable::settle(InHook hook, session::HolderSum& sum,
       temporary.store(0, std::memory_order_relaxed);
     }
   };
-  const auto tell = [&](Holder& holder) noexcept {
+  const auto apply = [&](Holder& holder) noexcept {
     add_shared(holder.live_bytes, live_bytes);
     add_shared(holder.live_count, live_count);
     add_shared(holder.total_bytes, bytes);
@@ -124,24 +124,24 @@ void HolderTable::settle(InHook hook, session::HolderSum& sum,
   const auto& totals = g_session.header().spaces[static_cast<std::size_t>(Space::heap)];
   const std::uint32_t now = totals.peak_epoch.load(std::memory_order_acquire);
   if (epoch == now) {
-    tell(changing(number));
+    apply(changing(number));
     return clear();
   }
   Holder& holder = g_session.holders.at(number);
-  const system::SpinGuard guard(peak_lock_of(holder));  // against save_peak()
+  const system::SpinGuard guard(peak_lock_of(holder));  // protects against a concurrent save_peak()
   if (guard && holder.peak_epoch.load(std::memory_order_relaxed) == now) {
     add_shared(holder.peak_bytes, live_bytes);
     add_shared(holder.peak_count, live_count);
   }
-  tell(holder);
+  apply(holder);
   clear();
 }
 
-void HolderTable::forget(InHook hook) noexcept {
-  lock_.unlock();  // its owner may have been a thread that the fork left behind
+void HolderTable::reset(InHook hook) noexcept {
+  lock_.unlock();  // its owner may not exist in the child
   for (system::SpinLock& lock : peak_locks_) lock.unlock();
-  index_.forget(hook);
-  candidates_.forget(hook);
+  index_.reset(hook);
+  candidates_.reset(hook);
 }
 
 Holder& HolderTable::changing(std::uint32_t number) noexcept {

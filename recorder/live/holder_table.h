@@ -1,7 +1,7 @@
-// Holders: (stack, space) → what it holds, in the session.
+// Holders: (stack, space) → its live blocks and totals, in the session.
 //
-// Entries are never removed. Lookup takes no lock; a holder that is new does, a few hundred
-// thousand times in a long life. All figures count bytes asked for (space map: bytes mapped).
+// Entries are never removed. Lookup takes no lock; adding a holder does, a few hundred thousand
+// times in a long life. All figures count requested bytes (space map: mapped bytes).
 #pragma once
 
 #include <cstdint>
@@ -18,38 +18,38 @@ namespace oomrec::live {
 
 class HolderTable {
  public:
-  // The holder's entry, with `flags` added to those it has; 0 when there is no room.
+  // The holder's entry, with `flags` added; 0: the table is full.
   std::uint32_t find_or_add(InHook, std::uint32_t node, Space, Api, std::uint8_t flags) noexcept;
 
-  // `count` blocks of together `bytes` are now held: live and ever allocated.
+  // `count` blocks of `bytes` in total were allocated: counts as live and as ever allocated.
   void grow(InHook, std::uint32_t holder, std::uint64_t bytes, std::uint64_t count) noexcept;
-  // They are held again (a release that did not happen), or one became several: live only.
+  // They are live again (a release that did not happen), or one became several: live only.
   void restore(InHook, std::uint32_t holder, std::uint64_t bytes, std::uint64_t count) noexcept;
-  // They are held no longer.
+  // They were released.
   void shrink(InHook, std::uint32_t holder, std::uint64_t bytes, std::uint64_t count) noexcept;
-  // The same, of what was only estimated: never below zero.
+  // The same for estimates: never below zero.
   void shrink_at_most(InHook, std::uint32_t holder, std::uint64_t bytes,
                       std::uint64_t count) noexcept;
 
-  // So many of the blocks that it holds no longer were temporary.
+  // So many of its released blocks were temporary.
   void add_temporary(InHook, std::uint32_t holder, std::uint32_t count) noexcept;
 
-  // What a thread summed up for the heap's holder in `sum` becomes the holder's, and the sum is
-  // zero; likewise its count of temporary blocks. `epoch` is the heap's peak_epoch during which it
-  // was summed: if a peak step has come since, it belongs to that step's picture.
+  // Adds a thread's `sum` to its heap holder and zeroes the sum; likewise its count of temporary
+  // blocks. `epoch`: the heap's peak_epoch while it was summed; if a peak step has happened since,
+  // it also counts for that step.
   void settle(InHook, session::HolderSum& sum, std::atomic<std::uint32_t>& temporary,
               std::uint32_t epoch) noexcept;
 
   // The largest ones.
   Candidates& candidates() noexcept { return candidates_; }
 
-  // The session is gone.
-  void forget(InHook) noexcept;
+  // After a fork: the session is the parent's.
+  void reset(InHook) noexcept;
 
  private:
-  // A peak step of the space only raises its epoch; who changes a holder next saves, first, what it
-  // held at that step. Blocks counted meanwhile by a thread that has passed this check are lost to
-  // the peak's picture: at most one event a thread.
+  // A peak step of the space only raises its epoch; the next change of a holder first saves its
+  // figures as of that step. Events of threads that have just passed this check are missing from
+  // the peak's figures: at most one event a thread.
   session::Holder& changing(std::uint32_t holder) noexcept;
   void save_peak(session::Holder&) noexcept;
   system::SpinLock& peak_lock_of(const session::Holder& holder) noexcept {

@@ -1,9 +1,9 @@
-// A hash from keys that live elsewhere to the numbers of their entries, in private memory.
+// A hash from keys stored elsewhere to the numbers of their entries, in private memory.
 //
-// Open addressing, linear probing, 8 bytes a place: {32 bits of the hash, number}. The key itself
-// is compared by the caller, in the entry. find() may run while another thread inserts, if nothing
-// is ever erased: a table that was outgrown stays mapped until forget(). Everything else needs the
-// caller's lock. Grows by mmap only; says no when there is no memory or the budget is used up.
+// Open addressing, linear probing, 8 bytes a slot: {32 bits of the hash, number}. The caller
+// compares the key in the entry. find() may run while another thread inserts, if entries are never
+// erased: an outgrown table stays mapped until reset(). Everything else needs the caller's lock.
+// Grows by mmap; fails when there is no memory or the budget is used up.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace oomrec::live {
 
-// What all indexes together may map and have mapped.
+// How much all indexes together may map, and have mapped.
 inline constinit std::atomic<std::uint64_t> g_index_budget_bytes{~std::uint64_t{0}};
 inline constinit std::atomic<std::uint64_t> g_index_bytes{0};
 
@@ -30,28 +30,28 @@ enum class Outgrown : bool { unmap, keep };  // keep: readers without the lock m
 template <Outgrown kOutgrown>
 class Index {
  public:
-  // The number whose place has this hash and for which matches(number); 0: none.
+  // The number in a slot with this hash for which matches(number) holds; 0: none.
   template <class Matches>
   std::uint32_t find(std::uint64_t hash, Matches&& matches) const noexcept {
-    const Places* const places = places_.load(std::memory_order_acquire);
-    if (places == nullptr) return 0;
-    for (std::uint64_t at = home(places, hash);; at = next(places, at)) {
-      const std::uint64_t place = places->at[at].load(std::memory_order_acquire);
-      if (place == 0) return 0;
-      if (tag_of(place) == static_cast<std::uint32_t>(hash) && matches(number_of(place))) {
-        return number_of(place);
+    const Slots* const slots = slots_.load(std::memory_order_acquire);
+    if (slots == nullptr) return 0;
+    for (std::uint64_t at = home(slots, hash);; at = next(slots, at)) {
+      const std::uint64_t slot = slots->at[at].load(std::memory_order_acquire);
+      if (slot == 0) return 0;
+      if (tag_of(slot) == static_cast<std::uint32_t>(hash) && matches(number_of(slot))) {
+        return number_of(slot);
       }
     }
   }
 
-  // Adds a key that is not there. False: no room.
+  // Adds a key that is not there yet. False: no memory.
   bool insert(InHook, std::uint64_t hash, std::uint32_t number) noexcept {
-    const Places* const places = places_.load(std::memory_order_relaxed);
-    if ((places == nullptr || used_ * 4 >= (places->mask + 1) * 3) && !grow() &&
-        (places == nullptr || used_ * 16 >= (places->mask + 1) * 15)) {
+    const Slots* const slots = slots_.load(std::memory_order_relaxed);
+    if ((slots == nullptr || used_ * 4 >= (slots->mask + 1) * 3) && !grow() &&
+        (slots == nullptr || used_ * 16 >= (slots->mask + 1) * 15)) {
       return false;
     }
-    put(places_.load(std::memory_order_relaxed), hash, number);
+    put(slots_.load(std::memory_order_relaxed), hash, number);
     ++used_;
     return true;
   }
@@ -60,104 +60,102 @@ class Index {
   template <class Matches>
   std::uint32_t erase(std::uint64_t hash, Matches&& matches) noexcept {
     static_assert(kOutgrown == Outgrown::unmap, "a reader without the lock would miss its key");
-    Places* const places = places_.load(std::memory_order_relaxed);
-    if (places == nullptr) return 0;
-    for (std::uint64_t at = home(places, hash);; at = next(places, at)) {
-      const std::uint64_t place = places->at[at].load(std::memory_order_relaxed);
-      if (place == 0) return 0;
-      if (tag_of(place) == static_cast<std::uint32_t>(hash) && matches(number_of(place))) {
-        close_gap(places, at);
+    Slots* const slots = slots_.load(std::memory_order_relaxed);
+    if (slots == nullptr) return 0;
+    for (std::uint64_t at = home(slots, hash);; at = next(slots, at)) {
+      const std::uint64_t slot = slots->at[at].load(std::memory_order_relaxed);
+      if (slot == 0) return 0;
+      if (tag_of(slot) == static_cast<std::uint32_t>(hash) && matches(number_of(slot))) {
+        close_gap(slots, at);
         --used_;
-        return number_of(place);
+        return number_of(slot);
       }
     }
   }
 
   // Unmaps everything; nobody may be reading.
-  void forget(InHook) noexcept {
-    for (Places* places = places_.exchange(nullptr); places != nullptr;) {
-      Places* const older = places->older;
-      release(places);
-      places = older;
+  void reset(InHook) noexcept {
+    for (Slots* slots = slots_.exchange(nullptr); slots != nullptr;) {
+      Slots* const older = slots->older;
+      release(slots);
+      slots = older;
     }
     used_ = 0;
   }
 
  private:
-  struct Places {
+  struct Slots {
     std::uint64_t mask;
-    Places* older;
+    Slots* older;
     std::atomic<std::uint64_t> at[];
   };
-  static constexpr std::uint64_t kFirstPlaces = 256;
+  static constexpr std::uint64_t kFirstSlots = 256;
 
-  static std::uint32_t tag_of(std::uint64_t place) noexcept {
-    return static_cast<std::uint32_t>(place >> 32);
+  static std::uint32_t tag_of(std::uint64_t slot) noexcept {
+    return static_cast<std::uint32_t>(slot >> 32);
   }
-  static std::uint32_t number_of(std::uint64_t place) noexcept {
-    return static_cast<std::uint32_t>(place);
+  static std::uint32_t number_of(std::uint64_t slot) noexcept {
+    return static_cast<std::uint32_t>(slot);
   }
-  static std::uint64_t home(const Places* places, std::uint64_t hash) noexcept {
-    return static_cast<std::uint32_t>(hash) & places->mask;
+  static std::uint64_t home(const Slots* slots, std::uint64_t hash) noexcept {
+    return static_cast<std::uint32_t>(hash) & slots->mask;
   }
-  static std::uint64_t next(const Places* places, std::uint64_t at) noexcept {
-    return (at + 1) & places->mask;
+  static std::uint64_t next(const Slots* slots, std::uint64_t at) noexcept {
+    return (at + 1) & slots->mask;
   }
-  static std::uint64_t bytes_of(std::uint64_t places) noexcept {
-    return sizeof(Places) + places * 8;
-  }
+  static std::uint64_t bytes_of(std::uint64_t slots) noexcept { return sizeof(Slots) + slots * 8; }
 
-  static void put(Places* places, std::uint64_t hash, std::uint32_t number) noexcept {
-    std::uint64_t at = home(places, hash);
-    while (places->at[at].load(std::memory_order_relaxed) != 0) at = next(places, at);
-    places->at[at].store(hash << 32 | number, std::memory_order_release);
+  static void put(Slots* slots, std::uint64_t hash, std::uint32_t number) noexcept {
+    std::uint64_t at = home(slots, hash);
+    while (slots->at[at].load(std::memory_order_relaxed) != 0) at = next(slots, at);
+    slots->at[at].store(hash << 32 | number, std::memory_order_release);
   }
 
-  // Moves back what stood further from its home because of the place that is now free.
-  static void close_gap(Places* places, std::uint64_t gap) noexcept {
-    for (std::uint64_t at = next(places, gap);; at = next(places, at)) {
-      const std::uint64_t place = places->at[at].load(std::memory_order_relaxed);
-      if (place == 0) break;
-      if (((at - home(places, tag_of(place))) & places->mask) >= ((at - gap) & places->mask)) {
-        places->at[gap].store(place, std::memory_order_relaxed);
+  // Moves back entries that were displaced by the slot that is now free.
+  static void close_gap(Slots* slots, std::uint64_t gap) noexcept {
+    for (std::uint64_t at = next(slots, gap);; at = next(slots, at)) {
+      const std::uint64_t slot = slots->at[at].load(std::memory_order_relaxed);
+      if (slot == 0) break;
+      if (((at - home(slots, tag_of(slot))) & slots->mask) >= ((at - gap) & slots->mask)) {
+        slots->at[gap].store(slot, std::memory_order_relaxed);
         gap = at;
       }
     }
-    places->at[gap].store(0, std::memory_order_relaxed);
+    slots->at[gap].store(0, std::memory_order_relaxed);
   }
 
-  static void release(Places* places) noexcept {
-    const std::uint64_t bytes = bytes_of(places->mask + 1);
+  static void release(Slots* slots) noexcept {
+    const std::uint64_t bytes = bytes_of(slots->mask + 1);
     g_index_bytes.fetch_sub(bytes, std::memory_order_relaxed);
-    system::unmap(places, bytes);
+    system::unmap(slots, bytes);
   }
 
   [[gnu::noinline]] bool grow() noexcept {
-    Places* const old = places_.load(std::memory_order_relaxed);
-    const std::uint64_t places = old == nullptr ? kFirstPlaces : (old->mask + 1) * 2;
-    const std::uint64_t bytes = bytes_of(places);
+    Slots* const old = slots_.load(std::memory_order_relaxed);
+    const std::uint64_t slots = old == nullptr ? kFirstSlots : (old->mask + 1) * 2;
+    const std::uint64_t bytes = bytes_of(slots);
     if (g_index_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes >
         g_index_budget_bytes.load(std::memory_order_relaxed)) {
       g_index_bytes.fetch_sub(bytes, std::memory_order_relaxed);
       return false;
     }
-    auto* const larger = static_cast<Places*>(system::map_private(bytes));
+    auto* const larger = static_cast<Slots*>(system::map_private(bytes));
     if (larger == nullptr) {
       g_index_bytes.fetch_sub(bytes, std::memory_order_relaxed);
       return false;
     }
-    larger->mask = places - 1;
+    larger->mask = slots - 1;
     for (std::uint64_t at = 0; old != nullptr && at <= old->mask; ++at) {
-      const std::uint64_t place = old->at[at].load(std::memory_order_relaxed);
-      if (place != 0) put(larger, tag_of(place), number_of(place));
+      const std::uint64_t slot = old->at[at].load(std::memory_order_relaxed);
+      if (slot != 0) put(larger, tag_of(slot), number_of(slot));
     }
     larger->older = kOutgrown == Outgrown::keep ? old : nullptr;
-    places_.store(larger, std::memory_order_release);
+    slots_.store(larger, std::memory_order_release);
     if (kOutgrown == Outgrown::unmap && old != nullptr) release(old);
     return true;
   }
 
-  std::atomic<Places*> places_{nullptr};
+  std::atomic<Slots*> slots_{nullptr};
   std::uint64_t used_ = 0;
 };
 

@@ -12,16 +12,15 @@ namespace oomrec::live {
 using session::g_session;
 using session::LiveRange;
 
-// --- What the recorder calls
-// ----------------------------------------------------------------------
+// --- Called by the recorder ---------------------------------------------------------------------
 
 RangeChange RangeTable::map(InHook hook, std::uint64_t start, std::uint64_t bytes, RangeKind kind,
                             bool anonymous, std::uint32_t holder, std::uint32_t birth_s,
-                            bool grow) noexcept {
+                            Growth growth) noexcept {
   RangeChange change;
   const system::SpinGuard guard(lock_);
   if (!guard) return change;
-  set(hook, {page_down(start), page_up(start + bytes), holder, 0, kind, anonymous}, birth_s, grow,
+  set(hook, {page_down(start), page_up(start + bytes), holder, 0, kind, anonymous}, birth_s, growth,
       change);
   return change;
 }
@@ -40,12 +39,12 @@ RangeChange RangeTable::remap(InHook hook, std::uint64_t old_start, std::uint64_
   const system::SpinGuard guard(lock_);
   if (!guard) return change;
   const std::uint32_t at = first_below(page_down(old_start) + 1);
-  const bool known = at < count_ && ranges_[at].end > page_down(old_start);
-  const Range old = known ? ranges_[at] : Range{};
+  const bool found = at < count_ && ranges_[at].end > page_down(old_start);
+  const Range old = found ? ranges_[at] : Range{};
   if (old_bytes != 0) carve(hook, page_down(old_start), page_up(old_start + old_bytes), change);
   const std::uint64_t start = page_down(new_start), end = page_up(new_start + new_bytes);
-  if (known) {
-    set(hook, {start, end, holder, 0, old.kind, old.anonymous}, birth_s, false, change);
+  if (found) {
+    set(hook, {start, end, holder, 0, old.kind, old.anonymous}, birth_s, Growth::separate, change);
   } else {
     carve(hook, start, end, change);
   }
@@ -72,7 +71,7 @@ RangeChange RangeTable::protect(InHook hook, std::uint64_t start, std::uint64_t 
     top = std::max(range.start, low);
     const bool changes =
         range.anonymous && range.kind != wanted && (writable || range.kind == RangeKind::counted);
-    if (changes) set(hook, {top, end, holder, 0, wanted, true}, birth_s, false, change);
+    if (changes) set(hook, {top, end, holder, 0, wanted, true}, birth_s, Growth::separate, change);
   }
   return change;
 }
@@ -104,7 +103,8 @@ std::uint64_t RangeTable::promotable_bytes(InHook, std::uint64_t start,
 }
 
 RangeChange RangeTable::detach(InHook) noexcept {
-  if (lock_.held()) count_ = 0;  // by a thread that the fork left behind
+  if (lock_.held())
+    count_ = 0;  // its owner, in the middle of a change, does not exist in the child
   lock_.unlock();
   free_slot_ = 0;
   for (std::uint32_t at = 0; at < count_; ++at) {
@@ -140,10 +140,9 @@ RangeChange RangeTable::sum() const noexcept {
   return all;
 }
 
-// --- Cutting and setting
-// --------------------------------------------------------------------------
+// --- Cutting and setting ------------------------------------------------------------------------
 
-// Frees [start, end) of every range, keeping what sticks out on either side.
+// Removes [start, end) from every range, keeping the parts on either side.
 void RangeTable::carve(InHook hook, std::uint64_t start, std::uint64_t end,
                        RangeChange& change) noexcept {
   if (end <= start) return;
@@ -161,7 +160,7 @@ void RangeTable::carve(InHook hook, std::uint64_t start, std::uint64_t end,
           g_session.active() && whole.slot != 0 ? g_session.live_ranges.at(whole.slot).birth_s : 0);
       if (insert_at(hook, at, high)) {
         uncount(hook, whole, bytes, -1, change);
-      } else {  // no room for the second piece: it is forgotten, as if it were unmapped
+      } else {  // no room for the second piece: drop it, as if it were unmapped
         unpublish(high);
         uncount(hook, whole, bytes + (whole.end - end), 0, change);
         ++change.dropped;
@@ -183,7 +182,7 @@ void RangeTable::carve(InHook hook, std::uint64_t start, std::uint64_t end,
   }
 }
 
-void RangeTable::set(InHook hook, Range range, std::uint32_t birth_s, bool grow,
+void RangeTable::set(InHook hook, Range range, std::uint32_t birth_s, Growth growth,
                      RangeChange& change) noexcept {
   if (range.end <= range.start) return;
   carve(hook, range.start, range.end, change);
@@ -192,7 +191,7 @@ void RangeTable::set(InHook hook, Range range, std::uint32_t birth_s, bool grow,
   if (!counts) range.holder = 0;
 
   const std::uint32_t at = first_below(range.end);
-  const bool longer = grow && at < count_ && ranges_[at].end == range.start &&
+  const bool longer = growth == Growth::extend && at < count_ && ranges_[at].end == range.start &&
                       ranges_[at].kind == range.kind && ranges_[at].holder == range.holder &&
                       ranges_[at].anonymous == range.anonymous;
   if (longer) {
@@ -215,7 +214,7 @@ void RangeTable::set(InHook hook, Range range, std::uint32_t birth_s, bool grow,
   }
 }
 
-// `bytes` of `range` are gone, and `ranges` fewer are left of it.
+// Subtracts `bytes` of `range`, and `ranges` ranges.
 void RangeTable::uncount(InHook hook, const Range& range, std::uint64_t bytes, std::int64_t ranges,
                          RangeChange& change) noexcept {
   if (range.kind == RangeKind::reservation)
@@ -227,10 +226,9 @@ void RangeTable::uncount(InHook hook, const Range& range, std::uint64_t bytes, s
     holders_.shrink(hook, range.holder, bytes, static_cast<std::uint64_t>(ranges));
 }
 
-// --- The array
-// ------------------------------------------------------------------------------------
+// --- The array ----------------------------------------------------------------------------------
 
-// The highest range that starts below `address`: those after it are lower still.
+// The highest range that starts below `address`; those after it are lower.
 std::uint32_t RangeTable::first_below(std::uint64_t address) const noexcept {
   std::uint32_t low = 0, high = count_;
   while (low < high) {
@@ -270,8 +268,7 @@ bool RangeTable::reserve_one_more(InHook) noexcept {
   return true;
 }
 
-// --- The session's copy
-// ---------------------------------------------------------------------------
+// --- The session's copy -------------------------------------------------------------------------
 
 void RangeTable::publish(InHook hook, Range& range, std::uint32_t birth_s) noexcept {
   range.slot = 0;

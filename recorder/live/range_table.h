@@ -1,12 +1,12 @@
 // Mappings: which address ranges the program has mapped, and which of them count.
 //
-// A mapping is no block: munmap, mremap, mprotect and a mapping over it cut it into pieces.
-// CachedReading as an array of disjoint ranges in private memory, the highest first, because the
-// kernel hands out addresses downwards: a new mapping is usually appended. What the array holds is
-// published as LiveRange entries of the session. Addresses and sizes are of whole pages.
+// A mapping is not a block: munmap, mremap, mprotect and a mapping over it cut it into pieces. The
+// table is an array of disjoint ranges in private memory, the highest first: the kernel hands out
+// addresses downwards, so a new mapping is usually appended. Its ranges are published as LiveRange
+// entries of the session. Addresses and sizes are of whole pages.
 //
-// Only what is told here is known: a range mapped by the loader or inside libc is nobody's, and
-// changing it changes nothing. The array survives a fork (the child has the same mappings).
+// Mappings made by the loader or inside libc are not in the table, and changing them has no effect.
+// The array survives a fork (the child has the same mappings).
 #pragma once
 
 #include <cstdint>
@@ -37,34 +37,38 @@ struct Range {
   bool anonymous;  // would count, once made writable
 };
 
-// What a call changed in the figures of space `map`.
+// How a call changed the figures of space `map`.
 struct RangeChange {
   std::uint64_t added_bytes = 0;
   std::uint64_t added_count = 0;
   std::uint64_t removed_bytes = 0;
   std::int64_t removed_count = 0;  // negative where one range became two
   std::int64_t reserved_bytes = 0;
-  std::uint64_t dropped = 0;  // there was no room to remember it
+  std::uint64_t dropped = 0;  // ranges that the table had no room for
 };
+
+// Whether a new range may extend the holder's adjacent one, as for brk().
+enum class Growth : bool { separate, extend };
 
 class RangeTable {
  public:
   explicit constexpr RangeTable(HolderTable& holders) noexcept : holders_(holders) {}
 
-  // A new mapping, also over existing ones. `grow`: the holder's range that ends where this one
-  // begins is made longer (brk).
+  // A new mapping, also over existing ones. Growth::extend: extends the holder's range that ends
+  // where this one begins.
   RangeChange map(InHook, std::uint64_t start, std::uint64_t bytes, RangeKind, bool anonymous,
-                  std::uint32_t holder, std::uint32_t birth_s, bool grow) noexcept;
+                  std::uint32_t holder, std::uint32_t birth_s,
+                  Growth growth = Growth::separate) noexcept;
   RangeChange unmap(InHook, std::uint64_t start, std::uint64_t bytes) noexcept;
 
-  // The kind goes along; what counts now belongs to `holder`. old_bytes 0 (a second mapping of
-  // shared memory) leaves the old range.
+  // The new range has the old one's kind, and belongs to `holder` if it counts. old_bytes 0 (a
+  // second mapping of shared memory) keeps the old range.
   RangeChange remap(InHook, std::uint64_t old_start, std::uint64_t old_bytes,
                     std::uint64_t new_start, std::uint64_t new_bytes, std::uint32_t holder,
                     std::uint32_t birth_s) noexcept;
 
-  // Anonymous memory made writable counts from now on; made inaccessible it is a reservation. What
-  // was counted and becomes read-only or executable still holds its pages, and stays.
+  // Anonymous memory counts once it is writable; made inaccessible, it is a reservation. Counted
+  // memory that becomes read-only or executable keeps its pages, and still counts.
   RangeChange protect(InHook, std::uint64_t start, std::uint64_t bytes, int protection,
                       std::uint32_t holder, std::uint32_t birth_s) noexcept;
 
@@ -72,10 +76,10 @@ class RangeTable {
   std::uint64_t counted_bytes(InHook, std::uint64_t start, std::uint64_t bytes) noexcept;
   std::uint64_t promotable_bytes(InHook, std::uint64_t start, std::uint64_t bytes) noexcept;
 
-  // After a fork, before the child has a session: entries and holders were the parent's. Tells what
-  // the child has mapped, as if added now. A table that was changing at that moment is empty.
+  // After a fork, before the child has a session: drops the parent's entries and holders. Returns
+  // what the child has mapped, as if added now. A table that another thread was changing is empty.
   RangeChange detach(InHook) noexcept;
-  // The child's session is there: publishes everything, for `holder`, and tells it likewise.
+  // Once the child has a session: publishes everything for `holder`, and returns the same.
   RangeChange adopt(InHook, std::uint32_t holder) noexcept;
 
   // For tests: visits every range, highest first.
@@ -93,7 +97,7 @@ class RangeTable {
   bool reserve_one_more(InHook) noexcept;
 
   void carve(InHook, std::uint64_t start, std::uint64_t end, RangeChange&) noexcept;
-  void set(InHook, Range, std::uint32_t birth_s, bool grow, RangeChange&) noexcept;
+  void set(InHook, Range, std::uint32_t birth_s, Growth, RangeChange&) noexcept;
   void uncount(InHook, const Range&, std::uint64_t bytes, std::int64_t ranges,
                RangeChange&) noexcept;
 

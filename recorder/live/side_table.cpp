@@ -11,9 +11,9 @@ std::atomic<std::uint64_t>* SideTable::new_page(InHook hook, std::uint64_t addre
   const system::SpinGuard guard(lock_);
   if (!guard) return nullptr;
   if (const std::uint32_t page = index_.find(hash_of(address), any)) return word_in(page, address);
-  if (refused_ != 0 && ++refused_ % kRetryPages != 0) return nullptr;
+  if (failed_ != 0 && ++failed_ % kRetryPages != 0) return nullptr;
 
-  refused_ = 1;
+  failed_ = 1;
   const std::uint64_t bytes = (kSideSpanBytes >> shift_) * sizeof(std::uint64_t);
   const std::uint64_t offset = g_session.arena.take(hook, bytes);
   if (offset == 0 || !g_session.arena.populate(hook, offset, bytes)) return nullptr;
@@ -24,16 +24,16 @@ std::atomic<std::uint64_t>* SideTable::new_page(InHook hook, std::uint64_t addre
         side = {address & ~(kSideSpanBytes - 1), page, shift_};
       });
   if (!added || !index_.insert(hook, hash_of(address), page)) return nullptr;
-  refused_ = 0;
+  failed_ = 0;
   used_.store(true, std::memory_order_relaxed);
   return word_in(page, address);
 }
 
-void SideTable::forget(InHook hook) noexcept {
-  lock_.unlock();  // its owner may have been a thread that the fork left behind
-  refused_ = 0;
+void SideTable::reset(InHook hook) noexcept {
+  lock_.unlock();  // its owner may not exist in the child
+  failed_ = 0;
   used_.store(false, std::memory_order_relaxed);
-  index_.forget(hook);
+  index_.reset(hook);
 }
 
 }  // namespace oomrec::live

@@ -1,9 +1,9 @@
 // Small live blocks of the heap by address, without a search and without a lock.
 //
 // One word for every 2^shift bytes of address space, in the session (layout.h, SidePage). 2^shift
-// is the least distance of two blocks, so a word belongs to one block, and to whoever owns that
-// block: it is stored after the real malloc and cleared before the real free. Pages of words are
-// made when the first block of their span comes, and are never given back.
+// is the minimum distance between two blocks, so a word belongs to one block, and only the block's
+// owner changes it: after the real malloc, and before the real free. A page of words is added with
+// the first block of its span, and never removed.
 //
 // glibc's blocks are 32 bytes apart. Other allocators pack closer: 16 bytes, but for blocks of
 // eight bytes, which go to the block hash (block_hash.h).
@@ -22,25 +22,25 @@ namespace oomrec::live {
 
 class SideTable {
  public:
-  // Before the first block. The allocator's blocks are 2^shift bytes apart, or no larger than half
-  // of that; without this call no block is taken.
+  // Call it before the first block; without it, no block is taken. The allocator's blocks are at
+  // least 2^shift bytes apart, or no larger than half of that.
   void start(std::uint32_t shift) noexcept {
     shift_ = shift;
     least_usable_ = (std::uint64_t{1} << shift) / 2 + 1;
     usable_range_ = session::kSmallBlockBytes - least_usable_;
   }
 
-  // Whether blocks of so many usable bytes have words here, if their pages can be had.
+  // Whether blocks of so many usable bytes belong into this table.
   bool takes(std::uint64_t usable_bytes) const noexcept {
     return usable_bytes - least_usable_ < usable_range_;
   }
 
-  // The block's word; nullptr: no page, none to be had, or an address that no allocator gives.
+  // The block's word; nullptr: no memory for its page, or an address that no allocator returns.
   std::atomic<std::uint64_t>* word_for(InHook hook, std::uint64_t address) noexcept {
     const std::uint32_t page = index_.find(hash_of(address), any);
     return page != 0 ? word_in(page, address) : new_page(hook, address);
   }
-  // The same; nullptr also where no block of that span was ever here.
+  // The same, without adding a page; nullptr also if the span never had a block.
   std::atomic<std::uint64_t>* find_word(std::uint64_t address) noexcept {
     const std::uint32_t page = index_.find(hash_of(address), any);
     return page != 0 ? word_in(page, address) : nullptr;
@@ -49,7 +49,7 @@ class SideTable {
   std::uint64_t pack(const session::SmallBlock& block) const noexcept {
     return session::packed(block, shift_);
   }
-  // What `word`, the one of `address`, says of the block there; node 0: nothing, or another block.
+  // The block at `address` in `word`; node 0: none, or another block.
   session::SmallBlock unpack(std::uint64_t word, std::uint64_t address) const noexcept {
     const std::uint64_t slot = address & ~((std::uint64_t{1} << shift_) - 1);
     session::SmallBlock block = session::unpacked(word, slot);
@@ -57,16 +57,16 @@ class SideTable {
     return block;
   }
 
-  // False: no block was ever here.
+  // False: the table never had a block.
   bool used() const noexcept { return used_.load(std::memory_order_relaxed); }
 
-  // The session is gone.
-  void forget(InHook) noexcept;
+  // After a fork: the session is the parent's.
+  void reset(InHook) noexcept;
 
  private:
   static constexpr auto any = [](std::uint32_t) noexcept { return true; };
 
-  // One to one on addresses of 48 bits, so that an equal hash is the same span. The areas of an
+  // A bijection on 48-bit addresses, so equal hashes mean the same span. The arenas of an
   // allocator's threads begin at multiples of many spans: the high bits must reach the low ones.
   static std::uint64_t hash_of(std::uint64_t address) noexcept {
     auto span = static_cast<std::uint32_t>(address / session::kSideSpanBytes);
@@ -83,7 +83,7 @@ class SideTable {
   [[gnu::noinline]] std::atomic<std::uint64_t>* new_page(InHook, std::uint64_t address) noexcept;
 
   std::uint32_t shift_ = session::kLargestSideShift;
-  std::uint32_t refused_ = 0;  // pages asked for since there was no room
+  std::uint32_t failed_ = 0;  // requests for pages since there was no memory
   std::atomic<bool> used_{false};
   std::uint64_t least_usable_ = 0;
   std::uint64_t usable_range_ = 0;

@@ -1,8 +1,8 @@
-// --limit: what one process may hold, heap and counted mappings together.
+// --limit: how much one process may hold, heap and counted mappings together.
 //
-// Checked against what the threads have published, give or take 64 KiB a thread. After the first
-// failure a reserve (2 % of the limit, at least 8 MiB) stays open for requests under 64 KiB and
-// mappings of at most 1 MiB, so that the program can still report its own error: Python's small
+// Checked against the totals that the threads have published, within 64 KiB a thread. After the
+// first failure a reserve (2 % of the limit, at least 8 MiB) stays open for requests under 64 KiB
+// and mappings of at most 1 MiB, so that the program can still report its own error: Python's small
 // objects are in arenas that are mapped, and a traceback needs a few.
 #pragma once
 
@@ -22,21 +22,21 @@ class SoftLimit {
     return bytes_.load(std::memory_order_relaxed);
   }  // 0: none
 
-  // Whether `asked` more may be had on top of `live` bytes; `mapped`: as a mapping.
-  bool admits(std::int64_t live, std::uint64_t asked, bool mapped = false) noexcept {
+  // Whether `requested` more bytes are allowed on top of `live` bytes; `mapped`: as a mapping.
+  bool admits(std::int64_t live, std::uint64_t requested, bool mapped = false) noexcept {
     const std::uint64_t limit = bytes();
     if (limit == 0) return true;
     std::uint64_t sum = 0;
     const std::uint64_t held = live < 0 ? 0 : static_cast<std::uint64_t>(live);
-    if (!__builtin_add_overflow(held, asked, &sum)) {
+    if (!__builtin_add_overflow(held, requested, &sum)) {
       if (sum <= limit) return true;
-      const bool is_small = mapped ? asked <= kArenaBytes : asked < kSmallBytes;
-      if (is_small && refused_.load(std::memory_order_relaxed) &&
+      const bool is_small = mapped ? requested <= kArenaBytes : requested < kSmallBytes;
+      if (is_small && failed_.load(std::memory_order_relaxed) &&
           sum - limit <= reserve_bytes(limit)) {
         return true;
       }
     }
-    refused_.store(true, std::memory_order_relaxed);
+    failed_.store(true, std::memory_order_relaxed);
     return false;
   }
 
@@ -44,11 +44,11 @@ class SoftLimit {
     return std::max(limit / 50, std::uint64_t{8} << 20);
   }
 
-  void forget() noexcept { refused_.store(false, std::memory_order_relaxed); }
+  void reset() noexcept { failed_.store(false, std::memory_order_relaxed); }
 
  private:
   std::atomic<std::uint64_t> bytes_{0};
-  std::atomic<bool> refused_{false};
+  std::atomic<bool> failed_{false};
 };
 
 }  // namespace oomrec::live

@@ -7,7 +7,7 @@
 
 #include "common/system/syscalls.h"
 #include "recorder/python/codes.h"
-#include "recorder/python/held_links.h"
+#include "recorder/python/unchanged_links.h"
 #include "recorder/session/writer.h"
 #include "recorder/symbols/elf_symbols.h"
 
@@ -18,7 +18,7 @@
   X(_Py_IsFinalizing) X(Py_IsFinalizing) X(_PyEval_EvalFrameDefault)
 // clang-format on
 
-// Functions and data alike: only their addresses are taken.
+// Functions and data alike: we only take their addresses.
 #define X(name) extern "C" [[gnu::weak]] const char name;
 OOMREC_PYTHON_SYMBOLS(X)
 #undef X
@@ -49,7 +49,7 @@ std::uint32_t version_of(const Symbols& symbols) noexcept {
   return parse_python_version(function_at<const char* (*)()>(symbols.address[kPy_GetVersion])());
 }
 
-// Py_TRACE_REFS, patched forks: objects laid out in a way that the offsets do not know.
+// False for Py_TRACE_REFS and patched forks, whose object layout the offsets do not match.
 bool types_are_where_expected(const Interpreter& python) noexcept {
   return load<std::uint64_t>(python.code_type + python.at.object_type) == python.type_type;
 }
@@ -74,13 +74,13 @@ const char* set_up(Interpreter& python, const Symbols& symbols) noexcept {
   python.attached_state = function_at<void* (*)()>(attached);
   python.own_state = function_at<void* (*)()>(own);
   python.is_finalizing = function_at<int (*)()>(finalizing);
-  python.links_held = links_held_by(python.at);
+  python.first_changed_link = first_changed_link_by(python.at);
   if (!types_are_where_expected(python)) return "this Python lays out its objects in its own way";
   if (!prepare_codes()) return "no memory for the table of code objects";
   return nullptr;
 }
 
-// The eval loop's code by its exported name; nothing when the name is not exported.
+// The eval loop's code by its exported name; empty when that is not exported.
 void find_eval_loop(InHook hook, symbols::ElfSymbols& module, Interpreter& python) noexcept {
   std::uint64_t bytes = 0;
   const std::uint64_t start =
@@ -90,7 +90,7 @@ void find_eval_loop(InHook hook, symbols::ElfSymbols& module, Interpreter& pytho
 
 constinit std::atomic<bool> g_described{false};
 
-// Attaches once; the first interpreter stays the one that is read.
+// Attaches once, to the first interpreter.
 void attach(InHook hook, const Symbols& symbols, std::uint64_t module_start) noexcept {
   static constinit std::atomic<bool> g_busy{false};
   if (g_busy.exchange(true, std::memory_order_acquire)) return;
@@ -127,7 +127,7 @@ void python_start() noexcept {
   attach(OutsideHooks::in_hook(), symbols, reinterpret_cast<std::uint64_t>(module.dli_fbase));
 }
 
-void python_module_seen(InHook hook, std::uint64_t start) noexcept {
+void python_module_loaded(InHook hook, std::uint64_t start) noexcept {
   if (g_interpreter.ready.load(std::memory_order_relaxed)) return;
   symbols::ElfSymbols module(hook, start);
   if (module.address_of(hook, kSymbolNames[kPy_GetVersion]) == 0) return;
@@ -138,7 +138,7 @@ void python_module_seen(InHook hook, std::uint64_t start) noexcept {
   attach(hook, symbols, start);
 }
 
-void python_forget_modules(InHook hook) noexcept {
+void python_modules_unloaded(InHook hook) noexcept {
   Interpreter& python = g_interpreter;
   if (!python.ready.load(std::memory_order_acquire)) return;
   std::uint64_t type = 0;
@@ -148,8 +148,8 @@ void python_forget_modules(InHook hook) noexcept {
   if (!there && !system::is_sandboxed()) python.ready.store(false, std::memory_order_relaxed);
 }
 
-void python_forget_session(InHook hook) noexcept {
-  forget_codes(hook);
+void python_reset_after_fork(InHook hook) noexcept {
+  reset_codes(hook);
   g_described.store(false, std::memory_order_relaxed);
 }
 

@@ -1,9 +1,9 @@
-// Finds the interpreter and attaches to it: which version, where its fields are, which of its
-// functions to call. The first one found stays the one that is read.
+// Finds the interpreter and attaches to it: its version, the offsets of its fields, the functions
+// that we call. Attaches to the first one found, and to no other.
 //
-// An interpreter of the program's start set is found by weak references, which the dynamic linker
-// has resolved before our constructor runs. One that is loaded later, or in a scope of its own, is
-// found by name in its module's symbol table. Either way two self tests decide whether it is used.
+// An interpreter that is loaded with the program is found by weak references, which the dynamic
+// linker resolves before our constructor runs; one that is loaded later, or RTLD_LOCAL, by name in
+// its module's symbol table. Either way, two self-tests decide whether we read it.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@
 
 namespace oomrec::stack {
 
-// Finds the interpreter that the program was started with; from the constructor.
+// Finds the interpreter that was loaded with the program. From the constructor.
 void python_start() noexcept;
 
-// A module was entered in the session: when it is an interpreter (loaded later, or RTLD_LOCAL) and
-// none is attached, attaches to it. `start`: where its ELF header is mapped.
-void python_module_seen(InHook, std::uint64_t start) noexcept;
+// Called when a module is recorded in the session: attaches to it if it is an interpreter and none
+// is attached. `start`: where its ELF header is mapped.
+void python_module_loaded(InHook, std::uint64_t start) noexcept;
 
-// Modules were unloaded: lets go of an interpreter that was among them.
-void python_forget_modules(InHook) noexcept;
+// Called when modules were unloaded: detaches from an interpreter that was among them.
+void python_modules_unloaded(InHook) noexcept;
 
-// The session's tables are no longer ours (child of a fork): code ids are void.
-void python_forget_session(InHook) noexcept;
+// In the child of a fork: code ids belong to the parent's session.
+void python_reset_after_fork(InHook) noexcept;
 
-// Says in the session's header which interpreter runs, once a session.
+// Records the interpreter in the session's header, once a session.
 void python_describe(InHook) noexcept;
 
 }  // namespace oomrec::stack

@@ -1,8 +1,8 @@
-// One word for a chain of frames: equal words, equal chains.
+// A 64-bit hash of a chain of frames.
 //
-// Made from the outermost frame inwards, so that each frame has the word of the chain that ends in
-// it. Each step is a bijection of what is outside, and of what is new: chains that differ in one
-// frame only have different words for certain, all others but for one pair in 2^64.
+// Computed from the outermost frame inwards, so that each frame has the hash of the chain that ends
+// in it. Each step is a bijection of the outer hash, and of the new frame: chains that differ in
+// one frame always have different hashes; other pairs collide with a chance of 1 in 2^64.
 #pragma once
 
 #include <bit>

@@ -1,11 +1,10 @@
-// The fingerprint of a code object: what is compared before anything known by its address is
-// believed.
+// The fingerprint of a code object, which validates cache entries keyed by its address.
 //
-// From 3.12 on the version alone would do within one interpreter, which counts its code objects;
-// the pointers tell those of several apart. Up to 3.11 nothing in a code object is unique; there
-// the pointers alone are wrong in 2 % of a worst case (functions made in a loop that differ only in
-// their line tables), and with the table's size and ends in none of 20,000. An object that a frame
-// refers to is alive, so all of this may be read.
+// From 3.12 on each interpreter numbers its code objects, so the version suffices within one; the
+// pointers distinguish several interpreters. Up to 3.11 nothing in a code object is unique: the
+// pointers alone are wrong in 2 % of a worst case (functions made in a loop that differ only in
+// their line tables), and in none of 20,000 with the table's size and ends. A frame keeps its code
+// object alive, so all of this may be read.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +30,7 @@ inline std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
   return {reinterpret_cast<const char*>(object + at.bytes_data), static_cast<std::size_t>(bytes)};
 }
 
-// Of a table that is no longer than 7 bytes, or none.
+// For a table of at most 7 bytes, or none.
 [[gnu::noinline]] inline std::uint64_t short_table_fingerprint(std::string_view table,
                                                                std::uint64_t first_line) noexcept {
   std::uint64_t bytes = 0;
@@ -39,8 +38,8 @@ inline std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
   return mix(table.size() << 32 ^ first_line, bytes);
 }
 
-// Different in any case for tables that differ in one of these: first line and size, the first 8
-// bytes, the last 8.
+// Always different for tables that differ in one of these: first line and size, the first 8 bytes,
+// the last 8.
 [[gnu::always_inline]] inline std::uint64_t line_table_fingerprint(
     const PythonOffsets& at, std::uint64_t object, std::uint64_t first_line) noexcept {
   const std::string_view table = bytes_object(at, object);
@@ -50,7 +49,7 @@ inline std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
   return std::rotl(start * 0x9e3779b97f4a7c15u, 32) ^ load<std::uint64_t>(first + table.size() - 8);
 }
 
-// `at`: a constant where the caller knows the version.
+// `at`: a constant if the caller is compiled for one version.
 [[gnu::always_inline]] inline CodeFingerprint code_fingerprint(const PythonOffsets& at,
                                                                std::uint64_t code) noexcept {
   CodeFingerprint fingerprint;
@@ -59,7 +58,7 @@ inline std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
   fingerprint.line_table = load<std::uint64_t>(code + at.code_line_table);
   fingerprint.version =
       at.code_version == PythonOffsets::kAbsent ? 0 : load<std::uint32_t>(code + at.code_version);
-  if (fingerprint.version == 0) {  // none, or the counter has reached its end
+  if (fingerprint.version == 0) {  // no counter, or it has overflowed
     fingerprint.version = line_table_fingerprint(at, fingerprint.line_table,
                                                  load<std::uint32_t>(code + at.code_first_line));
   }

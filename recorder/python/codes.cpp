@@ -20,7 +20,7 @@ namespace {
 using session::g_session;
 using session::StringId;
 
-// One cache line. A sequence lock: odd while written; a writer that finds it odd goes without.
+// One cache line. A sequence lock: odd while written; a writer that finds it odd gives up.
 struct alignas(64) Slot {
   std::atomic<std::uint32_t> sequence;
   std::atomic<std::uint32_t> id;
@@ -52,10 +52,9 @@ std::uint64_t hash_of(std::string_view bytes, std::uint64_t seed) noexcept {
   return std::max<std::uint64_t>(mix(hash, rest), 1);
 }
 
-// --- The interpreter's objects
-// --------------------------------------------------------------------
+// --- The interpreter's objects -----------------------------------------------------------------
 
-// A str as UTF-8. ASCII is used in place; the rest is converted, what does not fit is cut.
+// A str as UTF-8. Refers to ASCII text in place; converts the rest, and cuts what does not fit.
 class Text {
  public:
   Text(std::uint64_t object, std::span<char> buffer) noexcept : buffer_(buffer) {
@@ -114,7 +113,7 @@ class Text {
   std::size_t used_ = 0;
 };
 
-// A live code object, by its type and reference count: asked at first sight only.
+// A live code object, by its type and reference count. Checked on a cache miss only.
 bool is_code(std::uint64_t code) noexcept {
   const PythonOffsets& at = g_interpreter.at;
   if (load<std::uint64_t>(code + at.object_type) != g_interpreter.code_type) return false;
@@ -122,13 +121,12 @@ bool is_code(std::uint64_t code) noexcept {
          load<std::uint32_t>(code + at.object_refcount) != 0;
 }
 
-// --- The truth: by content
-// ------------------------------------------------------------------------
+// --- By content --------------------------------------------------------------------------------
 
 StringId intern_text(InHook hook, std::string_view text) noexcept {
   if (text.empty()) return 0;
   const std::uint64_t hash = hash_of(text, 1);
-  if (const StringId known = g_strings.id_of(hash)) return known;
+  if (const StringId id = g_strings.id_of(hash)) return id;
   const StringId id = g_session.add_string(hook, text);
   if (id != 0) g_strings.add(hook, hash, id);
   return id;
@@ -146,8 +144,8 @@ std::uint32_t intern_content(InHook hook, std::uint64_t code,
   }
   const std::string_view table = bytes_object(g_interpreter.at, fingerprint.line_table);
   const std::uint64_t hash = hash_of(table, hash_of(name.view(), hash_of(file.view(), first_line)));
-  if (const std::uint32_t known = g_codes.id_of(hash)) return known;
-  if (!g_codes.has_room(hook)) return 0;
+  if (const std::uint32_t id = g_codes.id_of(hash)) return id;
+  if (!g_codes.reserve_one(hook)) return 0;
   session::Code entry{};
   entry.file = intern_text(hook, file.view());
   entry.name = intern_text(hook, name.view());
@@ -155,19 +153,18 @@ std::uint32_t intern_content(InHook hook, std::uint64_t code,
   if (entry.file == 0 && entry.name == 0) return 0;
   entry.line_table = table.empty() ? 0 : g_session.add_string(hook, table);
   std::uint32_t id = 0;
-  if (!g_session.codes.append(hook, id, [&](session::Code& place) { place = entry; })) return 0;
+  if (!g_session.codes.append(hook, id, [&](session::Code& added) { added = entry; })) return 0;
   g_codes.add(hook, hash, id);
   return id;
 }
 
-// --- The cache: by address
-// ------------------------------------------------------------------------
+// --- The cache by address ----------------------------------------------------------------------
 
 std::uint32_t first_slot(std::uint64_t code) noexcept {
   return static_cast<std::uint32_t>(mix(code, 2) % kSlots);
 }
 
-// The id in `slot` when it is that of `code` as it is now, else 0.
+// The id in `slot` if it belongs to `code` as it is now, else 0.
 std::uint32_t cached(const Slot& slot, std::uint64_t code, const std::uint64_t* words) noexcept {
   const std::uint32_t before = slot.sequence.load(std::memory_order_acquire);
   if ((before & 1) != 0 || slot.code.load(std::memory_order_relaxed) != code) return 0;
@@ -180,28 +177,29 @@ std::uint32_t cached(const Slot& slot, std::uint64_t code, const std::uint64_t* 
   return different == 0 && slot.sequence.load(std::memory_order_relaxed) == before ? id : 0;
 }
 
-void remember(std::uint64_t code, const std::uint64_t* words, std::uint32_t id) noexcept {
+void cache_id(std::uint64_t code, const std::uint64_t* words, std::uint32_t id) noexcept {
   const std::uint32_t first = first_slot(code);
-  // The code's own slot, else a free one, else any of the window: dead codes must make room.
-  Slot* place = &g_tables->slots[(first + mix(words[0], words[3]) % kProbes) % kSlots];
+  // The slot of this address, else a free one, else any of the window: dead code objects are
+  // evicted.
+  Slot* victim = &g_tables->slots[(first + mix(words[0], words[3]) % kProbes) % kSlots];
   for (std::uint32_t i = kProbes; i-- > 0;) {
     Slot& slot = g_tables->slots[(first + i) % kSlots];
     const auto owner = slot.code.load(std::memory_order_relaxed);
-    if (owner == 0) place = &slot;
+    if (owner == 0) victim = &slot;
     if (owner == code) {
-      place = &slot;
+      victim = &slot;
       break;
     }
   }
-  std::uint32_t even = place->sequence.load(std::memory_order_relaxed) & ~1u;
-  if (!place->sequence.compare_exchange_strong(even, even + 1, std::memory_order_acquire)) return;
+  std::uint32_t even = victim->sequence.load(std::memory_order_relaxed) & ~1u;
+  if (!victim->sequence.compare_exchange_strong(even, even + 1, std::memory_order_acquire)) return;
   std::atomic_thread_fence(std::memory_order_release);
-  place->code.store(code, std::memory_order_relaxed);
-  place->id.store(id, std::memory_order_relaxed);
-  for (std::size_t i = 0; i < std::size(place->words); ++i) {
-    place->words[i].store(words[i], std::memory_order_relaxed);
+  victim->code.store(code, std::memory_order_relaxed);
+  victim->id.store(id, std::memory_order_relaxed);
+  for (std::size_t i = 0; i < std::size(victim->words); ++i) {
+    victim->words[i].store(words[i], std::memory_order_relaxed);
   }
-  place->sequence.store(even + 2, std::memory_order_release);
+  victim->sequence.store(even + 2, std::memory_order_release);
 }
 
 }  // namespace
@@ -217,7 +215,7 @@ std::uint32_t intern_code(InHook hook, std::uint64_t code,
   }
   if (!is_code(code)) return 0;
   const std::uint32_t id = intern_content(hook, code, fingerprint);
-  if (id != 0) remember(code, words.data(), id);
+  if (id != 0) cache_id(code, words.data(), id);
   return id;
 }
 
@@ -226,11 +224,11 @@ bool prepare_codes() noexcept {
   return g_tables != nullptr;
 }
 
-void forget_codes(InHook hook) noexcept {
+void reset_codes(InHook hook) noexcept {
   if (g_tables == nullptr) return;
-  if (g_lock.held()) g_lock.unlock();  // by a thread that the fork left behind
-  g_codes.forget(hook);
-  g_strings.forget(hook);
+  if (g_lock.held()) g_lock.unlock();  // its owner does not exist in the child
+  g_codes.reset(hook);
+  g_strings.reset(hook);
   if (system::call(SYS_madvise, g_tables, sizeof(Tables), MADV_DONTNEED) != 0) {
     std::memset(static_cast<void*>(g_tables), 0, sizeof(Tables));
   }

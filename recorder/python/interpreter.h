@@ -1,14 +1,14 @@
-// The Python interpreter in this process: where its fields and functions are.
+// The Python interpreter in this process: the offsets of its fields, and its functions.
 //
-// Its objects are only read. Three of its functions are called, each a few instructions without
-// lock or allocation.
+// We only read its objects, and call three of its functions, each a few instructions without lock
+// or allocation.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <cstring>
 
-#include "recorder/python/memo.h"
+#include "recorder/python/chain_cache.h"
 #include "recorder/python/offsets.h"
 
 namespace oomrec::stack {
@@ -21,15 +21,15 @@ struct Interpreter {
   const char* problem;  // static text: why there are no Python frames; null: none seen, or ready
   PythonOffsets at;
 
-  // The thread state that runs: up to 3.11 whichever thread's holds the GIL, later this thread's,
+  // The running thread state. Up to 3.11: of the thread that holds the GIL. Later: this thread's,
   // null while it has released the GIL.
   void* (*attached_state)();
   void* (*own_state)();  // this thread's, with or without the GIL
   int (*is_finalizing)();
 
-  // held_links.h
-  std::uint32_t (*links_held)(const PythonMemo&, std::uint32_t, const ThreadState&,
-                              std::uint64_t& cframe);
+  // unchanged_links.h
+  std::uint32_t (*first_changed_link)(const PythonCache&, std::uint32_t, const ThreadState&,
+                                      std::uint64_t& cframe);
 
   std::uint64_t code_type;  // &PyCode_Type, &PyType_Type
   std::uint64_t type_type;

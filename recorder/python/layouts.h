@@ -1,4 +1,4 @@
-// The layouts of 3.8 to 3.12, which do not publish them.
+// The layouts of 3.8 to 3.12, which do not publish their offsets.
 #pragma once
 
 #include "recorder/python/offsets.h"

@@ -11,8 +11,8 @@ constexpr std::uint32_t minor_of(std::uint32_t version_hex) noexcept {
   return (version_hex >> 16) & 0xff;
 }
 
-// Where `_PyRuntime.debug_offsets` keeps each offset, by minor version. Only its first three fields
-// have a fixed place: cookie, version, free_threaded.
+// The position of each offset in `_PyRuntime.debug_offsets`, by minor version. Only its first three
+// fields have fixed positions: cookie, version, free_threaded.
 struct DebugPositions {
   std::uint16_t total_bytes;
   std::uint16_t current_frame, thread_id;
@@ -32,8 +32,8 @@ constexpr DebugPositions kDebugPositions[] = {
 // clang-format on
 constexpr std::uint32_t kLastPublished = kFirstPublished + std::size(kDebugPositions) - 1;
 
-// Not published: co_version stands 24 bytes behind co_firstlineno in every one of these versions,
-// compact text's data 16 behind ASCII text's; the bits of the state word moved in 3.14t.
+// Not published: co_version is 24 bytes behind co_firstlineno in each of these versions, compact
+// text's data 16 behind ASCII text's; the bits of the state word moved in 3.14t.
 constexpr std::uint16_t kVersionBehindFirstLine = 24;
 constexpr std::uint16_t kWideBehindAscii = 16;
 
@@ -46,7 +46,7 @@ struct PublishedReader {
     std::memcpy(&value, base + position, sizeof value);
     return value;
   }
-  // Objects are small: an offset beyond 1 KiB was read at the wrong place.
+  // Objects are small: an offset beyond 1 KiB was read from the wrong position.
   std::uint16_t offset(std::uint16_t position) noexcept {
     const std::uint64_t value = word(position);
     if (value >= 1024) plausible = false;

@@ -1,10 +1,10 @@
-// Where an interpreter keeps what a walk over its frames reads.
+// The offsets in an interpreter's objects that a walk over its frames needs.
 //
 // 3.8 to 3.12: a table, derived from each version's headers; patch releases and debug builds agree.
-// From 3.13 on the interpreter publishes the offsets in `_PyRuntime`, but the publication's own
-// shape changes with every minor version, so its positions are a table too. A version that is in
-// neither, a pre-release, or a build whose objects are laid out otherwise (Py_TRACE_REFS, patched
-// forks) is refused with a reason: no Python frames are better than wrong ones.
+// From 3.13 on the interpreter publishes the offsets in `_PyRuntime`, but the format of that
+// changes with every minor version, so it needs a table, too. A version in neither table, a
+// pre-release, or a build with another object layout (Py_TRACE_REFS, patched forks) is rejected
+// with a reason: no Python frames are better than wrong ones.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +13,16 @@
 
 namespace oomrec::stack {
 
-// How the frames of a thread are reached.
+// How to reach the frames of a thread.
 enum class FrameChain : std::uint8_t {
-  frame_objects,              // 3.8, 3.9: tstate->frame; nothing of it lies on the C stack
+  frame_objects,              // 3.8, 3.9: tstate->frame; no part of it lies on the C stack
   frame_objects_with_cframe,  // 3.10: as before, and a CFrame in each C frame of the eval loop
   entry_flag,                 // 3.11: tstate->cframe->current_frame; outermost frames carry a flag
   shim_under_cframe,          // 3.12: as 3.11, with a shim frame in each C frame of the eval loop
   shim,                       // 3.13 on: tstate->current_frame, with shim frames
 };
 
-// How a frame says which instruction it executes.
+// How a frame stores the instruction that it executes.
 enum class InstructionKind : std::uint8_t {
   byte_index,  // int, -1 before the first
   unit_index,  // int, in units of two bytes, -1 before the first
@@ -62,10 +62,10 @@ struct PythonOffsets {
   std::uint16_t text_kind_shift;  // of the state word: kind, compact and ascii bits
   std::uint16_t text_compact_mask;
   std::uint16_t text_ascii_mask;
-  std::uint8_t first_shim_owner;  // owners from this value on are no Python frames
+  std::uint8_t first_shim_owner;  // frames with an owner from this value on are not Python's
 };
 
-// PY_VERSION_HEX of "3.11.7 (main, …)"; 0 when it is no version.
+// PY_VERSION_HEX of "3.11.7 (main, …)"; 0: not a version.
 std::uint32_t parse_python_version(std::string_view text) noexcept;
 
 // Offsets of version `version_hex`. `debug_offsets` is the address of `_PyRuntime` (needed

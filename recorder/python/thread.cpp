@@ -4,11 +4,11 @@
 
 namespace oomrec::stack {
 
-// The C frame is entered in the chain before its fields are set: until then they are left-overs of
-// the stack. So every step is read by a system call, and the outermost frame of the call must lead
-// to where the call outside it stands.
+// The interpreter links the C frame before it sets its fields; until then they are garbage of the
+// stack. So read every step by a system call, and require that the call's outermost frame leads to
+// the frame of the call outside it.
 bool innermost_call_is_linked(InHook hook, std::uint64_t state, std::uint64_t cframe) noexcept {
-  constexpr std::uint64_t kThreadStateBytes = 1024;  // the first C frame is a part of it
+  constexpr std::uint64_t kThreadStateBytes = 1024;  // contains the first C frame
   if (cframe - state < kThreadStateBytes) return true;
   const PythonOffsets& at = g_interpreter.at;
   std::uint64_t outer = 0;

@@ -1,8 +1,8 @@
-// The calling thread's state in the interpreter, and whether it may be read.
+// The calling thread's state in the interpreter, and whether it is safe to read.
 //
-// The one hazard is the end of the interpreter, which frees the states of daemon threads while
-// their thread-specific pointer still stands, even in the middle of a walk; the other is a signal
-// on 3.11 and 3.12 in the moment when the C frame is linked and its Python frame is not yet.
+// Two hazards: the interpreter's end frees the states of daemon threads while their thread-specific
+// pointers remain, even in the middle of a walk; and on 3.11 and 3.12 a signal may arrive when the
+// C frame is linked and its Python frame is not yet.
 #pragma once
 
 #include <pthread.h>
@@ -13,10 +13,11 @@
 namespace oomrec::stack {
 
 struct ThreadState {
-  std::uint64_t address;  // 0: no Python thread, not yet or no longer running
-  bool attached;          // holds the GIL: the interpreter cannot end under it
+  std::uint64_t address;  // 0: not a Python thread, not yet or no longer running
+  bool attached;          // holds the GIL: the interpreter cannot end meanwhile
 
-  // Whether what was read from it so far was its own: what frees it says first that it will.
+  // Whether everything read from it so far is valid: the interpreter announces its end before it
+  // frees states.
   bool was_alive() const noexcept { return attached || g_interpreter.is_finalizing() == 0; }
 };
 
@@ -24,8 +25,8 @@ inline ThreadState thread_state() noexcept {
   const Interpreter& python = g_interpreter;
   const bool attached_is_ours = python.version_hex >= 0x030c0000;
   if (attached_is_ours) {
-    // It may run on another thread than the one that made it (sub-interpreters), so its thread id
-    // is not asked.
+    // It may run on another thread than the one that created it (sub-interpreters), so do not check
+    // its thread id.
     void* const attached = python.attached_state();
     if (attached != nullptr) return {reinterpret_cast<std::uint64_t>(attached), true};
   }
@@ -38,7 +39,7 @@ inline ThreadState thread_state() noexcept {
   return {stale ? 0 : state, false};
 }
 
-// The part of an interpreter's frame that is read, as it stands there.
+// The fields that we read of an interpreter's frame, unmodified.
 struct FrameCells {
   std::uint64_t previous;     // address of the next frame outwards; 0: this is the outermost
   std::uint64_t code;         // its code object's address, in some versions with tag bits
@@ -63,7 +64,7 @@ struct FrameCells {
 
 constexpr std::uint64_t code_of(std::uint64_t cell) noexcept { return cell & ~std::uint64_t{7}; }
 
-// 3.10, 3.11: each eval call has a C frame in a chain, which says where it stands.
+// 3.10, 3.11: each eval call has a C frame in a chain, whose address locates it on the C stack.
 constexpr bool have_cframe_markers(const PythonOffsets& at) noexcept {
   return at.chain == FrameChain::frame_objects_with_cframe || at.chain == FrameChain::entry_flag;
 }
@@ -80,7 +81,7 @@ inline bool is_shim_owner(std::uint64_t owner) noexcept {
 }
 
 // In a signal handler on 3.11 and 3.12: whether the innermost eval call is completely linked.
-// `cframe` is the innermost C frame of the state.
+// `cframe`: the state's innermost C frame.
 bool innermost_call_is_linked(InHook, std::uint64_t state, std::uint64_t cframe) noexcept;
 
 }  // namespace oomrec::stack

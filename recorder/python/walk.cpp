@@ -7,15 +7,15 @@
 #include "recorder/python/chain.h"
 #include "recorder/python/code_fingerprint.h"
 #include "recorder/python/codes.h"
-#include "recorder/python/held_links.h"
+#include "recorder/python/unchanged_links.h"
 
 namespace oomrec::stack {
 namespace {
 
-// After the buffer is full: so many links more are looked at to find the C frame of the last ones.
+// When the buffer is full: how many more links to read to find the C frame of the last ones.
 constexpr std::uint32_t kMarkerSearch = 4096;
 
-// Start of the bytecode that this frame executes: the code object's, or its thread's copy of it.
+// Start of the bytecode that this frame executes: the code object's, or the thread's copy of it.
 std::uint64_t bytecode_of(std::uint64_t frame, std::uint64_t code) noexcept {
   const PythonOffsets& at = g_interpreter.at;
   if (at.frame_tlbc_index == PythonOffsets::kAbsent) return code + at.code_bytecode;
@@ -27,7 +27,7 @@ std::uint64_t bytecode_of(std::uint64_t frame, std::uint64_t code) noexcept {
   return load<std::uint64_t>(copies + 8 + 8 * static_cast<std::uint64_t>(index));
 }
 
-// In bytes of the bytecode, from what the frame says.
+// The instruction's offset in the bytecode.
 std::uint32_t instruction_of(std::uint64_t frame, std::uint64_t code, std::uint64_t cell) noexcept {
   std::int64_t offset = 0;
   switch (g_interpreter.at.instruction_kind) {
@@ -45,34 +45,34 @@ std::uint32_t instruction_of(std::uint64_t frame, std::uint64_t code, std::uint6
                                           : static_cast<std::uint32_t>(offset);
 }
 
-std::uint16_t& place_of(PythonMemo& memo, std::uint64_t address) noexcept {
-  return memo.places[(address >> 4 ^ address >> 10) % PythonMemo::kPlaces];
+std::uint16_t& hint_of(PythonCache& cache, std::uint64_t address) noexcept {
+  return cache.hints[(address >> 4 ^ address >> 10) % PythonCache::kHints];
 }
 
-// One walk, and the remembered one that it may meet.
+// One walk, and the cached one that it may meet.
 class ChainWalk {
  public:
-  ChainWalk(InHook hook, const ThreadState& state, PythonMemo& memo, std::uint64_t frame,
+  ChainWalk(InHook hook, const ThreadState& state, PythonCache& cache, std::uint64_t frame,
             std::uint64_t cframe) noexcept
       : hook_(hook),
         state_(state),
         at_(g_interpreter.at),
-        memo_(memo),
+        cache_(cache),
         frame_(frame),
         cframe_(have_cframe_markers(at_) ? cframe : 0) {}
 
   PythonStack stack() noexcept {
     while (frame_ != 0) {
-      const std::uint32_t met = place_of(memo_, frame_);
-      const bool is_met = met < memo_.count && memo_.link(met).address == frame_;
-      if (is_met) {
+      const std::uint32_t hit = hint_of(cache_, frame_);
+      const bool is_hit = hit < cache_.count && cache_.link(hit).address == frame_;
+      if (is_hit) {
         std::uint64_t cframe = cframe_;
-        const std::uint32_t changed = g_interpreter.links_held(memo_, met, state_, cframe);
-        if (changed == kThreadDied) return forget_python(memo_);
-        if (changed == kAllHold) return join(met);
-        if (!take(met, changed)) return truncated();
+        const std::uint32_t changed = g_interpreter.first_changed_link(cache_, hit, state_, cframe);
+        if (changed == kThreadDied) return clear_python_cache(cache_);
+        if (changed == kNoneChanged) return join(hit);
+        if (!take(hit, changed)) return truncated();
         cframe_ = cframe;
-        if (!add(&memo_.link(changed), memo_.frames[changed].word)) return end_early();
+        if (!add(&cache_.link(changed), cache_.frames[changed].word)) return end_early();
       } else if (!add(nullptr, 0)) {
         return end_early();
       }
@@ -81,17 +81,18 @@ class ChainWalk {
   }
 
  private:
-  // The present link, read anew; `like` stood at this address. False: no room, or the thread died.
+  // Reads the current link; `like`: the cached link at this address. False: the buffer is full, or
+  // the thread died.
   bool add(const PythonLink* like, std::uint64_t word) noexcept {
-    // No address is followed before it is known to have been read from a thread that was alive: the
-    // memory of a freed one stays readable, but holds other things.
+    // Check that the thread was alive before following an address that was read from it: a freed
+    // state stays readable, but contains other data.
     const FrameCells cells = cells_of(at_, frame_);
     if (!state_.was_alive()) {
       died_ = true;
       return false;
     }
-    if (!has_room_for(cells.role)) return false;
-    PythonLink& link = memo_.fresh_links[fresh_];
+    if (!has_capacity_for(cells.role)) return false;
+    PythonLink& link = cache_.fresh_links[fresh_];
     link = {frame_, cells.code, cells.instruction, {}, cells.role, false};
     append(is_shim_owner(cells.role) ? 0 : look_up(link, like, word), cframe_);
     if (have_cframe_markers(at_) && leaves_call(at_, cells)) cframe_ = outer_cframe(at_, cframe_);
@@ -114,60 +115,60 @@ class ChainWalk {
       id = session::code_of(word);
     }
     if (id == kHiddenCode) return 0;
-    if (id == 0) link.address = 0;  // never met again: it may be told then
+    if (id == 0) link.address = 0;  // no cache hit next time: retry then
     return session::python_frame(id, instruction_of(frame_, code, link.instruction));
   }
 
-  // Links of the memo that are what they were, inside of one that is not: `first` to before `end`.
+  // Copies the cached links from `first` to before `end`: unchanged links inside a changed one.
   bool take(std::uint32_t first, std::uint32_t end) noexcept {
     for (std::uint32_t i = first; i != end; --i) {
-      frame_ = memo_.link(i).address;
-      if (!has_room_for(memo_.link(i).role)) return false;
-      memo_.fresh_links[fresh_] = memo_.link(i);
-      append(memo_.frames[i].word, memo_.frames[i].marker);
+      frame_ = cache_.link(i).address;
+      if (!has_capacity_for(cache_.link(i).role)) return false;
+      cache_.fresh_links[fresh_] = cache_.link(i);
+      append(cache_.frames[i].word, cache_.frames[i].marker);
     }
-    frame_ = end == kAllHold ? 0 : memo_.link(end).address;
+    frame_ = end == kNoneChanged ? 0 : cache_.link(end).address;
     return true;
   }
 
-  bool has_room_for(std::uint32_t role) const noexcept {
+  bool has_capacity_for(std::uint32_t role) const noexcept {
     return fresh_ != kPythonLinks && (shown_ != session::kMaxFrames || is_shim_owner(role));
   }
 
   // The fresh link is complete.
   void append(std::uint64_t word, std::uint64_t cframe) noexcept {
-    const PythonLink& link = memo_.fresh_links[fresh_];
-    memo_.fresh_frames[fresh_++] = {word, have_cframe_markers(at_) ? cframe : 0, 0, 0};
+    const PythonLink& link = cache_.fresh_links[fresh_];
+    cache_.fresh_frames[fresh_++] = {word, have_cframe_markers(at_) ? cframe : 0, 0, 0};
     shown_ += word != 0;
     if (is_shim_owner(link.role)) end_call(link.address);
   }
 
-  // From 3.12 on the C frame of an eval call is known by the shim that ends it.
+  // From 3.12 on the shim at the end of an eval call locates its C frame.
   void end_call(std::uint64_t marker) noexcept {
-    for (; open_ != fresh_; ++open_) memo_.fresh_frames[open_].marker = marker;
+    for (; open_ != fresh_; ++open_) cache_.fresh_frames[open_].marker = marker;
   }
 
-  // Everything from the link `met` outwards is what it was.
-  PythonStack join(std::uint32_t met) noexcept {
+  // Everything from the link `hit` outwards is unchanged.
+  PythonStack join(std::uint32_t hit) noexcept {
     const bool fits =
-        met + fresh_ < kPythonLinks && memo_.frames[met].shown + shown_ <= session::kMaxFrames;
-    if (!fits) return take(met, kAllHold) ? whole(0) : truncated();
-    if (!have_cframe_markers(at_)) end_call(memo_.frames[met].marker);
-    return whole(met + 1);
+        hit + fresh_ < kPythonLinks && cache_.frames[hit].shown + shown_ <= session::kMaxFrames;
+    if (!fits) return take(hit, kNoneChanged) ? whole(0) : truncated();
+    if (!have_cframe_markers(at_)) end_call(cache_.frames[hit].marker);
+    return whole(hit + 1);
   }
 
   PythonStack whole(std::uint32_t kept) noexcept {
     const std::uint32_t count = keep_fresh(kept);
-    memo_.count = count;
-    return {memo_.frames, count, kept, false};
+    cache_.count = count;
+    return {cache_.frames, count, kept, false};
   }
 
-  PythonStack end_early() noexcept { return died_ ? forget_python(memo_) : truncated(); }
+  PythonStack end_early() noexcept { return died_ ? clear_python_cache(cache_) : truncated(); }
 
   PythonStack truncated() noexcept {
     if (!have_cframe_markers(at_) && open_ != fresh_) end_call(next_shim());
-    memo_.count = 0;
-    return {memo_.frames, keep_fresh(0), 0, true};
+    cache_.count = 0;
+    return {cache_.frames, keep_fresh(0), 0, true};
   }
 
   std::uint64_t next_shim() noexcept {
@@ -180,16 +181,16 @@ class ChainWalk {
     return 0;
   }
 
-  // The fresh links inside the outermost `kept` ones. How many there are then.
+  // Stores the fresh links inside the outermost `kept` ones. Returns the total.
   std::uint32_t keep_fresh(std::uint32_t kept) noexcept {
-    std::uint32_t shown = kept == 0 ? 0 : memo_.frames[kept - 1].shown;
-    std::uint64_t chain = kept == 0 ? 0 : memo_.frames[kept - 1].chain;
+    std::uint32_t shown = kept == 0 ? 0 : cache_.frames[kept - 1].shown;
+    std::uint64_t chain = kept == 0 ? 0 : cache_.frames[kept - 1].chain;
     while (fresh_ != 0) {
-      const PythonLink& link = memo_.link(kept) = memo_.fresh_links[--fresh_];
-      PythonFrame& frame = memo_.frames[kept] = memo_.fresh_frames[fresh_];
+      const PythonLink& link = cache_.link(kept) = cache_.fresh_links[--fresh_];
+      PythonFrame& frame = cache_.frames[kept] = cache_.fresh_frames[fresh_];
       frame.shown = shown += frame.word != 0;
       frame.chain = chain = chain_of(chain, frame.word, frame.marker);
-      place_of(memo_, link.address) = static_cast<std::uint16_t>(kept++);
+      hint_of(cache_, link.address) = static_cast<std::uint16_t>(kept++);
     }
     return kept;
   }
@@ -197,43 +198,43 @@ class ChainWalk {
   const InHook hook_;
   const ThreadState& state_;
   const PythonOffsets& at_;
-  PythonMemo& memo_;
-  std::uint64_t frame_;      // the present link
-  std::uint64_t cframe_;     // of its eval call, where the version has them in a chain
-  std::uint32_t fresh_ = 0;  // links read or taken so far
-  std::uint32_t open_ = 0;   // the first of them whose call has not been left
-  std::uint32_t shown_ = 0;  // of them
+  PythonCache& cache_;
+  std::uint64_t frame_;      // the current link
+  std::uint64_t cframe_;     // its eval call's C frame, in versions that chain these
+  std::uint32_t fresh_ = 0;  // links read or copied so far
+  std::uint32_t open_ = 0;   // the first of them with an incomplete call
+  std::uint32_t shown_ = 0;  // how many of them are shown
   bool died_ = false;
 };
 
 }  // namespace
 
-PythonStack python_stack(InHook hook, PythonMemo& memo, bool in_handler) noexcept {
+PythonStack python_stack(InHook hook, PythonCache& cache, bool in_handler) noexcept {
   const Interpreter& python = g_interpreter;
-  if (!python.ready.load(std::memory_order_acquire)) return forget_python(memo);
+  if (!python.ready.load(std::memory_order_acquire)) return clear_python_cache(cache);
   python_describe(hook);
   const ThreadState state = thread_state();
-  if (state.address == 0) return forget_python(memo);
+  if (state.address == 0) return clear_python_cache(cache);
   const PythonOffsets& at = python.at;
   std::uint64_t cframe = 0;
   std::uint64_t frame = 0;
   if (at.thread_cframe != PythonOffsets::kAbsent) {
     cframe = load<std::uint64_t>(state.address + at.thread_cframe);
-    if (!state.was_alive()) return forget_python(memo);
+    if (!state.was_alive()) return clear_python_cache(cache);
   }
   if (at.thread_frame != PythonOffsets::kAbsent) {
     frame = load<std::uint64_t>(state.address + at.thread_frame);
   } else if (in_handler && !innermost_call_is_linked(hook, state.address, cframe)) {
-    return forget_python(memo);
+    return clear_python_cache(cache);
   } else if (cframe != 0) {
     frame = load<std::uint64_t>(cframe + at.cframe_current);
   }
-  if (frame == 0 || !state.was_alive()) return forget_python(memo);
-  return ChainWalk(hook, state, memo, frame, cframe).stack();
+  if (frame == 0 || !state.was_alive()) return clear_python_cache(cache);
+  return ChainWalk(hook, state, cache, frame, cframe).stack();
 }
 
-PythonStack forget_python(PythonMemo& memo) noexcept {
-  if (memo.count != 0) memo.count = 0;  // a thread without Python does not touch the page
+PythonStack clear_python_cache(PythonCache& cache) noexcept {
+  if (cache.count != 0) cache.count = 0;  // a thread without Python does not touch the page
   return {};
 }
 

@@ -1,24 +1,22 @@
 // Walks the calling thread's Python frames.
 //
-// The chain of one's own thread is stable, with or without the GIL: only this thread pushes and
-// pops. Most of it is what it was at the thread's last event. So the walk goes outwards until it
-// comes to the address of a remembered link; where that one and *every* link further out are what
-// they were (held_links.h), that part is taken over as it stands. A frame's address alone says
-// nothing: its memory is reused with other callers.
+// A thread's own chain is stable, with or without the GIL: only this thread pushes and pops. Most
+// of it is unchanged since the thread's last event. So walk outwards to the address of a cached
+// link; if that link and *every* link further out are unchanged (unchanged_links.h), reuse that
+// part. A frame's address alone proves nothing: its memory is reused for other callers.
 #pragma once
 
 #include "common/system/hook_scope.h"
-#include "recorder/python/memo.h"
+#include "recorder/python/chain_cache.h"
 
 namespace oomrec::stack {
 
-// This thread's Python frames; none where there is no interpreter, none attached, or it
-// is going down. `in_handler`: a signal may have interrupted the interpreter at any instruction (a
-// native frame is exact, or the native walk was cut).
-PythonStack python_stack(InHook, PythonMemo&, bool in_handler = false) noexcept;
+// This thread's Python frames; none without an interpreter, or while it ends. `in_handler`: a
+// signal may have interrupted the interpreter at any instruction (a native frame is exact, or the
+// native walk was truncated).
+PythonStack python_stack(InHook, PythonCache&, bool in_handler = false) noexcept;
 
-// What is remembered holds no longer: another thread, other numbers in the session. Returns an
-// empty stack.
-PythonStack forget_python(PythonMemo&) noexcept;
+// Discards the cached walk: another thread, or other ids in the session. Returns an empty stack.
+PythonStack clear_python_cache(PythonCache&) noexcept;
 
 }  // namespace oomrec::stack

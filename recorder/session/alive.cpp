@@ -17,7 +17,7 @@ pthread_mutex_t& mutex_of(Header& header) noexcept {
 
 }  // namespace
 
-bool begin_life(Header& header) noexcept {
+bool start_life(Header& header) noexcept {
   pthread_mutexattr_t attributes;
   if (pthread_mutexattr_init(&attributes) != 0) return false;
   const bool made = pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED) == 0 &&
@@ -27,12 +27,12 @@ bool begin_life(Header& header) noexcept {
   return made && pthread_mutex_trylock(&mutex_of(header)) == 0;
 }
 
-void go_on_living(Header& header) noexcept {
+void renew_life(Header& header) noexcept {
   pthread_mutex_t& mutex = mutex_of(header);
   if (pthread_mutex_trylock(&mutex) == EOWNERDEAD) pthread_mutex_consistent(&mutex);
 }
 
-bool may_still_be_linked() noexcept {
+bool robust_list_in_use() noexcept {
   void* head = nullptr;
   std::size_t bytes = 0;
   return system::call(SYS_get_robust_list, 0, &head, &bytes) != 0 || head == nullptr;

@@ -15,7 +15,7 @@ constexpr std::uint64_t whole_pages(std::uint64_t bytes) noexcept {
   return (bytes + kPageBytes - 1) & ~(kPageBytes - 1);
 }
 
-// The mapping at `result`, or nullptr where it is an error.
+// The mapping at `result`, or nullptr if it is an error.
 std::byte* address_of(long result) noexcept {
   return result < 0 && result > -4096 ? nullptr : reinterpret_cast<std::byte*>(result);
 }
@@ -47,12 +47,12 @@ bool Arena::open(InHook, int descriptor, std::uint64_t file_bytes,
   return true;
 }
 
-void Arena::close(InHook, bool keep_first_page) noexcept {
+void Arena::close(InHook, FirstPage first_page) noexcept {
   const std::uint32_t mapped = mapped_.load();
   for (std::uint32_t segment = 0; segment < mapped; ++segment) {
     std::byte* from = segments_[segment];
     std::uint64_t bytes = segment_bytes(segment);
-    if (segment == 0 && keep_first_page) {
+    if (segment == 0 && first_page == FirstPage::zeros) {
       call(SYS_mmap, from, kPageBytes, PROT_READ | PROT_WRITE,
            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
       from += kPageBytes;
@@ -64,9 +64,9 @@ void Arena::close(InHook, bool keep_first_page) noexcept {
   mapped_ = 0;
   used_ = 0;
   populated_ = 0;
-  held_back_bytes_ = 0;
+  reserve_bytes_ = 0;
   short_ = false;
-  given_back_ = false;
+  reserve_released_ = false;
 }
 
 // The caller holds lock_.
@@ -77,8 +77,8 @@ bool Arena::map_next_segment() noexcept {
   if (bytes == 0) return false;
   std::byte* mapping;
   if (shared_) {
-    // The copy begins with the previous segment's last page, and that page goes back at once: so it
-    // lies behind the previous segment in the file.
+    // The copy begins with the previous segment's last page, so that the new segment follows it in
+    // the file. That page is then unmapped.
     std::byte* const last_page = segments_[segment - 1] + kSegmentBytes - kPageBytes;
     mapping = address_of(call(SYS_mremap, last_page, 0, kPageBytes + bytes, MREMAP_MAYMOVE));
     if (mapping == nullptr) return false;
@@ -108,7 +108,7 @@ std::uint64_t Arena::take(InHook, std::uint64_t bytes) noexcept {
     return 0;
   }
   used_.store(offset + bytes, std::memory_order_relaxed);
-  if (offset != 0) {  // the header itself is taken first, when there is no header yet
+  if (offset != 0) {  // at offset 0 there is no header yet: it is being populated
     reinterpret_cast<Header*>(segments_[0])
         ->used_bytes.store(offset + bytes, std::memory_order_relaxed);
   }
@@ -117,7 +117,7 @@ std::uint64_t Arena::take(InHook, std::uint64_t bytes) noexcept {
 
 bool Arena::populate(InHook, std::uint64_t offset, std::uint64_t bytes) noexcept {
   bytes = whole_pages(bytes);
-  const std::uint64_t held_back = held_back_bytes_.load(std::memory_order_relaxed);
+  const std::uint64_t held_back = reserve_bytes_.load(std::memory_order_relaxed);
   const std::uint64_t wanted = populated_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   if (wanted <= budget_bytes_ - held_back) {
     std::byte* const from = at(offset);
@@ -133,7 +133,7 @@ bool Arena::populate(InHook, std::uint64_t offset, std::uint64_t bytes) noexcept
   return false;
 }
 
-// The kernel stores a byte into each page, and says EFAULT where a store of ours would be SIGBUS.
+// The kernel stores a byte into each page, and returns EFAULT where our store would raise SIGBUS.
 bool Arena::touch_pages(std::byte* from, std::uint64_t bytes) noexcept {
   constexpr unsigned kNonBlocking = 1;  // GRND_NONBLOCK
   for (std::uint64_t page = 0; page < bytes; page += kPageBytes) {

@@ -1,9 +1,9 @@
 // The file or private memory behind a session, mapped segment by segment.
 //
-// Promise: a page is taken from the disk before it is first touched, so that a full disk cannot
-// raise SIGBUS; nothing beyond the budget is ever touched; no descriptor is needed after open(). A
-// new segment is a copy of the last one's mapping, moved on in the file (mremap with old size 0).
-// Prohibition: nothing is given back before close(): a reference into the arena stays good.
+// Promise: the disk blocks of a page are allocated before it is first touched, so that a full disk
+// cannot raise SIGBUS; nothing beyond the budget is touched; open() is the last use of the
+// descriptor. A new segment is a copy of the last one's mapping, further on in the file (mremap
+// with old size 0). Prohibition: nothing is unmapped before close(): references stay valid.
 #pragma once
 
 #include <atomic>
@@ -16,38 +16,43 @@
 
 namespace oomrec::session {
 
+// What close() leaves at the address of the first page: nothing, or private zeros.
+enum class FirstPage : bool { unmapped, zeros };
+
 class Arena {
  public:
   // Maps the first segment: of the file `descriptor`, which is file_bytes long, or of private
-  // memory when it is −1. `budget_bytes` bounds what populate() takes. False: no address space.
+  // memory when it is −1. `budget_bytes` limits populate(). False: no address space.
   bool open(InHook, int descriptor, std::uint64_t file_bytes, std::uint64_t budget_bytes) noexcept;
 
-  // Unmaps everything. `keep_first_page`: leaves private zeroes there, see Session::detach().
-  void close(InHook, bool keep_first_page) noexcept;
+  // Unmaps everything. FirstPage::zeros is for Session::detach().
+  void close(InHook, FirstPage) noexcept;
 
-  // Reserves `bytes` of the file: whole pages, inside one segment; a new segment is mapped when
-  // needed. Returns the offset, 0 when the file or the address space is exhausted. Not to be
-  // touched before populate().
+  // Reserves `bytes` of the file: whole pages, inside one segment; maps a new segment when needed.
+  // Returns the offset; 0: the file or the address space is exhausted. Do not touch before
+  // populate().
   std::uint64_t take(InHook, std::uint64_t bytes) noexcept;
 
-  // Makes [offset, offset + bytes), never populated before, backed by pages; whole pages. False: no
-  // room (disk full, budget), or no system call may be made. madvise, a microsecond for each 4
+  // Backs [offset, offset + bytes), whole pages never populated before, by memory. False: disk
+  // full, budget used up, or a sandbox forbids system calls. madvise, a microsecond for each 4
   // pages.
   bool populate(InHook, std::uint64_t offset, std::uint64_t bytes) noexcept;
 
-  // So much of the budget is not given out before give_held_back(): room to go on with when the
-  // rest is used up. is_short(): something was refused for it.
-  void hold_back(std::uint64_t bytes) noexcept {
-    held_back_bytes_.store(bytes, std::memory_order_relaxed);
+  // Keeps so much of the budget in reserve until release_reserve(), to continue with when the rest
+  // is used up. is_short(): a populate() failed because of the reserve.
+  void set_reserve(std::uint64_t bytes) noexcept {
+    reserve_bytes_.store(bytes, std::memory_order_relaxed);
   }
-  void give_held_back() noexcept {
+  void release_reserve() noexcept {
     short_.store(false, std::memory_order_relaxed);
-    if (held_back_bytes_.exchange(0, std::memory_order_relaxed) != 0)
-      given_back_.store(true, std::memory_order_relaxed);
+    if (reserve_bytes_.exchange(0, std::memory_order_relaxed) != 0)
+      reserve_released_.store(true, std::memory_order_relaxed);
   }
   bool is_short() const noexcept { return short_.load(std::memory_order_relaxed); }
-  // Who was refused before asks again.
-  bool has_given_back() const noexcept { return given_back_.load(std::memory_order_relaxed); }
+  // Tables that failed to grow should try again.
+  bool has_released_reserve() const noexcept {
+    return reserve_released_.load(std::memory_order_relaxed);
+  }
 
   std::byte* at(std::uint64_t offset) noexcept {
     return segments_[offset / kSegmentBytes] + offset % kSegmentBytes;
@@ -69,9 +74,9 @@ class Arena {
   std::byte* segments_[kMaxSegments] = {};
   std::uint64_t file_bytes_ = 0;
   std::uint64_t budget_bytes_ = 0;
-  std::atomic<std::uint64_t> held_back_bytes_{0};
+  std::atomic<std::uint64_t> reserve_bytes_{0};
   std::atomic<bool> short_{false};
-  std::atomic<bool> given_back_{false};
+  std::atomic<bool> reserve_released_{false};
   std::atomic<std::uint64_t> used_{0};
   std::atomic<std::uint64_t> populated_{0};
   std::atomic<std::uint32_t> mapped_{0};  // segments

@@ -1,4 +1,4 @@
-// How a session comes into being: a place, a file, its header.
+// Creates a session: chooses a directory, creates the file, fills in its header.
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -27,20 +27,20 @@ using system::Text;
 
 constexpr u64 kSampledBudget = u64{16} << 20;
 constexpr u64 kExactBudget = u64{256} << 20;
-constexpr u64 kLeastBytes = u64{256} << 10;  // less holds no recording worth having
+constexpr u64 kLeastBytes = u64{256} << 10;  // too small for a useful recording below this
 
-// Only create() uses it; touched as far as it is used.
+// For create() only.
 alignas(8) constinit char g_scratch[kMaxStringBytes];
 
-// How long the file is made: sparse, to what it may ever need. Chunks that are not full yet lie
-// beyond the budget. Longer than RLIMIT_FSIZE would be SIGXFSZ.
+// The file's size: sparse, the most that it may ever need. Chunks that are not full yet may lie
+// beyond the budget. Exceeding RLIMIT_FSIZE would raise SIGXFSZ.
 u64 file_bytes_for(u64 budget_bytes, u64 most) noexcept {
   const u64 wanted = std::max(2 * budget_bytes, kSegmentBytes);
   return std::min({wanted, most, kMaxSegments * kSegmentBytes}) & ~(kPageBytes - 1);
 }
 
-// Of an exact recording's budget: what samples may have when the rest is used up.
-u64 held_back_bytes(u64 budget_bytes) noexcept {
+// The part of an exact recording's budget that is left for samples when the rest is used up.
+u64 reserve_bytes(u64 budget_bytes) noexcept {
   return std::min(budget_bytes / 2, std::max(budget_bytes / 8, u64{1} << 20));
 }
 
@@ -50,7 +50,7 @@ u64 largest_file() noexcept {
   return limit.rlim_cur == RLIM_INFINITY ? ~u64{0} : limit.rlim_cur;
 }
 
-// Letters, digits, '.' and '-' of the host's name.
+// The host's name: letters, digits, '.' and '-'; '_' for anything else.
 void append_host(Text& name) noexcept {
   utsname facts;
   if (call(SYS_uname, &facts) != 0) return;
@@ -77,12 +77,12 @@ bool Session::create(InHook hook, const Settings& settings) noexcept {
   if (budget == 0) budget = mode_ == Mode::exact ? kExactBudget : kSampledBudget;
   budget = std::max(budget, kLeastBytes);
 
-  if (!open_in_a_place(hook, settings, budget) &&
+  if (!open_in_directory(hook, settings, budget) &&
       !open_arena(hook, -1, file_bytes_for(budget, ~u64{0}), budget)) {
     off_reason_ = "no memory for the recording";
     return false;
   }
-  if (mode_ == Mode::exact) arena.hold_back(held_back_bytes(budget));
+  if (mode_ == Mode::exact) arena.set_reserve(reserve_bytes(budget));
   header_->mode = static_cast<u8>(settings.mode);
   header_->mode_now.store(static_cast<u32>(settings.mode));
   header_->interval_bytes = settings.interval_bytes;
@@ -94,17 +94,18 @@ bool Session::create(InHook hook, const Settings& settings) noexcept {
   return true;
 }
 
-bool Session::open_in_a_place(InHook hook, const Settings& settings, u64 budget) noexcept {
-  const Wishes wishes{settings.session_directory, settings.dump_directory, budget};
-  const bool is_named = wishes.session_directory != nullptr && wishes.session_directory[0] != '\0';
-  made_directory_ = is_named && call(SYS_mkdir, wishes.session_directory, 0777) == 0;
-  for (unsigned number = 0; number < static_cast<unsigned>(Place::count_); ++number) {
-    const auto place = static_cast<Place>(number);
+bool Session::open_in_directory(InHook hook, const Settings& settings, u64 budget) noexcept {
+  const DirectoryOptions options{settings.session_directory, settings.dump_directory, budget};
+  const bool is_named =
+      options.session_directory != nullptr && options.session_directory[0] != '\0';
+  made_directory_ = is_named && call(SYS_mkdir, options.session_directory, 0777) == 0;
+  for (unsigned number = 0; number < static_cast<unsigned>(DirectoryKind::count_); ++number) {
+    const auto kind = static_cast<DirectoryKind>(number);
     char buffer[sizeof(path_) - 128];
     Text directory_path{buffer};
     int error = ENAMETOOLONG;
-    if (directory_in(place, wishes, directory_path)) {
-      const File directory = open_own_directory(directory_path.c_str(), true);
+    if (directory_in(kind, options, directory_path)) {
+      const File directory = open_own_directory(directory_path.c_str(), IfMissing::create);
       error = directory.is_open() ? open_file(hook, directory_path.c_str(), directory, budget)
                                   : directory.error();
       if (error == 0) {
@@ -112,7 +113,7 @@ bool Session::open_in_a_place(InHook hook, const Settings& settings, u64 budget)
         return true;
       }
     }
-    if (is_named && place == Place::session_directory) directory_error_ = error;
+    if (is_named && kind == DirectoryKind::session_directory) directory_error_ = error;
   }
   return false;
 }
@@ -132,7 +133,7 @@ int Session::open_file(InHook hook, const char* directory_path, const File& dire
   (path << '-').number(start_ticks_);
   (path << '-').hex(random & 0xffff'ffff, 8) << kFileSuffix;
 
-  const File file = path.truncated() ? File::refused(ENAMETOOLONG)
+  const File file = path.truncated() ? File::failed(ENAMETOOLONG)
                                      : File::open_at(directory.descriptor(), path_ + name,
                                                      O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
   int error = file.error();
@@ -158,12 +159,12 @@ bool Session::open_arena(InHook hook, int descriptor, u64 file_bytes, u64 budget
     header_->start_ticks = start_ticks_;
     header_->pid_namespace = system::pid_namespace();
     system::boot_id(header_->boot_id);
-    // The page of the mutex stays at hand: where it has been written out, as in a cgroup at its
-    // limit, the kernel does not fetch it again to mark the death of a process it has killed.
+    // Lock the mutex's page in memory: if it has been written out, as in a cgroup at its limit, the
+    // kernel does not read it again to mark the death of a process that it has killed.
     if (descriptor >= 0) call(SYS_mlock, header_, sizeof(header_->alive_mutex));
-    if (open_tables(hook) && begin_life(*header_)) return true;
+    if (open_tables(hook) && start_life(*header_)) return true;
   }
-  arena.close(hook, false);
+  arena.close(hook, FirstPage::unmapped);
   header_ = nullptr;
   return false;
 }
@@ -171,7 +172,7 @@ bool Session::open_arena(InHook hook, int descriptor, u64 file_bytes, u64 budget
 void Session::describe_process(InHook hook, const Settings& settings) noexcept {
   Header& header = *header_;
   header.parent_pid = static_cast<i32>(call(SYS_getppid));
-  // No event, timed by the coarse clock, comes before the start.
+  // By the coarse clock, like the events, so that no event is before the start.
   header.start_monotonic_ns = system::coarse_ns();
   header.start_realtime_ns =
       system::realtime_ns() - (system::monotonic_ns() - header.start_monotonic_ns);

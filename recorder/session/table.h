@@ -1,8 +1,8 @@
 // An append-only table in the arena.
 //
 // Promise: entries never move; an entry is complete before the commit index in the file includes
-// it, so a writer killed inside append() costs that one entry. A table that cannot grow says so and
-// is asked again only now and then. Prohibition: no entry is ever taken back.
+// it, so a writer killed inside append() loses that one entry. append() to a table that cannot grow
+// fails, and retries only now and then. Prohibition: entries are never removed.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace oomrec::session {
 
-// What is alike for all entry types.
+// The part common to all entry types.
 class TableBase {
  public:
   std::uint32_t size() const noexcept {
@@ -25,14 +25,15 @@ class TableBase {
  protected:
   friend class Session;
 
-  // Enters the table in the file's directory, with its first chunk and its entry 0.
+  // Adds the table to the file's directory, with its first chunk and its entry 0.
   bool open(InHook, Arena& arena, TableDirectory& directory, const Chunks& shape,
             std::uint64_t first_committed) noexcept;
 
-  // Makes entries up to `last` touchable: takes chunks, populates them step by step. Under lock_.
+  // Makes entries up to `last` accessible: reserves chunks and populates them step by step. Under
+  // lock_.
   bool reach(InHook, const Chunks& shape, std::uint64_t last) noexcept;
 
-  // Entries [0, size) may be read from now on. Under lock_.
+  // Publishes entries [0, size) to readers. Under lock_.
   void commit(std::uint32_t size) noexcept {
     size_.store(size, std::memory_order_release);
     directory_->committed.store(size, std::memory_order_release);
@@ -45,8 +46,8 @@ class TableBase {
   std::uint64_t chunk_offset_ = 0;     // the chunk that grows, in the file …
   std::uint32_t chunk_ = 0;            // … its number …
   std::uint32_t touchable_bytes_ = 0;  // … and how much of it is populated
-  std::uint32_t refused_ = 0;          // appends since the table could not grow
-  bool asked_again_ = false;           // since the arena gave what it had held back
+  std::uint32_t failed_ = 0;           // appends since the table could not grow
+  bool retried_ = false;               // since the arena released its reserve
   system::SpinLock lock_;
 };
 
@@ -58,9 +59,9 @@ class Table : public TableBase {
  public:
   static constexpr Chunks kShape{sizeof(T)};
 
-  // A new entry: `fill(T&)` completes it (it starts zeroed) before readers can see it; its number
-  // goes to `index`. False when the table is full or there is no room: the caller counts the drop.
-  // Appends are serialized by a spin lock of the table's own; `fill` must be short.
+  // Adds an entry: `fill(T&)` completes it (initially zeroed) before readers can see it; its number
+  // goes to `index`. False: the table is full or there is no memory; the caller counts the drop. A
+  // spin lock of the table serializes appends; `fill` must be short.
   template <class Fill>
   bool append(InHook hook, std::uint32_t& index, Fill&& fill) noexcept {
     const system::SpinGuard guard{lock_};
@@ -72,10 +73,10 @@ class Table : public TableBase {
     return true;
   }
 
-  // `index` is below size(), or was given to an append() that is under way.
+  // `index` is below size(), or of an append() in progress.
   T& at(std::uint32_t index) noexcept {
-    const Chunks::Place place = kShape.locate(index);
-    return *reinterpret_cast<T*>(chunks_[place.chunk] + place.byte);
+    const Chunks::Slot slot = kShape.locate(index);
+    return *reinterpret_cast<T*>(chunks_[slot.chunk] + slot.byte);
   }
 };
 

@@ -28,8 +28,8 @@ constexpr u32 kProbedOwners = 8;
 
 bool has_ended(i32 pid, i32 tid) noexcept { return call(SYS_tgkill, pid, tid, 0) == -ESRCH; }
 
-// Lanes of threads that live long stand side by side: one after the other, the probes of some
-// searches would meet no others, and lanes would grow with the threads that were ever started.
+// The lanes of long-lived threads are adjacent: with consecutive probes some searches would find
+// only lanes in use, and the number of lanes would grow with every thread ever started.
 constexpr u32 scattered(u32 number) noexcept {
   return static_cast<u32>(u64{number} * 0x9e37'79b9 >> 8);  // 2^32 / the golden ratio
 }
@@ -41,7 +41,7 @@ bool Session::open_tables(InHook hook) noexcept {
     return table.open(hook, arena, header_->tables[static_cast<u32>(id)], table.kShape, 1);
   };
   constexpr Chunks kStrings{1};
-  constexpr u64 kNoString = sizeof(u32);  // what string 0 takes, so that ids stay aligned
+  constexpr u64 kNoString = sizeof(u32);  // string 0, so that ids stay aligned
   return strings_.open(hook, arena, header_->tables[static_cast<u32>(TableId::strings)], kStrings,
                        kNoString) &&
          open(nodes, TableId::nodes) && open(holders, TableId::holders) &&
@@ -70,7 +70,7 @@ bool Session::open_devices(InHook hook) noexcept {
 
 void Session::detach(InHook hook) noexcept {
   if (header_ == nullptr) return;
-  arena.close(hook, may_still_be_linked());
+  arena.close(hook, robust_list_in_use() ? FirstPage::zeros : FirstPage::unmapped);
   std::construct_at(this);
 }
 
@@ -87,7 +87,7 @@ void Session::remove_file(InHook) noexcept {
 }
 
 void Session::keep_alive(InHook) noexcept {
-  if (active_) go_on_living(*header_);
+  if (active_) renew_life(*header_);
 }
 
 View Session::view() noexcept { return View{arena.bytes()}; }
@@ -102,13 +102,13 @@ StringId Session::add_string(InHook hook, std::string_view text) noexcept {
   const system::SpinGuard guard{strings_.lock_};
   if (!guard) return 0;
   u64 id = strings_.size();
-  Chunks::Place place = kShape.locate(id);
-  while (place.byte + bytes > chunk_bytes(place.chunk)) {
-    id = kShape.first(place.chunk + 1);
-    place = kShape.locate(id);
+  Chunks::Slot slot = kShape.locate(id);
+  while (slot.byte + bytes > chunk_bytes(slot.chunk)) {
+    id = kShape.first(slot.chunk + 1);
+    slot = kShape.locate(id);
   }
   if (!strings_.reach(hook, kShape, id + bytes - 1)) return 0;
-  std::byte* const to = strings_.chunks_[place.chunk] + place.byte;
+  std::byte* const to = strings_.chunks_[slot.chunk] + slot.byte;
   std::memcpy(to, &length, sizeof(length));
   std::memcpy(to + sizeof(length), text.data(), length);
   strings_.commit(static_cast<u32>(id) + bytes);
@@ -142,16 +142,16 @@ std::uint32_t Session::acquire_lane(InHook hook, std::int32_t tid, std::uint32_t
     lane.thread.store(thread, std::memory_order_relaxed);
     return true;
   };
-  const u32 known = lanes.size();
-  for (u32 number = 1; number < known; ++number) {
+  const u32 count = lanes.size();
+  for (u32 number = 1; number < count; ++number) {
     if (lanes.at(number).owner_tid.load(std::memory_order_relaxed) == 0 && take_over(number, 0)) {
       return number;
     }
   }
-  const bool few = known - 1 <= kProbedOwners;  // then each of them
-  for (u32 probe = 0; known > 1 && probe < std::min(kProbedOwners, known - 1); ++probe) {
+  const bool few = count - 1 <= kProbedOwners;  // probe each of them
+  for (u32 probe = 0; count > 1 && probe < std::min(kProbedOwners, count - 1); ++probe) {
     const u32 search = probed_lane_.fetch_add(1, std::memory_order_relaxed);
-    const u32 number = 1 + (few ? search : scattered(search)) % (known - 1);
+    const u32 number = 1 + (few ? search : scattered(search)) % (count - 1);
     const i32 owner = lanes.at(number).owner_tid.load(std::memory_order_relaxed);
     if (owner != 0 && has_ended(pid_, owner) && take_over(number, owner)) return number;
   }
@@ -160,7 +160,7 @@ std::uint32_t Session::acquire_lane(InHook hook, std::int32_t tid, std::uint32_t
   lanes.append(hook, number, [&](Lane& lane) {
     lane.owner_tid.store(tid, std::memory_order_relaxed);
     lane.thread.store(thread, std::memory_order_relaxed);
-    // Without a ring, or sums, the lane still counts.
+    // Without a ring or sums, the lane still has its counters.
     if (tid != pid_ || !add_ring(hook, lane, main_slots)) add_ring(hook, lane, kThreadRingSlots);
     if (mode_ == Mode::exact) add_sums(hook, lane, tid == pid_ ? kMainSums : kThreadSums);
   });

@@ -1,9 +1,9 @@
 // Writes a session: the shared-memory file that outlives its process.
 //
-// Promise: after create() nothing here makes a system call except where a comment says so, and a
-// full table, a full disk or a tight RLIMIT_AS costs entries (counted), never the program. Every
-// page is taken before it is first touched (MADV_POPULATE_WRITE), so a full disk cannot raise
-// SIGBUS. Prohibition: no descriptor stays open, no thread, nothing in the working directory.
+// Promise: after create() nothing here makes a system call unless a comment says so, and a full
+// table, a full disk or a tight RLIMIT_AS costs entries (counted), never the program. Every page is
+// populated before it is first touched (MADV_POPULATE_WRITE), so a full disk cannot raise SIGBUS.
+// Prohibition: no descriptor stays open, no thread, no file in the working directory.
 //
 // One session per process image. The object is constinit and trivially destructible: hooks may run
 // before constructors and after destructors.
@@ -21,7 +21,7 @@
 
 namespace oomrec::session {
 
-// What a session is made with; from the options (common/options/options.h).
+// The settings of a session, from the options (common/options/options.h).
 struct Settings {
   Mode mode = Mode::sampled;
   std::uint64_t budget_bytes = 0;  // populated bytes; 0: the mode's default (16 or 256 MiB)
@@ -34,29 +34,28 @@ struct Settings {
 
 class Session {
  public:
-  // Chooses the directory (design.md §6), creates the file, maps, populates and fills the header,
-  // enforces the budget of dead sessions there (20 files, 256 MiB). Falls back to private memory
-  // when no file can be had. False: not even that; the reason is in off_reason(). Opens and closes
-  // descriptors (close-on-exec, never 0–2); called in the constructor, or in a fork child's first
-  // MiB, so it keeps the promise of InHook. One thread at a time.
+  // Chooses the directory (common/session/directories.h), creates the file, maps it, fills in the
+  // header, and removes the oldest dead sessions there (beyond 20 files or 256 MiB). Falls back to
+  // private memory if no file can be created. False: that failed, too; off_reason() says why. Opens
+  // and closes descriptors (close-on-exec, never 0–2). Called in the constructor, or within a
+  // forked child's first MiB, so it keeps the promise of InHook. One thread at a time.
   bool create(InHook, const Settings&) noexcept;
 
   bool active() const noexcept { return active_; }
 
-  // The child of a fork: unmaps the parent's session, so that nothing is written to it, and leaves
-  // this object as it was before create(). munmap, and where libc knows nothing of the fork (a raw
-  // clone) a private page of zeroes in place of the header's first.
+  // In the child of a fork: unmaps the parent's session, so that nothing is written to it, and
+  // resets this object. munmap; if libc does not know of the fork (a raw clone), a private page of
+  // zeros replaces the header's first.
   void detach(InHook) noexcept;
 
-  // Marks the end of the process image, or takes it back (State::running after a failed exec). The
-  // caller has made sure that this is not a vfork child.
+  // Marks the end of the process image, or undoes that (State::running after a failed exec). Do not
+  // call it in a vfork child.
   void mark(InHook, State state, std::int32_t status) noexcept;
 
-  // Removes the file of a session that nobody needs any more (a clean exit without refusals).
-  // unlink.
+  // Removes the file of a session that is no longer needed (a clean exit without failures). unlink.
   void remove_file(InHook) noexcept;
 
-  // The tick's part: takes over the alive mutex when the thread that held it has ended.
+  // Called by the tick: locks the alive mutex again if the thread that held it has ended.
   void keep_alive(InHook) noexcept;
 
   Header& header() noexcept { return *header_; }
@@ -64,21 +63,21 @@ class Session {
   const char* path() const noexcept { return path_; }  // of the file, absolute; "" when private
   const char* off_reason() const noexcept { return off_reason_; }  // why create() returned false
 
-  // The directory that the user named for sessions: it was made; or why it was not taken, an errno.
+  // The user's directory for sessions: whether it was created, and the errno if it cannot be used.
   bool made_directory() const noexcept { return made_directory_; }
   int directory_error() const noexcept { return directory_error_; }
 
-  // Copies `text` into the table of strings, at most kMaxStringBytes of it. 0 when full, and for an
-  // empty text. No deduplication: callers intern.
+  // Copies `text` into the table of strings, at most kMaxStringBytes of it. 0: the table is full,
+  // or the text is empty. No deduplication: callers intern.
   StringId add_string(InHook, std::string_view text) noexcept;
 
-  // A lane for thread `tid`: one nobody owns, or whose owner is dead, or a new one with a ring.
-  // 0: none to be had. Probes a few owners with tgkill.
+  // A lane for thread `tid`: one without an owner or with a dead one, or a new one with a ring. 0:
+  // none is left. Probes a few owners with tgkill.
   std::uint32_t acquire_lane(InHook, std::int32_t tid, std::uint32_t thread) noexcept;
   void release_lane(InHook, std::uint32_t lane) noexcept;
   Slot* ring(std::uint32_t lane) noexcept;  // of Lane::ring_slots; nullptr when the lane has none
   HolderSum* sums(std::uint32_t lane) noexcept;  // of Lane::sums; nullptr when the lane has none
-  Atomic<u32>* temporaries(std::uint32_t lane) noexcept;  // there when sums are
+  Atomic<u32>* temporaries(std::uint32_t lane) noexcept;  // present if the sums are
 
   Arena arena;
   Table<Node> nodes;
@@ -96,7 +95,7 @@ class Session {
   Table<Mark> marks;
   Table<SidePage> side_pages;
 
-  // These from open_devices() on, which a program's first call of a driver makes. False: no room.
+  // Opened by a program's first driver call. False: no space.
   bool open_devices(InHook) noexcept;
   Table<Device> devices;
   Table<DeviceBlock> device_blocks;
@@ -104,7 +103,7 @@ class Session {
   Table<Tally> api_tallies;
 
  private:
-  bool open_in_a_place(InHook, const Settings&, std::uint64_t budget_bytes) noexcept;
+  bool open_in_directory(InHook, const Settings&, std::uint64_t budget_bytes) noexcept;
   int open_file(InHook, const char* directory, const system::File&,
                 std::uint64_t budget_bytes) noexcept;  // 0, or an errno
   bool open_arena(InHook, int descriptor, std::uint64_t file_bytes,

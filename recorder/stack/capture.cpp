@@ -26,8 +26,8 @@ constinit AddressRange g_own_code;
   return now;
 }
 
-// Where the program called the hook that is at work: its frame holds the caller's bp and, above it,
-// the return address. Without a hook (unit tests): here.
+// The frame that called the active hook: the hook's frame contains the caller's bp and, above it,
+// the return address. Without a hook (unit tests): this function's frame.
 [[gnu::always_inline]] inline Registers start_of_walk() noexcept {
   const Registers here = registers_here();
   const auto frame = reinterpret_cast<std::uint64_t>(HookScope::frame());
@@ -35,7 +35,7 @@ constinit AddressRange g_own_code;
   return {load_cell(frame + 8), frame + 16, load_cell(frame), false};
 }
 
-// The words of the innermost `count` frames, as far as their modules are known to this thread.
+// Fills in the words of the innermost `count` frames.
 void name_frames(InHook hook, ThreadStacks& thread, const NativeStack& stack,
                  std::uint32_t count) noexcept {
   for (NativeFrame* frame = stack.frames; frame != stack.frames + count; ++frame) {
@@ -44,16 +44,16 @@ void name_frames(InHook hook, ThreadStacks& thread, const NativeStack& stack,
     CodeRange& code = thread.code[(address >> 20) % kCodeRanges];
     if (address - code.start >= code.bytes) [[unlikely]]
       code = code_range_at(hook, address);
-    frame->word =
-        session::native_frame(code.module, frame->pc - code.base, frame->exact, frame->guessed);
+    frame->word = session::native_frame(code.module, frame->pc - code.base,
+                                        {.exact = frame->exact, .guessed = frame->guessed});
   }
 }
 
-// A module is gone: nothing that was found by address is known any more.
-void forget_rules(InHook hook) noexcept {
+// A module was unloaded: everything found by address is invalid.
+void discard_rules(InHook hook) noexcept {
   clear_rules(hook);
-  forget_memos();  // after it: no walk that begins from here on meets a rule of before
-  python_forget_modules(hook);
+  invalidate_caches();  // in this order: no walk that begins later meets an old rule
+  python_modules_unloaded(hook);
   if (session::g_session.active()) {
     session::g_session.header().module_generation.fetch_add(1, std::memory_order_relaxed);
   }
@@ -61,7 +61,7 @@ void forget_rules(InHook hook) noexcept {
 
 // The calling thread's native frames from `at` outwards, without this library's own.
 NativeStack program_stack_from(InHook hook, const Registers& at, ThreadStacks& thread) noexcept {
-  NativeStack stack = remembered_unwind(hook, at, thread);
+  NativeStack stack = cached_unwind(hook, at, thread);
   while (stack.count != 0 && g_own_code.holds(stack.frames->pc)) [[unlikely]] {
       ++stack.frames;
       --stack.count;
@@ -90,7 +90,7 @@ void start() noexcept {
   start_modules(hook);
   start_intern(hook);
   const std::uint32_t slot = module_slot_at(hook, registers_here().pc);
-  if (slot != 0) g_own_code = known_module(slot).mapped;
+  if (slot != 0) g_own_code = loaded_module(slot).mapped;
   start_odd_frames(hook);
   if constexpr (kSelfCheck) start_self_check(hook);
   python_start();
@@ -98,17 +98,17 @@ void start() noexcept {
 
 namespace {
 
-// The node of a stack below `root`: its outermost frames `known` are the thread's last stack's,
-// then come `count` fresh ones. *full: the trie has no room, and this is the longest prefix.
-std::uint32_t intern_stack(InHook hook, NodeMemo& nodes, MergedMemo& memo, std::uint32_t known,
+// The node of a stack below `root`: its outermost `reused` frames are those of the thread's last
+// stack, then follow `count` fresh ones. *full: the trie is full, and this is the longest prefix.
+std::uint32_t intern_stack(InHook hook, NodeCache& nodes, MergedCache& cache, std::uint32_t reused,
                            std::uint32_t count, bool* full) noexcept {
-  std::uint32_t comparable = memo.count;
-  std::uint32_t node = known == 0 ? memo.root : memo.frames[known - 1].node;
-  memo.count = known;
-  for (; count != 0; ++memo.count) {
-    const MergedFrame& fresh = memo.fresh[--count];
-    MergedFrame& frame = memo.frames[memo.count];
-    if (memo.count < comparable && frame.word == fresh.word) {
+  std::uint32_t comparable = cache.count;
+  std::uint32_t node = reused == 0 ? cache.root : cache.frames[reused - 1].node;
+  cache.count = reused;
+  for (; count != 0; ++cache.count) {
+    const MergedFrame& fresh = cache.fresh[--count];
+    MergedFrame& frame = cache.frames[cache.count];
+    if (cache.count < comparable && frame.word == fresh.word) {
       node = frame.node;
     } else {
       comparable = 0;
@@ -125,42 +125,42 @@ std::uint32_t intern_stack(InHook hook, NodeMemo& nodes, MergedMemo& memo, std::
   return node;
 }
 
-void begin_root(MergedMemo& memo, std::uint32_t root) noexcept {
-  if (memo.root == root) return;
-  memo.root = root;
-  memo.count = 0;
+void begin_root(MergedCache& cache, std::uint32_t root) noexcept {
+  if (cache.root == root) return;
+  cache.root = root;
+  cache.count = 0;
 }
 
 // Merges both chains and interns the result below `group`. *whole: all of it has a node.
 std::uint32_t merge_and_intern(InHook hook, ThreadStacks& thread, NativeStack native,
                                PythonStack python, bool in_handler, std::uint32_t group,
                                bool* whole) noexcept {
-  MergedMemo& memo = thread.merged;
-  name_frames(hook, thread, native, native.count - std::min(native.count, memo.native));
-  native.reused = memo.native;
-  python.reused = memo.python;
+  MergedCache& cache = thread.merged;
+  name_frames(hook, thread, native, native.count - std::min(native.count, cache.native));
+  native.reused = cache.native;
+  python.reused = cache.python;
   const bool may_join =
       !native.truncated && !python.truncated && (!in_handler || python.count == 0);
-  const bool joins = may_join && memo.joinable && memo.root == group;
-  Join join = joins ? join_of(memo, native, python) : Join{};
-  Merged merged = merge(hook, native, python, join, memo.fresh, session::kMaxFrames - join.frames);
+  const bool joins = may_join && cache.joinable && cache.root == group;
+  Join join = joins ? join_of(cache, native, python) : Join{};
+  Merged merged = merge(hook, native, python, join, cache.fresh, session::kMaxFrames - join.frames);
   if (!merged.regular && join.frames != 0) {
     join = {};
-    merged = merge(hook, native, python, join, memo.fresh, session::kMaxFrames);
+    merged = merge(hook, native, python, join, cache.fresh, session::kMaxFrames);
   }
-  memo.joinable = may_join && merged.regular;
-  memo.native = native.count;
-  memo.python = python.count;
+  cache.joinable = may_join && merged.regular;
+  cache.native = native.count;
+  cache.python = python.count;
   const std::uint64_t cut = session::special_frame(session::SpecialFrame::truncated, 0);
   bool truncated = native.truncated || python.truncated || merged.cut;
   std::uint32_t root = group;
   if (truncated) {
     if (const std::uint32_t marked = intern(hook, root, cut); marked != 0) root = marked;
   }
-  begin_root(memo, root);
+  begin_root(cache, root);
   bool full = false;
-  std::uint32_t node = intern_stack(hook, thread.nodes, memo, join.frames, merged.count, &full);
-  if (full) {  // a mark that more was there
+  std::uint32_t node = intern_stack(hook, thread.nodes, cache, join.frames, merged.count, &full);
+  if (full) {  // mark that frames are missing
     if (const std::uint32_t marked = intern(hook, node, cut); marked != 0) node = marked;
   }
   *whole = !truncated && !full;
@@ -170,12 +170,12 @@ std::uint32_t merge_and_intern(InHook hook, ThreadStacks& thread, NativeStack na
   return node;
 }
 
-// Where a stack with these chains would be, if it is known.
-KnownStack& place_of(ThreadStacks& thread, const KnownStack& stack) noexcept {
-  return thread.known[chain_of(stack.root, stack.native, stack.python) >> (64 - kKnownStackBits)];
+// The cache slot of a stack with these chains.
+CachedStack& slot_of(ThreadStacks& thread, const CachedStack& stack) noexcept {
+  return thread.stacks[chain_of(stack.root, stack.native, stack.python) >> (64 - kCachedStackBits)];
 }
 
-bool is_same(const KnownStack& a, const KnownStack& b) noexcept {
+bool is_same(const CachedStack& a, const CachedStack& b) noexcept {
   return a.native == b.native && a.python == b.python && a.root == b.root && a.node != 0;
 }
 
@@ -184,53 +184,53 @@ bool is_same(const KnownStack& a, const KnownStack& b) noexcept {
 [[gnu::noinline]] std::uint32_t capture(InHook hook, ThreadStacks& thread,
                                         std::uint32_t group) noexcept {
   const Registers at = start_of_walk();
-  MergedMemo& memo = thread.merged;
-  KnownStack stack{known_chain(hook, at, thread), 0, group, 0};
+  MergedCache& cache = thread.merged;
+  CachedStack stack{cached_chain(hook, at, thread), 0, group, 0};
   NativeStack native{};  // not walked yet
   const auto walk = [&] {
     native = program_stack_from(hook, at, thread);
-    memo.native = std::min(memo.native, native.reused);
+    cache.native = std::min(cache.native, native.reused);
     if (stack.native == 0 && native.count != 0) stack.native = native.frames->chain;
   };
   if (stack.native == 0) walk();
   const bool in_handler = native.truncated || native.interrupted;
   const PythonStack python = python_stack(hook, thread.python, in_handler);
-  memo.python = std::min(memo.python, python.reused);
+  cache.python = std::min(cache.python, python.reused);
   if (python.count != 0) stack.python = python.frames[python.count - 1].chain;
 
-  KnownStack& known = place_of(thread, stack);
-  const bool may_be_known = !in_handler && !python.truncated;
-  if (may_be_known && is_same(known, stack)) {
-    if constexpr (kSelfCheck) check_known_stack(hook, at, thread, python, known);
-    return known.node;
+  CachedStack& cached = slot_of(thread, stack);
+  const bool is_cacheable = !in_handler && !python.truncated;
+  if (is_cacheable && is_same(cached, stack)) {
+    if constexpr (kSelfCheck) check_cached_stack(hook, at, thread, python, cached);
+    return cached.node;
   }
   if (native.count == 0) walk();
   bool whole = false;
   stack.node = merge_and_intern(hook, thread, native, python, in_handler, group, &whole);
   if constexpr (kSelfCheck) check_merged(hook, thread, native, python, in_handler);
-  if (may_be_known && whole) known = stack;
+  if (is_cacheable && whole) cached = stack;
   return stack.node;
 }
 
-void forget_thread(InHook, ThreadStacks& thread) noexcept {
+void reset_thread(InHook, ThreadStacks& thread) noexcept {
   for (StackRange& range : thread.ranges) range = {};
   thread.next_range = 0;
-  forget_memos(thread);
+  clear_caches(thread);
 }
 
-void forget_modules(InHook hook) noexcept {
-  if (!modules_still_hold(hook)) forget_rules(hook);
+void on_modules_unloaded(InHook hook) noexcept {
+  if (!modules_still_loaded(hook)) discard_rules(hook);
 }
 
-void check_a_module(InHook hook) noexcept {
-  if (!next_module_still_holds(hook)) forget_rules(hook);
+void check_next_module(InHook hook) noexcept {
+  if (!next_module_still_loaded(hook)) discard_rules(hook);
 }
 
-void forget_session(InHook hook) noexcept {
-  forget_memos();
-  forget_module_ids(hook);
-  forget_nodes(hook);
-  python_forget_session(hook);
+void reset_after_fork(InHook hook) noexcept {
+  invalidate_caches();
+  reset_module_ids(hook);
+  reset_nodes(hook);
+  python_reset_after_fork(hook);
 }
 
 }  // namespace oomrec::stack

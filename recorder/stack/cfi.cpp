@@ -27,22 +27,22 @@ bool cfa_rule(const Row& row, std::uint64_t address, Rule& rule) noexcept {
 bool bp_rule(const Row& row, std::uint64_t address, Rule& rule) noexcept {
   Term cell{.constant = row.bp.offset};
   switch (row.bp.kind) {
-    case Place::unchanged:
-      rule.bp = BpPlace::unchanged;
+    case RegisterRule::unchanged:
+      rule.bp = BpLocation::unchanged;
       return true;
-    case Place::undefined:
-      rule.bp = BpPlace::lost;
+    case RegisterRule::undefined:
+      rule.bp = BpLocation::lost;
       return true;
-    case Place::cfa_cell:
-      rule.bp = BpPlace::cfa_cell;
+    case RegisterRule::cfa_cell:
+      rule.bp = BpLocation::cfa_cell;
       break;
-    case Place::expression_cell:
+    case RegisterRule::expression_cell:
       if (!evaluate(row.bp.expression, address, cell) || cell.base != kBp || cell.cell) {
         return false;
       }
-      rule.bp = BpPlace::bp_cell;
+      rule.bp = BpLocation::bp_cell;
       break;
-    case Place::other:
+    case RegisterRule::other:
       return false;
   }
   rule.bp_offset = static_cast<std::int16_t>(cell.constant);
@@ -51,13 +51,13 @@ bool bp_rule(const Row& row, std::uint64_t address, Rule& rule) noexcept {
 
 }  // namespace
 
-Rule compile_rule(InHook, const KnownModule& module, std::uint64_t address) noexcept {
+Rule compile_rule(InHook, const LoadedModule& module, std::uint64_t address) noexcept {
   Rule rule;
   FrameEntry entry;
   switch (find_entry(module, address, entry)) {
     case Found::nothing:
-      // A return address that nobody called from, at the very start of a function: makecontext()
-      // and its like put it there to catch the outermost function's return.
+      // A return address at the very start of a function, which no call produced: makecontext()
+      // and the like store it to catch the outermost function's return.
       if (find_entry(module, address + 1, entry) == Found::entry && entry.start == address + 1) {
         rule.kind = RuleKind::end;
       }
@@ -75,11 +75,12 @@ Rule compile_rule(InHook, const KnownModule& module, std::uint64_t address) noex
   rule.kind = RuleKind::unsupported;
   Row row;
   if (!run_program(entry, address, row)) return rule;
-  if (row.pc.kind == Place::undefined) {
+  if (row.pc.kind == RegisterRule::undefined) {
     rule.kind = RuleKind::end;
     return rule;
   }
-  if (row.pc.kind != Place::cfa_cell || row.pc.offset != -8 || row.sp_is_special) return rule;
+  if (row.pc.kind != RegisterRule::cfa_cell || row.pc.offset != -8 || row.sp_is_special)
+    return rule;
   if (cfa_rule(row, address, rule) && bp_rule(row, address, rule)) rule.kind = RuleKind::step;
   return rule;
 }

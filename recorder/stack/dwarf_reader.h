@@ -1,5 +1,5 @@
-// Reads DWARF's encodings from memory, never beyond an end. After a read that does not fit, ok() is
-// false and everything reads as 0: check once, at the end.
+// Reads DWARF encodings from memory, never beyond an end. After a read that does not fit, ok() is
+// false and further reads return 0: check once, at the end.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +51,7 @@ class DwarfReader {
   }
 
   // A pointer in one of the encodings of .eh_frame (DW_EH_PE_…); `data_base` is the start of
-  // .eh_frame_hdr. Indirect and text-relative pointers are not used for what we read.
+  // .eh_frame_hdr. The data that we read contains no indirect or text-relative pointers.
   std::uint64_t pointer(std::uint8_t encoding, std::uint64_t data_base) noexcept {
     const std::uint64_t here = at_;
     std::uint64_t value = 0;
@@ -103,7 +103,7 @@ class DwarfReader {
     if (need(bytes)) at_ += bytes;
   }
 
-  // The next `bytes` bytes as a reader of their own; this one goes on behind them.
+  // A reader of the next `bytes` bytes; this one continues after them.
   DwarfReader take(std::uint64_t bytes) noexcept {
     if (!need(bytes)) return {};
     const DwarfReader part{at_, at_ + bytes};

@@ -64,7 +64,7 @@ bool read_entry(const AddressRange& frames, std::uint64_t at, FrameEntry& entry)
 
 }  // namespace
 
-Found find_entry(const KnownModule& module, std::uint64_t address, FrameEntry& entry) noexcept {
+Found find_entry(const LoadedModule& module, std::uint64_t address, FrameEntry& entry) noexcept {
   const AddressRange header = module.eh_frame_header;
   if (header.start == header.end) return Found::nothing;
   DwarfReader reader{header.start, header.end};

@@ -1,5 +1,5 @@
-// Where the call frame information of an address stands: the sorted table of .eh_frame_hdr, the FDE
-// it names, and that one's CIE (LSB, "Exception Frames").
+// Finds the call frame information of an address: the sorted table of .eh_frame_hdr, its FDE, and
+// the FDE's CIE (LSB, "Exception Frames").
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace oomrec::stack {
 
-// DWARF's numbers of the registers we follow.
+// DWARF's numbers of the registers that we track.
 inline constexpr std::uint64_t kBp = 6, kSp = 7, kPc = 16;
 
 // One FDE with its CIE.
@@ -27,7 +27,7 @@ struct FrameEntry {
 
 enum class Found : std::uint8_t { nothing, entry, not_understood };
 
-// The FDE that covers `address`. Every byte is read inside the segment that holds it.
-Found find_entry(const KnownModule& module, std::uint64_t address, FrameEntry& entry) noexcept;
+// The FDE that covers `address`. All reads stay inside the segment that contains it.
+Found find_entry(const LoadedModule& module, std::uint64_t address, FrameEntry& entry) noexcept;
 
 }  // namespace oomrec::stack

@@ -28,7 +28,7 @@ class Machine {
           advance(low);
           break;
         case 2:
-          set(low, {Place::cfa_cell, factored(code.uleb())});
+          set(low, {RegisterRule::cfa_cell, factored(code.uleb())});
           break;
         case 3:
           restore(low);
@@ -53,19 +53,22 @@ class Machine {
       case 0x04:
         return advance(code.read<std::uint32_t>());
       case 0x05:
-        return set_next(code, [&] { return Place{Place::cfa_cell, factored(code.uleb())}; });
+        return set_next(code, [&] {
+          return RegisterRule{RegisterRule::cfa_cell, factored(code.uleb())};
+        });
       case 0x06:
         return restore(code.uleb());
       case 0x07:
-        return set_next(code, [] { return Place{Place::undefined}; });
+        return set_next(code, [] { return RegisterRule{RegisterRule::undefined}; });
       case 0x08:
-        return set_next(code, [] { return Place{Place::unchanged}; });
+        return set_next(code, [] { return RegisterRule{RegisterRule::unchanged}; });
       case 0x09:
-        return set_next(code, [&] { return code.uleb(), Place{Place::other}; });  // register
+        return set_next(
+            code, [&] { return code.uleb(), RegisterRule{RegisterRule::other}; });  // register
       case 0x0a:
-        return remember();
+        return remember_state();
       case 0x0b:
-        return recall();
+        return restore_state();
       case 0x0c:
         row_.cfa_register = code.uleb();
         row_.cfa_offset = static_cast<std::int64_t>(code.uleb());
@@ -82,10 +85,12 @@ class Machine {
         return true;
       case 0x10:
         return set_next(code, [&] {
-          return Place{Place::expression_cell, 0, code.take(code.uleb())};
+          return RegisterRule{RegisterRule::expression_cell, 0, code.take(code.uleb())};
         });
       case 0x11:
-        return set_next(code, [&] { return Place{Place::cfa_cell, scaled(code.sleb())}; });
+        return set_next(code, [&] {
+          return RegisterRule{RegisterRule::cfa_cell, scaled(code.sleb())};
+        });
       case 0x12:
         row_.cfa_register = code.uleb();
         row_.cfa_offset = scaled(code.sleb());
@@ -94,11 +99,13 @@ class Machine {
         row_.cfa_offset = scaled(code.sleb());
         return true;
       case 0x14:
-        return set_next(code, [&] { return code.uleb(), Place{Place::other}; });  // val_offset
+        return set_next(
+            code, [&] { return code.uleb(), RegisterRule{RegisterRule::other}; });  // val_offset
       case 0x15:
-        return set_next(code, [&] { return code.sleb(), Place{Place::other}; });
+        return set_next(code, [&] { return code.sleb(), RegisterRule{RegisterRule::other}; });
       case 0x16:  // val_expression
-        return set_next(code, [&] { return code.take(code.uleb()), Place{Place::other}; });
+        return set_next(code,
+                        [&] { return code.take(code.uleb()), RegisterRule{RegisterRule::other}; });
       case 0x2e:
         return code.uleb(), true;  // GNU_args_size
       default:
@@ -122,10 +129,10 @@ class Machine {
     return scaled(static_cast<std::int64_t>(value));
   }
 
-  bool set(std::uint64_t number, const Place& place) noexcept {
-    if (number == kBp) row_.bp = place;
-    if (number == kPc) row_.pc = place;
-    if (number == kSp) row_.sp_is_special = place.kind != Place::unchanged;
+  bool set(std::uint64_t number, const RegisterRule& rule) noexcept {
+    if (number == kBp) row_.bp = rule;
+    if (number == kPc) row_.pc = rule;
+    if (number == kSp) row_.sp_is_special = rule.kind != RegisterRule::unchanged;
     return true;
   }
   template <class Make>
@@ -139,14 +146,14 @@ class Machine {
     if (number == kSp) row_.sp_is_special = initial_.sp_is_special;
     return true;
   }
-  bool remember() noexcept {
-    if (depth_ == remembered_.size()) return false;
-    remembered_[depth_++] = row_;
+  bool remember_state() noexcept {
+    if (depth_ == states_.size()) return false;
+    states_[depth_++] = row_;
     return true;
   }
-  bool recall() noexcept {
+  bool restore_state() noexcept {
     if (depth_ == 0) return false;
-    row_ = remembered_[--depth_];
+    row_ = states_[--depth_];
     return true;
   }
 
@@ -156,7 +163,7 @@ class Machine {
   bool arrived_ = false;
   Row row_;
   Row initial_;
-  std::array<Row, 6> remembered_;
+  std::array<Row, 6> states_;
   std::size_t depth_ = 0;
 };
 

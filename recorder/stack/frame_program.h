@@ -1,13 +1,13 @@
-// The program of an FDE, run up to one address: what the rules for pc, sp and bp are there (DWARF
-// 5, 6.4.2), and the expressions in it.
+// Runs the program of an FDE up to one address: the rules for pc, sp and bp there (DWARF 5, 6.4.2),
+// and their expressions.
 #pragma once
 
 #include "recorder/stack/eh_frame.h"
 
 namespace oomrec::stack {
 
-// How the caller's value of a register is found.
-struct Place {
+// How to find the caller's value of a register.
+struct RegisterRule {
   enum Kind : std::uint8_t {
     unchanged,
     undefined,
@@ -23,16 +23,16 @@ struct Row {
   std::uint64_t cfa_register = kNoRegister;  // kNoRegister: by expression
   std::int64_t cfa_offset = 0;
   DwarfReader cfa_expression{};
-  Place bp{};
-  Place pc{};
+  RegisterRule bp{};
+  RegisterRule pc{};
   bool sp_is_special = false;  // the caller's sp is not the CFA
 
   static constexpr std::uint64_t kNoRegister = ~std::uint64_t{0};
 };
 
-// What a DWARF expression comes to, as far as pc, sp and bp carry it: a register or nothing, plus a
-// constant; `cell`: the word at that address. Covers all that compilers and glibc emit for frames
-// we support: PLT entries (sp + 8 + 8·(pc's low bits ≥ n)), realigned frames (the word at bp − 8).
+// The value of a DWARF expression over pc, sp and bp: a register or none, plus a constant; `cell`:
+// the word at that address. Covers everything that compilers and glibc emit for the frames we
+// support: PLT entries (sp + 8 + 8·(pc's low bits ≥ n)), realigned frames (the word at bp − 8).
 struct Term {
   std::uint64_t base = kNoBase;
   std::int64_t constant = 0;
@@ -42,10 +42,10 @@ struct Term {
   bool is_constant() const noexcept { return base == kNoBase && !cell; }
 };
 
-// False: something in the expression that we do not follow. `pc`: the address it is evaluated for.
+// False: the expression contains something unsupported. `pc`: the address it is evaluated for.
 bool evaluate(DwarfReader expression, std::uint64_t pc, Term& result) noexcept;
 
-// The row that holds at `address`. False: an instruction we do not know.
+// The row that applies at `address`. False: an unknown instruction.
 bool run_program(const FrameEntry& entry, std::uint64_t address, Row& row) noexcept;
 
 }  // namespace oomrec::stack

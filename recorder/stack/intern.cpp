@@ -1,8 +1,8 @@
-// Finds or makes the trie's node for (parent, frame).
+// Finds or adds the trie's node for (parent, frame).
 //
-// The trie itself, in the session, has no index; ours is private, holds node numbers only, and is
-// read without a lock. It doubles when three quarters full; an outgrown table stays mapped, because
-// another thread may be reading it (all of them together are no larger than the last).
+// The trie in the session has no index; ours is private, contains node numbers only, and is read
+// without a lock. It doubles when three quarters full. An outgrown table stays mapped, because
+// another thread may be reading it (together they are no larger than the current one).
 #include "recorder/stack/intern.h"
 
 #include <atomic>
@@ -16,8 +16,8 @@
 namespace oomrec::stack {
 namespace {
 
-// A node in the lower 24 bits, in the upper 8 what its hash must begin with: a node is looked at,
-// which is a cache line for each, when it is nearly sure to be the one. 0: free.
+// The lower 24 bits are a node, the upper 8 a part of its hash: reading a node costs a cache line,
+// so do it only when it is almost certainly the right one. 0: free.
 using Slot = std::atomic<std::uint32_t>;
 constexpr unsigned kNodeBits = 24;
 constexpr std::uint32_t kMaxNode = (1u << kNodeBits) - 1;  // 256 MiB of them
@@ -33,13 +33,13 @@ constexpr std::uint64_t kFirstSlots = 8 * 1024;
 constinit std::atomic<Index*> g_index{nullptr};
 constinit system::SpinLock g_lock;
 
-// The slot that holds (parent, frame), or the free one where it belongs: then node is 0.
-struct Place {
+// The slot of (parent, frame), or the free one where it belongs: then node is 0.
+struct IndexSlot {
   std::uint64_t slot;
   std::uint32_t node;
   std::uint32_t check;  // in the upper 8 bits
 };
-Place find(const Index& index, std::uint32_t parent, std::uint64_t frame) noexcept {
+IndexSlot find(const Index& index, std::uint32_t parent, std::uint64_t frame) noexcept {
   const std::uint64_t hash = hash_of(parent, frame);
   const auto check = static_cast<std::uint32_t>(hash >> 32) & ~kMaxNode;
   for (std::uint64_t at = hash >> 24;; ++at) {
@@ -52,8 +52,8 @@ Place find(const Index& index, std::uint32_t parent, std::uint64_t frame) noexce
   }
 }
 
-void put(Index& index, const Place& place, std::uint32_t node) noexcept {
-  index.slots[place.slot].store(node | place.check, std::memory_order_release);
+void put(Index& index, const IndexSlot& found, std::uint32_t node) noexcept {
+  index.slots[found.slot].store(node | found.check, std::memory_order_release);
 }
 
 Index* make_index(std::uint64_t slots) noexcept {
@@ -62,8 +62,9 @@ Index* make_index(std::uint64_t slots) noexcept {
   return index;
 }
 
-// Room for one more, under g_lock. nullptr: no memory, and the table is as full as it may be.
-Index* roomy_index() noexcept {
+// The index, grown if needed for one more node. Under g_lock. nullptr: no memory, and the index is
+// as full as it may get.
+Index* index_for_insert() noexcept {
   Index* index = g_index.load(std::memory_order_relaxed);
   const std::uint64_t slots = index == nullptr ? 0 : index->mask + 1;
   if (index != nullptr && index->used < slots / 4 * 3) return index;
@@ -85,10 +86,10 @@ Index* roomy_index() noexcept {
 std::uint32_t add(InHook hook, std::uint32_t parent, std::uint64_t frame) noexcept {
   const system::SpinGuard guard(g_lock);
   if (!guard) return 0;
-  Index* index = roomy_index();
+  Index* index = index_for_insert();
   if (index == nullptr) return 0;
-  const Place place = find(*index, parent, frame);
-  if (place.node != 0) return place.node;
+  const IndexSlot found = find(*index, parent, frame);
+  if (found.node != 0) return found.node;
   std::uint32_t node;
   auto& nodes = session::g_session.nodes;
   const std::uint32_t depth = parent == 0 ? 1 : nodes.at(parent).depth + 1;
@@ -96,7 +97,7 @@ std::uint32_t add(InHook hook, std::uint32_t parent, std::uint64_t frame) noexce
   if (!nodes.append(hook, node, [&](session::Node& entry) { entry = {parent, depth, frame}; })) {
     return 0;
   }
-  put(*index, place, node);
+  put(*index, found, node);
   ++index->used;
   return node;
 }
@@ -105,20 +106,20 @@ std::uint32_t add(InHook hook, std::uint32_t parent, std::uint64_t frame) noexce
 
 void start_intern(InHook) noexcept {
   const system::SpinGuard guard(g_lock);
-  if (guard && session::g_session.active()) roomy_index();
+  if (guard && session::g_session.active()) index_for_insert();
 }
 
 std::uint32_t intern(InHook hook, std::uint32_t parent, std::uint64_t frame) noexcept {
   if (!session::g_session.active()) return 0;
   if (Index* index = g_index.load(std::memory_order_acquire)) {
-    const Place place = find(*index, parent, frame);
-    if (place.node != 0) return place.node;
+    const IndexSlot found = find(*index, parent, frame);
+    if (found.node != 0) return found.node;
   }
   return add(hook, parent, frame);
 }
 
-void forget_nodes(InHook) noexcept {
-  g_lock.unlock();  // its holder did not come along through the fork
+void reset_nodes(InHook) noexcept {
+  g_lock.unlock();  // its owner does not exist in the child
   Index* const index = g_index.load(std::memory_order_relaxed);
   if (index == nullptr) return;
   const std::uint64_t mask = index->mask;

@@ -1,5 +1,5 @@
-// Interning: a private hash (parent, frame) → node over the session's trie, and a small one for
-// each thread in front of it.
+// Interning: a private hash (parent, frame) → node over the session's trie, behind a small cache
+// for each thread.
 #pragma once
 
 #include "recorder/stack/stack.h"
@@ -13,16 +13,16 @@ inline std::uint64_t hash_of(std::uint32_t parent, std::uint64_t frame) noexcept
   return hash * 0xbf58476d1ce4e5b9u;
 }
 
-// The same as intern(), for a thread that remembers what it found.
-inline std::uint32_t intern(InHook hook, NodeMemo& memo, std::uint32_t parent,
+// The same as intern(), with the thread's cache.
+inline std::uint32_t intern(InHook hook, NodeCache& cache, std::uint32_t parent,
                             std::uint64_t frame) noexcept {
-  KnownNode& known = memo.nodes[hash_of(parent, frame) >> (64 - NodeMemo::kBits)];
-  if (known.frame != frame || known.parent != parent || known.node == 0)
-    known = {frame, parent, intern(hook, parent, frame)};
-  return known.node;
+  CachedNode& cached = cache.nodes[hash_of(parent, frame) >> (64 - NodeCache::kBits)];
+  if (cached.frame != frame || cached.parent != parent || cached.node == 0)
+    cached = {frame, parent, intern(hook, parent, frame)};
+  return cached.node;
 }
 
 void start_intern(InHook) noexcept;
-void forget_nodes(InHook) noexcept;  // after a fork
+void reset_nodes(InHook) noexcept;  // after a fork
 
 }  // namespace oomrec::stack

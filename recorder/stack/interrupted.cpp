@@ -1,7 +1,7 @@
-// The stack of a thread that a fatal signal has interrupted.
+// The stack of a thread that a fatal signal interrupted.
 //
-// It may be damaged, and sp may lie in its guard page or below: so the mapping is asked for anew,
-// and every word is read through the kernel, which answers where a load would fault once more.
+// It may be damaged, and sp may lie in its guard page or below. So find its mapping again, and read
+// every word through the kernel, where a bad address is an error and not a second fault.
 #include <algorithm>
 
 #include "recorder/python/walk.h"
@@ -14,12 +14,12 @@
 namespace oomrec::stack {
 namespace {
 
-// So far beyond a stack's end nothing else is mapped below the main thread's (stack_guard_gap); and
-// a frame may be large.
+// How far beyond a stack's end an address still counts as its overflow: the main thread's stack has
+// this much free below it (stack_guard_gap), and a frame may be large.
 constexpr std::uint64_t kBeyond = 1 << 20;
 constexpr std::uint64_t kNearEnd = 64 * 1024;
 
-// The mapping that holds sp, or the one that sp has run out of. Empty: not known.
+// The mapping that contains sp, or the one that sp has overflowed. Empty: unknown.
 [[gnu::noinline]] StackRange stack_near(InHook hook, std::uint64_t sp) noexcept {
   MemoryMap map(hook);
   MappedRange range;
@@ -31,18 +31,18 @@ constexpr std::uint64_t kNearEnd = 64 * 1024;
   return {};
 }
 
-// A call through a bad pointer: the caller's frame is the last that there is.
+// False after a call through a bad pointer: then the caller's frame is the innermost.
 bool is_code(InHook hook, std::uint64_t pc) noexcept {
   const std::uint32_t slot = module_slot_at(hook, pc);
-  return slot != 0 && known_module(slot).segment_at(pc, PF_X).start != 0;
+  return slot != 0 && loaded_module(slot).segment_at(pc, PF_X).start != 0;
 }
 
 }  // namespace
 
 std::uint32_t capture_interrupted(InHook hook, ThreadStacks& thread, const Registers& at,
                                   std::span<std::uint64_t> words) noexcept {
-  forget_memos(thread);  // their buffers are used here
-  NativeFrame* const frames = thread.memo.frames;
+  clear_caches(thread);  // their buffers are used here
+  NativeFrame* const frames = thread.native.frames;
   StackRange bounds = stack_near(hook, at.sp);
   if (bounds.high == 0) bounds = stack_bounds(hook, thread, at.sp);
   Walk walk(thread, bounds);
@@ -65,15 +65,15 @@ std::uint32_t capture_interrupted(InHook hook, ThreadStacks& thread, const Regis
   const std::uint32_t found = merge(hook, native, python, {}, merged, session::kMaxFrames).count;
   const auto kept = std::min(found, static_cast<std::uint32_t>(words.size()));
   for (std::uint32_t i = 0; i < kept; ++i) words[i] = merged[i].word;
-  forget_memos(thread);
+  clear_caches(thread);
   return kept;
 }
 
 bool is_beyond_stack(InHook hook, std::uint64_t sp, std::uint64_t address) noexcept {
   const StackRange stack = stack_near(hook, sp);
   if (address < stack.low) return stack.low - address <= kBeyond && sp < stack.low + kNearEnd;
-  // Since glibc 2.42 a guard is a part of the stack's mapping (MADV_GUARD_INSTALL): a page that is
-  // said to be writable, and is not even readable.
+  // Since glibc 2.42 the guard is a part of the stack's mapping (MADV_GUARD_INSTALL): its pages are
+  // listed as writable, but are not even readable.
   char byte;
   const std::uint64_t distance = address < sp ? sp - address : address - sp;
   return address < stack.high && distance <= kNearEnd &&

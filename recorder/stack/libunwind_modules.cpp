@@ -1,6 +1,6 @@
-// libunwind's dl_iterate_phdr: the modules that were seen on stacks, without the loader's lock.
+// libunwind's dl_iterate_phdr: the modules that have appeared on stacks, without the loader's lock.
 //
-// The frame that libunwind is asked about, and all further in, were looked up by us before.
+// That suffices: our own walk has already looked up the frame in question and all further in.
 #include <link.h>
 
 #include "recorder/stack/modules.h"
@@ -9,7 +9,7 @@ extern "C" int oomrec_dl_iterate_phdr(int (*visit)(dl_phdr_info*, std::size_t, v
   using namespace oomrec::stack;
   const std::uint32_t count = module_slots();
   for (std::uint32_t slot = 1; slot < count; ++slot) {
-    const KnownModule& module = known_module(slot);
+    const LoadedModule& module = loaded_module(slot);
     if (!module.alive.load(std::memory_order_acquire)) continue;
     dl_phdr_info info{};
     info.dlpi_addr = module.base;

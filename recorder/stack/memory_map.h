@@ -1,7 +1,7 @@
 // /proc/self/maps, line by line, by raw system calls and in one small buffer.
 //
-// A descriptor lives as long as the object, is close-on-exec and never 0, 1 or 2. About 20 µs for a
-// hundred mappings: for the first sight of a stack or a module only.
+// The descriptor lives as long as the object, is close-on-exec and never 0, 1 or 2. About 20 µs for
+// a hundred mappings: only for a stack or module seen for the first time.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct MappedRange {
 
 class MemoryMap {
  public:
-  // The path of each mapping goes to `path` (NUL-terminated, cut at `capacity`), if one is given.
+  // Writes the path of each mapping to `path` (NUL-terminated, cut at `capacity`), if given.
   explicit MemoryMap(InHook, char* path = nullptr, std::uint32_t capacity = 0) noexcept;
   MemoryMap(const MemoryMap&) = delete;
   MemoryMap& operator=(const MemoryMap&) = delete;

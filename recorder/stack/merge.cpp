@@ -1,19 +1,18 @@
-// Puts Python's frames where the eval loop's native frames stand.
+// Replaces the eval loop's native frames by Python's frames.
 //
-// By address, not by name: from 3.10 on something of each Python call lies in the C frame of the
-// eval loop that runs it (a CFrame, a shim frame), so native frame j runs it when
-// sp_j ≤ marker < sp_(j+1). That holds whatever the compiler made of the eval loop. Up to 3.9
-// nothing does: there one native frame of the eval loop runs one Python frame. Frames with the same
-// marker are of one call.
+// By address, not by name: from 3.10 on a part of each Python call (a CFrame, a shim frame) lies in
+// the C frame of the eval loop that runs it, so native frame j runs it if sp_j ≤ marker < sp_(j+1),
+// whatever the compiler made of the eval loop. Up to 3.9 no part of it does: there one native frame
+// of the eval loop runs one Python frame. Frames with the same marker belong to one call.
 //
-// A Python frame that finds no native one keeps its place in the order: nothing is lost.
+// A Python frame without a native one keeps its position: nothing is lost.
 //
-// Why a join gives what the whole merge gives: calls are placed from the innermost outwards, each
-// in the first native frame that has not been passed. When the calls inside the join have all found
-// theirs inside it, the search for the next begins where it began in the last stack, but for the
-// native frames inside the join that are left over. None of these holds an outer marker, because
-// stack pointers grow outwards (capture.cpp does not join across signal frames, where they may
-// not); and where calls are told by function (up to 3.9) no left-over may be one of the eval loop.
+// Why a join equals the full merge: calls are matched from the innermost outwards, each with the
+// first native frame not yet passed. When all calls inside the join match native frames inside it,
+// the search for the next call starts where it started in the last stack, except for unmatched
+// native frames inside the join. None of these contains an outer marker, because stack pointers
+// grow outwards (capture.cpp does not join across signal frames, where they may not). Where calls
+// are matched by function (up to 3.9), no unmatched frame may be the eval loop's.
 #include "recorder/stack/merge.h"
 
 #include <algorithm>
@@ -32,14 +31,15 @@ bool in_eval_loop(const NativeFrame& frame) noexcept {
 
 std::uint64_t word_of(InHook hook, const NativeFrame& frame) noexcept {
   const ModuleRef module = module_at(hook, frame.exact ? frame.pc : frame.pc - 1);
-  return session::native_frame(module.id, frame.pc - module.base, frame.exact, frame.guessed);
+  return session::native_frame(module.id, frame.pc - module.base,
+                               {.exact = frame.exact, .guessed = frame.guessed});
 }
 
 bool is_python(const MergedFrame& frame) noexcept {
   return session::kind_of(frame.word) == session::FrameKind::python;
 }
 
-// The native chain and how far it has been written.
+// Writes the merged stack, from the innermost frame outwards.
 class Merger {
  public:
   Merger(InHook hook, const NativeStack& native, const PythonStack& python, const Join& join,
@@ -52,7 +52,7 @@ class Merger {
         merged_(merged),
         capacity_(capacity) {}
 
-  // Python frames of the eval call with this marker follow; `python` links are outside of it.
+  // Python frames of the eval call with this marker follow; `python` links are outside it.
   void enter_call(std::uint64_t marker, std::uint32_t python) noexcept {
     if (marker != 0 && marker == join_.call) {
       write_native(end_, python);
@@ -62,7 +62,7 @@ class Merger {
     owner_ = owner_of(marker);
     if (owner_ < end_) {
       write_native(owner_, python);
-      ++written_;  // they stand in its place
+      ++written_;  // the Python frames replace it
       return;
     }
     regular_ = false;
@@ -88,8 +88,7 @@ class Merger {
   }
 
  private:
-  // The native frame, not written yet, that runs the Python frames with this marker; end_ when
-  // there is none.
+  // The native frame, not yet written, that runs the Python frames with this marker; end_: none.
   std::uint32_t owner_of(std::uint64_t marker) const noexcept {
     for (std::uint32_t j = written_; j < end_; ++j) {
       if (marker == 0 ? in_eval_loop(native_.frames[j]) : holds(j, marker)) return j;
@@ -97,7 +96,7 @@ class Merger {
     return end_;
   }
 
-  // Its C frame was cut off the native chain.
+  // Whether its C frame is beyond the end of a truncated native chain.
   bool lies_beyond(std::uint64_t marker) const noexcept {
     if (marker == 0) return native_.truncated;
     return native_.count != 0 && marker >= native_.frames[native_.count - 1].sp;
@@ -132,8 +131,7 @@ class Merger {
   bool regular_ = true;
 };
 
-// The outermost Python frame that is shown and has no place in the first `python` links; null:
-// none.
+// The outermost shown Python frame beyond the first `python` links; null if there is none.
 const PythonFrame* first_inside(const PythonStack& stack, std::uint32_t python) noexcept {
   const PythonFrame* const end = stack.frames + stack.count;
   const PythonFrame* const first = std::find_if(
@@ -143,16 +141,16 @@ const PythonFrame* first_inside(const PythonStack& stack, std::uint32_t python) 
 
 }  // namespace
 
-Join join_of(const MergedMemo& memo, const NativeStack& native,
+Join join_of(const MergedCache& cache, const NativeStack& native,
              const PythonStack& python) noexcept {
   const auto is_reused = [&](const MergedFrame& frame) {
     return frame.native <= native.reused && frame.python <= python.reused;
   };
-  const MergedFrame* const frames = memo.frames;
-  std::uint32_t count = std::min(memo.count, native.reused + python.reused);
+  const MergedFrame* const frames = cache.frames;
+  std::uint32_t count = std::min(cache.count, native.reused + python.reused);
   while (count != 0 && !is_reused(frames[count - 1])) --count;
   if (count == 0) return {};
-  // Native frames that are inside of the next Python frame come after it.
+  // Native frames inside the next Python frame come after it.
   if (const PythonFrame* const next = first_inside(python, frames[count - 1].python)) {
     const auto may_be_inside = [&](const MergedFrame& frame) {
       return !is_python(frame) &&

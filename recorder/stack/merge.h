@@ -1,34 +1,35 @@
-// Both chains of a stack in one, and how much of it may be taken over from the thread's last.
+// Merges the native and the Python chain of a stack, reusing the outer part of the thread's last
+// one.
 #pragma once
 
-#include "recorder/stack/memo.h"
 #include "recorder/stack/stack.h"
+#include "recorder/stack/walk_cache.h"
 
 namespace oomrec::stack {
 
-// The outer part of a merged stack that is the last one's: so many of its frames, which stand for
-// so many native frames and Python links, each counted from the outermost.
+// The outer part that a merged stack shares with the last one: `frames` frames, which represent
+// `native` native frames and `python` Python links, each counted from the outermost.
 struct Join {
   std::uint32_t frames = 0;
   std::uint16_t native = 0;
   std::uint16_t python = 0;
-  std::uint64_t call = 0;  // marker of its innermost frame, where that is a Python frame
+  std::uint64_t call = 0;  // marker of its innermost frame, if that is a Python frame
 };
 
-// The longest that `memo` has in common with these chains, of which `reused` have stood since it
-// was made.
-Join join_of(const MergedMemo& memo, const NativeStack&, const PythonStack&) noexcept;
+// The longest part that `cache` has in common with these chains; their `reused` frames are
+// unchanged since it was made.
+Join join_of(const MergedCache& cache, const NativeStack&, const PythonStack&) noexcept;
 
 struct Merged {
   std::uint32_t count;
-  bool cut;  // outer ones did not fit
-  // Each call of Python frames is in a native frame of the merged part, or in the one that holds
-  // the join; so the result is what merging both chains whole gives, and the next merge may join.
+  bool cut;  // outer frames did not fit
+  // Each call of Python frames belongs to a native frame of the merged part, or to the join's. So
+  // the result equals a full merge, and the next merge may join it.
   bool regular;
 };
 
-// What is inside `join`, innermost first, into `merged`: Python frames stand in place of the eval
-// loop's native frames. Leaves `node` alone; fills in the `word` of native frames.
+// Merges the part inside `join`, innermost first, into `merged`: Python frames replace the eval
+// loop's native frames. Does not set `node`; fills in the `word` of native frames.
 Merged merge(InHook, const NativeStack&, const PythonStack&, const Join&, MergedFrame* merged,
              std::uint32_t capacity) noexcept;
 

@@ -20,7 +20,8 @@
 namespace oomrec::stack {
 namespace {
 
-// struct dl_find_object of glibc ≥ 2.35; ours, so that we build and start with an older one.
+// struct dl_find_object of glibc ≥ 2.35; declared here, so that we build and start with an older
+// one.
 struct FoundObject {
   unsigned long long flags;
   void* map_start;
@@ -29,30 +30,30 @@ struct FoundObject {
   void* eh_frame_header;
   unsigned long long reserved[7];
 };
-// _dl_find_object; nullptr: not there, or not started yet. Looked up by name: linked against, even
-// weakly, it would make GLIBC_2.35 a need of the whole library.
+// _dl_find_object; nullptr: not available, or not started yet. Looked up by name: linking it, even
+// weakly, would make the whole library require GLIBC_2.35.
 using FindObject = int(void* pc, FoundObject*) noexcept;
 constinit FindObject* g_find_object = nullptr;
 
-// The session has no room for this module: it is not asked again.
+// The session's table is full, and has no id for this module: do not try again.
 constexpr std::uint32_t kNoId = ~std::uint32_t{0};
 
 constinit AddressRange g_program;  // of the program itself, less its load address
 
 constinit system::SpinLock g_lock;
-constinit KnownModule* g_modules = nullptr;
+constinit LoadedModule* g_modules = nullptr;
 constinit std::atomic<std::uint32_t> g_count{1};
-constinit std::atomic<std::uint32_t> g_checks{0};  // whose turn it is
+constinit std::atomic<std::uint32_t> g_checks{0};  // which module to check next
 constinit char g_path[4096] = {};                  // under g_lock
 
-// What is found about a module before it has a slot.
-struct Sighting {
+// A module before it has a slot.
+struct FoundModule {
   AddressRange mapped;
   std::uint64_t base = 0;
-  const char* path = nullptr;  // as the loader has it; nullptr: not known
+  const char* path = nullptr;  // the loader's; nullptr: unknown
 };
 
-// From the first loaded byte to the last, as the addresses stand in the program headers.
+// From the first loaded byte to the last, as addresses in the program headers.
 AddressRange loaded_range(const Elf64_Phdr* segments, std::uint64_t count) noexcept {
   AddressRange whole;
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -63,8 +64,8 @@ AddressRange loaded_range(const Elf64_Phdr* segments, std::uint64_t count) noexc
   return whole;
 }
 
-// Where an ELF header lies in memory: what its program headers say.
-bool read_image(std::uint64_t header_address, std::uint64_t base, KnownModule& module) noexcept {
+// Reads the program headers of an ELF header in memory.
+bool read_image(std::uint64_t header_address, std::uint64_t base, LoadedModule& module) noexcept {
   const auto* header = reinterpret_cast<const Elf64_Ehdr*>(header_address);
   if (std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
       header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_phentsize != sizeof(Elf64_Phdr)) {
@@ -79,12 +80,12 @@ bool read_image(std::uint64_t header_address, std::uint64_t base, KnownModule& m
   return module.segment_at(at, PF_R).holds(at, bytes);
 }
 
-// `address` and `bytes` of a segment are checked against the loaded segments: headers may lie.
-bool is_loaded(const KnownModule& module, std::uint64_t address, std::uint64_t bytes) noexcept {
+// Whether a range is inside a loaded segment: headers may lie.
+bool is_loaded(const LoadedModule& module, std::uint64_t address, std::uint64_t bytes) noexcept {
   return bytes != 0 && module.segment_at(address, PF_R).holds(address, bytes);
 }
 
-void find_build_id(KnownModule& module, const Elf64_Phdr& notes) noexcept {
+void find_build_id(LoadedModule& module, const Elf64_Phdr& notes) noexcept {
   std::uint64_t at = module.base + notes.p_vaddr;
   std::uint64_t left = notes.p_memsz;
   if (!is_loaded(module, at, left)) return;
@@ -107,8 +108,8 @@ void find_build_id(KnownModule& module, const Elf64_Phdr& notes) noexcept {
   }
 }
 
-// Completes what the headers in memory say. False: nothing we can read there.
-bool describe(const Sighting& seen, KnownModule& module) noexcept {
+// Completes `module` from the headers in memory. False: unreadable.
+bool describe(const FoundModule& seen, LoadedModule& module) noexcept {
   module.mapped = seen.mapped;
   if (!read_image(seen.mapped.start, seen.base, module)) return false;
   for (std::uint32_t i = 0; i < module.segment_count; ++i) {
@@ -123,8 +124,9 @@ bool describe(const Sighting& seen, KnownModule& module) noexcept {
   return true;
 }
 
-// Without the loader's help: the file mapping that holds `pc`, from the mapping of its header on.
-bool sight_in_maps(InHook hook, std::uint64_t pc, Sighting& seen) noexcept {
+// Without the loader's help: the file mapping that contains `pc`, from the mapping of its ELF
+// header on.
+bool find_module_in_maps(InHook hook, std::uint64_t pc, FoundModule& seen) noexcept {
   MemoryMap map(hook, g_path, sizeof g_path);
   MappedRange range;
   std::uint64_t header = 0;
@@ -148,8 +150,8 @@ bool sight_in_maps(InHook hook, std::uint64_t pc, Sighting& seen) noexcept {
   return false;
 }
 
-// The kernel may have loaded the program with holes between its segments (node's): then the loader
-// tells of one segment, here of all.
+// The kernel may load the program with holes between its segments (node's). Then the loader returns
+// one segment only; this returns all.
 AddressRange mapped_range(const FoundObject& found) noexcept {
   if (found.map->l_name[0] == '\0' && g_program.end != 0) {
     return {found.map->l_addr + g_program.start, found.map->l_addr + g_program.end};
@@ -158,8 +160,8 @@ AddressRange mapped_range(const FoundObject& found) noexcept {
           reinterpret_cast<std::uint64_t>(found.map_end)};
 }
 
-bool sight(InHook hook, std::uint64_t pc, Sighting& seen) noexcept {
-  if (g_find_object == nullptr) return sight_in_maps(hook, pc, seen);
+bool find_module(InHook hook, std::uint64_t pc, FoundModule& seen) noexcept {
+  if (g_find_object == nullptr) return find_module_in_maps(hook, pc, seen);
   FoundObject found;
   if (g_find_object(reinterpret_cast<void*>(pc), &found) != 0) return false;
   seen.mapped = mapped_range(found);
@@ -169,7 +171,7 @@ bool sight(InHook hook, std::uint64_t pc, Sighting& seen) noexcept {
 }
 
 // The absolute path of a module, in g_path unless the loader's own will do.
-std::string_view path_of(InHook hook, const Sighting& seen) noexcept {
+std::string_view path_of(InHook hook, const FoundModule& seen) noexcept {
   const std::string_view name = seen.path == nullptr ? "" : seen.path;
   if (name.starts_with('/') || name == "[vdso]") return name;
   if (name.starts_with("linux-vdso")) return "[vdso]";
@@ -177,7 +179,7 @@ std::string_view path_of(InHook hook, const Sighting& seen) noexcept {
     const long bytes = system::call(SYS_readlink, "/proc/self/exe", g_path, sizeof g_path);
     if (bytes > 0) return {g_path, static_cast<std::size_t>(bytes)};
   }
-  MemoryMap map(hook, g_path, sizeof g_path);  // a relative name: the kernel knows the whole
+  MemoryMap map(hook, g_path, sizeof g_path);  // a relative name: the kernel knows the full path
   MappedRange range;
   while (map.next(range)) {
     if (range.start == seen.mapped.start && g_path[0] == '/') return g_path;
@@ -185,11 +187,11 @@ std::string_view path_of(InHook hook, const Sighting& seen) noexcept {
   return name;
 }
 
-// Enters `module` in the session, under g_lock.
-void enter(InHook hook, KnownModule& module, std::uint64_t pc) noexcept {
+// Records `module` in the session, under g_lock.
+void enter(InHook hook, LoadedModule& module, std::uint64_t pc) noexcept {
   auto& session = session::g_session;
-  Sighting seen;
-  if (!sight(hook, pc, seen)) return;
+  FoundModule seen;
+  if (!find_module(hook, pc, seen)) return;
   const session::StringId path = session.add_string(hook, path_of(hook, seen));
   const auto generation = static_cast<std::uint32_t>(
       session.header().module_generation.load(std::memory_order_relaxed));
@@ -206,7 +208,7 @@ void enter(InHook hook, KnownModule& module, std::uint64_t pc) noexcept {
   module.id.store(entered && index <= 0xffff ? index : kNoId, std::memory_order_release);
 }
 
-bool is_same(const KnownModule& a, const KnownModule& b) noexcept {
+bool is_same(const LoadedModule& a, const LoadedModule& b) noexcept {
   return a.mapped.start == b.mapped.start && a.mapped.end == b.mapped.end && a.base == b.base &&
          a.build_id_bytes != 0 && a.build_id_bytes == b.build_id_bytes &&
          std::memcmp(a.build_id, b.build_id, a.build_id_bytes) == 0;
@@ -222,16 +224,16 @@ std::uint32_t find_slot(std::uint64_t pc) noexcept {
   return 0;
 }
 
-// A slot for the module at `pc`, seen for the first time, or again after it was unloaded.
+// A slot for the module at `pc`, seen for the first time or loaded again.
 std::uint32_t add_slot(InHook hook, std::uint64_t pc) noexcept {
   const system::SpinGuard guard(g_lock);
   if (!guard || g_modules == nullptr) return 0;
   if (const std::uint32_t slot = find_slot(pc); slot != 0) return slot;
-  Sighting seen;
+  FoundModule seen;
   const std::uint32_t count = g_count.load(std::memory_order_relaxed);
-  if (count == kModuleSlots || !sight(hook, pc, seen)) return 0;
-  KnownModule& fresh = g_modules[count];  // not yet seen by anybody: g_count says so
-  new (&fresh) KnownModule{};
+  if (count == kModuleSlots || !find_module(hook, pc, seen)) return 0;
+  LoadedModule& fresh = g_modules[count];  // invisible to others until g_count grows
+  new (&fresh) LoadedModule{};
   if (!describe(seen, fresh)) return 0;
   for (std::uint32_t slot = 1; slot < count; ++slot) {
     if (!is_same(g_modules[slot], fresh)) continue;
@@ -243,7 +245,8 @@ std::uint32_t add_slot(InHook hook, std::uint64_t pc) noexcept {
   return count;
 }
 
-// Whether the bytes at `at` still are `expected`; a module may be unmapped at this very moment.
+// Whether the bytes at `at` still are `expected`; reads through the kernel, because the module may
+// be unmapped at any moment.
 bool memory_equals(const unsigned char* at, const unsigned char* expected,
                    std::size_t bytes) noexcept {
   if (bytes == 0) return true;
@@ -252,11 +255,11 @@ bool memory_equals(const unsigned char* at, const unsigned char* expected,
   const iovec remote{const_cast<unsigned char*>(at), bytes};
   const long got =
       system::call(SYS_process_vm_readv, system::call(SYS_getpid), &local, 1, &remote, 1);
-  if (got < 0) return got != -EFAULT;  // not allowed here: nothing known against it
+  if (got < 0) return got != -EFAULT;  // not permitted: assume that the module is unchanged
   return static_cast<std::size_t>(got) == bytes && std::memcmp(now, expected, bytes) == 0;
 }
 
-bool still_holds(const KnownModule& module) noexcept {
+bool still_loaded(const LoadedModule& module) noexcept {
   if (g_find_object != nullptr) {
     FoundObject found;
     if (g_find_object(reinterpret_cast<void*>(module.mapped.start), &found) != 0) return false;
@@ -269,16 +272,16 @@ bool still_holds(const KnownModule& module) noexcept {
   return memory_equals(module.build_id_at, module.build_id, module.build_id_bytes);
 }
 
-// False: it is gone, and dead from here on.
-bool check(KnownModule& module) noexcept {
-  if (!module.alive.load(std::memory_order_acquire) || still_holds(module)) return true;
+// False: it was unloaded; marks it as dead.
+bool check(LoadedModule& module) noexcept {
+  if (!module.alive.load(std::memory_order_acquire) || still_loaded(module)) return true;
   module.alive.store(false, std::memory_order_release);
   return false;
 }
 
 }  // namespace
 
-AddressRange KnownModule::segment_at(std::uint64_t address, std::uint32_t flags) const noexcept {
+AddressRange LoadedModule::segment_at(std::uint64_t address, std::uint32_t flags) const noexcept {
   for (std::uint32_t i = 0; i < segment_count; ++i) {
     const Elf64_Phdr& segment = segments[i];
     if (segment.p_type != PT_LOAD || (segment.p_flags & flags) != flags) continue;
@@ -293,7 +296,8 @@ void start_modules(InHook) noexcept {
   g_program =
       loaded_range(reinterpret_cast<const Elf64_Phdr*>(getauxval(AT_PHDR)), getauxval(AT_PHNUM));
   if (g_modules == nullptr) {
-    g_modules = static_cast<KnownModule*>(system::map_private(kModuleSlots * sizeof(KnownModule)));
+    g_modules =
+        static_cast<LoadedModule*>(system::map_private(kModuleSlots * sizeof(LoadedModule)));
   }
 }
 
@@ -304,25 +308,25 @@ std::uint32_t module_slot_at(InHook hook, std::uint64_t pc) noexcept {
 
 std::uint32_t module_slots() noexcept { return g_count.load(std::memory_order_acquire); }
 
-const KnownModule& known_module(std::uint32_t slot) noexcept { return g_modules[slot]; }
+const LoadedModule& loaded_module(std::uint32_t slot) noexcept { return g_modules[slot]; }
 
 bool module_search_is_slow() noexcept { return g_find_object == nullptr; }
 
-bool modules_still_hold(InHook) noexcept {
+bool modules_still_loaded(InHook) noexcept {
   bool all = true;
   const std::uint32_t count = module_slots();
   for (std::uint32_t slot = 1; slot < count; ++slot) all &= check(g_modules[slot]);
   return all;
 }
 
-bool next_module_still_holds(InHook) noexcept {
+bool next_module_still_loaded(InHook) noexcept {
   const std::uint32_t count = module_slots();
   if (count == 1) return true;
   return check(g_modules[1 + g_checks.fetch_add(1, std::memory_order_relaxed) % (count - 1)]);
 }
 
-void forget_module_ids(InHook) noexcept {
-  g_lock.unlock();  // its holder did not come along through the fork
+void reset_module_ids(InHook) noexcept {
+  g_lock.unlock();  // its owner does not exist in the child
   const std::uint32_t count = g_count.load(std::memory_order_relaxed);
   for (std::uint32_t slot = 1; slot < count; ++slot) {
     g_modules[slot].id.store(0, std::memory_order_relaxed);
@@ -332,7 +336,7 @@ void forget_module_ids(InHook) noexcept {
 CodeRange code_range_at(InHook hook, std::uint64_t pc) noexcept {
   const std::uint32_t slot = module_slot_at(hook, pc);
   if (slot == 0) return {};
-  KnownModule& module = g_modules[slot];
+  LoadedModule& module = g_modules[slot];
   std::uint32_t id = module.id.load(std::memory_order_acquire);
   if (id == 0 && session::g_session.active()) {
     {
@@ -340,7 +344,7 @@ CodeRange code_range_at(InHook hook, std::uint64_t pc) noexcept {
       if (guard && module.id.load(std::memory_order_relaxed) == 0) enter(hook, module, pc);
     }
     id = module.id.load(std::memory_order_acquire);
-    python_module_seen(hook, module.mapped.start);
+    python_module_loaded(hook, module.mapped.start);
   }
   if (id == kNoId) return {};
   const AddressRange& all = module.mapped;

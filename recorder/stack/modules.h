@@ -1,11 +1,10 @@
-// The modules (executable, libraries, vdso) whose code was seen on a stack.
+// The modules (executable, libraries, vdso) whose code has appeared on a stack.
 //
-// A module has a *slot* here, private to the process, and an id in the session. A slot means one
-// module for ever: when the library is gone the slot is dead, and it lives again only for the very
-// same library (address and build-id). So whoever holds a slot never reads another module's
-// figures, and look-ups need no lock. Found by `_dl_find_object` (glibc ≥ 2.35: no lock, no
-// allocation), else from /proc/self/maps; never by dl_iterate_phdr, whose lock the program may
-// hold.
+// A module has a *slot* here, private to the process, and an id in the session. A slot belongs to
+// one module for ever: it dies when the library is unloaded, and revives only for the same library
+// (address and build-id). So a slot never describes another module, and lookups need no lock.
+// Modules are found by `_dl_find_object` (glibc ≥ 2.35: no lock, no allocation), else in
+// /proc/self/maps; never by dl_iterate_phdr, whose lock the program may hold.
 #pragma once
 
 #include <elf.h>
@@ -28,7 +27,7 @@ struct AddressRange {
   }
 };
 
-struct KnownModule {
+struct LoadedModule {
   AddressRange mapped;
   std::uint64_t base;          // load bias
   const Elf64_Phdr* segments;  // in the module's own memory
@@ -38,9 +37,9 @@ struct KnownModule {
   unsigned char build_id[32];
   AddressRange eh_frame_header;  // empty: none
   std::atomic<bool> alive;
-  std::atomic<std::uint32_t> id;  // in the session; 0: not entered yet
+  std::atomic<std::uint32_t> id;  // in the session; 0: not recorded yet
 
-  // The segment that holds `address`, by its flags (PF_R, PF_X); empty: none.
+  // The segment with these flags (PF_R, PF_X) that contains `address`; empty: none.
   AddressRange segment_at(std::uint64_t address, std::uint32_t flags) const noexcept;
 };
 
@@ -48,26 +47,26 @@ inline constexpr std::uint32_t kModuleSlots = 4096;  // slot 0: no module
 
 void start_modules(InHook) noexcept;
 
-// The slot of the module that holds `pc`; 0: none, or no room.
+// The slot of the module that contains `pc`; 0: none, or no free slot.
 std::uint32_t module_slot_at(InHook, std::uint64_t pc) noexcept;
 
 std::uint32_t module_slots() noexcept;  // slots in use, slot 0 and dead ones included
 
-const KnownModule& known_module(std::uint32_t slot) noexcept;
+const LoadedModule& loaded_module(std::uint32_t slot) noexcept;
 
-// Whether asking for an address without a module is dear (a look at /proc/self/maps).
+// Whether searching for an address outside of any module is slow (reads /proc/self/maps).
 bool module_search_is_slow() noexcept;
 
-// What module_at() says, for all addresses of the module; empty where it should be asked again.
+// module_at()'s answer for all addresses of the module; empty: do not cache.
 CodeRange code_range_at(InHook, std::uint64_t pc) noexcept;
 
-// Whether every module is still the one it was; those that are not are dead from here on.
-bool modules_still_hold(InHook) noexcept;
+// Whether every module is still loaded; marks those that are not as dead.
+bool modules_still_loaded(InHook) noexcept;
 
 // The same for one module, the next at each call.
-bool next_module_still_holds(InHook) noexcept;
+bool next_module_still_loaded(InHook) noexcept;
 
-// After a fork: ids belong to the parent's session.
-void forget_module_ids(InHook) noexcept;
+// After a fork: the ids belong to the parent's session.
+void reset_module_ids(InHook) noexcept;
 
 }  // namespace oomrec::stack

@@ -9,7 +9,7 @@
 namespace oomrec::stack {
 namespace {
 
-// What libunwind was measured to need below us (unw_step with an expression: 5 KiB), twice.
+// Twice the stack that libunwind was measured to use (unw_step with an expression: 5 KiB).
 constexpr std::uint64_t kStackNeeded = 12 * 1024;
 
 struct Unwinder {
@@ -22,9 +22,9 @@ bool holds(std::uint64_t low, std::uint64_t high, std::uint64_t address) noexcep
   return address >= low && address < high && high - address >= sizeof(unw_word_t);
 }
 
-// What the calling thread's walk may read by a load; the rest is read through the kernel. Compilers
-// emit CFI that is wrong for single instructions (the end of a realigned function), and a signal
-// may come at each: libunwind then asks for any address at all.
+// The memory that the calling thread's walk may read directly; the rest is read through the kernel.
+// Compilers emit CFI that is wrong for single instructions (the end of a realigned function), and a
+// signal may arrive at each: then libunwind reads arbitrary addresses.
 class Readable {
  public:
   Readable(const Unwinder& unwinder, const StackRange& stack) noexcept
@@ -35,7 +35,7 @@ class Readable {
   Readable(const Readable&) = delete;
   Readable& operator=(const Readable&) = delete;
 
-  // unw_accessors_t::access_mem, for reads; nobody writes.
+  // unw_accessors_t::access_mem; reads only.
   static int access(unw_addr_space_t, unw_word_t address, unw_word_t* value, int write, void*) {
     if (write != 0) return -UNW_EREADONLYREG;
     if (t_readable != nullptr && t_readable->has(address)) {
@@ -67,7 +67,7 @@ std::uint64_t value_of(unw_cursor_t& cursor, int number) noexcept {
 }  // namespace
 
 void start_odd_frames(InHook) noexcept {
-  // A cache would need locks, and would be wrong after a library was replaced at its address.
+  // A cache would need locks, and be stale after another library was loaded at the same address.
   unw_set_caching_policy(unw_local_addr_space, UNW_CACHE_NONE);
   unw_get_accessors(unw_local_addr_space)->access_mem = Readable::access;
   // The first use initializes, with system calls.
@@ -77,14 +77,14 @@ void start_odd_frames(InHook) noexcept {
   unw_init_local(&cursor, &context);
 }
 
-bool has_room_for_libunwind(const StackRange& bounds) noexcept {
+bool has_stack_for_libunwind(const StackRange& bounds) noexcept {
   const auto here = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
   return here >= bounds.low && here - bounds.low >= kStackNeeded;
 }
 
 bool step_odd_frame(InHook, ThreadStacks& thread, const StackRange& bounds, const FrameState& frame,
                     FrameState& next) noexcept {
-  if (!has_room_for_libunwind(bounds)) return false;
+  if (!has_stack_for_libunwind(bounds)) return false;
   Unwinder& unwinder = *reinterpret_cast<Unwinder*>(thread.unwinder);
   const Readable readable(unwinder, bounds);
   unw_getcontext(&unwinder.context);
@@ -105,8 +105,8 @@ bool step_odd_frame(InHook, ThreadStacks& thread, const StackRange& bounds, cons
 
 }  // namespace oomrec::stack
 
-// libunwind opens a pipe to try addresses with, and keeps it open; we give it none, and it does not
-// try any: Readable::access does.
+// libunwind opens a pipe to probe addresses, and keeps it open. It gets none and needs none,
+// because Readable::access checks addresses.
 extern "C" int oomrec_unwind_pipe2(int* ends, int) {
   ends[0] = ends[1] = -1;
   return -1;

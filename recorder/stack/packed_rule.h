@@ -1,4 +1,4 @@
-// A rule in 31 bits: what the table keeps of an address, and the memo of a step.
+// A rule in 31 bits, for the table of rules and the walk cache.
 #pragma once
 
 #include "recorder/stack/cfi.h"
@@ -9,35 +9,35 @@ class PackedRule {
  public:
   static constexpr unsigned kBits = 31;
 
-  constexpr PackedRule() noexcept = default;  // nothing known: no rule is all zeros
+  constexpr PackedRule() noexcept = default;  // empty: no rule is all zeros
   constexpr explicit PackedRule(std::uint32_t bits) noexcept : bits_(bits) {}
   constexpr explicit PackedRule(const Rule& rule) noexcept
       : bits_(kPresent | (rule.kind == RuleKind::step && fits(rule) ? figures(rule) : bare(rule))) {
   }
 
   constexpr std::uint32_t bits() const noexcept { return bits_; }
-  constexpr bool known() const noexcept { return bits_ != 0; }
+  constexpr bool present() const noexcept { return bits_ != 0; }
 
-  // Whether the figures of a step are here: true of nearly all of them. Else the rule must be
-  // compiled each time.
-  constexpr bool is_step() const noexcept { return known() && get(kCfa) != kNoStep; }
+  // Whether the offsets of a step fit, as nearly always. Otherwise the rule must be compiled each
+  // time.
+  constexpr bool is_step() const noexcept { return present() && get(kCfa) != kNoStep; }
   constexpr RuleKind kind() const noexcept {
     return get(kCfa) != kNoStep ? RuleKind::step : static_cast<RuleKind>(get(kCfaOffset));
   }
 
   // CFA from sp, bp unchanged or saved in this frame: then 8 ≤ CFA − sp, and every cell that the
-  // step reads lies between the two. What follows is for steps only.
+  // step reads lies between the two. The functions below are for steps only.
   constexpr bool is_plain() const noexcept { return (bits_ & kPlainMask) == kPresent; }
   // CFA from bp, which is saved below the return address: code with frame pointers.
   constexpr bool is_framed() const noexcept { return (bits_ & kFramedMask) == kFramed; }
   constexpr CfaBase cfa() const noexcept { return static_cast<CfaBase>(get(kCfa)); }
-  constexpr BpPlace bp() const noexcept { return static_cast<BpPlace>(get(kBp)); }
+  constexpr BpLocation bp() const noexcept { return static_cast<BpLocation>(get(kBp)); }
   constexpr std::uint64_t cfa_offset() const noexcept { return get_offset(kCfaOffset); }
   constexpr std::uint64_t bp_offset() const noexcept { return get_offset(kBpOffset); }
   constexpr bool uses_bp() const noexcept {
-    return cfa() != CfaBase::sp || bp() == BpPlace::bp_cell;
+    return cfa() != CfaBase::sp || bp() == BpLocation::bp_cell;
   }
-  constexpr bool keeps_bp() const noexcept { return bp() == BpPlace::unchanged; }
+  constexpr bool keeps_bp() const noexcept { return bp() == BpLocation::unchanged; }
 
   constexpr Rule unpack() const noexcept {
     return {.kind = RuleKind::step,
@@ -58,10 +58,10 @@ class PackedRule {
   static constexpr std::uint32_t kFramedMask = kPresent | 3u << kCfa.shift | 3u << kBp.shift;
   static constexpr std::uint32_t kFramed =
       kPresent | static_cast<std::uint32_t>(CfaBase::bp) << kCfa.shift |
-      static_cast<std::uint32_t>(BpPlace::cfa_cell) << kBp.shift;
+      static_cast<std::uint32_t>(BpLocation::cfa_cell) << kBp.shift;
   static_assert(static_cast<int>(CfaBase::sp) == 0 && static_cast<int>(CfaBase::bp_cell) == 2);
-  static_assert(static_cast<int>(BpPlace::unchanged) == 0 &&
-                static_cast<int>(BpPlace::cfa_cell) == 1);
+  static_assert(static_cast<int>(BpLocation::unchanged) == 0 &&
+                static_cast<int>(BpLocation::cfa_cell) == 1);
 
   static constexpr std::uint32_t put(Field field, auto value) noexcept {
     return (static_cast<std::uint32_t>(value) & ((1u << field.bits) - 1)) << field.shift;
@@ -69,7 +69,7 @@ class PackedRule {
   constexpr std::uint32_t get(Field field) const noexcept {
     return bits_ >> field.shift & ((1u << field.bits) - 1);
   }
-  // Offsets are kept in words and given in bytes.
+  // Offsets are stored in words and returned in bytes.
   constexpr std::uint64_t get_offset(Field field) const noexcept {
     const auto top =
         static_cast<std::int64_t>(std::uint64_t{bits_} << (64 - field.shift - field.bits));
@@ -82,10 +82,10 @@ class PackedRule {
   }
   static constexpr bool fits(const Rule& rule) noexcept {
     if (!fits(kCfaOffset, rule.cfa_offset) || !fits(kBpOffset, rule.bp_offset)) return false;
-    if (rule.bp == BpPlace::cfa_cell && rule.bp_offset > -16) return false;
+    if (rule.bp == BpLocation::cfa_cell && rule.bp_offset > -16) return false;
     if (rule.cfa != CfaBase::sp) return true;
     return rule.cfa_offset >= 8 &&
-           (rule.bp != BpPlace::cfa_cell || rule.bp_offset >= -rule.cfa_offset);
+           (rule.bp != BpLocation::cfa_cell || rule.bp_offset >= -rule.cfa_offset);
   }
   static constexpr std::uint32_t figures(const Rule& rule) noexcept {
     return put(kCfaOffset, rule.cfa_offset / 8) | put(kBpOffset, rule.bp_offset / 8) |

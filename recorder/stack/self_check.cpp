@@ -60,7 +60,7 @@ struct Unwinder {
     unw_word_t value = 0;
     return unw_get_reg(&cursor, number, &value) == 0 ? value : 0;
   }
-  // Where there is no call frame information libunwind guesses on, and is no oracle.
+  // Without call frame information libunwind guesses, too, and is no oracle.
   bool knows() noexcept {
     unw_proc_info_t info;
     return unw_get_proc_info(&cursor, &info) == 0;
@@ -68,7 +68,7 @@ struct Unwinder {
 };
 static_assert(sizeof(Unwinder) <= sizeof(ThreadStacks::unwinder));
 
-// What is further in is ours.
+// Skips our own frames.
 bool find(Unwinder& unwinder, const NativeFrame& first) noexcept {
   constexpr unsigned kFramesBelow = 64;
   for (unsigned i = 0; i < kFramesBelow; ++i) {
@@ -81,7 +81,7 @@ bool find(Unwinder& unwinder, const NativeFrame& first) noexcept {
 
 void check_by_libunwind(InHook hook, const Registers& at, ThreadStacks& thread,
                         const NativeStack& stack) noexcept {
-  if (!has_room_for_libunwind(stack_bounds(hook, thread, at.sp)))
+  if (!has_stack_for_libunwind(stack_bounds(hook, thread, at.sp)))
     return count(g_counts->oracle_ends);
   const std::uint32_t first = at.exact ? 1 : 0;  // a walk that begins here: libunwind is further in
   if (stack.count <= first) return count(g_counts->oracle_ends);
@@ -137,12 +137,12 @@ void start_self_check(InHook) noexcept {
   if (number % kOracleEvery == 0) check_by_libunwind(hook, at, thread, stack);
 }
 
-[[gnu::noinline]] void check_known_chain(InHook hook, const Registers& at, ThreadStacks& thread,
-                                         std::uint64_t chain) noexcept {
-  count(g_counts->known_chains);
+[[gnu::noinline]] void check_cached_chain(InHook hook, const Registers& at, ThreadStacks& thread,
+                                          std::uint64_t chain) noexcept {
+  count(g_counts->cached_chains);
   Walk walk(hook, thread, at.sp);
   FrameState frame = FrameState::of(at);
-  FreshFrame* const frames = thread.memo.fresh;  // of no walk now
+  FreshFrame* const frames = thread.native.fresh;  // of no walk now
   std::uint32_t walked = 0;
   for (Outcome outcome = Outcome::stepped;
        outcome == Outcome::stepped && walked != kWalkedFrames;) {
@@ -153,7 +153,7 @@ void start_self_check(InHook) noexcept {
   std::uint64_t found = thread.generation;
   for (std::uint32_t i = walked; i != 0; --i) found = chain_of(found, frames[i - 1]);
   if (found != chain)
-    report_difference(hook, "a known chain is not the full walk's", 0, chain, found);
+    report_difference(hook, "a cached chain is not the full walk's", 0, chain, found);
 }
 
 void count_rule(PackedRule rule) noexcept {

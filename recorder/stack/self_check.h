@@ -1,13 +1,13 @@
-// The build option self_check: whether what is taken over from a thread's last stack is what a full
-// walk finds, for every stack, and whether libunwind finds it too, for every 64th.
+// The build option self_check: compares every stack that reuses a part of the thread's last one
+// with a full walk, and every 64th with libunwind.
 //
-// OOMREC_SELF_CHECK names a file of the size of Counts, zeroed at first, to which all processes
-// add. A difference is counted there and printed; without such a file it ends the program.
+// OOMREC_SELF_CHECK names a zeroed file of the size of SelfCheckCounts, to which all processes add.
+// A difference is counted there and printed; without such a file it aborts the program.
 #pragma once
 
 #include <atomic>
 
-#include "recorder/stack/memo.h"
+#include "recorder/stack/walk_cache.h"
 
 namespace oomrec::stack {
 
@@ -21,42 +21,43 @@ inline constexpr bool kSelfCheck = false;
 struct SelfCheckCounts {
   std::atomic<std::uint64_t> stacks;
   std::atomic<std::uint64_t> frames;
-  std::atomic<std::uint64_t> reusing;        // stacks of which a part was taken over
-  std::atomic<std::uint64_t> reused_frames;  // taken over
+  std::atomic<std::uint64_t> reusing;  // stacks that reused a part
+  std::atomic<std::uint64_t> reused_frames;
   std::atomic<std::uint64_t> oracle_stacks;  // compared with libunwind
   std::atomic<std::uint64_t> oracle_frames;
-  std::atomic<std::uint64_t> oracle_ends;  // it knew less than we: a guess, no room on the stack
+  std::atomic<std::uint64_t> oracle_ends;  // libunwind could not follow: a guess, a small stack
   std::atomic<std::uint64_t> python_frames;
   std::atomic<std::uint64_t> python_reused;
-  std::atomic<std::uint64_t> known_chains;  // native ones that were not walked
-  std::atomic<std::uint64_t> known_stacks;  // that were not merged
-  std::atomic<std::uint64_t> rules;         // compiled
-  std::atomic<std::uint64_t> large_rules;   // of these, such as are compiled each time
-  std::atomic<std::uint64_t> odd_rules;     // of these, libunwind's
+  std::atomic<std::uint64_t> cached_chains;  // native stacks that needed no walk
+  std::atomic<std::uint64_t> cached_stacks;  // stacks that needed no merge
+  std::atomic<std::uint64_t> rules;          // compiled
+  std::atomic<std::uint64_t> large_rules;    // of these, too large to cache
+  std::atomic<std::uint64_t> odd_rules;      // of these, libunwind's
   std::atomic<std::uint64_t> different;
 };
 extern SelfCheckCounts* g_counts;
 
 void start_self_check(InHook) noexcept;
 
-// `stack` is what was found from `at` outwards.
+// `stack` was found from `at` outwards.
 void check_native(InHook, const Registers& at, ThreadStacks&, const NativeStack& stack) noexcept;
 
-// known_chain() says this of `at`.
-void check_known_chain(InHook, const Registers& at, ThreadStacks&, std::uint64_t chain) noexcept;
+// cached_chain() returned `chain` for `at`.
+void check_cached_chain(InHook, const Registers& at, ThreadStacks&, std::uint64_t chain) noexcept;
 
-// These chains were merged and interned: the thread's memo of them is what the whole merge of full
-// walks gives.
+// These chains were merged and interned: the thread's cache must equal the full merge of full
+// walks.
 void check_merged(InHook, ThreadStacks&, const NativeStack&, const PythonStack&,
                   bool in_handler) noexcept;
 
-// They were not, because they are known: by the node that the whole merge of full walks has.
-void check_known_stack(InHook, const Registers& at, ThreadStacks&, const PythonStack&,
-                       const KnownStack&) noexcept;
+// They were not merged because of a cache hit: its node must be that of the full merge of full
+// walks.
+void check_cached_stack(InHook, const Registers& at, ThreadStacks&, const PythonStack&,
+                        const CachedStack&) noexcept;
 
 void count_rule(PackedRule) noexcept;
 
-// Counts and prints a difference, for whoever finds one.
+// Counts and prints a difference.
 void report_difference(InHook, const char* what, std::uint64_t where, std::uint64_t found,
                        std::uint64_t expected) noexcept;
 

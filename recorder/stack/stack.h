@@ -1,8 +1,8 @@
-// Stacks: the one narrow interface between an event and where it came from.
+// Stacks: the interface between an event and its call stack.
 //
-// capture() walks the calling thread's native frames, merges Python's, and interns the chain in the
-// session's trie. What is behind it (CFI rules, memo, Python offsets) may change without a caller
-// noticing. Promise of InHook throughout; reads of the stack stay inside the thread's own stack.
+// capture() walks the calling thread's native frames, merges Python's, and interns the result in
+// the session's trie. It hides how (CFI rules, caches, Python offsets). The promise of InHook holds
+// throughout; reads of the stack stay inside the thread's own stack.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include "common/session/layout.h"
 #include "common/system/hook_scope.h"
 #include "recorder/python/chain.h"
-#include "recorder/python/memo.h"
+#include "recorder/python/chain_cache.h"
 
 namespace oomrec::stack {
 
@@ -19,15 +19,15 @@ namespace oomrec::stack {
 struct NativeFrame {
   std::uint64_t pc = 0;
   std::uint64_t sp = 0;     // value of the stack pointer in this frame, after return to it
-  std::uint64_t word = 0;   // as interned; 0: not asked for yet
+  std::uint64_t word = 0;   // as interned; 0: not computed yet
   std::uint64_t chain = 0;  // of this frame and all further out: chain.h
   bool exact = false;
   bool guessed = false;  // found by frame pointer, where there is no CFI
 
-  // What the memo knows of the step out of it (memo.cpp).
-  bool bp_matters = false;  // this step or one further out needs bp before it is read anew
+  // About the step out of it (walk_cache.cpp).
+  bool bp_matters = false;  // this step or one further out uses bp before reloading it
   std::uint16_t cells =
-      0;                   // of NativeMemo::cells, the first that this step or one further out read
+      0;  // of NativeCache::cells, the first that this step or one further out read
   std::uint32_t rule = 0;  // a PackedRule's bits; 0: more than a rule was needed
   std::uint64_t bp = 0;    // in the frame itself
 };
@@ -39,7 +39,7 @@ struct StackRange {
 };
 inline constexpr std::uint32_t kStackRanges = 8;
 
-// A frame of the walk under way.
+// A frame of the current walk.
 struct FreshFrame {
   std::uint64_t pc, sp, bp;
   std::uint32_t rule;
@@ -56,40 +56,40 @@ struct Cell {
   std::uint64_t address, value;
 };
 
-// The thread's last walk: memo.cpp. Frames and cells stand at the end of their arrays, the
-// outermost last, so that an outer part which is taken over stays where it is.
-inline constexpr std::uint32_t kOwnFrames = 32;  // of this library, innermost; left out later
+// The thread's last walk: walk_cache.cpp. Frames and cells fill their arrays from the end, the
+// outermost last, so that a reused outer part need not move.
+inline constexpr std::uint32_t kOwnFrames = 32;  // this library's, innermost; removed later
 inline constexpr std::uint32_t kWalkedFrames = session::kMaxFrames + kOwnFrames;
 inline constexpr std::uint16_t kCells = 2 * kWalkedFrames;
-struct NativeMemo {
+struct NativeCache {
   NativeFrame frames[kWalkedFrames + 1];  // the last ends searches: its sp is above any other
   FreshFrame fresh[kWalkedFrames];        // innermost first
-  Cell cells[kCells + 1];                 // the last never holds
-  std::uint32_t reusable;  // how many of the frames, the outermost, may be taken over
+  Cell cells[kCells + 1];                 // the last is a sentinel that never matches
+  std::uint32_t reusable;                 // how many frames, the outermost, may be reused
 };
 
-// A walk that was made lately: what it read until it met a frame that was remembered (memo.cpp).
-inline constexpr std::uint32_t kKnownCells = 8;
-struct KnownWalk {
-  std::uint64_t pc, sp, bp;  // where it began
-  std::uint64_t chain;       // what it found
-  std::uint64_t met_chain;   // of the frame that it met
-  std::uint64_t met_bp;
-  std::uint16_t met;  // that frame's place, counted from the outermost, from 1; 0: no walk
+// A recent walk: what it read before it reached a cached frame, the hit (walk_cache.cpp).
+inline constexpr std::uint32_t kCachedCells = 8;
+struct CachedWalk {
+  std::uint64_t pc, sp, bp;  // of the frame at which it began
+  std::uint64_t chain;       // its result
+  std::uint64_t hit_chain;   // of the hit
+  std::uint64_t hit_bp;
+  std::uint16_t hit;  // the hit's position, counted from the outermost, from 1; 0: no walk
   std::uint8_t cells;
   bool bp_matters;
-  Cell read[kKnownCells];
+  Cell read[kCachedCells];
 };
-inline constexpr unsigned kKnownWalkBits = 7;
+inline constexpr unsigned kCachedWalkBits = 7;
 
-// A stack whose node is known: by its two chains and the node that it hangs below.
-struct KnownStack {
+// The node of a recent stack, by its two chains and the node it hangs below.
+struct CachedStack {
   std::uint64_t native, python;
   std::uint32_t root, node;
 };
-inline constexpr unsigned kKnownStackBits = 12;
+inline constexpr unsigned kCachedStackBits = 12;
 
-// One frame of a merged stack, with how much of the chains it and those outside it stand for.
+// One frame of a merged stack, with how much of both chains it and the frames outside it represent.
 struct MergedFrame {
   std::uint64_t word;
   std::uint32_t node;
@@ -97,97 +97,96 @@ struct MergedFrame {
   std::uint16_t python;  // links
 };
 
-// The stack that the thread merged and interned last, the outermost frame first: merge.h.
-struct MergedMemo {
+// The last stack that the thread merged and interned, outermost frame first: merge.h.
+struct MergedCache {
   std::uint32_t root;
   std::uint32_t count;
-  bool joinable;                 // frames may be taken over, not only compared
-  std::uint32_t native, python;  // how much of both chains, the outermost part, stands since then
+  bool joinable;                 // frames may be reused, not only compared
+  std::uint32_t native, python;  // how much of both chains, the outermost part, is unchanged since
   MergedFrame frames[session::kMaxFrames];
-  MergedFrame fresh[session::kMaxFrames];  // the merge under way, innermost first
+  MergedFrame fresh[session::kMaxFrames];  // the current merge, innermost first
 };
 
-// Nodes that the thread was given last, by a hash of what they stand for.
-struct KnownNode {
+// The nodes that the thread looked up last, by a hash of parent and frame.
+struct CachedNode {
   std::uint64_t frame;
   std::uint32_t parent, node;
 };
-struct NodeMemo {
+struct NodeCache {
   static constexpr unsigned kBits = 9;
-  KnownNode nodes[1u << kBits];
+  CachedNode nodes[1u << kBits];
 };
 
-// Where one module lies, and what frames in it are named by.
+// One module's addresses, and its id for frame words.
 struct CodeRange {
   std::uint64_t start, bytes, base;
   std::uint32_t module;  // its id in the session
 };
 inline constexpr std::uint32_t kCodeRanges = 16;  // by address, in MiB
 
-// A thread's buffers and memos: too large for the program's stack. One for each lane, in private
-// mapped memory, zeroed at first, reused by the next thread of that lane after forget_thread().
+// A thread's buffers and caches: too large for the program's stack. One for each lane, in private
+// mapped memory, initially zeroed, reused by the lane's next thread after reset_thread().
 struct ThreadStacks {
-  NativeMemo memo;
-  PythonMemo python;
-  MergedMemo merged;
-  NodeMemo nodes;
-  KnownWalk walks[1u << kKnownWalkBits];
-  KnownStack known[1u << kKnownStackBits];
+  NativeCache native;
+  PythonCache python;
+  MergedCache merged;
+  NodeCache nodes;
+  CachedWalk walks[1u << kCachedWalkBits];
+  CachedStack stacks[1u << kCachedStackBits];
   CodeRange code[kCodeRanges];
   StackRange ranges[kStackRanges];  // the thread's own first
   std::uint32_t next_range;
-  std::uint32_t generation;                  // of what the memos know: memo.cpp
+  std::uint32_t generation;                  // of the caches: walk_cache.cpp
   alignas(16) unsigned char unwinder[2048];  // libunwind's cursor and context, for odd frames
 };
 
-// Finds the interpreter and the functions it needs; outside of hooks, from the constructor (dlsym
-// is allowed here, and nowhere else).
+// Finds the interpreter and the functions that we call. Called from the constructor, outside hooks,
+// because only there dlsym is allowed.
 void start() noexcept;
 
-// Captures the calling thread's stack from the caller of this library inwards: frames of
-// liboomrec.so itself are left out. `group` is the node of the thread's group, which becomes the
-// outermost. Returns the innermost node: `group` itself when nothing could be unwound. Counts
-// truncation in the header.
+// Captures the calling thread's stack, without the frames of liboomrec.so itself. `group`: the node
+// of the thread's group, which becomes the outermost. Returns the innermost node; `group` itself if
+// nothing could be unwound. Counts truncated stacks in the header.
 std::uint32_t capture(InHook, ThreadStacks&, std::uint32_t group) noexcept;
 
 // Interns one more frame below `parent`; 0 when the trie is full.
 std::uint32_t intern(InHook, std::uint32_t parent, std::uint64_t frame) noexcept;
 
-void forget_thread(InHook, ThreadStacks&) noexcept;  // another thread will use it
-// After dlclose: looks whether every known module still is what it was, and forgets what was known
-// about those that are not. 1 µs a module.
-void forget_modules(InHook) noexcept;
-// The same for one module, the next at each call: on the tick, because glibc closes some libraries
-// by itself.
-void check_a_module(InHook) noexcept;
-void forget_session(InHook) noexcept;  // after fork: interned ids belong to the parent
+void reset_thread(InHook, ThreadStacks&) noexcept;  // before another thread uses it
+// After dlclose: checks that every module is still loaded, and discards the rules and caches if one
+// is not. 1 µs a module.
+void on_modules_unloaded(InHook) noexcept;
+// The same for one module, the next at each call. Called by the tick, because glibc closes some
+// libraries by itself.
+void check_next_module(InHook) noexcept;
+void reset_after_fork(InHook) noexcept;  // interned ids belong to the parent
 
 struct Registers {
   std::uint64_t pc, sp, bp;
   bool exact = true;  // pc is the instruction itself, not a return address
 };
 
-// The innermost frames of the calling thread where a fatal signal interrupted it: words as in
-// session::Node, native and Python, innermost first; how many there are. The stack may be damaged,
-// or run over: it is read through the kernel, two system calls a frame. What the thread remembers
-// of its stacks is forgotten.
+// The calling thread's innermost frames where a fatal signal interrupted it: words as in
+// session::Node, native and Python, innermost first. Returns how many. The stack may be damaged or
+// have overflowed, so it is read through the kernel, two system calls a frame. Clears the thread's
+// caches.
 std::uint32_t capture_interrupted(InHook, ThreadStacks&, const Registers& at,
                                   std::span<std::uint64_t> frames) noexcept;
 
-// Whether `address` lies beyond the end of the stack that `sp` is on, and sp near that end. Reads
+// Whether `address` lies beyond the end of the stack that `sp` is on, with sp near that end. Reads
 // /proc/self/maps.
 bool is_beyond_stack(InHook, std::uint64_t sp, std::uint64_t address) noexcept;
 
 // --- The parts, one by one (each has its own file and its own tests)
 // ------------------------------
 
-// unwind.cpp: from `at` outwards, at most `capacity` frames. *truncated says that more were there
-// or that the walk lost its way.
+// unwind.cpp: from `at` outwards, at most `capacity` frames. *truncated: there are more frames, or
+// the walk failed.
 std::uint32_t unwind(InHook, const Registers& at, ThreadStacks&, NativeFrame* frames,
                      std::uint32_t capacity, bool* truncated) noexcept;
 
-// modules.cpp: the module that holds `pc` (for a return address pass pc - 1), entered in the
-// session at first sight; 0: none.
+// modules.cpp: the module that contains `pc` (for a return address pass pc - 1), recorded in the
+// session when first seen; 0: none.
 struct ModuleRef {
   std::uint32_t id;
   std::uint64_t base;

@@ -7,8 +7,8 @@
 namespace oomrec::stack {
 namespace {
 
-// The kernel keeps this much free below a stack that grows by itself (stack_guard_gap), so an sp
-// that close below the last known end is on that stack.
+// The kernel keeps this much free below a stack that grows (stack_guard_gap), so an sp this close
+// below the last known end is on that stack.
 constexpr std::uint64_t kGuardGap = 1 << 20;
 constexpr std::uint64_t kPage = 4096;
 
@@ -34,13 +34,13 @@ bool find_in_maps(InHook hook, std::uint64_t sp, StackRange& found) noexcept {
 
 }  // namespace
 
-StackRange search_stack_bounds(InHook hook, ThreadStacks& thread, std::uint64_t sp) noexcept {
+StackRange find_stack_bounds(InHook hook, ThreadStacks& thread, std::uint64_t sp) noexcept {
   for (StackRange& range : thread.ranges) {
     if (holds(range, sp)) return range;
   }
   StackRange found;
   if (!find_in_maps(hook, sp, found)) return {};
-  // The first is the thread's own and stays; the others take turns.
+  // The first is the thread's own and stays; the others are replaced in turn.
   StackRange& slot = thread.ranges[0].high == 0
                          ? thread.ranges[0]
                          : thread.ranges[1 + thread.next_range++ % (kStackRanges - 1)];

@@ -1,10 +1,10 @@
-// Walks a stack by rules compiled from CFI; the odd frames by what is known of them, else by
-// libunwind.
+// Walks a stack by rules compiled from CFI; signal frames, frames without CFI, and odd frames by
+// separate functions.
 //
-// Nothing outside the mapped stack is read, and sp grows with every frame (a signal frame may lead
-// to another stack), so that damaged stacks end a walk and not the program. What the mapping was is
-// remembered, and a program may unmap parts of it beyond the frames in use: CFI does not lead
-// there, a guess may. So from the first guess on, memory is read through the kernel.
+// Reads nothing outside the mapped stack, and sp must grow with every frame (a signal frame may
+// lead to another stack), so that a damaged stack ends the walk and not the program. The bounds are
+// cached, and a program may unmap parts of its stack beyond the frames in use: CFI never leads
+// there, a guess may. So after the first guess, memory is read through the kernel.
 #include "recorder/stack/unwind.h"
 
 #include "recorder/stack/odd_frames.h"
@@ -13,7 +13,7 @@
 namespace oomrec::stack {
 namespace {
 
-// Where the kernel's frame keeps the registers, above a handler's return address: struct
+// Offsets of the registers in the kernel's frame, above a handler's return address: struct
 // rt_sigframe.
 constexpr std::uint64_t kSignalBp = 120, kSignalSp = 160, kSignalPc = 168;
 
@@ -28,8 +28,8 @@ bool Walk::read(InHook hook, std::uint64_t address, std::uint64_t& value) const 
   return true;
 }
 
-[[gnu::noinline]] Walk::Step Walk::step_with_care(InHook hook, std::uint64_t pc, std::uint64_t sp,
-                                                  std::uint64_t bp, bool exact) noexcept {
+[[gnu::noinline]] Walk::Step Walk::step_slowly(InHook hook, std::uint64_t pc, std::uint64_t sp,
+                                               std::uint64_t bp, bool exact) noexcept {
   const FrameState frame{pc, sp, bp, exact, false};
   const PackedRule packed = rule_at(hook, frame.address());
   if (packed.is_step()) return step_by(hook, frame, packed.unpack(), packed);
@@ -58,15 +58,15 @@ Walk::Step Walk::step_by(InHook hook, const FrameState& frame, const Rule& rule,
   if (cfa <= frame.sp || !read(hook, cfa - 8, outer.pc)) return {};
   const auto bp_offset = static_cast<std::uint64_t>(std::int64_t{rule.bp_offset});
   switch (rule.bp) {
-    case BpPlace::unchanged:
+    case BpLocation::unchanged:
       break;
-    case BpPlace::cfa_cell:
+    case BpLocation::cfa_cell:
       if (!read(hook, cfa + bp_offset, outer.bp)) return {};
       break;
-    case BpPlace::bp_cell:
+    case BpLocation::bp_cell:
       if (!read(hook, frame.bp + bp_offset, outer.bp)) return {};
       break;
-    case BpPlace::lost:
+    case BpLocation::lost:
       outer.bp = 0;
       break;
   }
@@ -74,13 +74,13 @@ Walk::Step Walk::step_by(InHook hook, const FrameState& frame, const Rule& rule,
 }
 
 Walk::Step Walk::step_signal(InHook hook, const FrameState& frame) noexcept {
-  met_signal_ = true;
+  crossed_signal_ = true;
   FrameState outer{0, 0, 0, true, false};
   if (!read(hook, frame.sp + kSignalPc, outer.pc) || !read(hook, frame.sp + kSignalSp, outer.sp) ||
       !read(hook, frame.sp + kSignalBp, outer.bp)) {
     return {};
   }
-  if (outer.sp < bounds_.low || outer.sp >= bounds_.high) {  // the handler had a stack of its own
+  if (outer.sp < bounds_.low || outer.sp >= bounds_.high) {  // the handler ran on another stack
     bounds_ = stack_bounds(hook, thread_, outer.sp);
     quick_end_ = may_be_unmapped_ ? 0 : bounds_.high;
   } else if (outer.sp <= frame.sp) {
@@ -89,8 +89,8 @@ Walk::Step Walk::step_signal(InHook hook, const FrameState& frame) noexcept {
   return arrive(outer, {});
 }
 
-// Code without CFI: its frame is where bp points, if a return address into known code is there. The
-// outermost frame has a bp of 0 (System V ABI, 3.4.1): the loader's own start, for one.
+// Code without CFI: assume that bp points at its frame, if a return address into a module's code is
+// there. The outermost frame has a bp of 0 (System V ABI, 3.4.1): the loader's start code, for one.
 Walk::Step Walk::step_guess(InHook hook, const FrameState& frame) noexcept {
   if (frame.bp == 0 && !frame.exact) return {Outcome::outermost, {}, {}};
   guessed_ = true;
@@ -102,11 +102,12 @@ Walk::Step Walk::step_guess(InHook hook, const FrameState& frame) noexcept {
     return {};
   }
   const std::uint32_t slot = module_slot_at(hook, outer.pc - 1);
-  if (slot == 0 || known_module(slot).segment_at(outer.pc - 1, PF_X).start == 0) return {};
+  if (slot == 0 || loaded_module(slot).segment_at(outer.pc - 1, PF_X).start == 0) return {};
   return arrive(outer, {});
 }
 
-// libunwind walks all the way here, frames included whose memory may be gone.
+// libunwind starts from the innermost frame, so it would also read frames whose memory may be
+// unmapped.
 Walk::Step Walk::step_odd(InHook hook, const FrameState& frame) noexcept {
   if (may_be_unmapped_) return {};
   FrameState outer;

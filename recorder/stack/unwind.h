@@ -8,7 +8,7 @@
 
 namespace oomrec::stack {
 
-// A frame that is being left: its registers after everything called from it has returned.
+// The frame to step out of: its registers once everything called from it has returned.
 struct FrameState {
   std::uint64_t pc, sp, bp;
   bool exact;  // pc is the instruction itself, not the one after a call
@@ -24,23 +24,23 @@ enum class Outcome : std::uint8_t { stepped, outermost, lost };
 
 class Walk {
  public:
-  // `sp`: where the walk begins.
+  // `sp`: of the frame where the walk begins.
   Walk(InHook hook, ThreadStacks& thread, std::uint64_t sp) noexcept
       : thread_(thread), bounds_(stack_bounds(hook, thread, sp)), quick_end_(bounds_.high) {}
 
-  // Of a stack that may be damaged: all that is read of `bounds` is read through the kernel.
+  // For a stack that may be damaged: reads `bounds` through the kernel.
   Walk(ThreadStacks& thread, const StackRange& bounds) noexcept
       : thread_(thread), bounds_(bounds), quick_end_(0), may_be_unmapped_(true) {}
 
   bool has_guessed() const noexcept { return guessed_; }
-  bool has_met_signal() const noexcept { return met_signal_; }
+  bool has_crossed_signal() const noexcept { return crossed_signal_; }
 
-  // Goes from `frame`, where the last step led or one further out that is known to be of this
-  // stack, to the next. `rule`: by which, if by no more than a rule; else unknown. Where a step by
-  // a rule ends in `outermost`, the new frame has a pc of 0.
+  // Steps out of `frame`: where the last step led, or one further out on the same stack. `rule`:
+  // the rule that was used; empty if the step took more than a rule. After a step by a rule that
+  // ends in `outermost`, the new frame's pc is 0.
   //
-  // The quick way is all in registers: frames are stepped out of one by one, each step waits for
-  // the one before, and memory in between would treble its time.
+  // The quick path works in registers only: each step depends on the one before, and going through
+  // memory would treble its time.
   [[gnu::always_inline]] Outcome step(InHook hook, FrameState& frame, PackedRule& rule) noexcept {
     rule = quick_rule_at(frame.address());
     std::uint64_t cfa = frame.sp + rule.cfa_offset();
@@ -50,7 +50,7 @@ class Walk {
       quick = rule.is_framed() && cfa > frame.sp && cfa + rule.bp_offset() >= frame.sp;
     }
     if (!quick || cfa > quick_end_) [[unlikely]] {
-      const Step step = step_with_care(hook, frame.pc, frame.sp, frame.bp, frame.exact);
+      const Step step = step_slowly(hook, frame.pc, frame.sp, frame.bp, frame.exact);
       rule = step.rule;
       frame = {step.outer.pc, step.outer.sp, step.outer.bp, step.outer.exact, step.outer.guessed};
       return step.outcome;
@@ -71,8 +71,8 @@ class Walk {
   static Step arrive(const FrameState& outer, PackedRule rule) noexcept {
     return {outer.pc == 0 ? Outcome::outermost : Outcome::stepped, rule, outer};
   }
-  Step step_with_care(InHook, std::uint64_t pc, std::uint64_t sp, std::uint64_t bp,
-                      bool exact) noexcept;
+  Step step_slowly(InHook, std::uint64_t pc, std::uint64_t sp, std::uint64_t bp,
+                   bool exact) noexcept;
   bool read(InHook, std::uint64_t address, std::uint64_t& value) const noexcept;
   Step step_by(InHook, const FrameState&, const Rule&, PackedRule) noexcept;
   Step step_signal(InHook, const FrameState&) noexcept;
@@ -81,14 +81,14 @@ class Walk {
 
   ThreadStacks& thread_;
   StackRange bounds_;
-  std::uint64_t quick_end_;  // of what step() itself may read; 0: nothing
+  std::uint64_t quick_end_;  // how far step() itself may read; 0: not at all
   bool guessed_ = false;
-  bool met_signal_ = false;
-  bool may_be_unmapped_ = false;  // a guess led here, on a stack that the program may unmap; or
-                                  // it is damaged
+  bool crossed_signal_ = false;
+  bool may_be_unmapped_ = false;  // after a guess on a stack that the program may unmap, or on a
+                                  // damaged stack
 };
 
-// The whole of `walk`, from `at` outwards: see unwind().
+// All of `walk`, from `at` outwards: see unwind().
 std::uint32_t unwind(InHook, Walk& walk, const Registers& at, NativeFrame* frames,
                      std::uint32_t capacity, bool* truncated) noexcept;
 

@@ -78,19 +78,23 @@ inline void count(InHook hook, ThreadState* thread, Space space, const Delta& de
   maybe_publish(hook, *thread, space);
 }
 
-// Tallies by size and by API, of recorded events, by their weight.
-inline void tally(ThreadState& thread, Api api, std::uint64_t bytes, std::uint32_t weight,
-                  bool sized) noexcept {
-  const std::uint64_t count = weight, sum = bytes * weight;
-  const auto bump = [&](session::Tally& entry) noexcept {
-    add_own(entry.count, count);
-    add_own(entry.bytes, sum);
-  };
-  bump(thread.lane->apis[static_cast<std::size_t>(api)]);
-  if (sized) {
-    const auto bucket = static_cast<std::uint32_t>(std::bit_width(bytes));
-    bump(thread.lane->sizes[bucket < session::kSizeBuckets ? bucket : session::kSizeBuckets - 1]);
-  }
+// Tallies of recorded events, by their weight: all of them by API, allocations also by size.
+inline void add_to_tally(session::Tally& entry, std::uint64_t bytes,
+                         std::uint32_t weight) noexcept {
+  add_own(entry.count, std::uint64_t{weight});
+  add_own(entry.bytes, bytes * weight);
+}
+inline void tally_api(ThreadState& thread, Api api, std::uint64_t bytes,
+                      std::uint32_t weight) noexcept {
+  add_to_tally(thread.lane->apis[static_cast<std::size_t>(api)], bytes, weight);
+}
+inline void tally_allocation(ThreadState& thread, Api api, std::uint64_t bytes,
+                             std::uint32_t weight) noexcept {
+  tally_api(thread, api, bytes, weight);
+  const auto bucket = static_cast<std::uint32_t>(std::bit_width(bytes));
+  add_to_tally(
+      thread.lane->sizes[bucket < session::kSizeBuckets ? bucket : session::kSizeBuckets - 1],
+      bytes, weight);
 }
 
 // Heap and counted mappings, as the soft limit counts.

@@ -1,4 +1,4 @@
-// A failed request as the thread that made it remembers it, with all that its bundle needs.
+// A failed request, as stored by the thread that made it, with everything that its bundle needs.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,21 @@ struct FailedRequest {
   int error = 0;
   FailedBy by = FailedBy::system;
 
-  // PyTorch's, whose allocator frees its cache and tries again. Reported when that fails, too
-  // (confirm_failure) or has helped (note_torch_served), else at the end of the process.
+  // Made by PyTorch's allocator, which then frees its cache and tries again. Reported when that
+  // fails, too (confirm_failure) or succeeds (note_torch_served), else at the end of the process.
   bool provisional = false;
   bool settled = false;           // the same request was served later, or the failure was confirmed
   bool recovered_before = false;  // the program recovered from an earlier one of its kind
 
-  // The same stack has been given memory since. Only recorded allocations set it: in sampled mode a
-  // small block may pass unseen.
+  // The same stack has allocated memory since. Only recorded allocations set it: in sampled mode a
+  // small block may go unnoticed.
   bool served = false;
-  bool raised = false;  // an exception came of it, and is in its bundle
+  bool raised = false;  // it led to an exception, which is in its bundle
 
   std::uint32_t number = 0;  // among all failures of the process, from 1
   std::uint32_t node = 0;
   std::uint32_t thread = 0;
-  std::uint32_t entry = 0;    // in `failures`; 0: there was no room
+  std::uint32_t entry = 0;    // in `failures`; 0: that table is full
   std::uint64_t time_ns = 0;  // 0: nothing has failed
   std::int64_t live_bytes = 0;
 };

@@ -4,7 +4,7 @@
 
 #include "common/system/files.h"
 #include "common/text/frames.h"
-#include "common/text/json_check.h"
+#include "common/text/utf8.h"
 #include "recorder/live/index.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/stack.h"
@@ -49,7 +49,7 @@ bool waits_here() noexcept {
   return phase() == Phase::waiting && system::thread_id() == g_state.pid;
 }
 
-// The root of this thread's stacks while it has labels, else 0. Outside of ThreadState, which a
+// The root of this thread's stacks while it has labels, else 0. Outside ThreadState, which a
 // fork wipes.
 [[gnu::tls_model("initial-exec")]] constinit thread_local std::uint32_t t_labelled_root = 0;
 
@@ -121,8 +121,8 @@ StringId innermost(const ThreadState& thread) noexcept {
   return session::special_of(frame) == SpecialFrame::context ? session::argument_of(frame) : 0;
 }
 
-// After a push the common label is this thread's. After it has popped its own it is what is left on
-// this thread, else the main thread's.
+// After a push the common label is this thread's. After a pop it is this thread's next one, or else
+// the main thread's.
 enum class Change : std::uint8_t { push, pop };
 void publish_common_label(const ThreadState& thread, Change change) noexcept {
   const auto tid =

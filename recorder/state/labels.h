@@ -1,9 +1,9 @@
-// Labels: what the program says it is working on, such as a step or a request.
+// Labels: the program's names for its work, such as a step or a request.
 //
 // A label is an outer frame of every stack captured under it, just inside the thread's group. So
-// blocks, events, failures and checkpoints carry it at no cost. Labels nest. A thread without a
-// label of its own works for the thread that pushed last (PyTorch's backward threads), and has that
-// one's innermost label. At most 4,096 different texts; any more become `other`.
+// blocks, events, failures and checkpoints carry it at no cost. Labels nest. A thread that pushed
+// no label (PyTorch's backward threads) is taken to work for the thread that pushed last, and gets
+// that one's innermost label. There are at most 4,096 different texts; further ones become `other`.
 #pragma once
 
 #include <atomic>
@@ -21,14 +21,15 @@ inline constexpr std::uint32_t kMaxContexts = 16;    // deeper ones count as the
 inline constexpr std::uint32_t kMaxLabels = 4096;    // different texts
 inline constexpr std::size_t kLabelTextBytes = 256;  // longer texts are cut
 
-// The label of threads without one: its StringId, above that the tid of who pushed it. 0: none.
+// The label of threads that pushed none: its StringId, and above that the tid of the thread that
+// pushed it. 0: none.
 inline constinit std::atomic<std::uint64_t> g_common_label{0};
 
-// A missing pop, or one too many, does no harm.
+// A missing or superfluous pop does no harm.
 void push_context(InHook, std::string_view text) noexcept;
 void pop_context(InHook) noexcept;
 
-// Puts a thread without a label of its own under the common one.
+// Applies the common label to a thread that pushed none.
 void adopt_common_label(InHook, ThreadState&) noexcept;
 
 // The innermost label of the stack `node`; empty: none.

@@ -25,7 +25,7 @@ constinit std::atomic<std::uint32_t> g_waiters{0};
 }  // namespace
 
 void notify_waiters(InHook) noexcept {
-  std::atomic<std::uint32_t>& word = g_session.header().news;
+  std::atomic<std::uint32_t>& word = g_session.header().notifications;
   word.fetch_add(1, std::memory_order_seq_cst);
   if (g_waiters.load(std::memory_order_seq_cst) != 0)
     system::call(SYS_futex, &word, FUTEX_WAKE, std::numeric_limits<int>::max());
@@ -43,17 +43,17 @@ std::uint32_t wait_for_notification(std::uint32_t seen, std::uint32_t timeout_ms
     const std::uint64_t pause = std::min(left(), kSliceMs * 1'000'000);
     if (seen != 0 || pause == 0) return 0;
     const timespec time{0, static_cast<long>(pause)};
-    if (system::call_anyway(SYS_nanosleep, &time, nullptr) == -EINTR) return 0;
+    if (system::call_unchecked(SYS_nanosleep, &time, nullptr) == -EINTR) return 0;
   }
-  std::atomic<std::uint32_t>& word = g_session.header().news;
+  std::atomic<std::uint32_t>& word = g_session.header().notifications;
   g_waiters.fetch_add(1, std::memory_order_seq_cst);
   std::uint64_t pause = left();
   while (word.load(std::memory_order_seq_cst) == seen && pause != 0) {
     if (system::is_sandboxed()) pause = std::min(pause, kSliceMs * 1'000'000);
     const timespec time{static_cast<time_t>(pause / 1'000'000'000),
                         static_cast<long>(pause % 1'000'000'000)};
-    // The program asked for this call, so it is made in a sandbox, too.
-    if (system::call_anyway(SYS_futex, &word, FUTEX_WAIT, seen, &time) == -EINTR) break;
+    // The program requested this wait, so the system call is made even in a sandbox.
+    if (system::call_unchecked(SYS_futex, &word, FUTEX_WAIT, seen, &time) == -EINTR) break;
     pause = left();
   }
   g_waiters.fetch_sub(1, std::memory_order_relaxed);

@@ -1,8 +1,8 @@
-// Wakes those who wait for something to happen (oomrec_wait), by a futex in the session whose value
-// grows. Costs a system call only where somebody waits.
+// Wakes threads in oomrec_wait(), by a futex in the session that counts notifications. Costs a
+// system call only if a thread waits.
 //
-// It grows with a failure, a bundle, and when memory crosses a percentage that somebody asked for
-// (limits/thresholds.h).
+// A failure, a bundle, and memory that crosses a requested percentage (limits/thresholds.h) each
+// increment it.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@ namespace oomrec::recorder {
 
 void notify_waiters(InHook) noexcept;
 
-// The value: at once if it is not `seen`, else when it has grown, after `timeout_ms`, or when a
-// signal came. Sleeps, so no hook may call it.
+// Returns the futex's value: at once if it is not `seen`, else once it has grown, after
+// `timeout_ms`, or when a signal arrives. Sleeps, so no hook may call it.
 std::uint32_t wait_for_notification(std::uint32_t seen, std::uint32_t timeout_ms) noexcept;
 
-// Nobody waits in the child.
+// The child has no waiting threads.
 void reset_waiters_after_fork(InHook) noexcept;
 
 }  // namespace oomrec::recorder

@@ -1,4 +1,4 @@
-// Decides which small blocks are recorded, and how many each stands for.
+// Decides which small blocks are recorded, and how many blocks each represents.
 //
 // Sample points lie on the stream of allocated bytes as a Poisson process with a mean distance of
 // `interval` bytes; a block with a point in it is taken. A block counts as one byte longer than it
@@ -50,12 +50,12 @@ class Sampler {
     countdown_ = distance(interval);
   }
 
-  // One subtraction for most blocks. True: the block holds a sample point; ask weight().
+  // One subtraction for most blocks. True: the block contains a sample point; call weight().
   bool take(std::uint64_t bytes) noexcept {
     return (countdown_ -= static_cast<std::int64_t>(bytes + 1)) < 0;
   }
 
-  // The same question where a yes will be asked again, of take(): a no counts, a yes does not.
+  // Whether the block contains no sample point. True counts the block; after false call take().
   bool passes(std::uint64_t bytes) noexcept {
     const std::int64_t left = countdown_ - static_cast<std::int64_t>(bytes + 1);
     if (left < 0) return false;
@@ -63,7 +63,7 @@ class Sampler {
     return true;
   }
 
-  // How many blocks the one just taken stands for; draws the way to the next.
+  // How many blocks the one just taken represents; draws the distance to the next.
   std::uint32_t weight(std::uint64_t bytes, std::uint64_t interval) noexcept {
     countdown_ = distance(interval);
     const double x = static_cast<double>(bytes + 1) / static_cast<double>(interval);
@@ -71,7 +71,7 @@ class Sampler {
   }
 
  private:
-  static constexpr double kMostWeight = 0xffff'ffff;  // as many as a block can stand for
+  static constexpr double kMostWeight = 0xffff'ffff;  // the most blocks that one can represent
 
   // splitmix64; never exactly 0.
   double uniform() noexcept {

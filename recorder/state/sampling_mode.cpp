@@ -18,7 +18,7 @@ void fall_back_to_sampling() noexcept {
   g_state.mode.store(Mode::sampled, std::memory_order_relaxed);
   g_session.header().mode_now.store(static_cast<std::uint32_t>(Mode::sampled),
                                     std::memory_order_relaxed);
-  g_session.arena.give_held_back();
+  g_session.arena.release_reserve();
 }
 
 void sample_coarser() noexcept {

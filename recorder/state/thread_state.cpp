@@ -65,7 +65,7 @@ ThreadState* state_of(InHook hook, std::uint32_t lane) noexcept {
   ThreadState* state = g_threads.by_lane[lane].load(std::memory_order_acquire);
   if (state != nullptr) {
     take_over(state);
-    stack::forget_thread(hook, state->stacks);
+    stack::reset_thread(hook, state->stacks);
     return state;
   }
   state = static_cast<ThreadState*>(system::map_private(sizeof(ThreadState)));
@@ -85,7 +85,7 @@ ThreadState* register_thread(InHook hook) noexcept {
   if (g_state.generation->load(std::memory_order_relaxed) == 0) g_callbacks.fork_child(hook);
   if (phase() != Phase::active) return nullptr;
 
-  // Tried once, whatever comes of it.
+  // Tried only once, even if it fails.
   t_thread = nullptr;
   t_generation = g_state.generation->load(std::memory_order_relaxed);
 
@@ -153,7 +153,7 @@ std::uint32_t group_node(InHook hook, std::string_view name) noexcept {
   return node;
 }
 
-// A fork's child is worth a session once it has allocated its first MiB.
+// A fork's child gets a session once it has allocated its first MiB.
 ThreadState* thread_for(InHook hook, std::uint64_t bytes) noexcept {
   ThreadState* const thread = current_thread(hook);
   if (thread != nullptr || phase() != Phase::waiting) return thread;
@@ -165,8 +165,8 @@ ThreadState* thread_for(InHook hook, std::uint64_t bytes) noexcept {
 void append_device_event(ThreadState& thread, EventKind kind, Api api, Space space,
                          std::uint32_t device, std::uint64_t key, std::uint64_t bytes,
                          std::uint32_t node) noexcept {
-  thread.ring.append_elsewhere(thread.time_ms, thread.thread, kind,
-                               session::packed_place(api, space, device), key, bytes, node);
+  thread.ring.append_device_event(thread.time_ms, thread.thread, kind,
+                                  session::packed_location(api, space, device), key, bytes, node);
 }
 
 void reset_threads_after_fork(InHook) noexcept {

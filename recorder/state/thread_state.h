@@ -103,7 +103,7 @@ inline void append_event(ThreadState& thread, EventKind kind, Api api, std::uint
 void append_device_event(ThreadState&, EventKind, Api, Space, std::uint32_t device,
                          std::uint64_t key, std::uint64_t bytes, std::uint32_t node) noexcept;
 
-// The node of a group of threads, interned once; 0: no room.
+// The node of a group of threads, interned once; 0: the table is full.
 std::uint32_t group_node(InHook, std::string_view name) noexcept;
 
 void reset_threads_after_fork(InHook) noexcept;

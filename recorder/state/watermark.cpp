@@ -9,7 +9,7 @@ namespace {
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
 
-// What the lane's threads allocated less what they freed.
+// The bytes that the lane's threads allocated minus those that they freed.
 std::int64_t own_bytes(const ThreadState& thread) noexcept {
   std::int64_t live = 0;
   for (const Space space : {Space::heap, Space::map}) {

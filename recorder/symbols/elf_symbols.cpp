@@ -48,7 +48,7 @@ ElfSymbols::ElfSymbols(InHook, std::uint64_t start, std::span<std::byte> window)
   if (start == 0 || !read_program_headers(start)) symbols_ = 0;
 }
 
-// Reads inside one readable segment only; the ELF header itself is read before they are known.
+// Reads only within one readable segment. (The ELF header itself is read before these are known.)
 bool ElfSymbols::read(std::uint64_t address, void* out, std::size_t bytes) noexcept {
   std::uint64_t end = address + bytes;
   if (segment_count_ != 0) {
@@ -133,8 +133,8 @@ struct GnuHashHeader {
 };
 }  // namespace
 
-// Symbols in the table: neither table header nor section header says it when only DT_GNU_HASH is
-// there; the end of the last chain does.
+// The number of symbols in the table. With DT_GNU_HASH alone no header contains it, so it is found
+// at the end of the last chain.
 std::uint32_t ElfSymbols::symbol_count() noexcept {
   if (sysv_hash_ != 0) {
     std::uint32_t counts[2];  // buckets, chains = symbols

@@ -4,7 +4,7 @@
 // No loader call, no lock, no allocation, no file. Every read is checked against the module's own
 // readable segments. With a `window` the reads go through process_vm_readv on our own process: a
 // module that another thread unmaps meanwhile costs the answer, never a fault. Without one the
-// caller knows that the module stays (its code is running, or it is part of the start-up set).
+// caller must ensure that the module stays loaded (its code is running, or it was loaded at start).
 #pragma once
 
 #include <cstddef>

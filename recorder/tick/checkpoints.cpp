@@ -69,7 +69,7 @@ void write_checkpoint(InHook hook, Checkpoint& entry, std::uint64_t now,
 
 void add_checkpoint(InHook hook, std::uint32_t tick, std::uint64_t now) noexcept {
   live::Candidates& candidates = g_state.holders.candidates();
-  candidates.look_further(hook);
+  candidates.scan_next(hook);
   auto& line = g_checkpoints.line;
   if (!line.wants(tick)) return;
   std::span<LargeHolder> largest{g_checkpoints.largest, most_rows()};

@@ -68,7 +68,7 @@ void run_tick(InHook hook, ThreadState& thread, std::uint64_t now) noexcept {
   g_session.keep_alive(hook);
   helper::finish(hook, 0);  // does not wait: reaps a helper that has exited
   note_recovery(hook, now);
-  stack::check_a_module(hook);
+  stack::check_next_module(hook);
   check_limits(hook, now);
   const std::uint32_t tick = g_ticks.number++;
   add_point(hook, tick, now);

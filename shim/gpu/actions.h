@@ -1,5 +1,5 @@
-// What the calls of a driver mean: one action for each row of the tables (call.h says what an
-// action may have). CUDA and HIP have the same ones. Any pointer a program passes may be NULL.
+// The meaning of a driver's calls: one action for each row of the tables (call.h lists what an
+// action may define). CUDA and HIP share them. Any pointer from the program may be NULL.
 #pragma once
 
 #include "shim/gpu/actions/contexts.h"

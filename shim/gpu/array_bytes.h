@@ -1,6 +1,6 @@
-// The bytes of a CUDA or HIP array, from its description.
+// The size of a CUDA or HIP array, from its description.
 //
-// How the driver pads and tiles it cannot be known: this is the least it takes.
+// The driver's padding and tiling are unknown: this is the minimum.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +12,18 @@ namespace oomrec::shim::gpu {
 struct ArrayShape {
   std::size_t width = 0;   // elements
   std::size_t height = 0;  // 0: one-dimensional
-  std::size_t depth = 0;   // 0: two-dimensional; layers, when the flags say so
+  std::size_t depth = 0;   // 0: two-dimensional; number of layers if the flags say so
   unsigned flags = 0;
 };
 
 // Both vendors' values: CUDA_ARRAY3D_… and hipArray….
 inline constexpr unsigned kArrayLayered = 0x01;
 inline constexpr unsigned kArrayCubemap = 0x04;
-inline constexpr unsigned kArraySparse = 0x40;           // is given memory later, in pieces
-inline constexpr unsigned kArrayDeferredMapping = 0x80;  // the same, in one piece
+inline constexpr unsigned kArraySparse = 0x40;           // gets memory later, in pieces
+inline constexpr unsigned kArrayDeferredMapping = 0x80;  // gets memory later, in one piece
 
-// The formats of CUarray_format; hipArray_Format has the first eight, with the same values. One
-// that is not known counts as 32 bits: a guess is of more use in a recording than 0.
+// The formats of CUarray_format; hipArray_Format has the first eight, with the same values. An
+// unknown format counts as 32 bits: in a recording a guess is more useful than 0.
 constexpr std::size_t element_bits(unsigned format, std::size_t channels) noexcept {
   // clang-format off
   switch (format) {
@@ -67,7 +67,7 @@ constexpr std::size_t level_bytes(ArrayShape shape, std::size_t bits, bool compr
   return total / 8;
 }
 
-// A mipmap's levels halve each extent; not the number of its layers.
+// Each level of a mipmap halves the extents, but not the number of layers.
 constexpr std::size_t array_bytes(ArrayShape shape, std::size_t bits, unsigned levels,
                                   bool compressed) noexcept {
   if ((shape.flags & (kArraySparse | kArrayDeferredMapping)) != 0) return 0;

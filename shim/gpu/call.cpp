@@ -8,33 +8,35 @@
 namespace oomrec::shim::gpu {
 namespace {
 
-recorder::Request request_of(const Call& call, const Wants& wants) noexcept {
-  recorder::Request request{recorder::space_of(call.vendor, wants.kind), call.api, wants.bytes};
+recorder::Request request_of(const Call& call, const Allocation& allocation) noexcept {
+  recorder::Request request{recorder::space_of(call.vendor, allocation.kind), call.api,
+                            allocation.bytes};
   request.device = call.device;
   return request;
 }
 
 }  // namespace
 
-bool is_admitted(const Call& call, const Wants& wants) noexcept {
-  recorder::Request request = request_of(call, wants);
+bool is_admitted(const Call& call, const Allocation& allocation) noexcept {
+  recorder::Request request = request_of(call, allocation);
   {
     const HookScope scope;
-    if (recorder::admits_on_device(scope.in_hook(), request, wants.kind)) return true;
+    if (recorder::admits_on_device(scope.in_hook(), request, allocation.kind)) return true;
   }
   if (is_poll_due(call.device, recorder::PollAfter::failure))
     poll_memory(call.vendor, call.site, call.device);
-  poll_pools(call.vendor, call.device, call.site.ordinal);  // they may hold less by now
+  poll_pools(call.vendor, call.device, call.site.ordinal);  // they may have shrunk
   const HookScope scope;
-  if (request.rule == 0 && recorder::is_within_device_limit(scope.in_hook(), request, wants.kind))
+  if (request.rule == 0 &&
+      recorder::is_within_device_limit(scope.in_hook(), request, allocation.kind))
     return true;
   recorder::on_failure(scope.in_hook(), request, kOutOfMemory, recorder::FailedBy::recorder);
   return false;
 }
 
-void report_failure(const Call& call, const Wants& wants) noexcept {
+void report_failure(const Call& call, const Allocation& allocation) noexcept {
   const HookScope scope;
-  recorder::on_failure(scope.in_hook(), request_of(call, wants), kOutOfMemory,
+  recorder::on_failure(scope.in_hook(), request_of(call, allocation), kOutOfMemory,
                        recorder::FailedBy::system);
 }
 

@@ -1,4 +1,4 @@
-// The CUDA driver's functions as numbers, and where its answers to our questions come from.
+// The CUDA driver's functions as numbers, and the addresses of our queries.
 #pragma once
 
 #include <atomic>

@@ -23,17 +23,18 @@ constexpr CUstreamCaptureMode kRelaxed = 2;      // CU_STREAM_CAPTURE_MODE_RELAX
 constexpr CUstreamCaptureStatus kCapturing = 1;  // CU_STREAM_CAPTURE_STATUS_ACTIVE
 constexpr CUmemPool_attribute kReserved = 5;     // CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT
 
-class Relaxed {
+// Relaxed capture mode: queries must not invalidate a capture.
+class RelaxedCapture {
  public:
-  Relaxed() noexcept : exchanged_(query_cuThreadExchangeStreamCaptureMode(&mode_)) {}
-  ~Relaxed() {
+  RelaxedCapture() noexcept : exchanged_(query_cuThreadExchangeStreamCaptureMode(&mode_)) {}
+  ~RelaxedCapture() {
     if (exchanged_) query_cuThreadExchangeStreamCaptureMode(&mode_);
   }
-  Relaxed(const Relaxed&) = delete;
-  Relaxed& operator=(const Relaxed&) = delete;
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
 
  private:
-  CUstreamCaptureMode mode_ = kRelaxed;  // then the thread's own
+  CUstreamCaptureMode mode_ = kRelaxed;  // after the exchange: the thread's own
   const bool exchanged_;
 };
 
@@ -47,7 +48,8 @@ gpu::Site site() noexcept {
   return {device, current};
 }
 
-// Only the current context's device can be asked for; a stream of another context belongs nowhere.
+// Only the device of the current context can be queried. A stream of another context has a device
+// only if that context was seen before.
 gpu::Site site_of_stream(void* stream) noexcept {
   gpu::Site found = site();
   constexpr std::uintptr_t kPerThread = 2;  // CU_STREAM_PER_THREAD; 0 and 1: the legacy stream
@@ -61,7 +63,7 @@ gpu::Site site_of_stream(void* stream) noexcept {
 }
 
 bool memory(std::uint64_t& free_bytes, std::uint64_t& total_bytes) noexcept {
-  const Relaxed relaxed;
+  const RelaxedCapture relaxed;
   std::size_t free = 0, total = 0;
   if (!query_cuMemGetInfo_v2(&free, &total)) return false;
   free_bytes = free;
@@ -105,7 +107,7 @@ void* pool(std::int32_t ordinal) noexcept {
 }
 
 bool pool_reserved(void* of, std::uint64_t& bytes) noexcept {
-  const Relaxed relaxed;
+  const RelaxedCapture relaxed;
   cuuint64_t reserved = 0;
   if (!query_cuMemPoolGetAttribute(static_cast<CUmemoryPool>(of), kReserved, &reserved))
     return false;
@@ -113,7 +115,7 @@ bool pool_reserved(void* of, std::uint64_t& bytes) noexcept {
   return true;
 }
 
-bool primary_has_ended(std::int32_t ordinal) noexcept {
+bool is_primary_inactive(std::int32_t ordinal) noexcept {
   unsigned flags = 0;
   int active = 0;
   return query_cuDevicePrimaryCtxGetState(ordinal, &flags, &active) && active == 0;
@@ -125,9 +127,9 @@ bool primary_has_ended(std::int32_t ordinal) noexcept {
 namespace oomrec::shim::gpu {
 
 constinit const Queries g_cuda_queries = {
-    cuda::site,          cuda::site_of_stream,    cuda::memory,   cuda::identify,
-    cuda::version,       cuda::capturing_graph,   cuda::bytes_at, cuda::pool,
-    cuda::pool_reserved, cuda::primary_has_ended,
+    cuda::site,          cuda::site_of_stream,      cuda::memory,   cuda::identify,
+    cuda::version,       cuda::capturing_graph,     cuda::bytes_at, cuda::pool,
+    cuda::pool_reserved, cuda::is_primary_inactive,
 };
 
 }  // namespace oomrec::shim::gpu

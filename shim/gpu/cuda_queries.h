@@ -1,4 +1,4 @@
-// The functions of the CUDA driver that are asked something; as OOMREC_CUDA_FUNCTIONS, without an
+// The functions of the CUDA driver that we call as queries; like OOMREC_CUDA_FUNCTIONS, without an
 // action.
 #pragma once
 

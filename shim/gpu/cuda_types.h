@@ -1,8 +1,8 @@
-// The types of the CUDA driver's interface, as far as the library needs them: sizes, and the fields
-// that it reads.
+// The types of the CUDA driver's interface that the library needs: sizes, and the fields that it
+// reads.
 //
-// No vendor's header is included, so that one library serves every machine; the test gpu_abi checks
-// each of these against the real headers where there are some. Names of types and fields are the
+// No vendor's header is included, so that one library works on every machine. The test gpu_abi
+// checks each type against the real headers, if present. Names of types and fields are the
 // vendor's.
 #pragma once
 
@@ -20,7 +20,7 @@ inline constexpr CUresult CUDA_ERROR_NOT_INITIALIZED = 3;
 
 using CUdevice = int;
 using CUdeviceptr = unsigned long long;
-using CUdeviceptr_v1 = unsigned int;  // of functions older than CUDA 3.2
+using CUdeviceptr_v1 = unsigned int;  // for functions older than CUDA 3.2
 using CUmemGenericAllocationHandle = unsigned long long;
 using cuuint64_t = std::uint64_t;
 
@@ -51,7 +51,7 @@ using CUlibraryOption = int;
 using CUmemAllocationHandleType = int;
 using CUmemAllocationType = int;
 
-// Of these only pointers are passed on.
+// Only pointers to these are passed on.
 struct CUctxCreateParams;
 struct CUDA_GRAPH_INSTANTIATE_PARAMS;
 struct CUexecAffinityParam;
@@ -66,7 +66,7 @@ struct CUipcMemHandle {
   char reserved[64];
 };
 
-// ---- Where memory lives
+// ---- Locations of memory
 
 struct CUmemLocation {
   int type;
@@ -76,7 +76,7 @@ inline constexpr int CU_MEM_LOCATION_TYPE_DEVICE = 1;
 inline constexpr int CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN =
     6;  // the low byte of id: a device
 
-// The device of a location; -1 for the host, and where there is none.
+// The device of a location; -1 for the host and for none.
 constexpr CUdevice device_of(const CUmemLocation* location) noexcept {
   if (location == nullptr) return -1;
   if (location->type == CU_MEM_LOCATION_TYPE_DEVICE) return location->id;
@@ -166,7 +166,7 @@ struct CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC {
   unsigned int reserved[16];
 };
 
-// Of an array, or of a mipmap with so many levels; 0 where the description is missing.
+// The size of an array, or of a mipmap with so many levels; 0 without a description.
 template <typename Descriptor>
 constexpr std::size_t bytes_of(const Descriptor* array, unsigned levels = 1) noexcept {
   if (array == nullptr) return 0;
@@ -180,7 +180,7 @@ constexpr std::size_t bytes_of(const Descriptor* array, unsigned levels = 1) noe
                           gpu::is_block_compressed(format));
 }
 
-// One change of a sparse array's memory.
+// One change to a sparse array's memory.
 struct CUarrayMapInfo {
   int resourceType;
   void* resource;

@@ -1,11 +1,11 @@
 # void *dlsym(void *library, const char *name)
 #
-# The loader's function finds RTLD_NEXT and RTLD_DEFAULT by its return address: it is entered by a
-# jump, with the caller's. An ordinary function that calls it would break every other library's
-# RTLD_NEXT. Another processor is one more file.
+# The loader's function resolves RTLD_NEXT and RTLD_DEFAULT relative to its return address. So it is
+# entered by a jump, with the caller's address. An ordinary function that calls it would break
+# RTLD_NEXT in all other libraries. Another processor architecture needs another such file.
 #
-# Under the C library's versions, as a preload before us that has a dlsym of its own asks for the next
-# one; and under those alone, which other C libraries pass over.
+# Exported under the C library's versions, because a library preloaded before us with its own dlsym
+# looks up the next one by version; and only under those, which other C libraries ignore.
         .text
         .globl  oomrec_dlsym
         .type   oomrec_dlsym, @function

@@ -47,8 +47,8 @@ bool Driver::adopt_library_of(void* address) noexcept {
   return adopted;
 }
 
-// Threads may do this side by side: all find the same. Who cannot be asked is no driver, but
-// another's interposer.
+// Threads may do this concurrently, because all find the same. A library without our queries is not
+// a driver but another interposer.
 bool Driver::adopt(void* library, const HookScope& scope) noexcept {
   if (symbol(library, queries_.front().name) == nullptr) return false;
   std::uint32_t wrapped = 0;
@@ -74,16 +74,16 @@ bool Driver::adopt(void* library, const HookScope& scope) noexcept {
   return true;
 }
 
-void* Driver::find_next(std::size_t index, bool again) noexcept {
+void* Driver::find_next(std::size_t index, Entry entry) noexcept {
   Function& function = functions_[index];
   if (!find()) return nullptr;
-  void* const next = (again ? function.own : function.next).load(std::memory_order_acquire);
+  void* const next = function.target(entry).load(std::memory_order_acquire);
   if (next != nullptr && !function.looked_up.exchange(true, std::memory_order_relaxed))
-    tell(function, LookUp::linked);
+    count_lookup(LookUp::linked);
   return next;
 }
 
-void Driver::tell(Function&, LookUp way) noexcept {
+void Driver::count_lookup(LookUp way) noexcept {
   const HookScope scope;
   if (scope.outermost()) recorder::on_look_up(scope.in_hook(), vendor_, way);
 }
@@ -103,19 +103,19 @@ Function* Driver::function_at(void* address) noexcept {
   return nullptr;
 }
 
-void* Driver::given_for(void* address, Function* named, LookUp way) noexcept {
+void* Driver::wrapper_for(void* address, Function* named, LookUp way) noexcept {
   if (address == nullptr) return nullptr;
   Function* known = find() ? function_at(address) : nullptr;
-  // A driver that goes by another name: it is known by what the program was given.
+  // A driver under another name: recognized by the address that the program got.
   if (known == nullptr && named != nullptr && adopt_library_of(address))
     known = function_at(address);
   if (known == nullptr) return address;
-  if (!known->looked_up.exchange(true, std::memory_order_relaxed)) tell(*known, way);
+  if (!known->looked_up.exchange(true, std::memory_order_relaxed)) count_lookup(way);
   return known->wrapper;
 }
 
-// Another library may lie now where the driver was.
-bool Driver::still_there() const noexcept {
+// Another library may be at the driver's address now.
+bool Driver::is_still_loaded() const noexcept {
   Dl_info info;
   const Query& any = queries_.front();
   void* const address = any.to->load(std::memory_order_relaxed);
@@ -123,10 +123,10 @@ bool Driver::still_there() const noexcept {
          ::strcmp(info.dli_sname, any.name) == 0;
 }
 
-void Driver::forget_if_closed() noexcept {
+void Driver::reset_if_closed() noexcept {
   if (!found_.load(std::memory_order_acquire)) return;
   const LoaderScope loader;
-  if (still_there()) return;
+  if (is_still_loaded()) return;
   found_.store(false, std::memory_order_relaxed);
   for (const Query& query : queries_) query.to->store(nullptr, std::memory_order_relaxed);
   for (Function& function : functions_) {
@@ -135,7 +135,7 @@ void Driver::forget_if_closed() noexcept {
   }
 }
 
-// Only where the program is linked with it: a search by name would cost every program its time.
+// Only if the program is linked with it: a search by name would cost time in every program.
 void Driver::find_linked() noexcept {
   {
     const LoaderScope loader;
@@ -150,8 +150,8 @@ void start_gpu() noexcept {
 }
 
 void on_library_closed() noexcept {
-  for (Driver* const driver : {&g_cuda, &g_hip}) driver->forget_if_closed();
-  forget_torch_if_closed();
+  for (Driver* const driver : {&g_cuda, &g_hip}) driver->reset_if_closed();
+  reset_torch_if_closed();
 }
 
 void on_fork_child() noexcept {

@@ -1,12 +1,11 @@
-// A vendor's driver as it is loaded in this process: where its functions are, and which of ours
-// stand before them.
+// A vendor's driver as loaded in this process: its functions, and our wrappers of them.
 //
-// A wrapper calls the definition that the program would have met without us: the next one after
-// ours, else the driver's own, else what a look-up of the program's returned. What a program is
-// given for a function is found by its address alone; names and versions play no part.
+// A wrapper calls the definition that the program would have called without us: the next one after
+// ours, or the driver's own, or the result of the program's lookup. A function is recognized by its
+// address alone; names and versions play no part.
 //
-// Looking for the driver enters the loader: never inside a hook of another function, only in a
-// look-up of the program's own or in a wrapper's first call. A driver is never loaded for it.
+// Finding the driver enters the loader. So it is done only in a lookup by the program or in a
+// wrapper's first call, never inside a hook of another function. It never loads a driver.
 #pragma once
 
 #include <atomic>
@@ -21,16 +20,25 @@ namespace oomrec::shim::gpu {
 using recorder::LookUp;
 using session::Vendor;
 
+// How the program enters a wrapper: from outside, or from the next definition, which must not be
+// called once more.
+enum class Entry : std::uint8_t { first, again };
+
 // One function of the table.
 struct Function {
   const char* name;
   void* wrapper;
-  std::atomic<void*> next{nullptr};  // what the wrapper calls
-  std::atomic<void*> own{nullptr};   // the driver's
+  std::atomic<void*> next{nullptr};  // called by the wrapper
+  std::atomic<void*> own{nullptr};   // the driver's own
   std::atomic<bool> looked_up{false};
+
+  // What the wrapper calls.
+  const std::atomic<void*>& target(Entry entry) const noexcept {
+    return entry == Entry::again ? own : next;
+  }
 };
 
-// A function of the driver that we ask something; its pointer goes to `to`.
+// A function of the driver that we call as a query; its address is stored in `to`.
 struct Query {
   const char* name;
   std::atomic<void*>* to;
@@ -42,48 +50,48 @@ class Driver {
                    std::span<Function> functions, std::span<const Query> queries) noexcept
       : vendor_(vendor), libraries_(libraries), functions_(functions), queries_(queries) {}
 
-  // What wrapper `index` calls; nullptr: no driver is loaded. `again`: who is next has called the
-  // wrapper, and must not be called once more.
-  void* next(std::size_t index, bool again) noexcept {
+  // What wrapper `index` calls; nullptr: no driver is loaded.
+  void* next(std::size_t index, Entry entry) noexcept {
     const Function& function = functions_[index];
-    void* const found = (again ? function.own : function.next).load(std::memory_order_acquire);
-    const bool told = function.looked_up.load(std::memory_order_relaxed);
-    return found != nullptr && told ? found : find_next(index, again);
+    void* const found = function.target(entry).load(std::memory_order_acquire);
+    const bool counted = function.looked_up.load(std::memory_order_relaxed);
+    return found != nullptr && counted ? found : find_next(index, entry);
   }
 
-  // Whether the driver is loaded: looks for it if it has not been found yet.
+  // Whether the driver is loaded; searches for it if it has not been found yet.
   bool find() noexcept;
   void find_linked() noexcept;
 
-  // The function of the table that has this name; nullptr: none.
+  // The function of the table with this name; nullptr: none.
   Function* function(const char* name) noexcept;
 
-  // What the program gets for `address`, which a look-up of `name` (may be nullptr) returned.
-  void* given_for(void* address, Function* named, LookUp) noexcept;
+  // What the program gets instead of `address`, the result of its lookup of `named` (may be
+  // nullptr): our wrapper, or `address` itself.
+  void* wrapper_for(void* address, Function* named, LookUp) noexcept;
 
-  // A library was closed: perhaps it was this one.
-  void forget_if_closed() noexcept;
+  // Call after a library was closed: it may have been the driver.
+  void reset_if_closed() noexcept;
 
-  // After a fork: a driver that the parent has used is of no use to the child, and is asked
-  // nothing.
+  // After a fork: a driver that the parent has used does not work in the child, so it is no longer
+  // queried.
   void stop_queries() noexcept {
     if (queried_.load(std::memory_order_relaxed))
       may_query_.store(false, std::memory_order_relaxed);
   }
-  // Before each question.
+  // Call before each query.
   bool may_query() noexcept {
     queried_.store(true, std::memory_order_relaxed);
     return may_query_.load(std::memory_order_relaxed);
   }
 
  private:
-  void* find_next(std::size_t index, bool again) noexcept;
+  void* find_next(std::size_t index, Entry entry) noexcept;
   void* open() const noexcept;
   bool adopt(void* library, const HookScope&) noexcept;
   bool adopt_library_of(void* address) noexcept;
-  bool still_there() const noexcept;
+  bool is_still_loaded() const noexcept;
   Function* function_at(void* address) noexcept;
-  void tell(Function&, LookUp) noexcept;
+  void count_lookup(LookUp) noexcept;
 
   const Vendor vendor_;
   const std::span<const char* const> libraries_;
@@ -94,8 +102,8 @@ class Driver {
   std::atomic<bool> queried_{false};
 };
 
-// A wrapper at work on this thread. Another library's interposer that stands behind it may look the
-// function up, is given the wrapper, and calls it again.
+// The wrapper running on this thread. An interposer of another library that comes after it may look
+// up the function, get the wrapper, and call it again.
 class Calling {
  public:
   Calling(Vendor vendor, std::size_t index) noexcept
@@ -105,7 +113,7 @@ class Calling {
   ~Calling() { t_calling = outer_; }
   Calling(const Calling&) = delete;
   Calling& operator=(const Calling&) = delete;
-  bool again() const noexcept { return outer_ == here_; }
+  Entry entry() const noexcept { return outer_ == here_ ? Entry::again : Entry::first; }
 
  private:
   struct Row {

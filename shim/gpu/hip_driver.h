@@ -1,4 +1,4 @@
-// The HIP runtime's functions as numbers, and where its answers to our questions come from.
+// The HIP runtime's functions as numbers, and the addresses of our queries.
 #pragma once
 
 #include <atomic>

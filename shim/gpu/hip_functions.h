@@ -1,37 +1,37 @@
-// The functions of the HIP runtime that the library wraps: as shim/gpu/cuda_functions.h for CUDA.
+// The functions of the HIP runtime that the library wraps; like shim/gpu/cuda_functions.h for CUDA.
 //
 // Types: shim/gpu/hip_types.h.
 #pragma once
 
 // clang-format off
 //  exported name, base name (oomrec::Api), parameters, arguments, action
-// In HIP 5.2, whose headers the test gpu_abi knows.
+// Functions of HIP 5.2, whose headers the test gpu_abi uses.
 #define OOMREC_HIP_FUNCTIONS_5_2(X) \
   /* devices and contexts */ \
-  X(hipCtxCreate,   hipCtxCreate,   (hipCtx_t* context, unsigned int flags, hipDevice_t device), (context, flags, device), MadeContext(context, device)) \
-  X(hipDeviceReset, hipDeviceReset, (),                                                          (),                       CurrentDeviceReset()) \
+  X(hipCtxCreate,   hipCtxCreate,   (hipCtx_t* context, unsigned int flags, hipDevice_t device), (context, flags, device), MadeContext{context, device}) \
+  X(hipDeviceReset, hipDeviceReset, (),                                                          (),                       CurrentDeviceReset{}) \
   /* modules */ \
-  X(hipModuleLoad,       hipModuleLoad,       (hipModule_t* module, const char* path),  (module, path),  Refusable()) \
-  X(hipModuleLoadData,   hipModuleLoadData,   (hipModule_t* module, const void* image), (module, image), Refusable()) \
+  X(hipModuleLoad,       hipModuleLoad,       (hipModule_t* module, const char* path),  (module, path),  Fallible{}) \
+  X(hipModuleLoadData,   hipModuleLoadData,   (hipModule_t* module, const void* image), (module, image), Fallible{}) \
   X(hipModuleLoadDataEx, hipModuleLoadDataEx, (hipModule_t* module, const void* image, unsigned int count, hipJitOption* options, void** values), \
-                                              (module, image, count, options, values), Refusable()) \
+                                              (module, image, count, options, values), Fallible{}) \
   /* streams and events */ \
-  X(hipStreamCreate,              hipStreamCreate,              (hipStream_t* stream),                     (stream),        Refusable()) \
-  X(hipStreamCreateWithFlags,     hipStreamCreateWithFlags,     (hipStream_t* stream, unsigned int flags), (stream, flags), Refusable()) \
+  X(hipStreamCreate,              hipStreamCreate,              (hipStream_t* stream),                     (stream),        Fallible{}) \
+  X(hipStreamCreateWithFlags,     hipStreamCreateWithFlags,     (hipStream_t* stream, unsigned int flags), (stream, flags), Fallible{}) \
   X(hipStreamCreateWithPriority,  hipStreamCreateWithPriority,  (hipStream_t* stream, unsigned int flags, int priority), \
-                                                                (stream, flags, priority), Refusable()) \
+                                                                (stream, flags, priority), Fallible{}) \
   X(hipExtStreamCreateWithCUMask, hipExtStreamCreateWithCUMask, (hipStream_t* stream, uint32_t words, const uint32_t* mask), \
-                                                                (stream, words, mask), Refusable()) \
-  X(hipEventCreate,               hipEventCreate,               (hipEvent_t* event),                       (event),         Refusable()) \
-  X(hipEventCreateWithFlags,      hipEventCreateWithFlags,      (hipEvent_t* event, unsigned int flags),   (event, flags),  Refusable()) \
+                                                                (stream, words, mask), Fallible{}) \
+  X(hipEventCreate,               hipEventCreate,               (hipEvent_t* event),                       (event),         Fallible{}) \
+  X(hipEventCreateWithFlags,      hipEventCreateWithFlags,      (hipEvent_t* event, unsigned int flags),   (event, flags),  Fallible{}) \
   /* device memory */ \
   X(hipMalloc,             hipMalloc,             (void** block, size_t bytes),                     (block, bytes),        Block(block, bytes)) \
   X(hipExtMallocWithFlags, hipExtMallocWithFlags, (void** block, size_t bytes, unsigned int flags), (block, bytes, flags), Block(block, bytes)) \
   X(hipMallocPitch,        hipMallocPitch,        (void** block, size_t* pitch, size_t width, size_t rows), \
-                                                  (block, pitch, width, rows), PitchedBlock(block, pitch, width, rows)) \
+                                                  (block, pitch, width, rows), PitchedBlock{block, pitch, width, rows}) \
   X(hipMemAllocPitch,      hipMemAllocPitch,      (hipDeviceptr_t* block, size_t* pitch, size_t width, size_t rows, unsigned int element), \
-                                                  (block, pitch, width, rows, element), PitchedBlock(block, pitch, width, rows)) \
-  X(hipMalloc3D,           hipMalloc3D,           (hipPitchedPtr* block, hipExtent extent),         (block, extent),       Pitched3D(block, extent)) \
+                                                  (block, pitch, width, rows, element), PitchedBlock{block, pitch, width, rows}) \
+  X(hipMalloc3D,           hipMalloc3D,           (hipPitchedPtr* block, hipExtent extent),         (block, extent),       Pitched3D{block, extent}) \
   X(hipMallocManaged,      hipMallocManaged,      (void** block, size_t bytes, unsigned int flags), \
                                                   (block, bytes, flags), ManagedBlock(block, bytes)) \
   X(hipFree,               hipFree,               (void* block),                                    (block),               FreedBlock(block)) \
@@ -43,39 +43,39 @@
   X(hipFreeHost,       hipFreeHost,       (void* block),                                    (block),               FreedHost(block)) \
   X(hipHostFree,       hipHostFree,       (void* block),                                    (block),               FreedHost(block)) \
   X(hipHostRegister,   hipHostRegister,   (void* address, size_t bytes, unsigned int flags), \
-                                          (address, bytes, flags), HostRegistration(address, bytes)) \
+                                          (address, bytes, flags), HostRegistration{address, bytes}) \
   X(hipHostUnregister, hipHostUnregister, (void* address),                                  (address),             Unregistered(address)) \
   /* stream-ordered memory and pools */ \
   X(hipMallocAsync,                      hipMallocAsync,                      (void** block, size_t bytes, hipStream_t stream), \
-                                                                              (block, bytes, stream), OrderedBlock(block, bytes, stream, nullptr)) \
+                                                                              (block, bytes, stream), OrderedBlock{block, bytes, stream, nullptr}) \
   X(hipMallocFromPoolAsync,              hipMallocFromPoolAsync,              (void** block, size_t bytes, hipMemPool_t pool, hipStream_t stream), \
-                                                                              (block, bytes, pool, stream), OrderedBlock(block, bytes, stream, pool)) \
+                                                                              (block, bytes, pool, stream), OrderedBlock{block, bytes, stream, pool}) \
   X(hipFreeAsync,                        hipFreeAsync,                        (void* block, hipStream_t stream), \
-                                                                              (block, stream), FreedOrdered(block, stream)) \
+                                                                              (block, stream), FreedOrdered{block, stream}) \
   X(hipMemPoolCreate,                    hipMemPoolCreate,                    (hipMemPool_t* pool, const hipMemPoolProps* props), \
-                                                                              (pool, props), Pool(pool, props)) \
+                                                                              (pool, props), Pool{pool, props}) \
   X(hipMemPoolImportFromShareableHandle, hipMemPoolImportFromShareableHandle, \
     (hipMemPool_t* pool, void* shared, hipMemAllocationHandleType type, unsigned int flags), \
     (pool, shared, type, flags), ImportedPool(pool)) \
   X(hipMemPoolImportPointer,             hipMemPoolImportPointer,             (void** block, hipMemPool_t pool, hipMemPoolPtrExportData* shared), \
                                                                               (block, pool, shared), ImportedPointer(block)) \
-  X(hipMemPoolTrimTo,                    hipMemPoolTrimTo,                    (hipMemPool_t pool, size_t bytes), (pool, bytes), TrimmedPool(pool)) \
-  X(hipMemPoolDestroy,                   hipMemPoolDestroy,                   (hipMemPool_t pool),               (pool),        DestroyedPool(pool)) \
+  X(hipMemPoolTrimTo,                    hipMemPoolTrimTo,                    (hipMemPool_t pool, size_t bytes), (pool, bytes), TrimmedPool{pool}) \
+  X(hipMemPoolDestroy,                   hipMemPoolDestroy,                   (hipMemPool_t pool),               (pool),        DestroyedPool{pool}) \
   X(hipDeviceGetDefaultMemPool,          hipDeviceGetDefaultMemPool,          (hipMemPool_t* pool, int device), \
-                                                                              (pool, device), DevicePool(pool, device)) \
+                                                                              (pool, device), DevicePool{pool, device}) \
   X(hipDeviceGetMemPool,                 hipDeviceGetMemPool,                 (hipMemPool_t* pool, int device), \
-                                                                              (pool, device), DevicePool(pool, device)) \
+                                                                              (pool, device), DevicePool{pool, device}) \
   X(hipDeviceSetMemPool,                 hipDeviceSetMemPool,                 (int device, hipMemPool_t pool), \
                                                                               (device, pool), SelectedPool(device, pool)) \
   /* virtual memory */ \
   X(hipMemCreate,                    hipMemCreate, \
     (hipMemGenericAllocationHandle_t* handle, size_t bytes, const hipMemAllocationProp* props, unsigned long long flags), \
-    (handle, bytes, props, flags), Handle(handle, bytes, props)) \
+    (handle, bytes, props, flags), Handle{handle, bytes, props}) \
   X(hipMemImportFromShareableHandle, hipMemImportFromShareableHandle, \
     (hipMemGenericAllocationHandle_t* handle, void* shared, hipMemAllocationHandleType type), \
     (handle, shared, type), ImportedHandle(handle)) \
   X(hipMemRetainAllocationHandle,    hipMemRetainAllocationHandle,    (hipMemGenericAllocationHandle_t* handle, void* address), \
-                                                                      (handle, address), RetainedHandle(handle)) \
+                                                                      (handle, address), RetainedHandle{handle}) \
   X(hipMemRelease,                   hipMemRelease,                   (hipMemGenericAllocationHandle_t handle), (handle),         ReleasedHandle(handle)) \
   X(hipMemAddressReserve,            hipMemAddressReserve, \
     (void** address, size_t bytes, size_t alignment, void* wanted, unsigned long long flags), \
@@ -84,8 +84,8 @@
                                                                       (address, bytes), FreedReservation(address, bytes)) \
   X(hipMemMap,                       hipMemMap, \
     (void* address, size_t bytes, size_t offset, hipMemGenericAllocationHandle_t handle, unsigned long long flags), \
-    (address, bytes, offset, handle, flags), Mapping(address, bytes, handle)) \
-  X(hipMemUnmap,                     hipMemUnmap,                     (void* address, size_t bytes),            (address, bytes), Unmapped(address, bytes)) \
+    (address, bytes, offset, handle, flags), Mapping{address, bytes, handle}) \
+  X(hipMemUnmap,                     hipMemUnmap,                     (void* address, size_t bytes),            (address, bytes), Unmapped{address, bytes}) \
   /* arrays */ \
   X(hipMallocArray,           hipMallocArray, \
     (hipArray_t* array, const hipChannelFormatDesc* element, size_t width, size_t height, unsigned int flags), \
@@ -114,78 +114,78 @@
                                                                         (memory, shared), External(memory, shared)) \
   X(hipExternalMemoryGetMappedBuffer, hipExternalMemoryGetMappedBuffer, \
     (void** block, hipExternalMemory_t memory, const hipExternalMemoryBufferDesc* part), \
-    (block, memory, part), Refusable()) \
+    (block, memory, part), Fallible{}) \
   X(hipDestroyExternalMemory,         hipDestroyExternalMemory,         (hipExternalMemory_t memory), (memory), DestroyedExternal(memory)) \
   /* graphs */ \
-  X(hipGraphCreate,               hipGraphCreate,               (hipGraph_t* graph, unsigned int flags),   (graph, flags), Refusable()) \
+  X(hipGraphCreate,               hipGraphCreate,               (hipGraph_t* graph, unsigned int flags),   (graph, flags), Fallible{}) \
   X(hipGraphClone,                hipGraphClone,                (hipGraph_t* graph, hipGraph_t original), \
                                                                 (graph, original), ClonedGraph(graph, original)) \
-  X(hipGraphDestroy,              hipGraphDestroy,              (hipGraph_t graph),                        (graph),        DestroyedGraph(graph)) \
+  X(hipGraphDestroy,              hipGraphDestroy,              (hipGraph_t graph),                        (graph),        DestroyedGraph{graph}) \
   X(hipGraphAddChildGraphNode,    hipGraphAddChildGraphNode, \
     (hipGraphNode_t* node, hipGraph_t graph, const hipGraphNode_t* after, size_t count, hipGraph_t child), \
     (node, graph, after, count, child), ChildGraph(graph, child)) \
   X(hipGraphInstantiate,          hipGraphInstantiate, \
     (hipGraphExec_t* exec, hipGraph_t graph, hipGraphNode_t* culprit, char* log, size_t size), \
-    (exec, graph, culprit, log, size), Instantiated(exec, graph)) \
+    (exec, graph, culprit, log, size), Instantiated{exec, graph}) \
   X(hipGraphInstantiateWithFlags, hipGraphInstantiateWithFlags, (hipGraphExec_t* exec, hipGraph_t graph, unsigned long long flags), \
-                                                                (exec, graph, flags), Instantiated(exec, graph)) \
-  X(hipGraphLaunch,               hipGraphLaunch,               (hipGraphExec_t exec, hipStream_t stream), (exec, stream), Launched(exec)) \
-  X(hipGraphExecDestroy,          hipGraphExecDestroy,          (hipGraphExec_t exec),                     (exec),         DestroyedExec(exec))
+                                                                (exec, graph, flags), Instantiated{exec, graph}) \
+  X(hipGraphLaunch,               hipGraphLaunch,               (hipGraphExec_t exec, hipStream_t stream), (exec, stream), Launched{exec}) \
+  X(hipGraphExecDestroy,          hipGraphExecDestroy,          (hipGraphExec_t exec),                     (exec),         DestroyedExec{exec})
 
-// Later ones, from their published declarations.
+// Later functions, from their published declarations.
 #define OOMREC_HIP_FUNCTIONS_LATER(X) \
   /* modules */ \
-  X(hipModuleLoadFatBinary, hipModuleLoadFatBinary, (hipModule_t* module, const void* image), (module, image), Refusable()) \
+  X(hipModuleLoadFatBinary, hipModuleLoadFatBinary, (hipModule_t* module, const void* image), (module, image), Fallible{}) \
   X(hipLibraryLoadData,     hipLibraryLoadData, \
     (hipLibrary_t* library, const void* code, hipJitOption* jit, void** jit_values, unsigned int jit_count, hipLibraryOption* options, void** values, unsigned int count), \
-    (library, code, jit, jit_values, jit_count, options, values, count), Refusable()) \
+    (library, code, jit, jit_values, jit_count, options, values, count), Fallible{}) \
   X(hipLibraryLoadFromFile, hipLibraryLoadFromFile, \
     (hipLibrary_t* library, const char* path, hipJitOption* jit, void** jit_values, unsigned int jit_count, hipLibraryOption* options, void** values, unsigned int count), \
-    (library, path, jit, jit_values, jit_count, options, values, count), Refusable()) \
+    (library, path, jit, jit_values, jit_count, options, values, count), Fallible{}) \
   /* host memory: since 6.3 */ \
   X(hipExtHostAlloc, hipExtHostAlloc, (void** block, size_t bytes, unsigned int flags), (block, bytes, flags), HostBlock(block, bytes)) \
   /* pools: since 7.2 */ \
   X(hipMemGetDefaultMemPool, hipMemGetDefaultMemPool, (hipMemPool_t* pool, hipMemLocation* location, hipMemAllocationType type), \
-                                                      (pool, location, type), DevicePool(pool, device_of(location))) \
+                                                      (pool, location, type), DevicePool{pool, device_of(location)}) \
   X(hipMemGetMemPool,        hipMemGetMemPool,        (hipMemPool_t* pool, hipMemLocation* location, hipMemAllocationType type), \
-                                                      (pool, location, type), DevicePool(pool, device_of(location))) \
+                                                      (pool, location, type), DevicePool{pool, device_of(location)}) \
   X(hipMemSetMemPool,        hipMemSetMemPool,        (hipMemLocation* location, hipMemAllocationType type, hipMemPool_t pool), \
                                                       (location, type, pool), SelectedPool(device_of(location), pool)) \
   /* memory of other interfaces */ \
   X(hipExternalMemoryGetMappedMipmappedArray, hipExternalMemoryGetMappedMipmappedArray, \
     (hipMipmappedArray_t* array, hipExternalMemory_t memory, const hipExternalMemoryMipmappedArrayDesc* part), \
-    (array, memory, part), Refusable()) \
+    (array, memory, part), Fallible{}) \
   /* graphs: memory nodes since 5.5 */ \
   X(hipGraphAddMemAllocNode,       hipGraphAddMemAllocNode, \
     (hipGraphNode_t* node, hipGraph_t graph, const hipGraphNode_t* after, size_t count, hipMemAllocNodeParams* params), \
-    (node, graph, after, count, params), GraphBlock(graph, params)) \
+    (node, graph, after, count, params), GraphBlock{graph, params}) \
   X(hipGraphAddMemFreeNode,        hipGraphAddMemFreeNode, \
     (hipGraphNode_t* node, hipGraph_t graph, const hipGraphNode_t* after, size_t count, void* block), \
-    (node, graph, after, count, block), GraphFree(graph, block)) \
+    (node, graph, after, count, block), GraphFree{graph, block}) \
   X(hipDrvGraphAddMemFreeNode,     hipDrvGraphAddMemFreeNode, \
     (hipGraphNode_t* node, hipGraph_t graph, const hipGraphNode_t* after, size_t count, hipDeviceptr_t block), \
-    (node, graph, after, count, block), GraphFree(graph, block)) \
+    (node, graph, after, count, block), GraphFree{graph, block}) \
   X(hipGraphAddNode,               hipGraphAddNode, \
     (hipGraphNode_t* node, hipGraph_t graph, const hipGraphNode_t* after, size_t count, hipGraphNodeParams* params), \
-    (node, graph, after, count, params), GraphNode(graph, params)) \
+    (node, graph, after, count, params), GraphNode{graph, params}) \
   X(hipGraphInstantiateWithParams, hipGraphInstantiateWithParams, (hipGraphExec_t* exec, hipGraph_t graph, hipGraphInstantiateParams* params), \
-                                                                  (exec, graph, params), Instantiated(exec, graph)) \
-  X(hipGraphUpload,                hipGraphUpload,                (hipGraphExec_t exec, hipStream_t stream), (exec, stream), Refusable()) \
-  X(hipGraphLaunch_spt,            hipGraphLaunch,                (hipGraphExec_t exec, hipStream_t stream), (exec, stream), Launched(exec)) \
+                                                                  (exec, graph, params), Instantiated{exec, graph}) \
+  X(hipGraphUpload,                hipGraphUpload,                (hipGraphExec_t exec, hipStream_t stream), (exec, stream), Fallible{}) \
+  X(hipGraphLaunch_spt,            hipGraphLaunch,                (hipGraphExec_t exec, hipStream_t stream), (exec, stream), Launched{exec}) \
   X(hipDeviceGraphMemTrim,         hipDeviceGraphMemTrim,         (int device),                              (device),       GraphTrim(device)) \
   /* look-ups: since 6.1 */ \
   X(hipGetProcAddress,          hipGetProcAddress, \
     (const char* name, void** function, int version, uint64_t flags, hipDriverProcAddressQueryResult* status), \
-    (name, function, version, flags, status), Resolver(name, function)) \
+    (name, function, version, flags, status), Resolver{name, function}) \
   X(hipGetProcAddress_spt,      hipGetProcAddress, \
     (const char* name, void** function, int version, uint64_t flags, hipDriverProcAddressQueryResult* status), \
-    (name, function, version, flags, status), Resolver(name, function)) \
+    (name, function, version, flags, status), Resolver{name, function}) \
   X(hipGetDriverEntryPoint,     hipGetDriverEntryPoint, \
     (const char* name, void** function, unsigned long long flags, hipDriverEntryPointQueryResult* status), \
-    (name, function, flags, status), Resolver(name, function)) \
+    (name, function, flags, status), Resolver{name, function}) \
   X(hipGetDriverEntryPoint_spt, hipGetDriverEntryPoint, \
     (const char* name, void** function, unsigned long long flags, hipDriverEntryPointQueryResult* status), \
-    (name, function, flags, status), Resolver(name, function))
+    (name, function, flags, status), Resolver{name, function})
 
 #define OOMREC_HIP_FUNCTIONS(X) OOMREC_HIP_FUNCTIONS_5_2(X) OOMREC_HIP_FUNCTIONS_LATER(X)
 // clang-format on

@@ -21,8 +21,9 @@ Result call(const std::atomic<void*>& query, Parameters... parameters) noexcept 
                              : reinterpret_cast<Result (*)(Parameters...)>(function)(parameters...);
 }
 
-// The runtime keeps a thread's last error for hipGetLastError(); in older versions a call that goes
-// well takes it away. A refusal is put back by one more; beside any other error nothing is asked.
+// The runtime keeps a thread's last error for hipGetLastError(); in older versions a successful
+// call clears it. After a query, an out-of-memory error is restored by causing another. With any
+// other error no query is made.
 class QueryScope {
  public:
   QueryScope() noexcept : before_(call(g_query_hipPeekAtLastError)) {}
@@ -48,28 +49,30 @@ constexpr hipStreamCaptureMode kRelaxed = 2;      // hipStreamCaptureModeRelaxed
 constexpr hipStreamCaptureStatus kCapturing = 1;  // hipStreamCaptureStatusActive
 constexpr hipMemPoolAttr kReserved = 5;           // hipMemPoolAttrReservedMemCurrent
 
-class Relaxed {
+// Relaxed capture mode: queries must not invalidate a capture.
+class RelaxedCapture {
  public:
-  Relaxed() noexcept : exchanged_(query_hipThreadExchangeStreamCaptureMode(&mode_)) {}
-  ~Relaxed() {
+  RelaxedCapture() noexcept : exchanged_(query_hipThreadExchangeStreamCaptureMode(&mode_)) {}
+  ~RelaxedCapture() {
     if (exchanged_) query_hipThreadExchangeStreamCaptureMode(&mode_);
   }
-  Relaxed(const Relaxed&) = delete;
-  Relaxed& operator=(const Relaxed&) = delete;
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
 
  private:
-  hipStreamCaptureMode mode_ = kRelaxed;  // then the thread's own
+  hipStreamCaptureMode mode_ = kRelaxed;  // after the exchange: the thread's own
   const bool exchanged_;
 };
 
 gpu::Site site_of(int device) noexcept { return {device, gpu::context_of_ordinal(device)}; }
 
-// Asked whatever the last error: it goes well wherever there is a device, and then it takes an
-// error away only where the call around it does so, too.
+// Queried whatever the last error: it succeeds wherever there is a device, and then clears an error
+// only if the surrounding call does so, too.
 gpu::Site site() noexcept {
   int device = -1;
-  const bool asks = g_query_hipGetDevice.load(std::memory_order_acquire) != nullptr;
-  return asks && queried_driver().may_query() && call(g_query_hipGetDevice, &device) == hipSuccess
+  const bool can_query = g_query_hipGetDevice.load(std::memory_order_acquire) != nullptr;
+  return can_query && queried_driver().may_query() &&
+                 call(g_query_hipGetDevice, &device) == hipSuccess
              ? site_of(device)
              : gpu::Site{};
 }
@@ -84,7 +87,7 @@ gpu::Site site_of_stream(void* stream) noexcept {
 }
 
 bool memory(std::uint64_t& free_bytes, std::uint64_t& total_bytes) noexcept {
-  const Relaxed relaxed;
+  const RelaxedCapture relaxed;
   std::size_t free = 0, total = 0;
   if (!query_hipMemGetInfo(&free, &total)) return false;
   free_bytes = free;
@@ -130,7 +133,7 @@ void* pool(std::int32_t ordinal) noexcept {
 }
 
 bool pool_reserved(void* of, std::uint64_t& bytes) noexcept {
-  const Relaxed relaxed;
+  const RelaxedCapture relaxed;
   std::uint64_t reserved = 0;
   if (!query_hipMemPoolGetAttribute(static_cast<hipMemPool_t>(of), kReserved, &reserved))
     return false;
@@ -138,8 +141,8 @@ bool pool_reserved(void* of, std::uint64_t& bytes) noexcept {
   return true;
 }
 
-// Contexts of HIP are its devices: they end by a reset.
-bool primary_has_ended(std::int32_t) noexcept { return false; }
+// A HIP device is its context; it ends with a reset.
+bool is_primary_inactive(std::int32_t) noexcept { return false; }
 
 }  // namespace
 }  // namespace oomrec::shim::hip
@@ -147,9 +150,9 @@ bool primary_has_ended(std::int32_t) noexcept { return false; }
 namespace oomrec::shim::gpu {
 
 constinit const Queries g_hip_queries = {
-    hip::site,          hip::site_of_stream,    hip::memory,   hip::identify,
-    hip::version,       hip::capturing_graph,   hip::bytes_at, hip::pool,
-    hip::pool_reserved, hip::primary_has_ended,
+    hip::site,          hip::site_of_stream,      hip::memory,   hip::identify,
+    hip::version,       hip::capturing_graph,     hip::bytes_at, hip::pool,
+    hip::pool_reserved, hip::is_primary_inactive,
 };
 
 }  // namespace oomrec::shim::gpu

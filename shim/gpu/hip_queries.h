@@ -1,4 +1,4 @@
-// The functions of the HIP runtime that are asked something; as OOMREC_HIP_FUNCTIONS, without an
+// The functions of the HIP runtime that we call as queries; like OOMREC_HIP_FUNCTIONS, without an
 // action.
 #pragma once
 

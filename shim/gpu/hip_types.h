@@ -1,5 +1,5 @@
-// The types of the HIP runtime's interface, as far as the library needs them: sizes, and the fields
-// that it reads. As shim/gpu/cuda_types.h does for CUDA.
+// The types of the HIP runtime's interface that the library needs: sizes, and the fields that it
+// reads. Like shim/gpu/cuda_types.h for CUDA.
 #pragma once
 
 #include <cstddef>
@@ -43,7 +43,7 @@ using hipLibraryOption = int;
 using hipMemAllocationHandleType = int;
 using hipMemAllocationType = int;
 
-// Of these only pointers are passed on.
+// Only pointers to these are passed on.
 struct hipExternalMemoryMipmappedArrayDesc;
 struct hipGraphInstantiateParams;
 struct hipMemPoolPtrExportData;
@@ -56,7 +56,7 @@ struct hipIpcMemHandle_t {
   char reserved[64];
 };
 
-// ---- Where memory lives
+// ---- Locations of memory
 
 struct hipMemLocation {
   int type;
@@ -64,12 +64,12 @@ struct hipMemLocation {
 };
 inline constexpr int hipMemLocationTypeDevice = 1;
 
-// The device of a location; -1 for the host, and where there is none.
+// The device of a location; -1 for the host and for none.
 constexpr hipDevice_t device_of(const hipMemLocation* location) noexcept {
   return location != nullptr && location->type == hipMemLocationTypeDevice ? location->id : -1;
 }
 
-// As headers later than 5.2's declare it: in theirs the fields stand in another order.
+// As declared by headers later than 5.2's, which order the fields differently.
 struct hipMemAllocationProp {
   hipMemAllocationType type;
   hipMemAllocationHandleType requestedHandleType;
@@ -142,7 +142,7 @@ struct hipChannelFormatDesc {
   int f;
 };
 
-// Of an array, or of a mipmap with so many levels; 0 where the description is missing.
+// The size of an array, or of a mipmap with so many levels; 0 without a description.
 template <typename Descriptor>
 constexpr std::size_t bytes_of(const Descriptor* array, unsigned levels = 1) noexcept {
   if (array == nullptr) return 0;
@@ -156,7 +156,7 @@ constexpr std::size_t bytes_of(const Descriptor* array, unsigned levels = 1) noe
       false);
 }
 
-// The same for the functions that are told the bits of each channel.
+// The same for functions that take the bits of each channel.
 constexpr std::size_t bytes_of(const hipChannelFormatDesc* element, hipExtent extent,
                                unsigned flags, unsigned levels = 1) noexcept {
   if (element == nullptr) return 0;

@@ -1,5 +1,5 @@
-// What we ask of the loader leaves no trace in the program: errno, dlerror, --fail, the heap's
-// books.
+// A scope for calling the loader that leaves no trace in the program: errno, dlerror, --fail, the
+// heap's totals.
 #pragma once
 
 #include "common/system/hook_scope.h"
@@ -15,7 +15,7 @@ class LoaderScope {
   LoaderScope(const LoaderScope&) = delete;
   LoaderScope& operator=(const LoaderScope&) = delete;
 
-  // What the loader allocates meanwhile is part of this scope.
+  // The loader's allocations are part of this scope.
   const HookScope& scope() const noexcept { return scope_; }
 
  private:

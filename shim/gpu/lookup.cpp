@@ -1,10 +1,10 @@
-// The filter behind the exported dlsym (dlsym_x86_64.S): which look-ups get a wrapper of ours.
+// The filter behind the exported dlsym (dlsym_x86_64.S): decides which lookups get our wrapper.
 //
-// Only names of the tables are looked at, which begin with cu or hip and an upper-case letter
-// (cublas, cudnn, curl pass untouched). A look-up by the handle of a library does not depend on who
-// asks: it is done here, and what it finds is wrapped. The others (RTLD_DEFAULT, RTLD_NEXT, the
-// handle of the whole program) may meet our own definitions, which the program must not find where
-// it would have found nothing without us; else the next function answers, entered by a jump.
+// Only names of the tables matter, which start with cu or hip and an upper-case letter (cublas,
+// cudnn, curl pass unchanged). A lookup in the handle of a library does not depend on the caller:
+// it is done here, and its result is wrapped. The others (RTLD_DEFAULT, RTLD_NEXT, the handle of
+// the whole program) may find our own definitions. The program must not get those if it would have
+// found nothing without us; then the next dlsym answers, entered by a jump.
 #include <dlfcn.h>
 #include <link.h>
 
@@ -22,10 +22,11 @@
 extern "C" int dladdr1(const void*, Dl_info*, void**, int) noexcept __attribute__((weak));
 
 extern "C" {
-// What the program's look-ups would have met without us: the loader's, or another preload's.
+// The dlsym that the program would have called without us: the loader's, or another preloaded
+// library's.
 __attribute__((visibility("hidden"))) std::atomic<oomrec::shim::Dlsym> oomrec_next_dlsym;
 
-// `answered` 0: the next function shall answer, entered by a jump.
+// `answered` 0: the next dlsym must answer, entered by a jump.
 struct DlsymAnswer {
   void* address;
   unsigned long answered;
@@ -39,7 +40,7 @@ namespace oomrec::shim::gpu {
 namespace {
 
 static_assert(sizeof oomrec_next_dlsym == sizeof(Dlsym), "the jump reads it");
-constexpr DlsymAnswer kNotOurs{nullptr, 0};
+constexpr DlsymAnswer kPassOn{nullptr, 0};
 
 bool is_upper(char letter) noexcept { return letter >= 'A' && letter <= 'Z'; }
 
@@ -69,7 +70,7 @@ const link_map* library_at(const void* address) noexcept {
   return known ? library : nullptr;
 }
 
-// In the order in which the program's libraries are searched.
+// In the search order of the program's libraries.
 bool comes_before(const link_map* one, const link_map* other) noexcept {
   if (one == nullptr || other == nullptr) return false;
   for (const link_map* at = other->l_prev; at != nullptr; at = at->l_prev)
@@ -77,38 +78,38 @@ bool comes_before(const link_map* one, const link_map* other) noexcept {
   return false;
 }
 
-class LookUpOf {
+class Lookup {
  public:
-  LookUpOf(Driver& driver, Function& function, const void* caller) noexcept
+  Lookup(Driver& driver, Function& function, const void* caller) noexcept
       : driver_(driver), function_(function), caller_(caller) {}
 
   DlsymAnswer by_handle(void* library) const noexcept {
     void* const found = next_dlsym()(library, function_.name);
-    if (found == nullptr) return kNotOurs;  // again, for dlerror
-    return found == function_.wrapper ? answer(behind_us()) : answer(found);
+    if (found == nullptr) return kPassOn;  // it fails again there, for dlerror
+    return found == function_.wrapper ? answer(next_after_us()) : answer(found);
   }
 
-  // Who was opened for itself alone sees its own libraries beside everyone's.
+  // A library that was opened with RTLD_LOCAL also sees its own dependencies.
   DlsymAnswer by_default() const noexcept {
-    if (real_dlsym()(RTLD_DEFAULT, function_.name) != function_.wrapper) return kNotOurs;
-    if (void* const found = behind_us()) return answer(found);
+    if (real_dlsym()(RTLD_DEFAULT, function_.name) != function_.wrapper) return kPassOn;
+    if (void* const found = next_after_us()) return answer(found);
     if (void* const found = beside_caller()) return answer(found);
-    return answer(behind_us());
+    return answer(next_after_us());
   }
 
-  // From before us, a jump would find us; from elsewhere it would not.
+  // A caller before us would find us after a jump; others would not.
   DlsymAnswer by_next() const noexcept {
     const link_map* const caller = library_at(caller_);
     const link_map* const first = library_at(real_dlsym()(RTLD_DEFAULT, function_.name));
     const link_map* const ours = library_at(function_.wrapper);
     const bool another_is_first = first != ours && comes_before(caller, first);
-    if (another_is_first || !comes_before(caller, ours)) return kNotOurs;
-    return answer(behind_us());
+    if (another_is_first || !comes_before(caller, ours)) return kPassOn;
+    return answer(next_after_us());
   }
 
  private:
-  // What follows our definition; nullptr, and dlerror says so: nothing does.
-  void* behind_us() const noexcept { return real_dlsym()(RTLD_NEXT, function_.name); }
+  // The definition after ours; nullptr, with dlerror set: none.
+  void* next_after_us() const noexcept { return real_dlsym()(RTLD_NEXT, function_.name); }
 
   void* beside_caller() const noexcept {
     const link_map* const caller = library_at(caller_);
@@ -124,7 +125,7 @@ class LookUpOf {
 
   DlsymAnswer answer(void* found) const noexcept {
     if (found == nullptr || !recorder::is_active()) return {found, 1};
-    return {driver_.given_for(found, &function_, LookUp::dlsym), 1};
+    return {driver_.wrapper_for(found, &function_, LookUp::dlsym), 1};
   }
 
   Driver& driver_;
@@ -141,8 +142,8 @@ DlsymAnswer oomrec_dlsym_filter(void* library, const char* name, const void* cal
   next_dlsym();
   Driver* const driver = driver_of_name(name);
   Function* const function = driver != nullptr ? driver->function(name) : nullptr;
-  if (function == nullptr) return kNotOurs;
-  const LookUpOf look_up{*driver, *function, caller};
+  if (function == nullptr) return kPassOn;
+  const Lookup look_up{*driver, *function, caller};
   if (library == RTLD_NEXT) return look_up.by_next();
   if (library == RTLD_DEFAULT) return look_up.by_default();
   return look_up.by_handle(library);

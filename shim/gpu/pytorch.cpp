@@ -1,9 +1,9 @@
-// PyTorch's allocators tell libc10 of each block, for torch.profiler: libc10 calls these functions
-// of its own by their exported names, and so calls ours.
+// PyTorch's allocators report each block to libc10, for torch.profiler. libc10 calls these
+// functions of its own by their exported names, and so calls ours.
 //
-// The profiler is told as without us. Reports come from inside an allocator that holds its lock: no
-// driver is asked here, and the loader only once, by the first call of any of them (python loads
-// libc10 apart from all others, where RTLD_NEXT does not look).
+// The profiler gets the same reports as without us. They come from inside an allocator that holds
+// its lock: no driver is queried here. The loader is entered only once, in the first call (python
+// loads libc10 privately, where RTLD_NEXT does not find it).
 #include "shim/gpu/pytorch.h"
 
 #include <dlfcn.h>
@@ -26,7 +26,7 @@ struct Device {
 };
 constexpr std::int8_t kCpu = 0, kCuda = 1, kHip = 6;
 
-// Of libc10's versions each has one of a kind; integers that are signed in one are not in another.
+// Each version of libc10 has one of each group; they differ in the signedness of integers.
 // clang-format off
 #define OOMREC_MEMORY_REPORTERS(X) \
   X(_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE) \
@@ -45,7 +45,7 @@ using IsProfiling = bool();
 
 struct Function {
   const char* name;
-  std::atomic<void*> real{nullptr};  // nullptr: this libc10 has none
+  std::atomic<void*> real{nullptr};  // nullptr: absent in this libc10
 };
 #define X(symbol) constinit Function g_##symbol{#symbol};
 OOMREC_TORCH_FUNCTIONS(X)
@@ -55,8 +55,8 @@ constexpr Function* kFunctions[] = {OOMREC_TORCH_FUNCTIONS(X)};
 #undef X
 constinit std::atomic<bool> g_resolved{false};
 
-// The library that has them; nullptr: what comes after us has them, or nobody. `caller`: an address
-// in libc10, or in one that needs it.
+// The library with these functions; nullptr: they are in the libraries after ours, or nowhere.
+// `caller`: an address in libc10, or in a library that depends on it.
 void* open_libc10(const void* caller) noexcept {
   void* const by_name = ::dlopen("libc10.so", RTLD_LAZY | RTLD_NOLOAD);
   if (by_name != nullptr) return by_name;
@@ -64,7 +64,7 @@ void* open_libc10(const void* caller) noexcept {
   return ::dladdr(caller, &info) != 0 ? ::dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
 }
 
-// Threads may do this side by side: all find the same.
+// Threads may do this concurrently, because all find the same.
 [[gnu::cold, gnu::noinline]] void resolve(const void* caller) noexcept {
   const LoaderScope loader;
   void* const library = open_libc10(caller);
@@ -85,7 +85,7 @@ Real* real_of(const Function& function, const void* caller) noexcept {
   return reinterpret_cast<Real*>(function.real.load(std::memory_order_relaxed));
 }
 
-// CUDA is also what PyTorch says where the GPU is AMD's: whichever driver has such a device.
+// PyTorch also says CUDA for an AMD GPU: use the driver that has such a device.
 std::uint32_t entry_of(InHook hook, Device device) noexcept {
   using session::Vendor;
   const std::uint32_t cuda =
@@ -94,13 +94,13 @@ std::uint32_t entry_of(InHook hook, Device device) noexcept {
   return recorder::device_entry(hook, Vendor::hip, device.index);
 }
 
-// Not noexcept, nor is what follows: what a profiler throws passes through.
+// Not noexcept, like the functions below: a profiler's exceptions pass through.
 bool is_profiling(const void* caller) {
   IsProfiling* const real = real_of<IsProfiling>(g__ZN3c1022memoryProfilingEnabledEv, caller);
   return real != nullptr && real();
 }
 
-// On the CPU its allocator reports only while memory is profiled, or because we have said so.
+// On the CPU, its allocator reports only while memory is profiled, or because we said so.
 bool is_recorded(Device device) noexcept {
   return recorder::is_active() && HookScope::idle() &&
          (device.type != kCpu || recorder::wants_torch_on_cpu());
@@ -109,7 +109,7 @@ bool is_forwarded(Device device, const void* caller) {
   return device.type != kCpu || !recorder::wants_torch_on_cpu() || is_profiling(caller);
 }
 
-// In the hook itself, whose caller the stack begins with.
+// Inlined into the hook, so that the stack starts at the hook's caller.
 [[gnu::always_inline]] inline void report_memory(Function& function, void* block,
                                                  std::int64_t change, std::uint64_t allocated,
                                                  std::uint64_t reserved, Device device) {
@@ -126,7 +126,7 @@ bool is_forwarded(Device device, const void* caller) {
     real(block, change, allocated, reserved, device);
 }
 
-// The CPU's refusal is the heap's, which has told it.
+// A failure on the CPU is the heap's, which has already reported it.
 [[gnu::always_inline]] inline void report_failure(Function& function, std::int64_t bytes,
                                                   std::uint64_t allocated, std::uint64_t reserved,
                                                   Device device) {
@@ -144,7 +144,7 @@ bool is_forwarded(Device device, const void* caller) {
 
 }  // namespace
 
-void forget_torch_if_closed() noexcept {
+void reset_torch_if_closed() noexcept {
   if (!g_resolved.load(std::memory_order_acquire)) return;
   const LoaderScope loader;
   for (Function* const function : kFunctions) {

@@ -1,9 +1,9 @@
-// PyTorch's reports of its own blocks (torch.cpp).
+// PyTorch's reports of its own blocks.
 #pragma once
 
 namespace oomrec::shim::gpu {
 
-// A library was closed: perhaps it was libc10.
-void forget_torch_if_closed() noexcept;
+// Call after a library was closed: it may have been libc10.
+void reset_torch_if_closed() noexcept;
 
 }  // namespace oomrec::shim::gpu

@@ -1,7 +1,7 @@
-// OOMREC_QUERY_CALL(name, parameters): query_NAME(arguments…), a question to a driver. False: the
-// driver has no such function or refuses, or it is not asked any more. Expects g_query_NAME, and in
-// scope `queried_driver()`, the driver's `Result`, which is 0 when all went well, and `QueryScope`,
-// which leaves no trace of a question in what the program is told of its own calls.
+// OOMREC_QUERY_CALL(name, parameters) defines query_NAME(arguments…), a query to a driver. False:
+// the driver has no such function or fails, or it is no longer queried. Expects in scope:
+// g_query_NAME, `queried_driver()`, the driver's `Result` (0: success), and `QueryScope`, which
+// hides queries from the program's view of its own calls.
 #pragma once
 
 #include <atomic>

@@ -15,14 +15,14 @@ using session::Vendor;
 constexpr std::int32_t kMaxDevices = 64;
 constexpr std::size_t kContexts = 256;  // a power of two
 
-struct Known {
+struct CachedContext {
   std::atomic<std::uint64_t> context;
   std::atomic<std::int32_t> ordinal;
 };
-constinit Known g_contexts[kContexts] = {};
+constinit CachedContext g_contexts[kContexts] = {};
 constinit std::atomic<std::uint64_t> g_primaries[kMaxDevices] = {};
 
-Known& place_of(std::uint64_t context) noexcept {
+CachedContext& slot_of(std::uint64_t context) noexcept {
   return g_contexts[context * 0x9e3779b97f4a7c15ULL >> 56];
 }
 
@@ -30,15 +30,15 @@ Known& place_of(std::uint64_t context) noexcept {
 
 void note_context(const Site& site) noexcept {
   if (site.context == 0) return;
-  Known& known = place_of(site.context);
-  known.context.store(site.context, std::memory_order_relaxed);
-  known.ordinal.store(site.ordinal, std::memory_order_relaxed);
+  CachedContext& slot = slot_of(site.context);
+  slot.context.store(site.context, std::memory_order_relaxed);
+  slot.ordinal.store(site.ordinal, std::memory_order_relaxed);
 }
 
 std::int32_t ordinal_of_context(std::uint64_t context) noexcept {
-  const Known& known = place_of(context);
-  return known.context.load(std::memory_order_relaxed) == context
-             ? known.ordinal.load(std::memory_order_relaxed)
+  const CachedContext& slot = slot_of(context);
+  return slot.context.load(std::memory_order_relaxed) == context
+             ? slot.ordinal.load(std::memory_order_relaxed)
              : -1;
 }
 
@@ -60,9 +60,9 @@ std::uint32_t entry_of(Vendor vendor, std::int32_t ordinal) noexcept {
   }
   if (!driver_of(vendor).may_query()) return 0;
   recorder::DeviceIdentity identity{vendor, ordinal, {}, {}};
-  const Queries& ask = queries_of(vendor);
-  ask.identify(identity);
-  const std::uint32_t version = ask.version();
+  const Queries& queries = queries_of(vendor);
+  queries.identify(identity);
+  const std::uint32_t version = queries.version();
   const HookScope scope;
   recorder::describe_driver(scope.in_hook(), vendor, {}, version, 0);
   return recorder::describe_device(scope.in_hook(), identity);
@@ -89,18 +89,18 @@ bool is_pool_poll_due(std::uint32_t device) noexcept {
 }
 
 void poll_memory(Vendor vendor, const Site& site, std::uint32_t device) noexcept {
-  const Queries& ask = queries_of(vendor);
+  const Queries& queries = queries_of(vendor);
   std::uint64_t free_bytes = 0, total_bytes = 0;
-  if (ask.site().ordinal != site.ordinal || !ask.memory(free_bytes, total_bytes)) return;
+  if (queries.site().ordinal != site.ordinal || !queries.memory(free_bytes, total_bytes)) return;
   const HookScope scope;
   recorder::on_device_polled(scope.in_hook(), device, free_bytes, total_bytes);
 }
 
 void poll_pool(Vendor vendor, std::uint32_t device, std::int32_t ordinal, void* pool) noexcept {
-  const Queries& ask = queries_of(vendor);
-  if (pool == nullptr) pool = ask.pool(ordinal);
+  const Queries& queries = queries_of(vendor);
+  if (pool == nullptr) pool = queries.pool(ordinal);
   std::uint64_t reserved = 0;
-  if (pool == nullptr || !ask.pool_reserved(pool, reserved)) return;
+  if (pool == nullptr || !queries.pool_reserved(pool, reserved)) return;
   const HookScope scope;
   recorder::on_pool_polled(
       scope.in_hook(), {vendor, session::DeviceKey::pool, reinterpret_cast<std::uint64_t>(pool)},
@@ -109,12 +109,12 @@ void poll_pool(Vendor vendor, std::uint32_t device, std::int32_t ordinal, void* 
 
 void poll_pools(Vendor vendor, std::uint32_t device, std::int32_t ordinal) noexcept {
   std::uint64_t pools[16];
-  std::size_t known = 0;
+  std::size_t count = 0;
   {
     const HookScope scope;
-    known = recorder::pools_of(scope.in_hook(), vendor, device, pools);
+    count = recorder::pools_of(scope.in_hook(), vendor, device, pools);
   }
-  for (std::size_t i = 0; i < known; ++i)
+  for (std::size_t i = 0; i < count; ++i)
     poll_pool(vendor, device, ordinal, reinterpret_cast<void*>(pools[i]));
   poll_pool(vendor, device, ordinal, nullptr);
 }

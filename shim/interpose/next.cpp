@@ -17,8 +17,7 @@ alignas(kBootstrapAlignment) constinit std::byte g_bootstrap[kBootstrapBytes];
 
 namespace {
 
-// --- Blocks for the loader while it looks our functions up
-// ----------------------------------------
+// --- Blocks for the loader while it looks up our functions --------------------------------------
 
 constinit std::atomic<std::size_t> g_bootstrap_used{0};
 
@@ -32,15 +31,14 @@ void* bootstrap_block(std::size_t alignment, std::size_t n) noexcept {
   return reinterpret_cast<void*>((at + spare) & ~(std::max(alignment, kBootstrapAlignment) - 1));
 }
 
-// --- What stands in while a function is looked up, and where there is none
-// ------------------------
+// --- Stand-ins while a function is looked up, and for missing ones ------------------------------
 
 enum class Progress { none, resolving, done };
 constinit std::atomic<Progress> g_progress{Progress::none};
 
-// The answer of a function that is missing, or needed while it is being looked up.
+// The result of a function that is missing, or called while it is being looked up.
 template <class Result>
-Result refuse(int error) noexcept {
+Result fail(int error) noexcept {
   errno = error;
   if constexpr (std::is_pointer_v<Result>) {
     return nullptr;
@@ -69,7 +67,7 @@ struct Bootstrap {
   static void free(void*) noexcept {}
 };
 
-// Looks everything up and goes on to the real function; while that happens, to the arena's.
+// Looks everything up and continues to the real function; meanwhile to the arena's.
 #define X(result, name, parameters, arguments)                     \
   result first_##name parameters {                                 \
     resolve_next();                                                \
@@ -78,10 +76,10 @@ struct Bootstrap {
       if constexpr (requires { Arena::name arguments; })           \
         return Arena::name arguments;                              \
       else                                                         \
-        return refuse<result>(EAGAIN);                             \
+        return fail<result>(EAGAIN);                               \
     }(static_cast<Bootstrap*>(nullptr));                           \
   }                                                                \
-  result absent_##name parameters { return refuse<result>(ENOSYS); }
+  result absent_##name parameters { return fail<result>(ENOSYS); }
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 OOMREC_NEXT_FUNCTIONS(X)
@@ -106,13 +104,13 @@ void resolve_next() noexcept {
   Progress none = Progress::none;
   if (!g_progress.compare_exchange_strong(none, Progress::resolving, std::memory_order_acq_rel))
     return;
-  Next found = g_next;  // made known all at once: meanwhile the loader's blocks are the arena's
+  Next found = g_next;  // published all at once: until then the loader's blocks come from the arena
 #define X(result, name, parameters, arguments) look_up(found.name, #name, absent_##name);
   OOMREC_NEXT_FUNCTIONS(X)
 #undef X
   g_next = found;
   oomrec_next_syscall = found.syscall;
-  found.dlerror();  // a name that was not found must not be the program's next message
+  found.dlerror();  // an unknown name must not become the program's next message
   g_progress.store(Progress::done, std::memory_order_release);
 }
 

@@ -1,9 +1,8 @@
-// The next definitions: what the program would have called without us.
+// The next definitions: what the program would have called without this library.
 //
-// The first call of any of them looks all of them up (our constructor, or whoever comes before it);
-// from then on a call is one indirect jump, and no hook enters the loader. While they are looked
-// up the loader itself allocates: such blocks come from a small static arena, are never reused,
-// and free() ignores them.
+// The first call of any of them looks up all (in our constructor, or earlier). From then on a call
+// is one indirect jump, and no hook enters the loader. During the lookup the loader itself
+// allocates: such blocks come from a small static arena, are never reused, and free() ignores them.
 #pragma once
 
 #include <pthread.h>
@@ -25,10 +24,10 @@ struct Next {
 
 extern constinit Next g_next;
 
-// Looks everything up; for the constructor. Later calls do nothing.
+// Looks everything up; for the constructor. Further calls do nothing.
 void resolve_next() noexcept;
 
-// Whether the next library has this function at all, or only our stand-in (ENOSYS).
+// Whether no library has this function, so that it is our stand-in (ENOSYS).
 bool is_absent(const void* function) noexcept;
 
 inline constexpr std::size_t kBootstrapBytes = 32 * 1024;

@@ -1,9 +1,9 @@
-// Every C function that a hook stands before: what the library calls instead is the next definition
-// of the same name, whoever has it.
+// All hooked C functions. The library itself calls the next definition of the same name, in
+// whatever library.
 #pragma once
 
 // clang-format off
-// They take a handler and return the one before.
+// These take a handler and return the previous one.
 #define OOMREC_OLD_SIGNAL_FUNCTIONS(X) \
   X(sighandler_t, signal,        (int number, sighandler_t handler),                  (number, handler)) \
   X(sighandler_t, bsd_signal,    (int number, sighandler_t handler),                  (number, handler)) \

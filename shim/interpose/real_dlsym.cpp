@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <atomic>
+#include <initializer_list>
 
 // Only glibc has it.
 extern "C" void* dlvsym(void*, const char*, const char*) noexcept __attribute__((weak));

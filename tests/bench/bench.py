@@ -28,8 +28,8 @@ from recorders import Recorder, recorders
 from workloads import Workload, workloads
 
 OUR_TIMEOUT_S = 300
-PARTS = (reading, refusal, commands, leaks, python_api)  # what is measured in no workload
-SLOW_S = 5  # of CPU time: a peer that needs more for one run runs no further one
+PARTS = (reading, refusal, commands, leaks, python_api)  # measurements outside of the workloads
+SLOW_S = 5  # CPU time: a peer that takes longer for one run gets no second one
 
 
 def arguments() -> argparse.Namespace:
@@ -50,7 +50,7 @@ def arguments() -> argparse.Namespace:
 
 
 def clean_environment() -> dict[str, str]:
-    """The machine's own, without what changes programs or recorders."""
+    """The machine's environment without variables that change programs or recorders."""
     prefixes = ("OOMREC_", "LD_", "PYTHON", "MALLOC_", "HEAPPROFILE", "DEBUGINFOD_")
     kept = {
         name: value
@@ -61,7 +61,7 @@ def clean_environment() -> dict[str, str]:
 
 
 def machine() -> dict:
-    """The machine in words that say what matters, and nothing of whose it is."""
+    """The machine's relevant properties, without anything that identifies it."""
     cpu = memory_gib = ""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
@@ -90,7 +90,7 @@ def figure_of(workload: Workload, used: measure.Used) -> float:
 def run_once(
     workload: Workload, recorder: Recorder, base: dict, result: dict, timeout_s: float
 ) -> None:
-    """Adds one figure to the result, or says there why none is to be had."""
+    """Adds one figure to the result, or the reason why there is none."""
     starts = []
     for _ in range(workload.starts):
         with tempfile.TemporaryDirectory(prefix="oomrec-bench-") as name:
@@ -134,7 +134,9 @@ def measure_workload(
         if recorder.takes(workload)
     }  # fmt: skip
     spare = {"figures": [], "cpu_s": [], "rss_mib": []}
-    run_once(workload, usable[0], base, spare, OUR_TIMEOUT_S)  # files come into the page cache
+    run_once(
+        workload, usable[0], base, spare, OUR_TIMEOUT_S
+    )  # brings the files into the page cache
     for number in range(options.rounds):
         taking = [recorder for recorder in usable if recorder.name in results]
         turn = number % len(taking)

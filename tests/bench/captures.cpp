@@ -1,6 +1,6 @@
 // captures [EVENTS [PATTERN]]: CPU time of one stack in ns, on stacks that change by the patterns
-// of descents.h: of the native walk alone, and of the whole capture with what it is interned as.
-// What the stacks' own functions cost is taken off.
+// of descents.h: of the native walk alone, and of the whole capture including interning.
+// The cost of the called functions themselves is subtracted.
 #include <cstdio>
 #include <cstdlib>
 #include <memory>

@@ -11,5 +11,5 @@ inline double cpu_ns() {
   return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
 }
 
-// A benchmark's figure, without a unit, as bench.py reads it: recorders print as well.
+// Prints a figure for bench.py, marked because recorders print, too.
 inline void print_figure(double figure) { std::printf("figure: %.3f\n", figure); }

@@ -1,10 +1,10 @@
 // Stacks that change between two events, as the micro benchmarks make them.
 //
 // The functions have eight frame sizes and no frame pointer. Between two events the stack changes:
-//   a  only its innermost frame does;
-//   b  up to DEPTH/2 frames return, and others are called in their place;
-//   c  all of them do (no real program is like it: the bound for whatever reuses the last stack).
-// The paths are taken from a set of four, so that stacks recur as they do in programs.
+//   a  only in its innermost frame;
+//   b  up to DEPTH/2 frames return and are replaced by others;
+//   c  in all frames (unlike real programs: the bound for reusing the last stack).
+// Paths come from a set of four, so that stacks recur as in programs.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace descents {
 
-// The event itself: the program that includes this file says what it is. Two functions call it.
+// The event itself, defined by the including program. Two functions call it.
 inline void event(std::size_t bytes);
 
 inline char g_pattern;
@@ -55,7 +55,7 @@ inline unsigned random_below(unsigned bound) {
 
 inline void descend(unsigned depth);
 
-// Calls deeper functions until the stack is to be taken down further than to here.
+// Calls deeper functions until the stack must be unwound beyond this level.
 template <unsigned kPadding>
 [[gnu::noinline]] void frame(unsigned depth) {
   volatile char padding[kPadding];

@@ -1,5 +1,5 @@
 // devices DRIVER WHAT CALLS: CPU time, in ns, of one cuMemAlloc_v2 and cuMemFree_v2 (WHAT: blocks),
-// or of one look-up by dlsym of a name that is no driver's (WHAT: look-ups). DRIVER: a
+// or of one dlsym lookup of a name that no driver has (WHAT: look-ups). DRIVER: a
 // libcuda.so.1.
 #include <dlfcn.h>
 
@@ -20,7 +20,7 @@ auto function(const char* name) {
   return found;
 }
 
-// Deep enough that a stack is to be walked.
+// Deep enough for a walk.
 template <class Step>
 [[gnu::noinline]] unsigned make(unsigned depth, std::uint64_t calls, const Step& step) {
   volatile char padding[40];

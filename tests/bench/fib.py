@@ -1,4 +1,4 @@
-"""fib.py N: the N-th Fibonacci number the slow way: calls, and next to no allocations.
+"""fib.py N: the N-th Fibonacci number by recursion: calls, and almost no allocations.
 
 Prints the CPU seconds of that alone: what starting costs is measured elsewhere.
 """

@@ -1,4 +1,4 @@
-"""From the figures of single runs to medians, ratios, added costs, and whether a goal is reached."""
+"""Medians, ratios, added costs and goals, from the figures of single runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from statistics import median
 
 
 def summary(workload: dict, recorder: str) -> dict | None:
-    """What a recorder costs in a workload, as stored in results.json; None where it was not run.
+    """What a recorder costs in a workload, from results.json. None if it was not run.
 
     Ratio and added cost are medians over the rounds: within a round both runs met the same machine.
     """
@@ -31,7 +31,7 @@ def summary(workload: dict, recorder: str) -> dict | None:
 
 
 def goal_verdicts(workloads: list[dict], workload: dict, mode: str) -> list[tuple[str, bool]]:
-    """Each goal of one of our modes in words, and whether it is reached, to the digits printed."""
+    """Each goal of one of our modes as text, and whether the printed digits reach it."""
     own = summary(workload, mode)
     if own is None:
         return []
@@ -52,7 +52,7 @@ def goal_verdicts(workloads: list[dict], workload: dict, mode: str) -> list[tupl
     return verdicts
 
 
-# How many times less than a peer each of our modes is to add.
+# How many times less than a peer each of our modes should add.
 PEER_GOALS = {
     "heaptrack": {"sampled": 20, "exact": 8},
     "memray-native": {"sampled": 20, "exact": 8},
@@ -77,7 +77,7 @@ def times_less(workload: dict, mode: str, peer: str) -> tuple[float | None, bool
 
 
 def peer_added(workload: dict, peer: str) -> float | None:
-    """What a peer adds, in the workload's unit; where it was stopped, what it had added by then."""
+    """What a peer adds, in the workload's unit. If it was stopped: what it had added by then."""
     if peer not in workload["results"]:
         return None
     own = summary(workload, peer)
@@ -88,6 +88,6 @@ def peer_added(workload: dict, peer: str) -> float | None:
 
 
 def stopped_ratio(workload: dict, recorder: str) -> float | None:
-    """The CPU time it had used when it was stopped, as a ratio: it would have been more."""
+    """The CPU time until it was stopped, as a ratio: a lower bound."""
     stopped_cpu_s = workload["results"][recorder]["stopped_cpu_s"]
     return stopped_cpu_s and stopped_cpu_s / median(workload["results"]["none"]["cpu_s"])

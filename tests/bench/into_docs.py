@@ -1,4 +1,4 @@
-"""into_docs.py FROM DOCS: puts the tables of a run between the marks of overhead.md, and its plot."""
+"""into_docs.py FROM DOCS: copies the tables of a run between the marks in overhead.md, and its plot."""
 
 import shutil
 import sys

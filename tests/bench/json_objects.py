@@ -1,4 +1,4 @@
-"""json_objects.py ROUNDS: reads and writes JSON and makes objects of it, as a web service does."""
+"""json_objects.py ROUNDS: reads and writes JSON and builds objects, like a web service."""
 
 import json
 import sys
@@ -21,7 +21,7 @@ def record(number):
 
 def main(rounds):
     total = 0.0
-    kept = []  # the orders of the last rounds, as in a cache
+    kept = []  # the orders of the last rounds, like a cache
     for _ in range(rounds):
         text = json.dumps([record(number) for number in range(400)])
         orders = [Order(read) for read in json.loads(text)]

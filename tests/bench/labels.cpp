@@ -1,6 +1,6 @@
 // labels WHAT ROUNDS: CPU time, in ns, of one push and pop of a label ("push"), of one malloc of 64
-// KiB and free under no label ("none"), and of the same under two ("blocks"). Without a recorder,
-// or with one that knows no labels, the labels cost nothing.
+// KiB and free without labels ("none"), and of the same under two labels ("blocks"). Without a
+// recorder, or with one without labels, labels cost nothing.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

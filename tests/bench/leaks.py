@@ -1,4 +1,4 @@
-"""How well leaks are told from what is none: the labelled programs of tests/leaks, in both modes.
+"""Precision and recall of leak detection, on the labelled programs of tests/leaks, in both modes.
 
 No rounds: a row is one run of one program in one mode.
 """
@@ -14,12 +14,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "leaks"))
 import cases  # noqa: E402
 
 NAME = "leaks"
-AT_ONCE = 4  # they wait for the clock most of the time
+AT_ONCE = 4  # they mostly sleep
 GOAL = 0.9
 
 
 def measure_all(build: Path, base: dict, scratch: Path, rounds: int, quick: bool) -> list[dict]:
-    """A row for each program and mode, but for those whose module is not there."""
+    """A row for each program and mode, except programs whose module is not installed."""
     python = str(build / "venv" / "bin" / "python")
     if not Path(python).exists():
         python = sys.executable
@@ -44,8 +44,10 @@ def measure_all(build: Path, base: dict, scratch: Path, rounds: int, quick: bool
             "mode": mode,
             "right": len(judged.right),
             "wrong": len(judged.wrong),
-            "bytes_per_second": sum(leak["bytes_per_second"] for leak in judged.told["leaks"]),
-            "confidence": max((leak["confidence"] for leak in judged.told["leaks"]), default=None),
+            "bytes_per_second": sum(leak["bytes_per_second"] for leak in judged.result["leaks"]),
+            "confidence": max(
+                (leak["confidence"] for leak in judged.result["leaks"]), default=None
+            ),
         }
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -57,7 +59,7 @@ def has_module(python: str, module: str) -> bool:
 
 
 def precision_and_recall(rows: list[dict]) -> tuple[float, float]:
-    """Of what was told, the part that is right; of the leaking programs, the part that was told."""
+    """The share of reported leaks that is right, and the share of leaking programs with a report."""
     right, wrong = sum(row["right"] for row in rows), sum(row["wrong"] for row in rows)
     leaking = [row for row in rows if row["leaks"]]
     precision = right / (right + wrong) if right + wrong else 1.0

@@ -1,5 +1,5 @@
 // live_blocks LIVE PAIRS: CPU time of one free and malloc, in ns, among LIVE blocks: a block chosen
-// at random is freed and another made in its place, so that no table of blocks stays in the cache.
+// at random is freed and replaced by another, so that no table of blocks stays in the CPU cache.
 #include <cstdint>
 #include <cstdlib>
 #include <vector>

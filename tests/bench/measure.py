@@ -1,4 +1,4 @@
-"""Runs one command and says what it used: CPU time of all its processes, and resident memory."""
+"""Runs one command and measures the CPU time of all its processes, and resident memory."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ PR_SET_CHILD_SUBREAPER = 36
 
 @dataclass
 class Used:
-    cpu_s: float  # user and system, of the program and of whatever it started
-    rss_mib: float | None  # of its largest process, at its largest; None: too small to be told
+    cpu_s: float  # user and system time of the program and its children
+    rss_mib: float | None  # peak of its largest process; None: too small to measure
     exit_code: int
-    stopped: bool  # it ran into its timeout
-    figure: str  # what stands behind "figure:" on stdout, the last time
+    stopped: bool  # it reached its timeout
+    figure: str  # the text after the last "figure:" on stdout
     complaint: str  # the last line on stderr
 
 
 def adopt_orphans() -> None:
-    """A recorder's second process may outlive its first: it becomes ours, and so does its time."""
+    """Become a subreaper: a recorder's second process may outlive its first, and its time counts."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def run(command: list[str], environment: dict[str, str], folder: Path, timeout_s: float) -> Used:
-    """Runs the command to its end, or to its timeout; none of its processes is left behind."""
+    """Runs the command to its end or its timeout, and leaves none of its processes behind."""
     deadline = time.monotonic() + timeout_s
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         process = subprocess.Popen(
@@ -49,7 +49,7 @@ def run(command: list[str], environment: dict[str, str], folder: Path, timeout_s
         for orphan in reap_orphans(process.pid, deadline):
             cpu_s += orphan.ru_utime + orphan.ru_stime
             rss_kib = max(rss_kib, orphan.ru_maxrss)
-        # The kernel counts what a process was before its exec: a copy of this one.
+        # The kernel's peak includes the process before its exec, a copy of this one.
         rss_mib = rss_kib / 1024 if rss_kib > 1.1 * own_rss_kib() else None
         return Used(
             cpu_s, rss_mib, process.returncode, stopped, printed_figure(stdout), last_line(stderr)
@@ -67,7 +67,7 @@ def ended_by(pid: int, deadline: float) -> bool:
 
 
 def reap_orphans(group: int, deadline: float):
-    """The usage of each process that the program left behind, when it has ended."""
+    """Waits for each process that the program left behind, and returns their usage."""
     while True:
         try:
             pid, _, usage = os.wait4(-1, os.WNOHANG)

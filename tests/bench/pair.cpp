@@ -1,5 +1,5 @@
-// What the recorder adds to one malloc and free: everything behind the hook but the stack's walk,
-// for which a double stands that always finds the same stack. Prints ns a pair.
+// What the recorder adds to one malloc and free: everything behind the hook except the stack walk,
+// which a double replaces by one fixed stack. Prints ns per pair.
 #include <cstdio>
 #include <ctime>
 
@@ -11,10 +11,10 @@
 
 namespace oomrec::stack {
 void start() noexcept {}
-void forget_thread(InHook, ThreadStacks&) noexcept {}
-void forget_modules(InHook) noexcept {}
-void check_a_module(InHook) noexcept {}
-void forget_session(InHook) noexcept {}
+void reset_thread(InHook, ThreadStacks&) noexcept {}
+void on_modules_unloaded(InHook) noexcept {}
+void check_next_module(InHook) noexcept {}
+void reset_after_fork(InHook) noexcept {}
 std::uint32_t intern(InHook hook, std::uint32_t parent, std::uint64_t frame) noexcept {
   std::uint32_t node = 0;
   session::g_session.nodes.append(hook, node, [&](session::Node& entry) {
@@ -33,11 +33,11 @@ bool is_beyond_stack(InHook, std::uint64_t, std::uint64_t) noexcept { return fal
 namespace oomrec::bundle {
 bool prepare(const char* const*) noexcept { return true; }
 bool run_from_process(InHook, const char*, unsigned) noexcept { return true; }
-Result write_from_process(InHook, const Cause&, const Destination&, const helper::Report&, unsigned,
-                          bool*) noexcept {
+Result write_from_process(InHook, const Cause&, const Destination&, const helper::ReportOptions&,
+                          unsigned, bool*) noexcept {
   return Result::failed;
 }
-bool complete_last_by_crash(InHook, bool, unsigned) noexcept { return false; }
+bool complete_last_by_crash(InHook, const ReportOptions&, unsigned) noexcept { return false; }
 bool complete_texts_of(InHook, std::uint64_t, const text::ExceptionTexts&, unsigned) noexcept {
   return false;
 }

@@ -1,4 +1,4 @@
-"""The plot: a row a workload, a dot a recorder, at the ratio of its run to one without a recorder."""
+"""The plot: a row per workload, a dot per recorder, at the ratio of its run to one without a recorder."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def svg(results: dict) -> str:
 
 
 def points(workload: dict) -> list[tuple[str, float, bool]]:
-    """(recorder, ratio, whether it was stopped before its end), ours first."""
+    """(recorder, ratio, whether it was stopped), ours first."""
     found = []
     for name in COLOURS:
         result = workload["results"].get(name)

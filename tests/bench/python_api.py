@@ -1,4 +1,4 @@
-"""What a block of the Python package takes where nothing happens, beside an empty `with`."""
+"""The time of an empty block of the Python package, compared with an empty `with`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MODES = {
     "alone": None,
     "sampled": "sampled",
     "exact": "exact",
-}  # alone: the library interposes nothing
+}  # alone: without the library preloaded
 TIMEOUT_S = 120
 
 

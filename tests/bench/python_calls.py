@@ -1,4 +1,4 @@
-"""Prints as JSON what blocks of the Python package take where nothing happens, in nanoseconds.
+"""Prints the time of empty blocks of the Python package as JSON, in nanoseconds.
 
 Wall time of a loop, the loop itself included (some 20 ns): the median of many short ones, which are not
 interrupted as a long one is.

@@ -1,4 +1,4 @@
-"""What the reading commands cost: of a recording with a million stacks, and of a training script's.
+"""What the reading commands cost: for a recording with a million stacks, and for a training script.
 
 Not the recorder's cost: nothing is compared, a command has a bound of CPU time.
 """
@@ -17,7 +17,7 @@ EXAMPLE = Path(__file__).resolve().parent.parent.parent / "docs" / "examples" / 
 
 
 def measure_all(build: Path, base: dict, scratch: Path, rounds: int, quick: bool) -> list[dict]:
-    """A row for each command and recording; none where a recording could not be made."""
+    """A row for each command and recording, except recordings that could not be made."""
     program = str(build / "oomrec")
     levels = 17 if quick else 20
     stacks = [str(build / "tests" / "bench" / "stacks"), str(levels)]
@@ -45,7 +45,7 @@ def measure_all(build: Path, base: dict, scratch: Path, rounds: int, quick: bool
             continue
         for command, goal_s in goals.items():
             words = [program, *command.split(), str(found[0].parent)]
-            measure.run(words, environment, scratch, TIMEOUT_S)  # the names are kept
+            measure.run(words, environment, scratch, TIMEOUT_S)  # fills the symbol cache
             used = [measure.run(words, environment, scratch, TIMEOUT_S) for _ in range(rounds)]
             assert all(one.exit_code == 0 for one in used), used[0].complaint
             rows.append(

@@ -1,4 +1,4 @@
-"""The recorders: how each is put before a program, and whether it is here and works.
+"""The recorders: how each is started with a program, and whether it is installed and works.
 
 Recordings go into the folder that a run is given, and with it. Peers are used as their manuals
 show, so what one does after the program has ended, or in a second process, counts.
@@ -23,8 +23,8 @@ class Recorder:
     environment: Callable[[Path], dict[str, str]] = field(default=lambda folder: {})
     ours: bool = False
     python_only: bool = False
-    scripts_only: bool = False  # knows no `python -c`
-    needs: tuple[str, ...] = ()  # files that must be there
+    scripts_only: bool = False  # does not support `python -c`
+    needs: tuple[str, ...] = ()  # files that must exist
 
     def takes(self, workload: Workload) -> bool:
         if self.scripts_only and "-c" in workload.command:
@@ -37,7 +37,7 @@ class Recorder:
         return self.before(workload_command, folder) if self.before else workload_command
 
     def problem(self, folder: Path, base: dict[str, str], python: str) -> str | None:
-        """Why it cannot be used here: it is tried once on a program that does nothing."""
+        """Why it cannot be used here, from one run of an empty program."""
         missing = [path for path in self.needs if not Path(path).exists()]
         if missing:
             return f"not installed: {Path(missing[0]).name}"
@@ -63,7 +63,7 @@ def recorders(build: Path, with_peers: bool) -> list[Recorder]:
     libraries = Path("/usr/lib/x86_64-linux-gnu")
 
     def preload(path: Path, **settings: str):
-        """The library before the program; {} in a setting is the run's folder."""
+        """Preloads the library. {} in a setting is the run's folder."""
         return lambda folder: {
             "LD_PRELOAD": str(path),
             **{name: value.replace("{}", str(folder)) for name, value in settings.items()},

@@ -1,4 +1,4 @@
-"""How long a refused call takes to return: the bundle's data are written in it.
+"""How long a failing call takes to return, because it writes the bundle's data.
 
 Wall time, by the program's own clock: it is what the program waits.
 """
@@ -17,12 +17,12 @@ HERE = Path(__file__).resolve().parent
 
 
 def measure_all(build: Path, base: dict, scratch: Path, rounds: int, quick: bool) -> list[dict]:
-    """A row for each program; none where it cannot run."""
+    """A row for each program that can run."""
     program = str(build / "oomrec")
     stacks = 60_000 if quick else 600_000
     programs = [
         ("NumPy, batches of 32 MiB", ["--limit", "512M"],
-         [str(build / "venv" / "bin" / "python"), str(HERE / "refused_numpy.py")], 50),
+         [str(build / "venv" / "bin" / "python"), str(HERE / "failing_numpy.py")], 50),
         (f"{stacks:,} distinct stacks, exact", ["--mode", "exact", "--recording-size", "2G"],
          [str(build / "tests" / "bench" / "stacks"), "20", str(stacks)], 1000),
     ]  # fmt: skip

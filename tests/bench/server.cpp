@@ -1,5 +1,5 @@
-// server THREADS REQUESTS: answers REQUESTS requests on THREADS threads, as a server does: each is
-// read into a map of fields, looked up in a store that all share, and answered with a new string.
+// server THREADS REQUESTS: answers REQUESTS requests on THREADS threads, like a server: each is
+// parsed into a map of fields, looked up in a shared store, and answered with a new string.
 #include <cstdint>
 #include <cstdlib>
 #include <map>

@@ -1,9 +1,9 @@
 // stacks LEVELS [COUNT]: a block from each of COUNT (2^LEVELS) distinct stacks, all of them live at
-// the end, when the program asks for more than there is: a recording for the commands to read.
+// the end, when the program requests too much: a recording for the commands to read.
 // Prints how long that last call took, in ms.
 //
-// At each level one of two functions is called, each by its own line of the other two, below ten
-// frames that all have in common, as a program's main loop is.
+// At each level one of two functions is called, each from a separate line, below ten common frames,
+// like a program's main loop.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>

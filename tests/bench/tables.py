@@ -1,4 +1,4 @@
-"""The tables, as Markdown that reads well on a terminal too."""
+"""The tables, as Markdown that is readable on a terminal, too."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def all_tables(results: dict) -> str:
             waiting_table(results["commands"], "command"),
         ]
     if results["leaks"]:
-        parts += ["\n### Which leaks are told\n", leaks_table(results["leaks"])]
+        parts += ["\n### Which leaks are reported\n", leaks_table(results["leaks"])]
     if results.get("python"):
         parts += ["\n### What the Python package's calls take\n", calls_table(results["python"])]
     return "\n".join(parts) + "\n" + said_once(results)
@@ -85,7 +85,7 @@ def calls_table(measured: list[dict]) -> str:
 
 
 def leaks_table(measured: list[dict]) -> str:
-    rows = [["program", "label", *(f"{mode}: told" for mode in MODES), ""]]
+    rows = [["program", "label", *(f"{mode}: reported" for mode in MODES), ""]]
     for program in dict.fromkeys(row["program"] for row in measured):
         by_mode = {row["mode"]: row for row in measured if row["program"] == program}
         first = next(iter(by_mode.values()))
@@ -96,7 +96,7 @@ def leaks_table(measured: list[dict]) -> str:
             [
                 first["what"],
                 "leak" if first["leaks"] else "none",
-                *(told_cell(by_mode.get(mode)) for mode in MODES),
+                *(reported_cell(by_mode.get(mode)) for mode in MODES),
                 "right" if right else "**wrong**",
             ]
         )
@@ -112,7 +112,7 @@ def leaks_table(measured: list[dict]) -> str:
     return aligned(rows) + "\n\n" + "\n".join(lines)
 
 
-def told_cell(row: dict | None) -> str:
+def reported_cell(row: dict | None) -> str:
     if row is None or row["right"] + row["wrong"] == 0:
         return ""
     return f"{row['bytes_per_second'] / 2**20:.1f} MiB/s, {row['confidence']:.2f}"

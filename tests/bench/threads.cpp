@@ -1,5 +1,5 @@
-// threads THREADS PAIRS: CPU time of one malloc and free, in ns, while THREADS threads make them;
-// with 0 threads one thread makes the blocks and another frees them.
+// threads THREADS PAIRS: CPU time of one malloc and free, in ns, on THREADS threads at once. With
+// 0 threads one thread allocates the blocks and another frees them.
 #include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
@@ -19,7 +19,7 @@ constexpr std::size_t kBatch = 4096;  // blocks that are handed over at once: th
   return block;
 }
 
-// The result keeps every level's frame: nothing is a tail call.
+// Using the result keeps every frame: no tail calls.
 [[gnu::noinline]] unsigned make_and_free(unsigned depth, std::uint64_t pairs) {
   volatile char padding[40];
   padding[0] = static_cast<char>(depth);
@@ -32,7 +32,7 @@ constexpr std::size_t kBatch = 4096;  // blocks that are handed over at once: th
   return levels + static_cast<unsigned>(padding[0] >= 0);
 }
 
-// Batches on their way to the thread that frees them: a few, so that memory stays small.
+// Batches for the freeing thread: few, so that memory stays small.
 class Belt {
  public:
   void put(std::vector<void*> batch) {

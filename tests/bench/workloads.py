@@ -1,4 +1,4 @@
-"""The workloads: a program, what is counted of it, and what the recorder is to cost there.
+"""The workloads: a program, what is measured, and the goal for the recorder's cost.
 
 A goal is a bound for one of our modes: `ratio` to the same run without a recorder, `added` in the
 workload's own unit, `added_mib` of resident memory, `like` another workload's added time.
@@ -17,15 +17,15 @@ HERE = Path(__file__).resolve().parent
 @dataclass(frozen=True)
 class Workload:
     name: str
-    group: str  # what --only takes
+    group: str  # the argument of --only
     title: str
     command: list[str]
-    unit: str = "s"  # "s" and "ms" of CPU time a run; "ns" a malloc and free
-    printed: bool = False  # the program prints its figure; else the CPU time of all its processes
-    starts: int = 1  # a figure is the mean of so many runs, where one is too short to be told
+    unit: str = "s"  # "s" and "ms" of CPU time per run; "ns" per malloc and free
+    printed: bool = False  # the program prints its figure; otherwise CPU time of all its processes
+    starts: int = 1  # a figure is the mean of this many runs, if one is too short to measure
     environment: dict[str, str] = field(default_factory=dict)
     goals: dict[str, dict] = field(default_factory=dict)  # of "sampled" and "exact"
-    ours_alone: bool = False  # peers have nothing like it
+    ours_alone: bool = False  # without a counterpart in peers
 
     @property
     def is_python(self) -> bool:
@@ -37,7 +37,7 @@ def goals(sampled: dict, exact: dict) -> dict[str, dict]:
 
 
 def workloads(build: Path, scratch: Path, quick: bool) -> list[Workload]:
-    """All of them. A quick run does a tenth of the work: enough to try, not to quote."""
+    """All workloads. A quick run does a tenth of the work: enough to try, not to quote."""
     python = str(build / "venv" / "bin" / "python")
 
     def size(whole: int) -> str:
@@ -75,7 +75,7 @@ def workloads(build: Path, scratch: Path, quick: bool) -> list[Workload]:
     def python_pair(
         name: str, title: str, command: list[str], malloc: dict, own: dict, printed=False
     ):
-        """One Python program with every object in malloc, and as it is."""
+        """A Python program with every object from malloc, and with Python's own allocator."""
         setting = {"PYTHONMALLOC": "malloc"}
         yield Workload(
             f"{name}-malloc", name, f"{title}, PYTHONMALLOC=malloc", command, "s", printed,
@@ -100,7 +100,7 @@ def workloads(build: Path, scratch: Path, quick: bool) -> list[Workload]:
         labels("blocks", "64 KiB under two labels", {}),
         Workload("live-blocks", "live", "1 M live blocks, a random one replaced",
                  native("live_blocks", "1000000", size(1_000_000)), "ns", True),
-        devices("blocks", "cuMemAlloc and cuMemFree of a driver of no device", "blocks",
+        devices("blocks", "cuMemAlloc and cuMemFree of a fake driver", "blocks",
                 goals({"added": 1000}, {"added": 1000})),
         devices("look-ups", "a look-up by dlsym", "look-ups", goals({"added": 20}, {"added": 20})),
         Workload("server", "server", "server, 200 threads", native("server", "200", size(200_000))),

@@ -1,4 +1,4 @@
-// The kinds of memory of the fake driver: what each costs the device, and when it is given back.
+// The fake driver's kinds of memory: what each takes of the device, and when it is freed.
 #include "tests/fake_gpu/cuda_session.h"
 
 using namespace fake_cuda_test;
@@ -13,7 +13,7 @@ TEST_CASE("the first ABI's addresses have 32 bits") {
   CHECK(used() == 0);
 }
 
-TEST_CASE("rows are padded to a pitch, arrays counted by their elements") {
+TEST_CASE("rows are padded to the pitch, arrays are counted by elements") {
   const Session session;
   CUdeviceptr block = 0;
   std::size_t pitch = 0;
@@ -31,7 +31,7 @@ TEST_CASE("rows are padded to a pitch, arrays counted by their elements") {
   CHECK(used() == 0);
 }
 
-TEST_CASE("a pool keeps what is freed until a synchronization, or down to its threshold") {
+TEST_CASE("a pool keeps freed memory until a synchronization, or down to its threshold") {
   const Session session;
   CUmemoryPool pool = nullptr;
   REQUIRE(cuDeviceGetDefaultMemPool(&pool, 0) == 0);
@@ -99,7 +99,7 @@ TEST_CASE("a graph's block lives from a launch to a free, and forbids a second l
   REQUIRE(cuStreamDestroy_v2(stream) == 0);
 }
 
-TEST_CASE("physical memory goes when it is released and mapped nowhere") {
+TEST_CASE("physical memory is freed once it is released and unmapped") {
   const Session session;
   CUmemAllocationProp props = {};
   props.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
@@ -126,7 +126,7 @@ TEST_CASE("physical memory goes when it is released and mapped nowhere") {
   CHECK(cuMemAddressFree(address, 8 * kMiB) == 0);
 }
 
-TEST_CASE("memory of others has an address and costs the device nothing") {
+TEST_CASE("imported memory has an address and does not count on the device") {
   const Session session;
   CUdeviceptr block = 0;
   CUdeviceptr opened = 0;

@@ -1,4 +1,4 @@
-// What the tests of the fake driver share: a device with a current context, and what is used of it.
+// Shared by the fake driver's tests: a device with a current context, and its used bytes.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -26,7 +26,7 @@ inline std::size_t used() {
   return total - free;
 }
 
-// A context of the device is current, with nothing in it; ended with all that is left in it.
+// Makes an empty context of the device current. The destructor destroys it with its memory.
 struct Session {
   explicit Session(int device = 0) : device_(device) {
     setenv("FAKE_GPU_BYTES", "256M", 1);  // read by the first call that needs it

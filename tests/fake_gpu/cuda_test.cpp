@@ -1,4 +1,4 @@
-// The fake driver is used as a program uses it: linked, and looked up by cuGetProcAddress.
+// Uses the fake driver like a program: linked, and looked up by cuGetProcAddress.
 #include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@ using namespace fake_cuda_test;
 
 namespace {
 
-int g_seen = 0;  // calls of cuMemAlloc_v2 that came by the symbol
+int g_seen = 0;  // calls of cuMemAlloc_v2 by its symbol
 
 void* real(const char* name) { return dlsym(RTLD_NEXT, name); }
 
@@ -38,7 +38,7 @@ std::string base_of(std::string name) {
 
 }  // namespace
 
-// As a recorder's: the program's calls come here, and those of the driver itself.
+// Like a recorder's wrapper: calls of the program and of the driver itself arrive here.
 extern "C" int cuMemAlloc_v2(CUdeviceptr* block, std::size_t bytes) {
   ++g_seen;
   return reinterpret_cast<int (*)(CUdeviceptr*, std::size_t)>(real("cuMemAlloc_v2"))(block, bytes);
@@ -61,7 +61,7 @@ TEST_CASE("every function of the table is exported, and found under its base nam
     }
 }
 
-TEST_CASE("a look-up takes the form that the version has, and tells why there is none") {
+TEST_CASE("a lookup returns the version's form of a function, and the reason if there is none") {
   void* found = nullptr;
   int status = -1;
   auto look_up = [&](const char* name, int version, cuuint64_t flags) {
@@ -86,7 +86,7 @@ TEST_CASE("a look-up takes the form that the version has, and tells why there is
   CHECK(found == nullptr);
 }
 
-TEST_CASE("without cuInit, and in a child of fork, nothing is initialized; without a context 201") {
+TEST_CASE("CUDA is not initialized before cuInit and in a forked child; 201 without a context") {
   const Session session;
   CUdeviceptr block = 0;
   int in_thread = 0;
@@ -99,7 +99,7 @@ TEST_CASE("without cuInit, and in a child of fork, nothing is initialized; witho
   CHECK(status == 0);
 }
 
-TEST_CASE("device memory is capped, counted where it was allocated, and copied to and fro") {
+TEST_CASE("device memory is capped, counted on its device, and copied both ways") {
   bool look_up = false;
   SUBCASE("linked") {}
   SUBCASE("by cuGetProcAddress") { look_up = true; }
@@ -137,7 +137,7 @@ TEST_CASE("device memory is capped, counted where it was allocated, and copied t
   CHECK(free_block(0) == 0);
 }
 
-TEST_CASE("what was allocated in a context ends with it") {
+TEST_CASE("memory of a context is freed with it") {
   const Session session;
   CUcontext first = nullptr;
   REQUIRE(cuCtxGetCurrent(&first) == 0);
@@ -160,7 +160,7 @@ TEST_CASE("what was allocated in a context ends with it") {
   CHECK(used() == 0);
 }
 
-TEST_CASE("a rule refuses the n-th call, or every one, and the calls are counted") {
+TEST_CASE("a rule fails the n-th call, or every one, and calls are counted") {
   const Session session;
   fake_gpu_fail("cuMemAlloc_v2=2:nth=2;cuCtxCreate_v2=2");
   CUdeviceptr block = 0;
@@ -180,7 +180,7 @@ TEST_CASE("a rule refuses the n-th call, or every one, and the calls are counted
   CHECK(std::string(name) == "CUDA_ERROR_OUT_OF_MEMORY");
 }
 
-TEST_CASE("asked to, managed memory is allocated through the exported name") {
+TEST_CASE("on request, managed memory is allocated through the exported name") {
   REQUIRE(setenv("FAKE_GPU_CALLS_ITSELF", "1", 1) == 0);  // the only test of managed memory here
   const Session session;
   CUdeviceptr block = 0;
@@ -192,7 +192,7 @@ TEST_CASE("asked to, managed memory is allocated through the exported name") {
 
 TEST_CASE("devices are renumbered by CUDA_VISIBLE_DEVICES and keep their UUIDs") {
   REQUIRE(cuInit(0) == 0);
-  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");  // "1" in a run of its own
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");  // "1" in a separate run
   int count = 0;
   REQUIRE(cuDeviceGetCount(&count) == 0);
   CHECK(count == (visible == nullptr ? 2 : 1));

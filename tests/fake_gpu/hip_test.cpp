@@ -31,7 +31,7 @@ TEST_CASE("every function of the table is exported; the names have versions") {
   CHECK(dlvsym(RTLD_DEFAULT, "hipMemCreate", "hip_5.2") != nullptr);
 }
 
-TEST_CASE("a look-up gives exported addresses, and says when there is none") {
+TEST_CASE("a lookup returns exported addresses, or an error") {
   void* found = nullptr;
   int status = -1;
   CHECK(hipGetProcAddress("hipMalloc", &found, 60300000, 0, &status) == 0);
@@ -43,7 +43,7 @@ TEST_CASE("a look-up gives exported addresses, and says when there is none") {
   CHECK(found == nullptr);
 }
 
-TEST_CASE("memory belongs to the device that was current, whoever frees it") {
+TEST_CASE("memory belongs to the device that was current at its allocation") {
   setenv("FAKE_GPU_BYTES", "256M", 1);  // read when memory is asked for
   int count = 0;
   REQUIRE(hipGetDeviceCount(&count) == 0);
@@ -71,7 +71,7 @@ TEST_CASE("memory belongs to the device that was current, whoever frees it") {
   CHECK(std::string(hipGetErrorString(2)) == "out of memory");
 }
 
-TEST_CASE("pitched, stream-ordered and virtual memory are counted; a reset ends the first two") {
+TEST_CASE("pitched, stream-ordered and virtual memory are counted; a reset frees the first two") {
   REQUIRE(hipSetDevice(0) == 0);
   hipPitchedPtr pitched = {};
   REQUIRE(hipMalloc3D(&pitched, {100, 10, 3}) == 0);

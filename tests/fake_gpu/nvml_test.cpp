@@ -1,4 +1,4 @@
-// The fake NVML: what the environment says, and the devices of the fake driver.
+// The fake NVML: the environment's figures, and the fake driver's devices.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -24,7 +24,7 @@ struct ProcessInfo {
 int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, ProcessInfo* processes);
 }
 
-TEST_CASE("devices have the figures and processes that the environment gives them") {
+TEST_CASE("devices have the figures and processes given in the environment") {
   void* device = nullptr;
   CHECK(nvmlDeviceGetHandleByIndex_v2(0, &device) == 1);  // not initialized
   setenv("FAKE_GPU_BYTES", "256M", 1);
@@ -55,7 +55,7 @@ TEST_CASE("devices have the figures and processes that the environment gives the
   REQUIRE(nvmlShutdown() == 0);
 }
 
-TEST_CASE("a UUID is the driver's, in NVML's spelling") {
+TEST_CASE("UUIDs are the driver's, in NVML's spelling") {
   REQUIRE(nvmlInit_v2() == 0);
   void* device = nullptr;
   char text[80] = {};

@@ -1,5 +1,5 @@
-// The functions of the fakes as a program declares them: those of the tables, and the rest that
-// tests call.
+// Declarations of the fakes' functions for programs: those of the tables, and others that tests
+// call.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,9 @@
-// A caching allocator of device memory, in the manner of PyTorch's: blocks are cut out of segments
-// of the driver's; freed ones are kept; when the driver refuses a segment, those that are wholly
-// free go back to it and it is asked again; then the refusal is reported.
+// A caching allocator of device memory, like PyTorch's: blocks are parts of the driver's segments,
+// and freed blocks are kept. When a new segment fails, it returns free segments to the driver and
+// retries, then reports the failure.
 //
 // One device, one thread. For ctypes: addresses and sizes are integers; an address of 0 is a
-// refusal.
+// failure.
 #include <dlfcn.h>
 
 #include <cstdlib>
@@ -33,7 +33,7 @@ struct Piece {
 std::map<Address, Piece> g_pieces;
 std::map<Address, std::size_t> g_segments;
 std::size_t g_allocated = 0, g_reserved = 0, g_most = ~std::size_t{0};
-int g_version = 2;  // of PyTorch: which of libc10's functions are called
+int g_version = 2;  // PyTorch's version, which determines the called functions of libc10
 
 void report(Address block, std::int64_t change) {
   void* const at = reinterpret_cast<void*>(block);
@@ -57,7 +57,7 @@ void report_failure(std::size_t bytes) {
   }
 }
 
-// The smallest free piece that is large enough.
+// The best-fitting free part.
 std::map<Address, Piece>::iterator find_piece(std::size_t bytes) {
   auto best = g_pieces.end();
   for (auto at = g_pieces.begin(); at != g_pieces.end(); ++at) {
@@ -113,10 +113,10 @@ void torch_start(int version) {
   driver<int(unsigned)>("cuInit")(0);
   driver<int(void**, int)>("cuDevicePrimaryCtxRetain")(&context, 0);
   driver<int(void*)>("cuCtxSetCurrent")(context);
-  c10::memoryProfilingEnabled();  // as a first tensor on the CPU does
+  c10::memoryProfilingEnabled();  // like a first tensor on the CPU
 }
 
-// As set_per_process_memory_fraction: beyond it the driver is not asked.
+// Like set_per_process_memory_fraction: beyond it the driver is not called.
 void torch_reserve_at_most(std::size_t bytes) { g_most = bytes; }
 
 Address torch_allocate(std::size_t wanted) {

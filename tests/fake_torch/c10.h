@@ -1,5 +1,5 @@
-// What libc10 exports of its profiler, by the manglings of old and new versions: a library of
-// PyTorch's calls one of each. Here the calls that arrive are counted.
+// The profiler functions that libc10 exports, by the manglings of old and new versions. PyTorch's
+// libraries call one of each. These count the calls.
 #pragma once
 
 #include <cstddef>
@@ -29,6 +29,6 @@ bool memoryProfilingEnabled();
 
 }  // namespace c10
 
-// What has arrived: of blocks, of refusals.
+// The number of calls: for blocks, for failures.
 extern "C" std::size_t c10_memory_reports();
 extern "C" std::size_t c10_failure_reports();

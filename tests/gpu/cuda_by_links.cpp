@@ -1,4 +1,4 @@
-// The way of a program that is linked with -lcuda.
+// Finds functions by linking with -lcuda.
 #include "tests/gpu/cuda_client.h"
 
 namespace oomrec::shim::cuda {

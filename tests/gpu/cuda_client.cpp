@@ -1,4 +1,5 @@
-// All of CUDA's table, in one of three ways: OOMREC_TEST_WAY is links, dlsym or resolver.
+// Tries all of CUDA's table, found in one of three ways: OOMREC_TEST_WAY is links, dlsym or
+// resolver.
 #include "tests/gpu/cuda_client.h"
 
 #include <stdlib.h>
@@ -24,7 +25,7 @@ constexpr Row kRows[] = {
 #undef X
 };
 
-// By its base name, at whatever version and for whichever default stream it is told for.
+// Resolves a base name, at its version and for its default stream.
 template <class Function>
 void ask(const char* name, const char* base, Function& to) {
   constexpr int kVersions[] = {2000,  2010,  3020,  4000,  5000,  5050,  6000,  6050,  7000,
@@ -59,7 +60,7 @@ void reach(void* library, std::string_view way) {
 
 }  // namespace
 
-TEST_CASE("each function of the table: right size, space, device and stack; refused, too") {
+TEST_CASE("each function of the table: size, space, device and stack, also of a failure") {
   void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   REQUIRE(library != nullptr);
   const char* const way = getenv("OOMREC_TEST_WAY");

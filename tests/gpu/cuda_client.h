@@ -8,7 +8,7 @@ namespace oomrec::gpu_trial {
 
 using namespace shim::cuda;
 
-// The functions of the table, as the chosen way has found them.
+// The functions of the table, found in the chosen way.
 struct Cuda {
 #define X(name, base, parameters, ...) CUresult(*name) parameters = nullptr;
   OOMREC_CUDA_FUNCTIONS(X)
@@ -16,7 +16,7 @@ struct Cuda {
 };
 extern Cuda f;
 
-// What a client needs besides; the library does not wrap them.
+// Other functions that a client needs, which the library does not wrap.
 #define OTHER_CUDA_FUNCTIONS(X)                                                           \
   X(cuInit, (unsigned flags))                                                             \
   X(cuCtxSetCurrent, (CUcontext context))                                                 \
@@ -44,7 +44,7 @@ struct OtherCuda {
 };
 extern OtherCuda other;
 
-// Fills `f`: in a file of its own, for programs that are linked.
+// Fills `f` by linking. Defined in a separate file, for programs that link.
 void reach_by_links();
 
 }  // namespace oomrec::gpu_trial

@@ -32,46 +32,46 @@ CUdeviceptr allocate(std::uint64_t bytes) {
   return block;
 }
 
-// By us: the driver is not even asked.
+// Failed by the recorder, without a call of the driver.
 template <class Call>
-void refused_by_us(const char* function, std::uint64_t bytes, const Call& call) {
+void fails_at_limit(const char* function, std::uint64_t bytes, const Call& call) {
   const unsigned long before = g_calls(function);
   CHECK(call() == kOutOfMemory);
   CHECK(g_calls(function) == before);
-  const own_session::Refusal told = own_session::last_refusal();
-  CHECK(told.by_us);
-  CHECK(told.bytes == bytes);
-  CHECK(told.device.limit_bytes == (told.ordinal == 1 ? 64 : 32) * kMiB);
-  CHECK(told.device.total_bytes == 1024 * kMiB);  // as the device stands now
+  const own_session::Failure failure = own_session::last_failure();
+  CHECK(failure.by_us);
+  CHECK(failure.bytes == bytes);
+  CHECK(failure.device.limit_bytes == (failure.ordinal == 1 ? 64 : 32) * kMiB);
+  CHECK(failure.device.total_bytes == 1024 * kMiB);  // the device's current figure
 }
 
 }  // namespace
 
-TEST_CASE("beyond the device's limit the driver's own error is the answer") {
+TEST_CASE("beyond the device's limit a call returns the driver's own error") {
   Context context;
   const CUdeviceptr block = allocate(60 * kMiB);
   CUdeviceptr out = 0;
-  refused_by_us("cuMemAlloc_v2", 5 * kMiB, [&] { return f.cuMemAlloc_v2(&out, 5 * kMiB); });
-  CHECK(own_session::last_refusal().device.counted_bytes == 60 * kMiB);
-  allocate(4 * kMiB);  // up to the last byte
-  refused_by_us("cuMemAlloc_v2", 1, [&] { return f.cuMemAlloc_v2(&out, 1); });
+  fails_at_limit("cuMemAlloc_v2", 5 * kMiB, [&] { return f.cuMemAlloc_v2(&out, 5 * kMiB); });
+  CHECK(own_session::last_failure().device.counted_bytes == 60 * kMiB);
+  allocate(4 * kMiB);  // exactly up to the limit
+  fails_at_limit("cuMemAlloc_v2", 1, [&] { return f.cuMemAlloc_v2(&out, 1); });
   need(f.cuMemFree_v2(block));
   allocate(5 * kMiB);
-  refused_by_us("cuMemAlloc_v2", ~std::uint64_t{0},
-                [&] { return f.cuMemAlloc_v2(&out, ~std::size_t{0}); });
+  fails_at_limit("cuMemAlloc_v2", ~std::uint64_t{0},
+                 [&] { return f.cuMemAlloc_v2(&out, ~std::size_t{0}); });
 }
 
-TEST_CASE("each device has its own") {
+TEST_CASE("each device has its own limit") {
   Context context;
   allocate(60 * kMiB);
   context.use(0);
   allocate(30 * kMiB);
   CUdeviceptr out = 0;
-  refused_by_us("cuMemAlloc_v2", 3 * kMiB, [&] { return f.cuMemAlloc_v2(&out, 3 * kMiB); });
-  CHECK(own_session::last_refusal().ordinal == 0);
+  fails_at_limit("cuMemAlloc_v2", 3 * kMiB, [&] { return f.cuMemAlloc_v2(&out, 3 * kMiB); });
+  CHECK(own_session::last_failure().ordinal == 0);
 }
 
-TEST_CASE("every kind of memory is refused; what is none is not") {
+TEST_CASE("a limit applies to every kind of memory, and to nothing else") {
   Context context;
   allocate(62 * kMiB);
   CUdeviceptr out = 0;
@@ -79,21 +79,21 @@ TEST_CASE("every kind of memory is refused; what is none is not") {
   CUarray array = nullptr;
   constexpr CUDA_ARRAY_DESCRIPTOR kFlat{1024, 1024, 0x20, 1};
   CUmemGenericAllocationHandle handle = 0;
-  refused_by_us("cuMemAllocPitch_v2", 1000 * 4096,
-                [&] { return f.cuMemAllocPitch_v2(&out, &pitch, 1000, 4096, 4); });
-  refused_by_us("cuArrayCreate_v2", kBytes, [&] { return f.cuArrayCreate_v2(&array, &kFlat); });
-  refused_by_us("cuMemCreate", kBytes,
-                [&] { return f.cuMemCreate(&handle, kBytes, &kHandleProps, 0); });
-  refused_by_us("cuMemAllocAsync", kBytes,
-                [&] { return f.cuMemAllocAsync(&out, kBytes, nullptr); });
-  context.use(0);  // the device of the handle, and of the pool, not the current one
+  fails_at_limit("cuMemAllocPitch_v2", 1000 * 4096,
+                 [&] { return f.cuMemAllocPitch_v2(&out, &pitch, 1000, 4096, 4); });
+  fails_at_limit("cuArrayCreate_v2", kBytes, [&] { return f.cuArrayCreate_v2(&array, &kFlat); });
+  fails_at_limit("cuMemCreate", kBytes,
+                 [&] { return f.cuMemCreate(&handle, kBytes, &kHandleProps, 0); });
+  fails_at_limit("cuMemAllocAsync", kBytes,
+                 [&] { return f.cuMemAllocAsync(&out, kBytes, nullptr); });
+  context.use(0);  // the device of the handle and of the pool counts, not the current one
   const CUmemoryPool pool = new_pool();
-  refused_by_us("cuMemCreate", kBytes,
-                [&] { return f.cuMemCreate(&handle, kBytes, &kHandleProps, 0); });
-  CHECK(own_session::last_refusal().ordinal == 1);
-  refused_by_us("cuMemAllocFromPoolAsync", kBytes,
-                [&] { return f.cuMemAllocFromPoolAsync(&out, kBytes, pool, nullptr); });
-  CHECK(own_session::last_refusal().ordinal == 1);
+  fails_at_limit("cuMemCreate", kBytes,
+                 [&] { return f.cuMemCreate(&handle, kBytes, &kHandleProps, 0); });
+  CHECK(own_session::last_failure().ordinal == 1);
+  fails_at_limit("cuMemAllocFromPoolAsync", kBytes,
+                 [&] { return f.cuMemAllocFromPoolAsync(&out, kBytes, pool, nullptr); });
+  CHECK(own_session::last_failure().ordinal == 1);
   need(f.cuMemPoolDestroy(pool));
 
   context.use(1);
@@ -104,7 +104,7 @@ TEST_CASE("every kind of memory is refused; what is none is not") {
   need(f.cuMemAddressFree(out, 100 * kMiB));
 }
 
-TEST_CASE("a handle is counted, not its mappings") {
+TEST_CASE("a handle is counted once, its mappings are not") {
   Context context;
   CUmemGenericAllocationHandle handle = 0;
   need(f.cuMemCreate(&handle, 40 * kMiB, &kHandleProps, 0));
@@ -115,7 +115,7 @@ TEST_CASE("a handle is counted, not its mappings") {
   }
   need(f.cuMemFree_v2(allocate(24 * kMiB)));
   CUdeviceptr out = 0;
-  refused_by_us("cuMemAlloc_v2", 25 * kMiB, [&] { return f.cuMemAlloc_v2(&out, 25 * kMiB); });
+  fails_at_limit("cuMemAlloc_v2", 25 * kMiB, [&] { return f.cuMemAlloc_v2(&out, 25 * kMiB); });
   need(f.cuMemRelease(handle));
   for (const CUdeviceptr at : address) {
     need(f.cuMemUnmap(at, 40 * kMiB));
@@ -124,7 +124,7 @@ TEST_CASE("a handle is counted, not its mappings") {
   allocate(64 * kMiB);
 }
 
-TEST_CASE("what a pool keeps counts, until the driver takes it back") {
+TEST_CASE("memory kept by a pool counts until the driver reclaims it") {
   Context context;
   CUmemoryPool pool = nullptr;
   need(f.cuDeviceGetDefaultMemPool(&pool, kOrdinal));
@@ -133,12 +133,12 @@ TEST_CASE("what a pool keeps counts, until the driver takes it back") {
   CUdeviceptr ordered = 0, out = 0;
   need(f.cuMemAllocAsync(&ordered, 60 * kMiB, nullptr));
   need(f.cuMemFreeAsync(ordered, nullptr));
-  refused_by_us("cuMemAlloc_v2", 8 * kMiB, [&] { return f.cuMemAlloc_v2(&out, 8 * kMiB); });
-  need(f.cuMemAllocAsync(&ordered, 60 * kMiB, nullptr));  // but for the pool itself
+  fails_at_limit("cuMemAlloc_v2", 8 * kMiB, [&] { return f.cuMemAlloc_v2(&out, 8 * kMiB); });
+  need(f.cuMemAllocAsync(&ordered, 60 * kMiB, nullptr));  // the pool itself was not counted
   need(f.cuMemFreeAsync(ordered, nullptr));
   threshold = 0;
   need(other.cuMemPoolSetAttribute(pool, 4, &threshold));
-  need(other.cuCtxSynchronize());  // nobody tells us
+  need(other.cuCtxSynchronize());  // the recorder is not notified
   allocate(8 * kMiB);
 }
 

@@ -1,4 +1,4 @@
-// What others fell into: CUDA's memory where it is hard to tell whose it is, and when it goes.
+// Known pitfalls: CUDA memory whose owner, or whose end, is hard to determine.
 #include <malloc.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,16 +13,16 @@ namespace oomrec::gpu_trial {
 Cuda f;
 OtherCuda other;
 
-TEST_CASE("before cuInit, and without a context: as without us") {
+TEST_CASE("before cuInit and without a context, calls behave as unrecorded") {
   static const Reached reached;
   CUdeviceptr block = 0;
   CHECK(f.cuMemAlloc_v2(&block, kBytes) == kNotInitialized);
   CHECK(f.cuMemFree_v2(1) == kNotInitialized);
   need(other.cuInit(0));
   CHECK(f.cuMemAlloc_v2(&block, kBytes) == kNoContext);
-  CHECK(own_session::refusals() <= 1);
+  CHECK(own_session::failures() <= 1);
   CHECK(own_session::new_events().empty());
-  // What needs no context is recorded; nobody's device, where none is said.
+  // Calls without a context are recorded, without a device if none is given.
   need(f.cuMemAddressReserve(&block, kBytes, 0, 0, 0));
   const auto events = own_session::new_events();
   REQUIRE(events.size() == 1);
@@ -35,23 +35,23 @@ TEST_CASE("before cuInit, and without a context: as without us") {
   CHECK(counted(kOrdinal) == 0);
 }
 
-TEST_CASE("a context is refused: on which device is known") {
+TEST_CASE("a failed context creation is attributed to its device") {
   static const Reached reached;
   need(other.cuInit(0));
-  const std::uint64_t before = own_session::refusals();
+  const std::uint64_t before = own_session::failures();
   g_fail("cuCtxCreate_v2=2;cuDevicePrimaryCtxRetain=2");
   CUcontext context = nullptr;
   CHECK(f.cuCtxCreate_v2(&context, 0, 0) == 2);
-  CHECK(own_session::last_refusal().ordinal == 0);
+  CHECK(own_session::last_failure().ordinal == 0);
   CHECK(f.cuDevicePrimaryCtxRetain(&context, kOrdinal) == 2);
-  CHECK(own_session::last_refusal().ordinal == kOrdinal);
-  CHECK(own_session::refusals() >= before + 2);
+  CHECK(own_session::last_failure().ordinal == kOrdinal);
+  CHECK(own_session::failures() >= before + 2);
   g_fail("");
 }
 
-TEST_CASE("NULL for what a driver would write or read: its own answer, and nothing is recorded") {
+TEST_CASE("NULL arguments get the driver's own error, and nothing is recorded") {
   Contexts contexts;
-  const std::uint64_t before = own_session::refusals();
+  const std::uint64_t before = own_session::failures();
   CUdeviceptr block = 0;
   CUarray array = nullptr;
   CUmipmappedArray mipmapped = nullptr;
@@ -109,10 +109,10 @@ TEST_CASE("NULL for what a driver would write or read: its own answer, and nothi
   CHECK(f.cuMemFree_v2(0) == 0);
   CHECK(f.cuMemFreeHost(nullptr) == 0);
   CHECK(own_session::new_events().empty());
-  CHECK(own_session::refusals() == before);
+  CHECK(own_session::failures() == before);
 }
 
-TEST_CASE("a free counts against the device that allocated, whichever is current") {
+TEST_CASE("a free counts on the device that allocated") {
   Contexts contexts;
   const CUdeviceptr block = new_block();
   CHECK(counted(1) == kOne);
@@ -123,12 +123,12 @@ TEST_CASE("a free counts against the device that allocated, whichever is current
   CHECK(own_session::ordinal_of(own_session::new_events().back().device) == 1);
   contexts.use(1);
   const CUdeviceptr another = new_block();
-  need(other.cuCtxSetCurrent(nullptr));  // nor is any context needed
+  need(other.cuCtxSetCurrent(nullptr));  // no context is needed, either
   need(f.cuMemFree_v2(another));
   CHECK(counted(1) == 0);
 }
 
-TEST_CASE("in the order of streams: given on one, freed on another, of another device") {
+TEST_CASE("stream-ordered memory may be freed on a stream of another device") {
   Contexts contexts;
   CUstream first = nullptr, second = nullptr;
   need(f.cuStreamCreate(&first, 0));
@@ -143,7 +143,7 @@ TEST_CASE("in the order of streams: given on one, freed on another, of another d
   CHECK(live() == 0);
 }
 
-TEST_CASE("a context's device is known from its making on, though it was never current again") {
+TEST_CASE("a context's device is known from its creation on, even if it is never current again") {
   Contexts contexts;
   CUcontext made = nullptr;
   need(f.cuCtxCreate_v2(&made, 0, 0));
@@ -154,14 +154,14 @@ TEST_CASE("a context's device is known from its making on, though it was never c
   g_fail("cuMemAllocAsync=2");
   CHECK(f.cuMemAllocAsync(&block, kBytes, stream) == 2);
   g_fail("");
-  CHECK(own_session::last_refusal().ordinal == 0);
+  CHECK(own_session::last_failure().ordinal == 0);
   need(f.cuCtxDestroy_v2(made));
 }
 
-TEST_CASE("a pool is of its device; what it keeps is held, until it is trimmed or destroyed") {
+TEST_CASE("a pool's memory counts on its device until it is trimmed or destroyed") {
   Contexts contexts;
   contexts.use(0);
-  const CUmemoryPool pool = new_pool();  // of device 1
+  const CUmemoryPool pool = new_pool();  // on device 1
   std::uint64_t all = ~std::uint64_t{0};
   need(other.cuMemPoolSetAttribute(pool, 4, &all));  // the release threshold
   CUdeviceptr block = 0;
@@ -184,14 +184,14 @@ TEST_CASE("a pool is of its device; what it keeps is held, until it is trimmed o
     need(f.cuMemPoolDestroy(pool));
     CHECK(counted(1) == 0);
   }
-  SUBCASE("of a device that is reset") {
+  SUBCASE("of a reset device") {
     need(f.cuDevicePrimaryCtxReset_v2(1));
     CHECK(counted(1) == 0);
     need(f.cuDevicePrimaryCtxRetain(&contexts.of[1], 1));
   }
 }
 
-TEST_CASE("all of a context's memory ends with it; what is not the context's stays") {
+TEST_CASE("a context's memory is freed with it, other memory is not") {
   Contexts contexts;
   const CUmemGenericAllocationHandle handle = new_handle();
   CUcontext context = nullptr;
@@ -214,7 +214,7 @@ TEST_CASE("all of a context's memory ends with it; what is not the context's sta
   need(f.cuMemRelease(handle));
 }
 
-TEST_CASE("a primary context ends with its last user, not before") {
+TEST_CASE("a primary context ends with its last user") {
   Contexts contexts;
   new_block();
   CUdeviceptr ordered = 0;
@@ -229,7 +229,7 @@ TEST_CASE("a primary context ends with its last user, not before") {
   need(f.cuDevicePrimaryCtxRetain(&again, kOrdinal));
 }
 
-TEST_CASE("managed memory is counted apart; a driver that calls itself is counted once") {
+TEST_CASE("managed memory has a separate space; a driver that calls itself is counted once") {
   Contexts contexts;  // FAKE_GPU_CALLS_ITSELF: cuMemAllocManaged calls cuMemAlloc_v2
   const unsigned long before = g_calls("cuMemAlloc_v2");
   CUdeviceptr block = 0;
@@ -245,7 +245,7 @@ TEST_CASE("managed memory is counted apart; a driver that calls itself is counte
   CHECK(own_session::figures(Vendor::cuda, 1).managed == 0);
 }
 
-TEST_CASE("what a driver allocates on the host is the program's") {
+TEST_CASE("host memory allocated by a driver is the program's") {
   Contexts contexts;
   need(f.cuMemFree_v2(new_block()));
   const auto heap = [] { return own_session::view().totals(Space::heap); };
@@ -259,21 +259,21 @@ TEST_CASE("what a driver allocates on the host is the program's") {
   CHECK(mallinfo2().uordblks == malloced);
 }
 
-TEST_CASE("a fork's child has nothing of its parent's memory there, and asks the driver nothing") {
+TEST_CASE("a forked child has no device memory and does not call the driver") {
   Contexts contexts;
   const CUdeviceptr block = new_block();
   const pid_t child = fork();
   if (child == 0) {
-    std::vector<char> enough(4 << 20, 1);  // for a session of its own
+    std::vector<char> enough(4 << 20, 1);  // enough to start a session
     const unsigned long before = g_calls("cuMemGetInfo_v2") + g_calls("cuCtxGetCurrent");
     CUdeviceptr mine = 0;
-    const bool refused = f.cuMemAlloc_v2(&mine, kBytes) == kNotInitialized;
+    const bool failed = f.cuMemAlloc_v2(&mine, kBytes) == kNotInitialized;
     const bool asked = g_calls("cuMemGetInfo_v2") + g_calls("cuCtxGetCurrent") != before;
     own_session::reopen();
     const bool nothing = own_session::view().header().pid == getpid() && live() == 0 &&
                          own_session::held(kMain).bytes == 0 &&
                          own_session::view().count(session::TableId::device_blocks) <= 1;
-    _exit(enough[1] == 1 && refused && !asked && nothing ? 0 : 1);
+    _exit(enough[1] == 1 && failed && !asked && nothing ? 0 : 1);
   }
   int status = -1;
   REQUIRE(waitpid(child, &status, 0) == child);
@@ -282,7 +282,7 @@ TEST_CASE("a fork's child has nothing of its parent's memory there, and asks the
   need(f.cuMemFree_v2(block));
 }
 
-TEST_CASE("eight threads: every block comes and goes once") {
+TEST_CASE("eight threads: each block is counted once and freed once") {
   Contexts contexts;
   constexpr int kThreads = 8, kRounds = 2000, kKept = 4;
   const auto before = own_session::view().totals(kMain);

@@ -1,4 +1,4 @@
-// What the tests of CUDA's traps share: the driver found by dlsym, both devices' primary contexts.
+// Shared by the tests of CUDA's pitfalls: the driver by dlsym, both devices' primary contexts.
 #pragma once
 
 #include "tests/gpu/cuda_trials.h"
@@ -25,7 +25,7 @@ struct Reached {
   }
 };
 
-// The primary contexts of both devices; the second's is current.
+// The primary contexts of both devices. The second's is current.
 struct Contexts {
   CUcontext of[2] = {};
   Contexts() {

@@ -1,9 +1,9 @@
-// The same where memory and addresses are apart, and where graphs have it.
+// Pitfalls of virtual memory and of graphs.
 #include "tests/gpu/cuda_traps.h"
 
 namespace oomrec::gpu_trial {
 
-TEST_CASE("memory that is mapped stays, though its handle was released") {
+TEST_CASE("mapped memory stays after its handle is released") {
   Contexts contexts;
   const CUmemGenericAllocationHandle handle = new_handle();
   CUdeviceptr first = 0, second = 0;
@@ -11,7 +11,7 @@ TEST_CASE("memory that is mapped stays, though its handle was released") {
     need(f.cuMemAddressReserve(address, kBytes, 0, 0, 0));
     need(f.cuMemMap(*address, kBytes, 0, handle, 0));
   }
-  CHECK(live() == kOne);  // once, however often it is mapped
+  CHECK(live() == kOne);  // counted once, however often it is mapped
   CHECK(live(kVa) == 2 * kOne);
   CHECK(counted(1) == kOne);
   need(f.cuMemRelease(handle));
@@ -29,7 +29,7 @@ TEST_CASE("memory that is mapped stays, though its handle was released") {
   for (const CUdeviceptr address : {first, second}) need(f.cuMemAddressFree(address, kBytes));
 }
 
-TEST_CASE("one unmapping of many mappings") {
+TEST_CASE("many mappings are unmapped by one call") {
   Contexts contexts;
   CUdeviceptr address = 0;
   need(f.cuMemAddressReserve(&address, 3 * kBytes, 0, 0, 0));
@@ -44,7 +44,7 @@ TEST_CASE("one unmapping of many mappings") {
   need(f.cuMemAddressFree(address, 3 * kBytes));
 }
 
-TEST_CASE("a graph's block is live from a launch on, until it is freed, and again") {
+TEST_CASE("a graph's block is live from each launch until it is freed") {
   Contexts contexts;
   Graph graph;
   const CUdeviceptr block = graph.add_block();
@@ -87,7 +87,7 @@ TEST_CASE("a block that another graph frees") {
   need(f.cuGraphExecDestroy(frees));
 }
 
-TEST_CASE("a graph that is destroyed lives on in what was made of it; a live block in itself") {
+TEST_CASE("a destroyed graph lives on in its instances, and so does a live block") {
   Contexts contexts;
   CUdeviceptr block = 0;
   CUgraphExec exec = nullptr;
@@ -105,7 +105,7 @@ TEST_CASE("a graph that is destroyed lives on in what was made of it; a live blo
   CHECK_FALSE(own_session::block_at(DeviceKey::graph_block, block).has_value());
 }
 
-TEST_CASE("a captured stream allocates nothing: its graph does, when it is launched") {
+TEST_CASE("a captured stream allocates nothing until its graph is launched") {
   Contexts contexts;
   CUstream stream = nullptr;
   need(f.cuStreamCreate(&stream, 0));

@@ -16,7 +16,7 @@ MAY_BE_REFUSED(cuDevicePrimaryCtxRetain, CUcontext, (&out, kOrdinal),
 
 namespace {
 
-// All of it goes: what was allocated in a context of its own, but not the block beside it.
+// Frees everything allocated in a separate context, but not the block outside of it.
 template <class End>
 void ends_a_context(const End& end) {
   const CUdeviceptr beside = new_block();
@@ -27,7 +27,7 @@ void ends_a_context(const End& end) {
   need(f.cuMemFree_v2(beside));
 }
 
-// The same of another device's primary context.
+// The same for another device's primary context.
 template <class End>
 void ends_a_primary(const End& end) {
   constexpr int kOther = 0;
@@ -119,7 +119,7 @@ OOMREC_TRIAL(cuMemHostUnregister) {
   takes({kHost, kBytes}, [] { return f.cuMemHostUnregister(g_own); });
 }
 
-// --- In the order of a stream, from pools
+// --- Stream-ordered memory and pools
 
 GIVES(cuMemAllocAsync, CUdeviceptr, kMain, (&out, kBytes, nullptr), f.cuMemFreeAsync(out, nullptr))
 GIVES(cuMemAllocAsync_ptsz, CUdeviceptr, kMain, (&out, kBytes, nullptr), f.cuMemFree_v2(out))
@@ -138,7 +138,7 @@ void from_pool(Allocate allocate) {
   need(f.cuMemPoolDestroy(pool));
 }
 
-// A pool as another process would find it.
+// A pool as another process would import it.
 CUmemoryPool imported(CUmemoryPool pool) {
   int shared = -1;
   need(other.cuMemPoolExportToShareableHandle(&shared, pool, 1, 0));
@@ -160,30 +160,30 @@ MAY_BE_REFUSED(cuDeviceGetMemPool, CUmemoryPool, (&out, kOrdinal), 0)
 OOMREC_TRIAL(cuMemGetDefaultMemPool) {
   CUmemLocation there = kThere;
   CUmemoryPool out = nullptr;
-  may_be_refused({kMain}, [&] { return f.cuMemGetDefaultMemPool(&out, &there, 1); });
+  may_fail({kMain}, [&] { return f.cuMemGetDefaultMemPool(&out, &there, 1); });
 }
 OOMREC_TRIAL(cuMemGetMemPool) {
   CUmemLocation there = kThere;
   CUmemoryPool out = nullptr;
-  may_be_refused({kMain}, [&] { return f.cuMemGetMemPool(&out, &there, 1); });
+  may_fail({kMain}, [&] { return f.cuMemGetMemPool(&out, &there, 1); });
 }
 OOMREC_TRIAL(cuMemSetMemPool) {
   CUmemLocation there = kThere;
   CUmemoryPool pool = nullptr;
   need(f.cuDeviceGetMemPool(&pool, kOrdinal));
-  may_be_refused({kMain}, [&] { return f.cuMemSetMemPool(&there, 1, pool); });
+  may_fail({kMain}, [&] { return f.cuMemSetMemPool(&there, 1, pool); });
 }
 OOMREC_TRIAL(cuDeviceSetMemPool) {
   CUmemoryPool pool = nullptr;
   need(f.cuDeviceGetMemPool(&pool, kOrdinal));
-  may_be_refused({kMain}, [&] { return f.cuDeviceSetMemPool(kOrdinal, pool); });
+  may_fail({kMain}, [&] { return f.cuDeviceSetMemPool(kOrdinal, pool); });
 }
 OOMREC_TRIAL(cuMemPoolImportFromShareableHandle) {
   const CUmemoryPool pool = new_pool();
   int shared = -1;
   need(other.cuMemPoolExportToShareableHandle(&shared, pool, 1, 0));
   CUmemoryPool out = nullptr;
-  may_be_refused({kMain}, [&] {
+  may_fail({kMain}, [&] {
     return f.cuMemPoolImportFromShareableHandle(
         &out, reinterpret_cast<void*>(std::intptr_t{shared}), 1, 0);
   });

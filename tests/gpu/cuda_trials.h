@@ -1,4 +1,4 @@
-// What the trials of CUDA's functions share.
+// Shared by the trials of CUDA's functions.
 #pragma once
 
 #include "tests/gpu/cuda_client.h"
@@ -30,7 +30,7 @@ inline CUmemGenericAllocationHandle new_handle() {
   return handle;
 }
 
-// Memory at an address, of its own handle.
+// Memory mapped at an address, with its handle.
 struct Mapped {
   CUmemGenericAllocationHandle handle = new_handle();
   CUdeviceptr address = 0;

@@ -1,9 +1,9 @@
-// Each function of CUDA's table, once: memory and addresses apart, memory of others.
+// Each function of CUDA's table, once: virtual memory, memory of other processes.
 #include "tests/gpu/cuda_trials.h"
 
 namespace oomrec::gpu_trial {
 
-// --- Memory and addresses apart
+// --- Virtual memory
 
 GIVES(cuMemCreate, CUmemGenericAllocationHandle, kMain, (&out, kBytes, &kHandleProps, 0),
       f.cuMemRelease(out))
@@ -30,7 +30,7 @@ OOMREC_TRIAL(cuMemImportFromShareableHandle) {
 OOMREC_TRIAL(cuMemRetainAllocationHandle) {
   const Mapped mapped;
   CUmemGenericAllocationHandle out = 0;
-  may_be_refused({kMain}, [&] {
+  may_fail({kMain}, [&] {
     return f.cuMemRetainAllocationHandle(&out, reinterpret_cast<void*>(mapped.address));
   });
   CHECK(own_session::block_at(DeviceKey::handle, out)->references == 3);
@@ -42,7 +42,7 @@ OOMREC_TRIAL(cuMemMap) {
   const CUmemGenericAllocationHandle handle = new_handle();
   need(f.cuMemAddressReserve(&address, kBytes, 0, 0, 0));
   const auto map = [&] { return f.cuMemMap(address, kBytes, 0, handle, 0); };
-  refused_and_told({kMain}, map);
+  check_failure({kMain}, map);
   moves_addresses(EventKind::map, {kVa, kBytes}, map);
   need(f.cuMemUnmap(address, kBytes));
   need(f.cuMemAddressFree(address, kBytes));
@@ -55,7 +55,7 @@ OOMREC_TRIAL(cuMemUnmap) {
   need(f.cuMemAddressReserve(&address, kBytes, 0, 0, 0));
   need(f.cuMemMap(address, kBytes, 0, handle, 0));
   const auto unmap = [&] { return f.cuMemUnmap(address, kBytes); };
-  refused(unmap);
+  fail(unmap);
   moves_addresses(EventKind::unmap, {kVa, kBytes}, unmap);
   need(f.cuMemAddressFree(address, kBytes));
   need(f.cuMemRelease(handle));
@@ -63,7 +63,7 @@ OOMREC_TRIAL(cuMemUnmap) {
 
 namespace {
 
-// Memory for a sparse array: a tile that is mapped, and unmapped.
+// Maps and unmaps memory for one tile of a sparse array.
 template <class MapArray>
 void maps_a_tile(MapArray map_array) {
   constexpr CUDA_ARRAY3D_DESCRIPTOR kSparse{256, 256, 16, 0x20, 1, 0x40};
@@ -75,7 +75,7 @@ void maps_a_tile(MapArray map_array) {
   change.memOperationType = CU_MEM_OPERATION_TYPE_MAP;
   change.memHandle = handle;
   change.deviceBitMask = 1 << kOrdinal;
-  may_be_refused({kMain}, [&] { return map_array(&change, 1, nullptr); });
+  may_fail({kMain}, [&] { return map_array(&change, 1, nullptr); });
   change.memOperationType = CU_MEM_OPERATION_TYPE_UNMAP;
   need(map_array(&change, 1, nullptr));
   need(f.cuArrayDestroy(array));
@@ -104,11 +104,11 @@ struct Multicast {
 GIVES(cuMulticastCreate, CUmemGenericAllocationHandle, kVa, (&out, &kMulticastProps),
       f.cuMemRelease(out))
 
-#define MULTICAST(name, arguments)                             \
-  OOMREC_TRIAL(name) {                                         \
-    const Multicast multicast;                                 \
-    const Mapped memory;                                       \
-    may_be_refused({kMain}, [&] { return f.name arguments; }); \
+#define MULTICAST(name, arguments)                       \
+  OOMREC_TRIAL(name) {                                   \
+    const Multicast multicast;                           \
+    const Mapped memory;                                 \
+    may_fail({kMain}, [&] { return f.name arguments; }); \
   }
 MULTICAST(cuMulticastBindMem, (multicast.handle, 0, memory.handle, 0, kBytes, 0))
 MULTICAST(cuMulticastBindMem_v2, (multicast.handle, kOrdinal, 0, memory.handle, 0, kBytes, 0))
@@ -178,8 +178,8 @@ OOMREC_TRIAL(cuExternalMemoryGetMappedBuffer) {
   CUDA_EXTERNAL_MEMORY_BUFFER_DESC part{};
   part.size = kBytes;
   CUdeviceptr out = 0;
-  may_be_refused({kMain},
-                 [&] { return f.cuExternalMemoryGetMappedBuffer(&out, external.memory, &part); });
+  may_fail({kMain},
+           [&] { return f.cuExternalMemoryGetMappedBuffer(&out, external.memory, &part); });
   need(f.cuMemFree_v2(out));
 }
 OOMREC_TRIAL(cuExternalMemoryGetMappedMipmappedArray) {
@@ -188,9 +188,8 @@ OOMREC_TRIAL(cuExternalMemoryGetMappedMipmappedArray) {
   part.arrayDesc = {256, 256, 16, 0x20, 1, 0};
   part.numLevels = 1;
   CUmipmappedArray out = nullptr;
-  may_be_refused({kMain}, [&] {
-    return f.cuExternalMemoryGetMappedMipmappedArray(&out, external.memory, &part);
-  });
+  may_fail({kMain},
+           [&] { return f.cuExternalMemoryGetMappedMipmappedArray(&out, external.memory, &part); });
   need(f.cuMipmappedArrayDestroy(out));
 }
 

@@ -11,13 +11,13 @@ MAY_BE_REFUSED(cuDeviceGraphMemTrim, int, (kOrdinal), 0)
 OOMREC_TRIAL(cuGraphClone) {
   const Graph original;
   CUgraph out = nullptr;
-  may_be_refused({kMain}, [&] { return f.cuGraphClone(&out, original.graph); });
+  may_fail({kMain}, [&] { return f.cuGraphClone(&out, original.graph); });
   need(f.cuGraphDestroy(out));
 }
 OOMREC_TRIAL(cuGraphAddChildGraphNode) {
   const Graph child;
   Graph graph;
-  may_be_refused({kMain}, [&] {
+  may_fail({kMain}, [&] {
     return f.cuGraphAddChildGraphNode(&graph.node, graph.graph, nullptr, 0, child.graph);
   });
 }
@@ -55,17 +55,16 @@ ADDS_A_NODE(cuGraphAddNode_v3, nullptr, nullptr, 0)
 OOMREC_TRIAL(cuGraphAddMemFreeNode) {
   Graph graph;
   const CUdeviceptr block = graph.add_block();
-  may_be_refused({kMain}, [&] {
-    return f.cuGraphAddMemFreeNode(&graph.node, graph.graph, nullptr, 0, block);
-  });
+  may_fail({kMain},
+           [&] { return f.cuGraphAddMemFreeNode(&graph.node, graph.graph, nullptr, 0, block); });
 }
 
-#define INSTANTIATES(name, arguments)                          \
-  OOMREC_TRIAL(name) {                                         \
-    const Graph graph;                                         \
-    CUgraphExec out = nullptr;                                 \
-    may_be_refused({kMain}, [&] { return f.name arguments; }); \
-    need(f.cuGraphExecDestroy(out));                           \
+#define INSTANTIATES(name, arguments)                    \
+  OOMREC_TRIAL(name) {                                   \
+    const Graph graph;                                   \
+    CUgraphExec out = nullptr;                           \
+    may_fail({kMain}, [&] { return f.name arguments; }); \
+    need(f.cuGraphExecDestroy(out));                     \
   }
 namespace {
 // CUDA_GRAPH_INSTANTIATE_PARAMS: flags, stream, failed node, result.
@@ -91,7 +90,7 @@ template <class Upload>
 void uploads(Upload upload) {
   Graph graph;
   const CUgraphExec exec = graph.instantiate();
-  may_be_refused({kMain}, [&] { return upload(exec, nullptr); });
+  may_fail({kMain}, [&] { return upload(exec, nullptr); });
   need(f.cuGraphExecDestroy(exec));
 }
 

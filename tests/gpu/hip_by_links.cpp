@@ -1,4 +1,4 @@
-// The way of a program that is linked with -lamdhip64.
+// Finds functions by linking with -lamdhip64.
 #include "tests/gpu/hip_client.h"
 
 namespace oomrec::shim::hip {

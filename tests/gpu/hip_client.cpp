@@ -1,4 +1,5 @@
-// All of HIP's table, in one of three ways: OOMREC_TEST_WAY is links, dlsym or resolver.
+// Tries all of HIP's table, found in one of three ways: OOMREC_TEST_WAY is links, dlsym or
+// resolver.
 #include "tests/gpu/hip_client.h"
 
 #include <stdlib.h>
@@ -24,7 +25,7 @@ constexpr Row kRows[] = {
 #undef X
 };
 
-// By its base name, for whichever default stream it is told for.
+// Resolves a base name, for its default stream.
 template <class Function>
 void ask(const char* name, const char* base, Function& to) {
   const auto wanted = reinterpret_cast<void*>(to);
@@ -54,7 +55,7 @@ void reach(void* library, std::string_view way) {
 
 }  // namespace
 
-TEST_CASE("each function of the table: right size, space, device and stack; refused, too") {
+TEST_CASE("each function of the table: size, space, device and stack, also of a failure") {
   void* const library = dlopen("libamdhip64.so.5", RTLD_NOW | RTLD_LOCAL);
   REQUIRE(library != nullptr);
   const char* const way = getenv("OOMREC_TEST_WAY");

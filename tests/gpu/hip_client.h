@@ -8,7 +8,7 @@ namespace oomrec::gpu_trial {
 
 using namespace shim::hip;
 
-// The functions of the table, as the chosen way has found them.
+// The functions of the table, found in the chosen way.
 struct Hip {
 #define X(name, base, parameters, ...) hipError_t(*name) parameters = nullptr;
   OOMREC_HIP_FUNCTIONS(X)
@@ -16,7 +16,7 @@ struct Hip {
 };
 extern Hip f;
 
-// What a client needs besides; the library does not wrap them.
+// Other functions that a client needs, which the library does not wrap.
 #define OTHER_HIP_FUNCTIONS(X)                                                               \
   X(hipSetDevice, (int device))                                                              \
   X(hipGetLastError, ())                                                                     \
@@ -39,7 +39,7 @@ struct OtherHip {
 };
 extern OtherHip other;
 
-// Fills `f`: in a file of its own, for programs that are linked.
+// Fills `f` by linking. Defined in a separate file, for programs that link.
 void reach_by_links();
 
 }  // namespace oomrec::gpu_trial

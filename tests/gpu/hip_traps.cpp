@@ -1,4 +1,4 @@
-// What HIP does in its own way: one function frees both kinds of memory, a device is reset.
+// Specifics of HIP: one function frees both kinds of memory, a device can be reset.
 #include "tests/gpu/hip_client.h"
 #include "tests/gpu/trial.h"
 
@@ -48,7 +48,7 @@ TEST_CASE("hipFree frees host memory, hipHostFree device memory") {
   CHECK(own_session::figures(Vendor::hip, kOrdinal).counted == 0);
 }
 
-TEST_CASE("nothing is given for nothing, and NULL is freed") {
+TEST_CASE("a request of 0 bytes gives NULL, which can be freed") {
   begin();
   own_session::new_events();
   void* block = &block;
@@ -56,11 +56,11 @@ TEST_CASE("nothing is given for nothing, and NULL is freed") {
   CHECK(block == nullptr);
   need(f.hipFree(block));
   CHECK(f.hipMalloc(nullptr, kBytes) == 1);
-  CHECK(other.hipGetLastError() == 1);  // until then the runtime is asked nothing
+  CHECK(other.hipGetLastError() == 1);  // the runtime was not called before
   CHECK(own_session::new_events().empty());
 }
 
-TEST_CASE("a reset takes all of the current device's memory, and nobody else's") {
+TEST_CASE("a reset frees the current device's memory only") {
   begin();
   void *block = nullptr, *host = nullptr, *ordered = nullptr, *beside = nullptr;
   need(f.hipMalloc(&block, kBytes));

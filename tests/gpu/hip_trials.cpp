@@ -87,7 +87,7 @@ OOMREC_TRIAL(hipHostUnregister) {
   takes({kHost, kBytes}, [] { return f.hipHostUnregister(g_own); });
 }
 
-// --- In the order of a stream, from pools
+// --- Stream-ordered memory and pools
 
 GIVES(hipMallocAsync, void*, kMain, (&out, kBytes, nullptr), f.hipFreeAsync(out, nullptr))
 TAKES(hipFreeAsync, void*, kMain, f.hipMallocAsync(&out, kBytes, nullptr), (out, nullptr))
@@ -106,32 +106,31 @@ OOMREC_TRIAL(hipMallocFromPoolAsync) {
 OOMREC_TRIAL(hipMemGetDefaultMemPool) {
   hipMemLocation there = kThere;
   hipMemPool_t out = nullptr;
-  may_be_refused({kMain}, [&] { return f.hipMemGetDefaultMemPool(&out, &there, 1); });
+  may_fail({kMain}, [&] { return f.hipMemGetDefaultMemPool(&out, &there, 1); });
 }
 OOMREC_TRIAL(hipMemGetMemPool) {
   hipMemLocation there = kThere;
   hipMemPool_t out = nullptr;
-  may_be_refused({kMain}, [&] { return f.hipMemGetMemPool(&out, &there, 1); });
+  may_fail({kMain}, [&] { return f.hipMemGetMemPool(&out, &there, 1); });
 }
 OOMREC_TRIAL(hipMemSetMemPool) {
   hipMemLocation there = kThere;
   hipMemPool_t pool = nullptr;
   need(f.hipDeviceGetMemPool(&pool, kOrdinal));
-  may_be_refused({kMain}, [&] { return f.hipMemSetMemPool(&there, 1, pool); });
+  may_fail({kMain}, [&] { return f.hipMemSetMemPool(&there, 1, pool); });
 }
 OOMREC_TRIAL(hipDeviceSetMemPool) {
   hipMemPool_t pool = nullptr;
   need(f.hipDeviceGetMemPool(&pool, kOrdinal));
-  may_be_refused({kMain}, [&] { return f.hipDeviceSetMemPool(kOrdinal, pool); });
+  may_fail({kMain}, [&] { return f.hipDeviceSetMemPool(kOrdinal, pool); });
 }
 OOMREC_TRIAL(hipMemPoolImportFromShareableHandle) {
   const hipMemPool_t pool = new_pool();
   int shared = -1;
   need(other.hipMemPoolExportToShareableHandle(&shared, pool, 1, 0));
   hipMemPool_t out = nullptr;
-  may_be_refused({kMain}, [&] {
-    return f.hipMemPoolImportFromShareableHandle(&out, as_pointer(shared), 1, 0);
-  });
+  may_fail({kMain},
+           [&] { return f.hipMemPoolImportFromShareableHandle(&out, as_pointer(shared), 1, 0); });
   need(f.hipMemPoolDestroy(out));
   need(f.hipMemPoolDestroy(pool));
 }

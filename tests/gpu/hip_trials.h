@@ -1,4 +1,4 @@
-// What the trials of HIP's functions share.
+// Shared by the trials of HIP's functions.
 #pragma once
 
 #include "tests/gpu/hip_client.h"

@@ -1,9 +1,9 @@
-// Each function of HIP's table, once: memory and addresses apart, arrays, graphs, look-ups.
+// Each function of HIP's table, once: virtual memory, arrays, graphs, lookups.
 #include "tests/gpu/hip_trials.h"
 
 namespace oomrec::gpu_trial {
 
-// --- Memory and addresses apart
+// --- Virtual memory
 
 GIVES(hipMemCreate, hipMemGenericAllocationHandle_t, kMain, (&out, kBytes, &kHandleProps, 0),
       f.hipMemRelease(out))
@@ -43,7 +43,7 @@ struct Mapped {
 OOMREC_TRIAL(hipMemMap) {
   Mapped mapped;
   const auto map = [&] { return mapped.map(); };
-  refused_and_told({kMain}, map);
+  check_failure({kMain}, map);
   moves_addresses(EventKind::map, {kVa, kBytes}, map);
   need(mapped.unmap());
 }
@@ -51,14 +51,14 @@ OOMREC_TRIAL(hipMemUnmap) {
   Mapped mapped;
   need(mapped.map());
   const auto unmap = [&] { return mapped.unmap(); };
-  refused(unmap);
+  fail(unmap);
   moves_addresses(EventKind::unmap, {kVa, kBytes}, unmap);
 }
 OOMREC_TRIAL(hipMemRetainAllocationHandle) {
   Mapped mapped;
   need(mapped.map());
   hipMemGenericAllocationHandle_t out = nullptr;
-  may_be_refused({kMain}, [&] { return f.hipMemRetainAllocationHandle(&out, mapped.address); });
+  may_fail({kMain}, [&] { return f.hipMemRetainAllocationHandle(&out, mapped.address); });
   CHECK(own_session::block_at(DeviceKey::handle, key_of(out))->references == 3);
   need(f.hipMemRelease(out));
   need(mapped.unmap());
@@ -131,15 +131,14 @@ OOMREC_TRIAL(hipExternalMemoryGetMappedBuffer) {
   need(f.hipImportExternalMemory(&external, &kExternal));
   const hipExternalMemoryBufferDesc part{0, kBytes, 0};
   void* out = nullptr;
-  may_be_refused({kMain},
-                 [&] { return f.hipExternalMemoryGetMappedBuffer(&out, external, &part); });
+  may_fail({kMain}, [&] { return f.hipExternalMemoryGetMappedBuffer(&out, external, &part); });
   need(f.hipFree(out));
   need(f.hipDestroyExternalMemory(external));
 }
-OOMREC_TRIAL(hipExternalMemoryGetMappedMipmappedArray) {  // the fake has none
+OOMREC_TRIAL(hipExternalMemoryGetMappedMipmappedArray) {  // the fake does not have it
   hipMipmappedArray_t out = nullptr;
-  refused_and_told(
-      {kMain}, [&] { return f.hipExternalMemoryGetMappedMipmappedArray(&out, nullptr, nullptr); });
+  check_failure({kMain},
+                [&] { return f.hipExternalMemoryGetMappedMipmappedArray(&out, nullptr, nullptr); });
 }
 
 // --- Graphs
@@ -172,13 +171,13 @@ MAY_BE_REFUSED(hipDeviceGraphMemTrim, int, (kOrdinal), 0)
 OOMREC_TRIAL(hipGraphClone) {
   const Graph original;
   hipGraph_t out = nullptr;
-  may_be_refused({kMain}, [&] { return f.hipGraphClone(&out, original.graph); });
+  may_fail({kMain}, [&] { return f.hipGraphClone(&out, original.graph); });
   need(f.hipGraphDestroy(out));
 }
 OOMREC_TRIAL(hipGraphAddChildGraphNode) {
   const Graph child;
   Graph graph;
-  may_be_refused({kMain}, [&] {
+  may_fail({kMain}, [&] {
     return f.hipGraphAddChildGraphNode(&graph.node, graph.graph, nullptr, 0, child.graph);
   });
 }
@@ -198,21 +197,21 @@ OOMREC_TRIAL(hipGraphAddNode) {
                [&] { return f.hipGraphAddNode(&graph.node, graph.graph, nullptr, 0, &params); });
 }
 
-#define ADDS_A_FREE(name)                                                                         \
-  OOMREC_TRIAL(name) {                                                                            \
-    Graph graph;                                                                                  \
-    void* const block = graph.add_block();                                                        \
-    may_be_refused({kMain}, [&] { return f.name(&graph.node, graph.graph, nullptr, 0, block); }); \
+#define ADDS_A_FREE(name)                                                                   \
+  OOMREC_TRIAL(name) {                                                                      \
+    Graph graph;                                                                            \
+    void* const block = graph.add_block();                                                  \
+    may_fail({kMain}, [&] { return f.name(&graph.node, graph.graph, nullptr, 0, block); }); \
   }
 ADDS_A_FREE(hipGraphAddMemFreeNode)
 ADDS_A_FREE(hipDrvGraphAddMemFreeNode)
 
-#define INSTANTIATES(name, arguments)                          \
-  OOMREC_TRIAL(name) {                                         \
-    const Graph graph;                                         \
-    hipGraphExec_t out = nullptr;                              \
-    may_be_refused({kMain}, [&] { return f.name arguments; }); \
-    need(f.hipGraphExecDestroy(out));                          \
+#define INSTANTIATES(name, arguments)                    \
+  OOMREC_TRIAL(name) {                                   \
+    const Graph graph;                                   \
+    hipGraphExec_t out = nullptr;                        \
+    may_fail({kMain}, [&] { return f.name arguments; }); \
+    need(f.hipGraphExecDestroy(out));                    \
   }
 namespace {
 // hipGraphInstantiateParams: failed node, flags, result, stream.
@@ -231,7 +230,7 @@ INSTANTIATES(hipGraphInstantiateWithParams, (&out, graph.graph, InstantiateParam
 OOMREC_TRIAL(hipGraphUpload) {
   Graph graph;
   const hipGraphExec_t exec = graph.instantiate();
-  may_be_refused({kMain}, [&] { return f.hipGraphUpload(exec, nullptr); });
+  may_fail({kMain}, [&] { return f.hipGraphUpload(exec, nullptr); });
   need(f.hipGraphExecDestroy(exec));
 }
 
@@ -247,7 +246,7 @@ void launches(Launch launch) {
   need(f.hipGraphExecDestroy(exec));
 }
 
-// The address of a wrapper is found.
+// The lookup finds the wrapper.
 template <class Resolve>
 void resolves(const Resolve& resolve) {
   void* out = nullptr;

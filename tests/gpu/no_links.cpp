@@ -1,4 +1,4 @@
-// Beside programs that are not linked with a driver.
+// For programs that do not link a driver.
 namespace oomrec::gpu_trial {
 void reach_by_links();
 void reach_by_links() {}

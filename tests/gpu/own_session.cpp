@@ -25,7 +25,7 @@ session::View g_view;
   std::exit(2);
 }
 
-// The file that the recorder has mapped.
+// The file mapped by the recorder.
 std::string path() {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
@@ -48,7 +48,7 @@ session::View open_view() {
   return opened;
 }
 
-// As the recorder sorts them.
+// In the recorder's order.
 Space space_of(session::Vendor vendor, session::DeviceKind kind) {
   using Kind = session::DeviceKind;
   const int further = kind == Kind::host                                 ? 1
@@ -76,7 +76,7 @@ const session::View& view() {
 }
 
 void reopen() {
-  if (g_view.problem() == session::Problem::none)  // the parent's is not what path() shall find
+  if (g_view.problem() == session::Problem::none)  // so that path() does not find the parent's
     munmap(const_cast<std::byte*>(g_view.bytes().segments[0]), g_view.bytes().total);
   g_view = open_view();
 }
@@ -154,17 +154,17 @@ std::vector<session::Event> new_events() {
   return events;
 }
 
-std::uint64_t refusals() { return view().count(TableId::failures); }
+std::uint64_t failures() { return view().count(TableId::failures); }
 
-Refusal last_refusal() {
+Failure last_failure() {
   session::Failure failure;
-  if (!view().read(TableId::failures, refusals() - 1, failure)) return {};
+  if (!view().read(TableId::failures, failures() - 1, failure)) return {};
   return {static_cast<Api>(failure.api),
           static_cast<Space>(failure.space),
           failure.bytes,
           failure.error,
           ordinal_of(failure.device.device),
-          (failure.flags & session::kFailureRefused) != 0,
+          (failure.flags & session::kFailureByRecorder) != 0,
           failure.node,
           failure.device};
 }

@@ -1,8 +1,8 @@
-// One trial for each row of a driver's table: a call that is refused and the same call that
-// succeeds, and what the recorder made of them.
+// One trial for each row of a driver's table: a failing call, the same call succeeding, and checks
+// of the recording.
 //
-// A row's function is `trial_NAME`; a row without one is an error of the compiler. Calls go to the
-// second device (ordinal 1), so that what is charged to the first is charged to the wrong one.
+// A row's function is `trial_NAME`; a missing one is a compiler error. Calls use the second device
+// (ordinal 1), so that a charge to the wrong device is noticed.
 #pragma once
 
 #include <dlfcn.h>
@@ -29,51 +29,51 @@ struct Row {
 };
 inline const Row* g_row = nullptr;
 
-// fake_gpu_fail() of the driver that is tried.
+// fake_gpu_fail() of the tested driver.
 inline void (*g_fail)(const char* rules) = nullptr;
 
 struct Expected {
   Space space;
-  std::uint64_t bytes = 0;      // given, or taken
-  std::uint64_t asked = bytes;  // as a refusal tells
+  std::uint64_t bytes = 0;      // allocated or freed
+  std::uint64_t asked = bytes;  // as recorded for a failure
   int ordinal = kOrdinal;
 };
 
 struct Snapshot {
   std::int64_t bytes, count;
-  std::uint64_t refusals;
+  std::uint64_t failures;
   explicit Snapshot(Space space)
       : bytes(own_session::live_bytes(space)),
         count(own_session::live_count(space)),
-        refusals(own_session::refusals()) {}
+        failures(own_session::failures()) {}
 };
 
-// The call, refused by the driver: it returns what the driver returned.
+// Makes the driver fail the call, which must return the driver's result.
 template <class Call>
-void refused(const Call& call) {
+void fail(const Call& call) {
   g_fail((std::string(g_row->name) + "=2").c_str());
   CHECK(call() == 2);
   g_fail("");
 }
 
 template <class Call>
-void refused_and_told(const Expected& expected, const Call& call) {
+void check_failure(const Expected& expected, const Call& call) {
   const Snapshot before(expected.space);
-  refused(call);
+  fail(call);
   const Snapshot after(expected.space);
   CHECK(after.bytes == before.bytes);
-  REQUIRE(after.refusals == before.refusals + 1);
-  const own_session::Refusal told = own_session::last_refusal();
-  CHECK(told.api == g_row->api);
-  CHECK(told.space == expected.space);
-  CHECK(told.bytes == expected.asked);
-  CHECK(told.error == 2);
-  CHECK(told.ordinal == expected.ordinal);
-  CHECK_FALSE(told.by_us);
-  CHECK(own_session::is_on_stack(told.node, std::string("trial_") + g_row->name));
+  REQUIRE(after.failures == before.failures + 1);
+  const own_session::Failure failure = own_session::last_failure();
+  CHECK(failure.api == g_row->api);
+  CHECK(failure.space == expected.space);
+  CHECK(failure.bytes == expected.asked);
+  CHECK(failure.error == 2);
+  CHECK(failure.ordinal == expected.ordinal);
+  CHECK_FALSE(failure.by_us);
+  CHECK(own_session::is_on_stack(failure.node, std::string("trial_") + g_row->name));
 }
 
-// The only event of a GPU since the last look.
+// The only GPU event since the last call.
 inline session::Event only_event() {
   const auto events = own_session::new_events();
   REQUIRE(events.size() == 1);
@@ -89,10 +89,10 @@ std::uint64_t key_of(const Out& out) {
     return (std::uint64_t)out;
 }
 
-// Memory: refused, then given at `out`.
+// An allocation: fails, then succeeds with the address in `out`.
 template <class Out, class Call>
 void gives(const Expected& expected, const Out& out, const Call& call) {
-  refused_and_told(expected, call);
+  check_failure(expected, call);
   const Snapshot before(expected.space);
   own_session::new_events();
   REQUIRE(call() == 0);
@@ -108,14 +108,14 @@ void gives(const Expected& expected, const Out& out, const Call& call) {
   CHECK(own_session::is_on_stack(event.stack, std::string("trial_") + g_row->name));
 }
 
-// Memory that goes: not when the call is refused.
+// A free: nothing is freed if the call fails.
 template <class Call>
 void takes(const Expected& expected, const Call& call) {
   const Snapshot before(expected.space);
-  refused(call);
+  fail(call);
   CHECK(Snapshot(expected.space).bytes == before.bytes);
   CHECK(Snapshot(expected.space).count == before.count);
-  CHECK(Snapshot(expected.space).refusals == before.refusals);
+  CHECK(Snapshot(expected.space).failures == before.failures);
   own_session::new_events();
   REQUIRE(call() == 0);
   CHECK(Snapshot(expected.space).bytes == before.bytes - static_cast<std::int64_t>(expected.bytes));
@@ -127,25 +127,25 @@ void takes(const Expected& expected, const Call& call) {
   CHECK(own_session::ordinal_of(event.device) == expected.ordinal);
 }
 
-// Nothing by name, but its refusal is told.
+// A call without its own record, but with recorded failures.
 template <class Call>
-void may_be_refused(const Expected& expected, const Call& call) {
-  refused_and_told(expected, call);
+void may_fail(const Expected& expected, const Call& call) {
+  check_failure(expected, call);
   own_session::new_events();
   CHECK(call() == 0);
   CHECK(own_session::new_events().empty());
 }
 
-// Neither: what it says of other calls is another test's business.
+// Neither is recorded. Effects on other calls are tested elsewhere.
 template <class Call>
 void passes(const Call& call) {
-  const std::uint64_t before = own_session::refusals();
-  refused(call);
-  CHECK(own_session::refusals() == before);
+  const std::uint64_t before = own_session::failures();
+  fail(call);
+  CHECK(own_session::failures() == before);
   CHECK(call() == 0);
 }
 
-// Finds a client's way to a function.
+// A lookup of a function.
 template <class Function>
 void look_up(void* library, const char* name, Function& to) {
   void* const found = dlsym(library, name);
@@ -155,7 +155,7 @@ void look_up(void* library, const char* name, Function& to) {
 
 inline void need(int result) { REQUIRE(result == 0); }
 
-// Addresses: no memory comes or goes with them.
+// Address space: no memory is allocated or freed.
 template <class Call>
 void moves_addresses(EventKind kind, const Expected& expected, const Call& call) {
   const Snapshot before(expected.space);
@@ -169,10 +169,10 @@ void moves_addresses(EventKind kind, const Expected& expected, const Call& call)
   CHECK(Snapshot(expected.space).bytes == before.bytes);
 }
 
-// A block that its graph has at `block`, and that is not live.
+// A graph's block at address `block` that is not live.
 template <class Out, class Call>
 void adds_a_block(const Expected& expected, const Out& block, const Call& add) {
-  refused_and_told({expected.space, 0, kBytes}, add);
+  check_failure({expected.space, 0, kBytes}, add);
   const Snapshot before(expected.space);
   own_session::new_events();
   REQUIRE(add() == 0);
@@ -185,7 +185,7 @@ void adds_a_block(const Expected& expected, const Out& block, const Call& add) {
   CHECK_FALSE(known->is_live);
 }
 
-// All rows of a table; no trial leaves memory behind.
+// Runs all rows of a table. No trial leaves memory behind.
 template <std::size_t kRows>
 void try_all(const Row (&rows)[kRows], std::initializer_list<Space> spaces) {
   for (const Row& row : rows) {
@@ -203,7 +203,7 @@ void try_all(const Row (&rows)[kRows], std::initializer_list<Space> spaces) {
 
 #define OOMREC_TRIAL(name) extern "C" void trial_##name()
 
-// The frequent forms. `arguments` and `after` may speak of `out`, which the call sets.
+// Common forms. `arguments` and `after` may use `out`, which the call sets.
 #define GIVES(name, Type, space, arguments, after)                 \
   OOMREC_TRIAL(name) {                                             \
     Type out{};                                                    \
@@ -216,9 +216,9 @@ void try_all(const Row (&rows)[kRows], std::initializer_list<Space> spaces) {
     need(before);                                             \
     takes({space, kBytes}, [&] { return f.name arguments; }); \
   }
-#define MAY_BE_REFUSED(name, Type, arguments, after)           \
-  OOMREC_TRIAL(name) {                                         \
-    [[maybe_unused]] Type out{};                               \
-    may_be_refused({kMain}, [&] { return f.name arguments; }); \
-    need(after);                                               \
+#define MAY_BE_REFUSED(name, Type, arguments, after)     \
+  OOMREC_TRIAL(name) {                                   \
+    [[maybe_unused]] Type out{};                         \
+    may_fail({kMain}, [&] { return f.name arguments; }); \
+    need(after);                                         \
   }

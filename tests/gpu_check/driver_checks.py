@@ -1,4 +1,4 @@
-"""The driver itself, called from Python by ctypes: what is recorded is what the program holds.
+"""The driver, called from Python by ctypes: the recording equals what the program holds.
 
 A check takes the lab and the driver ("cuda", "hip"), and returns a remark.
 """
@@ -13,12 +13,12 @@ from .recorded import PROGRAMS, Lab, Run, names_line
 
 CALLS = "driver_calls.py"
 ALLOCATE = {"cuda": "cuMemAlloc", "hip": "hipMalloc"}
-# A mark's word: the space of the driver.
+# The word in a mark → the driver's space.
 SPACES = {"device": "{}", "host": "{}_host", "address": "{}_va"}
 
 
 def check_marks(run: Run, driver: str) -> str:
-    """At each mark every space holds what the program says."""
+    """At each mark the recording's spaces match the program's own figures."""
     marks = run.marks()
     for mark, held in marks.items():
         spaces = run.marked(mark)["spaces"]
@@ -38,11 +38,11 @@ def counting(what: str):
 
 
 def same_results(lab: Lab, driver: str) -> str:
-    """The program is given what it is given without the recorder."""
+    """The driver returns the same results as without the recorder."""
     plain = lab.must(CALLS, driver, "contents", recorded=False).facts()
     expect_equal("with the recorder", lab.must(CALLS, driver, "contents").facts(), plain)
     expect(plain["same"], "even without the recorder another content comes out")
-    return "contents, and the code of a refusal"
+    return "contents, and the code of a failure"
 
 
 def kernels(lab: Lab, driver: str) -> str:
@@ -57,9 +57,9 @@ def forked(lab: Lab, driver: str) -> str:
 
 
 def fill(lab: Lab, driver: str) -> str:
-    """Until the driver refuses: the bundle says who asked, who holds, what the device had."""
+    """The device is filled: the bundle names the request, the holders and the device's memory."""
     run = filled(lab, driver)
-    said, shown = run.facts(), run.refusal(ALLOCATE[driver])
+    said, shown = run.facts(), run.failure(ALLOCATE[driver])
     expect_equal("verdict", shown["verdict"]["code"], "device_out_of_memory")
     expect_equal("size of the request", shown["request"]["size"], said["step"])
     expect_equal("space of the request", shown["request"]["space"], driver)
@@ -74,10 +74,10 @@ def fill(lab: Lab, driver: str) -> str:
 
 
 def recover(lab: Lab, driver: str) -> str:
-    """A program that lets go of something and asks again has recovered."""
+    """A program that frees memory and retries has recovered."""
     run = filled(lab, driver)
     expect_equal("asked again", run.facts()["again"], 0)
-    expect_equal("outcome", run.refusal(ALLOCATE[driver])["outcome"], "recovered")
+    expect_equal("outcome", run.failure(ALLOCATE[driver])["outcome"], "recovered")
     return "refused, freed, served"
 
 
@@ -90,41 +90,41 @@ def filled(lab: Lab, driver: str) -> Run:
 
 
 def refused_context(lab: Lab, driver: str) -> str:
-    """A context that there is no memory for is a refusal as well."""
+    """A context that does not fit is a failure, too."""
     if driver != "cuda":
         raise Skipped("this driver makes no contexts by name")
     result = filled(lab, driver).facts()["context_result"]
     if result != 2:
         raise Skipped(f"a new context on the full device gave {result}, not out of memory")
-    shown = filled(lab, driver).refusal("cuCtxCreate")
+    shown = filled(lab, driver).failure("cuCtxCreate")
     expect(names_line(shown["request"]["stack"], CALLS, "fill"), "the line is not named")
     return shown["verdict"]["summary"]
 
 
 def exceed(lab: Lab, driver: str) -> str:
-    """More than there is, in one piece; the program ends of it."""
+    """A single block larger than the device, which ends the program."""
     run = lab.must(CALLS, driver, "exceed", exit_code=3)
     expect_equal("result", run.facts()["result"], 2)
-    shown = run.refusal(ALLOCATE[driver])
+    shown = run.failure(ALLOCATE[driver])
     expect_equal("verdict", shown["verdict"]["code"], "device_out_of_memory")
     expect_equal("outcome", shown["outcome"], "exited 3")
     return shown["verdict"]["summary"]
 
 
 def limit(lab: Lab, driver: str) -> str:
-    """--limit-gpu refuses before the driver does, with the driver's code."""
+    """--limit-gpu fails a call before the driver does, with the driver's code."""
     step = filled(lab, driver).facts()["step"]
     run = lab.must(CALLS, driver, "fill", 8 * step, OOMREC_LIMIT_GPU=str(5 * step // 2))
     expect(run.facts()["refused"], f"not refused: {run.facts()}")
     expect_equal("held when it was refused", run.marks()["full"]["device"], 2 * step)
-    shown = run.refusal(ALLOCATE[driver])
+    shown = run.failure(ALLOCATE[driver])
     expect_equal("verdict", shown["verdict"]["code"], "device_limit")
     check_marks(run, driver)
     return shown["verdict"]["summary"]
 
 
 def other_processes(lab: Lab, driver: str) -> str:
-    """Whoever else is on the device, as NVML tells, is named in a bundle of `oomrec run`."""
+    """The device's other processes, according to NVML, are named in a bundle of `oomrec run`."""
     if driver != "cuda":
         raise Skipped("NVML knows NVIDIA's devices only")
     with subprocess.Popen(
@@ -132,21 +132,21 @@ def other_processes(lab: Lab, driver: str) -> str:
         env=lab.environment(), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     ) as other:  # fmt: skip
         try:
-            other.stdout.readline()  # it holds
-            told = lab.must("other_processes.py", recorded=False).facts()["processes"]
-            if not told:
-                raise Skipped("NVML tells of no process here, as in many containers")
+            other.stdout.readline()  # it has allocated
+            processes = lab.must("other_processes.py", recorded=False).facts()["processes"]
+            if not processes:
+                raise Skipped("NVML lists no process here, as in many containers")
             program = [lab.python, str(PROGRAMS / CALLS), driver, "exceed"]
             run = lab.must(
                 lab.build / "oomrec", "run", "--", *program,
                 recorded=False, exit_code=3, **lab.command_environment(),
             )  # fmt: skip
-            shown = json.dumps(run.refusal())
-            missing = [pid for pid in told if f'"pid": {pid}' not in shown]
+            shown = json.dumps(run.failure())
+            missing = [pid for pid in processes if f'"pid": {pid}' not in shown]
             expect(not missing, f"not shown: processes {missing}")
         finally:
             other.stdin.close()
-    return f"processes {told} are named"
+    return f"processes {processes} are named"
 
 
 def cost(lab: Lab, driver: str) -> str:
@@ -155,7 +155,7 @@ def cost(lab: Lab, driver: str) -> str:
     return f"{with_us / 1000:.1f} µs an allocation and its release, {without / 1000:.1f} without us"
 
 
-# What is checked, and how.
+# The checks by name.
 CHECKS = {
     "same results as without the recorder": same_results,
     "blocks: plain, managed, pitched, host": counting("blocks"),

@@ -1,4 +1,4 @@
-"""What the driver exports beside what the library wraps.
+"""The driver's exports, compared with the functions that the library wraps.
 
 Reads the driver's dynamic symbols itself: nothing needs to be installed for it.
 """
@@ -15,14 +15,14 @@ TABLES = Path(__file__).resolve().parents[2] / "shim" / "gpu"
 SECTION_DYNSYM = 11
 FORM = re.compile(
     r"(_v\d+)?(_ptsz|_ptds|_spt)?$"
-)  # of one function: later ones, per-thread streams
-# Looks like one that gives memory, and does not only tell of it or change it.
+)  # suffixes of later versions and of per-thread streams
+# Names that look like allocations, and not only like queries or changes of memory.
 GIVES_MEMORY = re.compile(r"^(cu|hip)\w*(Alloc|Malloc|MemCreate|PoolCreate|ArrayCreate|MemMap)")
-TELLS = re.compile(r"Get|Set[A-Z]|Query|Info|Properties|Granularity|Unmap")
+QUERIES = re.compile(r"Get|Set[A-Z]|Query|Info|Properties|Granularity|Unmap")
 
 
 def exported_names(library: str) -> set[str]:
-    """Functions that a 64-bit little-endian ELF file defines for others."""
+    """Functions exported by a 64-bit little-endian ELF file."""
     with open(library, "rb") as file:
         header = file.read(64)
         if header[:6] != b"\x7fELF\x02\x01":
@@ -66,12 +66,12 @@ def wrapped_names(driver: str) -> dict[str, set[str]]:
 
 
 def compare(driver: str, library: str, version: int) -> tuple[str, list[str]]:
-    """A remark, and lines of information. Fails where a name is not the driver's."""
+    """Returns a remark and lines of information. Fails if the driver lacks a name."""
     exported, lists = exported_names(library), wrapped_names(driver)
     wrapped = set().union(*lists.values())
     lines = []
     if driver == "cuda":
-        # A release series is there as a whole in the next one: what is missing is misspelt.
+        # Each release series includes the previous one, so a missing name is misspelt.
         older = [names for series, names in lists.items() if int(series) < version // 1000]
         missing = sorted(set().union(*older) - exported)
         if missing:
@@ -86,7 +86,7 @@ def compare(driver: str, library: str, version: int) -> tuple[str, list[str]]:
     others = sorted(
         name
         for name in exported - wrapped - set(forms)
-        if GIVES_MEMORY.match(name) and not TELLS.search(name)
+        if GIVES_MEMORY.match(name) and not QUERIES.search(name)
     )
     if others:
         lines.append(f"look as if they gave memory, not wrapped: {', '.join(others)}")

@@ -20,7 +20,7 @@ DRIVERS = {"cuda": "CUDA", "hip": "HIP"}
 
 
 class Report:
-    """One line for each check, at once."""
+    """Prints one line for each check, immediately."""
 
     def __init__(self, lab: Lab) -> None:
         self.counts = dict.fromkeys(("PASS", "FAIL", "SKIP"), 0)
@@ -49,7 +49,7 @@ class Report:
         try:
             return call()
         except subprocess.TimeoutExpired:
-            self._lab.seconds()  # its own time is out, or that of all checks
+            self._lab.seconds()  # its own time limit, or that of all checks
             raise
 
     def info(self, text: str) -> None:
@@ -72,7 +72,7 @@ def describe(driver: str, machine: dict) -> None:
 
 
 def checks_of(report: Report, lab: Lab, driver: str, machine: dict) -> dict:
-    """By name, what does each check."""
+    """The checks by name."""
 
     def names() -> str:
         remark, lines = exports.compare(driver, machine["library"], machine["version"])

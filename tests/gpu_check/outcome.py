@@ -1,14 +1,14 @@
-"""How a check ends: it returns (PASS, with what it returned as a remark), or raises one of these."""
+"""Outcomes of a check: it returns a remark (PASS), or raises one of these."""
 
 from __future__ import annotations
 
 
 class Failed(Exception):
-    """What should have been, and what was."""
+    """FAIL, with the expected and the actual value."""
 
 
 class Skipped(Exception):
-    """What this machine lacks."""
+    """SKIP, with what this machine lacks."""
 
 
 def expect(condition: object, otherwise: str) -> None:

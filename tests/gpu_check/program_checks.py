@@ -18,15 +18,15 @@ from .recorded import PROGRAMS, Lab, Run, names_line
 
 SOURCE = Path(__file__).resolve().parents[2]
 
-# A check takes the lab and what is known of the machine's driver, and returns a remark.
+# A check takes the lab and the driver's properties, and returns a remark.
 
 
-def told(run: Run, file: str, threads: bool = False) -> str:
-    """The refusal that ended the function `fill` is recorded, and who holds the rest.
+def check_fill(run: Run, file: str, threads: bool = False) -> str:
+    """The failure that ended the function `fill` is recorded, with the holders of the rest.
 
     `threads`: the framework may allocate on threads of its own, where no line of Python runs.
     """
-    said, shown = run.facts(), run.refusal()
+    said, shown = run.facts(), run.failure()
     held = shown["spaces"]["cuda"]["live_bytes"]
     expect(held >= said["held"], f"{size(held)} recorded, {size(said['held'])} held")
     top = next(holder for holder in shown["holders"] if holder["space"] == "cuda")
@@ -52,7 +52,7 @@ def compiled(lab: Lab, *command: object) -> str:
 
 
 def linked(lab: Lab, machine: dict) -> str:
-    """A program linked with the driver, which meets our definitions."""
+    """A program linked with the driver, whose calls reach our wrappers."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         raise Skipped("no C compiler here")
@@ -60,7 +60,7 @@ def linked(lab: Lab, machine: dict) -> str:
     program = compiled(lab, compiler, "-g", PROGRAMS / "linked.c", machine["library"])
     libraries = os.environ.get("LD_LIBRARY_PATH", "")
     run = lab.must(program, LD_LIBRARY_PATH=f"{libraries}:{path}" if libraries else path)
-    return told(run, "linked.c")
+    return check_fill(run, "linked.c")
 
 
 def needs_a_gpu(machine: dict) -> None:
@@ -77,7 +77,7 @@ def built_with_nvcc(*options: str):
         program = compiled(lab, compiler, "-g", *options, PROGRAMS / "runtime.cu")
         run = lab.must(program)
         expect(run.facts()["same"], "the kernel's result is another")
-        return told(run, "runtime.cu")
+        return check_fill(run, "runtime.cu")
 
     return check
 
@@ -91,7 +91,7 @@ def runtime(lab: Lab, machine: dict) -> str:
     found += glob.glob("/usr/local/cuda/lib64/libcudart.so.*")
     if not found:
         raise Skipped("no libcudart.so here")
-    return told(lab.must("runtime.py", found[0]), "runtime.py")
+    return check_fill(lab.must("runtime.py", found[0]), "runtime.py")
 
 
 # --- Frameworks -----------------------------------------------------------------------------------
@@ -109,22 +109,22 @@ def needs(lab: Lab, module: str) -> None:
 def filled_by(program: str, module: str, threads: bool = False, **options: str):
     def check(lab: Lab, machine: dict) -> str:
         needs(lab, module)
-        return told(lab.must(program, **options), program, threads)
+        return check_fill(lab.must(program, **options), program, threads)
 
     return check
 
 
-# All of the device, or the limit that JAX sets for itself would be met first.
+# All of the device, otherwise JAX's own limit is reached first.
 JAX = {"threads": True, "XLA_PYTHON_CLIENT_MEM_FRACTION": "1.0"}
 
 
 def torch_figures(run: Run, mark: str) -> None:
-    """At that mark PyTorch's own figures are those recorded."""
+    """At the mark PyTorch's own figures equal the recorded ones."""
     held, shown = run.marks()[mark], run.marked(mark)
     torch = run.device(shown, "cuda")["torch"]
     expect(torch, "PyTorch's reports were not seen")
-    expect_equal("allocated, as PyTorch told", torch["allocated_bytes"], held["allocated"])
-    expect_equal("reserved, as PyTorch told", torch["reserved_bytes"], held["reserved"])
+    expect_equal("allocated, by PyTorch's own figures", torch["allocated_bytes"], held["allocated"])
+    expect_equal("reserved, by PyTorch's own figures", torch["reserved_bytes"], held["reserved"])
     spaces = shown["spaces"]
     expect_equal("tensors alive", spaces["torch"]["live_bytes"], held["allocated"])
     live, reserved = spaces["cuda"]["live_bytes"], held["reserved"]
@@ -135,40 +135,40 @@ def torch_fill(lab: Lab, machine: dict) -> str:
     needs(lab, "torch")
     run = lab.must("with_torch.py", "fill")
     torch_figures(run, "full")
-    return told(run, "with_torch.py")
+    return check_fill(run, "with_torch.py")
 
 
 def torch_recover(lab: Lab, machine: dict) -> str:
-    """PyTorch gives its cache back and asks again: one bundle, of a program that has recovered."""
+    """PyTorch frees its cache and retries: one bundle, of a program that has recovered."""
     needs(lab, "torch")
     run = lab.must("with_torch.py", "recover")
-    outcomes = [shown["outcome"] for shown in run.refusals()]
+    outcomes = [shown["outcome"] for shown in run.failures()]
     expect_equal("outcomes of the bundles", outcomes, ["recovered"])
     torch_figures(run, "recovered")
     return "one bundle, recovered"
 
 
 def torch_fragments(lab: Lab, machine: dict) -> str:
-    """Refused, although more than that is free in PyTorch's own segments."""
+    """A failure although more is free in PyTorch's segments."""
     needs(lab, "torch")
     run = lab.must("with_torch.py", "fragments")
-    shown = run.refusals()[-1] if run.refusals() else None
+    shown = run.failures()[-1] if run.failures() else None
     if shown is None:
-        raise Failed("no bundle of the refusal")
+        raise Failed("no bundle of the failure")
     expect_equal("verdict", shown["verdict"]["code"], "device_fragmentation")
     return shown["verdict"]["summary"]
 
 
 def torch_profiler(lab: Lab, machine: dict) -> str:
-    """torch.profiler sees as many events of memory as without the recorder."""
+    """torch.profiler sees as many memory events as without the recorder."""
     needs(lab, "torch")
     plain = lab.must("with_torch.py", "profile", recorded=False).facts()
-    expect(plain["events"], "torch.profiler tells of no memory, even without the recorder")
+    expect(plain["events"], "torch.profiler reports no memory events, even without the recorder")
     expect_equal("memory events", lab.must("with_torch.py", "profile").facts(), plain)
     return f"{plain['events']} events of memory"
 
 
-# Of GPU Memory Profiler's users, and their arguments beside the device.
+# Programs of GPU Memory Profiler's users, and their arguments besides the device.
 DROP_IN = {
     "configure": (), "capture": (), "classify": (), "simulate": (), "stress": (1 << 20,),
     "alerts": (), "recorder": (),

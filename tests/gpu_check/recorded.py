@@ -1,4 +1,4 @@
-"""Runs a program of the check, with the recorder before it or without, and reads what was left.
+"""Runs a program of the check, recorded or not, and reads what it left.
 
 Each run has a folder of its own for bundles, recordings and names, which goes with the check.
 """
@@ -17,29 +17,29 @@ from pathlib import Path
 from .outcome import Failed, Skipped, expect
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
-PROGRAM_S = 90  # that a program may take
+PROGRAM_S = 90  # time limit of a program
 
 
 class Lab:
-    """Where and with what the check's programs run."""
+    """The directory and environment of the check's programs."""
 
     def __init__(self, build: Path, python: str, directory: Path):
         self.build, self.python, self.directory = build, python, directory
-        self.ends = math.inf  # when the checks' time is out
-        self.fills: dict[str, Run] = {}  # by driver: one fill serves several checks
+        self.ends = math.inf  # end of the checks' time
+        self.fills: dict[str, Run] = {}  # by driver: several checks share one run
 
     def end_after(self, seconds: float) -> None:
         self.ends = time.monotonic() + seconds
 
     def seconds(self) -> float:
-        """That the next program may take."""
+        """The time limit for the next program."""
         left = self.ends - time.monotonic()
         if left <= 0:
             raise Skipped("no time is left")
         return min(PROGRAM_S, left)
 
     def environment(self) -> dict[str, str]:
-        """The machine's, without what would record, or change how a program allocates.
+        """The machine's environment without variables that record, or change how a program allocates.
 
         Nothing is written beside the programs.
         """
@@ -60,7 +60,7 @@ class Lab:
             **self.environment(),
             "OOMREC_DUMP_DIR": str(folder / "dumps"),
             "OOMREC_SESSION_DIR": str(folder),
-            "OOMREC_MAX_DUMPS": "0",  # keep them all
+            "OOMREC_MAX_DUMPS": "0",  # keep all bundles
             "OOMREC_QUIET": "1",
             **options,
         }
@@ -77,12 +77,12 @@ class Lab:
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.communicate()
-                self.seconds()  # its own time is out, or that of all checks
+                self.seconds()  # its own time limit, or that of all checks
                 raise Failed(f"{words[-1]} still ran after {seconds:.0f} s") from None
         return Run(self, words, folder, stdout, stderr, process.returncode)
 
     def must(self, *command: object, exit_code: int = 0, **options) -> Run:
-        """The same for a program that has to end so."""
+        """The same for a program that must end in this way."""
         run = self.run(*command, **options)
         for fact in run.said:
             if "skip" in fact:
@@ -100,7 +100,7 @@ class Lab:
         return environment
 
     def command(self, *words: object, folder: Path) -> str:
-        """What `oomrec` prints."""
+        """The output of `oomrec`."""
         environment = self.command_environment()
         done = subprocess.run(
             [str(self.build / "oomrec"), *map(str, words)],
@@ -119,14 +119,14 @@ class Run:
         self.said = [json.loads(line) for line in stdout.splitlines() if line.startswith("{")]
 
     def facts(self) -> dict:
-        """All it said but for its marks."""
+        """Its output without its marks."""
         return {k: v for fact in self.said if "mark" not in fact for k, v in fact.items()}
 
     def marks(self) -> dict[str, dict]:
         return {fact.pop("mark"): fact for fact in map(dict, self.said) if "mark" in fact}
 
     def bundles(self) -> list[Path]:
-        """The oldest first."""
+        """Bundles, oldest first."""
         found = (self.folder / "dumps").glob("oom_*/manifest.json")
         return sorted((path.parent for path in found), key=lambda path: path.name.split("_")[2:])
 
@@ -134,7 +134,7 @@ class Run:
         return json.loads(self.lab.command("show", "--json", bundle, folder=self.folder))
 
     def device(self, shown: dict, driver: str) -> dict:
-        """Of a bundle that was shown, the first device."""
+        """The first device of a bundle's `show --json`."""
         found = [device for device in shown["devices"] if device["device"] == f"{driver}:0"]
         expect(found, f"{driver}:0 is not among the devices")
         return found[0]
@@ -143,22 +143,22 @@ class Run:
         return json.loads((bundle / "metadata.json").read_text())
 
     def marked(self, mark: str) -> dict:
-        """What the bundle shows that the program asked for at this mark."""
+        """`show --json` of the bundle that the program requested at this mark."""
         for bundle in self.bundles():
             if self.metadata(bundle)["context"] == mark:
                 return self.show(bundle)
         raise Failed(f"no bundle of the mark {mark!r}: the program was not recorded")
 
-    def refusals(self, api: str = "") -> list[dict]:
-        """What the bundles of refused requests show, the oldest first; only of that function."""
-        shown = [self.show(path) for path in self.bundles() if self.is_refusal(path)]
+    def failures(self, api: str = "") -> list[dict]:
+        """`show --json` of the bundles of failed requests, oldest first, optionally only of one function."""
+        shown = [self.show(path) for path in self.bundles() if self.is_failure(path)]
         return [one for one in shown if api in ("", one["request"]["api"])]
 
-    def is_refusal(self, bundle: Path) -> bool:
+    def is_failure(self, bundle: Path) -> bool:
         return self.metadata(bundle)["reason"] not in ("request", "near_limit")
 
-    def refusal(self, api: str = "") -> dict:
-        found = self.refusals(api)
+    def failure(self, api: str = "") -> dict:
+        found = self.failures(api)
         expect(found, f"no bundle of a refused {api or 'request'}: it was not recorded")
         return found[0]
 

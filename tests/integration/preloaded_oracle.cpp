@@ -1,6 +1,6 @@
-// A library to be preloaded instead of the recorder: in any program, at every n-th allocation, our
-// walk of the stack is compared with libunwind's. STACKS_EVERY is n; the counts are appended to the
-// file STACKS_COUNTED at the end of each process.
+// A library to preload instead of the recorder into any program. At every n-th allocation it
+// compares our stack walk with libunwind's. STACKS_EVERY is n. At the end of each process it
+// appends the counts to the file STACKS_COUNTED.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -22,13 +22,13 @@ namespace {
 
 using namespace oomrec;
 
-unsigned long every = 0;  // 0: not yet, or no more
+unsigned long every = 0;  // 0: not started, or ended
 std::atomic<unsigned long> allocations{0};
 [[gnu::tls_model("initial-exec")]] thread_local bool comparing = false;
 
 void maybe_compare() {
   if (every == 0 || comparing) return;
-  comparing = true;  // what the comparison allocates is not compared
+  comparing = true;  // do not compare the comparison's own allocations
   if (allocations.fetch_add(1, std::memory_order_relaxed) % every == 0) stack::compare_here();
   comparing = false;
 }
@@ -74,6 +74,6 @@ PRELOADED void* realloc(void* block, std::size_t n) {
 PRELOADED int dlclose(void* library) {
   static const auto next = reinterpret_cast<int (*)(void*)>(dlsym(RTLD_NEXT, "dlclose"));
   const int result = next(library);
-  stack::forget_modules(OutsideHooks::in_hook());
+  stack::on_modules_unloaded(OutsideHooks::in_hook());
   return result;
 }

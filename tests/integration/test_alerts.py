@@ -1,4 +1,4 @@
-"""`oomrec watch --alert-exec` and `--alert-webhook`: who is told, of what, and how often."""
+"""`oomrec watch --alert-exec` and `--alert-webhook`: which events alert, with what content, how often."""
 
 import http.server
 import json
@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 import schemas
 from watched_program import Program
-from watching import TELLS_STRANGERS, Watch, wait_for
+from watching import SEES_FOREIGN_EXITS, Watch, wait_for
 
 MIB = 2**20
 QUIET = {"MEMORY_PRESSURE_WATCH": "/dev/null"}
-# Holds as many MiB as each line says.
+# Each line of stdin is how many MiB it then holds.
 HOLDER = """
 import sys
 held = bytearray()
@@ -28,7 +28,7 @@ for line in sys.stdin:
 
 
 class Alerted:
-    """A watch whose alerts are lines of a file."""
+    """`oomrec watch` that appends each alert to a file."""
 
     def __init__(self, oomrec, directory: Path, *words, **env):
         self.file = directory / "alerts.jsonl"
@@ -54,7 +54,7 @@ def alerted(oomrec, tmp_path):
 
 @pytest.fixture
 def holder(preload):
-    """hold(190) makes the process hold so many MiB, of 200."""
+    """hold(190) makes the process hold 190 of its 200 MiB."""
     process = preload.start(
         "python3", "-c", HOLDER, stdin=subprocess.PIPE, env={"OOMREC_LIMIT": "200M"}
     )
@@ -77,7 +77,7 @@ def children(pid: int) -> list[int]:
     ]
 
 
-def test_a_limit_that_is_near_is_told_once(alerted, holder):
+def test_a_near_limit_alerts_once(alerted, holder):
     watching = alerted()
     holder(100)
     time.sleep(1.5)
@@ -93,16 +93,16 @@ def test_a_limit_that_is_near_is_told_once(alerted, holder):
         holder(mib)
         time.sleep(1.1)
     assert len(watching.all()) == 1
-    wait_for(lambda: children(watching.watch.process.pid) == [])  # nor are there zombies
+    wait_for(lambda: children(watching.watch.process.pid) == [])  # and there are no zombies
 
 
-def test_how_near_is_near_can_be_said(alerted, holder):
+def test_the_near_limit_threshold_is_configurable(alerted, holder):
     watching = alerted("--alert-percent", "60")
     holder(100)
     assert watching.first("near_limit")["figures"]["headroom_bytes"] > 80 * MIB
 
 
-def test_a_refusal_and_a_death_are_told(alerted, preload, victim):
+def test_a_failure_and_a_death_both_alert(alerted, preload, victim):
     watching = alerted()
     process = preload.start(
         victim("dies"), "exits_later", env={"RANK": 3, "WORLD_SIZE": 4, "LOCAL_RANK": 3}
@@ -112,14 +112,17 @@ def test_a_refusal_and_a_death_are_told(alerted, preload, victim):
     assert failure["figures"] == {"failures": 4, "failures_total": 4}
     assert failure["rank"] == death["rank"] == 3
     bundle = Path(death["bundle"])
-    told = json.loads((bundle / "metadata.json").read_text())
-    assert death["figures"] == {"verdict": told["verdict"]["code"], "outcome": "exited 3"}
+    bundle_metadata = json.loads((bundle / "metadata.json").read_text())
+    assert death["figures"] == {
+        "verdict": bundle_metadata["verdict"]["code"],
+        "outcome": "exited 3",
+    }
     assert death["pid"] == process.pid and death["program"] == "dies"
     assert death["text"].endswith(" ended with exit code 3 after a request that was too large")
     assert failure["bundle"] == death["bundle"]
 
 
-def test_the_bundle_of_a_refusal_is_told_while_the_process_lives(alerted, preload, victim):
+def test_a_failure_alert_names_its_bundle_while_the_process_lives(alerted, preload, victim):
     watching = alerted()
     process = preload.start(victim("dies"), "waits", stdin=subprocess.PIPE)
     assert process.stdout.readline() == b"ready\n"
@@ -128,21 +131,23 @@ def test_the_bundle_of_a_refusal_is_told_while_the_process_lives(alerted, preloa
     assert alert["bundle"] == str(manifest.parent) and process.poll() is None
 
 
-def test_a_bundle_from_before_is_not_that_of_a_refusal(alerted, preload):
+def test_an_older_bundle_is_not_attributed_to_a_failure(alerted, preload):
     watching = alerted()
     program = Program(preload.start, env={"OOMREC_LIMIT": "200M", "OOMREC_WARN": "50"})
     program.do(120)
     wait_for(lambda: list(preload.dump_dir.glob("oom_*/manifest.json")))
-    time.sleep(2.1)  # the warning's has been seen
+    time.sleep(2.1)  # the watch has seen the warning's bundle
     program.do("refuse")
     alert = watching.first("failure")
-    told = json.loads((Path(alert["bundle"]) / "metadata.json").read_text())
-    assert told["reason"] != "near_limit" and told["request"]["size"] > 2**45
+    bundle_metadata = json.loads((Path(alert["bundle"]) / "metadata.json").read_text())
+    assert bundle_metadata["reason"] != "near_limit" and bundle_metadata["request"]["size"] > 2**45
 
 
-@pytest.mark.skipif(not TELLS_STRANGERS, reason="nobody tells us how a process ended")
-def test_a_kill_after_a_refusal_is_not_said_to_be_for_it(alerted, preload, victim):
-    """Who lives on is killed by somebody, though the refusal is its bundle's verdict."""
+@pytest.mark.skipif(
+    not SEES_FOREIGN_EXITS, reason="the kernel does not report how other processes end"
+)
+def test_a_kill_after_a_failure_is_not_attributed_to_it(alerted, preload, victim):
+    """It survived the failure, which remains its bundle's verdict. Something else killed it."""
     watching = alerted()
     process = preload.start(victim("dies"), "waits", stdin=subprocess.PIPE)
     assert process.stdout.readline() == b"ready\n"
@@ -164,7 +169,7 @@ def test_a_rule_alerts_at_most_once_a_minute(alerted, preload, victim):
     assert len(watching.all()) <= 2
 
 
-def test_an_end_for_another_reason_is_no_alert(alerted, preload, victim):
+def test_a_death_unrelated_to_memory_does_not_alert(alerted, preload, victim):
     watching = alerted()
     assert preload("sh", "-c", "exit 3").exit_code == 3
     process = preload.start("sleep", "100")
@@ -175,7 +180,7 @@ def test_an_end_for_another_reason_is_no_alert(alerted, preload, victim):
     assert watching.all() == []
 
 
-def test_pressure_is_told(alerted, preload, victim, tmp_path):
+def test_pressure_alerts(alerted, preload, victim, tmp_path):
     trigger = tmp_path / "trigger"
     os.mkfifo(trigger)
     large = preload.start(victim("dies"), "never", stdin=subprocess.PIPE)
@@ -189,15 +194,15 @@ def test_pressure_is_told(alerted, preload, victim, tmp_path):
     assert (Path(alert["bundle"]) / "manifest.json").exists()
 
 
-def test_commands_get_the_alert_and_nothing_of_ours(oomrec, preload, victim, tmp_path):
-    """Signals are not blocked, and no descriptor of ours is open."""
-    told = tmp_path / "told"
+def test_commands_get_the_alert_and_a_clean_environment(oomrec, preload, victim, tmp_path):
+    """The command starts with no blocked signals and none of our descriptors."""
+    log = tmp_path / "log"
     command = (
-        f"(ls /proc/self/fd; grep SigBlk /proc/self/status; cat) > {told}.new; mv {told}.new {told}"
+        f"(ls /proc/self/fd; grep SigBlk /proc/self/status; cat) > {log}.new; mv {log}.new {log}"
     )
     Watch(oomrec, "--alert-exec", command, **QUIET)
     preload(victim("dies"), "exits_later")
-    *descriptors, blocked, alert = wait_for(lambda: told.exists() and told.read_text()).split("\n")[
+    *descriptors, blocked, alert = wait_for(lambda: log.exists() and log.read_text()).split("\n")[
         :-1
     ]
     assert set(descriptors) <= {"0", "1", "2", "3"}  # 3: that of ls itself
@@ -205,14 +210,14 @@ def test_commands_get_the_alert_and_nothing_of_ours(oomrec, preload, victim, tmp
     schemas.check("alert", json.loads(alert))
 
 
-def test_a_command_that_fails_is_said(oomrec, preload, victim):
+def test_a_failing_command_is_reported(oomrec, preload, victim):
     watching = Watch(oomrec, "--alert-exec", "exit 7", **QUIET)
     preload(victim("dies"), "exits_later")
     watching.says("--alert-exec: exit code 7")
 
 
 class Receiver(http.server.BaseHTTPRequestHandler):
-    """Takes what is posted; answers as its path says."""
+    """Records what is posted. The request's path selects the answer."""
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -249,29 +254,29 @@ def test_a_webhook_gets_each_alert(oomrec, preload, victim, receiver):
 
 
 @pytest.mark.parametrize("path, words", [("/500", "answered: HTTP/1.0 500"), (None, "refused")])
-def test_a_webhook_that_does_not_take_it_is_said(oomrec, preload, victim, receiver, path, words):
-    port = receiver.server_address[1] if path else 9  # discard: nobody serves it
+def test_a_failing_webhook_is_reported(oomrec, preload, victim, receiver, path, words):
+    port = receiver.server_address[1] if path else 9  # the discard port: nothing listens
     watching = Watch(oomrec, "--alert-webhook", f"http://127.0.0.1:{port}{path or '/'}", **QUIET)
     preload(victim("dies"), "exits_later")
     watching.says(words)
 
 
 def test_https_is_posted_by_curl(oomrec, preload, victim, tmp_path):
-    """What curl would be given: a stand-in notes it down."""
+    """A stand-in for curl records its arguments and input."""
     curl = tmp_path / "bin" / "curl"
     curl.parent.mkdir()
-    told = tmp_path / "told"
-    curl.write_text(f'#!/bin/sh\n(printf "%s\\n" "$*"; cat) > {told}.$$; mv {told}.$$ {told}\n')
+    log = tmp_path / "log"
+    curl.write_text(f'#!/bin/sh\n(printf "%s\\n" "$*"; cat) > {log}.$$; mv {log}.$$ {log}\n')
     curl.chmod(0o755)
     path = f"{curl.parent}:{os.environ['PATH']}"
     Watch(oomrec, "--alert-webhook", "https://example.org/hook", PATH=path, **QUIET)
     preload(victim("dies"), "exits_later")
-    words, alert = wait_for(lambda: told.exists() and told.read_text()).splitlines()
+    words, alert = wait_for(lambda: log.exists() and log.read_text()).splitlines()
     assert words.endswith(" -- https://example.org/hook") and "--max-time" in words
     schemas.check("alert", json.loads(alert))
 
 
-def test_a_device_that_is_nearly_full_is_told(alerted, preload, fake_gpu, victim):
+def test_a_nearly_full_device_alerts(alerted, preload, fake_gpu, victim):
     watching = alerted()
     process = preload.start("python3", "-c", FILLS_A_GPU, env=fake_gpu, stdin=subprocess.PIPE)
     assert process.stdout.readline() == b"full\n"

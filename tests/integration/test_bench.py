@@ -1,6 +1,6 @@
-"""scripts/bench: it measures, says so in JSON, a table and a plot, and brings them into a page.
+"""scripts/bench measures, writes JSON, a table and a plot, and copies them into a page.
 
-No figure is asserted: other tests run beside these.
+No figure is asserted, because other tests run at the same time.
 """
 
 import json
@@ -24,10 +24,10 @@ def bench(plain, build_dir):
 
 
 def valid_results(run, out):
-    """What the run left in results.json, which must be as its schema says."""
+    """The contents of results.json, checked against its schema."""
     assert run.exit_code == 0, str(run)
     results = json.loads((out / "results.json").read_text())
-    schema = Path(__file__).parent / "schemas" / "bench.json"
+    schema = SOURCE / "tests" / "bench" / "results_schema.json"
     jsonschema.validate(results, json.loads(schema.read_text()))
     return results
 
@@ -49,7 +49,7 @@ def test_a_quick_run_measures_every_row(bench, tmp_path):
     assert results["reading"] == [] and results["refusal"] == []
 
 
-def test_refusals_are_measured_by_themselves(bench, tmp_path):
+def test_failures_are_measured_alone(bench, tmp_path):
     run = bench("--quick", "--only", "refusal", "--without-peers", "--out", tmp_path / "out")
 
     results = valid_results(run, tmp_path / "out")
@@ -67,7 +67,7 @@ def test_the_start_of_every_command_is_measured(bench, oomrec, tmp_path):
     assert "| oomrec show --help " in (tmp_path / "out" / "table.md").read_text()
 
 
-def test_reading_is_measured_by_itself(bench, tmp_path):
+def test_reading_is_measured_alone(bench, tmp_path):
     run = bench(
         "--quick", "--only", "reading", "--without-peers", "--rounds", 1, "--out", tmp_path / "out"
     )
@@ -93,8 +93,8 @@ def test_calls_of_the_python_package_are_measured(bench, tmp_path):
 RUN = {"cpu_s": [1.0], "rss_mib": [50.0], "stopped_cpu_s": None, "problem": None}
 
 
-def test_tables_say_what_was_missed_stopped_and_skipped(bench, tmp_path):
-    """From figures made up for it: a goal reached and one missed, a peer stopped, one not there."""
+def test_tables_list_missed_stopped_and_skipped_rows(bench, tmp_path):
+    """Made-up figures: one goal reached and one missed, one peer stopped and one not installed."""
     json_goals = {"sampled": {"ratio": 1.12, "added_mib": 6}, "exact": {"ratio": 1.65}}
     results = {
         "schema_version": 1, "date_utc": "2026-02-03", "quick": False, "rounds": 1, "peer_rounds": 1, "peer_seconds": 60,
@@ -168,7 +168,7 @@ def test_tables_say_what_was_missed_stopped_and_skipped(bench, tmp_path):
     assert "Skipped: Fil: not installed: fil-profile." in run.stdout
 
 
-def test_what_is_not_understood_is_said(bench, tmp_path):
+def test_bad_arguments_are_reported(bench, tmp_path):
     refused = bench("--slowly")
     assert refused.exit_code == 1 and "not understood: --slowly" in refused.stderr
 

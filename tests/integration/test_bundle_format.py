@@ -1,4 +1,4 @@
-"""A real bundle, and what the command says of it in JSON, as docs/bundle-format.md has it."""
+"""Bundles and the commands' JSON follow docs/bundle-format.md and the schemas."""
 
 import json
 import sys
@@ -34,12 +34,12 @@ def test_files_follow_their_schema(preload, name):
 
 
 @pytest.mark.parametrize("name", ["show", "stats", "tree"])
-def test_the_command_follows_its_schema(preload, oomrec, name):
+def test_command_output_follows_its_schema(preload, oomrec, name):
     run = run_out_of_memory(preload)
     check(name, oomrec.json(name, run.only_bundle()))
 
 
-def test_what_was_said_with_a_request_follows_the_schema(preload, oomrec, victim):
+def test_a_requests_metadata_follows_the_schema(preload, oomrec, victim):
     run = preload(victim("api_in_c"), env={"OOMREC_MAX_DUMPS": 0})
     check("show", oomrec.json("show", run.bundle_at("asked in C")))
 
@@ -83,13 +83,13 @@ def test_figures_agree_between_the_files(preload):
     assert [e["timestamp"] for e in events] == sorted(e["timestamp"] for e in events)
 
 
-def test_no_secret_is_in_a_bundle(preload):
+def test_a_bundle_contains_no_secrets(preload):
     run = run_out_of_memory(preload, "--token", "hunter2", MY_TOKEN="hunter3", AWS_KEY="hunter4")
     for path in run.only_bundle().iterdir():
         assert b"hunter" not in path.read_bytes(), path.name
 
 
-def test_a_directory_that_cannot_be_made_sends_the_bundle_to_the_session(preload, tmp_path):
+def test_without_its_directory_a_bundle_goes_beside_the_session(preload, tmp_path):
     (tmp_path / "file").write_text("")
     run = run_out_of_memory(preload, OOMREC_DUMP_DIR=str(tmp_path / "file" / "dumps"))
     (line,) = [line for line in run.stderr.splitlines() if "instead" in line]

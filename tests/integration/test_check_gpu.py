@@ -1,4 +1,4 @@
-"""scripts/check-gpu on drivers of no device: what holds there, it says, and what does not, too."""
+"""scripts/check-gpu on fake drivers: it reports what passes and what fails."""
 
 import shutil
 import sys
@@ -6,9 +6,9 @@ import sys
 import pytest
 from conftest import SOURCE
 
-# Its own programs above the drivers; the frameworks' are for real devices.
+# The check's own programs on the drivers. Those of the frameworks need real devices.
 DRIVERS = ["--check", "CUDA: ", "--check", "HIP: ", "--check", "linked"]
-# Not on simulated devices, or not there without being asked for.
+# Not on simulated devices, or only on request.
 SKIPPED = {
     "CUDA: a kernel",
     "CUDA: a refused context",
@@ -49,7 +49,7 @@ def results(run) -> dict[str, list[str]]:
     return found
 
 
-def test_all_holds_on_simulated_devices(check_gpu):
+def test_every_check_passes_on_simulated_devices(check_gpu):
     run = check_gpu(*DRIVERS)
     found = results(run)
     assert run.exit_code == 0 and not found["FAIL"], str(run)
@@ -68,7 +68,7 @@ def test_programs_of_gpumemprofs_users_run_on_a_simulated_device(check_gpu):
     assert run.exit_code == 0 and len(results(run)["PASS"]) == 1, str(run)
 
 
-def test_what_needs_more_than_a_device_is_checked_where_it_is(check_gpu):
+def test_checks_with_more_requirements_run_where_these_are_met(check_gpu):
     run = check_gpu(
         "--check", "CUDA: a refused context", "--check", "CUDA: other processes",
         FAKE_GPU_FAIL="cuCtxCreate_v2=2", FAKE_NVML="0:pid=1/500M",
@@ -76,7 +76,7 @@ def test_what_needs_more_than_a_device_is_checked_where_it_is(check_gpu):
     assert run.exit_code == 0 and len(results(run)["PASS"]) == 2, str(run)
 
 
-def test_a_recorder_that_sees_nothing_fails(check_gpu, build_dir, tmp_path):
+def test_a_recorder_without_hooks_fails_the_checks(check_gpu, build_dir, tmp_path):
     broken = tmp_path / "broken"
     broken.mkdir()
     (broken / "oomrec").symlink_to(build_dir / "oomrec")
@@ -88,21 +88,21 @@ def test_a_recorder_that_sees_nothing_fails(check_gpu, build_dir, tmp_path):
     assert set(found["PASS"]) == passed and len(found["FAIL"]) >= 12, str(run)
 
 
-def test_when_no_time_is_left_every_check_is_skipped(check_gpu):
+def test_checks_are_skipped_after_the_time_limit(check_gpu):
     run = check_gpu("--seconds", "0", "--check", "CUDA: ")
     found = results(run)
     assert run.exit_code == 0 and not found["PASS"] and not found["FAIL"], str(run)
     assert run.stdout.count(": no time is left\n") == len(found["SKIP"]) >= 12
 
 
-def test_a_program_that_outlives_the_time_is_skipped(check_gpu):
+def test_a_program_that_exceeds_the_time_limit_is_skipped(check_gpu):
     slow = "cuMemAlloc_v2=100000000"
     run = check_gpu("--seconds", "1", "--check", "CUDA: fill", FAKE_GPU_DELAY_US=slow)
     assert run.exit_code == 0 and "no time is left" in run.stdout, str(run)
     assert not results(run)["FAIL"] and not results(run)["PASS"]
 
 
-def test_a_check_that_is_not_there(check_gpu):
+def test_an_unknown_check(check_gpu):
     run = check_gpu("--check", "CUDA: names", "--check", "nosuch")
     assert run.exit_code == 2 and run.stdout == ""
     what, *names = run.stderr.splitlines()
@@ -110,18 +110,18 @@ def test_a_check_that_is_not_there(check_gpu):
     assert {"  CUDA: names", "  HIP: cost", "  numba: fill"} <= set(names)
 
 
-def test_nothing_is_written_beside_its_programs(check_gpu, tmp_path):
+def test_nothing_is_written_beside_the_check_programs(check_gpu, tmp_path):
     run = check_gpu("--check", "HIP: eight threads", PYTHONPYCACHEPREFIX=tmp_path)
     assert run.exit_code == 0 and list(tmp_path.rglob("*gpu_check*")) == [], str(run)
 
 
 @pytest.mark.needs_gpu
-def test_all_holds_on_this_machines_devices(plain, build_dir):
+def test_every_check_passes_on_this_machines_devices(plain, build_dir):
     run = plain(sys.executable, SOURCE / "scripts" / "check-gpu", build_dir, timeout=400)
     assert run.exit_code == 0, str(run)
 
 
-def test_without_anything_built_it_says_so(check_gpu, tmp_path):
+def test_a_missing_build_is_reported(check_gpu, tmp_path):
     run = check_gpu(build=tmp_path)
     assert run.exit_code == 2
     assert run.stderr.splitlines() == [f"scripts/check-gpu: no liboomrec.so in {tmp_path}"]

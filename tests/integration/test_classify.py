@@ -1,4 +1,4 @@
-"""`classify_oom_exception`: exceptions as libraries raise them, and those that are no lack of memory."""
+"""`classify_oom_exception`: out-of-memory exceptions of many libraries, and unrelated ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def oom(reason: str) -> OOMExceptionClassification:
 def exception_like(
     package: str, name: str, text: str, base: type = Exception, **attributes
 ) -> BaseException:
-    """An exception as a library's: only the names count."""
+    """An exception with a library's names: the classification reads nothing else."""
     made = type(
         name, (base,), {"__module__": f"{package}.inner" if package != "builtins" else package}
     )
@@ -42,17 +42,17 @@ KNOWN = [*exception_cases.TYPES, *exception_cases.CODES, *exception_cases.TEXTS]
 
 
 @pytest.mark.parametrize("case", KNOWN, ids=str)
-def test_a_lack_of_memory(case):
+def test_an_out_of_memory_exception(case):
     assert classify_oom_exception(case.exception()) == oom(case.reason)
 
 
 @pytest.mark.parametrize("case", exception_cases.SOMETHING_ELSE, ids=str)
-def test_what_is_about_something_else(case):
+def test_an_unrelated_exception(case):
     assert classify_oom_exception(case.exception()) == NOT
 
 
 @pytest.mark.parametrize("case", exception_cases.TEXTS, ids=str)
-def test_a_text_counts_from_its_beginning_and_for_its_library(case):
+def test_a_message_matches_from_its_start_and_for_its_library(case):
     in_a_sentence = case._replace(text=f"it said {case.text}")
     assert classify_oom_exception(in_a_sentence.exception()) == NOT
     for error in (KeyError(case.text), AssertionError(case.text), Exception(case.text)):
@@ -60,12 +60,12 @@ def test_a_text_counts_from_its_beginning_and_for_its_library(case):
 
 
 def test_each_row_of_the_table_has_a_case():
-    """A row that the lists of cases do not know is not tested."""
+    """A row without a case would be untested."""
     rows = [*_oom_table.TYPES, *_oom_table.CODES, *_oom_table.TEXTS]
     assert {row.reason for row in rows} == {case.reason for case in KNOWN}
 
 
-def test_the_texts_that_the_page_shows_are_of_their_rows():
+def test_the_messages_on_the_page_match_their_rows():
     for row in _oom_table.TEXTS:
         for name in row.types:
             known = exception_like("builtins", name, row.example)
@@ -98,7 +98,7 @@ def test_causes_and_contexts():
     assert classify_oom_exception(deep) == oom("MemoryError")
 
 
-def test_a_ring_of_causes_ends():
+def test_a_cycle_of_causes_terminates():
     first, second = ValueError(1), ValueError(2)
     first.__cause__, second.__cause__ = second, first
     assert classify_oom_exception(first) == NOT
@@ -107,7 +107,7 @@ def test_a_ring_of_causes_ends():
 
 
 def test_members_of_groups():
-    """Python's own group, or the one of the package exceptiongroup, known by its names."""
+    """Python's own ExceptionGroup, or the one of the package exceptiongroup, recognized by its names."""
     base = type("BaseExceptionGroup", (BaseException,), {"__module__": "exceptiongroup"})
     backport = type("ExceptionGroup", (base,), {"__module__": "exceptiongroup"})
 
@@ -133,8 +133,8 @@ def test_an_exception_that_cannot_be_printed():
     assert classify_oom_exception(Mute()) == NOT
 
 
-def test_what_comes_from_another_process():
-    """As multiprocessing raises it again, and as PyTorch's workers do where the type cannot be made."""
+def test_an_exception_from_another_process():
+    """As multiprocessing re-raises it, and as PyTorch's workers do if they cannot rebuild the type."""
     with multiprocessing.get_context("spawn").Pool(1) as pool, pytest.raises(MemoryError) as caught:
         pool.apply_async(operator.mul, ([0], 2**61)).get(60)
     assert classify_oom_exception(caught.value) == oom("MemoryError")
@@ -159,7 +159,7 @@ def test_what_comes_from_another_process():
 
 
 @pytest.mark.needs_numpy
-def test_numpy_as_it_is():
+def test_real_numpy():
     import numpy
 
     with pytest.raises(MemoryError) as caught:
@@ -169,7 +169,7 @@ def test_numpy_as_it_is():
 
 @pytest.mark.full
 @pytest.mark.needs_module("jax")
-def test_jax_as_it_is():
+def test_real_jax():
     import jax.numpy
 
     with pytest.raises(RuntimeError) as caught:
@@ -177,24 +177,24 @@ def test_jax_as_it_is():
     assert classify_oom_exception(caught.value) == oom("message_pattern:RESOURCE_EXHAUSTED")
 
 
-REFUSALS = {
+FAILURES = {
     "mmap": ("import mmap; mmap.mmap(-1, 1 << 40)", "errno:ENOMEM"),
     "thread": (
         "import threading; threading.stack_size(1 << 40); threading.Thread(target=print).start()",
         "message_pattern:can't start new thread",
     ),
 }
-TORCH_REFUSALS = {
+TORCH_FAILURES = {
     "torch": ("import torch; torch.empty(1 << 40)", "message_pattern:DefaultCPUAllocator"),
     "torch, bad_alloc": (
-        # A vector of C++ that is too large: std::bad_alloc, out of torch.
+        # Too large a C++ vector: std::bad_alloc, raised by torch.
         "import torch; torch.ones(1).expand(1 << 38).tolist()",
         "MemoryError",
     ),
 }
 
 
-def refused(preload, statement: str) -> str:
+def reason_of(preload, statement: str) -> str:
     program = (
         "from oomrec.classify import classify_oom_exception\ntry:\n    %s\n"
         "except Exception as error:\n    print(classify_oom_exception(error).reason)"
@@ -206,21 +206,21 @@ def refused(preload, statement: str) -> str:
     return run.stdout.strip() or str(run)
 
 
-@pytest.mark.parametrize("what", REFUSALS)
-def test_refusals_as_they_are(preload, what):
-    statement, reason = REFUSALS[what]
-    assert refused(preload, statement) == reason
+@pytest.mark.parametrize("what", FAILURES)
+def test_real_failures(preload, what):
+    statement, reason = FAILURES[what]
+    assert reason_of(preload, statement) == reason
 
 
 @pytest.mark.needs_torch
-@pytest.mark.parametrize("what", TORCH_REFUSALS)
-def test_refusals_of_torch_as_they_are(preload, what):
-    statement, reason = TORCH_REFUSALS[what]
-    assert refused(preload, statement) == reason
+@pytest.mark.parametrize("what", TORCH_FAILURES)
+def test_real_torch_failures(preload, what):
+    statement, reason = TORCH_FAILURES[what]
+    assert reason_of(preload, statement) == reason
 
 
-def spared_in(group: MemoryCgroup):
-    """As preexec_fn: in this cgroup the kernel takes nobody but those who offer themselves."""
+def exempt_in(group: MemoryCgroup):
+    """A preexec_fn: in this cgroup the kernel kills only processes that raise their oom_score_adj."""
 
     def enter():
         group.enter()
@@ -253,7 +253,7 @@ WORKERS = [
 @pytest.mark.parametrize("how, name", WORKERS)
 def test_a_worker_that_the_kernel_killed_for_memory(preload, build_dir, victim, cgroup, how, name):
     group = cgroup("160M")
-    said = classified(preload, build_dir, victim, how, "grow", preexec_fn=spared_in(group))
+    said = classified(preload, build_dir, victim, how, "grow", preexec_fn=exempt_in(group))
     assert group.kills() == 1
     expected = re.escape(f"{name} OOMExceptionClassification(is_oom=True, reason='child_process:")
     assert re.match(expected + "(cgroup_oom_kill|killed_near_limit)'", said), said
@@ -261,30 +261,30 @@ def test_a_worker_that_the_kernel_killed_for_memory(preload, build_dir, victim, 
 
 @pytest.mark.needs_cgroup_write
 @pytest.mark.needs_torch
-def test_a_data_loader_s_worker_that_the_kernel_killed(preload, build_dir, victim, cgroup):
-    """PyTorch notices by SIGCHLD or when it next asks, and says it in two ways."""
+def test_a_data_loader_worker_that_the_kernel_killed(preload, build_dir, victim, cgroup):
+    """PyTorch notices by SIGCHLD or at its next poll, with a different message each time."""
     group = cgroup("1G")
-    said = classified(preload, build_dir, victim, "loader", "grow", preexec_fn=spared_in(group))
+    said = classified(preload, build_dir, victim, "loader", "grow", preexec_fn=exempt_in(group))
     assert group.kills() == 1
-    told = "message_pattern:DataLoader worker is killed by signal|child_process:"
-    expected = r"RuntimeError OOMExceptionClassification\(is_oom=True, reason='(%s)" % told
+    reasons = "message_pattern:DataLoader worker is killed by signal|child_process:"
+    expected = r"RuntimeError OOMExceptionClassification\(is_oom=True, reason='(%s)" % reasons
     assert re.match(expected, said), said
 
 
 @pytest.mark.parametrize("how, name", WORKERS)
-def test_a_worker_that_somebody_killed(preload, build_dir, victim, how, name):
+def test_a_worker_that_another_process_killed(preload, build_dir, victim, how, name):
     said = classified(preload, build_dir, victim, how, "kill")
     assert said == f"{name} {NOT}"
 
 
 @pytest.mark.parametrize("how, name", WORKERS)
-def test_without_the_command_a_death_is_no_proof(preload, victim, how, name):
+def test_without_the_command_a_death_proves_nothing(preload, victim, how, name):
     said = classified(preload, Path("/nowhere"), victim, how, "kill")
     assert said == f"{name} {NOT}"
 
 
-def test_which_exceptions_tell_of_a_child(monkeypatch):
-    """Each row of the table, by a bundle whose verdict is the kernel's kill."""
+def test_exceptions_caused_by_a_childs_death(monkeypatch):
+    """Each row of the table, with a bundle whose verdict is the kernel's kill."""
     asked = []
 
     def verdicts(pids):
@@ -296,15 +296,15 @@ def test_which_exceptions_tell_of_a_child(monkeypatch):
     class Failure:
         exitcode, pid = -9, 77
 
-    telling = {
+    exceptions = {
         "BrokenProcessPool": exception_like("concurrent", "BrokenProcessPool", "terminated abruptly"),
         "CalledProcessError": exception_like("subprocess", "CalledProcessError", "", returncode=137),
         "ProcessExitedException": exception_like("torch", "ProcessExitedException", "", exit_code=-9, error_pid=76),
         "ChildFailedError": exception_like("torch", "ChildFailedError", "", failures={0: Failure()}),
         "RuntimeError": RuntimeError("DataLoader worker (pid(s) 5, 6) exited unexpectedly"),
     }  # fmt: skip
-    assert set(telling) == {row.name for row in _oom_children.CHILDREN}
-    for error in telling.values():
+    assert set(exceptions) == {row.name for row in _oom_children.CHILDREN}
+    for error in exceptions.values():
         assert classify_oom_exception(error) == oom("child_process:cgroup_oom_kill")
     assert asked == [None, None, {76}, {77}, {5, 6}]
     del asked[:]
@@ -318,7 +318,7 @@ def test_which_exceptions_tell_of_a_child(monkeypatch):
 
 
 def cell(text: str) -> str:
-    """On one line of a table of Markdown."""
+    """The text as one cell of a Markdown table."""
     text = text.replace("\n", " ").replace("|", "\\|")
     return f"`{text}`" if "`" not in text else f"``{text}``"
 
@@ -346,7 +346,7 @@ def children_of_page() -> str:
     lines = ["| exception | what it says |", "| --- | --- |"]
     for row in _oom_children.CHILDREN:
         name = row.name if row.package == "builtins" else f"{row.package}: {row.name}"
-        lines.append(f"| {name} | {row.tells} |")
+        lines.append(f"| {name} | {row.meaning} |")
     return "\n".join(lines)
 
 
@@ -359,4 +359,4 @@ def test_the_page_has_the_table():
         text = f"{text[:begin]}\n\n{lines}\n\n{text[end:]}"
     if os.environ.get("OOMREC_WRITE_GOLDEN"):
         page.write_text(text)
-    assert page.read_text() == text, "OOMREC_WRITE_GOLDEN=1 pytest -k has_the_table writes it anew"
+    assert page.read_text() == text, "OOMREC_WRITE_GOLDEN=1 pytest -k has_the_table rewrites it"

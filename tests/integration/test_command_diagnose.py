@@ -1,4 +1,4 @@
-"""oomrec diagnose: is memory at risk? Exit codes, lines, and the directory of evidence."""
+"""oomrec diagnose: is memory at risk? Exit codes, output lines, the directory of evidence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MIB = 1 << 20
 
 
 def artifact_of(run, directory) -> dict:
-    """The directory's files by name, each as its schema wants it, and the lines that name it."""
+    """The directory's files by name, each checked against its schema, and the lines that name it."""
     assert sorted(path.name for path in directory.iterdir()) == FILES
     files = {name: json.loads((directory / name).read_text()) for name in FILES}
     check("diagnose_summary", files["diagnostic_summary.json"])
@@ -34,7 +34,7 @@ def artifact_of(run, directory) -> dict:
     return files
 
 
-def test_a_machine_that_is_fine(oomrec, fake_gpu, tmp_path):
+def test_a_healthy_machine(oomrec, fake_gpu, tmp_path):
     env = {**fake_gpu, "FAKE_NVML": "0:total=8G,used=6G"}
     run = oomrec("diagnose", *SHORT, "--output", "evidence", env=env)
     assert run.exit_code == 0, str(run)
@@ -61,7 +61,7 @@ def test_high_utilization_is_a_risk(oomrec, fake_gpu, tmp_path):
     assert summary["suggestions"] and "85.0 % of the device is in use" in run.stdout
 
 
-def test_a_process_that_was_refused_is_at_risk(oomrec, preload, tmp_path):
+def test_a_process_with_a_failure_is_at_risk(oomrec, preload, tmp_path):
     program = Program(preload.start)
     run = oomrec("diagnose", *SHORT, "--output", "before", program.pid)
     assert run.exit_code == 0, str(run)
@@ -77,7 +77,7 @@ def test_a_process_that_was_refused_is_at_risk(oomrec, preload, tmp_path):
     assert "Findings: memory ran out: 1 time\n" in run.stdout
 
 
-def test_directories_are_named_by_the_time_and_do_not_collide(oomrec, tmp_path):
+def test_directory_names_have_the_time_and_do_not_collide(oomrec, tmp_path):
     (tmp_path / "there").mkdir()
     runs = [
         oomrec.start("diagnose", "--device", "cpu", *SHORT, "--output", "there") for _ in range(3)
@@ -93,15 +93,15 @@ def test_directories_are_named_by_the_time_and_do_not_collide(oomrec, tmp_path):
     assert len(list(tmp_path.glob("nightly-20*"))) == 1
 
 
-def test_what_it_leaves_is_no_bundle(oomrec, tmp_path):
+def test_its_directory_is_not_a_bundle(oomrec, tmp_path):
     run = oomrec("diagnose", "--device", "cpu", *SHORT, "--output", "oom_dumps/evidence")
     assert run.exit_code in (0, 2), str(run)
     listed = oomrec("ls", "oom_dumps")
     assert listed.exit_code == 1 and "?" not in listed.stdout, str(listed)
     for command in ("show", "analyze"):
         refused = oomrec(command, "oom_dumps/evidence")
-        assert refused.exit_code == 2 and "what a `diagnose` has left" in refused.stderr
-        assert "diagnostic_summary.json in it" in refused.stderr
+        assert refused.exit_code == 2 and "was written by `oomrec diagnose`" in refused.stderr
+        assert "Its diagnostic_summary.json has the findings" in refused.stderr
     advised = "oom_dumps/evidence/telemetry_timeline.json"
     assert f"`oomrec analyze {advised}`" in refused.stderr
     assert oomrec("analyze", advised).exit_code == 0
@@ -115,11 +115,11 @@ def test_what_it_leaves_is_no_bundle(oomrec, tmp_path):
         (["--no-such"], "there is no option --no-such"),
         (["--duration", "x"], "--duration x is not understood"),
         (["999999999"], "there is no process 999999999"),
-        (["--output", "file"], "cannot be made: File exists"),
-        (["--output", "/proc/none/here"], "cannot be made"),
+        (["--output", "file"], "cannot be created: File exists"),
+        (["--output", "/proc/none/here"], "cannot be created"),
     ],
 )
-def test_failure_and_bad_input_are_one(oomrec, tmp_path, words, problem):
+def test_failure_and_bad_input_exit_with_1(oomrec, tmp_path, words, problem):
     (tmp_path / "file").write_text("")
     run = oomrec("diagnose", *SHORT, *words)
     assert run.exit_code == 1 and problem in run.stderr, str(run)

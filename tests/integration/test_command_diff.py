@@ -1,4 +1,4 @@
-"""diff: two bundles of a program, of an edited one, of a running process; exit codes for CI."""
+"""oomrec diff: two bundles of a program, of an edited one, of a running process; exit codes for CI."""
 
 import sys
 
@@ -25,7 +25,7 @@ kept.append(bytearray(1 << 40))
 
 @pytest.fixture
 def bundle_of(oomrec, tmp_path):
-    """bundle_of("20", "once") is a bundle of a run with these arguments; `text`: another program."""
+    """bundle_of("20", "once") is the bundle of a run with these arguments. `text`: another program."""
 
     def make(*arguments, text=PROGRAM):
         (tmp_path / "program.py").write_text(text)
@@ -37,30 +37,30 @@ def bundle_of(oomrec, tmp_path):
     return make
 
 
-def changes(told):
+def changes(result):
     return {
         row["function"]: (row["change"], row["growth_bytes"])
-        for row in told["functions"]
+        for row in result["functions"]
         if row["function"] in ("steady", "grows", "only_once")
     }
 
 
-def test_growth_comes_first(oomrec, bundle_of):
+def test_growth_is_listed_first(oomrec, bundle_of):
     first, second = bundle_of("5", "once"), bundle_of("25", "")
 
-    told = oomrec.json("diff", first, second)
+    result = oomrec.json("diff", first, second)
 
-    check("diff", told)
-    grown, gone = told["functions"][0], told["functions"][-1]
+    check("diff", result)
+    grown, gone = result["functions"][0], result["functions"][-1]
     assert (grown["function"], grown["change"]) == ("grows", "grown")
     assert grown["growth_bytes"] == pytest.approx(20 << 20, rel=0.01)
     assert (gone["function"], gone["change"], gone["after"]["bytes"]) == ("only_once", "gone", 0)
-    assert "steady" not in changes(told)  # nothing has changed
-    top = told["stacks"][0]
+    assert "steady" not in changes(result)  # nothing has changed
+    top = result["stacks"][0]
     assert top["match"] == "place" and top["after"]["count"] == 25 and top["before"]["count"] == 5
     assert any(frame["function"] == "grows" for frame in top["stack"])
-    assert told["total"]["growth_bytes"] == pytest.approx(17 << 20, rel=0.05)
-    assert told["spaces"]["heap"]["after"]["bytes"] > 0
+    assert result["total"]["growth_bytes"] == pytest.approx(17 << 20, rel=0.05)
+    assert result["spaces"]["heap"]["after"]["bytes"] > 0
 
     back = oomrec.json("diff", second, first)
     assert back["functions"][0]["change"] == "new" and back["functions"][-1]["function"] == "grows"
@@ -78,10 +78,10 @@ def test_an_edited_program_matches_by_its_functions(oomrec, bundle_of):
     first = bundle_of("5", "once")
     second = bundle_of("15", "once", text="# a line more\n" + PROGRAM)
 
-    told = oomrec.json("diff", first, second)
+    result = oomrec.json("diff", first, second)
 
-    assert {name for name, row in changes(told).items() if row[0] != "same"} == {"grows"}
-    top = told["stacks"][0]
+    assert {name for name, row in changes(result).items() if row[0] != "same"} == {"grows"}
+    top = result["stacks"][0]
     assert top["match"] == "symbol" and top["before"]["count"] == 5 and top["after"]["count"] == 15
     assert "were matched by their functions" in oomrec("diff", first, second).stdout
 
@@ -98,7 +98,7 @@ def test_exit_codes_for_ci(oomrec, bundle_of):
     assert same["changed_stacks"] == 0 and same["functions"] == [] and same["stacks"] == []
 
 
-def test_what_was_allocated_ever_and_one_space(oomrec, bundle_of):
+def test_cumulative_bytes_and_a_single_space(oomrec, bundle_of):
     first, second = bundle_of("5", ""), bundle_of("25", "")
 
     ever = oomrec.json("diff", "--at", "ever", "--space", "map", first, second)
@@ -117,19 +117,19 @@ sys.stdin.read()
 """
 
 
-def test_a_bundle_and_what_runs_now(oomrec, bundle_of):
+def test_a_bundle_and_a_running_process(oomrec, bundle_of):
     first = bundle_of("5", "")
     process = oomrec.start("run", "--quiet", "--", sys.executable, "-c", RUNS, stdin=-1)
     pid = process.stdout.readline().decode().strip()
 
-    told = oomrec.json("diff", first, pid)
+    result = oomrec.json("diff", first, pid)
 
-    check("diff", told)
-    assert told["after"]["pid"] == int(pid) and told["before"]["source"] == str(first)
-    assert told["stacks"][0]["change"] == "new"
-    assert told["stacks"][0]["growth_bytes"] == pytest.approx(30 << 20, rel=0.01)
+    check("diff", result)
+    assert result["after"]["pid"] == int(pid) and result["before"]["source"] == str(first)
+    assert result["stacks"][0]["change"] == "new"
+    assert result["stacks"][0]["growth_bytes"] == pytest.approx(30 << 20, rel=0.01)
 
 
-def test_two_are_needed(oomrec, bundle_of):
+def test_two_inputs_are_required(oomrec, bundle_of):
     alone = oomrec("diff", bundle_of("5", ""))
-    assert alone.exit_code == 2 and "two recordings are compared" in alone.stderr
+    assert alone.exit_code == 2 and "diff needs two recordings" in alone.stderr

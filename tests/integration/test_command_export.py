@@ -1,4 +1,4 @@
-"""`oomrec export`: each format read back, and its sums compared with what the commands show."""
+"""`oomrec export`: each format is read back, and its sums are compared with the commands' figures."""
 
 import csv
 import gzip
@@ -31,7 +31,7 @@ train()
 
 @pytest.fixture(scope="module", params=["exact", "sampled"])
 def recorded(request, build_dir, tmp_path_factory):
-    """A program that ran into its limit: the command beside its bundle, and the bundle."""
+    """A program that reached its limit: a runner of the command, and the bundle."""
     directory = tmp_path_factory.mktemp(request.param)
     (directory / "train.py").write_text(PROGRAM)
     runner = Runner(directory, [str(build_dir / "oomrec")], {})
@@ -43,7 +43,7 @@ def recorded(request, build_dir, tmp_path_factory):
 
 @pytest.fixture
 def export(recorded):
-    """export("pprof", …) is what the command wrote, as bytes."""
+    """export("pprof", …) is the command's output, as bytes."""
     runner, bundle = recorded
 
     def run(format, *words):
@@ -57,13 +57,13 @@ def export(recorded):
 
 @pytest.fixture
 def shown(recorded):
-    """What `show` and `stats` say of the bundle, with all holders."""
+    """The output of `show` and `stats` for the bundle, with all holders."""
     runner, bundle = recorded
     return runner.json("show", "--top", "1000000", bundle), runner.json("stats", bundle)
 
 
 def held(shown, key="bytes"):
-    """What holders hold in the spaces that add up."""
+    """The sum over holders in the spaces that may be added up."""
     return sum(holder[key] for holder in shown["holders"] if holder["space"] != "torch")
 
 
@@ -75,7 +75,7 @@ def rows_of(folded: bytes) -> dict:
     return rows
 
 
-def test_folded_is_what_show_shows(export, shown):
+def test_folded_agrees_with_show(export, shown):
     rows = rows_of(export("folded"))
     assert sum(rows.values()) == held(shown[0])
     largest = max(rows, key=rows.get)
@@ -110,7 +110,7 @@ def test_speedscope_follows_its_schema(export, shown):
 
 
 def pprof_profile(data: bytes) -> dict:
-    """What a reader needs of a profile, with the texts in place of their numbers."""
+    """A profile with string numbers replaced by the strings."""
     fields = protobuf.message(gzip.decompress(data))
     texts = [text.decode() for text in fields[6]]
     locations, functions, mappings = {}, {}, {}
@@ -131,7 +131,7 @@ def pprof_profile(data: bytes) -> dict:
     return {"types": types, "samples": samples, "mappings": list(mappings.values())}
 
 
-def test_pprof_is_a_profile(export, shown):
+def test_pprof_is_a_valid_profile(export, shown):
     profile = pprof_profile(export("pprof"))
     assert profile["types"] == [
         ["inuse_space", "bytes"],
@@ -191,7 +191,7 @@ def test_json_and_csv_hold_the_same_timeline(export, shown):
     assert [m["time_ns"] for m in moments] == sorted(m["time_ns"] for m in moments)
     last = {space: row["live_bytes"] for space, row in shown[0]["spaces"].items()}
     assert moments[-1]["live_bytes"] == last
-    assert [refusal["bytes"] for refusal in document["refusals"]][-1] == shown[0]["request"]["size"]
+    assert [failure["bytes"] for failure in document["refusals"]][-1] == shown[0]["request"]["size"]
 
     rows = list(csv.DictReader(io.StringIO(export("csv", "--what", "timeline").decode())))
     assert [int(row["live_bytes.heap"]) for row in rows] == [
@@ -215,7 +215,7 @@ def test_json_and_csv_hold_the_same_events(export, recorded):
     assert [int(row["bytes"]) for row in rows] == [e["bytes"] for e in events]
 
 
-def test_telemetry_follows_its_rules(export, shown):
+def test_telemetry_follows_the_rules(export, shown):
     for what in ("timeline", "events"):
         lines = export("telemetry", "--what", what).decode().splitlines()
         events = [json.loads(line) for line in lines]
@@ -229,8 +229,8 @@ def test_telemetry_follows_its_rules(export, shown):
             assert samples[-1]["allocator_allocated_bytes"] == live
 
 
-def test_the_rules_of_telemetry_are_strict(export):
-    """The judge itself: what breaks a rule is found."""
+def test_the_telemetry_rules_are_strict(export):
+    """The checker in tests/telemetry.py finds each broken rule."""
     event = json.loads(export("telemetry").splitlines()[0])
     wrong = [
         {"extra": 1},
@@ -273,8 +273,8 @@ def test_perfetto_reads_its_trace(export, shown):
     assert innermost.line_number == 4
 
 
-def test_perfetto_is_a_trace(export, shown):
-    """The same by a decoder of the tests' own, wherever Perfetto's is not."""
+def test_perfetto_is_a_valid_trace(export, shown):
+    """The same with our own decoder, for machines without Perfetto's."""
     packets = [protobuf.message(p) for p in protobuf.message(export("perfetto"))[1]]
     (heap,) = [protobuf.message(p[37][0]) for p in packets if 37 in p]
     samples = [
@@ -290,7 +290,7 @@ def test_perfetto_is_a_trace(export, shown):
 
 @pytest.fixture(scope="module")
 def memory_viz():
-    """PyTorch's own readers of snapshots; its file needs nothing else of PyTorch."""
+    """PyTorch's own reader of snapshots. The file needs nothing else of PyTorch."""
     found = subprocess.run(
         [
             sys.executable,
@@ -312,7 +312,7 @@ def test_memory_viz_is_read_by_pytorch(export, shown, memory_viz):
     assert "make_batch" in memory_viz["memory"](snapshot, lambda lines: lines)
 
 
-def test_memory_viz_holds_what_is_held(export, shown):
+def test_memory_viz_has_the_live_blocks(export, shown):
     snapshot = pickle.loads(export("memory_viz"))
     blocks = [b for s in snapshot["segments"] for b in s["blocks"]]
     active = sum(b["size"] for b in blocks if b["state"] == "active_allocated")
@@ -337,32 +337,40 @@ def test_to_stdout_and_to_a_file_are_the_same(recorded, export):
 @pytest.mark.parametrize(
     "words, happened, advice",
     [
-        ("", "no format was named", "Give --format folded|"),
-        ("--format folded --what events", "the format folded holds no events", "It holds holders;"),
-        ("--format telemetry --what holders", "the format telemetry holds no holders", "It holds"),
-        ("--format pprof --count", "--count is not for the format pprof", "Leave it out"),
+        ("", "no format was given", "Give --format folded|"),
+        (
+            "--format folded --what events",
+            "the format folded cannot hold events",
+            "It holds holders;",
+        ),
+        (
+            "--format telemetry --what holders",
+            "the format telemetry cannot hold holders",
+            "It holds",
+        ),
+        ("--format pprof --count", "--count does not apply to the format pprof", "Leave it out"),
         ("--format csv --json", "--json and --format csv exclude each other", "Leave one"),
         ("--format gif", "--format gif is not understood", "Give one of folded, speedscope,"),
     ],
 )
-def test_a_wrong_combination_is_told(oomrec, words, happened, advice):
+def test_a_wrong_combination_is_reported(oomrec, words, happened, advice):
     run = oomrec("export", *words.split(), "nowhere")
     assert run.exit_code == 2 and run.stdout == ""
     first, second = run.stderr.splitlines()
     assert first == f"oomrec export: {happened}" and second.startswith("  " + advice)
 
 
-def test_nothing_binary_goes_to_a_terminal(recorded):
+def test_binary_output_to_a_terminal_is_rejected(recorded):
     runner, bundle = recorded
     ours, theirs = pty.openpty()
     run = runner("export", "--format", "pprof", bundle, stdout=theirs)
     os.close(theirs)
     os.close(ours)
     assert run.exit_code == 2
-    assert "this format is not for a terminal\n  Name a file (-o FILE)" in run.stderr
+    assert "this format is binary: not for a terminal\n  Give a file (-o FILE)" in run.stderr
 
 
-def test_a_file_that_cannot_be_written_is_told(recorded):
+def test_an_unwritable_file_is_reported(recorded):
     runner, bundle = recorded
     run = runner("export", "--format", "json", "-o", "nowhere/file", bundle)
     assert run.exit_code == 2
@@ -371,8 +379,10 @@ def test_a_file_that_cannot_be_written_is_told(recorded):
     assert run.exit_code == 2 and "No space left on device" in run.stderr
 
 
-def test_a_gpus_memory_goes_to_pytorch_and_back(preload, oomrec, build_dir, victim, tmp_path):
-    """The stand-in of PyTorch on the fake driver: segments and blocks are what it tells of itself."""
+def test_gpu_memory_round_trips_through_pytorchs_format(
+    preload, oomrec, build_dir, victim, tmp_path
+):
+    """A stand-in for PyTorch on the fake driver: segments and blocks match its own figures."""
     folders = [build_dir / "tests" / name for name in ("fake_gpu", "fake_torch")]
     environment = {
         "FAKE_GPU_BYTES": "256M",
@@ -381,14 +391,14 @@ def test_a_gpus_memory_goes_to_pytorch_and_back(preload, oomrec, build_dir, vict
     }
     program = [sys.executable, victim("python/torch_on_gpu.py"), 2, "totals"]
     run = preload(*program, env=environment)
-    told, bundle = run.json(), run.bundle_at("totals")
+    result, bundle = run.json(), run.bundle_at("totals")
     path = tmp_path / "memory.pickle"
     assert oomrec("export", "--format", "memory_viz", "-o", path, bundle).exit_code == 0
 
     snapshot = pickle.loads(path.read_bytes())
     segments = [s for s in snapshot["segments"] if s["device"] == 0]
-    assert sum(s["total_size"] for s in segments) == told["reserved"]
-    assert sum(s["allocated_size"] for s in segments) == told["allocated"]
+    assert sum(s["total_size"] for s in segments) == result["reserved"]
+    assert sum(s["allocated_size"] for s in segments) == result["allocated"]
     assert all(sum(b["size"] for b in s["blocks"]) == s["total_size"] for s in segments)
     gpu, host = snapshot["device_traces"]
     actions = [e["action"] for e in gpu]
@@ -397,12 +407,12 @@ def test_a_gpus_memory_goes_to_pytorch_and_back(preload, oomrec, build_dir, vict
     assert host and all(e["action"] != "segment_alloc" for e in host)
 
     device = oomrec.json("show", path)["devices"][0]
-    assert device["held_bytes"] == told["reserved"]
-    assert device["torch"]["allocated_bytes"] == told["allocated"]
+    assert device["held_bytes"] == result["reserved"]
+    assert device["torch"]["allocated_bytes"] == result["allocated"]
 
     lines = oomrec("export", "--format", "telemetry", bundle).stdout.splitlines()
     events = [json.loads(line) for line in lines]
     assert [found for event in events for found in telemetry.problems(event)] == []
     on_gpu = [e for e in events if e["device_id"] == 0]
-    assert on_gpu[-1]["allocator_allocated_bytes"] == told["allocated"]
-    assert on_gpu[-1]["allocator_reserved_bytes"] == told["reserved"]
+    assert on_gpu[-1]["allocator_allocated_bytes"] == result["allocated"]
+    assert on_gpu[-1]["allocator_reserved_bytes"] == result["reserved"]

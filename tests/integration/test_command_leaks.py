@@ -1,4 +1,4 @@
-"""leaks: of programs whose leak is known, of a running process, of a bundle; exit codes for CI."""
+"""oomrec leaks: programs with known leaks, running and as bundles; exit codes for CI."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "leaks"))
 import cases  # noqa: E402
 
 SECONDS = 4
-# scripts/bench --only leaks judges all of them, in both modes.
+# scripts/bench --only leaks runs all of them, in both modes.
 QUICK = [
     ("fast_leak", "exact"),
     ("endless_buffer", "sampled"),
@@ -27,7 +27,7 @@ QUICK = [
 ]
 
 
-def test_labelled_programs_are_told_from_each_other(oomrec, build_dir):
+def test_leaking_and_healthy_programs_are_distinguished(oomrec, build_dir):
     by_name = {case.name: case for case in cases.CASES}
 
     def run(name, mode):
@@ -37,10 +37,10 @@ def test_labelled_programs_are_told_from_each_other(oomrec, build_dir):
         judged = list(pool.map(lambda row: run(*row), QUICK))
 
     for one in judged:
-        check("leaks", one.told)
-        told = [(leak["growth_bytes"], leak["stack"][:3]) for leak in one.told["leaks"]]
-        assert one.as_labelled, (one.case.name, one.mode, told)
-        assert one.told["detected"] == bool(one.case.culprit)
+        check("leaks", one.result)
+        reported = [(leak["growth_bytes"], leak["stack"][:3]) for leak in one.result["leaks"]]
+        assert one.as_labelled, (one.case.name, one.mode, reported)
+        assert one.result["detected"] == bool(one.case.culprit)
 
 
 LEAKS = """\
@@ -58,7 +58,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def leaking(oomrec, tmp_path):
-    """leaking(120) is a running process that has lost so many blocks: its pid."""
+    """leaking(120) is the pid of a running process that has leaked 120 blocks."""
     (tmp_path / "leaks.py").write_text(LEAKS)
     started = []
 
@@ -71,14 +71,14 @@ def leaking(oomrec, tmp_path):
     return start
 
 
-def test_what_is_said_of_a_leak(oomrec, leaking):
+def test_the_report_of_a_leak(oomrec, leaking):
     pid = leaking(120)
 
-    told = oomrec.json("leaks", pid)
+    result = oomrec.json("leaks", pid)
 
-    check("leaks", told)
-    assert told["detected"] and told["checkpoints"] >= 8
-    (leak,) = told["leaks"]
+    check("leaks", result)
+    assert result["detected"] and result["checkpoints"] >= 8
+    (leak,) = result["leaks"]
     assert 100 * 300_000 < leak["live_bytes"] <= 121 * 300_100
     assert 20e6 < leak["growth_bytes"] <= leak["live_bytes"]
     assert leak["bytes_per_second"] * leak["window_seconds"] == pytest.approx(
@@ -88,11 +88,13 @@ def test_what_is_said_of_a_leak(oomrec, leaking):
     assert leak["oldest_seconds"] >= 0 and leak["space"] == "heap" and leak["device"] is None
     python = [frame for frame in leak["stack"] if frame["kind"] == "python"]
     assert (python[0]["function"], python[0]["line"]) == ("keep", 4)
-    assert told["memory_increase_mb"] == pytest.approx(leak["growth_bytes"] / 2**20, rel=0.01)
-    assert told["severity"] in ("medium", "high", "critical")
-    assert told["suggestions"] == [leak["suggestion"]] and "leaks.py:4 keep" in leak["suggestion"]
-    assert told["limit"]["name"] in ("RAM", "cgroup") and told["limit"]["reached_in_seconds"] > 0
-    assert [row["pid"] for row in told["processes"]] == [pid]
+    assert result["memory_increase_mb"] == pytest.approx(leak["growth_bytes"] / 2**20, rel=0.01)
+    assert result["severity"] in ("medium", "high", "critical")
+    assert result["suggestions"] == [leak["suggestion"]] and "leaks.py:4 keep" in leak["suggestion"]
+    assert (
+        result["limit"]["name"] in ("RAM", "cgroup") and result["limit"]["reached_in_seconds"] > 0
+    )
+    assert [row["pid"] for row in result["processes"]] == [pid]
 
     page = oomrec("leaks", pid)
     assert page.exit_code == 0 and max(map(len, page.stdout.splitlines())) <= 100
@@ -114,20 +116,20 @@ def test_exit_codes_for_ci(oomrec, leaking):
     assert unclear.exit_code == 2 and "--fail-above lots is not understood" in unclear.stderr
 
 
-def test_too_early_to_tell(oomrec, leaking):
+def test_too_little_history(oomrec, leaking):
     pid = leaking(3)
 
-    told = oomrec.json("leaks", pid)
-    check("leaks", told)
-    assert not told["detected"] and told["severity"] == "none" and told["leaks"] == []
-    assert told["checkpoints"] < told["checkpoints_needed"]
+    result = oomrec.json("leaks", pid)
+    check("leaks", result)
+    assert not result["detected"] and result["severity"] == "none" and result["leaks"] == []
+    assert result["checkpoints"] < result["checkpoints_needed"]
     page = oomrec("leaks", "--fail", pid)
     assert page.exit_code == 0 and page.stdout.startswith("too early to tell\n")
 
 
-def test_a_bundle_says_what_its_process_said(oomrec, leaking, tmp_path):
+def test_a_bundle_gives_the_same_leaks_as_its_process(oomrec, leaking, tmp_path):
     pid = leaking(100)
-    told = oomrec.json("leaks", pid)
+    result = oomrec.json("leaks", pid)
 
     bundle = oomrec.json("dump", pid)["bundle"]
     os.kill(pid, signal.SIGKILL)
@@ -135,13 +137,13 @@ def test_a_bundle_says_what_its_process_said(oomrec, leaking, tmp_path):
 
     check("leaks", of_bundle)
     assert [leak["live_bytes"] for leak in of_bundle["leaks"]] == [
-        leak["live_bytes"] for leak in told["leaks"]
+        leak["live_bytes"] for leak in result["leaks"]
     ]
     assert of_bundle["processes"][0]["bundle"] == Path(bundle).name
 
 
 def without_offsets(value):
-    """A frame is a line: its offset is that of the first instruction met there."""
+    """Frames stand for lines: the offset is that of the first instruction seen on the line."""
     if isinstance(value, list):
         return [without_offsets(member) for member in value]
     if isinstance(value, dict):
@@ -149,13 +151,13 @@ def without_offsets(value):
     return value
 
 
-def test_the_report_has_what_leaks_and_fragmentation_say(oomrec, leaking):
+def test_the_report_agrees_with_leaks_and_fragmentation(oomrec, leaking):
     bundle = oomrec.json("dump", leaking(100))["bundle"]
 
     report = Page(oomrec("report", "-o", "-", bundle).stdout).json
 
-    told = oomrec.json("leaks", bundle)
-    assert told["detected"] and without_offsets(report["leaks"]) == without_offsets(told)
+    result = oomrec.json("leaks", bundle)
+    assert result["detected"] and without_offsets(report["leaks"]) == without_offsets(result)
     assert report["fragmentation"] == oomrec.json("fragmentation", bundle)
 
 
@@ -184,7 +186,7 @@ for worker in workers:
 
 
 def test_the_rank_that_leaks_is_named(oomrec, tmp_path):
-    """Each rank dies of a request that is too large; both bundles tell of both."""
+    """Each rank dies of too large a request. Both bundles list both ranks."""
     (tmp_path / "rank.py").write_text(RANKS)
     (tmp_path / "parent.py").write_text(PARENT)
     run = oomrec("run", "--quiet", "--mode", "exact", "--", sys.executable, "parent.py")
@@ -192,8 +194,8 @@ def test_the_rank_that_leaks_is_named(oomrec, tmp_path):
     bundles = run.bundles_for("allocation_failed")
     assert len(bundles) == 2, str(run)
     for bundle in bundles:
-        told = oomrec.json("leaks", bundle)
-        check("leaks", told)
-        leaking = {row["rank"]: row["detected"] for row in told["processes"]}
+        result = oomrec.json("leaks", bundle)
+        check("leaks", result)
+        leaking = {row["rank"]: row["detected"] for row in result["processes"]}
         assert leaking == {"0": False, "1": True}
     assert "\nprocesses, this one first\n" in oomrec("leaks", bundles[0]).stdout

@@ -1,4 +1,4 @@
-"""Where the command finds its library: `oomrec lib`, and installations at awkward places."""
+"""How the command finds its library: `oomrec lib`, and installations in awkward directories."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ SHOW = "import os; print(os.environ['LD_PRELOAD'])"
 
 
 def put(file: Path, place: Path) -> Path:
-    """A file at another place: a link where the file system has them, for it is large."""
+    """Puts a file at another path. It is large, so a hard link is made if possible."""
     place.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.link(file, place)
@@ -21,7 +21,7 @@ def put(file: Path, place: Path) -> Path:
 
 @pytest.fixture
 def install(build_dir, library, tmp_path):
-    """install("bin/oomrec", "lib/…/liboomrec.so") is the command in an installation of its own."""
+    """install("bin/oomrec", "lib/…/liboomrec.so") is the command in a separate installation."""
 
     def make(command: str, *libraries: str, root: Path = tmp_path) -> Path:
         for place in libraries:
@@ -60,7 +60,7 @@ def test_it_is_found_in_every_kind_of_installation(install, plain, tmp_path, pla
     assert plain(command, "lib").stdout == f"{tmp_path / place}\n"
 
 
-def test_of_several_it_is_the_one_of_this_version_installed_last(install, plain, oomrec, tmp_path):
+def test_the_newest_library_of_this_version_is_chosen(install, plain, oomrec, tmp_path):
     version = oomrec("--version").stdout.split()[1]
     places = {name: f"lib/python{name}/site-packages" for name in ("3.9", "3.10", "3.11", "3.12")}
     command = install("bin/oomrec", *(f"{place}/oomrec/liboomrec.so" for place in places.values()))
@@ -78,7 +78,7 @@ def test_of_several_it_is_the_one_of_this_version_installed_last(install, plain,
     )
 
 
-def test_where_there_is_none_it_is_told(install, plain):
+def test_a_missing_library_is_reported(install, plain):
     run = plain(install("bin/oomrec"), "lib")
     assert run.exit_code != 0 and run.stdout == ""
     assert "there is no liboomrec.so near" in run.stderr
@@ -98,8 +98,8 @@ def test_a_path_that_ld_preload_cannot_hold_is_explained(install, plain, tmp_pat
 
 
 @pytest.mark.parametrize("name", AWKWARD)
-def test_run_works_from_such_a_path(install, plain, tmp_path, victim, name):
-    """Programs and their children are recorded through a link, which a second run uses again."""
+def test_run_works_from_an_awkward_path(install, plain, tmp_path, victim, name):
+    """Programs and their children are recorded through a link, which a second run reuses."""
     command = install("bin/oomrec", "lib/liboomrec.so", root=tmp_path / name)
     links = tmp_path / "links"
     links.mkdir()
@@ -120,7 +120,7 @@ def test_run_works_from_such_a_path(install, plain, tmp_path, victim, name):
     assert Path(path).resolve() == tmp_path / name / "lib" / "liboomrec.so"
 
 
-def test_a_directory_that_others_may_write_to_is_not_used(install, plain, tmp_path):
+def test_a_directory_writable_by_others_is_not_used(install, plain, tmp_path):
     command = install("bin/oomrec", "lib/liboomrec.so", root=tmp_path / "with blank")
     links = tmp_path / "links"
     own = links / f"oomrec-library-{os.geteuid()}"

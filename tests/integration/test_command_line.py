@@ -1,4 +1,4 @@
-"""The command itself: words, help, mistakes, exit codes, terminal and pipe."""
+"""The command line: commands, help, mistakes, exit codes, terminal and pipe."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ from terminal import printed_on_terminal
 
 COMMANDS = [
     "run", "show", "stats", "tree", "timeline", "top", "leaks", "diff", "fragmentation", "export",
-    "report", "flamegraph", "table", "redact", "ls", "recover", "watch", "dump",
+    "report", "flamegraph", "table", "merge", "redact", "ls", "recover", "watch", "dump",
     "monitor", "track", "analyze", "diagnose", "info", "lib", "simulate", "stress", "completion",
 ]  # fmt: skip
 SOURCE = Path(__file__).resolve().parents[2]
@@ -32,7 +32,7 @@ def test_golden_usage(oomrec, golden):
     golden("help.txt", run.stdout)
 
 
-def test_the_page_of_options_is_that_of_the_table():
+def test_the_options_page_matches_the_table():
     checked = subprocess.run([sys.executable, SOURCE / "scripts" / "options-page", "--check"])
     assert checked.returncode == 0
 
@@ -70,7 +70,7 @@ def test_a_mistyped_command_gets_a_suggestion(oomrec, typed, meant):
         (["run", "--max-dumps", "many", "--", "true"], 125),
     ],
 )
-def test_a_mistake_is_two_lines(oomrec, words, exit_code):
+def test_a_mistake_prints_two_lines(oomrec, words, exit_code):
     """What happened, and what to do; nothing on stdout."""
     run = oomrec(*words)
     assert run.exit_code == exit_code
@@ -91,11 +91,11 @@ def test_a_mistake_is_two_lines(oomrec, words, exit_code):
         ("tree --min-percent -1", "--min-percent -1 is not understood", "Give a number"),
         ("tree --max-depth -1", "--max-depth -1 is not understood", "Give a whole number."),
         ("show --top x", "--top x is not understood", "Give a whole number."),
-        ("show --top", "--top needs a value", "--top N: the N largest holders"),
-        ("show one two", "'two' is one word too many", "`oomrec show --help` lists the options."),
+        ("show --top", "--top needs a value", "--top N: show the N largest holders"),
+        ("show one two", "unexpected argument 'two'", "`oomrec show --help` lists the options."),
         ("tree --at now", "--at now is not understood", "Give one of peak, end."),
         ("stats --jsn", "there is no option --jsn", "Did you mean --json?"),
-        ("dump", "no process was named", "Give the number of a running process"),
+        ("dump", "no process was given", "Give the pid of a running process"),
         ("run --limit", "--limit needs a value", "--limit SIZE: refuse allocations beyond SIZE"),
         ("run --limit -- true", "--limit needs a value", "--limit SIZE: "),
         ("run --limit 8GB -- true", "--limit 8GB is not understood", "Use 8G: suffixes are K M"),
@@ -104,26 +104,26 @@ def test_a_mistake_is_two_lines(oomrec, words, exit_code):
         ("run --max-dumps 3B -- true", "--max-dumps 3B is not understood", "Give a whole number."),
     ],
 )
-def test_a_mistake_is_told_in_the_words_of_its_command(oomrec, words, happened, advice):
+def test_a_mistake_names_the_commands_own_options(oomrec, words, happened, advice):
     first, second = oomrec(*words.split()).stderr.splitlines()
     assert first == f"oomrec {words.split()[0]}: {happened}"
     assert second.startswith("  " + advice)
 
 
-def test_of_an_option_given_twice_the_last_one_counts(oomrec):
+def test_the_last_of_a_repeated_option_counts(oomrec):
     run = oomrec("run", "--limit", "1K", "--limit", "1G", "--quiet", "--quiet", "--", "true")
     assert run.exit_code == 0, str(run)
 
 
 @pytest.mark.parametrize("words", ["--help", "show --help", "show --json"])
-def test_what_could_not_be_written_is_a_failure(oomrec, words):
-    """Whether the disk is full on the way or at the end."""
+def test_a_write_error_fails_the_command(oomrec, words):
+    """Whether the disk fills up during the writing or at the end."""
     code = oomrec("run", "--limit", "64M", "--", "python3", "-c", "bytes(1 << 30)").exit_code
     assert code == 1
     with open("/dev/full", "w") as full:
         run = oomrec(*words.split(), stdout=full)
     assert run.exit_code == 2
-    assert "the output could not be written: No space left on device\n" in run.stderr
+    assert "could not write the output: No space left on device\n" in run.stderr
 
 
 def test_a_bad_variable_is_named(oomrec):
@@ -132,7 +132,7 @@ def test_a_bad_variable_is_named(oomrec):
     assert "OOMREC_LIMIT lots" in run.stderr
 
 
-def test_json_of_nothing_is_still_json(oomrec):
+def test_an_empty_result_is_valid_json(oomrec):
     run = oomrec("ls", "--json")
     assert run.exit_code == 1
     assert run.json() == {"schema_version": 1, "bundles": [], "recordings": None}
@@ -148,9 +148,9 @@ def test_colour_only_on_a_terminal(oomrec, build_dir):
 
 
 @pytest.mark.parametrize("command, exit_code", [("ls", 2), ("--version", 2), ("run -- true", 125)])
-def test_too_little_address_space_is_one_clear_line(oomrec, tmp_path, command, exit_code):
-    """From where the loader can begin it to where it works: a line or the work, never an abort."""
-    told = 0
+def test_too_little_address_space_prints_one_line(oomrec, tmp_path, command, exit_code):
+    """With any amount from the loader's minimum up, it prints one line or works. It never aborts."""
+    failures = 0
     for limit_kib in range(16_000, 104_000, 4_000):
         run = subprocess.run(
             ["sh", "-c", f'ulimit -v {limit_kib}; exec "$0" {command}', oomrec._prefix[0]],
@@ -160,7 +160,7 @@ def test_too_little_address_space_is_one_clear_line(oomrec, tmp_path, command, e
             text=True,
         )
         if run.returncode == 127 and "shared libraries" in run.stderr:
-            continue  # the loader's own words
+            continue  # the loader's own message
         assert run.returncode in (0, 1, exit_code), (limit_kib, run)
-        told += "there is not enough memory" in run.stderr
-    assert told > 2 and run.returncode in (0, 1)
+        failures += "there is not enough memory" in run.stderr
+    assert failures > 2 and run.returncode in (0, 1)

@@ -1,6 +1,7 @@
-"""`oomrec merge`: the bundles of many ranks as one, which every command reads."""
+"""`oomrec merge`: bundles of many ranks become one, which every command reads."""
 
 import json
+import os
 import shutil
 import struct
 import sys
@@ -14,7 +15,7 @@ from schemas import check
 
 MIB = 1 << 20
 
-# Rank N holds (N + 1) × 8 MiB in one line, says when it began, and one rank asks for more than there is.
+# Rank N holds (N + 1) × 8 MiB on one line and prints when it began. One rank requests too much.
 RANK = """\
 import ctypes, os, sys, time
 rank = int(os.environ["RANK"])
@@ -33,7 +34,7 @@ ctypes.CDLL(None).oomrec_dump(b"healthy")
 
 @pytest.fixture
 def ranks(preload, tmp_path):
-    """ranks(3) runs three ranks, one after the other, of which the middle one runs out."""
+    """ranks(3) runs three ranks, one after the other. The middle one runs out of memory."""
 
     def run(count: int, out: int = 1, **environment):
         (tmp_path / "rank.py").write_text(RANK.replace("OUT", str(out)))
@@ -50,7 +51,7 @@ def rank_of(bundle) -> int:
     return json.loads((bundle / "manifest.json").read_text())["rank"]
 
 
-def test_every_reading_command_reads_the_merged_bundle_by_rank(oomrec, ranks, tmp_path):
+def test_every_reading_command_shows_the_ranks_of_a_merged_bundle(oomrec, ranks, tmp_path):
     ranks(3)
     job = tmp_path / "job"
 
@@ -59,20 +60,20 @@ def test_every_reading_command_reads_the_merged_bundle_by_rank(oomrec, ranks, tm
     assert merged.exit_code == 0 and "3 ranks" in merged.stdout, str(merged)
     check("ranks", json.loads((job / "ranks.json").read_text()))
     assert sorted(path.name for path in (job / "ranks").iterdir()) == ["0", "1", "2"]
-    told = oomrec.json("show", job)
-    check("show", told)
-    assert told["job"]["first"]["rank"] == 1
-    assert told["verdict"]["code"] == "request_too_large" and told["request"]["size"] > 2**40
-    held = [holder for holder in told["holders"] if holder["bytes"] > 7 * MIB]
+    result = oomrec.json("show", job)
+    check("show", result)
+    assert result["job"]["first"]["rank"] == 1
+    assert result["verdict"]["code"] == "request_too_large" and result["request"]["size"] > 2**40
+    held = [holder for holder in result["holders"] if holder["bytes"] > 7 * MIB]
     assert {holder["stack"][-1]["function"] for holder in held} == {
         f"[rank {rank}]" for rank in range(3)
     }
     sums = [oomrec.json("show", job / "ranks" / str(rank))["spaces"] for rank in range(3)]
-    for name, space in told["spaces"].items():
+    for name, space in result["spaces"].items():
         parts = [each[name] for each in sums]
         for key in ("live_bytes", "live_count", "allocated_bytes", "allocated_count"):
             assert space[key] == sum(part[key] for part in parts), (name, key, space, parts)
-    # … each of these as it reads a bundle.
+    # Each of these reads it like any bundle.
     tree = oomrec.json("tree", "--top-down", job)
     assert {child["function"] for child in tree["root"]["children"]} == {
         "[rank 0]",
@@ -94,16 +95,22 @@ def test_every_reading_command_reads_the_merged_bundle_by_rank(oomrec, ranks, tm
     one = oomrec.json("show", "--rank", 2, job)
     assert one["bundle"] == str(job / "ranks" / "2") and one["context"] == "healthy"
     wrong = oomrec("show", "--rank", 7, job)
-    assert wrong.exit_code == 2 and "It holds rank 0, 1, 2." in wrong.stderr
-    # On the fly it is the same, but for where the ranks' bundles are.
+    assert wrong.exit_code == 2 and "It contains rank 0, 1, 2." in wrong.stderr
+    timeline = oomrec.json("timeline", "--rank", 2, job)
+    assert timeline == oomrec.json("timeline", job / "ranks" / "2")
+    assert timeline != oomrec.json("timeline", job)
+    redacted = oomrec("redact", "--rank", 2, job)
+    assert redacted.stdout.strip() == str(tmp_path / "job-rank-2-redacted"), str(redacted)
+    assert "ranks.json" not in os.listdir(tmp_path / "job-rank-2-redacted")
+    # Merged on the fly it is the same, except for the paths of the ranks' bundles.
     on_the_fly = oomrec.json("show", tmp_path / "oom_dumps")
-    for row in told["job"]["ranks"] + on_the_fly["job"]["ranks"]:
+    for row in result["job"]["ranks"] + on_the_fly["job"]["ranks"]:
         del row["bundle"]
-    assert on_the_fly["job"] == told["job"]
-    assert on_the_fly["holders"] == told["holders"]
+    assert on_the_fly["job"] == result["job"]
+    assert on_the_fly["holders"] == result["holders"]
 
 
-def test_the_page_tells_what_the_first_rank_made_of_it(oomrec, ranks, tmp_path):
+def test_the_page_has_the_first_ranks_outcome(oomrec, ranks, tmp_path):
     bundle = next(bundle for bundle in ranks(2) if rank_of(bundle) == 1)
     metadata = json.loads((bundle / "metadata.json").read_text())
     said = {"type": "MemoryError", "module": "builtins", "message": "step 7", "traceback": "at 12"}
@@ -113,11 +120,11 @@ def test_the_page_tells_what_the_first_rank_made_of_it(oomrec, ranks, tmp_path):
     oomrec("merge", tmp_path / "oom_dumps", "-o", tmp_path / "job")
 
     for job in (tmp_path / "job", tmp_path / "oom_dumps"):
-        told = oomrec.json("show", job)
-        assert (told["exception"], told["custom_metadata"]) == (said, {"epoch": 3})
+        result = oomrec.json("show", job)
+        assert (result["exception"], result["custom_metadata"]) == (said, {"epoch": 3})
 
 
-def test_threads_of_a_group_are_exported_of_all_ranks(oomrec, ranks, tmp_path):
+def test_threads_of_all_ranks_are_exported(oomrec, ranks, tmp_path):
     bundles = ranks(2)
     oomrec("merge", tmp_path / "oom_dumps", "-o", tmp_path / "job")
     page = Page(oomrec("report", "-o", "-", bundles[0]).stdout)
@@ -128,21 +135,21 @@ def test_threads_of_a_group_are_exported_of_all_ranks(oomrec, ranks, tmp_path):
     assert min(parts) > 1 and rows - 1 >= sum(parts) - len(parts)
 
 
-def test_without_ranks_json_the_rest_is_shown(oomrec, ranks, tmp_path):
+def test_the_rest_is_shown_without_ranks_json(oomrec, ranks, tmp_path):
     ranks(2)
     oomrec("merge", tmp_path / "oom_dumps", "-o", tmp_path / "job")
     (tmp_path / "job" / "ranks.json").write_text("{")
-    told = oomrec.json("show", tmp_path / "job")
-    assert "ranks.json is no JSON: which ranks there are is not known" in told["notes"]
-    assert told["holders"] and told["verdict"]["code"] == "request_too_large"
+    result = oomrec.json("show", tmp_path / "job")
+    assert "ranks.json is not JSON: the ranks are unknown" in result["notes"]
+    assert result["holders"] and result["verdict"]["code"] == "request_too_large"
     assert oomrec("report", "-o", "page.html", tmp_path / "job").exit_code == 0
 
 
-def test_what_a_bundle_points_at_is_not_copied(oomrec, ranks, tmp_path):
+def test_targets_of_links_in_a_bundle_are_not_copied(oomrec, ranks, tmp_path):
     bundles = ranks(2)
     (tmp_path / "secret").write_text("of whoever merges")
     (bundles[0] / "notes.txt").symlink_to(tmp_path / "secret")
-    (tmp_path / "link").symlink_to(bundles[0])  # what was named may be a link
+    (tmp_path / "link").symlink_to(bundles[0])  # a link may be given
 
     merged = oomrec("merge", tmp_path / "link", bundles[1], "-o", tmp_path / "job")
 
@@ -152,7 +159,7 @@ def test_what_a_bundle_points_at_is_not_copied(oomrec, ranks, tmp_path):
 
 
 def test_each_rank_is_analyzed(oomrec, ranks, tmp_path):
-    """Merged or on the fly; the sum of all says little of any."""
+    """Merged or on the fly: the sum over all ranks would hide each."""
     ranks(3)
     assert oomrec("merge", tmp_path / "oom_dumps", "-o", tmp_path / "job").exit_code == 0
     for job in (tmp_path / "job", tmp_path / "oom_dumps"):
@@ -166,12 +173,12 @@ def test_each_rank_is_analyzed(oomrec, ranks, tmp_path):
         assert found["oom_events"] == 1
         assert "\n  rank 2 on the host: " in oomrec("analyze", job).stdout
 
-    # Where the ranks' bundles are gone there is their sum, which is no process's.
+    # Without the ranks' bundles only their sum is left, which belongs to no process.
     shutil.rmtree(tmp_path / "job" / "ranks")
     assert "\n  memory on the host: " in oomrec("analyze", tmp_path / "job").stdout
 
 
-def test_analysis_is_by_the_clock_of_the_job(oomrec, ranks, tmp_path):
+def test_analysis_uses_the_jobs_clock(oomrec, ranks, tmp_path):
     bundles = ranks(2)
     shift_clock(bundles[0], 3600)
     merge = ["merge", "--align", "mark=step 0", tmp_path / "oom_dumps", "-o", tmp_path / "job"]
@@ -182,8 +189,8 @@ def test_analysis_is_by_the_clock_of_the_job(oomrec, ranks, tmp_path):
     assert 0 <= seconds[1] - seconds[0] < 60
 
 
-def test_merged_bundles_are_merged_again(oomrec, ranks, tmp_path):
-    """Those of two hosts, say."""
+def test_merged_bundles_can_be_merged_again(oomrec, ranks, tmp_path):
+    """For example, those of two hosts."""
     bundles = ranks(3)
     halves = []
     for name, part in (("a", bundles[:2]), ("b", bundles[2:])):
@@ -196,7 +203,7 @@ def test_merged_bundles_are_merged_again(oomrec, ranks, tmp_path):
     assert whole["ranks"] == 3 and whole["missing"] == []
 
 
-def test_without_the_damaged_bundle_of_a_rank(oomrec, ranks, tmp_path):
+def test_the_damaged_bundle_of_a_rank_is_left_out(oomrec, ranks, tmp_path):
     bundles = ranks(3)
     damaged = next(bundle for bundle in bundles if rank_of(bundle) == 1)
     recording = damaged / "recording.oomrec"
@@ -205,11 +212,11 @@ def test_without_the_damaged_bundle_of_a_rank(oomrec, ranks, tmp_path):
     merged = oomrec("merge", tmp_path / "oom_dumps", "-o", tmp_path / "job")
 
     assert merged.exit_code == 1 and "left out: rank 1 (" in merged.stderr, str(merged)
-    told = oomrec.json("show", tmp_path / "job")
-    assert [row["rank"] for row in told["job"]["ranks"]] == [0, 2]
-    assert told["job"]["missing"] == [1]
-    assert "too short" in told["job"]["left_out"][0]["why"]
-    assert told["job"]["first"] is None and told["verdict"]["code"] == "unknown"
+    result = oomrec.json("show", tmp_path / "job")
+    assert [row["rank"] for row in result["job"]["ranks"]] == [0, 2]
+    assert result["job"]["missing"] == [1]
+    assert "too short" in result["job"]["left_out"][0]["why"]
+    assert result["job"]["first"] is None and result["verdict"]["code"] == "unknown"
 
 
 @pytest.mark.parametrize(
@@ -220,7 +227,7 @@ def test_without_the_damaged_bundle_of_a_rank(oomrec, ranks, tmp_path):
         ({"RANK": 1, "WORLD_SIZE": 2}, "RANK=1, no LOCAL_RANK, WORLD_SIZE=2"),
     ],
 )
-def test_a_rank_that_makes_no_sense_is_left_out_in_words(
+def test_an_inconsistent_rank_is_left_out_and_reported(
     oomrec, ranks, preload, tmp_path, numbers, said
 ):
     ranks(2)
@@ -228,12 +235,12 @@ def test_a_rank_that_makes_no_sense_is_left_out_in_words(
 
     merged = oomrec("merge", tmp_path / "oom_dumps", "-o", tmp_path / "job")
 
-    assert merged.exit_code == 1 and f"that is no rank of a job: {said}" in merged.stderr, str(
+    assert merged.exit_code == 1 and f"its rank is inconsistent: {said}" in merged.stderr, str(
         merged
     )
     for job in (tmp_path / "job", tmp_path / "oom_dumps"):
         [left_out] = oomrec.json("show", job)["job"]["left_out"]
-        assert left_out["why"] == f"that is no rank of a job: {said}"
+        assert left_out["why"] == f"its rank is inconsistent: {said}"
         assert "left out  " in oomrec("show", job).stdout
 
 
@@ -254,22 +261,22 @@ def test_a_job_is_redacted_rank_by_rank(oomrec, ranks, tmp_path):
             assert not [word for word in words if word in file.read_bytes()], file
         listed = json.loads((new / "manifest.json").read_text())["files"]
         assert set(listed) == {entry.name for entry in new.iterdir()}
-        told, whole = oomrec.json("show", new), oomrec.json("show", source)
-        check("show", told)
-        assert told["verdict"]["code"] == whole["verdict"]["code"]
-        assert told["job"]["first"]["rank"] == 1
+        result, whole = oomrec.json("show", new), oomrec.json("show", source)
+        check("show", result)
+        assert result["verdict"]["code"] == whole["verdict"]["code"]
+        assert result["job"]["first"]["rank"] == 1
         for key in ("rank", "live_bytes", "peak_bytes", "start_timestamp", "verdict"):
-            assert [row[key] for row in told["job"]["ranks"]] == [
+            assert [row[key] for row in result["job"]["ranks"]] == [
                 row[key] for row in whole["job"]["ranks"]
             ], key
         clock = whole["job"]["clock"]["aligned_by"]
-        assert told["job"]["clock"]["aligned_by"] == clock == ("mark", "wall_clock")[number]
+        assert result["job"]["clock"]["aligned_by"] == clock == ("mark", "wall_clock")[number]
     page = Page(oomrec("report", "--redact", "-o", "-", tmp_path / "job").stdout)
     assert page.json["meta"]["redacted"] and len(page.json["job"]["ranks"]) == 3
 
 
 def shift_clock(bundle, seconds: float) -> None:
-    """As if the host's clock had been so far ahead."""
+    """Shifts the bundle's times, as if its host's clock had been ahead."""
     recording = bundle / "recording.oomrec"
     image = bytearray(recording.read_bytes())
     start = 136  # Header::start_realtime_ns (common/session/layout.h)
@@ -295,42 +302,42 @@ def test_a_mark_aligns_clocks_that_disagree(oomrec, ranks, tmp_path):
     assert abs(job["ranks"][0]["start_timestamp"] - job["ranks"][1]["start_timestamp"]) < 5
     marks = oomrec.json("timeline", tmp_path / "job")["marks"]
     assert len(marks) == 2 and len({mark["timestamp"] for mark in marks}) == 1
-    assert "mark 'step 0' of each rank is one moment" in oomrec("show", tmp_path / "job").stdout
+    assert "aligned at the mark 'step 0' of each rank" in oomrec("show", tmp_path / "job").stdout
     lacking = oomrec("merge", "--align", "mark=other", *bundles, "-o", tmp_path / "no")
     assert lacking.exit_code == 2 and "rank 0, 1 made no mark 'other'" in lacking.stderr
     assert not (tmp_path / "no").exists()
 
 
-def test_of_several_jobs_the_last_and_of_attempts_the_last(oomrec, ranks, tmp_path):
+def test_the_last_attempt_of_the_last_job_is_chosen(oomrec, ranks, tmp_path):
     ranks(2, TORCHELASTIC_RUN_ID="first")
-    time.sleep(1.1)  # bundles have their time to the second
+    time.sleep(1.1)  # the names of bundles have whole seconds
     bundles = ranks(2, out=0, TORCHELASTIC_RUN_ID="second")
 
     job = oomrec.json("show", tmp_path / "oom_dumps")["job"]
 
     assert job["job_id"] == "second" and job["first"]["rank"] == 0
-    # What is named is missed.
+    # A rank that is given explicitly is reported as missing.
     merged = oomrec("merge", *bundles, "-o", tmp_path / "job")
-    assert merged.exit_code == 1 and "it is of another job: first, 2 ranks" in merged.stderr
+    assert merged.exit_code == 1 and "it belongs to another job: first, 2 ranks" in merged.stderr
 
 
 def test_bad_input(oomrec, ranks, tmp_path):
     bundles = ranks(1, out=0)
     (tmp_path / "there").mkdir()
     for words, said in (
-        ([tmp_path / "oom_dumps"], "where to was not said"),
-        (["-o", tmp_path / "job"], "no bundle was named"),
+        ([tmp_path / "oom_dumps"], "no output directory was given"),
+        (["-o", tmp_path / "job"], "no bundle was given"),
         ([bundles[0], "-o", tmp_path / "there"], "cannot be made: File exists"),
         ([bundles[0], "--align", "step 0", "-o", tmp_path / "job"], "is not understood"),
     ):
         run = oomrec("merge", *words)
         assert run.exit_code == 2 and said in run.stderr, str(run)
     nothing = oomrec("merge", tmp_path / "there", "-o", tmp_path / "job")
-    assert nothing.exit_code == 2 and "says which rank it is of" in nothing.stderr
+    assert nothing.exit_code == 2 and "none of these bundles has a rank" in nothing.stderr
 
 
 def of_rank(source, target, rank: int, size: int, offset: int) -> None:
-    """A copy of a bundle, as that of another rank and process."""
+    """Copies a bundle and makes it another rank's and process'."""
     shutil.copytree(source, target)
     manifest = json.loads((target / "manifest.json").read_text())
     manifest.update(rank=rank, local_rank=rank, world_size=size, pid=rank + 1000)
@@ -357,7 +364,7 @@ bytearray(1 << 40)
 
 
 def test_64_ranks_of_2000_stacks(oomrec, preload, tmp_path, capsys):
-    """Copies of one real recording. The figure is printed; the bound is for a machine that is busy."""
+    """Copies of one real recording. The time is printed; the bound allows for a busy machine."""
     (tmp_path / "many.py").write_text(MANY_STACKS)
     environment = {"RANK": 63, "LOCAL_RANK": 0, "WORLD_SIZE": 77, "OOMREC_MODE": "exact"}
     [bundle] = preload(sys.executable, "many.py", env=environment).bundles()

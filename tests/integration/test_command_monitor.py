@@ -1,4 +1,4 @@
-"""oomrec monitor: Memory Snapshot rows of the machine, a process, a GPU, from outside."""
+"""oomrec monitor: Memory Snapshot rows of the machine, a process or a GPU, from outside."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_rows_follow_a_recorded_process(oomrec, preload, tmp_path):
         "monitor", program.pid, "--interval", "0.02", "--output", "rows.json", "--format", "json"
     )
     out = tmp_path / "rows.json"
-    wait_for(lambda: out.exists() and rows_of(out))  # whole JSON while it goes on
+    wait_for(lambda: out.exists() and rows_of(out))  # the file is valid JSON while it grows
     before = rows_of(out)[-1]["memory_used_mb"]
     program.do(48)
     wait_for(lambda: rows_of(out)[-1]["memory_used_mb"] >= before + 48)
@@ -65,7 +65,7 @@ def test_a_table_has_the_columns_of_the_records(oomrec, tmp_path):
     assert "memory of the machine: " in run.stdout and "  highest " in run.stdout
 
 
-def test_rows_go_to_stdout_and_the_summary_does_not(oomrec):
+def test_rows_go_to_stdout_and_the_summary_to_stderr(oomrec):
     run = oomrec("monitor", "--device", "cpu", "--duration", "0.2", "--format", "json")
     check("monitor", run.json())
     assert "memory of the machine" in run.stderr
@@ -77,7 +77,7 @@ def test_a_process_that_is_not_recorded(oomrec, plain):
     assert run.exit_code == 0 and 1 < run.json()[0]["memory_used_mb"] < 200
 
 
-def test_a_gpu_is_the_default_where_there_is_one(oomrec, fake_gpu):
+def test_a_gpu_is_the_default_if_present(oomrec, fake_gpu):
     env = {**fake_gpu, "FAKE_NVML": FAKE_NVML}
     words = ["monitor", "--duration", "0.1", "--format", "json"]
     row = oomrec(*words, env=env).json()[0]
@@ -95,19 +95,19 @@ def test_a_gpu_is_the_default_where_there_is_one(oomrec, fake_gpu):
     "words, exit_code, advice",
     [
         (["--device", "mps"], 2, "mps is not on Linux: give --device cpu, or cuda:0."),
-        (["--device", "0"], 2, "NVML tells of no GPU here: give --device cpu."),
-        (["--output", "/nowhere/rows"], 2, "Name a file in a directory of yours: --output FILE"),
+        (["--device", "0"], 2, "NVML reports no GPU here: give --device cpu."),
+        (["--output", "/nowhere/rows"], 2, "Name a file in a directory that you may write to"),
         (["--output", "/dev/full"], 2, "Is the disk behind it full, or the reader gone?"),
-        (["999999999"], 1, "`oomrec ls --all` lists"),
+        (["999999999"], 1, "`oomrec ls --all` also recordings"),
     ],
 )
-def test_a_mistake_says_what_to_do(oomrec, words, exit_code, advice):
+def test_a_mistake_gets_advice(oomrec, words, exit_code, advice):
     run = oomrec("monitor", "--duration", "0.1", *words)
     assert run.exit_code == exit_code and advice in run.stderr, str(run)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_keeps_what_was_seen(oomrec, tmp_path, number):
+def test_an_interrupt_keeps_the_rows(oomrec, tmp_path, number):
     monitor = oomrec.start("monitor", "--duration", "600", "--output", "rows.csv")
     out = tmp_path / "rows.csv"
     wait_for(lambda: out.exists() and out.read_text().count("\n") > 3)
@@ -119,13 +119,13 @@ def test_an_interrupt_keeps_what_was_seen(oomrec, tmp_path, number):
     assert all(len(row.split(",")) == 5 for row in rows)
 
 
-def test_a_line_follows_on_a_terminal(oomrec):
-    """It is on stderr, and gone when the summary comes."""
+def test_a_status_line_updates_on_a_terminal(oomrec):
+    """It goes to stderr, and is erased before the summary."""
     ours, theirs = pty.openpty()
     run = oomrec("monitor", "--device", "cpu", "--duration", "0.3", stderr=theirs)
     os.close(theirs)
     read = []
-    with contextlib.suppress(OSError):  # EIO: all of it has been read
+    with contextlib.suppress(OSError):  # EIO: end of the terminal's output
         while text := os.read(ours, 10_000):
             read.append(text)
     os.close(ours)

@@ -1,4 +1,4 @@
-"""What became of a process, and what its recording is good for when it is dead."""
+"""The outcome of a process, and recovery of a dead process' recording."""
 
 import json
 import os
@@ -13,11 +13,11 @@ import pytest
 
 
 def started(preload, victim, way, **env):
-    """A victim that has been refused its memory (but for `never`), and has said so."""
+    """A victim after its failed allocation (none for `never`), which it has announced."""
     process = preload.start(victim("dies"), way, stdin=subprocess.PIPE, env=env)
     assert process.stdout.readline() == b"ready\n"
     deadline = time.monotonic() + 10
-    # The bundle's last steps are not waited for by the program; then it sleeps.
+    # The program does not wait for the bundle's last steps; then it sleeps.
     while way != "never" and not list(preload.dump_dir.glob("oom_*/manifest.json")):
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -48,21 +48,21 @@ def test_run_completes_the_outcome(oomrec, victim, way, outcome):
 
 
 @pytest.mark.parametrize("way, outcome", [("recovers", "recovered"), ("exits", "exited 3")])
-def test_the_program_itself_completes_the_outcome(preload, oomrec, victim, way, outcome):
+def test_the_program_completes_its_outcome(preload, oomrec, victim, way, outcome):
     run = preload(victim("dies"), way)
     metadata = json.loads((run.only_bundle() / "metadata.json").read_text())
     assert (metadata["outcome"], metadata["request"]["repeats"]) == (outcome, 3)
     assert sessions_in(preload) == []
 
 
-def test_a_reader_looks_whether_the_process_is_still_there(preload, oomrec, victim, tmp_path):
+def test_a_reader_checks_that_the_process_still_runs(preload, oomrec, victim, tmp_path):
     process = started(preload, victim, "waits")
     (bundle,) = preload.dump_dir.glob("oom_*")
     assert oomrec.json("show", bundle)["outcome"] == "running"
     manifest = bundle / "manifest.json"
     words = json.loads(manifest.read_text())
     manifest.write_text(json.dumps({**words, "created_at_utc": "2026-01-01T00:00:00Z"}))
-    assert oomrec.json("show", bundle)["outcome"] == "recovered"  # has lived on
+    assert oomrec.json("show", bundle)["outcome"] == "recovered"  # it survived
     elsewhere = shutil.copytree(bundle, tmp_path / "elsewhere" / bundle.name)
     process.kill()
     process.wait()
@@ -72,7 +72,7 @@ def test_a_reader_looks_whether_the_process_is_still_there(preload, oomrec, vict
     assert sessions_in(preload) == []
 
 
-def test_a_kill_after_a_refusal_completes_its_bundle(preload, oomrec, victim):
+def test_a_kill_after_a_failure_completes_its_bundle(preload, oomrec, victim):
     run = killed(preload, victim, "waits")
     run.only_bundle()
     recovered = oomrec("recover", "--json").json()
@@ -83,14 +83,14 @@ def test_a_kill_after_a_refusal_completes_its_bundle(preload, oomrec, victim):
     assert (shown["outcome"], shown["request"]["repeats"]) == ("unknown", 3)
 
 
-def test_a_killed_program_that_held_much_becomes_a_bundle(preload, oomrec, victim):
+def test_a_killed_program_with_much_memory_gets_a_bundle(preload, oomrec, victim):
     run = killed(preload, victim, "never")
     assert run.bundles() == []
     recovered = oomrec("recover")
     assert recovered.exit_code == 0
     shown = oomrec.json("show", run.only_bundle())
     assert shown["trigger"] == "killed" and shown["request"] is None
-    summary = "dies is gone, nobody saw how; it held 20.0 MiB; no refused request is on record"
+    summary = "dies ended in an unknown way; it held 20.0 MiB; no refused request is on record"
     verdict = shown["verdict"]
     assert (verdict["code"], verdict["summary"]) == ("unknown", summary)
     assert shown["holders"][0]["bytes"] == 20 << 20 and shown["holders"][0]["estimated"] is False
@@ -107,7 +107,7 @@ def killed_under_run(oomrec, victim, *options, env=None):
     return oomrec.finish(process)
 
 
-def test_run_says_which_signal_killed_a_program_that_held_much(oomrec, victim):
+def test_run_names_the_signal_that_killed_a_large_program(oomrec, victim):
     run = killed_under_run(oomrec, victim)
     summary = (
         "dies was killed by SIGKILL, and not for lack of memory; it held 20.0 MiB; "
@@ -118,7 +118,7 @@ def test_run_says_which_signal_killed_a_program_that_held_much(oomrec, victim):
     assert metadata["verdict"]["summary"] == summary
 
 
-def test_run_names_the_bundle_that_show_would_not_find(oomrec, victim, tmp_path):
+def test_run_names_a_bundle_outside_the_default_directory(oomrec, victim, tmp_path):
     found = killed_under_run(oomrec, victim)
     words = f"oomrec: bundle {found.only_bundle()}   read it with: oomrec show"
     assert found.stderr == words + "\n"
@@ -127,7 +127,7 @@ def test_run_names_the_bundle_that_show_would_not_find(oomrec, victim, tmp_path)
     assert run.stderr == f"oomrec: bundle {bundle}   read it with: oomrec show {bundle}\n"
 
 
-def test_a_bundle_that_its_directory_does_not_take_goes_beside_the_recording(
+def test_an_unwritable_dump_directory_sends_the_bundle_beside_the_recording(
     preload, oomrec, victim
 ):
     preload.dump_dir.write_text("in the way")
@@ -141,7 +141,7 @@ def test_a_bundle_that_its_directory_does_not_take_goes_beside_the_recording(
     assert sessions_in(preload) == []
 
 
-def test_a_recording_that_can_go_nowhere_is_not_called_none(preload, oomrec, victim):
+def test_a_recording_that_cannot_be_written_is_not_reported_as_missing(preload, oomrec, victim):
     preload.dump_dir.write_text("in the way")
     killed(preload, victim, "never")
     (session,) = sessions_in(preload)
@@ -155,7 +155,7 @@ def test_a_recording_that_can_go_nowhere_is_not_called_none(preload, oomrec, vic
     assert sessions_in(preload) == [session]
 
 
-def test_a_failure_that_no_bundle_can_tell_is_reported_once(oomrec, victim):
+def test_a_failure_without_a_bundle_is_reported_once(oomrec, victim):
     limit = (64 << 10, 64 << 10)
     run = oomrec(
         "run",
@@ -192,7 +192,7 @@ def test_a_killed_numpy_names_its_line(preload, oomrec, tmp_path):
     assert (str(script), 3) in lines
 
 
-def test_what_held_little_is_listed_and_removed(preload, oomrec):
+def test_a_small_orphan_is_listed_and_removed(preload, oomrec):
     run = preload("sh", "-c", "kill -9 $$")
     assert run.exit_code == 137 and len(sessions_in(preload)) == 1
     listed = oomrec("ls", "--all", env={"OOMREC_DUMP_DIR": "elsewhere"})
@@ -204,7 +204,7 @@ def test_what_held_little_is_listed_and_removed(preload, oomrec):
 
 @pytest.mark.parametrize("left", ["nothing", "half a header"])
 @pytest.mark.parametrize("command", ["ls", "recover"])
-def test_what_was_killed_while_it_began_is_listed_and_removed(preload, oomrec, command, left):
+def test_a_process_killed_at_start_is_listed_and_removed(preload, oomrec, command, left):
     run = preload("sh", "-c", "kill -9 $$")
     (session,) = sessions_in(preload)
     begin = session.read_bytes()[:24] if left != "nothing" else b""
@@ -213,7 +213,7 @@ def test_what_was_killed_while_it_began_is_listed_and_removed(preload, oomrec, c
         file.write(begin)
         file.truncate(bytes_)
     assert oomrec("recover").exit_code == 1 and sessions_in(preload) == [session]
-    os.utime(session, (1_000_000, 1_000_000))  # too old to be one that just begins
+    os.utime(session, (1_000_000, 1_000_000))  # too old to be just starting
     if command == "ls":
         assert f"dead     {run.pid:>8}" in oomrec("ls", "--all").stdout
     else:
@@ -225,12 +225,14 @@ def test_what_was_killed_while_it_began_is_listed_and_removed(preload, oomrec, c
     assert sessions_in(preload) == [] and run.bundles() == []
 
 
-def test_a_listing_does_not_name_what_it_recovers(preload, oomrec, victim):
+def test_a_listing_does_not_repeat_what_it_recovers(preload, oomrec, victim):
     run = killed(preload, victim, "never")
     (session,) = sessions_in(preload)
     listed = oomrec("ls", "--all")
     assert str(run.only_bundle().name) in listed.stdout and "is gone" in listed.stderr
-    assert session.name not in listed.stdout, str(listed)  # others may be recorded meanwhile
+    assert session.name not in listed.stdout, str(
+        listed
+    )  # other processes may be recorded meanwhile
 
 
 def test_many_readers_make_one_bundle(preload, oomrec, victim):
@@ -246,7 +248,7 @@ def test_many_readers_make_one_bundle(preload, oomrec, victim):
     subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0,
     reason="no mount namespace of its own is to be had here",
 )
-def test_who_may_not_write_shows_the_orphan_as_it_is(preload, oomrec, victim, tmp_path):
+def test_a_read_only_user_sees_the_orphan_unchanged(preload, oomrec, victim, tmp_path):
     run = killed(preload, victim, "never")
     (session,) = sessions_in(preload)
     commands = f"{oomrec._prefix[0]} ls --all; {oomrec._prefix[0]} show {session}"
@@ -265,9 +267,9 @@ def test_who_may_not_write_shows_the_orphan_as_it_is(preload, oomrec, victim, tm
     assert sessions_in(preload) == [session] and run.bundles() == []
 
 
-def test_dump_from_outside_is_not_noticed(preload, oomrec, victim):
+def test_dump_from_outside_does_not_disturb_the_program(preload, oomrec, victim):
     process = started(preload, victim, "never")
-    kept = ("Threads", "SigQ", "SigPnd", "ShdPnd", "SigBlk", "SigIgn", "SigCgt", "TracerPid")
+    kept = ("Threads", "SigPnd", "ShdPnd", "SigBlk", "SigIgn", "SigCgt", "TracerPid")
 
     def status():
         with open(f"/proc/{process.pid}/status") as lines:
@@ -288,12 +290,14 @@ def test_dump_from_outside_is_not_noticed(preload, oomrec, victim):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="giving a file away needs root")
-def test_a_recording_of_somebody_else_is_not_trusted(preload, oomrec, victim):
+def test_another_users_recording_is_not_trusted(preload, oomrec, victim):
     run = killed(preload, victim, "never")
     (session,) = sessions_in(preload)
     os.chown(session, 65534, 65534)
     assert oomrec("recover").exit_code == 1
     assert "dead" not in oomrec("ls", "--all").stdout
     assert session.exists() and run.bundles() == []
-    assert oomrec("show", session).exit_code == 0  # read when it is named, written nowhere
+    assert (
+        oomrec("show", session).exit_code == 0
+    )  # it is read when given by name, but no bundle is written
     assert run.bundles() == []

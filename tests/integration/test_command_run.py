@@ -1,4 +1,4 @@
-"""`oomrec run`: the program's own exit code, signals and terminal; its own codes; pid 1."""
+"""`oomrec run`: exit codes, signals, the terminal, running as pid 1."""
 
 import os
 import shutil
@@ -11,12 +11,12 @@ import pytest
 
 
 @pytest.mark.parametrize("exit_code", [0, 1, 7, 125, 255])
-def test_the_exit_code_is_the_program_s(oomrec, exit_code):
+def test_the_programs_exit_code_is_passed_on(oomrec, exit_code):
     assert oomrec("run", "--", "sh", "-c", f"exit {exit_code}").exit_code == exit_code
 
 
 @pytest.mark.parametrize("name", ["SEGV", "KILL", "TERM"])
-def test_a_signal_is_128_and_its_number(oomrec, name):
+def test_a_signal_gives_128_plus_its_number(oomrec, name):
     run = oomrec("run", "--quiet", "--", "sh", "-c", f"kill -{name} $$")
     assert run.exit_code == 128 + getattr(signal, f"SIG{name}")
 
@@ -27,7 +27,7 @@ def test_a_missing_program_is_127(oomrec):
     assert run.stderr.splitlines()[0] == "oomrec run: there is no program 'no-such-program'"
 
 
-def test_what_may_not_be_run_is_126(oomrec, tmp_path):
+def test_a_program_that_may_not_be_run_is_126(oomrec, tmp_path):
     (tmp_path / "plain").write_text("text")
     for program in ["./plain", "/etc"]:
         run = oomrec("run", "--", program)
@@ -49,7 +49,7 @@ def test_a_signal_sent_to_us_reaches_the_program(oomrec):
 
 
 def test_ctrl_c_reaches_the_program_once(oomrec):
-    """The terminal signals the whole group: we must not add a second one."""
+    """The terminal signals the whole group, so `oomrec run` must not pass it on again."""
     script = (
         "import signal, time, sys\n"
         "count = 0\n"
@@ -80,13 +80,13 @@ def test_ctrl_c_reaches_the_program_once(oomrec):
     os.close(ours)
 
 
-def test_an_unsuitable_program_runs_without_us(oomrec):
+def test_an_unsuitable_program_runs_unrecorded(oomrec):
     run = oomrec("run", "--", "/sbin/ldconfig", "--version")
     assert run.exit_code == 0 and "ldconfig" in run.stdout
     assert len(run.stderr.splitlines()) == 1 and "statically linked" in run.stderr
 
 
-def test_what_is_preloaded_already_stays(oomrec, library):
+def test_an_existing_ld_preload_is_kept(oomrec, library):
     run = oomrec("run", "--", "sh", "-c", "echo $LD_PRELOAD", env={"LD_PRELOAD": "libm.so.6"})
     assert run.stdout.strip() == f"{library}:libm.so.6"
 
@@ -96,7 +96,7 @@ def test_flags_become_variables(oomrec):
     assert "OOMREC_LIMIT=512M" in run.stdout and "OOMREC_CHILDREN=0" in run.stdout
 
 
-def test_every_value_that_is_not_understood_is_told(oomrec, preload, victim):
+def test_every_invalid_value_is_reported(oomrec, preload, victim):
     bad = {"OOMREC_MODE": "fast", "OOMREC_MAX_DUMPS": "many"}
     run = oomrec("run", "--limit", "8GB", "--", "true", env=bad)
     assert run.exit_code == 125
@@ -108,7 +108,7 @@ def test_every_value_that_is_not_understood_is_told(oomrec, preload, victim):
     assert len(ignored) == 2 and all(" is ignored: expected " in line for line in ignored)
 
 
-def test_a_recording_of_next_to_nothing_is_refused(oomrec, preload, victim):
+def test_too_small_a_recording_size_is_rejected(oomrec, preload, victim):
     for size in ("1", "0", "511K"):
         run = oomrec("run", "--recording-size", size, "--", "true")
         assert run.exit_code == 125 and f"--recording-size {size} is not" in run.stderr, str(run)
@@ -123,7 +123,7 @@ def test_a_recording_of_next_to_nothing_is_refused(oomrec, preload, victim):
 
 
 @pytest.mark.parametrize("mode", ["sampled", "exact"])
-def test_the_smallest_recording_tells_who_holds_the_memory(oomrec, victim, mode):
+def test_the_smallest_recording_names_the_holder(oomrec, victim, mode):
     script = "held = [bytearray(1 << 20) for _ in range(30)]; bytearray(1 << 46)"
     words = ["--recording-size", "512K", "--mode", mode]
     run = oomrec("run", *words, "--", "python3", "-c", script)
@@ -135,23 +135,23 @@ def test_the_smallest_recording_tells_who_holds_the_memory(oomrec, victim, mode)
     assert 29 << 20 <= largest["bytes"] <= 31 << 20, largest
 
 
-def places(run) -> list[str]:
+def directories(run) -> list[str]:
     return [line for line in run.stderr.splitlines() if "recording" in line]
 
 
-def test_where_recordings_are_is_told_when_it_is_not_as_wished(oomrec, preload, tmp_path):
+def test_a_fallback_session_directory_is_reported(oomrec, preload, tmp_path):
     wished = tmp_path / "made" / "for it"
     held = "import os; x = bytearray(20 << 20); os.system('true'); pid = os.fork()"
     held += "; x += bytearray(9 << 20)"
     run = oomrec("run", "--session-dir", wished, "--", "python3", "-c", held)
-    (line,) = set(places(run))  # of each program that was started
+    (line,) = set(directories(run))  # the same for each program that was started
     assert line.startswith(f"oomrec: {wished}: No such file or directory; the recording is in /")
     assert line.endswith(" instead") and not wished.exists()
 
     wished.parent.mkdir()
     run = oomrec("run", "--session-dir", wished, "--", "python3", "-c", held)
-    assert places(run) == [f"oomrec: made {wished} for recordings"] and wished.is_dir()
-    assert places(oomrec("run", "--session-dir", wished, "--", "python3", "-c", held)) == []
+    assert directories(run) == [f"oomrec: made {wished} for recordings"] and wished.is_dir()
+    assert directories(oomrec("run", "--session-dir", wished, "--", "python3", "-c", held)) == []
 
     (tmp_path / "file").write_text("")
     env = {"OOMREC_SESSION_DIR": tmp_path / "file"}
@@ -159,36 +159,36 @@ def test_where_recordings_are_is_told_when_it_is_not_as_wished(oomrec, preload, 
     assert preload("true", env={**env, "OOMREC_QUIET": "1"}).stderr == ""
 
 
-def test_a_mistyped_variable_is_told(oomrec, preload, victim):
+def test_a_mistyped_variable_is_reported(oomrec, preload, victim):
     mistyped = {"OOMREC_LIMTI": "1G", "OOMREC_PROC_ROOT": "/proc"}
-    told = "oomrec: the variable OOMREC_LIMTI has no meaning; did you mean OOMREC_LIMIT?\n"
+    advice = "oomrec: the variable OOMREC_LIMTI has no meaning; did you mean OOMREC_LIMIT?\n"
     run = oomrec("run", "--", victim("hello"), env=mistyped)
-    assert (run.exit_code, run.stderr) == (0, told)
-    assert oomrec("info", env=mistyped).stderr == told
+    assert (run.exit_code, run.stderr) == (0, advice)
+    assert oomrec("info", env=mistyped).stderr == advice
     assert oomrec("run", "--quiet", "--", victim("hello"), env=mistyped).stderr == ""
-    assert preload(victim("hello"), env=mistyped).stderr == ""  # it may be another library's
+    assert preload(victim("hello"), env=mistyped).stderr == ""  # it may belong to another library
 
 
-def test_a_limit_is_told_as_it_was_given(oomrec):
+def test_a_limit_is_reported_as_it_was_given(oomrec):
     script = "held = []\nwhile True: held.append(bytearray(32 << 20))"
     run = oomrec("run", "--limit-as", "600M", "--", "python3", "-c", script)
     assert "(RLIMIT_AS) of 600.0 MiB plus 32.0 MiB for the recorder is reached" in run.stderr
     assert oomrec.json("show")["limit"]["bytes"] == 632 << 20
 
 
-def test_a_request_beyond_the_whole_limit_is_told_so(oomrec, victim):
+def test_a_request_beyond_the_whole_limit_is_reported(oomrec, victim):
     run = oomrec("run", "--limit", "64M", "--", victim("dies"), "exits")
     assert "refused: that is more than the soft limit of 64.0 MiB (live 20." in run.stderr
 
 
-def test_a_library_that_is_not_there_is_told(oomrec):
+def test_a_missing_preload_library_is_reported(oomrec):
     run = oomrec("run", "--", "true", env={"OOMREC_LIBRARY": "/nowhere.so"})
     assert run.exit_code == 125 and "OOMREC_LIBRARY" in run.stderr
 
 
 @pytest.mark.needs_pid_namespace
 def test_as_pid_1_it_reaps_orphans_and_passes_signals_on(oomrec, build_dir, tmp_path):
-    """Orphans leave no zombies, TERM ends the program, its code is ours."""
+    """Orphans leave no zombies, TERM ends the program, and its exit code is passed on."""
     script = (
         "for i in 1 2 3 4 5; do (sleep 0.05 & exit) ; done; sleep 0.4\n"
         "grep -l '^State:.Z' /proc/[0-9]*/status 2>/dev/null | wc -l\n"
@@ -209,7 +209,7 @@ def test_as_pid_1_it_reaps_orphans_and_passes_signals_on(oomrec, build_dir, tmp_
 
 
 def test_a_small_stack_costs_neither_the_exit_code_nor_the_bundle(oomrec, victim):
-    """What is symbolized needs more stack than such a shell gives."""
+    """Symbolizing needs more stack than such a shell gives."""
     command = f"ulimit -s 128; {oomrec._prefix[0]} run --limit 64M -- {victim('dies')} exits"
     run = subprocess.run(
         ["sh", "-c", f"{command}; echo $?; {oomrec._prefix[0]} show"],
@@ -223,7 +223,7 @@ def test_a_small_stack_costs_neither_the_exit_code_nor_the_bundle(oomrec, victim
 
 
 @pytest.mark.parametrize("limit", ["1K", "2M"])
-def test_a_limit_too_low_for_main_is_one_clear_line(oomrec, victim, limit):
+def test_a_limit_too_low_for_main_prints_one_line(oomrec, victim, limit):
     run = oomrec("run", "--limit", limit, "--", victim("early"))
     assert run.exit_code == 3 and run.stdout == ""
     assert run.stderr.splitlines()[-1] == (
@@ -235,8 +235,8 @@ def test_a_limit_too_low_for_main_is_one_clear_line(oomrec, victim, limit):
 
 
 @pytest.mark.parametrize("option", ["--limit", "--limit-as"])
-def test_a_limit_too_low_for_the_interpreter_is_one_clear_line(oomrec, python, option):
-    # What the recorder may map comes on top of --limit-as, and an interpreter alone might fit there.
+def test_a_limit_too_low_for_the_interpreter_prints_one_line(oomrec, python, option):
+    # The recorder's own mappings are added to --limit-as, and an interpreter alone might fit into that.
     large = {f"FILLER_{number}": "x" * 100_000 for number in range(12)}
     run = oomrec("run", option, "1K", "--", python(), "-c", "print('ran')", env=large)
     assert run.exit_code != 0 and run.stdout == ""
@@ -244,7 +244,7 @@ def test_a_limit_too_low_for_the_interpreter_is_one_clear_line(oomrec, python, o
     assert line.endswith(f"raise {option}")
 
 
-def test_a_main_that_was_reached_gets_no_such_line(oomrec, victim, python):
+def test_no_such_line_once_main_was_reached(oomrec, victim, python):
     run = oomrec("run", "--limit", "1M", "--", victim("dies"), "exits")
     assert run.exit_code == 139 and "never reached" not in run.stderr, str(run)
     script = "import json; x = bytearray(1 << 30)"
@@ -253,8 +253,8 @@ def test_a_main_that_was_reached_gets_no_such_line(oomrec, victim, python):
 
 
 @pytest.mark.needs_program("gcc")
-def test_libraries_that_do_not_fit_are_told(oomrec, tmp_path):
-    """The loader ends the program before anything of ours is there."""
+def test_libraries_that_do_not_fit_are_reported(oomrec, tmp_path):
+    """The loader ends the program before our library is loaded."""
     (tmp_path / "big.c").write_text("char big[1 << 30]; int f(void) { return big[0]; }\n")
     (tmp_path / "main.c").write_text("int f(void); int main(void) { return f(); }\n")
     subprocess.run(
@@ -281,8 +281,8 @@ END
 
 
 @pytest.mark.parametrize("end", ["sys.exit(3)", "os._exit(3)"])
-def test_a_bundle_of_a_program_that_ends_well(oomrec, end):
-    """Where it is asked for, and of processes that held something."""
+def test_a_bundle_of_a_program_that_exits_normally(oomrec, end):
+    """On request, and only for processes that held something."""
     words = ["run", "--dump-at-exit", "--", sys.executable, "-c", ENDS.replace("END", end)]
     small = oomrec(*words, "2")
     assert small.exit_code == 3 and small.bundles() == []
@@ -290,35 +290,35 @@ def test_a_bundle_of_a_program_that_ends_well(oomrec, end):
     run = oomrec(*words, "40")
 
     assert run.exit_code == 3 and run.stdout == ""
-    told = oomrec.json("show", run.only_bundle())
-    assert (told["trigger"], told["context"]) == ("request", "at the end of the process")
+    result = oomrec.json("show", run.only_bundle())
+    assert (result["trigger"], result["context"]) == ("request", "at the end of the process")
     at_peak = oomrec.json("tree", "--at", "peak", run.only_bundle())["root"]
     assert at_peak["bytes"] >= 40_000_000
 
 
-TELLS = "import os, sys; print(sys.prefix, sys.argv[1:], os.environ.get('OOMREC_PYTHON'))"
+SHOWS_PYTHON = "import os, sys; print(sys.prefix, sys.argv[1:], os.environ.get('OOMREC_PYTHON'))"
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        ["tells.py"],
-        ["./tells.py"],
-        ["--", "tells.py"],
-        ["--quiet", "--limit", "8G", "tells.py"],
-        ["-m", "tells"],
-        ["--quiet", "-m", "tells"],
-        ["--", "-c", TELLS],
-        ["--mode=exact", "-c", TELLS],
+        ["shows_python.py"],
+        ["./shows_python.py"],
+        ["--", "shows_python.py"],
+        ["--quiet", "--limit", "8G", "shows_python.py"],
+        ["-m", "shows_python"],
+        ["--quiet", "-m", "shows_python"],
+        ["--", "-c", SHOWS_PYTHON],
+        ["--mode=exact", "-c", SHOWS_PYTHON],
     ],
 )
-def test_a_python_program_needs_no_interpreter_before_it(oomrec, words):
-    (oomrec.directory / "tells.py").write_text(TELLS)
+def test_a_python_script_needs_no_interpreter_argument(oomrec, words):
+    (oomrec.directory / "shows_python.py").write_text(SHOWS_PYTHON)
     run = oomrec("run", *words, "--limit", "1K", env={"PYTHONPATH": "."})
     assert (run.exit_code, run.stdout) == (0, f"{sys.prefix} ['--limit', '1K'] None\n"), run
 
 
-def test_the_python_is_that_beside_the_command_or_the_one_that_is_named(
+def test_the_python_is_the_commands_own_or_the_given_one(
     oomrec, build_dir, library, plain, tmp_path
 ):
     scripts = tmp_path / "bin"
@@ -342,20 +342,20 @@ def test_the_python_is_that_beside_the_command_or_the_one_that_is_named(
     assert run.stdout == f"named {script}\n", run
 
 
-def test_a_script_of_the_path_is_found_and_one_that_is_nowhere_told(oomrec, tmp_path):
+def test_a_script_is_found_on_the_path_or_reported_missing(oomrec, tmp_path):
     scripts = tmp_path / "scripts"
     scripts.mkdir()
-    (scripts / "tells.py").write_text(TELLS)
-    (scripts / "tells.py").chmod(0o755)
+    (scripts / "shows_python.py").write_text(SHOWS_PYTHON)
+    (scripts / "shows_python.py").chmod(0o755)
     path = f"{scripts}:{oomrec.environment['PATH']}"
-    assert oomrec("run", "tells.py", env={"PATH": path}).stdout == f"{sys.prefix} [] None\n"
+    assert oomrec("run", "shows_python.py", env={"PATH": path}).stdout == f"{sys.prefix} [] None\n"
 
     run = oomrec("run", "nowhere.py")
     assert run.exit_code == 127 and "there is no program 'nowhere.py'" in run.stderr
 
 
-def test_info_takes_the_same_words(oomrec):
-    (oomrec.directory / "tells.py").write_text(TELLS)
-    for words in (["tells.py"], ["-m", "tells"]):
-        told = oomrec.json("info", *words, env={"PYTHONPATH": "."})
-        assert told["recorded"] and "its stacks are read" in told["python"], told
+def test_info_takes_the_same_arguments(oomrec):
+    (oomrec.directory / "shows_python.py").write_text(SHOWS_PYTHON)
+    for words in (["shows_python.py"], ["-m", "shows_python"]):
+        result = oomrec.json("info", *words, env={"PYTHONPATH": "."})
+        assert result["recorded"] and "its stacks are read" in result["python"], result

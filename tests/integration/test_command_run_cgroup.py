@@ -1,4 +1,4 @@
-"""`oomrec run --cgroup SIZE`: a window to write in, before the kernel decides."""
+"""`oomrec run --cgroup SIZE`: the program is paused at the limit while its bundle is written."""
 
 import os
 import signal
@@ -30,14 +30,14 @@ def no_cgroup_stays():
 
 
 @pytest.mark.needs_cgroup_write
-def test_a_bundle_is_written_at_the_brink(oomrec, victim):
-    """From outside, of a program that stands still: no warning of its own was asked for."""
+def test_a_bundle_is_written_before_the_kill(oomrec, victim):
+    """The launcher writes it while the program is stalled. The program's own warning is off."""
     run = oomrec(
         "run", "--warn", "0", "--cgroup", "150M", "--",
         sys.executable, victim("python/grow_objects.py"),
     )  # fmt: skip
     assert run.exit_code == 128 + signal.SIGKILL, str(run)
-    assert "stands at its cgroup's limit of 150.0 MiB" in run.stderr
+    assert "reached its cgroup's limit of 150.0 MiB" in run.stderr
     (bundle,) = run.bundles_for("near_limit")
     shown = oomrec.json("show", bundle)
     assert shown["verdict"]["code"] == "near_limit" and shown["limit"]["kind"] == "cgroup"
@@ -61,8 +61,8 @@ def test_the_limit_holds_without_the_recorder(oomrec, victim):
 
 
 @pytest.mark.needs_cgroup_write
-def test_a_program_is_not_left_standing_when_the_launcher_dies(oomrec, victim, tmp_path):
-    """Its guard lets the kernel decide."""
+def test_a_program_is_not_left_stalled_when_the_launcher_dies(oomrec, victim, tmp_path):
+    """Its guard releases the program, and the kernel decides."""
     script = "import sys, time; held = b'x' * (20 << 20); print('up', flush=True); sys.stdin.readline(); held *= 20"
     process = oomrec.start(
         "run", "--cgroup", "100M", "--warn", "0", "--", sys.executable, "-c", script,
@@ -95,12 +95,12 @@ def state_of(pid: int) -> str:
 
 
 @pytest.mark.parametrize("size", ["2GB", "0", "lots"])
-def test_a_size_that_is_none_is_refused(oomrec, size):
+def test_an_invalid_size_is_rejected(oomrec, size):
     run = oomrec("run", "--cgroup", size, "--", "true")
     assert run.exit_code == 125 and "is not understood" in run.stderr
 
 
-def test_where_no_cgroup_can_be_made_it_is_said_what_to_do(oomrec, tmp_path):
+def test_a_cgroup_that_cannot_be_created_gets_advice(oomrec, tmp_path):
     (tmp_path / "cgroup").write_text("")
     run = oomrec(
         "run", "--cgroup", "1G", "--", "true", env={"OOMREC_CGROUP_ROOT": str(tmp_path / "cgroup")}

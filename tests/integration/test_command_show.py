@@ -1,4 +1,4 @@
-"""show, stats, tree and ls of one real bundle: contracts, text, damage."""
+"""show, stats, tree and ls on one real bundle: JSON contracts, text, damaged recordings."""
 
 import os
 import random
@@ -27,8 +27,8 @@ def bundle(oomrec, tmp_path):
     return run.only_bundle()
 
 
-def test_the_contracts_hold(oomrec, bundle):
-    """Every key is there, in the types that docs/json.md names."""
+def test_the_json_contracts_hold(oomrec, bundle):
+    """Every key is present, with the type that docs/json.md gives."""
     show = oomrec.json("show")
     assert list(show)[0] == "schema_version" and show["schema_version"] == 1
     assert show["bundle"] == str(bundle) and show["trigger"] == "soft_limit"
@@ -61,8 +61,8 @@ def test_the_contracts_hold(oomrec, bundle):
     assert listed["bundle"] == str(bundle) and listed["outcome"] == "exited 1"
 
 
-def test_what_is_named(oomrec, tmp_path):
-    """A file, a process by its number or its program; an empty word is not as if there were none."""
+def test_ways_to_name_a_bundle(oomrec, tmp_path):
+    """A file, a process by pid or program. An empty argument is not the same as none."""
     (tmp_path / "held_here.py").write_text("import sys; print(1, flush=True); sys.stdin.read()")
     process = oomrec.start(
         "run", "--quiet", "--", sys.executable, tmp_path / "held_here.py", stdin=-1
@@ -76,12 +76,12 @@ def test_what_is_named(oomrec, tmp_path):
     empty = oomrec("leaks", "")
     assert empty.exit_code == 2 and "an empty word was given" in empty.stderr
     script = oomrec("show", tmp_path / "held_here.py")
-    assert script.exit_code == 2 and "is not a recording of oomrec" in script.stderr
+    assert script.exit_code == 2 and "is not an oomrec recording" in script.stderr
     nothing = oomrec("show", "nowhere")
     assert nothing.exit_code == 2 and "nowhere cannot be read: No such file" in nothing.stderr
 
 
-def test_a_long_command_line_leaves_room_for_the_process_number(oomrec):
+def test_a_long_command_line_does_not_hide_the_pid(oomrec):
     words = ["python3", "-c", "bytearray(1 << 40)", "x" * 5000]
     run = oomrec("run", "--quiet", "--", *words)
     (line,) = (line for line in oomrec("show").stdout.splitlines() if line.startswith("process "))
@@ -89,7 +89,7 @@ def test_a_long_command_line_leaves_room_for_the_process_number(oomrec):
     assert len(line) <= 100 and line.endswith(f"… (pid {pid})")
 
 
-def test_the_hint_is_a_command_for_the_shell(oomrec, tmp_path):
+def test_the_hint_is_a_valid_shell_command(oomrec, tmp_path):
     directory = tmp_path / "my dümps' place"
     words = [
         "--dump-dir",
@@ -110,7 +110,7 @@ def test_the_hint_is_a_command_for_the_shell(oomrec, tmp_path):
 
 
 def test_the_newest_of_one_second_is_the_one_with_the_highest_number(oomrec, bundle):
-    """Bundles of devices and of the CPU share one count."""
+    """Bundles of devices and of the CPU share one counter."""
     older = bundle.with_name(bundle.name.replace("oom_cpu", "oom_cuda"))
     newer = bundle.with_name(bundle.name[:-3] + "010")
     shutil.copytree(bundle, older)
@@ -119,7 +119,7 @@ def test_the_newest_of_one_second_is_the_one_with_the_highest_number(oomrec, bun
     assert [row["bundle"] for row in oomrec.json("ls")["bundles"]] == [str(newer), str(older)]
 
 
-def test_the_pages_fit_and_say_what_happened(oomrec, bundle):
+def test_the_pages_fit_and_report_what_happened(oomrec, bundle):
     for command in (
         ["show"],
         ["show", "--full"],
@@ -148,11 +148,11 @@ while True:
 
 
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
-def test_a_line_is_one_holder_however_the_interpreter_came_to_it(oomrec, python, tmp_path, version):
-    """The first calls go through functions of the interpreter that later ones do without."""
+def test_one_source_line_is_one_holder_on_every_interpreter_path(oomrec, python, tmp_path, version):
+    """The first calls go through interpreter functions that later calls skip."""
     (tmp_path / "warms_up.py").write_text(WARMS_UP)
     run = oomrec("run", "--limit", "48M", "--mode", "exact", "--", python(version), "warms_up.py")
-    bundle = run.bundles()[0]  # printing the traceback may meet the limit once more
+    bundle = run.bundles()[0]  # printing the traceback may reach the limit again
     show = oomrec.json("show", "--top", "1000", bundle)
 
     def allocated_in_batch(frames):
@@ -179,7 +179,7 @@ kept.append(bytearray(1 << 30))
 """
 
 
-def test_lists_have_headings_and_what_is_left_out_is_named(oomrec):
+def test_lists_have_headings_and_name_their_omissions(oomrec):
     oomrec("run", "--limit", "256M", "--mode", "exact", "--", "python3", "-c", MANY)
     stats = oomrec("stats").stdout
     assert "allocations   allocated\n" in stats and "calls       bytes\n" in stats
@@ -192,7 +192,7 @@ def test_lists_have_headings_and_what_is_left_out_is_named(oomrec):
     rest = page.splitlines()[-1]
     assert rest.endswith("smaller branches")  # 20 MiB, and what the interpreter holds
     assert 25 < float(rest.split()[0]) < 50
-    # Together they come to less than what a branch must have.
+    # Their sum is below the minimum size of a branch.
     assert "smaller branches" not in oomrec("tree", "--min-percent", "60").stdout
     whole = oomrec("tree", "--min-percent", "0", "--max-depth", "500").stdout
     assert "smaller" not in whole and "are left out" not in whole and "are cut" not in whole
@@ -211,7 +211,7 @@ main()
 """
 
 
-def test_recursion_takes_a_line_and_a_program_of_several_lines_one(oomrec):
+def test_recursion_and_a_multi_line_program_take_one_line_each(oomrec):
     oomrec("run", "--mode", "exact", "--limit", "64M", "--", "python3", "-c", DEEP)
     lines = oomrec("show").stdout.splitlines()
 
@@ -222,11 +222,11 @@ def test_recursion_takes_a_line_and_a_program_of_several_lines_one(oomrec):
     (process,) = (line for line in lines if line.startswith("process "))
     assert "kept = []↵def descend(depth):↵    if" in process
     notes = " ".join(line.strip() for line in lines[lines.index("notes") :])
-    assert "the percentages are shares of what all holders hold" in notes
+    assert "percentages are shares of all holders' requested bytes" in notes
 
 
-def test_nothing_found_says_where_more_is(preload, oomrec, victim, tmp_path):
-    """A recording whose bundles belong elsewhere is nothing to show here, but it is there."""
+def test_an_empty_search_names_other_directories(preload, oomrec, victim, tmp_path):
+    """A recording whose bundles belong elsewhere is not shown, but it is mentioned."""
     elsewhere = tmp_path / "elsewhere"
     process = preload.start(
         victim("dies"), "never", stdin=subprocess.PIPE, env={"OOMREC_DUMP_DIR": elsewhere}
@@ -242,12 +242,12 @@ def test_nothing_found_says_where_more_is(preload, oomrec, victim, tmp_path):
     assert dead.exit_code == 1
     assert dead.stderr.splitlines()[1].strip() == (
         "1 dead process left a recording elsewhere: "
-        "`oomrec ls --all` lists, `oomrec recover` makes bundles."
+        "`oomrec ls --all` lists them, `oomrec recover` makes bundles of them."
     )
 
 
 @pytest.mark.parametrize("command", ["show", "stats", "tree"])
-def test_a_damaged_recording_is_never_a_crash(oomrec, bundle, tmp_path, command):
+def test_a_damaged_recording_never_crashes_a_command(oomrec, bundle, tmp_path, command):
     """Cut or with flipped bits: shown, or two lines and exit code 2."""
     whole = (bundle / "recording.oomrec").read_bytes()
     damaged = tmp_path / "damaged"
@@ -268,8 +268,8 @@ def test_a_damaged_recording_is_never_a_crash(oomrec, bundle, tmp_path, command)
 
 
 @pytest.mark.parametrize("command", ["show", "stats", "tree"])
-def test_a_recording_that_is_cut_short_is_refused(oomrec, bundle, tmp_path, command):
-    """What is left of it would tell something else than what happened."""
+def test_a_truncated_recording_is_rejected(oomrec, bundle, tmp_path, command):
+    """What is left of it would be misleading."""
     copy = tmp_path / "cut"
     shutil.copytree(bundle, copy)
     recording = copy / "recording.oomrec"

@@ -1,4 +1,4 @@
-"""`oomrec simulate`: each verdict can be seen without waiting for it."""
+"""`oomrec simulate`: shows each verdict without waiting for a real death."""
 
 import json
 import subprocess
@@ -41,7 +41,7 @@ def may_mount() -> bool:
 
 
 @pytest.mark.parametrize("kind, outcome", KINDS.items())
-def test_each_kind_is_what_it_says(oomrec, tmp_path, kind, outcome):
+def test_each_kind_has_its_verdict(oomrec, tmp_path, kind, outcome):
     if kind == "shared_memory_full" and not may_mount():
         pytest.skip("no file system can be mounted here")
     temporary = tmp_path / "temporary"
@@ -55,8 +55,8 @@ def test_each_kind_is_what_it_says(oomrec, tmp_path, kind, outcome):
     assert (metadata["reason"], metadata["verdict"]["code"]) == ("simulated", kind)
     assert metadata["verdict"]["evidence"][0] == "simulated by `oomrec simulate`"
     assert metadata["outcome"] == outcome
-    told = any(line.startswith("kernel: ") for line in metadata["verdict"]["evidence"])
-    assert told == (outcome == "oom_killed")
+    has_kernel_line = any(line.startswith("kernel: ") for line in metadata["verdict"]["evidence"])
+    assert has_kernel_line == (outcome == "oom_killed")
     shown = oomrec.json("show", bundle)
     assert (shown["trigger"], shown["verdict"]) == ("simulated", metadata["verdict"])
     recording = oomrec.json("show", bundle / "recording.oomrec")
@@ -70,7 +70,7 @@ def test_each_kind_is_what_it_says(oomrec, tmp_path, kind, outcome):
     assert oomrec.sessions_left() == []
 
 
-def test_what_is_listed_is_what_there_is(oomrec):
+def test_the_list_of_kinds_is_complete(oomrec):
     listed = oomrec.json("simulate", "--list")
     assert [row["kind"] for row in listed["kinds"]] == list(KINDS)
     page = oomrec("simulate", "--list").stdout.splitlines()
@@ -85,19 +85,19 @@ def test_the_page_says_where_the_bundle_is(oomrec, tmp_path):
     assert run.exit_code == 0 and run.stderr == ""
 
 
-def test_what_is_set_for_other_runs_is_not_in_force(oomrec):
+def test_settings_of_other_runs_do_not_apply(oomrec):
     others = {"OOMREC_LIMIT": "1K", "OOMREC_FAIL": "heap", "OOMREC_MODE": "off"}
     assert oomrec.json("simulate", "data_limit", env=others)["kind"] == "data_limit"
 
 
-def test_no_bundle_of_a_true_death_makes_room(oomrec, preload, victim):
+def test_bundles_of_real_deaths_are_not_pruned(oomrec, preload, victim):
     for _ in range(2):
         preload(victim("naive_malloc"))
     bundles = set(oomrec.dump_dir.iterdir())
     assert len(bundles) == 2
     oomrec("simulate", "soft_limit", env={"OOMREC_MAX_DUMPS": "2"})
     assert bundles < set(oomrec.dump_dir.iterdir())
-    # And it is the first to go.
+    # And retention removes it first.
     run = preload(victim("naive_malloc"), env={"OOMREC_MAX_DUMPS": "3"})
     reasons = [json.loads((b / "metadata.json").read_text())["reason"] for b in run.bundles()]
     assert reasons == ["allocation_failed"] * 3
@@ -107,8 +107,8 @@ def test_no_bundle_of_a_true_death_makes_room(oomrec, preload, victim):
     "words, what",
     [
         (["soft_limt"], "Did you mean `oomrec simulate soft_limit`?"),
-        (["requested"], "`oomrec simulate --list` lists what can be."),
-        ([], "`oomrec simulate --list` lists what can be."),
+        (["requested"], "`oomrec simulate --list` lists the kinds."),
+        ([], "`oomrec simulate --list` lists the kinds."),
     ],
 )
 def test_an_unknown_kind(oomrec, words, what):

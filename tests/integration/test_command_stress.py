@@ -1,11 +1,11 @@
-"""`oomrec stress`: grows under a cap, recorded, and says by its exit code how far it came."""
+"""`oomrec stress` grows under a cap, is recorded, and reports by its exit code how far it got."""
 
 import subprocess
 
 import pytest
 
 
-def test_beyond_the_limit_it_is_refused_and_recorded(oomrec):
+def test_beyond_the_limit_it_fails_and_is_recorded(oomrec):
     run = oomrec("stress", "--limit", "64M", "--max", "256M", "--step", "16M")
     assert run.exit_code == 3
     *steps, last = run.stdout.splitlines()
@@ -17,7 +17,7 @@ def test_beyond_the_limit_it_is_refused_and_recorded(oomrec):
     assert shown["outcome"] == "exited 3"
 
 
-def test_within_the_limit_it_gets_all(oomrec):
+def test_within_the_limit_it_gets_everything(oomrec):
     run = oomrec("stress", "--limit", "64M", "--max", "40M", "--step", "16M", "--hold", "0.1")
     assert run.exit_code == 0 and run.bundles() == []
     assert run.stdout.splitlines()[-1] == "40.0 MiB of 40.0 MiB"
@@ -57,13 +57,13 @@ def test_only_touched_pages_take_memory(oomrec):
     assert resident() > 80 and resident("--no-touch") < 40
 
 
-def test_without_a_cap_it_refuses_to_run(oomrec):
+def test_a_cap_is_required(oomrec):
     if oomrec.json("info")["limits"]:
         pytest.skip("a limit is in force here")
     run = oomrec("stress", "--max", "64M")
     assert run.exit_code == 2 and run.stdout == ""
     assert run.stderr.splitlines() == [
-        "oomrec stress: nothing bounds it: the machine itself would run out",
+        "oomrec stress: no cap is set: the machine itself would run out of memory",
         "  Set a cap: oomrec stress --limit 256M --max 1G",
     ]
 
@@ -80,6 +80,6 @@ def test_without_a_cap_it_refuses_to_run(oomrec):
         ["--max", "64M", "--limit", "64M", "--touch", "--no-touch"],
     ],
 )
-def test_a_mistake_is_two_lines(oomrec, words):
+def test_a_mistake_prints_two_lines(oomrec, words):
     run = oomrec("stress", *words)
     assert run.exit_code == 2 and run.stdout == "" and len(run.stderr.splitlines()) == 2

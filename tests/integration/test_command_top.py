@@ -1,4 +1,4 @@
-"""oomrec top without a screen: figures as JSON and as text, and the process that is meant."""
+"""oomrec top without a screen: figures as JSON and as text, and the choice of the process."""
 
 import json
 import os
@@ -14,7 +14,7 @@ def row_of(document: dict, function: str) -> dict:
     return next(row for row in document["rows"] if row["function"] == function)
 
 
-def test_figures_are_those_of_the_program(oomrec, held):
+def test_figures_match_the_program(oomrec, held):
     program = held()
 
     by_function = oomrec.json("top", "--by", "function", "--top", "1000", program.pid)
@@ -45,7 +45,7 @@ def test_figures_are_those_of_the_program(oomrec, held):
 
 
 def test_figures_follow_the_program(oomrec, held):
-    """Snapshots, one a line: it grows between two of them, and ends at last."""
+    """One snapshot per line: the program grows between two of them, and then ends."""
     program = held()
     top = oomrec.start("top", "--json", "-n", "0", "--interval", "0.1", program.pid)
     lines = iter(top.stdout.readline, b"")
@@ -63,7 +63,7 @@ def test_figures_follow_the_program(oomrec, held):
 
 
 def test_a_process_is_found_by_its_program(oomrec, held, victim, tmp_path):
-    """By the script's name, as long as one process has it."""
+    """By the script's name, if only one process has it."""
     script = tmp_path / f"holds_{os.getpid()}.py"
     shutil.copy(victim("python/holds.py"), script)
     program = held(script)
@@ -75,21 +75,21 @@ def test_a_process_is_found_by_its_program(oomrec, held, victim, tmp_path):
 
 
 @pytest.mark.needs_pid_namespace
-def test_without_a_name_the_youngest_is_meant(apart):
+def test_the_default_is_the_youngest_process(apart):
     run = apart("recorded sleep 100; recorded sleep 200; sleep 300 &\noomrec top --json")
-    told = run.json()
-    check("top", told)
-    assert told["arguments"] == ["sleep", "200"], str(run)
+    result = run.json()
+    check("top", result)
+    assert result["arguments"] == ["sleep", "200"], str(run)
 
 
 @pytest.mark.parametrize("words", [["top", "nobody-is-called-so"], ["top", "999999999"]])
-def test_no_such_process_is_said_in_two_lines(oomrec, words):
+def test_no_such_process_prints_two_lines(oomrec, words):
     run = oomrec(*words)
     assert run.exit_code == 1 and run.stdout == ""
     assert len(run.stderr.splitlines()) == 2
 
 
-def test_a_process_that_is_not_recorded_is_said_to_be_so(oomrec):
+def test_an_unrecorded_process_is_reported(oomrec):
     run = oomrec("top", os.getpid())
     assert run.exit_code == 1
     assert f"process {os.getpid()} is not recorded" in run.stderr

@@ -1,4 +1,4 @@
-"""oomrec track: another process, watched from outside: events, alerts, bundles."""
+"""oomrec track: events, alerts and bundles of another process, from outside."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def types(events) -> list[str]:
 
 
 class Track:
-    """A running `oomrec track`, which has seen its process once."""
+    """A running `oomrec track` that has sampled its process at least once."""
 
     def __init__(self, oomrec, tmp_path, *words, **options):
         self.oomrec = oomrec
@@ -99,7 +99,7 @@ def test_events_alerts_and_a_bundle_of_a_process_that_nears_its_limit(oomrec, pr
     assert not preload.dump_dir.exists(), "the process itself wrote none"
 
 
-def test_only_as_many_bundles_stay_as_were_asked_for(oomrec, preload, tmp_path):
+def test_retention_keeps_the_requested_number_of_bundles(oomrec, preload, tmp_path):
     program = Program(preload.start, env={"OOMREC_LIMIT": "200M"})
     for _ in range(2):
         assert oomrec("dump", "--to", "flights", program.pid).exit_code == 0
@@ -112,21 +112,21 @@ def test_only_as_many_bundles_stay_as_were_asked_for(oomrec, preload, tmp_path):
     assert len(list(tmp_path.glob("flights/oom_*"))) == 1
 
 
-def test_a_watchdog_says_who_holds_the_memory(oomrec, preload, tmp_path):
+def test_a_watchdog_names_the_largest_holder(oomrec, preload, tmp_path):
     program = Program(preload.start, env={"OOMREC_LIMIT": "200M"})
     track = Track(oomrec, tmp_path, program.pid, "--watchdog", "--critical-threshold", "99")
     program.do(180)
     track.until("warning")
     out = track.process.stdout
     lines = []
-    while not any("who holds it:" in line for line in lines):
+    while not any("largest holders:" in line for line in lines):
         lines.append(out.readline().decode())
         assert lines[-1], lines
     assert "180.0 MiB" in (line := out.readline().decode()) and "hoard" in line
     track.stop()
 
 
-def test_refusals_are_errors(oomrec, preload, tmp_path):
+def test_failures_are_error_events(oomrec, preload, tmp_path):
     program = Program(preload.start)
     track = Track(oomrec, tmp_path, program.pid)
     program.do("refuse")
@@ -134,11 +134,11 @@ def test_refusals_are_errors(oomrec, preload, tmp_path):
     assert error["context"] == "memory was refused: 1 allocation"
     run = track.stop(signal.SIGTERM)
     assert " error: memory was refused: 1 allocation\n" in run.stdout
-    assert track.events()[-1]["context"] == "told to stop"
+    assert track.events()[-1]["context"] == "stopped by a signal"
 
 
-def test_what_came_after_the_last_look_is_told(oomrec, preload, tmp_path):
-    """The program takes 200 MiB, gives them back, is refused memory, and ends."""
+def test_events_after_the_last_sample_are_reported(oomrec, preload, tmp_path):
+    """The program takes 200 MiB, frees them, has a failed allocation, and ends."""
     program = Program(preload.start)
     track = Track(oomrec, tmp_path, program.pid, "--interval", "30")
     program.do(200, "free", "refuse")
@@ -153,16 +153,16 @@ def test_what_came_after_the_last_look_is_told(oomrec, preload, tmp_path):
     assert events[2]["context"].startswith("peak 20") and "peak 20" in run.stdout
 
 
-def test_a_refusal_is_told_of_a_program_that_becomes_another(oomrec, preload, tmp_path):
+def test_a_failure_before_an_exec_is_reported(oomrec, preload, tmp_path):
     program = Program(preload.start)
     track = Track(oomrec, tmp_path, program.pid, "--interval", "0.3")
-    program.tell("become")
+    program.send("become")
     assert track.until("error")["context"] == "memory was refused: 1 allocation"
     program.end()
     assert "memory was refused: 1 allocation\n  it exited" in oomrec.finish(track.process).stdout
 
 
-def test_a_peak_before_the_first_look_is_none(oomrec, preload, tmp_path):
+def test_a_peak_before_the_first_sample_is_ignored(oomrec, preload, tmp_path):
     program = Program(preload.start)
     program.do(200, "free")
     track = Track(oomrec, tmp_path, program.pid, "--interval", "30")
@@ -175,14 +175,14 @@ def test_it_ends_with_its_process(oomrec, preload, tmp_path):
     program = Program(preload.start)
     track = Track(oomrec, tmp_path, program.pid, "--interval", "600")
     program.end()
-    run = oomrec.finish(track.process)  # told by its end: looking would take longer than this waits
+    run = oomrec.finish(track.process)  # notified of its end: the next sample would come too late
     assert run.exit_code == 0
     assert track.events()[-1]["context"] == "it exited with code 0"
     assert "  it exited with code 0\n" in run.stdout
 
 
 @pytest.mark.needs_pid_namespace
-def test_without_a_name_the_youngest_recorded_process_is_meant(apart, tmp_path):
+def test_the_default_is_the_youngest_recorded_process(apart, tmp_path):
     run = apart(
         "recorded sleep 100; recorded sleep 200; sleep 300 &\n"
         "oomrec track --duration 0.2 --output events.csv --format csv"
@@ -201,7 +201,7 @@ def test_a_process_that_is_not_recorded_has_resident_memory(oomrec, plain, tmp_p
     program.do(120)
     growth = track.until("warning")
     assert growth["context"].startswith("grew by 1") and growth["context"].endswith(
-        "from one look to the next"
+        "between two samples"
     )
     track.stop()
     event = track.events()[-1]
@@ -213,13 +213,13 @@ def test_a_process_that_is_not_recorded_has_resident_memory(oomrec, plain, tmp_p
 
 
 @pytest.mark.needs_pid_namespace
-def test_the_machine_is_tracked_without_what_only_a_recording_has(apart):
-    """A script that always asks for both, and starts before anything is recorded."""
+def test_tracking_the_machine_leaves_out_recording_fields(apart):
+    """A script that always requests both, and starts before anything is recorded."""
     run = apart("oomrec track --oom-flight-recorder --watchdog --device cpu --duration 0.2")
     assert run.exit_code == 0 and run.stdout.startswith("memory of the machine: "), str(run)
     for option in ("--oom-flight-recorder", "--watchdog"):
         assert f"oomrec track: {option} needs a recorded process" in run.stderr
-    assert run.stderr.count("tracked without it\n") == 2
+    assert run.stderr.count("continuing without it\n") == 2
 
 
 ON_TWO_GPUS = """
@@ -236,8 +236,8 @@ sys.stdin.read()
 """
 
 
-def test_a_gpu_is_told_by_the_recording_and_by_nvml(oomrec, preload, fake_gpu, tmp_path):
-    """What the process holds by itself, what all have on it by NVML."""
+def test_a_gpus_events_combine_the_recording_and_nvml(oomrec, preload, fake_gpu, tmp_path):
+    """The recording has the process' own memory, NVML that of all processes."""
     program = preload.start("python3", "-c", ON_TWO_GPUS, env=fake_gpu, stdin=-1)
     assert program.stdout.readline() == b"ready\n"
     env = {**fake_gpu, "FAKE_NVML": "0:total=1G,used=900M,pid=1/600M;1:total=1G,used=150M"}
@@ -267,13 +267,13 @@ def test_a_gpu_is_told_by_the_recording_and_by_nvml(oomrec, preload, fake_gpu, t
         (["--format", "xml"], "--format xml is not understood"),
     ],
 )
-def test_what_makes_no_sense_is_refused(oomrec, plain, words, problem):
-    process = plain.start("sleep", "600")  # without a rank
+def test_contradictory_options_are_rejected(oomrec, plain, words, problem):
+    process = plain.start("sleep", "600")  # it has no rank
     run = oomrec("track", process.pid, "--device", "cpu", "--duration", "0.1", *words)
     assert run.exit_code == 2 and problem in run.stderr, str(run)
 
 
-def test_given_ranks_win_over_those_of_the_process(oomrec, preload, tmp_path):
+def test_rank_options_override_the_processs_rank(oomrec, preload, tmp_path):
     program = Program(preload.start, env=RANK)
     track = Track(oomrec, tmp_path, program.pid, "--rank", "3", "--job-id", "day")
     track.stop()
@@ -282,7 +282,7 @@ def test_given_ranks_win_over_those_of_the_process(oomrec, preload, tmp_path):
 
 
 def test_it_costs_little(oomrec, preload, tmp_path):
-    """Ten looks a second: at most 3 % of a core, on a machine that may be busy."""
+    """Ten samples a second use at most 3 % of a core, even on a busy machine."""
     program = Program(preload.start)
     track = Track(oomrec, tmp_path, program.pid, "--interval", "0.1")
 

@@ -1,4 +1,4 @@
-"""Completion in real shells: every command and option, values, bundles, processes, programs."""
+"""Completion in real shells: commands, options, values, bundles, processes, programs."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ SHELLS = [
 
 @pytest.fixture(params=SHELLS)
 def offered(request, oomrec, tmp_path):
-    """offered("oomrec sh") is the set of words that a shell has for the last one."""
+    """offered("oomrec sh") is the set of a shell's completions of the last word."""
     shell = request.param
     made = oomrec("completion", shell)
     assert made.exit_code == 0 and made.stderr == ""
@@ -45,7 +45,7 @@ def test_commands_are_completed(oomrec, offered):
 
 
 def test_every_option_of_every_command_is_offered(oomrec, offered):
-    """Those that --help lists; in zsh, where a line takes a second, of a few commands."""
+    """Those that --help lists. For zsh, which takes a second per line, only of a few commands."""
     names = commands(oomrec)
     for name in names if offered.shell != "zsh" else ["run", "tree"]:
         listed = options_in(help_of(oomrec, name))
@@ -70,7 +70,7 @@ def test_every_option_of_every_command_is_offered(oomrec, offered):
         ("oomrec run -- cat notes", {"notes.txt"}),
     ],
 )
-def test_values_are_completed_by_what_they_are(offered, tmp_path, line, expected):
+def test_values_are_completed_by_their_type(offered, tmp_path, line, expected):
     (tmp_path / "oom_dumps" / "oom_cpu_one").mkdir(parents=True)
     (tmp_path / "notes.txt").touch()
     behind = line.split()[-1].partition("=")[0] + "="  # fish repeats the option
@@ -89,20 +89,20 @@ def test_recorded_processes_are_completed(offered, preload):
         assert str(recorded.pid) in offered(f"oomrec {command} ")
 
 
-def test_a_program_s_own_options_are_not_ours(offered):
+def test_the_programs_options_are_not_completed_as_ours(offered):
     assert "--limit" not in offered("oomrec run -- ls --")
     assert "--json" not in offered("oomrec show --source-dir ")
 
 
 @pytest.mark.needs_file(str(BASH_COMPLETION))
-def test_bash_completes_a_program_by_its_own_rules(oomrec, tmp_path):
+def test_bash_completes_the_program_by_its_own_rules(oomrec, tmp_path):
     script = tmp_path / "oomrec.bash"
     script.write_text(oomrec("completion", "bash").stdout)
     words = ["oomrec", "run", "--limit", "8G", "--", "kill", "-T"]
     assert "-TERM" in shells.bash(script, words, tmp_path, BASH_COMPLETION)
 
 
-def test_an_unknown_shell_is_told(oomrec):
+def test_an_unknown_shell_is_reported(oomrec):
     run = oomrec("completion", "tcsh")
     assert run.exit_code == 2 and run.stdout == ""
     assert run.stderr.splitlines()[1] == "  Give one of bash, zsh, fish."

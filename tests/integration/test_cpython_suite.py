@@ -1,7 +1,7 @@
 """CPython's own tests give the same results with and without the preload.
 
-Each test is compared by name: the lists must be equal, not only the sums. What only waits (stress
-of signals, timeouts of pipes) is left out.
+The results of each test are compared by name, not only in total. Tests that mostly wait (signal
+stress, pipe timeouts) are left out.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SUITES = {
     "test_posix": [],
 }  # fmt: skip
 
-# Some builds of CPython come without this module of the suite: it is no more than this.
+# Some builds of CPython lack this module of the suite. This is all of it.
 MULTIPROCESSING = """
 import test._test_multiprocessing
 test._test_multiprocessing.install_tests_in_module_dict(globals(), "fork")
@@ -48,8 +48,8 @@ def test_same_results_with_every_object_recorded(preload, plain, python, tmp_pat
 
 
 @pytest.mark.parametrize("version", ["3.12", "3.13"])
-def test_fork_warns_of_no_thread_of_ours(preload, plain, python, tmp_path, version):
-    """Since 3.12 a fork warns when /proc counts a second thread."""
+def test_fork_does_not_warn_about_recorder_threads(preload, plain, python, tmp_path, version):
+    """Since 3.12 os.fork() warns when /proc shows a second thread."""
     compare(preload, plain, python(version), tmp_path, "test_posix", {"PYTHONWARNINGS": "always"})
 
 
@@ -79,7 +79,7 @@ def compare(preload, plain, interpreter, directory, name, environment):
 
 
 def interruptible():
-    """Tests of SIGINT need it as a terminal has it, also when we run in the background."""
+    """Tests of SIGINT need its default handler, even when we run in the background."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -97,6 +97,6 @@ def results(run):
 
 
 def warnings(run):
-    """What was warned of, without its numbers."""
+    """The warnings, without their numbers."""
     lines = (run.stdout + run.stderr).splitlines()
     return {re.sub(r"\d+|0x[0-9a-f]+", "N", line) for line in lines if "Warning" in line}

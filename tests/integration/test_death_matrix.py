@@ -1,8 +1,8 @@
-"""Every death in every language, and what each way to record it must say of it.
+"""Every kind of death in every language, with the verdict that each way to record must give.
 
-A cell is the verdict's code and the outcome. What a way cannot know it does not guess: without a
-parent or a watcher nobody learns which signal ended a process that never was refused anything.
-The victims do what the words of `steps` say (tests/victims/steps.h).
+A cell is the verdict's code and the outcome. A recorder never guesses: without a parent or a
+watcher, nothing reveals which signal ended a process that had no failed allocation.
+The victims follow the steps on their command line (tests/victims/steps.h).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
-from watching import TELLS_STRANGERS, Watch, wait_for
+from watching import SEES_FOREIGN_EXITS, Watch, wait_for
 
 MIB = 1 << 20
 GIB = 1 << 30
 ABSURD = 99_999_999_999_999
 WAYS = ["run", "watch", "bare"]
 EVERY = "c cxx python numpy"
-# Functions of the victims that are refused something.
+# Functions of the victims with a failing allocation.
 ASK = {"ask", "demand", "crowd", "start_thread", "start_process", "thread", "fork"}
 
 # --- What happens to a victim that waits ----------------------------------------------------------
@@ -33,12 +33,12 @@ ASK = {"ask", "demand", "crowd", "start_thread", "start_process", "thread", "for
 @dataclass
 class Scene:
     pid: int
-    log: Path  # read in place of the kernel's, where the row says so
-    start_another: Callable[[], subprocess.Popen]  # not recorded, in the same cgroup
+    log: Path  # read instead of the kernel's log, if the row says so
+    start_another: Callable[[], subprocess.Popen]  # an unrecorded process in the same cgroup
 
 
 def nothing(scene: Scene) -> None:
-    """It goes on with its steps."""
+    """The victim continues with its steps."""
 
 
 def signalled(number: signal.Signals) -> Callable[[Scene], None]:
@@ -53,7 +53,7 @@ def send(pid: int, number: signal.Signals) -> None:
 
 
 def logged(name: str = "") -> Callable[[Scene], None]:
-    """Killed, and a log that goes back to the boot says that the kernel killed one of this pid."""
+    """SIGKILL, with a kernel log since boot that reports an OOM kill of this pid."""
 
     def act(scene: Scene) -> None:
         named = name or Path(f"/proc/{scene.pid}/comm").read_text().strip()
@@ -70,11 +70,11 @@ def logged(name: str = "") -> Callable[[Scene], None]:
 
 
 def after_another_s_kill(scene: Scene) -> None:
-    """The kernel kills somebody else in its cgroup; a good second later it is killed by hand."""
+    """The kernel kills another process in its cgroup. Over a second later it is killed by hand."""
     another = scene.start_another()
     another.communicate(b"go on\n")
     assert another.returncode == -signal.SIGKILL
-    time.sleep(1.2)  # what comes within a second of a kill may be that kill
+    time.sleep(1.2)  # within a second it may be taken for the first kill
     send(scene.pid, signal.SIGKILL)
 
 
@@ -85,37 +85,37 @@ def after_another_s_kill(scene: Scene) -> None:
 class Death:
     name: str
     languages: str
-    steps: str  # once it holds its memory and was told to go on
-    everywhere: str = ""  # the cell of all three ways, but for those that are given
+    steps: str  # after it holds its memory and got the signal to continue
+    everywhere: str = ""  # the cell for all three ways, unless one is given below
     run: str = ""
     watch: str = ""
     bare: str = ""
-    request: tuple | None = None  # API and bytes (None: whatever they are)
-    says: str = ""  # words of the verdict under `run`
-    before: str = ""  # how the cell begins of a bundle that came before that of its end
-    holds: str = "hold:24"  # what it does before it waits
+    request: tuple | None = None  # API and bytes (None: any)
+    says: str = ""  # part of the verdict's sentence under `run`
+    before: str = ""  # start of the cell of a bundle written before its end
+    holds: str = "hold:24"  # steps before it waits
     happens: Callable[[Scene], None] = nothing
     env: dict = field(default_factory=dict)
-    limit: tuple | None = None  # of the system: kind and bytes
+    limit: tuple | None = None  # the system's limit: kind and bytes
     cgroup: str = ""  # its limit
 
     def cell(self, way: str) -> str:
-        if way == "watch" and not TELLS_STRANGERS:
-            way = "bare"  # for all that can be known
+        if way == "watch" and not SEES_FOREIGN_EXITS:
+            way = "bare"  # whether anything more can be known
         return getattr(self, way) or self.everywhere
 
 
 SOFT = {"OOMREC_LIMIT": "512M"}
-UNTOLD = {"OOMREC_WARN": "0"}  # no bundle before the end
-NO_LOG = {"OOMREC_KERNEL_LOG": "/nowhere", **UNTOLD}
+WARNING_OFF = {"OOMREC_WARN": "0"}  # no bundle before the end
+NO_LOG = {"OOMREC_KERNEL_LOG": "/nowhere", **WARNING_OFF}
 FIXTURE = {"OOMREC_KERNEL_LOG": "kernel.log"}
-# What it has used it looks at with the first request that is a tenth of a second after the last look.
+# It checks usage at the first request at least 0.1 s after the previous check.
 NEARLY_256 = "hold:231 pause_ms:200 hold:1"
 ADDRESS_SPACE = (resource.RLIMIT_AS, 2 * GIB)
 DATA = (resource.RLIMIT_DATA, 2 * GIB)
 
 MEMORY = [
-    # Refused, and lived on or ended by itself.
+    # A failure, then it continued or exited.
     Death("soft_limit_handled", EVERY, f"ask:{GIB} end:0", "soft_limit recovered",
           request=("malloc", GIB), env=SOFT),
     Death("soft_limit", "c python numpy", f"demand:{GIB}", "soft_limit exited 1",
@@ -137,7 +137,7 @@ MEMORY = [
     Death("no_heap", "c", f"crowd ask:{5 * MIB} end:3", "allocation_failed exited 3",
           request=("malloc", 5 * MIB), before="mapping_failed exited 3"),
 
-    # Refused, and crashed for it.
+    # A failure that led to a crash.
     Death("null", "c cxx", f"ask:{GIB} use:16", "null_dereference signal 11",
           request=("malloc", GIB), env=SOFT),
     Death("uncaught", "cxx", f"demand:{ABSURD}", "uncaught_bad_alloc signal 6",
@@ -148,12 +148,12 @@ MEMORY = [
           request=("malloc", ABSURD)),
 
     # Killed for its memory.
-    Death("cgroup_kill", EVERY, "grow", "cgroup_oom_kill oom_killed", cgroup="128M", env=UNTOLD,
-          says="rose from 0 to 1 within 1 s of its end; it was alone there"),
+    Death("cgroup_kill", EVERY, "grow", "cgroup_oom_kill oom_killed", cgroup="128M", env=WARNING_OFF,
+          says="rose from 0 to 1 within 1 s of its end; it was the only process there"),
     Death("cgroup_kill_warned", "c python", "grow", "cgroup_oom_kill oom_killed",
           before="near_limit oom_killed", cgroup="200M"),
     Death("cgroup_kill_refused", "c", f"ask:{ABSURD} grow", "cgroup_oom_kill oom_killed",
-          request=("malloc", ABSURD), cgroup="64M", env=UNTOLD,
+          request=("malloc", ABSURD), cgroup="64M", env=WARNING_OFF,
           says="before that, steps asked malloc for 90.9 TiB"),
     Death("cgroup_kill_unlogged", "c python", "grow", run="cgroup_oom_kill oom_killed",
           watch="killed_near_limit signal 9", bare="killed_near_limit unknown", cgroup="128M",
@@ -162,10 +162,10 @@ MEMORY = [
           env=FIXTURE),
     Death("kill_near_limit", "c cxx python", "", "killed_near_limit signal 9",
           bare="killed_near_limit unknown", happens=signalled(signal.SIGKILL), holds=NEARLY_256,
-          cgroup="256M", env=UNTOLD),
+          cgroup="256M", env=WARNING_OFF),
     Death("term_near_limit", "c cxx python", "", "terminated_under_pressure signal 15",
           bare="killed_near_limit unknown", happens=signalled(signal.SIGTERM), holds=NEARLY_256,
-          cgroup="256M", env=UNTOLD),
+          cgroup="256M", env=WARNING_OFF),
 ]  # fmt: skip
 
 OTHER_CAUSES = [
@@ -184,11 +184,11 @@ OTHER_CAUSES = [
     Death("kill_logged_of_its_pid", "c", "", "killed_externally signal 9", bare="unknown unknown",
           happens=logged("another"), env=FIXTURE),
     Death("kill_of_another", "c", "", "killed_externally signal 9", bare="unknown unknown",
-          happens=after_another_s_kill, cgroup="96M", env=UNTOLD,
-          says="somebody was killed, not known to be this process"),
+          happens=after_another_s_kill, cgroup="96M", env=WARNING_OFF,
+          says="the killed process may be another"),
     Death("kill_of_another_unlogged", "c", "", "unknown signal 9", bare="unknown unknown",
           happens=after_another_s_kill, cgroup="96M", env=NO_LOG),
-    # A launcher ends the ranks beside one that was refused its memory, and is recorded itself.
+    # A recorded launcher ends the other ranks after one rank's failure.
     Death("rank_beside", "launcher", "", "killed_externally signal 15",
           before="request_too_large exited 1"),
 ]  # fmt: skip
@@ -225,7 +225,7 @@ def test_a_death_is_explained(death, language, way, oomrec, preload, plain, vict
         pytest.skip("vm.max_map_count: too many mappings to make")
     for runner in (oomrec, preload):
         runner.environment.update(death.env)
-    preload.directory.chmod(0o777)  # of no_tasks, who is nobody
+    preload.directory.chmod(0o777)  # for no_tasks, which runs as nobody
     group = cgroup(death.cgroup) if death.cgroup else None
     words = words_of(death, language, victim)
 
@@ -243,7 +243,7 @@ def test_a_death_is_explained(death, language, way, oomrec, preload, plain, vict
         assert ready == b"ready", process.stderr.read()
         return process, int(pid)
 
-    # Pressure on the machine is another story (test_command_watch.py).
+    # Pressure on the whole machine is tested in test_command_watch.py.
     watching = Watch(oomrec, MEMORY_PRESSURE_WATCH="/dev/null") if way == "watch" else None
     process, pid = start(oomrec, "run", "--", *words) if way == "run" else start(preload, *words)
     if watching:
@@ -277,7 +277,7 @@ def assert_request(request: dict | None, expected: tuple | None, language: str) 
         assert request is None
         return
     api, size = expected
-    own = language == "python" and api == "malloc"  # a bytearray ends with a byte more
+    own = language == "python" and api == "malloc"  # a bytearray is one byte larger
     assert request["api"] == api
     assert size is None or request["size"] == size + own
     assert ASK & {frame["function"] for frame in request["stack"]}, request["stack"]

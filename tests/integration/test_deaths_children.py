@@ -1,5 +1,5 @@
-"""Workers that died of memory, and the parents that ended for it: a DataLoader, multiprocessing, a
-prefork server. And those that ended for other reasons.
+"""Workers that died of memory and the parents that ended because of it: a DataLoader,
+multiprocessing, a prefork server. And workers that ended for other reasons.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ FATAL = ("cgroup_oom_kill", "killed_near_limit")
 
 @pytest.fixture(autouse=True)
 def without_warning(oomrec, preload, calm_machine):
-    """The bundle before the kill has tests of its own: test_deaths_near_limit.py."""
+    """Switches off the bundle before the kill, which test_deaths_near_limit.py tests."""
     for runner in (oomrec, preload):
         runner.environment["OOMREC_WARN"] = "0"
 
@@ -27,14 +27,14 @@ def without_warning(oomrec, preload, calm_machine):
 def wait_for(found, within_s=30.0):
     until = time.monotonic() + within_s
     while not (result := found()):
-        assert time.monotonic() < until, "it did not happen"
+        assert time.monotonic() < until, f"nothing within {within_s} s"
         time.sleep(0.02)
     return result
 
 
 @contextlib.contextmanager
 def watching(oomrec):
-    """`oomrec watch`, which has begun to watch, until the end of the block."""
+    """A running `oomrec watch` until the end of the block."""
     process = oomrec.start("watch")
     status = Path(f"/proc/{process.pid}/status")
 
@@ -49,19 +49,19 @@ def watching(oomrec):
     oomrec.finish(process)
 
 
-def spared_in(group):
-    """As preexec_fn: in this cgroup the kernel takes nobody but those who offer themselves."""
+def exempt_in(group):
+    """A preexec_fn: in this cgroup the kernel kills only processes that raise their oom_score_adj."""
 
     def enter():
         group.enter()
-        with contextlib.suppress(PermissionError):  # not root: then it takes the largest
+        with contextlib.suppress(PermissionError):  # not root: the kernel then kills the largest
             Path("/proc/self/oom_score_adj").write_text("-1000")
 
     return enter
 
 
 class Ways:
-    """The three ways to record a program and to learn of its end."""
+    """Three ways to record a program and to learn how it ended."""
 
     def __init__(self, oomrec, preload):
         self._oomrec, self._preload = oomrec, preload
@@ -72,7 +72,7 @@ class Ways:
     def watch(self, *words, **options):
         with watching(self._oomrec):
             run = self._preload(*words, **options)
-            # All recordings of dead processes are gone once their bundles are there.
+            # Recordings of dead processes are removed once their bundles exist.
             wait_for(lambda: not list(self._preload.session_dir.rglob("*.session")))
         return run
 
@@ -92,7 +92,7 @@ def recorded(oomrec, preload):
 
 
 def by_verdict(run) -> dict[str, Path]:
-    """The bundles by their verdicts, of which there is one each; not those of a machine that is busy."""
+    """Bundles by verdict, one each, without those caused by a busy machine."""
     found = {}
     for bundle in run.bundles():
         manifest = json.loads((bundle / "manifest.json").read_text())
@@ -109,13 +109,13 @@ def line_of(script: str, text: str) -> int:
     return next(number for number, line in enumerate(lines, 1) if text in line)
 
 
-def assert_parent_tells_worker(oomrec, run, where: str) -> None:
-    """The parent's bundle says which worker, holding what, at which line; the worker's is there."""
+def assert_parent_names_worker(oomrec, run, where: str) -> None:
+    """The parent's bundle names the worker, its memory and the line. The worker has a bundle, too."""
     bundles = by_verdict(run)
     parent_bundle = bundles.pop("child_killed")
     ((code, worker_bundle),) = bundles.items()
     assert code in FATAL, bundles
-    # The newest is the parent's: `show` finds it by itself.
+    # The newest is the parent's, so `show` finds it without an argument.
     assert oomrec.json("show")["bundle"] == str(parent_bundle)
     parent, worker = oomrec.json("show", parent_bundle), oomrec.json("show", worker_bundle)
     child = parent["child"]
@@ -142,33 +142,33 @@ INHERITED = "[inherited from the parent process]"
 @pytest.mark.needs_cgroup_write
 @pytest.mark.needs_torch
 @pytest.mark.parametrize("way", WAYS)
-def test_a_data_loader_s_worker(oomrec, recorded, victim, cgroup, way):
+def test_a_data_loader_worker(oomrec, recorded, victim, cgroup, way):
     script = victim("python/loader_grows.py")
     group = cgroup("1G")
-    run = recorded(way, "python3", script, preexec_fn=spared_in(group), timeout=180)
+    run = recorded(way, "python3", script, preexec_fn=exempt_in(group), timeout=180)
     assert run.exit_code == 1 and "is killed by signal: Killed" in run.stderr, str(run)
     assert group.kills() == 1
     where = (
         f"loader_grows.py:{line_of(script, '# grows here')} "  # the name is qualified since 3.11
     )
-    assert_parent_tells_worker(oomrec, run, where)
+    assert_parent_names_worker(oomrec, run, where)
 
 
 @pytest.mark.needs_cgroup_write
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_a_process_of_multiprocessing(oomrec, recorded, victim, cgroup, method):
     script = victim("python/process_grows.py")
-    run = recorded("recover", "python3", script, method, preexec_fn=spared_in(cgroup("128M")))
+    run = recorded("recover", "python3", script, method, preexec_fn=exempt_in(cgroup("128M")))
     assert run.exit_code == 1, str(run)
     where = f"process_grows.py:{line_of(script, '# grows here')} grow"
-    assert_parent_tells_worker(oomrec, run, where)
+    assert_parent_names_worker(oomrec, run, where)
 
 
 @pytest.mark.needs_cgroup_write
 def test_a_worker_of_a_fork_server(oomrec, recorded, victim, cgroup):
-    """The fork server waits for it, and the program is told over a pipe: only the worker tells."""
+    """The fork server reaps the worker, the program only gets a message: no bundle names a parent."""
     words = ["python3", victim("python/process_grows.py"), "forkserver"]
-    run = recorded("recover", *words, preexec_fn=spared_in(cgroup("128M")))
+    run = recorded("recover", *words, preexec_fn=exempt_in(cgroup("128M")))
     assert run.exit_code == 1
     assert list(by_verdict(run)) == ["cgroup_oom_kill"]
 
@@ -176,38 +176,40 @@ def test_a_worker_of_a_fork_server(oomrec, recorded, victim, cgroup):
 @pytest.mark.needs_cgroup_write
 @pytest.mark.parametrize("way", WAYS)
 def test_a_worker_of_a_prefork_server(oomrec, recorded, victim, cgroup, way):
-    """Its sibling, which the master ended, is not taken for the reason, and is no news."""
-    run = recorded(way, victim("loses_worker"), preexec_fn=spared_in(cgroup("96M")))
+    """The sibling that the master ended is not taken for the cause, and is not reported."""
+    run = recorded(way, victim("loses_worker"), preexec_fn=exempt_in(cgroup("96M")))
     assert run.exit_code == 1
-    assert_parent_tells_worker(oomrec, run, "grow")
+    assert_parent_names_worker(oomrec, run, "grow")
 
 
 @pytest.mark.needs_cgroup_write
-def test_the_parent_s_word_stands_for_the_launcher_s(oomrec, recorded, victim, cgroup):
-    """Without the kernel's log nobody else knows of the signal; how near it was is as it was."""
+def test_the_parents_verdict_is_used_by_the_launcher(oomrec, recorded, victim, cgroup):
+    """Without the kernel's log only the parent knows the signal. The near-limit evidence is kept."""
     closed = {"OOMREC_KERNEL_LOG": "/nowhere"}
     oomrec.environment.update(closed)
     words = [victim("loses_worker")]
-    run = recorded("recover", *words, preexec_fn=spared_in(cgroup("96M")), env=closed)
+    run = recorded("recover", *words, preexec_fn=exempt_in(cgroup("96M")), env=closed)
     shown = [oomrec.json("show", bundle) for bundle in run.bundles()]
     (worker,) = (page for page in shown if page["outcome"] == "signal 9")
     assert "was killed by SIGKILL" in worker["verdict"]["summary"]
-    assert "signal 15" not in [page["outcome"] for page in shown]  # its sibling, of its parent's
+    assert "signal 15" not in [
+        page["outcome"] for page in shown
+    ]  # sent to its sibling by the parent
     parents = [page for page in shown if page["verdict"]["code"] == "child_killed"]
     assert len(parents) == (worker["verdict"]["code"] == "killed_near_limit")
 
 
 @pytest.mark.needs_cgroup_write
 @pytest.mark.parametrize("way", WAYS)
-def test_a_parent_that_copes_is_not_told(recorded, victim, cgroup, way):
-    run = recorded(way, victim("loses_worker"), "copes", preexec_fn=spared_in(cgroup("96M")))
+def test_a_parent_that_recovers_is_not_reported(recorded, victim, cgroup, way):
+    run = recorded(way, victim("loses_worker"), "copes", preexec_fn=exempt_in(cgroup("96M")))
     assert run.exit_code == 0
     assert by_verdict(run).keys() == {"cgroup_oom_kill"}
 
 
 @pytest.mark.needs_cgroup_write
 @pytest.mark.parametrize("way", WAYS)
-def test_a_shell_around_it_is_no_parent_of_workers(recorded, victim, cgroup, way):
+def test_a_surrounding_shell_is_not_a_parent_of_workers(recorded, victim, cgroup, way):
     script = f"{victim('grows')} < /dev/zero; exit 3"
     run = recorded(way, "sh", "-c", script, preexec_fn=cgroup("96M").enter)
     assert run.exit_code == 3
@@ -215,7 +217,7 @@ def test_a_shell_around_it_is_no_parent_of_workers(recorded, victim, cgroup, way
 
 
 def rested(runner, words, **options) -> tuple[subprocess.Popen, int]:
-    """The master, and its worker that is to be killed."""
+    """The master, and the worker to kill."""
     process = runner.start(*words, **options)
     word, worker = process.stdout.readline().split()
     assert word == b"ready"
@@ -232,7 +234,7 @@ def test_a_worker_killed_by_hand_is_not_memory(oomrec, preload, victim, way):
     run = runner.finish(process)
     oomrec("recover")
     assert run.exit_code == 1
-    # The workers held enough to be told; their parent did not.
+    # The workers held enough for a bundle; their parent did not.
     for bundle in run.bundles():
         shown = oomrec.json("show", bundle)
         assert shown["verdict"]["code"] == "killed_externally", shown["verdict"]
@@ -247,12 +249,12 @@ def holds(pid: int, resident: int) -> bool:
 
 
 @pytest.mark.needs_cgroup_write
-def test_somebody_else_s_kill_beside_a_worker_s(oomrec, preload, plain, victim, cgroup):
-    """One cgroup: the kernel kills another process there, and a worker is killed by hand."""
+def test_an_unrelated_kill_beside_a_workers(oomrec, preload, plain, victim, cgroup):
+    """In one cgroup the kernel kills another process, and a worker is killed by hand."""
     group = cgroup("256M")
-    process, worker = rested(preload, [victim("loses_worker"), "rest"], preexec_fn=spared_in(group))
+    process, worker = rested(preload, [victim("loses_worker"), "rest"], preexec_fn=exempt_in(group))
     wait_for(lambda: holds(worker, 24 * MIB))
-    grows = plain.start(victim("grows"), stdin=subprocess.PIPE, preexec_fn=offered_in(group))
+    grows = plain.start(victim("grows"), stdin=subprocess.PIPE, preexec_fn=preferred_in(group))
     plain.finish(grows, input="go on\n")
     assert group.kills() == 1 and process.poll() is None
     os.kill(worker, signal.SIGKILL)
@@ -263,7 +265,7 @@ def test_somebody_else_s_kill_beside_a_worker_s(oomrec, preload, plain, victim, 
     assert "child_killed" not in verdicts and "cgroup_oom_kill" not in verdicts, verdicts
 
 
-def offered_in(group):
+def preferred_in(group):
     def enter():
         group.enter()
         Path("/proc/self/oom_score_adj").write_text("1000")
@@ -283,8 +285,8 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("way", ["run", "bare"])
-def test_the_end_of_a_healthy_pool_is_no_news(oomrec, preload, tmp_path, way):
-    """Its workers end by the SIGTERM of their own parent."""
+def test_the_end_of_a_healthy_pool_is_not_reported(oomrec, preload, tmp_path, way):
+    """The parent ends its workers with SIGTERM."""
     script = tmp_path / "pool.py"
     script.write_text(POOL)
     words = [sys.executable, script]

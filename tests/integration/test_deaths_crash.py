@@ -1,4 +1,4 @@
-"""Crashes that follow from a refused allocation, and those that do not."""
+"""Crashes that follow from a failed allocation, and those that do not."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ fill(allocate((1 << 46) + 233))
 
 @pytest.fixture(params=["preload", "run"])
 def recorded(request, preload, oomrec):
-    """A program that is recorded, in either way."""
+    """Runs a program recorded, by preload or by `oomrec run`."""
     if request.param == "preload":
         return preload
     return lambda *args, **options: oomrec("run", "--", *args, **options)
@@ -36,7 +36,7 @@ def recorded(request, preload, oomrec):
 
 @pytest.fixture
 def shown(oomrec):
-    """What `oomrec show` says of a run's only bundle."""
+    """`oomrec show` of a run's only bundle."""
 
     def show(run) -> dict:
         return oomrec.json("show", run.only_bundle())
@@ -52,7 +52,7 @@ def functions(stack):
     return [frame["function"] for frame in stack]
 
 
-# --- That follow from a refusal ------------------------------------------------------------------
+# --- Crashes caused by a failed allocation --------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def functions(stack):
         ("map", GIB, "soft_limit"),
     ],
 )
-def test_a_null_that_is_used(recorded, shown, victim, way, size, limit):
+def test_a_null_pointer_dereference(recorded, shown, victim, way, size, limit):
     options = {}
     if limit == "soft_limit":
         options["env"] = {"OOMREC_LIMIT": "512M"}
@@ -92,7 +92,7 @@ def test_a_null_that_is_used(recorded, shown, victim, way, size, limit):
     assert f"oomrec: {verdict['summary']}\n" in run.stderr, str(run)
 
 
-def test_the_bundle_of_the_refusal_is_completed(preload, oomrec, victim):
+def test_the_bundle_of_the_failure_is_completed(preload, oomrec, victim):
     run = preload(victim("crashes"), "null")
     bundle = run.only_bundle()
     metadata, manifest = (
@@ -101,20 +101,20 @@ def test_the_bundle_of_the_refusal_is_completed(preload, oomrec, victim):
     assert metadata["outcome"] == "signal 11" and metadata["reason"] == "allocation_failed"
     assert metadata["verdict"]["code"] == manifest["verdict"] == "null_dereference"
     assert oomrec.json("show", bundle)["verdict"] == metadata["verdict"]
-    assert list(preload.session_dir.rglob("*.session")) == []  # nobody needs it
+    assert list(preload.session_dir.rglob("*.session")) == []  # no longer needed
     page = oomrec("show", bundle).stdout
     assert "\ncrash\n  SIGSEGV at address 0x10 in thread " in page and "use_null" in page
 
 
-def test_a_fourth_refusal_is_told_by_a_bundle_of_its_own(recorded, oomrec, victim):
-    """After three bundles at once there is none for a while, but for one that tells a death."""
+def test_a_crash_after_a_fourth_failure_gets_a_separate_bundle(recorded, oomrec, victim):
+    """After three bundles the rate limit applies, except for the bundle of a death."""
     run = recorded(victim("crashes"), "many", env={"OOMREC_MAX_DUMPS": 0})
     died_of(run, signal.SIGSEGV)
     pages = [oomrec.json("show", bundle) for bundle in run.bundles()]
     assert [page["verdict"]["code"] for page in pages].count("null_dereference") == 1
 
 
-def test_nothing_is_said_where_that_was_asked_for(recorded, victim):
+def test_quiet_prints_nothing_about_a_crash(recorded, victim):
     run = recorded(victim("crashes"), "null", env={"OOMREC_QUIET": 1})
     died_of(run, signal.SIGSEGV)
     assert run.stderr == "" and run.bundles()
@@ -129,7 +129,7 @@ def test_nothing_is_said_where_that_was_asked_for(recorded, victim):
         (["other"], "crash_after_refusal", "another exception was not caught"),
     ],
 )
-def test_an_exception_that_nobody_catches(recorded, shown, victim, words, code, end):
+def test_an_uncaught_exception(recorded, shown, victim, words, code, end):
     run = recorded(victim("uncaught_new"), *words)
     died_of(run, signal.SIGABRT)
     page = shown(run)
@@ -152,7 +152,7 @@ def test_a_program_that_gives_up(recorded, shown, victim, way, number):
 
 
 @pytest.mark.parametrize("way", ["overflow", "thread_overflow", "guarded_overflow"])
-def test_a_stack_that_runs_over_while_a_refusal_is_handled(recorded, shown, victim, way):
+def test_a_stack_overflow_while_handling_a_failure(recorded, shown, victim, way):
     run = recorded(victim("crashes"), way)
     if run.exit_code == 77:
         pytest.skip("this kernel has no MADV_GUARD_INSTALL")
@@ -164,7 +164,7 @@ def test_a_stack_that_runs_over_while_a_refusal_is_handled(recorded, shown, vict
     assert len(page["crash"]["stack"]) == 32
 
 
-def test_a_call_through_the_null(recorded, shown, victim):
+def test_a_call_through_a_null_pointer(recorded, shown, victim):
     run = recorded(victim("crashes"), "call")
     died_of(run, signal.SIGSEGV)
     page = shown(run)
@@ -172,8 +172,8 @@ def test_a_call_through_the_null(recorded, shown, victim):
     assert functions(page["crash"]["stack"])[1] == "call_null"
 
 
-def test_python_code_that_fills_the_null(recorded, shown, tmp_path):
-    """In a function that was on no stack when the bundle was written."""
+def test_python_code_that_fills_a_null_pointer(recorded, shown, tmp_path):
+    """In a function that was not on the stack when the bundle was written."""
     script = tmp_path / "fill.py"
     script.write_text(MEMSET)
     run = recorded(sys.executable, script)
@@ -185,8 +185,8 @@ def test_python_code_that_fills_the_null(recorded, shown, tmp_path):
     assert places == [("python", "fill", 10), ("python", "<module>", 11)], page["crash"]["stack"]
 
 
-def test_the_recording_is_enough_where_the_process_was_killed_meanwhile(preload, oomrec, victim):
-    """No time for a bundle stands for it: what is left is the session."""
+def test_the_recording_suffices_if_the_process_is_killed_meanwhile(preload, oomrec, victim):
+    """No time for a bundle simulates the kill: only the session is left."""
     run = preload(victim("crashes"), "null", env={"OOMREC_BUNDLE_SECONDS": 0})
     died_of(run, signal.SIGSEGV)
     assert run.bundles() == [] and len(list(preload.session_dir.rglob("*.session"))) == 1
@@ -197,18 +197,18 @@ def test_the_recording_is_enough_where_the_process_was_killed_meanwhile(preload,
     assert functions(page["crash"]["stack"])[0] == "use_null"
 
 
-# --- That do not ---------------------------------------------------------------------------------
+# --- Unrelated crashes ----------------------------------------------------------------------------
 
 
-def test_a_crash_without_a_refusal_is_no_bundle(recorded, victim):
+def test_a_crash_without_a_failure_writes_no_bundle(recorded, victim):
     run = recorded(victim("crashes"), "plain")
     died_of(run, signal.SIGSEGV)
     assert run.bundles() == []
 
 
 @pytest.mark.parametrize("way", ["other", "served"])
-def test_a_crash_that_is_no_ones_refusal(recorded, oomrec, victim, way):
-    """Refused in another thread; or the same call was served since."""
+def test_a_crash_unrelated_to_a_failure(recorded, oomrec, victim, way):
+    """The failure was in another thread, or the same call succeeded since."""
     run = recorded(victim("crashes"), way)
     died_of(run, signal.SIGSEGV)
     oomrec("recover")
@@ -217,7 +217,7 @@ def test_a_crash_that_is_no_ones_refusal(recorded, oomrec, victim, way):
     assert page["outcome"] == "signal 11" and page["crash"] is None
 
 
-def test_a_signal_of_somebody_else_is_not_memory(preload, oomrec, victim):
+def test_a_signal_from_another_process_is_not_memory(preload, oomrec, victim):
     process = preload.start(victim("crashes"), "wait")
     assert process.stdout.readline() == b"ready\n"
     process.send_signal(signal.SIGABRT)
@@ -228,17 +228,17 @@ def test_a_signal_of_somebody_else_is_not_memory(preload, oomrec, victim):
     assert page["verdict"]["code"] == "request_too_large" and page["outcome"] == "signal 6"
 
 
-# --- A program sees nothing of it ----------------------------------------------------------------
+# --- The program is not disturbed -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "way",
     ["null", "plain", "abort", "overflow", "thread", "thread_overflow", "map", "kill", "raise",
-     "bus", "call", "fork", "fork_refused", "many"],
+     "bus", "call", "fork", "fork_failure", "many"],
 )  # fmt: skip
 @pytest.mark.parametrize("core", [0, resource.RLIM_INFINITY])
-def test_the_end_is_the_same_without_us(plain, preload, victim, way, core):
-    """The wait status whole, with its core flag."""
+def test_the_end_is_the_same_unrecorded(plain, preload, victim, way, core):
+    """The complete wait status, with its core flag."""
 
     def status_of(runner):
         process = runner.start(
@@ -269,14 +269,14 @@ def caught(run, when):
     return int(line.split()[-1], 16)
 
 
-def test_there_is_no_handler_before_a_refusal(plain, preload, victim):
+def test_there_is_no_handler_before_a_failure(plain, preload, victim):
     without, recorded = plain(victim("own_handlers")), preload(victim("own_handlers"))
     assert caught(recorded, "before") == caught(without, "before")
     ours = sum(1 << (number - 1) for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT))
     assert caught(recorded, "after") == caught(without, "after") | ours
 
 
-def test_faulthandler_keeps_its_words(plain, preload, tmp_path):
+def test_faulthandler_output_is_unchanged(plain, preload, tmp_path):
     for when in ("before", "after"):
         script = tmp_path / f"{when}.py"
         enable = "import faulthandler; faulthandler.enable()\n"
@@ -285,7 +285,7 @@ def test_faulthandler_keeps_its_words(plain, preload, tmp_path):
         script.write_text(code + "import ctypes; ctypes.memset(8, 1, 1)\n")
         without, recorded = plain(sys.executable, script), preload(sys.executable, script)
         died_of(recorded, signal.SIGSEGV)
-        # Since 3.14 it names native frames, too: those addresses differ in every run.
+        # Since 3.14 it prints native frames, too, and their addresses differ in every run.
         lines, own = (
             re.sub(r"\[0x[0-9a-f]+\]", "[address]", run.stderr).splitlines()
             for run in (recorded, without)
@@ -295,19 +295,19 @@ def test_faulthandler_keeps_its_words(plain, preload, tmp_path):
         assert lines[3:] == own[3:] and len(own) > 3  # the third names the thread
 
 
-def test_a_childs_crash_is_its_own(preload, oomrec, victim):
+def test_a_childs_crash_is_not_its_parents(preload, oomrec, victim):
     run = preload(victim("crashes"), "fork")
     assert run.stdout == "child 11\n" and run.exit_code == 0
     assert oomrec.json("show", run.only_bundle())["outcome"] == "recovered"
-    run = preload(victim("crashes"), "fork_refused", env={"OOMREC_DUMP_DIR": "dumps"})
+    run = preload(victim("crashes"), "fork_failure", env={"OOMREC_DUMP_DIR": "dumps"})
     assert run.stdout == "child 11\n" and run.exit_code == 0
     bundles = [oomrec.json("show", path) for path in (preload.directory / "dumps").iterdir()]
     codes = sorted(bundle["verdict"]["code"] for bundle in bundles)
     assert codes == ["null_dereference", "request_too_large"]
 
 
-def test_a_sandboxed_program_dies_as_it_would(plain, preload, victim):
-    """No handler is left where it could make no system call."""
+def test_a_sandboxed_program_dies_as_without_the_recorder(plain, preload, victim):
+    """No handler stays installed where a system call would be fatal."""
     runs = [runner(victim("sandboxed_crash")) for runner in (plain, preload)]
     if runs[0].exit_code == 77:
         pytest.skip("no seccomp filter may be set here")

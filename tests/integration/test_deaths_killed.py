@@ -1,4 +1,4 @@
-"""Processes that were killed: by the kernel for memory, close to a limit, by somebody else."""
+"""Killed processes: by the kernel for memory, close to a limit, by another process."""
 
 import contextlib
 import json
@@ -17,7 +17,7 @@ LIMIT = 64 * MIB
 
 @pytest.fixture(autouse=True)
 def without_warning(oomrec, preload):
-    """The bundle before the kill has tests of its own: test_deaths_near_limit.py."""
+    """Switches off the bundle before the kill, which test_deaths_near_limit.py tests."""
     for runner in (oomrec, preload):
         runner.environment["OOMREC_WARN"] = "0"
 
@@ -28,7 +28,7 @@ def cgroup(cgroup):
 
 
 def started(runner, words, cgroup=None, **options) -> subprocess.Popen:
-    """A program that holds 24 MiB, has said so, and grows on when it is told."""
+    """A program that holds 24 MiB, has announced it, and grows on request."""
     if cgroup is not None:
         options["preexec_fn"] = cgroup.enter
     process = runner.start(*words, stdin=subprocess.PIPE, **options)
@@ -42,7 +42,7 @@ def child_of(process: subprocess.Popen) -> int:
 
 
 def shown_of(oomrec, run) -> dict:
-    """What show says of the only bundle; its files say the same."""
+    """`show` of the only bundle, which agrees with its files."""
     bundle = run.only_bundle()
     shown = oomrec.json("show", bundle)
     metadata = json.loads((bundle / "metadata.json").read_text())
@@ -66,13 +66,13 @@ def test_the_kernel_killed_it_under_run(oomrec, victim, cgroup):
     assert (shown["verdict"]["code"], shown["outcome"]) == ("cgroup_oom_kill", "oom_killed"), shown
     assert shown["trigger"] == "killed" and shown["process"]["pid"] == pid
     assert f"Killed process {pid} " in evidence_of(shown)
-    assert "oom_killed: the kernel killed the program for memory" in oomrec("show").stdout
+    assert "oom_killed: the kernel's OOM killer killed the program" in oomrec("show").stdout
 
 
 @pytest.mark.needs_cgroup_write
 @pytest.mark.needs_pid_namespace
 def test_the_kernel_killed_it_in_another_pid_namespace(preload, oomrec, victim, cgroup, library):
-    """Its pid is not the log's, and it is out of sight: the mark in its recording says it is dead."""
+    """Its pid differs from the log's, and /proc does not show it. The mutex in its recording does."""
     command = ["unshare", "-pf", "--mount-proc", "env", f"LD_PRELOAD={library}"]
     process = started(preload, [*command, victim("grows")], cgroup, env={"LD_PRELOAD": None})
     run = preload.finish(process, input="go on\n")
@@ -80,14 +80,14 @@ def test_the_kernel_killed_it_in_another_pid_namespace(preload, oomrec, victim, 
     assert oomrec("recover").exit_code == 0
     shown = shown_of(oomrec, run)
     assert shown["process"]["pid"] == 1
-    # With a cgroup on record the line is found by it; else nobody can tell whose it is.
+    # The line is matched by the recorded cgroup. Without one it cannot be attributed.
     assert shown["verdict"]["code"] in ("cgroup_oom_kill", "unknown"), shown["verdict"]
 
 
 @pytest.mark.needs_cgroup_write
-def test_a_bundle_is_there_within_a_second_of_the_kill(oomrec, victim, cgroup):
+def test_a_bundle_exists_within_a_second_of_the_kill(oomrec, victim, cgroup):
     process = started(oomrec, ["run", "--", victim("grows")], cgroup)
-    child_of(process)  # it is there
+    child_of(process)  # it has started
     process.stdin.write(b"go on\n")
     process.stdin.flush()
     before = children_cpu_s()
@@ -104,8 +104,8 @@ def state_of(pid: int) -> str:
 
 @pytest.mark.needs_cgroup_write
 @pytest.mark.parametrize("way", ["run", "recover"])
-def test_a_warning_in_between_does_not_hide_it(oomrec, preload, victim, cgroup, way):
-    """Refused, warned, killed: the refusal's bundle gets the verdict, the warning's the outcome."""
+def test_an_intermediate_warning_does_not_hide_the_kill(oomrec, preload, victim, cgroup, way):
+    """A failure, a warning, a kill: the failure's bundle gets the verdict, the warning's the outcome."""
     warned = {"OOMREC_WARN": "95"}
     words = [victim("grows"), "refused"]
     if way == "run":
@@ -116,18 +116,18 @@ def test_a_warning_in_between_does_not_hide_it(oomrec, preload, victim, cgroup, 
         run = preload.finish(process, input="go on\n")
         oomrec("recover")
     assert run.exit_code == 137
-    (refusal,) = run.bundles_for("allocation_failed")
+    (failure,) = run.bundles_for("allocation_failed")
     (warning,) = run.bundles_for("near_limit")
-    assert run.bundles() == sorted([refusal, warning])
-    shown = oomrec.json("show", refusal)
+    assert run.bundles() == sorted([failure, warning])
+    shown = oomrec.json("show", failure)
     assert (shown["verdict"]["code"], shown["outcome"]) == ("cgroup_oom_kill", "oom_killed")
     shown = oomrec.json("show", warning)
     assert (shown["verdict"]["code"], shown["outcome"]) == ("near_limit", "oom_killed")
 
 
-def test_who_sent_the_signal_is_told(oomrec, victim):
+def test_the_sender_of_the_signal_is_named(oomrec, victim):
     process = started(oomrec, ["run", "--", victim("grows")])
-    process.terminate()  # to the launcher, which passes it on
+    process.terminate()  # the launcher passes it on
     run = oomrec.finish(process)
     assert run.exit_code == 128 + signal.SIGTERM
     shown = shown_of(oomrec, run)
@@ -135,8 +135,8 @@ def test_who_sent_the_signal_is_told(oomrec, victim):
     assert f"the signal came from process {os.getpid()}" in shown["verdict"]["evidence"]
 
 
-def test_who_sent_another_signal_is_not_told(oomrec):
-    # A handler that prints fails where it interrupts a print.
+def test_the_sender_of_another_signal_is_not_named(oomrec):
+    # A handler must not print: it may have interrupted a print.
     script = (
         "import os, signal, time\n"
         "signal.signal(signal.SIGTERM, lambda *_: os.write(1, b'got it\\n'))\n"
@@ -153,13 +153,13 @@ def test_who_sent_another_signal_is_not_told(oomrec):
 
 
 def kernel_log_of(path: Path, line: str) -> Path:
-    """A log since the boot, with one line of now."""
+    """A log since boot, with one current line."""
     now = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
     path.write_text(f"6,0,0,-;Linux version\n3,1,{now},-;{line}\n")
     return path
 
 
-def test_a_recording_that_may_not_be_moved_is_explained_as_well(preload, oomrec, victim, tmp_path):
+def test_a_recording_that_cannot_be_moved_is_explained_too(preload, oomrec, victim, tmp_path):
     log = tmp_path / "kernel.log"
     process = started(preload, [victim("grows")])
     process.kill()
@@ -170,8 +170,8 @@ def test_a_recording_that_may_not_be_moved_is_explained_as_well(preload, oomrec,
     assert (shown["verdict"]["code"], shown["outcome"]) == ("system_oom_kill", "oom_killed")
 
 
-def test_a_program_that_ends_by_itself_was_not_killed(oomrec, victim, tmp_path):
-    """Whatever the kernel's log says of one that had its pid."""
+def test_a_program_that_exits_was_not_killed(oomrec, victim, tmp_path):
+    """Even if the kernel's log has a kill of an earlier process with its pid."""
     log = tmp_path / "kernel.log"
     process = started(
         oomrec, ["run", "--", victim("grows"), "ends"], env={"OOMREC_KERNEL_LOG": log}

@@ -1,4 +1,4 @@
-"""Refused threads, processes and mappings: which limit it was that refused them."""
+"""Threads, processes and mappings that fail: which limit was the cause."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ def verdict_of(oomrec, run):
 
 @pytest.fixture
 def pids_cgroup():
-    """A cgroup that allows so many tasks: a function that gives what a child does to enter it."""
+    """pids_cgroup(N) makes a cgroup for N tasks and returns the preexec_fn that enters it."""
     made = []
 
     def make(tasks: int):
@@ -40,7 +40,7 @@ def pids_cgroup():
 @pytest.mark.parametrize(
     "what, code", [("thread", "thread_creation_failed"), ("fork", "fork_failed")]
 )
-def test_a_cgroup_s_limit_of_tasks(oomrec, preload, victim, pids_cgroup, what, code):
+def test_the_task_limit_of_a_cgroup(oomrec, preload, victim, pids_cgroup, what, code):
     run = preload(victim("tasks"), what, preexec_fn=pids_cgroup(8))
     assert run.stdout == "7 EAGAIN\n", str(run)
     verdict, limit = verdict_of(oomrec, run)
@@ -54,19 +54,21 @@ def test_a_cgroup_s_limit_of_tasks(oomrec, preload, victim, pids_cgroup, what, c
 
 def test_python_cannot_start_a_thread(oomrec, preload, victim, python, tmp_path):
     tmp_path.chmod(0o777)
-    run = preload(python(), victim("python/threads_refused.py"))
+    run = preload(python(), victim("python/thread_start_failure.py"))
     assert run.stdout == "can't start new thread\n", str(run)
     shown = oomrec.json("show")
     assert shown["verdict"]["code"] == "thread_creation_failed"
     assert shown["limit"]["kind"] == "rlimit_nproc"
     lines = [
-        f["line"] for f in shown["request"]["stack"] if f["file"] and "refused.py" in f["file"]
+        f["line"]
+        for f in shown["request"]["stack"]
+        if f["file"] and "thread_start_failure.py" in f["file"]
     ]
     assert lines == [11]
 
 
-def test_a_thread_s_stack_that_no_address_space_holds(oomrec, preload, victim):
-    verdict, _ = verdict_of(oomrec, preload(victim("thread_refused")))
+def test_a_thread_stack_larger_than_the_address_space(oomrec, preload, victim):
+    verdict, _ = verdict_of(oomrec, preload(victim("thread_failure")))
     assert verdict["code"] == "thread_creation_failed"
     assert "no address space is that large" in verdict["summary"]
 
@@ -88,7 +90,7 @@ def test_a_thread_beyond_the_address_space_limit(oomrec, preload, python):
 
 @pytest.fixture
 def few_mappings():
-    """vm.max_map_count, where 65,530 mappings, which is usual, can be made in a moment."""
+    """vm.max_map_count, if it is the usual 65,530, which a program reaches quickly."""
     most = int(Path("/proc/sys/vm/max_map_count").read_text())
     if most > 100_000:
         pytest.skip(f"vm.max_map_count is {most}: too many to make")
@@ -107,13 +109,13 @@ def test_one_mapping_too_many(oomrec, preload, victim, few_mappings):
         assert figure in by_api[api]["verdict"]["summary"]
 
 
-def test_with_room_for_more_nothing_is_refused(preload, victim):
+def test_below_the_limit_nothing_fails(preload, victim):
     run = preload(victim("many_mappings"), 1000)
     assert run.stdout == "room for more\nmalloc granted\n" and run.bundles() == []
 
 
-def test_a_library_that_the_address_space_does_not_hold(oomrec, preload, victim):
-    run = preload(victim("dlopen_refused"), victim("wide_plugin.so"))
+def test_a_library_that_does_not_fit_the_address_space(oomrec, preload, victim):
+    run = preload(victim("dlopen_failure"), victim("wide_plugin.so"))
     verdict, limit = verdict_of(oomrec, run)
     assert (verdict["code"], limit["kind"]) == ("mapping_failed", "rlimit_as")
     assert "(RLIMIT_AS) of 512.0 MiB is the only one that explains it" in verdict["summary"]

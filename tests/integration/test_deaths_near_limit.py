@@ -1,4 +1,4 @@
-"""A bundle before the kill: the process sees itself how near its cgroup's limit is."""
+"""A bundle before the kill: the process notices that its cgroup's limit is near."""
 
 import sys
 
@@ -14,8 +14,8 @@ def only(run, trigger):
 
 
 @pytest.mark.needs_cgroup_write
-def test_a_growing_python_is_told_before_the_kill(preload, oomrec, victim, cgroup):
-    """The line that grows holds at least nine tenths of what is live, in a bundle from before."""
+def test_a_growing_python_gets_a_bundle_before_the_kill(preload, oomrec, victim, cgroup):
+    """In the bundle before the kill the growing line holds at least 90 % of the live bytes."""
     run = preload(sys.executable, victim("python/grow_objects.py"), preexec_fn=cgroup("200M").enter)
     assert run.exit_code == 128 + 9, str(run)
     assert run.stderr.count("% of the cgroup's limit of 200.0 MiB") == 1
@@ -33,8 +33,8 @@ def test_a_growing_python_is_told_before_the_kill(preload, oomrec, victim, cgrou
 
 
 @pytest.mark.needs_cgroup_write
-def test_what_is_not_touched_yet_counts(preload, oomrec, victim, cgroup):
-    """400 MiB at once under a limit of 200: at the last call 1 MiB was resident."""
+def test_untouched_memory_counts(preload, oomrec, victim, cgroup):
+    """400 MiB in one request under a limit of 200 MiB: only 1 MiB was resident at the last call."""
     run = preload(victim("touched_late"), "400", preexec_fn=cgroup("200M").enter)
     assert (run.exit_code, run.stdout) == (128 + 9, "allocated\n"), str(run)
     shown = oomrec.json("show", only(run, "near_limit"))
@@ -44,7 +44,7 @@ def test_what_is_not_touched_yet_counts(preload, oomrec, victim, cgroup):
 
 
 @pytest.mark.needs_cgroup_write
-def test_far_below_nothing_is_written(preload, victim, cgroup):
+def test_far_below_the_limit_nothing_is_written(preload, victim, cgroup):
     run = preload(victim("touched_late"), "20", preexec_fn=cgroup("200M").enter)
     assert (run.exit_code, run.bundles(), run.stderr) == (0, [], "")
 
@@ -63,8 +63,8 @@ def test_it_can_be_switched_off(preload, victim, cgroup):
     [
         ([100, 150], 0),
         ([185], 1),
-        ([185, 178, 185], 1),  # still near in between
-        ([185, 100, 185], 2),  # twice
+        ([185, 178, 185], 1),  # it stays near
+        ([185, 100, 185], 2),  # two approaches
     ],
 )
 def test_once_per_approach(preload, victim, steps, expected):
@@ -79,14 +79,14 @@ def test_once_per_approach(preload, victim, steps, expected):
     assert len(run.bundles()) == expected
 
 
-def test_a_limit_that_refuses_is_watched_where_it_was_asked_for(preload, victim):
+def test_the_soft_limit_is_watched_only_on_request(preload, victim):
     run = preload(
         sys.executable, victim("python/up_and_down.py"), 195, env={"OOMREC_LIMIT": "200M"}
     )
     assert (run.stdout, run.bundles()) == ("done\n", [])
 
 
-def test_address_space_is_watched_where_it_was_asked_for(oomrec, victim):
+def test_address_space_is_watched_only_on_request(oomrec, victim):
     run = oomrec(
         "run", "--limit-as", "400M", "--warn", "50",
         "--", sys.executable, victim("python/up_and_down.py"), 300,
@@ -95,6 +95,6 @@ def test_address_space_is_watched_where_it_was_asked_for(oomrec, victim):
     assert shown["limit"]["kind"] == "rlimit_as"
 
 
-def test_a_percentage_is_one(oomrec):
+def test_an_invalid_percentage_is_rejected(oomrec):
     run = oomrec("run", "--warn", "101", "--", "true")
     assert run.exit_code != 0 and "from 0 to 100" in run.stderr

@@ -1,6 +1,6 @@
-"""SIGBUS of a program that writes to shared memory where the file system in memory is full.
+"""SIGBUS of a program that writes to shared memory while /dev/shm is full.
 
-/dev/shm has 64 MiB here, as in a container: a mount of the test's own, which needs root.
+/dev/shm has 64 MiB here, as in a container. The test mounts it, which needs root.
 """
 
 import ctypes
@@ -42,7 +42,7 @@ for batch in DataLoader(Images(), num_workers=1):
 
 
 def small_dev_shm() -> None:
-    """As preexec_fn: the program to be sees a /dev/shm of 64 MiB."""
+    """A preexec_fn: the program gets a /dev/shm of 64 MiB."""
     libc = ctypes.CDLL(None, use_errno=True)
     for call in (
         lambda: libc.unshare(CLONE_NEWNS),
@@ -54,7 +54,7 @@ def small_dev_shm() -> None:
 
 
 @functools.lru_cache(maxsize=None)
-def mount_refusal() -> str | None:
+def mount_skip_reason() -> str | None:
     child = os.fork()
     if child == 0:
         try:
@@ -68,8 +68,8 @@ def mount_refusal() -> str | None:
 
 @pytest.fixture(autouse=True)
 def small(oomrec, preload):
-    if mount_refusal():
-        pytest.skip(mount_refusal())
+    if mount_skip_reason():
+        pytest.skip(mount_skip_reason())
 
 
 def dies_under_run(oomrec, *words, **options):
@@ -94,29 +94,29 @@ def assert_is_full(shown: dict, program: str) -> None:
     assert shown["limit"]["kind"] == "none"
 
 
-def test_a_mapping_larger_than_the_room(oomrec, victim):
+def test_a_mapping_larger_than_the_file_system(oomrec, victim):
     shown = shown_of(
         oomrec, dies_under_run(oomrec, victim("shared_memory"), "too_much", "/dev/shm")
     )
     assert_is_full(shown, "shared_memory")
-    assert shown["trigger"] == "killed"  # and there was no more than this of it to tell
+    assert shown["trigger"] == "killed"  # the only trace that it left
     words = "of which 64.0 MiB were free when it needed 128.0 MiB for too_much; it held "
     assert words in shown["verdict"]["summary"]
     assert shown["verdict"]["evidence"][:2] == [
-        "shared mapping of /dev/shm/too_much: 128.0 MiB were still to be found, 64.0 MiB of "
+        "shared mapping of /dev/shm/too_much: 128.0 MiB were still needed, 64.0 MiB of "
         "64.0 MiB were free",
-        "/dev/shm was full after its end, too",
+        "/dev/shm was still full after its end",
     ]
 
 
-def test_mappings_that_are_too_large_together(oomrec, victim):
-    """Each was small enough: what speaks is the file system as it was left."""
+def test_mappings_too_large_in_total(oomrec, victim):
+    """Each fits alone. The evidence is the state of the file system."""
     shown = shown_of(oomrec, dies_under_run(oomrec, victim("shared_memory"), "pieces", "/dev/shm"))
     assert_is_full(shown, "shared_memory")
     assert "/dev/shm has 64.0 MiB and is full" in shown["verdict"]["summary"]
 
 
-def test_a_refusal_before_it_is_one_more_line(oomrec, victim):
+def test_an_earlier_failure_adds_one_line(oomrec, victim):
     run = dies_under_run(oomrec, victim("shared_memory"), "after_refusal", "/dev/shm")
     shown = shown_of(oomrec, run)
     assert_is_full(shown, "shared_memory")
@@ -126,8 +126,8 @@ def test_a_refusal_before_it_is_one_more_line(oomrec, victim):
 
 
 @pytest.mark.needs_numpy
-def test_a_shared_array_of_numpy(oomrec):
-    """What fits is no reason, what does not is; the block's file is the resource tracker's."""
+def test_a_shared_numpy_array(oomrec):
+    """An array that fits is not a cause, one that does not is. The resource tracker removes the file."""
     shown = shown_of(oomrec, dies_under_run(oomrec, sys.executable, "-c", SHARED_BLOCK))
     assert_is_full(shown, "python3.11" if sys.version_info[:2] == (3, 11) else "python")
     words = "of which 48.0 MiB were free when it needed 80.0 MiB for psm_"
@@ -135,8 +135,8 @@ def test_a_shared_array_of_numpy(oomrec):
 
 
 @pytest.mark.needs_torch
-def test_a_worker_of_a_data_loader(oomrec):
-    """Its parent was told the signal. The worker has handlers of torch's, that raise it again."""
+def test_a_data_loader_worker_with_a_full_dev_shm(oomrec):
+    """The parent learns the signal. PyTorch's handlers in the worker re-raise it."""
     run = oomrec("run", "--", sys.executable, "-c", LOADER, preexec_fn=small_dev_shm, timeout=300)
     assert run.exit_code == 1 and "DataLoader worker" in run.stderr, str(run)
     oomrec("recover")
@@ -147,7 +147,7 @@ def test_a_worker_of_a_data_loader(oomrec):
     assert words in worker["verdict"]["summary"] and worker["outcome"] == "signal 7"
 
 
-def test_of_whom_nobody_waited_for_the_signal_is_not_known(preload, oomrec, victim):
+def test_without_a_waiting_parent_the_signal_is_unknown(preload, oomrec, victim):
     run = preload(victim("shared_memory"), "too_much", "/dev/shm", preexec_fn=small_dev_shm)
     assert run.exit_code == 128 + signal.SIGBUS
     (session,) = preload.session_dir.rglob("*.session")
@@ -155,30 +155,30 @@ def test_of_whom_nobody_waited_for_the_signal_is_not_known(preload, oomrec, vict
     assert (shown["verdict"]["code"], shown["outcome"]) == ("unknown", "unknown")
 
 
-def test_a_crash_that_the_process_saw_itself(preload, oomrec, victim):
+def test_a_crash_that_the_process_caught(preload, oomrec, victim):
     run = preload(victim("shared_memory"), "after_refusal", "/dev/shm", preexec_fn=small_dev_shm)
     assert run.exit_code == 128 + signal.SIGBUS
     assert_is_full(shown_of(oomrec, run), "shared_memory")
     assert "\noomrec: shared_memory died of SIGBUS: /dev/shm has 64.0 MiB" in run.stderr
 
 
-# --- Whose SIGBUS has another reason -------------------------------------------------------------
+# --- SIGBUS for other reasons ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("where", ["/dev/shm", "."])
-def test_a_file_that_was_truncated(oomrec, victim, where):
+def test_a_truncated_file(oomrec, victim, where):
     run = dies_under_run(oomrec, victim("shared_memory"), "truncated", where)
     assert shown_of(oomrec, run)["verdict"]["code"] == "crashed"
 
 
 @pytest.mark.parametrize("way", ["raise", "another"])
-def test_a_mapping_that_had_room(oomrec, victim, way):
+def test_a_mapping_that_fit(oomrec, victim, way):
     run = dies_under_run(oomrec, victim("shared_memory"), way, "/dev/shm")
     assert shown_of(oomrec, run)["verdict"]["code"] == "crashed"
 
 
-def test_a_signal_that_somebody_sent(preload, oomrec, victim):
-    """There was too little room, but it did not die of that."""
+def test_a_signal_sent_by_another_process(preload, oomrec, victim):
+    """The file system was nearly full, but that did not kill it."""
     process = preload.start(victim("shared_memory"), "wait", "/dev/shm", preexec_fn=small_dev_shm)
     assert process.stdout.readline() == b"ready\n"
     process.send_signal(signal.SIGBUS)

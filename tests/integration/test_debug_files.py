@@ -1,4 +1,4 @@
-"""Names from debug information that is not in the program: in directories, and on servers."""
+"""Names from separate debug information: in directories and on servers."""
 
 import http.server
 import os
@@ -32,13 +32,13 @@ NAMED = ["ask  ", "hoard.c:4  inlined", "hoard.c:8\n"]
 
 
 class Stripped:
-    """A program without names, the file that has them, and a bundle of it."""
+    """A stripped program, its debug file, and a bundle."""
 
     def __init__(self, oomrec, folder: Path):
         self.oomrec = oomrec
         self.folder, apart = folder / "src", folder / "apart"
         self.folder.mkdir()
-        apart.mkdir()  # beside the program it would be found without a word
+        apart.mkdir()  # beside the program it would be found without an option
         self.program, self.debug = self.folder / "hoard", apart / "hoard.debug"
         (self.folder / "hoard.c").write_text(PROGRAM)
         self.run("gcc", "-O1", "-g", "-Wl,--build-id=sha1", "hoard.c", "-o", self.program)
@@ -82,21 +82,21 @@ def test_a_directory_by_build_id(stripped, tmp_path):
     option = ["--debug-dir", f"/nowhere:{tmp_path / 'debug'}"]
 
     assert is_named(stripped.shown(*option))
-    assert is_named(stripped.shown(*option))  # as it was kept
+    assert is_named(stripped.shown(*option))  # from the cache
     assert not is_named(stripped.shown())
     assert is_named(stripped.shown("--debug-dir", "debug"))  # relative
 
 
-def test_the_program_itself_need_not_be_here(stripped, tmp_path):
+def test_the_program_file_may_be_missing(stripped, tmp_path):
     stripped.move_debug_to(tmp_path / "debug")
     stripped.program.unlink()
 
-    assert str(stripped.program) in stripped.shown()  # a note says that it is gone
+    assert str(stripped.program) in stripped.shown()  # a note names the missing file
     text = stripped.shown("--debug-dir", tmp_path / "debug")
     assert is_named(text) and "so without names" not in text
 
 
-def test_another_build_s_file_names_nothing(stripped, tmp_path):
+def test_debug_files_of_another_build_are_ignored(stripped, tmp_path):
     stripped.move_debug_to(tmp_path / "debug")
     file = next((tmp_path / "debug").rglob("*.debug"))
     data = bytearray(file.read_bytes())
@@ -117,8 +117,8 @@ def test_compressed_debug_information(stripped, tmp_path):
 
 
 @pytest.mark.needs_program("dwz")
-def test_debug_information_that_files_share(stripped, tmp_path):
-    """dwz moves what two files have in common into a third, which is found by its build-id."""
+def test_shared_debug_information(stripped, tmp_path):
+    """dwz moves what two files share into a third, found by its build-id."""
     other = shutil.copy(stripped.debug, stripped.folder / "other.debug")
     stripped.run("dwz", "-m", "common.debug", stripped.debug, other)
     common = stripped.folder / "common.debug"
@@ -136,7 +136,7 @@ def test_debug_information_that_files_share(stripped, tmp_path):
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Speaks as debuginfod(8) does, and keeps what it was asked."""
+    """Answers like debuginfod(8), and records the requests."""
 
     def __init__(self, files: dict, manner: str):
         super().__init__(("127.0.0.1", 0), Handler)
@@ -186,7 +186,7 @@ def server(request, stripped):
 
 @pytest.fixture
 def asking(server, tmp_path):
-    """The environment of a command that may ask the server."""
+    """The environment of a command that may query the server."""
     cache = tmp_path / "fetched"
     return {"DEBUGINFOD_URLS": server.url, "DEBUGINFOD_CACHE_PATH": str(cache)}
 
@@ -195,7 +195,7 @@ needs_client = pytest.mark.needs_file("/usr/lib/*/libdebuginfod.so.1")
 
 
 @needs_client
-def test_a_server_is_asked_with_the_option_only(stripped, server, asking):
+def test_a_server_is_queried_only_on_request(stripped, server, asking):
     for command in ["show", "stats", "tree"]:
         run = stripped.oomrec(command, "--no-cache", stripped.bundle, env=asking)
         assert run.exit_code == 0
@@ -210,25 +210,25 @@ def test_a_server_is_asked_with_the_option_only(stripped, server, asking):
 
 
 @needs_client
-def test_a_server_names_what_is_not_here(stripped, asking):
+def test_a_server_provides_missing_names(stripped, asking):
     stripped.program.unlink()
     assert is_named(stripped.shown("--debuginfod", env=asking))
 
 
 @needs_client
 @pytest.mark.parametrize("server", ["slow"], indirect=True)
-def test_progress_is_told_on_a_terminal(stripped, build_dir, asking):
+def test_progress_is_shown_on_a_terminal(stripped, build_dir, asking):
     line = [build_dir / "oomrec", "show", "--debuginfod", stripped.bundle]
     on_stderr = ["sh", "-c", '"$@" 2>&1 >/dev/null', "sh", *line]
-    told = printed_on_terminal(on_stderr, {**stripped.oomrec.environment, **asking})
-    assert b"\r\x1b[Kfetching debug information of hoard" in told
-    assert b" of 0 B" not in told and b"KiB" in told
-    assert told.endswith(b"\r\x1b[K")  # nothing of it stays
+    printed = printed_on_terminal(on_stderr, {**stripped.oomrec.environment, **asking})
+    assert b"\r\x1b[Kfetching debug information of hoard" in printed
+    assert b" of 0 B" not in printed and b"KiB" in printed
+    assert printed.endswith(b"\r\x1b[K")  # the line is erased
 
 
 @needs_client
 @pytest.mark.parametrize("server", ["silent"], indirect=True)
-def test_a_server_that_does_not_answer_is_given_up_once(stripped, server, asking):
+def test_an_unresponsive_server_is_given_up_once(stripped, server, asking):
     run = stripped.oomrec(
         "show", "--debuginfod", stripped.bundle, env={**asking, "DEBUGINFOD_TIMEOUT": "1"}
     )
@@ -237,7 +237,7 @@ def test_a_server_that_does_not_answer_is_given_up_once(stripped, server, asking
     assert len(server.asked) == 1
 
 
-def test_without_servers_it_is_said(stripped):
+def test_missing_servers_are_reported(stripped):
     run = stripped.oomrec("show", "--debuginfod", stripped.bundle, env={"DEBUGINFOD_URLS": None})
     assert (run.exit_code, run.stdout) == (2, "")
     assert run.stderr.startswith("oomrec show: --debuginfod: DEBUGINFOD_URLS names no server\n")
@@ -245,7 +245,7 @@ def test_without_servers_it_is_said(stripped):
 
 @needs_client
 @pytest.mark.needs_program("debuginfod")
-def test_the_real_server(stripped, tmp_path):
+def test_a_real_server(stripped, tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -265,7 +265,7 @@ def test_the_real_server(stripped, tmp_path):
             "DEBUGINFOD_URLS": f"http://127.0.0.1:{port}",
             "DEBUGINFOD_CACHE_PATH": str(tmp_path / "fetched"),
         }
-        until = time.monotonic() + 60  # it has to find the file first
+        until = time.monotonic() + 60  # debuginfod has to index the file first
         (tmp_path / "fetched").mkdir()
         (tmp_path / "fetched" / "cache_miss_s").write_text("0")
         while not is_named(stripped.shown("--debuginfod", env=asking)):

@@ -1,4 +1,4 @@
-"""The pages: every link leads to a file that is there, and to a heading that it has."""
+"""The pages: every link leads to an existing file and heading."""
 
 import re
 from pathlib import Path
@@ -11,13 +11,13 @@ PAGES = sorted([SOURCE / "README.md", *(SOURCE / "docs").rglob("*.md")])
 
 
 def without_code(text: str) -> str:
-    """Neither blocks between fences nor indented ones: what looks like a link there is none."""
+    """The text without fenced and indented code, which may look like links."""
     text = re.sub(r"(?ms)^```.*?^```", "", text)
     return re.sub(r"(?m)^    .*$", "", text)
 
 
 def anchors(page: Path) -> set[str]:
-    """The headings as links name them: in lower case, without punctuation, blanks as hyphens."""
+    """Headings as link targets: lower case, no punctuation, hyphens for blanks."""
     headings = re.findall(r"(?m)^#+ (.*)$", re.sub(r"(?ms)^```.*?^```", "", page.read_text()))
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -28,7 +28,7 @@ def links(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(SOURCE)))
-def test_links_lead_somewhere(page):
+def test_links_have_targets(page):
     for link in links(page):
         name, _, anchor = link.partition("#")
         target = (page.parent / name).resolve() if name else page
@@ -36,7 +36,7 @@ def test_links_lead_somewhere(page):
         assert not anchor or anchor in anchors(target), f"no heading for ({link})"
 
 
-def test_every_page_is_reached_from_the_readme():
+def test_every_page_is_reachable_from_the_readme():
     reached, todo = set(), [SOURCE / "README.md"]
     while todo:
         page = todo.pop()
@@ -48,8 +48,30 @@ def test_every_page_is_reached_from_the_readme():
     assert not set(PAGES) - reached, sorted(map(str, set(PAGES) - reached))
 
 
+def paths(text: str) -> list[str]:
+    """Words in backticks that begin with a folder of the source tree or name a file in its root."""
+    tops = "|".join(path.name for path in SOURCE.iterdir() if path.name[0] != ".")
+    return re.findall(rf"`((?:{tops})(?:/[\w./-]*)?)`", text)
+
+
+@pytest.mark.parametrize("page", ["changing.md", "how-it-works.md"])
+def test_the_files_that_a_page_names_exist(page):
+    named = paths((SOURCE / "docs" / page).read_text())
+    assert len(named) > 50
+    assert [path for path in named if not (SOURCE / path).exists()] == []
+
+
+def test_each_kind_of_change_names_its_files_and_tests():
+    page = (SOURCE / "docs" / "changing.md").read_text()
+    changes = page.split("\n## ")[1:]
+    assert len(changes) == 10
+    for change in changes:
+        edited, _, test = change.partition("\nTest: ")
+        assert paths(edited) and paths(test), change.splitlines()[0]
+
+
 def test_the_glossary_is_short():
-    """At most 40 words of our own; one that needs more words than that needs other words."""
+    """At most 40 private terms. A project that needs more should use common ones instead."""
     entries = re.findall(r"(?m)^\*\*.+?\*\*", (SOURCE / "docs" / "glossary.md").read_text())
     assert 20 <= len(entries) <= 40
     assert entries == sorted(entries, key=str.lower)

@@ -1,7 +1,7 @@
-"""A dump directory that cannot be written to: the program is unaffected, one line says so, the
-bundle goes beside the recording, and the next one is where it belongs.
+"""An unwritable dump directory: the program is unaffected and one line reports it. The bundle goes
+beside the recording, and the next one to its usual directory.
 
-The directory is a file system of 8 MiB in a mount namespace of the test's own, which needs root.
+The directory is a file system of 8 MiB in the test's mount namespace, which needs root.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ HOLD = "mount --make-rprivate / && mount -t tmpfs -o size=8m tmpfs {0} && mkdir 
 
 
 class Disk:
-    """A small file system, seen by those who enter."""
+    """A small file system, visible to processes that enter its mount namespace."""
 
     def __init__(self, where: Path):
         where.mkdir()
@@ -35,23 +35,23 @@ class Disk:
             pytest.skip("no file system can be mounted here")
 
     def enter(self) -> None:
-        """As preexec_fn."""
+        """A preexec_fn."""
         descriptor = os.open(f"/proc/{self._holder.pid}/ns/mnt", os.O_RDONLY)
         if ctypes.CDLL(None).setns(descriptor, CLONE_NEWNS) != 0:
             os._exit(99)
         os.close(descriptor)
 
     def inside(self, path: Path) -> Path:
-        """The same path, for those who have not entered."""
+        """The same path from outside of the namespace."""
         return Path(f"/proc/{self._holder.pid}/root{path}")
 
     def spoil(self, how: str) -> None:
         dumps = self.inside(self.dumps)
-        if how == "full":  # a bundle begins, and does not end
+        if how == "full":  # a bundle is begun, but does not fit
             (dumps.parent / "filler").write_bytes(b"x" * ((SIZE_KIB - 96) << 10))
         elif how == "read-only":
             self._remount("ro")
-        else:  # not a directory any more
+        else:  # no longer a directory
             dumps.rename(dumps.parent / "away")
             dumps.write_text("")
 
@@ -69,7 +69,7 @@ class Disk:
         return sorted(path.parent for path in self.inside(self.dumps).glob("oom_*/manifest.json"))
 
     def strays(self) -> list[Path]:
-        """What no finished bundle is."""
+        """Files that belong to no finished bundle."""
         return [
             path
             for path in self.inside(self.dumps).iterdir()
@@ -97,7 +97,7 @@ def disk(tmp_path, oomrec, preload):
     disk.end()
 
 
-# --- Who writes a bundle: each returns how the program ended, and who said what --------------------
+# --- Writers of bundles: each returns how the program ended, and the messages ----------------------
 
 
 def near_limit(oomrec, preload, victim, disk):
@@ -139,14 +139,14 @@ WRITERS = {near_limit: 0, crash: 128 + 11, killed_under_run: 128 + 9, watched: 1
 
 
 def complaints(said: str, disk) -> list[str]:
-    """The process' own words of it, and those of whoever writes for it."""
+    """The complaints of the process, and of whoever writes for it."""
     words = (f"oomrec: {disk.dumps}: ", f"no bundle could be written to {disk.dumps}: ")
     return [line for line in said.splitlines() if any(some in line for some in words)]
 
 
 @pytest.mark.parametrize("how", ["full", "read-only", "gone"])
 @pytest.mark.parametrize("writer, exit_code", WRITERS.items())
-def test_a_directory_that_takes_no_bundle(oomrec, preload, victim, disk, writer, exit_code, how):
+def test_a_full_dump_directory(oomrec, preload, victim, disk, writer, exit_code, how):
     disk.spoil(how)
     ended, said = writer(oomrec, preload, victim, disk)
     assert ended == exit_code, said
@@ -165,7 +165,7 @@ def test_a_directory_that_takes_no_bundle(oomrec, preload, victim, disk, writer,
 
 
 def vanishes_under_writer(process: subprocess.Popen, dumps: Path) -> bool:
-    """Stops whoever writes the bundle, takes the directory away, lets him go on. False: too late."""
+    """Stops the writer of the bundle, removes the directory, continues the writer. False: too late."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     deadline = time.monotonic() + 60
     while process.poll() is None and time.monotonic() < deadline:
@@ -182,7 +182,7 @@ def vanishes_under_writer(process: subprocess.Popen, dumps: Path) -> bool:
     return False
 
 
-def test_a_directory_that_vanishes_while_a_bundle_is_written(preload, victim):
+def test_a_directory_removed_while_a_bundle_is_written(preload, victim):
     words = [victim("steps"), "hold:24", "wait", f"ask:{1 << 50}", "end:3"]
     for _ in range(50):
         process = preload.start(*words, stdin=subprocess.PIPE)

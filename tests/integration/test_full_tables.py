@@ -1,4 +1,4 @@
-"""What a recording says whose tables have become full."""
+"""A recording with full tables."""
 
 import sys
 
@@ -14,7 +14,7 @@ def recorded(preload, oomrec, path, modules, **settings):
 
 
 def held_by(shown, function):
-    """Blocks and bytes of all holders with this function among their Python frames."""
+    """Count and bytes of all holders with this Python function on their stacks."""
     holders = [
         holder
         for holder in shown["holders"]
@@ -24,7 +24,7 @@ def held_by(shown, function):
 
 
 @pytest.mark.parametrize("size", ["4M", "16M"])
-def test_exact_recording_goes_on_with_samples_and_says_so(preload, oomrec, victim, size):
+def test_exact_mode_falls_back_to_samples_and_reports_it(preload, oomrec, victim, size):
     session, shown = recorded(
         preload, oomrec, victim("python/many_functions.py"), 2000,
         OOMREC_MODE="exact", OOMREC_RECORDING_SIZE=size,
@@ -34,13 +34,13 @@ def test_exact_recording_goes_on_with_samples_and_says_so(preload, oomrec, victi
     assert "exact recording fell back to sampling" in oomrec("show", session).stdout
     assert shown["recording"]["dropped_events"] == 0
     assert shown["recording"]["interval_bytes"] == 512 << 10
-    # Estimated: the standard error is 11 % of 40 MiB. Above 64 KiB each block counts, and one in
-    # fifty recordings has a sample of the 11 KiB of small objects that own them.
+    # An estimate: the standard error is 11 % of 40 MiB. Blocks above 64 KiB are exact, and one in
+    # fifty recordings samples one of the small objects (11 KiB in total) that own them.
     assert held_by(shown, "keep_small")[1] == pytest.approx(SMALL, rel=0.5)
     assert LARGE * 0.98 < held_by(shown, "keep_large")[1] < LARGE * 1.02 + 2 * (512 << 10)
 
 
-def test_a_hundred_thousand_functions_have_names(preload, oomrec, victim):
+def test_100000_functions_have_names(preload, oomrec, victim):
     _, shown = recorded(
         preload, oomrec, victim("python/many_functions.py"), 50_000, OOMREC_MODE="exact"
     )

@@ -1,4 +1,4 @@
-"""What a GPU's refusal leaves in the bundle, on the fake drivers: verdict, figures, outcome."""
+"""The bundle of a failed GPU allocation, on the fake drivers: verdict, figures, outcome."""
 
 import json
 import sys
@@ -16,7 +16,7 @@ def on_gpu(preload, victim, build_dir):
 
     def run(*args, **env):
         env = {"FAKE_GPU_BYTES": "1G", "LD_LIBRARY_PATH": build_dir / "tests" / "fake_gpu", **env}
-        return preload(sys.executable, victim("python/gpu_refusals.py"), *args, env=env)
+        return preload(sys.executable, victim("python/gpu_failures.py"), *args, env=env)
 
     return run
 
@@ -40,7 +40,7 @@ def test_a_full_device(on_gpu):
     assert summary in run.stderr
     assert "asked cuMemAlloc for 200.0 MiB on cuda:0 (Fake CUDA GPU) and was refused: " in summary
     assert "24.0 MiB of 1.0 GiB were free; this process holds 1000.0 MiB, others" in summary
-    assert "largest holder: 1000.0 MiB in 5 blocks, gpu_refusals.py:" in run.stderr
+    assert "largest holder: 1000.0 MiB in 5 blocks, gpu_failures.py:" in run.stderr
     request = metadata["request"]
     assert (request["error"], request["size"]) == ("CUDA_ERROR_OUT_OF_MEMORY", BATCH)
     assert (request["device"]["kind"], request["device"]["id"]) == ("cuda", 0)
@@ -67,12 +67,12 @@ def test_the_users_limit(on_gpu):
     assert metadata["verdict"]["code"] == "device_limit"
     assert metadata["limit"] == {"kind": "device", "bytes": 500 * MIB, "used": 2 * BATCH}
     assert metadata["request"]["error"] == "CUDA_ERROR_OUT_OF_MEMORY"
-    # How the device is at that moment, whatever refused.
+    # The device's current state, whatever caused the failure.
     assert metadata["request"]["device_evidence"]["free_bytes"] == 1024 * MIB - 2 * BATCH
     assert "oomrec: cuda:0 (Fake CUDA GPU): 624.0 MiB of 1.0 GiB were free" in run.stderr
 
 
-def test_another_vendors_device(on_gpu):
+def test_a_device_of_another_vendor(on_gpu):
     run = on_gpu("exhaust", "hip")
     assert run.exit_code == 3, str(run)
     bundle = run.only_bundle()
@@ -82,14 +82,14 @@ def test_another_vendors_device(on_gpu):
     assert (request["device"]["kind"], request["device"]["id"]) == ("hip", 1)
 
 
-def test_served_at_once_is_recovered(on_gpu):
-    """The program ends with 3, of which nobody knows the reason: not this."""
+def test_a_successful_retry_is_a_recovery(on_gpu):
+    """The program exits with 3 for an unknown reason, which is not this failure."""
     run = on_gpu("recover")
     assert (run.exit_code, run.stdout) == (3, "served 0\n"), str(run)
     assert read(run.only_bundle(), "metadata")["outcome"] == "recovered"
 
 
-def test_a_crash_after_it(on_gpu):
+def test_a_crash_after_the_failure(on_gpu):
     run = on_gpu("use_null")
     assert run.exit_code == 128 + 11, str(run)
     metadata = read(run.only_bundle(), "metadata")
@@ -106,7 +106,7 @@ def test_a_crash_after_it(on_gpu):
         ({"OOMREC_LIMIT_GPU": "1001M"}, "is at 99 % of --limit-gpu of 1001.0 MiB on cuda:0"),
     ],
 )
-def test_it_warns_once_an_approach_where_it_was_asked_to(on_gpu, env, what):
+def test_a_requested_warning_comes_once_per_approach(on_gpu, env, what):
     run = on_gpu("approach", OOMREC_WARN="90", OOMREC_MAX_DUMPS="0", **env)
     assert run.stdout == "held 5\n", str(run)
     found = run.bundles_for("near_limit")
@@ -119,7 +119,7 @@ def test_it_warns_once_an_approach_where_it_was_asked_to(on_gpu, env, what):
         assert metadata["limit"]["used"] == 5 * BATCH
 
 
-def test_a_refusal_needs_no_warning(on_gpu):
+def test_a_failure_needs_no_warning(on_gpu):
     assert on_gpu("approach").bundles() == []
 
 
@@ -127,7 +127,7 @@ def test_a_refusal_needs_no_warning(on_gpu):
     "rule, api, exit_code",
     [("cuMemAlloc:nth=3", "cuMemAlloc", 3), ("cuDevicePrimaryCtxRetain", None, 1)],
 )
-def test_refused_on_purpose(on_gpu, rule, api, exit_code):
+def test_an_injected_failure(on_gpu, rule, api, exit_code):
     run = on_gpu("exhaust", OOMREC_FAIL=rule)
     assert run.exit_code == exit_code, str(run)
     metadata = read(run.only_bundle(), "metadata")
@@ -139,7 +139,7 @@ def test_refused_on_purpose(on_gpu, rule, api, exit_code):
         assert run.stdout == "refused 2 2\n"
 
 
-def test_memory_that_pools_keep(on_gpu):
+def test_memory_kept_by_pools(on_gpu):
     run = on_gpu("leave_pools")
     assert run.stdout == "refused 2\n", str(run)
     metadata = read(run.only_bundle(), "metadata")

@@ -1,6 +1,6 @@
-"""Other people's clients of the CUDA driver, on a driver of no device, until it refuses them.
+"""Third-party clients of the CUDA driver run out of memory on the fake driver.
 
-They end as without us, and `show` names the line that asked and those that hold the rest.
+They end as without the recorder. `show` names the line that failed and the lines that hold the rest.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-HELD = 5 * 200 << 20  # of the 1 GiB of the device
+HELD = 5 * 200 << 20  # of the device's 1 GiB
 EXIT_CODE = 3
 CLIENTS = {
     "numba": ("cuMemAlloc", {"hold", "make_batch"}),
@@ -31,7 +31,7 @@ def environment(build_dir):
 
 
 def lines_of(stack: list[dict], script: str) -> dict[str, str]:
-    """The script's own functions in a stack, each with the text of its line."""
+    """The script's functions in a stack, each with the text of its line."""
     text = Path(script).read_text().splitlines()
     return {
         frame["function"]: text[frame["line"] - 1].strip()
@@ -46,7 +46,9 @@ def driver_of(oomrec, run) -> dict:
 
 
 @pytest.mark.parametrize("client", cases())
-def test_who_asked_and_who_holds_the_rest(oomrec, plain, preload, victim, environment, client):
+def test_the_requester_and_the_holders_are_named(
+    oomrec, plain, preload, victim, environment, client
+):
     api, functions = CLIENTS[client]
     script = victim(f"python/gpu_{client}.py")
     without = plain(sys.executable, script, env=environment)
@@ -54,7 +56,7 @@ def test_who_asked_and_who_holds_the_rest(oomrec, plain, preload, victim, enviro
     run = preload(sys.executable, script, env=environment)
     assert (run.stdout, run.exit_code) == (without.stdout, without.exit_code), str(run)
 
-    bundle = run.bundles()[-1]  # numba asks twice
+    bundle = run.bundles()[-1]  # numba tries twice
     shown = oomrec.json("show", bundle)
     request = shown["request"]
     assert (request["api"], request["size"], request["space"]) == (api, 200 << 20, "cuda")
@@ -69,7 +71,7 @@ def test_who_asked_and_who_holds_the_rest(oomrec, plain, preload, victim, enviro
 
 
 @pytest.mark.needs_module("numba")
-def test_numba_looks_names_up_by_dlsym(oomrec, preload, victim, environment):
+def test_numba_resolves_names_by_dlsym(oomrec, preload, victim, environment):
     run = preload(sys.executable, victim("python/gpu_numba.py"), env=environment)
     driver = driver_of(oomrec, run)
     assert driver["by_dlsym"] >= 4 and driver["by_resolver"] == driver["linked"] == 0, driver
@@ -79,8 +81,8 @@ def test_numba_looks_names_up_by_dlsym(oomrec, preload, victim, environment):
 
 
 @pytest.mark.needs_module("cuda.bindings")
-def test_cuda_bindings_asks_the_driver_for_names(oomrec, preload, victim, environment):
-    """Once for each kind of default stream."""
+def test_cuda_bindings_resolves_names_through_the_driver(oomrec, preload, victim, environment):
+    """For each kind of default stream."""
     script = victim("python/gpu_cuda_bindings.py")
     for per_thread in (None, "1"):
         env = {**environment, "CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM": per_thread}
@@ -94,10 +96,10 @@ def test_cuda_bindings_asks_the_driver_for_names(oomrec, preload, victim, enviro
 
 
 @pytest.mark.parametrize("release", [12, 13])
-def test_the_runtimes_look_ups_are_wrapped(
+def test_lookups_by_the_runtime_are_wrapped(
     oomrec, plain, preload, victim, build_dir, environment, release
 ):
-    """Up to its refusal to start: a driver of no device does not have what else it asks for."""
+    """Until the runtime gives up: the fake driver lacks other functions that it needs."""
     runtime = build_dir / "gpu-headers" / f"cuda-{release}" / f"libcudart.so.{release}"
     if not runtime.exists():
         pytest.skip(f"not here: {runtime} (scripts/gpu-headers)")

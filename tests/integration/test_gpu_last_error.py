@@ -1,5 +1,4 @@
-"""HIP keeps a thread's last error for hipGetLastError(): what the library asks the runtime leaves it
-as the program's own calls made it."""
+"""HIP keeps a thread's last error for hipGetLastError(). The recorder's own queries must not change it."""
 
 from __future__ import annotations
 
@@ -21,13 +20,13 @@ def last_errors(runner, gpu, **rules):
     return run.json()
 
 
-def test_the_last_error_stays_the_program_s(preload, plain, fake_gpu):
+def test_the_programs_last_error_is_kept(preload, plain, fake_gpu):
     expected = last_errors(plain, fake_gpu)
     assert expected[1] == [2, 2, 2, 0]
     assert last_errors(preload, fake_gpu) == expected
 
 
-def test_a_question_that_is_refused_leaves_no_error(preload, plain, fake_gpu):
+def test_a_failed_query_leaves_no_error(preload, plain, fake_gpu):
     rules = {"FAKE_GPU_FAIL": "hipMemGetInfo=801;hipDeviceGetUuid=801;hipDeviceGetName=801"}
     assert last_errors(preload, fake_gpu, **rules) == last_errors(plain, fake_gpu, **rules)
 
@@ -37,13 +36,13 @@ import ctypes
 hip = ctypes.CDLL("libamdhip64.so")
 block = ctypes.c_void_p()
 hip.hipSetDevice(1)
-assert hip.hipSetDevice(99) != 0  # an error that nobody asks for
+assert hip.hipSetDevice(99) != 0  # an error that nobody reads
 assert hip.hipMalloc(ctypes.byref(block), ctypes.c_size_t(64 << 20)) == 0
 assert hip.hipMalloc(ctypes.byref(block), ctypes.c_size_t(1 << 50)) == 2
 """
 
 
-def test_beside_an_error_of_the_program_s_the_device_is_known(oomrec, preload, fake_gpu):
+def test_the_device_is_known_despite_the_programs_error(oomrec, preload, fake_gpu):
     run = preload("python3", "-c", PENDING, env=fake_gpu)
     assert run.exit_code == 0, str(run)
     shown = oomrec.json("show", run.only_bundle())

@@ -1,7 +1,7 @@
-"""Look-ups of a driver's functions: the program finds what it finds without us, or our wrapper of it.
+"""Lookups of a driver's functions return the driver's function, or our wrapper of it.
 
-Each way is taken twice, with and without the recorder, and must print the same; only the library in
-which a function was found may be ours instead of the driver's.
+Each lookup runs with and without the recorder and must print the same, except that a function may
+be found in our library instead of the driver's.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ WRAPPED = ["local", "global", "reopened", "threads", "in_signal", "resolver", "d
 
 @pytest.fixture(scope="session")
 def fakes(build_dir):
-    """Where the drivers of no device are."""
+    """The directory of the fake drivers."""
     return build_dir / "tests" / "fake_gpu"
 
 
 @pytest.fixture
 def look_up(plain, library, victim, fakes):
-    """look_up("cuda", "local", preloads): what the program printed, and its run."""
+    """look_up("cuda", "local", preloads) is the program's output and its run."""
 
     def run(vendor, way, preloads="", **env):
         env = {"LD_LIBRARY_PATH": fakes, "LD_PRELOAD": preloads or None, **env}
@@ -35,7 +35,7 @@ def look_up(plain, library, victim, fakes):
 
 
 def as_soname(printed: str) -> str:
-    """A library's file may be a link's: which of its names is told depends on who opened it."""
+    """A library may have several names, and dladdr() gives the one by which it was opened."""
     return printed.replace("libamdhip64.so\n", "libamdhip64.so.5\n")
 
 
@@ -50,7 +50,7 @@ def driver_of(oomrec, run, vendor: str) -> dict:
 
 @pytest.mark.parametrize("vendor", DRIVERS)
 @pytest.mark.parametrize("way", WRAPPED + UNWRAPPED)
-def test_what_is_found_is_what_would_be_found_without_us(look_up, library, vendor, way):
+def test_lookups_give_the_same_result_recorded_and_unrecorded(look_up, library, vendor, way):
     without, _ = look_up(vendor, way)
     printed, run = look_up(vendor, way, library)
     assert as_driver(printed, vendor) == without, str(run)
@@ -67,7 +67,7 @@ def test_off_is_off(look_up, library, vendor, way):
     assert printed == without, str(run)
 
 
-def test_a_driver_that_is_only_in_the_callers_own_scope(look_up, library, victim):
+def test_a_driver_in_the_callers_local_scope(look_up, library, victim):
     env = {"LIBRARY": victim("gpu_plugin.so")}
     without, _ = look_up("cuda", "by_plugin", **env)
     assert without.splitlines()[0].endswith("libcuda.so.1")
@@ -77,8 +77,8 @@ def test_a_driver_that_is_only_in_the_callers_own_scope(look_up, library, victim
     assert printed.count("liboomrec.so") == 2, str(run)
 
 
-def test_a_library_that_binds_to_its_own_first_passes_us_by(look_up, library, victim):
-    """RTLD_DEEPBIND: its dlsym is the loader's. What the program looks up itself is seen."""
+def test_a_deepbind_plugin_bypasses_the_hooks(look_up, library, victim):
+    """With RTLD_DEEPBIND its dlsym is the loader's. Only the program's own lookups are hooked."""
     env = {"LIBRARY": victim("gpu_plugin.so")}
     without, _ = look_up("cuda", "by_deep_plugin", **env)
     printed, run = look_up("cuda", "by_deep_plugin", library, **env)
@@ -90,8 +90,8 @@ def test_a_library_that_binds_to_its_own_first_passes_us_by(look_up, library, vi
 
 
 @pytest.mark.parametrize("vendor", DRIVERS)
-def test_a_driver_by_another_name(oomrec, look_up, library, fakes, tmp_path, vendor):
-    """It is known by what the program was given."""
+def test_a_driver_under_another_name(oomrec, look_up, library, fakes, tmp_path, vendor):
+    """It is recognized by the functions that the program gets."""
     name = DRIVERS[vendor].encode()
     image = (fakes / DRIVERS[vendor]).read_bytes()
     assert image.count(name) >= 1
@@ -107,7 +107,7 @@ def test_a_driver_by_another_name(oomrec, look_up, library, fakes, tmp_path, ven
 
 
 @pytest.mark.parametrize("vendor", DRIVERS)
-def test_the_ways_are_told(oomrec, look_up, library, vendor):
+def test_the_lookup_paths_are_reported(oomrec, look_up, library, vendor):
     _, run = look_up(vendor, "resolver", library)
     driver = driver_of(oomrec, run, vendor)
     resolver = "cuGetProcAddress" if vendor == "cuda" else "hipGetProcAddress"
@@ -119,7 +119,7 @@ def test_the_ways_are_told(oomrec, look_up, library, vendor):
     assert f"{vendor.upper():<9} {driver['hooks']}\n" in shown
 
 
-def test_a_program_that_is_linked(oomrec, plain, preload, victim):
+def test_a_program_linked_against_the_driver(oomrec, plain, preload, victim):
     without = plain(victim("gpu_linked"))
     run = preload(victim("gpu_linked"))
     assert as_driver(run.stdout, "cuda") == without.stdout, str(run)
@@ -131,8 +131,8 @@ def test_a_program_that_is_linked(oomrec, plain, preload, victim):
     assert facts["hip"]["active"] is None and "no driver so far" in facts["hip"]["detail"]
 
 
-def test_a_weak_reference_meets_no_driver(plain, preload, victim):
-    """CUDA_ERROR_NOT_INITIALIZED and hipErrorNoDevice; without us there is nothing to call."""
+def test_a_weak_reference_without_a_driver(plain, preload, victim):
+    """CUDA_ERROR_NOT_INITIALIZED and hipErrorNoDevice. Without the recorder the symbol is null."""
     assert plain(victim("gpu_weak")).stdout == "-1 -1\n"
     assert preload(victim("gpu_weak")).stdout == "3 100\n"
 
@@ -143,7 +143,7 @@ def test_a_weak_reference_meets_no_driver(plain, preload, victim):
 def test_beside_another_interposer_of_the_driver(
     oomrec, plain, library, victim, fakes, name, first, way
 ):
-    """Both see every call, once; the other finds the next one by RTLD_NEXT, or in the library, and
+    """Both see every call once. The other finds the next function by RTLD_NEXT or in the library, and
     its constructor may come before ours."""
     other = victim(name)
     order = f"{library}:{other}" if first else f"{other}:{library}"
@@ -157,8 +157,8 @@ def test_beside_another_interposer_of_the_driver(
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_an_interposer_is_no_driver(look_up, library, victim, first):
-    """Where no driver is loaded its own function is found, as without us."""
+def test_an_interposer_is_not_a_driver(look_up, library, victim, first):
+    """Without a driver the interposer's own function is found, as without the recorder."""
     other = victim("gpu_interposer.so")
     without, _ = look_up("cuda", "not_loaded", other)
     assert "RTLD_DEFAULT: in gpu_interposer.so" in without
@@ -170,7 +170,7 @@ def test_an_interposer_is_no_driver(look_up, library, victim, first):
 @pytest.mark.parametrize("first", [True, False])
 @pytest.mark.parametrize("way", ["local", "global", "resolver", "not_loaded"])
 def test_beside_another_dlsym(look_up, library, victim, first, way):
-    """The other's is passed through, whichever comes first: it sees look-ups, and we do."""
+    """Lookups pass through both, in either order."""
     other = victim("gpu_tail_dlsym.so")
     without, _ = look_up("cuda", way, other)
     order = f"{library}:{other}" if first else f"{other}:{library}"
@@ -193,8 +193,10 @@ def test_beside_another_allocator(look_up, library, first, way):
     assert "library: in liboomrec.so" in printed, str(run)
 
 
-def test_a_runtime_that_asks_the_driver_for_every_name(oomrec, plain, preload, victim, fakes):
-    """As libcudart does; what it got that way is recorded, for both kinds of default stream."""
+def test_a_runtime_that_resolves_every_name_through_the_driver(
+    oomrec, plain, preload, victim, fakes
+):
+    """As libcudart does. Calls of these functions are recorded, for both kinds of default stream."""
     env = {"LD_LIBRARY_PATH": fakes}
     without = plain(victim("gpu_runtime"), env=env)
     assert without.stdout.startswith("0 0 0\nnames 3") and "missing 0\n" in without.stdout

@@ -1,18 +1,15 @@
-"""What the command makes of GPUs, on the drivers of tests/fake_gpu: two devices of 1 GiB each.
+"""The commands with GPUs, on the drivers of tests/fake_gpu: two devices of 1 GiB each.
 
-They are filled by `oomrec stress`, or by a Python program that calls the driver with ctypes.
+`oomrec stress` or a Python program that calls the driver by ctypes fills them.
 """
 
-import json
-from pathlib import Path
-
 import pytest
+from schemas import check
 from watching import Watch, wait_for
 
-SCHEMAS = Path(__file__).resolve().parent / "schemas"
 MIB = 1 << 20
 
-# Holds 300 MiB on the second device and 600 MiB, in two lines, on the first; then asks for too much.
+# Holds 300 MiB on the second device and 600 MiB, on two lines, on the first; then requests too much.
 TWO_DEVICES = """
 import ctypes, sys
 cuda = ctypes.CDLL("libcuda.so.1")
@@ -38,15 +35,13 @@ sys.exit(first_device())
 
 @pytest.fixture
 def on_fakes(oomrec, build_dir):
-    """The command where the fakes are found; nothing else of the machine's GPUs is."""
+    """The command with the fake drivers and without any real GPU."""
     oomrec.environment["LD_LIBRARY_PATH"] = str(build_dir / "tests" / "fake_gpu")
     return oomrec
 
 
 def follows(schema: str, value: dict) -> dict:
-    jsonschema = pytest.importorskip("jsonschema")
-    loaded = json.loads((SCHEMAS / f"{schema}.json").read_text())
-    jsonschema.Draft202012Validator(loaded).validate(value)
+    check(schema, value)
     return value
 
 
@@ -56,7 +51,7 @@ def functions(holder: dict) -> list[str]:
 
 @pytest.fixture
 def two_devices(on_fakes, tmp_path):
-    """A program on both devices that was refused on the first, and who else is on that."""
+    """A program on both devices with a failure on the first, where other processes have memory, too."""
     script = tmp_path / "train.py"
     script.write_text(TWO_DEVICES)
     others = "0:used=950M,pid=1/300M,pid=2;1:used=300M"
@@ -65,7 +60,7 @@ def two_devices(on_fakes, tmp_path):
     return run.only_bundle()
 
 
-def test_each_device_is_told_apart(on_fakes, two_devices):
+def test_devices_are_kept_apart(on_fakes, two_devices):
     shown = follows("show", on_fakes.json("show", two_devices))
     request = shown["request"]
     assert (request["api"], request["space"], request["device"], request["error"]) == (
@@ -74,7 +69,7 @@ def test_each_device_is_told_apart(on_fakes, two_devices):
         "cuda:0",
         "CUDA_ERROR_OUT_OF_MEMORY",
     )
-    second, first = shown["devices"]  # in the order in which they were met
+    second, first = shown["devices"]  # in the order of their first use
     assert (first["device"], second["device"]) == ("cuda:0", "cuda:1")
     assert (first["held_bytes"], second["held_bytes"]) == (600 * MIB, 300 * MIB)
     assert (first["total_bytes"], first["free_bytes"]) == (1024 * MIB, 424 * MIB)
@@ -87,7 +82,7 @@ def test_each_device_is_told_apart(on_fakes, two_devices):
     assert 0.9 < sum(shares) <= 1
 
 
-def test_the_page_names_the_device_and_who_else_is_there(on_fakes, two_devices):
+def test_the_page_names_the_device_and_its_other_processes(on_fakes, two_devices):
     page = on_fakes("show", two_devices).stdout
     assert "from cuMemAlloc on cuda:0: CUDA_ERROR_OUT_OF_MEMORY" in page
     assert "holders on cuda:1" in page and "  cuda:0  Fake CUDA GPU (GPU-" in page
@@ -109,7 +104,7 @@ def test_the_page_names_the_device_and_who_else_is_there(on_fakes, two_devices):
     ]
 
 
-def test_a_watcher_asks_who_else_is_on_the_device(on_fakes, preload, tmp_path):
+def test_a_watcher_lists_the_devices_other_processes(on_fakes, preload, tmp_path):
     script = tmp_path / "train.py"
     script.write_text(TWO_DEVICES)
     watch = Watch(on_fakes, FAKE_NVML="0:used=950M,pid=1/300M", MEMORY_PRESSURE_WATCH="/dev/null")
@@ -123,14 +118,14 @@ def test_a_watcher_asks_who_else_is_on_the_device(on_fakes, preload, tmp_path):
     assert [(row["pid"], row["bytes"]) for row in first["processes"]] == [(1, 300 * MIB)]
 
 
-def test_figures_of_drivers_are_in_the_statistics(on_fakes, two_devices):
+def test_statistics_include_the_drivers_figures(on_fakes, two_devices):
     stats = follows("stats", on_fakes.json("stats", two_devices))
     assert stats["apis"]["cuMemAlloc"] == {"count": 3, "bytes": 900 * MIB}
     assert stats["spaces"]["cuda"]["allocated_bytes"] == 900 * MIB
     assert [row["held_bytes"] for row in stats["devices"]] == [300 * MIB, 600 * MIB]
     assert 900 * MIB < stats["live_bytes"] < 1000 * MIB
     printed = on_fakes("stats", two_devices).stdout
-    assert "  3 allocations of GPUs are not in it: 900.0 MiB\n" in printed
+    assert "  not included: 3 allocations of GPU memory, 900.0 MiB\n" in printed
     tree = on_fakes.json("tree", "--space", "cuda", two_devices)
     assert tree["root"]["bytes"] == 900 * MIB
     tree = on_fakes.json("tree", "--device", "cuda:1", two_devices)
@@ -146,13 +141,13 @@ def test_figures_of_drivers_are_in_the_statistics(on_fakes, two_devices):
 @pytest.mark.parametrize(
     "words, what",
     [
-        (["--device", "cuda:7"], "the recording knows no device cuda:7"),
-        (["--device", "cuda:0", "--at", "peak"], "no peak is kept of a device"),
-        (["--device", "cuda:0", "--space", "heap"], "nothing of the space heap is on cuda:0"),
-        (["--device", "cuda:0", "--space", "hip"], "nothing of the space hip is on cuda:0"),
+        (["--device", "cuda:7"], "the recording has no device cuda:7"),
+        (["--device", "cuda:0", "--at", "peak"], "there is no peak by device"),
+        (["--device", "cuda:0", "--space", "heap"], "the space heap is not on cuda:0"),
+        (["--device", "cuda:0", "--space", "hip"], "the space hip is not on cuda:0"),
     ],
 )
-def test_a_device_that_a_tree_cannot_have(on_fakes, two_devices, words, what):
+def test_an_invalid_device_for_a_tree(on_fakes, two_devices, words, what):
     run = on_fakes("tree", *words, two_devices)
     assert run.exit_code == 2 and what in run.stderr.splitlines()[0]
 
@@ -160,7 +155,7 @@ def test_a_device_that_a_tree_cannot_have(on_fakes, two_devices, words, what):
 @pytest.mark.parametrize(
     "space, error", [("cuda", "CUDA_ERROR_OUT_OF_MEMORY"), ("hip", "hipErrorOutOfMemory")]
 )
-def test_a_device_is_filled(on_fakes, space, error):
+def test_stress_fills_a_device(on_fakes, space, error):
     words = ["--space", space, "--device", "1", "--max", "2G", "--step", "256M"]
     run = on_fakes("stress", *words)
     assert run.exit_code == 3, str(run)
@@ -173,7 +168,7 @@ def test_a_device_is_filled(on_fakes, space, error):
     assert (device["ordinal"], device["held_bytes"]) == (1, 1 << 30)
 
 
-def test_up_to_a_limit_of_the_device(on_fakes):
+def test_stress_stops_at_the_device_limit(on_fakes):
     words = ["--space", "cuda", "--limit", "500M", "--max", "1G", "--step", "100M"]
     run = on_fakes("stress", *words)
     assert run.exit_code == 3
@@ -184,7 +179,7 @@ def test_up_to_a_limit_of_the_device(on_fakes):
     assert (device["limit_bytes"], device["held_bytes"]) == (500 * MIB, 500 * MIB)
 
 
-def test_within_what_was_said_it_gets_all(on_fakes):
+def test_stress_within_the_given_size_gets_everything(on_fakes):
     run = on_fakes("stress", "--space", "cuda", "--max", "200M", "--step", "64M")
     assert run.exit_code == 0 and run.bundles() == []
     assert run.stdout.splitlines()[-1] == "200.0 MiB of 200.0 MiB"
@@ -195,13 +190,13 @@ def test_within_what_was_said_it_gets_all(on_fakes):
     [
         (["--space", "cuda"], {}, "--max is missing"),
         (["--space", "cuda", "--max", "1G", "--device", "7"], {}, "there is no device 7"),
-        (["--max", "1G", "--device", "1"], {}, "--space heap is on no device"),
+        (["--max", "1G", "--device", "1"], {}, "--space heap is not on a device"),
         (["--space", "cuda", "--max", "1G"], {"LD_LIBRARY_PATH": None}, "no CUDA driver here"),
         (["--space", "hip", "--max", "1G"], {"LD_LIBRARY_PATH": None}, "no HIP driver here"),
-        (["--space", "cuda", "--max", "1G"], {"FAKE_GPU_DEVICES": "0"}, "does not serve"),
+        (["--space", "cuda", "--max", "1G"], {"FAKE_GPU_DEVICES": "0"}, "does not work"),
     ],
 )
-def test_why_no_device_can_be_filled(on_fakes, words, environment, what):
+def test_the_reason_why_no_device_can_be_filled(on_fakes, words, environment, what):
     run = on_fakes("stress", *words, env=environment)
     if environment.get("LD_LIBRARY_PATH", "") is None and run.exit_code != 2:
         pytest.skip("this machine has such a driver")
@@ -210,13 +205,13 @@ def test_why_no_device_can_be_filled(on_fakes, words, environment, what):
 
 
 @pytest.mark.parametrize("value", ["much", "1G@", "1G@x", "1G,2G@", "@0", "", "1G,2G"])
-def test_a_limit_that_is_not_understood(on_fakes, value):
+def test_an_invalid_device_limit(on_fakes, value):
     run = on_fakes("run", "--limit-gpu", value, "--", "true")
     what, advice = run.stderr.splitlines()
     assert run.exit_code == 125 and "--limit-gpu" in what and "8G@0,4G@1" in advice
 
 
-def test_limits_by_device(on_fakes, tmp_path):
+def test_limits_per_device(on_fakes, tmp_path):
     script = tmp_path / "train.py"
     script.write_text(TWO_DEVICES)
     run = on_fakes("run", "--limit-gpu", "4G,400M@cuda:0,1M@hip:0", "--", "python3", script)

@@ -1,6 +1,6 @@
-"""PyTorch's blocks and refusals: by a stand-in on the fake driver, and by the real one on the CPU.
+"""PyTorch's blocks and failures: a stand-in on the fake driver, and the real PyTorch on the CPU.
 
-The stand-in's device has room for eight batches of 30 MiB (tests/fake_torch/allocator.cpp).
+Eight batches of 30 MiB fit on the stand-in's device (tests/fake_torch/allocator.cpp).
 """
 
 import json
@@ -14,7 +14,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def on_gpu(build_dir, victim):
-    """on_gpu(preload, VERSION, SCENARIO) is a run; VERSION of PyTorch's reporters."""
+    """on_gpu(preload, VERSION, SCENARIO) is a run with that VERSION of PyTorch's memory reporter."""
     folders = [build_dir / "tests" / name for name in ("fake_gpu", "fake_torch")]
 
     def run(runner, version, scenario, **env):
@@ -38,28 +38,28 @@ def python_functions(stack):
 
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("mode", ["sampled", "exact"])
-def test_totals_are_pytorchs(on_gpu, preload, plain, oomrec, version, mode):
+def test_totals_match_pytorchs(on_gpu, preload, plain, oomrec, version, mode):
     alone = on_gpu(plain, version, "totals")
     run = on_gpu(preload, version, "totals", OOMREC_MODE=mode)
     assert (run.exit_code, run.stdout) == (alone.exit_code, alone.stdout), str(run)
-    told = run.json()
-    assert told["memory_reports"] == 55 and 0 < told["allocated"] < told["reserved"]
+    result = run.json()
+    assert result["memory_reports"] == 55 and 0 < result["allocated"] < result["reserved"]
 
     shown = oomrec.json("show", run.bundle_at("totals"))
     torch = shown["spaces"]["torch"]
-    assert torch["live_bytes"] == told["allocated"]
+    assert torch["live_bytes"] == result["allocated"]
     assert (torch["allocated_count"], torch["live_count"]) == (41, 27)
-    assert shown["spaces"]["cuda"]["live_bytes"] == told["reserved"]
+    assert shown["spaces"]["cuda"]["live_bytes"] == result["reserved"]
     events = [e for e in read(run.bundle_at("totals"), "events") if e["space"] == "torch"]
     changes = [e["memory_change"] for e in events]
     if mode == "exact":
-        assert len(changes) == 55 and sum(changes) == told["allocated"]
-    else:  # all but, perhaps, the one that is small
+        assert len(changes) == 55 and sum(changes) == result["allocated"]
+    else:  # all, except perhaps the small one
         assert len(changes) >= 53
     assert {e["device_id"] for e in events} == {0}
 
 
-def test_a_refusal_that_a_retry_gets_over_is_no_disaster(on_gpu, preload, plain):
+def test_a_failure_that_a_retry_overcomes_is_recovered(on_gpu, preload, plain):
     run = on_gpu(preload, 2, "recovered", OOMREC_ON_OOM="exit=7")
     assert (run.exit_code, run.stdout) == (0, on_gpu(plain, 2, "recovered").stdout), str(run)
     metadata = read(run.only_bundle())
@@ -69,7 +69,7 @@ def test_a_refusal_that_a_retry_gets_over_is_no_disaster(on_gpu, preload, plain)
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_a_refusal_that_nothing_helps_is_told_once(on_gpu, preload, plain, version):
+def test_a_final_failure_is_reported_once(on_gpu, preload, plain, version):
     run, alone = on_gpu(preload, version, "refused"), on_gpu(plain, version, "refused")
     assert (run.exit_code, run.stdout) == (1, alone.stdout), str(run)
     assert run.json()["failure_reports"] == 1
@@ -82,18 +82,18 @@ def test_a_refusal_that_nothing_helps_is_told_once(on_gpu, preload, plain, versi
     assert "make_weights" in python_functions(metadata["request"]["stack"])
 
 
-def test_on_oom_acts_when_nothing_helps(on_gpu, preload):
+def test_on_oom_acts_on_a_final_failure(on_gpu, preload):
     assert on_gpu(preload, 2, "refused", OOMREC_ON_OOM="exit=7").exit_code == 7
 
 
-def test_one_that_does_no_harm_and_one_that_does(on_gpu, preload):
+def test_a_harmless_failure_followed_by_a_final_one(on_gpu, preload):
     run = on_gpu(preload, 2, "both")
     assert run.exit_code == 1
     assert [read(b)["outcome"] for b in run.bundles()] == ["recovered", "exited 1"]
     assert [read(b)["request"]["size"] // MIB for b in run.bundles()] == [200, 400]
 
 
-def test_free_in_pieces(on_gpu, preload):
+def test_fragmented_free_memory(on_gpu, preload):
     run = on_gpu(preload, 2, "fragmented", FAKE_GPU_BYTES="200M")
     metadata = read(run.only_bundle())
     assert metadata["verdict"]["code"] == "device_fragmentation", str(run)
@@ -103,7 +103,7 @@ def test_free_in_pieces(on_gpu, preload):
     assert evidence["torch_largest_free_bytes"] == 8 * MIB
 
 
-def test_a_limit_of_pytorchs_own(on_gpu, preload):
+def test_pytorchs_own_limit(on_gpu, preload):
     run = on_gpu(preload, 2, "fraction")
     assert run.exit_code == 1
     request = read(run.only_bundle())["request"]
@@ -112,7 +112,7 @@ def test_a_limit_of_pytorchs_own(on_gpu, preload):
 
 
 @pytest.mark.needs_torch
-def test_the_profiler_sees_what_it_sees_without_us(plain, oomrec, victim):
+def test_the_profiler_output_is_unchanged(plain, oomrec, victim):
     program = victim("python/torch_on_cpu.py")
     alone = plain(sys.executable, program, timeout=300)
     words = ["--max-dumps", "0", "--", sys.executable, program]
@@ -121,7 +121,7 @@ def test_the_profiler_sees_what_it_sees_without_us(plain, oomrec, victim):
     assert seen["without"] == [] and len(seen["with"]) == 5, str(alone)
     assert off.json() == seen and on.json() == seen
 
-    # Before and after, without and with: of the run that did not ask for it, then of that which did.
+    # Before and after: of the run that did not profile memory, then of the one that did.
     spaces = [oomrec.json("show", bundle)["spaces"]["torch"] for bundle in on.bundles()]
     assert len(spaces) == 8
     assert not any(space["allocated_count"] for space in spaces[:4])

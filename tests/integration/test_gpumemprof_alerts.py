@@ -29,7 +29,7 @@ def test_thresholds(sample, expected):
     assert tracker.stats["alert_count"] == len(expected)
 
 
-def test_much_memory_in_one_tick_is_an_alert():
+def test_rapid_growth_is_an_alert():
     tracker = tracker_of((100, 100, 100), (200, 200, 200), (301, 301, 301))
     tick(tracker)
     assert tracker.get_alerts() == []
@@ -38,7 +38,7 @@ def test_much_memory_in_one_tick_is_an_alert():
     assert alert.metadata == {"large_allocation": True}
 
 
-def test_an_alert_that_lasts_comes_once_a_second(monkeypatch):
+def test_a_lasting_alert_repeats_once_a_second(monkeypatch):
     now = [1000.0]
     tracker = tracker_of((100, 100, 960))
     monkeypatch.setattr("time.monotonic", lambda: now[0])
@@ -48,7 +48,7 @@ def test_an_alert_that_lasts_comes_once_a_second(monkeypatch):
     assert kinds(tracker).count("critical") == 3
 
 
-def test_thresholds_can_be_set_and_unknown_ones_are_refused():
+def test_thresholds_can_be_set_and_unknown_ones_are_rejected():
     tracker = tracker_of((100, 100, 100), (100, 100, 550))
     tracker.set_threshold("memory_warning_percent", 50)
     tick(tracker)
@@ -64,7 +64,7 @@ def test_alerts_can_be_switched_off():
     assert tracker.get_alerts() == []
 
 
-def test_a_callback_that_fails_hurts_nobody():
+def test_a_failing_callback_does_no_harm():
     tracker = tracker_of((100, 100, 990))
     seen = []
 
@@ -79,21 +79,21 @@ def test_a_callback_that_fails_hurts_nobody():
     tracker.remove_alert_callback(fails)
 
 
-def test_the_watchdog_cleans_at_most_every_30_seconds(monkeypatch):
+def test_the_watchdog_cleans_up_at_most_every_30_seconds(monkeypatch):
     tracker = tracker_of((100, 100, 880))
     watchdog = MemoryWatchdog(tracker)
     tick(tracker)
     assert watchdog.get_cleanup_stats()["cleanup_count"] == 0  # 88 % < 90 %
-    tracker._pace.forget()
+    tracker._rate_limit.reset()
     tracker.collector.samples = [(100, 100, 910)]
     tick(tracker)
     assert tracker.collector.calls == ["empty_cache"]
-    tracker._pace.forget()
+    tracker._rate_limit.reset()
     tracker.collector.samples = [(100, 100, 990)]
     tick(tracker)
     assert watchdog.cleanup_count == 1
     watchdog.last_cleanup_time -= 31
-    tracker._pace.forget()
+    tracker._rate_limit.reset()
     tick(tracker)
     assert watchdog.cleanup_count == 2
     assert tracker.collector.calls == ["empty_cache", "synchronize", "empty_cache"]
@@ -108,18 +108,18 @@ def test_the_watchdog_cleans_at_most_every_30_seconds(monkeypatch):
     }
 
 
-def test_a_watchdog_that_only_watches():
+def test_a_watchdog_without_cleanup():
     tracker = tracker_of((100, 100, 990))
     watchdog = MemoryWatchdog(tracker, auto_cleanup=False)
     tick(tracker)
     assert watchdog.cleanup_count == 0
 
 
-def test_an_aggressive_cleanup_gives_the_free_memory_of_the_heap_back():
+def test_an_aggressive_cleanup_trims_the_heap():
     tracker = tracker_of((100, 100, 100))
     watchdog = MemoryWatchdog(tracker)
     blocks = [bytes(100_000) for _ in range(1000)]
-    del blocks[:-1]  # what is above keeps the heap from shrinking by itself
+    del blocks[:-1]  # the last block keeps the heap from shrinking by itself
     before = resident_bytes()
     watchdog.force_cleanup()
     kept = resident_bytes()
@@ -127,7 +127,7 @@ def test_an_aggressive_cleanup_gives_the_free_memory_of_the_heap_back():
     assert kept > before - 10 * MIB and resident_bytes() < before - 50 * MIB
 
 
-def test_a_cleanup_that_fails_is_an_event():
+def test_a_failed_cleanup_is_an_event():
     tracker = tracker_of((100, 100, 100))
     tracker.collector.empty_cache = lambda: 1 / 0
     MemoryWatchdog(tracker).force_cleanup()

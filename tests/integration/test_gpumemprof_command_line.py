@@ -1,7 +1,7 @@
-"""python -m oomrec.gpumemprof and python -m oomrec.tfmemprof: what they ask of the command oomrec.
+"""How python -m oomrec.gpumemprof and python -m oomrec.tfmemprof call the oomrec command.
 
-The command is a script that prints its arguments, one in brackets each, and exits with 7; what the
-real one does with them is in the tests of its commands.
+The command here is a script that prints each argument in brackets and exits with 7. The tests of
+the commands check what the real one does with the arguments.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ exit 7
 
 @pytest.fixture
 def ask(plain, build_dir, tmp_path):
-    """ask("tfmemprof", "track", …): what it ends with, the command being our script."""
+    """ask("tfmemprof", "track", …) is the run, with our script as the command."""
     command = tmp_path / "oomrec"
     command.write_text(ECHO % (8000 * MIB))
     command.chmod(0o755)
@@ -61,7 +61,7 @@ def in_brackets(*words) -> str:
         (["info", "--help"], None),
     ],
 )
-def test_gpumemprof_passes_its_words_on(ask, words, expected):
+def test_gpumemprof_passes_its_arguments_on(ask, words, expected):
     run = ask("gpumemprof", *words)
     assert run.stdout == in_brackets(*(expected or words)), str(run)
     assert run.exit_code == 7 and run.stderr == ""
@@ -109,7 +109,7 @@ def test_gpumemprof_passes_its_words_on(ask, words, expected):
         ),
     ],
 )
-def test_tfmemprof_says_the_same_in_oomrecs_words(ask, words, expected):
+def test_tfmemprof_translates_its_arguments(ask, words, expected):
     run = ask("tfmemprof", *words.split())
     assert run.stdout == in_brackets(*expected.split()), str(run)
     assert run.exit_code == 7 and run.stderr == ""
@@ -131,7 +131,7 @@ def test_help(ask, module, words):
         ("tfmemprof", "profile", 2, "invalid choice"),
         ("tfmemprof", "track", 2, "--output"),
         ("tfmemprof", "analyze", 2, "--input"),
-        ("tfmemprof", "monitor --device /TPU:0", 2, "is no device"),
+        ("tfmemprof", "monitor --device /TPU:0", 2, "is not a device"),
         ("tfmemprof", "diagnose --device mps", 1, "/CPU:0|cpu"),
         ("tfmemprof", "diagnose --interval x", 1, "--interval"),
     ],
@@ -143,10 +143,8 @@ def test_bad_input(ask, module, words, exit_code, problem):
 
 
 @pytest.mark.parametrize(("module", "device"), [("gpumemprof", "cpu"), ("tfmemprof", "/CPU:0")])
-def test_diagnose_leaves_the_directory_that_programs_look_for(
-    plain, build_dir, tmp_path, module, device
-):
-    """The command itself: in the working directory, in one that is there, or the one that is named."""
+def test_diagnose_writes_the_expected_directory(plain, build_dir, tmp_path, module, device):
+    """The real command writes to the working directory, an existing directory, or the given one."""
     (tmp_path / "there").mkdir()
     words = ["diagnose", "--device", device, "--duration", "0.1", "--interval", "0.1"]
     for output in ([], ["--output", "there"], ["--output", "mine"]):
@@ -167,24 +165,24 @@ def test_diagnose_leaves_the_directory_that_programs_look_for(
     assert (tmp_path / "mine" / "manifest.json").exists()
 
 
-def test_a_threshold_of_a_gpu_whose_memory_is_not_known(ask, tmp_path):
+def test_a_threshold_for_a_gpu_of_unknown_size(ask, tmp_path):
     (tmp_path / "oomrec").write_text("#!/bin/sh\nexit 2\n")
     run = ask("tfmemprof", "track", "--output", "t", "--device", "/GPU:0")
     assert run.exit_code == 2 and "oomrec track --warning-threshold" in run.stderr
 
 
 @pytest.mark.parametrize("words", ["gpumemprof info", "tfmemprof info"])
-def test_what_the_command_does_in_python_this_python_does(ask, tmp_path, words):
-    """A picture is drawn by the matplotlib of the environment that was asked."""
+def test_the_commands_python_parts_use_this_python(ask, tmp_path, words):
+    """A plot is drawn by the matplotlib of the environment that runs the module."""
     (tmp_path / "oomrec").write_text('#!/bin/sh\nprintf %s "$OOMREC_PYTHON"\n')
     assert ask(*words.split()).stdout == sys.executable
 
 
-def test_without_the_command(ask):
+def test_a_missing_command(ask):
     run = ask("gpumemprof", "info", OOMREC_COMMAND="", PATH="/nowhere")
     assert run.exit_code == 127 and "OOMREC_COMMAND" in run.stderr, str(run)
 
 
-def test_the_words_of_the_script_are_as_the_command_sees_them(ask):
+def test_the_scripts_arguments_are_passed_unchanged(ask):
     run = ask("gpumemprof", "monitor", "--output", json.dumps({"a b": "ü"}))
     assert run.stdout == in_brackets("monitor", "--output", json.dumps({"a b": "ü"}))

@@ -1,4 +1,4 @@
-"""Devices, and what can be asked of them: modules that answer as PyTorch, numba and cuda-python do."""
+"""Devices and their figures, from modules that answer like PyTorch, numba and cuda-python."""
 
 from __future__ import annotations
 
@@ -56,19 +56,19 @@ def torch(no_frameworks, monkeypatch):
         (SimpleNamespace(type="cpu", index=None), Device("cpu")),
     ],
 )
-def test_devices_are_told_in_many_ways(device, expected):
+def test_devices_can_be_given_in_many_ways(device, expected):
     assert parse_device(device) == expected
 
 
 @pytest.mark.parametrize("device", ["cuda:", "cuda:x", "tpu", "", -1, True, 1.0, [], "cuda:-1"])
-def test_what_is_no_device_is_refused(device):
-    with pytest.raises(ConfigurationError, match="is no device"):
+def test_an_invalid_device_is_rejected(device):
+    with pytest.raises(ConfigurationError, match="is not a device"):
         parse_device(device)
 
 
 @pytest.mark.parametrize("device", ["mps", "mps:0", SimpleNamespace(type="mps", index=0)])
 @pytest.mark.parametrize("made", [MemoryTracker, GPUMemoryProfiler, build_device_memory_collector])
-def test_there_is_no_metal_on_linux(made, device):
+def test_metal_is_rejected_on_linux(made, device):
     with pytest.raises(RuntimeError, match='device="cpu"') as error:
         made(device=device)
     for expected in (ConfigurationError, ProfilerError, ValueError):
@@ -77,12 +77,12 @@ def test_there_is_no_metal_on_linux(made, device):
 
 @pytest.mark.parametrize("device", [0, "cuda", "cuda:0", SimpleNamespace(type="cuda", index=0)])
 @pytest.mark.parametrize("made", [MemoryTracker, GPUMemoryProfiler, build_device_memory_collector])
-def test_a_gpu_that_nobody_knows_is_refused_and_what_to_use_is_said(no_frameworks, made, device):
+def test_an_unknown_gpu_is_rejected_with_advice(no_frameworks, made, device):
     with pytest.raises(ConfigurationError, match='no GPU is known.*device="cpu"'):
         made(device=device)
 
 
-def test_without_a_gpu_the_process_is_what_there_is(no_frameworks):
+def test_without_a_gpu_the_device_is_the_process(no_frameworks):
     assert MemoryTracker().backend == "cpu"
     assert str(MemoryTracker(device="cpu").device) == "cpu"
     assert detect_torch_runtime_backend() == "cpu"
@@ -109,7 +109,7 @@ def test_a_gpu_as_pytorch_sees_it(torch):
     assert detect_torch_runtime_backend() == "cuda"
 
 
-def test_a_gpu_of_rocm(no_frameworks, monkeypatch):
+def test_a_rocm_gpu(no_frameworks, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", fake_torch(hip="6.4"))
     assert build_device_memory_collector().capabilities()["telemetry_collector"] == (
         "gpumemprof.rocm_tracker"
@@ -120,7 +120,7 @@ def test_a_gpu_of_rocm(no_frameworks, monkeypatch):
     )  # fmt: skip
 
 
-def test_what_the_machine_is(torch):
+def test_system_information(torch):
     info = gpumemprof.get_system_info()
     wanted = """detected_backend rocm_available rocm_version mps_built mps_available platform
         architecture python_version torch_available cuda_available cuda_version cudnn_version
@@ -181,7 +181,7 @@ def test_a_gpu_as_cuda_python_sees_it(no_frameworks, monkeypatch, is_active):
     monkeypatch.setitem(sys.modules, "cuda.bindings.driver", driver)
     sample = build_device_memory_collector(0).sample()
     assert (sample.used_bytes, sample.total_bytes) == (3 * GIB * is_active, 4 * GIB)
-    assert ("cuDevicePrimaryCtxRetain" in pushed) == bool(is_active)  # it makes no context
+    assert ("cuDevicePrimaryCtxRetain" in pushed) == bool(is_active)  # it creates no context
     assert pushed.count("cuCtxPushCurrent") == pushed.count("cuCtxPopCurrent") == is_active
     with pytest.raises(ConfigurationError):
         build_device_memory_collector(1)
@@ -190,11 +190,11 @@ def test_a_gpu_as_cuda_python_sees_it(no_frameworks, monkeypatch, is_active):
 @pytest.mark.parametrize(
     ("membership", "limits", "expected"),
     [
-        ("0::/\n", {"memory.max": "1000"}, 1000),  # a container's own namespace
+        ("0::/\n", {"memory.max": "1000"}, 1000),  # in a container's namespace
         ("0::/\n", {"memory.max": "max"}, None),
         ("0::/a/b\n", {"a/memory.max": "500", "a/b/memory.max": "700"}, 500),
         ("0::/a/b\n", {"a/memory.max": "max", "a/b/memory.max": "700"}, 700),
-        ("0::/elsewhere\n", {"memory.max": "900"}, 900),  # its path is the host's
+        ("0::/elsewhere\n", {"memory.max": "900"}, 900),  # a path on the host
         (
             "4:cpu:/\n3:memory:/a\n0::/\n",
             {"memory/a/memory.limit_in_bytes": "300", "memory.max": "max"},
@@ -214,7 +214,7 @@ def test_the_limit_of_a_cgroup(tmp_path, monkeypatch, membership, limits, expect
     assert _proc.host_limit_bytes() == expected or expected is None
 
 
-def test_nothing_is_imported_that_the_program_has_not_imported(plain):
+def test_frameworks_are_not_imported_for_the_program(plain):
     run = plain(
         sys.executable,
         "-c",

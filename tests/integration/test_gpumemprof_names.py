@@ -1,4 +1,4 @@
-"""What a program imports by name, and sizes as text."""
+"""The package's public names, and sizes as text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_sizes_as_text(size, text):
     assert gpumemprof.format_bytes(size) == gpumemprof.format_memory(size) == text
 
 
-def test_more_of_sizes():
+def test_size_edge_cases():
     assert gpumemprof.format_memory(None) == "N/A"
     assert gpumemprof.format_bytes(1536, precision=0) == "2 KB"
     assert gpumemprof.convert_bytes(1, "GB", "MB") == 1024
@@ -25,7 +25,7 @@ def test_more_of_sizes():
         gpumemprof.convert_bytes(1, "XB", "MB")
 
 
-def test_every_name_is_there():
+def test_every_public_name_exists():
     names = """GPUMemoryProfiler MemorySnapshot ProfileResult profile_function profile_context
         MemoryTracker MemoryWatchdog CPUMemoryProfiler CPUMemoryTracker OOMFlightRecorder
         OOMFlightRecorderConfig OOMExceptionClassification classify_oom_exception

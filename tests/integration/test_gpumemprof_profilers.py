@@ -50,7 +50,7 @@ def test_a_function_on_a_gpu(torch):
     assert set(result.to_dict()) >= {"memory_diff", "peak_memory_usage", "memory_before"}
 
 
-def test_a_function_that_fails_has_a_result_all_the_same(torch):
+def test_a_failing_function_still_has_a_result(torch):
     profiler = GPUMemoryProfiler(device="cuda:0")
     with pytest.raises(ZeroDivisionError):
         profiler.profile_function(lambda: 1 / 0)
@@ -98,7 +98,7 @@ def test_monitoring():
 
 
 class Crowded(list):
-    """Results of a profiler; right behind each comes one of another thread."""
+    """A list of results in which each result is followed by one of another thread."""
 
     def append(self, result):
         self += [result]
@@ -109,7 +109,7 @@ class Crowded(list):
 
 
 @pytest.mark.parametrize("made", [lambda: GPUMemoryProfiler(device="cpu"), CPUMemoryProfiler])
-def test_a_functions_result_is_its_own(made):
+def test_profiling_keeps_a_functions_result(made):
     profiler = made()
     profiler.results = Crowded()
     result = profiler.profile_function(lambda: None)
@@ -119,7 +119,7 @@ def test_a_functions_result_is_its_own(made):
 def test_as_a_context_manager_a_profiler_only_ends_its_monitoring():
     with GPUMemoryProfiler(device="cpu") as profiler:
         assert not profiler.get_summary()["monitoring_active"]
-        profiler.start_monitoring(0.01)  # at the pace that is asked for
+        profiler.start_monitoring(0.01)  # at the requested interval
         until = time.monotonic() + 5
         while len(profiler.snapshots) < 5 and time.monotonic() < until:
             time.sleep(0.01)
@@ -129,7 +129,7 @@ def test_as_a_context_manager_a_profiler_only_ends_its_monitoring():
 
 @pytest.mark.parametrize("made", [lambda: GPUMemoryProfiler(device="cpu"), CPUMemoryProfiler])
 def test_a_forked_child_is_not_monitored(made):
-    """In the child of a program that uses a GPU every look at it would fail."""
+    """In the child of a program that uses a GPU, every GPU query would fail."""
     profiler = made()
     profiler.start_monitoring(0.001)
     pid = os.fork()
@@ -138,7 +138,7 @@ def test_a_forked_child_is_not_monitored(made):
         try:
             before = len(profiler.snapshots)
             other = CPUMemoryProfiler()
-            other.start_monitoring(0.001)  # the thread runs again
+            other.start_monitoring(0.001)  # the thread restarts
             time.sleep(0.1)
             assert len(other.snapshots) > 2 and len(profiler.snapshots) == before
             profiler.start_monitoring(0.001)
@@ -156,13 +156,13 @@ def no_profilers(monkeypatch):
     monkeypatch.setattr(context_profiler, "_profilers", {})
 
 
-def test_the_summary_is_of_the_device_that_was_named(no_profilers, torch):
+def test_the_summary_covers_the_named_device(no_profilers, torch):
     @gpumemprof.profile_function(device="cuda:1")
     def step():
         torch.state["allocated_bytes.all.current"] += 10 * MIB
 
     step()
-    with gpumemprof.profile_context("block"):  # the current one, which is the same
+    with gpumemprof.profile_context("block"):  # the current profiler, which is the same
         step()
     summary = context_profiler.get_summary()
     assert set(summary["function_summaries"]) == {"step", "block"}
@@ -171,14 +171,14 @@ def test_the_summary_is_of_the_device_that_was_named(no_profilers, torch):
     assert context_profiler.get_summary()["total_function_calls"] == 0
 
 
-def test_the_summary_where_only_another_device_was_named(no_profilers, torch):
+def test_the_summary_when_only_another_device_was_named(no_profilers, torch):
     with gpumemprof.profile_context("block", device=0):
         pass
     assert set(context_profiler.get_summary()["function_summaries"]) == {"block"}
 
 
-def test_decorators_and_blocks_take_the_profiler_of_the_host(no_profilers):
-    """As programs do that fall back to it where there is no GPU."""
+def test_decorators_and_blocks_use_the_host_profiler(no_profilers):
+    """As in programs that fall back to the host without a GPU."""
     profiler = CPUMemoryProfiler()
 
     @gpumemprof.profile_function(profiler=profiler)
@@ -200,7 +200,7 @@ def test_decorators_and_blocks_take_the_profiler_of_the_host(no_profilers):
 def test_decorators_and_blocks_share_a_profiler(no_frameworks):
     @gpumemprof.profile_function
     def plain(value):
-        """Says what it does."""
+        """A docstring to keep."""
         return value + 1
 
     @gpumemprof.profile_function(name="named", device="cpu")
@@ -209,7 +209,7 @@ def test_decorators_and_blocks_share_a_profiler(no_frameworks):
 
     context_profiler.clear_results()
     assert plain(1) == 2 and other() == "result"
-    assert plain.__doc__ == "Says what it does." and plain.__name__ == "plain"
+    assert plain.__doc__ == "A docstring to keep." and plain.__name__ == "plain"
     with gpumemprof.profile_context("block") as profiler:
         assert profiler is context_profiler.get_global_profiler()
     names = [result.function_name for result in context_profiler.get_profile_results()]
@@ -224,8 +224,8 @@ def test_decorators_and_blocks_share_a_profiler(no_frameworks):
         ("CPUMemoryProfiler()", "peak_rss"),
     ],
 )
-def test_on_the_host_a_peak_within_a_block_is_seen(plain, build_dir, made, peak):
-    """In a process that was never as large before: what the kernel remembers is of its whole life."""
+def test_the_host_profiler_sees_a_peak_within_a_block(plain, build_dir, made, peak):
+    """In a process that was never as large before, since the kernel's peak covers its whole life."""
     run = programs(plain, build_dir)(
         f"""
         from oomrec.gpumemprof import CPUMemoryProfiler, GPUMemoryProfiler
@@ -240,7 +240,7 @@ def test_on_the_host_a_peak_within_a_block_is_seen(plain, build_dir, made, peak)
     assert run.stdout == "[True, True]\n[True, False]\n", str(run)
 
 
-def test_the_host_profiler_sees_what_a_block_took_for_a_moment():
+def test_the_host_profiler_sees_a_brief_peak():
     gc.collect()
     profiler = CPUMemoryProfiler()
 
@@ -249,7 +249,7 @@ def test_the_host_profiler_sees_what_a_block_took_for_a_moment():
 
     result = profiler.profile_function(moment)
     assert result.name == "moment" and result.duration > 0
-    assert result.memory_diff() < 100 * MIB  # it is free again
+    assert result.memory_diff() < 100 * MIB  # it was freed
     assert result.peak_rss >= result.snapshot_before.rss
     assert profiler.get_summary()["mode"] == "cpu"
     assert set(result.to_dict()) == {

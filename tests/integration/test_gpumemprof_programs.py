@@ -1,5 +1,5 @@
-"""The programs of GPU Memory Profiler's users, with only the import changed: on the host, and on a
-driver of no device with numba in PyTorch's place; recorded, and with the library loaded later."""
+"""Programs of GPU Memory Profiler's users with only the import changed: on the host, and on a fake
+driver with numba instead of PyTorch; recorded from the start, and with the library loaded later."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GPU = pytest.param("cuda:0", marks=pytest.mark.needs_module("numba"))
 
 
 def with_import_changed(text: str) -> str:
-    """What docs/migration.md's own sed makes of a program."""
+    """The program after the sed command of docs/migration.md."""
     page = (SOURCE / "docs" / "migration.md").read_text()
     command = re.search(r"(?ms)^    (sed -E) -i (.*?) train\.py$", page)
     words = shlex.split(f"{command[1]} {command[2]}")
@@ -53,7 +53,7 @@ def runner(request, preload, plain):
 
 @pytest.fixture
 def program(tmp_path, build_dir, fake_gpu):
-    """program(runner, "stress", "cpu", 64) runs a program, its import changed; its output's lines."""
+    """program(runner, "stress", "cpu", 64) runs a program with its import changed and returns its output."""
 
     def run(runner, name, *args, before=(), env=None):
         text = (PROGRAMS / f"{name}.py").read_text()
@@ -70,15 +70,15 @@ def program(tmp_path, build_dir, fake_gpu):
 
 
 def analyzed(program, plain, device, bundle) -> dict:
-    told = program(plain, "analyze", device, bundle)
-    # CPython's own MemoryError says nothing.
-    assert told["message"] == str("MemoryError" not in told["exception"]), told
+    result = program(plain, "analyze", device, bundle)
+    # CPython's own MemoryError has no message.
+    assert result["message"] == str("MemoryError" not in result["exception"]), result
     for question in ("counts agree", "all files there", "in order"):
-        assert told[question] == "True", told
-    assert told["keys"] == "[]", told
-    if device == "cpu":  # of a GPU these programs may hold nothing yet
-        assert told["peak"] == "True True", told
-    return told
+        assert result[question] == "True", result
+    assert result["keys"] == "[]", result
+    if device == "cpu":  # on a GPU these programs may hold nothing yet
+        assert result["peak"] == "True True", result
+    return result
 
 
 @pytest.mark.parametrize("device", ["cpu", GPU])
@@ -95,7 +95,9 @@ def test_configure(runner, program, tmp_path, device):
         events = load_telemetry_events(tmp_path / f"events.{form}", permissive_legacy=False)
         assert events[0].event_type == "start"
         assert {event.collector for event in events} == {f"gpumemprof.{backend}_tracker"}
-    assert not (tmp_path / "diagnostics").exists()  # nothing is made before there is a bundle
+    assert not (
+        tmp_path / "diagnostics"
+    ).exists()  # no directory is created before there is a bundle
 
 
 @pytest.mark.parametrize("device", ["cpu", GPU])
@@ -106,19 +108,24 @@ def test_capture(runner, program, plain, preload, tmp_path, device):
     assert said["context"] == "training.forward_pass" and said["batch size"] == "128"
     bundle = Path(said["dump"])
     assert bundle.parent == tmp_path / "oom_dumps"
-    told = metadata(bundle)
-    own = told["custom_metadata"]
+    bundle_metadata = metadata(bundle)
+    own = bundle_metadata["custom_metadata"]
     assert own["model"] == "resnet50" and own["reason"] == "mine"
-    assert told["reason"] != "mine" and own["tracker"] != "mine"  # what we say stays ours
+    assert (
+        bundle_metadata["reason"] != "mine" and own["tracker"] != "mine"
+    )  # our own keys are not overwritten
     if runner is preload:
-        assert told["request"]["size"] - (128 << 40) in (0, 1)  # a bytearray ends with a NUL
+        assert bundle_metadata["request"]["size"] - (128 << 40) in (
+            0,
+            1,
+        )  # a bytearray has one more byte, a NUL
     analyzed(program, plain, device, bundle)
 
 
 @pytest.mark.parametrize("device", ["cpu", GPU])
 def test_classify(plain, program, device, tmp_path):
     text = (PROGRAMS / "classify.py").read_text()
-    assert text.count("Error(") == 7 + 1  # its cases, and a class
+    assert text.count("Error(") == 7 + 1  # its cases and a class
     said = program(plain, "classify", device)
     assert list(said) == [
         "RuntimeError True True not tried",
@@ -135,9 +142,9 @@ def test_classify(plain, program, device, tmp_path):
 def test_simulate(runner, program, plain, device):
     said = program(runner, "simulate", device)
     assert said["is OOM"] == said["dump exists"] == "True"
-    told = analyzed(program, plain, device, said["dump"])
-    assert told["exception"] == "builtins RuntimeError" and told["context"] == "demo.simulated"
-    assert told["reason"].startswith("exception")
+    result = analyzed(program, plain, device, said["dump"])
+    assert result["exception"] == "builtins RuntimeError" and result["context"] == "demo.simulated"
+    assert result["reason"].startswith("exception")
     backend = "cpu" if device == "cpu" else "cuda"
     assert Path(said["dump"]).name.startswith(f"oom_{backend}_")
     assert metadata(Path(said["dump"]))["backend"] == backend
@@ -151,9 +158,15 @@ def test_stress_on_the_host(oomrec, plain, program):
     limited = ["run", "--limit", "256M", "--"]
     said = program(oomrec, "stress", "cpu", 4096, before=limited)
     assert said["status"] == "PASS", said
-    told = metadata(Path(said["dump"]))
-    assert told["reason"] == "soft_limit" and told["exception_type"] == "MemoryError"
-    assert told["context"] == "demo.stress" and told["custom_metadata"]["cap_mb"] == 4096
+    bundle_metadata = metadata(Path(said["dump"]))
+    assert (
+        bundle_metadata["reason"] == "soft_limit"
+        and bundle_metadata["exception_type"] == "MemoryError"
+    )
+    assert (
+        bundle_metadata["context"] == "demo.stress"
+        and bundle_metadata["custom_metadata"]["cap_mb"] == 4096
+    )
     analyzed(program, plain, "cpu", said["dump"])
 
 
@@ -161,8 +174,8 @@ def test_stress_on_the_host(oomrec, plain, program):
 def test_stress_on_a_gpu(runner, plain, program):
     said = program(runner, "stress", "cuda:0", 4096)
     assert said["status"] == "PASS", said
-    told = analyzed(program, plain, "cuda:0", said["dump"])
-    assert told["exception"].endswith("CudaAPIError")
+    output = analyzed(program, plain, "cuda:0", said["dump"])
+    assert output["exception"].endswith("CudaAPIError")
 
 
 OF_THE_HOST = {
@@ -198,7 +211,7 @@ OF_A_GPU = {
 
 @pytest.mark.parametrize("device", ["cpu", GPU])
 def test_profilers(runner, program, device):
-    """Where there is no GPU the program goes on with the host, as it does with gpumemprof."""
+    """Without a GPU the program continues on the host, as it does with gpumemprof."""
     no_driver = {"LD_LIBRARY_PATH": ""} if device == "cpu" else {}
     said = program(runner, "profilers", device, env=no_driver)
     expected = OF_THE_HOST if device == "cpu" else OF_A_GPU
@@ -248,7 +261,7 @@ def test_recorder(runner, program, plain, tmp_path, device):
 
 
 def test_tensorflow_blocks(runner, program):
-    """TensorFlow need not be there: on the host nothing of it is asked."""
+    """TensorFlow need not be installed: on the host it is not used."""
     said = program(runner, "tensorflow_blocks")
     assert said == {
         "returned": "32 16 evaluated",
@@ -266,5 +279,5 @@ def test_tensorflow_blocks(runner, program):
     }
 
 
-def test_stress_that_stays_below_its_cap(runner, program):
+def test_stress_below_its_cap(runner, program):
     assert program(runner, "stress", "cpu", 64) == {"status": "SKIP", "dump": "None"}

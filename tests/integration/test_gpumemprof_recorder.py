@@ -1,6 +1,6 @@
-"""The flight recorder of trackers: real refusals, full disks, retention, threads, forks.
+"""The flight recorder of trackers: real failures, full disks, retention, threads, forks.
 
-Programs run under the recorder, or load its library by themselves where that is said.
+Programs run under the recorder, or load its library themselves where a test says so.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def events_of(bundle: Path) -> list[dict]:
     return json.loads((bundle / "events.json").read_text())
 
 
-def test_a_real_refusal_its_exception_and_the_trackers_events_are_one_bundle(recorded, tmp_path):
+def test_a_failure_its_exception_and_the_trackers_events_share_a_bundle(recorded, tmp_path):
     run = recorded(
         """
 with tracker(sampling_interval=0.02, oom_dump_dir="mine") as t:
@@ -57,25 +57,28 @@ with tracker(sampling_interval=0.02, oom_dump_dir="mine") as t:
     assert run.exit_code == 1 and run.stderr.rstrip().endswith("MemoryError"), str(run)
     [bundle] = bundles(tmp_path / "mine")
     assert run.bundles() == []
-    told = metadata(bundle)
-    assert (told["context"], told["exception_type"]) == ("step 7", "MemoryError")
-    assert told["request"]["size"] >= 1 << 46 and told["verdict"]["code"]
-    assert "bytearray(1 << 46)" in told["exception_traceback"]
+    bundle_metadata = metadata(bundle)
+    assert (bundle_metadata["context"], bundle_metadata["exception_type"]) == (
+        "step 7",
+        "MemoryError",
+    )
+    assert bundle_metadata["request"]["size"] >= 1 << 46 and bundle_metadata["verdict"]["code"]
+    assert "bytearray(1 << 46)" in bundle_metadata["exception_traceback"]
     events = events_of(bundle)
     manifest = json.loads((bundle / "manifest.json").read_text())
-    assert manifest["event_count"] == told["captured_event_count"] == len(events)
-    # The refusal, as the recorder saw it, and then the exception, as the tracker did.
-    refusal, exception = (each for each in events if each["event_type"] == "error")
-    assert refusal["size"] >= 1 << 46 and exception is events[-1]
+    assert manifest["event_count"] == bundle_metadata["captured_event_count"] == len(events)
+    # The recorder's event for the failure, then the tracker's for the exception.
+    failure, exception = (each for each in events if each["event_type"] == "error")
+    assert failure["size"] >= 1 << 46 and exception is events[-1]
     assert exception["metadata"] == {"oom_reason": "MemoryError"}
     assert {"start", "peak"} <= {event["event_type"] for event in events}
-    assert any(event["api"] for event in events)  # and what the recorder saw
-    assert len({tuple(sorted(event)) for event in events}) == 1  # of one schema
+    assert any(event["api"] for event in events)  # and the recorder's events
+    assert len({tuple(sorted(event)) for event in events}) == 1  # all have the same keys
     assert not list(bundle.glob(".*"))
 
 
-def test_a_bundle_that_the_recorder_wrote_by_itself_is_named(recorded, tmp_path):
-    """The program catches the refusal far from any capture."""
+def test_a_bundle_that_the_recorder_wrote_is_named(recorded, tmp_path):
+    """The program catches the exception outside of any capture."""
     run = recorded(
         """
 import oomrec
@@ -93,7 +96,7 @@ with tracker(oom_dump_dir="mine") as t:
     assert run.stdout == f"None\n{bundle} {bundle}\n{bundle}\n", str(run)
 
 
-def test_where_bundles_go_is_the_trackers_wish_while_it_is_at_work(recorded, tmp_path):
+def test_an_active_tracker_sets_the_dump_directory(recorded, tmp_path):
     run = recorded(
         """
 import oomrec
@@ -122,7 +125,7 @@ oomrec.dump("after")
 
 
 @pytest.mark.parametrize("kind", ["recorded", "loaded"])
-def test_the_newest_stay(kind, request, tmp_path):
+def test_the_newest_bundles_are_kept(kind, request, tmp_path):
     run = request.getfixturevalue(kind)(
         """
 t = tracker(oom_max_dumps=2, oom_dump_dir="mine")
@@ -136,8 +139,8 @@ for number in range(5):
     assert "4" in left and len(left) == 2, left
 
 
-def test_bundles_that_are_too_many_bytes_go_but_never_the_newest(recorded, tmp_path):
-    """A bundle that alone is larger than all that may stay is kept."""
+def test_a_size_bound_removes_bundles_but_never_the_newest(recorded, tmp_path):
+    """A bundle that alone exceeds the bound is kept."""
     run = recorded(
         """
 t = tracker(oom_max_total_mb=1, oom_dump_dir="mine")
@@ -155,7 +158,7 @@ for number in range(3):
     assert sum(sizes) <= 1 << 20 or len(left) == 1
 
 
-def test_no_bounds(recorded, tmp_path):
+def test_retention_without_bounds(recorded, tmp_path):
     run = recorded(
         """
 t = tracker(oom_max_dumps=0, oom_max_total_mb=-1, oom_dump_dir="mine")
@@ -182,7 +185,7 @@ for number in range(4):
     runs = [preload.finish(process) for process in started]
     assert [run.stdout for run in runs] == ["True\n" * 4] * 4, "\n".join(map(str, runs))
     left = bundles(tmp_path / "shared")
-    # Whoever does not get the lock leaves the work to its holder, which had listed before.
+    # A process without the lock leaves the work to its holder, which may have listed earlier.
     assert 3 <= len(left) <= 6
     for bundle in left:
         files = json.loads((bundle / "manifest.json").read_text())["files"]
@@ -190,7 +193,7 @@ for number in range(4):
 
 
 def test_several_threads_at_once(recorded, tmp_path):
-    """Each has a bundle, or the one that was being written; every exception passes unchanged."""
+    """Each has its own bundle or the one being written. Every exception passes unchanged."""
     run = recorded(
         """
 t = tracker(oom_dump_dir="mine", oom_max_dumps=0)
@@ -221,7 +224,7 @@ print(wrong, t.stats["alert_count"])
 
 
 @pytest.mark.parametrize("kind", ["recorded", "loaded"])
-def test_a_full_disk_hurts_nobody(kind, request, tmp_path):
+def test_a_full_disk_does_no_harm(kind, request, tmp_path):
     """/dev/full is no directory, nothing can be made in /proc: the exception passes all the same."""
     run = request.getfixturevalue(kind)(
         """
@@ -234,7 +237,7 @@ with t.capture_oom("x"):
     assert "Traceback" in run.stderr and run.stderr.count("Traceback") == 1
 
 
-def test_memory_error_that_no_allocator_saw(recorded, tmp_path):
+def test_a_memory_error_without_a_failed_allocation(recorded, tmp_path):
     run = recorded(
         """
 t = tracker(oom_dump_dir="mine")
@@ -243,13 +246,15 @@ with t.capture_oom("huge"):
 """
     )
     [bundle] = bundles(tmp_path / "mine")
-    told = metadata(bundle)
-    assert told["exception_type"] == "MemoryError" and told["context"] == "huge", str(run)
-    assert told["custom_metadata"]["oom_reason"] == "MemoryError"
+    bundle_metadata = metadata(bundle)
+    assert (
+        bundle_metadata["exception_type"] == "MemoryError" and bundle_metadata["context"] == "huge"
+    ), str(run)
+    assert bundle_metadata["custom_metadata"]["oom_reason"] == "MemoryError"
 
 
-def test_the_whole_memory_is_gone_and_the_bundle_is_complete(oomrec, build_dir, tmp_path):
-    """Under a soft limit the handling has only the reserve: texts and events are there all the same."""
+def test_a_bundle_is_complete_although_all_memory_is_used(oomrec, build_dir, tmp_path):
+    """Under a soft limit only the reserve is left for handling, yet texts and events are complete."""
     script = tmp_path / "program.py"
     script.write_text(
         TRACKER
@@ -265,12 +270,12 @@ with t, t.capture_oom("fill"):
         "run", "--limit", "128M", "--", sys.executable, script, env=package_environment(build_dir)
     )
     assert run.exit_code == 1 and "MemoryError" in run.stderr, str(run)
-    told = [metadata(bundle) for bundle in bundles(tmp_path / "mine")]
-    [filled] = [each for each in told if each["context"] == "fill"]
+    written = [metadata(bundle) for bundle in bundles(tmp_path / "mine")]
+    [filled] = [each for each in written if each["context"] == "fill"]
     assert filled["reason"] == "soft_limit" and filled["exception_type"] == "MemoryError"
 
 
-def test_other_exceptions_pass_and_leave_nothing(recorded, tmp_path):
+def test_other_exceptions_pass_without_a_bundle(recorded, tmp_path):
     run = recorded(
         """
 t = tracker(oom_dump_dir="mine")
@@ -304,7 +309,7 @@ except MemoryError as error:
     assert not (tmp_path / "outer").exists()
 
 
-def test_as_a_decorator(recorded, tmp_path):
+def test_capture_as_a_decorator(recorded, tmp_path):
     run = recorded(
         """
 t = tracker(oom_dump_dir="mine")
@@ -323,7 +328,7 @@ for _ in range(2):
     ] * 2, str(run)
 
 
-def test_a_forked_child_has_bundles_of_its_own_there(recorded, tmp_path):
+def test_a_forked_child_writes_its_own_bundles(recorded, tmp_path):
     run = recorded(
         """
 with tracker(oom_dump_dir="mine") as t:
@@ -344,7 +349,7 @@ with tracker(oom_dump_dir="mine") as t:
     assert json.loads((bundle / "manifest.json").read_text())["pid"] != run.pid
 
 
-def test_the_host_tracker_has_it_too(loaded, tmp_path):
+def test_the_host_tracker_has_a_recorder(loaded, tmp_path):
     run = loaded(
         """
 t = CPUMemoryTracker(0.05, enable_oom_flight_recorder=True, oom_dump_dir="mine", oom_max_dumps=1)
@@ -354,8 +359,8 @@ print(t.handle_exception(MemoryError()) == t.last_oom_dump_path != None)
     assert run.stdout == "True\n", str(run)
 
 
-def test_a_recorder_alone(recorded, tmp_path):
-    """As its own tests use it: any exception, a ring of any events."""
+def test_a_recorder_without_a_tracker(recorded, tmp_path):
+    """As in the original's own tests: any exception, a ring of any events."""
     run = recorded(
         """
 recorder = OOMFlightRecorder(OOMFlightRecorderConfig(enabled=True, dump_dir="mine", buffer_size=4))
@@ -369,9 +374,11 @@ print(path)
     bundle = Path(run.stdout.strip())
     for name in ("manifest.json", "events.json", "metadata.json", "environment.json"):
         assert (bundle / name).exists(), str(run)
-    told = metadata(bundle)
-    assert told["context"] == "unit-test" and told["exception_message"] == "any"
-    assert told["custom_metadata"] == {
+    bundle_metadata = metadata(bundle)
+    assert (
+        bundle_metadata["context"] == "unit-test" and bundle_metadata["exception_message"] == "any"
+    )
+    assert bundle_metadata["custom_metadata"] == {
         "test_case": "artifacts",
         "oom_reason": "message_pattern:out of memory",
         "backend": "cuda",
@@ -384,7 +391,7 @@ print(path)
     assert [event["memory_allocated"] for event in own] == [2, 3, 4, 5]
 
 
-def test_without_the_library_only_who_asks_for_bundles_is_refused(plain, build_dir):
+def test_without_the_library_only_bundle_requests_fail(plain, build_dir):
     environment = {**package_environment(build_dir), "OOMREC_LIBRARY": "/nowhere/liboomrec.so"}
     run = plain(
         sys.executable,
@@ -406,7 +413,7 @@ def test_without_the_library_only_who_asks_for_bundles_is_refused(plain, build_d
 
 
 def test_a_trackers_share_of_a_core(recorded):
-    """At 0.1 s between samples; measured over three seconds of a program that sleeps."""
+    """At 0.1 s between samples, measured for three seconds in a sleeping program."""
     run = recorded(
         """
 import resource
@@ -455,14 +462,14 @@ def test_events_are_merged_by_time(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["[]\n", "[\n]\n"])
-def test_events_of_a_bundle_that_has_none(tmp_path, text):
+def test_events_of_a_bundle_without_events(tmp_path, text):
     bundle = bundle_with(tmp_path, text)
     assert add_events(str(bundle), [{"timestamp": 1.0, "context": 'a "quote"\n'}])
     assert [event["context"] for event in events_of(bundle)] == ['a "quote"\n']
     assert add_events(str(bundle), [])
 
 
-def test_the_system_is_told_in_the_environment(tmp_path):
+def test_the_environment_describes_the_system(tmp_path):
     bundle = bundle_with(tmp_path, RECORDED)
     environment = bundle / "environment.json"
     environment.write_text('{\n  "pid": 7,\n  "argv": ["}"]\n}\n')
@@ -477,7 +484,7 @@ def test_the_system_is_told_in_the_environment(tmp_path):
     assert not list(bundle.glob(".*"))
 
 
-def test_an_event_of_the_programs_that_is_no_json_leaves_the_bundle_as_it_was(tmp_path):
+def test_an_event_that_is_not_json_leaves_the_bundle_unchanged(tmp_path):
     bundle = bundle_with(tmp_path, RECORDED)
     assert not add_events(str(bundle), [{"timestamp": 1.0, "metadata": {(1, 2): "a tuple"}}])
     assert (bundle / "events.json").read_text() == RECORDED
@@ -485,7 +492,7 @@ def test_an_event_of_the_programs_that_is_no_json_leaves_the_bundle_as_it_was(tm
 
 
 @pytest.mark.parametrize("broken", ["a file is missing", "an event without a time"])
-def test_a_bundle_that_cannot_be_added_to_stays_as_it_was(tmp_path, broken):
+def test_a_bundle_that_cannot_be_extended_stays_unchanged(tmp_path, broken):
     text = '[\n  {"event_type": "x", "api": null}\n]\n' if "time" in broken else RECORDED
     bundle = bundle_with(tmp_path, text)
     if "missing" in broken:

@@ -1,7 +1,7 @@
 """TelemetryEvent version 2 in Python: every rule, the conversion of version 1, and files.
 
-A record that holds to all rules is broken in one place at a time; the second reader of the same
-rules, tests/telemetry.py, must agree each time.
+A valid record is broken in one key at a time. tests/telemetry.py implements the same rules and must
+agree each time.
 """
 
 from __future__ import annotations
@@ -87,14 +87,14 @@ def broken() -> list:
 
 
 @pytest.mark.parametrize("record", [VALID, RANKED], ids=["alone", "of a job"])
-def test_a_record_that_holds_to_all_rules_is_read_and_written_as_it_is(record):
+def test_a_valid_record_round_trips(record):
     assert rules.problems(record) == []
     validate_telemetry_record(record)
     assert telemetry_event_to_dict(telemetry_event_from_record(record)) == record
 
 
 @pytest.mark.parametrize(("key", "value"), broken())
-def test_a_record_that_breaks_one_rule_is_refused_by_name(key, value):
+def test_a_record_that_breaks_one_rule_is_rejected_by_name(key, value):
     record = {**RANKED, key: value}
     with pytest.raises(ValueError, match=key):
         validate_telemetry_record(record)
@@ -109,24 +109,24 @@ def test_no_required_key_may_be_missing(key):
         validate_telemetry_record(record)
 
 
-def test_no_other_key_may_be_there():
+def test_unknown_keys_are_rejected():
     with pytest.raises(ValueError, match="Unknown telemetry fields: unknown_counter"):
         telemetry_event_from_record({**VALID, "unknown_counter": 42})
 
 
 @pytest.mark.parametrize("key", NULLABLE)
-def test_what_is_not_known_is_null(key):
+def test_unknown_values_are_null(key):
     validate_telemetry_record({**RANKED, key: None})
 
 
 @pytest.mark.parametrize("key", TEXTS)
-def test_a_text_that_must_be_there_says_something(key):
+def test_a_required_text_may_not_be_empty(key):
     with pytest.raises(ValueError, match=key):
         validate_telemetry_record({**VALID, key: "  "})
 
 
-def test_the_other_reader_of_these_rules_agrees():
-    """Records broken at random: whatever one of the two refuses the other refuses, too."""
+def test_both_readers_agree_on_the_rules():
+    """Records broken at random: both readers reject the same ones."""
     rng = random.Random(8)
     values = [None, True, -2, -1, 0, 1, 7, 8, 6133, 2**70, 1.5, "", "text", [], {}, {"a": 1}]
     refused = 0
@@ -139,7 +139,7 @@ def test_the_other_reader_of_these_rules_agrees():
             else:
                 record[key] = rng.choice(values)
         if any(record.get(key) == "" for key in TEXTS):
-            continue  # tests/telemetry.py takes an empty text
+            continue  # tests/telemetry.py accepts an empty text
         world = record.get("world_size")
         ranks = [record.get("rank"), record.get("local_rank")]
         if rules.is_integer(world) and any(rules.is_integer(r) and r >= world for r in ranks):
@@ -151,14 +151,14 @@ def test_the_other_reader_of_these_rules_agrees():
             problem = error
         try:
             agreed = (problem is None) == (rules.problems(record) == [])
-        except TypeError:  # it compares sizes of whatever type
+        except TypeError:  # it compares sizes of any type
             agreed = problem is not None
         assert agreed, (record, problem)
         refused += problem is not None
     assert refused > 1000
 
 
-def test_an_event_cannot_be_made_wrong():
+def test_an_invalid_event_cannot_be_constructed():
     with pytest.raises(ValueError, match="device_used_bytes"):
         TelemetryEventV2(**{**VALID, "device_used_bytes": 6133})
 
@@ -194,7 +194,7 @@ def test_version_1_of_a_gpu():
     assert record["sampling_interval_ms"] == 100
 
 
-def test_version_1_that_says_next_to_nothing_has_the_defaults():
+def test_a_minimal_version_1_record_gets_the_defaults():
     record = telemetry_event_to_dict(
         telemetry_event_from_record({"timestamp": 1700000001, "memory_allocated": 8191})
     )
@@ -224,7 +224,7 @@ def test_version_1_that_says_next_to_nothing_has_the_defaults():
         ("?", 0),
     ],
 )
-def test_version_1_names_its_device_in_words(device, device_id):
+def test_version_1_device_names(device, device_id):
     record = {"timestamp": 1.0, "type": "sample", "memory_mb": 2.0, "device": device}
     event = telemetry_event_from_record(record)
     assert event.device_id == device_id
@@ -248,7 +248,7 @@ def test_version_1_names_its_device_in_words(device, device_id):
         {"timestamp": -1.0},
     ],
 )
-def test_version_1_of_wrong_types_or_without_a_time_is_refused(record):
+def test_version_1_with_wrong_types_or_no_time_is_rejected(record):
     with pytest.raises(ValueError):
         telemetry_event_from_record(record)
 
@@ -258,12 +258,12 @@ def test_version_1_of_wrong_types_or_without_a_time_is_refused(record):
     [("2", "must be an integer"), (True, "must be an integer"), (None, "must be an integer"),
      (1, "Unsupported schema_version: 1"), (3, "Unsupported schema_version: 3")],
 )  # fmt: skip
-def test_a_version_that_is_not_2_is_never_taken_for_version_1(version, words):
+def test_another_version_is_never_taken_for_version_1(version, words):
     with pytest.raises(ValueError, match=words):
         telemetry_event_from_record({"schema_version": version, "timestamp": 1.0})
 
 
-def test_version_1_may_be_refused():
+def test_version_1_can_be_rejected():
     with pytest.raises(ValueError, match="Legacy record conversion is disabled"):
         telemetry_event_from_record({"timestamp": 1.0}, permissive_legacy=False)
 
@@ -272,7 +272,7 @@ def test_version_1_may_be_refused():
 
 
 @pytest.mark.parametrize("form", ["json", "csv"])
-def test_what_is_written_is_read_again(tmp_path, form):
+def test_written_files_can_be_read_back(tmp_path, form):
     events = [
         telemetry_event_from_record(record)
         for record in (
@@ -288,13 +288,13 @@ def test_what_is_written_is_read_again(tmp_path, form):
 
 
 @pytest.mark.parametrize("form", ["json", "csv"])
-def test_no_events_are_a_file_of_none(tmp_path, form):
+def test_an_empty_list_of_events_is_an_empty_file(tmp_path, form):
     path = tmp_path / f"events.{form}"
     write_telemetry_events(path, [], form)
     assert load_telemetry_events(path) == []
 
 
-def test_an_unknown_format_is_refused_before_a_file_is_made(tmp_path):
+def test_an_unknown_format_is_rejected_before_a_file_is_created(tmp_path):
     with pytest.raises(ValueError, match="xml"):
         write_telemetry_events(tmp_path / "events.xml", [], "xml")
     assert list(tmp_path.iterdir()) == []
@@ -310,13 +310,13 @@ def test_an_unknown_format_is_refused_before_a_file_is_made(tmp_path):
     ],
     ids=["array", "one", "under a key", "lines"],
 )
-def test_files_of_json(tmp_path, text, count):
+def test_json_files(tmp_path, text, count):
     path = tmp_path / "events.json"
     path.write_text(text)
     assert len(load_telemetry_events(path)) == count
 
 
-def test_a_key_of_ones_own(tmp_path):
+def test_a_custom_key(tmp_path):
     path = tmp_path / "events.json"
     path.write_text(json.dumps({"samples": [VALID]}))
     assert len(load_telemetry_events(path, events_key="samples")) == 1
@@ -324,8 +324,8 @@ def test_a_key_of_ones_own(tmp_path):
         load_telemetry_events(path, events_key="other")
 
 
-def test_csv_of_version_1_and_of_other_writers(tmp_path):
-    """pandas writes integers of a column with gaps as floats, and dictionaries as Python does."""
+def test_csv_by_version_1_and_by_other_writers(tmp_path):
+    """pandas writes integers as floats in a column with gaps, and dictionaries by Python's repr()."""
     path = tmp_path / "tracking.csv"
     path.write_text(
         "timestamp,event_type,memory_allocated,memory_reserved,device_id,total_memory,metadata\n"
@@ -353,7 +353,7 @@ def test_csv_of_version_1_and_of_other_writers(tmp_path):
         ("a.csv", "timestamp,pid\n1.0,x\n", "event 0: pid"),
     ],
 )  # fmt: skip
-def test_a_file_that_is_none_says_what_is_wrong(tmp_path, name, text, words):
+def test_an_invalid_file_is_explained(tmp_path, name, text, words):
     path = tmp_path / name
     path.write_text(text)
     with pytest.raises(ValueError, match=words):
@@ -361,23 +361,23 @@ def test_a_file_that_is_none_says_what_is_wrong(tmp_path, name, text, words):
 
 
 @pytest.mark.parametrize("context", ["=cmd", "+1", "-5 MiB", "@x", "'=x", "''-", "'", "plain"])
-def test_a_spreadsheet_takes_no_text_for_a_formula(tmp_path, context):
+def test_text_is_guarded_against_spreadsheet_formulas(tmp_path, context):
     event = telemetry_event_from_record({**VALID, "context": context})
     path = tmp_path / "events.csv"
     write_telemetry_events(path, [event], "csv")
     assert not set(path.read_text().splitlines()[1].split(",")) & {"=cmd", "+1", "-5 MiB", "@x"}
-    assert "-251" in path.read_text()  # numbers are no texts
+    assert "-251" in path.read_text()  # numbers are not quoted
     assert load_telemetry_events(path) == [event]
 
 
-def test_a_line_that_a_killed_writer_left_is_told(tmp_path):
+def test_a_truncated_last_line_is_reported(tmp_path):
     path = tmp_path / "events.jsonl"
     path.write_text(f"{json.dumps(VALID)}\n{json.dumps(VALID)[:99]}")
     with pytest.warns(UserWarning, match="events.jsonl: the last line is cut off"):
         assert len(load_telemetry_events(path)) == 1
 
 
-def test_a_file_that_is_not_there(tmp_path):
+def test_a_missing_file(tmp_path):
     with pytest.raises(OSError):
         load_telemetry_events(tmp_path / "none.json")
 
@@ -407,16 +407,16 @@ SLURM = {"SLURM_PROCID": "6", "SLURM_LOCALID": "2", "SLURM_NTASKS": "16", "SLURM
         ({**TORCHRUN, "RANK": "³"}, {"job_id": "run-1"}),
     ],
 )  # fmt: skip
-def test_the_rank_is_of_the_first_group_that_is_whole_and_makes_sense(environment, expected):
+def test_the_rank_comes_from_the_first_consistent_set_of_variables(environment, expected):
     assert rank_identity(environment=environment) == expected
 
 
-def test_what_is_said_wins():
+def test_given_ranks_override_the_environment():
     found = rank_identity(job_id="mine", rank=2, environment=TORCHRUN)
     assert found == {"rank": 2, "local_rank": 1, "world_size": 4, "job_id": "mine"}
 
 
 @pytest.mark.parametrize("given", [{"rank": 4}, {"rank": -1}, {"world_size": 0}, {"rank": True}])
-def test_what_is_said_must_make_sense(given):
+def test_given_ranks_must_be_consistent(given):
     with pytest.raises(ConfigurationError):
         rank_identity(environment=TORCHRUN, **given)

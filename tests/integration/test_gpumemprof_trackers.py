@@ -1,6 +1,6 @@
-"""Trackers without a recorder: events, statistics, exports, and the clock.
+"""Trackers without a recorder: events, statistics, exports, the clock.
 
-In this process. What the recorder adds is in test_gpumemprof_recorder.py.
+They run in the test process. test_gpumemprof_recorder.py covers what the recorder adds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from oomrec.tfmemprof import TensorFlowMemoryTracker
 from scripted_tracker import MIB, kinds, tick, tracker_of
 
 
-def test_what_happens_between_two_samples_is_an_event():
+def test_a_change_between_two_samples_is_an_event():
     tracker = tracker_of((100, 100, 100), (150, 160, 200), (120, 160, 200), (120, 160, 200))
     tick(tracker, 3)
     tracker.stop_tracking()
@@ -71,7 +71,7 @@ def test_statistics_have_every_field():
     assert tracker.get_statistics()["total_allocations"] == 0 and tracker.events == []
 
 
-def test_a_sample_that_fails_is_an_event_and_sampling_goes_on_later(monkeypatch):
+def test_a_failed_sample_is_an_event_and_sampling_resumes(monkeypatch):
     now = [1000.0]
     tracker = tracker_of((100, 100, 100), RuntimeError("driver"), (120, 120, 120))
     monkeypatch.setattr("time.monotonic", lambda: now[0])
@@ -84,7 +84,7 @@ def test_a_sample_that_fails_is_an_event_and_sampling_goes_on_later(monkeypatch)
     assert "allocation" in kinds(tracker)
 
 
-def test_events_are_filtered_and_the_ring_keeps_the_last():
+def test_events_can_be_filtered_and_the_ring_keeps_the_last():
     tracker = tracker_of((100, 100, 100), max_events=4)
     for number in range(10):
         tracker._add_event("allocation", number, str(number))
@@ -96,7 +96,7 @@ def test_events_are_filtered_and_the_ring_keeps_the_last():
     assert tracker.get_events("peak") == []
 
 
-def test_a_time_line():
+def test_a_timeline():
     tracker = tracker_of((100, 110, 100))
     start = tracker.events[0].timestamp
     for offset, size in ((0.4, 150), (0.6, 170), (3.2, 120)):
@@ -131,7 +131,7 @@ def test_export_is_telemetry(tmp_path, monkeypatch, form):
     assert last.metadata["backend"] == "cuda" and "telemetry_collector" not in last.metadata
 
 
-def test_a_format_that_is_none(tmp_path):
+def test_an_unknown_export_format(tmp_path):
     with pytest.raises(ValueError, match="Unsupported format: xml"):
         tracker_of((1, 1, 1)).export_events(tmp_path / "x", "xml")
 
@@ -139,13 +139,13 @@ def test_a_format_that_is_none(tmp_path):
 @pytest.mark.parametrize(
     "options", [{"sampling_interval": 0}, {"sampling_interval": -1}, {"max_events": 0}]
 )
-def test_options_that_make_no_sense(options):
+def test_invalid_tracker_options(options):
     with pytest.raises(ConfigurationError, match=next(iter(options))) as error:
         MemoryTracker(device="cpu", **options)
-    assert isinstance(error.value, ValueError)  # as those who write for gpumemprof expect
+    assert isinstance(error.value, ValueError)  # as programs written for gpumemprof expect
 
 
-# On a clock
+# With a sampling thread
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_options_that_make_no_sense(options):
     [lambda: MemoryTracker(device="cpu", sampling_interval=0.02), lambda: CPUMemoryTracker(0.02)],
     ids=["MemoryTracker", "CPUMemoryTracker"],
 )
-def test_this_process_is_followed(made, tmp_path):
+def test_this_process_is_tracked(made, tmp_path):
     with made() as tracker:
         assert tracker.is_tracking and tracker.backend == "cpu"
         held = bytearray(b"x" * (48 * MIB))
@@ -170,7 +170,7 @@ def test_this_process_is_followed(made, tmp_path):
     assert load_telemetry_events(tmp_path / "e.json")[0].collector == "gpumemprof.cpu_tracker"
 
 
-def test_a_tracker_starts_and_stops_once_and_again():
+def test_a_tracker_can_be_restarted():
     tracker = MemoryTracker(device="cpu", sampling_interval=10)
     tracker.stop_tracking()
     for _ in range(2):
@@ -196,7 +196,7 @@ def test_the_thread_ends_with_the_last_tracker():
 
 
 def in_a_child(work) -> int:
-    """The exit code of a forked child that does `work()`; 1: it raised."""
+    """The exit code of a forked child that runs `work()`. 1: it raised."""
     pid = os.fork()
     if pid == 0:
         code = 1
@@ -209,7 +209,7 @@ def in_a_child(work) -> int:
 
 
 def test_a_forked_child_does_not_track():
-    """Its parent's trackers are stopped in it, whatever lock another thread held at the fork."""
+    """The parent's trackers are stopped in the child, whatever lock another thread held at the fork."""
     tracker = MemoryTracker(device="cpu", sampling_interval=0.005)
 
     def work():
@@ -224,8 +224,8 @@ def test_a_forked_child_does_not_track():
         tracker.stop_tracking()
 
 
-def test_a_forked_child_that_tracks_does_so_once():
-    """Its parent's clock does not tick in it beside its own."""
+def test_a_forked_child_that_tracks_has_one_thread():
+    """The parent's sampling does not continue in the child beside its own."""
     tracker = MemoryTracker(device="cpu", sampling_interval=0.01)
     tracker.start_tracking()
 
@@ -240,7 +240,7 @@ def test_a_forked_child_that_tracks_does_so_once():
     tracker.stop_tracking()
 
 
-def test_nothing_is_added_by_a_sample_that_was_under_way_when_tracking_ended():
+def test_a_sample_in_progress_at_the_end_adds_nothing():
     tracker = tracker_of((100, 100, 100), (300, 600, 990))
     take = tracker.sample
 
@@ -255,7 +255,7 @@ def test_nothing_is_added_by_a_sample_that_was_under_way_when_tracking_ended():
     assert kinds(tracker) == ["start", "stop"]
 
 
-def test_where_there_can_be_no_thread_tracking_has_not_begun(monkeypatch):
+def test_tracking_does_not_start_without_a_thread(monkeypatch):
     tracker = MemoryTracker(device="cpu")
 
     def no_thread(self):
@@ -263,7 +263,7 @@ def test_where_there_can_be_no_thread_tracking_has_not_begun(monkeypatch):
 
     before = _thread._subscriptions
     with monkeypatch.context() as patched:
-        patched.setattr(_thread, "_thread", None)  # that of other tests
+        patched.setattr(_thread, "_thread", None)  # the thread of other tests
         patched.setattr(threading.Thread, "start", no_thread)
         with pytest.raises(RuntimeError, match="can't start new thread"):
             tracker.start_tracking()
@@ -273,7 +273,7 @@ def test_where_there_can_be_no_thread_tracking_has_not_begun(monkeypatch):
 
 
 @pytest.mark.parametrize("made", [MemoryTracker, CPUMemoryTracker, TensorFlowMemoryTracker])
-def test_every_tracker_is_told_its_rank(made, tmp_path):
+def test_every_tracker_has_its_rank(made, tmp_path):
     given = {"job_id": "j", "rank": 1, "local_rank": 0, "world_size": 2}
     with made(**given) as tracker:
         pass
@@ -282,7 +282,7 @@ def test_every_tracker_is_told_its_rank(made, tmp_path):
     assert {key: getattr(event, key) for key in given} == given
 
 
-def test_the_cpu_tracker_names_its_file_by_the_time(tmp_path):
+def test_the_cpu_trackers_file_name_has_the_time(tmp_path):
     with CPUMemoryTracker() as tracker:
         pass
     path = tracker.export_events_with_timestamp(str(tmp_path), "json")
@@ -301,7 +301,7 @@ def test_the_ring_of_a_recorder_keeps_the_last_events():
 
 
 @pytest.mark.parametrize(("size", "kept"), [(None, 40), (0, 40), (-1, 40), (7, 7)])
-def test_a_buffer_of_none_is_as_large_as_the_tracker(size, kept):
+def test_the_default_buffer_size_is_the_trackers(size, kept):
     tracker = MemoryTracker(device="cpu", max_events=40, oom_buffer_size=size)
     for _ in range(60):
         tracker._add_event("allocation", 1, None)

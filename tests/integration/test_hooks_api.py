@@ -30,7 +30,7 @@ MIB = 1 << 20
 
 
 def holder_of(shown: dict, bytes_: int) -> list[str]:
-    """The functions of the holder that has so many bytes."""
+    """The functions of the holder with exactly this many bytes."""
     [found] = [holder for holder in shown["holders"] if holder["bytes"] == bytes_]
     return [frame["function"] for frame in found["stack"]]
 
@@ -42,8 +42,8 @@ def test_without_a_recorder_nothing_happens(plain, victim):
 
 
 @pytest.mark.parametrize("language", ["c99", "c11", "c++11", "c++17"])
-def test_the_header_is_of_every_standard(plain, tmp_path, language):
-    """With all warnings, by a program that is linked with nothing of ours."""
+def test_the_header_compiles_under_every_standard(plain, tmp_path, language):
+    """With all warnings, in a program that does not link our library."""
     program = tmp_path / "asks"
     (tmp_path / "asks.c").write_text(ASKS)
     compiler = [*("g++ -x c++" if "++" in language else "gcc").split(), f"-std={language}"]
@@ -63,12 +63,12 @@ def test_a_bundle_on_request(oomrec, preload, victim):
     assert shown["context"] == "asked in C"
     assert shown["verdict"]["summary"] == metadata["verdict"]["summary"]
     assert metadata["verdict"]["summary"].endswith(" asked for a bundle: asked in C")
-    assert run.stderr.count("asked in C") == 1  # the report says it once
+    assert run.stderr.count("asked in C") == 1  # the report has it once
 
 
-def test_a_limit_moves_while_the_program_runs(oomrec, preload, victim):
+def test_the_limit_can_change_at_run_time(oomrec, preload, victim):
     run = preload(victim("api_in_c"), env={"OOMREC_MAX_DUMPS": 0})
-    assert run.stdout == "0 1 1\n", str(run)  # refused under 32 MiB, given without
+    assert run.stdout == "0 1 1\n", str(run)  # fails under 32 MiB, succeeds without a limit
     shown = [oomrec.json("show", bundle) for bundle in run.bundles()]
     [refused] = [bundle for bundle in shown if bundle["trigger"] == "soft_limit"]
     assert refused["request"]["size"] == 16 * MIB + 191

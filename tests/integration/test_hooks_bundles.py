@@ -1,4 +1,4 @@
-"""What a refused request leaves in the bundle: its function, its size, its stack."""
+"""A failed request in its bundle: function, size, stack."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ TOO_MUCH = 1 << 46
 PAGE = 4096
 
 # victim: api, bytes, space, a function of its stack
-REFUSALS = {
+FAILURES = {
     "naive_malloc": ("malloc", TOO_MUCH + 101, "heap", "main"),
     "posix_memalign": ("posix_memalign", TOO_MUCH + 107, "heap", "main"),
     "aligned_alloc": ("aligned_alloc", TOO_MUCH + 109 * 64, "heap", "main"),
     "map": ("mmap", 2 * TOO_MUCH + 127, "map", "main"),
     "remap": ("mremap", TOO_MUCH + 131 * PAGE, "map", "main"),
     "calloc_overflow": ("calloc", 2**64 - 1, "heap", "main"),
-    "thread_refused": ("pthread_create", 4 * TOO_MUCH, "map", "main"),
+    "thread_failure": ("pthread_create", 4 * TOO_MUCH, "map", "main"),
     "leak": ("malloc", TOO_MUCH + 137, "heap", "main"),
     "own_rlimit": ("malloc", (512 << 20) + 139, "heap", "main"),
     "vfork_exec": ("malloc", TOO_MUCH + 149, "heap", "main"),
@@ -30,16 +30,16 @@ def request_of(oomrec, run) -> dict:
     return oomrec.json("show", run.bundles()[0])["request"]
 
 
-@pytest.mark.parametrize("name", REFUSALS)
+@pytest.mark.parametrize("name", FAILURES)
 def test_request_is_exact(oomrec, preload, victim, name):
-    api, bytes_, space, function = REFUSALS[name]
+    api, bytes_, space, function = FAILURES[name]
     request = request_of(oomrec, preload(victim(name)))
     assert (request["api"], request["size"], request["space"]) == (api, bytes_, space)
     assert request["error"] in ("ENOMEM", "EAGAIN")
     assert function in [frame["function"] for frame in request["stack"]]
 
 
-def test_realloc_that_grew(oomrec, preload, victim):
+def test_a_growing_realloc(oomrec, preload, victim):
     run = preload(victim("realloc_growth"))
     request = request_of(oomrec, run)
     assert request["api"] == "realloc" and f"refused {request['size']}\n" in run.stdout
@@ -54,7 +54,7 @@ def test_each_of_64_threads_is_counted(oomrec, preload, victim):
 
 
 @pytest.mark.parametrize("name", [None, "libjemalloc.so.2", "libtcmalloc.so.4"])
-def test_new_is_seen_under_every_allocator(oomrec, plain, library, victim, name):
+def test_new_is_recorded_under_every_allocator(oomrec, plain, library, victim, name):
     other = "" if name is None else ":" + (glob.glob(f"/usr/lib/*/{name}") or pytest.skip(name))[0]
     run = plain(victim("new_caught"), env={"LD_PRELOAD": f"{library}{other}"})
     request = request_of(oomrec, run)
@@ -71,22 +71,22 @@ def test_soft_limit_throws_the_programs_own_exception(oomrec, plain, library, vi
             victim("new_within_limit"),
             env={"LD_PRELOAD": preloads, "OOMREC_LIMIT": "64M", "OOMREC_DUMP_DIR": name or "none"},
         )
-        if "mimalloc" not in str(name):  # built as C, it aborts where others throw
+        if "mimalloc" not in str(name):  # built as C, it aborts instead of throwing
             assert run.stdout == "caught, 7 again\n", str(run)
-        # The one request that was made, and nothing of how the allocator was made to refuse it.
+        # The request itself, and nothing of the allocator's own failing mmap.
         assert re.findall(r"asked (\w+) for (\S+ \w+)", run.stderr) == [
             ("malloc" if not found else "operator_new", "7.0 MiB")
         ], str(run)
 
 
-def test_probes_leave_no_bundle(preload, victim):
+def test_probes_write_no_bundle(preload, victim):
     run = preload(victim("probes"))
     assert run.exit_code == 0 and run.bundles() == [], str(run)
 
 
-def test_a_refused_fork_is_a_failure(oomrec, preload, victim, tmp_path):
+def test_a_failed_fork_is_a_failure(oomrec, preload, victim, tmp_path):
     tmp_path.chmod(0o777)
-    run = preload(victim("fork_refused"))
+    run = preload(victim("fork_failure"))
     if run.exit_code == 77:
         pytest.skip("the limit of tasks could not be set")
     assert "EAGAIN 1" in run.stdout

@@ -1,4 +1,4 @@
-"""Calls before our constructor and after our last handler, alone and beside another preload."""
+"""Calls before our constructor and after our last exit handler, alone and beside another preload."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_early_and_late_calls(plain, preload, victim, mode):
 @pytest.mark.parametrize("bind", [None, "1"])
 @pytest.mark.parametrize("mode", MODES)
 def test_beside_another_preload_in_both_orders(plain, library, victim, mode, bind):
-    """The one that comes first starts last and ends first; its calloc calls dlsym at first."""
+    """The first preload initializes last and exits first. The other's first calloc calls dlsym."""
     other = victim("early_preload.so")
     env = {"OOMREC_MODE": mode, "LD_BIND_NOW": bind}
     for order in (f"{library}:{other}", f"{other}:{library}"):
@@ -33,7 +33,7 @@ def test_beside_another_preload_in_both_orders(plain, library, victim, mode, bin
         assert (run.stdout, run.exit_code) == ("1000000\nunloaded\n", 0), str(run)
 
 
-def test_a_refusal_is_seen_through_another_preload(oomrec, plain, library, victim):
+def test_a_failure_is_recorded_through_another_preload(oomrec, plain, library, victim):
     env = {"LD_PRELOAD": f"{victim('early_preload.so')}:{library}"}
     run = plain(victim("naive_malloc"), env=env)
     assert oomrec.json("show", run.only_bundle())["request"]["api"] == "malloc"

@@ -1,4 +1,4 @@
-"""Refusals in great number: each is counted, few are told, and the program hardly notices."""
+"""Floods of failures: each is counted, a few get bundles, and the program hardly slows down."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def flood_of(run) -> tuple[int, int]:
     return int(refused), int(microseconds)
 
 
-def test_a_flood_of_refusals(oomrec, plain, preload, victim):
+def test_a_flood_of_failures(oomrec, plain, preload, victim):
     """40 stacks in turn. Most have to wait for their bundle; the last one gets it at the end."""
     _, alone_us = flood_of(plain(victim("flood"), 1 << 60))
     run = preload(victim("flood"), LIMIT + 1, env={"OOMREC_LIMIT": LIMIT, "OOMREC_MAX_DUMPS": 0})
@@ -29,11 +29,11 @@ def test_a_flood_of_refusals(oomrec, plain, preload, victim):
     assert last["verdict"]["code"] == "soft_limit" and last["outcome"] == "recovered"
     assert last["request"]["size"] == LIMIT + ROUNDS
     assert last["request"]["repeats"] == ROUNDS // 40 - 1
-    told = oomrec("show", run.bundles()[-1]).stdout
-    assert re.search(r"4,?999", told), told
+    page = oomrec("show", run.bundles()[-1]).stdout
+    assert re.search(r"4,?999", page), page
 
 
-def test_64_threads_refused_at_once(preload, victim):
+def test_64_threads_that_fail_at_once(preload, victim):
     run = preload(victim("threads_flood"), env={"OOMREC_MAX_DUMPS": 0})
     assert run.stdout == "64 refused\n" and run.exit_code == 0, str(run)
     end = run.bundle_at("end")
@@ -41,8 +41,8 @@ def test_64_threads_refused_at_once(preload, victim):
     refused = [event for event in events if event["event_type"] == "error"]
     assert {event["size"] for event in refused} == {TOO_MUCH + 1000 + 2 * i for i in range(64)}
     assert len({event["thread"] for event in refused}) == 64
-    # One stack in one group of threads: one refusal is told, the others repeat it.
-    [told] = [bundle for bundle in run.bundles() if bundle != end]
-    request = json.loads((told / "metadata.json").read_text())["request"]
+    # One stack in one group of threads: one failure has a bundle, the others are repeats.
+    [written] = [bundle for bundle in run.bundles() if bundle != end]
+    request = json.loads((written / "metadata.json").read_text())["request"]
     number = (request["size"] - TOO_MUCH - 1000) // 2
     assert request["thread"]["name"] == f"worker {number}"

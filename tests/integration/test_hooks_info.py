@@ -1,4 +1,4 @@
-"""What the library finds out about itself at start: OOMREC_INFO, before the program's main."""
+"""The library's facts about itself at start (OOMREC_INFO), before the program's main."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_python_is_observed(preload, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["libjemalloc.so.2", "libtcmalloc.so.4", "libmimalloc.so.[23]"])
-def test_the_order_of_preloads_decides(plain, library, tmp_path, name):
+def test_the_order_of_preloads_matters(plain, library, tmp_path, name):
     found = glob.glob(f"/usr/lib/*/{name}")
     if not found:
         pytest.skip(f"not installed: {name}")
@@ -40,7 +40,7 @@ def test_the_order_of_preloads_decides(plain, library, tmp_path, name):
     assert "put liboomrec.so first" in before["heap"]["detail"]
 
 
-def test_a_malloc_of_the_programs_own_is_said(preload, tmp_path, victim):
+def test_the_programs_own_malloc_is_reported(preload, tmp_path, victim):
     facts = facts_of(preload, tmp_path, victim("own_malloc"))
     assert not facts["heap"]["active"] and "brings its own malloc" in facts["heap"]["detail"]
 
@@ -71,7 +71,7 @@ def test_every_fact_has_its_line(preload, tmp_path):
     assert list(preload.session_dir.glob("*/*")) == [] and not preload.dump_dir.exists()
 
 
-def test_limits_that_the_environment_asks_for_are_listed(oomrec):
+def test_limits_from_the_environment_are_listed(oomrec):
     env = {"OOMREC_LIMIT": "64M", "OOMREC_LIMIT_GPU": "1G,2G@0,3G@hip:1"}
     rows = {row["kind"]: row["bytes"] for row in oomrec.json("info", env=env)["limits"]}
     asked = {"soft": 64 << 20, "device": 1 << 30, "device 0": 2 << 30, "device hip:1": 3 << 30}
@@ -90,23 +90,23 @@ def test_the_interpreter_is_named(oomrec, preload, python, tmp_path, version):
 
 
 def check_note(oomrec, run, words):
-    """In info, in show and in what the program's own end printed: the same words."""
+    """The same words in info, in show and in what the program prints at its end."""
     shown = oomrec("show", run.bundle_at("here"))
     assert words in " ".join(shown.stdout.split()), str(shown)
     assert words in run.stderr, str(run)
 
 
-def test_a_heap_that_is_not_observed_is_said_everywhere(oomrec, preload, victim):
+def test_an_unobserved_heap_is_reported_everywhere(oomrec, preload, victim):
     words = "heap not observed: the program brings its own malloc"
     check_note(oomrec, preload(victim("own_malloc")), words)
     limited = preload(victim("own_malloc"), env={"OOMREC_LIMIT": "1G"})
-    told = f"oomrec: {words}; the limit covers mappings only\n"
-    assert limited.stderr.startswith(told), str(limited)
+    note = f"oomrec: {words}; the limit covers mappings only\n"
+    assert limited.stderr.startswith(note), str(limited)
     answer = oomrec.json("info", "--", victim("own_malloc"))
     assert {"fact": "heap", "active": False, "detail": words} in answer["facts"]
 
 
-def test_an_allocator_before_us_is_said_everywhere(oomrec, plain, library, victim):
+def test_an_allocator_loaded_first_is_reported_everywhere(oomrec, plain, library, victim):
     found = glob.glob("/usr/lib/*/libjemalloc.so.2")
     if not found:
         pytest.skip("not installed: libjemalloc.so.2")

@@ -1,10 +1,10 @@
-"""What counts of the address space, step by step: the break, shared memory, remaps, reservations."""
+"""What counts as address space, step by step: the break, shared memory, remaps, reservations."""
 
 from __future__ import annotations
 
 MIB = 1 << 20
 
-# after this step: MiB that count, MiB that are reserved
+# after each step: MiB that count, MiB that are only reserved
 STEPS = {
     "start": (0, 0),
     "sbrk +3": (3, 0),
@@ -38,7 +38,7 @@ def test_each_step_counts_what_it_maps(oomrec, plain, preload, victim):
     assert steps_of(oomrec, run) == expected
 
 
-def test_a_reservation_made_writable_meets_the_limit(oomrec, preload, victim):
+def test_a_reservation_made_writable_counts_against_the_limit(oomrec, preload, victim):
     env = {"OOMREC_MAX_DUMPS": 0, "OOMREC_LIMIT": 64 * MIB}
     run = preload(victim("address_space"), env=env)
     assert run.stdout == "refused\n" and run.exit_code == 0, str(run)
@@ -49,12 +49,12 @@ def test_a_reservation_made_writable_meets_the_limit(oomrec, preload, victim):
     assert refused["verdict"]["code"] == "soft_limit"
 
 
-def test_the_break_meets_the_data_limit(oomrec, preload, victim):
+def test_brk_fails_at_the_data_limit(oomrec, preload, victim):
     run = preload(victim("data_limit"))
     assert run.stdout == "grown 3 times, errno 12, brk -1\n", str(run)
     shown = [oomrec.json("show", bundle) for bundle in run.bundles()]
-    told = [
+    failures = [
         (bundle["request"]["api"], bundle["request"]["size"], bundle["verdict"]["code"])
         for bundle in shown
     ]
-    assert told == [("sbrk", 20 * MIB, "data_limit"), ("brk", 80 * MIB, "data_limit")]
+    assert failures == [("sbrk", 20 * MIB, "data_limit"), ("brk", 80 * MIB, "data_limit")]

@@ -1,4 +1,4 @@
-"""Libraries that a C program loads privately: their operator new, and what the loader is refused."""
+"""Libraries that a C program loads privately: their operator new, and failures of the loader."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def check_bundles(oomrec, run, script, size, verdict):
     ), afterwards["holders"]
 
 
-def test_new_that_the_system_refuses(oomrec, plain, preload, victim):
+def test_new_that_fails_by_the_system(oomrec, plain, preload, victim):
     size = TOO_MUCH + 167
     without, run = run_plugin(plain, victim, size), run_plugin(preload, victim, size)
     assert without.stdout == "plain 2\nnothrow 1\naligned 2\n", str(without)
@@ -43,30 +43,30 @@ def test_new_that_the_system_refuses(oomrec, plain, preload, victim):
     check_bundles(oomrec, run, script, size, "request_too_large")
 
 
-def test_new_that_the_soft_limit_refuses(oomrec, preload, victim):
+def test_new_that_fails_by_the_soft_limit(oomrec, preload, victim):
     size = MORE_THAN_THE_LIMIT
     run = run_plugin(preload, victim, size, OOMREC_LIMIT=64 << 20)
     assert run.stdout == "plain 2\nnothrow 1\naligned 2\n" and run.exit_code == 0, str(run)
     check_bundles(oomrec, run, victim("python/new_in_plugin.py"), size, "soft_limit")
 
 
-def test_a_refused_new_is_told_once(preload, victim):
-    """The library's own operator new asks again for what was refused: malloc, or an aligned one."""
+def test_a_failed_new_is_reported_once(preload, victim):
+    """The library's operator new retries the failed call: malloc, or an aligned one."""
     run = run_plugin(preload, victim, TOO_MUCH + 167)
     events = json.loads((run.bundle_at("afterwards") / "events.json").read_text())
-    told = [(row["api"], row["size"]) for row in events if row["event_type"] == "error"]
+    failures = [(row["api"], row["size"]) for row in events if row["event_type"] == "error"]
     new, malloc = ("operator_new", TOO_MUCH + 167), ("malloc", TOO_MUCH + 167)
-    aligned = told[-1]  # GCC 16's does not round the size up
+    aligned = failures[-1]  # GCC 16's does not round the size up
     assert aligned in [("aligned_alloc", TOO_MUCH + 256), ("posix_memalign", TOO_MUCH + 167)]
-    # One try for each call of the handler and one more; the nothrow form asks no handler.
-    assert told == [new, malloc, malloc, new, new, aligned, aligned]
+    # One try per call of the handler and a last one. The nothrow form calls no handler.
+    assert failures == [new, malloc, malloc, new, new, aligned, aligned]
 
 
-def test_a_library_that_does_not_fit_is_a_refusal(oomrec, plain, preload, victim):
+def test_a_library_that_does_not_fit_is_a_failure(oomrec, plain, preload, victim):
     names = [victim("wide_plugin.so")]
     without, run = (
-        plain(victim("dlopen_refused"), *names),
-        preload(victim("dlopen_refused"), *names),
+        plain(victim("dlopen_failure"), *names),
+        preload(victim("dlopen_failure"), *names),
     )
     assert "failed to map segment" in without.stdout
     assert (run.stdout, run.exit_code) == (without.stdout, without.exit_code), str(run)
@@ -75,11 +75,11 @@ def test_a_library_that_does_not_fit_is_a_refusal(oomrec, plain, preload, victim
     assert "main" in [frame["function"] for frame in shown["request"]["stack"]]
 
 
-def test_static_tls_that_is_used_up_is_none(plain, preload, victim):
+def test_exhausted_static_tls_is_not_a_failure(plain, preload, victim):
     names = [victim("static_tls_plugin.so")]
     without, run = (
-        plain(victim("dlopen_refused"), *names),
-        preload(victim("dlopen_refused"), *names),
+        plain(victim("dlopen_failure"), *names),
+        preload(victim("dlopen_failure"), *names),
     )
     assert "cannot allocate memory in static TLS block" in without.stdout
     assert (run.stdout, run.exit_code) == (without.stdout, without.exit_code), str(run)

@@ -1,4 +1,4 @@
-"""A setuid program, started by another user, runs without the recorder and without a complaint."""
+"""A setuid program started by another user runs unrecorded and without a complaint."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOBODY = 65534
 
 @pytest.fixture
 def setuid_program(victim):
-    """A copy with root's rights, where everybody can start it."""
+    """A setuid-root copy that everybody may start."""
     if os.geteuid() != 0:
         pytest.skip("only root can make a program setuid")
     with tempfile.TemporaryDirectory() as directory:
@@ -36,7 +36,7 @@ def as_nobody():
 
 @pytest.fixture
 def readable_library(library):
-    """The library where another user can read it."""
+    """A copy of the library that another user can read."""
     with tempfile.TemporaryDirectory() as directory:
         Path(directory).chmod(0o755)
         yield shutil.copy(library, directory)
@@ -47,7 +47,7 @@ def run_as_nobody(plain, library, *command):
     return plain(*command, env=env, cwd="/", preexec_fn=as_nobody)
 
 
-def test_a_setuid_program_starts_without_us(plain, readable_library, setuid_program):
+def test_a_setuid_program_starts_unrecorded(plain, readable_library, setuid_program):
     run = run_as_nobody(plain, readable_library, setuid_program)
     if run.stdout.startswith("plain"):
         pytest.skip("setuid has no effect here")
@@ -55,8 +55,8 @@ def test_a_setuid_program_starts_without_us(plain, readable_library, setuid_prog
     assert run.stderr == "", str(run)
 
 
-def test_a_recorded_shell_starts_it_without_a_word(plain, readable_library, setuid_program):
-    """Neither the loader's nor the recorder's."""
+def test_a_recorded_shell_starts_it_silently(plain, readable_library, setuid_program):
+    """Neither the loader nor the recorder prints anything."""
     script = f"{setuid_program}; exit 4"
     run = run_as_nobody(plain, readable_library, "/bin/sh", "-c", script)
     if run.stdout.startswith("plain"):

@@ -1,4 +1,4 @@
-"""A program in a sandbox lives: no system call of the recorder's own, and a recording to read."""
+"""A sandboxed program survives: the recorder makes no system call, and its recording is readable."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def test_sandboxed_program_is_not_killed(oomrec, plain, preload, victim, how, mo
     assert shown["spaces"]["heap"]["live_bytes"] >= 64 << 20
 
 
-def test_a_filter_from_before_the_start_is_the_containers(oomrec, preload, victim):
-    """Every container has one: the recorder works under it as usual."""
+def test_an_inherited_filter_is_the_containers(oomrec, preload, victim):
+    """Every container has one, and the recorder works as usual."""
     run = preload(victim("sandboxed"), "prctl", victim("naive_malloc"))
     if run.exit_code == 77:
         pytest.skip("no seccomp filter may be set here")

@@ -1,4 +1,4 @@
-"""The heap's totals are those of glibc itself, mallinfo2(), wherever blocks are made and freed."""
+"""The heap's totals agree with glibc's own, mallinfo2(), for every way to allocate and free."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import mmap
 
 import pytest
 
-# What glibc keeps beside a block in an arena; mapped_header() when it is mapped by itself.
+# glibc's header of a block in an arena; mapped_header() is that of a mapped block.
 HEADER = 8
 NO_CACHES = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
 
 
 def points_of(run) -> dict:
-    """What the program printed: {point: bytes in arenas, bytes mapped, blocks mapped}."""
+    """The program's output as {point: bytes in arenas, bytes mapped, blocks mapped}."""
     lines = [line.rsplit(" ", 3) for line in run.stdout.splitlines()]
     return {name: tuple(map(int, figures)) for name, *figures in lines}
 
@@ -23,7 +23,7 @@ def mapped_header() -> int:
     libc = ctypes.CDLL(None)
     libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
     libc.malloc_usable_size.argtypes = libc.free.argtypes = [ctypes.c_void_p]
-    block = libc.malloc(64 << 20)  # above the highest threshold for mapping
+    block = libc.malloc(64 << 20)  # above the highest mmap threshold
     header = -libc.malloc_usable_size(block) % mmap.PAGESIZE
     libc.free(block)
     return header
@@ -42,34 +42,34 @@ def test_totals_agree_with_mallinfo2(oomrec, preload, victim, mode):
         in_use = in_arenas + mapped
         headers = HEADER * heap["live_count"] + mapped_headers * mapped_blocks
         differences[name] = in_use - headers - heap["live_bytes"]
-    # glibc 2.43 counts what aligns a mapped block, and does not discount it: mapped bytes of no block.
+    # glibc 2.43 counts the alignment of a mapped block, and never subtracts it: bytes without a block.
     _, padding, mapped_blocks = points["end"]
     assert padding in range(64) and mapped_blocks == 0
-    # What was allocated before the recorder started is the difference, at every point the same.
+    # The difference is what was allocated before the recorder started, the same at every point.
     before = differences["start"]
     assert before in range(8192) and differences["end"] == before + padding, differences
     assert set(differences.values()) <= {before, before + padding}, differences
 
 
-def test_a_realloc_is_one_call(oomrec, preload, victim):
+def test_a_realloc_counts_as_one_call(oomrec, preload, victim):
     run = preload(victim("realloc_growth"), env={"OOMREC_MODE": "exact"})
-    told = oomrec.json("stats", run.only_bundle())["apis"]["realloc"]
+    reallocs = oomrec.json("stats", run.only_bundle())["apis"]["realloc"]
     asked_for, size = 0, 1 << 20
-    for _ in range(told["count"]):
+    for _ in range(reallocs["count"]):
         size += size // 2
         asked_for += size
-    assert told["count"] > 8 and told["bytes"] == asked_for
+    assert reallocs["count"] > 8 and reallocs["bytes"] == asked_for
 
 
-def test_glibc_maps_what_it_would_have_mapped(plain, preload, victim):
-    """Its threshold for mapping a block is as it was: freeing a mapped block would have raised it."""
+def test_glibcs_mmap_threshold_is_unchanged(plain, preload, victim):
+    """glibc's dynamic mmap threshold is unchanged. Freeing a mapped block would have raised it."""
     without, run = (
         points_of(start(victim("heap_totals"), env=NO_CACHES)) for start in (plain, preload)
     )
     assert without["allocated"][1:] == run["allocated"][1:] != (0, 0)
 
 
-def test_a_child_that_frees_what_it_inherited(oomrec, preload, victim):
+def test_a_child_that_frees_inherited_blocks(oomrec, preload, victim):
     env = {**NO_CACHES, "OOMREC_MAX_DUMPS": 0, "OOMREC_MODE": "exact"}
     run = preload(victim("heap_totals"), env=env)
     spaces = {}

@@ -1,4 +1,4 @@
-"""A program behaves the same with and without the library before it: output, errno, exit code."""
+"""A program behaves the same with and without the preload: output, errno, exit code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 VICTIMS = [
     "new_caught", "posix_memalign", "aligned_alloc", "map", "remap", "calloc_overflow",
-    "realloc_growth", "threads_fail", "thread_refused", "fork_refused", "leak", "own_rlimit",
+    "realloc_growth", "threads_fail", "thread_failure", "fork_failure", "leak", "own_rlimit",
     "tls_destructor", "vfork_exec", "daemonize", "coroutine", "fork_storm", "naive_malloc",
 ]  # fmt: skip
 
@@ -40,12 +40,12 @@ def same(plain, preload, *args, **options):
 
 @pytest.mark.parametrize("name", VICTIMS)
 @pytest.mark.parametrize("mode", ["sampled", "exact"])
-def test_victim_ends_as_without(plain, preload, victim, name, mode):
+def test_a_victim_ends_as_without_the_recorder(plain, preload, victim, name, mode):
     same(plain, preload, victim(name), env={"OOMREC_MODE": mode})
 
 
-def test_own_view_is_unchanged(plain, preload, victim, tmp_path):
-    """Threads, children, descriptors, signals, timers, environment, directory: as without us."""
+def test_the_programs_view_of_itself_is_unchanged(plain, preload, victim, tmp_path):
+    """Threads, children, descriptors, signals, timers, environment, directory: as unrecorded."""
     ours = ("LD_PRELOAD=", "OOMREC_")
     without, recorded = plain(victim("own_view")), preload(victim("own_view"))
     seen = [line for line in recorded.stdout.splitlines() if not line.startswith(ours)]
@@ -63,7 +63,7 @@ def test_other_allocators_in_both_orders(plain, library, name):
 
 
 @pytest.mark.parametrize("name", ALLOCATORS[:3])  # mimalloc, built as C, aborts on a refused new
-def test_new_of_another_allocator_throws_its_own(plain, library, victim, name):
+def test_another_allocators_new_throws_its_own_exception(plain, library, victim, name):
     other = allocator(name)
     without = plain(victim("new_caught"), env={"LD_PRELOAD": other})
     run = plain(victim("new_caught"), env={"LD_PRELOAD": f"{library}:{other}"})
@@ -79,7 +79,7 @@ def test_linked_allocators(plain, preload, victim, name, build_dir):
 
 @pytest.fixture
 def foreign(build_dir, victim):
-    """The path of hello.c as a program that cannot be recorded; musl's compiler may be missing."""
+    """foreign(KIND) is hello.c as a program that cannot be recorded. Skips without musl's compiler."""
 
     def path_of(kind: str) -> str:
         if kind == "musl" and not (build_dir / "tests" / "victims" / "hello_musl").exists():
@@ -96,20 +96,20 @@ def test_static_and_musl_programs_start(preload, foreign, kind):
 
 
 @pytest.mark.parametrize("kind", ["static", "musl", "asan"])
-def test_exec_of_what_cannot_be_recorded_drops_us(preload, foreign, kind):
-    """A shell starts them: our entry leaves LD_PRELOAD."""
+def test_exec_of_an_unrecordable_program_drops_the_preload(preload, foreign, kind):
+    """A shell starts them: our entry is removed from LD_PRELOAD."""
     run = preload("/bin/sh", "-c", f"exec {foreign(kind)} x")
     assert run.exit_code == 0, str(run)
     assert "liboomrec" not in run.stdout, str(run)
 
 
-def test_exec_that_drops_us_keeps_what_else_is_preloaded(preload, foreign, library):
+def test_exec_keeps_other_preloads(preload, foreign, library):
     other = allocator("libjemalloc.so.2")
     run = preload("/bin/sh", "-c", foreign("static"), env={"LD_PRELOAD": f"{library}:{other}"})
     assert f"LD_PRELOAD {other}\n" in run.stdout, str(run)
 
 
-def test_posix_spawn_and_subprocess_drop_us_too(preload, victim):
+def test_posix_spawn_and_subprocess_drop_the_preload_too(preload, victim):
     script = (
         "import os, subprocess, sys\n"
         "target = sys.argv[1]\n"
@@ -123,7 +123,7 @@ def test_posix_spawn_and_subprocess_drop_us_too(preload, victim):
     assert run.stdout.count("hello 1 - 1") == 3, str(run)
 
 
-def test_children_can_be_left_alone(preload, victim):
+def test_children_can_be_left_unrecorded(preload, victim):
     run = preload("/bin/sh", "-c", f"exec {victim('hello')}", env={"OOMREC_CHILDREN": "0"})
     assert "LD_PRELOAD is not set" in run.stdout, str(run)
 
@@ -148,14 +148,14 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_programs_nobody_here_wrote(plain, preload, name):
+def test_third_party_programs(plain, preload, name):
     if subprocess.run(["which", name], capture_output=True).returncode:
         pytest.skip(f"not installed: {name}")
     without, recorded = same(plain, preload, "/bin/sh", "-c", PROGRAMS[name])
     assert recorded.stderr == without.stderr, str(recorded)
 
 
-def test_python_sees_nothing(plain, preload):
+def test_python_runs_unchanged(plain, preload):
     """Python, its threads, subprocesses (vfork) and multiprocessing (fork)."""
     script = (
         "import subprocess, threading, multiprocessing, os\n"

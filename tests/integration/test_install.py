@@ -1,4 +1,4 @@
-"""What `meson install` puts where, and that it works from there."""
+"""`meson install`: the installed files, and that they work from there."""
 
 import re
 import subprocess
@@ -12,7 +12,7 @@ SOURCE = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def installed(build_dir, tmp_path_factory):
-    """The prefix of an install into a folder of its own."""
+    """The prefix of an installation into a new folder."""
     root = tmp_path_factory.mktemp("installed")
     meson = "/usr/bin/meson" if Path("/usr/bin/meson").exists() else "meson"
     command = [meson, "install", "-C", build_dir, "--no-rebuild", "--quiet", "--destdir", root]
@@ -20,7 +20,7 @@ def installed(build_dir, tmp_path_factory):
     return root / "usr" / "local"
 
 
-def test_everything_is_there(installed):
+def test_every_file_is_installed(installed):
     files = {str(path.relative_to(installed)) for path in installed.rglob("*") if path.is_file()}
     libraries = {name for name in files if name.endswith("/liboomrec.so")}
 
@@ -30,6 +30,8 @@ def test_everything_is_there(installed):
         "include/oomrec.h",
         "share/man/man1/oomrec.1",
         "share/doc/oomrec/examples/train.py",
+        "share/doc/oomrec/schemas/show.json",
+        "share/doc/oomrec/schemas/definitions.json",
         "share/bash-completion/completions/oomrec.bash",
         "share/zsh/site-functions/_oomrec",
         "share/fish/vendor_completions.d/oomrec.fish",
@@ -50,7 +52,7 @@ def test_the_installed_command_finds_the_installed_library(installed, plain):
 
 
 @pytest.mark.needs_program("cc")
-def test_the_header_works_in_c_without_linking(installed, plain, tmp_path):
+def test_the_header_works_in_c_without_linking_the_library(installed, plain, tmp_path):
     source = tmp_path / "user.c"
     source.write_text(
         """#include <oomrec.h>
@@ -71,7 +73,7 @@ def test_the_header_works_in_c_without_linking(installed, plain, tmp_path):
 
 
 def man_page() -> str:
-    """The man page as text with its requests, escapes undone."""
+    """The man page's source with its requests, without escapes."""
     page = (SOURCE / "docs" / "man" / "oomrec.1").read_text()
     return re.sub(r"\\f.", "", page).replace("\\-", "-").replace("\\ ", " ")
 
@@ -91,7 +93,7 @@ def test_the_man_page_names_every_option_variable_and_file():
 
 
 def test_the_man_page_agrees_with_the_help_of_every_command(oomrec):
-    """Each option stands in its command's paragraph, or with those of several commands."""
+    """Each option is in its command's paragraph, or among the common ones."""
     page = man_page()
     paragraphs = page.partition(".SH COMMANDS")[2].partition(".SH OPTIONS OF RUN")[0]
     common = paragraphs.partition(".SS Options of several commands")[2]
@@ -105,8 +107,8 @@ def test_the_man_page_agrees_with_the_help_of_every_command(oomrec):
         assert found, f"{name} is not in the man page"
         help_page = oomrec(name, "--help").stdout.partition("\nexamples:")[0]
         offered = set(re.findall(r"^  (--[\w-]+)", help_page, re.M))
-        told = set(re.findall(r"^\.BI? (--[\w-]+)", found.group(), re.M))
-        assert told <= offered, f"{name} has no {told - offered}"
+        listed = set(re.findall(r"^\.BI? (--[\w-]+)", found.group(), re.M))
+        assert listed <= offered, f"{name} has no {listed - offered}"
         elsewhere = page.partition(".SH OPTIONS OF RUN")[2] if name == "run" else ""
-        missing = [option for option in offered - told if option not in common + elsewhere]
+        missing = [option for option in offered - listed if option not in common + elsewhere]
         assert not missing, f"{name}: {missing} are not in the man page"

@@ -1,7 +1,8 @@
-"""What every command prints with --json: its schema, no key left out, the same in every locale.
+"""What every command prints with --json: it follows its schema, has every key, and is the same in
+every locale.
 
-The commands are those that `oomrec --help` lists; one whose page names --json needs a schema in
-schemas/, a section in docs/json.md, and, if it does not read a bundle, an entry in WORDS.
+The commands are those that `oomrec --help` lists. A command with --json needs a schema in
+docs/schemas, a section in docs/json.md and, if it does not read a bundle, an entry in WORDS.
 """
 
 import json
@@ -22,8 +23,8 @@ print("held", flush=True)
 time.sleep(600)
 """
 
-# Command lines that do not read a bundle, or do something else with it: {pid} is a process that is
-# recorded and alive.
+# Command lines that do not read a bundle, or do more with it. {pid} is a live recorded
+# process.
 WORDS = {
     "recover": [[]],
     "dump": [["{pid}"]],
@@ -33,14 +34,14 @@ WORDS = {
     "info": [[], ["--", "true"]],
     "simulate": [["--list"], ["soft_limit"]],
 }
-# Several commands print the same.
+# Several commands share a schema.
 SCHEMA = {
     "export": "export_holders",
     "report": "report_command",
     "flamegraph": "report_command",
     "table": "report_command",
 }
-MAY_FIND_NOTHING = {"recover", "info"}  # then it is JSON all the same
+MAY_FIND_NOTHING = {"recover", "info"}  # their output is JSON even then
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ def bundle(oomrec, tmp_path):
 
 @pytest.fixture
 def pid(oomrec, bundle):
-    """A recorded process that is alive."""
+    """The pid of a live recorded process."""
     program = oomrec.start("run", "--", "python3", "leak.py", 2)
     assert program.stdout.readline() == b"held\n"
     children = Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text().split()
@@ -66,7 +67,7 @@ def speaking_json(oomrec) -> list[str]:
     return [name for name in commands(oomrec) if "--json" in help_of(oomrec, name)]
 
 
-def test_each_has_its_words_schema_and_section(oomrec, bundle):
+def test_each_has_its_arguments_schema_and_section(oomrec, bundle):
     page = (SOURCE / "docs" / "json.md").read_text()
     reading = {name for name, _ in reading_lines(oomrec, bundle, json=True)}
     names = speaking_json(oomrec)
@@ -79,7 +80,7 @@ def test_each_has_its_words_schema_and_section(oomrec, bundle):
 
 
 def loose_objects(schema, where=""):
-    """The objects of a schema in which a key may be absent, or one be that it does not name."""
+    """The objects of a schema that allow a missing or an unknown key."""
     if isinstance(schema, list):
         for number, part in enumerate(schema):
             yield from loose_objects(part, f"{where}/{number}")
@@ -94,13 +95,33 @@ def loose_objects(schema, where=""):
 
 
 def test_no_schema_lets_a_key_be_absent(oomrec):
-    for name in speaking_json(oomrec):
-        schema = json.loads((SCHEMAS / f"{schema_of(name)}.json").read_text())
+    for name in ["definitions", *map(schema_of, speaking_json(oomrec))]:
+        schema = json.loads((SCHEMAS / f"{name}.json").read_text())
         assert list(loose_objects(schema)) == [], name
 
 
+def references(schema):
+    if isinstance(schema, dict):
+        if isinstance(schema.get("$ref"), str):
+            yield schema["$ref"]
+        schema = list(schema.values())
+    for part in schema if isinstance(schema, list) else ():
+        yield from references(part)
+
+
+def test_every_shared_definition_exists_and_is_used():
+    definitions = json.loads((SCHEMAS / "definitions.json").read_text())["$defs"]
+    used = {
+        reference.rpartition("/")[2]
+        for path in SCHEMAS.glob("*.json")
+        for reference in references(json.loads(path.read_text()))
+        if path.name == "definitions.json" or reference.startswith("definitions.json#/$defs/")
+    }
+    assert used == set(definitions)
+
+
 @pytest.mark.needs_module("jsonschema")
-def test_each_keeps_to_its_schema(oomrec, bundle, pid):
+def test_output_follows_the_schema(oomrec, bundle, pid):
     names = speaking_json(oomrec)
     lines = reading_lines(oomrec, bundle, json=True)
     lines += [(name, ["--json", *words]) for name, all_of in WORDS.items() for words in all_of]
@@ -119,7 +140,7 @@ def test_each_keeps_to_its_schema(oomrec, bundle, pid):
     assert checked == set(names)
 
 
-def test_recordings_that_are_in_no_bundle_are_listed(oomrec, pid):
+def test_recordings_without_a_bundle_are_listed(oomrec, pid):
     recordings = oomrec.json("ls", "--all")["recordings"]
     assert {"pid": int(pid), "alive": True}.items() <= recordings[0].items()
     assert oomrec("show", recordings[0]["recording"]).exit_code == 0
@@ -127,7 +148,7 @@ def test_recordings_that_are_in_no_bundle_are_listed(oomrec, pid):
 
 @pytest.fixture(scope="module")
 def german(tmp_path_factory):
-    """A locale whose numbers have a decimal comma, made here: few machines have one."""
+    """A locale with a decimal comma. It is generated, because few machines have one."""
     folder = tmp_path_factory.mktemp("locales")
     made = subprocess.run(
         ["localedef", "-i", "de_DE", "-f", "UTF-8", folder / "de_DE.UTF-8"], capture_output=True

@@ -1,4 +1,4 @@
-"""The Jupyter kernel that is recorded, and `%%oomrec` in it: real kernels, spoken to as Jupyter does."""
+"""The recorded Jupyter kernel and `%%oomrec` in it, with real kernels and Jupyter's own protocol."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def command(directory: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 class Kernel:
-    """A kernel that Jupyter started; `run` gives what a cell showed."""
+    """A kernel started by Jupyter. `run` returns the output of a cell."""
 
     def __init__(self, directory: Path, argv: list[str] | None = None):
         manager = jupyter_client.KernelManager(kernel_name="oomrec")
@@ -119,19 +119,17 @@ def test_a_cell_is_followed_by_its_report(kernel):
     assert "allow-same-origin" not in frame[2] and "height: 300px" in frame[3]
     page = html.unescape(frame[1])
     assert re.search(r'<html lang="en" data-view="flame" data-label="cell \d+">', page)
-    assert (
-        kernel.run("print(len(kept))")["stdout"] == "24\n"
-    )  # what the cell made is the notebook's
+    assert kernel.run("print(len(kept))")["stdout"] == "24\n"  # it belongs to the notebook
 
 
-def test_a_label_that_nothing_was_allocated_under_has_no_report(kernel):
-    """As that of a cell that allocates nothing of note."""
+def test_a_label_without_allocations_has_no_report(kernel):
+    """For example, of a cell that allocates almost nothing."""
     code = "from oomrec.jupyter._magic import _report\nprint(_report('cell of nobody', 'flame'))"
     shown = kernel.run(code)["stdout"]
     assert shown.startswith("(None, ") and "nothing that the cell allocated was recorded" in shown
 
 
-def test_a_refusal_is_the_cell_s_error_and_has_a_bundle(kernel, installed):
+def test_a_failure_is_the_cells_error_and_has_a_bundle(kernel, installed):
     shown = kernel.run("%%oomrec\nhuge = bytearray(2 << 30)")
     assert shown["error"] == "MemoryError"
     bundle = kernel.run("import oomrec; print(oomrec.last_bundle())")["stdout"].strip()
@@ -140,7 +138,7 @@ def test_a_refusal_is_the_cell_s_error_and_has_a_bundle(kernel, installed):
     assert metadata["request"]["size"] >= 2 << 30 and metadata["context"].startswith("cell ")
 
 
-def test_in_another_kernel_the_magic_says_so(installed):
+def test_the_magic_reports_an_unrecorded_kernel(installed):
     plain = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     kernel = Kernel(installed, plain)
     try:
@@ -153,7 +151,7 @@ def test_in_another_kernel_the_magic_says_so(installed):
         kernel.close()
 
 
-def test_it_is_removed_again_and_no_other_is(tmp_path):
+def test_only_the_recorded_kernel_is_removed(tmp_path):
     assert command(tmp_path, "install", "--prefix", str(tmp_path / "prefix")).returncode == 0
     place = tmp_path / "prefix" / "share" / "jupyter" / "kernels"
     assert (place / "oomrec" / "kernel.json").exists()
@@ -169,7 +167,7 @@ def test_it_is_removed_again_and_no_other_is(tmp_path):
     )
 
 
-def test_without_jupyter_s_packages_it_says_what_to_install(tmp_path):
+def test_missing_jupyter_packages_are_named(tmp_path):
     (tmp_path / "jupyter_client").mkdir()
     (tmp_path / "jupyter_client" / "__init__.py").write_text("raise ImportError('not here')\n")
     run = subprocess.run(

@@ -1,7 +1,7 @@
-"""A program is killed at a random instant of its start, its work, a bundle's writing and its end:
-what is left can be read, blames no memory for the kill, and is gone when it has been told.
+"""A program is killed at a random instant: at its start, at work, while it writes a bundle, at its end.
+Its recording is readable, the kill is not blamed on memory, and once reported nothing is left.
 
-Half of them die alone, and half with the helper that writes their bundle, as a container does.
+Half of them die alone, half together with the helper that writes their bundle, as in a container.
 """
 
 import mmap
@@ -20,14 +20,14 @@ CHUNKS = [
     *[("python", seed, 20) for seed in range(8, rounds(9, 10))],
 ]
 AT_ONCE = 10  # recordings for one `oomrec recover`; dead ones beyond 20 are removed
-STARTS, WORKS, IS_REFUSED, ENDS = PHASES = range(4)  # as tests/victims/phases.c has them
-# What may be said of the refusal, and of a kill that nobody saw.
+STARTS, WORKS, IS_REFUSED, ENDS = PHASES = range(4)  # as in tests/victims/phases.c
+# Verdicts of the failure, and of a kill that nobody observed.
 VERDICTS = {"request_too_large", "unknown"}
 OUTCOMES = {"unknown", "recovered"}
 
 
 def killed_in(phase, within_s, preload, words, page, chance):
-    """Its pid and the phase that it died in, this one or a later one; None: it had ended before."""
+    """The pid and the phase in which it died, this or a later one. None: it had ended before."""
     page[0] = STARTS
     process = preload.start(*words)
     deadline = time.monotonic() + 30
@@ -38,36 +38,36 @@ def killed_in(phase, within_s, preload, words, page, chance):
     if process.poll() is None:
         kill = chance.choice([os.kill, os.killpg])
         kill(process.pid, signal.SIGKILL)
-    # Until its helper has ended, too, which has its stderr.
+    # stderr stays open until its helper has ended, too.
     return (process.pid, page[0]) if preload.finish(process).exit_code == 137 else None
 
 
 def make_old(preload) -> None:
-    """What a writer left that died: nobody takes it for one that is still at work."""
+    """Makes leftovers of a dead writer so old that they are not taken for a live one's."""
     for path in [*preload.dump_dir.glob(".*"), *preload.session_dir.rglob("*.session")]:
         os.utime(path, (0, 0))
 
 
 def recover(preload, oomrec, killed: dict) -> None:
-    """All that is left of these processes is a bundle of each at most, and it can be read."""
+    """At most one readable bundle is left of each process, and nothing else."""
     make_old(preload)
     recovered = oomrec("recover", "--json", env={"OOMREC_MAX_DUMPS": "0"})
     assert recovered.exit_code in (0, 1) and recovered.stderr == "", str(recovered)
     assert list(preload.session_dir.rglob("*.session")) == []
     bundles = sorted(preload.dump_dir.iterdir()) if preload.dump_dir.exists() else []
-    told = Counter()
+    failures_by_pid = Counter()
     for bundle in bundles:
         assert bundle.name.startswith("oom_"), bundles
         assert [path for path in bundle.iterdir() if path.name.startswith(".")] == []
         shown = oomrec.json("show", bundle)
         assert shown["verdict"]["code"] in VERDICTS and shown["outcome"] in OUTCOMES, shown
-        told[shown["process"]["pid"]] += 1
+        failures_by_pid[shown["process"]["pid"]] += 1
         assert oomrec.json("stats", bundle)["schema_version"] == 1
     assert len(oomrec.json("ls")["bundles"]) == len(bundles)
     for pid, phase in killed.items():
-        assert told.pop(pid, 0) in ([0, 1] if phase == STARTS else [1]), (pid, phase)
-    # A process that ended before it was killed has told its refusal itself.
-    assert set(told.values()) <= {1}
+        assert failures_by_pid.pop(pid, 0) in ([0, 1] if phase == STARTS else [1]), (pid, phase)
+    # A process that ended before the kill has written its failure's bundle itself.
+    assert set(failures_by_pid.values()) <= {1}
     for bundle in bundles:
         for path in bundle.iterdir():
             path.unlink()
@@ -75,7 +75,7 @@ def recover(preload, oomrec, killed: dict) -> None:
 
 
 @pytest.mark.parametrize("language, seed, kills", CHUNKS)
-def test_wherever_it_was(preload, oomrec, victim, language, seed, kills):
+def test_a_kill_in_any_phase(preload, oomrec, victim, language, seed, kills):
     chance = random.Random(seed)
     file = preload.directory / "page"
     file.write_bytes(bytes(mmap.PAGESIZE))
@@ -84,7 +84,7 @@ def test_wherever_it_was(preload, oomrec, victim, language, seed, kills):
     )
     preload.environment.update({"OOMREC_QUIET": "1", "OOMREC_MAX_DUMPS": "0"})
     died_in = Counter(dict.fromkeys(PHASES, 0))
-    within_s = [0.02] * len(PHASES)  # how long they last, to be found out
+    within_s = [0.02] * len(PHASES)  # their durations, measured below
     killed = {}
     with open(file, "r+b") as opened, mmap.mmap(opened.fileno(), mmap.PAGESIZE) as page:
         for _ in range(20 * kills):

@@ -1,7 +1,8 @@
-"""A folder includes what its library declares as a dependency, and nothing else; no arrow runs back."""
+"""A folder includes exactly what its library declares as a dependency, and there are no cycles."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import layers
@@ -30,7 +31,7 @@ def graph(parts: dict[str, str] = PARTS) -> dict[str, set[str]]:
     return found
 
 
-def test_every_include_is_of_a_declared_folder():
+def test_every_included_folder_is_declared():
     includes = graph()
     assert len(includes) > 50
 
@@ -51,12 +52,12 @@ def test_every_declared_folder_is_included():
     assert unused == {}
 
 
-def test_no_arrow_runs_back():
+def test_dependencies_have_no_cycle():
     assert layers.cycle(graph()) == []
     assert layers.cycle(graph({"shim/gpu/actions": "shim/gpu"})) == []
 
 
-def test_layers_are_crossed_downwards():
+def test_dependencies_point_to_lower_layers():
     """shim → recorder → common ← tools, and the layers of tools/ in the order of its meson.build."""
     build = (ROOT / "tools/meson.build").read_text(encoding="utf-8")
     order = [line.split("'")[1] for line in build.splitlines() if line.startswith("subdir(")]
@@ -76,7 +77,42 @@ def test_layers_are_crossed_downwards():
                 assert position[other] < position[folder], f"{folder} includes {other}"
 
 
-def test_what_the_checks_would_find():
+def listed() -> list[str]:
+    """The folders that docs/how-it-works.md lists, in order."""
+    page = (ROOT / "docs/how-it-works.md").read_text(encoding="utf-8")
+    section = page.partition("\n## Folders\n")[2].partition("\n## ")[0]
+    return re.findall(r"(?m)^\| `([^`]+)/` \|", section)
+
+
+def subfolders(top: str, suffixes: tuple[str, ...]) -> set[str]:
+    """The folders below `top` that directly contain such files."""
+    found = {path.parent for path in (ROOT / top).rglob("*") if path.suffix in suffixes}
+    return {path.relative_to(ROOT).as_posix() for path in found}
+
+
+def test_the_page_lists_every_folder():
+    package = subfolders("tools/python/oomrec", (".py",)) | subfolders("tools/views", (".js",))
+    tests = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "tests").iterdir()
+        if path.is_dir() and path.name[0] not in "._"
+    }
+    tops = {"include", "docs", "scripts", "subprojects"}
+
+    assert len(listed()) == len(set(listed()))
+    assert set(listed()) == set(layers.folders(ROOT)) | package | tests | tops
+
+
+def test_the_page_lists_the_folders_in_dependency_order():
+    """The reverse of meson's order: a folder comes before those that it includes."""
+    for top in ("common", "recorder", "tools"):
+        build = (ROOT / top / "meson.build").read_text(encoding="utf-8")
+        order = re.findall(r"(?m)^subdir\('([^']+)'\)", build)
+        page = [folder.partition("/")[2] for folder in listed() if folder.startswith(f"{top}/")]
+        assert [folder for folder in page if folder in order] == order[::-1]
+
+
+def test_the_checks_find_violations():
     found = layers.included(
         {
             "tools/a/one.cpp": '#include "tools/a/one.h"\n#include "tools/b/c/two.h"\n',
@@ -88,7 +124,7 @@ def test_what_the_checks_would_find():
     assert layers.cycle({"a": {"b", "c"}, "b": {"c"}}) == []
 
 
-def test_a_dependency_counts_where_a_library_names_it(tmp_path):
+def test_a_dependency_counts_for_the_library_that_names_it(tmp_path):
     for folder in ("common/one", "common/two", "common/three"):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "x.cpp").touch()

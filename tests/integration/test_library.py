@@ -1,7 +1,7 @@
-"""liboomrec.so is a good guest: what it exports, what it needs, and that strangers start with it.
+"""liboomrec.so: its exports, its imports, and that unrelated programs start with it.
 
-Whatever it exported by accident would replace the program's own symbol, and whatever it needed
-would be loaded into every program. Read from the file itself, with binutils.
+An accidental export would replace the program's own symbol. An extra dependency would be loaded into
+every program. Both are read from the file with binutils.
 """
 
 import re
@@ -9,13 +9,13 @@ import subprocess
 
 import pytest
 
-# Of libc's own family, and such as musl's loader knows too (it has no ld-linux).
+# Part of libc, and known to musl's loader, too (which has no ld-linux).
 ALLOWED_LIBRARIES = {"libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0", "librt.so.1"}
 NEWEST_GLIBC = (2, 34)
-LARGEST_TLS_BYTES = 512  # static TLS of every thread of every program
+LARGEST_TLS_BYTES = 512  # static TLS in every thread of every program
 
-# What the library never calls. What it does call is a golden file: malloc and free only when it
-# starts (is ours the one that the program calls?), mutexes for the session's sign of life.
+# What the library never calls. What it calls is in a golden file: malloc and free only when it
+# starts (does the program call ours?), mutexes to show that the session's process lives.
 NEVER_IMPORTED = re.compile(
     r"(calloc|realloc|posix_memalign|_Zn[wa].*|_Zd[la].*"
     r"|__cxa_(throw|allocate_exception|begin_catch|guard_.*)|_Unwind_.*|__gxx_personality_.*"
@@ -33,7 +33,7 @@ def names(nm_output):
 
 
 def imports(library):
-    """Names that the loader binds for code of the library, its own exports included."""
+    """Names that the loader binds for the library, including its own exports."""
     rows = [line.split() for line in output("readelf", "-rW", library).splitlines()]
     kinds = ("R_X86_64_JUMP_SLO", "R_X86_64_JUMP_SLOT", "R_X86_64_GLOB_DAT")
     return {row[4].partition("@")[0] for row in rows if len(row) > 4 and row[2] in kinds}
@@ -45,7 +45,7 @@ def test_golden_exports_are_the_hooks_and_the_c_api(library, golden):
     golden("exports.txt", "\n".join(sorted(exported)) + "\n")
 
 
-def test_golden_imports_hold_nothing_that_a_hook_may_not_call(library, golden):
+def test_golden_imports_have_nothing_unsafe_in_a_hook(library, golden):
     imported = imports(library)
 
     assert [name for name in sorted(imported) if NEVER_IMPORTED.fullmatch(name)] == []
@@ -86,7 +86,7 @@ def test_thread_local_storage_is_small_and_static(library):
 
 
 @pytest.mark.needs_file(MUSL_LOADER)
-def test_what_only_glibc_has_is_weak(library):
+def test_glibc_only_symbols_are_weak(library):
     strong = {
         line.split()[-1].partition("@")[0]
         for line in output("nm", "-D", "--undefined-only", library).splitlines()
@@ -119,7 +119,7 @@ def test_a_musl_program_starts_unrecorded(preload, tmp_path):
 @pytest.mark.parametrize(
     "command", ["true", "ls /", "sh -c 'echo a | cat; exit 3'", "cat /dev/null"]
 )
-def test_small_programs_are_as_they_are_without_us(preload, plain, command):
+def test_small_programs_behave_as_without_the_recorder(preload, plain, command):
     recorded, alone = preload("sh", "-c", command), plain("sh", "-c", command)
 
     assert (recorded.stdout, recorded.stderr, recorded.exit_code) == (

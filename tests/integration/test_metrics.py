@@ -11,10 +11,10 @@ from collections import Counter
 
 import pytest
 from exposition import Exposition, MetricsWatch
-from watching import TELLS_STRANGERS, Watch, wait_for
+from watching import SEES_FOREIGN_EXITS, Watch, wait_for
 
 MIB = 2**20
-# As a Prometheus scrapes.
+# Headers as Prometheus sends them.
 PROMETHEUS = {"X-Prometheus-Scrape-Timeout-Seconds": "10"}
 QUIET = {"MEMORY_PRESSURE_WATCH": "/dev/null"}
 
@@ -26,7 +26,7 @@ def metrics(oomrec):
 
 @pytest.fixture
 def started(preload, victim):
-    """A process that holds 20 MiB, refused four times on the way unless `way` is `never`."""
+    """A process that holds 20 MiB, after four failures unless `way` is `never`."""
 
     def start(way="never", **env):
         process = preload.start(victim("dies"), way, stdin=subprocess.PIPE, env=env)
@@ -37,7 +37,7 @@ def started(preload, victim):
 
 
 def seen(watching, pid):
-    """What is served once it tells of this process."""
+    """The first page that has this process."""
 
     def look():
         page = watching.scrape()
@@ -46,7 +46,7 @@ def seen(watching, pid):
     return wait_for(look)
 
 
-def test_figures_are_those_of_the_process(oomrec, metrics, started):
+def test_figures_match_the_process(oomrec, metrics, started):
     watching = metrics()
     process = started(OOMREC_LIMIT="100M", RANK=2, LOCAL_RANK=0, WORLD_SIZE=4)
     seen(watching, process.pid)
@@ -67,12 +67,12 @@ def test_figures_are_those_of_the_process(oomrec, metrics, started):
     assert page.value("headroom_bytes", **labels) == 100 * MIB - live
     assert page.value("headroom_ratio", **labels) == pytest.approx(1 - live / (100 * MIB))
     assert page.value("events_total", **labels) == shown["recording"]["events"]
-    # The program's own series is its only process.
+    # The program's series has its only process.
     for name in ("rss_bytes", "headroom_bytes", "processes"):
         assert page.value(name, program="dies", pid=None) == page.value(name, **labels)
 
 
-def test_every_counter_is_there_at_zero(metrics, started):
+def test_every_counter_starts_at_zero(metrics, started):
     watching = metrics()
     process = started()
     page = seen(watching, process.pid)
@@ -90,7 +90,7 @@ def test_every_counter_is_there_at_zero(metrics, started):
         assert page.value("dropped_events_total", **labels) == 0
 
 
-def test_the_counts_are_those_of_the_bundle(metrics, started, preload):
+def test_counts_match_the_bundle(metrics, started, preload):
     watching = metrics()
     process = started("waits")
     page = seen(watching, process.pid)
@@ -98,22 +98,22 @@ def test_the_counts_are_those_of_the_bundle(metrics, started, preload):
     process.kill()
     process.wait()
 
-    def told():
+    def after_death():
         page = watching.scrape()
         return page if page.value("processes", pid=process.pid) == 0 else None
 
-    page = wait_for(told)
+    page = wait_for(after_death)
     (bundle,) = (path.parent for path in preload.dump_dir.glob("oom_*/manifest.json"))
-    told = json.loads((bundle / "metadata.json").read_text())
+    metadata = json.loads((bundle / "metadata.json").read_text())
     for pid in (process.pid, None):
         labels = {"program": "dies", "pid": pid}
         assert page.value("failures_total", api="malloc", **labels) == 4
         assert sum(value for _, value in page.rows("failures_total", **labels)) == 4
-        assert page.value("bundles_total", trigger=told["reason"], **labels) == 1
+        assert page.value("bundles_total", trigger=metadata["reason"], **labels) == 1
         assert sum(value for _, value in page.rows("bundles_total", **labels)) == 1
-        assert page.value("deaths_total", verdict=told["verdict"]["code"], **labels) == 1
+        assert page.value("deaths_total", verdict=metadata["verdict"]["code"], **labels) == 1
         assert sum(value for _, value in page.rows("deaths_total", **labels)) == 1
-    # Its series stay, with what it had at last; its program holds nothing any more.
+    # Its series keep their last values. Those of its program are zero.
     assert page.value("live_bytes", pid=process.pid, space="heap") >= 20 * MIB
     assert page.value("rss_bytes", program="dies", pid=None) == 0
     assert page.value("processes", program="dies", pid=None) == 0
@@ -122,8 +122,8 @@ def test_the_counts_are_those_of_the_bundle(metrics, started, preload):
 @pytest.mark.parametrize(
     "way, verdict", [("exits_later", "request_too_large"), ("recovers", "exited")]
 )
-def test_how_a_process_ends_by_itself(metrics, started, way, verdict):
-    """A refusal that it lived on after is not what it died of."""
+def test_deaths_by_verdict(metrics, started, way, verdict):
+    """A failure that the process survived is not the cause of its death."""
     watching = metrics()
     before = watching.scrape()
     assert before.rows("deaths_total", program="dies") == []
@@ -132,43 +132,43 @@ def test_how_a_process_ends_by_itself(metrics, started, way, verdict):
     process.stdin.close()
     process.wait()
 
-    def told():
+    def verdicts():
         rows = watching.scrape().rows("deaths_total", program="dies", pid=None)
         return {row["verdict"] for row, value in rows if value}
 
-    assert wait_for(told) == {verdict}
+    assert wait_for(verdicts) == {verdict}
 
 
-def test_a_small_process_that_is_killed_is_a_death_without_a_bundle(metrics, preload):
+def test_a_small_killed_process_is_a_death_without_a_bundle(metrics, preload):
     watching = metrics()
     process = preload.start("sleep", "100")
     seen(watching, process.pid)
     process.kill()
     process.wait()
 
-    def told():
+    def after_death():
         page = watching.scrape()
         return page if page.value("processes", pid=process.pid) == 0 else None
 
-    rows = wait_for(told).rows("deaths_total", pid=process.pid)
-    expected = "killed_externally" if TELLS_STRANGERS else "unknown"
+    rows = wait_for(after_death).rows("deaths_total", pid=process.pid)
+    expected = "killed_externally" if SEES_FOREIGN_EXITS else "unknown"
     assert {row["verdict"]: value for row, value in rows if value} == {expected: 1}
 
 
-def test_a_program_that_becomes_another_is_no_death(metrics, preload):
+def test_an_exec_does_not_count_as_a_death(metrics, preload):
     watching = metrics()
     process = preload.start("sh", "-c", "exec sleep 100")
 
-    def told():
+    def after_exec():
         page = watching.scrape()
         return page if page.value("processes", program="sleep", pid=process.pid) else None
 
-    page = wait_for(told)
+    page = wait_for(after_exec)
     assert {value for _, value in page.rows("deaths_total", pid=process.pid)} == {0}
     assert sum(value for _, value in page.rows("processes", pid=process.pid)) == 1
 
 
-def test_counters_never_fall_and_a_program_keeps_what_its_dead_counted(metrics, started):
+def test_counters_never_fall_when_processes_die(metrics, started):
     watching = metrics()
     last = {}
     for number in range(1, 5):
@@ -186,14 +186,14 @@ def test_counters_never_fall_and_a_program_keeps_what_its_dead_counted(metrics, 
         assert sum(page.counters(program="dies").values()) > 0
 
 
-def test_a_series_that_is_new_to_a_prometheus_begins_at_zero(metrics, started):
-    """Refused between two scrapes: without this, its counter would be born at 4."""
+def test_a_new_series_begins_at_zero_for_each_prometheus(metrics, started):
+    """Failures between two scrapes: otherwise the counter would first appear at 4."""
     watching = metrics()
     watching.scrape(PROMETHEUS)
     time.sleep(0.3)
     process = started("waits")
     page = seen(watching, process.pid)
-    assert page.value("failures_total", pid=process.pid, api="malloc") == 4  # for all others
+    assert page.value("failures_total", pid=process.pid, api="malloc") == 4  # for other clients
     time.sleep(0.3)
     first = watching.scrape(PROMETHEUS)
     assert first.value("failures_total", pid=process.pid, api="malloc") == 0
@@ -205,7 +205,7 @@ def test_a_series_that_is_new_to_a_prometheus_begins_at_zero(metrics, started):
     assert second.value("failures_total", program="dies", pid=None, api="malloc") == 4
 
 
-def test_two_hundred_processes_have_series_of_their_own(metrics, preload):
+def test_200_processes_have_separate_series(metrics, preload):
     watching = metrics()
     processes = [preload.start("sleep", "100") for _ in range(220)]
     wait_for(lambda: watching.scrape().value("processes", program="sleep", pid=None) == 220, 60)
@@ -220,12 +220,14 @@ def test_two_hundred_processes_have_series_of_their_own(metrics, preload):
         process.kill()
         process.wait()
 
-    def all_told():
+    def after_all_deaths():
         page = watching.scrape()
         rows = page.rows("deaths_total", program="sleep", pid=None)
         return page if sum(value for _, value in rows) == 220 else None
 
-    page = wait_for(all_told, 60)  # of 220 dead, 20 have no series of their own any more
+    page = wait_for(
+        after_all_deaths, 60
+    )  # of 220 dead processes, 20 have lost their separate series
     assert 0 < len(page.rows("processes", program="sleep")) <= 201
     assert page.value("processes", program="sleep", pid=None) == 0
 
@@ -240,17 +242,17 @@ def test_any_name_is_a_label(metrics, preload, tmp_path):
     assert page.rows("processes", pid=process.pid)[0][0]["program"] == 'we"ird\\na\nme é?'
 
 
-def test_what_is_there_before_the_watch_is_served(metrics, started, preload):
+def test_processes_started_before_the_watch_are_served(metrics, started, preload):
     process = started("waits")
     wait_for(lambda: list(preload.dump_dir.glob("oom_*/manifest.json")))
     watching = metrics()
     page = seen(watching, process.pid)
     assert page.value("failures_total", pid=process.pid, api="malloc") == 4
-    # Its bundle was written before.
+    # Its bundle is older than the watch.
     assert {value for _, value in page.rows("bundles_total", pid=process.pid)} == {0}
 
 
-def test_textfile_is_whole_and_readable_by_all(oomrec, started, tmp_path):
+def test_the_textfile_is_complete_and_world_readable(oomrec, started, tmp_path):
     directory = tmp_path / "textfiles"
     directory.mkdir()
     before = os.umask(0o077)
@@ -262,11 +264,11 @@ def test_textfile_is_whole_and_readable_by_all(oomrec, started, tmp_path):
     assert Exposition(file.read_text()).families["oomrec_rss_bytes"].samples == {}
     process = started()
 
-    def told():
-        page = Exposition(file.read_text())  # whole, whenever it is read
+    def with_process():
+        page = Exposition(file.read_text())  # complete at any time
         return page if page.rows("processes", pid=process.pid) else None
 
-    page = wait_for(told, 5)
+    page = wait_for(with_process, 5)
     assert page.value("live_bytes", pid=process.pid, space="heap") >= 20 * MIB
     assert stat.S_IMODE(file.stat().st_mode) == 0o644
     assert [path.name for path in directory.iterdir()] == ["oomrec.prom"]
@@ -292,19 +294,19 @@ def test_textfile_is_whole_and_readable_by_all(oomrec, started, tmp_path):
         (("--alert-webhook", "https://host/"), "curl"),
     ],
 )
-def test_what_cannot_be_done_is_said_at_once(oomrec, words, hint):
+def test_impossible_options_fail_at_once(oomrec, words, hint):
     run = oomrec("watch", *words, env={"PATH": "/nowhere"})
     assert run.exit_code == 2 and hint in run.stderr, str(run)
 
 
-def test_a_port_that_is_taken_is_said(oomrec, metrics):
+def test_a_port_in_use_is_reported(oomrec, metrics):
     watching = metrics()
     run = oomrec("watch", "--metrics", watching.address[1])
     assert run.exit_code == 2 and "in use" in run.stderr, str(run)
 
 
 def test_scraping_costs_little(metrics, preload):
-    """A scrape a second of 50 processes takes less than 5 % of a core; without one, nothing."""
+    """Scraping 50 processes once a second takes less than 5 % of a core. Idle takes nothing."""
     watching = metrics()
     for _ in range(50):
         preload.start("sleep", "100")

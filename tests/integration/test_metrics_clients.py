@@ -1,4 +1,4 @@
-"""Who asks `oomrec watch --metrics` may be slow, hostile or confused: the others are served."""
+"""Slow, hostile or broken clients of `oomrec watch --metrics` do not delay the others."""
 
 import contextlib
 import socket
@@ -32,7 +32,7 @@ def read_all(client) -> bytes:
 
 
 def ask(watching, request: bytes) -> tuple[str, dict, bytes]:
-    """Status, headers and body of the answer."""
+    """Status, headers and body of the response."""
     with connect(watching) as client:
         client.sendall(request)
         head, _, body = read_all(client).partition(b"\r\n\r\n")
@@ -43,7 +43,7 @@ def ask(watching, request: bytes) -> tuple[str, dict, bytes]:
 
 
 def is_served(watching) -> bool:
-    """Long before a silent client is let go, which is after ten seconds."""
+    """A response comes long before silent clients are disconnected, after ten seconds."""
     began = time.monotonic()
     assert "oomrec_build_info" in watching.scrape().families
     return time.monotonic() - began < 5
@@ -96,7 +96,7 @@ def test_a_request_may_come_in_pieces(metrics):
         assert Exposition(read_all(client).partition(b"\r\n\r\n")[2].decode())
 
 
-def test_silent_clients_keep_nobody(metrics):
+def test_silent_clients_do_not_delay_others(metrics):
     watching = metrics()
     with contextlib.ExitStack() as stack:
         for number in range(100):
@@ -104,12 +104,12 @@ def test_silent_clients_keep_nobody(metrics):
             if number % 2:
                 client.sendall(b"GET /metrics HT")
         assert is_served(watching)
-        # Neither does waiting for them cost anything.
+        # Waiting for them costs nothing, either.
         wait_for(watching.is_sleeping)
     assert is_served(watching)
 
 
-def test_clients_that_read_nothing_keep_nobody(metrics):
+def test_clients_that_read_nothing_do_not_delay_others(metrics):
     watching = metrics()
     with contextlib.ExitStack() as stack:
         for _ in range(40):
@@ -121,12 +121,12 @@ def test_clients_that_read_nothing_keep_nobody(metrics):
         wait_for(watching.is_sleeping)
 
 
-def test_clients_that_never_stop_or_vanish_keep_nobody(metrics):
+def test_endless_and_vanishing_clients_do_not_delay_others(metrics):
     watching = metrics()
     for number in range(20):
         with connect(watching) as client, contextlib.suppress(OSError):
             client.sendall(GET if number % 2 else b"x")
-            # An RST instead of an orderly end.
+            # RST instead of an orderly close.
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     with connect(watching) as client:
         client.sendall(GET)
@@ -134,11 +134,11 @@ def test_clients_that_never_stop_or_vanish_keep_nobody(metrics):
         with contextlib.suppress(OSError):
             while sent < 64 * 2**20:
                 sent += client.send(b"a" * 65536)
-        assert sent < 64 * 2**20  # it was cut off
+        assert sent < 64 * 2**20  # the server cut it off
     assert is_served(watching)
 
 
-def test_a_connection_ends_in_time(metrics):
+def test_a_connection_times_out(metrics):
     watching = metrics()
     with connect(watching) as client:
         client.sendall(b"GET")
@@ -149,7 +149,7 @@ def test_a_connection_ends_in_time(metrics):
 
 
 @pytest.mark.parametrize("at", ["0", ":0", "127.0.0.1:0", "localhost:0"])
-def test_loopback_unless_an_address_is_given(metrics, at):
+def test_the_default_address_is_loopback(metrics, at):
     watching = metrics(at=at)
     assert watching.address[0] in ("127.0.0.1", "::1")
     assert is_served(watching)
@@ -168,7 +168,7 @@ def test_ipv6(metrics, at):
         assert b"oomrec_build_info" in read_all(client)
 
 
-def test_both_families_of_loopback_have_the_port(metrics):
+def test_both_loopback_families_listen(metrics):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -1,6 +1,6 @@
 """A real Prometheus scrapes `oomrec watch`, with the rules and the dashboard of docs/examples.
 
-Both programs come out of Debian's package, unpacked by scripts/prometheus into the build folder.
+scripts/prometheus unpacks both programs from Debian's packages into the build folder.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ SOURCE = Path(__file__).resolve().parents[2]
 RULES = SOURCE / "docs" / "examples" / "prometheus-alerts.yml"
 DASHBOARD = SOURCE / "docs" / "examples" / "grafana-dashboard.json"
 QUIET = {"MEMORY_PRESSURE_WATCH": "/dev/null"}
-# What a variable of the dashboard stands for, as Grafana would fill it in.
+# The values that Grafana would give the dashboard's variables.
 VARIABLES = {"$program": ".*", "$rank": ".*", "$__rate_interval": "30s", "$__range": "5m"}
-# Holds 4 MiB more ten times a second, of 100: until it dies of MemoryError.
+# Takes 4 MiB ten times a second, with a limit of 100 MiB, until it dies of MemoryError.
 GROWS = """
 import time
 held = []
@@ -46,7 +46,7 @@ def run(*words) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_rules_are_rules(programs):
+def test_the_rules_are_valid(programs):
     run(programs / "promtool", "check", "rules", RULES)
 
 
@@ -55,7 +55,7 @@ def test_the_rules_alert_when_they_should(programs):
     run(programs / "promtool", "test", "rules", tests)
 
 
-def test_what_is_served_is_well_formed(programs, oomrec, preload):
+def test_the_served_page_is_well_formed(programs, oomrec, preload):
     watching = MetricsWatch(oomrec, **QUIET)
     process = preload.start("sleep", "100")
     wait_for(lambda: watching.scrape().rows("processes", pid=process.pid))
@@ -70,7 +70,7 @@ def test_what_is_served_is_well_formed(programs, oomrec, preload):
 
 
 class Prometheus:
-    """A running Prometheus that scrapes one target once a second."""
+    """A running Prometheus that scrapes one target every second."""
 
     def __init__(self, programs: Path, target: tuple[str, str], directory: Path):
         with socket.socket() as probe:
@@ -99,19 +99,19 @@ class Prometheus:
     def get(self, path: str, **parameters):
         url = f"http://127.0.0.1:{self.port}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
         with urllib.request.urlopen(url, timeout=10) as answer:
-            told = json.load(answer)
-        assert told["status"] == "success", told
-        return told["data"]
+            reply = json.load(answer)
+        assert reply["status"] == "success", reply
+        return reply["data"]
 
     def is_ready(self) -> bool:
         assert self.process.poll() is None, Path(self.log.name).read_text()
         try:
             return bool(self.query("up == 1"))
-        except OSError:  # it has just begun
+        except OSError:  # it has just started
             return False
 
     def query(self, expression: str, at: float | None = None) -> list[dict]:
-        """Now, or at a time in seconds since 1970."""
+        """The result now, or at a time in seconds since 1970."""
         return self.get("query", query=expression, **({"time": at} if at else {}))["result"]
 
     def values(self, expression: str) -> list[float]:
@@ -138,7 +138,7 @@ def prometheus(programs, tmp_path):
 
 
 def queries() -> list[tuple[str, str]]:
-    """The dashboard's, by the title of their panel."""
+    """The dashboard's queries with the titles of their panels."""
     dashboard = json.loads(DASHBOARD.read_text())
     found = [
         (panel["title"], target["expr"])
@@ -157,7 +157,7 @@ def filled_in(expression: str) -> str:
     return expression
 
 
-def test_a_run_that_dies_alerts_with_the_numbers_of_its_bundle(oomrec, preload, prometheus):
+def test_a_death_alerts_with_the_numbers_of_its_bundle(oomrec, preload, prometheus):
     watching = MetricsWatch(oomrec, **QUIET)
     server = prometheus(watching.address)
     environment = {"OOMREC_LIMIT": "100M", "RANK": 1, "LOCAL_RANK": 1, "WORLD_SIZE": 2}
@@ -194,21 +194,21 @@ def test_a_run_that_dies_alerts_with_the_numbers_of_its_bundle(oomrec, preload, 
     assert (
         server.values(f"oomrec_limit_bytes{{{pid}}}") == [100 * 2**20] == [shown["limit"]["bytes"]]
     )
-    # It was seen to grow, and nothing was ever above what it came to.
+    # Scrapes saw it grow, and none was above the final value.
     seen = server.values(f"max_over_time(oomrec_live_bytes{{{heap}}}[1m])")
     assert 0.5 * peak < seen[0] <= peak
-    # No counter was ever anything but 0 or 1 more than the scrape before.
+    # Each counter rises by 0 or 1 between scrapes.
     assert server.values(f'resets(oomrec_failures_total{{{pid},api="{api}"}}[1m])') == [0]
 
-    # What the dashboard shows of then and of now.
+    # The dashboard's panels, then and now.
     for title, expression in queries():
         shown = server.query(expression) or server.query(expression, alive_at)
         is_of_what_is_not_here = "device" in expression or "dropped" in expression
         assert shown or is_of_what_is_not_here, f"{title}: {expression}"
 
 
-def test_what_the_rules_leave_out_are_verdicts(oomrec, preload):
-    """A word that is misspelt there would be taken for a death for memory."""
+def test_verdicts_excluded_by_the_rules_exist(oomrec, preload):
+    """A misspelt verdict there would count as a death by memory."""
     watching = MetricsWatch(oomrec, **QUIET)
     process = preload.start("sleep", "100")
     rows = wait_for(lambda: watching.scrape().rows("deaths_total", pid=process.pid))

@@ -1,4 +1,4 @@
-"""A recording with flipped bits, or cut: shown as far as it can be, or refused in words."""
+"""A recording with flipped bits or cut short is shown as far as possible, or rejected with a reason."""
 
 import itertools
 import random
@@ -30,7 +30,7 @@ def bundle(oomrec, tmp_path):
     return oomrec("run", "--limit", "128M", "--", "python3", "leak.py").bundles()[0]
 
 
-def test_thousands_of_mutations_are_never_a_crash(build_dir, bundle):
+def test_thousands_of_mutations_never_crash(build_dir, bundle):
     driver = build_dir / "tests" / "unit" / "tools" / "tools_mutations"
     count = rounds(2000, 10_000)
     run = subprocess.run(
@@ -44,10 +44,10 @@ def test_thousands_of_mutations_are_never_a_crash(build_dir, bundle):
     assert counted, run.stderr[-2000:]
     total, shown, refused = map(int, counted.groups())
     assert total == count and shown + refused == total
-    assert shown > count / 10 and refused > count / 100  # both happen
+    assert shown > count / 10 and refused > count / 100  # both outcomes occur
 
 
-def test_the_commands_refuse_in_two_lines(oomrec, bundle, tmp_path):
+def test_commands_reject_mutations_in_two_lines(oomrec, bundle, tmp_path):
     whole = (bundle / "recording.oomrec").read_bytes()
     damaged = shutil.copytree(bundle, tmp_path / "damaged")
     chance = random.Random(50)

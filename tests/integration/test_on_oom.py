@@ -1,4 +1,4 @@
-"""What the user wants done when memory has run out: bundle, command, then continue, exit or abort."""
+"""--on-oom and --on-oom-exec: a bundle, then the command, then continue, exit or abort."""
 
 import os
 import signal
@@ -20,26 +20,28 @@ def lines_of(path: Path) -> list[str]:
 
 
 def test_the_command_runs_once_after_the_bundle(preload, victim, tmp_path):
-    """With pid and bundle, which is finished by then; the program has neither child nor signal."""
-    told = tmp_path / "told"
-    command = f"echo %p %b 100%% >> {told}; ls %b >> {told}; echo spoken"
-    run = preload(victim("refused_often"), env={"OOMREC_ON_OOM_EXEC": command})
+    """It gets the pid and a finished bundle. The program sees neither a child nor a signal."""
+    log = tmp_path / "log"
+    command = f"echo %p %b 100%% >> {log}; ls %b >> {log}; echo spoken"
+    run = preload(victim("three_failures"), env={"OOMREC_ON_OOM_EXEC": command})
     assert (run.exit_code, run.stdout) == (0, LIVES_ON), str(run)
-    first, *files = lines_of(told)
+    first, *files = lines_of(log)
     assert first == f"{run.pid} {run.bundles()[0]} 100%"
-    assert "manifest.json" in files and files.count("manifest.json") == 1  # once, of three refusals
+    assert (
+        "manifest.json" in files and files.count("manifest.json") == 1
+    )  # once, for three failures
     assert len(run.bundles()) == 3
     assert run.stderr.splitlines().count("spoken") == 1  # never on the program's stdout
 
 
 def test_the_command_is_not_recorded_itself(preload, victim, tmp_path):
-    told = tmp_path / "told"
-    command = f"env > {told}; cat /proc/$$/status | grep -E 'Sig(Blk|Cgt)' >> {told}"
+    log = tmp_path / "log"
+    command = f"env > {log}; cat /proc/$$/status | grep -E 'Sig(Blk|Cgt)' >> {log}"
     preload(
-        victim("refused_often"),
+        victim("three_failures"),
         env={"OOMREC_ON_OOM_EXEC": command, "HOME": "/home/of/mine", "SECRET": "1"},
     )
-    environment = lines_of(told)
+    environment = lines_of(log)
     assert "HOME=/home/of/mine" in environment and any(x.startswith("PATH=") for x in environment)
     assert not any(x.startswith(("LD_PRELOAD", "OOMREC_", "SECRET")) for x in environment)
     signals = dict(x.split(":\t") for x in environment if x.startswith("Sig"))
@@ -48,49 +50,49 @@ def test_the_command_is_not_recorded_itself(preload, victim, tmp_path):
 
 
 @pytest.mark.parametrize("way", ["run", "preload"])
-def test_exit(oomrec, preload, victim, tmp_path, way):
-    """At once: the command has run, exit handlers have not, and the bundle knows."""
-    told = tmp_path / "told"
+def test_the_exit_action(oomrec, preload, victim, tmp_path, way):
+    """Immediately after the command, without exit handlers. The bundle has the outcome."""
+    log = tmp_path / "log"
     if way == "run":
-        run = oomrec("run", "--on-oom-exec", f"echo %p >> {told}", "--on-oom", "exit=7",
-                     "--", victim("refused_often"))  # fmt: skip
+        run = oomrec("run", "--on-oom-exec", f"echo %p >> {log}", "--on-oom", "exit=7",
+                     "--", victim("three_failures"))  # fmt: skip
     else:
         run = preload(
-            victim("refused_often"),
-            env={"OOMREC_ON_OOM": "exit=7", "OOMREC_ON_OOM_EXEC": f"echo %p >> {told}"},
+            victim("three_failures"),
+            env={"OOMREC_ON_OOM": "exit=7", "OOMREC_ON_OOM_EXEC": f"echo %p >> {log}"},
         )
     assert (run.exit_code, run.stdout) == (7, "begun\n"), str(run)
-    assert len(lines_of(told)) == 1
+    assert len(lines_of(log)) == 1
     assert outcome(oomrec, run) == "exited 7"
     assert len(run.bundles()) == 1
     assert preload.sessions_left() == []
 
 
 @pytest.mark.parametrize("way", ["run", "preload"])
-def test_abort_is_the_kernels(oomrec, preload, victim, way):
-    """No handler of the program runs, and it dies of SIGABRT."""
+def test_the_abort_action_is_a_real_sigabrt(oomrec, preload, victim, way):
+    """It dies of SIGABRT, and the program's handler does not run."""
     if way == "run":
-        run = oomrec("run", "--on-oom", "abort", "--", victim("refused_often"))
+        run = oomrec("run", "--on-oom", "abort", "--", victim("three_failures"))
     else:
-        run = preload(victim("refused_often"), env={"OOMREC_ON_OOM": "abort"})
+        run = preload(victim("three_failures"), env={"OOMREC_ON_OOM": "abort"})
     assert (run.exit_code, run.stdout) == (128 + 6, "begun\n"), str(run)
     shown = oomrec.json("show", run.only_bundle())
     assert (shown["outcome"], shown["verdict"]["code"]) == ("signal 6", "request_too_large")
 
 
-def test_a_slow_command_does_not_hold_the_program(preload, victim):
+def test_a_slow_command_does_not_block_the_program(preload, victim):
     began = time.monotonic()
     run = preload(
-        victim("refused_often"),
+        victim("three_failures"),
         env={"OOMREC_ON_OOM_EXEC": "exec >&- 2>&-; sleep 600", "OOMREC_BUNDLE_SECONDS": "1"},
     )
-    os.killpg(run.pid, signal.SIGKILL)  # the command, which is still there
+    os.killpg(run.pid, signal.SIGKILL)  # the command, which still runs
     assert (run.exit_code, run.stdout) == (0, LIVES_ON), str(run)
     assert time.monotonic() - began > 0.9
     assert len(run.bundles()) == 3
 
 
-def test_a_python_is_ended_at_its_first_refusal(preload, oomrec, victim):
+def test_python_ends_at_its_first_failure(preload, oomrec, victim):
     run = preload(
         sys.executable, victim("python/over_limit.py"), "bytes",
         env={"OOMREC_LIMIT": "100M", "OOMREC_ON_OOM": "exit=9"},
@@ -102,9 +104,9 @@ def test_a_python_is_ended_at_its_first_refusal(preload, oomrec, victim):
 @pytest.mark.needs_cgroup_write
 @pytest.mark.parametrize("way", ["run", "watch"])
 def test_a_kill_runs_the_command_from_outside(oomrec, preload, victim, cgroup, tmp_path, way):
-    """The process could not; the launcher or the watcher does, once, with the kill's bundle."""
-    told = tmp_path / "told"
-    command = f'echo %p >> {told}; oomrec_bundle=%b; grep -o \'"code": "[a-z_]*"\' $oomrec_bundle/metadata.json >> {told}'
+    """The launcher or the watcher runs it, once, with the kill's bundle."""
+    log = tmp_path / "log"
+    command = f'echo %p >> {log}; oomrec_bundle=%b; grep -o \'"code": "[a-z_]*"\' $oomrec_bundle/metadata.json >> {log}'
     grow = [sys.executable, victim("python/grow_objects.py")]
     group = cgroup("100M")
     if way == "run":
@@ -113,17 +115,17 @@ def test_a_kill_runs_the_command_from_outside(oomrec, preload, victim, cgroup, t
         watching = oomrec.start("watch", "--on-oom-exec", command)
         run = preload(*grow, preexec_fn=group.enter)
         deadline = time.monotonic() + 10
-        while len(lines_of(told)) < 2 and time.monotonic() < deadline:
+        while len(lines_of(log)) < 2 and time.monotonic() < deadline:
             time.sleep(0.02)
         watching.terminate()
         assert watching.wait(10) == 0
     assert run.exit_code == 128 + 9
-    pid, verdict = lines_of(told)
+    pid, verdict = lines_of(log)
     assert verdict == '"code": "cgroup_oom_kill"', str(run)
     assert int(pid) == run.pid or way == "run"
 
 
 @pytest.mark.parametrize("value", ["exit", "exit=256", "exit=-1", "kill", "abort=1"])
-def test_what_is_no_action_is_refused(oomrec, value):
+def test_an_invalid_action_is_rejected(oomrec, value):
     run = oomrec("run", "--on-oom", value, "--", "true")
     assert run.exit_code != 0 and "continue, exit=N" in run.stderr, str(run)

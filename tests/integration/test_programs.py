@@ -1,4 +1,4 @@
-"""Programs nobody here wrote: same output, same exit code, same files, and no session left behind."""
+"""Third-party programs: same output, same exit code, same files, and no session left behind."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ SCRIPTS = {
 
 @pytest.mark.parametrize("mode", ["sampled", "exact"])
 @pytest.mark.parametrize("program", SCRIPTS)
-def test_nothing_is_different(plain, preload, tmp_path, program, mode):
+def test_a_program_runs_unchanged(plain, preload, tmp_path, program, mode):
     if shutil.which(program) is None:
         pytest.skip(f"not installed: {program}")
     directory = tmp_path / "in"

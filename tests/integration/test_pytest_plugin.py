@@ -1,4 +1,4 @@
-"""The pytest plugin: limits that hold, limits that break, the report, xdist, and who owns the marks."""
+"""The pytest plugin: limits that hold, limits that break, the report, xdist, other plugins' marks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TIMEOUT_S = 120
 
 
 class Project:
-    """A directory of tests, and pytest run in it as its user does."""
+    """A directory of tests in which pytest runs as a user runs it."""
 
     def __init__(self, directory: Path):
         self.directory = directory
@@ -103,11 +103,11 @@ def test_without_a_limit():
 """
 
 
-def test_limits_count_without_any_option(project):
+def test_limits_apply_without_any_option(project):
     project.write(test_limits=LIMITS)
     run = project.run("-v")
     assert run.returncode == 1, run.stdout + run.stderr
-    assert run.stdout.count("test session starts") == 1  # it is made anew before it says anything
+    assert run.stdout.count("test session starts") == 1  # it re-executes before it prints anything
     outcomes = dict(re.findall(r"^test_limits\.py::(\S+) (.+?) +\[", run.stdout, re.M))
     assert outcomes == {
         "test_within": "PASSED",
@@ -117,8 +117,8 @@ def test_limits_count_without_any_option(project):
         "TestClass::test_what_was_there_before_is_not_counted": "PASSED",
         "test_without_a_limit": "PASSED",
     }
-    told = re.findall(r"\nTest was limited to 24\.0 MiB but allocated (\d+\.\d) MiB", run.stdout)
-    assert len(told) == 2 and all(30 <= float(size) < 31 for size in told)
+    sizes = re.findall(r"\nTest was limited to 24\.0 MiB but allocated (\d+\.\d) MiB", run.stdout)
+    assert len(sizes) == 2 and all(30 <= float(size) < 31 for size in sizes)
     assert re.search(
         r"30\.0 MiB in 3 blocks allocated here:\n +allocate:\S+test_limits\.py:6", run.stdout
     )
@@ -180,8 +180,8 @@ def test_leaks_are_judged_by_stack(project):
     )
 
 
-def test_a_leak_that_has_no_label_is_not_passed_over(project):
-    """There are 4,096 in a recording: tests beyond have none of their own."""
+def test_a_leak_without_a_label_is_found(project):
+    """A recording has 4,096 labels. Further tests have none."""
     project.write(
         test_many="""
 import oomrec, pytest
@@ -203,11 +203,11 @@ def test_beyond():
     )
     run = project.run()
     assert "2 failed, 1 passed" in run.stdout, run.stdout + run.stderr
-    assert "What the test leaks could not be told" in run.stdout
+    assert "The test's leaks are unknown" in run.stdout
     assert run.stdout.count("no label was left for this test") == 2
 
 
-def test_a_filter_that_raises_fails_its_test_alone(project):
+def test_a_raising_filter_fails_only_its_test(project):
     project.write(
         test_filter="""
 import pytest
@@ -238,7 +238,7 @@ def test_grows(mib):
 """
 
 
-def test_the_report_names_who_allocated_most(project):
+def test_the_report_names_the_largest_allocators(project):
     project.write(test_report=REPORT)
     run = project.run("--oomrec", "--most-allocations=2", "--stacks=2")
     assert run.returncode == 0, run.stdout + run.stderr
@@ -288,14 +288,14 @@ def test_environment(request):
     assert project.run("--no-such-option").returncode == 4
 
 
-def test_a_project_without_limits_runs_as_without_the_plugin(project):
+def test_a_project_without_limits_is_unaffected(project):
     project.write(
         test_plain="def test_maps():\n    assert 'liboomrec' not in open('/proc/self/maps').read()\n"
     )
     assert project.run().returncode == 0
 
 
-def test_marks_that_a_conftest_puts_on_are_found_after_the_collection(project):
+def test_marks_added_by_a_conftest_are_found(project):
     project.write(
         conftest="""
 import pytest
@@ -312,7 +312,7 @@ def pytest_collection_modifyitems(items):
     )
 
 
-def test_more_than_at_the_last_success_fails_when_asked(project):
+def test_growth_since_the_last_success_fails_on_request(project):
     text = "import pytest\n@pytest.mark.limit_memory('64 MB')\ndef test_it():\n    kept = bytearray(%d << 20)\n"
     project.write(test_increase=text % 8)
     assert project.run("--cache", "--fail-on-increase").returncode == 0
@@ -337,7 +337,7 @@ def test_more_than_at_the_last_success_fails_when_asked(project):
         "limit_leaks('1 MB', filter_fn=3)",
     ],
 )
-def test_a_mark_that_says_nothing_fails_its_test_alone(project, mark):
+def test_an_invalid_mark_fails_only_its_test(project, mark):
     project.write(
         test_wrong=f"import pytest\n@pytest.mark.{mark}\ndef test_it():\n    pass\n",
         test_right="def test_other():\n    pass\n",
@@ -347,7 +347,7 @@ def test_a_mark_that_says_nothing_fails_its_test_alone(project, mark):
     assert f"\nthe mark {mark.split('(')[0]} of this test: " in run.stdout
 
 
-def test_a_limit_that_is_expected_to_break(project):
+def test_an_xfail_limit(project):
     project.write(
         test_expected="""
 import pytest
@@ -383,7 +383,7 @@ def test_mended_strictly():
     }, run.stdout
 
 
-def test_methods_of_unittest_keep_to_their_limits(project):
+def test_limits_apply_to_unittest_methods(project):
     project.write(
         test_methods="""
 import unittest, pytest
@@ -409,21 +409,21 @@ sys.exit(pytest.console_main())
 
 
 @pytest.mark.parametrize("name", ["pytest", "py.test", "pytest-3", "py.test-3"])
-def test_however_pytest_is_called(project, name):
+def test_every_way_to_start_pytest(project, name):
     project.write(test_limits=LIMITS)
     (project.directory / name).write_text(STARTER)
     run = project.run("-k", "within", program=[sys.executable, name])
     assert run.returncode == 0 and "1 passed" in run.stdout, run.stdout + run.stderr
 
 
-def test_a_program_in_a_folder_named_pytest_is_not_started_twice(project):
+def test_a_program_in_a_folder_named_pytest_starts_once(project):
     (project.directory / "pytest").mkdir()
     project.write(**{"test_limits": LIMITS, "pytest/run": "print('once')" + STARTER})
     run = project.run("-k", "within", program=[sys.executable, "pytest/run.py"])
-    assert run.stdout.count("once") == 1 and "pytest runs inside of" in run.stdout, str(run)
+    assert run.stdout.count("once") == 1 and "pytest runs inside" in run.stdout, str(run)
 
 
-def test_inside_of_another_program_it_says_how_to_start_that(project):
+def test_inside_another_program_it_explains_how_to_start_it(project):
     project.write(
         test_limits=LIMITS,
         program="import pytest, sys\nsys.exit(pytest.main(['-p', 'oomrec.pytest_plugin', '-p', 'no:cacheprovider', *sys.argv[1:]]))\n",
@@ -436,7 +436,7 @@ def test_inside_of_another_program_it_says_how_to_start_that(project):
 
 
 @pytest.mark.parametrize("folder", ["with blank", "with:colon", "with$ORIGIN"])
-def test_where_the_loader_cannot_take_the_library_it_says_what_can(project, folder):
+def test_an_unsuitable_library_path_gets_advice(project, folder):
     (project.directory / folder).mkdir()
     library = project.directory / folder / "liboomrec.so"
     library.symlink_to(BUILD / "liboomrec.so")
@@ -449,7 +449,7 @@ def test_where_the_loader_cannot_take_the_library_it_says_what_can(project, fold
     assert project.run("-k", "within", program=recorded).returncode == 0
 
 
-def test_a_library_that_is_not_loaded_is_tried_once(project):
+def test_a_library_that_fails_to_load_is_tried_once(project):
     library = project.directory / "liboomrec.so"
     library.write_text("no library")
     project.environment["OOMREC_LIBRARY"] = str(library)
@@ -461,7 +461,7 @@ def test_a_library_that_is_not_loaded_is_tried_once(project):
     assert asked.returncode == 4 and f"the loader did not load {library}" in asked.stderr
 
 
-def test_under_oomrec_run_nothing_is_started_anew(project):
+def test_under_oomrec_run_pytest_is_not_restarted(project):
     project.write(test_limits=LIMITS)
     run = project.run(
         program=[
@@ -502,8 +502,8 @@ def pytest_configure(config):
 """
 
 
-def test_beside_pytest_memray_the_marks_are_its_own_unless_oomrec_is_asked_for(project):
-    """With a stand-in of its options and names: the real one is one more compiled profiler."""
+def test_pytest_memray_owns_the_marks_by_default(project):
+    """With a stand-in that has its options and names, because the real one is a compiled profiler."""
     (project.directory / "pytest_memray").mkdir()
     project.write(
         **{"pytest_memray/__init__": "", "pytest_memray/plugin": FAKE_MEMRAY, "test_limits": LIMITS}

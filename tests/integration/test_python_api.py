@@ -1,4 +1,4 @@
-"""The Python package: labels, marks, bundles, figures, limits; with the recorder, beside it, without it."""
+"""The Python package: labels, marks, bundles, figures, limits; recorded, unrecorded, without the library."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import subprocess
 import sys
 
 import pytest
-from conftest import SOURCE, metadata
+from conftest import PACKAGE_PYTHON_VERSIONS, SOURCE, metadata
 from python_programs import package_environment, programs
 
 MIB = 1 << 20
-VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13"]
 
 
 @pytest.fixture
@@ -21,7 +20,7 @@ def recorded(preload, build_dir):
 
 @pytest.fixture
 def unrecorded(plain, build_dir):
-    """Programs that were not started under the recorder: the package loads the library."""
+    """Programs that start unrecorded: the package loads the library."""
     return programs(plain, build_dir)
 
 
@@ -58,16 +57,16 @@ BASIC = """
 """
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", PACKAGE_PYTHON_VERSIONS)
 def test_every_python(recorded, oomrec, python, version):
     run = recorded(BASIC, python=python(version), env={"OOMREC_LIMIT": "64G"})
-    told = run.json()
+    result = run.json()
     bundle = run.only_bundle()
-    assert told["before"] is None and told["path"] == told["last"] == str(bundle)
-    assert told["active"] and told["missing"] == ""
-    assert 13 * MIB <= told["heap"] <= told["peak"] < 64 * MIB
-    assert (told["limit"], told["limit_kind"]) == (64 << 30, "soft")
-    assert told["rss"] > 13 * MIB and 0 < told["headroom"] < 64 << 30
+    assert result["before"] is None and result["path"] == result["last"] == str(bundle)
+    assert result["active"] and result["missing"] == ""
+    assert 13 * MIB <= result["heap"] <= result["peak"] < 64 * MIB
+    assert (result["limit"], result["limit_kind"]) == (64 << 30, "soft")
+    assert result["rss"] > 13 * MIB and 0 < result["headroom"] < 64 << 30
     written = metadata(bundle)
     assert (written["reason"], written["context"]) == ("request", "asked")
     assert written["custom_metadata"] == {"step": 4, "5": "nan"}
@@ -78,20 +77,20 @@ def test_every_python(recorded, oomrec, python, version):
         assert [said for size, said in labels.items() if size // MIB == mib] == [label]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", PACKAGE_PYTHON_VERSIONS)
 def test_every_python_beside_the_recorder(unrecorded, python, version):
     run = unrecorded(BASIC, python=python(version))
-    told = run.json()
-    assert not told["active"] and "oomrec run" in told["missing"], told["missing"]
-    assert told["heap"] == 0 and told["rss"] > 13 * MIB
-    assert told["path"] == told["last"] == str(run.only_bundle())
+    result = run.json()
+    assert not result["active"] and "oomrec run" in result["missing"], result["missing"]
+    assert result["heap"] == 0 and result["rss"] > 13 * MIB
+    assert result["path"] == result["last"] == str(run.only_bundle())
     written = metadata(run.only_bundle())
     assert (written["reason"], written["context"]) == ("request", "asked")
     assert written["custom_metadata"] == {"step": 4, "5": "nan"}
 
 
 @pytest.mark.parametrize("how", ["run", "preloaded", "loaded"])
-def test_what_is_switched_off_is_off_and_says_so(oomrec, preload, plain, build_dir, how):
+def test_disabled_recording_is_reported(oomrec, preload, plain, build_dir, how):
     script = "import oomrec; found = oomrec.is_active(); print(bool(found), found.missing)"
     words = [sys.executable, "-c", script]
     environment = package_environment(build_dir)
@@ -107,10 +106,10 @@ def test_what_is_switched_off_is_off_and_says_so(oomrec, preload, plain, build_d
 @pytest.mark.parametrize("library", ["/nowhere/liboomrec.so", "libm.so.6"])
 def test_without_the_library_nothing_fails(unrecorded, library):
     run = unrecorded(BASIC, env={"OOMREC_LIBRARY": library})
-    told = run.json()
-    assert (told["active"], told["path"], told["heap"]) == (False, None, 0)
-    assert library in told["missing"] and "OOMREC_LIBRARY" in told["missing"]
-    assert told["rss"] > 13 * MIB and run.stderr == "" and run.bundles() == []
+    result = run.json()
+    assert (result["active"], result["path"], result["heap"]) == (False, None, 0)
+    assert library in result["missing"] and "OOMREC_LIBRARY" in result["missing"]
+    assert result["rss"] > 13 * MIB and run.stderr == "" and run.bundles() == []
 
 
 TORCH = """
@@ -134,7 +133,7 @@ TORCH = """
 """
 
 
-def test_what_torch_says_of_its_devices_beside_the_recorder(unrecorded):
+def test_torch_device_figures_without_the_recorder(unrecorded):
     run = unrecorded(TORCH)
     assert run.stdout.splitlines() == [
         "cuda 1 Model 1 24 10 14",
@@ -157,7 +156,7 @@ def test_usage_agrees_with_the_system(recorded):
         grown = held.space("heap").live - before.space("heap").live
         resident = next(int(l.split()[1]) << 10 for l in open("/proc/self/status") if "VmRSS" in l)
         print(grown >> 20, (held.space("heap").live - after.space("heap").live) >> 20)
-        # Of what a thread took last, up to 64 KiB do not count in the peak.
+        # The peak may miss up to 64 KiB that a thread has not published.
         print(after.peak > held.live - (64 << 10) > before.live, abs(held.rss - before.rss) >> 20)
         print(abs(after.rss - resident) < 8 << 20, after.limit, after.headroom)
         print(after.space("heap").allocated - before.space("heap").allocated >> 20)
@@ -170,7 +169,7 @@ def test_usage_agrees_with_the_system(recorded):
     assert lines[4].startswith("SpaceUsage(name='cuda', live=0,") and lines[4].endswith(" int")
 
 
-def test_a_limit_is_set_moved_and_lifted(recorded):
+def test_a_limit_is_set_changed_and_lifted(recorded):
     run = recorded(
         """
         import oomrec
@@ -197,11 +196,11 @@ def test_a_limit_is_set_moved_and_lifted(recorded):
         "48 False",
         "refused True",
         "48 False",
-        "ValueError 'much' is no size: write 512M, 8G or a number of bytes",
-        "ValueError -1 is no number of bytes that a limit can have",
-        "TypeError True is no size: write 512M, 8G or a number of bytes",
-        "TypeError 1.5 is no size: write 512M, 8G or a number of bytes",
-        "ValueError 18446744073709551616 is no number of bytes that a limit can have",
+        "ValueError 'much' is not a size: write 512M, 8G or a number of bytes",
+        "ValueError -1 bytes is out of range: a limit is from 0 to 2**64 - 1",
+        "TypeError True is not a size: write 512M, 8G or a number of bytes",
+        "TypeError 1.5 is not a size: write 512M, 8G or a number of bytes",
+        "ValueError 18446744073709551616 bytes is out of range: a limit is from 0 to 2**64 - 1",
     ], str(run)
 
 
@@ -280,7 +279,7 @@ LABELLED = """
 """
 
 
-def test_labels_are_where_the_body_runs(recorded, oomrec):
+def test_labels_apply_where_the_body_runs(recorded, oomrec):
     run = recorded(LABELLED)
     assert run.exit_code == 0, str(run)
     shown = oomrec.json("show", run.only_bundle())
@@ -292,15 +291,15 @@ def test_labels_are_where_the_body_runs(recorded, oomrec):
     label = {}
     for holder in shown["holders"]:
         if any(frame["function"] == "hold" for frame in holder["stack"]):
-            told = [frame["function"] for frame in holder["stack"]]
+            functions = [frame["function"] for frame in holder["stack"]]
             label[holder["bytes"] // MIB] = next(
-                (name for name in told if name and name[0] == "["), None
+                (name for name in functions if name and name[0] == "["), None
             )
     assert label == expected
 
 
-def test_decorated_functions_are_what_they_were(recorded):
-    """Names, kinds and arguments; what cannot be decorated says so."""
+def test_decorated_functions_keep_their_nature(recorded):
+    """Names, kinds and arguments are kept. Decorating anything else raises."""
     run = recorded(
         """
         import asyncio, functools, inspect, oomrec
@@ -381,7 +380,7 @@ def test_a_forked_child_has_a_recording_of_its_own(recorded):
 
 
 def test_a_full_disk(recorded):
-    """No bundle, no exception, and the program goes on."""
+    """No bundle and no exception: the program continues."""
     run = recorded(
         """
         import oomrec, resource
@@ -393,7 +392,7 @@ def test_a_full_disk(recorded):
     assert run.bundles() == [] and "File too large" in run.stderr
 
 
-def test_no_thread_unless_asked(recorded):
+def test_no_thread_without_a_callback(recorded):
     run = recorded(
         """
         import os, threading, oomrec
@@ -416,7 +415,7 @@ def test_no_thread_unless_asked(recorded):
 
 
 def test_importing_costs_little(unrecorded):
-    """No session, no thread, nothing loaded; and not the modules that take long."""
+    """No session, no thread, no library, and none of the slow modules."""
     run = unrecorded(
         """
         import os, sys
@@ -440,7 +439,7 @@ def test_the_command_by_python_m(unrecorded, plain, build_dir):
 
 
 def test_a_subinterpreter(recorded, python):
-    """Where ctypes cannot be loaded there is nothing to record with, and nothing fails."""
+    """Without ctypes nothing can be recorded, and nothing fails."""
     run = recorded(
         """
         import _xxsubinterpreters as interpreters, os
@@ -459,7 +458,7 @@ def test_a_subinterpreter(recorded, python):
     assert run.stdout == "str True\n" and run.exit_code == 0, str(run)
 
 
-def test_the_pages_are_those_of_the_docstrings():
+def test_the_pages_match_the_docstrings():
     checked = subprocess.run([sys.executable, SOURCE / "scripts" / "python-reference", "--check"])
     assert checked.returncode == 0
 

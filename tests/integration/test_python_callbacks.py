@@ -1,4 +1,4 @@
-"""docs/examples: callbacks for Lightning and Hugging Face, on stand-ins and on the packages themselves."""
+"""docs/examples: callbacks for Lightning and Hugging Face, on stand-ins and on the real packages."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from conftest import SOURCE, metadata
 
 PATHS = f"{SOURCE / 'tools' / 'python'}:{SOURCE / 'docs' / 'examples'}"
 
-# What the callback uses of a package: a base class that its own one derives from.
+# Stand-ins for what the callbacks use of a package: their base class.
 STAND_INS = {
     "lightning/__init__.py": "",
     "lightning/pytorch.py": "class Callback:\n    pass\n",
     "transformers.py": "class TrainerCallback:\n    pass\n",
 }
 
-# As Lightning's loops call it; the second epoch's batch is more than there is.
+# Calls as in Lightning's loops. The second epoch's batch does not fit.
 LIGHTNING = """
 from types import SimpleNamespace
 from lightning_callback import OOMRecCallback
@@ -69,7 +69,7 @@ def run_of(preload, tmp_path, program: str, stand_ins: bool):
     return run
 
 
-def assert_told(oomrec, run, label: str, context: str) -> None:
+def assert_reported(oomrec, run, label: str, context: str) -> None:
     (bundle,) = run.bundles_for("soft_limit")
     stored = metadata(bundle)
     assert stored["exception_type"] == "MemoryError" and stored["context"] == context
@@ -85,7 +85,7 @@ PROGRAMS = [(LIGHTNING, "epoch 1", "fit"), (TRANSFORMERS, "steps from 200", "tra
 @pytest.mark.parametrize("program, label, context", PROGRAMS, ids=["lightning", "transformers"])
 def test_on_stand_ins(oomrec, preload, tmp_path, program, label, context):
     run = run_of(preload, tmp_path, program, True)
-    assert_told(oomrec, run, label, context)
+    assert_reported(oomrec, run, label, context)
 
 
 REAL_LIGHTNING = """
@@ -168,4 +168,4 @@ REAL = [
 @pytest.mark.parametrize("program, label, context", REAL)
 def test_on_the_packages_themselves(oomrec, preload, tmp_path, program, label, context):
     run = run_of(preload, tmp_path, program, False)
-    assert_told(oomrec, run, label, context)
+    assert_reported(oomrec, run, label, context)

@@ -1,4 +1,4 @@
-"""capture_oom and watch_exceptions: the exception in the bundle of its refusal, and unchanged outside."""
+"""capture_oom and watch_exceptions: the exception is in the bundle of its failure, and passes unchanged."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from pathlib import Path
 
 import pytest
 import schemas
-from conftest import metadata
+from conftest import PACKAGE_PYTHON_VERSIONS, metadata
 from python_programs import programs
 
 MIB = 1 << 20
-VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13"]
 
 
 @pytest.fixture
 def recorded(preload, build_dir):
-    """Programs under the recorder, which refuses what passes 128 MiB."""
+    """Programs under the recorder, with a soft limit of 128 MiB."""
     run = programs(preload, build_dir)
     return lambda text, *args, env=None, **options: run(
         text, *args, env={"OOMREC_LIMIT": "128M", **(env or {})}, **options
@@ -61,15 +60,15 @@ REFUSED = """
 """
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_the_refusal_and_its_exception_are_one_bundle(recorded, python, version):
+@pytest.mark.parametrize("version", PACKAGE_PYTHON_VERSIONS)
+def test_a_failure_and_its_exception_share_a_bundle(recorded, python, version):
     run = recorded(REFUSED, python=python(version))
     entries, bundle = run.stdout.splitlines()
     assert entries == "['<module>', 'ask'] {} () None None", str(run)
     assert bundle == str(run.only_bundle())
-    told = exception_of(run.only_bundle())
-    text = told.pop("traceback")
-    assert told == {
+    exception = exception_of(run.only_bundle())
+    text = exception.pop("traceback")
+    assert exception == {
         "type": "MemoryError",
         "module": "builtins",
         "message": "",
@@ -81,18 +80,18 @@ def test_the_refusal_and_its_exception_are_one_bundle(recorded, python, version)
     assert "return bytearray(200 << 20)" in text and text.rstrip().endswith("MemoryError")
 
 
-def test_no_word_on_stderr_is_obeyed_by_a_terminal(recorded):
+def test_stderr_has_no_terminal_escapes(recorded):
     run = recorded('import oomrec; oomrec.dump("odd \\x1b[31m\\nwords\\x7f")')
     assert "asked for a bundle: odd ?[31m" in run.stderr and "\x1b" not in run.stderr, str(run)
 
 
-def test_show_tells_what_the_program_said(recorded, oomrec):
+def test_show_prints_the_programs_metadata(recorded, oomrec):
     bundle = recorded(REFUSED).only_bundle()
     shown = oomrec.json("show", bundle)
     schemas.check("show", shown)
     assert shown["custom_metadata"] == {"batch": 64}
     assert (shown["exception"]["type"], shown["exception"]["module"]) == ("MemoryError", "builtins")
-    page = oomrec("show", bundle).stdout.partition("\nwhat the program said of it\n")[2]
+    page = oomrec("show", bundle).stdout.partition("\nwhat the program reported\n")[2]
     assert page.startswith("  MemoryError\n  context: evaluate\n  batch: 64\n\n"), page
     assert "return bytearray(200 << 20)" in oomrec("show", "--full", bundle).stdout
     redacted = oomrec("redact", bundle, "-o", "redacted")
@@ -102,7 +101,7 @@ def test_show_tells_what_the_program_said(recorded, oomrec):
     assert kept["exception"] == {**shown["exception"], "message": None, "traceback": None}
 
 
-def test_what_never_asked_an_allocator(recorded, oomrec):
+def test_an_exception_without_an_allocation(recorded, oomrec):
     run = recorded(
         """
         import oomrec
@@ -116,16 +115,16 @@ def test_what_never_asked_an_allocator(recorded, oomrec):
         env={"OOMREC_MAX_DUMPS": 0},
     )
     assert run.stdout.splitlines() == list(map(str, run.bundles())) and len(run.bundles()) == 3
-    told = [exception_of(bundle) for bundle in run.bundles()]
-    assert [each["context"] for each in told] == ["list 0", "list 1", "list 2"]
-    assert {each["reason"] for each in told} == {"exception"}
-    assert "[0] * 2**61" in told[0]["traceback"]
+    exceptions = [exception_of(bundle) for bundle in run.bundles()]
+    assert [each["context"] for each in exceptions] == ["list 0", "list 1", "list 2"]
+    assert {each["reason"] for each in exceptions} == {"exception"}
+    assert "[0] * 2**61" in exceptions[0]["traceback"]
     assert oomrec.json("show", run.bundles()[0])["trigger"] == "exception"
 
 
 @pytest.mark.parametrize("version", ["3.8", "3.11", "3.13"])
-def test_beside_the_recorder(unrecorded, python, version):
-    """Not started under it: the refusal is not seen, the exception is."""
+def test_without_the_recorder(unrecorded, python, version):
+    """A program that starts unrecorded: the exception is captured, but not the failed call."""
     run = unrecorded(
         """
         import oomrec
@@ -138,13 +137,17 @@ def test_beside_the_recorder(unrecorded, python, version):
         python=python(version),
     )
     assert run.stdout == f"{run.only_bundle()}\n", str(run)
-    told = exception_of(run.only_bundle())
-    assert (told["type"], told["context"], told["reason"]) == ("MemoryError", "alone", "exception")
-    assert told["custom_metadata"] == {"a": 1} and "bytearray(1 << 60)" in told["traceback"]
+    recorded = exception_of(run.only_bundle())
+    assert (recorded["type"], recorded["context"], recorded["reason"]) == (
+        "MemoryError",
+        "alone",
+        "exception",
+    )
+    assert recorded["custom_metadata"] == {"a": 1} and "bytearray(1 << 60)" in recorded["traceback"]
 
 
 @pytest.mark.needs_numpy
-def test_numpy_says_what_it_wanted(recorded):
+def test_numpys_request_is_recorded(recorded):
     run = recorded(
         """
         import numpy, oomrec
@@ -153,15 +156,15 @@ def test_numpy_says_what_it_wanted(recorded):
         """
     )
     assert run.exit_code == 1
-    told = exception_of(run.only_bundle())
-    assert told["type"] == "_ArrayMemoryError" and told["module"].startswith("numpy.")
-    assert told["message"].startswith("Unable to allocate 200. MiB for an array with shape")
-    assert told["custom_metadata"] == {
+    exception = exception_of(run.only_bundle())
+    assert exception["type"] == "_ArrayMemoryError" and exception["module"].startswith("numpy.")
+    assert exception["message"].startswith("Unable to allocate 200. MiB for an array with shape")
+    assert exception["custom_metadata"] == {
         "shape": "<numpy.ndarray (3, 4) float64>",
         "loss": 2.5,
         "step": 7,
     }
-    assert told["reason"] == "soft_limit"
+    assert exception["reason"] == "soft_limit"
 
 
 NESTED = """
@@ -255,15 +258,15 @@ NESTED = """
         ("in_a_pool", "MemoryError"),
     ],
 )
-def test_nested_captures_are_one_bundle(recorded, python, nested, raised, ask):
+def test_nested_captures_share_a_bundle(recorded, python, nested, raised, ask):
     run = recorded(NESTED, nested, ask, python=python())
     assert run.stdout == f"{raised}\n" and run.exit_code == 0, str(run)
-    told = exception_of(run.only_bundle())
-    assert (told["type"], told["context"]) == ("MemoryError", "inner")
+    exception = exception_of(run.only_bundle())
+    assert (exception["type"], exception["context"]) == ("MemoryError", "inner")
 
 
 def test_two_failures_are_two_bundles(recorded):
-    """The second exception has the first one's address, and its frames' too, in all likelihood."""
+    """The second exception and its frames most likely reuse the first one's addresses."""
     run = recorded(
         """
         import oomrec
@@ -288,11 +291,11 @@ def test_two_failures_are_two_bundles(recorded):
         """,
         env={"OOMREC_MAX_DUMPS": 0},
     )
-    told = [exception_of(bundle)["context"] for bundle in run.bundles()]
-    assert told == ["step 0", "step 1", "step 2", "step 3", "swallowed", "the outer alone"]
+    contexts = [exception_of(bundle)["context"] for bundle in run.bundles()]
+    assert contexts == ["step 0", "step 1", "step 2", "step 3", "swallowed", "the outer alone"]
 
 
-def test_a_refusal_that_has_its_exception_gets_no_other(recorded):
+def test_a_failure_gets_only_one_exception(recorded):
     run = recorded(
         """
         import oomrec
@@ -309,12 +312,12 @@ def test_a_refusal_that_has_its_exception_gets_no_other(recorded):
         """,
         env={"OOMREC_MAX_DUMPS": 0},
     )
-    told = [exception_of(bundle) for bundle in run.bundles()]
-    assert [(each["context"], each["reason"]) for each in told] == [
+    exceptions = [exception_of(bundle) for bundle in run.bundles()]
+    assert [(each["context"], each["reason"]) for each in exceptions] == [
         ("inner", "soft_limit"),
         ("outer", "exception"),
     ]
-    assert "bytearray(200 << 20)" in told[0]["traceback"]
+    assert "bytearray(200 << 20)" in exceptions[0]["traceback"]
 
 
 RAISED_AGAIN = """
@@ -349,7 +352,7 @@ RAISED_AGAIN = """
                         pool.submit(refused).result()
                 except MemoryError:
                     pass
-            elif sys.argv[1] == "told":
+            elif sys.argv[1] == "named":
                 in_another_thread(lambda: swallowed(oomrec.capture_oom))
             elif sys.argv[1] == "long ago":
                 in_another_thread(swallowed)
@@ -361,21 +364,25 @@ RAISED_AGAIN = """
 
 
 @pytest.mark.parametrize("version", ["3.8", "3.11", "3.13"])
-def test_a_refusal_of_another_thread_whose_exception_comes_here(recorded, python, version):
+def test_another_threads_failure_and_its_exception_here(recorded, python, version):
     run = recorded(RAISED_AGAIN, "pool", python=python(version))
     assert run.stdout == f"{run.only_bundle()}\n", str(run)
-    told = exception_of(run.only_bundle())
-    assert (told["type"], told["context"], told["reason"]) == ("MemoryError", "main", "soft_limit")
-    assert "return bytearray(200 << 20)" in told["traceback"]
-    assert ".result()" in told["traceback"]
+    exception = exception_of(run.only_bundle())
+    assert (exception["type"], exception["context"], exception["reason"]) == (
+        "MemoryError",
+        "main",
+        "soft_limit",
+    )
+    assert "return bytearray(200 << 20)" in exception["traceback"]
+    assert ".result()" in exception["traceback"]
     assert metadata(run.only_bundle())["request"]["size"] // MIB == 200
 
 
 @pytest.mark.parametrize(
     ("when", "context"),
-    [("before", None), ("again", "once"), ("told", "the worker's"), ("long ago", None)],
+    [("before", None), ("again", "once"), ("named", "the worker's"), ("long ago", None)],
 )
-def test_a_refusal_of_another_thread_that_is_another_story(recorded, when, context):
+def test_an_unrelated_failure_of_another_thread(recorded, when, context):
     run = recorded(RAISED_AGAIN, when, env={"OOMREC_MAX_DUMPS": 0})
     refused, own = [exception_of(bundle) for bundle in run.bundles()]
     assert (refused["reason"], own["reason"]) == ("soft_limit", "exception"), str(run)
@@ -386,14 +393,14 @@ def test_a_refusal_of_another_thread_that_is_another_story(recorded, when, conte
 
 
 @pytest.mark.needs_torch
-def test_a_tensor_that_a_worker_was_refused(recorded):
+def test_a_failed_tensor_of_a_worker_thread(recorded):
     run = recorded(
         """
         import oomrec, torch
         from concurrent.futures import ThreadPoolExecutor
         weights = torch.ones(1000, requires_grad=True)
         def backward():
-            # Its gradient's buffers do not fit.
+            # The gradient's buffers do not fit.
             weights.expand(200_000, 1000).exp().sum().backward()
         try:
             with oomrec.capture_oom("step") as capture, ThreadPoolExecutor(1) as pool:
@@ -404,13 +411,17 @@ def test_a_tensor_that_a_worker_was_refused(recorded):
         env={"OOMREC_LIMIT": "1G"},
     )
     assert run.stdout == f"{run.only_bundle()}\n", str(run)
-    told = exception_of(run.only_bundle())
-    assert (told["type"], told["context"], told["reason"]) == ("RuntimeError", "step", "soft_limit")
-    assert "DefaultCPUAllocator" in told["message"]
+    exception = exception_of(run.only_bundle())
+    assert (exception["type"], exception["context"], exception["reason"]) == (
+        "RuntimeError",
+        "step",
+        "soft_limit",
+    )
+    assert "DefaultCPUAllocator" in exception["message"]
 
 
-def test_what_is_no_failure(recorded):
-    """Other exceptions, generators that are closed, tasks that are cancelled, even while one is handled."""
+def test_exceptions_that_are_not_failures(recorded):
+    """Other exceptions, closed generators, cancelled tasks, also while a failure is handled."""
     run = recorded(
         """
         import asyncio, oomrec
@@ -493,7 +504,10 @@ def test_metadata_of_every_kind(recorded):
     run = recorded(HOSTILE, env={"OOMREC_MAX_DUMPS": 0, "OOMREC_LIMIT": "1G"})
     assert run.stdout == 5 * "passed\n" and run.exit_code == 0, str(run)
     first, many, unreadable, listed, text = [exception_of(bundle) for bundle in run.bundles()]
-    assert (first["type"], first["reason"]) == ("MemoryError", "exception")  # ours are ours
+    assert (first["type"], first["reason"]) == (
+        "MemoryError",
+        "exception",
+    )  # our own keys are not overwritten
     given = first["custom_metadata"]
     assert (given["exception_type"], given["reason"]) == ("mine", "mine")
     assert (given["nan"], given["inf"], given["set"]) == ("nan", ["-inf"], [3])
@@ -544,11 +558,11 @@ def test_exceptions_of_every_kind(recorded):
         env={"OOMREC_MAX_DUMPS": 0},
     )
     assert run.stdout == "Frozen\nSilent\nLong\ndeep\n" and run.exit_code == 0, str(run)
-    told = [exception_of(bundle) for bundle in run.bundles()]
-    assert [each["type"] for each in told] == ["Frozen", "Silent", "Long", "MemoryError"]
-    assert told[1]["message"] is None
-    assert len(told[2]["message"]) < 20_000 and "left out" in told[2]["message"]
-    assert told[3]["traceback"].rstrip().endswith("MemoryError")
+    exceptions = [exception_of(bundle) for bundle in run.bundles()]
+    assert [each["type"] for each in exceptions] == ["Frozen", "Silent", "Long", "MemoryError"]
+    assert exceptions[1]["message"] is None
+    assert len(exceptions[2]["message"]) < 20_000 and "left out" in exceptions[2]["message"]
+    assert exceptions[3]["traceback"].rstrip().endswith("MemoryError")
 
 
 def test_a_full_disk_lets_the_exception_pass(recorded):
@@ -568,8 +582,8 @@ def test_a_full_disk_lets_the_exception_pass(recorded):
     assert run.bundles() == []
 
 
-def test_no_memory_is_left_for_the_texts(recorded):
-    """Every byte is taken: the bundle of the refusal stands, and gets what fits into the reserve."""
+def test_no_memory_for_the_exception_texts(recorded):
+    """No byte is left: the failure's bundle exists, and gets the texts that fit into the reserve."""
     run = recorded(
         """
         import resource, oomrec
@@ -596,11 +610,11 @@ def test_no_memory_is_left_for_the_texts(recorded):
         env={"OOMREC_LIMIT": None},
     )
     assert run.stdout == "True\n" and run.exit_code == 0, str(run)
-    [told] = [each for each in map(exception_of, run.bundles()) if each["context"] == "filled"]
-    assert told["type"] == "MemoryError" and "in fill" in told["traceback"]
+    [exception] = [each for each in map(exception_of, run.bundles()) if each["context"] == "filled"]
+    assert exception["type"] == "MemoryError" and "in fill" in exception["traceback"]
 
 
-def test_threads_capture_each_their_own(recorded):
+def test_threads_capture_independently(recorded):
     run = recorded(
         """
         import threading, oomrec
@@ -629,18 +643,18 @@ def test_threads_capture_each_their_own(recorded):
     paths = run.stdout.splitlines()
     assert sorted(paths) == sorted(map(str, run.bundles())) and len(set(paths)) == 4, str(run)
     for number, path in enumerate(paths):
-        told = metadata(Path(path))
-        assert told["context"] == f"thread {number}"
-        assert told["request"]["size"] // MIB == 200 + number
-        assert f"bytearray({200 + number} << 20)" in told["exception_traceback"]
+        bundle_metadata = metadata(Path(path))
+        assert bundle_metadata["context"] == f"thread {number}"
+        assert bundle_metadata["request"]["size"] // MIB == 200 + number
+        assert f"bytearray({200 + number} << 20)" in bundle_metadata["exception_traceback"]
 
 
 WATCHED = """
     import sys, threading, oomrec
 
     def hook(kind, error, traceback): print("main's hook", kind.__name__)
-    def thread_hook(told): print("threads' hook", told.exc_type.__name__)
-    def unraisable_hook(told): print("unraisable's hook", told.exc_type.__name__)
+    def thread_hook(args): print("threads' hook", args.exc_type.__name__)
+    def unraisable_hook(args): print("unraisable's hook", args.exc_type.__name__)
     sys.excepthook, threading.excepthook = hook, thread_hook
     sys.unraisablehook = unraisable_hook
     watch = oomrec.watch_exceptions({"watched": True})
@@ -653,7 +667,7 @@ WATCHED = """
         async def fails(): [0] * 2**60
         async def main():
             loop = asyncio.get_running_loop()
-            loop.set_exception_handler(lambda loop, told: print("loop's", type(told["exception"]).__name__))
+            loop.set_exception_handler(lambda loop, context: print("loop's", type(context["exception"]).__name__))
             task = asyncio.ensure_future(fails())
             await asyncio.sleep(0)
             del task
@@ -693,19 +707,19 @@ WATCHED = """
         ("captured", "main's hook MemoryError", "[0] * 2**61"),
     ],
 )
-def test_exceptions_that_nobody_catches(recorded, where, said, line):
+def test_uncaught_exceptions(recorded, where, said, line):
     run = recorded(WATCHED, where)
     assert run.stdout == f"{said}\n" and run.stderr.count("Traceback") == 0, str(run)
-    told = exception_of(run.only_bundle())
-    assert told["type"] == "MemoryError" and line in told["traceback"]
+    exception = exception_of(run.only_bundle())
+    assert exception["type"] == "MemoryError" and line in exception["traceback"]
     if where == "captured":
-        assert told["context"] == "captured" and told["custom_metadata"] == {}
+        assert exception["context"] == "captured" and exception["custom_metadata"] == {}
     else:
-        assert told["custom_metadata"] == {"watched": True}
+        assert exception["custom_metadata"] == {"watched": True}
 
 
-def test_each_task_that_nobody_waits_for_is_a_failure_of_its_own(recorded):
-    """All exceptions have one address, in all likelihood."""
+def test_each_unawaited_task_is_a_separate_failure(recorded):
+    """All exceptions most likely have the same address."""
     run = recorded(
         """
         import asyncio, oomrec
@@ -713,7 +727,7 @@ def test_each_task_that_nobody_waits_for_is_a_failure_of_its_own(recorded):
         async def fails(): [0] * 2**61
         async def main():
             loop = asyncio.get_running_loop()
-            loop.set_exception_handler(lambda loop, told: print(oomrec.last_bundle()))
+            loop.set_exception_handler(lambda loop, context: print(oomrec.last_bundle()))
             for _ in range(3):
                 task = asyncio.ensure_future(fails())
                 await asyncio.sleep(0)
@@ -725,9 +739,9 @@ def test_each_task_that_nobody_waits_for_is_a_failure_of_its_own(recorded):
     assert run.stdout.splitlines() == list(map(str, run.bundles())) and len(run.bundles()) == 3
 
 
-def test_hooks_that_are_taken_back_or_see_no_failure(recorded):
+def test_removed_hooks_and_hooks_without_a_failure(recorded):
     undone = recorded(WATCHED, "undone")
     assert undone.stdout == "main's hook MemoryError\n"
-    assert exception_of(undone.only_bundle())["type"] is None  # the refusal's bundle alone
+    assert exception_of(undone.only_bundle())["type"] is None  # only the failure's bundle
     other = recorded(WATCHED, "other")
     assert other.stdout == "main's hook ValueError\n" and len(other.bundles()) == 1

@@ -1,44 +1,43 @@
-"""Python frames as the recorder reads them, against what the interpreter itself says."""
+"""Python frames as the recorder reads them, compared with the interpreter's own."""
 
 import json
 import os
 
 import pytest
-from conftest import rounds
+from conftest import PYTHON_VERSIONS, rounds
 
 SOURCES = __file__.rsplit("/", 1)[0] + "/python"
-VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14"]
 
 
 @pytest.fixture(scope="session")
 def probe(build_dir):
-    """A library with the recorder's stack parts, loaded by ctypes instead of preloaded."""
+    """A library with the recorder's stack walker, loaded by ctypes instead of preloaded."""
     path = build_dir / "tests" / "integration" / "frames_probe.so"
     assert path.exists(), f"{path} is not built"
     return str(path)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_every_frame_is_the_interpreters_own(python, plain, probe, version, tmp_path):
+@pytest.mark.parametrize("version", PYTHON_VERSIONS)
+def test_every_frame_matches_the_interpreters(python, plain, probe, version, tmp_path):
     """File, function and line of the whole stack, in 120 situations, with the GIL and without."""
     run = plain(python(version), f"{SOURCES}/frames_truth.py", probe, tmp_path)
     assert run.exit_code == 0, str(run)
     counted = json.loads(run.stdout)
     assert counted["wrong"] == 0, counted["examples"]
     assert counted["checked"] > 6000 and counted["situations"] > 115
-    # 3,000 code objects were made and dropped; alike ones are one entry.
+    # 3,000 code objects were created and dropped; equal ones share an entry.
     assert counted["codes"] < 1500
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", PYTHON_VERSIONS)
 def test_daemon_threads_may_allocate_while_the_interpreter_ends(python, plain, probe, version):
-    """Their thread states are freed under them: 6 of 20 such runs crashed a walk without checks."""
+    """Their thread states are freed while they run: a walk without checks crashed in 6 of 20 runs."""
     for _ in range(rounds(5, 20)):
         run = plain(python(version), f"{SOURCES}/frames_at_exit.py", probe, plain.directory)
         assert run.exit_code == 0 and run.stdout == "ended\n", str(run)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", PYTHON_VERSIONS)
 def test_a_signal_handler_may_walk_at_any_instruction(python, plain, probe, version):
     run = plain(python(version), f"{SOURCES}/frames_in_signals.py", probe, plain.directory)
     assert run.exit_code == 0, str(run)
@@ -46,8 +45,8 @@ def test_a_signal_handler_may_walk_at_any_instruction(python, plain, probe, vers
     assert walks > 1000 and foreign == 0
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_an_interpreter_in_a_scope_of_its_own_is_found(python, plain, probe, build_dir, version):
+@pytest.mark.parametrize("version", PYTHON_VERSIONS)
+def test_an_interpreter_in_a_local_scope_is_found(python, plain, probe, build_dir, version):
     """Loaded by dlopen(RTLD_LOCAL), initialized and ended twice in one process."""
     asked = "import sysconfig; print(*sysconfig.get_config_vars('LIBDIR', 'INSTSONAME'), sep='/')"
     library = plain(python(version), "-c", asked).stdout.strip()

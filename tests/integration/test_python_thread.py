@@ -1,4 +1,4 @@
-"""Callbacks near a limit, and the one thread that calls them."""
+"""Callbacks near a limit, and the thread that calls them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_callback_comes_at_once(recorded):
         percents = range(20, 90, 10)
         watches = [watch(percent) for percent in percents]
         time.sleep(0.1)
-        held = [bytes((256 << 20) // 100 * 12)]  # unlike a bytearray it is not filled by hand
+        held = [bytes((256 << 20) // 100 * 12)]  # unlike a bytearray it is calloc'ed
         for percent in percents:
             before = time.monotonic()
             held.append(bytes((256 << 20) // 10))
@@ -44,12 +44,12 @@ def test_a_callback_comes_at_once(recorded):
     )
     lines = [line.split() for line in run.stdout.splitlines()]
     assert len(lines) == 7 and all(seen == "True" for _, seen in lines), str(run)
-    # By an event: by its clock alone it would look once a second. Not each, nor at once, because the
-    # machine may be busy with something else.
+    # Woken by an event: by the clock alone it would check once a second. Not every callback is as
+    # fast, because the machine may be busy.
     assert sorted(float(took_ms) for took_ms, _ in lines)[2] < 100, str(run)
 
 
-def test_a_cache_that_is_cleared_in_time_saves_the_program(recorded):
+def test_clearing_a_cache_in_time_saves_the_program(recorded):
     run = recorded(
         """
         import time, oomrec
@@ -58,7 +58,7 @@ def test_a_cache_that_is_cleared_in_time_saves_the_program(recorded):
             cleared.append(len(cache))
             cache.clear()
         watch = oomrec.on_near_limit(shed, percent=85)
-        for step in range(300):  # five times the limit
+        for step in range(300):  # five times the limit in total
             cache.append(bytearray(4 << 20))
             until = time.monotonic() + 10
             while len(cache) >= 56 and time.monotonic() < until: time.sleep(0.001)
@@ -68,7 +68,7 @@ def test_a_cache_that_is_cleared_in_time_saves_the_program(recorded):
     assert run.exit_code == 0 and 4 <= int(run.stdout) <= 7, str(run)
 
 
-def test_what_is_passed_right_after_is_not_missed(recorded):
+def test_a_threshold_crossed_right_after_another_is_not_missed(recorded):
     run = recorded(
         """
         import time, oomrec
@@ -87,7 +87,7 @@ def test_what_is_passed_right_after_is_not_missed(recorded):
         """
     )
     took_ms = [float(line) for line in run.stdout.split()]
-    assert len(took_ms) == 9 and median(took_ms) < 300, str(run)  # a second, where it is missed
+    assert len(took_ms) == 9 and median(took_ms) < 300, str(run)  # a second if it was missed
 
 
 def test_a_callback_is_called_again_after_memory_fell(recorded):
@@ -103,11 +103,11 @@ def test_a_callback_is_called_again_after_memory_fell(recorded):
             while len(called) < count and time.monotonic() < until: time.sleep(0.01)
             return len(called)
         most = hold(45)
-        for _ in range(5):  # to and fro at the edge
+        for _ in range(5):  # back and forth around the threshold
             rest = hold(6); time.sleep(0.02); del rest; time.sleep(0.02)
         print(wait_for(1), end=" ")
         most = None
-        for _ in range(10):  # once it has seen that memory fell
+        for _ in range(10):  # after it noticed that memory fell
             time.sleep(1.1)
             most = hold(60)
             if wait_for(2, 1) == 2: break
@@ -123,7 +123,7 @@ def test_a_callback_is_called_again_after_memory_fell(recorded):
     assert run.stdout == "1 2 2 {'soft'}\n", str(run)
 
 
-def test_what_a_callback_raises_is_told_once(recorded):
+def test_an_exception_in_a_callback_is_reported_once(recorded):
     run = recorded(
         """
         import sys, time, oomrec
@@ -147,11 +147,11 @@ def test_what_a_callback_raises_is_told_once(recorded):
     )
     assert run.stdout == "True True\n" and run.exit_code == 0, str(run)
     assert run.stderr.count("ValueError: the callback's own") == 1
-    assert run.stderr.count("oomrec: first, called by oomrec's thread, raised this") == 1
+    assert run.stderr.count("oomrec: first, called by oomrec's thread, raised an exception") == 1
     assert run.stderr.count("SystemExit: 7") == 1
 
 
-def test_intervals_are_in_step_and_a_short_one_does_not_wait_for_a_long_one(recorded):
+def test_a_short_interval_does_not_wait_for_a_long_one(recorded):
     run = recorded(
         """
         import time, oomrec
@@ -168,12 +168,12 @@ def test_intervals_are_in_step_and_a_short_one_does_not_wait_for_a_long_one(reco
         """
     )
     count, steps, off_ms = map(float, run.stdout.split())
-    # Never more than one in a step; and six of 24 are near it, where one was to be expected by chance.
+    # At most one call per step. Six of 24 are close to a step; one would be expected by chance.
     assert 24 <= count <= steps + 1 and off_ms < 3, str(run)
 
 
 def test_sleeping_costs_nothing(recorded):
-    """A callback ten times a second, and one near the limit: below 1 % of a core."""
+    """A callback ten times a second and one near the limit take less than 1 % of a core."""
     run = recorded(
         """
         import time, oomrec
@@ -189,7 +189,7 @@ def test_sleeping_costs_nothing(recorded):
     assert float(run.stdout) < 1, str(run)
 
 
-def test_a_forked_child_has_its_callbacks_once_it_uses_the_package(recorded):
+def test_a_forked_child_gets_callbacks_once_it_uses_the_package(recorded):
     run = recorded(
         """
         import os, threading, time, oomrec
@@ -215,12 +215,12 @@ def test_a_forked_child_has_its_callbacks_once_it_uses_the_package(recorded):
 
 
 def test_forks_while_subscriptions_come_and_go(recorded):
-    """No child finds a lock that nobody will release."""
+    """No child inherits a lock that is never released."""
     run = recorded(
         """
         import os, threading, oomrec
         from oomrec._thread import subscribe
-        oomrec.usage()  # a fork while modules are being imported is another matter
+        oomrec.usage()  # import first: a fork during an import is out of scope
         stop = threading.Event()
         def churn():
             while not stop.is_set():
@@ -260,7 +260,7 @@ def test_the_interpreter_ends_while_callbacks_run(recorded, python, version):
     assert (run.stdout, run.stderr, run.exit_code) == ("end\n", "", 0), str(run)
 
 
-def test_beside_the_recorder_the_thread_looks_by_itself(unrecorded):
+def test_without_the_recorder_the_thread_polls(unrecorded):
     run = unrecorded(
         """
         import resource, time, oomrec
@@ -277,7 +277,7 @@ def test_beside_the_recorder_the_thread_looks_by_itself(unrecorded):
     assert run.stdout == "['rlimit_as']\n", str(run)
 
 
-def test_without_the_library_the_clock_still_ticks(unrecorded):
+def test_intervals_work_without_the_library(unrecorded):
     run = unrecorded(
         """
         import time, oomrec
@@ -295,7 +295,7 @@ def test_without_the_library_the_clock_still_ticks(unrecorded):
     assert run.stdout == "True\n" and run.stderr == "", str(run)
 
 
-def test_percentages_that_are_none(recorded):
+def test_invalid_percentages(recorded):
     run = recorded(
         """
         import oomrec

@@ -1,4 +1,4 @@
-"""oomrec.torch: torch's snapshot in the bundle, labels of workers, and compiled functions."""
+"""oomrec.torch: PyTorch's snapshot in the bundle, labels of workers, compiled functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PACKAGE = {"PYTHONPATH": SOURCE / "tools" / "python"}
 
 @pytest.fixture
 def attached(preload, victim):
-    """attached(HOW) runs the stand-in for torch; what it printed, and its run."""
+    """attached(HOW) runs the stand-in for torch, and returns its output and its run."""
 
     def run(how: str) -> tuple:
         words = ["python3", victim("python/attaches_torch.py"), how]
@@ -42,8 +42,8 @@ def assert_has_snapshot(oomrec, bundle: Path) -> None:
     assert oomrec("report", file, "-o", bundle.parent / "page.html").exit_code == 0
 
 
-def test_snapshot_of_what_only_torch_has_seen(oomrec, attached):
-    """A bundle is asked for, and the snapshot is there before the exception is."""
+def test_a_snapshot_of_a_failure_only_torch_saw(oomrec, attached):
+    """The failure requests a bundle, and the snapshot is written before the exception is raised."""
     said, run = attached("unseen")
     assert said["attachment"] == "<oomrec.torch.Attachment: history, observer, workers>"
     assert said["calls"][0] == ["history", "all", 1234] and said["calls"][-1] == ["snapshot"]
@@ -55,36 +55,36 @@ def test_snapshot_of_what_only_torch_has_seen(oomrec, attached):
     assert_has_snapshot(oomrec, bundle)
 
 
-def test_snapshot_in_the_bundle_of_the_failure(oomrec, attached):
+def test_a_snapshot_in_the_bundle_of_its_failure(oomrec, attached):
     _, run = attached("seen")
     bundle = run.only_bundle()
     assert metadata(bundle)["reason"] == "soft_limit"
     assert_has_snapshot(oomrec, bundle)
 
 
-def test_snapshot_in_the_bundle_of_a_failure_after_others(attached):
+def test_a_snapshot_in_the_bundle_of_a_later_failure(attached):
     _, run = attached("seen late")
     bundles = run.bundles()
     assert [(bundle / "torch_snapshot.pickle").exists() for bundle in bundles] == [False, True]
     assert metadata(bundles[1])["request"]["size"] == (1 << 40) + 1
 
 
-def test_one_snapshot_of_repeated_refusals(attached):
+def test_one_snapshot_of_repeated_failures(attached):
     said, run = attached("twice")
     assert said["calls"].count(["snapshot"]) == 1
     assert len(run.bundles()) == 1
 
 
-def test_detached(attached):
+def test_a_detached_hook_writes_no_snapshot(attached):
     said, run = attached("off")
     assert said["calls"] == [["history", "all", 1234]] * 2 + [["history", None, MOST]] * 1
     assert run.bundles() == [] and "missing" not in said["attachment"]
 
 
-MOST = (1 << 63) - 1  # sys.maxsize, the stand-in's default
+MOST = (1 << 63) - 1  # sys.maxsize, the default of the stand-in
 
 
-def test_no_snapshot_is_no_error(attached):
+def test_a_missing_snapshot_is_not_an_error(attached):
     _, run = attached("broken")
     assert "oomrec: no torch_snapshot.pickle: RuntimeError: no snapshot today\n" in run.stderr
     assert [path.name for path in run.only_bundle().glob("torch_snapshot*")] == []
@@ -133,7 +133,7 @@ if __name__ == "__main__":
 
 @pytest.mark.needs_torch
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_workers_of_a_data_loader_are_labelled(oomrec, preload, tmp_path, method):
+def test_data_loader_workers_are_labelled(oomrec, preload, tmp_path, method):
     script = tmp_path / "loads.py"
     script.write_text(WORKERS)
     run = preload("python3", script, method, env=PACKAGE)
@@ -181,7 +181,7 @@ oomrec.dump("end")
 
 
 @pytest.mark.needs_torch
-def test_a_compiled_function_has_no_more_graph_breaks(oomrec, preload):
+def test_labels_add_no_graph_breaks(oomrec, preload):
     run = preload("python3", "-c", COMPILED, env=PACKAGE)
     found = json.loads(run.stdout)
     assert found["labelled"] == found["bare"] == [0, 1]

@@ -1,4 +1,4 @@
-"""A script runs into the soft limit, by every Python: the bundle has its lines and functions."""
+"""A script hits the soft limit under every Python: the bundle has its lines and functions."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import json
 from pathlib import Path
 
 import pytest
+from conftest import PYTHON_VERSIONS
 
-VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14"]
 SIZE = 100 << 20
 
 
 @pytest.mark.parametrize("kind", ["bytes", "bytearray", "list"])
 @pytest.mark.parametrize("memory", ["pymalloc", "malloc"])
-@pytest.mark.parametrize("version", VERSIONS)
-def test_the_line_that_asked_and_the_line_that_holds(
+@pytest.mark.parametrize("version", PYTHON_VERSIONS)
+def test_the_failing_line_and_the_holding_line_are_named(
     preload, oomrec, python, victim, version, memory, kind
 ):
     script = Path(victim("python/over_limit.py"))
-    # Of the blocks below 64 KiB none: a sampled one would count for many on the line that holds.
+    # No blocks below 64 KiB: one sample would add the weight of many to the holding line.
     environment = {
         "OOMREC_LIMIT": "128M",
         "OOMREC_SAMPLE_INTERVAL": "64G",
@@ -47,14 +47,12 @@ def test_the_line_that_asked_and_the_line_that_holds(
     assert holding[0][1] == "bytearray(1 << 20)"
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_stacks_that_change_all_the_time_are_the_interpreters(
-    preload, oomrec, python, victim, version
-):
-    """In exact mode most of a stack is taken over from the one before: never a frame too many.
+@pytest.mark.parametrize("version", PYTHON_VERSIONS)
+def test_rapidly_changing_stacks_match_the_interpreters(preload, oomrec, python, victim, version):
+    """In exact mode most of a stack is copied from the previous one. It must have no extra frame.
 
-    On the same stacks the interpreter keeps some small objects of its own, all together less than
-    one of the blocks.
+    The interpreter keeps some small objects on the same stacks, in total less than one of the
+    blocks.
     """
     script = victim("python/changing_stacks.py")
     environment = {"OOMREC_LIMIT": "1G", "OOMREC_MODE": "exact", "PYTHONMALLOC": "malloc"}
@@ -76,7 +74,7 @@ def test_stacks_that_change_all_the_time_are_the_interpreters(
 
 
 def name_of(qualified, version):
-    """Before 3.11 a code object knows its bare name only."""
+    """The name that a code object has: before 3.11 without the class."""
     return qualified if version not in ("3.8", "3.9", "3.10") else qualified.rpartition(".")[2]
 
 

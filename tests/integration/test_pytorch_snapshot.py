@@ -1,4 +1,4 @@
-"""PyTorch's memory snapshots, read by the commands as recordings; and what pretends to be one."""
+"""PyTorch's memory snapshots, read by the commands as recordings; and invalid ones."""
 
 import os
 import pickle
@@ -60,7 +60,7 @@ def event(action: str, second: int, **more) -> dict:
 
 
 def snapshot(*last: dict) -> dict:
-    """Two devices; on the first one batch was freed. `last`: how the trace of the first ends."""
+    """Two devices; a batch was freed on the first. `last`: the end of the first one's trace."""
     weights = block(BASE, 60 * MIB, WEIGHTS)
     first = [
         event("segment_alloc", 1, addr=BASE, size=100 * MIB),
@@ -103,7 +103,7 @@ def saved(tmp_path):
 
 
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
-def test_show_tells_who_holds_what(oomrec, saved, protocol):
+def test_show_names_the_holders(oomrec, saved, protocol):
     shown = oomrec.json("show", saved(snapshot(), protocol))
     check("show", shown)
     assert shown["verdict"]["code"] == "requested" and shown["request"] is None
@@ -135,7 +135,7 @@ def test_show_tells_who_holds_what(oomrec, saved, protocol):
         ([REFUSED, event("alloc", 6, addr=BASE + 85 * MIB, size=MIB, frames=BATCH)], "requested"),
     ],
 )
-def test_a_trace_that_ends_with_a_refusal_is_the_verdict(oomrec, saved, end, code):
+def test_a_trace_that_ends_with_a_failure_gives_the_verdict(oomrec, saved, end, code):
     shown = oomrec.json("show", saved(snapshot(*end)))
     assert shown["verdict"]["code"] == code
     if code == "requested":
@@ -145,14 +145,14 @@ def test_a_trace_that_ends_with_a_refusal_is_the_verdict(oomrec, saved, end, cod
     assert "load_batch" in {f["function"] for f in shown["request"]["stack"]}
 
 
-def test_free_in_pieces_is_fragmentation(oomrec, saved):
+def test_fragmented_free_memory_is_the_verdict(oomrec, saved):
     pieces = snapshot({**REFUSED, "size": 30 * MIB})
     blocks = pieces["segments"][0]["blocks"]
     blocks[1]["state"] = "inactive"  # 20 MiB, and 20 MiB more
     assert oomrec.json("show", saved(pieces))["verdict"]["code"] == "device_fragmentation"
 
 
-def test_every_reading_command_takes_one(oomrec, saved):
+def test_every_reading_command_accepts_a_snapshot(oomrec, saved):
     path = saved(snapshot(REFUSED))
     check("stats", oomrec.json("stats", path))
     tree = oomrec.json("tree", "--min-percent", "0", path)
@@ -182,7 +182,7 @@ def test_every_reading_command_takes_one(oomrec, saved):
 
 
 def test_older_snapshots_have_less(oomrec, saved):
-    """No addresses of blocks, no times, no frames."""
+    """They lack addresses of blocks, times and frames."""
     old = snapshot()
     for one in old["segments"]:
         for key in ("is_expandable", "segment_pool_id", "frames"):
@@ -236,16 +236,16 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("what", HOSTILE)
-def test_what_is_none_is_refused_in_words(oomrec, saved, what):
+def test_an_invalid_snapshot_is_rejected_with_a_reason(oomrec, saved, what):
     run = oomrec("show", saved(HOSTILE[what]))
     assert run.exit_code == 2 and run.stdout == "", str(run)
     happened, advice = run.stderr.splitlines()
-    assert "is no memory snapshot of PyTorch that can be read: " in happened
+    assert "is not a readable PyTorch memory snapshot: " in happened
     assert "torch.cuda.memory._dump_snapshot" in advice
 
 
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
-def test_nothing_in_it_is_run(oomrec, saved, tmp_path, protocol):
+def test_no_code_in_a_snapshot_is_run(oomrec, saved, tmp_path, protocol):
     value = {**snapshot(), "more": Dangerous(tmp_path / "made")}
     run = oomrec("show", saved(value, protocol))
     assert run.exit_code == 2 and "builds an object" in run.stderr, str(run)
@@ -268,7 +268,7 @@ def test_names_are_not_trusted(oomrec, saved):
         assert "\x1b" not in lines and "\x07" not in lines and len(lines) < 10_000
 
 
-def test_circles_end(oomrec, saved):
+def test_cyclic_references_terminate(oomrec, saved):
     circular = snapshot()
     circular["segments"].append(circular["segments"])
     circular["segments"][0]["blocks"][0]["frames"].append(circular)
@@ -276,8 +276,8 @@ def test_circles_end(oomrec, saved):
 
 
 def test_mutations_under_the_address_sanitizer(build_dir, saved):
-    """Flipped, cut, and with opcodes put in: read or refused, and nothing else."""
-    driver = build_dir / "tests" / "unit" / "pytorch" / "pytorch_mutations"
+    """Flipped bits, cuts and inserted opcodes: the file is read or rejected, without an error of memory."""
+    driver = build_dir / "tests" / "unit" / "tools" / "pytorch_mutations"
     if not driver.exists():
         pytest.skip("built without it")
     rounds = 4_000

@@ -1,4 +1,4 @@
-"""Many ranks: what becomes of a job in which one runs out of memory, begun as users begin it."""
+"""A job of many ranks in which one runs out of memory, started the way users start it."""
 
 import os
 import sys
@@ -9,8 +9,8 @@ from schemas import check
 
 MIB = 1 << 20
 
-# Each rank holds 24 MiB and says so; then one asks for more than there is, and the others wait for it
-# where a collective operation would.
+# Each rank holds 24 MiB and announces it. Then one requests too much, and the others wait for it as
+# in a collective operation.
 TRAIN = """\
 import os, time
 rank = next(int(os.environ[name]) for name in ("RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
@@ -36,37 +36,37 @@ def script(directory: Path, ranks: int) -> str:
 
 
 def rows_of(oomrec, directory) -> dict[int, dict]:
-    """The job that `show` reads from a dump directory, checked, by rank."""
-    told = oomrec.json("show", directory)
-    check("show", told)
-    return {row["rank"]: row for row in told["job"]["ranks"]}
+    """The job that `show` reads from a dump directory, by rank, after checks against the schema."""
+    result = oomrec.json("show", directory)
+    check("show", result)
+    return {row["rank"]: row for row in result["job"]["ranks"]}
 
 
 def assert_one_ran_out(
     oomrec, run, ranks: int, code="request_too_large", ended="signal 15"
 ) -> dict:
-    """Of rank N-2, and the launcher ended the others for it: nothing is said of their memory."""
+    """Rank N-2 ran out of memory, and the launcher ended the others without a verdict on their memory."""
     rows = rows_of(oomrec, run.dump_dir)
     out = ranks - 2
     assert sorted(rows) == list(range(ranks)), str(run)
     assert rows[out]["verdict"] == code and rows[out]["trouble"]["kind"] == "ended"
-    told = oomrec.json("show", run.dump_dir)
-    assert told["job"]["first"]["rank"] == out and told["job"]["missing"] == []
-    assert told["verdict"]["code"] == code
-    assert told["verdict"]["summary"].startswith(f"rank {out} of {ranks} was first: ")
+    result = oomrec.json("show", run.dump_dir)
+    assert result["job"]["first"]["rank"] == out and result["job"]["missing"] == []
+    assert result["verdict"]["code"] == code
+    assert result["verdict"]["summary"].startswith(f"rank {out} of {ranks} was first: ")
     for rank, row in rows.items():
         assert row["live_bytes"] > 24 * MIB
         if rank != out:
             assert row["verdict"] == "killed_externally", row
             assert (row["outcome"], row["ended_after_rank"]) == (ended, out)
-            # Its own bundle says the same.
+            # Its own bundle agrees.
             assert oomrec.json("show", row["bundle"])["verdict"]["code"] == "killed_externally"
     return rows
 
 
 @pytest.mark.needs_module("torch")
 def test_torchrun_ends_the_others_when_one_rank_runs_out(oomrec, tmp_path):
-    """A real job with gloo on CPUs, under a limit that rank 2 alone reaches."""
+    """A real job with gloo on CPUs, under a limit that only rank 2 reaches."""
     (tmp_path / "train.py").write_text(
         """\
 import os, time
@@ -106,7 +106,7 @@ def test_mpirun_ends_the_others_when_one_rank_runs_out(oomrec, tmp_path):
         *(sys.executable, script(tmp_path, 3)),
     )
 
-    # It kills them and does not wait: nobody can know how they ended.
+    # It kills them without waiting, so their outcome is unknown.
     rows = assert_one_ran_out(oomrec, run, 3, ended="unknown")
     assert {row["program"] for row in rows.values()} == {
         Path(os.path.realpath(sys.executable)).name
@@ -126,29 +126,29 @@ LAUNCHERS = {
         "SLURM_NTASKS": size,
         "SLURM_JOB_ID": "4711",
     },
-    # Kubernetes' training operators and Ray's set the same as torchrun, without a name of the job.
+    # Kubernetes' training operators and Ray's set torchrun's variables, but no job name.
     "a pod": lambda rank, size: {"RANK": rank, "LOCAL_RANK": 0, "WORLD_SIZE": size},
 }
 
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
-def test_ranks_are_known_by_what_their_launcher_sets(oomrec, preload, tmp_path, launcher):
-    """Begun side by side, and nobody ends the others: of those that live on there is nothing."""
+def test_ranks_come_from_the_launchers_variables(oomrec, preload, tmp_path, launcher):
+    """Started separately, so nobody ends the others. Ranks that survive have no bundle."""
     words = [sys.executable, "-c", "bytearray(1 << 40)"]
     for rank in (0, 2):
         preload(*words, env=LAUNCHERS[launcher](rank, 3))
 
-    told = oomrec.json("show", preload.dump_dir)
+    result = oomrec.json("show", preload.dump_dir)
 
-    job = told["job"]
+    job = result["job"]
     assert [row["rank"] for row in job["ranks"]] == [0, 2]
     assert (job["world_size"], job["missing"]) == (3, [1])
     assert job["job_id"] == {"torchrun": "run 7", "srun": "4711", "a pod": None}[launcher]
     assert job["first"]["rank"] == 0
 
 
-def test_ray_says_who_is_who_after_the_recording_began(oomrec, preload, tmp_path):
-    """A directory with such bundles is none of ranks; named one by one they are numbered so."""
+def test_rays_ranks_arrive_after_the_recording_began(oomrec, preload, tmp_path):
+    """A directory of such bundles has no ranks. Given one by one, the bundles are numbered in that order."""
     ray = (
         "import os; os.environ.update(RANK='1', LOCAL_RANK='1', WORLD_SIZE='2'); bytearray(1 << 40)"
     )
@@ -159,9 +159,9 @@ def test_ray_says_who_is_who_after_the_recording_began(oomrec, preload, tmp_path
     merged = oomrec.json("merge", *run.bundles(), "-o", tmp_path / "job")
 
     check("merge", merged)
-    told = oomrec.json("show", merged["bundle"])
-    assert [row["rank"] for row in told["job"]["ranks"]] == [0, 1]
-    assert told["job"]["ranks_are"] == "as_named"
+    result = oomrec.json("show", merged["bundle"])
+    assert [row["rank"] for row in result["job"]["ranks"]] == [0, 1]
+    assert result["job"]["ranks_are"] == "as_named"
 
 
 POOL = """\
@@ -209,7 +209,7 @@ def pool(oomrec, preload, tmp_path):
     return run
 
 
-def test_small_ranks_are_kept_when_another_ran_out(oomrec, pool):
+def test_small_ranks_are_kept_when_another_runs_out(oomrec, pool):
     run = pool("ran out")
     oomrec("recover")
     rows = rows_of(oomrec, run.dump_dir)
@@ -217,8 +217,8 @@ def test_small_ranks_are_kept_when_another_ran_out(oomrec, pool):
     assert {rows[rank]["verdict"] for rank in (0, 2)} == {"killed_externally"}
 
 
-def test_ranks_that_fail_for_another_are_kept(oomrec, pool):
-    """A collective operation fails where a peer is gone: the ranks end by themselves."""
+def test_ranks_that_fail_because_of_another_are_kept(oomrec, pool):
+    """A collective operation fails once a peer is gone, so the ranks end by themselves."""
     run = pool("fail")
     oomrec("recover")
     rows = rows_of(oomrec, run.dump_dir)
@@ -228,8 +228,8 @@ def test_ranks_that_fail_for_another_are_kept(oomrec, pool):
     }
 
 
-def test_a_job_that_is_stopped_leaves_nothing(oomrec, pool, preload):
-    """SIGTERM for all, and nobody was short of memory."""
+def test_a_stopped_job_leaves_nothing(oomrec, pool, preload):
+    """SIGTERM for all ranks, none of which was short of memory."""
     run = pool("stop")
     recovered = oomrec("recover")
     assert run.bundles() == [], str(recovered)

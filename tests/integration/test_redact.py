@@ -1,4 +1,4 @@
-"""`oomrec redact` and `report --redact`: nothing is left of machine and user, and all else is."""
+"""`oomrec redact` and `report --redact` remove machine and user, and keep everything else."""
 
 import json
 import os
@@ -34,7 +34,7 @@ SECRETS = ["Grendel", "Hrothgar", "beowulf", "mead-hall", "--golden=ring", "sesa
 
 @pytest.fixture
 def bundles(oomrec, tmp_path):
-    """Of a refusal and of a request, of a program of user beowulf."""
+    """Two bundles, of a failure and of a request, by a program of user beowulf."""
     home = tmp_path / "home" / "beowulf" / "mead-hall"
     home.mkdir(parents=True)
     (home / "train.py").write_text(PROGRAM)
@@ -48,7 +48,7 @@ def bundles(oomrec, tmp_path):
 
 
 def secrets(bundle) -> list[str]:
-    """What of a bundle must be found nowhere in what was made of it."""
+    """Words of a bundle that its redacted copy must not have."""
     environment = json.loads((bundle / "environment.json").read_text())
     cgroup = (environment["cgroup"] or {}).get("path")
     boot_id = BOOT_ID.read_text().strip()
@@ -66,7 +66,7 @@ def secrets(bundle) -> list[str]:
 
 
 def leaks(content: bytes, words: list[str]) -> list[str]:
-    """The words in it, as whole words: a host may be called 'vm'."""
+    """The secrets found as whole words: a host may be called 'vm'."""
     return [
         word
         for word in words
@@ -76,7 +76,7 @@ def leaks(content: bytes, words: list[str]) -> list[str]:
     ]
 
 
-def test_nothing_is_left_of_machine_and_user(oomrec, bundles, tmp_path):
+def test_no_trace_of_machine_and_user_remains(oomrec, bundles, tmp_path):
     for number, bundle in enumerate(bundles):
         words = secrets(bundle)
         whole = b"".join(path.read_bytes() for path in bundle.iterdir())
@@ -85,9 +85,9 @@ def test_nothing_is_left_of_machine_and_user(oomrec, bundles, tmp_path):
         )
 
         redacted = tmp_path / f"redacted-{number}"
-        told = oomrec.json("redact", bundle, "-o", redacted)
-        check("redact", told)
-        assert told["bundle"] == str(redacted)
+        result = oomrec.json("redact", bundle, "-o", redacted)
+        check("redact", result)
+        assert result["bundle"] == str(redacted)
         names = sorted(path.name for path in redacted.iterdir())
         assert {path.name for path in bundle.iterdir()} | {"redacted.json"} == set(names)
         for path in redacted.iterdir():
@@ -107,7 +107,7 @@ def test_nothing_is_left_of_machine_and_user(oomrec, bundles, tmp_path):
         assert leaks(template.encode(), SECRETS) == []
 
 
-def test_a_redacted_bundle_is_read_as_the_whole_one(oomrec, bundles, tmp_path):
+def test_a_redacted_bundle_reads_like_the_original(oomrec, bundles, tmp_path):
     bundle = bundles[0]
     oomrec("redact", bundle, "-o", "redacted")
     before, after = oomrec.json("show", bundle), oomrec.json("show", tmp_path / "redacted")
@@ -117,7 +117,7 @@ def test_a_redacted_bundle_is_read_as_the_whole_one(oomrec, bundles, tmp_path):
     assert after["process"]["argv"] == [] and after["process"]["cwd"] is None
     assert [row["bytes"] for row in after["holders"]] == [row["bytes"] for row in before["holders"]]
 
-    def named(frames):  # the outermost is the program's own label, which a number stands for
+    def named(frames):  # the outermost is the program's label, replaced by a number
         assert frames[-1]["function"].startswith("[") and frames[-1]["module"] is None
         return [(frame["kind"], frame["function"], frame["line"]) for frame in frames[:-1]]
 
@@ -134,7 +134,7 @@ def test_a_redacted_bundle_is_read_as_the_whole_one(oomrec, bundles, tmp_path):
     assert oomrec("redact", bundle).stdout == f"{tmp_path}/{bundle.name}-redacted\n"
 
 
-def test_labels_stay_apart_without_their_words(oomrec, bundles, tmp_path):
+def test_labels_stay_distinct_without_their_text(oomrec, bundles, tmp_path):
     page = Page(oomrec("report", bundles[1], "-o", "-").stdout)
     assert {"", "customer Grendel", "customer Grendel / inside of it"} == set(page.json["labels"])
     redacted = Page(oomrec("report", "--redact", bundles[1], "-o", "-").stdout)
@@ -142,8 +142,8 @@ def test_labels_stay_apart_without_their_words(oomrec, bundles, tmp_path):
     assert len(redacted["row_node"]) == len(page["row_node"])
 
 
-def test_of_a_recording_alone(oomrec, preload, tmp_path):
-    """A session that no bundle was made of."""
+def test_redaction_of_a_recording_alone(oomrec, preload, tmp_path):
+    """A session without a bundle."""
     preload("python3", "-c", "import os\nkept = bytearray(40 << 20)\nos.kill(os.getpid(), 9)",
             env={"OOMREC_MODE": "exact"})  # fmt: skip
     (session,) = preload.session_dir.rglob("*.session")
@@ -156,7 +156,7 @@ def test_of_a_recording_alone(oomrec, preload, tmp_path):
 
 
 def test_a_hostile_recording_is_redacted_harmlessly(oomrec, build_dir, tmp_path):
-    """Names with terminal commands, markup and bytes that are no text: read as any other."""
+    """Names with terminal escapes, markup and invalid UTF-8 are read like any others."""
     generator = build_dir / "tests" / "unit" / "tools" / "hostile_recording"
     subprocess.run([generator, tmp_path / "recording.oomrec"], check=True)
     run = oomrec("redact", "recording.oomrec", "-o", "a\x1b[31m<script>")

@@ -1,4 +1,4 @@
-"""`oomrec report`, `flamegraph` and `table`: the file they write, without a browser."""
+"""`oomrec report`, `flamegraph` and `table`: the files they write, without a browser."""
 
 import os
 import re
@@ -37,7 +37,7 @@ def page_of(oomrec, *words) -> Page:
     return Page(run.stdout)
 
 
-def test_the_figures_are_those_of_show_stats_and_tree(oomrec, bundle):
+def test_figures_match_show_stats_and_tree(oomrec, bundle):
     page = page_of(oomrec, bundle)
     show, stats = oomrec.json("show", bundle), oomrec.json("stats", bundle)
     check("report", {**page.json, "arrays": {}, "strings": []})
@@ -89,8 +89,8 @@ else:
 """
 
 
-def test_the_program_s_other_processes_are_in_it(oomrec, tmp_path):
-    """As their own bundles have them, under their number among the page's processes."""
+def test_the_report_has_the_programs_other_processes(oomrec, tmp_path):
+    """With the data of their own bundles, by their index among the page's processes."""
     (tmp_path / "family.py").write_text(FAMILY)
     family = oomrec.start("run", "--quiet", "--", sys.executable, "family.py", stdin=-1)
     parent, worker = map(int, family.stdout.readline().split())
@@ -135,15 +135,15 @@ def test_arrays_are_consistent(oomrec, bundle):
     assert first[0] == 0 and first[-1] == lengths["c_row"] == lengths["c_bytes"]
     assert list(first) == sorted(first) and len(first) == lengths["c_time"] + 1
     assert len(page["c_full"]) == lengths["c_time"] and page["c_full"][-1] == 0
-    last = range(first[-2], first[-1])  # of the end: all there is
+    last = range(first[-2], first[-1])  # at the end: everything
     assert sum(page["c_bytes"][i] for i in last) == sum(page["row_live_bytes"])
     times = list(page["t_time"])
     assert times == sorted(times) and len(page.json["refusals"]) >= 1
     assert times[0] - 1000 <= page.json["refusals"][0]["time_ms"] <= times[-1] + 1000
 
 
-def test_where_it_goes(oomrec, bundle, tmp_path):
-    """Beside nothing else, private, and never over a file that is there."""
+def test_output_paths(oomrec, bundle, tmp_path):
+    """A single private file that never overwrites an existing one."""
     pid = oomrec.json("show", bundle)["process"]["pid"]
     run = oomrec("report", bundle)
     file = tmp_path / f"oomrec-report-leak.py-{pid}.html"
@@ -153,19 +153,19 @@ def test_where_it_goes(oomrec, bundle, tmp_path):
 
     again = oomrec("report", bundle)
     assert again.exit_code == 2 and again.stderr.splitlines() == [
-        f"oomrec report: {file.name} is there already",
+        f"oomrec report: {file.name} already exists",
         "  Overwrite it with --force, or name another file: -o FILE",
     ]
     file.write_text("old")
     assert oomrec("report", "--force", bundle).exit_code == 0
     assert file.read_text() != "old"
     (tmp_path / "named.html").write_text("x" * 10_000_000)
-    told = oomrec.json("report", bundle, "-o", "named.html")
-    check("report_command", told)
-    assert told["file"] == str(tmp_path / "named.html")
-    assert told["bytes"] == (tmp_path / "named.html").stat().st_size < 10_000_000
+    result = oomrec.json("report", bundle, "-o", "named.html")
+    check("report_command", result)
+    assert result["file"] == str(tmp_path / "named.html")
+    assert result["bytes"] == (tmp_path / "named.html").stat().st_size < 10_000_000
 
-    nowhere = oomrec("report", bundle, "-o", "no/such/place.html")
+    nowhere = oomrec("report", bundle, "-o", "no/such/location.html")
     assert nowhere.exit_code == 2 and "No such file or directory" in nowhere.stderr
     full = oomrec("report", bundle, "-o", "/dev/full")
     assert full.exit_code == 2 and "No space left on device" in full.stderr
@@ -182,13 +182,13 @@ def test_where_it_goes(oomrec, bundle, tmp_path):
         (["table", "--view", "overview"], "overview"),
     ],
 )
-def test_it_opens_at_a_view(oomrec, bundle, words, view):
+def test_the_report_opens_at_a_view(oomrec, bundle, words, view):
     run = oomrec(*words, bundle, "-o", "-")
     assert re.findall(r'<html [^>]*data-view="([^"]*)"', run.stdout) == [view]
 
 
-def test_a_page_that_asks_nothing_of_anybody(oomrec, bundle):
-    """No element or style names another place, and the policy forbids it in any case."""
+def test_a_page_loads_nothing_from_elsewhere(oomrec, bundle):
+    """No element or style refers to another location, and the policy forbids it anyway."""
     html = page_of(oomrec, bundle).html
     assert "default-src 'none'" in html
     assert not re.search(
@@ -211,8 +211,8 @@ def test_opening_needs_a_display(oomrec, bundle, tmp_path):
     assert (tmp_path / "opened").read_text() == f"{tmp_path}/a.html\n"
 
 
-def test_of_a_running_process(oomrec, tmp_path):
-    """Its recording, read while it lives: nothing to explain."""
+def test_a_report_of_a_running_process(oomrec, tmp_path):
+    """Its recording is read while it runs, so there is no verdict."""
     program = "import sys; kept = bytearray(50 << 20); print('up', flush=True); sys.stdin.read()"
     process = oomrec.start(
         "run", "--mode", "exact", "--", "python3", "-c", program, stdin=subprocess.PIPE
@@ -237,7 +237,7 @@ HOSTILE = [
 
 
 def test_a_hostile_recording_is_harmless(oomrec, tmp_path):
-    """Names with markup, terminal escapes and bytes that are no text."""
+    """Names with markup, terminal escapes and invalid UTF-8."""
     program = tmp_path / "hostile.py"
     program.write_text(
         "import sys\n"
@@ -258,7 +258,7 @@ def test_a_hostile_recording_is_harmless(oomrec, tmp_path):
     for harm in ("alert(1)", "onerror=alert", "\x1b", "\udcff"):
         assert harm not in page.html
     text = "".join(page.json["strings"])
-    assert "<script>alert(1)" in text  # inside of the data it is whole, and only there
+    assert "<script>alert(1)" in text  # complete in the data, and only there
     assert not re.search("[\x00-\x1f\x7f]", text)
     held = [
         page.functions(node)

@@ -1,6 +1,6 @@
-"""The report's page in a real browser: made-up recordings (tests/report_data.py) in the page as built.
+"""The report's page in a real browser, with recordings made up by tests/report_data.py.
 
-A page that asks a network for anything, or has an error in its console, fails its test at the end.
+A page that loads anything from a network, or has an error in its console, fails its test at the end.
 """
 
 import html
@@ -18,7 +18,7 @@ import schemas
 from report_data import MIB
 
 CHROMIUM = Path("/usr/bin/chromium")
-# Headless and under load, beside other tests: no wait is an assertion of speed but those in test_100000_stacks.
+# Headless and under load, beside other tests: only test_100000_stacks asserts speed.
 PATIENCE_MS = 60_000
 VIEWS = {
     "overview": "What killed it",
@@ -53,7 +53,7 @@ def template(build_dir) -> str:
 
 @pytest.fixture
 def show(browser, template, tmp_path):
-    """show(recording, "view=flame", …) is the page with it, ready; its problems fail the test."""
+    """show(recording, "view=flame", …) is the page with the recording. Its errors fail the test."""
     problems = []
     contexts = []
 
@@ -111,20 +111,20 @@ def show(browser, template, tmp_path):
 
 
 def settled(page):
-    """After a frame: what resizes and is drawn again has been."""
+    """Waits for a frame, after which everything is resized and redrawn."""
     page.evaluate(
         "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
     )
 
 
 def reads(page, selector: str, pattern: str):
-    """Waits until it does. Not by wait_for_function: the page's policy lets nothing be evaluated."""
+    """Waits until it does, without wait_for_function: the page's policy forbids eval."""
     page.locator(selector).filter(has_text=re.compile(pattern)).wait_for()
 
 
 def address(page) -> str:
-    """What the page has put behind the #."""
-    return page.url.partition("#")[2]
+    """The page's location after the #, read in the page, because page.url lags."""
+    return page.evaluate("() => window.location.hash").removeprefix("#")
 
 
 def choice(page, label: str):
@@ -137,13 +137,13 @@ def change(page, **state):
 
 
 def tree(page) -> dict:
-    """The whole tree of the flame graph by names, [bytes, count, {name: […], …}]; of namesakes the largest."""
+    """The flame graph's tree by name: [bytes, count, {name: […], …}]. Of equal names the largest."""
     text = page.evaluate(
         """() => {
           const { data, views } = report;
           const { tree } = views.flame.canvas;
           const walk = (node) => {
-            const below = tree.children(node, "bytes").map((child) => [report.frameName(data, tree.place[child]), walk(child)]);
+            const below = tree.children(node, "bytes").map((child) => [report.frameName(data, tree.location[child]), walk(child)]);
             return [tree.bytes[node], tree.count[node], Object.fromEntries(below.reverse())];
           };
           return JSON.stringify(walk(0));
@@ -157,13 +157,13 @@ def total_mib(page) -> float:
 
 
 def box_of(page, name: str) -> dict:
-    """Where in the window a frame is drawn: the middle of its box."""
+    """The middle of a frame's box, in the window."""
     return page.evaluate(
         """(name) => {
           const { canvas } = report.views.flame;
           for (const [depth, level] of canvas.levels.entries()) {
             for (const box of level) {
-              if (box.node < 0 || report.frameName(report.data, canvas.tree.place[box.node]) !== name) continue;
+              if (box.node < 0 || report.frameName(report.data, canvas.tree.location[box.node]) !== name) continue;
               const at = canvas.element.getBoundingClientRect();
               return { x: at.left + box.x + box.width / 2,
                 y: at.top + (depth + 0.5) * canvas.rowHeight - canvas.element.scrollTop };
@@ -175,8 +175,8 @@ def box_of(page, name: str) -> dict:
 
 
 @pytest.mark.parametrize("name", ["small", "empty"])
-def test_what_is_made_up_is_as_the_schema_has_it(name):
-    """Else the page would be tested with what `oomrec report` never writes."""
+def test_the_test_data_follows_the_schema(name):
+    """Otherwise the tests would use data that `oomrec report` never writes."""
     made = report_data.MAKERS[name]().described()
     schemas.check("report", made)
     for member in ("leaks", "fragmentation"):
@@ -198,10 +198,10 @@ def test_every_view_is_drawn(show, name):
         assert f"view={view}" in address(page)
 
 
-def test_it_opens_at_the_view_that_it_was_made_for(show):
+def test_it_opens_at_the_requested_view(show):
     page = show(report_data.small(), view="table")
     assert page.locator("#tab-table").get_attribute("aria-selected") == "true"
-    # What the address says comes first.
+    # The address takes precedence.
     page = show(report_data.small(), "view=leaks", view="table")
     assert page.locator("#tab-leaks").get_attribute("aria-selected") == "true"
 
@@ -213,7 +213,7 @@ def test_what_killed_it(show):
         "soft_limit",
         "numpy asked malloc for 32.0 MiB",
         "live 490.0 MiB + request 32.0 MiB",
-        "soft: 490.0 MiB of 512.0 MiB in use, 32.0 MiB more asked for",
+        "soft: 490.0 MiB of 512.0 MiB in use, 32.0 MiB more requested",
         "Batches are kept in a list",
         "2026-11-18 11:07:40 UTC (2026-11-18 16:37:40 local)",
     ]:
@@ -221,9 +221,9 @@ def test_what_killed_it(show):
     first = page.locator(".holders li").first
     assert "384.0 MiB 51.2 % make_batch train.py:21 in 12 blocks, heap" in first.inner_text()
     first.locator("summary").click()
-    first.locator(".stack").wait_for()  # made when it is opened
+    first.locator(".stack").wait_for()  # created when opened
     lines = first.locator(".stack li").all_inner_texts()
-    # Innermost first; the interpreter's frames are one line.
+    # Innermost first. The interpreter's frames are merged into one line.
     assert lines[0] == "malloc libc.so.6" and lines[-1] == "<module> train.py:56"
     assert "… 1 frame of the interpreter" in lines
     assert "make_batch train.py:21\nexamples = random(size)  # <b>" in lines
@@ -233,31 +233,35 @@ def test_what_killed_it(show):
     assert "PyArray_NewFromDescr  384.0 MiB (51.2 %)" in page.locator(".about").inner_text()
 
 
-def test_a_holder_is_named_as_the_commands_name_it(show):
-    """By the innermost function that is not the C++ library's, although that is inlined in the program."""
+def test_holders_have_the_same_names_as_in_the_commands(show):
+    """By the innermost function outside the C++ library, even if that is inlined into the program."""
     made = report_data.Recording()
     program, allocator = "/srv/leak", report_data.ALLOCATOR | report_data.OWN
     string = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >::basic_string"
-    places = [
-        made.place("main", "/srv/leak.cpp", 30, program, report_data.OWN),
-        made.place("handle(int)", "/srv/leak.cpp", 17, program, report_data.OWN),
-        made.place(string, "/usr/include/c++/12/bits/basic_string.h", 659, program, allocator),
-        made.place("operator new(unsigned long)", "", 0, "/lib/libstdc++.so.6", report_data.ALLOCATOR),
+    locations = [
+        made.location("main", "/srv/leak.cpp", 30, program, report_data.OWN),
+        made.location("handle(int)", "/srv/leak.cpp", 17, program, report_data.OWN),
+        made.location(string, "/usr/include/c++/12/bits/basic_string.h", 659, program, allocator),
+        made.location("operator new(unsigned long)", "", 0, "/lib/libstdc++.so.6", report_data.ALLOCATOR),
     ]  # fmt: skip
-    made.row(made.stack(places), 9 * MIB)
-    # A function without a name tells nothing, a line of Python more than a function within it.
-    made.row(made.stack([places[0], made.place("libx.so+0x12", "", 0, "/srv/libx.so")]), 8 * MIB)
-    line = made.place("array", "/usr/lib/python3/numeric.py", 5, kind=report_data.PYTHON)
-    made.row(made.stack([line, made.place("PyArray_New", "", 0, "/srv/libnp.so")]), 7 * MIB)
-    made.row(made.stack(places[2:]), 6 * MIB)
+    made.row(made.stack(locations), 9 * MIB)
+    # An unnamed function is useless as a name. A Python line is better than a function inside it.
+    made.row(
+        made.stack([locations[0], made.location("libx.so+0x12", "", 0, "/srv/libx.so")]), 8 * MIB
+    )
+    line = made.location("array", "/usr/lib/python3/numeric.py", 5, kind=report_data.PYTHON)
+    made.row(made.stack([line, made.location("PyArray_New", "", 0, "/srv/libnp.so")]), 7 * MIB)
+    made.row(made.stack(locations[2:]), 6 * MIB)
     page = show(made, size=(700, 800))
     named = page.locator(".holders summary .function")
     long = "operator new(unsigned long)"
     assert named.all_inner_texts() == ["handle(int)", "main", "array", long]
 
-    # A long name takes one line, and is whole in its title.
+    # A long name takes one line, and its title has all of it.
     name = "ns::" + "a_template<int, " * 20 + "x>" * 20
-    made.row(made.stack([made.place(name, "/srv/leak.cpp", 3, program, report_data.OWN)]), 99 * MIB)
+    made.row(
+        made.stack([made.location(name, "/srv/leak.cpp", 3, program, report_data.OWN)]), 99 * MIB
+    )
     named = show(made, size=(700, 800)).locator(".holders summary .function")
     heights = [one.bounding_box()["height"] for one in named.all()]
     assert heights[0] == heights[1]
@@ -267,12 +271,12 @@ def test_a_holder_is_named_as_the_commands_name_it(show):
 def test_the_flame_graph_adds_up(show):
     page = show(report_data.small(), "view=flame")
     whole, blocks, below = tree(page)
-    # All spaces but torch, which lies inside of cuda.
+    # All spaces except torch, which is part of cuda.
     assert whole == (384 + 16 + 3 + 7 + 40 + 300) * MIB and blocks == 336
     assert set(below) == {"<module>", "worker_loop"}
     main = below["<module>"][2]["main"]
     assert main[0] == 700 * MIB
-    # Two lines of a function are one frame; interpreter and allocator are no frames.
+    # Two lines of a function are one frame. Interpreter and allocator have none.
     assert main[2]["make_batch"][0] == 400 * MIB
     assert set(main[2]["make_batch"][2]) == {"PyArray_NewFromDescr", "ones"}
 
@@ -287,7 +291,7 @@ def test_the_flame_graph_adds_up(show):
     lines = page.evaluate(
         """() => { const { tree } = report.views.flame.canvas; let node = 0;
                    for (let i = 0; i < 2; ++i) node = tree.children(node, "bytes")[0];
-                   return tree.children(node, "bytes").map((child) => report.placeLabel(report.data, tree.place[child])); }"""
+                   return tree.children(node, "bytes").map((child) => report.locationLabel(report.data, tree.location[child])); }"""
     )
     assert lines == [
         "make_batch  train.py:21",
@@ -296,14 +300,14 @@ def test_the_flame_graph_adds_up(show):
     ]
 
 
-def test_inverted_it_begins_with_who_allocated(show):
+def test_inverted_it_begins_with_the_allocation_site(show):
     page = show(report_data.small(), "view=flame&inverted=1")
     whole, blocks, below = tree(page)
     assert whole == 750 * MIB and blocks == 336
     assert below["PyArray_NewFromDescr"][0] == 400 * MIB
     assert below["PyArray_NewFromDescr"][2]["make_batch"][0] == 384 * MIB
     assert below["PyArray_NewFromDescr"][2]["ones"][2]["make_batch"][2]["main"][0] == 16 * MIB
-    # A recursion is a chain, and what is below it ends at the outermost frame.
+    # A recursion is a chain, and the stack below it ends at the outermost frame.
     chain = below["walk"][2]["walk"][2]["walk"][2]
     assert list(chain) == ["<module>"] and chain["<module>"][2] == {}
     page.get_by_label("inverted").uncheck()
@@ -326,7 +330,7 @@ def test_modes(show):
     assert "by=count" in address(page)
 
 
-def test_a_mode_without_data_says_why(show):
+def test_a_mode_without_data_explains_why(show):
     page = show(report_data.hostile(), "view=flame&process=")
     option = page.locator("option[value=temporary]")
     assert option.is_disabled()
@@ -351,7 +355,7 @@ def test_filters(show):
     assert total_mib(page) == 750
 
 
-def test_other_processes_are_shown_when_they_are_chosen(show):
+def test_other_processes_are_shown_on_request(show):
     made = report_data.small()
     made.json["processes"].append(
         {**made.json["processes"][0], "pid": 4243, "relation": "child", "bundle": "worker"}
@@ -373,7 +377,7 @@ def test_frames(show):
     page = show(report_data.small(), "view=flame")
     choice(page, "Frames").select_option("python")
     settled(page)
-    # What has no frame of the kind is nobody's: the worker's 40 MiB.
+    # The worker's 40 MiB have no frame of this kind.
     whole, _, below = tree(page)
     assert whole == 750 * MIB and set(below) == {"<module>"} and below["<module>"][0] == 710 * MIB
     assert below["<module>"][2]["main"][2]["make_batch"][2] == {"ones": [16 * MIB, 4, {}]}
@@ -385,7 +389,7 @@ def test_frames(show):
     assert "_PyEval_Vector" in tree(page)[2]
 
 
-def test_search_tells_the_share(show):
+def test_search_shows_the_share(show):
     page = show(report_data.small(), "view=flame")
     page.keyboard.press("/")
     page.keyboard.type("numpy")
@@ -394,7 +398,7 @@ def test_search_tells_the_share(show):
     assert page.locator(".matched").inner_text() == "matched 53.3 %: 400.0 MiB"
     page.get_by_role("searchbox").fill(r"^walk$|worker")
     assert page.locator(".matched").inner_text() == "matched 6.3 %: 47.0 MiB"
-    # No expression: searched for as it stands.
+    # Not a valid expression: searched for literally.
     page.get_by_role("searchbox").fill("empty(")
     assert page.locator(".matched").inner_text() == "matched 0.0 %: 0 bytes"
     page.get_by_role("searchbox").fill("")
@@ -410,7 +414,7 @@ def test_zoom_by_mouse_and_back(show):
     settled(page)
     path = page.get_by_role("navigation", name="Frames around the zoomed one")
     assert path.inner_text() == "all › <module> › main › make_batch"
-    # It is as wide as the drawing now, and the address opens it again.
+    # It fills the width now, and the address restores it.
     zoomed = page.evaluate(
         "() => { const { canvas } = report.views.flame; return [canvas.levels[3][0].width, canvas.width]; }"
     )
@@ -426,10 +430,10 @@ def test_zoom_by_mouse_and_back(show):
     assert "zoom" not in address(page)
 
 
-def test_a_deep_zoom_is_in_sight(show):
+def test_a_deep_zoom_scrolls_into_view(show):
     made = report_data.small()
     frames = [
-        made.place(f"level {i}", "/srv/deep.py", i, kind=report_data.PYTHON) for i in range(500)
+        made.location(f"level {i}", "/srv/deep.py", i, kind=report_data.PYTHON) for i in range(500)
     ]
     made.row(made.stack(frames), 900 * MIB)
     page = show(made, "view=flame")
@@ -440,7 +444,7 @@ def test_a_deep_zoom_is_in_sight(show):
         at = box_of(one, "level 399")
         drawn = one.locator("div.flame").bounding_box()
         assert drawn["y"] < at["y"] < drawn["y"] + drawn["height"]
-    # The path to it begins at the outermost frame; it scrolls, and ends in sight.
+    # The path to it begins at the outermost frame, and is scrolled so that its end is visible.
     path = page.locator(".path")
     assert path.inner_text().startswith("all › level 0 › level 1 › level 2 ›")
     box, last = path.bounding_box(), path.locator("[aria-current]").bounding_box()
@@ -451,7 +455,7 @@ def test_a_deep_zoom_is_in_sight(show):
 
 
 def test_a_long_name_does_not_move_the_drawing(show):
-    """Else another frame would be under the mouse as soon as one is described."""
+    """Otherwise describing a frame would move another one under the mouse."""
     page = show(report_data.hostile(), "view=flame&process=")
     before = page.locator("div.flame").bounding_box()
     at = page.evaluate("""() => { const box = report.views.flame.canvas.element.getBoundingClientRect();
@@ -463,7 +467,7 @@ def test_a_long_name_does_not_move_the_drawing(show):
 
 def test_the_flame_graph_by_keyboard(show):
     page = show(report_data.small(), "view=flame")
-    # From the top of the page with nothing but the keyboard: past the choices into the drawing.
+    # From the top of the page by keyboard only: past the controls into the chart.
     for _ in range(40):
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement.className") == "flame":
@@ -494,7 +498,7 @@ def test_tabs_by_keyboard(show):
     assert page.locator("#tab-environment").get_attribute("aria-selected") == "true"
 
 
-def test_a_window_of_the_timeline_feeds_the_other_views(show):
+def test_a_timeline_window_applies_to_the_other_views(show):
     page = show(report_data.small(), "view=timeline")
     settled(page)
     chart = page.locator("svg.chart").first
@@ -504,9 +508,9 @@ def test_a_window_of_the_timeline_feeds_the_other_views(show):
     page.mouse.down()
     page.mouse.move(left + wide * 0.5, at["y"] + 100, steps=4)
     page.mouse.up()
-    # 30 of 60 s: the last checkpoint in it is that of 28 s.
+    # 30 of 60 s: its last checkpoint is at 28 s.
     assert "Window: 18" in page.locator("#window-bar").inner_text()
-    page.get_by_role("button", name="Flame graph of it").click()
+    page.get_by_role("button", name="Show in the flame graph").click()
     settled(page)
     whole, _, below = tree(page)
     assert choice(page, "Show").input_value() == "window_end"
@@ -516,7 +520,7 @@ def test_a_window_of_the_timeline_feeds_the_other_views(show):
     assert others == pytest.approx(whole - (384 * 28 / 60 + 300) * MIB)
     choice(page, "Show").select_option("window_growth")
     settled(page)
-    # Since the checkpoint of 16 s, when nothing was held on the device.
+    # Since the checkpoint at 16 s, when the device was empty.
     assert tree(page)[2]["<module>"][2]["main"][0] == pytest.approx((384 * 12 / 60 + 300) * MIB)
     page.locator("#tab-table").click()
     assert page.locator(".virtual tbody tr:not(.gap)").count() == 5
@@ -525,7 +529,7 @@ def test_a_window_of_the_timeline_feeds_the_other_views(show):
     assert "window" not in address(page) and "mode" not in address(page)
 
 
-def test_a_window_by_keyboard(show):
+def test_a_timeline_window_by_keyboard(show):
     page = show(report_data.small(), "view=timeline")
     settled(page)
     page.locator("svg.chart").first.focus()
@@ -542,7 +546,7 @@ def test_a_window_by_keyboard(show):
     assert "window" not in address(page)
 
 
-def test_a_time_is_said_once_where_clocks_agree(show):
+def test_a_time_appears_once_if_clocks_agree(show):
     page = show(report_data.small(), clock="UTC")
     text = page.locator("body").inner_text()
     assert "2026-11-18 11:07:40 UTC\n" in text and " local)" not in text
@@ -552,7 +556,7 @@ def test_a_time_is_said_once_where_clocks_agree(show):
     assert "11:07:39.000 UTC: " in page.locator(".caption").first.inner_text()
 
 
-def test_the_timeline_shows_limits_marks_and_refusals(show):
+def test_the_timeline_shows_limits_marks_and_failures(show):
     page = show(report_data.small(), "view=timeline")
     settled(page)
     text = page.locator("#panel").inner_text()
@@ -566,7 +570,7 @@ def test_the_timeline_shows_limits_marks_and_refusals(show):
         "make_batch train.py:21",
     ]:
         assert any(words in one for one in drawn), words
-    # Times of the axis are those of the clock that is asked for.
+    # The axis shows the selected clock.
     assert "11:07:00" in drawn
     choice(page, "Time").select_option("local")
     settled(page)
@@ -588,12 +592,12 @@ def recording_of(names: list[str]):
     made = report_data.Recording()
     for second in (0, 10):
         made.moment(second, 300 * MIB, [200 * MIB, 0, 0, 0])
-    places = {name: made.place(name) for name in names}
-    return made, [made.row(made.stack([places[name]]), MIB) for name in names]
+    locations = {name: made.location(name) for name in names}
+    return made, [made.row(made.stack([locations[name]]), MIB) for name in names]
 
 
-def test_holders_do_not_jump_where_the_last_checkpoint_names_more(show):
-    """The ones before have room for 256 rows, here for two."""
+def test_holders_do_not_jump_when_the_last_checkpoint_names_more(show):
+    """Earlier checkpoints have at most 256 rows, here two."""
     made, rows = recording_of(["first", *["second"] * 3])
     first, *second = rows
     for i in range(4):
@@ -607,18 +611,18 @@ def test_holders_do_not_jump_where_the_last_checkpoint_names_more(show):
         "second": [9] * 5,
         "all others": [41] * 5,
     }
-    # There was room for more: what only the last one names is new.
+    # Earlier ones were not full, so holders only in the last one are new.
     made.columns["c_full"][3] = 0
     assert holders_over_time(made, show)["second"] == [9, 9, 9, 9, 24]
 
 
-def test_holders_do_not_dip_where_a_full_checkpoint_does_not_name_them(show):
+def test_holders_do_not_dip_when_a_full_checkpoint_omits_them(show):
     made, (first, second, third) = recording_of(["first", "second", "third"])
     total = [200 * MIB, 0, 0, 0]
     made.checkpoint(0, [(first, 100 * MIB), (second, 20 * MIB)], total, full=True)
     made.checkpoint(1, [(first, 100 * MIB), (third, 90 * MIB)], total, full=True)
     made.checkpoint(3, [(first, 100 * MIB), (third, 5 * MIB)], total, full=True)
-    # Has room, so that what it does not name held nothing.
+    # Not full, so holders that it omits were empty.
     made.checkpoint(5, [(first, 100 * MIB)], total)
     made.checkpoint(6, [(first, 100 * MIB), (second, 60 * MIB)], total, full=True)
     made.checkpoint(7, [(first, 100 * MIB), (third, 55 * MIB)], total, full=True)
@@ -626,14 +630,14 @@ def test_holders_do_not_dip_where_a_full_checkpoint_does_not_name_them(show):
     made.checkpoint(9, [(first, 100 * MIB), (second, 40 * MIB)], total)
     assert holders_over_time(made, show) == {
         "first": [100] * 8,
-        # On the way from one to the next, but no more than the smallest that was named: 5.
+        # Interpolated, but at most the smallest listed value: 5.
         "second": [20, 16, 5, 0, 60, 50, 40, 40],
         "third": [0, 90, 5, 0, 27.5, 55, 0, 0],
         "all others": [80, 0, 90, 100, 12.5, 0, 60, 60],
     }
 
 
-def test_a_table_is_behind_every_drawing(show):
+def test_every_chart_has_a_table(show):
     page = show(report_data.small(), "view=timeline")
     settled(page)
     for summary in page.locator("details.behind > summary").all():
@@ -686,18 +690,18 @@ def test_the_table_sorts_and_filters(show):
     assert "zoom=" in address(page) and "view=flame" in address(page)
 
 
-def test_all_of_the_programs_executable_is_the_program(show):
+def test_every_frame_of_the_executable_is_the_programs(show):
     made = report_data.Recording()
     made.json["meta"]["executable"] = "/srv/leak"
-    start = made.place("_start", "", 0, "/srv/leak")
-    places = [
+    start = made.location("_start", "", 0, "/srv/leak")
+    locations = [
         start,
-        made.place("main", "/srv/leak.cpp", 3, "/srv/leak", report_data.OWN),
-        made.place("malloc", "", 0, "/lib/libc.so.6", report_data.ALLOCATOR),
+        made.location("main", "/srv/leak.cpp", 3, "/srv/leak", report_data.OWN),
+        made.location("malloc", "", 0, "/lib/libc.so.6", report_data.ALLOCATOR),
     ]
-    made.row(made.stack(places), MIB)
+    made.row(made.stack(locations), MIB)
     page = show(made, "view=flame")
-    part_of = "([place]) => report.partOf(report.data, place)"
+    part_of = "([location]) => report.partOf(report.data, location)"
     assert page.evaluate(part_of, [start]) == "the program"
     assert page.locator("ul.legend").inner_text().split() == ["the", "program", "others"]
     made.json["meta"]["executable"] = None
@@ -705,13 +709,13 @@ def test_all_of_the_programs_executable_is_the_program(show):
 
 
 def window(first: float, last: float) -> str:
-    """Of the address: seconds of the recording."""
+    """The address parameter of a window, in seconds of the recording."""
     start = int(report_data.START_MS)
     return f"{start + int(1000 * first)}-{start + int(1000 * last)}"
 
 
 @pytest.mark.parametrize("by", ["function", "line", "file", "module", "stack"])
-def test_the_table_of_a_window_adds_up_and_claims_no_counts(show, by):
+def test_the_table_of_a_window_adds_up_without_counts(show, by):
     made = report_data.small()
     made.json["processes"].append({**made.json["processes"][0], "pid": 4243, "relation": "child"})
     made.row(made.columns["row_node"][0], 900 * MIB, process=1)
@@ -725,7 +729,7 @@ def test_the_table_of_a_window_adds_up_and_claims_no_counts(show, by):
     assert own["[stacks that the checkpoint does not name]"] == "58.4 MiB"
     sum_mib = sum(float(text.split()[0]) for text in own.values() if text != "0 bytes")
     assert sum_mib == pytest.approx(10 + 6.7 * 28 + 40 + 300, abs=0.2)
-    # Blocks are not known: neither shown as 0 nor sorted by.
+    # Counts are unknown: neither shown as 0 nor used for sorting.
     heads = page.locator("th", has_text="locks")
     assert heads.count() == (1 if by == "stack" else 2)
     for head in heads.all():
@@ -743,7 +747,7 @@ def test_the_table_of_a_window_adds_up_and_claims_no_counts(show, by):
 
 
 def linear_rgb(colour: str) -> list[float]:
-    """Of rgb(…) as the browser computes it."""
+    """Linear RGB of the browser's rgb(…)."""
     parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
     return [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
 
@@ -757,8 +761,8 @@ def contrast(first: str, second: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-def test_dark_and_light_can_be_read(show):
-    """Texts have the contrast that WCAG asks for (4.5), in both themes and after the switch."""
+def test_dark_and_light_have_enough_contrast(show):
+    """Texts have the contrast that WCAG requires (4.5), in both themes and after switching."""
     grounds = {}
     for dark in (False, True):
         page = show(report_data.small(), "view=flame", dark=dark)
@@ -777,7 +781,7 @@ def test_dark_and_light_can_be_read(show):
     assert grounds[False] != grounds[True]
 
 
-# What a colour in linear RGB is to eyes without one kind of cones (Machado, Oliveira, Fernandes 2009).
+# Linear RGB as seen without one kind of cones (Machado, Oliveira, Fernandes 2009).
 EYES = {
     "all cones": [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
     "no long": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
@@ -787,7 +791,7 @@ EYES = {
 
 
 def seen(colour: str, eyes) -> list[float]:
-    """In CIELAB, where distances are those that are seen."""
+    """The colour in CIELAB, where distance is perceived difference."""
     linear = linear_rgb(colour)
     red, green, blue = (
         max(0, min(1, sum(weight * part for weight, part in zip(row, linear)))) for row in eyes
@@ -802,17 +806,17 @@ def seen(colour: str, eyes) -> list[float]:
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_parts_can_be_told_apart_by_colour_blind_eyes(show, dark):
+def test_parts_are_distinct_for_colour_blind_readers(show, dark):
     page = show(report_data.small(), "view=flame", dark=dark)
     colours = page.evaluate("report.views.flame.canvas.palette.grounds")
     assert len(colours) == 9
     for name, eyes in EYES.items():
         for first, second in itertools.combinations(colours, 2):
-            # 2.3 can just be noticed side by side.
+            # 2.3 is just noticeable side by side.
             assert math.dist(seen(first, eyes), seen(second, eyes)) > 12, (name, first, second)
 
 
-# How many words of the tables' cells stand on more than one line.
+# The number of words in table cells that wrap onto several lines.
 TORN_WORDS = """() => {
   let torn = 0;
   for (const cell of document.querySelectorAll(".scrolls td, .scrolls th")) {
@@ -837,7 +841,7 @@ TORN_WORDS = """() => {
     ids=lambda value: str(value).replace(", ", "x"),
 )
 def test_nothing_is_cut_off_in_a_small_window(show, size, scale):
-    """At 200 % a window of 1280 × 800 has 640 × 400 to draw in. A table scrolls in itself."""
+    """At 200 % a window of 1280 × 800 is 640 × 400 to draw in. Tables scroll inside themselves."""
     made = report_data.small()
     process = {**made.json["processes"][0], "program": "a_worker_process", "bundle": "oom_cpu_001"}
     made.json["processes"] += [{**process, "pid": 5000 + i} for i in range(3)]
@@ -869,7 +873,7 @@ def test_hostile_names_stay_text(show):
         assert page.evaluate("window.broken") is None
         assert page.locator("script").count() == scripts
         assert page.locator("img, iframe, object, embed, svg[onload], [onerror]").count() == 0
-        # Nothing turns text around or moves a terminal's cursor when it is copied from here.
+        # Copied text has nothing that reverses its direction or moves a terminal's cursor.
         text = page.locator("body").inner_text()
         assert not re.search("[\u202a-\u202e\u2066-\u2069\u001b\u0007\u200b]", text), view
     assert page.title() == "oomrec"
@@ -881,7 +885,7 @@ def test_leaks_and_fragmentation(show):
     at_this_rate = "At this rate --limit of 512.0 MiB"
     assert f"{at_this_rate} would have been reached about 5.0 s later." in text
     row = page.locator("tbody tr").first
-    # Told by the program's own line, although a library's is further in.
+    # Named by the program's own line, although a library's is more inner.
     assert row.inner_text().startswith("make_batch train.py:21")
     assert (
         "384.0 MiB\t6.4 MiB/s\t384.0 MiB\thigh (0.97)\t1.00\t100.0 %\t58.0 s\theap"
@@ -909,12 +913,12 @@ def test_leaks_and_fragmentation(show):
     made = report_data.small()
     made.json["leaks"] |= {"checkpoints": 3, "detected": False, "leaks": []}
     assert (
-        "3 checkpoints of the 8 that it takes"
+        "3 checkpoints, but leak detection needs 8"
         in show(made, "view=leaks").locator("#panel").inner_text()
     )
 
 
-def test_leaks_of_a_process_that_lives_and_of_one_that_reached_its_limit(show):
+def test_leaks_of_a_live_process_and_of_one_at_its_limit(show):
     made = report_data.small()
     row = made.json["leaks"]["leaks"][0]
     malloc = row["stack"][0]
@@ -931,7 +935,7 @@ def test_leaks_of_a_process_that_lives_and_of_one_that_reached_its_limit(show):
     assert "--limit of 512.0 MiB is reached in about 5.0 s." in panel.inner_text()
     rows = panel.locator("tbody").first.locator("tr").all_inner_texts()
     for row, word in zip(rows, ["high (0.80)", "medium (0.79)", "medium (0.50)", "low (0.49)"]):
-        # As the commands name it: not by what the C++ library has inlined.
+        # Named as in the commands: not by inlined functions of the C++ library.
         assert row.startswith("handle leak.cpp") and f"\t{word}\t" in row
     assert len(rows) == 4
 
@@ -941,15 +945,15 @@ def test_leaks_of_a_process_that_lives_and_of_one_that_reached_its_limit(show):
     assert "--limit of 512.0 MiB is reached." in text and "At this rate" not in text
 
 
-def test_a_name_of_a_mib_does_not_stop_a_search(show):
-    """The expression takes time by the square of a name's length: names are cut before."""
+def test_a_1_mib_name_does_not_stop_a_search(show):
+    """The regular expression takes quadratic time, so names are cut first."""
     made = report_data.small()
-    made.row(made.stack([made.place("a" * MIB)]), MIB)
+    made.row(made.stack([made.location("a" * MIB)]), MIB)
     page = show(made, "view=flame&search=a*;|a{30}")
     assert "1.0 MiB" in page.locator(".matched").inner_text()
 
 
-def test_bytes_are_written_as_the_commands_write_them(show):
+def test_bytes_are_formatted_as_by_the_commands(show):
     page = show(report_data.empty())
     for bytes, text in {
         0: "0 bytes", 1023: "1023 bytes", 1024: "1.0 KiB", 1234 * 1024: "1.2 MiB", 1023.9 * 1024: "1023.9 KiB",
@@ -958,13 +962,13 @@ def test_bytes_are_written_as_the_commands_write_them(show):
         assert page.evaluate("(bytes) => report.bytes(bytes)", bytes) == text
 
 
-def test_what_is_not_there_is_said(show):
+def test_missing_parts_are_explained(show):
     page = show(report_data.empty())
     for view, words in {
-        "overview": "Nothing was held",
-        "timeline": "no moments",
-        "leaks": "without looking for them",
-        "fragmentation": "does not say how",
+        "overview": "No memory was held",
+        "timeline": "There is no timeline",
+        "leaks": "without searching for them",
+        "fragmentation": "without fragmentation figures",
         "environment": "no environment",
     }.items():
         change(page, view=view)
@@ -974,7 +978,7 @@ def test_what_is_not_there_is_said(show):
     assert "redacted" in show(made).locator("header").inner_text()
 
 
-def test_data_that_cannot_be_read_is_said(browser, template, tmp_path):
+def test_unreadable_data_is_reported(browser, template, tmp_path):
     made = report_data.small()
     made.json["schema_version"] = 2
     path = tmp_path / "newer.html"
@@ -998,7 +1002,7 @@ while True:
 
 
 def test_a_real_recording(show, oomrec, tmp_path):
-    """From the program to the picture: the figures are those of `oomrec tree`."""
+    """The figures in the chart equal those of `oomrec tree`."""
     (tmp_path / "leak.py").write_text(LEAK)
     run = oomrec("run", "--mode", "exact", "--limit", "96M", "--", "python3", "leak.py")
     bundle = run.bundles()[0]
@@ -1022,7 +1026,7 @@ def test_a_real_recording(show, oomrec, tmp_path):
     assert "--limit 96.0 MiB" in page.locator("svg.chart").first.text_content()
 
 
-# How much slower a busy machine with two cores may be than the figures in docs/commands/report.md.
+# How many times slower than docs/commands/report.md a busy machine with two cores may be.
 SLACK = 15
 
 
@@ -1060,7 +1064,7 @@ def test_100000_stacks(show):
         )
     assert opened_ms < 2000 * SLACK
     assert max(redraws) < 100 * SLACK
-    # Of 100,000 rows only those in sight are in the document.
+    # Of 100,000 rows only the visible ones are in the document.
     change(page, view="table", table="stack")
     assert page.locator(".virtual tbody tr").count() < 100
     page.locator(".virtual").focus()
@@ -1075,7 +1079,7 @@ def tree_bytes(page) -> float:
     )
 
 
-def test_it_opens_at_a_label_and_what_is_inside_of_it(show, template):
+def test_it_opens_at_a_label_and_its_nested_labels(show, template):
     recording = report_data.small()
     recording.json["labels"] = ["", "epoch 1", "epoch 1 / step 2"]
     page = show(report_data.page(template, recording, view="flame", label="epoch 1"))
@@ -1097,7 +1101,7 @@ def test_it_opens_at_a_label_and_what_is_inside_of_it(show, template):
 
 
 def test_it_works_in_a_frame_of_a_notebook(show, template):
-    """As %%oomrec shows it: a sandboxed document, without an address of its own."""
+    """As %%oomrec shows it: a sandboxed document without its own address."""
     made = report_data.page(template, report_data.small(), view="flame")
     frame = f'<iframe sandbox="allow-scripts" srcdoc="{html.escape(made)}"></iframe>'
     page = show(f"<!DOCTYPE html><html data-ready><title>notebook</title>{frame}</html>")
@@ -1109,8 +1113,8 @@ def test_it_works_in_a_frame_of_a_notebook(show, template):
     inside.locator('#panel[data-shows="flame"]').wait_for()
 
 
-def test_a_job_whose_ranks_are_not_known(show):
-    """ranks.json of a merged bundle was damaged: the rest is shown."""
+def test_a_job_with_unknown_ranks(show):
+    """ranks.json of a merged bundle is damaged: the rest is shown."""
     made = report_data.small()
     made.json["job"] = {}
     page = show(made)
@@ -1120,14 +1124,14 @@ def test_a_job_whose_ranks_are_not_known(show):
         assert page.locator("#panel").inner_text().strip() != ""
 
 
-def test_the_largest_arrays_and_who_holds_them(show):
+def test_the_largest_arrays_and_their_holders(show):
     page = show(report_data.small())
     card = page.locator("#objects")
     rows = card.locator("tbody tr")
     cells = [cell.strip() for cell in rows.nth(0).locator("td").all_inner_texts()]
     assert cells[:5] == ["320.0 MiB", "torch.Tensor", "10×8388608", "torch.float32", "cpu"]
     assert cells[5] == "history[3] in train.py:40 train, in a reference cycle"
-    # Known by the innermost line of Python; the library's own frame is inside of it.
+    # Named by the innermost Python line. The library's own frame is inside it.
     assert cells[6] == "train.py:21 make_batch"
     rows.nth(0).locator("summary").click()
     lines = rows.nth(0).locator(".stack li").all_inner_texts()
@@ -1137,18 +1141,18 @@ def test_the_largest_arrays_and_who_holds_them(show):
         "train.py:56 <module>",
     ]
     cells = rows.nth(1).locator("td").all_inner_texts()
-    assert cells[2] == "scalar" and cells[5:] == ["nobody was found", "not known"]
+    assert cells[2] == "scalar" and cells[5:] == ["no referrer found", "not known"]
     about = card.inner_text()
     assert "70 in all hold 400.0 MiB; these are the largest." in about
-    assert "There was no time to look through everything." in about
+    assert "The search ran out of time, so some may be missing." in about
     # Without any there is no table of them.
     assert show(report_data.empty()).locator("#objects").count() == 0
 
 
-def test_ranks_of_a_job_are_a_choice_and_the_first_in_trouble_is_named(show):
-    """Stacks of the ranks are one in the picture of all; a rank's button shows its own."""
+def test_ranks_can_be_selected_and_the_first_to_fail_is_named(show):
+    """The chart of all ranks merges equal stacks. A rank's button shows its own."""
     made = report_data.Recording()
-    stack = made.stack([made.place("main"), made.place("fill")])
+    stack = made.stack([made.location("main"), made.location("fill")])
     ranks = []
     for rank in range(3):
         made.row(stack, (rank + 1) * MIB, process=rank)
@@ -1180,7 +1184,7 @@ def test_ranks_of_a_job_are_a_choice_and_the_first_in_trouble_is_named(show):
     page = show(made)
     card = page.locator("#ranks").text_content()
     assert "3 ranks of 4 of 7" in card and "1 (first)" in card
-    assert "ended after rank 1: signal 15" in card and "Nothing is here of rank 3." in card
+    assert "ended after rank 1: signal 15" in card and "There is no bundle of rank 3." in card
     assert "the mark “step 0” of each rank is one moment" in card
 
     change(page, view="flame")

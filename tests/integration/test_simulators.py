@@ -1,4 +1,4 @@
-"""Python bytes and numpy arrays grow by half each round under an RLIMIT_AS the script sets itself."""
+"""Python bytes and numpy arrays grow by half each round, under an RLIMIT_AS that the script sets."""
 
 import sys
 from pathlib import Path
@@ -13,9 +13,9 @@ VICTIMS = [
 
 @pytest.mark.parametrize("script, line_text", VICTIMS)
 def test_the_bundle_names_size_line_and_limit(preload, plain, oomrec, victim, script, line_text):
-    """The size is exact, the line is the one that asked, the C frames below it end in malloc's caller.
+    """The size is exact, the line is the requesting one, and the C frames below end in malloc's caller.
 
-    Same output and same exit code as without us; on stderr only our own lines are new.
+    Output and exit code are unchanged. On stderr only our own lines are new.
     """
     path = Path(victim(f"python/{script}"))
     alone, run = plain(sys.executable, path), preload(sys.executable, path)

@@ -1,4 +1,4 @@
-"""The line of source below a frame: where its file is here, and whose it is."""
+"""The source line below a frame: whether its file is here, and who may read it."""
 
 import os
 import tempfile
@@ -31,13 +31,13 @@ def shown(oomrec, bundle, *options) -> str:
 def test_the_innermost_own_line_has_its_source(oomrec, bundle):
     text = shown(oomrec, bundle, "--top", "1")
     assert BELOW in text
-    assert text.count("bytearray(20 << 20)") == 2  # of the request, and of the holder
+    assert text.count("bytearray(20 << 20)") == 2  # for the request and for the holder
     assert "kept.append" not in text
     assert shown(oomrec, bundle, "--full", "--top", "1").count("kept.append(make_batch())") == 2
     assert "bytearray(20 << 20)" not in oomrec("show", "--json", bundle).stdout
 
 
-def test_sources_that_are_elsewhere_now(oomrec, bundle, tmp_path):
+def test_sources_that_were_moved(oomrec, bundle, tmp_path):
     moved = tmp_path / "moved" / tmp_path.name
     moved.mkdir(parents=True)
     (tmp_path / "leak.py").rename(moved / "leak.py")
@@ -47,18 +47,18 @@ def test_sources_that_are_elsewhere_now(oomrec, bundle, tmp_path):
         assert BELOW in shown(oomrec, bundle, "--source-dir", place)
 
 
-def test_a_file_that_was_changed_is_told(oomrec, bundle, tmp_path):
+def test_a_changed_file_is_reported(oomrec, bundle, tmp_path):
     begun = (tmp_path / "leak.py").stat().st_mtime
-    assert "lines may be others" not in shown(oomrec, bundle)
+    assert "line numbers may be off" not in shown(oomrec, bundle)
     (tmp_path / "leak.py").write_text(LEAK.replace("20 <<", "21 <<"))
     os.utime(tmp_path / "leak.py", (begun + 60, begun + 60))
     text = shown(oomrec, bundle)
     assert "bytearray(21 << 20)" in text
-    assert "changed after the process began, so that lines may be others" in " ".join(text.split())
+    assert "changed after the process started, so line numbers may be off" in " ".join(text.split())
 
 
-def test_what_is_no_source_file_is_not_read(oomrec, tmp_path):
-    """A name without a source's suffix, a link to such a file, one that is too large, a pipe."""
+def test_only_source_files_are_read(oomrec, tmp_path):
+    """Not read: another suffix, a link to such a file, too large a file, a pipe."""
     (tmp_path / "secret").write_text(LEAK)
     (tmp_path / "link.py").write_text(LEAK)
     (tmp_path / "large.py").write_text(LEAK)
@@ -80,7 +80,7 @@ def test_what_is_no_source_file_is_not_read(oomrec, tmp_path):
         assert "bytearray" not in shown(oomrec, bundles[name]), name
 
 
-def test_what_a_line_holds_is_no_command(oomrec, bundle, tmp_path):
+def test_source_lines_are_escaped(oomrec, bundle, tmp_path):
     line = "\x1b[31mreturn\x07\x9b" + "bytearray" * 1000
     (tmp_path / "leak.py").write_text(LEAK.replace("return", line))
     text = shown(oomrec, bundle)
@@ -92,14 +92,14 @@ def test_what_a_line_holds_is_no_command(oomrec, bundle, tmp_path):
 @pytest.mark.parametrize(
     "owner, mode, passable, is_shown",
     [
-        (65534, 0o600, True, True),  # of who made the recording
+        (65534, 0o600, True, True),  # owned by the recording's owner
         (0, 0o600, True, False),
-        (0, 0o644, True, True),  # all may read it
-        (0, 0o644, False, False),  # but not come there
+        (0, 0o644, True, True),  # world-readable
+        (0, 0o644, False, False),  # but its directory is closed
     ],
 )
-def test_root_shows_what_the_recording_s_owner_may_read(oomrec, owner, mode, passable, is_shown):
-    with tempfile.TemporaryDirectory() as folder:  # pytest's own are for one user
+def test_root_shows_only_files_that_the_owner_may_read(oomrec, owner, mode, passable, is_shown):
+    with tempfile.TemporaryDirectory() as folder:  # pytest's directories are private to one user
         script = Path(folder, "leak.py")
         script.write_text(LEAK)
         bundle = oomrec("run", "--limit", "128M", "--", "python3", script).only_bundle()

@@ -1,4 +1,4 @@
-"""What no compiler and no linker says of the sources."""
+"""Rules for the sources that neither compiler nor linker checks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.M)
 SCOPE = re.compile(r"\bnamespace\s+([\w:]+)\s*$")
 UNNAMED = re.compile(r"\bnamespace\s*$")
 EXTERN_C = re.compile(r"\bextern\s*$")
-# "template <class T>" declares no T; a specialization is no type of its own.
+# "template <class T>" declares no T, and a specialization is not a new type.
 TEMPLATE = re.compile(r"\btemplate\s*<[^;{}]*?>(?=\s*(?:\[\[|\w))")
 TYPE = re.compile(
     r"\b(?:struct|class|union|enum(?:\s+(?:class|struct))?)\s+"
@@ -25,9 +25,9 @@ TYPE = re.compile(
 
 
 def types_in(source: str) -> list[str]:
-    """The types that are defined where other files see them, by their whole names."""
+    """Qualified names of the types defined where other files see them."""
     text = DIRECTIVE.sub("", COMMENT_OR_TEXT.sub(" ", source))
-    scopes: list[str | None] = []  # None: a body, or a namespace that no other file sees
+    scopes: list[str | None] = []  # None: a function body, or an anonymous namespace
     found = []
     start = 0
     for match in re.finditer(r"[{};]", text):
@@ -50,7 +50,7 @@ def types_in(source: str) -> list[str]:
 
 
 def twins(files: dict[str, str]) -> dict[str, list[str]]:
-    """The names that more than one definition has, with the files that these are in."""
+    """Names with more than one definition, and the files that have them."""
     places = defaultdict(list)
     for path, source in files.items():
         for name in types_in(source):
@@ -58,9 +58,9 @@ def twins(files: dict[str, str]) -> dict[str, list[str]]:
     return {name: paths for name, paths in places.items() if len(paths) > 1}
 
 
-def test_no_two_types_have_one_name():
-    """Two of one name break the rule of one definition: each file compiles, nothing is said at the
-    link, and the constructor or destructor of one of them is used for both."""
+def test_no_two_types_share_a_name():
+    """Two types of one name break the one-definition rule: each file compiles, the linker is silent,
+    and the constructor or destructor of one is used for both."""
     files = {
         str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
         for folder in FOLDERS
@@ -73,7 +73,7 @@ def test_no_two_types_have_one_name():
     assert twins(files) == {}
 
 
-def test_a_twin_is_found_wherever_it_is_written():
+def test_a_duplicate_type_is_found_in_any_file():
     one = "namespace oomrec::tools {\nstruct Row {\n  int cells[2] = {1, 2};\n};\n}"
     other = (
         "namespace oomrec { namespace tools {\n// struct Other {\nclass Row final : Base {};\n} }"

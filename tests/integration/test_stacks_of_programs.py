@@ -1,4 +1,4 @@
-"""Stacks of programs nobody here wrote: our walk is libunwind's, frame by frame."""
+"""Stacks of third-party programs: our walk equals libunwind's, frame by frame."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SQL = (
 )
 JSON = "import json; [json.loads(json.dumps(list(range(50)))) for _ in range(200)]"
 
-# Program: its arguments, and at which of its allocations the walks are compared.
+# Program: its arguments, and every how many allocations the walks are compared.
 PROGRAMS = {
     "bash": (["-c", "for i in 1 2 3; do echo $(echo $i | sed s/./x/) | cat; done"], 1),
     "perl": (["-e", SORT], 3),
@@ -29,7 +29,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_our_walk_is_libunwinds(plain, build_dir, tmp_path, program):
+def test_our_walk_matches_libunwinds(plain, build_dir, tmp_path, program):
     arguments, every = PROGRAMS[program]
     compare(plain, build_dir, tmp_path, every, program, *arguments)
 
@@ -38,7 +38,7 @@ def test_a_program_with_a_hole_in_its_code(plain, build_dir, victim, tmp_path):
     compare(plain, build_dir, tmp_path, 1, victim("holes"))
 
 
-def test_both_parts_of_such_a_program_are_named(preload, oomrec, victim):
+def test_both_parts_around_the_hole_are_named(preload, oomrec, victim):
     run = preload(victim("holes"))
     assert run.stdout == "refused\n", str(run)
     stack = oomrec.json("show", run.only_bundle())["request"]["stack"]

@@ -1,4 +1,4 @@
-"""Programs that do everything at once end as they would have: no deadlock, no crash, no rest."""
+"""Programs that do everything at once end as without the recorder: no deadlock, no crash, no leftovers."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ def test_a_storm_passes(plain, preload, victim, words):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("pages", [0, 1, 10, 100, 1000, 10000])
-def test_an_address_space_so_tight_that_one_more_page_fails(preload, victim, mode, pages):
+def test_an_address_space_one_page_short(preload, victim, mode, pages):
     recorded = preload(victim("tight"), pages, env={"OOMREC_MODE": mode})
     assert (recorded.stdout, recorded.exit_code) == ("child 0, refused\n", 3), str(recorded)
     assert recorded.bundles()
 
 
-# What glibc keeps beside a block: 8 bytes, 16 when it is mapped by itself.
+# glibc's header of a block: 8 bytes, 16 for a mapped one.
 HEADER, MAPPED_HEADER = 8, 16
-LARGEST = 200_000  # of the storm's blocks; 3 MiB in a child
-MOST_LIVE = (4 * 64 + 128) * LARGEST  # of what it keeps
+LARGEST = 200_000  # the storm's largest block; 3 MiB in a child
+MOST_LIVE = (4 * 64 + 128) * LARGEST  # bound on its live bytes
 INTERVAL = 512 << 10
 
 
 def own_rows(stats: dict) -> list[dict]:
-    """Of the functions that the storm counts itself."""
+    """The rows of the functions that the storm counts itself."""
     return [
         row
         for row in stats["top_by_bytes"]
@@ -56,7 +56,7 @@ def is_own(holder: dict) -> bool:
 
 
 def check_possible(show: dict) -> None:
-    """Nothing below zero, which shows as a huge number, and nothing above what there can be."""
+    """Nothing below zero, which shows as a huge number, and nothing above the possible maximum."""
     for name, space in show["spaces"].items():
         assert 0 <= space["live_bytes"] <= space["peak_bytes"] < 1 << 30, (name, space)
         assert 0 <= space["live_count"] <= max(space["allocated_count"], 1 << 20), (name, space)
@@ -68,9 +68,9 @@ def check_possible(show: dict) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_no_count_is_lost_or_impossible_in_a_storm(oomrec, preload, victim, mode):
-    """Compared with what glibc counts, and the program itself, while it runs and at its end."""
+    """Compared with glibc's and the program's own counters, while it runs and at its end."""
     env = {
-        # What is in a cache counts as given out, and so does an arena's own head.
+        # glibc counts cached blocks and an arena's own header as in use.
         "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0:glibc.malloc.arena_max=4",
         "OOMREC_MODE": mode,
         "OOMREC_MAX_DUMPS": 0,
@@ -105,8 +105,8 @@ def test_no_count_is_lost_or_impossible_in_a_storm(oomrec, preload, victim, mode
             assert sum(holder["bytes"] for holder in show["holders"] if is_own(holder)) == live
         else:
             assert abs(recorded[1] / asked - 1) < 5 * math.sqrt(INTERVAL / asked)
-    # What was allocated before the recorder started is the difference. In the middle of it what
-    # threads have just got and not yet counted is more, and so it is for a child of such a moment.
+    # The difference is what was allocated before the recorder started. In the middle of the storm,
+    # blocks that threads have not counted yet are added, also in a child forked then.
     assert differences["start"] == differences["end"] and differences["end"] in range(8192)
     assert max(map(abs, differences.values())) < 20 * LARGEST, differences
     assert preload.sessions_left() == []

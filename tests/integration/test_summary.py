@@ -1,4 +1,4 @@
-"""tests/summary.py, which has the last word of scripts/test: what it counts, and what it names."""
+"""tests/summary.py, whose result decides scripts/test: what it counts and what it names."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ ENDS = {"passed": "", "failed": "<failure/>", "error": "<error/>", "skipped": "<
 
 @pytest.fixture
 def summary(tmp_path):
-    """summary("a.xml", …) is its exit code and the lines it printed."""
+    """summary("a.xml", …) is its exit code and its output lines."""
 
     def run(*names: str) -> tuple[int, list[str]]:
         words = [sys.executable, SUMMARY, *(tmp_path / name for name in names)]
@@ -31,13 +31,13 @@ def pytest_report(path: Path, **outcomes: str) -> None:
     path.write_text(f"<testsuites><testsuite>{''.join(cases)}</testsuite></testsuites>")
 
 
-def test_what_is_counted(summary, tmp_path):
+def test_counts_by_outcome(summary, tmp_path):
     (tmp_path / "unit.json").write_text('{"name": "a", "result": "OK"}\n' * 3)
     pytest_report(tmp_path / "integration.xml", one="passed", two="skipped")
     assert summary("unit.json", "integration.xml") == (0, ["4 passed, 0 failed, 1 skipped"])
 
 
-def test_a_test_that_passes_alone_has_failed(summary, tmp_path):
+def test_a_test_that_passes_only_on_a_rerun_has_failed(summary, tmp_path):
     first = {
         "fine": "passed",
         "late": "failed",
@@ -61,7 +61,7 @@ def test_a_test_that_passes_alone_has_failed(summary, tmp_path):
     assert code == 1
 
 
-def test_unit_tests_that_failed_are_named_with_their_build(summary, tmp_path):
+def test_failed_unit_tests_are_named_with_their_build(summary, tmp_path):
     (tmp_path / "build-asan.json").write_text(
         '{"name": "bundle", "result": "OK"}\n'
         '{"name": "reader", "result": "TIMEOUT"}\n'

@@ -1,4 +1,4 @@
-"""The names that show, stats and tree keep from one command to the next."""
+"""The symbol names that show, stats and tree cache between commands."""
 
 import shutil
 import subprocess
@@ -26,7 +26,7 @@ def kept_files(oomrec) -> list[Path]:
     return sorted((oomrec.cache_dir / "oomrec").glob("*"))
 
 
-def test_what_is_kept_changes_no_answer(oomrec, bundle):
+def test_cached_names_do_not_change_the_output(oomrec, bundle):
     for command in COMMANDS:
         anew = oomrec(*command, "--no-cache", bundle)
         assert anew.exit_code == 0 and anew.stderr == ""
@@ -38,7 +38,7 @@ def test_what_is_kept_changes_no_answer(oomrec, bundle):
     assert all(file.stat().st_mode & 0o777 == 0o600 for file in files)
 
 
-def test_commands_at_once_and_damaged_files_change_no_answer(oomrec, bundle):
+def test_concurrent_commands_and_damaged_files_do_not_change_the_output(oomrec, bundle):
     anew = oomrec("show", "--full", "--no-cache", bundle).stdout
     with ThreadPoolExecutor(8) as pool:
         at_once = list(pool.map(lambda _: oomrec("show", "--full", bundle).stdout, range(16)))
@@ -53,7 +53,7 @@ def test_commands_at_once_and_damaged_files_change_no_answer(oomrec, bundle):
     assert {file: file.read_bytes() for file in kept_files(oomrec)} == whole
 
 
-def test_a_cache_that_cannot_be_used_is_no_error(oomrec, bundle, tmp_path):
+def test_an_unusable_cache_is_not_an_error(oomrec, bundle, tmp_path):
     anew = oomrec("show", "--no-cache", bundle).stdout
     (tmp_path / "file").touch()
     for place in ["/nowhere", "relative", str(tmp_path / "file"), "/proc", ""]:
@@ -63,8 +63,8 @@ def test_a_cache_that_cannot_be_used_is_no_error(oomrec, bundle, tmp_path):
 
 
 @pytest.mark.needs_program("objcopy")
-def test_debug_information_that_comes_later_is_seen(oomrec, victim, tmp_path):
-    """As when a -dbg package is installed: beside the program, by its .gnu_debuglink."""
+def test_debug_information_added_later_is_used(oomrec, victim, tmp_path):
+    """As after installing a -dbg package: a file beside the program, named by its .gnu_debuglink."""
     program, debug = tmp_path / "leak", tmp_path / "leak.debug"
     shutil.copy(victim("leak"), program)
     for step in (

@@ -1,8 +1,8 @@
-"""Two readers of telemetry, the command's and the Python package's, read every file alike.
+"""Two readers of telemetry, the command's and the Python package's, agree on every file.
 
-tests/telemetry_corpus holds files as others write, tear and spoil them. expected.json says of each what
-is in it: events, as far as they differ from its `defaults`, or the reason for which both must refuse it.
-Each line of refused_records.jsonl is a record that both must refuse, and the reason.
+tests/telemetry_corpus holds files as other programs write, truncate and damage them. expected.json
+gives the events of each, as differences from its `defaults`, or why both readers must reject it.
+Each line of refused_records.jsonl is a record that both must reject, and the reason.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NAMES = sorted(EXPECTED["files"])
 
 @pytest.fixture(scope="session")
 def by_command(build_dir):
-    """by_command(files): what the command reads in each."""
+    """by_command(files) is what the command reads in each file."""
     program = build_dir / "tests" / "unit" / "tools" / "tools_telemetry_events"
 
     def read(files: list[Path]) -> list[dict]:
@@ -58,7 +58,7 @@ def by_package(file: Path) -> dict:
 
 
 def comparable(value):
-    """Without what JSON cannot say: NaN is null there, and no integer has more than 64 bits."""
+    """As JSON can express it: NaN becomes null, and integers have at most 64 bits."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, int) and abs(value) > 2**63:
@@ -93,7 +93,7 @@ def test_both_read_what_is_in_a_file(name, command_read):
     assert by_package(CORPUS / name) == wanted
 
 
-def test_both_refuse_a_record_for_the_same_reason(by_command, tmp_path):
+def test_both_reject_a_record_for_the_same_reason(by_command, tmp_path):
     files = []
     for number, row in enumerate(REFUSED):
         files.append(tmp_path / f"{number}.json")
@@ -104,14 +104,14 @@ def test_both_refuse_a_record_for_the_same_reason(by_command, tmp_path):
 
 
 def test_every_name_that_version_1_had_is_in_the_corpus():
-    """A name that is added to the table needs a file in which it is read."""
+    """A name added to the table needs a file that uses it."""
     read = "".join((CORPUS / name).read_text() for name in NAMES if name.startswith("version_1"))
     names = {name for field in FIELDS.values() for name in (*field.version_1, *field.in_metadata)}
     assert [name for name in sorted(names) if f'"{name}"' not in read] == []
     assert len(names) >= 40
 
 
-def test_the_table_has_only_words_that_both_readers_know():
+def test_the_table_has_only_keys_that_both_readers_know():
     bases = {"integer", "bytes", "mebibytes", "seconds", "device", "text", "any text", "object"}
     ways = {"", "null", "nothing", "zero"}
     for field in FIELDS.values():
@@ -120,8 +120,8 @@ def test_the_table_has_only_words_that_both_readers_know():
             assert base in bases and way in ways, (field.key, kind)
 
 
-def test_both_read_spoiled_files_alike(by_command, tmp_path):
-    """Files of the corpus cut, and with bytes put in, taken away and exchanged at random."""
+def test_both_read_damaged_files_alike(by_command, tmp_path):
+    """Files of the corpus with random cuts, insertions, deletions and changes of bytes."""
     rng = random.Random(16)
     originals = [(CORPUS / name).read_bytes() for name in NAMES]
     pieces = [b'"', b"'", b"\\", b"\n", b"\r", b",", b":", b"{", b"}", b"(", b")", b"[", b"]", b"\t",
@@ -145,11 +145,11 @@ def test_both_read_spoiled_files_alike(by_command, tmp_path):
     assert 300 < refused < 1200
 
 
-def test_a_size_under_another_name_is_no_0_in_the_analysis(oomrec):
+def test_a_size_under_another_name_is_not_read_as_0(oomrec):
     found = oomrec.json("analyze", CORPUS / "version_1_device_used_bytes.json")
     assert [stream["mean_bytes"] for stream in found["streams"]] == [5_000_000]
 
 
-def test_the_command_says_that_a_last_line_is_cut(oomrec):
+def test_the_command_reports_a_truncated_last_line(oomrec):
     run = oomrec("analyze", CORPUS / "torn_last_line.jsonl")
     assert run.exit_code == 0 and NOTES["cut"] in run.stderr, str(run)

@@ -1,4 +1,4 @@
-"""The other views of the terminal: timeline, tree -i, run --live."""
+"""More views on a terminal: timeline, tree -i, run --live."""
 
 import os
 import re
@@ -13,7 +13,7 @@ MIB = 1 << 20
 
 @pytest.fixture(scope="module")
 def bundle(build_dir, victim, tmp_path_factory):
-    """Of a program that held 40, 1 and 90 MiB, and was refused more than 128."""
+    """A bundle of a program that held 40, 1 and 90 MiB, and failed at its limit of 128 MiB."""
     oomrec = Runner(tmp_path_factory.mktemp("bundle"), [str(build_dir / "oomrec")], {})
     steps = "import subprocess, sys\nsys.argv = ['', '40', '1', '90']\n"
     steps += f"exec(open({victim('python/up_and_down.py')!r}).read())\nbytes(1 << 30)\n"
@@ -22,7 +22,7 @@ def bundle(build_dir, victim, tmp_path_factory):
     return run.bundles()[0]
 
 
-def test_a_time_line_as_json_knows_the_steps(oomrec, bundle):
+def test_a_timeline_as_json_has_the_steps(oomrec, bundle):
     document = oomrec.json("timeline", bundle)
     check("timeline", document)
     held = [sum(moment["live_bytes"].values()) for moment in document["moments"]]
@@ -34,7 +34,7 @@ def test_a_time_line_as_json_knows_the_steps(oomrec, bundle):
     assert {"name": "--limit", "bytes": 128 * MIB, "device": None} in document["limits"]
 
 
-def test_a_time_line_is_drawn(oomrec, bundle):
+def test_a_timeline_is_drawn(oomrec, bundle):
     run = oomrec("timeline", bundle)
     lines = run.stdout.splitlines()
     assert "\x1b" not in run.stdout and all(len(line) <= 100 for line in lines)
@@ -46,7 +46,7 @@ def test_a_time_line_is_drawn(oomrec, bundle):
     assert oomrec("timeline", bundle, env={"LC_ALL": "C"}).stdout.isascii()
 
 
-def test_a_time_line_of_a_running_process(oomrec, held):
+def test_a_timeline_of_a_running_process(oomrec, held):
     document = oomrec.json("timeline", held().pid)
     assert (
         document["moments"][-1]["live_bytes"]["heap"] + document["moments"][-1]["live_bytes"]["map"]
@@ -54,7 +54,7 @@ def test_a_time_line_of_a_running_process(oomrec, held):
     )
 
 
-def test_a_time_line_takes_the_width_of_the_terminal(terminal, bundle):
+def test_a_timeline_uses_the_terminals_width(terminal, bundle):
     timeline = terminal("timeline", bundle, columns=70, rows=40)
     assert timeline.finish() == 0
     widest = max(len(line) for line in timeline.text().splitlines()[:18])
@@ -66,7 +66,7 @@ def test_a_time_line_takes_the_width_of_the_terminal(terminal, bundle):
 
 
 @pytest.mark.parametrize("columns, rows", [(80, 24), (120, 40), (40, 10)])
-def test_a_tree_to_walk_in(terminal, bundle, columns, rows):
+def test_an_interactive_tree(terminal, bundle, columns, rows):
     tree = terminal("tree", "-i", "--top-down", bundle, columns=columns, rows=rows)
     text = tree.wait_for("▸ ", "q quit")
     branches = text.count(" MiB")
@@ -75,17 +75,17 @@ def test_a_tree_to_walk_in(terminal, bundle, columns, rows):
     tree.resize(60, 12)
     tree.wait_until(lambda text: text.split("\n")[11].startswith(" q quit"))
     tree.type("/no such thing\r")
-    tree.wait_for("is nowhere in it")
+    tree.wait_for("is not in the tree")
     tree.type("q")
     assert tree.finish() == 0
 
 
-def test_a_tree_to_walk_in_needs_a_terminal(oomrec, bundle):
+def test_an_interactive_tree_needs_a_terminal(oomrec, bundle):
     run = oomrec("tree", "-i", bundle)
     assert run.exit_code == 2 and "needs a terminal" in run.stderr
 
 
-# What `run --live` runs: it prints, asks, and ends with a code.
+# A program for `run --live`: it prints, reads, and exits with a code.
 ASKS = """
 import os, signal, sys, time
 held = bytearray(64 << 20)
@@ -103,7 +103,7 @@ sys.exit(5)
 
 
 def test_a_live_run_shows_figures_and_output(terminal):
-    """Keys to the program and back, its own window, its exit code, and all of its output."""
+    """Keys go to the program and back. It has its own window, exit code and complete output."""
     live = terminal("run", "--live", "--mode", "exact", "--", "python3", "-c", ASKS, rows=30)
     text = live.wait_for("oomrec top", "64.0 MiB", "terminal True True 80 10", "who?")
     assert "line 5\n" not in text
@@ -126,7 +126,7 @@ def test_a_live_run_shows_figures_and_output(terminal):
 
 
 def test_a_live_view_can_be_left(terminal):
-    """The program goes on, and has the terminal for itself."""
+    """The program continues with the terminal to itself."""
     live = terminal("run", "--live", "--", "python3", "-c", ASKS, columns=100, rows=30)
     live.wait_for("who?", "oomrec top")
     live.type("q")
@@ -145,7 +145,7 @@ def test_a_live_run_passes_signals_on(terminal):
     assert live.finish() == 128 + signal.SIGTERM
 
 
-def test_what_is_no_terminal_stays_what_it_is(terminal, tmp_path):
+def test_redirected_output_is_unchanged(terminal, tmp_path):
     script = "import os, sys; print('out'); print('err', os.isatty(2), file=sys.stderr)"
     with open(tmp_path / "err", "wb") as errors:
         live = terminal("run", "--live", "--", "python3", "-c", script, stderr=errors)
@@ -154,7 +154,7 @@ def test_what_is_no_terminal_stays_what_it_is(terminal, tmp_path):
     assert "out" in live.text()
 
 
-def test_without_a_terminal_a_live_run_is_a_run(oomrec):
+def test_without_a_terminal_a_live_run_is_a_plain_run(oomrec):
     run = oomrec("run", "--live", "--", "python3", "-c", "print('done')")
     assert run.exit_code == 0 and run.stdout == "done\n"
     assert "--live needs a terminal" in run.stderr

@@ -1,5 +1,5 @@
-"""The TensorFlow half of GPU Memory Profiler's interface: on a module that answers as TensorFlow does,
-and, with the marker `full`, on TensorFlow itself."""
+"""The TensorFlow half of GPU Memory Profiler's interface: on a fake TensorFlow and, with the marker
+`full`, on the real one."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ MIB = 1 << 20
 
 
 class Tensor:
-    """As tf.Tensor: four floats."""
+    """Like tf.Tensor: four floats."""
 
     shape = SimpleNamespace(num_elements=lambda: 4)
     dtype = SimpleNamespace(size=4)
 
 
 def fake_tensorflow(gpus: int) -> ModuleType:
-    """A module that answers as TensorFlow does; `memory` is what it holds on each GPU, in bytes."""
+    """A module that answers like TensorFlow. `memory` is the bytes in use on each GPU."""
     module = ModuleType("tensorflow")
     module.__version__ = "2.21.0"
     module.Tensor = Tensor
@@ -60,7 +60,7 @@ def tensorflow(request, monkeypatch):
 
 @pytest.fixture
 def no_tensorflow(monkeypatch):
-    monkeypatch.setitem(sys.modules, "tensorflow", None)  # an import of it fails
+    monkeypatch.setitem(sys.modules, "tensorflow", None)  # importing it fails
 
 
 def test_devices(tensorflow):
@@ -77,11 +77,11 @@ def test_devices(tensorflow):
         MemoryTracker(device="/GPU:2")
     with pytest.raises(ConfigurationError):
         MemoryTracker(device="mps")
-    with pytest.raises(ConfigurationError, match="is no device"):
+    with pytest.raises(ConfigurationError, match="is not a device"):
         MemoryTracker(device="/TPU:0")
 
 
-def test_without_tensorflow_there_is_the_process(no_tensorflow):
+def test_without_tensorflow_the_device_is_the_process(no_tensorflow):
     assert MemoryTracker().backend == "cpu"
     with TFMemoryProfiler().profile_context("work"):
         pass
@@ -91,7 +91,7 @@ def test_without_tensorflow_there_is_the_process(no_tensorflow):
     assert info["gpu"]["available"] is False and info["tf_build_cuda"] is None
 
 
-def test_what_the_machine_is(tensorflow):
+def test_system_information(tensorflow):
     info = tfmemprof.get_system_info()
     assert set(info) == set(
         """platform python_version tensorflow_version cpu_count total_memory_gb available_memory_gb
@@ -103,7 +103,7 @@ def test_what_the_machine_is(tensorflow):
 
 
 class Model:
-    """As a Keras model: each step and each call holds 10 MiB more."""
+    """Like a Keras model: each step and each call holds 10 MiB more."""
 
     def __init__(self, module, holds):
         self.module, self.holds, self.batches = module, holds, []
@@ -148,7 +148,7 @@ def test_training(tensorflow, kind):
     assert profiler.get_results().function_profiles == {}
 
 
-def test_a_model_with_neither_is_trained_by_its_loss(tensorflow):
+def test_a_model_with_neither_method_is_trained_by_its_loss(tensorflow):
     steps = []
 
     class Tape:
@@ -236,7 +236,7 @@ def test_continuous_profiling(tensorflow):
     assert not profiler.profiling_active
 
 
-def test_no_results():
+def test_empty_results():
     results = TFMemoryProfiler(device="/CPU:0").get_results()
     assert (results.peak_memory_mb, results.duration, results.memory_growth_rate) == (0, 0, 0)
 
@@ -263,7 +263,7 @@ def test_the_tracker(tensorflow, tmp_path):
     events = load_telemetry_events(tmp_path / "e.json")
     assert {event.collector for event in events} == {"tfmemprof.memory_tracker"}
     assert events[0].device_id == (0 if tensorflow.gpus else -1)
-    tracker.start_tracking()  # begins anew, its alerts too
+    tracker.start_tracking()  # starts over, with its alerts
     while not tracker.alerts and time.monotonic() < until + 5:
         time.sleep(0.001)
     assert tracker.alerts[0]["timestamp"] - tracker.timestamps[0] < 0.5
@@ -299,16 +299,16 @@ def test_the_tracker_has_a_flight_recorder(preload, build_dir):
     """)
     assert "ResourceExhaustedError" in run.stderr and run.exit_code == 1, str(run)
     [bundle] = (run.dump_dir.parent / "tf").glob("oom_*")
-    told = metadata(bundle)
-    assert told["context"] == "fit" and told["custom_metadata"]["batch"] == 8
-    assert told["custom_metadata"]["oom_reason"] == "tensorflow.ResourceExhaustedError"
-    assert told["custom_metadata"]["tracker"]["collector"] == "tfmemprof.memory_tracker"
+    bundle_metadata = metadata(bundle)
+    assert bundle_metadata["context"] == "fit" and bundle_metadata["custom_metadata"]["batch"] == 8
+    assert bundle_metadata["custom_metadata"]["oom_reason"] == "tensorflow.ResourceExhaustedError"
+    assert bundle_metadata["custom_metadata"]["tracker"]["collector"] == "tfmemprof.memory_tracker"
 
 
 @pytest.mark.full
 @pytest.mark.needs_module("tensorflow")
-def test_tensorflow_itself(preload, build_dir):
-    """A Keras model of TensorFlow's is trained and asked, and a refused tensor is in a bundle."""
+def test_real_tensorflow(preload, build_dir):
+    """A Keras model is trained and called, and a failed tensor has a bundle."""
     run = programs(preload, build_dir)(
         """
         import numpy as np

@@ -1,4 +1,4 @@
-"""oomrec top on a screen: a terminal of the test's own."""
+"""oomrec top on a virtual terminal."""
 
 import os
 import re
@@ -22,20 +22,23 @@ def test_the_screen_fits_its_size(terminal, held, columns, rows):
     assert top.finish() == 0
 
 
+def stripped(text: str) -> list[str]:
+    return [line.strip() for line in text.split("\n")]
+
+
 def test_keys(terminal, held):
-    """Each does what the page of keys says."""
+    """Each key does what the help page says."""
     program = held()
     top = terminal("top", program.pid, columns=110, rows=30)
     top.wait_for("▾own", "keep_large")
     top.type("?")
-    top.wait_for("sort by growth", "which threads")
+    top.wait_for("sort by growth", "choose threads")
     top.type("\x1b")
     top.wait_for("[stacks]")
 
     top.type("2t")
-    text = top.wait_for("[functions]", "▾total")
-    rows = text[text.index("▾total") :]
-    assert rows.index("main  holds.py") < rows.index("keep_large  holds.py")
+    top.wait_for("[functions]", "▾total")
+    top.wait_until(lambda text: 0 < text.find("main  holds.py") < text.find("keep_large  holds.py"))
     top.type("3")
     top.wait_for("[files]", "/holds.py")
     top.type("2o/SMALL\r")
@@ -46,8 +49,8 @@ def test_keys(terminal, held):
     top.wait_for("keep_large", "keep_small")
 
     top.type("r")
-    lines = [line.strip() for line in top.wait_for("which threads", "python").split("\n")]
-    top.type("\x1bOB" * (lines.index("python") - 1) + "\r")
+    text = top.wait_until(lambda text: "which threads" in text and "python" in stripped(text))
+    top.type("\x1bOB" * (stripped(text).index("python") - 1) + "\r")
     top.wait_until(lambda text: "keep_in_thread" in text and "keep_large" not in text)
     top.type("r\x1bOH\r")
     top.wait_for("all threads", "keep_large")
@@ -57,7 +60,7 @@ def test_keys(terminal, held):
     top.type("s\x1bOH\r1")
     top.wait_for("all spaces", "[stacks]")
     top.type("\r")
-    top.wait_for("holds.py:", "Esc goes back", "main")
+    top.wait_for("holds.py:", "Esc back", "main")
     top.type("\x1b ")
     top.wait_for("paused")
     program.do("grow 300")
@@ -76,7 +79,7 @@ def test_keys(terminal, held):
 
 
 def test_the_screen_follows_the_terminals_size(terminal, held):
-    """What the environment says of it does not count."""
+    """The environment's COLUMNS and LINES are ignored."""
     fixed = {"LINES": "24", "COLUMNS": "80"}
     top = terminal("top", held().pid, columns=80, rows=24, env=fixed)
     top.wait_for("live", "q quit")
@@ -87,7 +90,7 @@ def test_the_screen_follows_the_terminals_size(terminal, held):
 
 
 def test_without_colour(terminal, held):
-    """NO_COLOR: nothing but bold, dim and reversed; a terminal that can do nothing: text, once."""
+    """NO_COLOR allows only bold, dim and reverse. A dumb terminal gets plain text, once."""
     program = held()
     top = terminal("top", program.pid, env={"NO_COLOR": "1"})
     top.wait_for("48.0 MiB")
@@ -102,7 +105,7 @@ def test_without_colour(terminal, held):
     assert b"\x1b" not in dumb.raw and b"keep_large" in dumb.raw
 
 
-def test_the_end_of_the_process_is_told(terminal, held):
+def test_the_end_of_the_process_is_reported(terminal, held):
     program = held()
     top = terminal("top", program.pid)
     top.wait_for("48.0 MiB")
@@ -114,7 +117,7 @@ def test_the_end_of_the_process_is_told(terminal, held):
     assert f"process {program.pid} exited with code 7" in top.text()
 
 
-def test_a_killed_process_is_told(terminal, held):
+def test_a_killed_process_is_reported(terminal, held):
     program = held()
     top = terminal("top", program.pid)
     top.wait_for("48.0 MiB")
@@ -123,7 +126,7 @@ def test_a_killed_process_is_told(terminal, held):
     top.wait_for("the process was killed")
 
 
-def test_a_process_that_becomes_another_program_is_followed(terminal, held):
+def test_top_follows_a_process_through_exec(terminal, held):
     program = held()
     program.do("grow 100")
     top = terminal("top", program.pid)
@@ -134,7 +137,7 @@ def test_a_process_that_becomes_another_program_is_followed(terminal, held):
 
 
 def state_of(pid: int) -> dict:
-    """What a program could see of itself, and others of it."""
+    """What a program, or another one, could notice about it."""
     process = Path(f"/proc/{pid}")
     status = (process / "status").read_text()
     fields = ("Threads", "SigBlk", "SigCgt", "TracerPid")
@@ -145,7 +148,7 @@ def state_of(pid: int) -> dict:
     }
 
 
-def test_the_program_cannot_notice(terminal, held):
+def test_top_does_not_disturb_the_program(terminal, held):
     program = held()
     before = state_of(program.pid)
     top = terminal("top", program.pid)
@@ -157,7 +160,7 @@ def test_the_program_cannot_notice(terminal, held):
 
 
 def test_hostile_names_are_harmless(oomrec, terminal, preload, tmp_path):
-    """What a program is called, its threads, files and functions, reaches no terminal as a command."""
+    """Names of programs, threads, files and functions reach the terminal without escapes."""
     script = tmp_path / "evil\x1b]0;pwned\x07\x9b31m<script>.py"
     script.write_text(
         "import ctypes, sys, threading\n"
@@ -177,7 +180,7 @@ def test_hostile_names_are_harmless(oomrec, terminal, preload, tmp_path):
     )
     top = terminal("top", program.pid)
     top.wait_for("64.0 MiB", "evil")
-    for keys, expected in [("2", "[functions]"), ("3", "[files]"), ("1\r", "Esc goes"), ("\x1br", "which threads"), ("\x1bp", "which process")]:  # fmt: skip
+    for keys, expected in [("2", "[functions]"), ("3", "[files]"), ("1\r", "Esc back"), ("\x1br", "which threads"), ("\x1bp", "which process")]:  # fmt: skip
         top.type(keys)
         top.wait_for(expected)
     top.type("\x1bq")

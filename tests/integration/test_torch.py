@@ -1,4 +1,4 @@
-"""torch on the CPU: its allocator's refusal is recorded with the Python line that asked."""
+"""PyTorch on the CPU: a failure of its allocator is recorded with the Python line."""
 
 import sys
 from pathlib import Path
@@ -8,8 +8,8 @@ import pytest
 pytestmark = pytest.mark.needs_torch
 
 
-def test_a_refused_tensor_names_the_line(preload, plain, oomrec, victim):
-    path = Path(victim("python/torch_refused.py"))
+def test_a_failed_tensor_names_the_line(preload, plain, oomrec, victim):
+    path = Path(victim("python/torch_failure.py"))
     alone, run = plain(sys.executable, path), preload(sys.executable, path, timeout=300)
 
     assert run.exit_code == alone.exit_code == 1

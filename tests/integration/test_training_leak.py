@@ -11,9 +11,9 @@ pytestmark = pytest.mark.needs_numpy
 @pytest.mark.parametrize("mode, tolerance", [("exact", 0.01), ("sampled", 0.15)])
 @pytest.mark.parametrize(
     "rows", [2048, 16]
-)  # batches of 4 MiB; of 32 KiB, below the exact threshold
+)  # batches of 4 MiB, and of 32 KiB, below the exact threshold
 def test_the_leaking_line_is_the_top_holder(oomrec, victim, mode, tolerance, rows):
-    """The bytes under the leaking line agree with the truth that the script prints about itself."""
+    """The bytes under the leaking line agree with the script's own count."""
     path = Path(victim("python/leak_batches.py"))
     run = oomrec("run", "--limit", "512M", "--mode", mode, "--", sys.executable, path, rows)
 
@@ -30,7 +30,7 @@ def test_the_leaking_line_is_the_top_holder(oomrec, victim, mode, tolerance, row
     assert top["bytes"] == pytest.approx(truth, rel=tolerance)
 
 
-def test_the_programs_own_error_is_unchanged_and_stdout_is_its_own(oomrec, victim):
+def test_the_programs_error_and_stdout_are_unchanged(oomrec, victim):
     run = oomrec("run", "--limit", "512M", "--", sys.executable, victim("python/leak_batches.py"))
 
     assert [line.split()[0] for line in run.stdout.splitlines()] == ["truth", "error"]

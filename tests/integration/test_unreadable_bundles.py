@@ -1,4 +1,4 @@
-"""Bundles that cannot be read, or only in part: what is not known is said, and why."""
+"""Bundles that cannot be read, or only partly: what is unknown is reported with the reason."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-JUDGED_ALONE = "verdict and outcome are judged by the recording alone"
+JUDGED_ALONE = "verdict and outcome come from the recording alone"
 NOBODY = 65534
 
 
@@ -22,38 +22,38 @@ def bundle(preload):
     "name, damage, said",
     [
         ("metadata.json", lambda file: file.unlink(), f"is missing: {JUDGED_ALONE}"),
-        ("metadata.json", lambda file: file.write_text("{"), f"is no JSON: {JUDGED_ALONE}"),
-        ("metadata.json", lambda file: file.write_text("[]"), "holds no JSON object: verdict"),
-        ("manifest.json", lambda file: file.unlink(), "is missing: when the bundle was written"),
+        ("metadata.json", lambda file: file.write_text("{"), f"is not JSON: {JUDGED_ALONE}"),
+        ("metadata.json", lambda file: file.write_text("[]"), "is not a JSON object: verdict"),
+        ("manifest.json", lambda file: file.unlink(), "is missing: the time of writing is unknown"),
     ],
 )
-def test_what_a_damaged_file_would_have_told_is_noted(oomrec, bundle, name, damage, said):
+def test_facts_lost_with_a_damaged_file_are_noted(oomrec, bundle, name, damage, said):
     whole = oomrec.json("show", bundle)
     assert not [note for note in whole["notes"] if ".json" in note]
     damage(bundle / name)
 
-    told = oomrec.json("show", bundle)
+    result = oomrec.json("show", bundle)
 
-    assert any(note.startswith(f"{name} {said}") for note in told["notes"]), told["notes"]
-    # What the rest of the bundle knows stays.
+    assert any(note.startswith(f"{name} {said}") for note in result["notes"]), result["notes"]
+    # Facts from the rest of the bundle are kept.
     for key in ("trigger", "request", "limit"):
-        assert told[key] == whole[key], key
-    assert told["verdict"]["code"] == whole["verdict"]["code"]
+        assert result[key] == whole[key], key
+    assert result["verdict"]["code"] == whole["verdict"]["code"]
     page = " ".join(oomrec("show", bundle).stdout.split())
     assert f"{name} {said}" in page
 
 
-def test_without_any_of_its_json_files_a_dead_process_does_not_run(oomrec, bundle):
+def test_a_dead_process_without_json_files_is_not_shown_as_running(oomrec, bundle):
     for file in bundle.glob("*.json"):
         file.unlink()
-    told = oomrec.json("show", bundle)
-    assert told["outcome"] == "unknown" and told["request"]["size"] > 2**40
-    assert len([note for note in told["notes"] if "is missing" in note]) == 2
+    result = oomrec.json("show", bundle)
+    assert result["outcome"] == "unknown" and result["request"]["size"] > 2**40
+    assert len([note for note in result["notes"] if "is missing" in note]) == 2
 
 
 @pytest.fixture
 def shared(bundle):
-    """A dump directory that everybody may look into, with a bundle as its owner's program left it."""
+    """A world-readable dump directory with a bundle as its owner's program wrote it."""
     if os.geteuid() != 0:
         pytest.skip("only root becomes another user")
     with tempfile.TemporaryDirectory(prefix="oomrec-shared-") as name:
@@ -75,19 +75,19 @@ def as_nobody(oomrec):
     return run
 
 
-def test_another_users_bundle_is_refused_in_words(as_nobody, shared):
+def test_another_users_bundle_is_rejected_with_a_reason(as_nobody, shared):
     [bundle] = shared.iterdir()
     refused = as_nobody("show", bundle)
     assert refused.exit_code == 2 and f"{bundle} may not be read: Permission denied" in str(refused)
     assert "It belongs to root, with mode 0700" in refused.stderr
-    # The directory is open, what is in it is not.
+    # The directory is readable, its files are not.
     bundle.chmod(0o755)
     refused = as_nobody("show", bundle)
     assert refused.exit_code == 2 and "recording.oomrec may not be read" in refused.stderr
     (bundle / "recording.oomrec").chmod(0o644)
-    told = as_nobody("show", "--json", bundle)
-    assert told.exit_code == 0, str(told)
-    notes = json.loads(told.stdout)["notes"]
+    run = as_nobody("show", "--json", bundle)
+    assert run.exit_code == 0, str(run)
+    notes = json.loads(run.stdout)["notes"]
     assert f"metadata.json cannot be read: Permission denied: {JUDGED_ALONE}" in notes
 
 

@@ -1,4 +1,4 @@
-"""The wheel of scripts/wheel: what is in it, and that all of it works in every Python's environment."""
+"""The wheel of scripts/wheel: its contents, and that it works in every Python's environment."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from pathlib import Path
 
 import pytest
 from command_lines import commands, reading_lines
-from conftest import Runner, clean_environment
+from conftest import PACKAGE_PYTHON_VERSIONS, Runner, clean_environment
 
 SOURCE = Path(__file__).resolve().parents[2]
-VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13"]
 
-# What is linked in, by the names of its licences.
+# Linked-in libraries, by the names of their licence files.
 WORKS = {
     *("libunwind", "mimalloc", "elfutils", "zlib", "xz", "bzip2", "ncurses", "fmt", "spdlog"),
     *("nlohmann-json", "CLI11", "gcc-runtime", "d3"),
 }
 
-# This Python's own pip, which is faster to run as it is bundled than to install.
+# This Python's bundled pip, which runs faster than an installation would take.
 PIP = """
 import ensurepip, pathlib, runpy, sys
 places = [pathlib.Path(ensurepip.__file__).parent / "_bundled", pathlib.Path("/usr/share/python-wheels")]
@@ -66,7 +65,7 @@ def wheel(build_dir) -> Path:
 
 
 def package_files() -> list[Path]:
-    """The files of the package, as git knows them."""
+    """The package's files that git tracks."""
     listed = subprocess.check_output(
         ["git", "ls-files", "-co", "--exclude-standard", "tools/python/oomrec"],
         cwd=SOURCE,
@@ -79,7 +78,7 @@ def output(*command) -> str:
     return subprocess.check_output([str(word) for word in command], text=True, timeout=60)
 
 
-def test_it_holds_the_whole_package_and_the_licences(wheel):
+def test_it_has_the_whole_package_and_the_licences(wheel):
     names = zipfile.ZipFile(wheel).namelist()
 
     packaged = {name.partition("/purelib/")[2] for name in names if "/purelib/" in name}
@@ -101,8 +100,8 @@ def test_it_holds_the_whole_package_and_the_licences(wheel):
     }
 
 
-def test_its_description_leads_nowhere_that_is_not_there(wheel):
-    """An index shows it alone: a link to a file of the repository is dead there."""
+def test_links_in_its_description_have_targets(wheel):
+    """A package index shows only this page, where links to files of the repository are dead."""
     archive = zipfile.ZipFile(wheel)
     [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
     headers, _, text = archive.read(name).decode().partition("\n\n")
@@ -112,8 +111,8 @@ def test_its_description_leads_nowhere_that_is_not_there(wheel):
     assert [target for pair in targets for target in pair if target and "://" not in target] == []
 
 
-def test_its_name_says_what_its_files_need(wheel, tmp_path):
-    """Any Python 3 of any glibc from the one that it is named for; no other library."""
+def test_its_name_matches_what_its_files_need(wheel, tmp_path):
+    """Any Python 3, any glibc from the named version on, and no other library."""
     with zipfile.ZipFile(wheel) as archive:
         binaries = [
             archive.extract(name, tmp_path)
@@ -123,7 +122,7 @@ def test_its_name_says_what_its_files_need(wheel, tmp_path):
     assert len(binaries) == 2
 
     needed = set(re.findall(r"NEEDED.*\[(.*)\]", output("readelf", "-dW", *binaries)))
-    # libm is the C library's own; it has what a chart's axis takes.
+    # libm belongs to the C library. Chart axes need it.
     assert needed <= {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"}
     versions = re.findall(r"GLIBC_(\d+)\.(\d+)", output("objdump", "-T", *binaries))
     newest = max(tuple(map(int, version)) for version in versions)
@@ -132,15 +131,15 @@ def test_its_name_says_what_its_files_need(wheel, tmp_path):
     assert ".debug_info" not in output("readelf", "-SW", *binaries)
 
 
-# The oldest and the newest; those in between differ from them in nothing that is the wheel's.
+# The oldest and the newest. The wheel treats the ones in between alike.
 @pytest.fixture(
     params=[
-        pytest.param(version, marks=[pytest.mark.full] * (version in VERSIONS[1:-1]))
-        for version in VERSIONS
+        pytest.param(version, marks=[pytest.mark.full] * (version in PACKAGE_PYTHON_VERSIONS[1:-1]))
+        for version in PACKAGE_PYTHON_VERSIONS
     ]
 )
 def installed(request, wheel, python, tmp_path):
-    """The scripts of a new environment with the wheel in it; runs with them alone in the PATH."""
+    """The bin directory of a new environment with the wheel. Runs have only this in the PATH."""
     environment = tmp_path / "environment"
     bare = {**clean_environment(), "PATH": "/nowhere", "PIP_NO_INDEX": "1"}
     for command in (
@@ -155,7 +154,7 @@ def installed(request, wheel, python, tmp_path):
 
 
 class Command:
-    """The installed command, called as the fixture `oomrec` is."""
+    """The installed command, with the interface of the fixture `oomrec`."""
 
     def __init__(self, runner: Runner, scripts: Path):
         self.runner, self.path = runner, scripts / "oomrec"
@@ -164,7 +163,7 @@ class Command:
         return self.runner(self.path, *words, **options)
 
 
-def test_every_command_works_from_it(installed):
+def test_every_installed_command_works(installed):
     runner, environment = installed
     scripts = environment / "bin"
     oomrec = Command(runner, scripts)
@@ -214,7 +213,7 @@ def read_by_every_command(oomrec, bundle: Path) -> set[str]:
 
 
 def started_and_watched(oomrec) -> set[str]:
-    """The commands for living processes, and those that start one."""
+    """Runs the commands for live processes, and those that start one."""
     program = oomrec.runner.start(oomrec.path, "run", "-c", HOLDS)
     pid = program.stdout.readline().decode().strip()
     lines = [
@@ -238,8 +237,8 @@ def started_and_watched(oomrec) -> set[str]:
     return {command for command, _, _ in lines}
 
 
-def test_it_starts_in_three_milliseconds(wheel, tmp_path):
-    """Processor time, the least of twenty: what else the machine does does not count."""
+def test_the_command_starts_in_three_milliseconds(wheel, tmp_path):
+    """CPU time, the least of twenty runs, so that other load does not count."""
     with zipfile.ZipFile(wheel) as archive:
         (name,) = [name for name in archive.namelist() if name.endswith("/scripts/oomrec")]
         command = Path(archive.extract(name, tmp_path))

@@ -1,7 +1,7 @@
 """The labelled set: programs that leak, with the function to blame, and programs that do not.
 
-What a run says is judged row by row: a leak that is told of the function to blame is right, any
-other is wrong; a program that leaks and of which that is not told is missed.
+Each leak that a run reports is judged: it is right if it names the function to blame, else wrong.
+A leaking program without a right one is missed.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 MODES = ("exact", "sampled")
-START_S = 300  # importing torch on a busy machine
+START_S = 300  # importing torch on a busy machine takes long
 
 
 @dataclass(frozen=True)
 class Case:
     name: str
     what: str
-    culprit: str | None = None  # a function; None: nothing leaks
-    module: str | None = None  # that the Python needs
+    culprit: str | None = None  # the leaking function; None: nothing leaks
+    module: str | None = None  # a module that it needs
     native: bool = False
 
     def command(self, build: Path, python: str, seconds: float) -> list[str]:
@@ -87,7 +87,7 @@ CASES = [
 class Judged:
     case: Case
     mode: str
-    told: dict  # of `oomrec leaks --json`
+    result: dict  # of `oomrec leaks --json`
     right: list[dict]
     wrong: list[dict]
 
@@ -107,15 +107,15 @@ def names(leak: dict, function: str) -> bool:
     )
 
 
-def judge(case: Case, mode: str, told: dict) -> Judged:
-    right = [leak for leak in told["leaks"] if case.culprit and names(leak, case.culprit)]
-    wrong = [leak for leak in told["leaks"] if leak not in right]
-    return Judged(case, mode, told, right, wrong)
+def judge(case: Case, mode: str, result: dict) -> Judged:
+    right = [leak for leak in result["leaks"] if case.culprit and names(leak, case.culprit)]
+    wrong = [leak for leak in result["leaks"] if leak not in right]
+    return Judged(case, mode, result, right, wrong)
 
 
 def run_case(build: Path, case: Case, mode: str, seconds: float, environment: dict,
              python: str = sys.executable) -> Judged:  # fmt: skip
-    """Records the program and asks for its leaks while it still holds them."""
+    """Records the program, and runs `oomrec leaks` while it still holds its memory."""
     program = str(build / "oomrec")
     process = subprocess.Popen(
         [program, "run", "--quiet", "--mode", mode, "--", *case.command(build, python, seconds)],

@@ -1,5 +1,5 @@
 // native CASE SECONDS: one of the labelled programs (cases.py), in C and C++: memory that leaks, or
-// that only looks so. Prints "done PID" and goes on holding what it holds until stdin ends.
+// only seems to. Prints "done PID" and holds its memory until stdin ends.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 Clock::time_point g_begin, g_end;
 
-// How much of the time is over, 0…1. Every 10 ms true once more, until it is.
+// The elapsed share of the time, 0…1. next() is true every 10 ms until the end.
 bool step(double* part = nullptr) {
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
   const auto now = Clock::now();
@@ -36,7 +36,7 @@ void* volatile g_lost;  // what is stored here is known to nobody once the next 
 
 }  // namespace
 
-// --- Leaks: the function that allocates is named as the culprit ---------------------------------
+// --- Leaks: the culprit is the allocating function ----------------------------------------------
 
 void slow_leak() {
   for (unsigned i = 0; step(); ++i)
@@ -79,7 +79,7 @@ void forgotten_mapping() {
   }
 }
 
-// Of eight blocks one is not freed.
+// One of eight blocks is not freed.
 void leaks_one_of_eight() {
   unsigned count = 0;
   while (step()) {
@@ -126,7 +126,7 @@ void early_block() {
   while (step()) std::free(touched(8000));
 }
 
-// What comes in is written out when there is enough of it.
+// Input is written out whenever the buffer is full.
 void sawtooth() {
   std::vector<char*> buffered;
   while (step()) {
@@ -137,7 +137,7 @@ void sawtooth() {
   }
 }
 
-// Full after a third of the time; from then on one goes for one that comes.
+// Full after a third of the time; then each new entry replaces an old one.
 void cache_that_levels_off() {
   std::vector<char*> cache;
   double part = 0;
@@ -170,7 +170,7 @@ void grown_then_freed() {
   }
 }
 
-// It doubles until all fits, and is used again.
+// Doubles until everything fits, and is reused.
 void bounded_buffer() {
   std::size_t bytes = 1 << 10;
   char* buffer = touched(bytes);

@@ -25,7 +25,7 @@ KEPT = []
 
 
 def steps():
-    """How much of the time is over, 0…1, every 10 ms. It is at least that of the imports."""
+    """Yields the elapsed share of the time, 0…1, every 10 ms. It includes the imports."""
     begin = time.monotonic()
     seconds = max(SECONDS, begin - START)
     while (part := (time.monotonic() - begin) / seconds) < 1:
@@ -33,7 +33,7 @@ def steps():
         time.sleep(0.01)
 
 
-# --- Leaks: the function that allocates is named as the culprit -----------------------------------
+# --- Leaks: the culprit is the allocating function ------------------------------------------------
 
 
 def batches_in_a_list():
@@ -165,7 +165,7 @@ def window():
 
 
 def imports():
-    """Modules are loaded one by one, to the end."""
+    """Modules are loaded one by one until the end."""
     with tempfile.TemporaryDirectory() as folder:
         sys.path.insert(0, folder)
         for i, _ in enumerate(steps()):

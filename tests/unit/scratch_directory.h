@@ -1,4 +1,4 @@
-// A directory of a test's own, which goes when the test ends.
+// A private directory, removed at the end of the test.
 #pragma once
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Each way to get address space and to give it back; a bundle after every step. */
+/* Every way to map and to unmap address space, with a bundle after each step. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

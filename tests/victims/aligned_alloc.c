@@ -1,9 +1,9 @@
-/* A refusal of aligned_alloc. */
+/* A failing aligned_alloc. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "refused.h"
+#include "impossible_sizes.h"
 
 int main(void) {
   void* block = aligned_alloc(64, TOO_MUCH + 109 * 64);

@@ -1,11 +1,11 @@
-/* The C API in a threaded program: nested contexts, marks, a moved limit, a bundle of its own. */
+/* The C API in a threaded program: nested contexts, marks, a changed limit, a requested bundle. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "impossible_sizes.h"
 #include "include/oomrec.h"
-#include "refused.h"
 
 static void* in_thread(void* unused) {
   OOMREC_CALL(oomrec_context_push, "loader");

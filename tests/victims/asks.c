@@ -1,5 +1,5 @@
-/* Makes COUNT requests of one kind: asks KIND COUNT [BYTES]. Prints the numbers of those that were
- * refused, and how each was.
+/* Makes COUNT requests of one kind: asks KIND COUNT [BYTES]. Prints the numbers of those that
+ * failed, with their errors.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -15,7 +15,7 @@ static char text[6001];
 
 static void* nothing(void* argument) { return argument; }
 
-/* The errno of a refusal; 0: it was granted. */
+/* The errno of a failure; 0: it succeeded. */
 static int ask(const char* kind) {
   void* volatile block = NULL;
   errno = 0;

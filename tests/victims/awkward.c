@@ -1,5 +1,5 @@
-/* Is refused memory, or comes near its limit, where a recorder must not wait for anything:
- * awkward PLACE DEED. The exit status is that of the process that did it; 128 + N after signal N.
+/* Fails an allocation, or nears its limit, where a recorder must not wait for anything:
+ * awkward CONTEXT ACTION. Exits with the status of the process that did it, 128 + N after signal N.
  */
 #include <link.h>
 #include <pthread.h>
@@ -12,14 +12,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "refused.h"
+#include "impossible_sizes.h"
 
 enum { kSmallStack = 16 * 1024, kMiB = 1 << 20 };
 
-/* --- What is done there ------------------------------------------------------------------------
+/* --- Actions -----------------------------------------------------------------------------------
  */
 
-static int in_allocator; /* then it may not be entered again */
+static int in_allocator; /* it must not be entered again */
 
 static volatile char* ask(size_t bytes) {
   if (!in_allocator) return malloc(bytes);
@@ -33,7 +33,7 @@ static void grow(void) {
 }
 static void (*deed)(void);
 
-/* --- Where -------------------------------------------------------------------------------------
+/* --- Contexts ----------------------------------------------------------------------------------
  */
 
 static void nowhere(void) { deed(); }
@@ -61,7 +61,7 @@ static void interrupt(int number) {
   (void)number;
   if (interrupted++ == 0 || deed == refuse) deed();
 }
-/* Again and again, so that it is met between taking and giving the allocator's lock. */
+/* Repeatedly, so that some signals arrive while the allocator's lock is held. */
 static void with_allocator_lock(void) {
   in_allocator = 1;
   static char* blocks[64];

@@ -1,6 +1,6 @@
-/* Allocates and frees until it is killed, in as many threads as asked, and keeps its own books in a
- * shared file: for each thread {allocated blocks, freed blocks, live bytes asked for, usable}. One
- * block is kept, so that at every instant it holds what `oomrec recover` makes a bundle of. */
+/* Allocates and frees in N threads until it is killed, and keeps its own counters in a shared file:
+ * for each thread {allocated blocks, freed blocks, requested live bytes, usable live bytes}. It
+ * keeps one block, so that at every instant it holds enough for a bundle by `oomrec recover`. */
 #include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* A product that does not fit into size_t; and requests of nothing, which are no failures. */
+/* A product that overflows size_t, and requests of 0 bytes, which are not failures. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
-/* Fails on a stack of its own making. */
+/* Fails on a stack that it made itself. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <ucontext.h>
 
-#include "refused.h"
+#include "impossible_sizes.h"
 
 static ucontext_t caller, routine;
 static void* volatile block = &caller;

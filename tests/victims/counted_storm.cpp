@@ -1,11 +1,11 @@
 // counted_storm SECONDS: threads that allocate, resize and free each other's blocks, fork, start
 // threads and programs, load and unload libraries, and are interrupted by signals, all at once.
-// Says at the marks what it knows itself of its heap:
+// At each mark it prints its own figures of the heap:
 //
 //   MARK in-arenas mapped mapped-blocks own-allocations own-bytes own-live-bytes
 //
-// as glibc counts (mallinfo2) and as this program did what passed through `own_…` below. At "start"
-// and "end" nothing else runs; "mid N" and "child N" are in the middle of it.
+// the first three from glibc (mallinfo2), the others counted in `own_…` below. At "start" and "end"
+// nothing else runs; "mid N" and "child N" are in the middle of the storm.
 #include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -27,13 +27,13 @@
 namespace {
 
 constexpr unsigned kAllocators = 4;
-constexpr unsigned kKept = 64;        // by each of them
-constexpr unsigned kMailboxes = 128;  // where blocks change hands
+constexpr unsigned kKept = 64;        // by each thread
+constexpr unsigned kMailboxes = 128;  // to pass blocks between threads
 constexpr int kMarks = 6;             // of each kind
 
 struct Block {
   void* address;
-  size_t bytes;  // as asked for
+  size_t bytes;  // requested
 };
 
 std::atomic<bool> g_stop{false};
@@ -43,7 +43,7 @@ std::atomic<int> g_children{0};
 bool g_marks = false;
 Block g_kept[kAllocators][kKept];
 std::atomic<Block*> g_mailboxes[kMailboxes];
-// A handler may allocate: this thread is at a place where it holds no lock of malloc's.
+// A handler may allocate: this thread holds no lock of malloc's.
 thread_local volatile bool t_may_allocate = false;
 
 void counted(size_t bytes) {
@@ -83,7 +83,7 @@ void counted(size_t bytes) {
 
 size_t size_for(unsigned number) { return 1 + (number % 100 == 0 ? 200'000 : number % 3000); }
 
-// Puts a block into a mailbox; frees what lay there, whoever made it.
+// Puts a block into a mailbox, and frees the previous one, of any thread.
 void hand_over(unsigned place, Block* letter) {
   Block* const before = g_mailboxes[place % kMailboxes].exchange(letter);
   if (before == nullptr) return;
@@ -132,11 +132,11 @@ void say(const char* name) {
   mark(name);
 }
 
-// The child has the blocks of all threads, and none of these; it goes on with them by itself.
+// The child has the blocks of all threads, but only one thread, and continues alone.
 void be_a_child(int number) {
   static Block own[kKept];
   unsigned seed = static_cast<unsigned>(number);
-  Block large = {own_allocate(3 << 20, 2), 3 << 20};  // worth a session
+  Block large = {own_allocate(3 << 20, 2), 3 << 20};  // enough to start a session
   for (int i = 0; i < 300; ++i) work_once(own, seed);
   if (fork() == 0) _exit(0);
   wait(nullptr);
@@ -195,7 +195,7 @@ void* start_threads(void*) {
   return nullptr;
 }
 
-// Signals end a sleep.
+// Sleeps on after signals.
 void wait_for(unsigned us) {
   timeval now{}, until{};
   gettimeofday(&until, nullptr);
@@ -234,7 +234,7 @@ int main(int argc, char** argv) {
   action.sa_handler = handle;
   action.sa_flags = SA_RESTART;
   sigaction(SIGALRM, &action, nullptr);
-  storm(1, 0);  // what libraries, threads and arenas need once is there
+  storm(1, 0);  // allocates what libraries, threads and arenas need only once
   g_stop = false;
   g_marks = true;
   g_children = 0;

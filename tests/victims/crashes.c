@@ -1,5 +1,5 @@
-/* Is refused memory and crashes, or crashes for another reason: as its first word says. The second
- * is how much it asks for.
+/* Crashes after a failed allocation, or for another reason. Arguments: the way, and the size of the
+ * request.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "refused.h"
+#include "impossible_sizes.h"
 
 static size_t asked = TOO_MUCH + 211;
 static volatile char* volatile nowhere = (volatile char*)8;
@@ -25,7 +25,7 @@ static void give_up(void) {
   if (ask(asked) == NULL) abort();
 }
 
-/* The compiler must not know that this never ends. */
+/* The compiler must not know that this never returns. */
 static int dig(volatile char* above, int depth) {
   volatile char room[512];
   room[0] = above[0];
@@ -53,12 +53,12 @@ static void in_thread(void* (*work)(void*)) {
   pthread_join(thread, NULL);
 }
 
-/* The stack of a thread as glibc makes it since 2.42: its guard is a part of the mapping. */
+/* A thread's stack as glibc makes it since 2.42, with the guard as a part of the mapping. */
 static void run_over_guarded(void) {
   enum { kStack = 1 << 20, kGuard = 64 << 10, kGuardInstall = 102 };
   void* const stack =
       mmap(NULL, kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-  if (madvise(stack, kGuard, kGuardInstall) != 0) exit(77); /* a kernel before 6.13 */
+  if (madvise(stack, kGuard, kGuardInstall) != 0) exit(77); /* the kernel is older than 6.13 */
   pthread_attr_t own_stack;
   pthread_attr_init(&own_stack);
   pthread_attr_setstack(&own_stack, stack, kStack);
@@ -73,7 +73,7 @@ static void map_failed(void) {
   pages[0x10] = 1;
 }
 
-/* The same call is refused, then served; the NULL that crashes is another. */
+/* The same call fails, then succeeds. The crash is at an unrelated NULL. */
 static void use_after_served(void) {
   volatile char* block = NULL;
   for (volatile size_t bytes = asked; block == NULL; bytes = 100000) block = ask(bytes);
@@ -103,7 +103,7 @@ static void call_null(void) {
   function();
 }
 
-/* Waits to be told from outside. */
+/* Waits for a signal. */
 static void wait_refused(void) {
   if (ask(asked) != NULL) exit(1);
   puts("ready");
@@ -111,7 +111,7 @@ static void wait_refused(void) {
   for (;;) pause();
 }
 
-/* The parent is refused, the child crashes; the parent says how. */
+/* The parent's allocation fails, the child crashes, the parent prints the child's signal. */
 static void fork_child(void) {
   if (ask(asked) != NULL) exit(1);
   const pid_t child = fork();
@@ -165,7 +165,7 @@ int main(int count, char** words) {
                {"call", call_null},
                {"wait", wait_refused},
                {"fork", fork_child},
-               {"fork_refused", fork_child_refused},
+               {"fork_failure", fork_child_refused},
                {"many", many_threads}};
   const char* const way = count > 1 ? words[1] : "";
   if (count > 2) asked = strtoull(words[2], NULL, 10);
@@ -173,7 +173,7 @@ int main(int count, char** words) {
     if (strcmp(kWays[i].way, way) == 0) kWays[i].crash();
   if (strcmp(way, "thread") == 0) in_thread(null_thread);
   if (strcmp(way, "thread_overflow") == 0) in_thread(run_over_thread);
-  if (strcmp(way, "other") == 0) { /* refused there, crashes here */
+  if (strcmp(way, "other") == 0) { /* fails there, crashes here */
     in_thread(refused_thread);
     *nowhere = 1;
   }

@@ -1,4 +1,4 @@
-// A C++ library for programs that have none: its new is refused, and its own bad_alloc caught.
+// A C++ library for C programs: its new fails, and it catches its own bad_alloc.
 #include <cstddef>
 #include <new>
 
@@ -20,7 +20,7 @@ static int calls_of_handler(New make) {
   }
 }
 
-// How often the handler was called before the exception; negative: there was none.
+// Calls of the handler before the exception; negative without an exception.
 extern "C" int refused_new(std::size_t n) {
   return calls_of_handler([=] { return ::operator new(n); });
 }
@@ -33,7 +33,7 @@ extern "C" int refused_nothrow_new(std::size_t n) {
   return ::operator new(n, std::nothrow) == nullptr;
 }
 
-// Whether a new that has no handler to ask throws.
+// Whether new throws without a handler.
 extern "C" int throwing_new(std::size_t n) {
   std::set_new_handler(nullptr);
   try {

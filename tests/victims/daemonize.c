@@ -1,10 +1,10 @@
-/* Becomes a daemon and reports through a pipe that it kept; then it is refused. */
+/* Becomes a daemon, fails an allocation, and reports through an inherited pipe. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "refused.h"
+#include "impossible_sizes.h"
 
 int main(void) {
   if (daemon(1, 1) != 0) return 1;

@@ -1,4 +1,4 @@
-/* Grows the break until RLIMIT_DATA refuses it. */
+/* Grows the break until it fails at RLIMIT_DATA. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/resource.h>

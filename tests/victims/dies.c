@@ -1,6 +1,6 @@
-/* Is refused memory four times at one place and goes its way afterwards, as its first word says:
- * `recovers` lives on until its stdin ends, `exits` ends with 3, `exits_later` a second later,
- * `dies` kills itself, `waits` is for somebody else to kill.
+/* Fails four allocations on one stack, then does what its first argument names:
+ * `recovers` waits for the end of stdin, `exits` exits with 3, `exits_later` does so a second
+ * later, `dies` kills itself, `waits` waits to be killed.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "refused.h"
+#include "impossible_sizes.h"
 
 int main(int count, char** words) {
   const char* way = count > 1 ? words[1] : "";

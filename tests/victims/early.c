@@ -1,4 +1,4 @@
-/* Needs 8 MiB before its main, and ends where it does not get them. */
+/* Needs 8 MiB before main, and exits without them. */
 #include <stdio.h>
 #include <stdlib.h>
 

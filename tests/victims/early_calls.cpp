@@ -1,5 +1,5 @@
-// Allocates before and after everything else: in the resolver of an IFUNC, in a static initializer,
-// in a handler of exit, in a destructor that runs after all others.
+// Allocates before and after everything else: in an IFUNC resolver, in a static initializer, in an
+// exit handler, in a destructor that runs last.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -8,7 +8,7 @@ static char* volatile in_resolver;
 extern "C" {
 static int answer() { return 42; }
 // Runs while the loader binds this program, before any constructor.
-__attribute__((used)) static int (*resolve())() {
+__attribute__((visibility("hidden"))) int (*resolve())() {
   in_resolver = static_cast<char*>(std::malloc(10007));
   return answer;
 }

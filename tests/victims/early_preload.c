@@ -1,5 +1,5 @@
-/* A library to preload beside the recorder: allocates in its constructor and in its destructor, and
- * has a calloc that finds the next one by dlsym, at its first call. */
+/* A library to preload beside the recorder. It allocates in its constructor and destructor, and its
+ * calloc looks the next one up by dlsym at its first call. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>

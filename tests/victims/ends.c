@@ -1,4 +1,4 @@
-/* Ends in the way that is asked for, with status 7, after as many refusals as are asked for. */
+/* Ends in the given way with status 7, after the given number of failures. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -7,9 +7,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "refused.h"
+#include "impossible_sizes.h"
 
-/* Each refusal on a stack of its own, each of a size of its own. */
+/* Each failure has a different stack and a different size. */
 __attribute__((noinline)) static int refuse(int count) {
   if (count == 0) return 0;
   const int deeper = refuse(count - 1);
@@ -29,7 +29,7 @@ static void exec_nothing(char* const* arguments) {
 
 int main(int count, char** arguments) {
   const char* const way = arguments[1];
-  void* volatile held = malloc(40 << 20); /* worth a bundle, should the process be killed */
+  void* volatile held = malloc(40 << 20); /* enough for a bundle if the process is killed */
   memset(held, 1, 100);
   const int refused = count > 2 ? refuse(atoi(arguments[2])) : 0;
   if (write(1, "ends\n", 5) != 5 || (count > 2 && refused != atoi(arguments[2]))) return 1;

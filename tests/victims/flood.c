@@ -1,10 +1,10 @@
-/* Asks 200,000 times, on several stacks, for more than the limit, and does other work in between.
- * Prints the processor time that it took. */
+/* Requests more than the limit 200,000 times, on several stacks, with other work in between.
+ * Prints the CPU time. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include "refused.h"
+#include "impossible_sizes.h"
 
 static volatile unsigned long sum;
 __attribute__((noinline)) static void work(void) {

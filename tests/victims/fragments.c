@@ -1,4 +1,4 @@
-// Fragments its heap in the way it is told, says its pid and waits for the end of stdin.
+// Fragments its heap in the given way, prints its pid and waits for the end of stdin.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,13 +15,13 @@ static void fill(unsigned count, unsigned bytes) {
   }
 }
 
-// 120 MiB; of two neighbours one is freed.
+// 120 MiB, of which every second block is freed.
 static void every_second(void) {
   fill(kBlocks, kBlockBytes);
   for (unsigned i = 0; i < kBlocks; i += 2) free(blocks[i]);
 }
 
-// The same amount, a hundred neighbours at a time.
+// The same amount, freed in runs of a hundred blocks.
 static void long_runs(void) {
   fill(kBlocks, kBlockBytes);
   for (unsigned i = 0; i + 100 < kBlocks; ++i)
@@ -41,7 +41,7 @@ static void* in_thread(void* unused) {
   return NULL;
 }
 
-// Threads whose last block stays, at the end of what they had.
+// Each thread keeps its last block, at the end of its arena.
 static void arenas(void) {
   pthread_t threads[kThreads];
   pthread_barrier_init(&all_have_begun, NULL, kThreads);

@@ -1,5 +1,5 @@
-/* A library to preload: stands before cuMemAlloc_v2, as other recorders and limiters of GPU memory
- * do. The next one comes by RTLD_NEXT, or by the library's handle (INTERPOSER=handle). */
+/* A library to preload that interposes cuMemAlloc_v2, like other recorders and limiters of GPU
+ * memory. It finds the next one by RTLD_NEXT, or by the library's handle (INTERPOSER=handle). */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ __attribute__((visibility("default"))) int cuMemAlloc_v2(void** block, size_t by
   return real == NULL ? 999 : real(block, bytes);
 }
 
-/* Before the program's main, and after every constructor before it. */
+/* Runs before main, after all earlier constructors. */
 __attribute__((constructor)) static void begin(void) {
   printf("in a constructor: %s\n",
          dlsym(RTLD_DEFAULT, "cuMemFree_v2") != NULL ? "found" : "nothing");

@@ -1,5 +1,5 @@
-/* Looks functions of a GPU's driver up in one way: gpu_lookups cuda|hip WAY. Prints in which
- * library each was found; the same with and without a recorder, but for the library's name. */
+/* Looks up functions of a GPU's driver in one way: gpu_lookups cuda|hip WAY. Prints the library of
+ * each. With a recorder only the libraries' names may differ. */
 #include <dlfcn.h>
 #include <libgen.h>
 #include <limits.h>
@@ -19,7 +19,7 @@ static const struct Driver {
   const char* library;
   const char* allocate;
   const char* release;
-  const char* version; /* of `allocate`, where the library has versions */
+  const char* version; /* of `allocate`, if the library has symbol versions */
   const char* resolver;
 } kDrivers[] = {
     {"cuda", "libcuda.so.1", "cuMemAlloc_v2", "cuMemFree_v2", "none", "cuGetProcAddress_v2"},
@@ -27,7 +27,7 @@ static const struct Driver {
 };
 static const struct Driver* driver;
 
-static void tell(const char* way, void* found) {
+static void print_found(const char* way, void* found) {
   const char* const error = dlerror();
   Dl_info info;
   if (found == NULL)
@@ -56,7 +56,7 @@ static void* symbol(void* library, const char* name) {
   return found;
 }
 
-/* Two blocks by a function that was looked up. */
+/* Allocates two blocks by a function that was looked up. */
 static void allocate_by(void* function, void* library) {
   if (driver == kDrivers) {
     void* context;
@@ -71,20 +71,20 @@ static void allocate_by(void* function, void* library) {
 static void look_in_whole_program(void) {
   void* const program = dlopen(NULL, RTLD_NOW);
   for (int i = 0; i < 2; i++) {
-    tell("RTLD_DEFAULT", dlsym(RTLD_DEFAULT, driver->allocate));
-    tell("RTLD_NEXT", dlsym(RTLD_NEXT, driver->allocate));
-    tell("program", dlsym(program, driver->allocate));
-    tell("unknown name",
-         dlsym(RTLD_DEFAULT, driver == kDrivers ? "cuNoSuchName" : "hipNoSuchName"));
-    tell("dlvsym, RTLD_NEXT", dlvsym(RTLD_NEXT, driver->allocate, driver->version));
-    tell("dlvsym, RTLD_DEFAULT", dlvsym(RTLD_DEFAULT, driver->allocate, driver->version));
+    print_found("RTLD_DEFAULT", dlsym(RTLD_DEFAULT, driver->allocate));
+    print_found("RTLD_NEXT", dlsym(RTLD_NEXT, driver->allocate));
+    print_found("program", dlsym(program, driver->allocate));
+    print_found("unknown name",
+                dlsym(RTLD_DEFAULT, driver == kDrivers ? "cuNoSuchName" : "hipNoSuchName"));
+    print_found("dlvsym, RTLD_NEXT", dlvsym(RTLD_NEXT, driver->allocate, driver->version));
+    print_found("dlvsym, RTLD_DEFAULT", dlvsym(RTLD_DEFAULT, driver->allocate, driver->version));
   }
 }
 
 static void look_in_library(void* library) {
-  tell("library", dlsym(library, driver->allocate));
-  tell("library, unknown name", dlsym(library, "cuNoSuchName"));
-  tell("dlvsym", dlvsym(library, driver->allocate, driver->version));
+  print_found("library", dlsym(library, driver->allocate));
+  print_found("library, unknown name", dlsym(library, "cuNoSuchName"));
+  print_found("dlvsym", dlvsym(library, driver->allocate, driver->version));
 }
 
 static void by_mode(int mode) {
@@ -105,7 +105,7 @@ static void other_namespace(void) {
   look_in_library(library);
 }
 
-/* Closed, and loaded where it was not before. */
+/* Closes the driver, and loads it again at another address. */
 static void reopened(void) {
   void* places[2];
   for (int i = 0; i < 2; i++) {
@@ -116,13 +116,13 @@ static void reopened(void) {
     look_in_library(library);
     allocate_by(dlsym(library, driver->allocate), library);
     dlclose(library);
-    tell("closed", dlsym(RTLD_DEFAULT, driver->allocate));
+    print_found("closed", dlsym(RTLD_DEFAULT, driver->allocate));
     mmap(places[i], 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
   }
   printf("moved: %d\n", places[0] != places[1]);
 }
 
-/* The library of a driver under a name that nobody knows. */
+/* A driver's library under an unknown name. */
 static void renamed(void) {
   void* const library = dlopen(getenv("LIBRARY"), RTLD_NOW);
   if (library == NULL) exit(2);
@@ -130,14 +130,14 @@ static void renamed(void) {
   allocate_by(dlsym(library, driver->allocate), library);
 }
 
-/* A library that is opened for itself alone, and has brought the driver along. */
+/* A library opened with RTLD_LOCAL that depends on the driver. */
 static void look_by_plugin(int mode) {
   typedef void* (*Look)(const char*);
   void* const plugin = dlopen(getenv("LIBRARY"), RTLD_NOW | RTLD_LOCAL | mode);
   if (plugin == NULL) exit(2);
-  tell("plugin, RTLD_DEFAULT", ((Look)symbol(plugin, "look_by_default"))(driver->allocate));
-  tell("plugin, its handle", dlsym(plugin, driver->allocate));
-  tell("RTLD_DEFAULT", dlsym(RTLD_DEFAULT, driver->allocate));
+  print_found("plugin, RTLD_DEFAULT", ((Look)symbol(plugin, "look_by_default"))(driver->allocate));
+  print_found("plugin, its handle", dlsym(plugin, driver->allocate));
+  print_found("RTLD_DEFAULT", dlsym(RTLD_DEFAULT, driver->allocate));
 }
 static void by_plugin(void) { look_by_plugin(0); }
 static void by_deep_plugin(void) { look_by_plugin(RTLD_DEEPBIND); }
@@ -185,15 +185,15 @@ static void in_signal(void) {
 }
 
 typedef int (*Resolve)(const char*, void**, int, unsigned long long);
-typedef int (*ResolveAndTell)(const char*, void**, int, unsigned long long, int*);
+typedef int (*ResolveWithStatus)(const char*, void**, int, unsigned long long, int*);
 
-static void tell_answer(const char* name, int version, unsigned long long flags, int result,
-                        void* found, int status) {
+static void print_answer(const char* name, int version, unsigned long long flags, int result,
+                         void* found, int status) {
   printf("%s %d %llu: %d, status %d, ", name, version, flags, result, status);
-  tell("found", found);
+  print_found("found", found);
 }
 
-/* The driver's own resolver: itself by its own name, in both forms, and what it finds then. */
+/* The driver's resolver looks itself up, in both forms, and then resolves other names. */
 static void resolver(void) {
   static const struct {
     const char* name;
@@ -208,17 +208,17 @@ static void resolver(void) {
   const int is_cuda = driver == kDrivers;
   void* const library = open_driver(RTLD_LOCAL);
   void* first = symbol(library, driver->resolver);
-  tell("resolver", first);
+  print_found("resolver", first);
   if (is_cuda) {
     void* older = NULL;
     int status = -1;
-    const int result = ((ResolveAndTell)first)("cuGetProcAddress", &older, 11030, 0, &status);
-    tell_answer("cuGetProcAddress", 11030, 0, result, older, status);
+    const int result = ((ResolveWithStatus)first)("cuGetProcAddress", &older, 11030, 0, &status);
+    print_answer("cuGetProcAddress", 11030, 0, result, older, status);
     void* found = NULL;
     const int older_result = ((Resolve)older)("cuMemAlloc", &found, 3020, 0);
-    tell_answer("cuMemAlloc by the older form", 3020, 0, older_result, found, -1);
+    print_answer("cuMemAlloc by the older form", 3020, 0, older_result, found, -1);
     found = NULL;
-    ((ResolveAndTell)first)("cuGetProcAddress", &first, 12000, 0, NULL);
+    ((ResolveWithStatus)first)("cuGetProcAddress", &first, 12000, 0, NULL);
   }
   void* allocate = NULL;
   const size_t count = is_cuda ? sizeof kCuda / sizeof *kCuda : sizeof kHip / sizeof *kHip;
@@ -228,18 +228,19 @@ static void resolver(void) {
     for (unsigned long long flags = 0; flags <= 2; flags += 2) {
       void* found = NULL;
       int status = -1;
-      const int result = ((ResolveAndTell)first)(name, &found, version, flags, &status);
-      tell_answer(name, version, flags, result, found, status);
+      const int result = ((ResolveWithStatus)first)(name, &found, version, flags, &status);
+      print_answer(name, version, flags, result, found, status);
       found = NULL;
-      printf("without a status: %d, ", ((ResolveAndTell)first)(name, &found, version, flags, NULL));
-      tell("found", found);
+      printf("without a status: %d, ",
+             ((ResolveWithStatus)first)(name, &found, version, flags, NULL));
+      print_found("found", found);
       if (i == 0) allocate = found;
     }
   }
   allocate_by(allocate, library);
 }
 
-/* Names that begin as a driver's do, and are not: found where they are, in this program. */
+/* Names with a driver's prefix that belong to this program, and must be found there. */
 /* clang-format off */
 #define OTHERS(X) \
   X(curl_easy_init) X(cudnnCreate) X(cublasCreate_v2) X(cudaMalloc) X(cufftPlan1d) X(cuda_x) X(cu) X(hip) \

@@ -1,4 +1,4 @@
-/* A library that is linked with the CUDA driver, and looks its functions up for whom has opened it.
+/* A library that links the CUDA driver, and looks functions up for the program that opened it.
  */
 #include <dlfcn.h>
 
@@ -7,6 +7,6 @@ __attribute__((visibility("default"))) int (*const kept_by_plugin)(unsigned long
     cuMemFree_v2;
 
 __attribute__((visibility("default"))) void* look_by_default(const char* name) {
-  void* volatile const found = dlsym(RTLD_DEFAULT, name); /* no tail call: who asks is here */
+  void* volatile const found = dlsym(RTLD_DEFAULT, name); /* no tail call: it checks the caller */
   return found;
 }

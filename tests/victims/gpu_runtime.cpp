@@ -1,6 +1,6 @@
-// Reaches the CUDA driver as its runtime does: opens it, looks cuGetProcAddress_v2 up, asks that
-// for itself in both forms, and for every other name at the version that introduced it, for both
-// kinds of default stream. Then it allocates in each way that it found.
+// Uses the CUDA driver like CUDA's runtime: opens it, looks up cuGetProcAddress_v2, and resolves by
+// it the resolver itself in both forms and every other name at the version that introduced it, for
+// both kinds of default stream. Then it allocates by each function that it found.
 #include <dlfcn.h>
 
 #include <cstdint>
@@ -63,7 +63,7 @@ int main() {
 
   unsigned missing = 0;
   for (const Name& name : kNames) {
-    for (const std::uint64_t flags : {0, 2}) {
+    for (const std::uint64_t flags : {0U, 2U}) {
       void* function = nullptr;
       const std::string base = base_of(name.exported);
       const int result =
@@ -81,7 +81,7 @@ int main() {
   call("cuInit", 0, 0U);
   call("cuDevicePrimaryCtxRetain", 0, &context, 0);
   call("cuCtxSetCurrent", 0, context);
-  for (const std::uint64_t flags : {0, 2}) {
+  for (const std::uint64_t flags : {0U, 2U}) {
     call("cuMemAlloc", flags, &block, std::size_t{1} << 20);
     call("cuMemFree", flags, block);
     call("cuMemAlloc", flags, &block, std::size_t{2} << 20);

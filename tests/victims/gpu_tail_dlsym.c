@@ -1,4 +1,4 @@
-/* The part of gpu_tail_dlsym.S that is not about registers. */
+/* The C part of gpu_tail_dlsym.S. */
 #include <dlfcn.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* Refers weakly to functions of drivers, and opens none. */
+/* Has weak references to functions of drivers, and loads none. */
 #include <stddef.h>
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* A program of several processes: group fork|spawn|vfork WORKERS MIB parent|worker. Each worker
- * holds MIB; when all do, the parent or one of them asks for more than there is. Prints the
- * workers' pids, and last that of who was refused. */
+ * holds MIB, then the parent or one worker requests too much. Prints the workers' pids, and last
+ * that of the process whose request failed. */
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -14,19 +14,19 @@ static void ask_too_much(void) {
   if (refused != NULL) exit(9);
 }
 
-static void tell(int ready) {
+static void send_pid(int ready) {
   const pid_t self = getpid();
   if (write(ready, &self, sizeof self) != sizeof self) exit(9);
 }
 
-/* Whoever reads a byte is the one that is refused; at the end of the pipe all go. */
+/* The worker that reads a byte requests too much. The end of the pipe ends all workers. */
 static void work(int go, int ready, size_t mib) {
   char* held = malloc(mib << 20);
   memset(held, 1, mib << 20);
-  tell(ready);
+  send_pid(ready);
   for (char byte; read(go, &byte, 1) == 1;) {
     ask_too_much();
-    tell(ready);
+    send_pid(ready);
   }
   exit(held[1] - 1);
 }
@@ -60,7 +60,7 @@ int main(int argc, char** argv) {
   if (argc == 4) work(atoi(argv[1]), atoi(argv[2]), (size_t)atoi(argv[3]));
   int go[2], ready[2];
   if (pipe(go) != 0 || pipe(ready) != 0) return 9;
-  fcntl(go[1], F_SETFD, FD_CLOEXEC); /* the parent's alone: its end lets the workers go */
+  fcntl(go[1], F_SETFD, FD_CLOEXEC); /* only the parent has it: closing it ends the workers */
   const int workers = atoi(argv[2]);
   for (int i = 0; i < workers; ++i) start(argv[1], go, ready[1], argv[3]);
   for (int i = 0; i < workers; ++i) printf("%d\n", next_of(ready[0]));

@@ -1,12 +1,12 @@
-/* Holds 24 MiB, says "ready", and grows without end when a line comes: until it is killed. With
- * `refused` it is refused too much before, with `ends` it ends with 3 instead.
+/* Holds 24 MiB, prints "ready", and after a line of stdin grows until it is killed. With `refused`
+ * it first fails an allocation, with `ends` it exits with 3 instead.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "refused.h"
+#include "impossible_sizes.h"
 
 enum { PIECE = 1 << 20 };
 

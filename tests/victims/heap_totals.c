@@ -1,5 +1,5 @@
-/* Compares nothing itself: says at several points what glibc has given out, and asks for a bundle.
- * Blocks are made in signal handlers, destructors of thread-specific data, and freed by others. */
+/* Prints glibc's allocated bytes at several points, each with a bundle to compare. Allocates in
+ * signal handlers and in destructors of thread-specific data, and frees in other threads. */
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
@@ -17,7 +17,7 @@ enum { kBlocks = 2000 };
 static void* volatile blocks[kBlocks];
 static size_t size_of(size_t i) { return (i * 7919) % 3000 + (i % 500 == 0 ? 300000 : 1); }
 
-/* Bytes given out, chunk headers included; without caches of threads (the test's tunable). */
+/* Allocated bytes with chunk headers, without thread caches (by the test's tunable). */
 static void point(const char* name) {
   const struct mallinfo2 info = mallinfo2();
   char line[128];
@@ -58,7 +58,7 @@ static void* use_key(void* unused) {
   return unused;
 }
 
-/* A handler that allocates, while the program itself only maps: wherever a hook is at that moment.
+/* A handler that allocates while the program only maps, so it may interrupt a hook anywhere.
  */
 static void* volatile from_handler[1024];
 static volatile int handled;
@@ -85,7 +85,7 @@ static void join(void* (*function)(void*)) {
 }
 
 int main(void) {
-  join(use_key); /* what threads need once is there */
+  join(use_key); /* allocates what threads need only once */
   pthread_key_create(&key, at_thread_end);
   point("start");
   allocate();
@@ -101,7 +101,7 @@ int main(void) {
   allocate();
   const pid_t child = fork();
   if (child == 0) {
-    void* volatile more = malloc(3 << 20); /* worth a session */
+    void* volatile more = malloc(3 << 20); /* enough to start a session */
     point("child");
     release();
     free(more);

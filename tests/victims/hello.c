@@ -1,4 +1,4 @@
-/* Says what a program needs to say; also built without a C library of its own to share. */
+/* A minimal program, also built statically and with musl. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
-/* A program whose code lies in two places with a hole between them; refused in the far one. */
+/* A program with code at two addresses far apart. An allocation fails in the far part. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "refused.h"
+#include "impossible_sizes.h"
 
 __attribute__((section(".far_text"))) static void* ask(size_t more) {
   void* volatile block = malloc(TOO_MUCH + more);

@@ -1,8 +1,8 @@
-/* Leaks in one function and uses memory in another; prints what it holds at the end. */
+/* Leaks in one function and uses memory in another. Prints what it has leaked. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "refused.h"
+#include "impossible_sizes.h"
 
 static void* kept[4000];
 

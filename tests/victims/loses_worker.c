@@ -1,6 +1,6 @@
-/* A master with two workers that hold 24 MiB. One grows until it is killed; or, told `rest`, says
- * "ready PID" and waits for that. The master, having lost one, ends the other and exits with 1; or,
- * told `copes`, with 0.
+/* A master with two workers that hold 24 MiB. One grows until it is killed, or with `rest` prints
+ * "ready PID" and waits to be killed. The master then ends the other worker and exits with 1, or
+ * with `copes` 0.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ __attribute__((noinline)) static void grow(int pieces) {
   }
 }
 
-/* Where the kernel has to choose, it is the worker that grows. */
+/* The kernel must choose the growing worker. */
 static void offer_oneself(void) {
   FILE* const file = fopen("/proc/self/oom_score_adj", "w");
   if (file == NULL) return;

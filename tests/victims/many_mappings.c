@@ -1,5 +1,5 @@
-/* Maps pages of changing protection, which do not merge, until there is no room for one more; then
- * asks malloc for a block that needs a mapping of its own.
+/* Maps pages of alternating protection, which do not merge, until mmap fails. Then requests a block
+ * that malloc has to map.
  */
 #include <errno.h>
 #include <stdio.h>

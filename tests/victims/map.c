@@ -1,9 +1,9 @@
-/* Probes that have a plan B, then one mapping that has none. */
+/* Mappings with a fallback (probes), then one without. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/mman.h>
 
-#include "refused.h"
+#include "impossible_sizes.h"
 
 int main(void) {
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS;

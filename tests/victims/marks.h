@@ -1,4 +1,4 @@
-/* A bundle at a point of the program that a test names; nothing without a recorder. */
+/* Requests a bundle at a named point of the program; a no-op without a recorder. */
 #ifndef MARKS_H
 #define MARKS_H
 #include "include/oomrec.h"

@@ -1,4 +1,4 @@
-/* A signal handler marks the time line, at any instruction of a program that allocates. */
+/* A signal handler adds marks, at any instruction of a program that allocates. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Asks for a bundle, no more. */
+/* Requests one bundle. */
 #include "marks.h"
 
 int main(void) { mark("here"); }

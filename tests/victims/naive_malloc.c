@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "refused.h"
+#include "impossible_sizes.h"
 
 int main(void) {
   puts("asking");

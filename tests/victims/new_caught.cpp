@@ -1,8 +1,8 @@
-// Catches std::bad_alloc and goes on; the new-handler counts how often it was asked.
+// Catches std::bad_alloc and continues. The new-handler counts its calls.
 #include <cstdio>
 #include <new>
 
-#include "refused.h"
+#include "impossible_sizes.h"
 
 static int asked = 0;
 

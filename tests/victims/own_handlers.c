@@ -1,6 +1,6 @@
-/* What a program sees of its own signal handlers, before a refusal and after it. The word `own`: it
- * has a handler of SIGSEGV from the start; `later`: from after the refusal, puts back what was
- * there, and crashes; both handlers say so and end with 7.
+/* Prints a program's view of its signal handlers, before and after a failed allocation. `own`: it
+ * installs a SIGSEGV handler at start; `later`: after the failure, restores the previous one, and
+ * crashes. Both handlers print a line and exit with 7.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "refused.h"
+#include "impossible_sizes.h"
 
 static void on_segv(int number) {
   (void)number;
@@ -33,7 +33,7 @@ static void show(const char* when) {
   fflush(stdout);
 }
 
-/* The kernel's own word, for whoever compares. */
+/* From the kernel, for comparison. */
 static void show_caught(const char* when) {
   char line[256];
   FILE* const status = fopen("/proc/self/status", "r");

@@ -1,4 +1,4 @@
-/* Brings its own malloc, which the whole process uses. */
+/* Defines its own malloc for the whole process. */
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>

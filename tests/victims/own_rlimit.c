@@ -1,4 +1,4 @@
-/* Sets its own RLIMIT_AS, holds half of it and asks for the whole of it. */
+/* Sets RLIMIT_AS, holds half of it and requests all of it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>

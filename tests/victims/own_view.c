@@ -1,4 +1,4 @@
-/* Prints what a program can see of itself: compared with and without the recorder. */
+/* Prints a program's view of itself, to compare with and without the recorder. */
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
@@ -13,7 +13,7 @@ extern char** environ;
 
 static int by_text(const void* a, const void* b) { return strcmp(*(char**)a, *(char**)b); }
 
-/* Without SigQ, which counts what waits for all processes of the user. */
+/* Without SigQ, which counts pending signals of all processes of the user. */
 static void print_lines_of_status(void) {
   FILE* status = fopen("/proc/self/status", "re");
   char line[256];

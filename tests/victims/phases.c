@@ -1,6 +1,6 @@
-/* Starts, works, is refused memory, works and ends; the page of the file that it is given says
- * which of these it is at. It holds what `oomrec recover` makes a bundle of, whatever it is killed
- * in.
+/* Starts, works, fails an allocation, works and ends. It writes the current phase to the given
+ * file's page. It always holds enough for a bundle by `oomrec recover`, whenever it is
+ * killed.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "refused.h"
+#include "impossible_sizes.h"
 
 enum { starts, works, is_refused, ends, page_bytes = 4096 };
 

@@ -1,9 +1,9 @@
-/* A refusal of posix_memalign (a result, not errno), and misuse that is none. */
+/* A failing posix_memalign (returns the error, keeps errno), and invalid calls. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "refused.h"
+#include "impossible_sizes.h"
 
 int main(void) {
   void* block = &block;

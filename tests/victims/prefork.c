@@ -1,4 +1,4 @@
-/* 50 workers that live at the same time: each holds 4 MiB, half give back what they inherited. */
+/* 50 workers live at the same time: each holds 4 MiB, half of them free inherited blocks. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Says whether it runs with another user's rights, and whether a recorder is there. */
+/* Prints whether it runs with another user's rights, and whether a recorder is active. */
 #include <stdio.h>
 #include <unistd.h>
 

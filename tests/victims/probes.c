@@ -1,8 +1,8 @@
-/* Asks for what it can do without: no refusal here is a failure. */
+/* Optional requests (probes), which do not count as failures. */
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "refused.h"
+#include "impossible_sizes.h"
 
 int main(void) {
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS;

@@ -1,4 +1,4 @@
-/* A buffer grows until it is refused; its content must have survived. */
+/* Grows a buffer until realloc fails. Its contents must survive. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

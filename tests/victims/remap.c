@@ -1,9 +1,9 @@
-/* Grows a mapping as far as it goes: in place first (a probe), then wherever there is room. */
+/* Grows a mapping until it fails: first in place (a probe), then at any address. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/mman.h>
 
-#include "refused.h"
+#include "impossible_sizes.h"
 
 int main(void) {
   const size_t bytes = 1 << 20;

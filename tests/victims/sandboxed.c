@@ -1,6 +1,6 @@
-/* Puts itself into a sandbox that kills for any system call but its own few, then holds 64 MiB and
- * asks for more than there is. Arguments: "prctl" or "syscall", how the filter is set; and a
- * program, which then is started under a filter that allows everything, as in a container. */
+/* Enters a sandbox that kills on all but a few system calls, then holds 64 MiB and requests too
+ * much. Arguments: how the filter is set, "prctl" or "syscall"; optionally a program to start
+ * instead, under a filter that allows everything, as in a container. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <malloc.h>
@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "tests/victims/refused.h"
+#include "tests/victims/impossible_sizes.h"
 
 #define ALLOW(name)                                      \
   BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1), \
@@ -45,7 +45,7 @@ int main(int count, char** arguments) {
     execv(arguments[2], arguments + 2);
   }
   static char* blocks[200];
-  mallopt(M_ARENA_MAX, 1); /* else glibc counts the CPUs when it is refused */
+  mallopt(M_ARENA_MAX, 1); /* otherwise glibc counts the CPUs after a failure */
   enter(&sandbox, count > 1 ? arguments[1] : "prctl");
   for (int i = 0; i < 64; ++i) memset(blocks[i] = malloc(1 << 20), 1, 1 << 20);
   for (int i = 0; i < 200000; ++i) {

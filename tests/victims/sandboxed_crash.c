@@ -1,10 +1,10 @@
-/* Is refused memory, puts itself into a sandbox that kills for any system call, and crashes. */
+/* Fails an allocation, enters a sandbox that kills on any system call, and crashes. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 
-#include "refused.h"
+#include "impossible_sizes.h"
 
 int main(void) {
   volatile char* const block = malloc(TOO_MUCH + 239);

@@ -1,5 +1,5 @@
-/* Writes to shared mappings of files: more than the file system in memory has, or for another
- * reason to where no page is. The first word says how, the second is a directory.
+/* Writes to shared file mappings beyond the capacity of the memory file system, or to missing pages
+ * for another reason. Arguments: the way, a directory.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "refused.h"
+#include "impossible_sizes.h"
 
 enum { kMiB = 1 << 20 };
 static const char* directory;
@@ -31,7 +31,7 @@ static void fill_too_much(void) {
   memset(pages, 1, 128 * kMiB);
 }
 
-/* Each has room enough when it is mapped. */
+/* Each fits alone when it is mapped. */
 static void fill_pieces(void) {
   char* const first = map_file("first", 40 * kMiB);
   char* const second = map_file("second", 40 * kMiB);
@@ -39,7 +39,7 @@ static void fill_pieces(void) {
   memset(second, 1, 40 * kMiB);
 }
 
-/* What is left of a recording is worth a bundle. */
+/* Enough live memory for a bundle. */
 static void hold(void) { memset(malloc(20 * kMiB), 1, 20 * kMiB); }
 
 static void fill_truncated(void) {
@@ -50,7 +50,7 @@ static void fill_truncated(void) {
   memset(pages, 1, kMiB);
 }
 
-/* What had too little room was never written to. */
+/* The mapping that does not fit was never written to. */
 static void fill_another(void) {
   munmap(map_file("too_much", 128 * kMiB), 128 * kMiB);
   fill_truncated();
@@ -67,7 +67,7 @@ static void raise_bus(void) {
   raise(SIGBUS);
 }
 
-/* There was too little, but it is another's signal that ends it, and the recorder sees that. */
+/* The file does not fit, but a signal from another process ends it, which the recorder notices. */
 static void wait_for_signal(void) {
   hold();
   map_file("too_much", 128 * kMiB);

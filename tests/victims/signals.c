@@ -44,7 +44,7 @@ int main(int words, char** arguments) {
   sigaction(SIGUSR1, &action, NULL);
   pthread_t threads[2];
   for (int i = 0; i < 2; ++i) pthread_create(&threads[i], NULL, work, NULL);
-  for (int i = 0; handled < count; ++i) {  // one that comes while another waits is none
+  for (int i = 0; handled < count; ++i) {  // a signal is lost while another is pending
     pthread_kill(threads[i % 2], SIGUSR1);
     usleep(100);
   }

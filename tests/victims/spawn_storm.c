@@ -1,4 +1,4 @@
-/* Four threads that spawn and vfork, of programs that are there and that are not. */
+/* Four threads spawn and vfork existing and missing programs. */
 #include <pthread.h>
 #include <spawn.h>
 #include <stdio.h>

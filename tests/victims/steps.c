@@ -1,4 +1,4 @@
-/* C: malloc, and what programs make of its NULL. */
+/* The steps in C: malloc, and what programs do with its NULL. */
 #include "steps.h"
 
 enum { PIECE = 1 << 20 };

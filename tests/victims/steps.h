@@ -1,10 +1,10 @@
-/* Does in turn what its words say: `hold:24 wait ask:1000 abort`. The victims of
- * test_death_matrix.py are this program in several languages, with the same names of functions;
- * what differs, how memory is asked for, each brings itself:
+/* Executes the steps in its arguments: `hold:24 wait ask:1000 abort`. The victims of
+ * test_death_matrix.py are this program in several languages, with the same names of functions.
+ * Each language defines how it requests memory:
  *
- *   hold(MIB)       keeps so much, in blocks of 1 MiB
- *   ask(BYTES)      what it is given; NULL when that is refused
- *   demand(BYTES)   does not live without it
+ *   hold(MIB)       allocates and keeps MIB blocks of 1 MiB
+ *   ask(BYTES)      the block; NULL after a failure
+ *   demand(BYTES)   ends the program on failure
  */
 #ifndef STEPS_H
 #define STEPS_H
@@ -25,21 +25,21 @@ static void demand(size_t bytes);
 static volatile char* volatile given;
 static volatile char* volatile nowhere;
 
-/* The compiler must not know that this never ends. */
+/* The compiler must not know that this never returns. */
 static int dig(const volatile char* above, int depth) {
   volatile char room[512];
   room[0] = above[0];
   return depth < 0 ? 0 : dig(room, depth + 1) + room[0];
 }
 
-/* Pages that do not merge, until there is no room for one more mapping. */
+/* Maps pages that do not merge, until the number of mappings reaches the limit. */
 static void crowd(void) {
   int protection = PROT_READ;
   while (mmap(NULL, 4096, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED)
     protection ^= PROT_READ;
 }
 
-/* Root is exempt from the limit of tasks. */
+/* Root is exempt from the task limit. */
 static void allow_no_tasks(void) {
   const struct rlimit none = {0, 0};
   if (setrlimit(RLIMIT_NPROC, &none) != 0 || (geteuid() == 0 && setuid(65534) != 0)) exit(77);
@@ -56,7 +56,7 @@ static void start_process(void) {
   if (fork() >= 0) _exit(99);
 }
 
-/* Until a line comes; without one, for a signal. */
+/* Waits for a line of stdin, or at its end for a signal. */
 static void wait_here(void) {
   printf("ready %d\n", getpid());
   fflush(stdout);

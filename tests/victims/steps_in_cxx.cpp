@@ -1,4 +1,4 @@
-// C++: new, whose exception is caught or not.
+// The steps in C++: new, with its exception caught or not.
 #include "steps.h"
 
 #include <new>

@@ -1,4 +1,4 @@
-// Threads that allocate, fork, start threads, and load and unload libraries, all at once.
+// Threads allocate, fork, start threads, and load and unload libraries, all at once.
 #include <dlfcn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ static void allocate(unsigned seed) {
   for (void* block : held) std::free(block);
 }
 
-// The child allocates enough for a session of its own, and forks again.
+// The child allocates enough to start its own session, and forks again.
 static void fork_and_wait() {
   while (!stop) {
     const pid_t child = fork();

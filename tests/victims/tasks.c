@@ -1,5 +1,5 @@
-/* tasks thread|fork: makes tasks that stay until one is refused, at most 200, and prints how many
- * there were.
+/* tasks thread|fork: creates waiting tasks until one fails, at most 200, and prints their
+ * number.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,9 +1,9 @@
-/* 64 threads, each refused once, each with a size of its own. */
+/* 64 threads, each with one failure of a different size. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "refused.h"
+#include "impossible_sizes.h"
 
 static void* fail(void* number) { return malloc(TOO_MUCH + 1000 + 2 * (size_t)number); }
 

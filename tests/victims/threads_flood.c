@@ -1,10 +1,10 @@
-/* 64 threads with names of their own, all refused at the same moment, each a size of its own. */
+/* 64 threads with different names, which all fail at once, with different sizes. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "impossible_sizes.h"
 #include "marks.h"
-#include "refused.h"
 
 enum { kThreads = 64 };
 static pthread_barrier_t start;

@@ -1,4 +1,4 @@
-/* Sets RLIMIT_AS to what is mapped now and argv[1] pages more, then does all that may allocate. */
+/* Sets RLIMIT_AS to the mapped size plus argv[1] pages, then does everything that may allocate. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "refused.h"
+#include "impossible_sizes.h"
 
 static void* in_thread(void* unused) {
   for (size_t i = 1; i < 100; ++i) free(malloc(1000 * i));

@@ -1,4 +1,4 @@
-/* touched_late MIB: allocates so much at once, says so, and touches it without another call. */
+/* touched_late MIB: allocates one block, announces it, and touches it without another call. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,11 @@
-// Nobody catches the std::bad_alloc. With "again" it is caught and thrown again; with "noexcept" it
-// could be caught but for a function in between; with "other" it is caught, and the next exception
+// An uncaught std::bad_alloc. With "again" it is caught and rethrown; with "noexcept" a function
+// between throw and handler prevents the catch; with "other" it is caught, but the next exception
 // is not.
 #include <cstring>
 #include <new>
 #include <stdexcept>
 
-#include "refused.h"
+#include "impossible_sizes.h"
 
 static char* volatile block;
 

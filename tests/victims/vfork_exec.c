@@ -1,10 +1,10 @@
-/* vfork, then _exit in one child and exec in another: both in this process' memory. */
+/* vfork, then _exit in one child and exec in another, both in this process' memory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "refused.h"
+#include "impossible_sizes.h"
 
 int main(void) {
   int status[3] = {-1, -1, -1};

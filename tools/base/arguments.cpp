@@ -5,33 +5,38 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <functional>
 #include <limits>
 
+#include "tools/base/number.h"
 #include "tools/base/terminal.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools {
 namespace {
 
-// All of `text` as a number that is not below zero.
-template <class Number>
-bool read_number(const std::string& text, Number& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc{} && end == text.data() + text.size() && !std::signbit(value) &&
-         std::isfinite(value);
+// Accepts finite numbers from 0.
+bool read_number(const std::string& text, double& value) {
+  const auto number = parse_number<double>(text);
+  if (!number || std::signbit(*number) || !std::isfinite(*number)) return false;
+  value = *number;
+  return true;
 }
 
-// One that is too large for the type is as good as the largest: these are upper bounds.
+// Clamps a number that is too large: all such options are upper bounds.
 bool read_whole_number(const std::string& text, unsigned& value) {
-  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
-  if (digits && !read_number(text, value)) value = std::numeric_limits<unsigned>::max();
-  return digits;
+  if (text.empty() || text.find_first_not_of("0123456789") != text.npos) return false;
+  value = parse_number<unsigned>(text).value_or(std::numeric_limits<unsigned>::max());
+  return true;
 }
 
 }  // namespace
+
+Error not_understood(std::string_view name, std::string_view text, const std::string& what_to_do,
+                     Exit code) {
+  return {code, fmt::format("{} {} is not understood", name, printable(text)), what_to_do};
+}
 
 struct Arguments::State {
   using Row = ArgumentRow;
@@ -40,29 +45,27 @@ struct Arguments::State {
   std::vector<Row> rows;
   std::vector<Row> positionals;
   std::vector<std::string>* rest = nullptr;
-  std::vector<std::string> rest_beginnings;  // flags that begin it
+  std::vector<std::string> rest_beginnings;  // flags that start it
   bool repeated = false;
   Exit bad_input = Exit::bad_input;
   CLI::App app;
 
-  // An option whose text `read` takes; where it does not, `accepted` tells what would do.
+  // `read` returns false for an invalid text; then the error says what is `accepted`.
   void add(const Row& row, const std::string& accepted,
            const std::function<bool(const std::string&)>& read) {
     const auto take = [this, name = row.name, accepted, read](const std::string& text) {
       if (read(text)) return;
-      throw Error{bad_input, fmt::format("{} {} is not understood", name, printable(text)),
-                  fmt::format("Give {}.", accepted)};
+      throw not_understood(name, text, fmt::format("Give {}.", accepted), bad_input);
     };
     app.add_option_function<std::string>(row.name, take)->take_last();
     rows.push_back(row);
   }
 
-  // What CLI11 found wrong, in our words.
-  Error mistake(const CLI::ParseError& error, const std::vector<std::string>& words) const {
-    const std::string said = error.what();
-    const std::string name = said.substr(0, said.find(':'));
+  Error translate(const CLI::ParseError& error, const std::vector<std::string>& words) const {
+    const std::string message = error.what();
+    const std::string name = message.substr(0, message.find(':'));
     const auto row = std::find_if(rows.begin(), rows.end(),
-                                  [&](const Row& known) { return known.name == name; });
+                                  [&](const Row& candidate) { return candidate.name == name; });
     if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr && row != rows.end()) {
       return {bad_input, fmt::format("{} needs a value", name),
               fmt::format("{} {}: {}", name, row->type, row->help)};
@@ -72,10 +75,10 @@ struct Arguments::State {
       const std::string word = printable(left[0]);
       return {bad_input,
               word.starts_with("-") ? fmt::format("there is no option {}", word)
-                                    : fmt::format("'{}' is one word too many", word),
+                                    : fmt::format("unexpected argument '{}'", word),
               advice(words)};
     }
-    return {bad_input, printable(said), advice(words)};
+    return {bad_input, printable(message), advice(words)};
   }
 
   bool takes_value(std::string_view word) const {
@@ -83,7 +86,7 @@ struct Arguments::State {
                        [&](const Row& row) { return row.name == word && !row.type.empty(); });
   }
 
-  // Where the program's own words begin.
+  // The index of the first word that belongs to the program.
   std::size_t rest_begins(const std::vector<std::string>& words) const {
     std::size_t i = 0;
     while (i < words.size() && words[i] != "--" && words[i].starts_with("-") &&
@@ -149,9 +152,9 @@ void Arguments::option(const std::string& name, const std::string& type, unsigne
 
 void Arguments::choice(const std::string& name, const std::string& type, std::string& value,
                        const std::vector<std::string>& words, const std::string& help) {
-  const std::string listed = fmt::format("{}", fmt::join(words, ", "));
-  state_->add({name, type, fmt::format("{}: {}", help, listed), words},
-              fmt::format("one of {}", listed), [&value, words](const std::string& text) {
+  const std::string list = fmt::format("{}", fmt::join(words, ", "));
+  state_->add({name, type, fmt::format("{}: {}", help, list), words},
+              fmt::format("one of {}", list), [&value, words](const std::string& text) {
                 value = text;
                 return std::find(words.begin(), words.end(), text) != words.end();
               });
@@ -159,7 +162,7 @@ void Arguments::choice(const std::string& name, const std::string& type, std::st
 
 void Arguments::positional(const std::string& name, std::string& value, const std::string& help,
                            const std::vector<std::string>& suggested) {
-  // An empty word is a variable of a script that was never set: not as if nothing were given.
+  // An empty word is probably an unset variable of a script: an error, not the default.
   state_->app.add_option_function<std::string>(name, [&value, name](const std::string& word) {
     if (word.empty()) throw CLI::ValidationError{name, "an empty word was given"};
     value = word;
@@ -210,7 +213,7 @@ bool Arguments::parse(const std::vector<std::string>& words, Exit bad_input) {
     std::vector<std::string> reversed(ours.rbegin(), ours.rend());
     state_->app.parse(reversed);
   } catch (const CLI::ParseError& error) {
-    throw state_->mistake(error, ours);
+    throw state_->translate(error, ours);
   }
   return true;
 }

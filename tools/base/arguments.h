@@ -1,6 +1,5 @@
-// The words after a subcommand: flags, options, what is left. A thin cover over CLI11, so that one
-// file alone compiles it and every command answers --help and a mistake in the same way. Of an
-// option given twice the last one counts.
+// Parses the words after a subcommand. A thin wrapper of CLI11: one file compiles it, and every
+// command handles --help and mistakes in the same way. If an option is repeated, the last one wins.
 #pragma once
 
 #include <functional>
@@ -21,13 +20,17 @@ struct ArgumentRow {
   std::vector<std::string> words = {};  // values that are worth suggesting
 };
 
-// All that may follow a subcommand, but for --help.
+// What a subcommand accepts, except --help.
 struct ArgumentTable {
   std::vector<ArgumentRow> options;
   std::vector<ArgumentRow> positionals;
-  bool rest = false;      // the last positional begins another program's words
+  bool rest = false;      // the last positional starts another program's command line
   bool repeated = false;  // the last positional may be given any number of times
 };
+
+// "NAME TEXT is not understood": the value of an option or variable is invalid.
+Error not_understood(std::string_view name, std::string_view text, const std::string& what_to_do,
+                     Exit code = Exit::bad_input);
 
 class Arguments {
  public:
@@ -50,23 +53,23 @@ class Arguments {
   void positional(const std::string& name, std::string& value, const std::string& help,
                   const std::vector<std::string>& suggested = {});
 
-  // One or more, and the last one: what is left of the words.
+  // The remaining words, one or more. It must be the last positional.
   void positionals(const std::string& name, std::vector<std::string>& values,
                    const std::string& help);
 
-  // From the first word that is no flag on, or that is one of `beginnings`, or from "--" on, all
-  // belongs to `words`.
+  // `words` gets everything from the first word that is not a flag or is one of `beginnings`, or
+  // everything after "--".
   void rest(const std::string& name, std::vector<std::string>& words, const std::string& help,
             const std::vector<std::string>& beginnings = {});
 
-  // False: --help was asked for and printed, or table_of() called. A mistake is an Error with
-  // `bad_input`.
+  // False: it printed --help, or runs under table_of(). Throws Error with `bad_input` for a
+  // mistake.
   bool parse(const std::vector<std::string>& words, Exit bad_input = Exit::bad_input);
 
   bool given(const std::string& name) const;
   std::string help() const;
 
-  // What a command takes: the first parse() in `command` tells, and parses nothing.
+  // What a command accepts. The first parse() in `command` reports it, and parses nothing.
   static ArgumentTable table_of(const std::function<void()>& command);
 
  private:

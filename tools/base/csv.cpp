@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::string_view kFormula = "=+-@\t";
 
-// With any number of apostrophes before it.
+// Ignores apostrophes in front.
 bool is_formula(std::string_view cell) {
   const std::size_t at = cell.find_first_not_of('\'');
   return at != cell.npos && kFormula.find(cell[at]) != kFormula.npos;

@@ -1,4 +1,4 @@
-// Comma-separated values (RFC 4180, but for a plain newline): cells written, rows read.
+// Writes cells and reads rows of comma-separated values (RFC 4180, but lines end with \n).
 #pragma once
 
 #include <string>
@@ -9,20 +9,20 @@
 
 namespace oomrec::tools {
 
-// A cell that a spreadsheet would take for a formula gets an apostrophe before it (and so does one
-// that looks as if it had got one): names in a recording are not ours.
+// Names in a recording are untrusted: an apostrophe precedes a cell that a spreadsheet would run as
+// a formula. A cell that already has one there gets a second, so that csv_rows() can undo it.
 std::string csv_cell(std::string text);
-std::string csv_cell(const Json& value);  // null is empty; what is nested is JSON
+std::string csv_cell(const Json& value);  // null is empty; arrays and objects are JSON
 
 struct CsvRows {
-  std::vector<std::vector<std::string>> rows;  // the first one too
-  bool ended = true;                           // the last one has its line end
-  bool cut = false;                 // the last line was cut off within quotes, and is not in `rows`
-  std::size_t open_quote_line = 0;  // where a quote begins that lines behind it do not close
+  std::vector<std::vector<std::string>> rows;  // including the header
+  bool ended = true;                           // the last row has a line end
+  bool cut = false;                 // the last line ends within quotes, and is not in `rows`
+  std::size_t open_quote_line = 0;  // where a quote starts that no later line closes
 };
 
-// An apostrophe that csv_cell() put there is taken away; what follows a closing quote counts as
-// text. Lines may end with \r\n, or \r; empty ones are left out.
+// Removes the apostrophes that csv_cell() added. Text after a closing quote belongs to the cell.
+// Lines may also end with \r\n or \r; empty lines are skipped.
 CsvRows csv_rows(std::string_view text);
 
 }  // namespace oomrec::tools

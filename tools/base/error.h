@@ -10,13 +10,13 @@
 
 namespace oomrec::tools {
 
-// Exit codes of every command but `run`, one of `stress`, and those that `run` has of its own (as
-// env and timeout).
+// Exit codes: of every command but `run`, one more of `stress`, and those of `run` itself, which
+// are the same as of env and timeout.
 enum class Exit : int {
   shown = 0,
   nothing_found = 1,
   check_failed = 1,  // --fail, --fail-above
-  in_part = 1,       // merge: without what could not be read
+  in_part = 1,       // merge: some input could not be read
   bad_input = 2,
   stress_refused = 3,
   run_failed = 125,

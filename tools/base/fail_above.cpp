@@ -13,8 +13,8 @@ void FailAbove::add_to(Arguments& arguments, const std::string& help) {
 
 void FailAbove::read() {
   if (text_.empty() || parse_size(text_, bytes_)) return;
-  throw Error{Exit::bad_input, fmt::format("--fail-above {} is not understood", printable(text_)),
-              "Give a size such as 64M: suffixes are K M G T (powers of 1024)."};
+  throw not_understood("--fail-above", text_,
+                       "Give a size such as 64M: suffixes are K M G T (powers of 1024).");
 }
 
 void FailAbove::check(std::uint64_t bytes, const std::string& what) const {
@@ -22,7 +22,7 @@ void FailAbove::check(std::uint64_t bytes, const std::string& what) const {
   throw Error{
       Exit::check_failed,
       fmt::format("{} {}, more than --fail-above {}", size_text(bytes), what, size_text(bytes_)),
-      "The page above says where."};
+      "The page above shows where."};
 }
 
 }  // namespace oomrec::tools

@@ -1,4 +1,4 @@
-// --fail-above SIZE: a command whose answer is an exit code, too, for CI.
+// --fail-above SIZE: an exit code for CI.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ class FailAbove {
  public:
   void add_to(Arguments& arguments, const std::string& help);
 
-  // After the options were parsed. Throws Error with bad_input for what is no size.
+  // After the options are parsed. Throws Error with bad_input if the value is not a size.
   void read();
 
-  // Throws Error with check_failed where `bytes` of `what` ("has leaked") are above the size given.
+  // Throws Error with check_failed if `bytes` exceed the given size. `what`: "leaked".
   void check(std::uint64_t bytes, const std::string& what) const;
 
  private:

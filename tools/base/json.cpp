@@ -17,26 +17,19 @@ namespace fs = std::filesystem;
 
 constexpr std::uintmax_t kMostBytes = std::uintmax_t{64} << 20;
 
-// Nested deeper than any file of ours: the parser is no recursion of ours, but the destructor is.
-bool too_deep(int depth, Json::parse_event_t, Json&) {
-  constexpr int kDeepest = 64;
-  if (depth > kDeepest) throw std::length_error{"nested too deep"};
-  return true;
-}
-
-// The value in `file`; else throws what is the matter with it, as the end of a sentence.
-Json parsed(const fs::path& file) {
+// The value in `file`. Throws std::runtime_error with the end of a sentence.
+Json parse_file(const fs::path& file) {
   std::error_code error;
   const fs::file_status status = fs::status(file, error);
   if (status.type() == fs::file_type::not_found) throw std::runtime_error{"is missing"};
   if (error) throw std::runtime_error{"cannot be read: " + error.message()};
-  if (!fs::is_regular_file(status)) throw std::runtime_error{"is no file"};
+  if (!fs::is_regular_file(status)) throw std::runtime_error{"is not a file"};
   if (fs::file_size(file, error) > kMostBytes) throw std::runtime_error{"is larger than 64 MiB"};
   std::ifstream stream{file, std::ios::binary};
   if (!stream) throw std::runtime_error{fmt::format("cannot be read: {}", std::strerror(errno))};
   const std::string text{std::istreambuf_iterator<char>{stream}, {}};
-  Json value = Json::parse(text, too_deep, false);
-  if (value.is_discarded()) throw std::runtime_error{"is no JSON"};
+  Json value = Json::parse(text);
+  if (value.is_discarded()) throw std::runtime_error{"is not JSON"};
   return value;
 }
 
@@ -44,7 +37,7 @@ Json parsed(const fs::path& file) {
 
 Json read_any_json(const fs::path& file) {
   try {
-    return parsed(file);
+    return parse_file(file);
   } catch (const std::exception&) {
     return nullptr;
   }
@@ -52,21 +45,16 @@ Json read_any_json(const fs::path& file) {
 
 Json read_json(const fs::path& file, std::string* problem) {
   try {
-    Json value = parsed(file);
-    if (!value.is_object()) throw std::runtime_error{"holds no JSON object"};
+    Json value = parse_file(file);
+    if (!value.is_object()) throw std::runtime_error{"is not a JSON object"};
     return value;
-  } catch (const std::exception& wrong) {
-    if (problem != nullptr) *problem = wrong.what();
+  } catch (const std::exception& error) {
+    if (problem != nullptr) *problem = error.what();
     return Json::object();
   }
 }
 
-const Json& member(const Json& object, std::string_view key) {
-  static const Json null;
-  if (!object.is_object()) return null;
-  const auto at = object.find(std::string{key});
-  return at != object.end() ? *at : null;
-}
+const Json& member(const Json& object, std::string_view key) { return object[key]; }
 
 std::optional<std::string> text_of(const Json& object, std::string_view key) {
   const Json& value = member(object, key);
@@ -85,7 +73,7 @@ Json text_or_null(std::string_view text) {
 }
 
 std::string json_text(const Json& value, int indent) {
-  return with_commands_escaped(value.dump(indent, ' ', false, Json::error_handler_t::replace));
+  return with_controls_escaped(value.dump(indent));
 }
 
 void print_json(const Json& value) { fmt::print("{}\n", json_text(value, 2)); }

@@ -25,7 +25,7 @@ struct Task {
   }
 };
 
-bool is_large_here() {
+bool has_large_stack() {
   struct rlimit stack {};
   return getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur >= kBytes;  // or unlimited
 }
@@ -45,7 +45,7 @@ bool run_on_thread(Task& task) {
 
 void on_large_stack(const std::function<void()>& work) {
   Task task{work};
-  if (is_large_here() || !run_on_thread(task)) return work();
+  if (has_large_stack() || !run_on_thread(task)) return work();
   if (task.thrown) std::rethrow_exception(task.thrown);
 }
 

@@ -1,11 +1,11 @@
-// Remarks on stderr: what a command did besides what it was asked. Errors are error.h's.
+// Remarks on stderr, for events that do not fail the command (those are in error.h).
 #pragma once
 
 #include <string>
 
 namespace oomrec::tools {
 
-// "oomrec: TEXT" on stderr, clipped to no width: one line.
+// Prints the line "oomrec: TEXT" on stderr, not clipped.
 void remark(const std::string& text);
 
 }  // namespace oomrec::tools

@@ -13,7 +13,7 @@
 namespace oomrec::tools {
 namespace {
 
-[[noreturn]] void cannot_write(const std::filesystem::path& file, int error) {
+[[noreturn]] void throw_cannot_write(const std::filesystem::path& file, int error) {
   throw Error{
       Exit::bad_input,
       fmt::format("{} cannot be written: {}", printable(file.string()), std::strerror(error)),
@@ -32,19 +32,19 @@ int write_all(int descriptor, const std::string& text) {
 
 }  // namespace
 
-void write_output(const std::filesystem::path& file, const std::string& bytes, IfThere if_there) {
-  const int how = if_there == IfThere::refuse ? O_EXCL : O_TRUNC;
-  const int descriptor = open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, 0600);
+void write_output(const std::filesystem::path& file, const std::string& bytes, IfExists if_exists) {
+  const int mode = if_exists == IfExists::fail ? O_EXCL : O_TRUNC;
+  const int descriptor = open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | mode, 0600);
   if (descriptor < 0 && errno == EEXIST)
-    throw Error{Exit::bad_input, fmt::format("{} is there already", printable(file.string())),
+    throw Error{Exit::bad_input, fmt::format("{} already exists", printable(file.string())),
                 "Overwrite it with --force, or name another file: -o FILE"};
-  if (descriptor < 0) cannot_write(file, errno);
+  if (descriptor < 0) throw_cannot_write(file, errno);
   int error = write_all(descriptor, bytes);
   if (close(descriptor) != 0 && error == 0) error = errno;
   if (error == 0) return;
   std::error_code ignored;
   if (std::filesystem::is_regular_file(file, ignored)) std::filesystem::remove(file, ignored);
-  cannot_write(file, error);
+  throw_cannot_write(file, error);
 }
 
 }  // namespace oomrec::tools

@@ -1,4 +1,4 @@
-// A file that a command writes for its user.
+// Writes an output file of a command.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 
 namespace oomrec::tools {
 
-enum class IfThere : std::uint8_t { refuse, overwrite };
+enum class IfExists : std::uint8_t { fail, overwrite };
 
-// Writes the file, readable by its owner alone, as bundles are. Throws Error; then there is no half
-// of a file.
-void write_output(const std::filesystem::path& file, const std::string& bytes, IfThere if_there);
+// Writes the file with mode 0600, like the files of bundles. Throws Error, and leaves no partial
+// file.
+void write_output(const std::filesystem::path& file, const std::string& bytes, IfExists if_exists);
 
 }  // namespace oomrec::tools

@@ -10,31 +10,31 @@
 namespace oomrec::tools {
 namespace {
 
-constexpr std::chrono::milliseconds kAtOnce{500};
-constexpr std::chrono::milliseconds kBetween{100};
-constexpr std::size_t kStepsBetweenLooks = 256;
+constexpr std::chrono::milliseconds kDelay{500};
+constexpr std::chrono::milliseconds kInterval{100};
+constexpr std::size_t kStepsBetweenChecks = 256;
 
 }  // namespace
 
 Progress::Progress(std::string_view what, std::size_t steps)
     : what_(what),
       steps_(steps),
-      wanted_(isatty(STDERR_FILENO) == 1),
-      next_(Clock::now() + kAtOnce) {}
+      enabled_(isatty(STDERR_FILENO) == 1),
+      next_(Clock::now() + kDelay) {}
 
 Progress::~Progress() {
   if (shown_) fmt::print(stderr, "\r\x1b[K");
 }
 
 void Progress::step() {
-  if (++done_ % kStepsBetweenLooks == 0 && wanted_ && Clock::now() >= next_) show();
+  if (++done_ % kStepsBetweenChecks == 0 && enabled_ && Clock::now() >= next_) show();
 }
 
 void Progress::show() {
   fmt::print(stderr, "\r{} {} of {}", what_, count_text(done_), count_text(steps_));
   std::fflush(stderr);
   shown_ = true;
-  next_ = Clock::now() + kBetween;
+  next_ = Clock::now() + kInterval;
 }
 
 }  // namespace oomrec::tools

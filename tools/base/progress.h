@@ -1,5 +1,5 @@
-// A line on the user's terminal about work that takes its time; nothing where stderr is no
-// terminal, and nothing about what is done at once. The line goes when the work is done.
+// A progress line on the terminal for work that takes longer than half a second, cleared at its
+// end. Prints nothing if stderr is not a terminal.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  void step();  // cost: an addition, mostly
+  void step();  // checks the clock only every 256 steps
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -26,7 +26,7 @@ class Progress {
   const std::string what_;
   const std::size_t steps_;
   std::size_t done_ = 0;
-  const bool wanted_;
+  const bool enabled_;
   bool shown_ = false;
   Clock::time_point next_;
 };

@@ -10,9 +10,9 @@ namespace oomrec::tools {
 Terminal::Terminal(int descriptor) {
   const char* no_color = std::getenv("NO_COLOR");
   const char* term = std::getenv("TERM");
-  const bool wanted = no_color == nullptr || *no_color == '\0';
-  const bool dumb = term == nullptr || std::string_view{term} == "dumb";
-  coloured_ = wanted && !dumb && isatty(descriptor) == 1;
+  const bool is_allowed = no_color == nullptr || *no_color == '\0';
+  const bool is_dumb = term == nullptr || std::string_view{term} == "dumb";
+  coloured_ = is_allowed && !is_dumb && isatty(descriptor) == 1;
 }
 
 std::string Terminal::paint(Colour colour, std::string_view text) const {

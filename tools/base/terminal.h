@@ -1,4 +1,4 @@
-// Colour on a terminal, none in a pipe, none where NO_COLOR is set.
+// Colour on a terminal, unless NO_COLOR is set.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ enum class Colour { plain, bold, dim, red, yellow, green, cyan };
 
 class Terminal {
  public:
-  // Decides once for `descriptor`: is it a terminal, and does its user want colour?
+  // Enables colour if `descriptor` is a terminal and the environment does not forbid it.
   explicit Terminal(int descriptor);
   Terminal() = default;
 

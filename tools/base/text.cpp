@@ -7,49 +7,24 @@
 #include <ctime>
 #include <numeric>
 
+#include "common/text/utf8.h"
+
 namespace oomrec::tools {
 namespace {
 
-// Length of the valid UTF-8 sequence at the start of `text`; 0 when there is none.
-std::size_t sequence_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  const std::size_t length = first < 0x80                    ? 1
-                             : first >= 0xc2 && first < 0xe0 ? 2
-                             : first >= 0xe0 && first < 0xf0 ? 3
-                             : first >= 0xf0 && first < 0xf5 ? 4
-                                                             : 0;
-  if (length == 0 || length > text.size()) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  const bool overlong = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xf0 && byte(1) < 0x90);
-  const bool surrogate = first == 0xed && byte(1) >= 0xa0;
-  const bool too_high = first == 0xf4 && byte(1) >= 0x90;
-  return overlong || surrogate || too_high ? 0 : length;
-}
-
-char32_t code_point(std::string_view sequence) {
-  const auto first = static_cast<unsigned char>(sequence[0]);
-  if (sequence.size() == 1) return first;
-  char32_t point = first & (0xffU >> (sequence.size() + 1));
-  for (const char byte : sequence.substr(1))
-    point = point << 6 | (static_cast<unsigned char>(byte) & 0x3fU);
-  return point;
-}
-
-// Calls visit(character, code point) for each; an empty one for a byte that is no UTF-8.
+// Calls visit(character, code point) for each character; for an invalid byte `character` is empty.
 template <class Visit>
 void for_characters(std::string_view text, Visit visit) {
   while (!text.empty()) {
-    const std::size_t length = sequence_length(text);
-    visit(text.substr(0, length), length != 0 ? code_point(text.substr(0, length)) : char32_t{0});
+    const std::size_t length = text::utf8_bytes(text);
+    visit(text.substr(0, length),
+          length != 0 ? text::code_point(text.substr(0, length)) : char32_t{0});
     text.remove_prefix(std::max<std::size_t>(length, 1));
   }
 }
 
-// What a terminal takes for a command, breaks the line, or turns around the text behind it.
-bool is_command(char32_t point) {
+// Whether it controls the terminal, breaks the line, or reverses the following text.
+bool is_control(char32_t point) {
   return point < 0x20 || (point >= 0x7f && point < 0xa0) || (point >= 0x2028 && point <= 0x202e) ||
          (point >= 0x2066 && point <= 0x2069);
 }
@@ -60,7 +35,7 @@ std::size_t width(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_character));
 }
 
-// Edits (insert, delete, replace, swap neighbours) from one word to the other.
+// Number of edits (insert, delete, replace, swap neighbours) from one word to the other.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1);
   std::vector<std::size_t> above(b.size() + 1);
@@ -128,7 +103,7 @@ std::string plural(std::uint64_t count, std::string_view one, std::string_view m
 std::size_t utf8_prefix(std::string_view text) {
   std::size_t valid = 0;
   while (valid < text.size()) {
-    const std::size_t length = sequence_length(text.substr(valid));
+    const std::size_t length = text::utf8_bytes(text.substr(valid));
     if (length == 0) break;
     valid += length;
   }
@@ -136,11 +111,12 @@ std::size_t utf8_prefix(std::string_view text) {
 }
 
 bool is_cut_character(std::string_view text) {
-  // What may follow the first byte of a character is one of these, of any of them.
+  if (text.empty() || static_cast<unsigned char>(text[0]) < 0x80) return false;
+  // The continuation bytes of a character are in this range, whatever its first byte is.
   for (const char last : {'\x80', '\xbf'})
     for (std::size_t missing = 1; missing < 4; ++missing) {
       const std::string whole = std::string{text} + std::string(missing, last);
-      if (sequence_length(whole) == whole.size()) return true;
+      if (text::utf8_bytes(whole) == whole.size()) return true;
     }
   return false;
 }
@@ -151,7 +127,7 @@ std::string printable(std::string_view text) {
   for_characters(text, [&](std::string_view character, char32_t point) {
     if (character.empty())
       safe += "\xef\xbf\xbd";
-    else if (is_command(point))
+    else if (is_control(point))
       safe += '?';
     else
       safe += character;
@@ -159,11 +135,11 @@ std::string printable(std::string_view text) {
   return safe;
 }
 
-std::string with_commands_escaped(std::string_view json) {
+std::string with_controls_escaped(std::string_view json) {
   std::string safe;
   safe.reserve(json.size());
   for_characters(json, [&](std::string_view character, char32_t point) {
-    if (is_command(point) && point != '\n')
+    if (is_control(point) && point != '\n')
       safe += fmt::format("\\u{:04x}", static_cast<std::uint32_t>(point));
     else
       safe += character;
@@ -171,7 +147,7 @@ std::string with_commands_escaped(std::string_view json) {
   return safe;
 }
 
-std::string quoted(std::string_view text) {
+std::string single_quoted(std::string_view text) {
   std::string safe = "'";
   for (const char c : text) {
     if (c == '\'')
@@ -186,7 +162,7 @@ std::string shell_word(std::string_view text) {
   constexpr std::string_view kSafe =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./@%+=:,-";
   const bool is_safe = !text.empty() && text.find_first_not_of(kSafe) == text.npos;
-  return is_safe ? std::string{text} : quoted(text);
+  return is_safe ? std::string{text} : single_quoted(text);
 }
 
 std::string clip(std::string_view text, std::size_t columns) {
@@ -199,10 +175,10 @@ std::string clip(std::string_view text, std::size_t columns) {
 }
 
 std::string clip_start(std::string_view text, std::size_t columns) {
-  const std::size_t have = width(text);
-  if (have <= columns) return std::string{text};
+  const std::size_t total = width(text);
+  if (total <= columns) return std::string{text};
   std::size_t begin = 0;
-  for (std::size_t skip = have - columns + 2; begin < text.size(); ++begin) {
+  for (std::size_t skip = total - columns + 2; begin < text.size(); ++begin) {
     if (starts_character(text[begin]) && --skip == 0) break;
   }
   return "…" + std::string{text.substr(begin)};
@@ -229,8 +205,8 @@ std::string_view nearest(std::string_view typed, const std::vector<std::string_v
   std::string_view best;
   std::size_t best_distance = std::max<std::size_t>(1, typed.size() / 3) + 1;
   for (const std::string_view word : words) {
-    const bool begins_so = typed.size() >= 2 && word.substr(0, typed.size()) == typed;
-    const std::size_t edits = begins_so ? 1 : distance(typed, word);
+    const bool is_prefix = typed.size() >= 2 && word.substr(0, typed.size()) == typed;
+    const std::size_t edits = is_prefix ? 1 : distance(typed, word);
     if (edits < best_distance) {
       best = word;
       best_distance = edits;

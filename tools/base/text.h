@@ -1,4 +1,4 @@
-// Words and figures as every command prints them: sizes, shares, times, clipped and safe text.
+// Formats text for all commands: sizes, shares, times; quoted, clipped and printable text.
 #pragma once
 
 #include <cstdint>
@@ -14,44 +14,43 @@ std::string size_text(std::uint64_t bytes);
 // "1,234,567".
 std::string count_text(std::uint64_t count);
 
-// "12.3 %" of a share 0…1.
+// "12.3 %". `share`: 0 to 1.
 std::string percent_text(double share);
 
-// ISO 8601 UTC with Z, of nanoseconds since 1970.
+// ISO 8601 in UTC, with Z. `realtime_ns`: since 1970.
 std::string time_text(std::uint64_t realtime_ns);
-// The reverse, to the second; 0 for anything else.
+// The reverse, in nanoseconds with the precision of a second; 0 for any other text.
 std::uint64_t time_of_text(const std::string& text);
 
 // "3 blocks", "1 block".
 std::string plural(std::uint64_t count, std::string_view one, std::string_view many);
 
-// Of the longest part at the start of `text` that is UTF-8, in bytes.
+// Length in bytes of the longest prefix that is valid UTF-8.
 std::size_t utf8_prefix(std::string_view text);
-// Whether `text` is the beginning of one character, and no more.
+// Whether `text` is an incomplete UTF-8 character.
 bool is_cut_character(std::string_view text);
 
-// What comes from a recording may hold anything: control characters and those that turn text around
-// become '?', so that nothing reaches the terminal as a command, and bytes that are no UTF-8 become
-// U+FFFD.
+// Makes untrusted text of a recording safe for a terminal: control characters and bidirectional
+// overrides become '?', invalid UTF-8 becomes U+FFFD.
 std::string printable(std::string_view text);
 
-// The same characters of valid JSON as \uXXXX, which means the same; line breaks stay.
-std::string with_commands_escaped(std::string_view json);
+// Escapes the same characters in JSON as \uXXXX, which keeps its meaning; line breaks stay.
+std::string with_controls_escaped(std::string_view json);
 
-// In single quotes, as every shell reads it.
-std::string quoted(std::string_view text);
+// In single quotes, for every shell.
+std::string single_quoted(std::string_view text);
 
-// A word of a command line: quoted where it has to be.
+// A word of a command line, quoted if necessary.
 std::string shell_word(std::string_view text);
 
-// At most `columns` wide (code points), cut at the end or, for paths, at the start; marked by "…".
+// At most `columns` code points, cut at the end or, for paths, at the start. "…" marks the cut.
 std::string clip(std::string_view text, std::size_t columns);
 std::string clip_start(std::string_view text, std::size_t columns);
 
-// Wraps at blanks to `columns`; the first line begins at column `indent`, and so do the others.
+// Wraps at blanks to `columns`. All lines start at column `indent`; the caller indents the first.
 std::string wrap(std::string_view text, std::size_t columns, std::size_t indent);
 
-// The word of `words` that `typed` was probably meant to be; empty when none is near.
+// The word of `words` that `typed` most probably means; empty if none is similar.
 std::string_view nearest(std::string_view typed, const std::vector<std::string_view>& words);
 
 std::vector<std::string_view> split(std::string_view text, char separator);

@@ -1,13 +1,13 @@
-// mimalloc serves every `new` of the command: an analysis makes millions of small, short-lived
+// mimalloc serves every `new` of the command: an analysis creates millions of small, short-lived
 // nodes.
 //
-// It is C, and where memory runs out it aborts, unless there is a new-handler. Ours throws what the
-// language says, for main() to tell. Before main nothing could catch it, and the initializers of
-// libraries need memory too, of which mimalloc takes 32 MiB of address space at first: there the
-// handler tells it and ends the command.
+// mimalloc is C: out of memory, it aborts unless there is a new-handler. Ours throws
+// std::bad_alloc, which main() reports. Before main nothing can catch it, but initializers of
+// libraries allocate, and mimalloc first maps 32 MiB of address space. There the handler reports it
+// and ends the command.
 //
-// mimalloc brings a std::get_new_handler of its own, weak, which knows of no handler. That of
-// libstdc++ takes its place because it is linked in, by the reference to set_new_handler.
+// mimalloc has a weak std::get_new_handler that always returns null. The reference to
+// set_new_handler links libstdc++'s, which replaces it.
 #include "tools/commands/allocator.h"
 
 #include <mimalloc-new-delete.h>
@@ -24,28 +24,28 @@ namespace oomrec::tools::commands {
 namespace {
 
 constinit bool g_in_main = false;
-constinit Exit g_failed = Exit::bad_input;
+constinit Exit g_failure_exit = Exit::bad_input;
 
 void on_no_memory() {
   if (g_in_main) throw std::bad_alloc{};
   constexpr std::string_view kLines =
-      "oomrec: there is not enough memory to begin\n"
-      "  Raise the limit that this shell has (ulimit -v): 100 MiB are enough.\n";
+      "oomrec: there is not enough memory to start\n"
+      "  Raise the shell's limit (ulimit -v): 100 MiB is enough.\n";
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kLines.data(), kLines.size());
-  _exit(code(g_failed));
+  _exit(code(g_failure_exit));
 }
 
 // Runs before the initializers of all libraries.
 void before_all(int count, char** words, char**) {
   std::set_new_handler(on_no_memory);
-  if (count > 1 && std::strcmp(words[1], "run") == 0) g_failed = Exit::run_failed;
+  if (count > 1 && std::strcmp(words[1], "run") == 0) g_failure_exit = Exit::run_failed;
 }
 [[gnu::section(".preinit_array"), gnu::used]] void (*const g_first)(int, char**,
                                                                     char**) = before_all;
 
 }  // namespace
 
-Exit failed() { return g_failed; }
-void main_begins() { g_in_main = true; }
+Exit failure_exit() { return g_failure_exit; }
+void throw_from_now_on() { g_in_main = true; }
 
 }  // namespace oomrec::tools::commands

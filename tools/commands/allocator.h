@@ -1,14 +1,15 @@
-// What the command does where its own memory runs out.
+// Handles failed allocations of the command itself.
 #pragma once
 
 #include "tools/base/error.h"
 
 namespace oomrec::tools::commands {
 
-// From now on std::bad_alloc is thrown; before, the command ends with a line on stderr.
-void main_begins();
+// Call it at the start of main: a failed `new` then throws std::bad_alloc. Before, it ends the
+// command with a message.
+void throw_from_now_on();
 
-// The exit code of a command that could not do its work: `run` has one of its own.
-Exit failed();
+// The exit code after such a failure, which is different for `run`.
+Exit failure_exit();
 
 }  // namespace oomrec::tools::commands

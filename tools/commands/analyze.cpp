@@ -1,4 +1,4 @@
-// `oomrec analyze`: what telemetry, or a recording, says of leaks, patterns and hidden memory.
+// `oomrec analyze`: leaks, patterns and hidden memory in telemetry or a recording.
 #include <fmt/format.h>
 
 #include "tools/base/arguments.h"
@@ -14,8 +14,8 @@ namespace oomrec::tools::commands {
 namespace {
 
 constexpr const char* kExamples =
-    "  oomrec analyze events.json                     of oomrec track, of GPU Memory Profiler\n"
-    "  oomrec analyze memory.csv --visualize          and pictures in ./plots\n"
+    "  oomrec analyze events.json                     from oomrec track or GPU Memory Profiler\n"
+    "  oomrec analyze memory.csv --visualize          with pictures in ./plots\n"
     "  oomrec analyze oom_dumps/oom_cpu_20260303_152030_001\n"
     "  oomrec analyze events.json --detect-leaks --format json | jq .leak_detection.detected\n";
 
@@ -24,11 +24,9 @@ constexpr const char* kExamples =
 int analyze_command(const Words& words) {
   Arguments arguments{
       "analyze", "[OPTIONS] [FILE|BUNDLE]",
-      "What samples over time say: leaks, spikes, steps, periods and trends, fragmentation, memory "
-      "of the device that no allocator reserved, and what to try. Reads telemetry (version 2 and "
-      "1) "
-      "and rows of `oomrec monitor` as JSON, JSON lines or CSV, rows of function calls, bundles "
-      "and "
+      "Analyzes samples over time: leaks, spikes, steps, periods and trends, fragmentation, device "
+      "memory that no allocator reserved, and what to try. Reads telemetry (versions 2 and 1) and "
+      "rows of `oomrec monitor` as JSON, JSON lines or CSV, rows of function calls, bundles and "
       "recordings.",
       kExamples};
   std::string named;
@@ -41,19 +39,20 @@ int analyze_command(const Words& words) {
   std::string output;
   std::string format;
   arguments.positional("FILE|BUNDLE", named,
-                       std::string{"a file of telemetry, "} + bundles::kReadable);
-  arguments.flag("--detect-leaks", parts.leaks, "leaks alone, unless --optimize is given as well");
+                       fmt::format("a file of telemetry, {}", bundles::kReadable));
+  arguments.flag("--detect-leaks", parts.leaks, "only leaks, unless --optimize is also given");
   arguments.flag("--optimize", parts.optimize,
                  "patterns, fragmentation, hidden memory and what to try, without the leaks");
-  arguments.flag("--visualize", visualize,
-                 "draw time line, heat map and functions, as PNG and HTML (python3, matplotlib)");
-  arguments.flag("--visualization", visualization, "the same");
-  arguments.option("--plot-dir", "DIR", plot_directory, "where the pictures go (plots)");
-  arguments.option("--report", "FILE", report, "write the page there as well");
-  arguments.option("--output", "FILE", output, "write the analysis there");
+  arguments.flag(
+      "--visualize", visualize,
+      "draw time line, heat map and functions as PNG and HTML (needs python3 with matplotlib)");
+  arguments.flag("--visualization", visualization, "same as --visualize");
+  arguments.option("--plot-dir", "DIR", plot_directory, "directory for the pictures (plots)");
+  arguments.option("--report", "FILE", report, "also write the page to FILE");
+  arguments.option("--output", "FILE", output, "write the analysis to FILE");
   arguments.choice("--format", "FORMAT", format, {"json", "txt"},
-                   "of the analysis (txt; with --output json)");
-  arguments.flag("--json", json, "as --format json");
+                   "format of the analysis (txt; with --output json)");
+  arguments.flag("--json", json, "same as --format json");
   if (!arguments.parse(words)) return code(Exit::shown);
   if (!parts.leaks && !parts.optimize) parts = {};
   if (json) format = "json";
@@ -63,22 +62,22 @@ int analyze_command(const Words& words) {
   if (analysis.empty()) {
     throw Error{Exit::nothing_found,
                 fmt::format("there is nothing to analyze in {}", printable(named)),
-                "Record some: oomrec track --output FILE, oomrec monitor --output FILE"};
+                "Record some: oomrec track --output FILE, or oomrec monitor --output FILE"};
   }
   const std::string page =
       format == "json" ? json_text(analysis.json(), 2) + "\n" : analysis.text();
   if (output.empty()) {
     fmt::print("{}", page);
   } else {
-    write_output(output, page, IfThere::overwrite);
+    write_output(output, page, IfExists::overwrite);
     remark(fmt::format("the analysis is in {}", printable(output)));
   }
   if (!report.empty()) {
-    write_output(report, analysis.text(), IfThere::overwrite);
+    write_output(report, analysis.text(), IfExists::overwrite);
     remark(fmt::format("the report is in {}", printable(report)));
   }
   if (!visualize && !visualization) return code(Exit::shown);
-  const views::Drawn drawn = views::draw(analysis.drawing(), plot_directory);
+  const views::DrawResult drawn = views::draw(analysis.drawing(), plot_directory);
   for (const std::string& file : drawn.files) remark(fmt::format("drawn: {}", printable(file)));
   if (drawn.missing.empty()) return code(Exit::shown);
   remark(drawn.missing);

@@ -1,4 +1,4 @@
-// `oomrec completion SHELL`: what a shell needs to complete the words after `oomrec`.
+// `oomrec completion SHELL`: the completion script of a shell.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -23,8 +23,8 @@ struct Shell {
 };
 constexpr Shell kShells[] = {{"bash", bash_script}, {"zsh", zsh_script}, {"fish", fish_script}};
 
-// An option of two names, "-i,--interactive", is two options.
-std::vector<ArgumentRow> one_by_one(const std::vector<ArgumentRow>& options) {
+// Splits an option with two names, "-i,--interactive", into two.
+std::vector<ArgumentRow> split_names(const std::vector<ArgumentRow>& options) {
   std::vector<ArgumentRow> rows;
   for (const ArgumentRow& option : options) {
     for (const std::string_view name : split(option.name, ',')) {
@@ -39,7 +39,7 @@ CompletedCommands completed_commands() {
   CompletedCommands commands;
   for (const Command& command : kCommands) {
     ArgumentTable table = Arguments::table_of([&] { command.function({}); });
-    table.options = one_by_one(table.options);
+    table.options = split_names(table.options);
     commands.push_back({command.name, command.summary, std::move(table)});
   }
   return commands;
@@ -50,7 +50,7 @@ CompletedCommands completed_commands() {
 int completion_command(const Words& words) {
   Arguments arguments{"completion", "SHELL",
                       "Prints a script that completes commands, options, values, bundles and "
-                      "processes. An installed oomrec has brought it to where the shells look.",
+                      "processes. Packages of oomrec install it where the shells look.",
                       kExamples};
   std::vector<std::string> names;
   for (const Shell& shell : kShells) names.emplace_back(shell.name);
@@ -63,8 +63,9 @@ int completion_command(const Words& words) {
                    [&](const Shell& candidate) { return candidate.name == name; });
   if (shell == std::end(kShells)) {
     throw Error{Exit::bad_input,
-                name.empty() ? "no shell was named"
-                             : fmt::format("nothing is known of the shell {}", printable(name)),
+                name.empty()
+                    ? "no shell was given"
+                    : fmt::format("there is no completion for the shell {}", printable(name)),
                 fmt::format("Give one of {}.", fmt::join(names, ", "))};
   }
   fmt::print("{}", shell->script(completed_commands()));

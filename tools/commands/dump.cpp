@@ -1,6 +1,5 @@
-// `oomrec dump PID`: a bundle of a running process, out of its session file.
-//
-// From outside: no signal, nothing is stopped, the program cannot notice.
+// `oomrec dump PID`: writes a bundle of a running process from its session file, without disturbing
+// the process.
 #include <fmt/format.h>
 
 #include "tools/base/arguments.h"
@@ -21,26 +20,25 @@ constexpr const char* kExamples =
 
 recording::LiveProcess process_of(const std::string& word) {
   if (!word.empty()) return recording::find_live_process(word);
-  throw Error{Exit::bad_input, "no process was named",
-              "Give the number of a running process: oomrec dump 4711"};
+  throw Error{Exit::bad_input, "no process was given",
+              "Give the pid of a running process: oomrec dump 4711"};
 }
 
 }  // namespace
 
 int dump_command(const Words& words) {
-  Arguments arguments{
-      "dump", "[OPTIONS] PID|PROGRAM",
-      "Writes a bundle of a running process that is recorded. It is read from outside: "
-      "the process gets no signal and does not notice.",
-      kExamples};
+  Arguments arguments{"dump", "[OPTIONS] PID|PROGRAM",
+                      "Writes a bundle of a running, recorded process. It reads the recording from "
+                      "outside, without a signal to the process or a pause of it.",
+                      kExamples};
   std::string word;
   std::string reason;
   std::string directory;
   bool json = false;
-  arguments.positional("PID|PROGRAM", word, "the process, or the name of its program");
-  arguments.option("--reason", "TEXT", reason, "words for the bundle: why it was asked for");
+  arguments.positional("PID|PROGRAM", word, "the process, by pid or program");
+  arguments.option("--reason", "TEXT", reason, "a note for the bundle: why it was requested");
   arguments.option("--to", "DIR", directory,
-                   "where the bundle goes (the process' own dump directory)");
+                   "where the bundle goes (the process's own dump directory)");
   arguments.flag("--json", json, "print {\"schema_version\", \"bundle\"}");
   if (!arguments.parse(words)) return code(Exit::shown);
 
@@ -50,7 +48,7 @@ int dump_command(const Words& words) {
   bundle::Cause cause;
   cause.trigger = Trigger::request;
   cause.reason = reason;
-  const bundles::Written written = bundles::write_bundle(recording, cause, directory);
+  const bundles::WriteResult written = bundles::write_bundle(recording, cause, directory);
   if (written.bundle.empty()) {
     throw Error{Exit::bad_input, written.problem,
                 "Give another directory: oomrec dump --to DIR PID"};

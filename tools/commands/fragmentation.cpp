@@ -1,4 +1,4 @@
-// `oomrec fragmentation`: what allocators hold and nobody uses, and what helps.
+// `oomrec fragmentation`: memory that allocators hold and the program does not use, and what helps.
 #include <unistd.h>
 
 #include "tools/bundles/opening/options.h"
@@ -9,8 +9,8 @@ namespace oomrec::tools::commands {
 namespace {
 
 constexpr const char* kExamples =
-    "  oomrec fragmentation                     of the newest bundle\n"
-    "  oomrec fragmentation 4711                of a running process\n"
+    "  oomrec fragmentation                     the newest bundle\n"
+    "  oomrec fragmentation 4711                a running process\n"
     "  oomrec fragmentation --json | jq .heap.areas.free_share\n";
 
 }  // namespace
@@ -18,16 +18,16 @@ constexpr const char* kExamples =
 int fragmentation_command(const Words& words) {
   Arguments arguments{
       "fragmentation", "[OPTIONS] [BUNDLE|SESSION|PID]",
-      "What allocators hold and nobody uses: the heap's live bytes against what glibc has of the "
-      "system, what lies free between live blocks (exact recordings), mappings, pools of GPUs and "
-      "PyTorch's cache; and what helps, with the reason.",
+      "Shows what allocators hold and the program does not use: the heap's live bytes against what "
+      "glibc took from the system, free memory between live blocks (exact recordings), mappings, "
+      "GPU pools and PyTorch's cache; and what helps, with the reason.",
       kExamples};
   bundles::ReadOptions options;
   options.add_to(arguments);
   if (!arguments.parse(words)) return code(Exit::shown);
 
   const bundles::Source source = options.open();
-  bundles::refuse_job(source, "fragmentation");
+  bundles::require_one_process(source, "fragmentation");
   const findings::Fragmentation figures = findings::fragmentation_of(source);
   if (options.json) {
     print_json(findings::fragmentation_json(figures, source));

@@ -10,28 +10,27 @@ namespace oomrec::tools::commands {
 namespace {
 
 constexpr const char* kExamples =
-    "  oomrec leaks                             of the newest bundle\n"
-    "  oomrec leaks 4711                        of a running process\n"
-    "  oomrec leaks --fail-above 10M BUNDLE     exit 1 when more has leaked: for CI\n"
+    "  oomrec leaks                             the newest bundle\n"
+    "  oomrec leaks 4711                        a running process\n"
+    "  oomrec leaks --fail-above 10M BUNDLE     for CI: exit 1 when more has leaked\n"
     "  oomrec leaks --json | jq '.leaks[0].stack'\n";
 
 }  // namespace
 
 int leaks_command(const Words& words) {
-  Arguments arguments{
-      "leaks", "[OPTIONS] [BUNDLE|SESSION|PID]",
-      "Stacks whose live bytes grow steadily over the recording, with their rate, the fit (R²), "
-      "the share of survivors, the age of the oldest block, and what to try. A warm-up, a cache "
-      "that levels off and a sawtooth are none. It needs eight checkpoints: about a second of a "
-      "program that allocates.",
-      kExamples};
+  Arguments arguments{"leaks", "[OPTIONS] [BUNDLE|SESSION|PID]",
+                      "Finds stacks whose live bytes grow steadily over the recording, with their "
+                      "rate, the fit (R²), the share of survivors, the age of the oldest block, "
+                      "and what to try. A warm-up, a cache that levels off and a sawtooth do not "
+                      "count. It needs eight checkpoints, about a second of allocations.",
+                      kExamples};
   bundles::ReadOptions options;
   unsigned top = 10;
   bool full = false;
   bool fail = false;
   FailAbove fail_above;
   options.add_to(arguments);
-  arguments.option("--top", "N", top, "the N that grew most (10; 100 with --json)");
+  arguments.option("--top", "N", top, "show the N that grew most (10; 100 with --json)");
   arguments.flag("--full", full, "every frame of a stack");
   arguments.flag("--fail", fail, "exit 1 when something leaks");
   fail_above.add_to(arguments, "exit 1 when more than SIZE has leaked");

@@ -20,17 +20,17 @@ constexpr const char* kExamples =
 
 int lib_command(const Words& words) {
   Arguments arguments{"lib", "",
-                      "Prints the path of liboomrec.so: for LD_PRELOAD, where a program is not "
-                      "started by `oomrec run`.",
+                      "Prints the path of liboomrec.so, for LD_PRELOAD, when `oomrec run` does not "
+                      "start the program.",
                       kExamples};
   if (!arguments.parse(words)) return code(Exit::shown);
   const std::string library = processes::find_library();
   if (!processes::is_preloadable(library)) {
     throw Error{Exit::nothing_found,
-                fmt::format("LD_PRELOAD cannot hold the library's path '{}': the loader takes "
-                            "blanks and colons for the end of a name, and expands a '$'",
+                fmt::format("LD_PRELOAD cannot hold the library's path '{}': the loader ends a "
+                            "name at blanks and colons, and expands '$'",
                             printable(library)),
-                "`oomrec run` works from there. Or preload it by a symbolic link: ln -s "
+                "Use `oomrec run`, or preload a symbolic link: ln -s "
                 "THAT_PATH ~/liboomrec.so"};
   }
   fmt::print("{}\n", library);

@@ -22,7 +22,7 @@ namespace {
 
 void print_usage() {
   fmt::print(
-      "oomrec: a program's last minutes of memory, whatever ended it\n\n"
+      "oomrec: find out why a program ran out of memory, even after SIGKILL\n\n"
       "usage: oomrec COMMAND [OPTIONS] [ARGUMENTS]\n\ncommands:\n");
   std::size_t widest = 0;
   for (const Command& command : kCommands) widest = std::max(widest, command.name.size());
@@ -34,12 +34,11 @@ void print_usage() {
       "  oomrec show                        # the newest bundle in ./oom_dumps\n"
       "  oomrec tree --space heap\n"
       "\n"
-      "exit codes: 0 shown, 1 nothing found, 2 bad input; `run` has its program's, `stress` one "
-      "more\n"
-      "`oomrec COMMAND --help` tells the rest.\n");
+      "exit codes: 0 shown, 1 nothing found, 2 bad input; `run` returns its program's own\n`oomrec "
+      "COMMAND --help` describes a command.\n");
 }
 
-[[noreturn]] void unknown_word(std::string_view word) {
+[[noreturn]] void throw_unknown_command(std::string_view word) {
   std::vector<std::string_view> names;
   for (const Command& command : kCommands) names.push_back(command.name);
   const std::string_view meant = nearest(word, names);
@@ -52,7 +51,7 @@ const Command& command_of(std::string_view word) {
   for (const Command& command : kCommands) {
     if (command.name == word) return command;
   }
-  unknown_word(word);
+  throw_unknown_command(word);
 }
 
 int dispatch(Words words, std::string& name) {
@@ -71,7 +70,8 @@ int dispatch(Words words, std::string& name) {
   words.erase(words.begin());
   int exit_code = 0;
   const auto work = [&] { exit_code = command.function(words); };
-  // What starts a program starts it as it was started itself, and sees to its own work afterwards.
+  // A program must inherit our original stack limit and thread: these commands use a large stack
+  // only for their work after its end.
   if (command.function == run_command || command.function == simulate_command ||
       command.function == stress_command) {
     work();
@@ -81,27 +81,26 @@ int dispatch(Words words, std::string& name) {
   return exit_code;
 }
 
-// What was shown must have arrived: a full disk behind stdout is no success. A reader that went
-// away (a pager, head) has seen what it wanted.
-int output_failed(int error, int exit_code) {
+// A full disk behind stdout is an error. A closed pipe is not: the reader (a pager, head) has read
+// enough.
+int after_failed_output(int error, int exit_code) {
   if (error == EPIPE) return exit_code;
-  throw Error{Exit::bad_input,
-              fmt::format("the output could not be written: {}", std::strerror(error)),
-              "Is the disk behind it full?"};
+  throw Error{Exit::bad_input, fmt::format("could not write the output: {}", std::strerror(error)),
+              "Is the disk full?"};
 }
 
 int flushed(int exit_code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
-  return output_failed(errno, exit_code);
+  return after_failed_output(errno, exit_code);
 }
 
-// Runs the command. fmt throws where a write to stdout fails on the way.
+// Runs the command. fmt throws std::system_error if a write to stdout fails.
 int run(Words words, std::string& name) {
   try {
     return flushed(dispatch(std::move(words), name));
   } catch (const std::system_error& error) {
     if (std::ferror(stdout) == 0) throw;
-    return output_failed(error.code().value(), code(Exit::shown));
+    return after_failed_output(error.code().value(), code(Exit::shown));
   }
 }
 
@@ -118,7 +117,7 @@ int report(std::string_view name, Exit exit, std::string_view what_happened,
 int main(int count, char** arguments) {
   using namespace oomrec::tools;
   using namespace oomrec::tools::commands;
-  main_begins();
+  throw_from_now_on();
   std::string name = "oomrec";
   oomrec::system::read_roots(environ);
   try {
@@ -126,9 +125,9 @@ int main(int count, char** arguments) {
   } catch (const Error& error) {
     return report(name, error.code(), error.what(), error.what_to_do());
   } catch (const std::bad_alloc&) {
-    return report(name, failed(), "there is not enough memory for this",
-                  "Raise the limit that this shell has (ulimit -v), or do it on a larger machine.");
+    return report(name, failure_exit(), "there is not enough memory to do this",
+                  "Raise the shell's limit (ulimit -v), or use a larger machine.");
   } catch (const std::exception& error) {
-    return report(name, failed(), error.what(), "`oomrec COMMAND --help` shows how it is used.");
+    return report(name, failure_exit(), error.what(), "`oomrec COMMAND --help` shows its usage.");
   }
 }

@@ -1,4 +1,4 @@
-// `oomrec merge`: the bundles of a job's ranks as one.
+// `oomrec merge`: merges the bundles of a job's ranks.
 #include <fmt/format.h>
 
 #include "tools/base/arguments.h"
@@ -15,21 +15,21 @@ namespace {
 constexpr const char* kExamples =
     "  oomrec merge oom_dumps -o job                    all ranks whose bundles are there\n"
     "  oomrec merge node0/oom_dumps node1/oom_dumps -o job\n"
-    "  oomrec merge --align 'mark=step 0' node*/oom_dumps -o job    where clocks disagree\n"
+    "  oomrec merge --align 'mark=step 0' node*/oom_dumps -o job    if clocks disagree\n"
     "  oomrec show job && oomrec report --open job && oomrec tree --rank 3 job\n"
     "\n"
-    "Exit code 1 where something was left out: the bundle is there, and says what.\n";
+    "Exit code 1 when something was left out: the bundle is written, and says what.\n";
 
 constexpr std::string_view kMark = "mark=";
 
 std::string mark_in(const std::string& align) {
   if (align.empty()) return {};
   if (align.starts_with(kMark) && align.size() > kMark.size()) return align.substr(kMark.size());
-  throw Error{Exit::bad_input, fmt::format("--align {} is not understood", printable(align)),
-              "Give --align mark=TEXT: a mark that every rank makes at the same moment."};
+  throw not_understood("--align", align,
+                       "Give --align mark=TEXT: a mark that every rank makes at the same moment.");
 }
 
-// Where there is nothing to make a bundle of, the words were wrong: 1 says that there is one.
+// Exit code 1 means that a bundle was written. Without any input it must be bad_input.
 bundles::Job job_of_named(const std::vector<std::string>& named, const std::string& mark) {
   try {
     return bundles::job_of(named, mark, recording::CacheDirectory::of_user());
@@ -41,24 +41,25 @@ bundles::Job job_of_named(const std::vector<std::string>& named, const std::stri
 }  // namespace
 
 int merge_command(const Words& words) {
-  Arguments arguments{
-      "merge", "[OPTIONS] DIR… -o DIR",
-      "Makes one bundle of the bundles of a job's ranks (torchrun, mpirun, srun). Each DIR is a "
-      "bundle, a recording, a merged bundle, or a directory that holds them. show, report, tree, "
-      "export and the others read it, with the rank as the outermost frame; --rank N reads one.",
-      kExamples};
+  Arguments arguments{"merge", "[OPTIONS] DIR… -o DIR",
+                      "Merges the bundles of a job's ranks (torchrun, mpirun, srun) into one. Each "
+                      "DIR is a bundle, a recording, a merged bundle, or a directory of them. "
+                      "Every reading command (show, report, tree, …) reads the result, with the "
+                      "rank as the outermost frame; --rank N reads one rank.",
+                      kExamples};
   std::vector<std::string> named;
   std::string to, align;
   bool json = false;
-  arguments.positionals("DIR", named, "bundles, or directories of bundles, of all hosts");
-  arguments.option("-o", "DIR", to, "the new bundle; it must not be there");
+  arguments.positionals("DIR", named, "bundles, or directories of bundles, from all hosts");
+  arguments.option("-o", "DIR", to, "the new bundle; it must not exist yet");
   arguments.option("--align", "mark=TEXT", align,
-                   "each rank's mark of that text is one moment (the hosts' wall clocks)");
+                   "align ranks at their mark of that text (default: by wall clock)");
   arguments.flag("--json", json, "print JSON (docs/json.md)");
   if (!arguments.parse(words)) return code(Exit::shown);
   if (named.empty() || to.empty())
-    throw Error{Exit::bad_input, named.empty() ? "no bundle was named" : "where to was not said",
-                "Give both: oomrec merge oom_dumps -o job"};
+    throw Error{Exit::bad_input,
+                named.empty() ? "no bundle was given" : "no output directory was given",
+                "Give the bundles and the output: oomrec merge oom_dumps -o job"};
 
   bundles::Job job = job_of_named(named, mark_in(align));
   std::filesystem::path directory = std::filesystem::absolute(to).lexically_normal();

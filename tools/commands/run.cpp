@@ -1,4 +1,4 @@
-// `oomrec run`: starts a program with the recorder, waits for it, and tells what became of it.
+// `oomrec run`: starts a program with the recorder, waits for it, and reports how it ended.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -25,27 +25,27 @@ namespace oomrec::tools::commands {
 
 namespace {
 
-// The program, in its cgroup where one was asked for, and under the live view.
-processes::Ended run_it(const processes::RunOptions& options, const std::string& path,
-                        const processes::Settings& settings, const processes::ProgramCgroup* cgroup,
-                        deaths::Watch* watch = nullptr, views::LiveRun* live = nullptr) {
+// Runs the program, in its cgroup and under the live view if they are requested.
+processes::Ended run_under(const processes::RunOptions& options, const std::string& path,
+                           const processes::Settings& settings,
+                           const processes::ProgramCgroup* cgroup,
+                           deaths::DeathObserver* observer = nullptr,
+                           views::LiveRun* live = nullptr) {
   processes::AtStart at_start;
   at_start.before_exec = [&] {
-    return (cgroup == nullptr || cgroup->enter()) && (live == nullptr || live->in_child());
+    return (cgroup == nullptr || cgroup->enter()) && (live == nullptr || live->attach_child());
   };
   if (live != nullptr) at_start.started = [live](pid_t program) { live->started(program); };
   if (cgroup == nullptr)
-    return processes::run_program(path, options.program(), settings, watch, at_start);
+    return processes::run_program(path, options.program(), settings, observer, at_start);
   const Options& in_force = options.in_force();
-  if (in_force.session_dir[0] != '\0') setenv("OOMREC_SESSION_DIR", in_force.session_dir, 1);
-  const processes::BrinkWatch brink{
-      *cgroup, {std::filesystem::absolute(in_force.dump_dir)}, in_force.quiet};
-  return processes::run_program(path, options.program(), settings, watch, at_start);
+  const processes::CgroupLimitGuard guard{*cgroup, in_force};
+  return processes::run_program(path, options.program(), settings, observer, at_start);
 }
 
-// Whatever goes wrong, the program goes on.
-void tell_company_on_gpus(const Options& options, std::uint64_t start_ns) noexcept try {
-  processes::tell_gpu_processes(bundles::dump_directories(options.dump_dir), start_ns);
+// An error must not stop the program.
+void write_gpu_processes(const Options& options, std::uint64_t start_ns) noexcept try {
+  processes::write_gpu_processes(bundles::dump_directories(options.dump_dir), start_ns);
 } catch (const std::exception& error) {
   remark(error.what());
 }
@@ -56,38 +56,38 @@ int run_command(const Words& words) {
   processes::RunOptions options;
   if (!options.parse(words)) return code(Exit::shown);
 
-  if (!options.in_force().quiet) processes::tell_unknown_variables();
+  if (!options.in_force().quiet) processes::report_unknown_variables();
   const std::string path = processes::find_program(options.program().front());
-  std::optional<processes::ProgramCgroup>
-      cgroup;  // until its end has been explained: its counters tell
+  // Kept until the end is explained, which reads its counters.
+  std::optional<processes::ProgramCgroup> cgroup;
   if (options.cgroup_bytes() != 0) cgroup.emplace(options.cgroup_bytes());
   const processes::ProgramCgroup* const group = cgroup ? &*cgroup : nullptr;
-  // The program may load the recorder by itself, as the Python package does: it is to know, too.
+  // The settings still apply: the program may load the recorder itself, as the Python package does.
   if (options.in_force().mode == Mode::off)
-    return processes::exit_code_of(run_it(options, path, options.settings(), group).wait_status);
-  const std::string why_not = processes::unsuitability(path);
+    return processes::exit_code_of(run_under(options, path, options.settings(), group).wait_status);
+  const std::string why_not = processes::why_unrecordable(path);
   if (!why_not.empty()) {
     remark(fmt::format("{} {}; it runs without the recorder", printable(path), why_not));
-    return processes::exit_code_of(run_it(options, path, {}, group).wait_status);
+    return processes::exit_code_of(run_under(options, path, {}, group).wait_status);
   }
   const processes::Settings settings = processes::recording_settings(options);
-  deaths::Watch watch;
+  deaths::DeathObserver observer;
   const std::uint64_t start_ns = bundles::realtime_now_ns();
-  const auto look_at_gpus = [&] { tell_company_on_gpus(options.in_force(), start_ns); };
-  watch.also(look_at_gpus);
+  const auto sample_gpus = [&] { write_gpu_processes(options.in_force(), start_ns); };
+  observer.at_each_sample(sample_gpus);
   std::optional<views::LiveRun> live;
   if (options.live() && !views::is_screen_possible())
     remark("--live needs a terminal; the program runs without the view");
   else if (options.live())
     live.emplace();
   const processes::Ended ended =
-      run_it(options, path, settings, group, &watch, live ? &*live : nullptr);
+      run_under(options, path, settings, group, &observer, live ? &*live : nullptr);
   live.reset();
-  look_at_gpus();
-  const deaths::Watched watched = watch.ended(ended.wait_status);
+  sample_gpus();
+  const deaths::DeathObservation observed = observer.ended(ended.wait_status);
   on_large_stack([&] {
-    processes::tell_the_end(ended, watched,
-                            {path, options.program(), settings, options.in_force()});
+    processes::report_exit(ended, observed,
+                           {path, options.program(), settings, options.in_force()});
   });
   return processes::exit_code_of(ended.wait_status);
 }

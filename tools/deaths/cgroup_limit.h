@@ -1,4 +1,4 @@
-// The memory that the cgroup of a process may have.
+// The memory limit of a process' cgroup.
 #pragma once
 
 #include <sys/types.h>
@@ -7,8 +7,8 @@
 
 namespace oomrec::tools::deaths {
 
-// The tightest limit on the way from its cgroup up to the root, version 2 or 1; 0: none, or it
-// cannot be seen. `pid` 0: this process.
+// The tightest limit of the cgroup and its ancestors, version 2 or 1; 0: none, or not visible here.
+// `pid` 0: this process.
 std::uint64_t cgroup_limit_of(pid_t pid);
 
 }  // namespace oomrec::tools::deaths

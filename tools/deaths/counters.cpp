@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A file of /proc or of a cgroup; nothing when it cannot be read, or is not all of it.
+// A file in /proc or a cgroup. Empty if it cannot be read, or is longer than the buffer.
 std::optional<std::string> text_of(const fs::path& file) {
   std::string text(std::size_t{64} << 10, '\0');
   const long bytes = system::read_file(file.c_str(), text.data(), text.size());
@@ -64,13 +64,13 @@ MemoryCgroup own_cgroup() {
     v1 = controllers.find("memory") != controllers.npos;
     if (v1 || controllers.empty()) found.path = line.substr(second + 1);
   }
-  // Where that path is not to be seen (a container without a namespace of its own) the mounted root
-  // is what binds.
+  // If the path is not visible (a container without a cgroup namespace), the mounted root is the
+  // one that limits us.
   const std::string root = std::string{system::g_roots.cgroup} + (v1 ? "/memory" : "");
   const fs::path directory = fs::path{root + found.path}.lexically_normal();
   std::error_code error;
-  const bool seen = found.path.size() > 1 && fs::is_directory(directory, error);
-  found.directory = seen ? directory : fs::path{root};
+  const bool visible = found.path.size() > 1 && fs::is_directory(directory, error);
+  found.directory = visible ? directory : fs::path{root};
   return found;
 }
 

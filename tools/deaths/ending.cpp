@@ -14,9 +14,9 @@ Ending exited(int status) {
   return status == 0 ? Ending{OutcomeKind::recovered, 0} : Ending{OutcomeKind::exited, status};
 }
 
-Ending seen_ending(const session::Header& header, const Watched& watched) {
-  if (watched.wait_status) {
-    const int status = *watched.wait_status;
+Ending observed_ending(const session::Header& header, const DeathObservation& observed) {
+  if (observed.wait_status) {
+    const int status = *observed.wait_status;
     return WIFSIGNALED(status) ? Ending{OutcomeKind::signal, WTERMSIG(status)}
                                : exited(WEXITSTATUS(status));
   }
@@ -28,22 +28,22 @@ Ending seen_ending(const session::Header& header, const Watched& watched) {
 
 }  // namespace
 
-std::string Ending::word() const {
+std::string Ending::outcome_text() const {
   char buffer[32];
   return std::string{bundle::outcome_text(outcome, value, buffer)};
 }
 
-Ending ending_of(const session::View& view, const Watched& watched) {
+Ending ending_of(const session::View& view, const DeathObservation& observed) {
   const session::Header& header = view.header();
-  Ending ending = seen_ending(header, watched);
+  Ending ending = observed_ending(header, observed);
   const bool by_itself =
       static_cast<session::State>(header.state.load()) != session::State::running ||
-      (watched.wait_status && WIFEXITED(*watched.wait_status));
+      (observed.wait_status && WIFEXITED(*observed.wait_status));
   if (by_itself) return ending;
   ending.killed = true;
-  ending.death = death_of(view, watched);
+  ending.death = death_of(view, observed);
   ending.verdict =
-      verdict::verdict_of(view, Trigger::killed, 0, {}, ending.word(), &ending.death).code;
+      verdict::verdict_of(view, Trigger::killed, 0, {}, ending.outcome_text(), &ending.death).code;
   if (verdict::is_kernel_kill(ending.verdict)) {
     ending.outcome = OutcomeKind::oom_killed;
     ending.value = 0;

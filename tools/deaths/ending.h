@@ -1,34 +1,34 @@
-// How a process ended, from all that is known of it: the outcome that its bundles get, and what
-// they tell of its death.
+// How a process ended, from all available evidence: the outcome for its bundles, and the verdict on
+// its death.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
 #include "common/session/view.h"
-#include "tools/deaths/watch.h"
+#include "tools/deaths/death_observer.h"
 
 namespace oomrec::tools::deaths {
 
-// A death later than this after a refusal has other reasons than that.
+// A death later than this after a failure has another cause.
 inline constexpr std::uint64_t kFollowsWithinNs = 10'000'000'000;
 
 struct Ending {
   OutcomeKind outcome = OutcomeKind::unknown;
   std::int32_t value = 0;  // exit status or signal
-  bool killed = false;     // it did not end by itself: `death` is filled in, `verdict` is on it
+  bool killed = false;     // it did not exit by itself: `death` and `verdict` are set
   session::Death death{};
   VerdictCode verdict = VerdictCode::unknown;
 
   // As in metadata.json.
-  std::string word() const;
+  std::string outcome_text() const;
 };
 
-// Of a process that is gone. Of one that was killed the kernel's log is read.
-Ending ending_of(const session::View& view, const Watched& watched);
+// For a process that is gone. If it was killed, reads the kernel's log.
+Ending ending_of(const session::View& view, const DeathObservation& observed);
 
-// Whether it came within kFollowsWithinNs of that moment of the session's clock: as far as the time
-// of the death is known, else by the last tick before it.
+// Whether the process ended within kFollowsWithinNs of a moment on the session's clock. If the time
+// of death is unknown, uses the last tick instead.
 bool follows(const session::View& view, const Ending& ending, std::uint64_t monotonic_ns);
 
 }  // namespace oomrec::tools::deaths

@@ -32,8 +32,8 @@ bool is_this_boot(const session::Header& header) {
   return !system::boot_id(boot) || std::memcmp(boot, header.boot_id, sizeof boot) == 0;
 }
 
-// The kernel's log has pids of the first namespace.
-constexpr std::uint32_t kFirstPidNamespace = 0xEFFFFFFC;
+// The inode of the initial pid namespace. Pids in the kernel's log belong to it.
+constexpr std::uint32_t kInitialPidNamespace = 0xEFFFFFFC;
 
 std::uint64_t live_bytes(const session::View& view) {
   const std::int64_t live =
@@ -41,7 +41,7 @@ std::uint64_t live_bytes(const session::View& view) {
   return live > 0 ? static_cast<std::uint64_t>(live) : 0;
 }
 
-// Names that its tasks had, and the one that it began with.
+// The names of its threads, and the executable's, which is the initial one.
 std::vector<std::string> names_of(const session::View& view) {
   std::vector<std::string> names{
       std::string{text::base_name(view.string(view.header().executable))}};
@@ -53,7 +53,7 @@ std::vector<std::string> names_of(const session::View& view) {
   return names;
 }
 
-// Of its last sign of life.
+// When it last gave a sign of life.
 std::uint64_t last_sign_realtime_ns(const session::View& view) {
   const session::Header& header = view.header();
   std::uint64_t last = std::max(
@@ -64,68 +64,69 @@ std::uint64_t last_sign_realtime_ns(const session::View& view) {
   return header.start_realtime_ns + (last - header.start_monotonic_ns);
 }
 
-Sought sought_in(const session::View& view, const LogClock& clock, bool this_boot) {
+KillQuery query_for(const session::View& view, const LogClock& clock, Boot boot) {
   const session::Header& header = view.header();
-  Sought sought;
-  sought.pid = static_cast<std::uint64_t>(header.pid);
+  KillQuery query;
+  query.pid = static_cast<std::uint64_t>(header.pid);
   const std::int32_t helper = header.helper_pid;
-  sought.helper_pid = helper > 0 ? static_cast<std::uint64_t>(helper) : 0;
-  sought.pids_agree = header.pid_namespace == kFirstPidNamespace;
-  sought.names = names_of(view);
-  sought.cgroup = view.string(header.cgroup_path);
+  query.helper_pid = helper > 0 ? static_cast<std::uint64_t>(helper) : 0;
+  query.same_pid_namespace = header.pid_namespace == kInitialPidNamespace;
+  query.names = names_of(view);
+  query.cgroup = view.string(header.cgroup_path);
+  const bool this_boot = boot == Boot::current;
   const std::uint64_t end = this_boot ? clock.now_realtime_ns : clock.boot_realtime_ns;
-  sought.from_realtime_ns = last_sign_realtime_ns(view) - clock.error_ns();
-  sought.to_realtime_ns = end + (this_boot ? clock.error_ns() : 0);
-  sought.rss_bytes = header.health.rss_bytes;
-  sought.most_bytes = live_bytes(view);
-  return sought;
+  query.from_realtime_ns = last_sign_realtime_ns(view) - clock.error_ns();
+  query.to_realtime_ns = end + (this_boot ? clock.error_ns() : 0);
+  query.rss_bytes = header.health.rss_bytes;
+  query.most_bytes = live_bytes(view);
+  return query;
 }
 
-void read_log(Death& death, const session::View& view, bool this_boot) {
+void read_log(Death& death, const session::View& view, const KernelLogFile& file, Boot boot) {
   const LogClock clock = LogClock::now();
-  const Sought sought = sought_in(view, clock, this_boot);
-  const KernelLog log = read_kernel_log(clock, this_boot);
+  const KillQuery query = query_for(view, clock, boot);
+  const KernelLog log = read_kernel_log(clock, boot, file);
   const std::vector<KernelKill> kills = kills_in(log);
-  const bool can_tell = sought.pids_agree || sought.cgroup.size() > 1;
-  const bool reaches_back = log.reaches_back_to(sought.from_realtime_ns);
-  if (can_tell && reaches_back) death.flags |= session::kDeathLogRead;
-  if (const KernelKill* const kill = kill_of(kills, sought)) {
+  const bool is_identifiable = query.same_pid_namespace || query.cgroup.size() > 1;
+  const bool reaches_back = log.reaches_back_to(query.from_realtime_ns);
+  if (is_identifiable && reaches_back) death.flags |= session::kDeathLogRead;
+  if (const KernelKill* const kill = kill_of(kills, query)) {
     const bool counted = death.cgroup_oom_kills_after > death.cgroup_oom_kills_before;
     const KernelLine guess = counted ? KernelLine::cgroup : KernelLine::system;
     death.kernel_line_kind =
         static_cast<std::uint32_t>(kill->kind != KernelLine::none ? kill->kind : guess);
     system::Text{death.kernel_line} << kill->line;
     death.realtime_ns = std::min(death.realtime_ns, kill->realtime_ns);
-  } else if (sought.pids_agree && reaches_back && only_others(kills, sought)) {
+  } else if (query.same_pid_namespace && reaches_back && only_others_killed(kills, query)) {
     death.flags |= session::kDeathOthers;
   }
 }
 
-void read_cgroup(Death& death, const session::View& view, const Watched& watched) {
+void read_cgroup(Death& death, const session::View& view, const DeathObservation& observed) {
   const session::Health& health = view.header().health;
-  // In a container its path is another's.
+  // In another container, the same path is another cgroup.
   if (!is_this_host(view.header())) return;
   const fs::path recorded{view.string(view.header().cgroup)};
-  const fs::path own = recorded.empty() ? watched.cgroup.directory : recorded;
+  const fs::path own = recorded.empty() ? observed.cgroup.directory : recorded;
   if (own.empty()) return;
   std::error_code error;
   const bool gone = !fs::is_directory(own, error);
-  const bool was_watched = own == watched.cgroup.directory;
-  if (was_watched) {
-    if (watched.at_once) death.flags |= session::kDeathAtOnce;
-    if (watched.alone) death.flags |= session::kDeathAlone;
-    if (watched.others) death.flags |= session::kDeathOthers;
+  const bool was_observed = own == observed.cgroup.directory;
+  if (was_observed) {
+    if (observed.counter_rose) death.flags |= session::kDeathAtOnce;
+    if (observed.was_alone) death.flags |= session::kDeathAlone;
+    if (observed.others_died) death.flags |= session::kDeathOthers;
   }
   std::optional<std::uint64_t> before;
   const auto after = gone ? oom_kills_below(own.parent_path()) : oom_kills_in(own);
   if (gone) {
     death.flags |= session::kDeathParentCgroup;
-    if (was_watched) before = watched.parent_kills_before;
+    if (was_observed) before = observed.parent_kills_before;
     if (after && *after == 0) before = after;
   } else if (health.time_ns != 0) {
     before = health.cgroup_oom_kills.load();
-  } else if (was_watched) {
-    before = watched.kills_before;
+  } else if (was_observed) {
+    before = observed.kills_before;
   }
   if (!before || !after) return;
   death.flags |= session::kDeathCgroupCounted;
@@ -133,10 +134,10 @@ void read_cgroup(Death& death, const session::View& view, const Watched& watched
   death.cgroup_oom_kills_after = *after;
 }
 
-void read_machine(Death& death, const session::View& view, const Watched& watched) {
+void read_machine(Death& death, const session::View& view, const DeathObservation& observed) {
   const session::Health& health = view.header().health;
   const auto before = health.time_ns != 0 ? std::optional{health.system_oom_kills.load()}
-                                          : watched.system_kills_before;
+                                          : observed.system_kills_before;
   const auto after = system_oom_kills();
   if (!before || !after) return;
   death.flags |= session::kDeathSystemCounted;
@@ -144,7 +145,8 @@ void read_machine(Death& death, const session::View& view, const Watched& watche
   death.system_oom_kills_after = *after;
 }
 
-// Whether the file system of its shared memory, if that is the one seen here, has room now.
+// Whether the file system of its shared memory is full now. Compares type and size: it may not be
+// the one mounted here.
 void read_shared_memory(Death& death, const session::Header& header) {
   constexpr long kTmpfs = 0x01021994;
   const session::SharedMemory& shared = header.shared;
@@ -159,26 +161,26 @@ void read_shared_memory(Death& death, const session::Header& header) {
 
 }  // namespace
 
-Death death_of(const session::View& view, const Watched& watched) {
+Death death_of(const session::View& view, const DeathObservation& observed) {
   Death death{};
-  death.realtime_ns = watched.realtime_ns != 0 ? watched.realtime_ns : system::realtime_ns();
+  death.realtime_ns = observed.realtime_ns != 0 ? observed.realtime_ns : system::realtime_ns();
   const bool this_boot = is_this_boot(view.header());
   if (!this_boot) death.flags |= session::kDeathEarlierBoot;
-  if (watched.wait_status) {
+  if (observed.wait_status) {
     death.flags |= session::kDeathWaited;
-    death.wait_status = *watched.wait_status;
-    death.sender_pid = watched.sender;
-    death.pressure_some = watched.pressure.some;
-    death.pressure_full = watched.pressure.full;
+    death.wait_status = *observed.wait_status;
+    death.sender_pid = observed.sender;
+    death.pressure_some = observed.pressure.some;
+    death.pressure_full = observed.pressure.full;
   }
   if (death.sender_pid == 0) death.sender_pid = view.header().crash.sender_pid;
-  if (watched.dismissed) death.flags |= session::kDeathDismissed;
+  if (observed.ended_by_launcher) death.flags |= session::kDeathEndedByLauncher;
   if (this_boot) {
-    read_cgroup(death, view, watched);
-    read_machine(death, view, watched);
+    read_cgroup(death, view, observed);
+    read_machine(death, view, observed);
     read_shared_memory(death, view.header());
   }
-  read_log(death, view, this_boot);
+  read_log(death, view, observed.kernel_log, this_boot ? Boot::current : Boot::earlier);
   return death;
 }
 

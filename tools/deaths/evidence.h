@@ -1,14 +1,14 @@
-// What can be found out about the death of a process besides its recording: by whoever waited for
-// it, from the kernel's log and from its counters. The verdict on it is recorder/bundle's.
+// Collects evidence of a death from outside the recording: the wait status, the kernel's log and
+// counters. common/verdict judges it.
 #pragma once
 
 #include "common/session/view.h"
-#include "tools/deaths/watch.h"
+#include "tools/deaths/death_observer.h"
 
 namespace oomrec::tools::deaths {
 
-// For a process that is gone and did not end its session itself. Reads the kernel's log: tens of
-// milliseconds.
-session::Death death_of(const session::View& view, const Watched& watched);
+// For a process that is gone and did not close its session. Reads the kernel's log, which takes
+// tens of milliseconds.
+session::Death death_of(const session::View& view, const DeathObservation& observed);
 
 }  // namespace oomrec::tools::deaths

@@ -11,10 +11,10 @@ namespace {
 
 using session::KernelLine;
 
-constexpr std::uint64_t kOneKillNs = 5'000'000'000;  // what belongs together is not further apart
+constexpr std::uint64_t kOneKillNs = 5'000'000'000;  // lines about one kill are not further apart
 constexpr std::size_t kNameBytes = 15;               // of a task; longer names are cut
 
-// What lies between `before` and the last `after`.
+// The text between `before` and the last `after`.
 std::optional<std::string_view> between(std::string_view text, std::string_view before,
                                         std::string_view after) {
   const std::size_t from = text.find(before);
@@ -30,10 +30,10 @@ std::uint64_t number_after(std::string_view text, std::string_view word) {
   return at == text.npos ? 0 : system::number_in(text.substr(at + word.size()));
 }
 
-// What the kernel says before it names the victim.
+// What the kernel logs before it names the victim.
 struct Announcement {
   std::uint64_t realtime_ns = 0;
-  std::uint64_t pid = 0;  // 0: of whomever it names next
+  std::uint64_t pid = 0;  // 0: the next one that it names
   KernelLine kind = KernelLine::none;
   std::string limited_cgroup, cgroup;
 };
@@ -53,8 +53,8 @@ class Reader {
     } else if (text.find("Killed process ") != text.npos) {
       read_kill(record);
     } else if (text.find(": Kill process ") != text.npos) {
-      // The line before "Killed process" until 4.20; a child of this one may be killed in its
-      // place.
+      // Until 4.20, the line before "Killed process". The kernel may then kill a child of this
+      // process instead.
       announce(record, 0, kind_of(text));
     } else if (text.starts_with("oom_reaper: reaped process ")) {
       read_reaped(record);
@@ -71,7 +71,7 @@ class Reader {
     return announced_.realtime_ns + kOneKillNs < record.realtime_ns;
   }
 
-  // A second line about the same kill adds to what the first said.
+  // A second line about the same kill adds to the first.
   void announce(const LogRecord& record, std::uint64_t pid, KernelLine kind) {
     if (is_old(record)) announced_ = {};
     announced_.realtime_ns = record.realtime_ns;
@@ -115,7 +115,7 @@ class Reader {
   }
 
   // "Memory cgroup out of memory: Killed process 123 (python) total-vm:…kB, anon-rss:…kB, …", until
-  // 4.20 without what stands before the colon; in the oldest "Killed process 123, UID 48, (httpd)".
+  // 4.20 without the part before the colon; in the oldest "Killed process 123, UID 48, (httpd)".
   void read_kill(const LogRecord& record) {
     const std::string_view text = record.text;
     const std::string_view victim = text.substr(text.find("Killed process "));
@@ -127,8 +127,8 @@ class Reader {
     kill.line = text;
     for (const std::string_view part : {"anon-rss:", "file-rss:", "shmem-rss:"})
       kill.rss_bytes += number_after(text, part) * 1024;
-    const bool is_it = announced_.pid == 0 || announced_.pid == kill.pid;
-    if (!is_old(record) && is_it) {
+    const bool is_announced = announced_.pid == 0 || announced_.pid == kill.pid;
+    if (!is_old(record) && is_announced) {
       if (kill.kind == KernelLine::none) kill.kind = announced_.kind;
       kill.limited_cgroup = announced_.limited_cgroup;
       kill.cgroup = announced_.cgroup;
@@ -136,63 +136,63 @@ class Reader {
     kills.push_back(std::move(kill));
   }
 
-  // "oom_reaper: reaped process 123 (python), now anon-rss:0kB, …": tells something only where the
-  // line before it is lost.
+  // "oom_reaper: reaped process 123 (python), now anon-rss:0kB, …". Needed only if the kill line
+  // is missing.
   void read_reaped(const LogRecord& record) {
     KernelKill kill;
     kill.realtime_ns = record.realtime_ns;
     kill.pid = number_after(record.text, "reaped process ");
     kill.name = between(record.text, "(", "), ").value_or("");
     kill.line = record.text;
-    const bool told = std::any_of(kills.begin(), kills.end(), [&](const KernelKill& earlier) {
+    const bool is_known = std::any_of(kills.begin(), kills.end(), [&](const KernelKill& earlier) {
       return earlier.pid == kill.pid && earlier.name == kill.name;
     });
-    if (!told) kills.push_back(std::move(kill));
+    if (!is_known) kills.push_back(std::move(kill));
   }
 
   Announcement announced_;
 };
 
-// `path` as one kernel or container has it, `other` as another: one may lack what is further up.
+// Paths of one cgroup may differ between namespaces: one may lack its first components.
 bool same_cgroup(std::string_view path, std::string_view other) {
   if (path.size() <= 1 || other.size() <= 1) return false;
   return path.size() < other.size() ? other.ends_with(path) : path.ends_with(other);
 }
 
-bool fits_cgroup(const KernelKill& kill, const Sought& sought) {
-  if (!kill.cgroup.empty()) return same_cgroup(kill.cgroup, sought.cgroup);
-  // All of the cgroup at its limit were killed together.
-  return kill.limited_cgroup.size() > 1 && (sought.cgroup == kill.limited_cgroup ||
-                                            sought.cgroup.starts_with(kill.limited_cgroup + '/'));
+bool matches_cgroup(const KernelKill& kill, const KillQuery& query) {
+  if (!kill.cgroup.empty()) return same_cgroup(kill.cgroup, query.cgroup);
+  // All processes of the cgroup at its limit were killed together.
+  return kill.limited_cgroup.size() > 1 && (query.cgroup == kill.limited_cgroup ||
+                                            query.cgroup.starts_with(kill.limited_cgroup + '/'));
 }
 
-bool fits_name(const KernelKill& kill, const Sought& sought) {
-  return std::any_of(sought.names.begin(), sought.names.end(), [&](const std::string& name) {
+bool matches_name(const KernelKill& kill, const KillQuery& query) {
+  return std::any_of(query.names.begin(), query.names.end(), [&](const std::string& name) {
     return std::string_view{name}.substr(0, kNameBytes) == kill.name;
   });
 }
 
-bool fits_size(const KernelKill& kill, const Sought& sought) {
+bool matches_size(const KernelKill& kill, const KillQuery& query) {
   constexpr std::uint64_t kSlackBytes = std::uint64_t{64} << 20;
-  if (kill.rss_bytes == 0 || sought.rss_bytes == 0) return false;
-  const std::uint64_t most = std::max(sought.rss_bytes, sought.most_bytes);
-  return kill.rss_bytes + kSlackBytes >= sought.rss_bytes &&
+  if (kill.rss_bytes == 0 || query.rss_bytes == 0) return false;
+  const std::uint64_t most = std::max(query.rss_bytes, query.most_bytes);
+  return kill.rss_bytes + kSlackBytes >= query.rss_bytes &&
          kill.rss_bytes <= most + most / 4 + kSlackBytes;
 }
 
-bool fits_time(const KernelKill& kill, const Sought& sought) {
-  return sought.from_realtime_ns <= kill.realtime_ns && kill.realtime_ns <= sought.to_realtime_ns;
+bool matches_time(const KernelKill& kill, const KillQuery& query) {
+  return query.from_realtime_ns <= kill.realtime_ns && kill.realtime_ns <= query.to_realtime_ns;
 }
 
-bool names_it(const KernelKill& kill, const Sought& sought) {
-  return kill.pid == sought.pid || (sought.helper_pid != 0 && kill.pid == sought.helper_pid);
+bool matches_pid(const KernelKill& kill, const KillQuery& query) {
+  return kill.pid == query.pid || (query.helper_pid != 0 && kill.pid == query.helper_pid);
 }
 
-bool fits(const KernelKill& kill, const Sought& sought) {
-  if (!fits_time(kill, sought)) return false;
-  if (names_it(kill, sought)) return fits_name(kill, sought) || fits_cgroup(kill, sought);
-  return !sought.pids_agree && fits_cgroup(kill, sought) && fits_name(kill, sought) &&
-         fits_size(kill, sought);
+bool matches(const KernelKill& kill, const KillQuery& query) {
+  if (!matches_time(kill, query)) return false;
+  if (matches_pid(kill, query)) return matches_name(kill, query) || matches_cgroup(kill, query);
+  return !query.same_pid_namespace && matches_cgroup(kill, query) && matches_name(kill, query) &&
+         matches_size(kill, query);
 }
 
 }  // namespace
@@ -203,19 +203,18 @@ std::vector<KernelKill> kills_in(const KernelLog& log) {
   return std::move(reader.kills);
 }
 
-const KernelKill* kill_of(const std::vector<KernelKill>& kills, const Sought& sought) {
+const KernelKill* kill_of(const std::vector<KernelKill>& kills, const KillQuery& query) {
   const auto found = std::find_if(kills.rbegin(), kills.rend(),
-                                  [&](const KernelKill& kill) { return fits(kill, sought); });
+                                  [&](const KernelKill& kill) { return matches(kill, query); });
   return found == kills.rend() ? nullptr : &*found;
 }
 
-bool only_others(const std::vector<KernelKill>& kills, const Sought& sought) {
+bool only_others_killed(const std::vector<KernelKill>& kills, const KillQuery& query) {
   bool others = false;
   for (const KernelKill& kill : kills) {
-    if (!fits_time(kill, sought)) continue;
-    if (names_it(kill, sought)) return false;
-    others |=
-        kill.cgroup.empty() || sought.cgroup.empty() || same_cgroup(kill.cgroup, sought.cgroup);
+    if (!matches_time(kill, query)) continue;
+    if (matches_pid(kill, query)) return false;
+    others |= kill.cgroup.empty() || query.cgroup.empty() || same_cgroup(kill.cgroup, query.cgroup);
   }
   return others;
 }

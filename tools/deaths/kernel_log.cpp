@@ -7,28 +7,25 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <ctime>
 #include <optional>
 
 #include "common/system/text.h"
+#include "tools/base/number.h"
 
 namespace oomrec::tools::deaths {
 namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
 constexpr std::uint64_t kDay = 24 * 3600 * kSecond;
-constexpr std::size_t kMostBytes = std::size_t{4} << 20;  // of a file, its end
+constexpr std::size_t kMostBytes = std::size_t{4} << 20;  // read from the end of a file
 constexpr std::array<const char*, 2> kFiles = {"/var/log/kern.log", "/var/log/messages"};
 
-// Takes a number off the front.
-template <class Number>
-bool take(std::string_view& text, Number& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{}) return false;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return true;
+bool take(std::string_view& text, std::uint64_t& value) {
+  const auto number = take_number<std::uint64_t>(text);
+  if (number) value = *number;
+  return number.has_value();
 }
 
 bool take(std::string_view& text, char expected) {
@@ -50,7 +47,7 @@ std::optional<LogRecord> kmsg_record(std::string_view line, const LogClock& cloc
                    std::string{line.substr(text + 1)}};
 }
 
-// "[20579.972984] text"; the nanoseconds since boot, and the text goes to `line`.
+// "[20579.972984] text": returns the nanoseconds since boot, and leaves the text in `line`.
 std::optional<std::uint64_t> take_brackets(std::string_view& line) {
   std::string_view rest = line;
   std::uint64_t seconds = 0, fraction = 0;
@@ -63,13 +60,16 @@ std::optional<std::uint64_t> take_brackets(std::string_view& line) {
   return seconds * kSecond + fraction * 1000;
 }
 
-std::optional<std::uint64_t> realtime_of(std::tm time, bool local) {
-  const std::time_t seconds = local ? std::mktime(&time) : timegm(&time);
+enum class Zone : std::uint8_t { local, utc };
+
+std::optional<std::uint64_t> realtime_of(std::tm time, Zone zone) {
+  const std::time_t seconds = zone == Zone::local ? std::mktime(&time) : timegm(&time);
   if (seconds < 0) return std::nullopt;
   return static_cast<std::uint64_t>(seconds) * kSecond;
 }
 
-// "Nov 22 01:18:19 ", local time of the latest such day.
+// "Nov 22 01:18:19 ": local time, without a year. Assumes the latest such day that is not in the
+// future.
 std::optional<std::uint64_t> take_traditional_time(std::string_view& line, const LogClock& clock) {
   constexpr std::size_t kBytes = 16;
   if (line.size() < kBytes) return std::nullopt;
@@ -81,11 +81,11 @@ std::optional<std::uint64_t> take_traditional_time(std::string_view& line, const
   if (end != text.c_str() + kBytes || localtime_r(&now, &today) == nullptr) return std::nullopt;
   time.tm_year = today.tm_year;
   time.tm_isdst = -1;
-  auto realtime = realtime_of(time, true);
+  auto realtime = realtime_of(time, Zone::local);
   if (realtime && *realtime > clock.now_realtime_ns + kDay) {
     --time.tm_year;
     time.tm_isdst = -1;
-    realtime = realtime_of(time, true);
+    realtime = realtime_of(time, Zone::local);
   }
   line.remove_prefix(kBytes);
   return realtime;
@@ -101,7 +101,7 @@ std::optional<std::uint64_t> take_iso_time(std::string_view& line) {
   if (rest == nullptr) return std::nullopt;
   if (*rest == '.') rest += 1 + std::string_view{rest + 1}.find_first_not_of("0123456789");
   const std::string_view zone{rest};
-  const auto local = realtime_of(time, false);
+  const auto local = realtime_of(time, Zone::utc);
   if (!local) return std::nullopt;
   line.remove_prefix(blank + 1);
   if (zone.size() != 6) return local;  // "Z"
@@ -145,19 +145,20 @@ class File {
     return fstat(descriptor_, &status) == 0 && S_ISCHR(status.st_mode);
   }
 
-  // Bytes, 0 at the end.
+  // Returns the number of bytes; 0 at the end.
   std::size_t read_some(char* to, std::size_t bytes) const {
     while (true) {
       const ssize_t got = read(descriptor_, to, bytes);
       if (got >= 0) return static_cast<std::size_t>(got);
-      // EPIPE: the record was overwritten before we came to it; the next read gives the next one.
+      // EPIPE: the kernel overwrote the record before we read it. The next read returns the next
+      // one.
       if (errno != EINTR && errno != EPIPE) return 0;
     }
   }
 
-  void skip_to_the_end(std::size_t but_for) const {
+  void skip_to_last(std::size_t count) const {
     const off_t bytes = lseek(descriptor_, 0, SEEK_END);
-    const auto kept = static_cast<off_t>(but_for);
+    const auto kept = static_cast<off_t>(count);
     lseek(descriptor_, bytes > kept ? bytes - kept : 0, SEEK_SET);
   }
 
@@ -165,13 +166,14 @@ class File {
   int descriptor_;
 };
 
-// A device gives one record at a time: a line, and lines about the device it came from.
+// A device returns one record per read: a line, followed by lines with its properties, which we
+// drop.
 std::string text_of(const File& file) {
   constexpr std::size_t kRecordBytes = 8192;
   std::string text;
   std::string part(kRecordBytes, '\0');
   const bool device = file.is_device();
-  if (!device) file.skip_to_the_end(kMostBytes);
+  if (!device) file.skip_to_last(kMostBytes);
   while (const std::size_t got = file.read_some(part.data(), part.size())) {
     const std::string_view bytes{part.data(), got};
     text += device ? bytes.substr(0, bytes.find('\n')) : bytes;
@@ -189,13 +191,13 @@ std::uint64_t now_ns(clockid_t clock) {
 }  // namespace
 
 LogClock LogClock::now() {
-  // Like the log's own clock, the monotonic one stands still while the machine sleeps.
+  // Like the log's clock, the monotonic clock stops while the machine sleeps.
   const std::uint64_t realtime = now_ns(CLOCK_REALTIME);
   return {realtime, realtime - now_ns(CLOCK_MONOTONIC)};
 }
 
 std::uint64_t LogClock::error_ns() const {
-  constexpr std::uint64_t kDrift = 10'000;  // one part in so many
+  constexpr std::uint64_t kDrift = 10'000;  // at most one part in 10,000
   return 2 * kSecond + (now_realtime_ns - boot_realtime_ns) / kDrift;
 }
 
@@ -209,10 +211,11 @@ KernelLog parse_kernel_log(std::string_view text, const LogClock& clock) {
   return log;
 }
 
-KernelLog read_kernel_log(const LogClock& clock, bool this_boot) {
+KernelLog read_kernel_log(const LogClock& clock, Boot boot, const KernelLogFile& file) {
   std::vector<const char*> paths{kFiles.begin(), kFiles.end()};
-  if (this_boot) paths.insert(paths.begin(), "/dev/kmsg");
-  if (const char* named = std::getenv("OOMREC_KERNEL_LOG"); named != nullptr) paths = {named};
+  if (boot == Boot::current) paths.insert(paths.begin(), "/dev/kmsg");
+  const char* const named = file ? file->c_str() : std::getenv("OOMREC_KERNEL_LOG");
+  if (named != nullptr && !(file && file->empty())) paths = {named};
   for (const char* const path : paths) {
     KernelLog log = parse_kernel_log(text_of(File{path}), clock);
     if (!log.records.empty()) return log;

@@ -1,12 +1,12 @@
-// The kernel's log: /dev/kmsg, else the first of the files that syslog keeps which can be read.
+// Reads the kernel's log: /dev/kmsg, or else the first readable syslog file.
 //
-// OOMREC_KERNEL_LOG=FILE names a file to read in place of all of them. It may hold records as
-// /dev/kmsg gives them ("4,11295,20579972984,-;text"), lines as syslog keeps them ("Nov 22 01:18:19
-// host kernel: [20579.972984] text", or with an ISO 8601 time), or as dmesg prints them
-// ("[20579.972984] text").
+// OOMREC_KERNEL_LOG=FILE names a file to read instead. Its lines may have the format of /dev/kmsg
+// ("4,11295,20579972984,-;text"), of syslog ("Nov 22 01:18:19 host kernel: [20579.972984] text", or
+// with an ISO 8601 time), or of dmesg ("[20579.972984] text").
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,29 +19,35 @@ struct LogRecord {
 };
 
 struct KernelLog {
-  std::vector<LogRecord> records;  // the oldest first; none: it could not be read
+  std::vector<LogRecord> records;  // oldest first; empty: the log could not be read
 
   bool reaches_back_to(std::uint64_t realtime_ns) const {
     return !records.empty() && records.front().realtime_ns <= realtime_ns;
   }
 };
 
-// What the times in a log are measured by.
+// The clock that the times in a log refer to.
 struct LogClock {
   std::uint64_t now_realtime_ns = 0;
   std::uint64_t boot_realtime_ns = 0;
 
   static LogClock now();
 
-  // By how much a record's time may be wrong: the kernel's log has a clock of its own, that nobody
-  // corrects, and syslog tells seconds.
+  // The possible error of a record's time: NTP does not correct the clock of the kernel's log, and
+  // syslog has a resolution of one second.
   std::uint64_t error_ns() const;
 };
 
-// `this_boot`: the log is to tell of this boot; else /dev/kmsg, which begins with it, is left out.
-KernelLog read_kernel_log(const LogClock& clock, bool this_boot);
+// A file to read instead of the kernel's log. Empty: the one that OOMREC_KERNEL_LOG names, if set.
+// "": always the kernel's own log.
+using KernelLogFile = std::optional<std::string>;
 
-// Its lines, those of the kernel only.
+// The boot that the log is read for. /dev/kmsg has nothing from earlier boots.
+enum class Boot : std::uint8_t { current, earlier };
+
+KernelLog read_kernel_log(const LogClock& clock, Boot boot, const KernelLogFile& file = {});
+
+// Ignores lines that are not from the kernel.
 KernelLog parse_kernel_log(std::string_view text, const LogClock& clock);
 
 }  // namespace oomrec::tools::deaths

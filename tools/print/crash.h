@@ -1,4 +1,4 @@
-// The signal that ended a process, as its own handler saw it: for people and as JSON.
+// The fatal signal of a process, as the recorder's handler recorded it: as text and as JSON.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@
 
 namespace oomrec::tools::print {
 
-// "SIGSEGV at address 0x10 in thread 4711 "python3"", and the stack below. Empty: there was none.
+// "SIGSEGV at address 0x10 in thread 4711 "python3"", then the stack. Empty without a crash.
 std::string crash_text(const bundles::Source&, const recording::StackStyle& style);
 
-// null: there was none.
+// null without a crash.
 Json crash_json(const bundles::Source&);
 
 }  // namespace oomrec::tools::print

@@ -14,7 +14,7 @@ std::string row(std::string_view name, const std::string& value, const std::stri
 
 std::string held_detail(const recording::DeviceFigures& device) {
   if (device.pool_reserved_bytes == 0) return {};
-  return fmt::format("pools {} of it, {} of that in use", size_text(device.pool_reserved_bytes),
+  return fmt::format("pools reserve {}, {} of it in use", size_text(device.pool_reserved_bytes),
                      size_text(device.pool_used_bytes));
 }
 
@@ -29,17 +29,18 @@ std::string torch_text(const recording::DeviceFigures::Torch& torch) {
   return text;
 }
 
-std::string look_text(const recording::DeviceFigures& device) {
-  if (!device.look) return "    the driver was never asked what is free\n";
-  const recording::DeviceFigures::Look& look = *device.look;
-  return row("used by all", size_text(look.total_bytes - look.free_bytes),
-             fmt::format("of {}, {:.1f} s before the recording ends", size_text(look.total_bytes),
-                         static_cast<double>(look.age_ms) / 1000)) +
+// The figures that the driver last reported.
+std::string driver_figures_text(const recording::DeviceFigures& device) {
+  if (!device.driver_sample) return "    the driver was never asked how much is free\n";
+  const recording::DeviceFigures::DriverSample& sample = *device.driver_sample;
+  return row("used by all", size_text(sample.total_bytes - sample.free_bytes),
+             fmt::format("of {}, {:.1f} s before the recording ends", size_text(sample.total_bytes),
+                         static_cast<double>(sample.age_ms) / 1000)) +
          row("used by others or by the runtime", size_text(device.others_bytes())) +
-         row("free", size_text(look.free_bytes));
+         row("free", size_text(sample.free_bytes));
 }
 
-Json known(std::uint64_t bytes) { return bytes != 0 ? Json(bytes) : Json(nullptr); }
+Json nonzero_or_null(std::uint64_t bytes) { return bytes != 0 ? Json(bytes) : Json(nullptr); }
 
 Json torch_json(const recording::DeviceFigures::Torch& torch) {
   return {
@@ -62,18 +63,18 @@ std::string device_text(const recording::DeviceFigures& device) {
   if (device.managed_bytes != 0)
     text += row("managed", size_text(device.managed_bytes), "moves between host and device");
   if (device.limit_bytes != 0) text += row("limit", size_text(device.limit_bytes), "--limit-gpu");
-  return text + look_text(device);
+  return text + driver_figures_text(device);
 }
 
 Json device_json(const recording::DeviceFigures& device) {
-  const auto& look = device.look;
+  const auto& look = device.driver_sample;
   return {
       {"device", device.label},
       {"vendor", device.vendor == session::Vendor::hip ? "hip" : "cuda"},
       {"ordinal", device.ordinal},
       {"uuid", text_or_null(device.uuid)},
       {"name", text_or_null(device.name)},
-      {"limit_bytes", known(device.limit_bytes)},
+      {"limit_bytes", nonzero_or_null(device.limit_bytes)},
       {"held_bytes", device.held_bytes},
       {"block_bytes", device.block_bytes},
       {"pool_used_bytes", device.pool_used_bytes},

@@ -1,4 +1,4 @@
-// The GPUs of a recording, for people and as JSON.
+// The GPUs of a recording, as text and as JSON.
 #pragma once
 
 #include <string>
@@ -9,10 +9,11 @@
 
 namespace oomrec::tools::print {
 
-// Lines of a device: what this process holds on it, its limit, what the driver told, PyTorch.
+// What this process holds on the device, PyTorch's share of it, the limit, and the figures that the
+// driver reported.
 std::string device_text(const recording::DeviceFigures&);
 
-// Without what its holders are.
+// The device without its holders.
 Json device_json(const recording::DeviceFigures&);
 
 }  // namespace oomrec::tools::print

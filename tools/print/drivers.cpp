@@ -16,10 +16,10 @@ std::string hooks_of(Vendor vendor, const Driver& driver) {
 }
 
 template <class Visit>
-void for_each_met(const recording::Recording& recording, Visit visit) {
+void for_each_loaded_driver(const recording::Recording& recording, Visit visit) {
   for (std::uint32_t i = 0; i < session::kVendors; ++i) {
     const Driver& driver = recording.header().drivers[i];
-    if (session::was_met(driver)) visit(static_cast<Vendor>(i), driver);
+    if (session::was_found(driver)) visit(static_cast<Vendor>(i), driver);
   }
 }
 
@@ -28,7 +28,7 @@ void for_each_met(const recording::Recording& recording, Visit visit) {
 std::vector<std::pair<std::string, std::string>> driver_facts(
     const recording::Recording& recording) {
   std::vector<std::pair<std::string, std::string>> facts;
-  for_each_met(recording, [&](Vendor vendor, const Driver& driver) {
+  for_each_loaded_driver(recording, [&](Vendor vendor, const Driver& driver) {
     facts.emplace_back(session::printed_name(vendor), hooks_of(vendor, driver));
   });
   return facts;
@@ -36,7 +36,7 @@ std::vector<std::pair<std::string, std::string>> driver_facts(
 
 Json drivers_json(const recording::Recording& recording) {
   Json rows = Json::array();
-  for_each_met(recording, [&](Vendor vendor, const Driver& driver) {
+  for_each_loaded_driver(recording, [&](Vendor vendor, const Driver& driver) {
     rows.push_back({
         {"vendor", vendor == Vendor::cuda ? "cuda" : "hip"},
         {"hooks", hooks_of(vendor, driver)},

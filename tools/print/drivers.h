@@ -1,4 +1,4 @@
-// Which drivers of GPUs a program met, and which of its ways to them were seen.
+// The GPU drivers that a program loaded, and by which routes its calls to them are hooked.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace oomrec::tools::print {
 
-// Rows of name and sentence, of the drivers that were met: "CUDA", "hooked through …".
+// Name and sentence of each loaded driver: "CUDA", "hooked through …".
 std::vector<std::pair<std::string, std::string>> driver_facts(
     const recording::Recording& recording);
 

@@ -1,4 +1,4 @@
-// Lengths of time as people read them.
+// Durations as text.
 #pragma once
 
 #include <string>

@@ -7,7 +7,7 @@
 namespace oomrec::tools::print {
 namespace {
 
-constexpr std::size_t kMostEntries = 10;  // of the metadata, on a terminal
+constexpr std::size_t kMostEntries = 10;  // of the custom metadata, without --full
 
 std::string lines_of(std::string_view text, std::size_t indent) {
   std::string lines;
@@ -21,8 +21,7 @@ std::string lines_of(std::string_view text, std::size_t indent) {
 }
 
 std::string value_text(const Json& value) {
-  return value.is_string() ? value.get<std::string>()
-                           : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
 }  // namespace
@@ -39,11 +38,11 @@ std::string exception_text(const bundles::Source& source, bool full, const Termi
   }
   if (!source.reason().empty() && source.trigger() != Trigger::request)
     lines += fmt::format("  context: {}\n", clip(printable(source.reason()), kColumns));
-  const Json said = custom_metadata_json(source);
+  const Json entries = custom_metadata_json(source);
   std::size_t shown = 0;
-  for (const auto& [key, value] : said.items()) {
+  for (const auto& [key, value] : entries.items()) {
     if (!full && shown++ == kMostEntries) {
-      lines += fmt::format("  … and {} more (--full)\n", said.size() - kMostEntries);
+      lines += fmt::format("  … and {} more (--full)\n", entries.size() - kMostEntries);
       break;
     }
     lines += fmt::format("  {}: {}\n", clip(printable(key), kColumns / 2),
@@ -65,8 +64,8 @@ Json exception_json(const bundles::Source& source) {
 }
 
 Json custom_metadata_json(const bundles::Source& source) {
-  const Json& said = member(source.metadata, "custom_metadata");
-  return said.is_object() ? said : Json::object();
+  const Json& entries = member(source.metadata, "custom_metadata");
+  return entries.is_object() ? entries : Json::object();
 }
 
 }  // namespace oomrec::tools::print

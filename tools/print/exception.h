@@ -1,5 +1,5 @@
-// The exception that a program made of a refusal, and what it said of itself: from the bundle's
-// metadata, where oomrec_exception() put them (include/oomrec.h).
+// The exception that the program raised after a failed allocation, and the program's own metadata.
+// Both are in the bundle's metadata.json, where oomrec_exception() wrote them (include/oomrec.h).
 #pragma once
 
 #include <string>
@@ -9,13 +9,14 @@
 
 namespace oomrec::tools::print {
 
-// Lines for a terminal; `full`: with the whole traceback. Empty where there is none.
+// Lines for a terminal. `full`: with the whole traceback and all custom metadata. Empty without
+// either.
 std::string exception_text(const bundles::Source&, bool full, const Terminal&);
 
 // {type, module, message, traceback}, or null.
 Json exception_json(const bundles::Source&);
 
-// custom_metadata: an object, empty where the program said nothing.
+// The program's custom metadata: an object, possibly empty.
 Json custom_metadata_json(const bundles::Source&);
 
 }  // namespace oomrec::tools::print

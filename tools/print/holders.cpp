@@ -17,9 +17,10 @@ double share_of(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-// How many of the rows are shown where nobody said how many: those with 1 % of the bytes or more,
-// and the first in any case.
-std::size_t that_matter(const std::vector<recording::StackFigures>& rows, std::uint64_t whole) {
+// How many rows to show by default: those with at least 1 % of the bytes, at most 10, and always
+// the first.
+std::size_t default_row_count(const std::vector<recording::StackFigures>& rows,
+                              std::uint64_t whole) {
   std::size_t count = std::min<std::size_t>(rows.size(), 1);
   while (count < std::min(rows.size(), kMostHolders) &&
          share_of(rows[count].bytes, whole) >= kLeastShare) {
@@ -37,15 +38,15 @@ std::string holder_text(std::size_t number, const recording::StackFigures& row, 
                      name_of(row.space), stack);
 }
 
-struct Layer {
+struct GroupKind {
   std::string_view heading;
-  bool (*has)(Space);
+  bool (*contains)(Space);
 };
-constexpr Layer kLayers[] = {
-    {"holders, the largest first", adds_up},
-    {"PyTorch's tensors, inside what the spaces above hold",
+constexpr GroupKind kGroupKinds[] = {
+    {"holders, the largest first", is_additive},
+    {"PyTorch's tensors, inside the memory of the holders above",
      [](Space space) { return space == Space::torch; }},
-    {"address space and other processes' memory that is mapped, no memory of its own",
+    {"address space, and mapped memory of other processes: none of its own memory",
      [](Space space) { return space == Space::cuda_va || space == Space::hip_va; }},
 };
 
@@ -57,30 +58,42 @@ std::uint64_t HolderGroup::bytes() const {
   return bytes;
 }
 
-std::vector<HolderGroup> grouped(const std::vector<recording::StackFigures>& rows) {
+std::vector<HolderGroup> holder_groups(const std::vector<recording::StackFigures>& rows) {
   std::vector<HolderGroup> groups;
-  for (const Layer& layer : kLayers) {
-    HolderGroup group{layer.heading, {}};
+  for (const GroupKind& kind : kGroupKinds) {
+    HolderGroup group{kind.heading, {}};
     std::copy_if(rows.begin(), rows.end(), std::back_inserter(group.rows),
-                 [&](const recording::StackFigures& row) { return layer.has(row.space); });
+                 [&](const recording::StackFigures& row) { return kind.contains(row.space); });
     if (groups.empty() || !group.rows.empty()) groups.push_back(std::move(group));
   }
   return groups;
 }
 
+std::vector<HolderGroup> holder_groups(const bundles::Source& source, recording::Stacks& stacks) {
+  return holder_groups(recording::merged(source.recording->holders(), stacks, recording::At::end));
+}
+
+HolderGroup holders_on(const bundles::Source& source, const recording::DeviceFigures& device,
+                       recording::Stacks& stacks) {
+  return {{},
+          recording::merged(recording::holders_on(*source.recording, device.entry), stacks,
+                            recording::At::end)};
+}
+
 std::string holders_text(const HolderGroup& group, const recording::Stacks& stacks,
-                         const recording::Places& places, const HoldersStyle& style) {
+                         const recording::Locations& locations, const HoldersStyle& style) {
   const std::vector<recording::StackFigures>& rows = group.rows;
   const std::uint64_t whole = group.bytes();
-  const std::size_t shown =
-      style.top != 0 ? std::min<std::size_t>(rows.size(), style.top) : that_matter(rows, whole);
+  const std::size_t shown = style.top != 0 ? std::min<std::size_t>(rows.size(), style.top)
+                                           : default_row_count(rows, whole);
   std::string text;
   std::uint64_t rest = whole;
   for (std::size_t i = 0; i < shown; ++i) {
     rest -= rows[i].bytes;
-    text += holder_text(i + 1, rows[i], share_of(rows[i].bytes, whole),
-                        recording::stack_text(stacks.places(rows[i].stack), places, style.stack),
-                        style.stack.terminal);
+    text +=
+        holder_text(i + 1, rows[i], share_of(rows[i].bytes, whole),
+                    recording::stack_text(stacks.locations(rows[i].stack), locations, style.stack),
+                    style.stack.terminal);
   }
   if (shown < rows.size()) {
     text += fmt::format("  and {} with {} ({}) together: --top N\n",
@@ -91,7 +104,7 @@ std::string holders_text(const HolderGroup& group, const recording::Stacks& stac
 }
 
 Json holders_json(const HolderGroup& group, const recording::Stacks& stacks,
-                  const recording::Places& places, std::size_t top) {
+                  const recording::Locations& locations, std::size_t top) {
   const std::uint64_t whole = group.bytes();
   Json holders = Json::array();
   for (std::size_t i = 0; i < std::min(group.rows.size(), top); ++i) {
@@ -102,7 +115,7 @@ Json holders_json(const HolderGroup& group, const recording::Stacks& stacks,
         {"count", row.count},
         {"share", share_of(row.bytes, whole)},
         {"estimated", row.estimated},
-        {"stack", recording::stack_json(stacks.places(row.stack), places)},
+        {"stack", recording::stack_json(stacks.locations(row.stack), locations)},
     });
   }
   return holders;

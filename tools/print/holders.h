@@ -1,7 +1,8 @@
-// Who holds memory: the rows of a page and of JSON, each with its stack.
+// Holders as text and as JSON, each with its stack.
 //
-// Rows are shares of a whole only where they add up. Address space, and PyTorch's tensors, which
-// lie inside the memory of a driver or of the heap, are groups of their own.
+// Shares are relative to the sum of a group, so a group holds only memory that adds up. PyTorch's
+// tensors lie inside a driver's memory or the heap, and address space is no memory: each of them is
+// a separate group.
 #pragma once
 
 #include <string>
@@ -9,7 +10,9 @@
 #include <vector>
 
 #include "tools/base/json.h"
+#include "tools/bundles/store/source.h"
 #include "tools/recording/analysis/stacks.h"
+#include "tools/recording/reading/devices.h"
 #include "tools/recording/stack_text/stack_text.h"
 
 namespace oomrec::tools::print {
@@ -21,19 +24,26 @@ struct HolderGroup {
   std::uint64_t bytes() const;
 };
 
-// What adds up first, also where there is none; then the other groups that there are.
-std::vector<HolderGroup> grouped(const std::vector<recording::StackFigures>& rows);
+// The group of the spaces that add up comes first, even if it is empty. Other groups appear only if
+// they have rows.
+std::vector<HolderGroup> holder_groups(const std::vector<recording::StackFigures>& rows);
+
+// All holders at the end of the recording.
+std::vector<HolderGroup> holder_groups(const bundles::Source&, recording::Stacks&);
+
+// The holders of one device's memory at the end.
+HolderGroup holders_on(const bundles::Source&, const recording::DeviceFigures&, recording::Stacks&);
 
 struct HoldersStyle {
   recording::StackStyle stack;
-  unsigned top = 0;  // as many rows; 0: those with 1 % or more, 10 at most
+  unsigned top = 0;  // number of rows; 0: those with 1 % or more, 10 at most
 };
 
-std::string holders_text(const HolderGroup&, const recording::Stacks&, const recording::Places&,
+std::string holders_text(const HolderGroup&, const recording::Stacks&, const recording::Locations&,
                          const HoldersStyle&);
 
-// `top` of the group at most.
-Json holders_json(const HolderGroup&, const recording::Stacks&, const recording::Places&,
+// At most `top` rows of the group.
+Json holders_json(const HolderGroup&, const recording::Stacks&, const recording::Locations&,
                   std::size_t top);
 
 }  // namespace oomrec::tools::print

@@ -8,8 +8,8 @@
 namespace oomrec::tools::print {
 namespace {
 
-// Whether a forked process still holds what it had at the fork. There may be a million holders:
-// none but the one that is looked for is made into figures.
+// Whether a forked process still holds memory from before the fork. It reads the table directly:
+// there may be a million holders, and figures of each would cost too much.
 bool has_inherited(const session::View& view) {
   session::Holder holder;
   for (std::uint64_t i = 1; i < view.count(session::TableId::holders); ++i) {
@@ -25,7 +25,7 @@ bool has_inherited(const session::View& view) {
 std::vector<std::string> notes_of(const bundles::Source& source) {
   const recording::Recording& recording = *source.recording;
   const session::Header& header = recording.header();
-  std::vector<std::string> notes = source.unread;
+  std::vector<std::string> notes = source.read_problems;
   const auto add_if = [&](bool condition, auto text) {
     if (condition) notes.push_back(text());
   };
@@ -39,11 +39,11 @@ std::vector<std::string> notes_of(const bundles::Source& source) {
          [&] { return fmt::format("no Python stacks: {}", stored(header.python.status)); });
   add_if(header.python.version_hex != 0 && header.python.raw_malloc == 0, [] {
     return std::string{
-        "small Python objects appear as arenas; each is seen with: oomrec run --python-objects"};
+        "small Python objects are counted as arenas; to see each one: oomrec run --python-objects"};
   });
   add_if(header.mode == static_cast<std::uint8_t>(Mode::exact) && recording.estimated(), [] {
     return std::string{
-        "exact recording fell back to sampling: its tables were full (--recording-size)"};
+        "exact recording fell back to sampling: its tables were full (raise --recording-size)"};
   });
   add_if(recording.estimated(), [&] {
     return fmt::format(
@@ -53,29 +53,28 @@ std::vector<std::string> notes_of(const bundles::Source& source) {
   });
   add_if(has_inherited(recording.view()), [] {
     return std::string{
-        "a forked process: [inherited from the parent process] is what it had at the fork, and "
-        "the first MiB of its own"};
+        "this process was forked: [inherited from the parent process] is memory from before the "
+        "fork, plus the first MiB that it allocated itself"};
   });
   add_if(header.dropped_events != 0, [&] {
-    return fmt::format("{} found no room in the recording (--recording-size)",
+    return fmt::format("{} did not fit into the recording (raise --recording-size)",
                        plural(header.dropped_events, "event", "events"));
   });
   add_if(header.truncated_stacks != 0, [&] {
-    return fmt::format("{} cut: longer than {} frames, or lost on the way",
+    return fmt::format("{} cut: more than {} frames, or the unwinder failed",
                        plural(header.truncated_stacks, "stack was", "stacks were"),
                        session::kMaxFrames);
   });
   const std::vector<std::string> newer =
       source.lines != nullptr ? source.lines->newer_files() : std::vector<std::string>{};
   add_if(!newer.empty(), [&] {
-    return fmt::format("changed after the process began, so that lines may be others: {}",
+    return fmt::format("changed after the process started, so line numbers may be off: {}",
                        fmt::join(newer, ", "));
   });
-  const std::vector<std::string> unreadable = source.places->unreadable_modules();
+  const std::vector<std::string> unreadable = source.locations->unreadable_modules();
   add_if(!unreadable.empty(), [&] {
-    return fmt::format(
-        "not here, or another build than was recorded, so without names of their own: {}",
-        fmt::join(unreadable, ", "));
+    return fmt::format("not found here, or not the recorded build, so symbols are missing: {}",
+                       fmt::join(unreadable, ", "));
   });
   return notes;
 }

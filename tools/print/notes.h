@@ -1,4 +1,4 @@
-// What a reader must know before trusting the figures: what was not seen, estimated, dropped.
+// What a reader must know before trusting the figures: what is missing, estimated or dropped.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@ namespace oomrec::tools::print {
 
 std::vector<std::string> notes_of(const bundles::Source& source);
 
-// What the percentages of a page are parts of.
+// The base of a page's percentages.
 inline constexpr const char* kSharesNote =
-    "the percentages are shares of what all holders hold, which counts bytes as asked for; the "
-    "totals of spaces count what the blocks take";
+    "percentages are shares of all holders' requested bytes; the totals of spaces count what the "
+    "blocks take up";
 
-// The last section of a page; nothing where there are no notes.
+// The last section of a page. Prints nothing without notes.
 void print_notes(const std::vector<std::string>& notes, const Terminal& terminal);
 
 }  // namespace oomrec::tools::print

@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kObjectsFile = "objects.json";
 constexpr std::size_t kShownObjects = 5;
-constexpr std::size_t kFrames = 3;  // of the stack that allocated it
+constexpr std::size_t kShownFrames = 3;  // of the allocating stack
 constexpr std::size_t kMostRows = 1000;
 
 const Json& rows_of(const Json& object, std::string_view key) {
@@ -30,11 +30,11 @@ bool flag_in(const Json& object, std::string_view key) {
   return value.is_boolean() && value.get<bool>();
 }
 
-// The elements of `rows` that are texts or numbers, as `wanted` says; at most 1,000.
-Json only(const Json& rows, bool (Json::*wanted)() const noexcept) {
+// The elements that have the expected type, at most kMostRows.
+Json elements_of_type(const Json& elements, bool (Json::*has_type)() const noexcept) {
   Json kept = Json::array();
-  for (const Json& row : rows)
-    if ((row.*wanted)() && kept.size() < kMostRows) kept.push_back(row);
+  for (const Json& element : elements)
+    if ((element.*has_type)() && kept.size() < kMostRows) kept.push_back(element);
   return kept;
 }
 
@@ -52,12 +52,12 @@ Json object_json(const Json& object) {
     if (referrers.size() < kMostRows) referrers.push_back(referrer_json(referrer));
   return {{"bytes", number_of(object, "bytes").value_or(0)},
           {"type", text_in(object, "type")},
-          {"shape", only(rows_of(object, "shape"), &Json::is_number_unsigned)},
+          {"shape", elements_of_type(rows_of(object, "shape"), &Json::is_number_unsigned)},
           {"dtype", text_in(object, "dtype")},
           {"device", text_in(object, "device")},
           {"views", number_of(object, "views").value_or(0)},
           {"address", number_of(object, "address").value_or(0)},
-          {"stack", only(rows_of(object, "stack"), &Json::is_string)},
+          {"stack", elements_of_type(rows_of(object, "stack"), &Json::is_string)},
           {"grad_fn", text_or_null(text_in(object, "grad_fn"))},
           {"referrers", std::move(referrers)}};
 }
@@ -71,17 +71,18 @@ std::string shape_text(const Json& shape) {
 
 // "held by history[3] at train.py:12 train, in a cycle"
 std::string referrer_text(const Json& referrer) {
-  const std::string name = text_in(referrer, "name"), where = text_in(referrer, "where");
+  const std::string name = text_in(referrer, "name"), location = text_in(referrer, "where");
   return fmt::format("{}{}{}{}", name.empty() ? text_in(referrer, "container") : name,
-                     where.empty() ? "" : " in ", where,
+                     location.empty() ? "" : " in ", location,
                      flag_in(referrer, "is_cycle") ? ", in a reference cycle" : "");
 }
 
-// As long as it is: what tells is at the end of a path.
+// Not clipped: the end of a path says most.
 std::string line(std::string_view text) { return fmt::format("      {}\n", printable(text)); }
 
-// Where Python begins, outwards from the library that made it: "train.py:6 make_batch". Else 0.
-std::size_t first_of_python(const Json& stack) {
+// The innermost Python frame ("train.py:6 make_batch"), below the library's own frames. 0 if there
+// is none.
+std::size_t first_python_frame(const Json& stack) {
   for (std::size_t i = 0; i < stack.size(); ++i)
     if (stack[i].get<std::string>().find(".py:") != std::string::npos) return i;
   return 0;
@@ -114,20 +115,21 @@ std::string python_objects_text(const Json& objects, const Terminal& terminal) {
                                                   shape_text(row["shape"]), text_in(row, "dtype"),
                                                   text_in(row, "device"))),
                             kColumns - 14)));
-    if (row["referrers"].empty()) text += line("nobody was found who refers to it");
+    if (row["referrers"].empty()) text += line("no referrer found");
     for (const Json& referrer : row["referrers"])
       text += line("held by " + referrer_text(referrer));
     const Json& stack = row["stack"];
-    const std::size_t first = first_of_python(stack);
-    for (std::size_t frame = first; frame < std::min(stack.size(), first + kFrames); ++frame)
+    const std::size_t first = first_python_frame(stack);
+    for (std::size_t frame = first; frame < std::min(stack.size(), first + kShownFrames); ++frame)
       text += line((frame == first ? "made at " : "        ") + stack[frame].get<std::string>());
   }
   if (text.empty()) return text;
   const std::uint64_t count = number_of(objects, "count").value_or(0);
   if (count > kShownObjects)
-    text += fmt::format("  {} in all hold {}\n", count_text(count),
+    text += fmt::format("  {} in total hold {}\n", count_text(count),
                         size_text(number_of(objects, "total_bytes").value_or(0)));
-  if (!flag_in(objects, "complete")) text += "  there was no time to look through everything\n";
+  if (!flag_in(objects, "complete"))
+    text += "  incomplete: not all objects were checked before the time limit\n";
   return text;
 }
 

@@ -1,5 +1,5 @@
-// What the Python package put into a bundle: the largest arrays and tensors, and who refers to
-// them.
+// The largest Python arrays and tensors and their referrers, as the Python package wrote them into
+// a bundle.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace oomrec::tools::print {
 
-// objects.json, in the shape that docs/json.md has; null where there is none. The file may hold
-// anything: what is not of its type is left out.
+// objects.json in the form that docs/json.md specifies; null without that file. The file is not
+// trusted: members of a wrong type are left out.
 Json python_objects_json(const bundles::Source&);
 
-// The five largest; empty where there are none.
+// The five largest. Empty without objects.
 std::string python_objects_text(const Json& objects, const Terminal&);
 
 }  // namespace oomrec::tools::print

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "tools/base/directory.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools::print {
@@ -18,23 +19,22 @@ namespace fs = std::filesystem;
 constexpr std::size_t kShownProcesses = 12;
 constexpr const char* kSelf = "self";
 
-// The latest bundle of each process in a dump directory, by the manifests' word for the process.
+// The latest bundle of each process in a dump directory, by the manifest's member `process`.
 std::map<std::string, fs::path> latest_bundles(const fs::path& directory) {
   std::map<std::string, std::pair<std::string, fs::path>> latest;
-  std::error_code error;
-  for (fs::directory_iterator at{directory, error}, end; !error && at != end; at.increment(error)) {
-    if (at->path().filename().native().starts_with('.')) continue;
-    const Json manifest = read_json(at->path() / "manifest.json");
-    const std::pair found{text_of(manifest, "created_at_utc").value_or(""), at->path()};
+  for (const fs::path& path : entries_of(directory)) {
+    if (is_hidden(path)) continue;
+    const Json manifest = read_json(path / "manifest.json");
+    const std::pair candidate{text_of(manifest, "created_at_utc").value_or(""), path};
     if (const auto process = text_of(manifest, "process"))
-      latest[*process] = std::max(latest[*process], found);
+      latest[*process] = std::max(latest[*process], candidate);
   }
   std::map<std::string, fs::path> bundles;
   for (auto& [process, bundle] : latest) bundles[process] = bundle.second;
   return bundles;
 }
 
-bool is_open(const std::string& outcome) {
+bool is_provisional(const std::string& outcome) {
   return outcome == name_of(OutcomeKind::running) || outcome == name_of(OutcomeKind::unknown);
 }
 
@@ -57,8 +57,9 @@ Json member_row(const Json& row, const bundles::Source& source,
     outcome = source.outcome();
   } else if (later != bundles.end()) {
     if (bundle.empty()) bundle = later->second.filename();
-    const auto told = text_of(read_json(later->second / "metadata.json"), "outcome");
-    if (is_open(outcome) && told && *told != name_of(OutcomeKind::running)) outcome = *told;
+    const auto final_outcome = text_of(read_json(later->second / "metadata.json"), "outcome");
+    if (is_provisional(outcome) && final_outcome && *final_outcome != name_of(OutcomeKind::running))
+      outcome = *final_outcome;
   }
   return {
       {"pid", number_or_null(row, "pid")},
@@ -91,64 +92,65 @@ std::string pid_text(const Json& row) {
 
 std::string group_line(const Json& row) {
   const std::string bundle = text_of(row, "bundle").value_or("");
-  const bool named = !bundle.empty() && row["relation"] != kSelf;
+  const bool has_other_bundle = !bundle.empty() && row["relation"] != kSelf;
   return fmt::format("  {:>7}  {:<16} {:<10} {:>10} {:>10} {:>10}  {}{}\n", pid_text(row),
                      clip(text_of(row, "program").value_or("?"), 16),
                      text_of(row, "relation").value_or(""), size_or_dash(row, "live_bytes"),
                      size_or_dash(row, "rss_bytes"), size_or_dash(row, "peak_bytes"),
-                     text_of(row, "outcome").value_or(""), named ? "  " + bundle : "");
+                     text_of(row, "outcome").value_or(""), has_other_bundle ? "  " + bundle : "");
 }
 
 }  // namespace
 
-Json company_of(const bundles::Source& source) {
-  Json company = {{"processes", nullptr}, {"others", nullptr}, {"left_out", 0}};
-  if (source.bundle.empty()) return company;
-  const Json told = read_json(source.bundle / "processes.json");
-  const Json &members = member(told, "processes"), &others = member(told, "others");
-  if (!members.is_array() || !others.is_array()) return company;
-  company["left_out"] = number_of(told, "left_out").value_or(0);
+Json related_processes(const bundles::Source& source) {
+  Json related = {{"processes", nullptr}, {"others", nullptr}, {"left_out", 0}};
+  if (source.bundle.empty()) return related;
+  const Json file = read_json(source.bundle / "processes.json");
+  const Json &members = member(file, "processes"), &others = member(file, "others");
+  if (!members.is_array() || !others.is_array()) return related;
+  related["left_out"] = number_of(file, "left_out").value_or(0);
   const auto bundles = members.size() > 1 ? latest_bundles(source.bundle.parent_path())
                                           : std::map<std::string, fs::path>{};
-  company["processes"] = Json::array();
-  for (const Json& row : members) company["processes"].push_back(member_row(row, source, bundles));
-  company["others"] = Json::array();
-  for (const Json& row : others) company["others"].push_back(other_row(row));
-  return company;
+  related["processes"] = Json::array();
+  for (const Json& row : members) related["processes"].push_back(member_row(row, source, bundles));
+  related["others"] = Json::array();
+  for (const Json& row : others) related["others"].push_back(other_row(row));
+  return related;
 }
 
-std::string group_text(const Json& company, bool full) {
-  const Json& members = company["processes"];
+std::string group_text(const Json& related, bool full) {
+  const Json& members = related["processes"];
   if (members.size() < 2) return {};
   std::vector<const Json*> rows;
   for (const Json& row : members) rows.push_back(&row);
-  std::stable_sort(rows.begin() + 1, rows.end(), [](const Json* one, const Json* other) {
-    return number_of(*one, "live_bytes").value_or(0) > number_of(*other, "live_bytes").value_or(0);
+  std::stable_sort(rows.begin() + 1, rows.end(), [](const Json* a, const Json* b) {
+    return number_of(*a, "live_bytes").value_or(0) > number_of(*b, "live_bytes").value_or(0);
   });
   const std::size_t shown = full ? rows.size() : std::min(rows.size(), kShownProcesses);
   std::string text = fmt::format("  {:>7}  {:<16} {:<10} {:>10} {:>10} {:>10}  {}\n", "pid",
                                  "program", "relation", "live", "RSS", "peak", "outcome");
   std::uint64_t rest = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    i < shown ? void(text += group_line(*rows[i]))
-              : void(rest += number_of(*rows[i], "live_bytes").value_or(0));
+    if (i < shown)
+      text += group_line(*rows[i]);
+    else
+      rest += number_of(*rows[i], "live_bytes").value_or(0);
   }
   if (shown < rows.size())
     text += fmt::format("  and {} with {} together: --full\n",
                         plural(rows.size() - shown, "other", "others"), size_text(rest));
-  if (const std::uint64_t left_out = *number_of(company, "left_out"); left_out != 0)
-    text +=
-        fmt::format("  {} not looked at\n", plural(left_out, "recording was", "recordings were"));
+  if (const std::uint64_t left_out = *number_of(related, "left_out"); left_out != 0)
+    text += fmt::format("  {} not read\n", plural(left_out, "recording was", "recordings were"));
   return text;
 }
 
-std::string others_text(const Json& company, const bundles::Source& source,
+std::string others_text(const Json& related, const bundles::Source& source,
                         const verdict::Verdict& verdict) {
   const std::uint64_t limit = source.recording->header().health.cgroup_limit_bytes;
   const bool limited = limit != 0 && limit != session::kUnlimited;
-  if (!limited && !verdict::is_death_by_memory(verdict.code)) return {};
+  if (!limited && !verdict::is_death_caused_by_memory(verdict.code)) return {};
   std::string text;
-  for (const Json& row : company["others"])
+  for (const Json& row : related["others"])
     text += fmt::format("  {:>7}  {:<16} {:<10} {:>10} {:>10}\n", pid_text(row),
                         clip(text_of(row, "program").value_or("?"), 16),
                         row["recorded"] == Json(true) ? "recorded" : "", "",

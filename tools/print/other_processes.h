@@ -1,4 +1,4 @@
-// The other processes that a bundle tells of: its group, and the largest others of its cgroup.
+// The other processes in a bundle: its process tree, and the largest others of its cgroup.
 #pragma once
 
 #include <string>
@@ -9,16 +9,17 @@
 
 namespace oomrec::tools::print {
 
-// What processes.json says, with what is known since: the bundles that were made of members later,
-// and how those ended. {"processes": […], "others": […], "left_out": N}, rows as in
-// docs/bundle-format.md; the arrays are null where the bundle does not say.
-Json company_of(const bundles::Source&);
+// {"processes": […], "others": […], "left_out": N}: processes.json, updated with the outcomes and
+// bundles that members of the tree got later. Rows are as in docs/bundle-format.md. The arrays are
+// null if the bundle has no processes.json.
+Json related_processes(const bundles::Source&);
 
-// Lines of the group, the process itself first and then who holds most; empty where it is alone.
-// `full`: every process.
-std::string group_text(const Json& company, bool full);
+// Lines of the process tree: the process itself, then the others by live bytes. Empty if it is
+// alone. `full`: every process.
+std::string group_text(const Json& related, bool full);
 
-// Lines of the others, where they may have had a part in it: under a limit, or after a kill.
-std::string others_text(const Json& company, const bundles::Source&, const verdict::Verdict&);
+// Lines of the cgroup's other processes. Empty unless they may be a cause: the cgroup has a limit,
+// or the process died of memory.
+std::string others_text(const Json& related, const bundles::Source&, const verdict::Verdict&);
 
 }  // namespace oomrec::tools::print

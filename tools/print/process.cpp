@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tools/base/number.h"
 #include "tools/base/text.h"
 #include "tools/print/drivers.h"
 #include "tools/print/ranks.h"
@@ -21,8 +22,8 @@ std::string python_version(const session::Header& header) {
   return fmt::format("{}.{}.{}", hex >> 24, (hex >> 16) & 0xff, (hex >> 8) & 0xff);
 }
 
-// On one line: a program given with -c may have many. Where arguments are not in the recording
-// (redacted) its program.
+// The command line on one line: the argument of -c may contain newlines. A redacted recording has
+// no arguments; the executable's name stands in for them.
 std::string command_line(const recording::Recording& recording) {
   constexpr std::size_t kMost = 70;
   std::string line;
@@ -55,11 +56,11 @@ std::vector<std::pair<std::string, std::string>> process_facts(const bundles::So
   std::vector<std::pair<std::string, std::string>> facts = {
       {source.bundle.empty() ? "recording" : "bundle",
        clip_start(source.bundle.empty() ? recording.path().string() : source.bundle.string(), 90)},
-      {"written", fmt::format("{}, because of: {}", created_at(source), name_of(source.trigger()))},
-      source.imported.empty()
+      {"written", fmt::format("{}, trigger: {}", created_at(source), name_of(source.trigger()))},
+      source.imported_from.empty()
           ? std::pair{"process",
                       fmt::format("{} (pid {})", command_line(recording), recording.header().pid)}
-          : std::pair{"made of", "a " + source.imported},
+          : std::pair{"source", "a " + source.imported_from},
       {"started", time_text(recording.header().start_realtime_ns)},
   };
   if (!python.empty()) facts.emplace_back("python", python);
@@ -99,18 +100,18 @@ Json recording_json(const bundles::Source& source) {
 }
 
 std::string outcome_sentence(const std::string& outcome) {
-  if (outcome == "running") return "running: when this was written the program was alive";
-  if (outcome == "recovered") return "recovered: the program lived on, or ended well";
-  if (outcome == "oom_killed") return "oom_killed: the kernel killed the program for memory";
-  if (outcome == "unknown") return "unknown: the program is gone, nobody saw how";
+  if (outcome == "running") return "running: the program was still running when this was written";
+  if (outcome == "recovered") return "recovered: the program kept running, or exited normally";
+  if (outcome == "oom_killed") return "oom_killed: the kernel's OOM killer killed the program";
+  if (outcome == "unknown")
+    return "unknown: the program is gone, and nothing recorded how it ended";
   const std::size_t blank = outcome.find(' ');
   const std::string value = blank == std::string::npos ? "" : outcome.substr(blank + 1);
   if (outcome.starts_with("exited ")) {
-    return fmt::format("{}: the program ended by itself, with exit code {}", printable(outcome),
-                       printable(value));
+    return fmt::format("{}: the program exited with code {}", printable(outcome), printable(value));
   }
   if (outcome.starts_with("signal ")) {
-    const char* name = sigabbrev_np(std::atoi(value.c_str()));
+    const char* name = sigabbrev_np(parse_number<int>(value).value_or(0));
     return fmt::format("{}: SIG{} ended the program", printable(outcome),
                        name != nullptr ? name : "???");
   }

@@ -1,4 +1,4 @@
-// The recorded process and its recording, as people read them and as JSON.
+// The recorded process and its recording, as text and as JSON.
 #pragma once
 
 #include <string>
@@ -15,10 +15,10 @@ std::vector<std::pair<std::string, std::string>> process_facts(const bundles::So
 Json process_json(const bundles::Source& source);
 Json recording_json(const bundles::Source& source);
 
-// ISO 8601 UTC; of a recording without a bundle, the time of its last sign of life.
+// ISO 8601 UTC. For a recording without a bundle, the time of its last tick.
 std::string created_at(const bundles::Source& source);
 
-// "recovered" → "The program lived on …".
+// "recovered" → "recovered: the program kept running, …".
 std::string outcome_sentence(const std::string& outcome);
 
 }  // namespace oomrec::tools::print

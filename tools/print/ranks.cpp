@@ -29,20 +29,20 @@ std::string numbers_text(const Json& numbers) {
                      all > kMost ? fmt::format(" and {} more", all - kMost) : "");
 }
 
-bool is_of(const Json& row, const Json& first) {
+bool is_same_rank(const Json& row, const Json& first) {
   const auto rank = number_of(row, "rank");
   return rank && rank == number_of(first, "rank");
 }
 
-// What there is to say of it: its trouble, that it was ended for another's, or how it ended.
-std::string what_text(const Json& row) {
-  const Json& trouble = member(row, "trouble");
+// The rank's failure, or the rank whose failure ended it, or its outcome.
+std::string fate_text(const Json& row) {
+  const Json& failure = member(row, "trouble");
   if (const auto after = number_of(row, "ended_after_rank"))
     return fmt::format("ended after rank {}: {}", *after, word(row, "outcome"));
-  if (!trouble.is_object()) return word(row, "outcome");
-  const Json& later = member(trouble, "seconds_after_first");
+  if (!failure.is_object()) return word(row, "outcome");
+  const Json& later = member(failure, "seconds_after_first");
   return fmt::format("{:+.3f} s  {}", later.is_number() ? later.get<double>() : 0.0,
-                     word(trouble, "what"));
+                     word(failure, "what"));
 }
 
 // "4711 on node1".
@@ -55,12 +55,12 @@ std::string line_of(const Json& row, const Json& first, const Terminal& terminal
     const auto figure = number_of(row, key);
     return figure ? size_text(*figure) : std::string{"-"};
   };
-  const bool is_first = is_of(row, first);
+  const bool is_first = is_same_rank(row, first);
   const std::string figures =
       fmt::format("{} {:>4}  {:<17} {:<19} {:>9} {:>9}  ", is_first ? ">" : " ",
                   number_of(row, "rank").value_or(0), clip(process_text(row), 17),
                   clip(word(row, "verdict"), 19), bytes("live_bytes"), bytes("peak_bytes"));
-  const std::string line = figures + clip(what_text(row), kColumns - figures.size());
+  const std::string line = figures + clip(fate_text(row), kColumns - figures.size());
   return (is_first ? terminal.paint(Colour::bold, line) : line) + "\n";
 }
 
@@ -73,22 +73,22 @@ std::vector<std::pair<std::string, std::string>> job_facts(const bundles::Source
   const std::uint64_t hosts = number_of(clock, "hosts").value_or(0);
   const std::uint64_t count = rows.is_array() ? rows.size() : 0;
   const auto mark = text_of(clock, "mark");
-  const std::string where =
+  const std::string path =
       source.bundle.empty() ? source.recording->path().string() : source.bundle.string();
   std::vector<std::pair<std::string, std::string>> facts = {
-      {source.bundle.empty() ? "read from" : "bundle", clip_start(where, 90)},
+      {source.bundle.empty() ? "read from" : "bundle", clip_start(path, 90)},
       {"merged", created_at(source)},
       {"job", fmt::format("{}{} of {} on {}",
                           word(job, "job_id") == "?" ? std::string{} : word(job, "job_id") + ": ",
                           plural(count, "rank", "ranks"), number_of(job, "world_size").value_or(0),
                           plural(hosts, "host", "hosts"))},
-      {"clock", mark ? fmt::format("aligned: mark '{}' of each rank is one moment", *mark)
-                     : std::string{hosts > 1 ? "the wall clock of each host, as it was"
-                                             : "the host's wall clock"}},
+      {"clock",
+       mark ? fmt::format("aligned at the mark '{}' of each rank", *mark)
+            : std::string{hosts > 1 ? "each host's own wall clock" : "the host's wall clock"}},
       {"started", time_text(source.recording->header().start_realtime_ns)},
   };
   if (text_of(job, "ranks_are") == "as_named")
-    facts.emplace_back("ranks", "no recording knew its own: numbered as they were named");
+    facts.emplace_back("ranks", "no recording knows its rank: numbered in the order given");
   if (const Json& missing = member(job, "missing"); missing.is_array() && !missing.empty())
     facts.emplace_back("missing", "rank " + numbers_text(missing));
   if (const Json& left_out = member(job, "left_out"); left_out.is_array()) {
@@ -104,9 +104,9 @@ std::string ranks_text(const Json& ranks, const Terminal& terminal, bool full) {
   if (const Json& all = member(ranks, "ranks"); all.is_array())
     for (const Json& row : all) rows.push_back(&row);
   if (!full && rows.size() > kShownRanks) {
-    const auto calm = [](const Json* row) { return member(*row, "trouble").is_null(); };
+    const auto is_well = [](const Json* row) { return member(*row, "trouble").is_null(); };
     std::stable_sort(rows.begin(), rows.end(),
-                     [&](const Json* a, const Json* b) { return calm(a) < calm(b); });
+                     [&](const Json* a, const Json* b) { return is_well(a) < is_well(b); });
   }
   std::string text =
       terminal.paint(Colour::dim, fmt::format("  {:>4}  {:<17} {:<19} {:>9} {:>9}  {}", "rank",

@@ -1,4 +1,4 @@
-// The ranks of a job, as people read them.
+// The ranks of a job as text.
 #pragma once
 
 #include <string>
@@ -10,12 +10,11 @@
 
 namespace oomrec::tools::print {
 
-// Rows of name and value, as process_facts() has them of a process: job, hosts, clock, who is
-// missing.
+// Rows of name and value, like those of process_facts(): job, hosts, clock, missing ranks.
 std::vector<std::pair<std::string, std::string>> job_facts(const bundles::Source& source);
 
-// A line for each rank, the first in trouble marked. `ranks`: a job's ranks.json. `full`: however
-// many they are; else those in trouble come first.
+// A line for each rank; the first that failed is marked. `ranks`: a job's ranks.json. Of more than
+// 64 ranks, only 64 are shown, those that failed first, unless `full`.
 std::string ranks_text(const Json& ranks, const Terminal& terminal, bool full);
 
 }  // namespace oomrec::tools::print

@@ -7,10 +7,10 @@
 namespace oomrec::tools::print {
 namespace {
 
-// Beside a space that is in no sum.
+// Why a space is in no sum.
 std::string_view remark_of(Space space) {
-  if (adds_up(space)) return "";
-  return space == Space::torch ? "  inside the others" : "  address space";
+  if (is_additive(space)) return "";
+  return space == Space::torch ? "  counted above" : "  address space";
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ std::string spaces_text(const recording::Recording& recording) {
   const std::uint64_t reserved =
       recording.header().spaces[static_cast<std::size_t>(Space::map)].reserved_bytes;
   if (reserved != 0)
-    text += fmt::format("  {} of address space is reserved, not counted\n", size_text(reserved));
+    text += fmt::format("  {} of address space is reserved but not counted\n", size_text(reserved));
   return text;
 }
 

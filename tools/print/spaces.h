@@ -1,4 +1,4 @@
-// The spaces of a recording: what lives in each, its peak, what was ever allocated.
+// The spaces of a recording: live bytes, peak and allocated bytes of each.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace oomrec::tools::print {
 
-// A line for each that was ever used.
+// A line for each space that was used.
 std::string spaces_text(const recording::Recording&);
 
 Json spaces_json(const recording::Recording&);  // all of them, by name

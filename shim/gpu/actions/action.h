@@ -1,5 +1,4 @@
-// What all actions stand on: keys, what a call gave, and the action of calls that only may be
-// refused.
+// Shared by all actions: keys, results of a call, and the action of calls that can only fail.
 #pragma once
 
 #include <type_traits>
@@ -22,18 +21,18 @@ std::uint64_t value_at(const T* out) noexcept {
   return out == nullptr ? 0 : key_of(*out);
 }
 
-// Enters what the program was given at, or as, `key`, and where.
+// Records the memory that the program got at the address, or as the handle, `key`.
 inline recorder::DeviceMemory memory_of(const Call& call, DeviceKey what, DeviceKind kind,
                                         std::uint64_t key, std::uint64_t bytes) noexcept {
   return {call.api, {call.vendor, what, key}, kind, bytes, call.device, call.site.context, 0};
 }
-inline void give(InHook hook, const recorder::DeviceMemory& memory) noexcept {
+inline void record_allocation(InHook hook, const recorder::DeviceMemory& memory) noexcept {
   if (memory.name.key != 0) recorder::on_device_allocate(hook, memory);
 }
 
-// Nothing is allocated by name, but it may be refused.
-struct Refusable {
-  Wants wants() const noexcept { return {}; }
+// Allocates nothing that we record, but may fail for lack of memory.
+struct Fallible {
+  Allocation allocation() const noexcept { return {}; }
 };
 
 }  // namespace oomrec::shim::gpu

@@ -1,4 +1,4 @@
-// Memory and addresses apart: handles, reservations, mappings.
+// Memory separate from addresses: handles, reservations, mappings.
 #pragma once
 
 #include "shim/gpu/actions/memory.h"
@@ -18,12 +18,13 @@ struct Handle {
   std::int32_t ordinal() const noexcept {
     return props == nullptr ? -1 : device_of(&props->location);
   }
-  Wants wants() const noexcept {
+  Allocation allocation() const noexcept {
     return {bytes, ordinal() < 0 ? DeviceKind::host : DeviceKind::block};
   }
-  Site where(const Call&) const noexcept { return {ordinal(), 0}; }
-  void done(InHook hook, const Call& call) const noexcept {
-    give(hook, memory_of(call, DeviceKey::handle, wants().kind, value_at(out), bytes));
+  Site site(const Call&) const noexcept { return {ordinal(), 0}; }
+  void on_success(InHook hook, const Call& call) const noexcept {
+    record_allocation(hook,
+                      memory_of(call, DeviceKey::handle, allocation().kind, value_at(out), bytes));
   }
 };
 template <class Out, class Bytes, class Props>
@@ -32,10 +33,10 @@ Handle(Out*, Bytes, Props*) -> Handle<Out, std::remove_const_t<Props>>;
 template <class Out>
 struct RetainedHandle {
   Out* out;
-  Wants wants() const noexcept { return {}; }
-  void done(InHook hook, const Call& call) const noexcept {
+  Allocation allocation() const noexcept { return {}; }
+  void on_success(InHook hook, const Call& call) const noexcept {
     const recorder::DeviceName name{call.vendor, DeviceKey::handle, value_at(out)};
-    if (!recorder::on_device_retain(hook, name)) ImportedHandle(out).done(hook, call);
+    if (!recorder::on_device_retain(hook, name)) ImportedHandle(out).on_success(hook, call);
   }
 };
 template <class Out>
@@ -46,8 +47,8 @@ struct Mapping {
   Address address;
   std::uint64_t bytes;
   Key handle;
-  Wants wants() const noexcept { return {}; }
-  void done(InHook hook, const Call& call) const noexcept {
+  Allocation allocation() const noexcept { return {}; }
+  void on_success(InHook hook, const Call& call) const noexcept {
     recorder::on_device_map(hook, call.api, call.vendor, key_of(address), bytes, key_of(handle));
   }
 };
@@ -58,7 +59,7 @@ template <class Address>
 struct Unmapped {
   Address address;
   std::uint64_t bytes;
-  void done(InHook hook, const Call& call) const noexcept {
+  void on_success(InHook hook, const Call& call) const noexcept {
     recorder::on_device_unmap(hook, call.api, call.vendor, key_of(address), bytes);
   }
 };
@@ -66,19 +67,19 @@ template <class Address, class Bytes>
 Unmapped(Address, Bytes) -> Unmapped<Address>;
 
 template <class Change>
-Refusable SparseMapping(const Change*, unsigned) noexcept {
+Fallible SparseMapping(const Change*, unsigned) noexcept {
   return {};
 }
 template <class... Any>
-Refusable BoundHandle(Any...) noexcept {
+Fallible BoundHandle(Any...) noexcept {
   return {};
 }
 template <class... Any>
-Refusable BoundAddress(Any...) noexcept {
+Fallible BoundAddress(Any...) noexcept {
   return {};
 }
 template <class... Any>
-Refusable Unbound(Any...) noexcept {
+Fallible Unbound(Any...) noexcept {
   return {};
 }
 

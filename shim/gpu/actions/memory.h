@@ -1,4 +1,4 @@
-// Blocks, arrays, host memory, another's memory; and releases, which are recorded before the real
+// Blocks, arrays, host memory and imported memory; and releases, which are recorded before the real
 // call, because another thread may get the address at once.
 #pragma once
 
@@ -9,38 +9,39 @@
 
 namespace oomrec::shim::gpu {
 
-// What a call gives at *out. `kEndsWith…`: with its context, or with the process.
-enum class Ends : bool { with_context, with_process };
-template <DeviceKey kWhat, DeviceKind kKind, Ends kEnds, class Out>
-struct Given {
+// Memory whose address or handle the call stores in *out. `lifetime`: until the end of its context,
+// or of the process.
+enum class Lifetime : bool { context, process };
+template <DeviceKey kWhat, DeviceKind kKind, Lifetime kLifetime, class Out>
+struct Output {
   Out* out;
   std::uint64_t bytes;
 
-  Wants wants() const noexcept { return {bytes, kKind}; }
-  void done(InHook hook, const Call& call) const noexcept {
+  Allocation allocation() const noexcept { return {bytes, kKind}; }
+  void on_success(InHook hook, const Call& call) const noexcept {
     recorder::DeviceMemory memory = memory_of(call, kWhat, kKind, value_at(out), bytes);
-    if (kEnds == Ends::with_process) memory.context = 0;
-    give(hook, memory);
+    if (kLifetime == Lifetime::process) memory.context = 0;
+    record_allocation(hook, memory);
   }
 };
-#define OOMREC_GIVEN(Action, what, kind, ends)                                    \
-  template <class Out>                                                            \
-  auto Action(Out* out, std::uint64_t bytes = 0) noexcept {                       \
-    return Given<DeviceKey::what, DeviceKind::kind, Ends::ends, Out>{out, bytes}; \
+#define OOMREC_OUTPUT(Action, what, kind, lifetime)                                        \
+  template <class Out>                                                                     \
+  auto Action(Out* out, std::uint64_t bytes = 0) noexcept {                                \
+    return Output<DeviceKey::what, DeviceKind::kind, Lifetime::lifetime, Out>{out, bytes}; \
   }
-OOMREC_GIVEN(Block, address, block, with_context)
-OOMREC_GIVEN(ManagedBlock, address, managed, with_context)
-OOMREC_GIVEN(HostBlock, host, host, with_context)
-OOMREC_GIVEN(Array, array, block, with_context)
-OOMREC_GIVEN(MipmappedArray, array, block, with_context)
-OOMREC_GIVEN(ImportedHandle, handle, imported, with_process)
-OOMREC_GIVEN(Reservation, reservation, reserved, with_process)
-#undef OOMREC_GIVEN
+OOMREC_OUTPUT(Block, address, block, context)
+OOMREC_OUTPUT(ManagedBlock, address, managed, context)
+OOMREC_OUTPUT(HostBlock, host, host, context)
+OOMREC_OUTPUT(Array, array, block, context)
+OOMREC_OUTPUT(MipmappedArray, array, block, context)
+OOMREC_OUTPUT(ImportedHandle, handle, imported, process)
+OOMREC_OUTPUT(Reservation, reservation, reserved, process)
+#undef OOMREC_OUTPUT
 
-// Addresses of several devices' memory.
+// Addresses for the memory of several devices.
 template <class Out, class Props>
 auto MulticastHandle(Out* out, const Props* props) noexcept {
-  return Given<DeviceKey::handle, DeviceKind::reserved, Ends::with_process, Out>{
+  return Output<DeviceKey::handle, DeviceKind::reserved, Lifetime::process, Out>{
       out, props == nullptr ? 0 : props->size};
 }
 
@@ -48,9 +49,10 @@ struct HostRegistration {
   const void* address;
   std::uint64_t bytes;
 
-  Wants wants() const noexcept { return {bytes, DeviceKind::host}; }
-  void done(InHook hook, const Call& call) const noexcept {
-    give(hook, memory_of(call, DeviceKey::host, DeviceKind::host, key_of(address), bytes));
+  Allocation allocation() const noexcept { return {bytes, DeviceKind::host}; }
+  void on_success(InHook hook, const Call& call) const noexcept {
+    record_allocation(hook,
+                      memory_of(call, DeviceKey::host, DeviceKind::host, key_of(address), bytes));
   }
 };
 
@@ -60,10 +62,11 @@ struct PitchedBlock {
   const Size* pitch;  // set by the call
   std::uint64_t width, rows;
 
-  Wants wants() const noexcept { return {width * rows, DeviceKind::block}; }
-  void done(InHook hook, const Call& call) const noexcept {
+  Allocation allocation() const noexcept { return {width * rows, DeviceKind::block}; }
+  void on_success(InHook hook, const Call& call) const noexcept {
     const std::uint64_t bytes = (pitch == nullptr ? width : *pitch) * rows;
-    give(hook, memory_of(call, DeviceKey::address, DeviceKind::block, value_at(out), bytes));
+    record_allocation(hook,
+                      memory_of(call, DeviceKey::address, DeviceKind::block, value_at(out), bytes));
   }
 };
 template <class Out, class Size, class W, class R>
@@ -74,28 +77,30 @@ struct Pitched3D {
   const Pitched* out;
   Extent extent;
 
-  Wants wants() const noexcept {
+  Allocation allocation() const noexcept {
     return {extent.width * extent.height * extent.depth, DeviceKind::block};
   }
-  void done(InHook hook, const Call& call) const noexcept {
+  void on_success(InHook hook, const Call& call) const noexcept {
     if (out == nullptr) return;
     const std::uint64_t bytes = out->pitch * extent.height * extent.depth;
-    give(hook, memory_of(call, DeviceKey::address, DeviceKind::block, key_of(out->ptr), bytes));
+    record_allocation(
+        hook, memory_of(call, DeviceKey::address, DeviceKind::block, key_of(out->ptr), bytes));
   }
 };
 template <class Pitched, class Extent>
 Pitched3D(Pitched*, Extent) -> Pitched3D<Pitched, Extent>;
 
-// Another's memory: how much, the driver is asked.
+// Imported memory: the driver is queried for its size.
 template <class Out>
 struct ImportedBlock {
   const Out* out;
   std::uint64_t bytes = 0;
 
-  Wants wants() const noexcept { return {0, DeviceKind::imported}; }
-  void ask(const Call& call) noexcept { bytes = queries_of(call.vendor).bytes_at(value_at(out)); }
-  void done(InHook hook, const Call& call) const noexcept {
-    give(hook, memory_of(call, DeviceKey::address, DeviceKind::imported, value_at(out), bytes));
+  Allocation allocation() const noexcept { return {0, DeviceKind::imported}; }
+  void query(const Call& call) noexcept { bytes = queries_of(call.vendor).bytes_at(value_at(out)); }
+  void on_success(InHook hook, const Call& call) const noexcept {
+    record_allocation(
+        hook, memory_of(call, DeviceKey::address, DeviceKind::imported, value_at(out), bytes));
   }
 };
 template <class Out>
@@ -109,7 +114,7 @@ auto ImportedPointer(Out* out) noexcept {
 
 template <class Out, class Description>
 auto External(Out* out, const Description* description) noexcept {
-  return Given<DeviceKey::external, DeviceKind::imported, Ends::with_process, Out>{
+  return Output<DeviceKey::external, DeviceKind::imported, Lifetime::process, Out>{
       out, description == nullptr ? 0 : description->size};
 }
 
@@ -123,7 +128,7 @@ struct Released {
   void before(InHook hook, const Call& call) noexcept {
     released = recorder::on_device_free(hook, call.api, {call.vendor, kWhat, key});
   }
-  void undone(InHook hook) const noexcept { recorder::restore_on_device(hook, released); }
+  void on_failure(InHook hook) const noexcept { recorder::restore_on_device(hook, released); }
 };
 #define OOMREC_RELEASED(Action, what)                \
   template <class Key>                               \

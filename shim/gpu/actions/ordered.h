@@ -1,4 +1,4 @@
-// Memory in the order of a stream, from pools.
+// Stream-ordered memory from pools.
 #pragma once
 
 #include "shim/gpu/actions/memory.h"
@@ -10,7 +10,7 @@
 
 namespace oomrec::shim::gpu {
 
-// On a stream that is captured the block belongs to the graph.
+// On a stream that is being captured, the block belongs to the graph.
 template <class Out>
 struct OrderedBlock {
   Out* out;
@@ -19,8 +19,8 @@ struct OrderedBlock {
   void* pool;
   std::uint64_t graph = 0;
 
-  Wants wants() const noexcept { return {bytes, DeviceKind::pooled}; }
-  Site where(const Call& call) const noexcept {
+  Allocation allocation() const noexcept { return {bytes, DeviceKind::pooled}; }
+  Site site(const Call& call) const noexcept {
     return site_of_stream(call.vendor, call.stream(stream));
   }
   std::uint32_t device(const Call& call) const noexcept {
@@ -30,10 +30,10 @@ struct OrderedBlock {
   void poll_own_pool(const Call& call) const noexcept {
     poll_pool(call.vendor, call.device, call.site.ordinal, pool);
   }
-  void ask(const Call& call) noexcept {
+  void query(const Call& call) noexcept {
     graph = queries_of(call.vendor).capturing_graph(call.stream(stream));
   }
-  void done(InHook hook, const Call& call) const noexcept {
+  void on_success(InHook hook, const Call& call) const noexcept {
     const DeviceKind kind = graph != 0 ? DeviceKind::block : DeviceKind::pooled;
     recorder::DeviceMemory memory = memory_of(call, DeviceKey::address, kind, value_at(out), bytes);
     if (memory.name.key == 0) return;
@@ -59,23 +59,23 @@ struct FreedOrdered {
   void before(InHook hook, const Call& call) noexcept {
     if (graph == 0) freed.before(hook, call);
   }
-  void done(InHook hook, const Call& call) const noexcept {
+  void on_success(InHook hook, const Call& call) const noexcept {
     if (graph != 0) recorder::on_graph_free(hook, call.vendor, graph, freed.key);
   }
-  void undone(InHook hook) const noexcept { freed.undone(hook); }
+  void on_failure(InHook hook) const noexcept { freed.on_failure(hook); }
 };
 
-// A pool is known from its making on by its device; the others by the first look at them.
+// A created pool has a known device; others become known at their first poll.
 template <class Out, class Props>
 struct Pool {
   const Out* out;
   const Props* props;
 
-  Wants wants() const noexcept { return {}; }
-  void ask(Call& call) const noexcept {
+  Allocation allocation() const noexcept { return {}; }
+  void query(Call& call) const noexcept {
     if (props != nullptr) call.device = entry_of(call.vendor, device_of(&props->location));
   }
-  void done(InHook hook, const Call& call) const noexcept {
+  void on_success(InHook hook, const Call& call) const noexcept {
     recorder::on_pool_polled(hook, {call.vendor, DeviceKey::pool, value_at(out)}, call.device, 0);
   }
 };
@@ -83,7 +83,7 @@ template <class Out, class Props>
 Pool(Out*, Props*) -> Pool<Out, std::remove_const_t<Props>>;
 
 template <class Out>
-Refusable ImportedPool(Out*) noexcept {
+Fallible ImportedPool(Out*) noexcept {
   return {};
 }
 template <class Out>
@@ -91,8 +91,8 @@ struct DevicePool {
   const Out* out;
   std::int32_t ordinal;
 
-  Wants wants() const noexcept { return {}; }
-  void ask(const Call& call) const noexcept {
+  Allocation allocation() const noexcept { return {}; }
+  void query(const Call& call) const noexcept {
     if (ordinal >= 0 && value_at(out) != 0)
       poll_pool(call.vendor, entry_of(call.vendor, ordinal), ordinal, *out);
   }
@@ -100,18 +100,18 @@ struct DevicePool {
 template <class Out>
 DevicePool(Out*, std::int32_t) -> DevicePool<Out>;
 
-inline Refusable SelectedPool(std::int32_t, const void*) noexcept { return {}; }
+inline Fallible SelectedPool(std::int32_t, const void*) noexcept { return {}; }
 
 struct DestroyedPool {
   const void* pool;
-  void done(InHook hook, const Call& call) const noexcept {
+  void on_success(InHook hook, const Call& call) const noexcept {
     recorder::on_pool_end(hook, call.api, {call.vendor, DeviceKey::pool, key_of(pool)});
   }
 };
 
 struct TrimmedPool {
   void* pool;
-  void ask(const Call& call) const noexcept {
+  void query(const Call& call) const noexcept {
     const Site site = current_site(call.vendor);
     poll_pool(call.vendor, entry_of(call.vendor, site.ordinal), site.ordinal, pool);
   }

@@ -15,8 +15,8 @@ constexpr unsigned kSparse = 0x40;  // CUDA_ARRAY3D_SPARSE: memory comes by cuMe
 
 struct Array {
   Context* context;
-  Array* whole;     // of a level: its mipmap
-  unsigned levels;  // of a mipmap; 0: an array
+  Array* whole;     // for a level: its mipmap
+  unsigned levels;  // for a mipmap; 0: an array
   int device;
   std::size_t charged;
   ArrayShape shape;

@@ -7,7 +7,7 @@ namespace fake_gpu {
 
 struct Context;
 
-// As the front end's descriptor says it; kept to be told again.
+// The front end's description, kept for later queries.
 struct ArrayShape {
   std::size_t width;
   std::size_t height;
@@ -19,7 +19,7 @@ struct ArrayShape {
 
 int create_array(void** out, std::size_t bytes, const ArrayShape& shape);
 int create_mipmapped(void** out, std::size_t bytes, const ArrayShape& shape, unsigned levels);
-int view_mipmapped(void** out, const ArrayShape& shape, unsigned levels);  // of others' memory
+int view_mipmapped(void** out, const ArrayShape& shape, unsigned levels);  // of imported memory
 int array_level(void** out, void* mipmapped, unsigned level);              // ends with the mipmap
 int array_shape(ArrayShape* out, void* array);
 int destroy_array(void* array);

@@ -92,7 +92,7 @@ int allocate(Address* out, std::size_t bytes, Where where) {
 
 int allocate_pitch(Address* out, std::size_t* pitch, std::size_t width, std::size_t rows,
                    Where where) {
-  constexpr std::size_t kPitch = 512;  // a multiple of it, as on present devices
+  constexpr std::size_t kPitch = 512;  // pitches are multiples, as on current devices
   if (pitch == nullptr || width == 0 || rows == 0) return invalid_value;
   const std::size_t row = (width + kPitch - 1) / kPitch * kPitch;
   const int result = allocate(out, row * rows, where);

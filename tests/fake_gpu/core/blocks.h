@@ -1,6 +1,6 @@
-// Everything that has an address: device, managed and host memory, blocks of pools and graphs,
-// mappings and reservations. A block knows its device and context, so that a free is charged to
-// them whoever frees it.
+// Everything with an address: device, managed and host memory, blocks of pools and graphs, mappings
+// and reservations. A block has its device and context, so that its free counts there, on any
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -36,24 +36,25 @@ struct Block {
   Address address;
   std::size_t bytes;
   Kind kind;
-  int device;  // kNoDevice: of the host
+  int device;  // kNoDevice: host memory
   Context* context;
   Pool* pool;      // ordered, graph
   Handle* handle;  // mapping
-  bool live;       // graph: launched and not freed since
-  bool owned;      // graph: the graph will still need the address
-  unsigned flags;  // host, registered: as given
-  Block* next;     // of the same bucket
+  bool live;       // graph: launched and not yet freed
+  bool owned;      // graph: the graph still needs the address
+  unsigned flags;  // host, registered: the caller's flags
+  Block* next;     // in the same bucket
 };
 
-// The block that begins at the address; the one that holds it. kinds: a set of Kind; null: none.
+// The block that begins at the address; the block that contains it. kinds: a set of Kind; null:
+// none.
 Block* find_block(Address address, unsigned kinds);
 Block* find_around(Address address, unsigned kinds);
 
-// A block with pages of its own (or, with an address given, without); null: no room.
+// A block with new pages (without pages if an address is given); null: no memory.
 Block* new_block(Kind kind, std::size_t bytes, int device, Where where = Where::anywhere);
 Block* new_block_at(Kind kind, Address address, std::size_t bytes, int device);
-void end_block(Block* block);  // gives back pages, charge and share in a pool
+void end_block(Block* block);  // releases pages, device memory and its part of a pool
 
 int allocate(Address* out, std::size_t bytes, Where where = Where::anywhere);
 int allocate_pitch(Address* out, std::size_t* pitch, std::size_t width, std::size_t rows,
@@ -61,7 +62,7 @@ int allocate_pitch(Address* out, std::size_t* pitch, std::size_t width, std::siz
 int allocate_managed(Address* out, std::size_t bytes);
 int allocate_host(void** out, std::size_t bytes, unsigned flags);
 int allocate_ordered(Address* out, std::size_t bytes, void* pool, void* stream);  // pool 0: default
-int free_block(Address address);  // whatever cuMemFree or hipFree accept; 0 is accepted, too
+int free_block(Address address);  // anything that cuMemFree or hipFree accept, including 0
 int free_ordered(Address address, void* stream);
 int free_host(void* address);
 int register_host(void* address, std::size_t bytes, unsigned flags);

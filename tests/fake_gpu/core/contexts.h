@@ -1,5 +1,5 @@
-// Contexts: created ones and the primary one of each device; which is current is a matter of the
-// thread. What was allocated in a context ends with it.
+// Contexts: created ones and the primary one of each device. Each thread has a current one. Memory
+// of a context is freed with it.
 #pragma once
 
 #include "tests/fake_gpu/core/table.h"
@@ -10,7 +10,7 @@ struct Context {
   int device;
   unsigned flags;
   bool primary;
-  bool active;  // a primary context that nobody retains is there, but not active
+  bool active;  // a primary context without users exists, but is not active
   int retained;
   unsigned long long id;
 };
@@ -18,7 +18,7 @@ struct Context {
 Context* current();  // null: none
 int check_current();
 
-int create_context(void** out, unsigned flags, int device);  // and makes it current
+int create_context(void** out, unsigned flags, int device);  // also makes it current
 int destroy_context(void* context);
 int set_current(void* context);  // null: none
 int push_current(void* context);
@@ -35,7 +35,7 @@ int reset_primary(int device);
 int primary_state(int device, unsigned* flags, int* active);
 int set_primary_flags(int device, unsigned flags);
 
-// The HIP way: a thread has a current device, whose primary context is there when it is needed.
+// As in HIP: a thread has a current device, with its primary context created on demand.
 int thread_device();
 int set_thread_device(int device);
 int use_primary(int device);

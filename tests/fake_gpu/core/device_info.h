@@ -1,4 +1,4 @@
-// What a device says of itself.
+// Properties of a device.
 #pragma once
 
 #include "tests/fake_gpu/core/devices.h"

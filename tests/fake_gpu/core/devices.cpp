@@ -26,7 +26,7 @@ struct Devices {
       see(visible, present);
   }
 
-  // "1,0"; as documented, the list ends at the first ordinal that is none.
+  // "1,0"; as documented, the list ends at the first invalid ordinal.
   void see(const char* visible, int present) {
     while (count < kMaxDevices) {
       char* end = nullptr;

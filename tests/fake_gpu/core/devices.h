@@ -1,4 +1,4 @@
-// The devices: how much memory each has and how much of it is taken. Touches none.
+// The devices: capacity and used bytes of each. Touches no memory.
 #pragma once
 
 #include <cstddef>
@@ -8,12 +8,12 @@ namespace fake_gpu {
 
 inline constexpr int kMaxDevices = 16;
 
-// What tells one vendor's fake from another's; defined by the front end.
+// What differs between the vendors' fakes; defined by the front end.
 struct Vendor {
   const char* device_name;
-  std::uint8_t mark;             // in every UUID
+  std::uint8_t mark;             // part of every UUID
   const char* visible_variable;  // CUDA_VISIBLE_DEVICES: ordinals, in the order wanted
-  bool implicit_contexts;        // a thread has a current device and no need of cuInit
+  bool implicit_contexts;        // a thread has a current device and needs no cuInit
 };
 extern const Vendor vendor;
 
@@ -21,14 +21,15 @@ extern const Vendor vendor;
 int device_count();
 bool is_device(int device);
 
-// Of the physical device: the same device has the same UUID whatever its ordinal is.
+// Of the physical device: a device has the same UUID under any ordinal.
 void copy_uuid(int device, std::uint8_t (&uuid)[16]);
 int physical_index(int device);
 
 std::size_t capacity(int device);
-std::size_t free_bytes(int device);  // less what FAKE_GPU_USED_BY_OTHERS takes
+std::size_t free_bytes(int device);  // without FAKE_GPU_USED_BY_OTHERS
 
-// Takes memory of the device; false: it has not so much left. device kNoDevice: host memory, free.
+// Takes memory of the device; false: not enough is left. kNoDevice: host memory, which is
+// unlimited.
 inline constexpr int kNoDevice = -1;
 bool charge(int device, std::size_t bytes);
 void discharge(int device, std::size_t bytes);

@@ -19,7 +19,7 @@ thread_local bool t_inside = false;
 thread_local int t_failure = 0;
 
 void enter() {
-  if (t_inside) {  // a driver would hang here; a test had better hear of it
+  if (t_inside) {  // a real driver would hang here; a test should fail
     static const char kMessage[] = "fake_gpu: called by a thread that is inside the driver\n";
     [[maybe_unused]] const auto written = write(STDERR_FILENO, kMessage, sizeof kMessage - 1);
     std::abort();
@@ -61,8 +61,8 @@ Entry::Entry(Function& function, Needs needs) {
   enter();
   void* volatile note = std::malloc(24);
   std::free(note);
-  refusal_ = vendor.implicit_contexts ? make_ready(needs) : check_ready(needs);
-  if (refusal_ == success) refusal_ = refusal_by_rule(function);
+  failure_ = vendor.implicit_contexts ? make_ready(needs) : check_ready(needs);
+  if (failure_ == success) failure_ = failure_by_rule(function);
 }
 
 Entry::~Entry() { leave(); }

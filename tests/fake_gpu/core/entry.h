@@ -1,6 +1,6 @@
-// The door of every function of a front end: counts the call, delays or refuses it as the rules
-// say, takes the lock of the driver, and allocates a few bytes as drivers do, so that the hooks of
-// a recorder run inside the driver, under its lock.
+// The entry of every function of a front end: counts the call, delays or fails it by the rules,
+// takes the driver's lock, and allocates a few bytes like real drivers, so that a recorder's hooks
+// run inside the driver, under its lock.
 #pragma once
 
 #include <atomic>
@@ -11,11 +11,11 @@ namespace fake_gpu {
 struct Function {
   const char* name;
   int since;      // the API version that introduced this form, such as 3020
-  void* address;  // the one exported, whoever interposes the name
+  void* address;  // the exported one, even if the name is interposed
   std::atomic<unsigned long> calls;
 };
 
-// All functions of the front end that is linked in.
+// All functions of the linked front end.
 struct Functions {
   Function* first;
   unsigned count;
@@ -30,11 +30,11 @@ class Entry {
   ~Entry();
   Entry(const Entry&) = delete;
 
-  // What the function returns at once; success: it does its work.
-  int refusal() const { return refusal_; }
+  // What the function returns immediately; success: it proceeds.
+  int failure() const { return failure_; }
 
  private:
-  int refusal_ = 0;
+  int failure_ = 0;
 };
 
 // Leaves the driver while an exported function is called from inside one.
@@ -45,12 +45,12 @@ class Outside {
   Outside(const Outside&) = delete;
 };
 
-// Every result passes here: HIP tells the thread's last failure when asked.
+// Every result passes here: HIP keeps the thread's last failure for queries.
 int note(int result);
 int last_failure();
 void forget_failure();
 
-// cuInit; a child of fork has to start anew.
+// cuInit. A forked child is not initialized.
 void start();
 
 }  // namespace fake_gpu

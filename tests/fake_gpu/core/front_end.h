@@ -1,4 +1,4 @@
-// What turns a front end's table into its exported functions. A row is
+// Turns a front end's table into exported functions. A row is
 //   X(exported name, since, needs, (parameters), expression)
 // since: the API version of this form; needs: none, init or context; the expression is the result.
 #pragma once
@@ -16,7 +16,7 @@ inline constexpr Needs none = Needs::nothing;
 inline constexpr Needs init = Needs::start;
 inline constexpr Needs context = Needs::context;
 
-// Addresses and handles have one form in the core, whatever the front end calls them.
+// Addresses and handles have one type in the core, whatever the front end's types are.
 template <class T>
 Address* address_out(T** out) {
   return reinterpret_cast<Address*>(out);
@@ -44,7 +44,7 @@ int fill(To to, Value value, std::size_t count) {
   return success;
 }
 
-// Writes what the function is asked for; null is no place for it.
+// Writes the function's result; an error if `out` is null.
 template <class T, class Value>
 int put(T* out, Value value) {
   if (out == nullptr) return invalid_value;
@@ -52,7 +52,7 @@ int put(T* out, Value value) {
   return success;
 }
 
-// A handle of an object that has no state here: a module, a function.
+// A handle of an object without state here: a module, a function.
 inline int put_token(void** out) {
   static char token;
   return put(out, &token);
@@ -61,16 +61,17 @@ inline int put_token(void** out) {
 }  // namespace fake_gpu
 
 #define FAKE_GPU_ROW_NUMBER(name, ...) row_##name,
-#define FAKE_GPU_DECLARE(name, since, needs, parameters, ...) static int real_##name parameters;
+#define FAKE_GPU_DECLARE(name, since, needs, parameters, ...) \
+  [[gnu::visibility("hidden")]] int real_##name parameters;
 #define FAKE_GPU_FUNCTION(name, since, ...) \
   {#name, since, reinterpret_cast<void*>(real_##name), {0}},
 
-// The work is done by a local function, of which the exported name is an alias: the address that a
-// look-up gives is the fake's own, although a recorder interposes the name.
+// A hidden function does the work, and the exported name is its alias: a lookup gives the fake's
+// own address even if a recorder interposes the name.
 #define FAKE_GPU_DEFINE(name, since, needs, parameters, ...)                                   \
-  static int real_##name parameters {                                                          \
+  [[gnu::visibility("hidden")]] int real_##name parameters {                                   \
     const Entry entry(g_functions[row_##name], needs);                                         \
-    return note(entry.refusal() != success ? entry.refusal() : static_cast<int>(__VA_ARGS__)); \
+    return note(entry.failure() != success ? entry.failure() : static_cast<int>(__VA_ARGS__)); \
   }                                                                                            \
   __attribute__((alias("real_" #name), visibility("default"))) int name parameters;
 

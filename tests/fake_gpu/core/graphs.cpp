@@ -10,7 +10,7 @@ namespace fake_gpu {
 
 struct Node {
   int type;
-  Block* block;  // what is allocated here
+  Block* block;  // allocated by this node
   Address address;
   Node* next;
 };
@@ -20,7 +20,7 @@ struct Graph {
   Node* last;
   unsigned nodes;
   bool has_memory;
-  bool ended;  // destroyed, while an executable needs its nodes
+  bool ended;  // destroyed, but an executable still needs its nodes
   unsigned executables;
   unsigned long long id;
 };
@@ -32,7 +32,7 @@ constexpr unsigned long long kAutoFreeOnLaunch = 1;
 
 struct Exec {
   Graph* graph;
-  unsigned nodes;  // those that were there when it was made
+  unsigned nodes;  // those that existed when it was created
   unsigned long long flags;
 };
 
@@ -49,7 +49,7 @@ int add_node(Graph* graph, Node* node, void** out) {
   return success;
 }
 
-// Only nodes and blocks that nobody needs any more.
+// Releases nodes and blocks that are no longer needed.
 void sweep(Graph* graph) {
   if (!graph->ended || graph->executables != 0) return;
   for (Node* node = graph->first; node != nullptr;) {
@@ -159,7 +159,7 @@ int launch(void* handle, void* stream) {
         result = invalid_value;
     }
   });
-  if (result != success)  // nothing of it has run
+  if (result != success)  // no node has run
     for_nodes(exec, [](const Node& node) {
       if (node.block != nullptr && node.block->live) make_dead(node.block);
     });

@@ -1,7 +1,7 @@
 // Graphs, as far as they hold memory: an allocation node reserves an address when it is added, and
-// has memory from a launch to a free. What CUDA documents about such graphs holds: they cannot be
-// cloned or be a child, have one executable at a time, and are not launched again while a block of
-// theirs lives.
+// has memory from a launch to a free. As CUDA documents for such graphs, they cannot be cloned or
+// be a child, have one executable at a time, and cannot be launched again while one of their blocks
+// is live.
 #pragma once
 
 #include <cstddef>
@@ -28,12 +28,12 @@ int add_other_node(void** node, void* graph, int type);
 int node_type(void* node, int* type);
 int node_count(void* graph, void** nodes, std::size_t* count);
 
-// What a capturing stream adds.
+// Nodes added by a capturing stream.
 int add_allocation(Graph* graph, Address* out, std::size_t bytes, int device);
 int add_free(Graph* graph, Address address);
 Graph* find_graph(void* graph);
 unsigned long long graph_id(const Graph* graph);
 
-int free_launched(Block* block);  // a block of a graph, by a free outside of graphs
+int free_launched(Block* block);  // a graph's block, freed outside of graphs
 
 }  // namespace fake_gpu

@@ -69,7 +69,7 @@ int pointer_attribute(void* data, int attribute, Address address) {
 
 int pointer_attributes(unsigned count, const int* attributes, void** data, Address address) {
   if (attributes == nullptr || data == nullptr) return invalid_value;
-  for (unsigned i = 0; i < count; ++i)  // as documented: success, with null where there is none
+  for (unsigned i = 0; i < count; ++i)  // as documented: success, with null for missing ones
     if (pointer_attribute(data[i], attributes[i], address) != success && data[i] != nullptr)
       std::memset(data[i], 0, sizeof(int));
   return success;

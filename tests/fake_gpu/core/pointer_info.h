@@ -1,11 +1,11 @@
-// What is known about an address: the two vendors ask for it in other words.
+// Attributes of an address, which the two vendors query differently.
 #pragma once
 
 #include "tests/fake_gpu/core/blocks.h"
 
 namespace fake_gpu {
 
-// The block around the address, reservations left out: null where there is none.
+// The block that contains the address, without reservations; null: none.
 const Block* block_at(Address address);
 
 // Numbered as CU_POINTER_ATTRIBUTE_* and hipPointer_attribute, which agree.

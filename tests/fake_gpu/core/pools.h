@@ -1,4 +1,4 @@
-// Memory pools: what is reserved of the device, and what is used of that. Freed memory stays
+// Memory pools: the bytes reserved of the device, and the used part. Freed memory stays
 // reserved until a synchronization or a trim, down to the release threshold.
 #pragma once
 
@@ -9,7 +9,7 @@
 namespace fake_gpu {
 
 struct Pool {
-  int device;  // kNoDevice: of the host
+  int device;  // kNoDevice: host memory
   bool own;    // created by the program, which may destroy it
   bool imported;
   bool ended;  // destroyed, with blocks left
@@ -19,7 +19,7 @@ struct Pool {
   std::size_t reserved_high;
   std::size_t threshold;
   std::size_t largest;  // 0: no bound of its own
-  int reuse[3];         // attributes of no effect here, but kept
+  int reuse[3];         // attributes without effect, but stored
 };
 
 int create_pool(void** out, int device, std::size_t largest);
@@ -31,11 +31,11 @@ int get_pool_attribute(void* pool, int attribute, void* value);
 int set_pool_attribute(void* pool, int attribute, const void* value);
 
 int default_pool(void** out, int device);
-int device_pool(void** out, int device);  // the one that AllocAsync takes
+int device_pool(void** out, int device);  // the one that AllocAsync uses
 int set_device_pool(int device, void* pool);
 Pool* graph_pool(int device);
 
-// Of the device of the current context; a synchronization releases what is above the threshold.
+// For the current context's device: releases the bytes above the threshold.
 Pool* current_pool();
 Pool* find_pool(void* pool);
 void release_unused(int device);

@@ -1,5 +1,5 @@
-// Address space by the system call instruction itself: a recorder that interposes libc's mmap or
-// syscall does not see what the fake takes, as it would not see the memory of a real device.
+// Maps address space by raw system calls: a recorder that interposes libc's mmap or syscall does
+// not see the fake's memory, like that of a real device.
 #pragma once
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@ inline long raw_call(long number, long a, long b = 0, long c = 0, long d = 0, lo
 
 enum class Where { anywhere, below_2g };  // the first ABI's addresses have 32 bits
 
-// Pages that cost nothing until they are touched; 0 where there is no room. protection: PROT_*.
+// Maps untouched pages; 0: no address space. protection: PROT_*.
 inline Address take_pages(std::size_t bytes, int protection, Where where = Where::anywhere) {
   const int low = where == Where::below_2g ? MAP_32BIT : 0;
   const long taken = raw_call(SYS_mmap, 0, static_cast<long>(bytes), protection,
@@ -39,7 +39,7 @@ inline void give_back_pages(Address address, std::size_t bytes) {
   raw_call(SYS_munmap, static_cast<long>(address), static_cast<long>(bytes));
 }
 
-// Pages of a reservation come and go with what is mapped there.
+// Maps and unmaps pages inside a reservation.
 inline void open_pages(Address address, std::size_t bytes) {
   raw_call(SYS_mprotect, static_cast<long>(address), static_cast<long>(bytes),
            PROT_READ | PROT_WRITE);

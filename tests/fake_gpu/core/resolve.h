@@ -1,4 +1,4 @@
-// Looking functions up by name, as cuGetProcAddress and hipGetProcAddress document it.
+// Looks functions up by name, as documented for cuGetProcAddress and hipGetProcAddress.
 #pragma once
 
 namespace fake_gpu {

@@ -21,7 +21,7 @@ enum Result : int {
   illegal_state = 401,
 };
 
-// In words, such as "out of memory"; null if unknown. The front ends' names are made of these.
+// The text, such as "out of memory"; null if unknown. The front ends derive their names from it.
 const char* text_of(int result);
 
 }  // namespace fake_gpu

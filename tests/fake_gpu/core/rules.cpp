@@ -14,7 +14,7 @@ namespace {
 struct Rule {
   char function[64];
   long value;         // a result, or microseconds
-  unsigned long nth;  // the only call it is about, counted from 1; 0: every call
+  unsigned long nth;  // the only call it applies to, from 1; 0: every call
   unsigned long seen;
 };
 
@@ -23,8 +23,8 @@ struct Rules {
   unsigned count;
 };
 
-// "cuMemAlloc_v2=2:nth=3;cuCtxCreate_v2=2"; what does not parse ends the program: a test that
-// asks for the wrong thing must not pass.
+// "cuMemAlloc_v2=2:nth=3;cuCtxCreate_v2=2". An invalid rule ends the program, so that a misspelt
+// test does not pass.
 Rules parse(const char* text) {
   Rules parsed = {};
   while (text != nullptr && *text != '\0') {
@@ -46,7 +46,7 @@ Rules parse(const char* text) {
 Rules g_failures = parse(std::getenv("FAKE_GPU_FAIL"));
 Rules g_delays = parse(std::getenv("FAKE_GPU_DELAY_US"));
 
-// The value of the rule that is about this call of the function; 0: none is.
+// The value of the rule for this call of the function; 0: none.
 long value_for(Rules& rules, const char* function) {
   long value = 0;
   for (unsigned i = 0; i < rules.count; ++i) {
@@ -60,7 +60,7 @@ long value_for(Rules& rules, const char* function) {
 
 }  // namespace
 
-int refusal_by_rule(const Function& function) {
+int failure_by_rule(const Function& function) {
   return static_cast<int>(value_for(g_failures, function.name));
 }
 
@@ -75,12 +75,12 @@ void delay(const Function& function) {
 
 #define FAKE_GPU_EXPORT extern "C" __attribute__((visibility("default")))
 
-// Replaces the rules of failure; null or "": none.
+// Replaces the failure rules; null or "": none.
 FAKE_GPU_EXPORT void fake_gpu_fail(const char* rules) {
   fake_gpu::g_failures = fake_gpu::parse(rules);
 }
 
-// How often the real function was entered.
+// How many times the real function was entered.
 FAKE_GPU_EXPORT unsigned long fake_gpu_calls(const char* name) {
   for (unsigned i = 0; i < fake_gpu::exported.count; ++i)
     if (std::strcmp(fake_gpu::exported.first[i].name, name) == 0)
@@ -88,7 +88,7 @@ FAKE_GPU_EXPORT unsigned long fake_gpu_calls(const char* name) {
   return 0;
 }
 
-// Forgets counts and rules; memory and handles stay.
+// Clears counts and rules; keeps memory and handles.
 FAKE_GPU_EXPORT void fake_gpu_reset() {
   fake_gpu_fail(nullptr);
   for (unsigned i = 0; i < fake_gpu::exported.count; ++i) fake_gpu::exported.first[i].calls = 0;

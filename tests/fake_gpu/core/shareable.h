@@ -1,5 +1,5 @@
-// Handles that name memory across processes: a file descriptor with a note about it. What is
-// imported has the right size and device; its bytes are not those of the exporter.
+// Handles of memory across processes: a file descriptor with a note about the memory. Imports have
+// the right size and device, but not the exporter's contents.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Memory that is somebody else's: another process's blocks (IPC, pointers of pools), another
-// interface's (external memory). It has an address and a size here and is charged to no device.
+// Imported memory: blocks of another process (IPC, pool pointers) or of another interface (external
+// memory). It has an address and a size, but counts on no device.
 #pragma once
 
 #include <cstddef>

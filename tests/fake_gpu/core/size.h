@@ -5,7 +5,7 @@
 
 namespace fake_gpu {
 
-std::size_t parse_size(const char*& text);                           // and goes behind it
+std::size_t parse_size(const char*& text);  // and advances `text` behind it
 std::size_t size_from(const char* variable, std::size_t otherwise);  // otherwise: it is not set
 
 }  // namespace fake_gpu

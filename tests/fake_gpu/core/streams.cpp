@@ -14,12 +14,12 @@ struct Stream {
   int priority;
   unsigned long long id;
   Graph* captured;
-  bool origin;  // it began the capture, rather than joining it
+  bool origin;  // it began the capture and did not join it
 };
 
 struct Event {
   Context* context;
-  Graph* captured;  // of the stream that recorded it
+  Graph* captured;  // the graph of the stream that recorded it
 };
 
 Table<Stream, 4096> g_streams;

@@ -1,4 +1,4 @@
-// Streams and events. All work is done when it is asked for; what they carry is the state of a
+// Streams and events. All work is done immediately. They only carry the state of a
 // capture.
 #pragma once
 
@@ -31,8 +31,8 @@ int query_event(void* event);
 int synchronize_event(void* event);
 int elapsed_time(float* milliseconds, void* start, void* end);
 
-bool is_stream(const void* stream);         // the default ones, too
-Graph* captured_graph(const void* stream);  // null: it captures nothing
+bool is_stream(const void* stream);         // including the default ones
+Graph* captured_graph(const void* stream);  // null: it is not capturing
 void end_streams_of(Context* context);
 
 }  // namespace fake_gpu

@@ -1,6 +1,6 @@
 // A fixed table of objects; nothing is allocated. Where a handle of the front end is the address of
-// a slot, slots are reused as late as possible, so that a handle that has ended stays known as
-// such.
+// a slot, slots are reused as late as possible, so that stale handles are
+// recognized.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ class Table {
     return slot.used ? &slot.object : nullptr;
   }
 
-  // `action` may give back the object it is shown.
+  // `action` may release its object.
   template <class Action>
   void for_each(Action action) {
     for (std::size_t i = 0; i < reached_; ++i)

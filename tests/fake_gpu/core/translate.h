@@ -1,4 +1,4 @@
-// What both front ends translate alike.
+// Translations shared by both front ends.
 #pragma once
 
 #include <cstring>

@@ -34,7 +34,8 @@ void sweep(Handle* handle) {
   g_handles.give_back(handle);
 }
 
-// Every mapping of [address, address + bytes), each of them whole; false: it is not like that.
+// Visits the mappings of [address, address + bytes). false: the range does not consist of whole
+// ones.
 template <class Action>
 bool for_mappings(Address address, std::size_t bytes, Action action) {
   const Address end = address + bytes;

@@ -1,6 +1,6 @@
-// Memory in two halves: physical handles that are created, address space that is reserved, and
-// mappings of the one into the other. A handle's memory goes when it is released as often as it was
-// retained and is mapped nowhere.
+// Virtual memory: physical handles, reserved address space, and mappings of handles into it. A
+// handle's memory is freed once it is released as often as it was retained and no longer
+// mapped.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ inline constexpr std::size_t kGranularity = std::size_t{2} << 20;
 
 struct Handle {
   std::size_t bytes = 0;
-  int device = 0;  // kNoDevice: of the host
+  int device = 0;  // kNoDevice: host memory
   bool charged = false;
   bool multicast = false;
   unsigned references = 0;  // of the program
@@ -38,7 +38,7 @@ int map(Address address, std::size_t bytes, std::size_t offset, void* handle);
 int set_access(Address address, std::size_t bytes);
 int unmap(Address address, std::size_t bytes);
 
-// A tile of a sparse array gets memory, or loses it. tile: what tells it from the others.
+// Maps or unmaps the memory of a tile of a sparse array. tile: identifies the tile.
 struct Tile {
   const void* array;
   unsigned char part[40];

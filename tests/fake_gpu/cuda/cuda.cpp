@@ -10,14 +10,14 @@
 #include "tests/fake_gpu/cuda/stream_rows.h"
 #include "tests/fake_gpu/cuda/translate.h"
 
-// Functions that do nothing have parameters all the same.
+// Functions without effect have parameters, too.
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 namespace fake_gpu {
 
 const Vendor vendor = {"Fake CUDA GPU", kCudaMark, "CUDA_VISIBLE_DEVICES", false};
 
-// A form for the per-thread default stream came with CUDA 7, or with the function.
+// Forms for the per-thread default stream exist since CUDA 7, or since the function exists.
 #define FAKE_CUDA_PTSZ(X, name, since, ...) \
   X(name, since, __VA_ARGS__) X(name##_ptsz, (since < 7000 ? 7000 : since), __VA_ARGS__)
 #define FAKE_CUDA_PTDS(X, name, since, ...) \
@@ -28,7 +28,7 @@ const Vendor vendor = {"Fake CUDA GPU", kCudaMark, "CUDA_VISIBLE_DEVICES", false
 
 FAKE_GPU_FRONT_END(FAKE_CUDA_ROWS)
 
-// Whatever the library wraps is here, with the same parameters.
+// Everything that the library wraps exists here, with the same parameters.
 #define FAKE_CUDA_CHECK(name, api, parameters, ...) \
   static_assert(static_cast<CUresult(*) parameters>(&name) != nullptr, #name);
 OOMREC_CUDA_FUNCTIONS(FAKE_CUDA_CHECK)

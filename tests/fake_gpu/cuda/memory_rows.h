@@ -102,8 +102,8 @@
   X(cuArrayCreate_v2,     3020,  context, (CUarray* out, const CUDA_ARRAY_DESCRIPTOR* shape),      create_array(handle_out(out), bytes_of(shape), shape_of(shape))) \
   X(cuArray3DCreate,      2000,  context, (CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR_v1* shape), create_array(handle_out(out), bytes_of(shape), shape_of(shape))) \
   X(cuArray3DCreate_v2,   3020,  context, (CUarray* out, const CUDA_ARRAY3D_DESCRIPTOR* shape),    create_array(handle_out(out), bytes_of(shape), shape_of(shape))) \
-  X(cuArrayGetDescriptor_v2,   3020, init, (CUDA_ARRAY_DESCRIPTOR* out, CUarray array),            tell_shape(out, array)) \
-  X(cuArray3DGetDescriptor_v2, 3020, init, (CUDA_ARRAY3D_DESCRIPTOR* out, CUarray array),          tell_shape(out, array)) \
+  X(cuArrayGetDescriptor_v2,   3020, init, (CUDA_ARRAY_DESCRIPTOR* out, CUarray array),            get_shape(out, array)) \
+  X(cuArray3DGetDescriptor_v2, 3020, init, (CUDA_ARRAY3D_DESCRIPTOR* out, CUarray array),          get_shape(out, array)) \
   X(cuArrayDestroy,       2000,  init,    (CUarray array),                                   destroy_array(array)) \
   X(cuMipmappedArrayCreate, 5000, context, (CUmipmappedArray* out, const CUDA_ARRAY3D_DESCRIPTOR* shape, unsigned levels), \
                                           create_mipmapped(handle_out(out), bytes_of(shape, levels), shape_of(shape), levels)) \

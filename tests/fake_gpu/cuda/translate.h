@@ -101,8 +101,8 @@ inline int narrow_address_range(CUdeviceptr_v1* base, unsigned* bytes, CUdevicep
 
 // ---- Memory
 
-// With FAKE_GPU_CALLS_ITSELF, by the exported function, as drivers do: a recorder meets that call,
-// too, and has to know that it is not the program's.
+// With FAKE_GPU_CALLS_ITSELF it calls the exported function, like real drivers: a recorder sees
+// that call, too, and must not attribute it to the program.
 int allocate_managed_memory(CUdeviceptr* out, std::size_t bytes);
 
 inline int pool_of(CUmemoryPool* out, const CUmemPoolProps* props) {
@@ -152,7 +152,7 @@ inline int map_arrays(const CUarrayMapInfo* changes, unsigned count) {
 // ---- Arrays
 
 template <class Descriptor>
-int tell_shape(Descriptor* out, CUarray array) {
+int get_shape(Descriptor* out, CUarray array) {
   ArrayShape shape = {};
   const int result = array_shape(&shape, array);
   if (out == nullptr) return invalid_value;
@@ -169,7 +169,7 @@ int tell_shape(Descriptor* out, CUarray array) {
   return success;
 }
 
-// Its memory is the external memory's: nothing is charged.
+// Its memory is external: nothing is counted.
 inline int external_mipmapped(CUmipmappedArray* out, CUexternalMemory memory,
                               const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC* part) {
   if (!is_external(memory)) return invalid_handle;
@@ -185,11 +185,11 @@ int get_capture_info(CUstream stream, int* status, Id* id, CUgraph* graph, std::
   const int result =
       capture_info(stream, status, &wide, graph == nullptr ? nullptr : handle_out(graph));
   if (result == success && id != nullptr) *id = wide;
-  if (result == success && count != nullptr) *count = 0;  // no order between nodes is kept
+  if (result == success && count != nullptr) *count = 0;  // the order of nodes is not stored
   return result;
 }
 
-// Nothing is forbidden during a capture here, in whatever mode.
+// Captures forbid nothing here, in any mode.
 inline int exchange_capture_mode(int* mode) {
   static thread_local int t_mode = 0;
   if (mode == nullptr) return invalid_value;

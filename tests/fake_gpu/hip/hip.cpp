@@ -9,7 +9,7 @@
 #include "tests/fake_gpu/hip/memory_rows.h"
 #include "tests/fake_gpu/hip/translate.h"
 
-// Functions that do nothing have parameters all the same.
+// Functions without effect have parameters, too.
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 namespace fake_gpu {
@@ -20,7 +20,7 @@ const Vendor vendor = {"Fake HIP GPU", kHipMark, "HIP_VISIBLE_DEVICES", true};
 
 FAKE_GPU_FRONT_END(FAKE_HIP_ROWS)
 
-// Whatever the library wraps is here, with the same parameters.
+// Everything that the library wraps exists here, with the same parameters.
 #define FAKE_HIP_CHECK(name, api, parameters, ...) \
   static_assert(static_cast<hipError_t(*) parameters>(&name) != nullptr, #name);
 OOMREC_HIP_FUNCTIONS(FAKE_HIP_CHECK)

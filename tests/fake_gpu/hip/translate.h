@@ -33,7 +33,7 @@ inline int count_devices(int* count) {
   return result == success && device_count() == 0 ? int{no_device} : result;
 }
 
-// Names have no versions here: a form is there, or it is not.
+// Names have no versions here: a form exists or not.
 inline int look_up(const char* name, void** function, std::uint64_t flags, int* status) {
   Found found = Found::no_such_name;
   const int result = resolve(name, function, 0, (flags & kPerThreadStream) != 0, &found);
@@ -41,13 +41,13 @@ inline int look_up(const char* name, void** function, std::uint64_t flags, int* 
   return result;
 }
 
-// A context that is asked for does not take the place of the thread's device.
+// Creating a context does not change the thread's device.
 inline int create_aside(void** out, unsigned flags, int device) {
   const int result = create_context(out, flags, device);
   return result == success ? pop_current(nullptr) : result;
 }
 
-// The first fields of hipDeviceProp_t, HIP 5; the others stay as they are.
+// The first fields of hipDeviceProp_t, HIP 5; the others are unchanged.
 inline int device_properties(void* out, int device) {
   struct {
     char name[256];
@@ -65,7 +65,7 @@ inline int device_properties(void* out, int device) {
   return result;
 }
 
-// ---- Memory. A request for nothing is granted, with no address.
+// ---- Memory. A request of 0 bytes succeeds with a null address.
 
 inline int allocate_any(void** out, std::size_t bytes) {
   if (bytes == 0) return put(out, nullptr);
@@ -77,13 +77,13 @@ inline int allocate_host_memory(void** out, std::size_t bytes, unsigned flags) {
   return allocate_host(out, bytes, flags);
 }
 
-// Device or host memory, whichever name the function goes by.
+// Device or host memory, under either function name.
 inline int free_either(void* block) {
   const bool of_host = find_block(address_of(block), static_cast<unsigned>(Kind::host)) != nullptr;
   return of_host ? free_host(block) : free_block(address_of(block));
 }
 
-// With FAKE_GPU_CALLS_ITSELF, by the exported function, as drivers do.
+// With FAKE_GPU_CALLS_ITSELF it calls the exported function, like real drivers.
 int allocate_managed_memory(void** out, std::size_t bytes);
 
 inline int allocate_3d(hipPitchedPtr* out, hipExtent extent) {

@@ -1,8 +1,8 @@
-// The fake libnvidia-ml.so.1: devices and their memory, seen from outside of any process.
+// The fake libnvidia-ml.so.1: devices and their memory across processes.
 //
-// FAKE_NVML="0:total=8G,used=3G,pid=123/500M,pid=124;1:total=…" says what there is; without it
-// there are the devices of FAKE_GPU_DEVICES and FAKE_GPU_BYTES, with FAKE_GPU_USED_BY_OTHERS used
-// and no process. A device without a word about it keeps these figures.
+// FAKE_NVML="0:total=8G,used=3G,pid=123/500M,pid=124;1:total=…" describes the devices. Without it
+// they are those of FAKE_GPU_DEVICES and FAKE_GPU_BYTES, with FAKE_GPU_USED_BY_OTHERS used and no
+// process. A device that it does not mention keeps these figures.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -42,7 +42,7 @@ struct Machine {
   Device device[kMaxDevices];
 };
 
-[[noreturn]] void refuse(const char* text) {
+[[noreturn]] void reject(const char* text) {
   std::fprintf(stderr, "FAKE_NVML: not understood: %s\n", text);
   std::abort();
 }
@@ -64,7 +64,7 @@ void read_figure(Device& device, const char*& text) {
     process.pid = static_cast<unsigned>(parse_size(text));
     process.bytes = skip(text, "/") ? parse_size(text) : kNotAvailable;
   } else {
-    refuse(text);
+    reject(text);
   }
 }
 
@@ -79,11 +79,11 @@ Machine look() {
   const char* text = std::getenv("FAKE_NVML");
   while (text != nullptr && *text != '\0') {
     const std::size_t index = parse_size(text);
-    if (index >= kMaxDevices || !skip(text, ":")) refuse(text);
+    if (index >= kMaxDevices || !skip(text, ":")) reject(text);
     machine.devices = std::max(machine.devices, static_cast<int>(index) + 1);
     do read_figure(machine.device[index], text);
     while (skip(text, ","));
-    if (!skip(text, ";") && *text != '\0') refuse(text);
+    if (!skip(text, ";") && *text != '\0') reject(text);
   }
   return machine;
 }
@@ -105,7 +105,7 @@ int write_text(const char* text, char* out, unsigned bytes) {
   return ok;
 }
 
-// A call on a device: the library has to be initialized, and the handle a device's.
+// A call on a device: checks that the library is initialized and the handle is a device.
 template <class Call>
 int on_device(const void* handle, Call call) {
   if (g_users == 0) return uninitialized;
@@ -213,7 +213,7 @@ FAKE_NVML_EXPORT int nvmlDeviceGetMemoryInfo_v2(const void* handle, MemoryV2* ou
   });
 }
 
-// *count: room in `out`; then how many there are.
+// *count: capacity of `out`; on return the number of processes.
 FAKE_NVML_EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(const void* handle, unsigned* count,
                                                              ProcessInfo* out) {
   constexpr unsigned kNoInstance = ~0u;

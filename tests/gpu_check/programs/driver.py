@@ -10,14 +10,14 @@ from ctypes import byref, c_int, c_size_t, c_uint64, c_void_p
 from say import skip
 
 MIB = 1 << 20
-OUT_OF_MEMORY = 2  # of both
+OUT_OF_MEMORY = 2  # in both
 
 LIBRARIES = {
     "cuda": ["libcuda.so.1"],
     "hip": [*(f"libamdhip64.so.{version}" for version in (7, 6, 5)), "libamdhip64.so"],
 }
 
-# Our word: the CUDA driver's function, HIP's. None: it has none.
+# Our name: the function of the CUDA driver and of HIP. None: it does not exist.
 FUNCTIONS = {
     "init": ("cuInit", "hipInit"),
     "driver_version": ("cuDriverGetVersion", "hipDriverGetVersion"),
@@ -56,7 +56,7 @@ FUNCTIONS = {
     "launch": ("cuGraphLaunch", "hipGraphLaunch"),
     "destroy_executable": ("cuGraphExecDestroy", "hipGraphExecDestroy"),
     "destroy_graph": ("cuGraphDestroy", "hipGraphDestroy"),
-    # addresses and memory apart
+    # virtual memory
     "granularity": ("cuMemGetAllocationGranularity", "hipMemGetAllocationGranularity"),
     "create_memory": ("cuMemCreate", "hipMemCreate"),
     "release_memory": ("cuMemRelease", "hipMemRelease"),
@@ -98,13 +98,13 @@ class Driver:
             raise SystemExit(f"{FUNCTIONS[word][self.vendor == 'hip']} returned {result}")
 
     def given(self, word, *arguments, out=c_uint64):
-        """What the function writes to its first argument."""
+        """Calls the function and returns what it writes to its first argument."""
         value = out()
         self.must(word, byref(value), *arguments)
         return value.value
 
     def asked(self, word, *arguments):
-        """The same for a function that may be refused: None, and `result` says how."""
+        """The same for a function that may fail: None, with the code in `result`."""
         value = c_uint64()
         self.result = self(word, byref(value), *arguments)
         return value.value if self.result == 0 else None
@@ -115,7 +115,7 @@ class Driver:
         return self.given("count_devices", out=c_int)
 
     def select(self, device):
-        """Makes the device current on this thread, by its primary context."""
+        """Makes the device's primary context current on this thread."""
         if self.vendor == "hip":
             self.must("select_device", device)
         else:
@@ -137,11 +137,11 @@ class Driver:
         return bytes(data).hex()
 
     def pool_location(self, device):
-        """Properties of a pool, and of memory apart: pinned memory of that device."""
+        """Properties of a pool or of physical memory: pinned memory of the device."""
         return (c_int * 32)(1, 0, 1, device)
 
     def device_access(self, device):
-        return (c_int * 3)(1, device, 3)  # of that device: to read and to write
+        return (c_int * 3)(1, device, 3)  # read and write access by the device
 
 
 def open_library(vendor):
@@ -154,7 +154,7 @@ def open_library(vendor):
 
 
 def path_of(vendor):
-    """Of the library that was loaded."""
+    """The path of the loaded library."""
     wanted = LIBRARIES[vendor][-1].split(".so")[0]
     with open("/proc/self/maps") as maps:
         for line in maps:

@@ -1,4 +1,4 @@
-"""driver_calls.py VENDOR WHAT [BYTES]: calls the driver as programs do, and tells what it holds.
+"""driver_calls.py VENDOR WHAT [BYTES]: calls the driver like programs, and prints what it holds.
 
 Each function below is one WHAT. None takes more than a few dozen MiB, except `fill`, which takes
 what is free or BYTES, whichever is less, by plain allocations, and gives all of it back.
@@ -16,7 +16,7 @@ from say import mark, say, skip
 
 
 def blocks(driver):
-    """Each kind of plain memory, with sizes that no other has."""
+    """Each kind of plain memory, with unique sizes."""
     sizes = [3 * MIB + 512, 5 * MIB, 7 * MIB]
     held = [driver.given("allocate", size) for size in sizes]
     managed = driver.given("allocate_managed", 2 * MIB, 1)
@@ -34,7 +34,7 @@ def blocks(driver):
 
 
 def fragments(driver):
-    """Every second of many blocks is given back."""
+    """Frees every second of many blocks."""
     held = [driver.given("allocate", 2 * MIB) for _ in range(16)]
     for block in held[::2]:
         driver.must("free", c_void_p(block))
@@ -45,7 +45,7 @@ def fragments(driver):
 
 
 def contents(driver):
-    """What is copied in comes out again."""
+    """Copies data in and out, and compares."""
     block = driver.given("allocate", MIB)
     sent = bytes(range(256)) * (MIB // 256)
     came = ctypes.create_string_buffer(MIB)
@@ -56,7 +56,7 @@ def contents(driver):
 
 
 def pools(driver):
-    """Stream-ordered memory of the device's pool and of one of our own."""
+    """Stream-ordered memory of the device's pool and of a new one."""
     stream = c_void_p(driver.given("create_stream", 1))
     first = driver.given("allocate_ordered", 4 * MIB, stream)
     pool = c_void_p(driver.given("create_pool", driver.pool_location(0)))
@@ -66,7 +66,7 @@ def pools(driver):
     driver.must("free_ordered", c_void_p(first), stream)
     driver.must("wait", stream)
     mark("one", device=6 * MIB)
-    driver.must("free", c_void_p(second))  # not in the stream's order: allowed, too
+    driver.must("free", c_void_p(second))  # not stream-ordered, but allowed
     driver.must("synchronize")
     driver.must("trim_pool", pool, 0)
     mark("none", device=0)
@@ -74,13 +74,13 @@ def pools(driver):
 
 
 def virtual_memory(driver):
-    """Memory apart from its addresses: it goes when it is unmapped *and* released."""
+    """Virtual memory: physical memory is freed once it is unmapped *and* released."""
     where = driver.pool_location(0)
     size = max(driver.given("granularity", where, 0, out=c_size_t), 2 * MIB)
     address = driver.given("reserve", 4 * size, 0, 0, 0)
     mark("reserved", device=0, address=4 * size)
     memory = c_void_p(driver.given("create_memory", size, where, 0))
-    for part in (0, 2):  # twice mapped, once held
+    for part in (0, 2):  # mapped twice, counted once
         driver.must("map", c_void_p(address + part * size), size, 0, memory, 0)
         driver.must("set_access", c_void_p(address + part * size), size, driver.device_access(0), 1)
     mark("mapped", device=size, address=4 * size)
@@ -93,7 +93,7 @@ def virtual_memory(driver):
 
 
 def graphs(driver):
-    """A captured allocation is the graph's: it is live from the launch on."""
+    """A captured allocation belongs to the graph, and is live from the launch on."""
     stream = c_void_p(driver.given("create_stream", 1))
     driver.must("begin_capture", stream, 2)
     block = driver.given("allocate_ordered", 8 * MIB, stream)
@@ -112,7 +112,7 @@ def graphs(driver):
 
 
 def contexts(driver):
-    """What is allocated in a context ends with it."""
+    """Memory of a context is freed with it."""
     before = driver.given("allocate", 4 * MIB)
     context = c_void_p(driver.given("create_context", 0, 0))
     driver.given("allocate", 8 * MIB)
@@ -141,7 +141,7 @@ def threads(driver):
 
 
 def forked(driver):
-    """A child has nothing of its parent's device memory, and asks the driver nothing."""
+    """A forked child has no device memory, and does not call the driver."""
     block = driver.given("allocate", 4 * MIB)
     child = os.fork()
     if child == 0:
@@ -154,7 +154,7 @@ def forked(driver):
 
 
 def devices(driver):
-    """A free counts for the device that allocated, whichever is current."""
+    """A free counts on the device that allocated, whichever is current."""
     if driver.devices() < 2:
         skip("one device here")
     first = driver.given("allocate", 4 * MIB)
@@ -189,7 +189,7 @@ PTX = b"""
 
 
 def kernels(driver):
-    """A kernel runs, and the driver may compile it first."""
+    """Runs a kernel, which the driver may compile first."""
     if driver.is_simulated:
         skip("a simulated device runs no kernels")
     if driver.vendor != "cuda":
@@ -207,7 +207,7 @@ def kernels(driver):
 
 
 def cost(driver):
-    """Nanoseconds that an allocation and its release take, the median of a hundred."""
+    """Nanoseconds of an allocation and its free, the median of a hundred."""
     times = []
     for _ in range(100):
         before = time.perf_counter_ns()
@@ -221,7 +221,7 @@ def take(driver, size):
 
 
 def fill(driver):
-    """Until the driver refuses; then a context, which needs memory as well; then less, again."""
+    """Fills the device; then creates a context, which needs memory, too; then retries with less."""
     free, total = driver.free_and_total()
     step = min(256 * MIB, free // 16 // (2 * MIB) * 2 * MIB)
     bound = min(free, int(sys.argv[3])) if len(sys.argv) > 3 else free
@@ -249,7 +249,7 @@ def fill(driver):
 
 
 def exceed(driver):
-    """More than the device has, in one piece; then nothing else."""
+    """A single block larger than the device."""
     driver.given("allocate", 16 * MIB)
     take(driver, driver.free_and_total()[1] + MIB)
     say(result=driver.result)
@@ -257,7 +257,7 @@ def exceed(driver):
 
 
 def hold(driver):
-    """Another process on the device, until its stdin ends."""
+    """Another process on the device until its stdin ends."""
     driver.given("allocate", 64 * MIB)
     say(held=64 * MIB)
     sys.stdin.read()

@@ -1,4 +1,4 @@
-"""identify.py VENDOR: says which devices there are, and under which driver."""
+"""identify.py VENDOR: prints the devices and the driver's version."""
 
 import ctypes
 import re
@@ -10,7 +10,7 @@ from say import say
 
 
 def release():
-    """The kernel driver's, as its vendor numbers it."""
+    """The kernel driver's version, in its vendor's numbering."""
     try:
         with open("/proc/driver/nvidia/version") as version:
             return re.search(r"\b\d+\.\d+(\.\d+)?\b", version.read()).group()

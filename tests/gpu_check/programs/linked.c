@@ -1,4 +1,4 @@
-// A program linked with the CUDA driver: fills the device until it is refused, and frees all.
+// A program linked with the CUDA driver: fills the device, and frees everything.
 // Its own declarations: a machine with a driver need not have the vendor's headers.
 #include <stdio.h>
 
@@ -12,7 +12,7 @@ int cuMemFree_v2(unsigned long long block);
 enum { kBlocks = 4096, kOutOfMemory = 2 };
 static unsigned long long g_held[kBlocks];
 
-// How many blocks there were room for; at most as many as were free.
+// Allocates blocks until one fails, and returns how many fit.
 static int fill(size_t step, size_t bound, int* result) {
   int count = 0;
   *result = 0;

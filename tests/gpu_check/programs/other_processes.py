@@ -1,4 +1,4 @@
-"""The processes on the devices, as NVML tells."""
+"""The processes on the devices, according to NVML."""
 
 import ctypes
 from ctypes import byref, c_uint, c_ulonglong, c_void_p

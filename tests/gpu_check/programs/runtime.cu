@@ -1,4 +1,4 @@
-// A program of the CUDA runtime: a kernel, a captured graph, then blocks until it is refused.
+// A program of the CUDA runtime: a kernel, a captured graph, then blocks until one fails.
 #include <cstdio>
 #include <vector>
 

@@ -1,4 +1,4 @@
-"""runtime.py LIBRARY: fills the device through the CUDA runtime, and gives all of it back."""
+"""runtime.py LIBRARY: fills the device through the CUDA runtime, and frees everything."""
 
 import ctypes
 import sys

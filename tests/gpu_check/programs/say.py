@@ -1,4 +1,4 @@
-"""What a program of the check tells the check: a line of JSON each, on stdout.
+"""Messages from a program to its check: lines of JSON on stdout.
 
 `mark` also asks the recorder, if there is one, for a bundle named so: the check compares it with
 the bytes that the program knows it holds. `device`, `host`, `address`: bytes in the spaces of the
@@ -22,6 +22,6 @@ def mark(name, **held):
 
 
 def skip(reason):
-    """Nothing can be checked here, and why."""
+    """The check cannot run here, for this reason."""
     say(skip=reason)
     sys.exit(0)

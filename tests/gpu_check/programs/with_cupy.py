@@ -1,4 +1,4 @@
-"""with_cupy.py: CuPy's arrays until there is no room; all are given back."""
+"""with_cupy.py: CuPy's arrays until one fails, then frees all."""
 
 import cupy
 from say import mark, say

@@ -1,4 +1,4 @@
-"""with_jax.py: JAX's arrays on the device until there is no room; all are given back."""
+"""with_jax.py: JAX's arrays on the device until one fails, then frees all."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""with_numba.py: numba's arrays until there is no room; all are given back."""
+"""with_numba.py: numba's arrays until one fails, then frees all."""
 
 import numpy
 from numba import cuda

@@ -26,7 +26,7 @@ def figures():
 
 
 def fill():
-    """Tensors until there is no room; all are given back."""
+    """Tensors until one fails, then frees all."""
     free = torch.cuda.mem_get_info()[0]
     held = []
     try:
@@ -40,7 +40,7 @@ def fill():
 
 
 def recover():
-    """Its cache is in the way, and goes."""
+    """A request succeeds after PyTorch frees its cache."""
     free = torch.cuda.mem_get_info()[0]
     held = [tensor(GIB) for _ in range(int(free * 0.6) // GIB)]
     held.clear()
@@ -49,7 +49,7 @@ def recover():
 
 
 def fragments():
-    """Half of every segment is in use; more than what is asked for is free."""
+    """Half of every segment is in use: more is free than requested, but in pieces."""
     free, total = torch.cuda.mem_get_info()
     if free < 4 * GIB:
         skip("too little is free")

@@ -1,4 +1,4 @@
-"""Alerts: thresholds of one's own, callbacks, a watchdog, and what is exported of it all."""
+"""Alerts: custom thresholds, callbacks, a watchdog, and exported events."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""Analyze: read a dump with nothing but json."""
+"""Analyze: read a dump with only json."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Capture: the block that may run out of memory, and what is left of it."""
+"""Capture: a block that may run out of memory, and its dump."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Classify: which exceptions are for lack of memory, and what handle_exception makes of them."""
+"""Classify: which exceptions are out-of-memory errors, and how handle_exception handles them."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Configure the recorder, and follow a little work."""
+"""Configure the recorder, and track some work."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""Profile: functions and blocks, on the GPU, and on the host where there is none."""
+"""Profile functions and blocks, on the GPU, or on the host without one."""
 
 import sys
 import time

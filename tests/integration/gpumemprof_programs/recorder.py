@@ -1,4 +1,4 @@
-"""Recorder: the flight recorder without a tracker, in the handler of a service's requests."""
+"""Recorder: the flight recorder without a tracker, in a service's request handler."""
 
 import json
 import sys

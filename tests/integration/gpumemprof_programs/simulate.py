@@ -1,4 +1,4 @@
-"""Simulate: an exception that says it is out of memory, with no memory lacking."""
+"""Simulate: an out-of-memory exception without a lack of memory."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Stress: take memory until there is none, or a cap is reached."""
+"""Stress: take memory until an allocation fails or a cap is reached."""
 
 import sys
 from pathlib import Path

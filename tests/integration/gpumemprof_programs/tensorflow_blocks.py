@@ -1,4 +1,4 @@
-"""TensorFlow: blocks and functions of a training that is somebody else's, on the host."""
+"""TensorFlow: blocks and functions of a third-party training, on the host."""
 
 import time
 

@@ -1,4 +1,4 @@
-// A program that loads an interpreter into a scope of its own: no global name leads to it.
+// A program that loads an interpreter into a local scope: no global name leads to it.
 //   embed_local LIBPYTHON FRAMES_PROBE SESSION_DIRECTORY
 #include <dlfcn.h>
 #include <stdint.h>

@@ -12,7 +12,7 @@ if probe.probe_start(sys.argv[2].encode()) != 0:
 
 
 class Churn:
-    """Fills the memory of what was freed while the interpreter goes down."""
+    """Overwrites freed memory while the interpreter finalizes."""
 
     def __del__(self):
         kept = [bytearray(b"\x55" * n) for n in range(16, 1024, 8) for _ in range(50)]

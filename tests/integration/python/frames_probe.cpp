@@ -1,5 +1,5 @@
-// A library that a Python program loads by ctypes to be told the stack that the recorder would
-// record right there: the stack parts as they are, on a session of their own, without any hook.
+// A library that a Python program loads by ctypes to get the stack that the recorder would record
+// at that point: the real stack walker with its own session, without any hook.
 
 #include <sys/time.h>
 
@@ -25,7 +25,8 @@ using session::g_session;
 
 namespace {
 
-// Text into the caller's buffer; what does not fit is missing and the caller sees too few lines.
+// Writes text into the caller's buffer. Text that does not fit is missing, so the caller sees too
+// few lines.
 class Writer {
  public:
   Writer(char* out, std::size_t capacity) noexcept : out_(out), left_(capacity) {}
@@ -75,7 +76,7 @@ void put_native_frame(Writer& out, const session::View& view, std::uint64_t fram
 
 }  // namespace
 
-// 0, or what is missing: 1 a session, 2 the interpreter.
+// Returns 0, or what is missing: 1 a session, 2 the interpreter.
 PROBE int probe_start(const char* directory) {
   session::Settings settings;
   settings.session_directory = directory;
@@ -85,22 +86,22 @@ PROBE int probe_start(const char* directory) {
   return stack::g_interpreter.ready ? 0 : 2;
 }
 
-// A thread's memos, as a thread of a recorded program has them: what a probe finds may rest on what
-// the last probe of its kind found.
+// A thread's memos, as in a recorded program: a probe's result may reuse the previous probe's of
+// its kind.
 namespace {
 
 stack::ThreadStacks& thread_stacks() {
   static thread_local const auto mine = std::make_unique<stack::ThreadStacks>();
   return *mine;
 }
-stack::PythonMemo& thread_frames() {
-  static thread_local const auto mine = std::make_unique<stack::PythonMemo>();
+stack::PythonCache& thread_frames() {
+  static thread_local const auto mine = std::make_unique<stack::PythonCache>();
   return *mine;
 }
 
 }  // namespace
 
-// The Python frames alone, innermost first. Returns how many; the negative number when cut off.
+// The Python frames alone, innermost first. Returns their number, negated if cut off.
 PROBE int probe_frames(char* out, unsigned capacity) {
   const stack::PythonStack stack = stack::python_stack(OutsideHooks::in_hook(), thread_frames());
   Writer writer(out, capacity);
@@ -136,17 +137,17 @@ PROBE int probe_stack(char* out, unsigned capacity) {
   }));
 }
 
-// Walks over and over, for as long as the process lives: a thread that allocates without the GIL
-// while the interpreter goes down.
+// Walks repeatedly until the process ends: a thread that allocates without the GIL while the
+// interpreter finalizes.
 PROBE void probe_forever() {
   for (;;) stack::python_stack(OutsideHooks::in_hook(), thread_frames());
 }
 
-// Walks in a signal handler, at whatever instruction the interpreter is. g_walks counts the walks,
-// g_foreign the frames whose code could not be told.
+// Walks in a signal handler, at any instruction of the interpreter. g_walks counts the walks,
+// g_foreign the frames with unknown code.
 namespace {
 
-stack::PythonMemo g_memo;
+stack::PythonCache g_memo;
 volatile unsigned g_walks, g_foreign;
 
 void walk_in_handler(int) {
@@ -173,9 +174,10 @@ PROBE void probe_signals(unsigned microseconds) {
 PROBE unsigned probe_walks() { return g_walks; }
 PROBE unsigned probe_foreign() { return g_foreign; }
 
-// An interpreter in a scope of its own has been loaded, `start` its ELF header. 0: attached to it.
+// Attaches to an interpreter loaded into a local scope, with its ELF header at `start`. 0:
+// attached.
 PROBE int probe_module(std::uint64_t start) {
-  stack::python_module_seen(OutsideHooks::in_hook(), start);
+  stack::python_module_loaded(OutsideHooks::in_hook(), start);
   return stack::g_interpreter.ready ? 0 : 2;
 }
 

@@ -1,5 +1,5 @@
-"""Asks the recorder for its Python stack in many situations and compares it with the interpreter's
-own (sys._getframe: file, function, line, whole stack). Prints what it counted as JSON.
+"""Compares the recorder's Python stack with the interpreter's own in many situations
+(sys._getframe: file, function, line, whole stack). Prints its counts as JSON.
 
     python frames_truth.py PROBE_LIBRARY SESSION_DIRECTORY
 """
@@ -61,7 +61,7 @@ def compare(situation, count, text, truth):
 
 
 def compare_merged(situation, text, truth):
-    """The merged chain has the same Python frames, and they replace the eval loop's."""
+    """Checks that the merged chain has the same Python frames, instead of the eval loop's."""
     global checked
     rows = text.decode("utf-8", "surrogateescape").split("\n")[:-1]
     stack = parsed(
@@ -83,7 +83,7 @@ def buffer():
 
 
 def check(situation):
-    """Captures with the GIL held and released; the interpreter's answer on the same line."""
+    """Captures with the GIL held and released, and the interpreter's stack on the same line."""
     out = buffer()
     count, truth = with_gil.probe_frames(out, SIZE), truth_of(sys._getframe())
     compare(situation, count, out.value, truth)
@@ -281,7 +281,7 @@ def names():
 
 
 def made_and_dropped():
-    """Code objects that come and go at the same addresses, alike but for one number or line."""
+    """Code objects created and freed at the same addresses, equal except for one number or line."""
     for i in range(3000):
         scope = {"check": check if i % 7 == 0 else (lambda _: None)}
         before, between, name = "\n" * (i % 5), "\n" * (i % 3), f"f{i % 13}"

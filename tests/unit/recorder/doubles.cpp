@@ -16,10 +16,10 @@ std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> g_nodes;
 }  // namespace
 
 void start() noexcept {}
-void forget_thread(InHook, ThreadStacks&) noexcept {}
-void forget_modules(InHook) noexcept {}
-void check_a_module(InHook) noexcept {}
-void forget_session(InHook) noexcept { g_nodes.clear(); }
+void reset_thread(InHook, ThreadStacks&) noexcept {}
+void on_modules_unloaded(InHook) noexcept {}
+void check_next_module(InHook) noexcept {}
+void reset_after_fork(InHook) noexcept { g_nodes.clear(); }
 
 std::uint32_t intern(InHook hook, std::uint32_t parent, std::uint64_t frame) noexcept {
   const std::lock_guard guard(g_mutex);
@@ -33,13 +33,12 @@ std::uint32_t intern(InHook hook, std::uint32_t parent, std::uint64_t frame) noe
 }
 
 std::uint32_t capture(InHook hook, ThreadStacks&, std::uint32_t group) noexcept {
-  return intern(hook, group,
-                session::native_frame(doubles::t_module, doubles::t_stack, false, false));
+  return intern(hook, group, session::native_frame(doubles::t_module, doubles::t_stack));
 }
 
 std::uint32_t capture_interrupted(InHook, ThreadStacks&, const Registers&,
                                   std::span<std::uint64_t> frames) noexcept {
-  frames[0] = session::native_frame(doubles::t_module, doubles::t_stack, true, false);
+  frames[0] = session::native_frame(doubles::t_module, doubles::t_stack, {.exact = true});
   return 1;
 }
 bool is_beyond_stack(InHook, std::uint64_t, std::uint64_t) noexcept { return false; }
@@ -58,7 +57,7 @@ bool complete_last(InHook, OutcomeKind kind, std::int32_t, unsigned) noexcept {
   return true;
 }
 
-bool complete_last_by_crash(InHook, bool, unsigned) noexcept {
+bool complete_last_by_crash(InHook, const ReportOptions&, unsigned) noexcept {
   ++doubles::g_bundles.completed;
   doubles::g_bundles.outcome = OutcomeKind::signal;
   return true;
@@ -67,7 +66,7 @@ bool complete_last_by_crash(InHook, bool, unsigned) noexcept {
 bool complete_texts_of(InHook, std::uint64_t number, const text::ExceptionTexts&,
                        unsigned) noexcept {
   ++doubles::g_bundles.completed;
-  doubles::g_bundles.told = number;
+  doubles::g_bundles.completed_last = number;
   return true;
 }
 
@@ -78,7 +77,7 @@ std::string_view path_of(InHook, std::uint64_t number, std::span<char> buffer, u
 }
 
 bundle::Result write_from_process(InHook, const bundle::Cause& cause, const bundle::Destination&,
-                                  const Report&, unsigned, bool* texts_written) noexcept {
+                                  const ReportOptions&, unsigned, bool* texts_written) noexcept {
   if (texts_written != nullptr) *texts_written = true;
   if (doubles::g_bundles.lasts_ms != 0) {
     const timespec pause{0, static_cast<long>(doubles::g_bundles.lasts_ms) * 1'000'000};

@@ -1,4 +1,5 @@
-// A fork's child: no session before it is worth one, then one that begins with what it inherited.
+// A forked child: no session until it allocates enough, then one that begins with the inherited
+// totals.
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -26,7 +27,7 @@ namespace {
 
 enum class Way { announced, raw_clone };
 
-// Runs `child` in a forked process; it returns nullptr, or what is wrong.
+// Runs `child` in a forked process. It returns nullptr, or an error message.
 template <class Child>
 std::string in_child(Way way, Child child) {
   int pipes[2];
@@ -64,7 +65,7 @@ void parent_holds_something() {
 #define EXPECT(condition) \
   if (!(condition)) return #condition
 
-// What the holder of the inheritance holds in a space.
+// Live bytes of the holder of inherited memory in a space.
 std::uint64_t inherited_by_holder(Space space) {
   for (std::uint32_t i = 1; i < g_session.holders.size(); ++i) {
     const session::Holder& holder = g_session.holders.at(i);
@@ -101,11 +102,12 @@ TEST_CASE("a child is only counted until its first MiB; its parent's session sta
 }
 
 TEST_CASE(
-    "a child's session begins with its parent's totals as one holder, and nothing gets negative") {
+    "a child's session begins with its parent's totals as one holder, and nothing becomes "
+    "negative") {
   parent_holds_something();
   for (const Way way : {Way::announced, Way::raw_clone}) {
     CHECK(in_child(way, []() -> const char* {
-            allocate(0x3000'0000, 1000);  // before there is a session
+            allocate(0x3000'0000, 1000);  // before the session starts
             t_stack = 12;
             allocate(0x4000'0000, 2 * kMiB);
             EXPECT(g_session.active());
@@ -116,7 +118,7 @@ TEST_CASE(
             EXPECT(totals(Space::map).live_bytes == static_cast<std::int64_t>(6 * kMiB));
 
             const std::uint64_t inherited_bytes = inherited_by_holder(Space::heap);
-            // With what the child allocated before there was a session.
+            // Including what the child allocated before its session.
             EXPECT(inherited_bytes >= 20 * kMiB + 1101 && inherited_bytes < 20 * kMiB + 1400);
             EXPECT(inherited_by_holder(Space::map) == 6 * kMiB);
             EXPECT(holder_of(12, Space::heap)->live_bytes == 2 * kMiB);
@@ -135,7 +137,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("what a child frees of its inheritance before it has a session is not held in it") {
+TEST_CASE("inherited blocks that a child frees before its session starts are not in it") {
   parent_holds_something();
   CHECK(in_child(Way::announced, []() -> const char* {
           release(0x1000'0000, 20 * kMiB);
@@ -146,7 +148,7 @@ TEST_CASE("what a child frees of its inheritance before it has a session is not 
         }) == "");
 }
 
-TEST_CASE("a refusal gives the child its session at once, and a grandchild gets one too") {
+TEST_CASE("a failure starts the child's session at once, and a grandchild gets one too") {
   parent_holds_something();
   CHECK(in_child(Way::announced, []() -> const char* {
           recorder::on_failure(kHook, {Space::heap, Api::malloc, 77}, ENOMEM,
@@ -172,7 +174,7 @@ TEST_CASE("a refusal gives the child its session at once, and a grandchild gets 
         }) == "");
 }
 
-TEST_CASE("children are left alone when that is asked for") {
+TEST_CASE("children are left unrecorded on request") {
   parent_holds_something();
   recorder::g_state.options.children = false;
   CHECK(in_child(Way::raw_clone, []() -> const char* {
@@ -183,7 +185,7 @@ TEST_CASE("children are left alone when that is asked for") {
   recorder::g_state.options.children = true;
 }
 
-TEST_CASE("a vfork child marks nothing of its parent's") {
+TEST_CASE("a vfork child changes nothing in its parent's session") {
   parent_holds_something();
   const int pid = vfork();
   if (pid == 0) {

@@ -1,5 +1,5 @@
-// A process that is killed at any instant leaves checkpoints that are whole, but for the one that
-// was being written.
+// A process killed at any instant leaves complete checkpoints, except the one that was being
+// written.
 #include <doctest/doctest.h>
 
 #include <random>
@@ -17,7 +17,7 @@ namespace {
 constexpr u32 kHolders = 40;
 constexpr u64 kTick = 100;  // ms
 
-// What a holder has at a tick.
+// A holder's bytes at a tick.
 u64 held_at(u32 holder, u64 tick) { return holder * 1'000'000 + tick; }
 
 [[noreturn]] void write_for_ever(Signal& ready) {

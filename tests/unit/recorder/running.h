@@ -1,4 +1,4 @@
-// A recorder that runs in this test's process, without a session file left behind.
+// A running recorder in the test's process, which leaves no session file behind.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -27,10 +27,10 @@ inline void need(Mode mode, std::uint64_t recording_size = 0) {
   session::g_session.remove_file(kHook);
 }
 
-// What a block takes, as an allocator would round it.
+// A block's usable size, rounded like an allocator's.
 inline std::uint64_t usable(std::uint64_t bytes) { return (bytes + 24) & ~std::uint64_t{15}; }
 
-// A block, known by its size.
+// A block identified by its size.
 inline void allocate(std::uint64_t address, std::uint64_t bytes, Space space = Space::heap) {
   recorder::on_allocate(kHook, {space, Api::malloc, address, bytes, usable(bytes)});
 }
@@ -39,8 +39,8 @@ inline recorder::Released release(std::uint64_t address, std::uint64_t bytes,
   return recorder::on_free(kHook, space, Api::free, address, usable(bytes));
 }
 
-// Invariant of exact mode: live entries of a space = Σ live_count of its holders, bytes likewise;
-// for space map the ranges that count. False: it does not hold.
+// Invariant of exact mode: live entries of a space = Σ live_count of its holders, and the same for
+// bytes. For space map: the ranges that count. False: violated.
 inline bool holders_agree() {
   using namespace session;
   std::uint64_t holder_bytes[kSpaceCount] = {}, holder_count[kSpaceCount] = {};
@@ -79,24 +79,24 @@ inline bool holders_agree() {
 
 inline session::View::Totals totals(Space space) { return session::g_session.view().totals(space); }
 
-// The number of a stack's holder; 0: it has none.
+// The number of a stack's holder; 0: none.
 inline std::uint32_t number_of_holder(std::uint32_t stack, Space space) {
   for (std::uint32_t i = 1; i < session::g_session.holders.size(); ++i) {
     const session::Holder& holder = session::g_session.holders.at(i);
     const std::uint64_t frame = session::g_session.nodes.at(holder.node).frame;
     if (holder.space == static_cast<std::uint8_t>(space) &&
-        frame == session::native_frame(0, stack, false, false))
+        frame == session::native_frame(0, stack))
       return i;
   }
   return 0;
 }
 
-// The entry itself, without what lanes have summed up for it.
+// The entry without the unpublished sums of lanes.
 inline const session::Holder& raw_holder_of(std::uint32_t stack, Space space) {
   return session::g_session.holders.at(number_of_holder(stack, space));
 }
 
-// With it; stands until the next call. nullptr: there is none.
+// Including the sums of lanes; valid until the next call. nullptr: none.
 inline const session::Holder* holder_of(std::uint32_t stack, Space space) {
   static session::Holder found;
   const std::uint32_t number = number_of_holder(stack, space);

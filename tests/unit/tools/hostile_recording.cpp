@@ -110,9 +110,9 @@ SessionImage recording() {
   const u32 lane = image.lane(64);
   u32 node = image.node(0, special_frame(SpecialFrame::thread_group, group));
   u64 address = 0x10000;
-  for (const u64 frame : {special_frame(SpecialFrame::context, label), python_frame(function, 0),
-                          python_frame(large, 0), python_frame(forged, 0),
-                          native_frame(library, 0x1234, false, false)}) {
+  for (const u64 frame :
+       {special_frame(SpecialFrame::context, label), python_frame(function, 0),
+        python_frame(large, 0), python_frame(forged, 0), native_frame(library, 0x1234)}) {
     node = image.node(node, frame);
     image.holder(node, Space::heap, u64{100} << 20, 10);
     image.allocate(lane, Space::heap, address += 0x1000, u64{100} << 20, node);
@@ -125,7 +125,7 @@ SessionImage recording() {
     row.thread = thread;
     row.api = static_cast<u16>(Api::malloc);
     row.space = static_cast<u8>(Space::heap);
-    row.flags = kFailureRefused;
+    row.flags = kFailureByRecorder;
     row.error = 12;
     row.live_bytes = u64{400} << 20;
     row.soft_limit_bytes = u64{1} << 30;
@@ -134,7 +134,7 @@ SessionImage recording() {
   Crash& crash = image.header().crash;
   crash.thread = thread;
   crash.frame_count = 1;
-  crash.frames[0] = native_frame(library, 0x1234, true, false);
+  crash.frames[0] = native_frame(library, 0x1234, {.exact = true});
   crash.signal = 11;
   return image;
 }

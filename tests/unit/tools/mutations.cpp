@@ -57,7 +57,7 @@ Bytes damaged(const Bytes& whole, std::mt19937_64& random) {
 }
 
 // What the views over time stand on.
-bool is_told_over_time(const std::string& path) {
+bool reads_history(const std::string& path) {
   const recording::Recording recording{path};
   std::vector<recording::HolderFigures> rows = recording.holders();
   recording.add_ages(rows);
@@ -68,10 +68,11 @@ bool is_told_over_time(const std::string& path) {
 
 bool is_exported(const std::string& path, std::size_t number) {
   const bundles::Source source = bundles::open_source(path);
-  recording::Stacks stacks{*source.recording, *source.places};
+  recording::Stacks stacks{*source.recording, *source.locations};
   const views::Format& format = views::formats()[number % views::formats().size()];
-  views::Output output{"/dev/null", format.binary};
-  for (const views::What what : format.what) format.write({source, stacks, {what}}, output);
+  views::Output output{"/dev/null", format.encoding};
+  for (const views::Content content : format.contents)
+    format.write({source, stacks, {content}}, output);
   return true;
 }
 
@@ -87,7 +88,7 @@ bool is_shown(const std::string& path, unsigned round) {
       case 2:
         return commands::stats_command({path}) == 0;
       case 3:
-        return is_told_over_time(path);
+        return reads_history(path);
       case 4:
         return commands::leaks_command({path}) == 0;
       case 5:

@@ -1,4 +1,4 @@
-"""The C API from Python, without the package: found by ctypes where there is a recorder."""
+"""The C API from Python without the package: found by ctypes if a recorder is active."""
 
 import ctypes
 

@@ -1,4 +1,4 @@
-"""Asks five times for as much as a line can hold, and says which were refused."""
+"""Makes the same large request five times, and prints which ones failed."""
 
 
 def make(size):

@@ -3,7 +3,7 @@
 `unseen`: no driver that the recorder knows has refused anything. `seen`: this thread was refused
 before (by the host, which stands for a driver), so there is a bundle. `seen late`: and something
 else had been refused three times before that. `twice`: several refusals, as
-of a convolution that tries algorithms; the observer is told each time. `off`: detached before.
+of a convolution that tries algorithms; the observer is called each time. `off`: detached before.
 `broken`: torch has no snapshot to give.
 """
 
@@ -86,7 +86,7 @@ import oomrec.torch  # noqa: E402
 
 
 def refuse(asked):
-    """As c10's allocator: observers are told, then it throws."""
+    """Like c10's allocator: calls the observers, then throws."""
     for observer in observers:
         observer(0, asked, 96 << 20, 3 << 20)
     raise OutOfMemoryError(f"CUDA out of memory. Tried to allocate {asked >> 20}.00 MiB.")

@@ -1,6 +1,6 @@
-"""Keeps blocks that were asked for on stacks that change all the time, and prints what the
-interpreter says of them: [[[function, line, file], …], bytes], each stack from the inside out. Then
-asks for more than there is."""
+"""Keeps blocks allocated on rapidly changing stacks, and prints the interpreter's view of
+them: [[[function, line, file], …], bytes], each stack innermost first. Then requests
+too much."""
 
 import asyncio
 import ctypes

@@ -1,4 +1,4 @@
-"""Starts workers that are killed, and prints what the exceptions are classified as. Words: HOW MEMORY.
+"""Starts workers that are killed, and prints the exceptions' classification. Arguments: HOW MEMORY.
 
 HOW: `pool` (concurrent.futures), `process` (subprocess with check=True), `loader` (DataLoader).
 MEMORY: `grow` until the kernel kills it, or `kill` for a SIGKILL that has nothing to do with memory.

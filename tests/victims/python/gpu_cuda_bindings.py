@@ -1,5 +1,5 @@
-"""Fills the device with the driver's own functions, as cuda-bindings gives them: it looks all of
-them up by cuGetProcAddress_v2."""
+"""Fills the device with the driver's functions as cuda-bindings provides them, resolved by
+cuGetProcAddress_v2."""
 
 import sys
 

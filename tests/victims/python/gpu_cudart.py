@@ -1,5 +1,5 @@
-"""Asks CUDA's own runtime for memory: gpu_cudart.py LIBCUDART. It looks all of the driver's functions
-up, and refuses to start on one that is none."""
+"""Allocates by CUDA's own runtime: gpu_cudart.py LIBCUDART. The runtime resolves all of the driver's
+functions, and fails to start on the fake one."""
 
 import ctypes
 import sys

@@ -1,4 +1,4 @@
-"""Fills the device with numba's arrays until it is refused. numba looks names up by dlsym."""
+"""Fills the device with numba's arrays until an allocation fails. numba uses dlsym."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Python bytes that grow by half each round under an address space limit the script sets itself."""
+"""Python bytes that grow by half each round, under an address space limit set by the script."""
 
 import os
 import resource

@@ -1,4 +1,4 @@
-"""numpy arrays that grow by half each round under an address space limit the script sets itself."""
+"""numpy arrays that grow by half each round, under an address space limit set by the script."""
 
 import resource
 

@@ -1,4 +1,4 @@
-"""Keeps ever more small objects, until somebody ends it."""
+"""Keeps more and more small objects until it is killed."""
 
 
 def grow(kept):

@@ -1,7 +1,7 @@
-"""Keeps a list that grows and one that is emptied again and again; says so with marks; is killed.
+"""A growing list and one that is repeatedly emptied, with marks at each step, until it is killed.
 
-At each step a mark tells how many blocks of a MiB both lists have. Then a fork's child does a step
-of its own, twice, and is killed like its parent.
+Each mark has the number of 1 MiB blocks in both lists. Then a forked child does another step,
+twice, and is killed like its parent.
 """
 
 import ctypes

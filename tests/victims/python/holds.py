@@ -1,4 +1,4 @@
-"""Holds known blocks by known functions, says "ready", and does what lines of its stdin ask for.
+"""Holds known blocks of known functions, prints "ready", and executes the lines of its stdin.
 
 "grow N": N MiB more; "exec": itself anew; "end N": exits with N. A thread holds 16 MiB of its own.
 """

@@ -1,4 +1,4 @@
-"""Holds arrays in every way that has a name, prints `objects().to_json()`, and proves that nothing changed."""
+"""Holds arrays in every kind of variable, prints `objects().to_json()`, and checks that nothing changed."""
 
 import gc
 import sys

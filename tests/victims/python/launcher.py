@@ -1,5 +1,5 @@
-"""A launcher of two ranks, each given as a program and its words in one argument. When the second
-fails it ends the first, as launchers do."""
+"""A launcher of two ranks, each given as one argument with program and arguments. When the second
+fails, it ends the first, like real launchers."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A training loop that keeps every batch it ever made; prints how many bytes it holds before it ends."""
+"""A training loop that leaks every batch. Prints how many bytes it holds at the end."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A C++ library in a C program: its new is refused, caught in it, and Python goes on."""
+"""A C++ library in a C program: its new fails and is caught there, and Python continues."""
 
 import ctypes
 import sys

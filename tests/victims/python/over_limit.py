@@ -1,4 +1,4 @@
-"""Holds 48 MiB in blocks of 1 MiB, then asks for 100 MiB by the kind of object that is named."""
+"""Holds 48 MiB in blocks of 1 MiB, then requests 100 MiB with the given kind of object."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Workers of multiprocessing that hold 24 MiB each, and a parent that asks for too much.
+"""multiprocessing workers that hold 24 MiB each, and a parent that requests too much.
 
 pool.py fork|spawn|forkserver: prints the workers' pids.
 """

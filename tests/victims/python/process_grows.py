@@ -1,4 +1,4 @@
-"""A multiprocessing.Process that grows until it is killed; its parent exits with 1. Words: METHOD."""
+"""A multiprocessing.Process that grows until it is killed; its parent exits with 1. Argument: METHOD."""
 
 import multiprocessing
 import sys

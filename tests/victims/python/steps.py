@@ -1,5 +1,5 @@
-"""steps.h in Python: does in turn what its words say, with bytearrays (first word `python`) or with
-arrays (`numpy`)."""
+"""steps.h in Python: executes the steps in its arguments with bytearrays (first argument `python`) or
+numpy arrays (`numpy`)."""
 
 import os
 import resource

@@ -1,4 +1,4 @@
-"""Allocates blocks that are freed at once, and blocks that are kept for a while; asks for a bundle."""
+"""Allocates blocks that are freed at once, and blocks kept for a while. Requests a bundle."""
 
 import ctypes
 

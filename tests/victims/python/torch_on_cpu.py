@@ -1,4 +1,4 @@
-"""Tensors on the CPU under torch.profiler, which tells of each of them when it is asked to."""
+"""Tensors on the CPU under torch.profiler, with memory profiling or without."""
 
 import ctypes
 import json

@@ -1,4 +1,4 @@
-"""A program of a PyTorch that is not there: tests/fake_torch's allocator on tests/fake_gpu's driver.
+"""A program of a fake PyTorch: the allocator of tests/fake_torch on the driver of tests/fake_gpu.
 
 argv: VERSION of the reporters, SCENARIO. Prints what it knows as JSON.
 """

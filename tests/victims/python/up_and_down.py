@@ -1,4 +1,4 @@
-"""up_and_down.py MIB…: holds so many MiB in turn, each for three tenths of a second."""
+"""up_and_down.py MIB…: holds each amount in turn for 0.3 s."""
 
 import sys
 import time

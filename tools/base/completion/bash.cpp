@@ -1,4 +1,4 @@
-// bash: one function, which goes through the words before the cursor.
+// bash: one function, which parses the words before the cursor.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -68,7 +68,8 @@ constexpr std::string_view kWalk = R"(
 std::string action(Values values, const std::vector<std::string>& words) {
   switch (values) {
     case Values::words:
-      return fmt::format("_oomrec_words {}", quoted(fmt::format("{}", fmt::join(words, " "))));
+      return fmt::format("_oomrec_words {}",
+                         single_quoted(fmt::format("{}", fmt::join(words, " "))));
     case Values::directories:
       return "_oomrec_paths -d";
     case Values::files:
@@ -85,11 +86,11 @@ std::string action(Values values, const std::vector<std::string>& words) {
   return ":";
 }
 
-// `beginning`: where it is not empty, whatever begins so fits as well.
+// `beginning`: if not empty, a prefix that matches as well.
 std::string row(const std::string& pattern, const std::string& what,
                 const std::string& beginning = "") {
-  const std::string also = beginning.empty() ? "" : fmt::format(" | {}*", quoted(beginning));
-  return fmt::format("      {}{}) {} ;;\n", quoted(pattern), also, what);
+  const std::string also = beginning.empty() ? "" : fmt::format(" | {}*", single_quoted(beginning));
+  return fmt::format("      {}{}) {} ;;\n", single_quoted(pattern), also, what);
 }
 
 }  // namespace
@@ -106,8 +107,8 @@ std::string bash_script(const CompletedCommands& commands) {
       values += row(fmt::format("{} {}", name, option.name),
                     action(values_of_option(option), option.words));
     }
-    tables += fmt::format("    {}) options={} valued={} program={} ;;\n", name, quoted(options),
-                          quoted(valued), table.rest ? "1" : "");
+    tables += fmt::format("    {}) options={} valued={} program={} ;;\n", name,
+                          single_quoted(options), single_quoted(valued), table.rest ? "1" : "");
     for (std::size_t i = 0; i < table.positionals.size(); ++i)
       positionals +=
           row(fmt::format("{} {}", name, i),
@@ -150,8 +151,8 @@ _oomrec() {{
 }}
 complete -F _oomrec oomrec
 )",
-      kValues, kRecordedProcesses, quoted("--help --version " + names), tables, kWalk, values,
-      positionals);
+      kValues, kRecordedProcesses, single_quoted("--help --version " + names), tables, kWalk,
+      values, positionals);
 }
 
 }  // namespace oomrec::tools

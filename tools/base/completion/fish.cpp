@@ -69,19 +69,19 @@ std::string name_of(const ArgumentRow& option) {
 
 std::string option_line(const CompletedCommand& command, const ArgumentRow& option) {
   std::string line = fmt::format("complete -c oomrec -n '__oomrec_in {}' {} -d {}", command.name,
-                                 name_of(option), quoted(option.help));
+                                 name_of(option), single_quoted(option.help));
   if (option.type.empty()) return line + "\n";
   const std::string values = action(values_of_option(option), option.words);
-  return fmt::format("{} -x{}\n", line, values.empty() ? "" : " -a " + quoted(values));
+  return fmt::format("{} -x{}\n", line, values.empty() ? "" : " -a " + single_quoted(values));
 }
 
-// fish counts no positional arguments: all of them are completed alike.
+// fish does not count positional arguments: all are completed alike.
 std::string positional_line(const CompletedCommand& command) {
   const ArgumentTable& table = command.arguments;
   const Values values = values_of_positional(table, 0);
   return fmt::format("complete -c oomrec -n '{} {}' -a {}\n",
                      values == Values::program ? "__oomrec_behind" : "__oomrec_in", command.name,
-                     quoted(action(values, table.positionals[0].words)));
+                     single_quoted(action(values, table.positionals[0].words)));
 }
 
 }  // namespace
@@ -92,7 +92,7 @@ std::string fish_script(const CompletedCommands& commands) {
   for (const CompletedCommand& command : commands) {
     script +=
         fmt::format("\ncomplete -c oomrec -n 'test (count (commandline -opc)) -eq 1' -a {} -d {}\n",
-                    command.name, quoted(command.summary));
+                    command.name, single_quoted(command.summary));
     for (const ArgumentRow& option : command.arguments.options)
       script += option_line(command, option);
     script += option_line(command, {"--help", "", "how it is used"});

@@ -6,7 +6,7 @@ namespace oomrec::tools {
 namespace {
 
 struct Meaning {
-  std::string_view type;  // as --help has it, up to its first bracket
+  std::string_view type;  // as in --help, up to its first bracket
   Values values;
 };
 constexpr Meaning kMeanings[] = {
@@ -17,16 +17,16 @@ constexpr Meaning kMeanings[] = {
 Values values_of(const ArgumentRow& row, std::string_view type, Values otherwise) {
   if (!row.words.empty()) return Values::words;
   type = type.substr(0, type.find_first_of("[|"));
-  const auto* const known = std::find_if(std::begin(kMeanings), std::end(kMeanings),
-                                         [&](const Meaning& one) { return one.type == type; });
-  return known != std::end(kMeanings) ? known->values : otherwise;
+  const auto* const meaning = std::find_if(std::begin(kMeanings), std::end(kMeanings),
+                                           [&](const Meaning& one) { return one.type == type; });
+  return meaning != std::end(kMeanings) ? meaning->values : otherwise;
 }
 
 }  // namespace
 
 Values values_of_option(const ArgumentRow& row) { return values_of(row, row.type, Values::none); }
 
-// What is not known is something that is read.
+// A positional without a known type names a bundle.
 Values values_of_positional(const ArgumentTable& table, std::size_t number) {
   const std::vector<ArgumentRow>& rows = table.positionals;
   if (rows.empty()) return Values::none;

@@ -1,5 +1,4 @@
-// Completion of oomrec's command lines, in the words of each shell: all of it follows from what the
-// commands take (Arguments), none of it from a list of its own.
+// Completion scripts for each shell, generated from what the commands accept (Arguments).
 #pragma once
 
 #include <string>
@@ -17,12 +16,12 @@ struct CompletedCommand {
 };
 using CompletedCommands = std::vector<CompletedCommand>;
 
-// What a value is completed with. What takes a bundle takes a recorded process, too.
+// What a value is completed with. `bundles` includes recorded processes.
 enum class Values { none, words, directories, files, bundles, processes, program };
 Values values_of_option(const ArgumentRow& row);
 Values values_of_positional(const ArgumentTable& table, std::size_t number);
 
-// Prints the pids of recorded processes; those of other users are not seen.
+// Prints the pids of the user's recorded processes.
 inline constexpr std::string_view kRecordedProcesses =
     "grep -ls liboomrec /proc/*/maps 2> /dev/null | grep -o '[0-9][0-9]*'";
 

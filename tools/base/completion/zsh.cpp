@@ -1,4 +1,4 @@
-// zsh: what _arguments needs to know of each command.
+// zsh: the specification of each command for _arguments.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -20,7 +20,7 @@ _oomrec_bundles() {
 }
 )";
 
-// As _arguments reads it: a colon and brackets have a meaning.
+// Escapes colons and brackets, which _arguments interprets.
 std::string escaped(std::string_view text) {
   std::string safe;
   for (const char c : text) {
@@ -51,14 +51,15 @@ std::string action(Values values, const std::vector<std::string>& words) {
 }
 
 std::string specification(const std::string& text) {
-  return fmt::format(" \\\n        {}", quoted(text));
+  return fmt::format(" \\\n        {}", single_quoted(text));
 }
 
 std::string option_specification(const ArgumentRow& option) {
   const std::string help = escaped(option.help);
   if (option.type.empty()) return specification(fmt::format("{}[{}]", option.name, help));
-  const std::string_view behind = option.name.starts_with("--") ? "=" : "+";  // or the next word
-  return specification(fmt::format("{}{}[{}]:{}:{}", option.name, behind, help,
+  const std::string_view separator =
+      option.name.starts_with("--") ? "=" : "+";  // or in the next word
+  return specification(fmt::format("{}{}[{}]:{}:{}", option.name, separator, help,
                                    escaped(option.type),
                                    action(values_of_option(option), option.words)));
 }
@@ -67,10 +68,11 @@ std::string positional_specification(const ArgumentTable& table, std::size_t num
   const ArgumentRow& row = table.positionals[number];
   const Values values = values_of_positional(table, number);
   const bool again = table.repeated && number + 1 == table.positionals.size();
-  const std::string where = values == Values::program ? "*::"
-                            : again                   ? "*:"
-                                                      : fmt::format("{}:", number + 1);
-  return specification(fmt::format("{}{}:{}", where, escaped(row.name), action(values, row.words)));
+  const std::string prefix = values == Values::program ? "*::"
+                             : again                   ? "*:"
+                                                       : fmt::format("{}:", number + 1);
+  return specification(
+      fmt::format("{}{}:{}", prefix, escaped(row.name), action(values, row.words)));
 }
 
 }  // namespace
@@ -78,7 +80,7 @@ std::string positional_specification(const ArgumentTable& table, std::size_t num
 std::string zsh_script(const CompletedCommands& commands) {
   std::string names, cases;
   for (const auto& [name, summary, table] : commands) {
-    names += fmt::format("      {}\n", quoted(fmt::format("{}:{}", name, summary)));
+    names += fmt::format("      {}\n", single_quoted(fmt::format("{}:{}", name, summary)));
     cases += fmt::format("    {})\n      _arguments -S", name);
     for (const ArgumentRow& option : table.options) cases += option_specification(option);
     for (std::size_t i = 0; i < table.positionals.size(); ++i)

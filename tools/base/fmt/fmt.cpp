@@ -1,7 +1,7 @@
-// {fmt} 9 as a part of the command: what Debian has as a shared library only.
+// {fmt} 9 to 11, linked statically: Debian has only the shared library.
 //
-// The functions that its headers declare and leave to the library, as its own src/format.cc makes
-// them. Compiled once: with FMT_HEADER_ONLY each file that formats takes twice as long.
+// Instantiates what the headers leave to the library, as its src/format.cc does. Compiled once:
+// with FMT_HEADER_ONLY each file that formats would take twice as long.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE
@@ -14,8 +14,10 @@ template std::locale locale_ref::get<std::locale>() const;
 template thousands_sep_result<char> thousands_sep_impl(locale_ref);
 template char decimal_point_impl(locale_ref);
 template void buffer<char>::append(const char*, const char*);
+#if FMT_VERSION < 110000
 template void vformat_to(buffer<char>&, string_view, basic_format_args<buffer_context<char>>,
                          locale_ref);
+#endif
 
 }  // namespace detail
 FMT_END_NAMESPACE

@@ -17,20 +17,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Recordings that are in no bundle, or not in one that is here: of running processes, and of dead
-// ones that wanted their bundles elsewhere.
+// `sessions` belong to running processes, or to dead ones with another dump directory.
 std::string advice_without_bundle(const std::vector<Session>& sessions) {
   const auto dead = static_cast<std::uint64_t>(std::count_if(
       sessions.begin(), sessions.end(), [](const Session& session) { return !session.alive; }));
   const std::uint64_t alive = sessions.size() - dead;
   if (dead != 0)
     return fmt::format(
-        "{} elsewhere: `oomrec ls --all` lists, `oomrec recover` makes bundles.",
+        "{} elsewhere: `oomrec ls --all` lists them, `oomrec recover` makes bundles of them.",
         plural(dead, "dead process left a recording", "dead processes left recordings"));
   if (alive != 0)
-    return fmt::format("{} recorded: `oomrec ls --all` lists, `oomrec dump PID` writes a bundle.",
-                       plural(alive, "running process is", "running processes are"));
-  return "A program that ends well leaves none: oomrec run --dump-at-exit -- PROGRAM; or name one.";
+    return fmt::format(
+        "{} recorded: `oomrec ls --all` lists them, `oomrec dump PID` writes a bundle.",
+        plural(alive, "running process is", "running processes are"));
+  return "A normal exit leaves none, except with oomrec run --dump-at-exit -- PROGRAM. Or name "
+         "one.";
 }
 
 fs::path newest_bundle() {
@@ -39,15 +40,16 @@ fs::path newest_bundle() {
   const std::vector<BundleSummary> bundles = bundles_in(directories);
   if (!bundles.empty()) return bundles.front().path;
   for (const fs::path& directory : directories) {
-    refuse_unreadable(directory);
-    for (const fs::path& closed : closed_bundles_in(directory)) refuse_unreadable(closed);
+    require_readable(directory);
+    for (const fs::path& bundle : unreadable_bundles_in(directory)) require_readable(bundle);
   }
-  const std::string where = directories.empty() ? "./oom_dumps" : directories.front().string();
-  throw Error{Exit::nothing_found, fmt::format("there is no bundle in {}", printable(where)),
+  const std::string directory = directories.empty() ? "./oom_dumps" : directories.front().string();
+  throw Error{Exit::nothing_found, fmt::format("there is no bundle in {}", printable(directory)),
               advice_without_bundle(sessions_of(directories))};
 }
 
-// The job whose ranks' bundles are in this directory; nothing where it holds none, or is a bundle.
+// The job whose ranks' bundles are in this directory. Empty if there are none, or if the directory
+// is itself a bundle.
 std::optional<Source> open_job(const fs::path& directory,
                                const std::shared_ptr<const recording::CacheDirectory>& cache) {
   std::error_code error;

@@ -1,4 +1,4 @@
-// Opens what a command line names: one process's recording, or the ranks of a job.
+// Opens what a command's argument names: the recording of one process, or a job's ranks as one.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,9 @@
 
 namespace oomrec::tools::bundles {
 
-// `argument`: what open_recorded() takes, a directory with the bundles of a job's ranks, or empty:
-// the newest bundle of the dump directory, after recordings of dead processes there were made
-// bundles. `cache`: see Places. Throws Error.
+// `argument`: what open_recorded() takes, or a directory with the bundles of a job's ranks. Empty:
+// recovers the orphans of the dump directory, and opens its newest bundle. `cache`: see Locations.
+// Throws Error.
 Source open_source(const std::string& argument,
                    std::shared_ptr<const recording::CacheDirectory> cache = nullptr);
 

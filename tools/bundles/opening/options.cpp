@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "tools/base/error.h"
-#include "tools/base/text.h"
+#include "tools/base/number.h"
 #include "tools/bundles/opening/open.h"
 #include "tools/bundles/ranks/merged.h"
 #include "tools/recording/symbolize/debug_files.h"
@@ -14,11 +12,9 @@ namespace oomrec::tools::bundles {
 namespace {
 
 std::uint32_t number_of_rank(const std::string& text) {
-  std::uint32_t rank = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
-  if (error == std::errc{} && end == text.data() + text.size()) return rank;
-  throw Error{Exit::bad_input, fmt::format("--rank {} is not understood", printable(text)),
-              "Give a whole number."};
+  const auto rank = parse_number<std::uint32_t>(text);
+  if (!rank) throw not_understood("--rank", text, "Give a whole number.");
+  return *rank;
 }
 
 }  // namespace
@@ -27,20 +23,20 @@ void ReadOptions::add_to(Arguments& arguments, const std::string& what) {
   arguments.positional("BUNDLE", bundle, what);
   arguments.flag("--json", json, "print JSON (docs/json.md)");
   arguments.flag("--debuginfod", debuginfod,
-                 "fetch missing debug information from the servers of DEBUGINFOD_URLS");
+                 "fetch missing debug information from the servers in DEBUGINFOD_URLS");
   arguments.option("--debug-dir", "DIR[:DIR]", debug_directories,
-                   "further directories of debug files, laid out like /usr/lib/debug");
+                   "more directories of debug files, laid out like /usr/lib/debug");
   arguments.option("--source-dir", "DIR", source_directory,
-                   "where source files are that were elsewhere on the machine of the recording");
+                   "where to find source files that were elsewhere on the recorded machine");
   arguments.option("--rank", "N", rank,
-                   "of a merged bundle, or a directory of ranks' bundles: one");
-  arguments.flag("--no-cache", no_cache,
-                 "look for every name anew, and keep none (~/.cache/oomrec)");
+                   "read only rank N of a merged bundle or a directory of ranks' bundles");
+  arguments.flag("--no-cache", no_cache, "do not use the cache of symbols (~/.cache/oomrec)");
 }
 
-void refuse_job(const Source& source, const std::string& what) {
+void require_one_process(const Source& source, const std::string& what) {
   if (!source.is_job()) return;
-  throw Error{Exit::bad_input, fmt::format("{} is told of one process, and this is a job's", what),
+  throw Error{Exit::bad_input,
+              fmt::format("{} works on one process, and this is a job of several", what),
               "Choose a rank: --rank N (its own bundle is in the merged one, as ranks/N)."};
 }
 

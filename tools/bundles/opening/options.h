@@ -1,4 +1,4 @@
-// What the reading commands have in common on their command line.
+// The options that all reading commands share.
 #pragma once
 
 #include <memory>
@@ -10,10 +10,10 @@
 
 namespace oomrec::tools::bundles {
 
-// What open_source() takes, for --help.
+// The argument of open_source(), for --help.
 inline constexpr const char* kReadable =
-    "a bundle's directory, a recording, the number or program of a recorded process, or a memory "
-    "snapshot of PyTorch's; without it the newest bundle in ./oom_dumps or OOMREC_DUMP_DIR";
+    "a bundle directory, a recording, the pid or program of a recorded process, or a PyTorch "
+    "memory snapshot; default: the newest bundle in ./oom_dumps or OOMREC_DUMP_DIR";
 
 struct ReadOptions {
   std::string bundle;
@@ -22,18 +22,18 @@ struct ReadOptions {
   std::string debug_directories;
   std::string source_directory;
   bool no_cache = false;
-  std::string rank;  // of a job's; empty: all
+  std::string rank;  // of a job; empty: all
 
   void add_to(Arguments& arguments, const std::string& what = kReadable);
 
-  // What is to be read, by names that are found as these options say: open_source(). `named`: where
-  // a command takes several.
+  // Opens `bundle`, or `named` where a command takes several, with symbols and sources as these
+  // options say.
   Source open() const { return open(bundle); }
   Source open(const std::string& named) const;
 };
 
-// Throws Error where the source is a job's, whose recording has no single blocks and events. `what`
-// needs them: "fragmentation".
-void refuse_job(const Source& source, const std::string& what);
+// Throws Error if the source is a job: its combined recording has no blocks and events. `what`
+// names what needs them: "fragmentation".
+void require_one_process(const Source& source, const std::string& what);
 
 }  // namespace oomrec::tools::bundles

@@ -11,8 +11,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A name in a file of JSON: a directory beside the bundle, and nothing else.
-bool is_plain(const fs::path& name) {
+// Accepts only a plain directory name: the JSON it is from may be forged.
+bool is_plain_name(const fs::path& name) {
   return !name.empty() && name == name.filename() && name != ".." && name != ".";
 }
 
@@ -23,11 +23,11 @@ void for_each_other_process(const Source& source, const Json& processes,
   if (source.bundle.empty() || !processes.is_array()) return;
   for (std::size_t i = 0; i < std::min(processes.size(), kMostProcesses); ++i) {
     const fs::path name = text_of(processes[i], "bundle").value_or("");
-    if (!is_plain(name) || name == source.bundle.filename()) continue;
+    if (!is_plain_name(name) || name == source.bundle.filename()) continue;
     try {
       visit(i, open_source(source.bundle.parent_path() / name, source.cache));
     } catch (const Error&) {
-      continue;  // gone since, or damaged
+      continue;  // deleted meanwhile, or damaged
     }
   }
 }

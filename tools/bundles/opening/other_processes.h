@@ -1,4 +1,4 @@
-// The recordings of the processes that were started with a bundle's own: workers, ranks.
+// Opens the bundles of the other processes in a bundle's process tree: workers, ranks.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@ namespace oomrec::tools::bundles {
 
 inline constexpr std::size_t kMostProcesses = 64;
 
-// visit(number, source) for each of `processes` (company_of()) but the source's own that has a
-// bundle beside the source's: `number` is its place there. Those that are gone or damaged are left
-// out, and so is what comes after the first kMostProcesses.
+// Calls visit(index, source) for each of `processes` (a list in the bundle's JSON) that has a
+// bundle in the same directory. Skips the source's own, deleted and damaged bundles, and all
+// processes after the first kMostProcesses.
 void for_each_other_process(const Source& source, const Json& processes,
                             const std::function<void(std::size_t, const Source&)>& visit);
 

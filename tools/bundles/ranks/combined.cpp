@@ -23,7 +23,8 @@ void add_to(session::Atomic<std::uint64_t>& sum, std::uint64_t value) {
   sum.store(sum.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
 }
 
-// All counters of a lane, for spaces, sizes and functions alike, are words that lie side by side.
+// A lane's counters for spaces, sizes and functions are adjacent words, which can be added as one
+// array.
 using LaneCounters = std::array<std::uint64_t, (offsetof(session::Lane, sums_offset) -
                                                 offsetof(session::Lane, spaces)) /
                                                    sizeof(std::uint64_t)>;
@@ -31,12 +32,12 @@ static_assert(sizeof(LaneCounters) == sizeof(session::Lane::spaces) + sizeof(ses
                                           sizeof(session::Lane::apis));
 static_assert(sizeof(session::SpaceCounters) == 6 * sizeof(std::uint64_t) &&
                   sizeof(session::Tally) == 2 * sizeof(std::uint64_t),
-              "does what is new there add up?");
+              "add the new counters up, too");
 
 std::byte* bytes_of(session::Lane& lane) { return reinterpret_cast<std::byte*>(&lane); }
 
 static_assert(sizeof(session::Failure) == 328,
-              "is what is new there an entry of its own recording's tables?");
+              "translate a new field if it is an index into a table");
 
 void add_to(session::Tally& sum, const session::Tally& part) {
   add_to(sum.count, part.count);
@@ -50,7 +51,7 @@ class Combiner {
   }
 
   CombinedRecording take() {
-    describe();
+    fill_header();
     add_combined_devices(image_, parts_);
     for (RankPart& part : parts_) {
       add_threads(part);
@@ -76,8 +77,8 @@ class Combiner {
     return start;
   }
 
-  // What one process cannot be said to be of many, its pid, say, stays unknown.
-  void describe() {
+  // Leaves out what only a single process has, such as a pid.
+  void fill_header() {
     RankPart& lead = parts_.front();
     const session::Header& own = lead.recording().header();
     const session::StringId command_line = lead.names.string(own.command_line);
@@ -96,14 +97,14 @@ class Combiner {
     std::strncpy(header.oomrec_version, OOMREC_VERSION, sizeof header.oomrec_version - 1);
     header.mode = static_cast<std::uint8_t>(Mode::exact);
     header.mode_now = static_cast<std::uint32_t>(Mode::exact);
-    for (const RankPart& part : parts_) describe_by(part.recording(), header);
+    for (const RankPart& part : parts_) add_to_header(part.recording(), header);
     std::uint64_t end_ns = kCombinedStartNs;
     for (const RankPart& part : parts_)
       end_ns = std::max(end_ns, part.time(part.recording().end_ns()));
     header.last_tick_ns = end_ns;
   }
 
-  static void describe_by(const recording::Recording& recording, session::Header& header) {
+  static void add_to_header(const recording::Recording& recording, session::Header& header) {
     const session::Header& own = recording.header();
     if (recording.estimated()) {
       header.mode = static_cast<std::uint8_t>(Mode::sampled);
@@ -136,7 +137,7 @@ class Combiner {
     }
   }
 
-  // One lane for all that the lanes of a rank have counted.
+  // Sums the lanes of a rank into one.
   void add_counters(const RankPart& part) {
     LaneCounters sum{}, counters{};
     session::Lane lane{};
@@ -163,7 +164,7 @@ class Combiner {
     for (std::size_t i = 1; i < sums.size(); ++i) image_.add(TableId::api_tallies, sums[i]);
   }
 
-  // At its own peak, each rank: that of their sum is nobody's.
+  // Each rank at its own peak: the peak of their sum is not recorded.
   void add_holders(RankPart& part) {
     part.holders.assign(part.view().count(TableId::holders), 0);
     for (const recording::HolderFigures& row : part.recording().holders()) {
@@ -186,7 +187,7 @@ class Combiner {
 
   void add_failures(RankPart& part) {
     const bool is_first = job_.first && &job_.ranks[*job_.first] == &part.rank;
-    const std::uint32_t told = is_first ? part.rank.source.failure() : 0;
+    const std::uint32_t lead = is_first ? part.rank.source.failure() : 0;
     session::Failure failure{};
     for (std::uint32_t i = 1; i < part.view().count(TableId::failures); ++i) {
       if (!part.view().read(TableId::failures, i, failure)) continue;
@@ -198,13 +199,13 @@ class Combiner {
       failure.device.device = RankPart::at(part.devices, failure.device.device);
       failure.rule = part.names.string(failure.rule);
       const std::uint32_t entry = image_.add(TableId::failures, failure);
-      if (i == told) failure_ = entry;
+      if (i == lead) failure_ = entry;
     }
   }
 
   void add_marks(RankPart& part) {
     for (const recording::TimeMark& mark : recording::timeline_of(part.recording()).marks) {
-      texts_.push_back(fmt::format("rank {}: {}", part.rank.who.rank, mark.text));
+      texts_.push_back(fmt::format("rank {}: {}", part.rank.identity.rank, mark.text));
       image_.add(TableId::marks,
                  session::Mark{part.time(mark.time_ns), image_.string(texts_.back()),
                                RankPart::at(part.threads, mark.thread)});
@@ -214,9 +215,9 @@ class Combiner {
   const Job& job_;
   recording::Image image_;
   CombinedNames names_;
-  const std::uint64_t start_ns_;  // realtime, by the job's clock
+  const std::uint64_t start_ns_;  // real time, on the job's clock
   std::deque<RankPart> parts_;
-  std::deque<std::string> texts_;  // that the image stores from
+  std::deque<std::string> texts_;  // must outlive the image, which refers to them
   std::uint32_t failure_ = 0;
 };
 

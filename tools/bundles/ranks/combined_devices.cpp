@@ -18,18 +18,18 @@ using session::Device;
 using session::DeviceBlock;
 using session::TableId;
 
-// What tells a device from another: its uuid, else host and number.
+// Identifies a device: its UUID, else host and number.
 using Key = std::tuple<std::uint8_t, std::string, int>;
 
 Key key_of(const Device& device, const recording::Recording& recording) {
   const std::string uuid{reinterpret_cast<const char*>(device.uuid), sizeof device.uuid};
-  const bool known = uuid.find_first_not_of('\0') != std::string::npos;
-  return known ? Key{device.vendor, uuid, 0}
-               : Key{device.vendor, host_of(recording), device.ordinal};
+  const bool has_uuid = uuid.find_first_not_of('\0') != std::string::npos;
+  return has_uuid ? Key{device.vendor, uuid, 0}
+                  : Key{device.vendor, host_of(recording), device.ordinal};
 }
 
-// Of a device that several ranks use. What is not named stays that of the first.
-static_assert(sizeof(Device) == 192, "does what is new there add up?");
+// For a device that several ranks share. Other fields keep the values of the first rank.
+static_assert(sizeof(Device) == 192, "add the new figures up, too");
 
 void add_figures(Device& sum, const Device& part) {
   const auto add = [](auto& to, const auto& from) { to = to.load() + from.load(); };
@@ -41,7 +41,7 @@ void add_figures(Device& sum, const Device& part) {
   add(sum.peak_bytes, part.peak_bytes);
   add(sum.torch_allocated_bytes, part.torch_allocated_bytes);
   add(sum.torch_reserved_bytes, part.torch_reserved_bytes);
-  add(sum.look_counted_bytes, part.look_counted_bytes);
+  add(sum.polled_counted_bytes, part.polled_counted_bytes);
 }
 
 class Devices {
@@ -52,10 +52,10 @@ class Devices {
     for (std::uint32_t i = 1; i < part.devices.size(); ++i) {
       if (!part.view().read(TableId::devices, i, device) || device.vendor >= session::kVendors)
         continue;
-      if (device.look_ns != 0) device.look_ns = part.time(device.look_ns);
+      if (device.polled_ns != 0) device.polled_ns = part.time(device.polled_ns);
       if (device.torch_time_ns != 0) device.torch_time_ns = part.time(device.torch_time_ns);
-      const auto [at, is_new] = known_.try_emplace(key_of(device, part.recording()), all_.size());
-      is_new ? first_seen(device, part) : seen_again(all_[at->second], device);
+      const auto [at, is_new] = index_.try_emplace(key_of(device, part.recording()), all_.size());
+      is_new ? add_new(device, part) : merge(all_[at->second], device);
       part.devices[i] = static_cast<std::uint32_t>(at->second) + 1;
     }
   }
@@ -65,32 +65,33 @@ class Devices {
   }
 
  private:
-  void first_seen(const Device& device, const RankPart& part) {
+  void add_new(const Device& device, const RankPart& part) {
     Device& added = all_.emplace_back();
     std::memcpy(static_cast<void*>(&added), &device, sizeof added);
     std::set<int>& taken = taken_[device.vendor];
     while (!taken.insert(added.ordinal).second) ++added.ordinal;
     if (added.ordinal == device.ordinal) return;
-    const std::string name = fmt::format("{}:{} of rank {}, {}", text::vendor_word(device),
-                                         device.ordinal, part.rank.who.rank, text::name_of(device));
+    const std::string name =
+        fmt::format("{}:{} of rank {}, {}", text::vendor_name(device), device.ordinal,
+                    part.rank.identity.rank, text::name_of(device));
     std::memset(added.name, 0, sizeof added.name);
     std::memcpy(added.name, name.data(), std::min(name.size(), sizeof added.name - 1));
   }
 
-  // By whoever asked the driver last.
-  static void seen_again(Device& known, const Device& device) {
-    if (device.look_ns > known.look_ns) {
-      known.look_ns = device.look_ns.load();
-      known.free_bytes = device.free_bytes.load();
-      known.total_bytes = device.total_bytes.load();
+  // Free and total bytes come from the rank that polled the driver last.
+  static void merge(Device& merged, const Device& device) {
+    if (device.polled_ns > merged.polled_ns) {
+      merged.polled_ns = device.polled_ns.load();
+      merged.free_bytes = device.free_bytes.load();
+      merged.total_bytes = device.total_bytes.load();
     }
-    known.torch_time_ns = std::max(known.torch_time_ns.load(), device.torch_time_ns.load());
-    add_figures(known, device);
+    merged.torch_time_ns = std::max(merged.torch_time_ns.load(), device.torch_time_ns.load());
+    add_figures(merged, device);
   }
 
   std::deque<Device> all_;
-  std::map<Key, std::size_t> known_;
-  std::map<std::uint8_t, std::set<int>> taken_;  // numbers, of each vendor
+  std::map<Key, std::size_t> index_;
+  std::map<std::uint8_t, std::set<int>> taken_;  // ordinals, by vendor
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The GPUs of a job. One that several ranks use is one; what is cuda:0 on every host becomes
-// cuda:0, cuda:1 … of the job, and its name says whose it was.
+// The GPUs of a job. A GPU that several ranks share is one device. The cuda:0 of each host becomes
+// cuda:0, cuda:1 … of the job; the device's name then says which rank's it was.
 #pragma once
 
 #include <deque>
@@ -9,10 +9,10 @@
 
 namespace oomrec::tools::bundles {
 
-// Fills in the parts' devices.
+// Also sets the parts' `devices`.
 void add_combined_devices(recording::Image& image, std::deque<RankPart>& parts);
 
-// Live blocks there, which tell a holder's device; the parts have their holders.
+// Live device blocks, which determine a holder's device. The parts' `holders` must be set.
 void add_combined_device_blocks(recording::Image& image, const std::deque<RankPart>& parts);
 
 }  // namespace oomrec::tools::bundles

@@ -10,11 +10,11 @@ using session::TableId;
 
 namespace {
 
-constexpr std::uint32_t kUnknown = ~std::uint32_t{0};
-constexpr std::uint32_t kMostModules = 0xffff;  // that a frame word can name
+constexpr std::uint32_t kNotTranslated = ~std::uint32_t{0};
+constexpr std::uint32_t kMostModules = 0xffff;  // the most that a frame word can refer to
 
-// Line tables are of a minor version.
-bool reads_alike(std::uint32_t a, std::uint32_t b) { return a >> 16 == b >> 16; }
+// The format of line tables depends on the minor version.
+bool same_minor_version(std::uint32_t a, std::uint32_t b) { return a >> 16 == b >> 16; }
 
 }  // namespace
 
@@ -22,11 +22,11 @@ CombinedNames::OfRank::OfRank(CombinedNames& all, const recording::Recording& re
                               std::uint32_t rank)
     : all_(all),
       view_(recording.view()),
-      nodes_(view_.count(TableId::nodes), kUnknown),
-      modules_(view_.count(TableId::modules), kUnknown) {
+      nodes_(view_.count(TableId::nodes), kNotTranslated),
+      modules_(view_.count(TableId::modules), kNotTranslated) {
   const std::uint32_t python = recording.header().python.version_hex;
   if (all_.python_ == 0) all_.python_ = python;
-  same_python_ = reads_alike(python, all_.python_);
+  same_python_ = same_minor_version(python, all_.python_);
   const std::uint64_t frame = session::special_frame(SpecialFrame::rank, rank);
   root_ = all_.image_.add(TableId::nodes, session::Node{0, 1, frame});
 }
@@ -37,7 +37,7 @@ session::StringId CombinedNames::OfRank::string(session::StringId id) {
 
 std::uint32_t CombinedNames::OfRank::module(std::uint32_t id) {
   if (id == 0 || id >= modules_.size()) return 0;
-  if (modules_[id] != kUnknown) return modules_[id];
+  if (modules_[id] != kNotTranslated) return modules_[id];
   session::Module entry{};
   if (!view_.read(TableId::modules, id, entry)) return modules_[id] = 0;
   entry.path = string(entry.path);
@@ -50,22 +50,23 @@ std::uint32_t CombinedNames::OfRank::module(std::uint32_t id) {
 }
 
 std::uint32_t CombinedNames::OfRank::code(std::uint32_t id) {
-  const auto [known, is_new] = codes_.try_emplace(id, 0);
+  const auto [cached, is_new] = codes_.try_emplace(id, 0);
   session::Code entry{};
-  if (!is_new || id == 0 || !view_.read(TableId::codes, id, entry)) return known->second;
+  if (!is_new || id == 0 || !view_.read(TableId::codes, id, entry)) return cached->second;
   entry = {string(entry.file), string(entry.name), entry.first_line,
            same_python_ ? string(entry.line_table) : 0};
   const auto [at, first] =
       all_.codes_.try_emplace({entry.file, entry.name, entry.first_line, entry.line_table}, 0);
   if (first) at->second = all_.image_.add(TableId::codes, entry);
-  return known->second = at->second;
+  return cached->second = at->second;
 }
 
 std::uint64_t CombinedNames::OfRank::frame(std::uint64_t frame) {
   switch (session::kind_of(frame)) {
     case FrameKind::native:
-      return session::native_frame(module(session::module_of(frame)), session::offset_of(frame),
-                                   session::is_exact(frame), session::is_guessed(frame));
+      return session::native_frame(
+          module(session::module_of(frame)), session::offset_of(frame),
+          {.exact = session::is_exact(frame), .guessed = session::is_guessed(frame)});
     case FrameKind::python:
       return session::python_frame(code(session::code_of(frame)), session::instruction_of(frame));
     default: {
@@ -78,20 +79,20 @@ std::uint64_t CombinedNames::OfRank::frame(std::uint64_t frame) {
 }
 
 std::uint32_t CombinedNames::OfRank::node(std::uint32_t node) {
-  // Outwards to a node that is known, then back in.
-  unknown_.clear();
+  // Outwards to a node that is already translated, then back in.
+  untranslated_.clear();
   std::uint32_t outer = root_;
   session::Node entry{};
   for (std::uint32_t at = node; at != 0 && at < nodes_.size(); at = entry.parent) {
-    if (nodes_[at] != kUnknown) {
+    if (nodes_[at] != kNotTranslated) {
       outer = nodes_[at];
       break;
     }
     if (!view_.read(TableId::nodes, at, entry)) break;
-    unknown_.emplace_back(at, entry);
+    untranslated_.emplace_back(at, entry);
     if (entry.parent >= at) break;  // forged: parents are always older
   }
-  for (auto at = unknown_.rbegin(); at != unknown_.rend(); ++at) {
+  for (auto at = untranslated_.rbegin(); at != untranslated_.rend(); ++at) {
     const session::Node inner{outer, at->second.depth + 1, frame(at->second.frame)};
     outer = all_.image_.add(TableId::nodes, inner);
     nodes_[at->first] = outer;

@@ -1,5 +1,5 @@
-// Strings, modules, code objects and stacks of several recordings in one: what is the same in all
-// of them stands there once. A rank is the outermost node of its stacks.
+// Translates strings, modules, code objects and stacks of several recordings into one image,
+// without duplicates. The outermost node of each stack is the rank.
 #pragma once
 
 #include <array>
@@ -18,13 +18,14 @@ class CombinedNames {
  public:
   explicit CombinedNames(recording::Image& image) : image_(image) {}
 
-  // Of one rank's recording, which must outlive the image: its texts are stored from there.
+  // For one rank's recording. It must outlive the image, which refers to its strings.
   class OfRank {
    public:
     OfRank(CombinedNames& all, const recording::Recording& recording, std::uint32_t rank);
 
     session::StringId string(session::StringId id);
-    std::uint32_t node(std::uint32_t node);  // of the recording → of the image; 0: no room
+    // A node of the recording → one of the image; 0: the table is full.
+    std::uint32_t node(std::uint32_t node);
     std::uint64_t frame(std::uint64_t frame);
 
    private:
@@ -34,15 +35,15 @@ class CombinedNames {
     CombinedNames& all_;
     const session::View& view_;
     std::uint32_t root_;
-    bool same_python_;  // as the first rank's: else lines cannot be decoded
+    bool same_python_;  // as the first rank: otherwise its line tables cannot be decoded
     std::vector<std::uint32_t> nodes_, modules_;
     std::map<std::uint32_t, std::uint32_t> codes_;
-    std::vector<std::pair<std::uint32_t, session::Node>> unknown_;  // of node()
+    std::vector<std::pair<std::uint32_t, session::Node>> untranslated_;  // scratch of node()
   };
 
  private:
   recording::Image& image_;
-  std::uint32_t python_ = 0;  // of the first rank that runs it
+  std::uint32_t python_ = 0;  // version of the first rank that runs it
   std::map<std::pair<session::StringId, std::string>, std::uint32_t> modules_;
   std::map<std::array<std::uint32_t, 4>, std::uint32_t> codes_;
 };

@@ -13,7 +13,7 @@ using session::TableId;
 
 constexpr std::size_t kMostPoints = 1200;
 
-// What a rank has one of at some moments, by the job's clock.
+// A rank's entries over time, on the job's clock.
 template <class Entry>
 struct Series {
   const RankPart* part;
@@ -22,7 +22,7 @@ struct Series {
   std::uint64_t time(const Entry& entry) const { return part->time(entry.time_ns); }
 };
 
-// The moments of all, evenly thinned to at most `most`.
+// The distinct times of all series, thinned evenly to at most `most`.
 template <class Entry>
 std::vector<std::uint64_t> moments_of(const std::vector<Series<Entry>>& all, std::size_t most) {
   std::vector<std::uint64_t> times;
@@ -36,7 +36,8 @@ std::vector<std::uint64_t> moments_of(const std::vector<Series<Entry>>& all, std
   return kept;
 }
 
-// visit(time, latest): at each moment the latest entry of every series, nullptr before its first.
+// Calls visit(time, latest) for each time. `latest`: each series' latest entry, null before its
+// first.
 template <class Entry, class Visit>
 void walk_through(const std::vector<Series<Entry>>& all, const std::vector<std::uint64_t>& times,
                   Visit&& visit) {
@@ -54,7 +55,7 @@ void walk_through(const std::vector<Series<Entry>>& all, const std::vector<std::
 
 static_assert(sizeof(session::DevicePoint::Figures) == 48 &&
                   sizeof(session::Point) == 16 + 8 * session::kLaneSpaces,
-              "does what is new there add up?");
+              "add the new figures up, too");
 
 void add_device(session::DevicePoint& point, std::uint32_t device,
                 const recording::DeviceMoment& moment) {
@@ -62,7 +63,7 @@ void add_device(session::DevicePoint& point, std::uint32_t device,
   auto& figures = point.devices[device - 1];
   figures.known = 1;
   figures.counted_bytes += moment.counted_bytes;
-  // Of the whole device, whoever asked.
+  // Figures of the whole device, the same for every rank.
   figures.used_bytes = std::max(figures.used_bytes, moment.used_bytes);
   figures.total_bytes = std::max(figures.total_bytes, moment.total_bytes);
   figures.torch_allocated_bytes += moment.torch_allocated_bytes;

@@ -1,5 +1,5 @@
-// Memory of a job over time: at each moment the sum of what every rank held then, which is what it
-// held at its own last moment before.
+// Memory of a job over time: at each moment, the sum of what every rank held at its own latest
+// moment before.
 #pragma once
 
 #include <deque>
@@ -9,8 +9,8 @@
 
 namespace oomrec::tools::bundles {
 
-// Points, points of devices, checkpoints, and the spaces' peaks; the parts have their holders and
-// devices.
+// Adds points, device points, checkpoints and the spaces' peaks. The parts' `holders` and `devices`
+// must be set.
 void add_combined_over_time(recording::Image& image, const std::deque<RankPart>& parts);
 
 }  // namespace oomrec::tools::bundles

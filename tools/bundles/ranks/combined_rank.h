@@ -1,5 +1,5 @@
-// One rank while the recordings of a job are made one: what its entries are called there. Private
-// to this folder.
+// One rank while the recordings of a job are combined: maps its entries to those of the image.
+// Private to this folder.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@
 
 namespace oomrec::tools::bundles {
 
-// Session time at which the earliest rank began: not 0, which means that there is no time.
+// Session time at which the earliest rank started. Not 0, which means "no time".
 inline constexpr std::uint64_t kCombinedStartNs = 1'000'000'000;
 
 struct RankPart {
   RankPart(const JobRank& from, CombinedNames& all, std::uint64_t job_start_realtime_ns)
       : rank(from),
-        names(all, *from.source.recording, from.who.rank),
+        names(all, *from.source.recording, from.identity.rank),
         start(job_start_realtime_ns) {}
 
   const recording::Recording& recording() const { return *rank.source.recording; }
   const session::View& view() const { return recording().view(); }
 
-  // A moment of the rank's session clock by the job's.
+  // From the rank's session clock to the image's.
   std::uint64_t time(std::uint64_t monotonic_ns) const {
     return kCombinedStartNs + (rank.realtime_of(monotonic_ns) - start);
   }

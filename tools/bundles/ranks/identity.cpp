@@ -40,9 +40,9 @@ std::optional<RankIdentity> rank_of_bundle(const std::filesystem::path& bundle) 
   return rank_in(environment_of(bundle));
 }
 
-std::string senseless_rank_of(const Source& source) {
+std::string inconsistent_rank_of(const Source& source) {
   if (source.bundle.empty()) return {};
-  return formats::senseless_rank(variables_in(environment_of(source.bundle)));
+  return formats::inconsistent_rank(variables_in(environment_of(source.bundle)));
 }
 
 std::optional<RankIdentity> rank_of(const Source& source) {

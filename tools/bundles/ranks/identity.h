@@ -1,4 +1,4 @@
-// Which piece of a larger job a process is: one of torchrun's, mpirun's or srun's ranks.
+// Which rank of a distributed job a process is, as torchrun, mpirun or srun numbered it.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,21 @@ namespace oomrec::tools::bundles {
 
 struct RankIdentity {
   std::uint32_t rank = 0, local_rank = 0, world_size = 0;  // ranks < world_size
-  std::string job;                                         // empty: it has no name
+  std::string job;                                         // empty: unknown
 };
 
-// As the recording has it; else the bundle's manifest; else, of recordings older than both, the
-// environment that the bundle tells of. Nothing: it is none of many, or says only in part which.
+// From the recording; else from the bundle's manifest; else, for recordings older than both, from
+// the environment in the bundle. Empty if the process is not a rank, or its numbers are incomplete.
 std::optional<RankIdentity> rank_of(const Source& source);
 
-// The same of a bundle whose recording cannot be read.
+// The same for a bundle whose recording cannot be read.
 std::optional<RankIdentity> rank_of_bundle(const std::filesystem::path& bundle);
 
-// Of a bundle that knows no rank, what its launcher's variables said of one all the same; empty:
-// nothing. See senseless_rank() (tools/formats/telemetry/rank.h).
-std::string senseless_rank_of(const Source& source);
+// For a bundle without a rank: the launcher's variables that are incomplete or contradict each
+// other; empty: none. See inconsistent_rank() (tools/formats/telemetry/rank.h).
+std::string inconsistent_rank_of(const Source& source);
 
-// By variables of an environment.json's member `environment`.
+// From the member `environment` of an environment.json.
 std::optional<RankIdentity> rank_in(const Json& environment);
 
 }  // namespace oomrec::tools::bundles

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "common/session/directories.h"
+#include "tools/base/directory.h"
 #include "tools/base/error.h"
 #include "tools/base/text.h"
 #include "tools/bundles/ranks/merged.h"
@@ -22,17 +23,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Clocks of one host do not disagree, but a bundle's time is to the second.
+// A bundle's time has a resolution of one second. The clock of one host is otherwise exact.
 constexpr std::uint64_t kSlackNs = 2'000'000'000;
 
-struct Named {
+enum class Origin : std::uint8_t { argument, directory };
+
+struct FoundBundle {
   fs::path path;
-  bool itself = false;  // was named, not found in a directory
+  Origin origin = Origin::argument;  // given by the user, or found in a directory
+
+  bool is_argument() const { return origin == Origin::argument; }
 };
 
 struct Candidate {
-  Named named;
-  std::optional<RankIdentity> who;
+  FoundBundle found;
+  std::optional<RankIdentity> identity;
   Source source;
 
   const session::Header& header() const { return source.recording->header(); }
@@ -42,90 +47,91 @@ struct Candidate {
   }
 };
 
-std::vector<fs::path> entries_of(const fs::path& directory) {
-  std::vector<fs::path> entries;
-  std::error_code error;
-  for (fs::directory_iterator at{directory, error}, end; !error && at != end; at.increment(error))
-    if (!at->path().filename().native().starts_with('.')) entries.push_back(at->path());
-  std::sort(entries.begin(), entries.end());
-  return entries;
+std::vector<fs::path> visible_in(const fs::path& directory) {
+  std::vector<fs::path> paths;
+  for (const fs::path& path : entries_of(directory))
+    if (!is_hidden(path)) paths.push_back(path);
+  std::sort(paths.begin(), paths.end());
+  return paths;
 }
 
 bool is_recording(const fs::path& path) { return path.extension() == session::kFileSuffix; }
 
-void add_named(const fs::path& path, bool itself, std::vector<Named>& found) {
+void add_bundles(const fs::path& path, Origin origin, std::vector<FoundBundle>& found) {
+  const bool is_argument = origin == Origin::argument;
   std::error_code error;
   const bool is_open_directory = fs::is_directory(path, error) && may_read(path);
   if (is_open_directory && is_merged(path)) {
-    if (!itself) return;  // its ranks are beside it
-    for (const fs::path& rank : entries_of(path / kRanksName)) found.push_back({rank, false});
+    if (!is_argument) return;  // the bundles it was merged from are in the same directory
+    for (const fs::path& rank : visible_in(path / kRanksName))
+      found.push_back({rank, Origin::directory});
   } else if (!is_open_directory || is_bundle(path)) {
-    found.push_back({path, itself});
-  } else if (itself) {
+    found.push_back({path, origin});
+  } else if (is_argument) {
     recover_orphans({fs::absolute(path).lexically_normal()});
-    for (const fs::path& entry : entries_of(path))
-      if (is_bundle(entry) || is_recording(entry)) add_named(entry, false, found);
-    for (const fs::path& closed : closed_bundles_in(path)) found.push_back({closed, false});
+    for (const fs::path& entry : visible_in(path))
+      if (is_bundle(entry) || is_recording(entry)) add_bundles(entry, Origin::directory, found);
+    for (const fs::path& bundle : unreadable_bundles_in(path))
+      found.push_back({bundle, Origin::directory});
   }
 }
 
-std::vector<Candidate> opened(const std::vector<Named>& named,
+std::vector<Candidate> opened(const std::vector<FoundBundle>& found,
                               const std::shared_ptr<const recording::CacheDirectory>& cache,
                               Job& job) {
   std::vector<Candidate> candidates;
-  for (const Named& one : named) {
+  for (const FoundBundle& one : found) {
     try {
       Candidate candidate{one, {}, open_recorded(one.path, cache)};
-      candidate.who = rank_of(candidate.source);
+      candidate.identity = rank_of(candidate.source);
       candidates.push_back(std::move(candidate));
     } catch (const Error& error) {
-      // Of a directory's other bundles nobody asked.
-      const auto who = rank_of_bundle(one.path);
-      if (one.itself || who || !may_read(one.path))
+      // Bundles in a directory that belong to no rank are not worth a message.
+      const auto identity = rank_of_bundle(one.path);
+      if (one.is_argument() || identity || !may_read(one.path))
         job.left_out.push_back(
-            {who ? fmt::format("rank {} ({})", who->rank, one.path.filename().string())
-                 : one.path.string(),
+            {identity ? fmt::format("rank {} ({})", identity->rank, one.path.filename().string())
+                      : one.path.string(),
              error.what()});
     }
   }
   return candidates;
 }
 
-// Where no recording knows its rank, they are numbered as they were named.
+// If no recording has a rank, numbers them in the order of the arguments.
 void number_if_unknown(std::vector<Candidate>& candidates, Job& job) {
-  const auto is_known = [](const Candidate& candidate) { return candidate.who.has_value(); };
+  const auto is_known = [](const Candidate& candidate) { return candidate.identity.has_value(); };
   if (std::any_of(candidates.begin(), candidates.end(), is_known)) return;
   const auto count = static_cast<std::uint32_t>(
       std::count_if(candidates.begin(), candidates.end(),
-                    [](const Candidate& candidate) { return candidate.named.itself; }));
+                    [](const Candidate& candidate) { return candidate.found.is_argument(); }));
   std::uint32_t next = 0;
   for (Candidate& candidate : candidates) {
-    if (!candidate.named.itself) continue;
-    candidate.who = RankIdentity{next, next, count, {}};
+    if (!candidate.found.is_argument()) continue;
+    candidate.identity = RankIdentity{next, next, count, {}};
     ++next;
   }
   job.numbered = count != 0;
 }
 
-// Nobody asked of those of a directory that never were of a rank.
+// A bundle without a rank is reported only if the user named it, or if its rank is inconsistent.
 void drop_without_rank(std::vector<Candidate>& candidates, Job& job) {
   std::erase_if(candidates, [&](const Candidate& candidate) {
-    if (candidate.who) return false;
-    const std::string said = senseless_rank_of(candidate.source);
-    if (!said.empty())
+    if (candidate.identity) return false;
+    const std::string rank = inconsistent_rank_of(candidate.source);
+    if (!rank.empty())
       job.left_out.push_back(
-          {candidate.named.path.string(), fmt::format("that is no rank of a job: {}", said)});
-    else if (candidate.named.itself)
-      job.left_out.push_back(
-          {candidate.named.path.string(), "it does not say which rank it is of"});
+          {candidate.found.path.string(), fmt::format("its rank is inconsistent: {}", rank)});
+    else if (candidate.found.is_argument())
+      job.left_out.push_back({candidate.found.path.string(), "it has no rank"});
     return true;
   });
 }
 
-// Of several jobs the one that wrote last.
+// Keeps the job with the newest bundle.
 void keep_one_job(std::vector<Candidate>& candidates, Job& job) {
   const auto key = [](const Candidate& one) {
-    return std::pair{one.who->job, one.who->world_size};
+    return std::pair{one.identity->job, one.identity->world_size};
   };
   const auto newest = std::max_element(
       candidates.begin(), candidates.end(),
@@ -135,12 +141,13 @@ void keep_one_job(std::vector<Candidate>& candidates, Job& job) {
   job.world_size = kept.second;
   std::erase_if(candidates, [&](const Candidate& candidate) {
     if (key(candidate) == kept) return false;
-    if (!candidate.named.itself) return true;
+    if (!candidate.found.is_argument()) return true;
     job.left_out.push_back(
-        {candidate.named.path.string(),
-         fmt::format("it is of another job: {}, {} ranks",
-                     candidate.who->job.empty() ? "without a name" : printable(candidate.who->job),
-                     candidate.who->world_size)});
+        {candidate.found.path.string(),
+         fmt::format("it belongs to another job: {}, {} ranks",
+                     candidate.identity->job.empty() ? "without a name"
+                                                     : printable(candidate.identity->job),
+                     candidate.identity->world_size)});
     return true;
   });
 }
@@ -151,7 +158,7 @@ bool is_same_process(const Candidate& a, const Candidate& b) {
          a.header().start_realtime_ns == b.header().start_realtime_ns;
 }
 
-// The last bundle of each process: it has all that the earlier ones have.
+// Keeps the last bundle of each process: it contains everything the earlier ones do.
 void keep_last_of_process(std::vector<Candidate>& candidates) {
   std::stable_sort(
       candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
@@ -163,61 +170,61 @@ void keep_last_of_process(std::vector<Candidate>& candidates) {
       });
   std::vector<Candidate> kept;
   for (Candidate& candidate : candidates) {
-    const bool known = std::any_of(kept.begin(), kept.end(), [&](const Candidate& other) {
+    const bool is_older = std::any_of(kept.begin(), kept.end(), [&](const Candidate& other) {
       return is_same_process(other, candidate);
     });
-    if (!known) kept.push_back(std::move(candidate));
+    if (!is_older) kept.push_back(std::move(candidate));
   }
   candidates = std::move(kept);
 }
 
-bool begun_by_another(const Candidate& one, const std::vector<Candidate>& candidates) {
+bool is_child_of_same_rank(const Candidate& one, const std::vector<Candidate>& candidates) {
   return std::any_of(candidates.begin(), candidates.end(), [&](const Candidate& other) {
-    return &other != &one && other.who->rank == one.who->rank &&
+    return &other != &one && other.identity->rank == one.identity->rank &&
            is_parent(other.header(), one.header());
   });
 }
 
-// Of each host those that lived when the last of its ranks began: an attempt that was made again
-// has ended before.
+// Keeps, for each host, the processes that were alive when its last rank started: those of an
+// earlier attempt had ended by then.
 void keep_last_attempt(std::vector<Candidate>& candidates) {
-  std::map<std::string, std::uint64_t> began;
+  std::map<std::string, std::uint64_t> last_start_ns;
   for (const Candidate& candidate : candidates) {
-    if (begun_by_another(candidate, candidates)) continue;
-    std::uint64_t& last = began[host_of(*candidate.source.recording)];
+    if (is_child_of_same_rank(candidate, candidates)) continue;
+    std::uint64_t& last = last_start_ns[host_of(*candidate.source.recording)];
     last = std::max(last, candidate.header().start_realtime_ns);
   }
   std::erase_if(candidates, [&](const Candidate& candidate) {
     const recording::Recording& recording = *candidate.source.recording;
-    const std::uint64_t seen =
+    const std::uint64_t last_sign_ns =
         std::max(recording.realtime_of(recording.end_ns()), candidate.written_ns());
-    const std::uint64_t last = began[host_of(recording)];
-    return last != 0 && seen + kSlackNs < last;
+    const std::uint64_t last = last_start_ns[host_of(recording)];
+    return last != 0 && last_sign_ns + kSlackNs < last;
   });
 }
 
-// A rank's first process stands for it: its workers have its number, too.
+// A rank's first process represents it: its workers have the same number.
 void fill_ranks(std::vector<Candidate>& candidates, Job& job) {
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) {
-                     return std::pair{a.who->rank, a.header().start_realtime_ns} <
-                            std::pair{b.who->rank, b.header().start_realtime_ns};
+                     return std::pair{a.identity->rank, a.header().start_realtime_ns} <
+                            std::pair{b.identity->rank, b.header().start_realtime_ns};
                    });
   for (Candidate& candidate : candidates) {
-    if (!job.ranks.empty() && job.ranks.back().who.rank == candidate.who->rank) {
-      ++job.ranks.back().further;
+    if (!job.ranks.empty() && job.ranks.back().identity.rank == candidate.identity->rank) {
+      ++job.ranks.back().other_processes;
       continue;
     }
     JobRank rank;
-    rank.who = *candidate.who;
+    rank.identity = *candidate.identity;
     rank.source = std::move(candidate.source);
-    rank.trouble = trouble_of(rank.source);
+    rank.failure = rank_failure_of(rank.source);
     job.ranks.push_back(std::move(rank));
   }
-  std::set<std::uint32_t> there;
-  for (const JobRank& rank : job.ranks) there.insert(rank.who.rank);
+  std::set<std::uint32_t> present;
+  for (const JobRank& rank : job.ranks) present.insert(rank.identity.rank);
   for (std::uint32_t rank = 0; rank < job.world_size; ++rank)
-    if (!there.contains(rank)) job.missing.push_back(rank);
+    if (!present.contains(rank)) job.missing.push_back(rank);
 }
 
 void align(Job& job, const std::string& mark) {
@@ -229,14 +236,15 @@ void align(Job& job, const std::string& mark) {
         recording::timeline_of(*rank.source.recording).marks;
     const auto at = std::find_if(marks.begin(), marks.end(),
                                  [&](const recording::TimeMark& one) { return one.text == mark; });
-    if (at == marks.end()) without.push_back(std::to_string(rank.who.rank));
+    if (at == marks.end()) without.push_back(std::to_string(rank.identity.rank));
     times.push_back(at == marks.end() ? 0 : rank.source.recording->realtime_of(at->time_ns));
   }
   if (!without.empty()) {
-    throw Error{Exit::bad_input,
-                fmt::format("rank {} made no mark '{}'", fmt::join(without, ", "), printable(mark)),
-                "Every rank has to make it: oomrec_mark, oomrec.mark. Without --align the hosts' "
-                "wall clocks count; `oomrec timeline BUNDLE` lists marks."};
+    throw Error{
+        Exit::bad_input,
+        fmt::format("rank {} made no mark '{}'", fmt::join(without, ", "), printable(mark)),
+        "Every rank must make it, with oomrec_mark or oomrec.mark. Without --align, the hosts' "
+        "wall clocks are used; `oomrec timeline BUNDLE` lists marks."};
   }
   job.mark = mark;
   for (std::size_t i = 0; i < job.ranks.size(); ++i)
@@ -254,8 +262,8 @@ std::uint64_t JobRank::realtime_of(std::uint64_t monotonic_ns) const {
   return source.recording->realtime_of(monotonic_ns) + static_cast<std::uint64_t>(shift_ns);
 }
 
-std::uint64_t JobRank::trouble_ns() const {
-  return trouble->realtime_ns + static_cast<std::uint64_t>(shift_ns);
+std::uint64_t JobRank::failure_ns() const {
+  return failure->realtime_ns + static_cast<std::uint64_t>(shift_ns);
 }
 
 std::size_t Job::hosts() const {
@@ -264,55 +272,55 @@ std::size_t Job::hosts() const {
   return hosts.size();
 }
 
-void find_first(Job& job) {
+void find_first_failure(Job& job) {
   const auto order = [](const JobRank& rank) {
-    return std::pair{rank.trouble->kind, rank.trouble_ns()};
+    return std::pair{rank.failure->kind, rank.failure_ns()};
   };
   for (std::size_t i = 0; i < job.ranks.size(); ++i) {
     const JobRank& rank = job.ranks[i];
-    if (rank.trouble && (!job.first || order(rank) < order(job.ranks[*job.first]))) job.first = i;
+    if (rank.failure && (!job.first || order(rank) < order(job.ranks[*job.first]))) job.first = i;
   }
-  if (!job.first || job.ranks[*job.first].trouble->kind == TroubleKind::grew) return;
+  if (!job.first || job.ranks[*job.first].failure->kind == RankFailureKind::grew) return;
   const JobRank& first = job.ranks[*job.first];
   for (JobRank& rank : job.ranks)
     if (&rank != &first && (was_terminated(rank.source.outcome()) ||
                             rank.source.verdict().code == VerdictCode::killed_externally))
-      rank.ended_after = first.who.rank;
+      rank.ended_after = first.identity.rank;
 }
 
 Job job_of(const std::vector<std::string>& named, const std::string& mark,
            const std::shared_ptr<const recording::CacheDirectory>& cache) {
   Job job;
-  std::vector<Named> found;
-  for (const std::string& path : named) add_named(path, true, found);
+  std::vector<FoundBundle> found;
+  for (const std::string& path : named) add_bundles(path, Origin::argument, found);
   std::vector<Candidate> candidates = opened(found, cache, job);
   number_if_unknown(candidates, job);
   drop_without_rank(candidates, job);
   if (candidates.empty()) {
     const std::string why =
         job.left_out.empty()
-            ? std::string{"no bundle there says which rank it is of"}
+            ? std::string{"none of these bundles has a rank"}
             : fmt::format("{}: {}", printable(job.left_out[0].what), job.left_out[0].why);
     throw Error{Exit::nothing_found, why,
-                "Name the bundles one by one: they are then ranks in that order."};
+                "Name the bundles one by one: they become ranks 0, 1, 2 … in that order."};
   }
   keep_one_job(candidates, job);
   keep_last_of_process(candidates);
   if (!job.numbered) keep_last_attempt(candidates);
   fill_ranks(candidates, job);
   align(job, mark);
-  find_first(job);
+  find_first_failure(job);
   return job;
 }
 
 bool holds_ranks(const fs::path& directory) {
   std::error_code error;
   if (!fs::is_directory(directory, error) || is_bundle(directory)) return false;
-  const std::vector<fs::path> entries = entries_of(directory);
+  const std::vector<fs::path> entries = visible_in(directory);
   return std::any_of(entries.begin(), entries.end(), [](const fs::path& entry) {
     if (!is_bundle(entry) || is_merged(entry)) return false;
-    const auto who = rank_of_bundle(entry);
-    return who && who->world_size > 1;
+    const auto identity = rank_of_bundle(entry);
+    return identity && identity->world_size > 1;
   });
 }
 

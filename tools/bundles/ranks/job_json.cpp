@@ -19,17 +19,17 @@ std::string program_of(const recording::Recording& recording) {
 // Seconds since 1970.
 double timestamp(std::uint64_t realtime_ns) { return static_cast<double>(realtime_ns) / 1e9; }
 
-Json trouble_json(const JobRank& rank, const Job& job) {
-  if (!rank.trouble) return nullptr;
-  const std::uint64_t time_ns = rank.trouble_ns(), first_ns = job.ranks[*job.first].trouble_ns();
+Json failure_json(const JobRank& rank, const Job& job) {
+  if (!rank.failure) return nullptr;
+  const std::uint64_t time_ns = rank.failure_ns(), first_ns = job.ranks[*job.first].failure_ns();
   const auto after_ns = static_cast<std::int64_t>(time_ns - first_ns);
-  return {{"kind", word_of(rank.trouble->kind)},
+  return {{"kind", word_of(rank.failure->kind)},
           {"timestamp", timestamp(time_ns)},
           {"seconds_after_first", static_cast<double>(after_ns) / 1e9},
-          {"what", printable(rank.trouble->what)}};
+          {"what", printable(rank.failure->what)}};
 }
 
-// What the launcher ended for another rank's sake did not end for lack of memory.
+// A rank that the launcher ended because of another one did not end for lack of memory.
 std::string_view verdict_word(const JobRank& rank) {
   return name_of(rank.ended_after ? VerdictCode::killed_externally : rank.source.verdict().code);
 }
@@ -38,8 +38,8 @@ Json rank_json(const JobRank& rank, const Job& job, const std::string& bundle) {
   const recording::Recording& recording = *rank.source.recording;
   const session::Header& header = recording.header();
   return {
-      {"rank", rank.who.rank},
-      {"local_rank", job.numbered ? Json(nullptr) : Json(rank.who.local_rank)},
+      {"rank", rank.identity.rank},
+      {"local_rank", job.numbered ? Json(nullptr) : Json(rank.identity.local_rank)},
       {"host", text_or_null(host_of(recording))},
       {"pid", static_cast<std::uint64_t>(header.pid)},
       {"program", text_or_null(program_of(recording))},
@@ -53,8 +53,8 @@ Json rank_json(const JobRank& rank, const Job& job, const std::string& bundle) {
       {"shift_seconds", static_cast<double>(rank.shift_ns) / 1e9},
       {"live_bytes", recording.held_bytes()},
       {"peak_bytes", recording.peak_bytes()},
-      {"trouble", trouble_json(rank, job)},
-      {"further_processes", rank.further},
+      {"trouble", failure_json(rank, job)},
+      {"further_processes", rank.other_processes},
       {"bundle", bundle},
   };
 }
@@ -62,10 +62,10 @@ Json rank_json(const JobRank& rank, const Job& job, const std::string& bundle) {
 Json first_json(const Job& job) {
   if (!job.first) return nullptr;
   const JobRank& first = job.ranks[*job.first];
-  return {{"rank", first.who.rank},
-          {"kind", word_of(first.trouble->kind)},
-          {"timestamp", timestamp(first.trouble_ns())},
-          {"why", printable(first.trouble->what)}};
+  return {{"rank", first.identity.rank},
+          {"kind", word_of(first.failure->kind)},
+          {"timestamp", timestamp(first.failure_ns())},
+          {"why", printable(first.failure->what)}};
 }
 
 // "ranks 0, 1 and 3".
@@ -83,26 +83,26 @@ void add_evidence(verdict::Verdict& verdict, const std::string& line) {
   text::Text{verdict.evidence[verdict.evidence_count++]}.add(line);
 }
 
-// What became of the others, before the first one's own evidence.
-std::vector<std::string> news_of_others(const Job& job, const JobRank& first) {
+// How the other ranks ended. Comes before the first one's own evidence.
+std::vector<std::string> outcomes_of_others(const Job& job, const JobRank& first) {
   std::vector<std::uint32_t> ended;
   std::vector<std::string> lines;
   for (const JobRank& rank : job.ranks)
-    if (rank.ended_after) ended.push_back(rank.who.rank);
+    if (rank.ended_after) ended.push_back(rank.identity.rank);
   if (!ended.empty())
     lines.push_back(
         fmt::format("{} {} ended after rank {}: by the launcher, not for lack of memory",
-                    ranks_text(ended), ended.size() == 1 ? "was" : "were", first.who.rank));
+                    ranks_text(ended), ended.size() == 1 ? "was" : "were", first.identity.rank));
   for (const JobRank& rank : job.ranks) {
-    if (&rank == &first || !rank.trouble || rank.trouble->kind == TroubleKind::grew ||
+    if (&rank == &first || !rank.failure || rank.failure->kind == RankFailureKind::grew ||
         lines.size() >= 4)
       continue;
-    const double after = timestamp(rank.trouble_ns()) - timestamp(first.trouble_ns());
-    lines.push_back(fmt::format("rank {}, {:.3f} s {}: {}", rank.who.rank, std::abs(after),
-                                after < 0 ? "before" : "later", printable(rank.trouble->what)));
+    const double after = timestamp(rank.failure_ns()) - timestamp(first.failure_ns());
+    lines.push_back(fmt::format("rank {}, {:.3f} s {}: {}", rank.identity.rank, std::abs(after),
+                                after < 0 ? "before" : "later", printable(rank.failure->what)));
   }
   if (!job.missing.empty())
-    lines.push_back(fmt::format("nothing is here of {}", ranks_text(job.missing)));
+    lines.push_back(fmt::format("there is no bundle of {}", ranks_text(job.missing)));
   return lines;
 }
 
@@ -131,22 +131,21 @@ Json job_json(const Job& job, const std::function<std::string(const JobRank&)>& 
 }
 
 verdict::Verdict verdict_of(const Job& job) {
-  if (!job.first || job.ranks[*job.first].trouble->kind == TroubleKind::grew) {
+  if (!job.first || job.ranks[*job.first].failure->kind == RankFailureKind::grew) {
     verdict::Verdict verdict;
     verdict.code = VerdictCode::unknown;
-    text::Text{verdict.summary}.add(
-        fmt::format("none of {} was short of memory as far as it is known",
-                    plural(job.ranks.size(), "rank", "ranks")));
+    text::Text{verdict.summary}.add(fmt::format("none of {} is known to have run short of memory",
+                                                plural(job.ranks.size(), "rank", "ranks")));
     if (job.first) {
       const JobRank& first = job.ranks[*job.first];
-      add_evidence(verdict, fmt::format("rank {} was the first to grow: {}", first.who.rank,
-                                        first.trouble->what));
+      add_evidence(verdict, fmt::format("rank {} was the first to grow: {}", first.identity.rank,
+                                        first.failure->what));
     }
     for (const JobRank& rank : job.ranks)
       add_evidence(verdict,
-                   fmt::format("rank {}: {}", rank.who.rank, rank.source.verdict().summary));
+                   fmt::format("rank {}: {}", rank.identity.rank, rank.source.verdict().summary));
     if (!job.missing.empty())
-      add_evidence(verdict, fmt::format("nothing is here of {}", ranks_text(job.missing)));
+      add_evidence(verdict, fmt::format("there is no bundle of {}", ranks_text(job.missing)));
     return verdict;
   }
   const JobRank& first = job.ranks[*job.first];
@@ -159,10 +158,10 @@ verdict::Verdict verdict_of(const Job& job) {
   const std::string of =
       job.world_size != 0 ? fmt::format(" of {}", job.world_size) : std::string{};
   text::Text{verdict.summary}.add(
-      fmt::format("rank {}{} was first: {}", first.who.rank, of, own.summary));
-  for (const std::string& line : news_of_others(job, first)) add_evidence(verdict, line);
+      fmt::format("rank {}{} was first: {}", first.identity.rank, of, own.summary));
+  for (const std::string& line : outcomes_of_others(job, first)) add_evidence(verdict, line);
   for (unsigned i = 0; i < own.evidence_count; ++i)
-    add_evidence(verdict, fmt::format("rank {}: {}", first.who.rank, own.evidence[i]));
+    add_evidence(verdict, fmt::format("rank {}: {}", first.identity.rank, own.evidence[i]));
   return verdict;
 }
 

@@ -1,4 +1,4 @@
-// A job in JSON: ranks.json of a merged bundle, and the verdict on all of it.
+// The JSON of a job (ranks.json of a merged bundle), and its verdict.
 #pragma once
 
 #include <functional>
@@ -10,10 +10,10 @@
 
 namespace oomrec::tools::bundles {
 
-// As docs/bundle-format.md has it. `bundle_of`: what stands as a rank's bundle.
+// As in docs/bundle-format.md. `bundle_of`: the value of a rank's `bundle`.
 Json job_json(const Job& job, const std::function<std::string(const JobRank&)>& bundle_of);
 
-// That of the first rank in trouble, as the job's; else that there was none.
+// The verdict of the first rank that failed; `unknown` if none did.
 verdict::Verdict verdict_of(const Job& job);
 
 }  // namespace oomrec::tools::bundles

@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The names that the ranks' bundles know, each once.
+// The symbols of all ranks' bundles, without duplicates.
 Json symbols_of(const Job& job) {
   Json all = Json::array();
   std::set<std::pair<std::string, std::uint64_t>> known;
@@ -48,11 +48,11 @@ Json symbols_of(const Job& job) {
           {"symbols", std::move(all)}};
 }
 
-const JobRank& told(const Job& job) { return job.ranks[job.first.value_or(0)]; }
+const JobRank& lead_rank(const Job& job) { return job.ranks[job.first.value_or(0)]; }
 
 Json metadata_of(const Job& job, std::uint32_t failure) {
   const verdict::Verdict verdict = verdict_of(job);
-  const JobRank& rank = told(job);
+  const JobRank& rank = lead_rank(job);
   Json metadata = {
       {"schema_version", 1},
       {"reason", name_of(rank.source.trigger())},
@@ -62,7 +62,7 @@ Json metadata_of(const Job& job, std::uint32_t failure) {
       {"context", text_or_null(rank.source.reason())},
       {"failure", failure != 0 ? Json(failure) : Json(nullptr)},
   };
-  // What the program made of it, beside the request that it tells.
+  // How the program reacted to the failure.
   for (const char* key : {"exception_type", "exception_module", "exception_message",
                           "exception_traceback", "custom_metadata"})
     metadata[key] = member(rank.source.metadata, key);
@@ -71,14 +71,14 @@ Json metadata_of(const Job& job, std::uint32_t failure) {
 }
 
 Json manifest_of(const Job& job, const fs::path& to) {
-  const session::Header& header = told(job).source.recording->header();
-  const std::string executable = told(job).source.recording->text(header.executable);
-  // No `oomrec_version`: what its user has put together is not for us to remove.
+  const session::Header& header = lead_rank(job).source.recording->header();
+  const std::string executable = lead_rank(job).source.recording->text(header.executable);
+  // Without `oomrec_version`: retention must not delete what the user merged.
   return {
       {"schema_version", 1},
       {"bundle_name", to.filename().string()},
       {"created_at_utc", time_text(realtime_now_ns())},
-      {"reason", name_of(told(job).source.trigger())},
+      {"reason", name_of(lead_rank(job).source.trigger())},
       {"merged", true},
       {"merged_by", OOMREC_VERSION},
       {"files",
@@ -92,8 +92,7 @@ Json manifest_of(const Job& job, const fs::path& to) {
 }
 
 void put_json(const fs::path& file, const Json& json) {
-  write_output(file, json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n",
-               IfThere::refuse);
+  write_output(file, json.dump() + "\n", IfExists::fail);
 }
 
 void make_directory(const fs::path& directory) {
@@ -101,10 +100,10 @@ void make_directory(const fs::path& directory) {
   throw Error{
       Exit::bad_input,
       fmt::format("{} cannot be made: {}", printable(directory.string()), std::strerror(errno)),
-      "Name a directory that is not there yet: -o DIR"};
+      "Name a directory that does not exist yet: -o DIR"};
 }
 
-// A recording alone becomes a bundle first.
+// Writes a bundle of a rank that has only a recording.
 fs::path bundle_made_of(const JobRank& rank, const fs::path& directory) {
   const Source& source = rank.source;
   bundle::Cause cause;
@@ -116,13 +115,13 @@ fs::path bundle_made_of(const JobRank& rank, const fs::path& directory) {
     cause.outcome_value = source.ending->value;
     if (source.ending->killed) cause.death = &source.ending->death;
   }
-  const Written written = write_bundle(*source.recording, cause, directory.string());
-  if (written.bundle.empty()) throw Error{Exit::bad_input, written.problem, "Is there room?"};
+  const WriteResult written = write_bundle(*source.recording, cause, directory.string());
+  if (written.bundle.empty()) throw Error{Exit::bad_input, written.problem, "Is the disk full?"};
   return written.bundle;
 }
 
 void copy_rank(const JobRank& rank, const fs::path& ranks) {
-  const fs::path to = ranks / std::to_string(rank.who.rank);
+  const fs::path to = ranks / std::to_string(rank.identity.rank);
   if (rank.source.bundle.empty()) {
     const fs::path scratch = ranks / ".new";
     make_directory(scratch);
@@ -137,12 +136,12 @@ void copy_rank(const JobRank& rank, const fs::path& ranks) {
       throw Error{Exit::bad_input,
                   fmt::format("the bundle {} cannot be copied: {}",
                               printable(rank.source.bundle.string()), error.message()),
-                  "Is there room? Name the other bundles one by one to merge them without it."};
+                  "Is the disk full? To merge without it, name the other bundles one by one."};
   }
 }
 
 std::string within_bundle(const JobRank& rank) {
-  return fmt::format("{}/{}", kRanksName, rank.who.rank);
+  return fmt::format("{}/{}", kRanksName, rank.identity.rank);
 }
 
 void write_into(const Job& job, const fs::path& to, const std::map<std::string, Json>& more) {
@@ -151,7 +150,7 @@ void write_into(const Job& job, const fs::path& to, const std::map<std::string, 
   const CombinedRecording combined = combined_recording(job);
   write_output(to / kRecordingName,
                std::string{reinterpret_cast<const char*>(combined.bytes.get()), combined.count},
-               IfThere::refuse);
+               IfExists::fail);
   put_json(to / "symbols.json", symbols_of(job));
   put_json(to / "metadata.json", metadata_of(job, combined.failure));
   put_json(to / kJobName, job_json(job, within_bundle));
@@ -201,7 +200,7 @@ Source merged_source(const Job& job, const fs::path& directory) {
         .string();
   });
   source.cache = job.ranks.front().source.cache;
-  source.places = std::make_unique<recording::Places>(
+  source.locations = std::make_unique<recording::Locations>(
       *source.recording, recording::StoredSymbols::of(symbols_of(job)), source.cache);
   return source;
 }
@@ -214,24 +213,24 @@ void for_each_rank(const Source& merged,
     try {
       own = open_recorded(bundle_in(row, merged), merged.cache);
     } catch (const Error&) {
-      continue;  // removed since, or damaged
+      continue;  // deleted meanwhile, or damaged
     }
     visit(row, own);
   }
 }
 
 fs::path bundle_of_rank(const Source& merged, std::uint32_t rank) {
-  std::vector<std::uint64_t> there;
+  std::vector<std::uint64_t> present;
   if (rows_of(merged).is_array()) {
     for (const Json& row : rows_of(merged)) {
       const auto number = number_of(row, "rank");
       if (number == rank) return bundle_in(row, merged);
-      if (number) there.push_back(*number);
+      if (number) present.push_back(*number);
     }
   }
   throw Error{Exit::bad_input, fmt::format("there is no rank {} in it", rank),
-              there.empty() ? std::string{"It is a recording of one process: leave --rank out."}
-                            : fmt::format("It holds rank {}.", fmt::join(there, ", "))};
+              present.empty() ? std::string{"It is a recording of one process: leave --rank out."}
+                              : fmt::format("It contains rank {}.", fmt::join(present, ", "))};
 }
 
 }  // namespace oomrec::tools::bundles

@@ -21,25 +21,26 @@ std::uint64_t held_at(const recording::Moment& moment) {
   return sum;
 }
 
-Trouble refusal(const session::Failure& failure, TroubleKind kind) {
+RankFailure rank_failure(const session::Failure& failure, RankFailureKind kind) {
   return {kind, failure.realtime_ns,
           fmt::format("{} was refused {}", name_of(static_cast<Api>(failure.api)),
                       size_text(failure.bytes))};
 }
 
-// A death for lack of memory, or near_limit and the like: what the bundle was written for.
+// The time of an OOM death, or of a warning such as near_limit.
 std::uint64_t time_of_end(const Source& source) {
   const recording::Recording& recording = *source.recording;
   const std::uint64_t noticed =
       source.ending ? source.ending->death.realtime_ns : recording.header().death.realtime_ns;
   const std::uint64_t last_sign = recording.realtime_of(recording.end_ns());
-  // Who recovers a recording later than its process died has no other time than the last sign.
+  // A recording that was recovered long after the death has no better time than its last sign of
+  // life.
   const bool known = (recording.header().death.flags & session::kDeathWaited) != 0 ||
                      recording.header().death.kernel_line_kind != 0;
   return noticed != 0 && (known || noticed < last_sign) ? noticed : last_sign;
 }
 
-bool lived_on(const std::string& outcome) {
+bool survived(const std::string& outcome) {
   return outcome == name_of(OutcomeKind::recovered) || was_terminated(outcome);
 }
 
@@ -49,44 +50,46 @@ bool was_terminated(const std::string& outcome) {
   return outcome == fmt::format("{} {}", name_of(OutcomeKind::signal), SIGTERM);
 }
 
-std::optional<Growing> first_growth(const std::vector<recording::Moment>& moments,
-                                    std::uint64_t peak_bytes) {
+std::optional<Growth> first_growth(const std::vector<recording::Moment>& moments,
+                                   std::uint64_t peak_bytes) {
   const std::uint64_t enough = std::max(kLeastGrowthBytes, peak_bytes / 10);
   std::uint64_t low = 0, before = 0;
   for (const recording::Moment& moment : moments) {
     const std::uint64_t held = held_at(moment);
     if (&moment == &moments.front() || held < before) low = held;
     before = held;
-    if (held - low >= enough) return Growing{moment.time_ns, held - low};
+    if (held - low >= enough) return Growth{moment.time_ns, held - low};
   }
   return std::nullopt;
 }
 
-std::optional<Trouble> trouble_of(const Source& source) {
+std::optional<RankFailure> rank_failure_of(const Source& source) {
   const recording::Recording& recording = *source.recording;
   const session::View& view = recording.view();
   const verdict::Verdict verdict = source.verdict();
   const std::string outcome = source.outcome();
   const bool of_memory =
-      bundle::tells_of_memory(name_of(verdict.code), name_of(source.trigger())) &&
+      bundle::is_about_memory(name_of(verdict.code), name_of(source.trigger())) &&
       verdict.code != VerdictCode::child_killed && !was_terminated(outcome);
   const recording::Timeline timeline = recording::timeline_of(recording);
-  session::Failure told{}, first{};
+  session::Failure stored{}, first{};
   const std::uint32_t index = source.failure();
-  const bool refused = index != 0 && view.read(session::TableId::failures, index, told);
-  if (of_memory && verdict::is_death_by_memory(verdict.code))
-    return Trouble{TroubleKind::ended, time_of_end(source),
-                   fmt::format("{}: {}", name_of(verdict.code), verdict.summary)};
-  if (of_memory && refused)
-    return refusal(told, lived_on(outcome) ? TroubleKind::refused : TroubleKind::ended);
-  if (!timeline.refusals.empty() &&
-      view.read(session::TableId::failures, timeline.refusals.front().failure, first))
-    return refusal(first, TroubleKind::refused);
+  const bool has_failed = index != 0 && view.read(session::TableId::failures, index, stored);
+  if (of_memory && verdict::is_death_caused_by_memory(verdict.code))
+    return RankFailure{RankFailureKind::ended, time_of_end(source),
+                       fmt::format("{}: {}", name_of(verdict.code), verdict.summary)};
+  if (of_memory && has_failed)
+    return rank_failure(stored,
+                        survived(outcome) ? RankFailureKind::refused : RankFailureKind::ended);
+  if (!timeline.failures.empty() &&
+      view.read(session::TableId::failures, timeline.failures.front().failure, first))
+    return rank_failure(first, RankFailureKind::refused);
   if (of_memory && verdict.code != VerdictCode::unknown)  // a warning: near_limit, memory_pressure
-    return Trouble{TroubleKind::refused, time_of_end(source), verdict.summary};
+    return RankFailure{RankFailureKind::refused, time_of_end(source), verdict.summary};
   if (const auto grown = first_growth(timeline.moments, recording.peak_bytes()))
-    return Trouble{TroubleKind::grew, recording.realtime_of(grown->time_ns),
-                   fmt::format("it grew by {} without a step back", size_text(grown->bytes))};
+    return RankFailure{
+        RankFailureKind::grew, recording.realtime_of(grown->time_ns),
+        fmt::format("it grew by {} without shrinking in between", size_text(grown->bytes))};
   return std::nullopt;
 }
 

@@ -7,39 +7,56 @@
 #include "tools/bundles/store/bundles.h"
 
 namespace oomrec::tools::bundles {
+namespace {
 
-bool complete_bundle(const std::filesystem::path& path, const recording::Recording& recording,
-                     const deaths::Ending& ending, bool related, bool* crash_told) {
+bool is_crash_of(const recording::Recording& recording, std::uint32_t failure) {
+  const session::Crash& crash = recording.header().crash;
+  return crash.signal != 0 && crash.failure != 0 && crash.failure == failure &&
+         verdict::follows_failure(recording.header());
+}
+
+// From the bundle's own recording, so that every reader computes the same verdict.
+verdict::Verdict verdict_with_death(const std::filesystem::path& bundle, const Json& metadata,
+                                    std::uint32_t failure, const deaths::Ending& ending) {
+  const recording::Recording recorded{bundle / kRecordingName};
+  return verdict::verdict_of(recorded.view(), trigger_in(metadata).value_or(Trigger::none), failure,
+                             text_of(metadata, "context").value_or(""), ending.outcome_text(),
+                             &ending.death);
+}
+
+}  // namespace
+
+CompletionResult complete_bundle(const std::filesystem::path& path,
+                                 const recording::Recording& recording,
+                                 const deaths::Ending& ending, BundleEvent event) {
   const Json metadata = read_json(path / "metadata.json");
   const auto failure = static_cast<std::uint32_t>(number_of(metadata, "failure").value_or(0));
   bundle::Completion completion{OutcomeKind::recovered, 0,
                                 bundle::repeats_of(recording.view(), failure)};
   verdict::Verdict verdict;
-  const session::Crash& crash = recording.header().crash;
-  if (related && crash.signal != 0 && crash.failure != 0 && crash.failure == failure &&
-      verdict::follows_refusal(recording.header())) {
+  const bool led_to_end = event == BundleEvent::led_to_end;
+  const bool with_crash = led_to_end && is_crash_of(recording, failure);
+  if (led_to_end) {
     completion.outcome = ending.outcome;
     completion.value = ending.value;
-    completion.crash = &crash;
-    completion.crashed = &recording.view();
-    verdict = verdict::verdict_of(recording.view(), Trigger::crash, failure, {}, ending.word());
+  }
+  if (with_crash) {
+    completion.crash = &recording.header().crash;
+    completion.crash_session = &recording.view();
+    verdict =
+        verdict::verdict_of(recording.view(), Trigger::crash, failure, {}, ending.outcome_text());
     completion.verdict = &verdict;
-    if (crash_told != nullptr) *crash_told = true;
-  } else if (related) {
-    completion.outcome = ending.outcome;
-    completion.value = ending.value;
+  } else if (led_to_end) {
     if (ending.killed) completion.death = &ending.death;
-    if (verdict::outranks_refusal(ending.verdict)) {
-      // Of the bundle's own recording, as every reader will find it.
-      const recording::Recording told{path / kRecordingName};
-      verdict = verdict::verdict_of(told.view(), trigger_in(metadata).value_or(Trigger::none),
-                                    failure, text_of(metadata, "context").value_or(""),
-                                    ending.word(), &ending.death);
+    if (verdict::outranks_failure(ending.verdict)) {
+      verdict = verdict_with_death(path, metadata, failure, ending);
       completion.verdict = &verdict;
     }
   }
   const auto workspace = std::make_unique<bundle::Workspace>();
-  return bundle::complete(OutsideHooks::in_hook(), path.c_str(), completion, *workspace);
+  const bool written =
+      bundle::complete(OutsideHooks::in_hook(), path.c_str(), completion, *workspace);
+  return {written, with_crash};
 }
 
 }  // namespace oomrec::tools::bundles

@@ -1,6 +1,7 @@
-// What a bundle's process came to is added to it, once that is known.
+// Completes a bundle: adds how its process ended, once that is known.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 
 #include "tools/deaths/ending.h"
@@ -8,11 +9,22 @@
 
 namespace oomrec::tools::bundles {
 
-// `related`: the end follows from what the bundle tells; else the process had recovered from that.
-// A death for want of memory, by the kernel or by SIGBUS, becomes the bundle's verdict, and so does
-// a crash that follows from the bundle's refusal (`crash_told`, if given, becomes true).
-// `recording`: of the same process.
-bool complete_bundle(const std::filesystem::path& bundle, const recording::Recording& recording,
-                     const deaths::Ending& ending, bool related, bool* crash_told = nullptr);
+// What the event that triggered the bundle led to.
+enum class BundleEvent : std::uint8_t {
+  led_to_end,    // the process ended because of it
+  was_survived,  // the process recovered, and ended later
+};
+
+struct CompletionResult {
+  bool written = false;
+  bool with_crash = false;  // the verdict is now the crash that followed the bundle's failure
+};
+
+// If the event led to the end, the verdict becomes the death, provided that it outranks a failure
+// (a kill by the kernel, a SIGBUS in full shared memory) or is a crash that follows the bundle's
+// failure. `recording`: of the same process.
+CompletionResult complete_bundle(const std::filesystem::path& bundle,
+                                 const recording::Recording& recording,
+                                 const deaths::Ending& ending, BundleEvent event);
 
 }  // namespace oomrec::tools::bundles

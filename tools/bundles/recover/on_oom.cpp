@@ -4,10 +4,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <optional>
 
 #include "common/text/expand.h"
 #include "common/verdict/verdict.h"
@@ -18,43 +20,64 @@
 namespace oomrec::tools::bundles {
 namespace {
 
-// For some bundles' paths in place of %b.
-constexpr std::size_t kPathRoom = 64 * 1024;
+using Environment = decltype(OnOomCommand::environment);
 
-[[noreturn]] void become_shell(const std::string& text) {
+// Space for %b, which may occur several times.
+constexpr std::size_t kPathBytes = 64 * 1024;
+
+[[noreturn]] void become_shell(const std::string& text, const Environment& environment) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   dup2(STDERR_FILENO, STDOUT_FILENO);
+  for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
   execl("/bin/sh", "sh", "-c", text.c_str(), nullptr);
   _exit(127);
 }
 
-}  // namespace
-
-bool is_kill_for_memory(const std::filesystem::path& path) {
-  const std::string verdict = summary_of(path).verdict;
-  const auto name = std::find(kVerdictNames.begin(), kVerdictNames.end(), verdict);
-  const bool kill =
-      name != kVerdictNames.end() &&
-      verdict::is_death_by_memory(static_cast<VerdictCode>(name - kVerdictNames.begin()));
-  return kill && recording::Recording{path / kRecordingName}.header().acted == 0;
+// Empty, with a remark, if it is too long.
+std::optional<std::string> expanded(const OnOomCommand& command,
+                                    const std::filesystem::path& bundle) {
+  const auto pid = static_cast<std::int64_t>(summary_of(bundle).pid);
+  std::string text(command.text.size() + kPathBytes, '\0');
+  if (text::expand_command(command.text, pid, bundle.native(), text.data(), text.size()))
+    return text;
+  remark("--on-oom-exec: the command is too long");
+  return std::nullopt;
 }
 
-void run_on_oom(const std::string& command, const std::filesystem::path& path, bool wait) {
-  const auto pid = static_cast<std::int64_t>(summary_of(path).pid);
-  std::string text(command.size() + kPathRoom, '\0');
-  if (!text::expand_command(command, pid, path.native(), text.data(), text.size()))
-    return remark("--on-oom-exec: the command is too long");
+// Waits for the child's end.
+void in_child(const std::function<void()>& work) {
   const pid_t child = fork();
   if (child < 0) return remark(fmt::format("--on-oom-exec: {}", std::strerror(errno)));
-  if (child != 0) {
-    while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) continue;
-    return;
+  if (child == 0) {
+    work();
+    _exit(0);
   }
-  // Not waited for: a child of nobody's.
-  if (!wait && fork() != 0) _exit(0);
-  become_shell(text);
+  while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) continue;
+}
+
+}  // namespace
+
+bool needs_on_oom_command(const std::filesystem::path& path) {
+  const auto verdict = value_named<VerdictCode>(kVerdictNames, summary_of(path).verdict);
+  return verdict && verdict::is_death_caused_by_memory(*verdict) &&
+         recording::Recording{path / kRecordingName}.header().acted == 0;
+}
+
+void run_on_oom(const OnOomCommand& command, const std::filesystem::path& bundle) {
+  if (const auto text = expanded(command, bundle)) {
+    in_child([&] { become_shell(*text, command.environment); });
+  }
+}
+
+// Forks twice: the grandchild is reparented to init, which reaps it.
+void start_on_oom(const OnOomCommand& command, const std::filesystem::path& bundle) {
+  if (const auto text = expanded(command, bundle)) {
+    in_child([&] {
+      if (fork() == 0) become_shell(*text, command.environment);
+    });
+  }
 }
 
 }  // namespace oomrec::tools::bundles

@@ -1,19 +1,28 @@
-// The user's command for a process that the kernel, or somebody before it, killed for its memory
-// (--on-oom-exec): what the process itself could not run any more.
+// Runs the user's command (--on-oom-exec) for a process that died of memory before it could run the
+// command itself.
 #pragma once
 
 #include <filesystem>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "common/session/layout.h"
 
 namespace oomrec::tools::bundles {
 
-// Whether the bundle tells of a kill for memory, and the process has not run its command itself.
-bool is_kill_for_memory(const std::filesystem::path& bundle);
+// Whether the process died of memory without having run its command.
+bool needs_on_oom_command(const std::filesystem::path& bundle);
 
-// Runs `command` by sh, its output on our stderr: %p the process, %b the bundle, %% a percent sign.
-// Waits for its end where `wait` is set; else the kernel reaps it.
-void run_on_oom(const std::string& command, const std::filesystem::path& bundle, bool wait);
+struct OnOomCommand {
+  std::string text;  // %p: the process, %b: the bundle, %%: a percent sign; empty: none
+  std::vector<std::pair<std::string, std::string>> environment = {};  // besides ours
+};
+
+// Runs the command with sh, its output on our stderr, and waits for it.
+void run_on_oom(const OnOomCommand& command, const std::filesystem::path& bundle);
+
+// The same without waiting: init reaps it.
+void start_on_oom(const OnOomCommand& command, const std::filesystem::path& bundle);
 
 }  // namespace oomrec::tools::bundles

@@ -1,21 +1,19 @@
-// Why a process ended that had lost a worker: what the worker's own bundle says of its death.
+// Finds the worker whose death ended its parent, in the worker's own bundle.
 #pragma once
 
 #include <filesystem>
 #include <optional>
+#include <vector>
 
-#include "tools/deaths/ending.h"
-#include "tools/recording/reading/recording.h"
+#include "tools/bundles/recover/dead_process.h"
 
 namespace oomrec::tools::bundles {
 
-// Of the workers (children that run the same program) that `parent` waited for a short while before
-// its end, the first that died for lack of memory. Nothing for a parent that lives, ended well, or
-// was itself killed for its memory. `sessions`, `bundles`: where its recording is and where its
-// bundles go. Names the worker's stacks: as long as `oomrec show` takes.
-std::optional<session::ChildDeath> fatal_worker(const recording::Recording& parent,
-                                                const deaths::Ending& ending,
-                                                const std::filesystem::path& sessions,
-                                                const std::filesystem::path& bundles);
+// The first worker that died for lack of memory, among those that `parent` waited for within
+// kFollowsWithinNs before its own end. A worker is a child that runs the same program. Empty for a
+// parent that exited with status 0 or itself died of memory. Searches `dump_directories` and the
+// parent's own. Symbolizes the worker's stacks, so it takes as long as `oomrec show`.
+std::optional<session::ChildDeath> fatal_worker(
+    const DeadProcess& parent, std::vector<std::filesystem::path> dump_directories);
 
 }  // namespace oomrec::tools::bundles

@@ -20,12 +20,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The manifest last: it lists the others, and makes the directory a bundle.
+// The manifest is last: it lists the others, and turns the directory into a bundle.
 constexpr const char* kFiles[] = {"metadata.json",  "events.json",        "environment.json",
                                   "processes.json", "gpu_processes.json", "telemetry.json",
                                   "manifest.json"};
 
-// What readers need of the metadata where a recording stands alone.
+// The metadata that readers need, for a recording without a bundle.
 Json metadata_of(const Source& source) {
   const std::uint32_t failure = source.failure();
   return {{"reason", name_of(source.trigger())},
@@ -37,11 +37,11 @@ Json metadata_of(const Source& source) {
 class Writer {
  public:
   Writer(const Source& source, fs::path to)
-      : source_(source), words_(*source.recording), to_(std::move(to)) {}
+      : source_(source), redactor_(*source.recording), to_(std::move(to)) {}
 
   void write() {
-    put(kRecordingName, redacted_recording(*source_.recording, words_, death()));
-    put_json("symbols.json", all_symbols(*source_.recording, *source_.places, words_));
+    put(kRecordingName, redacted_recording(*source_.recording, redactor_, death()));
+    put_json("symbols.json", all_symbols(*source_.recording, *source_.locations, redactor_));
     put_json(kRedactedName, redacted_note());
     for (const char* name : kFiles) put_file(name);
   }
@@ -56,10 +56,10 @@ class Writer {
       json["files"] = written_;
     }
     if (name == "metadata.json") json["verdict"] = verdict_without_reason();
-    put_json(name, redacted_file(name, std::move(json), words_));
+    put_json(name, redacted_file(name, std::move(json), redactor_));
   }
 
-  // Its summary repeats the words that were given with a requested bundle.
+  // The stored summary may quote the user's text for a requested bundle.
   Json verdict_without_reason() const {
     return verdict_json(verdict::verdict_of(source_.recording->view(), source_.trigger(),
                                             source_.failure(), {}, source_.outcome(), death()));
@@ -69,17 +69,15 @@ class Writer {
     return source_.ending && source_.ending->killed ? &source_.ending->death : nullptr;
   }
 
-  void put_json(const std::string& name, const Json& json) {
-    put(name, json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
-  }
+  void put_json(const std::string& name, const Json& json) { put(name, json.dump() + "\n"); }
 
   void put(const std::string& name, const std::string& bytes) {
-    write_output(to_ / name, bytes, IfThere::refuse);
+    write_output(to_ / name, bytes, IfExists::fail);
     written_.push_back(name);
   }
 
   const Source& source_;
-  const RedactedWords words_;
+  const TextRedactor redactor_;
   const fs::path to_;
   std::vector<std::string> written_;
 };
@@ -107,7 +105,7 @@ void write_redacted(const Source& source, const fs::path& to) {
   if (mkdir(to.c_str(), 0700) != 0)
     throw Error{Exit::bad_input,
                 fmt::format("{} cannot be made: {}", printable(to.string()), std::strerror(errno)),
-                "Name a directory that is not there yet: -o DIR"};
+                "Name a directory that does not exist yet: -o DIR"};
   try {
     Writer{source, to}.write();
   } catch (...) {

@@ -1,5 +1,5 @@
-// A bundle to be given away: without host, user, arguments, working directory, environment, source
-// lines and the words its user gave, its paths shortened.
+// Writes a copy of a bundle to share: without host, user, arguments, working directory,
+// environment, source lines and the user's own texts, and with shortened paths.
 #pragma once
 
 #include <filesystem>
@@ -8,14 +8,15 @@
 
 namespace oomrec::tools::bundles {
 
-// Of a bundle that was made so: what is in it, and what is not.
+// The file in a redacted bundle that lists what was left out, shortened and kept.
 inline constexpr const char* kRedactedName = "redacted.json";
 
-Json redacted_note();  // what is in that file
+Json redacted_note();  // its contents
 
 bool is_redacted(const Source& source);
 
-// Makes the directory `to`, which must not be there yet. Throws Error; then nothing is left of it.
+// Creates the directory `to`, which must not exist yet. Throws Error, and then removes what it
+// wrote.
 void write_redacted(const Source& source, const std::filesystem::path& to);
 
 }  // namespace oomrec::tools::bundles

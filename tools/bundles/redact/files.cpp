@@ -3,26 +3,26 @@
 namespace oomrec::tools::bundles {
 namespace {
 
-// A member that loses its value, wherever in the file it is: null, or empty where the format has
-// no null for it.
-struct Unshared {
+// A member to clear, at any depth of the file: to null, or to an empty value if the format does not
+// allow null.
+struct ClearedMember {
   std::string_view file, member;
-  Json (*instead)(const Json&);
+  Json (*replacement)(const Json&);
 };
 Json null(const Json&) { return nullptr; }
 Json no_object(const Json&) { return Json::object(); }
 Json no_list(const Json&) { return Json::array(); }
 Json unknown(const Json&) { return "unknown"; }
 
-// "BOOT-PID-START" tells processes of a group apart; which boot it was is the machine's.
-Json other_boot(const Json& process) {
+// "BOOT-PID-START" identifies a process in its tree. The boot id identifies the machine: zero it.
+Json zeroed_boot(const Json& process) {
   const std::string key = process.is_string() ? process.get<std::string>() : std::string{};
   const std::size_t end = key.find('-');
   return end == key.npos ? Json("") : Json(std::string(end, '0') + key.substr(end));
 }
 
-constexpr Unshared kLeftOut[] = {
-    {"manifest.json", "process", other_boot},
+constexpr ClearedMember kClearedMembers[] = {
+    {"manifest.json", "process", zeroed_boot},
     {"manifest.json", "job_id", null},
     {"metadata.json", "context", null},
     {"metadata.json", "custom_metadata", no_object},
@@ -37,7 +37,7 @@ constexpr Unshared kLeftOut[] = {
     {"environment.json", "cgroup", null},
     {"environment.json", "environment", no_object},
     {"environment.json", "uuid", null},
-    {"processes.json", "process", other_boot},
+    {"processes.json", "process", zeroed_boot},
     {"processes.json", "cgroup", null},
     {"processes.json", "others", no_list},
     {"telemetry.json", "host", unknown},
@@ -48,34 +48,34 @@ constexpr Unshared kLeftOut[] = {
     {"gpu_processes.json", "processes", no_list},
 };
 
-const Unshared* left_out(std::string_view file, std::string_view member) {
-  for (const Unshared& row : kLeftOut)
+const ClearedMember* cleared_member(std::string_view file, std::string_view member) {
+  for (const ClearedMember& row : kClearedMembers)
     if (row.file == file && row.member == member) return &row;
   return nullptr;
 }
 
-// Nothing but a path: also one that is not absolute.
+// Members whose whole value is a path, absolute or relative.
 bool is_path(std::string_view member) {
   return member == "file" || member == "module" || member == "path" || member == "executable" ||
          member == "driver_path";
 }
 
 void redact(std::string_view file, std::string_view member, Json& value,
-            const RedactedWords& words) {
+            const TextRedactor& redactor) {
   if (value.is_string()) {
-    const auto& text = value.get_ref<const std::string&>();
-    value = is_path(member) ? words.path(text) : words.text(text);
+    const auto& text = value.text();
+    value = is_path(member) ? redactor.path(text) : redactor.text(text);
   } else if (value.is_array()) {
-    for (Json& element : value) redact(file, member, element, words);
+    for (Json& element : value) redact(file, member, element, redactor);
   } else if (value.is_object()) {
     Json redacted = Json::object();
     for (auto& [name, part] : value.items()) {
-      const Unshared* const row = left_out(file, name);
+      const ClearedMember* const row = cleared_member(file, name);
       if (row != nullptr)
-        part = row->instead(part);
+        part = row->replacement(part);
       else
-        redact(file, name, part, words);
-      redacted[words.text(name)] = std::move(part);
+        redact(file, name, part, redactor);
+      redacted[redactor.text(name)] = std::move(part);
     }
     value = std::move(redacted);
   }
@@ -83,8 +83,8 @@ void redact(std::string_view file, std::string_view member, Json& value,
 
 }  // namespace
 
-Json redacted_file(std::string_view file, Json json, const RedactedWords& words) {
-  redact(file, "", json, words);
+Json redacted_file(std::string_view file, Json json, const TextRedactor& redactor) {
+  redact(file, "", json, redactor);
   return json;
 }
 

@@ -1,15 +1,15 @@
-// The JSON files of a bundle without what tells of its machine and user.
+// Redacts the JSON files of a bundle.
 #pragma once
 
 #include <string_view>
 
 #include "tools/base/json.h"
-#include "tools/bundles/redact/words.h"
+#include "tools/bundles/redact/text_redactor.h"
 
 namespace oomrec::tools::bundles {
 
-// `json`: what is in `file`, such as "environment.json". Every text in it loses paths and names;
-// members that are all about the machine, its user or other people's programs lose their value.
-Json redacted_file(std::string_view file, Json json, const RedactedWords& words);
+// `json`: the contents of `file`, such as "environment.json". Shortens paths and removes names in
+// every text. Clears members about the machine, its user or other programs.
+Json redacted_file(std::string_view file, Json json, const TextRedactor& redactor);
 
 }  // namespace oomrec::tools::bundles

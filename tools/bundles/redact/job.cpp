@@ -26,27 +26,27 @@ std::uint32_t number_in(const Json& row, std::string_view key, std::uint64_t oth
   return static_cast<std::uint32_t>(std::min(number_of(row, key).value_or(otherwise), kMostRanks));
 }
 
-// Of hosts whose names are gone nothing can be told anew: who is who, and how far their clocks were
-// apart, stays as it was found.
+// Takes ranks and clock shifts from the original job: without host names they cannot be determined
+// again.
 JobRank redacted_rank(const Json& row, const Source& own, const fs::path& bundle) {
   write_redacted(own, bundle);
   JobRank rank;
-  rank.who.rank = number_in(row, "rank", 0);
-  rank.who.local_rank = number_in(row, "local_rank", rank.who.rank);
+  rank.identity.rank = number_in(row, "rank", 0);
+  rank.identity.local_rank = number_in(row, "local_rank", rank.identity.rank);
   rank.source = open_recorded(bundle, own.cache);
-  rank.trouble = trouble_of(rank.source);
+  rank.failure = rank_failure_of(rank.source);
   const Json& shift = member(row, "shift_seconds");
   rank.shift_ns = shift.is_number() ? std::llround(shift.get<double>() * 1e9) : 0;
-  rank.further = number_of(row, "further_processes").value_or(0);
+  rank.other_processes = number_of(row, "further_processes").value_or(0);
   return rank;
 }
 
 std::vector<std::uint32_t> missing_of(const Job& job) {
-  std::set<std::uint32_t> there;
-  for (const JobRank& rank : job.ranks) there.insert(rank.who.rank);
+  std::set<std::uint32_t> present;
+  for (const JobRank& rank : job.ranks) present.insert(rank.identity.rank);
   std::vector<std::uint32_t> missing;
   for (std::uint32_t rank = 0; rank < job.world_size; ++rank)
-    if (!there.contains(rank)) missing.push_back(rank);
+    if (!present.contains(rank)) missing.push_back(rank);
   return missing;
 }
 
@@ -64,9 +64,9 @@ void write_redacted_job(const Source& source, const fs::path& to) {
   });
   if (job.ranks.empty())
     throw Error{Exit::bad_input, "none of its ranks' bundles can be read",
-                "Were they removed? `oomrec show` names them."};
+                "Were they deleted? `oomrec show` lists them."};
   job.missing = missing_of(job);
-  find_first(job);
+  find_first_failure(job);
   write_merged(job, to, {{kRedactedName, redacted_note()}});
 }
 

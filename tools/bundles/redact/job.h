@@ -1,4 +1,4 @@
-// The bundles of a job's ranks, to be given away: each redacted, and merged anew.
+// Writes a copy of a job to share: redacts the bundle of each rank, and merges them again.
 #pragma once
 
 #include <filesystem>
@@ -7,8 +7,8 @@
 
 namespace oomrec::tools::bundles {
 
-// `job`: of a merged bundle, or of a directory of ranks' bundles. Makes the directory `to`, which
-// must not be there yet, a merged bundle. Throws Error; then nothing is left of it.
+// `job`: from a merged bundle, or a directory of ranks' bundles. Creates the merged bundle `to`,
+// which must not exist yet. Throws Error, and then removes what it wrote.
 void write_redacted_job(const Source& job, const std::filesystem::path& to);
 
 }  // namespace oomrec::tools::bundles

@@ -15,10 +15,10 @@ using session::Header;
 using session::StringId;
 using session::TableId;
 
-class Redacted {
+class RecordingRedactor {
  public:
-  Redacted(const recording::Recording& recording, const RedactedWords& words)
-      : words_(words), view_(recording.view()), bytes_(used_bytes(view_), '\0') {}
+  RecordingRedactor(const recording::Recording& recording, const TextRedactor& redactor)
+      : redactor_(redactor), view_(recording.view()), bytes_(used_bytes(view_), '\0') {}
 
   std::string take(const session::Death* death) {
     std::memcpy(bytes_.data(), static_cast<const void*>(&view_.header()), sizeof(Header));
@@ -32,7 +32,7 @@ class Redacted {
   }
 
  private:
-  // A session is far longer than what is in it.
+  // A session file is sparse: it is far longer than its contents.
   static std::uint64_t used_bytes(const session::View& view) {
     const std::uint64_t used = std::max(view.header().used_bytes.load(), session::kHeaderBytes);
     return std::min(view.bytes().total, used);
@@ -42,7 +42,7 @@ class Redacted {
     return view_.header().tables[static_cast<std::size_t>(id)];
   }
 
-  // What lies between the entries that are there is not copied: who knows what was there before.
+  // Gaps between entries are not copied: they may contain stale data.
   void copy_tables() {
     for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(TableId::count_); ++i) {
       const auto id = static_cast<TableId>(i);
@@ -69,32 +69,32 @@ class Redacted {
     }
   }
 
-  // A part of the file, where it is there.
+  // Copies a range of the file, if both files contain it.
   void copy(std::uint64_t offset, std::uint64_t bytes) {
     const std::byte* const from = offset == 0 ? nullptr : view_.bytes().at(offset, bytes);
     if (from != nullptr && offset + bytes <= bytes_.size())
       std::memcpy(bytes_.data() + offset, from, bytes);
   }
 
-  // Stores the string `id` again, as far as its place has room for it.
-  void keep(StringId id, std::string_view text) {
+  // Overwrites the string `id`, truncated to the space of the original.
+  void store_string(StringId id, std::string_view text) {
     const std::string_view before = view_.string(id);
     if (before.empty()) return;
     const std::byte* const base = view_.bytes().at(0, 1);
     const auto at =
         static_cast<std::size_t>(reinterpret_cast<const std::byte*>(before.data()) - base);
-    const std::size_t room = (before.size() + 3) / 4 * 4;
-    if (at + room > bytes_.size()) return;
-    const auto length = static_cast<std::uint32_t>(std::min(text.size(), room));
+    const std::size_t capacity = (before.size() + 3) / 4 * 4;
+    if (at + capacity > bytes_.size()) return;
+    const auto length = static_cast<std::uint32_t>(std::min(text.size(), capacity));
     std::memcpy(bytes_.data() + at - sizeof length, &length, sizeof length);
     std::memcpy(bytes_.data() + at, text.data(), length);
   }
 
-  void keep_as_it_is(StringId id) { keep(id, view_.string(id)); }
-  void keep_path(StringId id) { keep(id, words_.path(view_.string(id))); }
-  void keep_text(StringId id) { keep(id, words_.text(view_.string(id))); }
+  void keep_unchanged(StringId id) { store_string(id, view_.string(id)); }
+  void keep_path(StringId id) { store_string(id, redactor_.path(view_.string(id))); }
+  void keep_text(StringId id) { store_string(id, redactor_.text(view_.string(id))); }
 
-  // Neither arguments and working directory, nor the cgroup and the directory of bundles.
+  // Leaves out arguments, working directory, cgroup and dump directory.
   void keep_header_strings() {
     const Header& header = view_.header();
     keep_path(header.executable);
@@ -116,20 +116,20 @@ class Redacted {
                               [&](const session::Module& module) { keep_path(module.path); });
     for_each<session::Code>(TableId::codes, [&](const session::Code& code) {
       keep_path(code.file);
-      keep_as_it_is(code.name);
-      keep_as_it_is(code.line_table);
+      keep_unchanged(code.name);
+      keep_unchanged(code.line_table);
     });
     for_each<session::Thread>(TableId::threads,
-                              [&](const session::Thread& thread) { keep_as_it_is(thread.group); });
+                              [&](const session::Thread& thread) { keep_unchanged(thread.group); });
     for_each<session::Failure>(TableId::failures,
                                [&](const session::Failure& failure) { keep_text(failure.rule); });
     for_each<session::Node>(TableId::nodes, [&](const session::Node& node) {
       if (special_of(node, session::SpecialFrame::thread_group))
-        keep_as_it_is(session::argument_of(node.frame));
+        keep_unchanged(session::argument_of(node.frame));
     });
   }
 
-  // The program's own labels are its user's words: what is kept of them is which is which.
+  // Labels are the user's own texts: replaces each distinct one by a number.
   void number_labels() {
     std::unordered_map<std::string_view, std::size_t> numbers;
     for_each<session::Node>(TableId::nodes, [&](const session::Node& node) {
@@ -137,7 +137,7 @@ class Redacted {
       const StringId id = session::argument_of(node.frame);
       const std::size_t number =
           numbers.try_emplace(view_.string(id), numbers.size() + 1).first->second;
-      keep(id, fmt::format("{}", number));
+      store_string(id, fmt::format("{}", number));
     });
   }
 
@@ -148,7 +148,7 @@ class Redacted {
 
   template <std::size_t N>
   void redact_field(char (&field)[N]) {
-    const std::string text = words_.text({field, strnlen(field, N)});
+    const std::string text = redactor_.text({field, strnlen(field, N)});
     std::memset(field, 0, N);
     std::memcpy(field, text.data(), std::min(text.size(), N - 1));
   }
@@ -158,7 +158,7 @@ class Redacted {
     header.file_bytes = bytes_.size();
     std::memset(header.host, 0, sizeof header.host);
     std::memset(header.boot_id, 0, sizeof header.boot_id);
-    std::memset(header.alive_mutex, 0, sizeof header.alive_mutex);  // nobody's: a copy is dead
+    std::memset(header.alive_mutex, 0, sizeof header.alive_mutex);  // a copy has no living process
     if (death != nullptr) header.death = *death;
     redact_field(header.death.kernel_line);
     redact_field(header.child.where);
@@ -171,24 +171,24 @@ class Redacted {
     if (entry_bytes < sizeof(session::Device)) return;
     const session::Chunks shape{entry_bytes};
     for (std::uint64_t i = 1; i < view_.count(TableId::devices); ++i) {
-      const session::Chunks::Place place = shape.locate(i);
-      const std::uint64_t at = directory(TableId::devices).chunk_offsets[place.chunk] + place.byte;
+      const session::Chunks::Slot slot = shape.locate(i);
+      const std::uint64_t at = directory(TableId::devices).chunk_offsets[slot.chunk] + slot.byte;
       if (at + sizeof(session::Device) > bytes_.size()) continue;
       std::memset(bytes_.data() + at + offsetof(session::Device, uuid), 0,
                   sizeof(session::Device::uuid));
     }
   }
 
-  const RedactedWords& words_;
+  const TextRedactor& redactor_;
   const session::View& view_;
   std::string bytes_;
 };
 
 }  // namespace
 
-std::string redacted_recording(const recording::Recording& recording, const RedactedWords& words,
+std::string redacted_recording(const recording::Recording& recording, const TextRedactor& redactor,
                                const session::Death* death) {
-  return Redacted{recording, words}.take(death);
+  return RecordingRedactor{recording, redactor}.take(death);
 }
 
 }  // namespace oomrec::tools::bundles

@@ -1,20 +1,19 @@
-// A copy of a recording without what tells of its machine and user.
+// Redacts a recording.
 //
-// The copy is a recording like any other: entries stay where they are. Only what is known is
-// copied: the entries of tables, but for single events, and of the texts those that may be told,
-// each in its place and never longer. Every other byte is zero.
+// The result is a valid recording with all entries at their old offsets. It copies only what is
+// known to be safe: the entries of tables except single events, and redacted strings, each at its
+// offset and never longer than the original. Every other byte is zero.
 #pragma once
 
 #include <string>
 
-#include "tools/bundles/redact/words.h"
+#include "tools/bundles/redact/text_redactor.h"
 #include "tools/recording/reading/recording.h"
 
 namespace oomrec::tools::bundles {
 
-// The bytes of recording.oomrec. `death`: what is known of it beside the recording; nullptr:
-// nothing.
-std::string redacted_recording(const recording::Recording& recording, const RedactedWords& words,
+// The bytes of recording.oomrec. `death`: evidence that is not in the recording; null: none.
+std::string redacted_recording(const recording::Recording& recording, const TextRedactor& redactor,
                                const session::Death* death);
 
 }  // namespace oomrec::tools::bundles

@@ -17,7 +17,7 @@ ScratchDirectory::ScratchDirectory() {
   if (mkdtemp(name.data()) == nullptr)
     throw Error{Exit::bad_input,
                 fmt::format("{} cannot be made: {}", printable(name), std::strerror(errno)),
-                "TMPDIR names a directory with room."};
+                "Set TMPDIR to a directory with free space."};
   path_ = name;
 }
 

@@ -1,4 +1,4 @@
-// A directory of a command's own, which goes when its work is done.
+// A temporary directory, deleted with its object.
 #pragma once
 
 #include <filesystem>
@@ -7,7 +7,7 @@ namespace oomrec::tools::bundles {
 
 class ScratchDirectory {
  public:
-  ScratchDirectory();  // throws Error where none can be made
+  ScratchDirectory();  // throws Error if it cannot be created
   ~ScratchDirectory();
   ScratchDirectory(const ScratchDirectory&) = delete;
   ScratchDirectory& operator=(const ScratchDirectory&) = delete;

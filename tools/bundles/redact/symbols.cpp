@@ -8,9 +8,9 @@ namespace {
 
 using session::TableId;
 
-constexpr std::size_t kMost = 200'000;  // about the 64 MiB that readers take
+constexpr std::size_t kMost = 200'000;  // about 64 MiB, the most that readers accept
 
-// Distinct native frames of all stacks, and of a crash.
+// The distinct native frames of all stacks and of the crash.
 std::vector<std::uint64_t> native_frames(const session::View& view) {
   std::vector<std::uint64_t> frames;
   const auto add = [&](std::uint64_t frame) {
@@ -29,34 +29,35 @@ std::vector<std::uint64_t> native_frames(const session::View& view) {
   return frames;
 }
 
-Json frames_json(const std::vector<recording::PlaceId>& ids, const recording::Places& places,
-                 const RedactedWords& words) {
+Json frames_json(const std::vector<recording::LocationId>& ids,
+                 const recording::Locations& locations, const TextRedactor& redactor) {
   Json frames = Json::array();
-  for (const recording::PlaceId id : ids) {
-    const recording::Place& place = places[id];
-    frames.push_back({{"function", place.function},
-                      {"file", text_or_null(words.path(place.file))},
-                      {"line", place.line != 0 ? Json(place.line) : Json(nullptr)},
-                      {"inlined", place.inlined}});
+  for (const recording::LocationId id : ids) {
+    const recording::Location& location = locations[id];
+    frames.push_back({{"function", location.function},
+                      {"file", text_or_null(redactor.path(location.file))},
+                      {"line", location.line != 0 ? Json(location.line) : Json(nullptr)},
+                      {"inlined", location.inlined}});
   }
   return frames;
 }
 
 }  // namespace
 
-Json all_symbols(const recording::Recording& recording, recording::Places& places,
-                 const RedactedWords& words) {
+Json all_symbols(const recording::Recording& recording, recording::Locations& locations,
+                 const TextRedactor& redactor) {
   Json symbols = Json::array();
   for (const std::uint64_t frame : native_frames(recording.view())) {
-    const std::vector<recording::PlaceId> ids = places.of_frame(frame);
-    const recording::Place& outermost = places[ids.back()];
-    const std::string build_id = places.build_id(outermost);
-    if (outermost.function.empty() || build_id.empty()) continue;  // no name, or none to find it by
-    symbols.push_back({{"module", words.path(places.module_path(outermost))},
+    const std::vector<recording::LocationId> ids = locations.of_frame(frame);
+    const recording::Location& outermost = locations[ids.back()];
+    const std::string build_id = locations.build_id(outermost);
+    if (outermost.function.empty() || build_id.empty())
+      continue;  // no name, or no key to find it by
+    symbols.push_back({{"module", redactor.path(locations.module_path(outermost))},
                        {"build_id", build_id},
                        {"offset", session::offset_of(frame)},
                        {"exact", session::is_exact(frame)},
-                       {"frames", frames_json(ids, places, words)}});
+                       {"frames", frames_json(ids, locations, redactor)}});
   }
   return {{"schema_version", 1}, {"source", "debug_info"}, {"symbols", std::move(symbols)}};
 }

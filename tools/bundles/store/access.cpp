@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "tools/base/directory.h"
 #include "tools/base/error.h"
 #include "tools/base/text.h"
 
@@ -20,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kBundlePrefix = "oom_";
 
-// Nothing: not even that may be looked at.
+// Empty: the user may not even stat it.
 std::optional<struct stat> status_of(const fs::path& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) return std::nullopt;
@@ -40,7 +41,7 @@ bool may_read(const fs::path& path) {
   return faccessat(AT_FDCWD, path.c_str(), rights, AT_EACCESS) == 0 || errno != EACCES;
 }
 
-void refuse_unreadable(const fs::path& path) {
+void require_readable(const fs::path& path) {
   if (may_read(path)) return;
   const auto status = status_of(path);
   throw Error{Exit::bad_input,
@@ -48,17 +49,16 @@ void refuse_unreadable(const fs::path& path) {
               status ? fmt::format("It belongs to {}, with mode {:04o}: read it as that user, or "
                                    "as root.",
                                    name_of_user(status->st_uid), status->st_mode & 07777)
-                     : std::string{"A directory above it is closed to you: read it as the user "
-                                   "whose program wrote it, or as root."}};
+                     : std::string{"You have no access to a directory above it: read it as the "
+                                   "user whose program wrote it, or as root."}};
 }
 
-std::vector<fs::path> closed_bundles_in(const fs::path& directory) {
-  std::vector<fs::path> closed;
-  std::error_code error;
-  for (fs::directory_iterator at{directory, error}, end; !error && at != end; at.increment(error))
-    if (at->path().filename().native().starts_with(kBundlePrefix) && !may_read(at->path()))
-      closed.push_back(at->path());
-  return closed;
+std::vector<fs::path> unreadable_bundles_in(const fs::path& directory) {
+  std::vector<fs::path> unreadable;
+  for (const fs::path& path : entries_of(directory))
+    if (path.filename().native().starts_with(kBundlePrefix) && !may_read(path))
+      unreadable.push_back(path);
+  return unreadable;
 }
 
 }  // namespace oomrec::tools::bundles

@@ -1,4 +1,4 @@
-// What may not be read: bundles are for their owner alone.
+// Access checks: a bundle is readable by its owner only.
 #pragma once
 
 #include <filesystem>
@@ -6,14 +6,14 @@
 
 namespace oomrec::tools::bundles {
 
-// False where the user lacks the right, and only then: what is not there may be read.
+// False only if the user lacks the permission. True for a path that does not exist.
 bool may_read(const std::filesystem::path& path);
 
-// Throws Error with bad_input where a file, or a directory with what is in it, may not be read: it
-// says whose it is, and what to do.
-void refuse_unreadable(const std::filesystem::path& path);
+// Throws Error with bad_input if the user may not read the file, or list and enter the directory.
+// The message names the owner and what to do.
+void require_readable(const std::filesystem::path& path);
 
-// Directories named like bundles in a dump directory that may not be read.
-std::vector<std::filesystem::path> closed_bundles_in(const std::filesystem::path& directory);
+// Directories in a dump directory that are named like bundles and that the user may not read.
+std::vector<std::filesystem::path> unreadable_bundles_in(const std::filesystem::path& directory);
 
 }  // namespace oomrec::tools::bundles

@@ -9,7 +9,9 @@
 
 #include "common/session/view.h"
 #include "common/text/text.h"
+#include "tools/base/directory.h"
 #include "tools/base/error.h"
+#include "tools/base/number.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/outcome.h"
 #include "tools/recording/reading/recording.h"
@@ -19,8 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "/var/oom/%h/%p" as a pattern of the shell: "/var/oom/*/*". What the shell would expand is
-// quoted.
+// "/var/oom/%h/%p" as a glob pattern: "/var/oom/*/*". Escapes what glob() would expand.
 std::string glob_pattern(const std::string& text) {
   std::string pattern;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -36,19 +37,19 @@ std::string glob_pattern(const std::string& text) {
 
 std::uint64_t bytes_of(const fs::path& bundle) {
   std::uint64_t bytes = 0;
-  std::error_code error;
-  for (fs::directory_iterator at{bundle, error}, end; !error && at != end; at.increment(error)) {
-    std::error_code ignored;
-    const std::uintmax_t size = fs::file_size(at->path(), ignored);
-    if (!ignored) bytes += size;
+  for (const fs::path& path : entries_of(bundle)) {
+    std::error_code error;
+    const std::uintmax_t size = fs::file_size(path, error);
+    if (!error) bytes += size;
   }
   return bytes;
 }
 
-// Of a bundle in its directory, counted up: oom_cuda_20261122_142754_017.
+// The bundle's running number in its directory: 17 in oom_cuda_20261122_142754_017.
 unsigned long number_in(const fs::path& bundle) {
   const std::string name = bundle.filename();
-  return std::strtoul(name.c_str() + name.rfind('_') + 1, nullptr, 10);
+  std::string_view number = std::string_view{name}.substr(name.rfind('_') + 1);
+  return take_number<unsigned long>(number).value_or(0);
 }
 
 }  // namespace
@@ -58,33 +59,35 @@ std::vector<fs::path> dump_directories() {
   return dump_directories(named != nullptr && *named != '\0' ? named : "oom_dumps");
 }
 
-std::vector<fs::path> dump_directories(const std::string& text) {
+std::vector<fs::path> dump_directories(const std::string& value) {
   std::vector<fs::path> directories;
   glob_t found{};
-  if (glob(glob_pattern(fs::absolute(text).string()).c_str(), 0, nullptr, &found) == 0) {
+  if (glob(glob_pattern(fs::absolute(value).string()).c_str(), 0, nullptr, &found) == 0) {
     for (std::size_t i = 0; i < found.gl_pathc; ++i) {
       std::error_code error;
       if (fs::is_directory(found.gl_pathv[i], error)) directories.emplace_back(found.gl_pathv[i]);
     }
   }
   globfree(&found);
-  if (directories.empty() && text.find('%') == std::string::npos) {
-    directories.push_back(fs::absolute(text).lexically_normal());
+  if (directories.empty() && value.find('%') == std::string::npos) {
+    directories.push_back(fs::absolute(value).lexically_normal());
   }
   return directories;
 }
 
-void wait_for_bundle(const std::function<bool()>& is_there) {
-  constexpr int kLooks = 100;
-  for (int look = 0; look < kLooks && !is_there(); ++look)
+void wait_for_bundle(const std::function<bool()>& is_complete) {
+  constexpr int kPolls = 100;
+  for (int poll = 0; poll < kPolls && !is_complete(); ++poll)
     std::this_thread::sleep_for(std::chrono::milliseconds{20});
 }
 
 std::optional<Trigger> trigger_in(const Json& metadata) {
-  const auto word = text_of(metadata, "reason");
-  const auto at = std::find(kTriggerNames.begin(), kTriggerNames.end(), word.value_or(""));
-  if (at == kTriggerNames.end()) return std::nullopt;
-  return static_cast<Trigger>(at - kTriggerNames.begin());
+  return value_named<Trigger>(kTriggerNames, text_of(metadata, "reason").value_or(""));
+}
+
+std::optional<VerdictCode> verdict_in(const Json& metadata) {
+  const auto word = text_of(member(metadata, "verdict"), "code");
+  return value_named<VerdictCode>(kVerdictNames, word.value_or(""));
 }
 
 bool is_bundle(const fs::path& directory) {
@@ -102,17 +105,17 @@ BundleSummary summary_of(const fs::path& bundle) {
   summary.created_at_utc = text_of(manifest, "created_at_utc").value_or("");
   summary.trigger = text_of(manifest, "reason").value_or("");
   summary.outcome = text_of(metadata, "outcome").value_or("");
-  summary.open = summary.outcome == name_of(OutcomeKind::running);
+  summary.awaits_outcome = summary.outcome == name_of(OutcomeKind::running);
   summary.verdict = text_of(member(metadata, "verdict"), "code").value_or("");
   summary.bytes = bytes_of(bundle);
   try {
     const recording::Recording recording{bundle / kRecordingName};
     summary.pid = static_cast<std::uint64_t>(recording.header().pid);
-    summary.outcome = outcome_now(summary.outcome, recording.header(), summary.path, manifest);
+    summary.outcome = current_outcome(summary.outcome, recording.header(), summary.path, manifest);
     const std::string executable = recording.text(recording.header().executable);
     summary.program = text::base_name(executable);
   } catch (const Error&) {
-    // Listed all the same: its JSON files may be whole.
+    // Listed anyway: its JSON files may be intact.
   }
   return summary;
 }
@@ -120,14 +123,10 @@ BundleSummary summary_of(const fs::path& bundle) {
 std::vector<BundleSummary> bundles_in(const std::vector<fs::path>& directories) {
   std::vector<BundleSummary> bundles;
   for (const fs::path& directory : directories) {
-    std::error_code error;
-    for (fs::directory_iterator at{directory, error}, end; !error && at != end;
-         at.increment(error)) {
-      std::error_code ignored;
-      const bool hidden = at->path().filename().native().starts_with('.');
-      if (!hidden && fs::is_regular_file(at->path() / "manifest.json", ignored) &&
-          is_bundle(at->path()))
-        bundles.push_back(summary_of(at->path()));
+    for (const fs::path& path : entries_of(directory)) {
+      std::error_code error;
+      if (!is_hidden(path) && fs::is_regular_file(path / "manifest.json", error) && is_bundle(path))
+        bundles.push_back(summary_of(path));
     }
   }
   std::sort(bundles.begin(), bundles.end(), [](const BundleSummary& a, const BundleSummary& b) {

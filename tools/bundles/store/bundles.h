@@ -1,4 +1,4 @@
-// Where bundles are, and what stands on their outside.
+// Finds bundles in their dump directories and summarizes each for a list.
 #pragma once
 
 #include <cstdint>
@@ -16,38 +16,40 @@ namespace oomrec::tools::bundles {
 struct BundleSummary {
   std::filesystem::path path;                                      // absolute
   std::string created_at_utc, trigger, verdict, outcome, program;  // empty: unknown
-  bool open = false;                                               // nobody completed the outcome
-  std::uint64_t pid = 0;                                           // 0: unknown
+  bool awaits_outcome = false;  // still "running" in its metadata
+  std::uint64_t pid = 0;        // 0: unknown
   std::uint64_t bytes = 0;
 };
 
-// The dump directories of OOMREC_DUMP_DIR, or ./oom_dumps. Where the variable holds % it is a
-// pattern, and stands for every directory it may have become and that is there; else the directory
-// may be yet to be made. Absolute.
+// The dump directories of OOMREC_DUMP_DIR, or ./oom_dumps, as absolute paths. A value with % is a
+// pattern: the result is every existing directory that it may have expanded to. Without %, the
+// directory need not exist yet.
 std::vector<std::filesystem::path> dump_directories();
-std::vector<std::filesystem::path> dump_directories(const std::string& variable);  // of this value
+// The same for this value of the variable.
+std::vector<std::filesystem::path> dump_directories(const std::string& value);
 
-// Whether the directory is a bundle, also one that is damaged or was written by GPU Memory
-// Profiler. Others write a manifest.json as well: `oomrec diagnose` does.
+// True also for a damaged bundle and one by GPU Memory Profiler. A manifest.json alone does not
+// make a bundle: `oomrec diagnose` writes one, too.
 bool is_bundle(const std::filesystem::path& directory);
 
-// Bundles of these directories, the newest first. A directory without a manifest is none.
+// The bundles in these directories, newest first. Skips directories without a manifest.
 std::vector<BundleSummary> bundles_in(const std::vector<std::filesystem::path>& directories);
 
-// Waits for a bundle that somebody else is writing, two seconds at most: until `is_there()`.
-void wait_for_bundle(const std::function<bool()>& is_there);
+// Waits until `is_complete()`, at most two seconds, for a bundle that another process is writing.
+void wait_for_bundle(const std::function<bool()>& is_complete);
 
-// Why a bundle was written, by its metadata.
+// The trigger and the verdict in a bundle's metadata.
 std::optional<Trigger> trigger_in(const Json& metadata);
+std::optional<VerdictCode> verdict_in(const Json& metadata);
 
 BundleSummary summary_of(const std::filesystem::path& bundle);
 
-// An absolute path without a slash at its end.
+// The absolute path, without a trailing slash.
 std::filesystem::path absolute_directory(const std::filesystem::path& directory);
 
 inline constexpr const char* kRecordingName = "recording.oomrec";
 
-// Of a merged bundle: the directory of its ranks' bundles, and the file that lists them.
+// In a merged bundle: the directory of its ranks' bundles, and the file that lists them.
 inline constexpr const char* kRanksName = "ranks";
 inline constexpr const char* kJobName = "ranks.json";
 

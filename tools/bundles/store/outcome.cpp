@@ -5,6 +5,7 @@
 
 #include "common/bundle/session_summary.h"
 #include "common/system/files.h"
+#include "tools/base/directory.h"
 #include "tools/base/text.h"
 #include "tools/deaths/ending.h"
 
@@ -13,29 +14,28 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_there(const session::Header& process) {
+bool is_running(const session::Header& process) {
   std::uint8_t boot[16];
   const bool this_boot =
       system::boot_id(boot) && std::memcmp(boot, process.boot_id, sizeof boot) == 0;
-  return this_boot && bundle::is_in_sight(process);
+  return this_boot && bundle::is_visible_by_pid(process);
 }
 
-std::string end_by_later_bundles(const fs::path& bundle, const Json& manifest,
-                                 std::uint64_t created_ns) {
+std::string outcome_by_later_bundles(const fs::path& bundle, const Json& manifest,
+                                     std::uint64_t created_ns) {
   const auto process = text_of(manifest, "process");
   const auto number = number_of(manifest, "process_bundle");
-  std::error_code error;
-  for (fs::directory_iterator at{bundle.parent_path(), error}, end; process && !error && at != end;
-       at.increment(error)) {
-    const Json other = read_json(at->path() / "manifest.json");
+  if (!process) return std::string{name_of(OutcomeKind::unknown)};
+  for (const fs::path& path : entries_of(bundle.parent_path())) {
+    const Json other = read_json(path / "manifest.json");
     if (text_of(other, "process") != process || number_of(other, "process_bundle") <= number)
       continue;
-    const auto word = text_of(read_json(at->path() / "metadata.json"), "outcome");
-    if (!word || *word == kRunning) continue;
+    const auto outcome = text_of(read_json(path / "metadata.json"), "outcome");
+    if (!outcome || *outcome == kRunning) continue;
     const std::uint64_t later_ns = time_of_text(text_of(other, "created_at_utc").value_or(""));
     return later_ns > created_ns + deaths::kFollowsWithinNs
                ? std::string{name_of(OutcomeKind::recovered)}
-               : *word;
+               : *outcome;
   }
   return std::string{name_of(OutcomeKind::unknown)};
 }
@@ -49,14 +49,14 @@ std::uint64_t realtime_now_ns() {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-std::string outcome_now(const std::string& stored, const session::Header& process,
-                        const fs::path& bundle, const Json& manifest) {
+std::string current_outcome(const std::string& stored, const session::Header& process,
+                            const fs::path& bundle, const Json& manifest) {
   if (stored != kRunning) return stored;
   const std::uint64_t created_ns = time_of_text(text_of(manifest, "created_at_utc").value_or(""));
-  if (!is_there(process)) return end_by_later_bundles(bundle, manifest, created_ns);
-  const bool lived_on =
+  if (!is_running(process)) return outcome_by_later_bundles(bundle, manifest, created_ns);
+  const bool survived =
       created_ns != 0 && created_ns + deaths::kFollowsWithinNs <= realtime_now_ns();
-  return lived_on ? std::string{name_of(OutcomeKind::recovered)} : stored;
+  return survived ? std::string{name_of(OutcomeKind::recovered)} : stored;
 }
 
 }  // namespace oomrec::tools::bundles

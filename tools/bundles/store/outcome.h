@@ -1,8 +1,8 @@
-// What became of the process of a bundle, as far as it can be known now.
+// How the process of a bundle ended, as far as can be determined now.
 //
-// A bundle is written before its process' fate is known: "running". Whoever sees the end completes
-// it (the process itself, `oomrec run`, a reader that finds its recording). Until then a reader
-// looks whether the process is still there.
+// A bundle is usually written while its process still runs; its outcome is then "running". Whoever
+// observes the end completes it: the process itself, `oomrec run`, or a reader that recovers the
+// recording. Until then, readers check whether the process still exists.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,16 @@
 
 namespace oomrec::tools::bundles {
 
-// The word of a bundle whose process lives on, as far as it was written.
+// The stored outcome of a bundle that nobody has completed.
 inline constexpr std::string_view kRunning = name_of(OutcomeKind::running);
 
 std::uint64_t realtime_now_ns();
 
-// `stored`: the word in the bundle, which stands unless it is "running". Then "recovered" when the
-// process has lived on long enough. When it is gone, what its later bundles beside this one know of
-// its end (who ends by itself completes the last), else "unknown". Reads /proc.
-std::string outcome_now(const std::string& stored, const session::Header& process,
-                        const std::filesystem::path& bundle, const Json& manifest);
+// Returns `stored`, the outcome in the bundle, unless it is "running". Then, reading /proc:
+// "recovered" if the process has survived the event for kFollowsWithinNs. If it is gone, the
+// outcome in its later bundles in the same directory (a process that exits completes its last
+// one), else "unknown".
+std::string current_outcome(const std::string& stored, const session::Header& process,
+                            const std::filesystem::path& bundle, const Json& manifest);
 
 }  // namespace oomrec::tools::bundles

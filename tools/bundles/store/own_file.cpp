@@ -20,13 +20,13 @@ OwnFile::~OwnFile() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-bool OwnFile::ours() const {
+bool OwnFile::is_ours() const {
   struct stat status {};
   return descriptor_ >= 0 && fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode) &&
          status.st_uid == geteuid() && status.st_nlink != 0;
 }
 
-bool OwnFile::claim() const { return flock(descriptor_, LOCK_EX | LOCK_NB) == 0 && ours(); }
+bool OwnFile::claim() const { return flock(descriptor_, LOCK_EX | LOCK_NB) == 0 && is_ours(); }
 
 bool OwnFile::read_header(Header& header) const {
   const ssize_t got = pread(descriptor_, static_cast<void*>(&header), sizeof header, 0);
@@ -34,11 +34,12 @@ bool OwnFile::read_header(Header& header) const {
          static_cast<session::State>(header.state.load()) != session::State::starting;
 }
 
-bool OwnFile::never_began(const std::filesystem::path& path) const {
+bool OwnFile::was_never_completed(const std::filesystem::path& path) const {
   struct stat status {};
   const auto header = std::make_unique<Header>();
   return !read_header(*header) && fstat(descriptor_, &status) == 0 &&
-         session::never_began(session::maker_of(path.filename().native()), status.st_mtim.tv_sec);
+         session::was_never_completed(session::creator_of(path.filename().native()),
+                                      status.st_mtim.tv_sec);
 }
 
 }  // namespace oomrec::tools::bundles

@@ -1,5 +1,5 @@
-// A file of the user's own, opened without following a link. The lock of whoever recovers a
-// recording is on this.
+// A file that belongs to the user, opened without following links. A process that recovers a
+// recording holds its lock through this.
 #pragma once
 
 #include <filesystem>
@@ -15,16 +15,17 @@ class OwnFile {
   OwnFile(const OwnFile&) = delete;
   OwnFile& operator=(const OwnFile&) = delete;
 
-  bool ours() const;
+  // A regular file of this user that has not been deleted.
+  bool is_ours() const;
 
-  // Nobody else has it, and nobody has finished with it meanwhile.
+  // Takes the lock. False if another process holds it, or has finished and deleted the file.
   bool claim() const;
 
-  // False: it is not yet a session.
+  // False: the file is not a session yet.
   bool read_header(session::Header& header) const;
 
-  // It is not yet a session, and never will be.
-  bool never_began(const std::filesystem::path& path) const;
+  // True if the file will never become a session: its process died before it wrote the header.
+  bool was_never_completed(const std::filesystem::path& path) const;
 
  private:
   int descriptor_;

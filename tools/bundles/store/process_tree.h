@@ -1,7 +1,8 @@
-// Recorded processes that are parent and child, and what the one knows of the other's end.
+// Relations between recorded processes: parents, workers and ranks, and what their recordings say
+// about each other's end.
 //
-// Their recordings are in the directories of sessions and of bundles. Only files of ours count, and
-// only numbers are taken from them.
+// Reads the recordings in session and dump directories. Trusts only files of this user, and takes
+// only numbers from them.
 #pragma once
 
 #include <filesystem>
@@ -9,31 +10,34 @@
 #include <vector>
 
 #include "common/session/layout.h"
-#include "tools/deaths/watch.h"
+#include "tools/deaths/death_observer.h"
 #include "tools/recording/reading/recording.h"
 
 namespace oomrec::tools::bundles {
 
-// Whether the process of `child` was begun by that of `parent`.
+// Whether `parent` started the process of `child`.
 bool is_parent(const session::Header& parent, const session::Header& child);
 
-// Looks at the recordings in these directories, and in the bundles there.
-using Look = std::function<void(const std::filesystem::path& recording, const session::Header&)>;
-void for_each_recording(const std::vector<std::filesystem::path>& directories, const Look& look);
+// Visits the recordings in these directories and in their bundles.
+using RecordingVisitor =
+    std::function<void(const std::filesystem::path& recording, const session::Header&)>;
+void for_each_recording(const std::vector<std::filesystem::path>& directories,
+                        const RecordingVisitor& visit);
 
-// `watched`, and where nobody saw how `child` ended, what a recorded parent in these directories
-// was told when it waited for it.
-deaths::Watched with_word_of_parent(deaths::Watched watched, const session::Header& child,
-                                    const std::vector<std::filesystem::path>& directories);
+// `observed`; if it has no wait status, with the one that a recorded parent of `child` in these
+// directories got from wait().
+deaths::DeathObservation with_wait_status_from_parent(
+    deaths::DeathObservation observed, const session::Header& child,
+    const std::vector<std::filesystem::path>& directories);
 
-// Whether it is a worker that its recorded parent, of the same program, ended by SIGTERM: how a
-// pool ends.
-bool was_dismissed(const recording::Recording& worker,
-                   const std::vector<std::filesystem::path>& directories);
+// Whether a recorded parent that runs the same program ended this worker with SIGTERM, as process
+// pools do at shutdown.
+bool was_terminated_by_parent(const recording::Recording& worker,
+                              const std::vector<std::filesystem::path>& directories);
 
-// Whether it is a rank, and another one that the same launcher began was short of memory: it was
-// refused some, or ended before by a signal that may come of that.
-bool other_rank_was_short(const session::Header& rank,
+// Whether another rank of the same launcher ran short of memory: one of its requests failed, or it
+// was ended earlier by a signal other than SIGTERM. False if the process is not a rank.
+bool other_rank_ran_short(const session::Header& rank,
                           const std::vector<std::filesystem::path>& directories);
 
 }  // namespace oomrec::tools::bundles

@@ -26,7 +26,7 @@ std::string contents_of(const std::filesystem::path& file) {
   return bytes;
 }
 
-std::uint64_t written_ns(const std::filesystem::path& file) {
+std::uint64_t modified_ns(const std::filesystem::path& file) {
   struct stat status {};
   if (stat(file.c_str(), &status) != 0) return 0;
   return static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000 +
@@ -51,21 +51,21 @@ std::filesystem::path snapshot_in(const std::filesystem::path& bundle) {
 
 Source open_snapshot(const std::filesystem::path& file) {
   Source source;
-  source.imported = "memory snapshot of PyTorch";
+  source.imported_from = "memory snapshot of PyTorch";
   try {
     const std::string bytes = contents_of(file);
-    formats::ImportedSnapshot snapshot = formats::import_snapshot(bytes, written_ns(file));
+    formats::ImportedSnapshot snapshot = formats::import_snapshot(bytes, modified_ns(file));
     source.recording =
         std::make_unique<recording::Recording>(file, std::move(snapshot.bytes), snapshot.count);
     recording::StoredSymbols names;
     for (std::size_t i = 0; i < snapshot.native_names.size(); ++i)
       names.add(formats::kNativeBuildId, i + 1, std::move(snapshot.native_names[i]));
-    source.places = std::make_unique<recording::Places>(*source.recording, std::move(names));
-    source.metadata["failure"] = snapshot.last_refusal;
+    source.locations = std::make_unique<recording::Locations>(*source.recording, std::move(names));
+    source.metadata["failure"] = snapshot.last_failure;
     source.metadata["context"] = "torch.cuda.memory._dump_snapshot";
   } catch (const formats::PickleError& error) {
     throw Error{Exit::bad_input,
-                fmt::format("{} is no memory snapshot of PyTorch that can be read: {}",
+                fmt::format("{} is not a readable PyTorch memory snapshot: {}",
                             printable(file.string()), error.what()),
                 "Make one with torch.cuda.memory._dump_snapshot(FILE)."};
   }

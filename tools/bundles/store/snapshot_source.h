@@ -1,4 +1,4 @@
-// A memory snapshot of PyTorch as a source of the reading commands.
+// Opens a PyTorch memory snapshot as a source of the reading commands.
 #pragma once
 
 #include <filesystem>
@@ -7,10 +7,10 @@
 
 namespace oomrec::tools::bundles {
 
-// Whether the file begins as a pickle does.
+// Whether the file begins like a pickle.
 bool is_snapshot(const std::filesystem::path& file);
 
-// The snapshot that the Python package put into a bundle; an empty path where there is none.
+// The snapshot that the Python package added to a bundle; empty if there is none.
 std::filesystem::path snapshot_in(const std::filesystem::path& bundle);
 
 // Throws Error.

@@ -31,8 +31,9 @@ std::uint32_t last_failure(const session::View& view) {
   return 0;
 }
 
-// By its first bytes: a directory, a recording, a snapshot. Not a program that may be running.
-bool may_be_read(const fs::path& path) {
+// Whether the path is a directory, a recording or a snapshot, by its first bytes. A running program
+// may have the same name as another file.
+bool is_openable(const fs::path& path) {
   std::error_code error;
   if (fs::is_directory(path, error) || is_snapshot(path)) return true;
   std::uint64_t magic = 0;
@@ -40,13 +41,13 @@ bool may_be_read(const fs::path& path) {
   return magic == session::kMagic;
 }
 
-[[noreturn]] void refuse_directory(const fs::path& directory) {
+[[noreturn]] void throw_no_recording(const fs::path& directory) {
   const std::string name = printable(directory.string());
   std::error_code error;
   if (fs::is_regular_file(directory / "diagnostic_summary.json", error))
     throw Error{Exit::bad_input,
-                fmt::format("{} is what a `diagnose` has left, and holds no recording", name),
-                fmt::format("diagnostic_summary.json in it says what was found; `oomrec analyze "
+                fmt::format("{} was written by `oomrec diagnose`, and contains no recording", name),
+                fmt::format("Its diagnostic_summary.json has the findings; `oomrec analyze "
                             "{}/telemetry_timeline.json` reads its samples.",
                             name)};
   if (is_bundle(directory) && fs::is_regular_file(directory / "events.json", error))
@@ -54,64 +55,66 @@ bool may_be_read(const fs::path& path) {
                 fmt::format("{} is a bundle without a {}, as GPU Memory Profiler writes them", name,
                             kRecordingName),
                 fmt::format("`oomrec analyze {}/events.json` reads its events.", name)};
-  throw Error{Exit::bad_input, fmt::format("{} holds no {}", name, kRecordingName),
+  throw Error{Exit::bad_input, fmt::format("{} contains no {}", name, kRecordingName),
               "Is it a bundle? `oomrec ls` lists those of a dump directory."};
 }
 
-// A name of what can be read comes before the number or the program of a recorded process.
-fs::path named(const std::string& argument) {
-  if (may_be_read(argument)) return argument;
-  if (const auto pid = recording::pid_in(argument))
-    return recording::recorded_process(*pid).recording->path();
+// A readable path takes precedence over the pid or program of a recorded process.
+fs::path resolve(const std::string& argument) {
+  if (is_openable(argument)) return argument;
+  if (const auto pid = recording::parse_pid(argument))
+    return recording::require_live_process(*pid).recording->path();
   if (argument.find('/') != std::string::npos) return argument;
   try {
     return recording::find_live_process(argument).recording->path();
-  } catch (const Error& nobody) {
-    if (nobody.code() != Exit::nothing_found) throw;
+  } catch (const Error& not_found) {
+    if (not_found.code() != Exit::nothing_found) throw;
     return argument;
   }
 }
 
-// A file of the bundle. Where it cannot be read, `source` says so, and what is `lost` with it.
-Json own_file(Source& source, const char* name, std::string_view lost) {
+// Reads a file of the bundle. If that fails, adds to `read_problems` why, and what is `missing`
+// now.
+Json read_bundle_file(Source& source, const char* name, std::string_view missing) {
   std::string problem;
   Json json = read_json(source.bundle / name, &problem);
-  if (!problem.empty()) source.unread.push_back(fmt::format("{} {}: {}", name, problem, lost));
+  if (!problem.empty())
+    source.read_problems.push_back(fmt::format("{} {}: {}", name, problem, missing));
   return json;
 }
 
-void read_own_files(Source& source) {
-  source.manifest = own_file(source, "manifest.json", "when the bundle was written is not known");
-  source.metadata =
-      own_file(source, "metadata.json", "verdict and outcome are judged by the recording alone");
+void read_bundle_files(Source& source) {
+  source.manifest = read_bundle_file(source, "manifest.json", "the time of writing is unknown");
+  source.metadata = read_bundle_file(source, "metadata.json",
+                                     "verdict and outcome come from the recording alone");
   if (member(source.manifest, "merged") == Json(true))
-    source.ranks = own_file(source, kJobName, "which ranks there are is not known");
+    source.ranks = read_bundle_file(source, kJobName, "the ranks are unknown");
 }
 
 }  // namespace
 
 Source open_recorded(const std::string& name,
                      std::shared_ptr<const recording::CacheDirectory> cache) {
-  const fs::path path = named(name);
-  refuse_unreadable(path);
+  const fs::path path = resolve(name);
+  require_readable(path);
   std::error_code error;
   Source source;
   fs::path file = path;
   if (fs::is_directory(path, error)) {
     source.bundle = absolute_directory(path);
     file = source.bundle / kRecordingName;
-    if (!fs::exists(file, error)) refuse_directory(path);
-    refuse_unreadable(file);
-    read_own_files(source);
+    if (!fs::exists(file, error)) throw_no_recording(path);
+    require_readable(file);
+    read_bundle_files(source);
   }
   if (is_snapshot(file)) return open_snapshot(file);
   source.recording = std::make_unique<recording::Recording>(file);
   const session::View& view = source.recording->view();
   if (source.bundle.empty() && session::life_of(view) == session::Life::dead)
     source.ending = deaths::ending_of(
-        view, with_word_of_parent({}, view.header(), {fs::absolute(path).parent_path()}));
+        view, with_wait_status_from_parent({}, view.header(), {fs::absolute(path).parent_path()}));
   source.cache = std::move(cache);
-  source.places = std::make_unique<recording::Places>(
+  source.locations = std::make_unique<recording::Locations>(
       *source.recording,
       source.bundle.empty() ? recording::StoredSymbols{}
                             : recording::StoredSymbols::load(source.bundle / "symbols.json"),
@@ -126,17 +129,17 @@ bool Source::is_live() const {
 Trigger Source::trigger() const {
   if (const auto stored = trigger_in(metadata)) return *stored;
   if (const auto stored = trigger_in(manifest)) return *stored;
-  if (!imported.empty()) return failure() != 0 ? Trigger::allocation_failed : Trigger::request;
+  if (!imported_from.empty()) return failure() != 0 ? Trigger::allocation_failed : Trigger::request;
   if (recording->header().simulated != 0) return Trigger::simulated;
   return trigger_of(recording->view());
 }
 
 std::string Source::outcome() const {
   if (is_job()) return text_of(metadata, "outcome").value_or("unknown");
-  if (!imported.empty()) return std::string{name_of(OutcomeKind::unknown)};
-  if (ending) return ending->word();
+  if (!imported_from.empty()) return std::string{name_of(OutcomeKind::unknown)};
+  if (ending) return ending->outcome_text();
   const std::string word = text_of(metadata, "outcome").value_or(std::string{kRunning});
-  return bundle.empty() ? word : outcome_now(word, recording->header(), bundle, manifest);
+  return bundle.empty() ? word : current_outcome(word, recording->header(), bundle, manifest);
 }
 
 std::uint32_t Source::failure() const {

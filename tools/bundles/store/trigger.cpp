@@ -8,21 +8,27 @@ namespace oomrec::tools::bundles {
 using session::State;
 using session::TableId;
 
-bool last_refusal(const session::View& view, std::uint32_t& index, session::Failure& failure) {
-  index = 0;
+namespace {
+
+FailedRequest failed_request(std::uint32_t index, const session::Failure& failure) {
+  const bool recovered = failure.last_ns.load() >= failure.time_ns + deaths::kFollowsWithinNs;
+  const bool by_soft_limit = (failure.flags & session::kFailureByRecorder) != 0;
+  return {index, failure.last_ns, failure.bundle != 0 && !recovered,
+          by_soft_limit ? Trigger::soft_limit : Trigger::allocation_failed};
+}
+
+}  // namespace
+
+std::optional<FailedRequest> last_failed_request(const session::View& view) {
+  std::optional<FailedRequest> last;
   session::Failure entry{};
   for (std::uint64_t i = 1; i < view.count(TableId::failures); ++i) {
     if (!view.read(TableId::failures, i, entry) || (entry.flags & session::kFailureProbe) != 0)
       continue;
-    if (index != 0 && entry.last_ns.load() < failure.last_ns.load()) continue;
-    index = static_cast<std::uint32_t>(i);
-    view.read(TableId::failures, i, failure);
+    if (!last || entry.last_ns.load() >= last->last_ns)
+      last = failed_request(static_cast<std::uint32_t>(i), entry);
   }
-  return index != 0;
-}
-
-bool is_told(const session::Failure& failure) {
-  return failure.bundle != 0 && failure.last_ns.load() < failure.time_ns + deaths::kFollowsWithinNs;
+  return last;
 }
 
 State state_of(const session::View& view) { return static_cast<State>(view.header().state.load()); }
@@ -34,23 +40,15 @@ int crash_signal(const session::View& view) {
 
 bool crash_is_due(const session::View& view) {
   const session::Crash& crash = view.header().crash;
-  return crash_signal(view) != 0 && crash.failure != 0 && verdict::follows_refusal(view.header()) &&
-         (crash.flags & session::kCrashTold) == 0;
-}
-
-Trigger trigger_of(const session::Failure& failure) {
-  const bool by_us = (failure.flags & session::kFailureRefused) != 0;
-  return by_us ? Trigger::soft_limit : Trigger::allocation_failed;
+  return crash_signal(view) != 0 && crash.failure != 0 && verdict::follows_failure(view.header()) &&
+         (crash.flags & session::kCrashInBundle) == 0;
 }
 
 Trigger trigger_of(const session::View& view) {
   if (crash_is_due(view)) return Trigger::crash;
-  std::uint32_t index = 0;
-  session::Failure failure{};
-  if (!last_refusal(view, index, failure) || is_told(failure)) {
-    return session::life_of(view) == session::Life::alive ? Trigger::request : Trigger::killed;
-  }
-  return trigger_of(failure);
+  const std::optional<FailedRequest> failed = last_failed_request(view);
+  if (failed && !failed->in_bundle) return failed->trigger;
+  return session::life_of(view) == session::Life::alive ? Trigger::request : Trigger::killed;
 }
 
 }  // namespace oomrec::tools::bundles

@@ -1,28 +1,33 @@
-// Why a bundle would be written of a recording that is in none: read from its session alone.
+// The trigger for a bundle of a recording that has none yet, from the session alone.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "common/session/view.h"
 #include "common/session/vocabulary.h"
 
 namespace oomrec::tools::bundles {
 
-// The latest failed request that is no probe: the one that was repeated last. False: there is none.
-bool last_refusal(const session::View& view, std::uint32_t& index, session::Failure& failure);
+// A request for memory that failed.
+struct FailedRequest {
+  std::uint32_t index = 0;    // entry in `failures`
+  std::uint64_t last_ns = 0;  // time of its last repeat
+  bool in_bundle = false;     // recorded in one, and the program did not recover from it
+  Trigger trigger = Trigger::none;
+};
 
-// Whether a bundle holds it: this request itself, not a repeat after the program had recovered.
-bool is_told(const session::Failure& failure);
+// The one with the latest repeat. Ignores probes.
+std::optional<FailedRequest> last_failed_request(const session::View& view);
 
 session::State state_of(const session::View& view);
 
-// The signal whose handler recorded it; 0: none did.
+// The signal that the recorder's handler saw; 0: none.
 int crash_signal(const session::View& view);
 
-// A crash follows from a failed request, and its process could not write that down any more.
+// Whether the process crashed because of a failed request and could not record that in a bundle.
 bool crash_is_due(const session::View& view);
 
-Trigger trigger_of(const session::Failure& failure);
 Trigger trigger_of(const session::View& view);
 
 }  // namespace oomrec::tools::bundles

@@ -1,4 +1,4 @@
-// What happened, as its parts stand in JSON: verdict, request, limit, the worker it ended for.
+// The JSON of verdict, failed request, limit, and the worker whose death ended the process.
 #pragma once
 
 #include <string>
@@ -9,25 +9,25 @@
 
 namespace oomrec::tools::bundles {
 
-// The request that was refused, if one was.
-struct Refused {
-  bool there = false;
+// The source's failed allocation, if it has one.
+struct FailureDetails {
+  bool exists = false;
   session::Failure failure{};
   session::Thread thread{};
 
-  explicit Refused(const Source&);
+  explicit FailureDetails(const Source&);
 
-  // Empty: PyTorch's allocator gave up, which has no code.
+  // Empty if PyTorch's allocator gave up: it has no error code.
   std::string error() const;
 };
 
 Json verdict_json(const verdict::Verdict&);
 
-// The verdict that metadata.json holds, for a recording that none can be computed of: a job's.
+// The verdict in metadata.json. For a merged job: its recording does not determine one.
 verdict::Verdict stored_verdict(const Json& metadata);
 
 Json limit_json(const verdict::Verdict&);
-Json request_json(const Source&);  // null: nothing was refused
-Json child_json(const Source&);    // null: it ended for no worker
+Json request_json(const Source&);  // null: no request failed
+Json child_json(const Source&);    // null: no worker's death ended it
 
 }  // namespace oomrec::tools::bundles

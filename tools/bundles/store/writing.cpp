@@ -7,28 +7,34 @@
 #include <cstring>
 #include <memory>
 
+#include "tools/base/number.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools::bundles {
 namespace {
 
-std::uint64_t count_setting(const char* variable, std::uint64_t standard) {
+std::uint64_t number_from_environment(const char* variable, std::uint64_t standard) {
   const char* text = std::getenv(variable);
-  return text != nullptr && *text != '\0' ? std::strtoull(text, nullptr, 10) : standard;
+  return text != nullptr ? parse_number<std::uint64_t>(text).value_or(standard) : standard;
 }
 
 }  // namespace
 
-Written write_bundle(const recording::Recording& recording, bundle::Cause cause,
-                     const std::string& directory) {
+Retention retention_from_environment() {
+  const bundle::Destination standard{nullptr};
+  return {number_from_environment("OOMREC_MAX_DUMPS", standard.max_dumps),
+          number_from_environment("OOMREC_MAX_TOTAL_MB", standard.max_total_bytes >> 20) << 20};
+}
+
+WriteResult write_bundle(const recording::Recording& recording, bundle::Cause cause,
+                         const std::string& directory, const Retention& retention) {
   const std::string beside = recording.path().parent_path();
   cause.session_directory = beside.c_str();
   bundle::Destination destination{directory.c_str()};
-  destination.max_dumps = count_setting("OOMREC_MAX_DUMPS", destination.max_dumps);
-  destination.max_total_bytes =
-      count_setting("OOMREC_MAX_TOTAL_MB", destination.max_total_bytes >> 20) << 20;
+  destination.max_dumps = retention.max_dumps;
+  destination.max_total_bytes = retention.max_total_bytes;
 
-  std::signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files is an error, not our death
+  std::signal(SIGXFSZ, SIG_IGN);  // exceeding RLIMIT_FSIZE is then an error, and does not kill us
   const auto workspace = std::make_unique<bundle::Workspace>();
   int error = 0;
   if (bundle::write(OutsideHooks::in_hook(), recording.view(), cause, destination, *workspace,

@@ -1,8 +1,8 @@
-// What to try: small rules over what a recording says, each with one sentence for its reader.
+// Advice: small rules over a recording, each with one sentence for the user.
 //
-// A rule fires on figures and names alone. It says what it saw before it says what may help:
-// whoever knows the program better can judge it. What a rule needs is in AdviceFacts, so that a
-// test can make it by hand.
+// A rule depends on figures and names only. Its sentence gives the evidence before the advice, so
+// that users who know their program can judge it. All input is in AdviceFacts, which tests can fill
+// by hand.
 #pragma once
 
 #include <cstdint>
@@ -18,25 +18,25 @@
 
 namespace oomrec::tools::findings {
 
-// All that stacks with one subject (statistics.h) hold in spaces that add up.
-struct HeldBy {
-  std::string subject;                  // "train.py:31 make_batch"
-  std::vector<recording::Place> stack;  // of the one that holds most, innermost first
-  std::uint32_t holder = 0;             // that one's entry in `holders`
-  Space space = Space::heap;            // likewise
+// Sums over all stacks with one subject (statistics.h), in the spaces that add up.
+struct SubjectFigures {
+  std::string subject;                     // "train.py:31 make_batch"
+  std::vector<recording::Location> stack;  // of the largest holder, innermost first
+  std::uint32_t holder = 0;                // entry of the largest one in `holders`
+  Space space = Space::heap;               // of the largest one
   std::uint64_t bytes = 0, count = 0;
-  std::optional<Growth> growth;  // where it is one of the leaks (leaks/detect.h)
+  std::optional<Growth> growth;  // if it leaks (leaks/detect.h)
 };
 
 struct AdviceFacts {
-  std::vector<HeldBy> held;         // the largest first
-  std::uint64_t all_bytes = 0;      // of all holders, as asked for
-  std::uint64_t request_bytes = 0;  // 0: nothing was refused
-  std::vector<recording::Place> request_stack;
-  std::uint64_t limit_bytes = 0;  // that refused it, or would have; 0: none, or not in bytes
+  std::vector<SubjectFigures> held;  // largest first
+  std::uint64_t all_bytes = 0;       // requested bytes of all holders
+  std::uint64_t request_bytes = 0;   // of the failed request; 0: none
+  std::vector<recording::Location> request_stack;
+  std::uint64_t limit_bytes = 0;  // of the verdict; 0: none, or not in bytes
   VerdictCode verdict = VerdictCode::unknown;
   std::vector<recording::DeviceFigures> devices;
-  std::uint64_t rss_bytes = 0, host_bytes = 0;  // resident; live on the host, of all spaces
+  std::uint64_t rss_bytes = 0, host_bytes = 0;  // resident; live on the host, in all spaces
   std::size_t threads = 0;
   bool is_python = false;
 
@@ -46,23 +46,23 @@ struct AdviceFacts {
 struct Hint {
   std::string_view rule;
   std::string text;
-  std::optional<std::uint32_t> holder;  // entry in `holders` that it is about
+  std::optional<std::uint32_t> holder;  // entry in `holders`, if the hint is about one
 };
 
 struct AdviceRule {
   std::string_view name;
-  std::optional<Hint> (*advise)(const AdviceFacts&);  // without the rule's name
+  std::optional<Hint> (*advise)(const AdviceFacts&);  // leaves Hint::rule empty
 };
 const std::vector<AdviceRule>& advice_rules();
 
-// `leaks`: of the same recording, whose places the source's are.
+// `leaks`: those of the source's recording, with the same `locations`.
 AdviceFacts advice_facts(const bundles::Source& source, const Leaks& leaks);
 AdviceFacts advice_facts(const bundles::Source& source);
 
-// Of the rules that fire, in their order.
+// The hints of all rules that fire, in the order of advice_rules().
 std::vector<Hint> advice_of(const AdviceFacts& facts);
 
-// Of a recording; of a job for the rank that was first in trouble, whose limit and request it was.
+// Advice for a recording. For a job: for the rank that failed first, with its limit and request.
 std::vector<Hint> advice_for(const bundles::Source& source);
 
 }  // namespace oomrec::tools::findings

@@ -15,21 +15,21 @@ namespace {
 
 using session::TableId;
 
-// So many of the largest holders are looked at: what no one of them shows is nobody's fault.
+// Only the largest holders are evaluated: smaller ones cannot reach a rule's threshold.
 constexpr std::size_t kMostHolders = 1000;
 
-std::vector<recording::Place> copied(const std::vector<recording::PlaceId>& ids,
-                                     const recording::Places& places) {
-  std::vector<recording::Place> stack;
+std::vector<recording::Location> copied(const std::vector<recording::LocationId>& ids,
+                                        const recording::Locations& locations) {
+  std::vector<recording::Location> stack;
   stack.reserve(ids.size());
-  for (const recording::PlaceId id : ids) stack.push_back(places[id]);
+  for (const recording::LocationId id : ids) stack.push_back(locations[id]);
   return stack;
 }
 
 std::vector<recording::HolderFigures> living_holders(const recording::Recording& recording) {
   std::vector<recording::HolderFigures> holders = recording.holders();
   std::erase_if(holders, [](const recording::HolderFigures& holder) {
-    return !adds_up(holder.space) || holder.live_bytes == 0;
+    return !is_additive(holder.space) || holder.live_bytes == 0;
   });
   return holders;
 }
@@ -44,47 +44,51 @@ void keep_largest(std::vector<recording::HolderFigures>& holders) {
   holders.resize(kept);
 }
 
-// What each subject holds.
+// Sums the holders by subject.
 class Subjects {
  public:
   Subjects(const bundles::Source& source, const std::vector<recording::HolderFigures>& holders,
            const Leaks& leaks) {
-    recording::Stacks stacks{*source.recording, *source.places};
+    recording::Stacks stacks{*source.recording, *source.locations};
     std::vector<recording::StackId> stack_of;
     stack_of.reserve(holders.size());
     for (const recording::HolderFigures& holder : holders)
       stack_of.push_back(stacks.of_node(holder.node));
-    const std::vector<recording::PlaceId> subjects = recording::subjects_of(stacks, *source.places);
+    const std::vector<recording::LocationId> subjects =
+        recording::subjects_of(stacks, *source.locations);
     for (std::size_t i = 0; i < holders.size(); ++i) {
-      const recording::PlaceId subject = subjects[stack_of[i]];
+      const recording::LocationId subject = subjects[stack_of[i]];
       const auto [at, is_new] = number_of_.try_emplace(subject, held_.size());
       if (is_new)
-        held_.push_back(first_of(subject, holders[i], stacks.places(stack_of[i]), *source.places));
+        held_.push_back(
+            first_of(subject, holders[i], stacks.locations(stack_of[i]), *source.locations));
       held_[at->second].bytes += holders[i].live_bytes;
       held_[at->second].count += holders[i].live_count;
     }
     add_growth(leaks);
   }
 
-  std::vector<HeldBy> take() {
+  std::vector<SubjectFigures> take() {
     std::sort(held_.begin(), held_.end(),
-              [](const HeldBy& a, const HeldBy& b) { return a.bytes > b.bytes; });
+              [](const SubjectFigures& a, const SubjectFigures& b) { return a.bytes > b.bytes; });
     return std::move(held_);
   }
 
  private:
-  static HeldBy first_of(recording::PlaceId subject, const recording::HolderFigures& holder,
-                         const std::vector<recording::PlaceId>& stack,
-                         const recording::Places& places) {
-    HeldBy held;
-    held.subject = subject != 0 ? recording::place_text(places[subject], places) : "unknown code";
-    held.stack = copied(stack, places);
+  static SubjectFigures first_of(recording::LocationId subject,
+                                 const recording::HolderFigures& holder,
+                                 const std::vector<recording::LocationId>& stack,
+                                 const recording::Locations& locations) {
+    SubjectFigures held;
+    held.subject =
+        subject != 0 ? recording::location_text(locations[subject], locations) : "unknown code";
+    held.stack = copied(stack, locations);
     held.holder = holder.entry;
     held.space = holder.space;
     return held;
   }
 
-  // Of a subject that leaks into several spaces what grew most.
+  // If a subject leaks in several spaces, takes the largest growth.
   void add_growth(const Leaks& leaks) {
     for (const Leak& leak : leaks.leaks) {
       const auto at = number_of_.find(leak.subject);
@@ -94,8 +98,8 @@ class Subjects {
     }
   }
 
-  std::vector<HeldBy> held_;
-  std::unordered_map<recording::PlaceId, std::size_t> number_of_;  // by subject
+  std::vector<SubjectFigures> held_;
+  std::unordered_map<recording::LocationId, std::size_t> number_of_;  // by subject
 };
 
 std::size_t threads_of(const recording::Recording& recording) {
@@ -109,8 +113,8 @@ std::size_t threads_of(const recording::Recording& recording) {
 }  // namespace
 
 AdviceFacts advice_facts(const bundles::Source& source) {
-  recording::Stacks stacks{*source.recording, *source.places};
-  return advice_facts(source, leaks_of(*source.recording, stacks, *source.places));
+  recording::Stacks stacks{*source.recording, *source.locations};
+  return advice_facts(source, leaks_of(*source.recording, stacks, *source.locations));
 }
 
 AdviceFacts advice_facts(const bundles::Source& source, const Leaks& leaks) {
@@ -120,14 +124,15 @@ AdviceFacts advice_facts(const bundles::Source& source, const Leaks& leaks) {
   for (const recording::HolderFigures& holder : holders) facts.all_bytes += holder.live_bytes;
   keep_largest(holders);
   facts.held = Subjects{source, holders, leaks}.take();
-  const bundles::Refused refused{source};
-  if (refused.there) {
-    facts.request_bytes = refused.failure.bytes;
-    facts.request_stack = copied(source.places->of_stack(refused.failure.node), *source.places);
+  const bundles::FailureDetails failed{source};
+  if (failed.exists) {
+    facts.request_bytes = failed.failure.bytes;
+    facts.request_stack =
+        copied(source.locations->of_stack(failed.failure.node), *source.locations);
   }
   const verdict::Verdict verdict = source.verdict();
   facts.verdict = verdict.code;
-  if (verdict.limit != LimitKind::none && !counts_things(verdict.limit))
+  if (verdict.limit != LimitKind::none && !is_count_limit(verdict.limit))
     facts.limit_bytes = verdict.limit_bytes;
   facts.devices = recording::devices_of(recording, source.failure());
   for (const Space space : recording::spaces_that_add_up())
@@ -146,7 +151,7 @@ std::vector<Hint> advice_for(const bundles::Source& source) {
     const auto bundle = bundles::bundle_of_rank(source, static_cast<std::uint32_t>(*first));
     return advice_of(advice_facts(bundles::open_source(bundle, source.cache)));
   } catch (const Error&) {
-    return {};  // its bundle is gone, or damaged since
+    return {};  // the rank's bundle is gone or damaged
   }
 }
 

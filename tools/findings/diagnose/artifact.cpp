@@ -17,9 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr unsigned kMostOfASecond = 1000;
+constexpr unsigned kMostPerSecond = 1000;  // directories with the same time in their names
 
-std::string dated(const std::string& name) {
+std::string with_time(const std::string& name) {
   const std::time_t now = std::time(nullptr);
   std::tm parts{};
   localtime_r(&now, &parts);
@@ -28,8 +28,8 @@ std::string dated(const std::string& name) {
   return name + text;
 }
 
-// 0, or an errno.
-int make(const fs::path& directory) {
+// Returns 0 or an errno.
+int make_directory(const fs::path& directory) {
   std::error_code error;
   if (directory.has_parent_path()) fs::create_directories(directory.parent_path(), error);
   return mkdir(directory.c_str(), 0700) == 0 ? 0 : errno;
@@ -37,29 +37,29 @@ int make(const fs::path& directory) {
 
 }  // namespace
 
-DiagnoseArtifact::DiagnoseArtifact(const std::string& wanted, const std::string& name) {
+DiagnoseArtifact::DiagnoseArtifact(const std::string& output, const std::string& name) {
   std::error_code error;
-  const fs::path named = fs::absolute(wanted.empty() ? "." : wanted, error).lexically_normal();
+  const fs::path named = fs::absolute(output.empty() ? "." : output, error).lexically_normal();
   int problem = EEXIST;
   if (fs::is_directory(named, error)) {
-    const std::string first = dated(name);
-    for (unsigned n = 0; problem == EEXIST && n < kMostOfASecond; ++n) {
+    const std::string first = with_time(name);
+    for (unsigned n = 0; problem == EEXIST && n < kMostPerSecond; ++n) {
       path_ = named / (n == 0 ? first : fmt::format("{}-{}", first, n));
-      problem = make(path_);
+      problem = make_directory(path_);
     }
   } else {
     path_ = named;
-    problem = make(path_);
+    problem = make_directory(path_);
   }
   if (problem == 0) return;
   throw Error{
       kDiagnoseFailed,
-      fmt::format("{} cannot be made: {}", printable(path_.string()), std::strerror(problem)),
+      fmt::format("{} cannot be created: {}", printable(path_.string()), std::strerror(problem)),
       "Name another directory: --output DIR"};
 }
 
 void DiagnoseArtifact::write(const std::string& name, const Json& value) {
-  write_output(path_ / name, json_text(value, 2) + "\n", IfThere::overwrite);
+  write_output(path_ / name, json_text(value, 2) + "\n", IfExists::overwrite);
   files_.push_back(name);
 }
 
@@ -74,7 +74,7 @@ void DiagnoseArtifact::finish(const std::vector<std::string>& command_line, int 
                 {"exit_code", exit_code},
                 {"risk_detected", risk}};
   if (!error.empty()) manifest["error"] = error;
-  write_output(path_ / kName, json_text(manifest, 2) + "\n", IfThere::overwrite);
+  write_output(path_ / kName, json_text(manifest, 2) + "\n", IfExists::overwrite);
 }
 
 }  // namespace oomrec::tools::findings

@@ -1,4 +1,4 @@
-// The directory that `oomrec diagnose` leaves.
+// The output directory of `oomrec diagnose`.
 #pragma once
 
 #include <filesystem>
@@ -11,16 +11,15 @@ namespace oomrec::tools::findings {
 
 class DiagnoseArtifact {
  public:
-  // Makes the directory: `wanted`, or, where that is there already or empty, one in it (or in the
-  // working directory) that is named NAME-YYYYmmdd-HHMMSS, with -N where that is taken. Throws
-  // Error.
-  DiagnoseArtifact(const std::string& wanted, const std::string& name);
+  // Creates the directory `output`. If that exists, creates NAME-YYYYmmdd-HHMMSS in it; if it is
+  // empty, in the working directory. Appends -N if that name is taken. Throws Error.
+  DiagnoseArtifact(const std::string& output, const std::string& name);
 
   const std::filesystem::path& path() const { return path_; }
 
   void write(const std::string& name, const Json& value);
 
-  // manifest.json, last: it names the others.
+  // Writes manifest.json, which lists the other files: call it last.
   void finish(const std::vector<std::string>& command_line, int exit_code, bool risk,
               const std::string& error);
 

@@ -1,4 +1,4 @@
-// The exit codes of `oomrec diagnose`, the one command where 2 is no bad input.
+// The exit codes of `oomrec diagnose`, the only command in which 2 does not mean bad input.
 #pragma once
 
 #include "tools/base/error.h"

@@ -8,19 +8,19 @@
 
 namespace oomrec::tools::findings {
 
-void RiskFigures::add(const processes::Look& look) {
-  allocated_bytes = look.allocated_bytes;
-  reserved_bytes = look.reserved_bytes;
-  peak_bytes = std::max(peak_bytes, look.allocated_bytes);
-  total_bytes = look.total_bytes.value_or(0);
-  if (const double ratio = look.bound.percent() / 100; ratio >= utilization_ratio) {
+void RiskFigures::add(const processes::MemorySample& sample) {
+  allocated_bytes = sample.allocated_bytes;
+  reserved_bytes = sample.reserved_bytes;
+  peak_bytes = std::max(peak_bytes, sample.allocated_bytes);
+  total_bytes = sample.total_bytes.value_or(0);
+  if (const double ratio = sample.bound.percent() / 100; ratio >= utilization_ratio) {
     utilization_ratio = ratio;
-    bound = look.bound.name;
+    bound = sample.bound.name;
   }
-  if (look.inactive_bytes && look.reserved_bytes != 0)
+  if (sample.inactive_bytes && sample.reserved_bytes != 0)
     fragmentation_ratio =
-        std::max(fragmentation_ratio, static_cast<double>(*look.inactive_bytes) /
-                                          static_cast<double>(look.reserved_bytes));
+        std::max(fragmentation_ratio, static_cast<double>(*sample.inactive_bytes) /
+                                          static_cast<double>(sample.reserved_bytes));
 }
 
 std::vector<std::string> RiskFigures::findings() const {
@@ -31,7 +31,7 @@ std::vector<std::string> RiskFigures::findings() const {
     found.push_back(fmt::format("{} of the {} is in use", percent_text(utilization_ratio), bound));
   if (fragmented())
     found.push_back(
-        fmt::format("{} of what is reserved is inactive", percent_text(fragmentation_ratio)));
+        fmt::format("{} of the reserved memory is inactive", percent_text(fragmentation_ratio)));
   return found;
 }
 
@@ -39,10 +39,11 @@ std::vector<std::string> RiskFigures::suggestions() const {
   std::vector<std::string> texts;
   if (oom_occurred())
     texts.emplace_back(
-        "Read why: `oomrec show`; without a bundle, run the program with the "
-        "recorder: oomrec run -- PROGRAM");
+        "See why with `oomrec show`. If there is no bundle, run the program with the recorder: "
+        "oomrec run -- PROGRAM");
   if (high_utilization())
-    texts.emplace_back("Leave 15 % free: a smaller batch or fewer processes, or a larger limit.");
+    texts.emplace_back(
+        "Keep 15 % free: use a smaller batch or fewer processes, or raise the limit.");
   if (fragmented())
     texts.emplace_back(
         "Free caches between phases; for PyTorch try "

@@ -1,4 +1,4 @@
-// Is memory at risk? A judgement of what was seen for a few seconds.
+// Judges from a few seconds of samples whether memory is at risk.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@ namespace oomrec::tools::findings {
 
 struct RiskFigures {
   std::uint64_t allocated_bytes = 0, reserved_bytes = 0, peak_bytes = 0, total_bytes = 0;
-  double utilization_ratio = 0;    // used ÷ the nearest limit, the highest that was seen
-  double fragmentation_ratio = 0;  // inactive ÷ reserved, the highest that was seen
+  double utilization_ratio = 0;    // used ÷ the nearest limit, highest of the samples
+  double fragmentation_ratio = 0;  // inactive ÷ reserved, highest of the samples
   std::uint64_t ooms = 0;
-  std::string bound;  // what the utilization is of
+  std::string bound;  // name of that limit
 
-  void add(const processes::Look& look);
+  void add(const processes::MemorySample& sample);
 
   bool oom_occurred() const { return ooms != 0; }
   bool high_utilization() const { return utilization_ratio >= 0.85; }
@@ -25,7 +25,7 @@ struct RiskFigures {
   bool any() const { return oom_occurred() || high_utilization() || fragmented(); }
 
   std::vector<std::string> suggestions() const;
-  std::vector<std::string> findings() const;  // of what is risky, a line each
+  std::vector<std::string> findings() const;  // one line for each risk
 };
 
 }  // namespace oomrec::tools::findings

@@ -13,15 +13,15 @@
 namespace oomrec::tools::findings {
 namespace {
 
-bool counts(Space space, std::optional<Space> only) {
-  return only ? *only == space : adds_up(space);
+bool is_included(Space space, std::optional<Space> only) {
+  return only ? *only == space : is_additive(space);
 }
 
 std::vector<recording::StackFigures> rows_of(const DiffSide& side, recording::At at,
                                              std::optional<Space> only) {
   std::vector<recording::HolderFigures> holders = side.recording.holders();
   std::erase_if(holders,
-                [&](const recording::HolderFigures& row) { return !counts(row.space, only); });
+                [&](const recording::HolderFigures& row) { return !is_included(row.space, only); });
   return recording::merged(holders, side.stacks, at);
 }
 
@@ -43,21 +43,20 @@ void add(Amount& sum, const Amount& part) {
   sum.count += part.count;
 }
 
-// Rows of both sides that read alike at one level, and those of each side that have no other.
-class Joint {
+// Groups the rows of both sides whose stacks are equal at one level. A group may have rows of one
+// side only.
+class MatchedRows {
  public:
-  Joint(recording::NameLevel level, const DiffSide& before, const DiffSide& after)
+  MatchedRows(recording::NameLevel level, const DiffSide& before, const DiffSide& after)
       : names_(level),
-        before_{before.stacks, before.places, names_},
-        after_{after.stacks, after.places, names_} {}
+        before_{before.stacks, before.locations, names_},
+        after_{after.stacks, after.locations, names_} {}
 
   void add_before(const recording::StackFigures& row) {
-    Row& joint = row_of(before_.of(row.stack), row);
-    joint.before.push_back(row);
+    row_of(before_.of(row.stack), row).before.push_back(row);
   }
   void add_after(const recording::StackFigures& row) {
-    Row& joint = row_of(after_.of(row.stack), row);
-    joint.after.push_back(row);
+    row_of(after_.of(row.stack), row).after.push_back(row);
   }
 
   struct Row {
@@ -68,14 +67,14 @@ class Joint {
  private:
   Row& row_of(recording::CommonStack stack, const recording::StackFigures& row) {
     const std::uint64_t key = std::uint64_t{stack} << 8 | static_cast<std::uint64_t>(row.space);
-    const auto [at, is_new] = known_.try_emplace(key, rows_.size());
+    const auto [at, is_new] = index_.try_emplace(key, rows_.size());
     if (is_new) rows_.emplace_back();
     return rows_[at->second];
   }
 
   recording::CommonNames names_;
   recording::SideStacks before_, after_;
-  std::unordered_map<std::uint64_t, std::size_t> known_;
+  std::unordered_map<std::uint64_t, std::size_t> index_;  // in rows_, by stack and space
   std::vector<Row> rows_;
 };
 
@@ -91,7 +90,7 @@ Amount sum_of(const std::vector<recording::StackFigures>& rows, recording::Stack
   return sum;
 }
 
-StackChange change_of(const Joint::Row& row, Match match) {
+StackChange change_of(const MatchedRows::Row& row, Match match) {
   StackChange change;
   change.space = (row.before.empty() ? row.after : row.before).front().space;
   change.match = row.before.empty() || row.after.empty() ? Match::none : match;
@@ -100,25 +99,25 @@ StackChange change_of(const Joint::Row& row, Match match) {
   return change;
 }
 
-// What is left of either side when what reads alike to the line is paired reads alike by symbol, or
-// has no counterpart.
-std::vector<StackChange> paired(const std::vector<recording::StackFigures>& before,
-                                const std::vector<recording::StackFigures>& after,
-                                const DiffSide& first, const DiffSide& second) {
+// Matches stacks by location first, then the remaining ones by symbol. The rest has no counterpart.
+std::vector<StackChange> match_stacks(const std::vector<recording::StackFigures>& before,
+                                      const std::vector<recording::StackFigures>& after,
+                                      const DiffSide& first, const DiffSide& second) {
   std::vector<StackChange> changes;
-  Joint by_place{recording::NameLevel::place, first, second};
-  for (const recording::StackFigures& row : before) by_place.add_before(row);
-  for (const recording::StackFigures& row : after) by_place.add_after(row);
-  Joint by_symbol{recording::NameLevel::symbol, first, second};
-  for (const Joint::Row& row : by_place.rows()) {
+  MatchedRows by_location{recording::NameLevel::location, first, second};
+  for (const recording::StackFigures& row : before) by_location.add_before(row);
+  for (const recording::StackFigures& row : after) by_location.add_after(row);
+  MatchedRows by_symbol{recording::NameLevel::symbol, first, second};
+  for (const MatchedRows::Row& row : by_location.rows()) {
     if (!row.before.empty() && !row.after.empty()) {
-      changes.push_back(change_of(row, Match::place));
+      changes.push_back(change_of(row, Match::location));
       continue;
     }
     for (const recording::StackFigures& one : row.before) by_symbol.add_before(one);
     for (const recording::StackFigures& one : row.after) by_symbol.add_after(one);
   }
-  for (const Joint::Row& row : by_symbol.rows()) changes.push_back(change_of(row, Match::symbol));
+  for (const MatchedRows::Row& row : by_symbol.rows())
+    changes.push_back(change_of(row, Match::symbol));
   return changes;
 }
 
@@ -129,10 +128,10 @@ void sort_by_growth(std::vector<Row>& rows) {
   });
 }
 
-void judge(Change& change, double sample_bytes) {
+void set_by_chance(Change& change, double sample_bytes) {
   change.by_chance = change.estimated && change.growth() != 0 &&
-                     !beyond_chance(static_cast<double>(change.before.bytes),
-                                    static_cast<double>(change.after.bytes), sample_bytes);
+                     !is_significant(static_cast<double>(change.before.bytes),
+                                     static_cast<double>(change.after.bytes), sample_bytes);
 }
 
 class Functions {
@@ -140,22 +139,22 @@ class Functions {
   Functions(const DiffSide& before, const DiffSide& after)
       : before_(before),
         after_(after),
-        subjects_before_(recording::subjects_of(before.stacks, before.places)),
-        subjects_after_(recording::subjects_of(after.stacks, after.places)) {}
+        subjects_before_(recording::subjects_of(before.stacks, before.locations)),
+        subjects_after_(recording::subjects_of(after.stacks, after.locations)) {}
 
   void add_before(const recording::StackFigures& row) {
-    const recording::PlaceId place = subjects_before_[row.stack];
-    Function& function = function_of(before_.places[place], before_.places);
-    Line& line = function.lines[before_.places[place].line];
-    line.place_before = place;
+    const recording::LocationId location = subjects_before_[row.stack];
+    Function& function = function_of(before_.locations[location], before_.locations);
+    Line& line = function.lines[before_.locations[location].line];
+    line.location_before = location;
     line.growth -= static_cast<std::int64_t>(row.bytes);
     take(function.change, function.change.before, row);
   }
   void add_after(const recording::StackFigures& row) {
-    const recording::PlaceId place = subjects_after_[row.stack];
-    Function& function = function_of(after_.places[place], after_.places);
-    Line& line = function.lines[after_.places[place].line];
-    line.place_after = place;
+    const recording::LocationId location = subjects_after_[row.stack];
+    Function& function = function_of(after_.locations[location], after_.locations);
+    Line& line = function.lines[after_.locations[location].line];
+    line.location_after = location;
     line.growth += static_cast<std::int64_t>(row.bytes);
     take(function.change, function.change.after, row);
   }
@@ -163,10 +162,10 @@ class Functions {
   std::vector<FunctionChange> changes() const {
     std::vector<FunctionChange> rows;
     for (const auto& [name, function] : by_name_) {
-      const Line& line = telling_line(function);
+      const Line& line = most_relevant_line(function);
       rows.push_back(function.change);
-      rows.back().place_before = line.place_before;
-      rows.back().place_after = line.place_after;
+      rows.back().location_before = line.location_before;
+      rows.back().location_after = line.location_after;
     }
     return rows;
   }
@@ -174,15 +173,15 @@ class Functions {
  private:
   struct Line {
     std::int64_t growth = 0;
-    recording::PlaceId place_before = 0, place_after = 0;
+    recording::LocationId location_before = 0, location_after = 0;
   };
   struct Function {
     FunctionChange change;
     std::map<std::uint32_t, Line> lines;
   };
 
-  // The one that grew most; of a function that shrank, the one that shrank most.
-  static const Line& telling_line(const Function& function) {
+  // The line that grew most; if the function shrank, the line that shrank most.
+  static const Line& most_relevant_line(const Function& function) {
     const bool shrank = function.change.growth() < 0;
     return std::max_element(function.lines.begin(), function.lines.end(),
                             [shrank](const auto& a, const auto& b) {
@@ -192,8 +191,9 @@ class Functions {
         ->second;
   }
 
-  Function& function_of(const recording::Place& place, const recording::Places& places) {
-    return by_name_[names_.of(place, places)];
+  Function& function_of(const recording::Location& location,
+                        const recording::Locations& locations) {
+    return by_name_[names_.of(location, locations)];
   }
   static void take(FunctionChange& change, Amount& side, const recording::StackFigures& row) {
     add(side, {row.bytes, row.count});
@@ -201,7 +201,7 @@ class Functions {
   }
 
   const DiffSide &before_, &after_;
-  const std::vector<recording::PlaceId> subjects_before_, subjects_after_;
+  const std::vector<recording::LocationId> subjects_before_, subjects_after_;
   recording::CommonNames names_{recording::NameLevel::symbol};
   std::map<recording::NameId, Function> by_name_;
 };
@@ -215,7 +215,7 @@ std::string_view Change::word() const {
 }
 
 std::string_view name_of(Match match) {
-  return match == Match::place ? "place" : match == Match::symbol ? "symbol" : "none";
+  return match == Match::location ? "place" : match == Match::symbol ? "symbol" : "none";
 }
 
 Difference difference(DiffSide before, DiffSide after, recording::At at,
@@ -228,11 +228,11 @@ Difference difference(DiffSide before, DiffSide after, recording::At at,
     change.after = amount_of(after.recording, change.space, at);
     if (change.before.bytes == 0 && change.after.bytes == 0) continue;
     found.spaces.push_back(change);
-    if (!counts(change.space, only)) continue;
+    if (!is_included(change.space, only)) continue;
     add(found.total.before, change.before);
     add(found.total.after, change.after);
   }
-  // Spaces need not have had their peaks at one time.
+  // The spaces may have had their peaks at different times: their sum is not the total peak.
   if (at == recording::At::peak && !only) {
     found.total.before.bytes = before.recording.peak_bytes();
     found.total.after.bytes = after.recording.peak_bytes();
@@ -240,7 +240,7 @@ Difference difference(DiffSide before, DiffSide after, recording::At at,
 
   const std::vector<recording::StackFigures> rows_before = rows_of(before, at, only);
   const std::vector<recording::StackFigures> rows_after = rows_of(after, at, only);
-  found.stacks = paired(rows_before, rows_after, before, after);
+  found.stacks = match_stacks(rows_before, rows_after, before, after);
   Functions functions{before, after};
   for (const recording::StackFigures& row : rows_before) functions.add_before(row);
   for (const recording::StackFigures& row : rows_after) functions.add_after(row);
@@ -248,8 +248,8 @@ Difference difference(DiffSide before, DiffSide after, recording::At at,
 
   const auto sample_bytes = static_cast<double>(
       std::max(before.recording.header().interval_bytes, after.recording.header().interval_bytes));
-  for (StackChange& change : found.stacks) judge(change, sample_bytes);
-  for (FunctionChange& change : found.functions) judge(change, sample_bytes);
+  for (StackChange& change : found.stacks) set_by_chance(change, sample_bytes);
+  for (FunctionChange& change : found.functions) set_by_chance(change, sample_bytes);
   sort_by_growth(found.stacks);
   sort_by_growth(found.functions);
   return found;

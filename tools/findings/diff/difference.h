@@ -1,4 +1,4 @@
-// What grew and what shrank between two recordings: by space, by stack and by function.
+// The difference between two recordings: growth by space, by stack and by function.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace oomrec::tools::findings {
 
-// One of the two that are compared.
+// One of the two recordings.
 struct DiffSide {
   const recording::Recording& recording;
   recording::Stacks& stacks;
-  const recording::Places& places;
+  const recording::Locations& locations;
 };
 
 struct Amount {
@@ -24,7 +24,7 @@ struct Amount {
 struct Change {
   Amount before, after;
   bool estimated = false;
-  bool by_chance = false;  // no more than the chance of sampling explains
+  bool by_chance = false;  // not significant: the randomness of sampling explains it
 
   std::int64_t growth() const {
     return static_cast<std::int64_t>(after.bytes) - static_cast<std::int64_t>(before.bytes);
@@ -33,21 +33,21 @@ struct Change {
   std::string_view word() const;
 };
 
-// How the two sides of a row were found to be one.
-enum class Match : std::uint8_t { none, place, symbol };
+// How the two sides of a row were matched.
+enum class Match : std::uint8_t { none, location, symbol };
 std::string_view name_of(Match match);
 
 struct StackChange : Change {
   Space space = Space::heap;
   Match match = Match::none;
-  // Of each side the stack that held most; 0: nothing there.
+  // The largest stack of each side; 0: none.
   recording::StackId stack_before = 0, stack_after = 0;
 };
 
 struct FunctionChange : Change {
-  // Its line that grew most (of one that shrank, that shrank most), of the sides that have it; 0:
-  // no function is known.
-  recording::PlaceId place_before = 0, place_after = 0;
+  // The line that grew most (if the function shrank: that shrank most), on each side that has it;
+  // 0: unknown function.
+  recording::LocationId location_before = 0, location_after = 0;
 };
 
 struct SpaceChange : Change {
@@ -55,15 +55,14 @@ struct SpaceChange : Change {
 };
 
 struct Difference {
-  std::vector<SpaceChange> spaces;        // all that hold or held something, in their order
-  std::vector<StackChange> stacks;        // what grew most first, what shrank most last
-  std::vector<FunctionChange> functions;  // likewise
+  std::vector<SpaceChange> spaces;        // all that are not empty on both sides, in enum order
+  std::vector<StackChange> stacks;        // by growth: what grew most first, what shrank most last
+  std::vector<FunctionChange> functions;  // by growth
   Change total;
 };
 
-// `only`: what stacks, functions and the total are of; nothing: of the spaces that add up. Totals
-// of spaces are exact; at the end they count usable bytes, as everywhere, and stacks what was asked
-// for.
+// `only`: the space of stacks, functions and the total; nothing: the spaces that add up. Totals of
+// spaces are exact. At the end, totals count usable bytes, and stacks count requested bytes.
 Difference difference(DiffSide before, DiffSide after, recording::At at, std::optional<Space> only);
 
 }  // namespace oomrec::tools::findings

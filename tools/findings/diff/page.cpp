@@ -24,7 +24,7 @@ Colour colour_of(std::int64_t growth) {
   return growth > 0 ? Colour::red : growth < 0 ? Colour::green : Colour::plain;
 }
 
-// A length in proportion to the largest change of the page.
+// A bar in proportion to the largest change on the page.
 std::string bar(std::int64_t growth, std::int64_t largest) {
   if (largest == 0) return {};
   const double part = static_cast<double>(std::llabs(growth)) / static_cast<double>(largest);
@@ -41,9 +41,16 @@ std::int64_t largest_change(const std::vector<Row>& rows) {
   return largest;
 }
 
-// The rows that are shown, by growth: those that changed most.
+enum class ByChance : std::uint8_t { leave_out, include };
+
+ByChance by_chance_of(const DiffStyle& style) {
+  return style.by_chance ? ByChance::include : ByChance::leave_out;
+}
+
+// The rows with the largest changes, sorted by growth.
 template <class Row>
-std::vector<const Row*> most_changed(const std::vector<Row>& rows, unsigned top, bool by_chance) {
+std::vector<const Row*> most_changed(const std::vector<Row>& rows, unsigned top,
+                                     ByChance by_chance) {
   constexpr std::size_t kMost = 10;
   constexpr std::int64_t kLeastPart = 100;
   const std::int64_t least =
@@ -51,7 +58,8 @@ std::vector<const Row*> most_changed(const std::vector<Row>& rows, unsigned top,
   const std::size_t most = top != 0 ? top : kMost;
   std::vector<const Row*> chosen;
   for (const Row& row : rows) {
-    if (std::llabs(row.growth()) >= least && (by_chance || !row.by_chance)) chosen.push_back(&row);
+    if (std::llabs(row.growth()) < least) continue;
+    if (by_chance == ByChance::include || !row.by_chance) chosen.push_back(&row);
   }
   if (chosen.size() <= most) return chosen;
   std::stable_sort(chosen.begin(), chosen.end(), [](const Row* a, const Row* b) {
@@ -101,17 +109,17 @@ DiffPage::DiffPage(const bundles::Source& before, const bundles::Source& after, 
                    std::optional<Space> only)
     : before_(before),
       after_(after),
-      stacks_before_(*before.recording, *before.places),
-      stacks_after_(*after.recording, *after.places),
-      difference_(tools::findings::difference({*before.recording, stacks_before_, *before.places},
-                                              {*after.recording, stacks_after_, *after.places}, at,
-                                              only)) {}
+      stacks_before_(*before.recording, *before.locations),
+      stacks_after_(*after.recording, *after.locations),
+      difference_(tools::findings::difference(
+          {*before.recording, stacks_before_, *before.locations},
+          {*after.recording, stacks_after_, *after.locations}, at, only)) {}
 
-const recording::Place& DiffPage::place_of(const FunctionChange& change,
-                                           const recording::Places*& places) const {
-  const bool is_after = change.place_after != 0;
-  places = is_after ? after_.places.get() : before_.places.get();
-  return (*places)[is_after ? change.place_after : change.place_before];
+const recording::Location& DiffPage::location_of(const FunctionChange& change,
+                                                 const recording::Locations*& locations) const {
+  const bool is_after = change.location_after != 0;
+  locations = is_after ? after_.locations.get() : before_.locations.get();
+  return (*locations)[is_after ? change.location_after : change.location_before];
 }
 
 Json DiffPage::json(const DiffStyle& style) const {
@@ -123,23 +131,25 @@ Json DiffPage::json(const DiffStyle& style) const {
     spaces[std::string{name_of(change.space)}] = std::move(row);
   }
   Json functions = Json::array();
-  for (const FunctionChange* change : most_changed(difference_.functions, style.top, true)) {
-    const recording::Places* places = nullptr;
-    const recording::Place& place = place_of(*change, places);
-    Json row{{"function", text_or_null(place.function)},
-             {"file", text_or_null(place.file)},
-             {"line", place.line != 0 ? Json(place.line) : Json(nullptr)}};
+  for (const FunctionChange* change :
+       most_changed(difference_.functions, style.top, ByChance::include)) {
+    const recording::Locations* locations = nullptr;
+    const recording::Location& location = location_of(*change, locations);
+    Json row{{"function", text_or_null(location.function)},
+             {"file", text_or_null(location.file)},
+             {"line", location.line != 0 ? Json(location.line) : Json(nullptr)}};
     row.update(change_json(*change));
     functions.push_back(std::move(row));
   }
   Json stacks = Json::array();
-  for (const StackChange* change : most_changed(difference_.stacks, style.top, true)) {
+  for (const StackChange* change : most_changed(difference_.stacks, style.top, ByChance::include)) {
     Json row{{"space", name_of(change->space)}, {"match", name_of(change->match)}};
     row.update(change_json(*change));
     row["stack"] =
         change->stack_after != 0
-            ? recording::stack_json(stacks_after_.places(change->stack_after), *after_.places)
-            : recording::stack_json(stacks_before_.places(change->stack_before), *before_.places);
+            ? recording::stack_json(stacks_after_.locations(change->stack_after), *after_.locations)
+            : recording::stack_json(stacks_before_.locations(change->stack_before),
+                                    *before_.locations);
     stacks.push_back(std::move(row));
   }
   return {{"schema_version", 1},
@@ -179,28 +189,28 @@ void DiffPage::print_total(const DiffStyle& style, const Terminal& terminal) con
 }
 
 void DiffPage::print_functions(const DiffStyle& style, const Terminal& terminal) const {
-  const auto shown = most_changed(difference_.functions, style.top, style.by_chance);
+  const auto shown = most_changed(difference_.functions, style.top, by_chance_of(style));
   if (shown.empty()) return;
   fmt::print("\n{}\n", terminal.paint(Colour::bold, "functions, what grew most first"));
   const std::int64_t largest = largest_change(difference_.functions);
   for (const FunctionChange* change : shown) {
-    const recording::Places* places = nullptr;
-    const recording::Place& place = place_of(*change, places);
-    const std::string where = place.function.empty() && place.file.empty()
-                                  ? "unknown code"
-                                  : recording::place_text(place, *places);
+    const recording::Locations* locations = nullptr;
+    const recording::Location& location = location_of(*change, locations);
+    const std::string text = location.function.empty() && location.file.empty()
+                                 ? "unknown code"
+                                 : recording::location_text(location, *locations);
     fmt::print("  {} {} {:>10} {}\n",
                terminal.paint(colour_of(change->growth()),
                               fmt::format("{:>11}", growth_text(change->growth()))),
                terminal.paint(colour_of(change->growth()), bar(change->growth(), largest)),
                change->word() == "new" || change->word() == "gone" ? std::string{change->word()}
                                                                    : size_text(change->after.bytes),
-               clip_start(where, kColumns - 47));
+               clip_start(text, kColumns - 47));
   }
 }
 
 void DiffPage::print_stacks(const DiffStyle& style, const Terminal& terminal) const {
-  const auto shown = most_changed(difference_.stacks, style.top, style.by_chance);
+  const auto shown = most_changed(difference_.stacks, style.top, by_chance_of(style));
   if (shown.empty()) return;
   fmt::print("\n{}\n", terminal.paint(Colour::bold, "stacks, what grew most first"));
   std::size_t number = 0;
@@ -216,7 +226,7 @@ void DiffPage::print_stacks(const DiffStyle& style, const Terminal& terminal) co
     const bundles::Source& source = is_after ? after_ : before_;
     const recording::Stacks& stacks = is_after ? stacks_after_ : stacks_before_;
     const recording::StackId stack = is_after ? change->stack_after : change->stack_before;
-    fmt::print("{}", recording::stack_text(stacks.places(stack), *source.places,
+    fmt::print("{}", recording::stack_text(stacks.locations(stack), *source.locations,
                                            {terminal, 6, style.full, source.lines.get()}));
   }
   const std::size_t all = changed(difference_.stacks);
@@ -232,16 +242,15 @@ std::vector<std::string> DiffPage::notes(const DiffStyle& style) const {
   };
   if (any([](const StackChange& row) { return row.match == Match::symbol; })) {
     notes.emplace_back(
-        "stacks whose lines differ were matched by their functions and the names of their files");
+        "stacks with different lines were matched by their functions and file names");
   }
   if (!style.by_chance && any([](const StackChange& row) { return row.by_chance; })) {
-    notes.emplace_back(
-        "changes that are no more than the chance of sampling are left out (--by-chance)");
+    notes.emplace_back("changes within the random error of sampling are left out (--by-chance)");
   }
   if (before_.recording->mode_now() != after_.recording->mode_now()) {
     notes.emplace_back(
-        "one recording is exact and the other sampled: small blocks are exact in one "
-        "and estimates in the other");
+        "one recording is exact and the other sampled: small blocks are counted in one and "
+        "estimated in the other");
   }
   for (const bundles::Source* side : {&before_, &after_}) {
     for (std::string& note : print::notes_of(*side)) {

@@ -1,4 +1,4 @@
-// A difference as people read it and as JSON (docs/commands/diff.md).
+// A difference as text and as JSON (docs/commands/diff.md).
 #pragma once
 
 #include "tools/base/terminal.h"
@@ -9,9 +9,9 @@ namespace oomrec::tools::findings {
 
 struct DiffStyle {
   std::string at, space;   // the words of --at and --space
-  unsigned top = 0;        // so many changes; 0: those with 1 % of the largest or more, 10 at most
+  unsigned top = 0;        // number of changes; 0: up to 10, of at least 1 % of the largest
   bool full = false;       // every frame
-  bool by_chance = false;  // also what chance explains
+  bool by_chance = false;  // also changes that are not significant
 };
 
 class DiffPage {
@@ -24,8 +24,8 @@ class DiffPage {
   void print(const DiffStyle& style, const Terminal& terminal) const;
 
  private:
-  const recording::Place& place_of(const FunctionChange& change,
-                                   const recording::Places*& places) const;
+  const recording::Location& location_of(const FunctionChange& change,
+                                         const recording::Locations*& locations) const;
   void print_total(const DiffStyle& style, const Terminal& terminal) const;
   void print_functions(const DiffStyle& style, const Terminal& terminal) const;
   void print_stacks(const DiffStyle& style, const Terminal& terminal) const;

@@ -19,7 +19,7 @@ MapFigures map_of(const recording::Recording& recording, const Json& environment
   return figures;
 }
 
-bool says(const Json& variables, std::string_view name, std::string_view word) {
+bool contains(const Json& variables, std::string_view name, std::string_view word) {
   const auto value = text_of(variables, name);
   return value && value->find(word) != std::string::npos;
 }
@@ -40,11 +40,11 @@ Fragmentation fragmentation_of(const bundles::Source& source) {
   figures.map = map_of(recording, environment);
   figures.devices = recording::devices_of(recording, source.failure());
   constexpr std::string_view kExpandable = "expandable_segments:True";
-  figures.expandable_segments = says(variables, "PYTORCH_CUDA_ALLOC_CONF", kExpandable) ||
-                                says(variables, "PYTORCH_HIP_ALLOC_CONF", kExpandable) ||
-                                says(variables, "PYTORCH_ALLOC_CONF", kExpandable);
-  figures.one_arena_max = text_of(variables, "MALLOC_ARENA_MAX").has_value() ||
-                          says(variables, "GLIBC_TUNABLES", "malloc.arena_max");
+  figures.expandable_segments = contains(variables, "PYTORCH_CUDA_ALLOC_CONF", kExpandable) ||
+                                contains(variables, "PYTORCH_HIP_ALLOC_CONF", kExpandable) ||
+                                contains(variables, "PYTORCH_ALLOC_CONF", kExpandable);
+  figures.arena_max_set = text_of(variables, "MALLOC_ARENA_MAX").has_value() ||
+                          contains(variables, "GLIBC_TUNABLES", "malloc.arena_max");
   figures.remedies = remedies_for(figures);
   return figures;
 }

@@ -1,4 +1,5 @@
-// Memory that allocators hold and nobody uses: of the heap, mappings, devices; and what may help.
+// Fragmentation: memory that allocators hold without using it, in the heap, in mappings and on
+// devices; and remedies.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +12,13 @@
 
 namespace oomrec::tools::findings {
 
-inline constexpr std::uint64_t kNotableBytes = 32 << 20;  // less is not worth anybody's time
+inline constexpr std::uint64_t kNotableBytes = 32 << 20;  // less is not worth the user's time
 
 struct MapFigures {
-  std::uint64_t live_bytes = 0;  // writable and anonymous, as the space counts
+  std::uint64_t live_bytes = 0;  // writable and anonymous: as space `map` counts
   std::uint64_t live_count = 0;
   std::uint64_t reserved_bytes = 0;  // address space without memory
-  // Of the whole process, as the kernel told; nothing: the recording does not say.
+  // Of the whole process, from smaps_rollup; nothing: not in the recording.
   std::optional<std::uint64_t> anonymous_bytes, huge_page_bytes, swapped_bytes;
 };
 
@@ -27,18 +28,18 @@ struct Remedy {
 };
 
 struct Fragmentation {
-  std::uint64_t rss_bytes = 0;  // 0: not known
+  std::uint64_t rss_bytes = 0;  // 0: unknown
   HeapFigures heap;
   MapFigures map;
   std::vector<recording::DeviceFigures> devices;
-  bool expandable_segments = false;  // PyTorch was told to use them
-  bool one_arena_max = false;        // MALLOC_ARENA_MAX, or its tunable, is set
+  bool expandable_segments = false;  // enabled in PyTorch
+  bool arena_max_set = false;        // MALLOC_ARENA_MAX or its tunable
   std::vector<Remedy> remedies;      // empty: nothing notable
 };
 
 Fragmentation fragmentation_of(const bundles::Source& source);
 
-// The rules that fire, by figures alone: `remedies` of its argument is not looked at.
+// The remedies of all rules that fire. Ignores `remedies` of the argument.
 std::vector<Remedy> remedies_for(const Fragmentation& figures);
 
 }  // namespace oomrec::tools::findings

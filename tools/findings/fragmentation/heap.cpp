@@ -11,8 +11,8 @@ using bundle::HeapArea;
 using session::TableId;
 
 constexpr std::uint64_t kPageBytes = 4096;
-// Where fewer of the live blocks have addresses here, what lies between them is not known to be
-// free.
+// The share of live blocks whose addresses must be in the recording. With fewer of them, the gaps
+// between known blocks may be in use.
 constexpr double kAllBlocks = 0.98;
 constexpr std::size_t kMostAreas = 4096;
 constexpr std::uint64_t kMostAddresses = std::uint64_t{1} << 47;
@@ -29,7 +29,7 @@ std::string allocator_of(const recording::Recording& recording) {
   return "glibc";
 }
 
-// From environment.json, whose numbers may be any.
+// The areas in environment.json, whose numbers may be forged.
 std::optional<std::vector<HeapArea>> stored_areas(const Json& heap) {
   if (!heap.is_object()) return std::nullopt;
   std::vector<HeapArea> areas;
@@ -49,14 +49,14 @@ std::optional<std::vector<HeapArea>> stored_areas(const Json& heap) {
 std::optional<std::vector<HeapArea>> areas_of_process(int pid) {
   std::vector<char> buffer(std::size_t{64} << 10);
   bundle::HeapAreas found{pid, buffer};
-  if (!found.known()) return std::nullopt;
+  if (!found.is_open()) return std::nullopt;
   std::vector<HeapArea> areas;
   for (HeapArea area; found.next(area);) areas.push_back(area);
   return areas;
 }
 
-// Without those that are a mapping of the program's own.
-void leave_out_mappings(std::vector<HeapArea>& areas, const session::View& view) {
+// Removes areas that are really the program's own mappings.
+void remove_mappings(std::vector<HeapArea>& areas, const session::View& view) {
   session::LiveRange range{};
   for (std::uint64_t i = 1; i < view.count(TableId::live_ranges); ++i) {
     if (!view.read(TableId::live_ranges, i, range) || range.start == 0) continue;
@@ -74,18 +74,18 @@ std::optional<std::vector<HeapArea>> areas_of(const bundles::Source& source) {
     areas = stored_areas(member(read_json(source.bundle / "environment.json"), "heap"));
   else if (source.is_live())
     areas = areas_of_process(view.header().pid);
-  if (areas) leave_out_mappings(*areas, view);
+  if (areas) remove_mappings(*areas, view);
   return areas;
 }
 
-// Blocks of the heap whose addresses are in the recording, and of how many all of them are.
-struct KnownBlocks {
-  std::vector<PlacedBlock> blocks;
-  std::vector<PlacedBlock> certain;  // those that are recorded whatever the mode
+// Heap blocks whose addresses are in the recording.
+struct RecordedChunks {
+  std::vector<HeapChunk> all;
+  std::vector<HeapChunk> certain;  // recorded in either mode, because they are large
 };
 
-KnownBlocks blocks_of(const session::View& view) {
-  KnownBlocks known;
+RecordedChunks chunks_in(const session::View& view) {
+  RecordedChunks chunks;
   session::Holder holder{};
   session::LiveBlock block{};
   for (std::uint64_t i = 1; i < view.count(TableId::live_blocks); ++i) {
@@ -93,24 +93,24 @@ KnownBlocks blocks_of(const session::View& view) {
         !view.read(TableId::holders, block.holder, holder) ||
         holder.space != static_cast<std::uint8_t>(Space::heap))
       continue;
-    known.blocks.push_back(placed(block.address, block.bytes));
-    if (block.weight == 1) known.certain.push_back(known.blocks.back());
+    chunks.all.push_back(chunk_of(block.address, block.bytes));
+    if (block.weight == 1) chunks.certain.push_back(chunks.all.back());
   }
   for (std::uint64_t page = 1; page < view.count(TableId::side_pages); ++page) {
     view.for_each_small_block(page, [&](const session::SmallBlock& small) {
-      known.blocks.push_back(placed(small.address, small.bytes));
+      chunks.all.push_back(chunk_of(small.address, small.bytes));
     });
   }
-  return known;
+  return chunks;
 }
 
-bool is_inside(const PlacedBlock& block, const std::vector<HeapArea>& areas) {
+bool is_inside(const HeapChunk& chunk, const std::vector<HeapArea>& areas) {
   return std::any_of(areas.begin(), areas.end(), [&](const HeapArea& area) {
-    return block.start >= area.start && block.start < area.end;
+    return chunk.start >= area.start && chunk.start < area.end;
   });
 }
 
-HeapFigures::Areas figures_of(const std::vector<HeapArea>& areas, const KnownBlocks& known,
+HeapFigures::Areas figures_of(const std::vector<HeapArea>& areas, const RecordedChunks& chunks,
                               std::uint64_t live_bytes) {
   HeapFigures::Areas figures;
   figures.count = areas.size();
@@ -123,10 +123,10 @@ HeapFigures::Areas figures_of(const std::vector<HeapArea>& areas, const KnownBlo
     resident += area.resident_bytes;
   }
   if (counted) figures.resident_bytes = resident;
-  // Blocks with mappings of their own are large, and so recorded in either mode.
+  // A block with its own mapping is large, so it is recorded in either mode.
   std::uint64_t outside = 0;
-  for (const PlacedBlock& block : known.certain)
-    if (!is_inside(block, areas)) outside += block.end - block.start;
+  for (const HeapChunk& chunk : chunks.certain)
+    if (!is_inside(chunk, areas)) outside += chunk.end - chunk.start;
   figures.live_bytes = std::min(live_bytes - std::min(live_bytes, outside), figures.held_bytes);
   return figures;
 }
@@ -137,18 +137,18 @@ double HeapFigures::Areas::free_share() const {
   return held_bytes == 0 ? 0 : static_cast<double>(free_bytes()) / static_cast<double>(held_bytes);
 }
 
-// A chunk is a multiple of 16 bytes, at least 32, and begins 16 bytes before its block: the size,
-// and what the chunk before it may use while it is live.
-PlacedBlock placed(std::uint64_t address, std::uint64_t bytes_asked_for) {
+// A chunk is a multiple of 16 bytes, at least 32, and begins 16 bytes before its block: 8 bytes of
+// size, and before them 8 bytes that the previous chunk may use while it is live.
+HeapChunk chunk_of(std::uint64_t address, std::uint64_t requested_bytes) {
   const std::uint64_t start = address - std::min<std::uint64_t>(address, 16);
-  const std::uint64_t least = std::min(bytes_asked_for, kMostAddresses) + 8;
+  const std::uint64_t least = std::min(requested_bytes, kMostAddresses) + 8;
   const std::uint64_t chunk = std::max<std::uint64_t>(32, (least + 15) & ~std::uint64_t{15});
   return {start, start + std::min(chunk, ~start)};
 }
 
-FreeRuns free_runs(const std::vector<bundle::HeapArea>& areas, std::vector<PlacedBlock> blocks) {
-  std::sort(blocks.begin(), blocks.end(),
-            [](const PlacedBlock& a, const PlacedBlock& b) { return a.start < b.start; });
+FreeRuns free_runs(const std::vector<bundle::HeapArea>& areas, std::vector<HeapChunk> chunks) {
+  std::sort(chunks.begin(), chunks.end(),
+            [](const HeapChunk& a, const HeapChunk& b) { return a.start < b.start; });
   FreeRuns runs;
   std::array<FreeRuns::Bucket, 64> sizes{};
   const auto add = [&](std::uint64_t start, std::uint64_t end) {
@@ -166,12 +166,12 @@ FreeRuns free_runs(const std::vector<bundle::HeapArea>& areas, std::vector<Place
   };
   for (const bundle::HeapArea& area : areas) {
     std::uint64_t at = area.start;
-    auto block = std::lower_bound(
-        blocks.begin(), blocks.end(), area.start,
-        [](const PlacedBlock& one, std::uint64_t start) { return one.start < start; });
-    for (; block != blocks.end() && block->start < area.end; ++block) {
-      add(at, block->start);
-      at = std::max(at, block->end);
+    auto chunk = std::lower_bound(
+        chunks.begin(), chunks.end(), area.start,
+        [](const HeapChunk& one, std::uint64_t start) { return one.start < start; });
+    for (; chunk != chunks.end() && chunk->start < area.end; ++chunk) {
+      add(at, chunk->start);
+      at = std::max(at, chunk->end);
     }
     add(at, area.end);
   }
@@ -196,12 +196,12 @@ HeapFigures heap_of(const bundles::Source& source) {
   if (figures.allocator != "glibc") return figures;
   const auto areas = areas_of(source);
   if (!areas || areas->empty()) return figures;
-  const KnownBlocks known = blocks_of(recording.view());
-  figures.areas = figures_of(*areas, known, totals.live_bytes);
-  const bool all = static_cast<double>(known.blocks.size()) >=
-                   kAllBlocks * static_cast<double>(totals.live_count);
-  if (!recording.estimated() && totals.live_count != 0 && all)
-    figures.runs = free_runs(*areas, known.blocks);
+  const RecordedChunks chunks = chunks_in(recording.view());
+  figures.areas = figures_of(*areas, chunks, totals.live_bytes);
+  const bool is_complete =
+      static_cast<double>(chunks.all.size()) >= kAllBlocks * static_cast<double>(totals.live_count);
+  if (!recording.estimated() && totals.live_count != 0 && is_complete)
+    figures.runs = free_runs(*areas, chunks.all);
   return figures;
 }
 

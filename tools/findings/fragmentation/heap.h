@@ -1,4 +1,4 @@
-// How much of what the heap's allocator holds is in use, and where the rest lies.
+// How much of the heap allocator's memory is in use, and how the rest is distributed.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace oomrec::tools::findings {
 
-// What lies free between live blocks, by their addresses.
+// Free runs between live blocks.
 struct FreeRuns {
-  std::uint64_t bytes = 0;  // all of it
+  std::uint64_t bytes = 0;  // of all runs
   std::uint64_t count = 0;
   std::uint64_t largest_bytes = 0;
-  std::uint64_t page_bytes = 0;  // in whole pages: what malloc_trim() gives back
-  // By size: run b is 2^b ≤ bytes < 2^(b+1); from the first to the last that is not empty.
+  std::uint64_t page_bytes = 0;  // in whole pages: malloc_trim() can return them
+  // By size: bucket b has runs of 2^b ≤ bytes < 2^(b+1). Without the empty buckets at both ends.
   struct Bucket {
     std::uint64_t from = 0, to = 0, count = 0, bytes = 0;
   };
@@ -26,31 +26,32 @@ struct FreeRuns {
 
 struct HeapFigures {
   std::string allocator;                         // "glibc", "jemalloc", "tcmalloc", "mimalloc"
-  std::uint64_t live_bytes = 0, live_count = 0;  // of the space: usable bytes, exact
+  std::uint64_t live_bytes = 0, live_count = 0;  // of the whole space: usable bytes, exact
 
-  // Of glibc's areas; nothing where the recording does not say where they are.
+  // Sums over glibc's areas; nothing: the recording does not contain them.
   struct Areas {
     std::uint64_t count = 0;       // pieces, [heap] included
     std::uint64_t held_bytes = 0;  // writable memory
     std::optional<std::uint64_t> resident_bytes;
-    std::uint64_t arenas_bytes = 0;  // of held_bytes outside [heap]: the arenas of threads
-    std::uint64_t live_bytes = 0;    // of blocks inside; others have mappings of their own
+    std::uint64_t arenas_bytes = 0;  // part of held_bytes outside [heap]: threads' arenas
+    std::uint64_t live_bytes = 0;    // without blocks that have their own mappings
 
     std::uint64_t free_bytes() const { return held_bytes - std::min(held_bytes, live_bytes); }
     double free_share() const;
   };
   std::optional<Areas> areas;
-  std::optional<FreeRuns> runs;  // where the addresses of all blocks are in the recording
+  std::optional<FreeRuns> runs;  // only if the recording has the addresses of all blocks
 };
 
-// A block of the heap as glibc places it.
-struct PlacedBlock {
-  std::uint64_t start = 0, end = 0;  // with its header
+// glibc's chunk of a block: the block with its header.
+struct HeapChunk {
+  std::uint64_t start = 0, end = 0;
 };
-PlacedBlock placed(std::uint64_t address, std::uint64_t bytes_asked_for);
+HeapChunk chunk_of(std::uint64_t address, std::uint64_t requested_bytes);
 
-// The runs of areas that no block covers. Either may be in any order; blocks outside count nowhere.
-FreeRuns free_runs(const std::vector<bundle::HeapArea>& areas, std::vector<PlacedBlock> blocks);
+// The parts of the areas that no chunk covers. Arguments may be unsorted; chunks outside of all
+// areas are ignored.
+FreeRuns free_runs(const std::vector<bundle::HeapArea>& areas, std::vector<HeapChunk> chunks);
 
 HeapFigures heap_of(const bundles::Source& source);
 

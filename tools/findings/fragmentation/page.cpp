@@ -47,8 +47,8 @@ std::string row(std::string_view name, std::uint64_t bytes, const std::string& d
                      detail);
 }
 
-// "34.2 %  warning": a share of what is held, in the words that devices have for it; no word where
-// it is `bytes` that are not worth one.
+// "34.2 %  warning": a share of the held memory, in the same words as for devices. No word if
+// `bytes` are too few.
 std::string share_text(double share, std::uint64_t bytes) {
   const std::string_view word =
       bytes < kNotableBytes ? "" : text::fragmentation_word(static_cast<unsigned>(share * 100));
@@ -83,13 +83,13 @@ class Page {
       fmt::print("{}", row("resident, whole process", figures_.rss_bytes));
     if (!heap.areas) return;
     const HeapFigures::Areas& areas = *heap.areas;
-    std::string where = plural(areas.count, "piece", "pieces");
+    std::string pieces = plural(areas.count, "piece", "pieces");
     if (areas.arenas_bytes != 0)
-      where += fmt::format(", {} in arenas of threads", size_text(areas.arenas_bytes));
-    fmt::print("{}", row("held by the allocator", areas.held_bytes, where));
+      pieces += fmt::format(", {} in threads' arenas", size_text(areas.arenas_bytes));
+    fmt::print("{}", row("held by the allocator", areas.held_bytes, pieces));
     if (areas.resident_bytes) fmt::print("{}", row("  of it resident", *areas.resident_bytes));
-    fmt::print("{}",
-               row("  of it live", areas.live_bytes, "other blocks have mappings of their own"));
+    fmt::print(
+        "{}", row("  of it live", areas.live_bytes, "without blocks that have their own mappings"));
     fmt::print("{}", row("  of it free", areas.free_bytes(),
                          share_text(areas.free_share(), areas.free_bytes())));
   }
@@ -97,7 +97,7 @@ class Page {
   void print_runs(const FreeRuns& runs) const {
     heading("free between live blocks");
     fmt::print("{}", row("in all", runs.bytes, plural(runs.count, "run", "runs")));
-    fmt::print("{}", row("in whole pages", runs.page_bytes, "malloc_trim(0) gives them back"));
+    fmt::print("{}", row("in whole pages", runs.page_bytes, "malloc_trim(0) returns them"));
     fmt::print("{}", row("largest", runs.largest_bytes));
     std::uint64_t most = 1;
     for (const FreeRuns::Bucket& bucket : runs.sizes) most = std::max(most, bucket.bytes);
@@ -136,7 +136,7 @@ class Page {
 
   void print_advice() const {
     heading("what helps");
-    if (figures_.remedies.empty()) fmt::print("  nothing notable is held and not used\n");
+    if (figures_.remedies.empty()) fmt::print("  nothing notable: little memory is held unused\n");
     for (const Remedy& advice : figures_.remedies)
       fmt::print("  {} {}\n", terminal_.paint(Colour::green, "→"), wrap(advice.text, kColumns, 4));
   }
@@ -146,16 +146,16 @@ class Page {
     std::vector<std::string> notes;
     if (heap.allocator != "glibc") {
       notes.push_back(
-          fmt::format("what {} holds is not known: only glibc's memory can be told from "
-                      "other mappings",
+          fmt::format("the memory that {} holds is unknown: only glibc's can be recognized among "
+                      "the process's mappings",
                       heap.allocator));
     } else if (!heap.areas) {
       notes.emplace_back(
-          "where the heap lies is not known: it is read from a living process, while a bundle is "
-          "written");
+          "the heap's address range is unknown: it can only be read while the process runs, when "
+          "its bundle is written");
     } else if (!heap.runs) {
       notes.emplace_back(
-          "what lies free between blocks is known of exact recordings only (oomrec run --mode "
+          "free memory between blocks is unknown: it needs an exact recording (oomrec run --mode "
           "exact)");
     }
     for (std::string& note : print::notes_of(source_)) notes.push_back(std::move(note));

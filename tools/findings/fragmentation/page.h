@@ -1,4 +1,4 @@
-// Fragmentation as people read it and as JSON (docs/commands/fragmentation.md).
+// Fragmentation as text and as JSON (docs/commands/fragmentation.md).
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What helps, by rule: each with its reason, and with the figures that made it fire.
+// Remedies: rules with the figures that made them fire, and the reason.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +10,6 @@
 namespace oomrec::tools::findings {
 namespace {
 
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr double kNotableBytesShare = 0.3;  // gpumemprof's threshold, as for devices
 constexpr std::uint64_t kManyPieces = 8;
 
@@ -57,13 +56,14 @@ struct Rule {
 constexpr std::array<Rule, 8> kRules = {{
     {"many_arenas",
      [](const Fragmentation& f) {
-       return heap_is_fragmented(f) && !f.one_arena_max && f.heap.areas->count >= kManyPieces &&
+       return heap_is_fragmented(f) && !f.arena_max_set && f.heap.areas->count >= kManyPieces &&
               is_notable(f.heap.areas->arenas_bytes, f.heap.areas->held_bytes);
      },
      [](const Fragmentation& f) {
        return fmt::format(
-           "{} of the heap lie in the arenas of threads, in {} pieces: what one "
-           "thread freed another does not get. MALLOC_ARENA_MAX=2 makes them share",
+           "{} of the heap are in threads' arenas, in {} pieces: a thread does not reuse the "
+           "memory "
+           "that another one freed. MALLOC_ARENA_MAX=2 makes them share arenas",
            size_text(f.heap.areas->arenas_bytes), count_text(f.heap.areas->count));
      }},
     {"free_pages",
@@ -72,9 +72,9 @@ constexpr std::array<Rule, 8> kRules = {{
      },
      [](const Fragmentation& f) {
        return fmt::format(
-           "{} are free in whole pages: malloc_trim(0) gives them back to the system "
-           "(after a phase that allocates much), and so does a smaller "
-           "MALLOC_TRIM_THRESHOLD_ at the end of the heap",
+           "{} are free in whole pages: malloc_trim(0) returns them to the system (call it after a "
+           "phase that allocates much), and so does a smaller MALLOC_TRIM_THRESHOLD_ at the end of "
+           "the heap",
            size_text(f.heap.runs->page_bytes));
      }},
     {"small_gaps",
@@ -84,18 +84,18 @@ constexpr std::array<Rule, 8> kRules = {{
      },
      [](const Fragmentation& f) {
        return fmt::format(
-           "{} are free in gaps between live blocks that are no whole page: no trim "
-           "gives them back. An allocator with size classes (jemalloc, mimalloc: "
-           "LD_PRELOAD) keeps such gaps small; so does allocating what lives long "
-           "apart from what does not",
+           "{} are free in gaps between live blocks that are smaller than a page: malloc_trim "
+           "cannot "
+           "return them. An allocator with size classes (jemalloc, mimalloc: LD_PRELOAD) keeps "
+           "such "
+           "gaps small; so does allocating long-lived blocks apart from short-lived ones",
            size_text(f.heap.runs->bytes - f.heap.runs->page_bytes));
      }},
     {"free_heap", [](const Fragmentation& f) { return !f.heap.runs && heap_is_fragmented(f); },
      [](const Fragmentation& f) {
        return fmt::format(
-           "glibc holds {} that no block uses. malloc_trim(0) gives back what lies "
-           "in whole pages; how much that is an exact recording tells (oomrec run "
-           "--mode exact)",
+           "glibc holds {} that no block uses. malloc_trim(0) returns the whole pages among them; "
+           "an exact recording shows how much that is (oomrec run --mode exact)",
            size_text(f.heap.areas->free_bytes()));
      }},
     {"torch_expandable",
@@ -116,8 +116,8 @@ constexpr std::array<Rule, 8> kRules = {{
        const recording::DeviceFigures& device = *fragmented_torch(f);
        return fmt::format(
            "PyTorch has {} of {} reserved and not allocated, with expandable segments "
-           "in use: torch.cuda.empty_cache() between phases gives them back; inputs "
-           "of few different sizes keep the cache small",
+           "enabled: torch.cuda.empty_cache() between phases returns them; inputs of few different "
+           "sizes keep the cache small",
            size_text(torch_free(device)), device.label);
      }},
     {"device_pool", [](const Fragmentation& f) { return fragmented_pool(f) != nullptr; },
@@ -125,8 +125,7 @@ constexpr std::array<Rule, 8> kRules = {{
        const recording::DeviceFigures& device = *fragmented_pool(f);
        return fmt::format(
            "memory pools hold {} of {} and use {}: a lower release threshold "
-           "(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) or cuMemPoolTrimTo gives the rest "
-           "back",
+           "(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) or cuMemPoolTrimTo returns the rest",
            size_text(device.pool_reserved_bytes), device.label, size_text(device.pool_used_bytes));
      }},
     {"huge_pages",
@@ -139,9 +138,10 @@ constexpr std::array<Rule, 8> kRules = {{
      },
      [](const Fragmentation& f) {
        return fmt::format(
-           "{} of {} that are resident are huge pages, and {} are live: a huge page is "
-           "resident as a whole when one byte of it is used. Where they were not "
-           "asked for, /sys/kernel/mm/transparent_hugepage/enabled madvise avoids it",
+           "{} of {} resident memory are huge pages, but only {} are live: a huge page is resident "
+           "as a whole when one byte of it is used. Setting "
+           "/sys/kernel/mm/transparent_hugepage/enabled to madvise limits them to programs that "
+           "ask for them",
            size_text(*f.map.huge_page_bytes), size_text(*f.map.anonymous_bytes),
            size_text(f.heap.live_bytes + f.map.live_bytes));
      }},

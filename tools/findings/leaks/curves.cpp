@@ -6,7 +6,7 @@
 namespace oomrec::tools::findings {
 namespace {
 
-// The last checkpoint has all holders: of those, too, as many as a list has room for.
+// The last checkpoint has all holders: cut to the number that the others can list.
 constexpr std::size_t kListed = session::kCheckpointRows;
 
 }  // namespace
@@ -24,13 +24,13 @@ void add(StackGroup& sum, const StackGroup& part) {
 std::vector<StackGroup> groups_of(const std::vector<recording::HolderFigures>& holders,
                                   recording::Stacks& stacks) {
   std::vector<StackGroup> groups;
-  std::unordered_map<std::uint64_t, std::size_t> known;
+  std::unordered_map<std::uint64_t, std::size_t> index;  // in `groups`, by stack and space
   for (const recording::HolderFigures& holder : holders) {
-    if (static_cast<std::int64_t>(holder.live_bytes) <= 0) continue;  // read while threads ran on
+    if (static_cast<std::int64_t>(holder.live_bytes) <= 0) continue;  // read while threads ran
     const recording::StackId stack = stacks.of_node(holder.node);
     const std::uint64_t key = std::uint64_t{stacks.without_interpreter(stack)} << 8 |
                               static_cast<std::uint64_t>(holder.space);
-    const auto [at, is_new] = known.try_emplace(key, groups.size());
+    const auto [at, is_new] = index.try_emplace(key, groups.size());
     if (is_new) groups.emplace_back().space = holder.space;
     StackGroup row;
     row.stack = stack;
@@ -75,9 +75,9 @@ HeldCurve Curves::of(const StackGroup& group) const {
   std::vector<double> bytes(checkpoints_.size());
   std::vector<bool> listed(checkpoints_.size());
   for (const std::uint32_t holder : group.holders) {
-    for (const Known& known : by_holder_[holder]) {
-      bytes[known.checkpoint] += static_cast<double>(known.bytes);
-      listed[known.checkpoint] = true;
+    for (const Point& point : by_holder_[holder]) {
+      bytes[point.checkpoint] += static_cast<double>(point.bytes);
+      listed[point.checkpoint] = true;
     }
   }
   HeldCurve curve;

@@ -1,4 +1,4 @@
-// What groups of stacks held at each checkpoint.
+// Bytes that groups of stacks held at each checkpoint.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +11,25 @@
 
 namespace oomrec::tools::findings {
 
-// Holders whose stacks read alike, in one space.
+// Holders in one space whose stacks are equal without the interpreter's functions.
 struct StackGroup {
-  recording::StackId stack = 0;  // the one that holds most
+  recording::StackId stack = 0;  // the largest one
   Space space = Space::heap;
   bool estimated = false;
   std::vector<std::uint32_t> holders;  // entries in `holders`
   std::uint64_t live_bytes = 0, live_count = 0, total_bytes = 0;
-  std::optional<std::uint64_t> oldest_ns;  // of the session's clock
+  std::optional<std::uint64_t> oldest_ns;  // session clock
 };
 
-// Of holders with live bytes; in no order.
+// Groups the holders that have live bytes. Unsorted.
 std::vector<StackGroup> groups_of(const std::vector<recording::HolderFigures>& holders,
                                   recording::Stacks& stacks);
 
-// Adds `part` to `sum`; the stack is the one of both that holds more.
+// Adds `part` to `sum`, which takes the stack of the larger one.
 void add(StackGroup& sum, const StackGroup& part);
 
-// Since the recording began. Ticks read a coarse clock: the first may be a little before that.
+// Seconds since the start of the recording. May be slightly negative for the first tick, which
+// reads a coarse clock.
 double seconds_of(std::uint64_t time_ns, const recording::Recording& recording);
 
 class Curves {
@@ -38,13 +39,13 @@ class Curves {
   std::size_t checkpoints() const { return checkpoints_.size(); }
   double seconds() const;  // from the first to the last
 
-  // Whether a holder was ever among the largest: of others no curve is known.
-  bool list(std::uint32_t holder) const {
+  // Whether any checkpoint lists the holder. Without that it has no curve.
+  bool has_curve(std::uint32_t holder) const {
     return holder < by_holder_.size() && !by_holder_[holder].empty();
   }
 
-  // Without the checkpoints whose lists were full of larger holders: what the group held then is
-  // not known.
+  // Leaves out checkpoints whose lists were full of larger holders: the group's bytes are unknown
+  // there.
   HeldCurve of(const StackGroup& group) const;
 
  private:
@@ -52,12 +53,11 @@ class Curves {
 
   const recording::Recording& recording_;
   std::vector<recording::Checkpoint> checkpoints_;
-  // By holder: the checkpoints that list it, and what it held.
-  struct Known {
+  struct Point {
     std::uint32_t checkpoint;
     std::uint64_t bytes;
   };
-  std::vector<std::vector<Known>> by_holder_;
+  std::vector<std::vector<Point>> by_holder_;  // one for each checkpoint that lists the holder
 };
 
 }  // namespace oomrec::tools::findings

@@ -15,24 +15,24 @@ namespace {
 
 constexpr double kLeastShareOfSum = 0.5;
 
-// The import system called for it, and no line of the program's own after that.
+// Whether the import system requested the memory, and no own line of the program inside of it.
 bool is_import(recording::StackId stack, const recording::Stacks& stacks,
-               const recording::Places& places) {
+               const recording::Locations& locations) {
   for (; stack != 0; stack = stacks.parent(stack)) {
-    const recording::Place& place = places[stacks.innermost(stack)];
-    if (place.kind != recording::Place::Kind::python) continue;
-    if (place.file.starts_with("<frozen importlib")) return true;
-    if (text::is_programs_own(place.file)) return false;
+    const recording::Location& location = locations[stacks.innermost(stack)];
+    if (location.kind != recording::Location::Kind::python) continue;
+    if (location.file.starts_with("<frozen importlib")) return true;
+    if (text::is_programs_own(location.file)) return false;
   }
   return false;
 }
 
-// What the fit, the evenness of the growth and what became of the rest of the blocks say together.
+// Combines the fit, the steadiness of the growth, and the share of blocks that survived.
 double confidence_of(const Growth& growth, double survivors) {
   return 0.5 * growth.r_squared + 0.3 * growth.steadiness + 0.2 * survivors;
 }
 
-// Growth of all that the process holds on each device.
+// Devices on which the total that the process holds grows.
 std::vector<DeviceGrowth> growing_devices(const recording::Recording& recording,
                                           const recording::Timeline& timeline) {
   std::map<std::uint32_t, HeldCurve> curves;
@@ -49,13 +49,13 @@ std::vector<DeviceGrowth> growing_devices(const recording::Recording& recording,
   return rows;
 }
 
-// Sums of groups that the same functions asked for, from whichever lines: a cache is filled by one
-// line, and what goes from it comes again by another.
+// Sums of groups that were requested by the same chain of functions, from any of their lines. One
+// line may fill a cache, and another line refill what was dropped from it.
 class Chains {
  public:
   Chains(const std::vector<StackGroup>& groups, const recording::Stacks& stacks,
-         const recording::Places& places)
-      : names_(recording::NameLevel::symbol), chain_of_(stacks, places, names_) {
+         const recording::Locations& locations)
+      : names_(recording::NameLevel::symbol), chain_of_(stacks, locations, names_) {
     for (const StackGroup& group : groups) add(sums_[key_of(group)], group);
   }
 
@@ -74,20 +74,21 @@ class Chains {
 class Detector {
  public:
   Detector(const recording::Recording& recording, recording::Stacks& stacks,
-           const recording::Places& places)
-      : recording_(recording), stacks_(stacks), places_(places), curves_(recording) {}
+           const recording::Locations& locations)
+      : recording_(recording), stacks_(stacks), locations_(locations), curves_(recording) {}
 
   Leaks leaks() {
     found_.checkpoints = curves_.checkpoints();
     found_.seconds = curves_.seconds();
-    if (!found_.can_tell()) return std::move(found_);
+    if (!found_.has_enough_checkpoints()) return std::move(found_);
     std::vector<StackGroup> groups = groups_of(held(), stacks_);
-    subjects_ = recording::subjects_of(stacks_, places_);
-    Chains chains{groups, stacks_, places_};
+    subjects_ = recording::subjects_of(stacks_, locations_);
+    Chains chains{groups, stacks_, locations_};
     std::erase_if(groups, [&](const StackGroup& group) {
-      return is_import(group.stack, stacks_, places_) || is_leak(group, 1, chains.sum_with(group));
+      return is_import(group.stack, stacks_, locations_) ||
+             add_if_leak(group, 1, chains.sum_with(group));
     });
-    look_at_subjects(groups);
+    add_leaking_subjects(groups);
     std::sort(found_.leaks.begin(), found_.leaks.end(), [](const Leak& a, const Leak& b) {
       return a.growth.bytes != b.growth.bytes ? a.growth.bytes > b.growth.bytes : a.stack < b.stack;
     });
@@ -100,15 +101,15 @@ class Detector {
   std::vector<recording::HolderFigures> held() const {
     std::vector<recording::HolderFigures> holders = recording_.holders();
     std::erase_if(holders, [&](const recording::HolderFigures& row) {
-      return is_address_space(row.space) || !curves_.list(row.entry);
+      return is_address_space(row.space) || !curves_.has_curve(row.entry);
     });
     recording_.add_ages(holders);
     return holders;
   }
 
-  // Judges a group and keeps it where it is one. What it gained and `sum`, which it is part of, did
-  // not has only moved there.
-  bool is_leak(const StackGroup& group, std::size_t stacks, const StackGroup& sum) {
+  // Adds the group to the leaks if it is one; returns whether it is. `sum` contains the group: if
+  // the group grows and `sum` does not, memory has only moved between its parts.
+  bool add_if_leak(const StackGroup& group, std::size_t stacks, const StackGroup& sum) {
     if (static_cast<double>(group.live_bytes) < kLeastGrowthBytes) return false;
     const double sample_bytes =
         group.estimated ? static_cast<double>(recording_.header().interval_bytes) : 0;
@@ -116,7 +117,8 @@ class Detector {
     const auto growth = growth_of(curve, sample_bytes);
     if (!growth) return false;
     const bool alone = sum.holders.size() == group.holders.size();
-    if (!alone && kept_since_half(curves_.of(sum)) < kLeastShareOfSum * kept_since_half(curve))
+    if (!alone && retained_in_second_half(curves_.of(sum)) <
+                      kLeastShareOfSum * retained_in_second_half(curve))
       return false;
     Leak leak;
     leak.stack = group.stack;
@@ -140,13 +142,14 @@ class Detector {
     return end > birth_ns ? static_cast<double>(end - birth_ns) / 1e9 : 0;
   }
 
-  void look_at_subjects(const std::vector<StackGroup>& groups) {
+  // Checks the groups that do not leak alone, summed by subject.
+  void add_leaking_subjects(const std::vector<StackGroup>& groups) {
     struct Sum {
       StackGroup group;
       std::uint64_t largest_bytes = 0;
       std::size_t stacks = 0;
     };
-    std::map<std::pair<recording::PlaceId, Space>, Sum> sums;
+    std::map<std::pair<recording::LocationId, Space>, Sum> sums;
     for (const StackGroup& group : groups) {
       Sum& sum = sums[{subjects_[group.stack], group.space}];
       sum.group.space = group.space;
@@ -158,10 +161,10 @@ class Detector {
       ++sum.stacks;
     }
     for (const auto& [subject, sum] : sums)
-      if (subject.first != 0 && sum.stacks > 1) is_leak(sum.group, sum.stacks, sum.group);
+      if (subject.first != 0 && sum.stacks > 1) add_if_leak(sum.group, sum.stacks, sum.group);
   }
 
-  // Where all that a leak's stack holds of a GPU is.
+  // Sets the device of each leak whose device memory is all on one.
   void name_devices() {
     std::unordered_map<std::uint64_t, std::string> device_of;  // by stack and space
     const auto key = [&](recording::StackId stack, Space space) {
@@ -183,17 +186,18 @@ class Detector {
 
   const recording::Recording& recording_;
   recording::Stacks& stacks_;
-  const recording::Places& places_;
+  const recording::Locations& locations_;
   const Curves curves_;
-  std::vector<recording::PlaceId> subjects_;
+  std::vector<recording::LocationId> subjects_;
   Leaks found_;
 };
 
-// Over the leaks that are summed up.
+// Sums over the leaks in spaces that add up; if there are none, over the others.
 double sum_of(const std::vector<Leak>& leaks, double Growth::*figure) {
   double own = 0;
   double inside_others = 0;
-  for (const Leak& leak : leaks) (adds_up(leak.space) ? own : inside_others) += leak.growth.*figure;
+  for (const Leak& leak : leaks)
+    (is_additive(leak.space) ? own : inside_others) += leak.growth.*figure;
   return own > 0 ? own : inside_others;
 }
 
@@ -203,8 +207,8 @@ double Leaks::bytes() const { return sum_of(leaks, &Growth::bytes); }
 double Leaks::bytes_per_second() const { return sum_of(leaks, &Growth::bytes_per_second); }
 
 Leaks leaks_of(const recording::Recording& recording, recording::Stacks& stacks,
-               const recording::Places& places) {
-  return Detector{recording, stacks, places}.leaks();
+               const recording::Locations& locations) {
+  return Detector{recording, stacks, locations}.leaks();
 }
 
 std::string_view confidence_word(double confidence) {

@@ -1,8 +1,8 @@
-// The leaks of a recording: stacks whose bytes grow over its checkpoints as growth.h judges.
+// Finds the leaks of a recording: stacks whose bytes grow over its checkpoints (growth.h).
 //
-// First each stack by itself, without the interpreter's functions; then, of those that do not grow
-// by themselves, all together that one line or function asked for: a graph of tensors or a tree of
-// objects is many small stacks. What the import system loads stays by design and is none.
+// First it checks each stack alone, without the interpreter's functions. Then it sums those that do
+// not leak by the line or function that requested the memory: a graph of tensors or a tree of
+// objects has many small stacks. Memory of the import system stays by design, and is not a leak.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@
 namespace oomrec::tools::findings {
 
 struct Leak {
-  recording::StackId stack = 0;    // of its stacks the one that holds most
-  std::size_t stacks = 1;          // more: together they grow, each of them too little to tell
-  recording::PlaceId subject = 0;  // the line or function that it is told by
+  recording::StackId stack = 0;       // the largest of its stacks
+  std::size_t stacks = 1;             // more than 1: they grow together, none of them alone
+  recording::LocationId subject = 0;  // the line or function that represents it
   Space space = Space::heap;
-  std::string device;  // "cuda:0", where all of it is on one; else empty
+  std::string device;  // "cuda:0" if all of it is on one device; else empty
   bool estimated = false;
   Growth growth;
-  std::uint64_t live_bytes = 0, live_count = 0;  // in the end
-  double survivors = 0;                          // bytes held in the end ÷ ever allocated
-  std::optional<double> oldest_s;                // age of the oldest block in the end
+  std::uint64_t live_bytes = 0, live_count = 0;  // at the end
+  double survivors = 0;                          // bytes live at the end ÷ ever allocated
+  std::optional<double> oldest_s;                // age of the oldest block at the end
   double confidence = 0;                         // 0…1
 };
 
@@ -38,18 +38,19 @@ struct DeviceGrowth {
 struct Leaks {
   std::size_t checkpoints = 0;
   double seconds = 0;                 // from the first checkpoint to the end
-  std::vector<Leak> leaks;            // what grew most first
-  std::vector<DeviceGrowth> devices;  // those on which all that the process holds grows
+  std::vector<Leak> leaks;            // largest growth first
+  std::vector<DeviceGrowth> devices;  // those on which the process's total grows
 
-  bool can_tell() const { return checkpoints >= kFewestMoments; }
+  bool has_enough_checkpoints() const { return checkpoints >= kFewestMoments; }
   bool detected() const { return !leaks.empty(); }
-  // Of the spaces that add up; of PyTorch's tensors, which lie inside them, where no other grows.
+  // Sums over the spaces that add up. If none of them leaks: over PyTorch's tensors, which are
+  // inside them.
   double bytes() const;
   double bytes_per_second() const;
 };
 
 Leaks leaks_of(const recording::Recording& recording, recording::Stacks& stacks,
-               const recording::Places& places);
+               const recording::Locations& locations);
 
 // "high", "medium" or "low".
 std::string_view confidence_word(double confidence);

@@ -8,29 +8,29 @@
 namespace oomrec::tools::findings {
 namespace {
 
-constexpr double kLeastShare = 0.01;       // of what is held in the end: less is no growth
+constexpr double kLeastShare = 0.01;       // growth ÷ bytes at the end; less is no growth
 constexpr double kLeastSteadiness = 0.3;   // of the slowest quarter
 constexpr double kLeastLaterShare = 0.65;  // second half's growth ÷ first half's
-// Who ever gave back this part of the growth may do so again: it must have done so several times
-// in the window and have grown all the same.
+// A curve that ever fell by this share of the growth may fall again. It counts as a leak only if it
+// fell several times in the window, and grew all the same.
 constexpr double kDeepFall = 0.5;
 constexpr std::size_t kFewestFalls = 3;
 struct Window {
-  double begin;  // part of the curve's time
+  double begin;  // share of the curve's time
   std::size_t fewest_moments;
-  bool after_less;  // nor may it have grown more in as much time before
+  bool after_less;  // requires less growth in an equal time before the window
 };
 constexpr std::array<Window, 4> kWindows = {
     {{0, 8, false}, {0.25, 8, false}, {0.5, 8, false}, {0.75, 16, true}}};
 
-// Of each moment the least that was held from then on.
-std::vector<double> kept(const std::vector<double>& bytes) {
+// For each moment, the minimum from then on: bytes that were never freed.
+std::vector<double> retained(const std::vector<double>& bytes) {
   std::vector<double> least = bytes;
   for (std::size_t i = least.size(); i-- > 1;) least[i - 1] = std::min(least[i - 1], least[i]);
   return least;
 }
 
-// The value at a time between moments.
+// Interpolates the value at a time between moments.
 double at(const HeldCurve& curve, const std::vector<double>& values, double seconds) {
   const auto after = std::lower_bound(curve.seconds.begin(), curve.seconds.end(), seconds);
   if (after == curve.seconds.begin()) return values.front();
@@ -40,8 +40,8 @@ double at(const HeldCurve& curve, const std::vector<double>& values, double seco
   return values[i - 1] + part * (values[i] - values[i - 1]);
 }
 
-// How often it fell by `depth` or more, from moment `first` on.
-std::size_t falls(const std::vector<double>& bytes, std::size_t first, double depth) {
+// Counts the falls by `depth` or more, from moment `first` on.
+std::size_t count_falls(const std::vector<double>& bytes, std::size_t first, double depth) {
   std::size_t count = 0;
   double highest = 0;
   for (std::size_t i = first; i < bytes.size(); ++i) {
@@ -53,7 +53,7 @@ std::size_t falls(const std::vector<double>& bytes, std::size_t first, double de
   return count;
 }
 
-// What comes and goes: more than is kept by so much at a quarter of the moments.
+// The size of temporary buffers: the third quartile of the bytes above the retained ones.
 double swing(const std::vector<double>& bytes, const std::vector<double>& least,
              std::size_t first) {
   std::vector<double> above;
@@ -74,7 +74,7 @@ struct Line {
   double slope = 0, at_start = 0;
 };
 
-// Of more moments than there ever are, every n-th: their pairs are too many.
+// The Theil–Sen line. Uses every n-th moment of very long curves, because it compares all pairs.
 Line theil_sen(const HeldCurve& curve, std::size_t first) {
   constexpr std::size_t kMostMoments = 1500;
   std::vector<double> values;
@@ -98,14 +98,14 @@ double r_squared(const HeldCurve& curve, std::size_t first, const Line& line) {
   const auto begin = curve.bytes.begin() + static_cast<std::ptrdiff_t>(first);
   const double mean =
       std::accumulate(begin, curve.bytes.end(), 0.0) / static_cast<double>(curve.size() - first);
-  double left = 0;
-  double all = 0;
+  double residual = 0;
+  double total = 0;
   for (std::size_t i = first; i < curve.size(); ++i) {
-    const double told = line.at_start + line.slope * (curve.seconds[i] - curve.seconds[first]);
-    left += (curve.bytes[i] - told) * (curve.bytes[i] - told);
-    all += (curve.bytes[i] - mean) * (curve.bytes[i] - mean);
+    const double fitted = line.at_start + line.slope * (curve.seconds[i] - curve.seconds[first]);
+    residual += (curve.bytes[i] - fitted) * (curve.bytes[i] - fitted);
+    total += (curve.bytes[i] - mean) * (curve.bytes[i] - mean);
   }
-  return all > 0 ? std::clamp(1 - left / all, 0.0, 1.0) : 0;
+  return total > 0 ? std::clamp(1 - residual / total, 0.0, 1.0) : 0;
 }
 
 std::optional<Growth> growth_since(const HeldCurve& curve, const std::vector<double>& least,
@@ -121,9 +121,10 @@ std::optional<Growth> growth_since(const HeldCurve& curve, const std::vector<dou
     marks[i] = at(curve, least, begin + (end - begin) * static_cast<double>(i) / 4);
   const double growth = marks[4] - marks[0];
   if (growth < std::max(kLeastGrowthBytes, kLeastShare * marks[4])) return std::nullopt;
-  if (sample_bytes > 0 && !beyond_chance(marks[0], marks[4], sample_bytes)) return std::nullopt;
+  if (sample_bytes > 0 && !is_significant(marks[0], marks[4], sample_bytes)) return std::nullopt;
   const double deep = kDeepFall * growth;
-  if (falls(curve.bytes, 0, deep) != 0 && falls(curve.bytes, first, deep) < kFewestFalls)
+  if (count_falls(curve.bytes, 0, deep) != 0 &&
+      count_falls(curve.bytes, first, deep) < kFewestFalls)
     return std::nullopt;
   if (growth < swing(curve.bytes, least, first)) return std::nullopt;
   double slowest = growth;
@@ -143,21 +144,21 @@ std::optional<Growth> growth_since(const HeldCurve& curve, const std::vector<dou
 
 }  // namespace
 
-bool beyond_chance(double before_bytes, double after_bytes, double sample_bytes) {
+bool is_significant(double before_bytes, double after_bytes, double sample_bytes) {
   const double before = before_bytes / sample_bytes;
   const double after = after_bytes / sample_bytes;
   return std::abs(after - before) > kDeviations * std::sqrt(before + after);
 }
 
-double kept_since_half(const HeldCurve& curve) {
+double retained_in_second_half(const HeldCurve& curve) {
   if (curve.size() == 0) return 0;
-  const std::vector<double> least = kept(curve.bytes);
+  const std::vector<double> least = retained(curve.bytes);
   return least.back() - at(curve, least, (curve.seconds.front() + curve.seconds.back()) / 2);
 }
 
 std::optional<Growth> growth_of(const HeldCurve& curve, double sample_bytes) {
   if (curve.size() < kFewestMoments) return std::nullopt;
-  const std::vector<double> least = kept(curve.bytes);
+  const std::vector<double> least = retained(curve.bytes);
   for (const Window& window : kWindows)
     if (auto growth = growth_since(curve, least, window, sample_bytes)) return growth;
   return std::nullopt;

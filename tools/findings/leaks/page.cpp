@@ -27,7 +27,7 @@ std::string rate_text(const Growth& growth) {
 
 Json rounded(double bytes) { return static_cast<std::int64_t>(std::llround(bytes)); }
 
-// What both a stack's growth and a device's are told by.
+// The keys that describe the growth of a stack or a device.
 void add_growth(Json& row, const Growth& growth) {
   row["growth_bytes"] = rounded(growth.bytes);
   row["bytes_per_second"] = growth.bytes_per_second;
@@ -46,8 +46,8 @@ Json device_json(const DeviceGrowth& device) {
 
 LeakReport::LeakReport(const bundles::Source& source)
     : source_(source),
-      stacks_(*source.recording, *source.places),
-      leaks_(leaks_of(*source.recording, stacks_, *source.places)),
+      stacks_(*source.recording, *source.locations),
+      leaks_(leaks_of(*source.recording, stacks_, *source.locations)),
       reach_(first_reached(leaks_, *source.recording, recording::timeline_of(*source.recording))),
       processes_(process_leaks(source, leaks_)) {}
 
@@ -62,8 +62,8 @@ Json LeakReport::leak_json(const Leak& leak) const {
   row["survivor_share"] = leak.survivors;
   row["oldest_seconds"] = leak.oldest_s ? Json(*leak.oldest_s) : Json(nullptr);
   row["stacks"] = leak.stacks;
-  row["suggestion"] = suggestion_of(leak, stacks_, *source_.places);
-  row["stack"] = recording::stack_json(stacks_.places(leak.stack), *source_.places);
+  row["suggestion"] = suggestion_of(leak, stacks_, *source_.locations);
+  row["stack"] = recording::stack_json(stacks_.locations(leak.stack), *source_.locations);
   return row;
 }
 
@@ -93,7 +93,7 @@ Json LeakReport::json(std::size_t top) const {
       {"severity", severity_of(leaks_, reach_)},
       {"memory_increase_mb", leaks_.bytes() / kBytesPerMiB},
       {"time_window_seconds", leaks_.seconds},
-      {"suggestions", suggestions_of(leaks_, stacks_, *source_.places)},
+      {"suggestions", suggestions_of(leaks_, stacks_, *source_.locations)},
       {"checkpoints", leaks_.checkpoints},
       {"checkpoints_needed", kFewestMoments},
       {"mode", name_of(source_.recording->mode_now())},
@@ -109,27 +109,27 @@ Json LeakReport::json(std::size_t top) const {
 }
 
 void LeakReport::print_summary(const Terminal& terminal) const {
-  const std::string looked_at =
+  const std::string period =
       fmt::format("{} over {}", plural(leaks_.checkpoints, "checkpoint", "checkpoints"),
                   print::duration_text(leaks_.seconds));
-  if (!leaks_.can_tell()) {
+  if (!leaks_.has_enough_checkpoints()) {
     fmt::print("{}\n  {}\n", terminal.paint(Colour::bold, "too early to tell"),
-               wrap(fmt::format("{}: leaks are looked for from {} on. The recorder makes up to ten "
-                                "a second while the program allocates.",
-                                looked_at, kFewestMoments),
+               wrap(fmt::format("{}: leak detection needs {}. The recorder writes up to ten a "
+                                "second while the program allocates.",
+                                period, kFewestMoments),
                     kColumns, 2));
     return;
   }
   if (!leaks_.detected()) {
     fmt::print("{}\n  nothing grows steadily: {}\n", terminal.paint(Colour::bold, "no leak"),
-               looked_at);
+               period);
     return;
   }
   const std::string found =
       fmt::format("{}: {} ({}/s)", plural(leaks_.leaks.size(), "leak", "leaks"),
                   bytes_text(leaks_.bytes()), bytes_text(leaks_.bytes_per_second()));
   fmt::print("{}\n  severity {}, {}\n", terminal.paint(Colour::red, found),
-             severity_of(leaks_, reach_), looked_at);
+             severity_of(leaks_, reach_), period);
   if (reach_ && reach_->seconds >= 1) {
     fmt::print("  {} of {} is reached in about {} at this rate\n", reach_->name,
                size_text(reach_->bytes), print::duration_text(reach_->seconds));
@@ -142,12 +142,12 @@ void LeakReport::print_leak(std::size_t number, const Leak& leak,
                             const recording::StackStyle& style) const {
   const std::string figures =
       fmt::format("{}{}", leak.estimated ? "about " : "", rate_text(leak.growth));
-  const std::string where = leak.device.empty() ? std::string{name_of(leak.space)} : leak.device;
+  const std::string memory = leak.device.empty() ? std::string{name_of(leak.space)} : leak.device;
   fmt::print("\n  {:>2}  {}  {}, confidence {} ({:.2f})\n", number,
-             style.terminal.paint(Colour::yellow, figures), where, confidence_word(leak.confidence),
-             leak.confidence);
+             style.terminal.paint(Colour::yellow, figures), memory,
+             confidence_word(leak.confidence), leak.confidence);
   std::string facts =
-      fmt::format("holds {} in {}, {} of what it ever allocated; R² {:.2f}",
+      fmt::format("holds {} in {}, {} of all that it allocated; R² {:.2f}",
                   size_text(leak.live_bytes), plural(leak.live_count, "block", "blocks"),
                   percent_text(leak.survivors), leak.growth.r_squared);
   if (leak.oldest_s)
@@ -157,8 +157,8 @@ void LeakReport::print_leak(std::size_t number, const Leak& leak,
     fmt::print("      of {} that grow together; the largest:\n",
                plural(leak.stacks, "stack", "stacks"));
   }
-  fmt::print("{}", recording::stack_text(stacks_.places(leak.stack), *source_.places, style));
-  const std::string advice = suggestion_of(leak, stacks_, *source_.places);
+  fmt::print("{}", recording::stack_text(stacks_.locations(leak.stack), *source_.locations, style));
+  const std::string advice = suggestion_of(leak, stacks_, *source_.locations);
   fmt::print("      {} {}\n", style.terminal.paint(Colour::green, "→"), wrap(advice, kColumns, 8));
 }
 
@@ -179,10 +179,11 @@ void LeakReport::print_processes(const Terminal& terminal) const {
                                                              "a second", "leaks")));
   for (const ProcessLeaks& process : processes_) {
     const Leaks& leaks = process.leaks;
-    fmt::print("  {:>7}  {:>5}  {:<16} {:>10} {:>12}  {}\n", process.pid,
-               process.rank.empty() ? "-" : clip(process.rank, 5), clip(process.program, 16),
-               bytes_text(leaks.bytes()), bytes_text(leaks.bytes_per_second()),
-               leaks.can_tell() ? count_text(leaks.leaks.size()) : "too early to tell");
+    fmt::print(
+        "  {:>7}  {:>5}  {:<16} {:>10} {:>12}  {}\n", process.pid,
+        process.rank.empty() ? "-" : clip(process.rank, 5), clip(process.program, 16),
+        bytes_text(leaks.bytes()), bytes_text(leaks.bytes_per_second()),
+        leaks.has_enough_checkpoints() ? count_text(leaks.leaks.size()) : "too early to tell");
   }
 }
 

@@ -1,4 +1,4 @@
-// What was found, as people read it and as JSON (docs/commands/leaks.md).
+// Leaks as text and as JSON (docs/commands/leaks.md).
 #pragma once
 
 #include "tools/bundles/store/source.h"
@@ -9,7 +9,7 @@
 
 namespace oomrec::tools::findings {
 
-// All that is said of one recording. Refers to what it was made of.
+// The report on one source, which must outlive it.
 class LeakReport {
  public:
   explicit LeakReport(const bundles::Source& source);

@@ -36,13 +36,13 @@ ProcessLeaks row_of(const bundles::Source& source, Leaks leaks) {
 std::vector<ProcessLeaks> process_leaks(const bundles::Source& source, const Leaks& own) {
   std::vector<ProcessLeaks> rows{row_of(source, own)};
   const auto add = [&](const bundles::Source& other) {
-    recording::Stacks stacks{*other.recording, *other.places};
-    rows.push_back(row_of(other, leaks_of(*other.recording, stacks, *other.places)));
+    recording::Stacks stacks{*other.recording, *other.locations};
+    rows.push_back(row_of(other, leaks_of(*other.recording, stacks, *other.locations)));
   };
   if (source.is_job()) {
     bundles::for_each_rank(source, [&](const Json&, const bundles::Source& rank) { add(rank); });
   } else if (!source.bundle.empty()) {
-    const Json company = print::company_of(source);
+    const Json company = print::related_processes(source);
     bundles::for_each_other_process(source, member(company, "processes"),
                                     [&](std::size_t, const bundles::Source& other) { add(other); });
   }

@@ -1,4 +1,4 @@
-// The leaks of a bundle's process and of those that were started with it: ranks, workers.
+// The leaks of a bundle's process and of its other processes: ranks, workers.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@ namespace oomrec::tools::findings {
 
 struct ProcessLeaks {
   std::uint64_t pid = 0;
-  std::string rank;     // in its job, "all" of a merged one; empty: it is of none
+  std::string rank;     // "all" for a merged job; empty: not in a job
   std::string program;  // printable
   std::string bundle;   // name of its bundle; empty: a recording without one
   Leaks leaks;
 };
 
-// The source's own first, with `own`, what was found in it; then of the others the recordings that
-// are in bundles beside this one, or of a job its ranks', the one that leaks most first.
+// The source's own process first, with the leaks `own`. Then the others by leaked bytes: the ranks
+// of a job, or the processes whose bundles are beside this one.
 std::vector<ProcessLeaks> process_leaks(const bundles::Source& source, const Leaks& own);
 
 }  // namespace oomrec::tools::findings

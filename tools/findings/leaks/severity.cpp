@@ -8,7 +8,7 @@ namespace {
 
 struct Grade {
   std::string_view word;
-  double seconds, bytes;  // a limit reached within, or leaked so far
+  double seconds, bytes;  // a limit is reached within this time, or this much has leaked
 };
 
 constexpr double kMiB = 1024 * 1024;
@@ -17,7 +17,8 @@ constexpr std::array<Grade, 4> kGrades = {{{"critical", 3600, 1024 * kMiB},
                                            {"medium", 0, 10 * kMiB},
                                            {"low", 0, 0}}};
 
-// What the limit counts, in the end. Address space is none of it: other things fill that.
+// The bytes that count against the limit at the end. Nothing for RLIMIT_AS, whose address space is
+// used by more than the recording counts.
 std::optional<std::uint64_t> used_of(const recording::LimitLine& limit,
                                      const recording::Moment& end) {
   if (limit.device != 0) {

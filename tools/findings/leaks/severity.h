@@ -1,4 +1,4 @@
-// How bad it is: how much has leaked, and how soon a limit is reached at this rate.
+// Severity: how much has leaked, and how soon a limit is reached at this rate.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace oomrec::tools::findings {
 
-// The limit that the leaks reach first, if they go on as they do.
+// The limit that is reached first if the leaks continue at their rate.
 struct Reach {
   std::string name;  // "--limit", "cgroup", "RAM", "--limit-gpu cuda:0"
   std::uint64_t bytes = 0;
@@ -19,8 +19,8 @@ struct Reach {
 std::optional<Reach> first_reached(const Leaks& leaks, const recording::Recording& recording,
                                    const recording::Timeline& timeline);
 
-// "critical" where a limit is reached within an hour or 1 GiB has leaked, "high" within a day or
-// 100 MiB, "medium" from 10 MiB on, else "low"; "none" where nothing leaks.
+// "critical": a limit is reached within an hour, or 1 GiB has leaked. "high": within a day, or 100
+// MiB. "medium": 10 MiB. "low": less. "none": no leak.
 std::string_view severity_of(const Leaks& leaks, const std::optional<Reach>& reach);
 
 }  // namespace oomrec::tools::findings

@@ -11,90 +11,93 @@
 namespace oomrec::tools::findings {
 namespace {
 
-// What the rules look at: a leak's frames, innermost first.
+// The input of the rules: a leak and its frames, innermost first.
 struct Frames {
   const Leak& leak;
-  const recording::Places& places;
-  std::vector<recording::PlaceId> stack;
+  const recording::Locations& locations;
+  std::vector<recording::LocationId> stack;
 
   template <class Is>
   bool any(Is is) const {
     return std::any_of(stack.begin(), stack.end(),
-                       [&](recording::PlaceId id) { return is(places[id]); });
+                       [&](recording::LocationId id) { return is(locations[id]); });
   }
   bool in_module(std::string_view word) const {
-    return any([&](const recording::Place& place) {
-      const std::string path = places.module_path(place);
+    return any([&](const recording::Location& location) {
+      const std::string path = locations.module_path(location);
       return path.find(word, path.rfind('/') + 1) != std::string::npos;
     });
   }
   bool in_file(std::string_view word) const {
-    return any(
-        [&](const recording::Place& place) { return place.file.find(word) != std::string::npos; });
+    return any([&](const recording::Location& location) {
+      return location.file.find(word) != std::string::npos;
+    });
   }
   bool runs_python() const {
-    return any(
-        [](const recording::Place& place) { return place.kind == recording::Place::Kind::python; });
+    return any([](const recording::Location& location) {
+      return location.kind == recording::Location::Kind::python;
+    });
   }
 };
 
 bool is_graph(const Frames& frames) { return frames.in_module("libtorch"); }
 
 struct Rule {
-  bool (*fits)(const Frames&);
+  bool (*matches)(const Frames&);
   std::string_view text;  // {}: the line or function
 };
 
 constexpr std::array<Rule, 9> kRules = {{
     {[](const Frames& f) { return is_graph(f) && f.runs_python(); },
-     "{}: tensors are kept. A loss or an output that goes into a list keeps its whole graph: store "
-     "loss.item() or tensor.detach(), and evaluate under torch.no_grad()"},
+     "{}: tensors are kept. A loss or an output in a list keeps its whole graph: store loss.item() "
+     "or tensor.detach(), and evaluate under torch.no_grad()"},
     {[](const Frames& f) { return f.leak.space == Space::torch || is_device_space(f.leak.space); },
-     "{}: memory of the device is kept. Drop the last reference (del), or free what was allocated "
-     "by hand"},
+     "{}: device memory is kept. Drop the last reference (del), or free what was allocated "
+     "explicitly"},
     {[](const Frames& f) { return f.in_module("_multiarray_umath") || f.in_file("/numpy/"); },
-     "{}: arrays are kept. Look for the list, dict or attribute that holds them; a slice keeps the "
-     "whole array it is of: keep slice.copy()"},
+     "{}: arrays are kept. Look for the list, dict or attribute that holds them. A slice keeps its "
+     "whole array: store slice.copy()"},
     {[](const Frames& f) { return f.in_module("_ctypes") || f.in_module("_cffi"); },
-     "{}: a library is called through ctypes or cffi, and what it returns is the caller's to free: "
-     "call its free function"},
+     "{}: a library is called through ctypes or cffi. The caller must free what it returns: call "
+     "its free function"},
     {[](const Frames& f) { return f.runs_python() && f.leak.space == Space::map; },
      "{}: objects or mappings are kept. Look for the list, dict, cache or closure that holds them; "
-     "gc.get_referrers(object) tells who does"},
+     "gc.get_referrers(object) finds it"},
     {[](const Frames& f) { return f.runs_python(); },
-     "{}: what it makes is kept. Look for the list, dict, cache or closure that holds it; give a "
+     "{}: its objects are kept. Look for the list, dict, cache or closure that holds them; give a "
      "cache a bound (functools.lru_cache(maxsize=…))"},
     {[](const Frames& f) { return f.leak.space == Space::map; },
-     "{}: mappings are made and not undone: look for the munmap that is missing"},
+     "{}: mappings are created and never unmapped. Look for the missing munmap"},
     {[](const Frames& f) {
-       return f.any([](const recording::Place& place) {
-         return place.function.starts_with("operator new") || place.function.starts_with("std::");
+       return f.any([](const recording::Location& location) {
+         return location.function.starts_with("operator new") ||
+                location.function.starts_with("std::");
        });
      },
-     "{}: objects are kept. Look for a container that only grows, a delete that is missing, or "
-     "shared_ptrs that hold each other"},
+     "{}: objects are kept. Look for a container that only grows, a missing delete, or a cycle of "
+     "shared_ptrs"},
     {[](const Frames&) { return true; },
-     "{}: blocks are kept. Look for the free that is missing on one of its ways out, or a table "
-     "that only grows"},
+     "{}: blocks are kept. Look for a return path without free, or a table that only grows"},
 }};
 
 }  // namespace
 
 std::string suggestion_of(const Leak& leak, const recording::Stacks& stacks,
-                          const recording::Places& places) {
-  const Frames frames{leak, places, stacks.places(leak.stack)};
-  const auto rule =
-      std::find_if(kRules.begin(), kRules.end(), [&](const Rule& one) { return one.fits(frames); });
-  const std::string where = leak.subject != 0 ? recording::place_text(places[leak.subject], places)
-                                              : std::string{"unknown code"};
-  return fmt::format(fmt::runtime(rule->text), where);
+                          const recording::Locations& locations) {
+  const Frames frames{leak, locations, stacks.locations(leak.stack)};
+  const auto rule = std::find_if(kRules.begin(), kRules.end(),
+                                 [&](const Rule& one) { return one.matches(frames); });
+  const std::string subject = leak.subject != 0
+                                  ? recording::location_text(locations[leak.subject], locations)
+                                  : std::string{"unknown code"};
+  return fmt::format(fmt::runtime(rule->text), subject);
 }
 
 std::vector<std::string> suggestions_of(const Leaks& leaks, const recording::Stacks& stacks,
-                                        const recording::Places& places) {
+                                        const recording::Locations& locations) {
   std::vector<std::string> texts;
   for (const Leak& leak : leaks.leaks) {
-    std::string text = suggestion_of(leak, stacks, places);
+    std::string text = suggestion_of(leak, stacks, locations);
     if (std::find(texts.begin(), texts.end(), text) == texts.end())
       texts.push_back(std::move(text));
   }

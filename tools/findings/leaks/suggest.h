@@ -1,4 +1,4 @@
-// What to try against a leak: rules over where it allocates.
+// Suggestions for fixing a leak: rules over its stack.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace oomrec::tools::findings {
 
-// Of the first rule that fits; there is always one.
+// The text of the first rule that matches. The last rule always does.
 std::string suggestion_of(const Leak& leak, const recording::Stacks& stacks,
-                          const recording::Places& places);
+                          const recording::Locations& locations);
 
-// Of all leaks, each text once, in the order of the leaks.
+// The suggestions for all leaks, in their order, without duplicates.
 std::vector<std::string> suggestions_of(const Leaks& leaks, const recording::Stacks& stacks,
-                                        const recording::Places& places);
+                                        const recording::Locations& locations);
 
 }  // namespace oomrec::tools::findings

@@ -39,7 +39,7 @@ Analysis::Analysis(AnalyzeInput input, AnalyzeParts parts)
   find_suggestions();
 }
 
-// Of a recording what its stacks say; else the stream, or the function, that is worst.
+// Takes the result of the recording's stacks; without one, the worst stream, or the worst function.
 void Analysis::find_leaks() {
   if (input_.detected) {
     leak_ = *input_.detected;
@@ -53,7 +53,7 @@ void Analysis::find_leaks() {
   }
   if (worst != Severity::none)
     leak_.suggestions.push_back(
-        "Samples say that memory grows, not where: record the program (oomrec run) and read "
+        "Samples show that memory grows, but not where: record the program (oomrec run), then run "
         "`oomrec leaks`.");
   if (!input_.leaks.empty() && !leak_.detected) leak_ = input_.leaks.front().detection;
 }
@@ -63,42 +63,42 @@ void Analysis::suggest(std::string text) {
     suggestions_.push_back(std::move(text));
 }
 
-// In the order of what hurts most.
+// Most important first.
 void Analysis::find_suggestions() {
   for (const std::string& text : leak_.suggestions) suggest(text);
   for (const std::string& text : input_.advice) suggest(text);
   if (oom_events_ != 0)
-    suggest("Memory was refused: `oomrec show` on the process's bundle says to whom and why.");
+    suggest("Memory was refused: `oomrec show` on the process's bundle shows who asked, and why.");
   for (const StreamFindings& found : findings_) {
     if (found.utilization && *found.utilization >= 0.85)
       suggest(
-          "More than 85 % was in use: a smaller batch, or a larger limit, before it is refused.");
+          "More than 85 % was in use: use a smaller batch, or raise the limit, before memory is "
+          "refused.");
     if (found.fragmentation.severity != Severity::none)
       suggest(
-          "Much is reserved and not allocated: allocate equal sizes together, free caches "
+          "Much memory is reserved but not allocated: allocate equal sizes together, free caches "
           "between phases, and for PyTorch try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.");
     if (found.spikes)
       suggest(
-          "Memory spikes: split what is done at the spikes (micro-batches, streaming), so that "
-          "the peak, which decides, falls.");
+          "Memory spikes: split the work at the spikes (micro-batches, streaming) to lower the "
+          "peak, which is what must fit.");
     if (found.steps)
       suggest(
-          "Memory jumps by more than 20 % again and again: reuse buffers instead of freeing "
-          "and allocating them.");
+          "Memory repeatedly jumps by more than 20 %: reuse buffers instead of freeing and "
+          "allocating them.");
     if (found.trend && found.trend->severity() == Severity::high)
-      suggest(
-          "Memory grows by more than 1 MiB a second: it will be refused in time, if that goes "
-          "on.");
+      suggest("Memory grows by more than 1 MiB a second: if that continues, it will be refused.");
     if (!found.gap) continue;
     for (const GapFinding& gap : found.gap->findings) {
       if (gap.sign == GapSign::persistent_drift)
         suggest(
-            "Memory of the device grows outside of the allocator: contexts, libraries' "
-            "workspaces, other processes. `oomrec show` lists who else is on it.");
+            "Device memory grows outside of the allocator: contexts, workspaces of libraries, "
+            "other "
+            "processes. `oomrec show` lists the processes on the device.");
       if (gap.sign == GapSign::transient_spike)
         suggest(
-            "Memory of the device was taken for a moment outside of the allocator, as by "
-            "libraries' workspaces: leave that much free.");
+            "Device memory was briefly used outside of the allocator, as workspaces of libraries "
+            "do: leave that much free.");
     }
   }
 }

@@ -1,4 +1,4 @@
-// All that is found in what was read, with what to do about it: as people read it and as JSON
+// The findings of `oomrec analyze` and its suggestions, as text and as JSON
 // (docs/commands/analyze.md).
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace oomrec::tools::findings {
 
-// Which parts are wanted; what is not is null in the JSON.
+// The parts to show. The others are null in the JSON.
 struct AnalyzeParts {
   bool leaks = true;     // leak signs, functions that leak
   bool optimize = true;  // patterns, fragmentation, hidden memory, suggestions
@@ -25,7 +25,7 @@ class Analysis {
   bool empty() const { return input_.events.empty() && input_.calls.empty(); }
   Json json() const;
   std::string text() const;
-  Json drawing() const;  // what tools/python/oomrec/_draw.py takes
+  Json drawing() const;  // input for tools/python/oomrec/_draw.py
 
  private:
   void find_leaks();
@@ -40,7 +40,7 @@ class Analysis {
   const AnalyzeParts parts_;
   std::int64_t begin_ns_ = 0;
   std::vector<Stream> streams_;
-  std::vector<StreamFindings> findings_;  // of the streams
+  std::vector<StreamFindings> findings_;  // of each stream
   formats::LeakDetection leak_;
   std::optional<FirstRank> first_rank_;
   std::size_t oom_events_ = 0;

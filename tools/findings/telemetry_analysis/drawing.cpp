@@ -1,4 +1,4 @@
-// The analysis as data to draw: what tools/python/oomrec/_draw.py takes.
+// The analysis as input for tools/python/oomrec/_draw.py.
 #include <algorithm>
 
 #include "tools/base/text.h"
@@ -8,10 +8,10 @@ namespace oomrec::tools::findings {
 namespace {
 
 constexpr std::size_t kMostRows = 20;      // of the heat map and of the bars
-constexpr std::size_t kMostPoints = 2000;  // of a curve; more than a page has columns
+constexpr std::size_t kMostPoints = 2000;  // of a curve: more than a page has columns
 
-// Evenly thinned, the last one kept.
-std::vector<std::size_t> chosen(std::size_t count) {
+// Evenly thinned indexes of `count` points, always with the last one.
+std::vector<std::size_t> thinned_indexes(std::size_t count) {
   std::vector<std::size_t> indexes;
   const std::size_t every = std::max<std::size_t>(1, (count + kMostPoints - 1) / kMostPoints);
   for (std::size_t i = 0; i < count; i += every) indexes.push_back(i);
@@ -24,17 +24,17 @@ Json timeline_json(const Stream& stream, const StreamFindings& found) {
   Json allocated = Json::array();
   Json reserved = Json::array();
   Json used = Json::array();
-  bool divided = false;
-  for (const std::size_t i : chosen(found.held.size())) {
+  bool has_reserved = false;
+  for (const std::size_t i : thinned_indexes(found.held.size())) {
     const HeldSample& sample = found.held[i];
     seconds.push_back(sample.seconds);
     allocated.push_back(sample.allocated);
     reserved.push_back(sample.reserved);
     used.push_back(sample.used);
-    divided = divided || sample.reserved != sample.allocated;
+    has_reserved = has_reserved || sample.reserved != sample.allocated;
   }
   Json curves = Json::array({{{"name", "allocated"}, {"bytes", std::move(allocated)}}});
-  if (divided) curves.push_back({{"name", "reserved"}, {"bytes", std::move(reserved)}});
+  if (has_reserved) curves.push_back({{"name", "reserved"}, {"bytes", std::move(reserved)}});
   curves.push_back(
       {{"name", stream.device_id < 0 ? "resident" : "device used"}, {"bytes", std::move(used)}});
   return {{"name", printable(stream.name())},
@@ -42,7 +42,7 @@ Json timeline_json(const Stream& stream, const StreamFindings& found) {
           {"curves", std::move(curves)}};
 }
 
-// Functions over checkpoints; of telemetry processes and ranks over their samples.
+// A recording's functions over its checkpoints.
 Json heat_rows(const FunctionCurves& curves) {
   Json rows = Json::array();
   for (const FunctionCurve& curve : curves.curves) {
@@ -55,12 +55,13 @@ Json heat_rows(const FunctionCurves& curves) {
   return rows;
 }
 
+// Telemetry's processes or ranks over their samples.
 Json heat_rows(const std::vector<Stream>& streams, const std::vector<StreamFindings>& findings) {
   Json rows = Json::array();
   for (std::size_t i = 0; i < std::min(kMostRows, streams.size()); ++i) {
     Json seconds = Json::array();
     Json bytes = Json::array();
-    for (const std::size_t at : chosen(findings[i].allocated.size())) {
+    for (const std::size_t at : thinned_indexes(findings[i].allocated.size())) {
       seconds.push_back(findings[i].allocated.seconds[at]);
       bytes.push_back(findings[i].allocated.values[at]);
     }

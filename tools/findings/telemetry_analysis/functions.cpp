@@ -14,14 +14,14 @@ double FunctionCurve::peak() const {
 }
 
 FunctionCurves function_curves(const recording::Recording& recording, recording::Stacks& stacks,
-                               const recording::Places& places) {
+                               const recording::Locations& locations) {
   FunctionCurves all;
   const std::vector<recording::Checkpoint> checkpoints = recording::checkpoints_of(recording);
   std::map<std::uint32_t, recording::StackId> stack_of;  // by holder, of spaces that add up
   for (const recording::HolderFigures& holder : recording.holders())
-    if (adds_up(holder.space)) stack_of[holder.entry] = stacks.of_node(holder.node);
-  const std::vector<recording::PlaceId> subjects = recording::subjects_of(stacks, places);
-  std::map<recording::PlaceId, std::vector<double>> by_subject;
+    if (is_additive(holder.space)) stack_of[holder.entry] = stacks.of_node(holder.node);
+  const std::vector<recording::LocationId> subjects = recording::subjects_of(stacks, locations);
+  std::map<recording::LocationId, std::vector<double>> by_subject;
   for (std::size_t i = 0; i < checkpoints.size(); ++i) {
     all.times.push_back(static_cast<double>(recording.realtime_of(checkpoints[i].time_ns)) / 1e9);
     for (const recording::CheckpointRow& row : checkpoints[i].largest) {
@@ -33,7 +33,8 @@ FunctionCurves function_curves(const recording::Recording& recording, recording:
     }
   }
   for (auto& [subject, bytes] : by_subject)
-    all.curves.push_back({recording::place_text(places[subject], places), std::move(bytes)});
+    all.curves.push_back(
+        {recording::location_text(locations[subject], locations), std::move(bytes)});
   std::stable_sort(
       all.curves.begin(), all.curves.end(),
       [](const FunctionCurve& a, const FunctionCurve& b) { return a.peak() > b.peak(); });

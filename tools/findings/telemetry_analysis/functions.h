@@ -1,5 +1,5 @@
-// Functions over time: what each held, look by look, out of a recording's checkpoints or out of
-// rows of calls.
+// Functions over time: the bytes that each held, from a recording's checkpoints or from rows of
+// calls.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@
 
 namespace oomrec::tools::findings {
 
-// By the name that it is known by (analysis/statistics.h): what it held at each checkpoint. One
-// that is not among a checkpoint's largest counts as nothing there.
+// The bytes that a subject (analysis/statistics.h) held at each checkpoint; 0 where the checkpoint
+// does not list it.
 struct FunctionCurve {
   std::string name;
   std::vector<double> bytes;  // by checkpoint
@@ -22,12 +22,12 @@ struct FunctionCurve {
 };
 struct FunctionCurves {
   std::vector<double> times;          // of checkpoints, seconds since 1970
-  std::vector<FunctionCurve> curves;  // the highest peak first
+  std::vector<FunctionCurve> curves;  // highest peak first
 };
 FunctionCurves function_curves(const recording::Recording& recording, recording::Stacks& stacks,
-                               const recording::Places& places);
+                               const recording::Locations& locations);
 
-// A row for each function: from the first checkpoint at which it held something to the last one.
+// A row for each function, from the first to the last checkpoint at which it held memory.
 std::vector<formats::FunctionCall> calls_of(const FunctionCurves& curves, std::size_t most);
 
 struct NamedLeak {
@@ -35,7 +35,7 @@ struct NamedLeak {
   FunctionLeak leak;
   double window_seconds = 0;
 };
-// Of rows that name the same function; what grew most first.
+// Groups the rows by function. Largest growth first.
 std::vector<NamedLeak> function_leaks_of(const std::vector<formats::FunctionCall>& calls);
 
 }  // namespace oomrec::tools::findings

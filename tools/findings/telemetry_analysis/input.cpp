@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostFunctions = 100;
 
-// A file, and neither a recording nor PyTorch's snapshot.
+// A file that is neither a recording nor a PyTorch snapshot.
 bool is_telemetry(const std::string& named) {
   std::error_code error;
   if (!fs::is_regular_file(named, error) || bundles::is_snapshot(named)) return false;
@@ -44,7 +44,7 @@ std::string_view severity_of_bytes(double bytes) {
                                             : "low";
 }
 
-AnalyzeInput of_telemetry(const std::string& file) {
+AnalyzeInput read_telemetry(const std::string& file) {
   formats::LoadedTelemetry loaded = formats::load_telemetry(file);
   for (const std::string& note : loaded.notes) remark(fmt::format("{}: {}", file, note));
   AnalyzeInput input;
@@ -58,11 +58,11 @@ AnalyzeInput of_telemetry(const std::string& file) {
                             word_of(leak.leak.severity),
                             leak.leak.total_bytes / formats::kMegabyte,
                             leak.window_seconds,
-                            {"Look for what " + leak.name + " keeps: lists, caches, closures."}}});
+                            {"Check what " + leak.name + " keeps: lists, caches, closures."}}});
   return input;
 }
 
-// Of a job each rank has its own, by the job's clock: the sum of all says little of any.
+// For a job, the events of each rank by the job's clock. Their sum would say little about any rank.
 std::vector<formats::TelemetryEvent> events_of(const bundles::Source& source) {
   if (!source.is_job()) return formats::events_over_time(*source.recording);
   std::vector<formats::TelemetryEvent> all;
@@ -75,7 +75,8 @@ std::vector<formats::TelemetryEvent> events_of(const bundles::Source& source) {
       all.push_back(std::move(event));
     }
   });
-  if (all.empty()) return formats::events_over_time(*source.recording);  // their bundles are gone
+  // Without the ranks' bundles, only the sum is left.
+  if (all.empty()) return formats::events_over_time(*source.recording);
   std::stable_sort(all.begin(), all.end(),
                    [](const formats::TelemetryEvent& a, const formats::TelemetryEvent& b) {
                      return a.timestamp_ns < b.timestamp_ns;
@@ -83,30 +84,30 @@ std::vector<formats::TelemetryEvent> events_of(const bundles::Source& source) {
   return all;
 }
 
-AnalyzeInput of_recording(const std::string& named) {
+AnalyzeInput read_recording(const std::string& named) {
   const bundles::Source source = bundles::open_source(named, recording::CacheDirectory::of_user());
   const recording::Recording& recording = *source.recording;
-  const recording::Places& places = *source.places;
-  recording::Stacks stacks{recording, *source.places};
+  const recording::Locations& locations = *source.locations;
+  recording::Stacks stacks{recording, *source.locations};
   AnalyzeInput input;
   input.path = source.bundle.empty() ? recording.path().string() : source.bundle.string();
   input.kind = "recording";
   input.events = events_of(source);
-  input.curves = function_curves(recording, stacks, places);
+  input.curves = function_curves(recording, stacks, locations);
   input.calls = calls_of(input.curves, kMostFunctions);
-  const Leaks leaks = leaks_of(recording, stacks, places);
+  const Leaks leaks = leaks_of(recording, stacks, locations);
   for (const Leak& leak : leaks.leaks)
-    input.leaks.push_back({recording::place_text(places[leak.subject], places),
+    input.leaks.push_back({recording::location_text(locations[leak.subject], locations),
                            {true,
                             severity_of_bytes(leak.growth.bytes),
                             leak.growth.bytes / formats::kMegabyte,
                             leak.growth.window_seconds,
-                            {suggestion_of(leak, stacks, places)}}});
+                            {suggestion_of(leak, stacks, locations)}}});
   const auto reach = first_reached(leaks, recording, recording::timeline_of(recording));
-  if (leaks.can_tell())
+  if (leaks.has_enough_checkpoints())
     input.detected = formats::LeakDetection{leaks.detected(), severity_of(leaks, reach),
                                             leaks.bytes() / formats::kMegabyte, leaks.seconds,
-                                            suggestions_of(leaks, stacks, places)};
+                                            suggestions_of(leaks, stacks, locations)};
   for (const Hint& hint : advice_of(advice_facts(source, leaks))) input.advice.push_back(hint.text);
   return input;
 }
@@ -114,7 +115,7 @@ AnalyzeInput of_recording(const std::string& named) {
 }  // namespace
 
 AnalyzeInput analyze_input(const std::string& named) {
-  return is_telemetry(named) ? of_telemetry(named) : of_recording(named);
+  return is_telemetry(named) ? read_telemetry(named) : read_recording(named);
 }
 
 }  // namespace oomrec::tools::findings

@@ -1,4 +1,5 @@
-// What `oomrec analyze` reads, made one: a file of telemetry, or a bundle, a recording, a process.
+// The input of `oomrec analyze` in one form: from a telemetry file, a bundle, a recording or a
+// process.
 #pragma once
 
 #include <optional>
@@ -10,25 +11,25 @@
 
 namespace oomrec::tools::findings {
 
-// A function (of rows) or a stack (of a recording) that leaks, as a Leak Detection Result.
+// A leaking function (from rows of calls) or stack (from a recording).
 struct LeakRow {
   std::string name;
   formats::LeakDetection detection;
 };
 
 struct AnalyzeInput {
-  std::string path;  // what was read, as it was named or found
+  std::string path;  // of the source, as the user named it or as it was found
   std::string kind;  // "telemetry", "snapshots", "calls", "timeline", "recording"
   std::vector<formats::TelemetryEvent> events;
   std::vector<formats::FunctionCall> calls;
   std::vector<LeakRow> leaks;
-  std::optional<formats::LeakDetection>
-      detected;                     // by a recording's stacks: better than by samples
-  FunctionCurves curves;            // of a recording
-  std::vector<std::string> advice;  // of a recording
+  // From a recording's stacks, which is better than from samples.
+  std::optional<formats::LeakDetection> detected;
+  FunctionCurves curves;            // only of a recording
+  std::vector<std::string> advice;  // only of a recording
 };
 
-// `named`: a path, or what open_source() takes. Throws Error.
+// `named`: a path, or any argument of open_source(). Throws Error.
 AnalyzeInput analyze_input(const std::string& named);
 
 }  // namespace oomrec::tools::findings

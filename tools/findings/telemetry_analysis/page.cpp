@@ -1,4 +1,4 @@
-// The analysis as people read it.
+// The analysis as text.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,19 +37,19 @@ std::string text_of_sign(const LeakFinding& sign) {
   }
   return sign.figure > 0
              ? fmt::format("the last five samples are {:.1f} times the first five", sign.figure)
-             : std::string{"it began with nothing"};
+             : std::string{"the first five samples are 0"};
 }
 
 std::string text_of_gap(const GapFinding& gap) {
   switch (gap.sign) {
     case GapSign::transient_spike:
-      return fmt::format("its highest is {:.1f} standard deviations above its mean", gap.figure);
+      return fmt::format("its peak is {:.1f} standard deviations above its mean", gap.figure);
     case GapSign::persistent_drift:
-      return fmt::format("it grows along a line, R² {:.2f}", gap.figure);
+      return fmt::format("it grows linearly, R² {:.2f}", gap.figure);
     case GapSign::fragmentation_like:
       break;
   }
-  return fmt::format("and {} of what is reserved is inactive", percent_text(gap.figure));
+  return fmt::format("{} of the reserved memory is inactive", percent_text(gap.figure));
 }
 
 std::string patterns_text(const StreamFindings& found) {
@@ -75,12 +75,12 @@ std::string patterns_text(const StreamFindings& found) {
                              trend->r, trend->p));
   if (found.fragmentation.severity != Severity::none)
     page += line("fragmentation", found.fragmentation.severity,
-                 fmt::format("{} of what is reserved is not allocated, at most {}",
+                 fmt::format("{} of the reserved memory is not allocated, at most {}",
                              percent_text(found.fragmentation.mean_share),
                              percent_text(found.fragmentation.highest_share)));
   if (const auto& gap = found.gap) {
     page += line("hidden memory", Severity::low,
-                 fmt::format("{} beyond what is reserved, at most {} ({} of the total)",
+                 fmt::format("{} more than is reserved, at most {} ({} of the total)",
                              bytes_text(gap->mean_bytes), bytes_text(gap->highest_bytes),
                              percent_text(gap->highest_share)));
     for (const GapFinding& one : gap->findings)
@@ -104,7 +104,7 @@ std::string Analysis::stream_text(const Stream& stream, const StreamFindings& fo
     for (const LeakFinding& sign : found.leak_signs)
       lines += line(word_of(sign.sign), sign.severity, text_of_sign(sign));
   if (parts_.optimize) lines += patterns_text(found);
-  return page + (lines.empty() ? "    nothing that stands out\n" : lines);
+  return page + (lines.empty() ? "    nothing notable\n" : lines);
 }
 
 std::string Analysis::leaks_text() const {
@@ -145,7 +145,7 @@ std::string Analysis::text() const {
   if (oom_events_ != 0)
     page += fmt::format("\nmemory was refused: {}\n", plural(oom_events_, "event", "events"));
   if (first_rank_)
-    page += fmt::format("\nrank {} grew first, {:.1f} s after the beginning\n", first_rank_->rank,
+    page += fmt::format("\nrank {} grew first, {:.1f} s after the start\n", first_rank_->rank,
                         first_rank_->at_seconds);
   page += functions_text();
   if (parts_.optimize && !suggestions_.empty()) {

@@ -11,7 +11,7 @@
 namespace oomrec::tools::findings {
 namespace {
 
-// Events that tell of something else than the next sample: their figures are those of one.
+// Events that are not samples: they repeat the figures of one.
 constexpr std::array<std::string_view, 6> kRemarks = {"warning", "critical", "error",
                                                       "peak",    "mark",     "cleanup"};
 

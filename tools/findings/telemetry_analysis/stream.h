@@ -1,4 +1,5 @@
-// What the events of one process on one device say: leaks, shapes, fragmentation, hidden memory.
+// The events of one process on one device, and their analysis: leaks, patterns, fragmentation,
+// hidden memory.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +15,23 @@
 
 namespace oomrec::tools::findings {
 
-// In order of time; at least one event.
+// Sorted by time; has at least one event.
 struct Stream {
   std::string host;
   std::int64_t pid = -1, device_id = -1;
   std::optional<std::int64_t> rank;
-  std::vector<formats::TelemetryEvent> events;  // all of them
-  std::size_t oom_events = 0;                   // that say that memory was refused
+  std::vector<formats::TelemetryEvent> events;  // samples and others
+  std::size_t oom_events = 0;                   // events of a failed allocation
 
   std::string name() const;  // "rank 3 on cuda:0", "4711 on the host"
 };
 std::vector<Stream> streams_of(const std::vector<formats::TelemetryEvent>& events);
 
 struct StreamFindings {
-  Series allocated;  // seconds since the first of all events
+  Series allocated;  // seconds since the first event of all streams
   std::vector<HeldSample> held;
   double mean_bytes = 0, peak_bytes = 0;
-  std::optional<double> utilization;  // highest share of the total that was used
+  std::optional<double> utilization;  // highest used share of the total
 
   std::vector<LeakFinding> leak_signs;
   std::optional<Spikes> spikes;
@@ -41,17 +42,17 @@ struct StreamFindings {
   std::optional<HiddenGap> gap;
 
   bool leaks() const { return !leak_signs.empty(); }
-  // From the mean of the first five samples to that of the last five; of fewer than ten from the
-  // first one to the last: a program that ends gives back in the last one.
+  // From the mean of the first five samples to that of the last five, because the last sample may
+  // follow the program's final frees. With fewer than ten samples: from the first to the last.
   double growth_bytes() const;
   double seconds() const;
 };
 
-// `begin_ns`: where second 0 is.
+// `begin_ns`: the time of second 0.
 StreamFindings findings_of(const Stream& stream, std::int64_t begin_ns);
 
-// The rank that grew first and by how much it matters (series/patterns.h), and when; nothing where
-// there are fewer than two ranks, or none did.
+// The rank whose large growth (growth_began_at()) began first, and when. Nothing with fewer than
+// two ranks, or if none grew.
 struct FirstRank {
   std::int64_t rank = 0;
   double at_seconds = 0;

@@ -32,7 +32,7 @@ std::optional<GapFinding> fragmentation_like(const std::vector<HeldSample>& samp
       shares.push_back(sample.inactive ? *sample.inactive / sample.reserved
                                        : sample.unused_share());
   const double share = mean_of(shares);
-  constexpr double kRounding = 1e-9;  // of the mean of equal shares
+  constexpr double kRounding = 1e-9;  // error of the mean of equal shares
   if (share < 0.3 - kRounding) return std::nullopt;
   return GapFinding{GapSign::fragmentation_like, Severity::medium, share};
 }

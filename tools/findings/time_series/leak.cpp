@@ -31,7 +31,7 @@ std::optional<LeakFinding> not_freed(const Series& series) {
   const double first = mean_of(values.first(5));
   const double last = mean_of(values.last(5));
   if (last <= 1.5 * first) return std::nullopt;
-  // Of nothing, any memory is without bound more.
+  // From zero bytes, the ratio would be infinite.
   return LeakFinding{LeakSign::not_freed, Severity::medium, first > 0 ? last / first : 0};
 }
 

@@ -1,4 +1,5 @@
-// Does memory leak, by samples alone? Where a recording tells stacks, tools/leaks knows better.
+// Judges from samples alone whether memory leaks. With a recording's stacks,
+// tools/findings/leaks knows better.
 #pragma once
 
 #include <optional>
@@ -10,11 +11,11 @@
 
 namespace oomrec::tools::findings {
 
-// Why a series is taken for a leak.
+// Why a series is considered a leak.
 enum class LeakSign {
   rising,     // more than 70 % of the steps go up (high: more than 90 %)
-  spikes,     // a value more than three standard deviations above the mean
-  not_freed,  // the last five are in the mean more than 1.5 × the first five
+  spikes,     // a value is more than three standard deviations above the mean
+  not_freed,  // the mean of the last five is more than 1.5 × the mean of the first five
 };
 std::string_view word_of(LeakSign sign);
 
@@ -26,17 +27,17 @@ struct LeakFinding {
 
 inline constexpr std::size_t kFewestOfLeak = 10;  // samples
 
-// Empty also of fewer samples than that.
+// Empty for fewer samples than kFewestOfLeak.
 std::vector<LeakFinding> leak_signs_of(const Series& series);
 
-// What a function's calls (or looks at it) added, call by call, in bytes.
+// A function whose calls leave memory behind.
 struct FunctionLeak {
-  double mean_bytes = 0;   // a call
-  double total_bytes = 0;  // more than 100 MiB; critical: more than 1 GiB
-  double grown_share = 0;  // of the calls; more than 0.1
+  double mean_bytes = 0;   // per call
+  double total_bytes = 0;  // above 100 MiB; critical: above 1 GiB
+  double grown_share = 0;  // share of calls that added memory; above 0.1
   Severity severity = Severity::none;
 };
-// At least three calls.
+// `growth_bytes`: the bytes that each call added. Needs three calls.
 std::optional<FunctionLeak> function_leak_of(std::span<const double> growth_bytes);
 
 }  // namespace oomrec::tools::findings

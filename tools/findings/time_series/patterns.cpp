@@ -10,11 +10,11 @@ namespace {
 constexpr double kLeastCorrelation = 0.7;
 constexpr std::size_t kFewestChunks = 4;
 constexpr std::size_t kShortestPeriod = 4;    // samples
-constexpr std::size_t kMostForPeriod = 2000;  // samples that are looked at: the cost is its square
-constexpr double kLeastShareOfRange = 0.5;    // a chunk's range ÷ that of the series
-constexpr double kAsGood = 0.02;              // a shorter period is taken before a longer one
+constexpr std::size_t kMostForPeriod = 2000;  // samples that are used: the cost is quadratic
+constexpr double kLeastShareOfRange = 0.5;    // mean range of the chunks ÷ range of the series
+constexpr double kTolerance = 0.02;           // correlation given up for a shorter period
 
-// Evenly thinned, and less the line through it.
+// The series, evenly thinned, minus its linear trend.
 Series flattened(const Series& series) {
   const std::size_t every = (series.size() + kMostForPeriod - 1) / kMostForPeriod;
   const Fit fit = fit_of(series);
@@ -29,7 +29,8 @@ double range_of(std::span<const double> values) {
   return *high - *low;
 }
 
-// Mean correlation of neighbouring chunks of `length`; 0 where they are too small a part of it.
+// Mean correlation of neighbouring chunks of `length`; 0 if the chunks span too little of the
+// range.
 double chunk_correlation(std::span<const double> values, std::size_t length) {
   const std::size_t chunks = values.size() / length;
   double ranges = 0;
@@ -88,7 +89,7 @@ std::optional<Period> period_of(const Series& series) {
   const double best = *std::max_element(correlations.begin(), correlations.end());
   if (best <= kLeastCorrelation) return std::nullopt;
   const auto first = std::find_if(correlations.begin(), correlations.end(),
-                                  [&](double found) { return found >= best - kAsGood; });
+                                  [&](double found) { return found >= best - kTolerance; });
   const auto length =
       static_cast<double>(kShortestPeriod + static_cast<std::size_t>(first - correlations.begin()));
   const double interval =

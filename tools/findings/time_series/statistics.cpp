@@ -41,7 +41,7 @@ double incomplete_beta(double a, double b, double x) {
                                    : 1 - front * beta_fraction(b, a, 1 - x) / b;
 }
 
-// Of an r at least so far from 0 among `count` points that have nothing to do with each other.
+// The probability that `count` uncorrelated points have an r at least as far from 0.
 double chance_of(double r, std::size_t count) {
   if (count < 3) return 1;
   const auto freedom = static_cast<double>(count - 2);

@@ -1,4 +1,4 @@
-// Figures of a series of numbers over time: what the judgements in this folder rest on.
+// Statistics of a series of numbers over time: the basis of all decisions in this folder.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace oomrec::tools::findings {
 
-// In order of time; both equally long.
+// Sorted by time; both of equal length.
 struct Series {
   std::vector<double> seconds, values;
 
@@ -19,25 +19,25 @@ struct Series {
   }
 };
 
-// Of a finding, the worst last: the larger of two is that of both.
+// Severity of a finding, worst last: std::max() combines two.
 enum class Severity { none, low, medium, high, critical };
 std::string_view word_of(Severity severity);
 
-double mean_of(std::span<const double> values);       // 0 of none
-double deviation_of(std::span<const double> values);  // the standard deviation, divided by n
+double mean_of(std::span<const double> values);       // 0 if empty
+double deviation_of(std::span<const double> values);  // of the population (divides by n)
 
-// The value below which `share` (0…1) of them lie, between neighbours by proportion; 0 of none.
+// The value below which `share` (0…1) of the values are, interpolated; 0 if empty.
 double quantile_of(std::vector<double> values, double share);
 
-// Pearson's r, −1…1; 0 where one of both does not vary. Equally long.
+// Pearson's r, −1…1; 0 if one of them is constant. Both of equal length.
 double correlation_of(std::span<const double> one, std::span<const double> other);
 
-// The line of least squares.
+// The least-squares line.
 struct Fit {
-  double slope = 0;      // a second
+  double slope = 0;      // per second
   double intercept = 0;  // at second 0
   double r = 0;          // −1…1
-  double p = 1;          // of such an r by chance, two-sided (Student's t); 1 of fewer than three
+  double p = 1;          // two-sided p-value of r (Student's t); 1 for fewer than three points
 
   double r_squared() const { return r * r; }
 };

@@ -8,7 +8,7 @@
 namespace oomrec::tools::formats {
 namespace {
 
-// Python's names (Lib/pickle.py).
+// The names are Python's (Lib/pickle.py).
 enum Opcode : std::uint8_t {
   MARK = '(',
   STOP = '.',
@@ -49,7 +49,7 @@ enum Opcode : std::uint8_t {
 
 constexpr unsigned kHighestProtocol = 5;
 
-// Two's complement, little-endian; a number that needs more than 64 bits becomes the nearest.
+// Two's complement, little-endian. A number that needs more than 64 bits is clamped.
 std::int64_t number_of(std::string_view bytes) {
   if (bytes.empty()) return 0;
   const bool negative = (static_cast<unsigned char>(bytes.back()) & 0x80) != 0;
@@ -68,13 +68,13 @@ std::int64_t number_of(std::string_view bytes) {
 
 }  // namespace
 
-// Runs the opcodes, on a stack of values.
+// Interprets the opcodes with a stack of values.
 class Pickle::Machine {
  public:
   Machine(Pickle& pickle, std::string_view file) : pickle_(pickle), file_(file) {}
 
   void run() {
-    if (byte() != PROTO || byte() > kHighestProtocol) fail("it does not begin as one");
+    if (byte() != PROTO || byte() > kHighestProtocol) fail("it does not begin like a pickle");
     for (std::uint8_t opcode = byte(); opcode != STOP; opcode = byte()) step(opcode);
     pickle_.root_ = pop();
   }
@@ -169,12 +169,12 @@ class Pickle::Machine {
       case LONG_BINGET:
         return get(length(4));
       default:
-        fail(fmt::format("opcode {:#04x} builds an object, which is not done here", opcode));
+        fail(fmt::format("opcode {:#04x} builds an object, which oomrec does not do", opcode));
     }
   }
 
   void push(const Value& value) {
-    if (++values_ > kMostValues) fail("it holds too many values");
+    if (++values_ > kMostValues) fail("it has too many values");
     stack_.push_back(value);
   }
   void push_number(std::int64_t number, Kind kind = Kind::number) {
@@ -199,7 +199,7 @@ class Pickle::Machine {
     push(value);
   }
   void push_container(Kind kind, std::vector<Value> items) {
-    if (pickle_.containers_.size() >= kMostContainers) fail("it holds too many lists");
+    if (pickle_.containers_.size() >= kMostContainers) fail("it has too many lists");
     Value value;
     value.kind_ = kind;
     value.container_ = pickle_.containers_.size();
@@ -210,42 +210,42 @@ class Pickle::Machine {
   std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
 
   Value pop() {
-    if (stack_.size() <= floor()) fail("it takes more values than it has");
+    if (stack_.size() <= floor()) fail("it pops an empty stack");
     const Value value = stack_.back();
     stack_.pop_back();
     return value;
   }
 
-  // The last `count` values, taken off the stack.
+  // Pops the last `count` values.
   std::vector<Value> top(std::size_t count) {
-    if (stack_.size() - floor() < count) fail("it takes more values than it has");
+    if (stack_.size() - floor() < count) fail("it pops an empty stack");
     std::vector<Value> items{stack_.end() - static_cast<std::ptrdiff_t>(count), stack_.end()};
     stack_.resize(stack_.size() - count);
     return items;
   }
   std::vector<Value> since_mark() {
-    if (marks_.empty()) fail("it looks for a mark that is not there");
+    if (marks_.empty()) fail("it refers to a missing mark");
     std::vector<Value> items = top(stack_.size() - marks_.back());
     marks_.pop_back();
     return items;
   }
 
   void add(Kind kind, const std::vector<Value>& items) {
-    const bool there = stack_.size() > floor() && stack_.back().is(kind);
-    if (!there) fail("it adds to something that cannot be added to");
+    const bool has_container = stack_.size() > floor() && stack_.back().is(kind);
+    if (!has_container) fail("it adds items to a value that is not a container");
     if (kind == Kind::dict && items.size() % 2 != 0) fail("a key has no value");
     std::vector<Value>& to = pickle_.containers_[stack_.back().container_];
     to.insert(to.end(), items.begin(), items.end());
   }
 
-  // Python numbers what it remembers one by one.
+  // Python numbers the entries of its memo consecutively.
   void put(std::uint64_t number) {
-    if (stack_.size() <= floor() || number > memo_.size()) fail("it remembers nothing");
+    if (stack_.size() <= floor() || number > memo_.size()) fail("it stores an invalid memo");
     if (number == memo_.size()) memo_.emplace_back();
     memo_[number] = stack_.back();
   }
   void get(std::uint64_t number) {
-    if (number >= memo_.size()) fail("it recalls what it has not remembered");
+    if (number >= memo_.size()) fail("it refers to a missing memo");
     push(memo_[number]);
   }
 
@@ -274,7 +274,7 @@ std::string_view Pickle::text(const Value& value) const {
 }
 
 const Pickle::Value& Pickle::member(const Value& dict, std::string_view key) const {
-  static const Value kNone;
+  static const Value kNone{};
   if (!dict.is(Kind::dict)) return kNone;
   const std::vector<Value>& entries = containers_[dict.container_];
   for (std::size_t i = entries.size(); i >= 2; i -= 2) {

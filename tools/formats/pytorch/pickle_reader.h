@@ -1,10 +1,10 @@
-// Reads Python's pickles as far as they hold plain values: None, booleans, numbers, texts, bytes,
-// lists, tuples and dicts, in protocols 2 to 5.
+// Reads Python pickles of plain values: None, booleans, numbers, texts, bytes, lists, tuples and
+// dicts, in protocols 2 to 5.
 //
-// A pickle is a program, and may come from anybody. Nothing of it is ever run: an opcode that would
-// import, call or build an object is refused, and so is what is cut, nests wrongly, or is larger
-// than the bounds below. Values may refer to one another in circles: who walks them goes down no
-// further than it expects.
+// A pickle is a program, and may come from an attacker. None of it is executed: an opcode that
+// would import, call or build an object is an error. So is a file that is truncated, malformed, or
+// larger than the bounds below. Values may contain each other in cycles: callers must limit their
+// depth.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class Pickle {
  public:
   enum class Kind : std::uint8_t { none, boolean, number, real, text, list, dict };
 
-  // A list is also a tuple. Texts lie in the file, and are bytes of any kind.
+  // Tuples are lists, too. Texts are arbitrary bytes, and point into the file.
   class Value {
    public:
     Kind kind() const { return kind_; }
@@ -46,24 +46,24 @@ class Pickle {
   static constexpr std::uint64_t kMostValues = std::uint64_t{1} << 27;
   static constexpr std::uint64_t kMostContainers = std::uint64_t{1} << 25;
 
-  // Throws PickleError. `file` must outlive this and what it gives.
+  // Throws PickleError. `file` must outlive this and its values.
   explicit Pickle(std::string_view file);
 
   const Value& root() const { return root_; }
 
-  // Of a value of another kind: nothing, 0, "".
+  // For a value of another kind they return an empty span, 0 or "".
   std::span<const Value> items(const Value& list) const;
   std::int64_t number(const Value&) const;
   std::string_view text(const Value&) const;
-  // Which list or dict it is: the same number where two values are one and the same.
+  // Identifies a list or dict: equal if both values are the same object.
   std::uint64_t identity(const Value& container) const { return container.container_; }
-  // The value of a key; one of kind none where there is none. Of a key twice, the last one.
+  // The value of a key, the last one if it is repeated; a value of kind `none` if it is missing.
   const Value& member(const Value& dict, std::string_view key) const;
 
  private:
   class Machine;
 
-  std::vector<std::vector<Value>> containers_;  // a dict: keys and values in turn
+  std::vector<std::vector<Value>> containers_;  // of a dict: alternating keys and values
   Value root_;
 };
 

@@ -17,8 +17,8 @@ using session::TableId;
 constexpr std::uint64_t kNsPerUs = 1000;
 constexpr std::uint32_t kMostDevices = 256;
 constexpr std::size_t kMostBlocks = std::size_t{1} << 22;
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 60;  // larger is forged
-constexpr std::string_view kFree = "reserved by PyTorch, given to nobody";
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 60;  // a larger figure is forged
+constexpr std::string_view kFree = "reserved by PyTorch, not allocated";
 
 struct Sum {
   std::uint64_t bytes = 0, count = 0;
@@ -29,9 +29,9 @@ struct Sum {
   }
 };
 
-// A device as the segments have it.
+// Sums over the segments of a device.
 struct DeviceState {
-  bool met = false;
+  bool used = false;
   std::uint64_t reserved = 0, allocated = 0, largest_free = 0;
   std::uint32_t entry = 0;
 };
@@ -45,21 +45,21 @@ class Import {
     const Pickle::Value& segments = pickle_.member(pickle_.root(), "segments");
     const Pickle::Value& traces = pickle_.member(pickle_.root(), "device_traces");
     if (!segments.is(Pickle::Kind::list) || !traces.is(Pickle::Kind::list))
-      throw PickleError{"it holds no segments and device_traces"};
+      throw PickleError{"it has no segments or no device_traces"};
     trace_ = trace_of(pickle_, pickle_.root());
-    for (const TraceEvent& event : trace_) device(event.device).met = true;
+    for (const TraceEvent& event : trace_) device(event.device).used = true;
     for (const Pickle::Value& segment : pickle_.items(segments)) add_segment(segment);
     add_freed();
     add_header();
     add_devices();
     add_blocks();
     add_holders();
-    add_refusals();
+    add_failures();
     add_lane();
     add_points();
     ImportedSnapshot result;
     result.native_names = stacks_.take_native_names();
-    result.last_refusal = ends_;
+    result.last_failure = last_failure_;
     result.bytes = image_.finish(result.count);
     return result;
   }
@@ -88,7 +88,7 @@ class Import {
     return devices_[number];
   }
 
-  // The entry that the holder of a stack will have.
+  // The entry of a stack's holder in the image's table, which add_holders() writes later.
   std::uint32_t holder(std::uint32_t node, Space space) {
     const auto [at, is_new] = holder_of_.try_emplace({node, space}, 0);
     if (is_new) {
@@ -107,12 +107,12 @@ class Import {
   }
   static std::size_t index(Space space) { return static_cast<std::size_t>(space); }
 
-  // Older snapshots have no address in a block: blocks follow one another.
+  // Blocks are adjacent: older snapshots do not have their addresses.
   void add_segment(const Pickle::Value& segment) {
     const auto number = static_cast<std::uint32_t>(
         std::min<std::uint64_t>(figure(segment, "device"), kMostDevices));
     DeviceState& of = device(number);
-    of.met = true;
+    of.used = true;
     std::uint64_t address = figure(segment, "address");
     std::uint64_t in_blocks = 0;
     for (const Pickle::Value& block : pickle_.items(pickle_.member(segment, "blocks"))) {
@@ -133,35 +133,35 @@ class Import {
     if (state == "inactive") return add_free(address, bytes, number);
     const std::uint32_t node = stacks_.of_frames(pickle_.member(block, "frames"));
     add_block({address, bytes, holder(node, Space::cuda), number, false});
-    // One that waits for a stream to be done with it is no tensor's any more.
+    // A freed block that still waits for a stream no longer belongs to a tensor.
     if (state != "active_allocated") return;
     add_block({address, bytes, holder(node, Space::torch), number, true});
     of.allocated += bytes;
   }
 
   void add_free(std::uint64_t address, std::uint64_t bytes, std::uint32_t number) {
-    add_block({address, bytes, holder(stacks_.of_remark(kFree), Space::cuda), number, false});
+    add_block({address, bytes, holder(stacks_.of_note(kFree), Space::cuda), number, false});
     DeviceState& of = device(number);
     of.largest_free = std::max(of.largest_free, bytes);
   }
 
-  // What the trace tells was given and taken back since.
+  // Counts the blocks that were allocated and freed within the trace.
   void add_freed() {
-    std::map<std::uint64_t, std::uint32_t> given;  // holders by address
+    std::map<std::uint64_t, std::uint32_t> live;  // holders by address
     for (const TraceEvent& event : trace_) {
       if (event.kind == EventKind::free) freed_[index(event.space)].add(event.bytes);
       if (event.space != Space::torch) continue;
       if (event.kind == EventKind::allocate)
-        given[event.address] = holder(stacks_.of_frames(*event.frames), Space::torch);
-      const auto at = given.find(event.address);
-      if (event.kind != EventKind::free || at == given.end()) continue;
+        live[event.address] = holder(stacks_.of_frames(*event.frames), Space::torch);
+      const auto at = live.find(event.address);
+      if (event.kind != EventKind::free || at == live.end()) continue;
       holder_state(at->second).freed.add(event.bytes);
-      given.erase(at);
+      live.erase(at);
     }
   }
 
   void add_header() {
-    // Times of the trace are kept as they are: the session began with it, at 0 of its clock.
+    // The session starts with the trace. Its clock starts at 1, because 0 means none.
     start_ns_ = trace_.empty() ? written_ns_ : trace_.front().time_us * kNsPerUs;
     end_ns_ = trace_.empty() ? 1 : 1 + (trace_.back().time_us * kNsPerUs - start_ns_);
     session::Header& header = image_.header();
@@ -175,7 +175,7 @@ class Import {
   void add_devices() {
     for (std::size_t number = 0; number < devices_.size(); ++number) {
       DeviceState& state = devices_[number];
-      if (!state.met) continue;
+      if (!state.used) continue;
       session::Device row{};
       row.ordinal = static_cast<session::i32>(number);
       row.block_bytes = static_cast<std::int64_t>(state.reserved);
@@ -220,12 +220,12 @@ class Import {
       row.live_count = state.live.count;
       row.total_bytes = state.live.bytes + state.freed.bytes;
       row.total_count = state.live.count + state.freed.count;
-      row.peak_epoch = 1;  // of another peak: what was held then is not known
+      row.peak_epoch = 1;  // not the current epoch: bytes at the peak are unknown
       image_.add(TableId::holders, row);
     }
   }
 
-  void add_refusals() {
+  void add_failures() {
     for (TraceEvent& event : trace_) {
       if (event.kind != EventKind::fail) continue;
       const DeviceState& of = devices_[event.device];
@@ -246,7 +246,7 @@ class Import {
       event.address = image_.add(TableId::failures, row);
     }
     if (!trace_.empty() && trace_.back().kind == EventKind::fail)
-      ends_ = static_cast<std::uint32_t>(trace_.back().address);
+      last_failure_ = static_cast<std::uint32_t>(trace_.back().address);
   }
   static constexpr int kOutOfMemory = 2;  // CUDA_ERROR_OUT_OF_MEMORY
 
@@ -271,7 +271,7 @@ class Import {
     image_.add(TableId::lanes, lane);
   }
 
-  // Backwards from what is held, which is known.
+  // Computes the time line backwards from the final state, the only one that is known.
   void add_points() {
     constexpr std::size_t kMostPoints = 1024;
     const std::size_t step = trace_.size() / kMostPoints + 1;
@@ -307,8 +307,8 @@ class Import {
   recording::Image image_;
   StackNodes stacks_;
   const std::uint64_t written_ns_;
-  std::uint64_t start_ns_ = 0, end_ns_ = 0;  // real; of the session's clock
-  std::uint32_t ends_ = 0;
+  std::uint64_t start_ns_ = 0, end_ns_ = 0;  // realtime; session clock
+  std::uint32_t last_failure_ = 0;
   std::vector<TraceEvent> trace_;
   std::vector<DeviceState> devices_;
   std::vector<Block> blocks_;
@@ -320,7 +320,7 @@ class Import {
 }  // namespace
 
 bool may_be_snapshot(std::string_view first_bytes) {
-  return !first_bytes.empty() && first_bytes[0] == '\x80';  // a protocol is named
+  return !first_bytes.empty() && first_bytes[0] == '\x80';  // opcode PROTO
 }
 
 ImportedSnapshot import_snapshot(std::string_view file, std::uint64_t written_ns) {

@@ -1,7 +1,7 @@
-// The stacks of a PyTorch snapshot as nodes of an image.
+// Adds the stacks of a PyTorch snapshot to an image.
 //
-// Python's lines become Python frames. Functions of C++ have a name and no address: they become
-// frames of a module that is not there, whose names stand beside the image.
+// Python lines become Python frames. C++ functions have a name but no address: they become frames
+// of a fictitious module, whose symbols are returned separately.
 #pragma once
 
 #include <map>
@@ -22,14 +22,14 @@ class StackNodes {
  public:
   StackNodes(const Pickle& pickle, recording::Image& image) : pickle_(pickle), image_(image) {}
 
-  // The node of a list of frames, innermost first; 0: it is none, or empty.
+  // The node of a list of frames, innermost first; 0: `frames` is empty, or not a list.
   std::uint32_t of_frames(const Pickle::Value& frames);
 
-  // That of a stack of one remark.
-  std::uint32_t of_remark(std::string_view text);
+  // The node of a stack that is only a note.
+  std::uint32_t of_note(std::string_view text);
 
-  // Of offset i + 1 in the module whose build-id is kNativeBuildId.
-  std::vector<recording::Location> take_native_names() { return std::move(native_names_); }
+  // Element i is the symbol at offset i + 1 in the module with build-id kNativeBuildId.
+  std::vector<recording::LineInfo> take_native_names() { return std::move(native_names_); }
 
  private:
   std::uint32_t node(std::uint32_t parent, std::uint64_t frame);
@@ -42,7 +42,7 @@ class StackNodes {
 
   const Pickle& pickle_;
   recording::Image& image_;
-  std::vector<recording::Location> native_names_;
+  std::vector<recording::LineInfo> native_names_;
   std::unordered_map<std::uint64_t, std::uint32_t> lists_;   // by identity
   std::unordered_map<std::uint64_t, std::uint64_t> frames_;  // by identity
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> nodes_;

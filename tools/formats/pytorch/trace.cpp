@@ -10,7 +10,7 @@ struct Action {
   EventKind kind;
   Space space;
 };
-// A block is PyTorch's again when its free is completed. Segments that can grow are mapped.
+// A block is free only after "free_completed". Expandable segments are mapped instead of allocated.
 constexpr Action kActions[] = {
     {"alloc", EventKind::allocate, Space::torch},
     {"free_completed", EventKind::free, Space::torch},
@@ -21,7 +21,7 @@ constexpr Action kActions[] = {
     {"oom", EventKind::fail, Space::cuda},
 };
 
-// What is larger is forged.
+// Larger figures are forged.
 constexpr std::int64_t kMostFigure = std::int64_t{1} << 60, kMostTimeUs = std::int64_t{1} << 53;
 
 std::uint64_t within(std::int64_t number, std::int64_t most) {
@@ -33,7 +33,7 @@ std::uint64_t within(std::int64_t number, std::int64_t most) {
 std::vector<TraceEvent> trace_of(const Pickle& pickle, const Pickle::Value& snapshot) {
   std::vector<TraceEvent> events;
   std::uint32_t device = 0;
-  std::size_t entries = 0;  // a hostile file lists the same ones again and again
+  std::size_t entries = 0;  // bounds forged files, which may repeat the same entries
   for (const Pickle::Value& trace : pickle.items(pickle.member(snapshot, "device_traces"))) {
     for (const Pickle::Value& entry : pickle.items(trace)) {
       if (++entries > kMostTrace) throw PickleError{"its trace is too long"};

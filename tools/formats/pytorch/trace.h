@@ -1,4 +1,4 @@
-// What happened, as a PyTorch snapshot's device_traces tell it.
+// The events in a PyTorch snapshot's device_traces.
 #pragma once
 
 #include <vector>
@@ -11,14 +11,15 @@ namespace oomrec::tools::formats {
 struct TraceEvent {
   std::uint64_t time_us = 0;  // since 1970
   EventKind kind = EventKind::none;
-  Space space = Space::torch;  // cuda: of a segment
+  Space space = Space::torch;  // cuda: the event is about a segment
   std::uint32_t device = 0;
   std::uint64_t address = 0, bytes = 0;
-  std::uint64_t device_free = 0;          // of a refusal
-  const Pickle::Value* frames = nullptr;  // of the pickle
+  std::uint64_t device_free = 0;          // only of a failure
+  const Pickle::Value* frames = nullptr;  // in the pickle
 };
 
-// Of all devices, in order of time; what changes no memory is left out. No more than kMostTrace.
+// The events of all devices, sorted by time, without those that change no memory. Throws
+// PickleError if there are more than kMostTrace.
 inline constexpr std::size_t kMostTrace = std::size_t{1} << 23;
 std::vector<TraceEvent> trace_of(const Pickle&, const Pickle::Value& snapshot);
 

@@ -9,8 +9,7 @@
 namespace oomrec::tools::formats {
 namespace {
 
-// With its whereabouts, its size and its time.
-constexpr std::size_t kMostSlotsOfEvent = 5;
+constexpr std::size_t kMostSlotsOfEvent = 5;  // with its location, size and time
 
 std::uint32_t ms_since(std::uint64_t start_us, std::uint64_t time_us) {
   return static_cast<std::uint32_t>(
@@ -22,11 +21,11 @@ std::uint32_t ms_since(std::uint64_t start_us, std::uint64_t time_us) {
 void write_ring(const std::vector<TraceEvent>& trace, const std::vector<std::uint32_t>& entries,
                 StackNodes& stacks, recording::Image& image, session::Lane& lane) {
   if (trace.empty()) return;
-  const std::size_t wanted = std::bit_ceil(trace.size() * kMostSlotsOfEvent);
+  const std::size_t needed = std::bit_ceil(trace.size() * kMostSlotsOfEvent);
   const auto slots =
-      static_cast<std::uint32_t>(std::min<std::size_t>(wanted, session::kMaxRingSlots));
+      static_cast<std::uint32_t>(std::min<std::size_t>(needed, session::kMaxRingSlots));
   const std::size_t first = trace.size() - std::min(trace.size(), slots / kMostSlotsOfEvent);
-  // Nodes are added to the image meanwhile, which may move.
+  // Not written in place: of_frames() adds nodes to the image, which may move it.
   const auto ring = std::make_unique<session::Slot[]>(slots);
   lane.ring_slots = slots;
   session::RingWriter writer;
@@ -36,11 +35,11 @@ void write_ring(const std::vector<TraceEvent>& trace, const std::vector<std::uin
     const Api api = event.kind == EventKind::fail ? Api::reportOutOfMemoryToProfiler
                                                   : Api::reportMemoryUsageToProfiler;
     const std::uint32_t node = event.kind == EventKind::free ? 0 : stacks.of_frames(*event.frames);
-    writer.append_elsewhere(ms_since(trace.front().time_us, event.time_us), 0, event.kind,
-                            session::packed_place(api, event.space, entries[event.device]),
-                            event.address, event.bytes, node);
+    writer.append_device_event(ms_since(trace.front().time_us, event.time_us), 0, event.kind,
+                               session::packed_location(api, event.space, entries[event.device]),
+                               event.address, event.bytes, node);
   }
-  lane.ring_offset = image.take(std::uint64_t{slots} * sizeof(session::Slot));
+  lane.ring_offset = image.allocate(std::uint64_t{slots} * sizeof(session::Slot));
   if (lane.ring_offset == 0) {
     lane.ring_slots = 0;
     return;

@@ -1,4 +1,4 @@
-// A PyTorch snapshot's trace as the ring of a lane: the latest events, as far as a ring goes.
+// Writes a PyTorch snapshot's trace to the ring of a lane: as many of the latest events as fit.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,8 @@
 
 namespace oomrec::tools::formats {
 
-// `entries`: of the devices, by number. A refusal's address is its entry in `failures`.
+// `entries`: the entry of each device, by its number. The address of a failure event is its entry
+// in `failures`.
 void write_ring(const std::vector<TraceEvent>& trace, const std::vector<std::uint32_t>& entries,
                 StackNodes& stacks, recording::Image& image, session::Lane& lane);
 

@@ -14,7 +14,7 @@ using Event = TelemetryEvent;
 using Slot = std::variant<std::int64_t Event::*, std::optional<std::int64_t> Event::*,
                           std::string Event::*, std::optional<std::string> Event::*, Json Event::*>;
 
-// Where each field's value is, in the order of the table.
+// The member of each field, in the order of the table.
 const std::vector<Slot>& slots() {
   using Number = std::optional<std::int64_t> Event::*;
   using Words = std::optional<std::string> Event::*;

@@ -1,6 +1,7 @@
-// TelemetryEvent v2: one look at the memory of a process on a device, as GPU Memory Profiler's
-// readers take it. Strict: every key of the format is there, and no other; what is not known is
-// null. The keys and their rules are a table: fields.h.
+// TelemetryEvent v2: one sample of a process's memory on a device, in GPU Memory Profiler's format.
+//
+// The format is strict: each event has all keys, and no others. Unknown values are null. A table
+// defines the keys and their rules: fields.h.
 #pragma once
 
 #include <cstdint>
@@ -18,23 +19,23 @@ struct TelemetryEvent : RankTags {
   std::string event_type = "sample";
   std::string collector = "oomrec";
   std::int64_t sampling_interval_ms = 0;
-  std::int64_t pid = -1;  // −1: not known, or not of one process
+  std::int64_t pid = -1;  // −1: unknown, or not of a single process
   std::string host = "unknown";
   std::int64_t device_id = -1;  // −1: the host
   std::int64_t allocated_bytes = 0, reserved_bytes = 0;
   std::optional<std::int64_t> active_bytes, inactive_bytes;
-  std::int64_t change_bytes = 0;  // of allocated_bytes, since the event before
-  std::int64_t used_bytes = 0;    // of the device, by all that is counted on it
+  std::int64_t change_bytes = 0;  // of allocated_bytes since the previous event
+  std::int64_t used_bytes = 0;    // of the device, by all processes
   std::optional<std::int64_t> free_bytes, total_bytes;
   std::optional<std::string> context;
   Json metadata = Json::object();
 };
 
-// Keys in the order of the format; the rank's only where they are known.
+// Keys are in the order of the format. Those of the rank are left out if they are unknown.
 Json event_json(const TelemetryEvent& event);
-std::vector<std::string> event_columns();  // of event_json() with all of them
+std::vector<std::string> event_columns();  // all keys of event_json()
 
-// `record` is one of version 2, or of version 1, which has no schema_version and is converted.
+// Reads a record of version 2, or of version 1, which has no schema_version and is converted.
 // Throws TelemetryProblem.
 TelemetryEvent event_of(const Json& record);
 

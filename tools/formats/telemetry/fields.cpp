@@ -30,23 +30,23 @@ TelemetryField::Names names_of(const Json& row, std::string_view key) {
 
 TelemetryField field_of(const Json& row) {
   TelemetryField field;
-  field.key = row.at("key");
-  field.kind = kind_of(row.at("is"));
-  field.optional = row.value("optional", false);
+  field.key = row.at("key").text();
+  field.kind = kind_of(row.at("is").text());
+  field.optional = row["optional"] == true;
   if (row.contains("least")) field.least = row.at("least").get<std::int64_t>();
   field.version_1 = names_of(row, "version_1");
   field.in_metadata = names_of(row, "in_metadata");
   field.default_value = member(row, "default");
   field.default_beside = member(row, "default_beside");
-  field.default_as = row.value("default_as", "");
-  field.default_difference = row.value("default_difference", std::vector<std::string>{});
+  field.default_as = text_of(row, "default_as").value_or("");
+  for (const Json& key : row["default_difference"]) field.default_difference.push_back(key.text());
   return field;
 }
 
 TelemetryFields read_table() {
   const Json table = Json::parse(kTable);
   TelemetryFields all;
-  all.version = table.at("schema_version");
+  all.version = table.at("schema_version").get<std::int64_t>();
   for (const Json& row : table.at("fields")) all.fields.push_back(field_of(row));
   all.devices = table.at("devices");
   all.collectors = table.at("collectors");
@@ -55,7 +55,7 @@ TelemetryFields read_table() {
   const auto pairs = [&](const char* name) {
     TelemetryFields::Pairs found;
     for (const Json& keys : table.at(name))
-      found.emplace_back(all.by_key.at(keys.at(0)), all.by_key.at(keys.at(1)));
+      found.emplace_back(all.by_key.at(keys[0].text()), all.by_key.at(keys[1].text()));
     return found;
   };
   all.at_most = pairs("at_most");
@@ -66,7 +66,7 @@ TelemetryFields read_table() {
   return all;
 }
 
-[[noreturn]] void refuse_field(const char* reason, std::string_view key, std::string_view why) {
+[[noreturn]] void reject_field(const char* reason, std::string_view key, std::string_view why) {
   throw TelemetryProblem{reason, fmt::format("{} {}", key, why)};
 }
 
@@ -75,20 +75,20 @@ std::string shown(const Json& value) { return clip(json_text(value), 60); }
 void check_value(const TelemetryField& field, const Json& value) {
   if (value.is_null() && field.kind.otherwise == "null") return;
   if (field.kind.base == "integer") {
-    if (!is_integer(value)) refuse_field("type", field.key, "is not an integer: " + shown(value));
+    if (!is_integer(value)) reject_field("type", field.key, "is not an integer: " + shown(value));
     const auto number = value.get<std::int64_t>();
     if (field.least && number < *field.least)
-      refuse_field("value", field.key, fmt::format("is {}, less than {}", number, *field.least));
+      reject_field("value", field.key, fmt::format("is {}, less than {}", number, *field.least));
   } else if (field.kind.base == "object") {
-    if (!value.is_object()) refuse_field("type", field.key, "is not an object: " + shown(value));
+    if (!value.is_object()) reject_field("type", field.key, "is not an object: " + shown(value));
   } else {
-    if (!value.is_string()) refuse_field("type", field.key, "is not text: " + shown(value));
-    if (field.kind.base == "text" && is_blank(value.get_ref<const std::string&>()))
-      refuse_field("value", field.key, "is empty");
+    if (!value.is_string()) reject_field("type", field.key, "is not text: " + shown(value));
+    if (field.kind.base == "text" && is_blank(value.text()))
+      reject_field("value", field.key, "is empty");
   }
 }
 
-// Both of a pair, where both are known.
+// Both values of a pair; nothing: one is unknown.
 std::optional<std::pair<std::int64_t, std::int64_t>> both(
     const std::vector<const Json*>& values, const std::pair<std::size_t, std::size_t>& pair) {
   const Json *const first = values[pair.first], *const second = values[pair.second];
@@ -131,29 +131,30 @@ std::vector<const Json*> checked_values(const Json& record) {
   for (std::size_t i = 0; i < values.size(); ++i)
     if (values[i] == nullptr && !table.fields[i].optional) missing.push_back(table.fields[i].key);
   if (!missing.empty())
-    refuse_field("missing", fmt::format("{}", fmt::join(missing, ", ")),
+    reject_field("missing", fmt::format("{}", fmt::join(missing, ", ")),
                  missing.size() == 1 ? "is missing" : "are missing");
   if (!unknown.empty())
-    refuse_field("unknown", fmt::format("{}", fmt::join(unknown, ", ")),
+    reject_field("unknown", fmt::format("{}", fmt::join(unknown, ", ")),
                  "is not a key of version 2");
   for (std::size_t i = 0; i < values.size(); ++i)
     if (values[i] != nullptr) check_value(table.fields[i], *values[i]);
   for (const auto& pair : table.at_most)
     if (const auto numbers = both(values, pair); numbers && numbers->first > numbers->second)
-      refuse_field("contradiction", table.fields[pair.first].key,
+      reject_field("contradiction", table.fields[pair.first].key,
                    "is more than " + table.fields[pair.second].key);
   for (const auto& pair : table.less_than)
     if (const auto numbers = both(values, pair); numbers && numbers->first >= numbers->second)
-      refuse_field("contradiction", table.fields[pair.first].key,
+      reject_field("contradiction", table.fields[pair.first].key,
                    "is not less than " + table.fields[pair.second].key);
   return values;
 }
 
 void check_version(const Json& version) {
-  const std::int64_t wanted = telemetry_fields().version;
-  if (!is_integer(version) || version.get<std::int64_t>() != wanted)
-    refuse_field("version", kVersionKey,
-                 fmt::format("is {}; {} is read, and 1, which has none", shown(version), wanted));
+  const std::int64_t expected = telemetry_fields().version;
+  if (!is_integer(version) || version.get<std::int64_t>() != expected)
+    reject_field("version", kVersionKey,
+                 fmt::format("is {}; oomrec reads version {}, and version 1, which has no such key",
+                             shown(version), expected));
 }
 
 }  // namespace oomrec::tools::formats

@@ -1,7 +1,8 @@
-// The fields of a telemetry event, their rules, and the names that version 1 had for them.
+// The fields of a telemetry event, their rules, and their names in version 1.
 //
-// All of it stands in tools/python/oomrec/gpumemprof/telemetry_fields.json, from which the Python
-// package reads the same files. Here are the words of that table: what "integer or null" accepts.
+// They are defined in tools/python/oomrec/gpumemprof/telemetry_fields.json, which the Python
+// package's reader uses, too. This file implements the vocabulary of that table, such as "integer
+// or null".
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@
 
 namespace oomrec::tools::formats {
 
-// Why a record is refused. `reason` is one word, which both readers use.
+// Why a record is rejected. `reason` is one word, the same in both readers.
 class TelemetryProblem : public std::invalid_argument {
  public:
   TelemetryProblem(std::string reason, const std::string& message)
@@ -30,10 +31,11 @@ class TelemetryProblem : public std::invalid_argument {
   std::string reason_;
 };
 
-// "mebibytes or zero": how a value is read, and what stands for a name that is not there.
+// "mebibytes or zero": how to read a value, and which values count as missing.
 struct TelemetryKind {
-  std::string base;       // "integer", "bytes", "mebibytes", "seconds", "device", "text", …
-  std::string otherwise;  // "null": null is the value; "nothing", "zero": as if not there
+  std::string base;  // "integer", "bytes", "mebibytes", "seconds", "device", "text", …
+  std::string
+      otherwise;  // "null": null is a valid value; "nothing", "zero": such a value is missing
 
   bool is_text() const { return base == "text" || base == "any text"; }
 };
@@ -45,12 +47,11 @@ struct TelemetryField {
   TelemetryKind kind;
   bool optional = false;
   std::optional<std::int64_t> least;  // of an integer
-  // Of a record of version 1: names that are tried in this order; then names in its metadata; then
-  // what stands there instead.
+  // For version 1: names to try in this order, then names in its metadata, then the defaults.
   Names version_1, in_metadata;
   Json default_value, default_beside;
-  std::string default_as;                       // a key
-  std::vector<std::string> default_difference;  // two keys
+  std::string default_as;                       // key of the field to copy
+  std::vector<std::string> default_difference;  // keys of the fields to subtract
 };
 
 struct TelemetryFields {
@@ -58,10 +59,10 @@ struct TelemetryFields {
 
   std::int64_t version = 0;
   std::vector<TelemetryField> fields;
-  std::map<std::string, std::size_t, std::less<>> by_key;  // of `fields`
-  Pairs at_most, less_than;  // the first may not be more than the second; must be less than it
+  std::map<std::string, std::size_t, std::less<>> by_key;  // index in `fields`
+  Pairs at_most, less_than;                                // the first must be ≤ or < the second
   Json devices, collectors, notes;
-  std::set<std::string, std::less<>> text_columns;  // cells that are texts, whatever they look like
+  std::set<std::string, std::less<>> text_columns;  // cells in them are texts, even "17"
 
   std::optional<std::size_t> find(std::string_view key) const;  // its index
 };
@@ -70,12 +71,12 @@ const TelemetryFields& telemetry_fields();
 
 inline constexpr std::string_view kVersionKey = "schema_version";
 
-// An integer of 64 bits with a sign.
+// Whether it fits in a signed 64-bit integer.
 bool is_integer(const Json& value);
-bool is_blank(std::string_view text);  // nothing but ASCII blanks
+bool is_blank(std::string_view text);  // only ASCII white space
 
-// The values of a record of version 2, in the order of the table; null: an optional one that is not
-// there. Throws TelemetryProblem where it breaks a rule of the table.
+// The values of a record of version 2, in the order of the table; nullptr: a missing optional one.
+// Throws TelemetryProblem if the record breaks a rule of the table.
 std::vector<const Json*> checked_values(const Json& record);
 void check_version(const Json& version);
 

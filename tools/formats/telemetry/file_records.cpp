@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <set>
 
 #include "tools/base/csv.h"
+#include "tools/base/number.h"
 #include "tools/base/text.h"
 #include "tools/formats/telemetry/fields.h"
 #include "tools/formats/telemetry/lenient_json.h"
@@ -22,7 +22,7 @@ constexpr std::string_view kBlanks = " \t\r\n";
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";
 
-// As UTF-8 without a byte order mark; a character that is cut off at the end is replaced.
+// Removes the byte order mark, and replaces a UTF-8 character that is cut off at the end.
 void decode(std::string& text) {
   const std::size_t mark = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
   const std::size_t valid = mark + utf8_prefix(std::string_view{text}.substr(mark));
@@ -73,7 +73,8 @@ std::vector<Json> rows_of_timeline(const Json& timeline) {
   return rows;
 }
 
-// The records in a document: itself, under a key, a time line's, or the only one.
+// The records in a document: its elements, a list under a known key, the rows of a time line, or
+// the document itself.
 FileRecords document(const Json& all) {
   const auto rows = [](const Json& list) {
     return FileRecords{std::vector<Json>(list.begin(), list.end())};
@@ -92,28 +93,24 @@ FileRecords document(const Json& all) {
   return {{all}};
 }
 
-// A number that a cell holds, else its text. Of a column with gaps some write 17 as 17.0.
+// The cell's number, else its text. 17.0 becomes 17: some writers use floats in columns with gaps.
 Json number_of_cell(const std::string& text) {
   std::string_view digits = stripped(text, " \t");
   if (digits.starts_with('+')) {
     digits.remove_prefix(1);
     if (digits.starts_with('-')) return text;
   }
-  const char* const end = digits.data() + digits.size();
-  std::int64_t whole = 0;
-  const auto as_whole = std::from_chars(digits.data(), end, whole);
-  if (as_whole.ptr == end && !digits.empty())
-    return as_whole.ec == std::errc{} ? Json(whole) : Json(text);
-  if (digits.find_first_not_of("0123456789.eE+-") != digits.npos) return text;  // inf, nan
-  double number = 0;
-  const auto read = std::from_chars(digits.data(), end, number);
-  if (read.ec != std::errc{} || read.ptr != end) return text;
+  if (const auto whole = parse_number<std::int64_t>(digits)) return *whole;
+  const bool too_large = digits.find_first_of(".eE") == digits.npos;
+  const bool is_word = digits.find_first_not_of("0123456789.eE+-") != digits.npos;  // inf, nan
+  const auto number = parse_number<double>(digits);
+  if (too_large || is_word || !number) return text;
   constexpr double kExact = 9007199254740992.0;  // 2^53
-  const bool is_whole = std::trunc(number) == number && std::fabs(number) < kExact;
-  return is_whole ? Json(static_cast<std::int64_t>(number)) : Json(number);
+  const bool is_whole = std::trunc(*number) == *number && std::fabs(*number) < kExact;
+  return is_whole ? Json(static_cast<std::int64_t>(*number)) : Json(*number);
 }
 
-// Metadata in a cell: JSON, or as Python prints it. The text itself where it is neither.
+// Metadata in a cell: JSON, or a value as Python prints it; else the text itself.
 Json metadata_of_cell(const std::string& text) {
   if (Json value = parsed_json(text); !value.is_discarded()) return value;
   if (const auto json = json_of_python(text))
@@ -126,8 +123,8 @@ Json value_of_cell(const std::string& column, const std::string& text) {
   return column == "metadata" ? metadata_of_cell(text) : number_of_cell(text);
 }
 
-// A row as JSON would have it: an empty cell is null in a field that version 2 requires, else the
-// field is not there.
+// A row as a JSON record. An empty cell becomes null if version 2 requires the field; else the
+// field is left out.
 Json record_of(const std::vector<std::string>& columns, const std::vector<std::string>& cells) {
   Json record = Json::object();
   for (std::size_t i = 0; i < columns.size(); ++i)

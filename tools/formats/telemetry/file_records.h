@@ -1,7 +1,8 @@
-// Files of telemetry as records: JSON, JSON lines and tables, told apart by how they begin.
+// Reads the records of a telemetry file: JSON, JSON lines or a table, recognized by its first
+// bytes.
 //
-// What a killed writer leaves is read as far as it goes, and so is what Python's own writers make.
-// The reader of the Python package takes and refuses the same files (tests/telemetry_corpus).
+// It accepts the output of Python's writers, and files that a killed writer left incomplete. The
+// Python package's reader accepts and rejects the same files (tests/telemetry_corpus).
 #pragma once
 
 #include <string>
@@ -14,11 +15,11 @@ namespace oomrec::tools::formats {
 struct FileRecords {
   std::vector<Json> rows;
   bool is_timeline = false;
-  bool cut = false;         // the last line was cut off, and is not among the rows
-  bool may_be_cut = false;  // the last row has no line end: who wrote it may have been killed
+  bool cut = false;         // the last line was incomplete, and is not in `rows`
+  bool may_be_cut = false;  // the last row has no line end: its writer may have been killed
 };
 
-// Throws TelemetryProblem where there can be none in it.
+// Throws TelemetryProblem if the text is not in one of these formats.
 FileRecords records_of(std::string text);
 
 }  // namespace oomrec::tools::formats

@@ -1,17 +1,19 @@
 #include "tools/formats/telemetry/lenient_json.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <stdexcept>
 #include <tuple>
 #include <utility>
+
+#include "tools/base/number.h"
 
 namespace oomrec::tools::formats {
 namespace {
 
-// NaN and the infinities stand in the text that is parsed as these strings, and are put back then.
+// NaN and the infinities are replaced by these strings before parsing, and restored afterwards.
 struct Constant {
   std::string_view word, in_json;
   double value;
@@ -23,15 +25,13 @@ constexpr Constant kConstants[] = {
     {"-Infinity", R"("\u0000-Infinity")", -kInfinity},
 };
 
-// Of an escape \uXXXX at the start of `text`.
+// The code unit of an escape \uXXXX at the start of `text`.
 std::optional<std::uint32_t> escaped_unit(std::string_view text) {
-  std::uint32_t unit = 0;
   if (text.size() < 6 || !text.starts_with("\\u")) return std::nullopt;
-  const auto read = std::from_chars(text.data() + 2, text.data() + 6, unit, 16);
-  return read.ptr == text.data() + 6 ? std::optional{unit} : std::nullopt;
+  return parse_number<std::uint32_t>(text.substr(2, 4), 16);
 }
 
-// How far the escape at the start of `text` goes, and what stands for it in JSON.
+// The length of the escape at the start of `text`, and its replacement in valid JSON.
 std::pair<std::size_t, std::string_view> escape(std::string_view text) {
   const auto unit = escaped_unit(text);
   if (!unit) return {2, text.substr(0, 2)};
@@ -41,7 +41,7 @@ std::pair<std::size_t, std::string_view> escape(std::string_view text) {
   return {6, "\\ufffd"};
 }
 
-// The constant that `text` starts with. Null: none, or it stands where a key must.
+// The constant at the start of `text`; nullptr: none, or it is in the position of a key.
 const Constant* constant_at(std::string_view text) {
   for (const Constant& constant : kConstants) {
     if (!text.starts_with(constant.word)) continue;
@@ -78,11 +78,13 @@ std::string cleaned(std::string_view text) {
   return clean;
 }
 
-void put_constants_back(Json& value) {
-  if (value.is_structured()) {
-    for (Json& each : value) put_constants_back(each);
+void restore_constants(Json& value) {
+  if (value.is_array()) {
+    for (Json& each : value) restore_constants(each);
+  } else if (value.is_object()) {
+    for (auto& [key, each] : value.items()) restore_constants(each);
   } else if (value.is_string()) {
-    const auto& text = value.get_ref<const std::string&>();
+    const auto& text = value.text();
     if (text.empty() || text[0] != '\0') return;
     for (const Constant& constant : kConstants)
       if (std::string_view{text}.substr(1) == constant.word) {
@@ -92,35 +94,19 @@ void put_constants_back(Json& value) {
   }
 }
 
-// Limits the recursion of Json's destructor; the parser itself does not recurse.
-bool is_too_deep(std::string_view text) {
-  constexpr std::size_t kDeepest = 64;
-  std::size_t open = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string && c == '\\')
-      ++i;
-    else if (c == '"')
-      in_string = !in_string;
-    else if (!in_string && (c == '[' || c == '{') && ++open > kDeepest)
-      return true;
-    else if (!in_string && (c == ']' || c == '}') && open > 0)
-      --open;
-  }
-  return false;
-}
-
 }  // namespace
 
 Json parsed_json(std::string_view text) {
-  // The parser would skip a byte order mark, and end at a zero byte.
-  if (text.starts_with("\xef\xbb\xbf") || text.find('\0') != text.npos || is_too_deep(text))
-    return Json(Json::value_t::discarded);
-  if (!needs_cleaning(text)) return Json::parse(text, nullptr, false);
-  Json value = Json::parse(cleaned(text), nullptr, false);
-  put_constants_back(value);
-  return value;
+  // The parser would skip a byte order mark, and stop at a NUL.
+  if (text.starts_with("\xef\xbb\xbf") || text.find('\0') != text.npos) return Json::discarded();
+  try {
+    if (!needs_cleaning(text)) return Json::parse(text);
+    Json value = Json::parse(cleaned(text));
+    restore_constants(value);
+    return value;
+  } catch (const std::length_error&) {
+    return Json::discarded();  // nested deeper than any record
+  }
 }
 
 }  // namespace oomrec::tools::formats

@@ -1,4 +1,4 @@
-// JSON as Python's own writer makes it: with NaN and Infinity, and with halves of surrogate pairs.
+// Parses JSON as Python's json module writes it: with NaN and Infinity, and with lone surrogates.
 #pragma once
 
 #include <string_view>
@@ -7,8 +7,8 @@
 
 namespace oomrec::tools::formats {
 
-// Half of a surrogate pair, which a file name that is not UTF-8 leaves behind, becomes U+FFFD.
-// Returns a discarded value for text that is not JSON, or nested deeper than any record is.
+// A lone surrogate becomes U+FFFD (Python writes them for file names that are not UTF-8). Returns a
+// discarded value if the text is not JSON, or is nested deeper than any record.
 Json parsed_json(std::string_view text);
 
 }  // namespace oomrec::tools::formats

@@ -24,7 +24,7 @@ std::string contents(const fs::path& file) {
   if (!fs::is_regular_file(file, error) || fs::file_size(file, error) > kMostBytes)
     throw UnreadTelemetry{file, "file", "it is not a regular file, or larger than 1 GiB"};
   std::ifstream stream{file, std::ios::binary};
-  if (!stream) throw UnreadTelemetry{file, "file", "it may not be read"};
+  if (!stream) throw UnreadTelemetry{file, "file", "it cannot be opened"};
   return {std::istreambuf_iterator<char>{stream}, {}};
 }
 
@@ -51,7 +51,7 @@ void add(const Json& record, LoadedTelemetry& loaded) {
 UnreadTelemetry::UnreadTelemetry(const fs::path& file, std::string reason, const std::string& why)
     : Error(reason == "empty" ? Exit::nothing_found : Exit::bad_input,
             fmt::format("{}: {}", printable(file.string()), printable(why)),
-            "Give a file of telemetry (JSON, JSON lines, CSV), a bundle or a recording."),
+            "Give a telemetry file (JSON, JSON lines, CSV), a bundle or a recording."),
       reason_(std::move(reason)) {}
 
 LoadedTelemetry load_telemetry(const fs::path& file) {

@@ -1,4 +1,4 @@
-// Reads a file of telemetry, whoever wrote it: events of version 2 or 1, rows of `oomrec monitor`,
+// Loads a telemetry file of any writer: events of version 2 or 1, rows of `oomrec monitor`,
 // function calls; as a JSON array, JSON lines or a table.
 #pragma once
 
@@ -14,12 +14,12 @@ namespace oomrec::tools::formats {
 
 struct LoadedTelemetry {
   std::string kind = "telemetry";      // or "snapshots", "calls", "timeline"
-  std::vector<TelemetryEvent> events;  // in order of time
+  std::vector<TelemetryEvent> events;  // sorted by time
   std::vector<FunctionCall> calls;
-  std::vector<std::string> notes;  // of the table's notes: what a reader of the result should know
+  std::vector<std::string> notes;  // for the user, from the table's notes
 };
 
-// Why a file is refused; `reason` as of TelemetryProblem.
+// Why a file is rejected. `reason` is that of TelemetryProblem.
 class UnreadTelemetry : public Error {
  public:
   UnreadTelemetry(const std::filesystem::path& file, std::string reason, const std::string& why);
@@ -30,7 +30,7 @@ class UnreadTelemetry : public Error {
   std::string reason_;
 };
 
-// Throws UnreadTelemetry where a record is not one of these, and says which and why.
+// Throws UnreadTelemetry, which names the first invalid record and the reason.
 LoadedTelemetry load_telemetry(const std::filesystem::path& file);
 
 }  // namespace oomrec::tools::formats

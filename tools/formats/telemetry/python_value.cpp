@@ -3,20 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
+#include "tools/base/number.h"
+
 namespace oomrec::tools::formats {
 namespace {
 
-// Reads a value as Python prints it, token by token, and writes JSON.
+// Converts a value as Python prints it to JSON, token by token.
 class PythonValue {
  public:
   explicit PythonValue(std::string_view text) : rest_(text) {}
 
-  // Nothing where JSON has no such value.
+  // Nothing: JSON has no such value.
   std::optional<std::string> json() {
     for (skip_blanks(); !rest_.empty(); skip_blanks())
       if (!token()) return std::nullopt;
@@ -57,8 +58,8 @@ class PythonValue {
     if (brackets_.empty()) return false;
     const Bracket bracket = brackets_.back();
     brackets_.pop_back();
-    const char wanted = bracket.mark == '(' ? ')' : bracket.mark == '[' ? ']' : '}';
-    if (mark != wanted) return false;
+    const char expected = bracket.mark == '(' ? ')' : bracket.mark == '[' ? ']' : '}';
+    if (mark != expected) return false;
     const bool is_tuple = bracket.has_comma || written_.size() == bracket.at + 1;
     if (written_.back() == "," && written_.size() > bracket.at + 2) written_.pop_back();
     if (mark == ')' && !is_tuple)
@@ -86,14 +87,14 @@ class PythonValue {
     return true;
   }
 
-  // A key is a string in JSON.
+  // JSON needs quotes around a key.
   void add_word(std::string_view word) {
     skip_blanks();
     const bool is_key = rest_.starts_with(':');
     written_.push_back(is_key ? fmt::format("\"{}\"", word) : std::string{word});
   }
 
-  // Of the number, by JSON's grammar, at the start; 0: there is none.
+  // The length of the number at the start, by JSON's grammar; 0: none.
   std::size_t number_length() const {
     std::size_t at = rest_.starts_with('-');
     const auto digits = [&] {
@@ -135,19 +136,16 @@ class PythonValue {
     return true;
   }
 
-  // Those that Python prints.
+  // Converts an escape that Python's repr() prints; false: another one.
   bool escape_into(std::string& json) {
     if (rest_.size() < 2) return false;
     const char kind = rest_[1];
     const std::size_t digits = kind == 'x' ? 2 : kind == 'u' ? 4 : kind == 'U' ? 8 : 0;
     const std::string_view escape = rest_.substr(0, 2 + digits);
     if (digits != 0) {
-      std::uint32_t point = 0;
-      const char* const end = escape.data() + escape.size();
-      if (escape.size() != 2 + digits ||
-          std::from_chars(escape.data() + 2, end, point, 16).ptr != end || point > 0x10ffff)
-        return false;
-      json += point_text(point);
+      const auto point = parse_number<std::uint32_t>(escape.substr(2), 16);
+      if (escape.size() != 2 + digits || !point || *point > 0x10ffff) return false;
+      json += point_text(*point);
     } else if (kind == '\'') {
       json += kind;
     } else if (std::string_view{"\\\"nrt"}.find(kind) != std::string_view::npos) {

@@ -1,4 +1,5 @@
-// Values as Python prints them: dictionaries in cells that csv.DictWriter and pandas wrote.
+// Values as Python's repr() prints them, such as dictionaries in cells of csv.DictWriter and
+// pandas.
 #pragma once
 
 #include <optional>
@@ -7,8 +8,8 @@
 
 namespace oomrec::tools::formats {
 
-// The same value as JSON (with NaN and Infinity: lenient_json.h); a tuple is a list there, a key a
-// string. Nothing where JSON has no such value; what is wrong otherwise, the JSON's parser finds.
+// Converts the value to JSON (with NaN and Infinity: lenient_json.h). Tuples become lists, and keys
+// strings. Nothing: JSON has no such value. Other errors are left to the JSON parser.
 std::optional<std::string> json_of_python(std::string_view text);
 
 }  // namespace oomrec::tools::formats

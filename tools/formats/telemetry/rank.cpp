@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -12,23 +11,21 @@
 
 #include "common/options/rank_variables.h"
 #include "tools/base/error.h"
+#include "tools/base/number.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools::formats {
 namespace {
 
 std::optional<std::int64_t> number(const std::optional<std::string>& text) {
-  std::int64_t value = 0;
-  if (!text || text->empty()) return std::nullopt;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-  const bool whole = error == std::errc{} && end == text->data() + text->size();
-  return whole && value >= 0 ? std::optional{value} : std::nullopt;
+  const auto value = parse_number<std::int64_t>(text.value_or(""));
+  return value.value_or(-1) >= 0 ? value : std::nullopt;
 }
 
-// What contradicts itself, in words; empty: nothing does.
-std::string contradiction(const RankTags& identity) {
+// The inconsistency in words; empty: none.
+std::string inconsistency(const RankTags& identity) {
   if (identity.world_size && *identity.world_size < 1) return "world size 0";
-  // Whoever reads a rank without a world size takes the world for one process.
+  // Readers of a rank without a world size assume a world of one process.
   const std::int64_t world = identity.world_size.value_or(1);
   if (identity.rank && *identity.rank >= world)
     return fmt::format("rank {} of {}", *identity.rank, world);
@@ -46,7 +43,7 @@ RankTags rank_of(const Variables& variables) {
     const auto local_rank = number(variables(group.local_rank));
     const auto world_size = number(variables(group.world_size));
     const RankTags tried{{}, rank, local_rank, world_size};
-    if (!rank || !local_rank || !world_size || !contradiction(tried).empty()) continue;
+    if (!rank || !local_rank || !world_size || !inconsistency(tried).empty()) continue;
     found = tried;
     break;
   }
@@ -58,29 +55,29 @@ RankTags rank_of(const Variables& variables) {
   return found;
 }
 
-std::string senseless_rank(const Variables& variables) {
+std::string inconsistent_rank(const Variables& variables) {
   if (rank_of(variables).rank) return {};
-  const auto said = [&](std::string_view name) { return variables(name).value_or(""); };
+  const auto value = [&](std::string_view name) { return variables(name).value_or(""); };
   for (const RankVariables& group : kRankVariables) {
-    if (said(group.rank).empty() || said(group.world_size).empty()) continue;
-    const std::string local_rank = said(group.local_rank);
-    return fmt::format("{}={}, {}, {}={}", group.rank, said(group.rank),
+    if (value(group.rank).empty() || value(group.world_size).empty()) continue;
+    const std::string local_rank = value(group.local_rank);
+    return fmt::format("{}={}, {}, {}={}", group.rank, value(group.rank),
                        local_rank.empty() ? fmt::format("no {}", group.local_rank)
                                           : fmt::format("{}={}", group.local_rank, local_rank),
-                       group.world_size, said(group.world_size));
+                       group.world_size, value(group.world_size));
   }
   return {};
 }
 
-RankTags with_given(const RankTags& found, const RankTags& given) {
+RankTags with_overrides(const RankTags& found, const RankTags& overrides) {
   RankTags both = found;
-  if (given.job_id) both.job_id = given.job_id;
-  if (given.rank) both.rank = given.rank;
-  if (given.local_rank) both.local_rank = given.local_rank;
-  if (given.world_size) both.world_size = given.world_size;
-  if (const std::string wrong = contradiction(both); !wrong.empty()) {
+  if (overrides.job_id) both.job_id = overrides.job_id;
+  if (overrides.rank) both.rank = overrides.rank;
+  if (overrides.local_rank) both.local_rank = overrides.local_rank;
+  if (overrides.world_size) both.world_size = overrides.world_size;
+  if (const std::string wrong = inconsistency(both); !wrong.empty()) {
     throw Error{Exit::bad_input, fmt::format("there is no {}", wrong),
-                "Ranks count from 0 and are less than --world-size."};
+                "Ranks start at 0 and must be less than --world-size."};
   }
   return both;
 }

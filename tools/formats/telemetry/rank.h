@@ -1,5 +1,5 @@
-// Which process of a distributed job it is: RANK, LOCAL_RANK and WORLD_SIZE (torchrun), else what
-// Open MPI or Slurm set.
+// The rank of a process in its job, from environment variables: RANK, LOCAL_RANK and WORLD_SIZE
+// (torchrun), else those of Open MPI or Slurm.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,21 @@ struct RankTags {
   std::optional<std::int64_t> rank, local_rank, world_size;  // ranks < world_size
 };
 
-// The value of a variable; nothing where it is not set.
+// Returns the value of a variable; nothing: not set.
 using Variables = std::function<std::optional<std::string>(std::string_view)>;
 
-// Of a group of variables that is incomplete, or makes no sense, the next is tried.
+// Skips a group of variables that is incomplete or inconsistent, and tries the next.
 RankTags rank_of(const Variables& variables);
 
-// Where that is none, the first group that names a rank and a world all the same: "RANK=7,
-// LOCAL_RANK=0, WORLD_SIZE=4". Empty: there is none.
-std::string senseless_rank(const Variables& variables);
+// If rank_of() finds no rank: the first group that has a rank and a world size, but is
+// inconsistent, as "RANK=7, LOCAL_RANK=0, WORLD_SIZE=4". Empty: none.
+std::string inconsistent_rank(const Variables& variables);
 
-// As `given` says, and where it does not, as `found` does. Throws Error with bad_input where the
-// result contradicts itself.
-RankTags with_given(const RankTags& found, const RankTags& given);
+// `found`, overridden by the values in `overrides`. Throws Error with bad_input if the result is
+// inconsistent.
+RankTags with_overrides(const RankTags& found, const RankTags& overrides);
 
 Variables own_variables();
-Variables variables_of_process(int pid);  // none where they may not be read
+Variables variables_of_process(int pid);  // empty if the process's environment cannot be read
 
 }  // namespace oomrec::tools::formats

@@ -26,7 +26,7 @@ RecordFile::RecordFile(std::string path, std::string_view format, std::vector<st
   if (descriptor_ < 0) {
     throw Error{Exit::bad_input,
                 fmt::format("{} cannot be written: {}", printable(path_), std::strerror(errno)),
-                "Name a file in a directory of yours: --output FILE"};
+                "Name a file in a directory that you may write to: --output FILE"};
   }
   can_seek_ = !is_stdout() && lseek(descriptor_, 0, SEEK_CUR) == 0;
   if (csv_) {
@@ -44,7 +44,7 @@ RecordFile::~RecordFile() {
     try {
       write_all(kEndOfArray);
     } catch (const Error&) {
-      // A full disk was told at the record before.
+      // add() has reported the full disk already.
     }
   }
   if (!is_stdout()) close(descriptor_);
@@ -62,7 +62,7 @@ void RecordFile::add(const Json& record) {
   ++records_;
 }
 
-// Where it can, over the end that is there, in one write.
+// If it can seek, overwrites the array's end with `text` and a new end, in one write.
 void RecordFile::add_to_array(std::string_view text) {
   if (!can_seek_) return write_all(text);
   lseek(descriptor_, end_, SEEK_SET);

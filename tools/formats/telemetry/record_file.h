@@ -1,5 +1,5 @@
-// A file of records that grows while something is watched: a table, or a JSON array. It is whole
-// after every record, so that whoever is killed leaves what he saw.
+// A file of records that grows: a table or a JSON array. It is valid after every record, so that a
+// writer that is killed leaves a readable file.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@ namespace oomrec::tools::formats {
 
 class RecordFile {
  public:
-  // `format`: "csv" or "json". Overwrites a file that is there; readable by its owner alone. An
-  // empty path, and "-", is stdout. Throws Error where it cannot be made.
+  // `format`: "csv" or "json". Overwrites an existing file. Only its owner can read a new one. An
+  // empty path or "-" is stdout. Throws Error if the file cannot be opened.
   RecordFile(std::string path, std::string_view format, std::vector<std::string> columns);
   ~RecordFile();
   RecordFile(const RecordFile&) = delete;
   RecordFile& operator=(const RecordFile&) = delete;
 
-  // Of the record the columns are written; one that it does not have is empty, or, of JSON, absent.
-  // Throws Error where it cannot be written, as on a full disk.
+  // In a table, only the columns are written, and a missing value is an empty cell. In JSON, the
+  // record is written as it is. Throws Error if it cannot be written, as on a full disk.
   void add(const Json& record);
 
   std::size_t records() const { return records_; }
@@ -36,7 +36,7 @@ class RecordFile {
   const std::vector<std::string> columns_;
   int descriptor_ = -1;
   bool can_seek_ = false;
-  std::int64_t end_ = 0;  // of what stays; the array's end follows it
+  std::int64_t end_ = 0;  // offset of the array's closing bracket
   std::size_t records_ = 0;
 };
 

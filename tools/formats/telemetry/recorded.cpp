@@ -16,7 +16,7 @@ using session::TableId;
 
 constexpr std::size_t kLongestContext = 400;
 
-// Mean distance of the samples, which are taken when something happens, ten a second at most.
+// The mean interval of the samples. The recorder takes them on activity, at most ten a second.
 std::int64_t interval_ms(const std::vector<recording::Moment>& moments) {
   if (moments.size() < 2) return 0;
   const std::uint64_t span_ns = moments.back().time_ns - moments.front().time_ns;
@@ -38,8 +38,8 @@ class OverTime {
       : recording_(recording),
         view_(recording.view()),
         timeline_(recording::timeline_of(recording)),
-        begun_(event_begun(recording)) {
-    begun_.sampling_interval_ms = interval_ms(timeline_.moments);
+        template_(event_template(recording)) {
+    template_.sampling_interval_ms = interval_ms(timeline_.moments);
   }
 
   std::vector<TelemetryEvent> events() {
@@ -48,8 +48,8 @@ class OverTime {
       const recording::Moment* const moment = last_before(timeline_.moments, mark.time_ns);
       if (moment != nullptr) add(mark.time_ns, "mark", of_host(*moment), mark.text);
     }
-    for (const recording::RefusalMoment& refusal : timeline_.refusals)
-      add_refusal(refusal, last_before(timeline_.moments, refusal.time_ns));
+    for (const recording::FailureMoment& failure : timeline_.failures)
+      add_failure(failure, last_before(timeline_.moments, failure.time_ns));
     std::stable_sort(events_.begin(), events_.end(),
                      [](const TelemetryEvent& a, const TelemetryEvent& b) {
                        return a.timestamp_ns < b.timestamp_ns;
@@ -73,7 +73,7 @@ class OverTime {
   }
 
   TelemetryEvent of_host(const recording::Moment& moment) const {
-    TelemetryEvent event = begun_;
+    TelemetryEvent event = template_;
     std::uint64_t live = 0;
     for (std::size_t i = 0; i < kSpaceCount; ++i)
       if (is_on_host(static_cast<Space>(i))) live += moment.live_bytes[i];
@@ -88,7 +88,7 @@ class OverTime {
     text::read_device(view_, moment.device, device);
     const bool torch = moment.torch_reserved_bytes != 0;
     const auto bytes = [](std::uint64_t value) { return static_cast<std::int64_t>(value); };
-    TelemetryEvent event = begun_;
+    TelemetryEvent event = template_;
     event.device_id = device.ordinal;
     event.allocated_bytes = bytes(torch ? moment.torch_allocated_bytes : moment.counted_bytes);
     event.reserved_bytes = bytes(torch ? moment.torch_reserved_bytes : moment.counted_bytes);
@@ -97,14 +97,14 @@ class OverTime {
     return event;
   }
 
-  void add_refusal(const recording::RefusalMoment& refusal, const recording::Moment* moment) {
+  void add_failure(const recording::FailureMoment& failed, const recording::Moment* moment) {
     session::Failure failure{};
-    if (moment == nullptr || !view_.read(TableId::failures, refusal.failure, failure)) return;
+    if (moment == nullptr || !view_.read(TableId::failures, failed.failure, failure)) return;
     TelemetryEvent event = of_host(*moment);
     for (const recording::DeviceMoment& device : moment->devices)
       if (device.device == failure.device.device) event = of_device(device);
-    add(refusal.time_ns, "error", std::move(event),
-        refusal_text(failure.bytes, static_cast<Api>(failure.api)));
+    add(failed.time_ns, "error", std::move(event),
+        failure_text(failure.bytes, static_cast<Api>(failure.api)));
   }
 
   void add(std::uint64_t time_ns, std::string_view type, TelemetryEvent event,
@@ -119,16 +119,16 @@ class OverTime {
   const recording::Recording& recording_;
   const session::View& view_;
   const recording::Timeline timeline_;
-  TelemetryEvent begun_;
+  TelemetryEvent template_;
   std::vector<TelemetryEvent> events_;
 };
 
 }  // namespace
 
-TelemetryEvent event_begun(const recording::Recording& recording) {
+TelemetryEvent event_template(const recording::Recording& recording) {
   const session::Header& header = recording.header();
   TelemetryEvent event;
-  event.pid = header.pid > 0 ? header.pid : -1;  // of many processes, or a snapshot: it has none
+  event.pid = header.pid > 0 ? header.pid : -1;  // a job and a snapshot have none
   event.host = printable({header.host, strnlen(header.host, sizeof header.host)});
   event.metadata = {{"mode", name_of(recording.mode_now())}};
   if (header.rank.known == 1) {
@@ -146,13 +146,13 @@ void make_consistent(TelemetryEvent& event) {
   event.allocated_bytes = std::max<std::int64_t>(0, event.allocated_bytes);
   event.reserved_bytes = std::max(event.allocated_bytes, event.reserved_bytes);
   event.used_bytes = std::max<std::int64_t>(0, event.used_bytes);
-  // Used is not more than there is: what contradicts itself is not known.
+  // More used than there is: the total is wrong, so unknown.
   if (event.total_bytes && (*event.total_bytes == 0 || event.used_bytes > *event.total_bytes))
     event.total_bytes.reset();
   const bool on_device = event.device_id >= 0;
   if (on_device && event.reserved_bytes > event.allocated_bytes && !event.inactive_bytes)
     event.inactive_bytes = event.reserved_bytes - event.allocated_bytes;
-  // Of the host it is not the process that tells what is free.
+  // A process's figures do not show how much is free on the host.
   event.free_bytes.reset();
   if (on_device && event.total_bytes) event.free_bytes = *event.total_bytes - event.used_bytes;
 }
@@ -161,7 +161,7 @@ std::vector<TelemetryEvent> events_over_time(const recording::Recording& recordi
   return OverTime{recording}.events();
 }
 
-std::string refusal_text(std::uint64_t bytes, Api api) {
+std::string failure_text(std::uint64_t bytes, Api api) {
   return fmt::format("{} refused to {}", size_text(bytes), name_of(api));
 }
 

@@ -1,4 +1,4 @@
-// What a recording saw over time, as telemetry.
+// A recording's time line as telemetry events.
 #pragma once
 
 #include <string>
@@ -9,17 +9,17 @@
 
 namespace oomrec::tools::formats {
 
-// What is the same in all events of a recording: pid, host, rank, the recorder's mode.
-TelemetryEvent event_begun(const recording::Recording& recording);
+// The values that all events of a recording have in common: pid, host, rank, the recorder's mode.
+TelemetryEvent event_template(const recording::Recording& recording);
 
-// Figures that contradict each other become null; texts become fit to print.
+// Corrects figures that contradict each other, or makes them null. Makes texts printable.
 void make_consistent(TelemetryEvent& event);
 
-// One event a moment and device, the host among them, and one a refusal ("error") and a mark of the
-// program's own; in order of time.
+// One event for each moment and device (the host is one), each failure ("error") and each mark of
+// the program. Sorted by time.
 std::vector<TelemetryEvent> events_over_time(const recording::Recording& recording);
 
 // "20.0 MiB refused to malloc".
-std::string refusal_text(std::uint64_t bytes, Api api);
+std::string failure_text(std::uint64_t bytes, Api api);
 
 }  // namespace oomrec::tools::formats

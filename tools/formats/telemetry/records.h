@@ -30,7 +30,7 @@ struct FunctionCall {
   double start_mb = 0, end_mb = 0, peak_mb = 0;
 };
 Json call_json(const FunctionCall& call);
-std::optional<FunctionCall> call_of(const Json& record);  // nothing: it is no such row
+std::optional<FunctionCall> call_of(const Json& record);  // nothing: another kind of record
 
 struct LeakDetection {
   bool detected = false;

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <optional>
 
+#include "tools/base/number.h"
 #include "tools/base/text.h"
 #include "tools/formats/telemetry/fields.h"
 
@@ -17,15 +18,14 @@ namespace {
 constexpr std::int64_t kMiB = 1024 * 1024;
 constexpr std::int64_t kNsPerSecond = 1'000'000'000;
 
-// Nothing: as if the name were not there.
-using Found = std::optional<Json>;
+using Found = std::optional<Json>;  // nothing: treat the name as missing
 
-[[noreturn]] void refuse_name(std::string_view name, std::string_view wanted, const Json& value) {
-  throw TelemetryProblem{"type",
-                         fmt::format("{} is not {}: {}", name, wanted, clip(json_text(value), 60))};
+[[noreturn]] void reject_name(std::string_view name, std::string_view expected, const Json& value) {
+  throw TelemetryProblem{
+      "type", fmt::format("{} is not {}: {}", name, expected, clip(json_text(value), 60))};
 }
 
-// A value that does not fit in 64 bits stays a float: the check of version 2 refuses it.
+// A value that does not fit in 64 bits stays a float, which the check of version 2 rejects.
 Json whole(double value) {
   constexpr double kLimit = 9223372036854775808.0;  // 2^63
   return value > -kLimit && value < kLimit ? Json(static_cast<std::int64_t>(value)) : Json(value);
@@ -38,20 +38,19 @@ Json product(std::int64_t a, std::int64_t b) {
              : Json(result);
 }
 
-// By the digits that are written for a float: 1.7e9 s times 1e9 is not exact.
+// Shifts the decimal digits of a float: multiplying 1.7e9 s by 1e9 would not be exact.
 Json nanoseconds(const Json& value) {
   if (is_integer(value)) return product(value.get<std::int64_t>(), kNsPerSecond);
   const auto seconds = value.get<double>();
-  std::array<char, 512> buffer;  // of any double
+  std::array<char, 512> buffer;  // enough for any double
   const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), seconds,
                                           std::chars_format::fixed);
   std::string digits{buffer.data(), end};
   const std::size_t point = std::min(digits.find('.'), digits.size());
   digits.resize(point + 10, '0');
   digits.erase(point, 1);
-  std::int64_t ns = 0;
-  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), ns);
-  return read.ec == std::errc{} ? Json(ns) : Json(seconds);
+  const auto ns = parse_number<std::int64_t>(digits);
+  return ns ? Json(*ns) : Json(seconds);
 }
 
 Json mebibytes(const Json& value) {
@@ -79,9 +78,8 @@ Found device(const Json& value) {
   const std::size_t colon = text.rfind(':');
   const std::string digits = colon == text.npos ? text : text.substr(colon + 1);
   if (!digits.empty() && digits.find_first_not_of("0123456789") == digits.npos) {
-    std::int64_t number = 0;
-    const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    return read.ec == std::errc{} ? Json(number) : Json(digits);
+    const auto number = parse_number<std::int64_t>(digits);
+    return number ? Json(*number) : Json(digits);
   }
   const std::size_t begin = std::min(text.find_first_not_of('/'), text.size());
   for (const Json& first : words.at("first"))
@@ -94,16 +92,16 @@ Found converted(const std::string& name, const TelemetryKind& kind, const Json& 
   if (value.is_null() && !kind.otherwise.empty())
     return kind.otherwise == "null" ? Found{value} : std::nullopt;
   if (kind.base == "integer") {
-    if (!is_integer(value)) refuse_name(name, "an integer", value);
+    if (!is_integer(value)) reject_name(name, "an integer", value);
     return value;
   }
   if (kind.is_text()) {
-    const bool usable = value.is_string() && !is_blank(value.get_ref<const std::string&>());
+    const bool usable = value.is_string() && !is_blank(value.text());
     if (kind.base == "text" && kind.otherwise == "nothing" && !usable) return std::nullopt;
     return value;
   }
   if (!value.is_number() || !std::isfinite(value.get<double>()))
-    refuse_name(name, "a number", value);
+    reject_name(name, "a number", value);
   if (kind.otherwise == "zero" && value.get<double>() == 0) return std::nullopt;
   if (kind.base == "seconds") return nanoseconds(value);
   return kind.base == "mebibytes" ? mebibytes(value) : bytes(value);
@@ -111,14 +109,14 @@ Found converted(const std::string& name, const TelemetryKind& kind, const Json& 
 
 Found first_of(const Json& record, const TelemetryField::Names& names) {
   for (const auto& [name, kind] : names)
-    if (const auto at = record.find(name); at != record.end())
-      if (Found value = converted(name, kind, *at)) return value;
+    if (record.contains(name))
+      if (Found value = converted(name, kind, record[name])) return value;
   return std::nullopt;
 }
 
 Json metadata_of(const Json& record) {
   const Json& given = member(record, "metadata");
-  if (!given.is_null() && !given.is_object()) refuse_name("metadata", "an object", given);
+  if (!given.is_null() && !given.is_object()) reject_name("metadata", "an object", given);
   Json metadata = given.is_object() ? given : Json::object();
   constexpr std::string_view kPrefix = "metadata_";
   for (const auto& [key, value] : record.items())
@@ -127,31 +125,33 @@ Json metadata_of(const Json& record) {
 }
 
 std::string collector_of(const Json& record, const Json& metadata, const Json& device_id) {
-  const Json& known = telemetry_fields().collectors;
+  const Json& collectors = telemetry_fields().collectors;
   const Json& backend = member(record.contains("backend") ? record : metadata, "backend");
   if (backend.is_string()) {
     std::string name = lower(backend.get<std::string>());
     name.erase(0, name.find_first_not_of(" \t\n\r\v\f"));
     name.erase(name.find_last_not_of(" \t\n\r\v\f") + 1);
-    if (const auto collector = text_of(known.at("of_backend"), name)) return *collector;
+    if (const auto collector = text_of(collectors.at("of_backend"), name)) return *collector;
   }
-  for (const auto& [name, collector] : known.at("beside").items())
-    if (record.contains(name)) return collector.at(device_id == -1 ? "host" : "device");
-  return known.at("default");
+  for (const auto& [name, collector] : collectors.at("beside").items())
+    if (record.contains(name)) return collector.at(device_id == -1 ? "host" : "device").text();
+  return collectors.at("default").text();
 }
 
-// At least 0. A float where it does not fit in 64 bits: the check of version 2 refuses it.
+// At least 0. A float if it does not fit in 64 bits, which the check of version 2 rejects.
 Json difference(const Json& all, const Json& part) {
-  if (all <= part) return 0;
+  const bool integers = is_integer(all) && is_integer(part);
+  if (integers ? all.get<std::int64_t>() <= part.get<std::int64_t>()
+               : all.get<double>() <= part.get<double>())
+    return 0;
   std::int64_t rest = 0;
   const bool fits =
-      is_integer(all) && is_integer(part) &&
-      !__builtin_sub_overflow(all.get<std::int64_t>(), part.get<std::int64_t>(), &rest);
+      integers && !__builtin_sub_overflow(all.get<std::int64_t>(), part.get<std::int64_t>(), &rest);
   return fits ? Json(rest) : Json(all.get<double>() - part.get<double>());
 }
 
-// What stands in a field without a name; other fields are those before it in the table, or have a
-// value of their own.
+// The default of a field that the record does not have. Fields that the default refers to are set:
+// they come earlier in the table, or are in the record.
 Json default_of(const TelemetryField& field, const Json& event, const Json& record) {
   if (!field.default_as.empty()) return event.at(field.default_as);
   if (!field.default_difference.empty()) {
@@ -187,7 +187,7 @@ Json version_2_of(const Json& record) {
       event[field->key] = default_of(*field, event, record);
   }
   if (!has_collector) event["collector"] = collector_of(record, metadata, event.at("device_id"));
-  // A rank has fields of its own in version 2.
+  // Version 2 has fields for the rank, so its keys leave the metadata.
   Json& kept = event["metadata"] = Json::object();
   for (const auto& [key, value] : metadata.items()) {
     const auto index = table.find(key);

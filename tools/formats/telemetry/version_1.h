@@ -1,4 +1,4 @@
-// Records of telemetry version 1, which had no schema_version and no fixed set of keys, as
+// Converts telemetry records of version 1, which had no schema_version and no fixed set of keys, to
 // version 2.
 #pragma once
 
@@ -6,12 +6,12 @@
 
 namespace oomrec::tools::formats {
 
-// telemetry_fields.json says for each field under which names version 1 kept it, in which order
-// they are tried, and what stands there where there is none of them. A value of a wrong type is an
-// error: only a missing name has a default. The result is not checked yet. Throws TelemetryProblem.
+// For each field, telemetry_fields.json lists its names in version 1, in the order to try them, and
+// the default. Only a missing name gets the default; a value of the wrong type is an error. The
+// result still has to be checked. Throws TelemetryProblem.
 Json version_2_of(const Json& record);
 
-// Whether a record of version 1 says how much is allocated.
+// Whether a record of version 1 has the allocated bytes.
 bool has_size(const Json& record);
 
 }  // namespace oomrec::tools::formats

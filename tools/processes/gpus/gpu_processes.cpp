@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "common/session/view.h"
+#include "tools/base/directory.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/outcome.h"
 
@@ -15,25 +16,25 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFile = "gpu_processes.json";
 constexpr std::uint64_t kSecondNs = 1'000'000'000;  // what a bundle's time is rounded to
-constexpr std::size_t kShown = 8;
+constexpr std::size_t kShownProcesses = 8;
 
-Json looks_json(const std::vector<GpuLook>& looks) {
+Json samples_json(const std::vector<GpuSample>& samples) {
   Json devices = Json::array();
-  for (const GpuLook& look : looks) {
+  for (const GpuSample& sample : samples) {
     Json rows = Json::array();
-    for (const GpuProcess& process : look.processes)
+    for (const GpuProcess& process : sample.processes)
       rows.push_back({{"pid", process.pid},
                       {"program", text_or_null(printable(process.program))},
                       {"bytes", process.bytes ? Json(*process.bytes) : Json(nullptr)}});
-    devices.push_back({{"uuid", printable(look.uuid)},
-                       {"used_bytes", look.used_bytes},
-                       {"total_bytes", look.total_bytes},
+    devices.push_back({{"uuid", printable(sample.uuid)},
+                       {"used_bytes", sample.used_bytes},
+                       {"total_bytes", sample.total_bytes},
                        {"processes", std::move(rows)}});
   }
   return devices;
 }
 
-bool is_new_of_gpu(const fs::path& bundle, std::uint64_t since_ns) {
+bool needs_file(const fs::path& bundle, std::uint64_t since_ns) {
   std::error_code error;
   if (!bundle.filename().native().starts_with("oom_cuda_") || fs::exists(bundle / kFile, error))
     return false;
@@ -42,42 +43,40 @@ bool is_new_of_gpu(const fs::path& bundle, std::uint64_t since_ns) {
   return created && time_of_text(*created) + kSecondNs >= since_ns;
 }
 
-// Renamed to its name when it is whole, as every file of a bundle.
+// Renamed once it is complete, like every file of a bundle.
 void write_file(const fs::path& bundle, const Json& devices) {
   const fs::path partial = bundle / fmt::format(".{}.partial", kFile);
-  const Json told = {{"schema_version", 1},
-                     {"asked_at_utc", time_text(bundles::realtime_now_ns())},
-                     {"devices", devices}};
-  std::ofstream{partial} << told.dump(1, ' ', false, Json::error_handler_t::replace) << '\n';
+  const Json content = {{"schema_version", 1},
+                        {"asked_at_utc", time_text(bundles::realtime_now_ns())},
+                        {"devices", devices}};
+  std::ofstream{partial} << content.dump(1) << '\n';
   std::error_code error;
   fs::rename(partial, bundle / kFile, error);
   if (error) fs::remove(partial, error);
 }
 
-// null: nobody was asked, and nobody can be.
-Json devices_told(const bundles::Source& source) {
+// null: NVML was not called while the process ran.
+Json devices_of(const bundles::Source& source) {
   if (!source.bundle.empty()) return member(read_json(source.bundle / kFile), "devices");
   const bool alive = session::life_of(source.recording->view()) == session::Life::alive;
-  return alive ? looks_json(look_at_gpus()) : Json(nullptr);
+  return alive ? samples_json(sample_gpus()) : Json(nullptr);
 }
 
 }  // namespace
 
-void tell_gpu_processes(const std::vector<fs::path>& directories, std::uint64_t since_ns) {
+void write_gpu_processes(const std::vector<fs::path>& directories, std::uint64_t since_ns) {
   std::vector<fs::path> bundles;
-  for (const fs::path& directory : directories) {
-    std::error_code error;
-    for (fs::directory_iterator at{directory, error}, end; !error && at != end; at.increment(error))
-      if (is_new_of_gpu(at->path(), since_ns)) bundles.push_back(at->path());
-  }
+  for (const fs::path& directory : directories)
+    for (const fs::path& path : entries_of(directory))
+      if (needs_file(path, since_ns)) bundles.push_back(path);
   if (bundles.empty()) return;
-  const std::vector<GpuLook> looks = look_at_gpus();
-  if (looks.empty()) return;
-  for (const fs::path& bundle : bundles) write_file(bundle, looks_json(looks));
+  const std::vector<GpuSample> samples = sample_gpus();
+  if (samples.empty()) return;
+  for (const fs::path& bundle : bundles) write_file(bundle, samples_json(samples));
 }
 
 Json others_on(const bundles::Source& source, const std::string& uuid) {
-  const Json devices = devices_told(source);
+  const Json devices = devices_of(source);
   if (!devices.is_array() || uuid.empty()) return nullptr;
   for (const Json& device : devices) {
     const Json& processes = member(device, "processes");
@@ -99,14 +98,15 @@ Json others_on(const bundles::Source& source, const std::string& uuid) {
 std::string others_on_text(const Json& others) {
   if (!others.is_array()) return {};
   std::string text;
-  for (std::size_t i = 0; i < std::min(others.size(), kShown); ++i) {
+  for (std::size_t i = 0; i < std::min(others.size(), kShownProcesses); ++i) {
     const auto bytes = number_of(others[i], "bytes");
     text += fmt::format("    also used by {} (pid {}){}\n",
                         clip(text_of(others[i], "program").value_or("a program"), 32),
                         *number_of(others[i], "pid"), bytes ? ": " + size_text(*bytes) : "");
   }
-  if (others.size() > kShown)
-    text += fmt::format("    and by {}\n", plural(others.size() - kShown, "other", "others"));
+  if (others.size() > kShownProcesses)
+    text +=
+        fmt::format("    and by {}\n", plural(others.size() - kShownProcesses, "other", "others"));
   return text;
 }
 

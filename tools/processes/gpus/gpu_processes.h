@@ -1,8 +1,7 @@
-// Who else is on a recorded process' GPUs: a file of the bundle, gpu_processes.json.
+// The other processes on a recorded process's GPUs: gpu_processes.json in its bundle.
 //
-// The process itself cannot know: NVML, which does, is asked by who watches it. `oomrec run` and
-// `watch` write the file as soon as they see a bundle of a GPU; of a living process `oomrec show`
-// asks itself.
+// The recorded process cannot call NVML (nvml.h). `oomrec run` and `oomrec watch` write the file as
+// soon as they see a bundle of a GPU. For a running process, `oomrec show` calls NVML itself.
 #pragma once
 
 #include <filesystem>
@@ -15,16 +14,16 @@
 
 namespace oomrec::tools::processes {
 
-// Into the bundles of GPUs in these directories that were written at `since_ns` (since 1970) or
-// later and have no such file yet.
-void tell_gpu_processes(const std::vector<std::filesystem::path>& directories,
-                        std::uint64_t since_ns);
+// Writes the file into those bundles of GPUs in the directories that lack it and were written at
+// `since_ns` (since 1970) or later.
+void write_gpu_processes(const std::vector<std::filesystem::path>& directories,
+                         std::uint64_t since_ns);
 
-// The processes on the device but for the recorded one: [{"pid", "program", "bytes"}…], who holds
-// most first. null: nobody was asked.
+// The other processes on the device: [{"pid", "program", "bytes"}…], the largest first. null: NVML
+// was not called.
 Json others_on(const bundles::Source&, const std::string& uuid);
 
-// "    also used by python3 (pid 4711): 20.1 GiB", one line each; empty where there is none.
+// "    also used by python3 (pid 4711): 20.1 GiB", one line each; empty if there are none.
 std::string others_on_text(const Json& others);
 
 }  // namespace oomrec::tools::processes

@@ -30,7 +30,7 @@ static_assert(sizeof(ProcessInfo) == 24);
 
 }  // namespace
 
-// The library while it is open. Functions it lacks are failures of their calls.
+// The library while it is open. A call of a function that it lacks fails.
 class Gpus::Nvml {
  public:
   Nvml() : library_(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {
@@ -43,7 +43,7 @@ class Gpus::Nvml {
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
-  unsigned devices() const {
+  unsigned count() const {
     unsigned count = 0;
     return is_open_ && call<int(unsigned*)>("nvmlDeviceGetCount_v2", &count) ? count : 0;
   }
@@ -54,7 +54,7 @@ class Gpus::Nvml {
     return version;
   }
 
-  std::optional<GpuLook> look(unsigned index) const {
+  std::optional<GpuSample> sample(unsigned index) const {
     Handle device = nullptr;
     char uuid[kUuidBytes] = {};
     Memory memory{};
@@ -65,15 +65,15 @@ class Gpus::Nvml {
     }
     char name[kNameBytes] = {};
     call<int(Handle, char*, unsigned)>("nvmlDeviceGetName", device, name, kNameBytes);
-    GpuLook look{uuid, name, memory.used, memory.total, {}};
+    GpuSample sample{uuid, name, memory.used, memory.total, {}};
     for (const char* function :
          {"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v3"})
-      add_processes(device, function, look.processes);
-    std::stable_sort(look.processes.begin(), look.processes.end(),
+      add_processes(device, function, sample.processes);
+    std::stable_sort(sample.processes.begin(), sample.processes.end(),
                      [](const GpuProcess& a, const GpuProcess& b) {
                        return a.bytes.value_or(0) > b.bytes.value_or(0);
                      });
-    return look;
+    return sample;
   }
 
  private:
@@ -88,24 +88,24 @@ class Gpus::Nvml {
     return result<Function>(name, arguments...) == kSuccess;
   }
 
-  // A process may both compute and draw: it is there once.
+  // A process that both computes and draws is in both lists, but is added once.
   void add_processes(Handle device, const char* function, std::vector<GpuProcess>& to) const {
     using List = int(Handle, unsigned*, ProcessInfo*);
     std::vector<ProcessInfo> rows(64);
     auto count = static_cast<unsigned>(rows.size());
-    int told = result<List>(function, device, &count, rows.data());
-    if (told == kInsufficientSize) {
-      rows.resize(count + 16);  // some may have begun meanwhile
+    int status = result<List>(function, device, &count, rows.data());
+    if (status == kInsufficientSize) {
+      rows.resize(count + 16);  // more may have started meanwhile
       count = static_cast<unsigned>(rows.size());
-      told = result<List>(function, device, &count, rows.data());
+      status = result<List>(function, device, &count, rows.data());
     }
-    if (told != kSuccess) return;
+    if (status != kSuccess) return;
     rows.resize(std::min<std::size_t>(count, rows.size()));
     for (const ProcessInfo& row : rows) {
       const auto pid = static_cast<pid_t>(row.pid);
-      const bool known =
-          std::any_of(to.begin(), to.end(), [&](const GpuProcess& one) { return one.pid == pid; });
-      if (!known) to.push_back({pid, program_of(pid), bytes_of(row)});
+      const bool is_listed = std::any_of(
+          to.begin(), to.end(), [&](const GpuProcess& process) { return process.pid == pid; });
+      if (!is_listed) to.push_back({pid, program_of(pid), bytes_of(row)});
     }
   }
 
@@ -128,16 +128,16 @@ Gpus::Gpus() : nvml_(std::make_unique<Nvml>()) {}
 Gpus::~Gpus() = default;
 Gpus::Gpus(Gpus&&) noexcept = default;
 
-unsigned Gpus::count() const { return nvml_->devices(); }
-std::optional<GpuLook> Gpus::look(unsigned index) const { return nvml_->look(index); }
+unsigned Gpus::count() const { return nvml_->count(); }
+std::optional<GpuSample> Gpus::sample(unsigned index) const { return nvml_->sample(index); }
 std::string Gpus::driver_version() const { return nvml_->driver_version(); }
 
-std::vector<GpuLook> look_at_gpus() {
+std::vector<GpuSample> sample_gpus() {
   const Gpus gpus;
-  std::vector<GpuLook> looks;
+  std::vector<GpuSample> samples;
   for (unsigned i = 0, count = gpus.count(); i < count; ++i)
-    if (auto look = gpus.look(i)) looks.push_back(*std::move(look));
-  return looks;
+    if (auto sample = gpus.sample(i)) samples.push_back(*std::move(sample));
+  return samples;
 }
 
 }  // namespace oomrec::tools::processes

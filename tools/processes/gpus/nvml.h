@@ -1,7 +1,7 @@
-// Who uses the machine's NVIDIA GPUs, as NVML tells it: seen from outside of every process.
+// Which processes use the machine's NVIDIA GPUs, as NVML reports it.
 //
-// NVML is opened by name, and closed again after the look or looks: it holds descriptors of the
-// devices, so the command alone asks it, never the recorded program.
+// NVML is opened by name and closed after the last sample. It keeps descriptors of the devices
+// open, so only the command calls it, never the recorded program.
 #pragma once
 
 #include <sys/types.h>
@@ -15,19 +15,19 @@
 namespace oomrec::tools::processes {
 
 struct GpuProcess {
-  pid_t pid = 0;                       // as the machine counts, also from a container
-  std::string program;                 // empty: gone, or not to be seen from here
-  std::optional<std::uint64_t> bytes;  // nothing: NVML may not say
+  pid_t pid = 0;                       // in the machine's pid namespace, even from a container
+  std::string program;                 // empty: it has ended, or is in another pid namespace
+  std::optional<std::uint64_t> bytes;  // nullopt: NVML does not report it
 };
 
-struct GpuLook {
-  std::string uuid;  // as of DeviceFigures
-  std::string name;  // "NVIDIA H200"; empty: not known
+struct GpuSample {
+  std::string uuid;  // as in DeviceFigures
+  std::string name;  // "NVIDIA H200"; empty: unknown
   std::uint64_t used_bytes = 0, total_bytes = 0;
-  std::vector<GpuProcess> processes;  // who holds most first
+  std::vector<GpuProcess> processes;  // the largest first
 };
 
-// NVML while it is open, for who looks again and again.
+// NVML while it is open, for repeated samples.
 class Gpus {
  public:
   Gpus();
@@ -35,16 +35,16 @@ class Gpus {
   Gpus(Gpus&&) noexcept;
   Gpus& operator=(Gpus&&) = delete;
 
-  unsigned count() const;  // 0: there is no NVML, or no device
-  std::optional<GpuLook> look(unsigned index) const;
-  std::string driver_version() const;  // "535.104.05"; empty: not known
+  unsigned count() const;  // 0 without NVML
+  std::optional<GpuSample> sample(unsigned index) const;
+  std::string driver_version() const;  // "535.104.05"; empty: unknown
 
  private:
   class Nvml;
   std::unique_ptr<Nvml> nvml_;
 };
 
-// Empty where there is no NVML or no device.
-std::vector<GpuLook> look_at_gpus();
+// Empty without NVML or devices.
+std::vector<GpuSample> sample_gpus();
 
 }  // namespace oomrec::tools::processes

@@ -27,16 +27,16 @@
 namespace oomrec::tools::processes {
 namespace {
 
-// 0 or an errno. No allocation: for the guard and for a forked child as well.
-int put(const char* path, const char* text) noexcept {
+// Returns 0 or an errno. Does not allocate: the guard and a forked child also call it.
+int write_text(const char* path, const char* text) noexcept {
   const int fd = open(path, O_WRONLY | O_CLOEXEC);
   if (fd < 0) return errno;
   const int error = write(fd, text, std::strlen(text)) < 0 ? errno : 0;
   close(fd);
   return error;
 }
-int put(const std::string& path, const std::string& text) {
-  return put(path.c_str(), text.c_str());
+int write_text(const std::string& path, const std::string& text) {
+  return write_text(path.c_str(), text.c_str());
 }
 
 [[noreturn]] void fail(const std::string& what, int error) {
@@ -56,36 +56,37 @@ std::string file_text(const std::string& path) {
   return text.str();
 }
 
-// What lets the kernel decide: v1's switch, v2's fence.
+// The file and text that end the pause.
 const char* release_file(bool v1) noexcept { return v1 ? "/memory.oom_control" : "/memory.high"; }
 const char* release_text(bool v1) noexcept { return v1 ? "0" : "max"; }
 
-// Processes may not be in a v2 cgroup that hands controllers down: we move to a leaf beside the
+// A v2 cgroup that delegates controllers may not contain processes: move to a leaf beside the
 // program's.
-void hand_down_memory(const std::string& own) {
-  int error = put(own + "/cgroup.subtree_control", "+memory");
+void delegate_memory(const std::string& own) {
+  int error = write_text(own + "/cgroup.subtree_control", "+memory");
   if (error == EBUSY) {
     const std::string leaf = fmt::format("{}/oomrec-launcher-{}", own, getpid());
-    if (mkdir(leaf.c_str(), 0755) == 0 && put(leaf + "/cgroup.procs", "0") == 0)
-      error = put(own + "/cgroup.subtree_control", "+memory");
+    if (mkdir(leaf.c_str(), 0755) == 0 && write_text(leaf + "/cgroup.procs", "0") == 0)
+      error = write_text(own + "/cgroup.subtree_control", "+memory");
   }
-  if (error != 0) fail(fmt::format("{} hands no memory controller down", printable(own)), error);
+  if (error != 0)
+    fail(fmt::format("{} does not delegate the memory controller", printable(own)), error);
 }
 
 }  // namespace
 
 ProgramCgroup::ProgramCgroup(std::uint64_t bytes) : bytes_(bytes) {
-  const auto place = std::make_unique<limit::CgroupPlace>();
+  const auto directories = std::make_unique<limit::CgroupDirectories>();
   limit::Ceilings unused;
-  limit::read_cgroup(OutsideHooks::in_hook(), unused, place.get());
-  v1_ = place->v1;
-  std::string own = place->own;
+  limit::read_cgroup(OutsideHooks::in_hook(), unused, directories.get());
+  v1_ = directories->v1;
+  std::string own = directories->own;
   if (own.empty() || access(own.c_str(), F_OK) != 0) fail("no memory cgroup is mounted", ENOENT);
   while (own.ends_with('/')) own.pop_back();
-  if (!v1_) hand_down_memory(own);
+  if (!v1_) delegate_memory(own);
   path_ = fmt::format("{}/oomrec-{}", own, getpid());
   if (mkdir(path_.c_str(), 0755) != 0)
-    fail(fmt::format("no cgroup could be made in {}", printable(own)), errno);
+    fail(fmt::format("no cgroup could be created in {}", printable(own)), errno);
   try {
     limit();
     watch();
@@ -98,41 +99,42 @@ ProgramCgroup::ProgramCgroup(std::uint64_t bytes) : bytes_(bytes) {
 
 void ProgramCgroup::limit() {
   const char* const file = v1_ ? "/memory.limit_in_bytes" : "/memory.max";
-  if (const int error = put(path_ + file, std::to_string(bytes_)); error != 0)
+  if (const int error = write_text(path_ + file, std::to_string(bytes_)); error != 0)
     fail(fmt::format("no limit of {} could be set", size_text(bytes_)), error);
   if (v1_) return;
   constexpr std::uint64_t kFence = std::uint64_t{16} << 20;
   const std::uint64_t below = std::min(bytes_ / 4, std::max(bytes_ / 32, kFence));
-  if (const int error = put(path_ + "/memory.high", std::to_string(bytes_ - below)); error != 0)
-    fail("no fence could be set below the limit", error);
+  if (const int error = write_text(path_ + "/memory.high", std::to_string(bytes_ - below));
+      error != 0)
+    fail("memory.high could not be set below the limit", error);
 }
 
 void ProgramCgroup::watch() {
   stop_ = eventfd(0, EFD_CLOEXEC);
   if (!v1_) {
     event_ = open((path_ + "/memory.events").c_str(), O_RDONLY | O_CLOEXEC);
-    if (event_ < 0) fail("its events cannot be watched", errno);
+    if (event_ < 0) fail("its events cannot be observed", errno);
     return;
   }
   event_ = eventfd(0, EFD_CLOEXEC);
   const std::string control = path_ + "/memory.oom_control";
-  const int watched = open(control.c_str(), O_RDONLY | O_CLOEXEC);
-  int error = watched < 0 ? errno : 0;
+  const int observed = open(control.c_str(), O_RDONLY | O_CLOEXEC);
+  int error = observed < 0 ? errno : 0;
   if (error == 0)
-    error = put(path_ + "/cgroup.event_control", fmt::format("{} {}", event_, watched));
-  if (watched >= 0) close(watched);
-  if (error == 0) error = put(control, "1");
-  if (error != 0) fail("its limit cannot be watched", error);
+    error = write_text(path_ + "/cgroup.event_control", fmt::format("{} {}", event_, observed));
+  if (observed >= 0) close(observed);
+  if (error == 0) error = write_text(control, "1");
+  if (error != 0) fail("its limit cannot be observed", error);
 }
 
-// A process of its own, away from our terminal, signals and descriptors: it must survive us, and
-// nobody may wait for what it would hold open.
+// The guard has its own session, blocks all signals and closes all descriptors: it must survive the
+// command, and must not keep a pipe open whose reader waits for its end.
 void ProgramCgroup::guard() {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) fail("no pipe could be made", errno);
+  if (pipe2(ends, O_CLOEXEC) != 0) fail("no pipe could be created", errno);
   const std::string file = path_ + release_file(v1_);
   const pid_t guard = fork();
-  if (guard < 0) fail("no process could be made", errno);
+  if (guard < 0) fail("no process could be started", errno);
   if (guard == 0) {
     setsid();
     sigset_t all;
@@ -142,7 +144,7 @@ void ProgramCgroup::guard() {
     close_range(1, ~0U, 0);
     char nothing = 0;
     while (read(0, &nothing, 1) < 0 && errno == EINTR) continue;
-    put(file.c_str(), release_text(v1_));
+    write_text(file.c_str(), release_text(v1_));
     _exit(0);
   }
   close(ends[0]);
@@ -153,7 +155,7 @@ ProgramCgroup::~ProgramCgroup() {
   release();
   for (const int fd : {guard_pipe_, event_, stop_})
     if (fd >= 0) close(fd);
-  // The kernel takes a moment to let go of what has just died.
+  // The kernel takes a moment to remove dead processes from the cgroup.
   for (int tries = 0; rmdir(path_.c_str()) != 0 && errno == EBUSY && tries < 100; ++tries)
     std::this_thread::sleep_for(std::chrono::milliseconds{5});
 }
@@ -162,22 +164,22 @@ bool ProgramCgroup::enter() const noexcept {
   char path[4200];
   system::Text text{path};
   text << path_ << "/cgroup.procs";
-  errno = put(path, "0");
+  errno = write_text(path, "0");
   return errno == 0;
 }
 
-bool ProgramCgroup::wait_for_brink() const {
+bool ProgramCgroup::wait_for_limit() const {
   while (true) {
-    pollfd watched[] = {{event_, static_cast<short>(v1_ ? POLLIN : POLLPRI), 0},
-                        {stop_, POLLIN, 0}};
-    if (poll(watched, 2, -1) < 0 && errno != EINTR) return false;
-    if (watched[1].revents != 0) return false;
-    if (watched[0].revents == 0) continue;
+    pollfd observed[] = {{event_, static_cast<short>(v1_ ? POLLIN : POLLPRI), 0},
+                         {stop_, POLLIN, 0}};
+    if (poll(observed, 2, -1) < 0 && errno != EINTR) return false;
+    if (observed[1].revents != 0) return false;
+    if (observed[0].revents == 0) continue;
     std::uint64_t events = 0;
     if (v1_ && read(event_, &events, sizeof events) < 0) return false;
     const std::string state = file_text(path_ + (v1_ ? "/memory.oom_control" : "/memory.events"));
-    const std::string_view stands = system::field(state, v1_ ? "under_oom " : "high ");
-    if (system::number_in(stands) != 0) return true;
+    const std::string_view paused = system::field(state, v1_ ? "under_oom " : "high ");
+    if (system::number_in(paused) != 0) return true;
   }
 }
 
@@ -186,7 +188,7 @@ void ProgramCgroup::stop_waiting() const {
   [[maybe_unused]] const ssize_t written = write(stop_, &one, sizeof one);
 }
 
-void ProgramCgroup::release() const { put(path_ + release_file(v1_), release_text(v1_)); }
+void ProgramCgroup::release() const { write_text(path_ + release_file(v1_), release_text(v1_)); }
 
 std::vector<pid_t> ProgramCgroup::processes() const {
   std::vector<pid_t> processes;

@@ -1,9 +1,8 @@
-// A memory cgroup of the program's own (--cgroup SIZE), with a window to write in: whoever reaches
-// the limit stands still until release(), and only then the kernel decides.
+// A memory cgroup for the program (--cgroup SIZE). At its limit the processes pause until
+// release(), so that a bundle can be written; only then can the kernel kill them.
 //
-// v1 has a switch for that (memory.oom_control); in v2 a fence below the limit (memory.high) slows
-// the program down. Should we die before release(), a guard process releases it for us: a program
-// is never left standing.
+// v1 pauses them by memory.oom_control. v2 cannot: memory.high, set below the limit, slows them
+// down. If the command dies before release(), a guard process releases them.
 #pragma once
 
 #include <sys/types.h>
@@ -16,19 +15,19 @@ namespace oomrec::tools::processes {
 
 class ProgramCgroup {
  public:
-  // Below our own. Throws Error with run_failed where cgroups cannot be written.
+  // Creates it below our own cgroup. Throws Error with run_failed if cgroups cannot be written.
   explicit ProgramCgroup(std::uint64_t bytes);
-  ~ProgramCgroup();  // releases, and removes it once it is empty
+  ~ProgramCgroup();  // releases it, and removes it once it is empty
   ProgramCgroup(const ProgramCgroup&) = delete;
   ProgramCgroup& operator=(const ProgramCgroup&) = delete;
 
   std::uint64_t bytes() const { return bytes_; }
 
-  // Moves the calling process, a child of ours before its exec. False with errno.
+  // Moves the calling process, a child before its exec, into it. False: errno says why.
   bool enter() const noexcept;
 
-  // Waits until processes stand still at the limit. False: stop_waiting() was called.
-  bool wait_for_brink() const;
+  // Waits until processes pause at the limit. False: stop_waiting() was called.
+  bool wait_for_limit() const;
   void stop_waiting() const;
 
   void release() const;
@@ -42,9 +41,9 @@ class ProgramCgroup {
   std::string path_;
   std::uint64_t bytes_;
   bool v1_;
-  int event_ = -1;       // readable (v1) or exceptional (v2) when something happened
+  int event_ = -1;       // polled for POLLIN (v1) or POLLPRI (v2)
   int stop_ = -1;        // eventfd
-  int guard_pipe_ = -1;  // the guard wakes when it is closed
+  int guard_pipe_ = -1;  // closing it wakes the guard
 };
 
 }  // namespace oomrec::tools::processes

@@ -12,30 +12,32 @@
 #include "tools/base/text.h"
 #include "tools/bundles/recover/orphans.h"
 #include "tools/bundles/store/writing.h"
-#include "tools/deaths/present.h"
+#include "tools/deaths/current_health.h"
 #include "tools/recording/reading/recording.h"
 
 namespace oomrec::tools::processes {
 namespace {
 
-struct Held {
+struct Candidate {
   std::unique_ptr<recording::Recording> recording;
   std::uint64_t bytes;
 };
 
 }  // namespace
 
-BrinkWatch::BrinkWatch(const ProgramCgroup& cgroup,
-                       std::vector<std::filesystem::path> dump_directories, bool quiet)
-    : cgroup_(cgroup), dump_directories_(std::move(dump_directories)), quiet_(quiet) {
-  // Signals are for the thread that passes them on.
+CgroupLimitGuard::CgroupLimitGuard(const ProgramCgroup& cgroup, const Options& options)
+    : cgroup_(cgroup),
+      dump_directories_{std::filesystem::absolute(options.dump_dir)},
+      session_directory_(options.session_dir),
+      quiet_(options.quiet) {
+  // Signals must reach the thread that forwards them.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   thread_ = std::thread{[this] {
-    if (!cgroup_.wait_for_brink()) return;
+    if (!cgroup_.wait_for_limit()) return;
     try {
-      on_large_stack([this] { write_bundles(); });
+      on_large_stack([this] { write_bundle(); });
     } catch (const std::exception& error) {
       remark(error.what());
     }
@@ -44,16 +46,17 @@ BrinkWatch::BrinkWatch(const ProgramCgroup& cgroup,
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-BrinkWatch::~BrinkWatch() {
+CgroupLimitGuard::~CgroupLimitGuard() {
   cgroup_.stop_waiting();
   thread_.join();
 }
 
-// Of the recorded process in the cgroup that holds most: the others are in its company.
-void BrinkWatch::write_bundles() const {
+// Writes the bundle of the largest recorded process in the cgroup. The bundle lists the others.
+void CgroupLimitGuard::write_bundle() const {
   const std::vector<pid_t> processes = cgroup_.processes();
-  Held largest{};
-  for (const bundles::Session& session : bundles::sessions_of(dump_directories_)) {
+  Candidate largest{};
+  for (const bundles::Session& session :
+       bundles::sessions_of(dump_directories_, session_directory_)) {
     const bool inside =
         std::find(processes.begin(), processes.end(), session.pid) != processes.end();
     if (!session.alive || !inside) continue;
@@ -67,13 +70,13 @@ void BrinkWatch::write_bundles() const {
   const std::string directory = largest.recording->text(largest.recording->header().dump_directory);
   bundle::Cause cause;
   cause.trigger = Trigger::near_limit;
-  const auto health = deaths::present_health(largest.recording->view(), true);
+  const auto health = deaths::current_health(largest.recording->view());
   cause.health = health.get();
-  const bundles::Written written = bundles::write_bundle(*largest.recording, cause, directory);
+  const bundles::WriteResult written = bundles::write_bundle(*largest.recording, cause, directory);
   if (written.bundle.empty()) {
     remark(written.problem);
   } else if (!quiet_) {
-    remark(fmt::format("the program stands at its cgroup's limit of {}: bundle {}",
+    remark(fmt::format("the program reached its cgroup's limit of {}: bundle {}",
                        size_text(cgroup_.bytes()), printable(written.bundle.string())));
   }
 }

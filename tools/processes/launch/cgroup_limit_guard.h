@@ -1,29 +1,29 @@
-// Writes the bundles of a program that stands still at its cgroup's limit, from outside, and lets
-// the kernel decide then.
+// Writes the bundle of a program that is paused at its cgroup's limit, and then releases it.
 #pragma once
 
 #include <filesystem>
 #include <thread>
 #include <vector>
 
+#include "common/options/options.h"
 #include "tools/processes/launch/cgroup.h"
 
 namespace oomrec::tools::processes {
 
-class BrinkWatch {
+class CgroupLimitGuard {
  public:
-  // `dump_directories`: where the program's recordings may be (sessions_of).
-  BrinkWatch(const ProgramCgroup& cgroup, std::vector<std::filesystem::path> dump_directories,
-             bool quiet);
-  ~BrinkWatch();  // waits for bundles that are being written
-  BrinkWatch(const BrinkWatch&) = delete;
-  BrinkWatch& operator=(const BrinkWatch&) = delete;
+  // `options`: the program's; they name the directories of its recordings.
+  CgroupLimitGuard(const ProgramCgroup& cgroup, const Options& options);
+  ~CgroupLimitGuard();  // waits for a bundle that is being written
+  CgroupLimitGuard(const CgroupLimitGuard&) = delete;
+  CgroupLimitGuard& operator=(const CgroupLimitGuard&) = delete;
 
  private:
-  void write_bundles() const;
+  void write_bundle() const;
 
   const ProgramCgroup& cgroup_;
   const std::vector<std::filesystem::path> dump_directories_;
+  const std::filesystem::path session_directory_;
   const bool quiet_;
   std::thread thread_;
 };

@@ -1,4 +1,5 @@
-// What `oomrec run` does when its program has ended: it alone knows how.
+// The work of `oomrec run` after its program has ended: completes bundles, recovers recordings and
+// reports both.
 #pragma once
 
 #include <string>
@@ -16,10 +17,10 @@ struct Launched {
   const Options& options;
 };
 
-// Completes the outcome of the bundles that the program wrote, makes one of the recording that it
-// left if it was killed, and says so; says also when a limit kept it from reaching its main. Never
-// fails: the program's exit code is what counts. `watched`: the same end, as it was watched.
-void tell_the_end(const Ended& ended, const deaths::Watched& watched,
-                  const Launched& launched) noexcept;
+// Completes the program's bundles with its outcome. If it was killed, makes and reports a bundle of
+// its recording. Also reports a limit too low to reach main. Never fails: the program's exit code
+// must be returned. `observed`: what the observer recorded of the same end.
+void report_exit(const Ended& ended, const deaths::DeathObservation& observed,
+                 const Launched& launched) noexcept;
 
 }  // namespace oomrec::tools::processes

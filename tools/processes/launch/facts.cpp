@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr unsigned kMostSeconds = 20;  // until the recorder has reported, or will not
+constexpr unsigned kTimeout_s = 20;  // for the recorder to report
 
 class TemporaryFile {
  public:
@@ -31,8 +31,8 @@ class TemporaryFile {
     std::string name = (fs::temp_directory_path() / "oomrec-info-XXXXXX").string();
     const int descriptor = mkostemp(name.data(), O_CLOEXEC);
     if (descriptor < 0) {
-      throw Error{Exit::bad_input, "no temporary file could be made",
-                  "Set TMPDIR to a directory that can be written."};
+      throw Error{Exit::bad_input, "no temporary file could be created",
+                  "Set TMPDIR to a directory that you can write to."};
     }
     close(descriptor);
     path_ = name;
@@ -46,7 +46,7 @@ class TemporaryFile {
   std::string path_;
 };
 
-// Runs with nothing to read and nowhere to print; ended by force when it takes too long.
+// Runs without input and output; kills the program if it takes too long.
 void run_quietly(const std::string& path, const std::vector<std::string>& words,
                  const Settings& settings) {
   std::vector<char*> arguments;
@@ -58,8 +58,8 @@ void run_quietly(const std::string& path, const std::vector<std::string>& words,
     const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (const int descriptor : {0, 1, 2}) dup2(nothing, descriptor);
     for (const auto& [name, value] : settings) setenv(name.c_str(), value.c_str(), 1);
-    // It ends itself in a moment; if the recorder is not in it, it is not to go on for long.
-    alarm(kMostSeconds);
+    // The recorder ends the program at once. Without the recorder, this does.
+    alarm(kTimeout_s);
     execv(path.c_str(), arguments.data());
     _exit(127);
   }
@@ -79,7 +79,7 @@ std::vector<Fact> facts_of(const std::string& path, const std::vector<std::strin
   std::vector<Fact> facts;
   std::ifstream lines{report.path()};
   for (std::string line; std::getline(lines, line);) {
-    const Json row = Json::parse(line, nullptr, false);
+    const Json row = Json::parse(line);
     const auto name = text_of(row, "fact");
     if (!name) continue;
     const Json& active = member(row, "active");

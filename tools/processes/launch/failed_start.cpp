@@ -17,33 +17,36 @@ namespace {
 
 using text::base_name;
 
-bool is_native(const recording::Place& place) {
-  return place.kind == recording::Place::Kind::native;
+bool is_native(const recording::Location& location) {
+  return location.kind == recording::Location::Kind::native;
 }
 
-// The loader runs the constructors of libraries; the C library those of the program itself, in
-// call_init, before it calls main.
-bool is_before_main(const std::vector<recording::PlaceId>& stack, const recording::Places& places) {
-  const auto outermost = std::find_if(stack.rbegin(), stack.rend(),
-                                      [&](recording::PlaceId id) { return is_native(places[id]); });
+// The loader runs the constructors of libraries. The C library runs those of the program in
+// call_init, before main.
+bool is_before_main(const std::vector<recording::LocationId>& stack,
+                    const recording::Locations& locations) {
+  const auto outermost = std::find_if(stack.rbegin(), stack.rend(), [&](recording::LocationId id) {
+    return is_native(locations[id]);
+  });
   if (outermost == stack.rend()) return false;
-  if (text::base_name(places.module_path(places[*outermost])).starts_with("ld-linux")) return true;
-  const auto in_libc = [&](recording::PlaceId id) {
-    return text::base_name(places.module_path(places[id])).starts_with("libc.");
+  if (text::base_name(locations.module_path(locations[*outermost])).starts_with("ld-linux"))
+    return true;
+  const auto in_libc = [&](recording::LocationId id) {
+    return text::base_name(locations.module_path(locations[id])).starts_with("libc.");
   };
   for (std::size_t i = 0; i < stack.size(); ++i) {
-    const std::string& function = places[stack[i]].function;
+    const std::string& function = locations[stack[i]].function;
     if (!in_libc(stack[i])) continue;
     if (function == "call_init") return true;
-    // A stripped C library has no name for it. Between this function and main there is one more.
+    // A stripped C library has no symbol call_init. One more function is between this one and main.
     if (i != 0 && function.starts_with("__libc_start_main") && !in_libc(stack[i - 1])) return true;
   }
   return false;
 }
 
-// What every Python imports before the first line of its program, where that is not compiled into
+// Files that every Python imports before the program's first line, unless they are compiled into
 // the interpreter.
-bool is_of_the_start(std::string_view python_file) {
+bool is_startup_file(std::string_view python_file) {
   constexpr std::array<std::string_view, 11> kFiles = {
       "/codecs.py",        "/io.py",          "/abc.py",
       "/site.py",          "/os.py",          "/stat.py",
@@ -62,7 +65,7 @@ bool is_before_python(const recording::Recording& recording) {
     return false;
   session::Code code{};
   for (std::uint64_t i = 1; i < view.count(session::TableId::codes); ++i) {
-    if (view.read(session::TableId::codes, i, code) && !is_of_the_start(view.string(code.file)))
+    if (view.read(session::TableId::codes, i, code) && !is_startup_file(view.string(code.file)))
       return false;
   }
   return true;
@@ -70,12 +73,12 @@ bool is_before_python(const recording::Recording& recording) {
 
 }  // namespace
 
-std::string never_began(const bundles::Source& bundle, const Options& options) {
+std::string failed_start_of(const bundles::Source& bundle, const Options& options) {
   const session::View& view = bundle.recording->view();
   session::Failure failure{};
   if (!view.read(session::TableId::failures, bundle.failure(), failure)) return {};
-  const std::vector<recording::PlaceId> stack = bundle.places->of_stack(failure.node);
-  const bool before_main = is_before_main(stack, *bundle.places);
+  const std::vector<recording::LocationId> stack = bundle.locations->of_stack(failure.node);
+  const bool before_main = is_before_main(stack, *bundle.locations);
   if (!before_main && !is_before_python(*bundle.recording)) return {};
 
   const std::string program{text::base_name(bundle.recording->text(view.header().executable))};
@@ -92,8 +95,8 @@ std::string never_began(const bundles::Source& bundle, const Options& options) {
                      options.limit_as != 0 ? "--limit-as" : "the limit (ulimit -v)");
 }
 
-std::string never_loaded(const std::string& path, const std::vector<std::string>& words,
-                         const Settings& settings) {
+std::string failed_load_of(const std::string& path, const std::vector<std::string>& words,
+                           const Settings& settings) {
   struct rlimit limit {};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
   if (!facts_of(path, words, settings).empty()) return {};

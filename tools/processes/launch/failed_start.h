@@ -1,4 +1,4 @@
-// A limit under which a program never began: known from where its last refusal happened.
+// Recognizes a limit too low for a program to start, by the stack of its last failed request.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace oomrec::tools::processes {
 
-// What to tell, in one line, when the refusal of this bundle happened before the program's main (of
-// a Python: before its first line) was reached; empty: it had begun.
-std::string never_began(const bundles::Source& bundle, const Options& options);
+// The message, in one line, if the bundle's failure came before the program's main or, in Python,
+// before its first line. Empty: the program had started.
+std::string failed_start_of(const bundles::Source& bundle, const Options& options);
 
-// The same for a program that left nothing: an address space so small that the loader could not map
-// the program's libraries. Asks the loader again, up to main. Empty: that is not it.
-std::string never_loaded(const std::string& path, const std::vector<std::string>& words,
-                         const Settings& settings);
+// The same for a program without a recording: the address space was too small for the loader to map
+// its libraries. Runs the loader again, up to main. Empty: it failed for another reason.
+std::string failed_load_of(const std::string& path, const std::vector<std::string>& words,
+                           const Settings& settings);
 
 }  // namespace oomrec::tools::processes

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/program/preload_list.h"
+#include "tools/base/directory.h"
 #include "tools/base/error.h"
 #include "tools/base/text.h"
 
@@ -27,48 +28,45 @@ bool is_library(const fs::path& path) {
 
 std::string resolved(const fs::path& path) {
   std::error_code ignored;
-  const fs::path whole = fs::canonical(path, ignored);
-  return whole.empty() ? path.string() : whole.string();
+  const fs::path canonical = fs::canonical(path, ignored);
+  return canonical.empty() ? path.string() : canonical.string();
 }
 
-// The library in a Python's package, and how likely it was installed with this command: pip writes
-// the version into the name of a directory beside the package.
-struct Packaged {
+// A library in a Python package. Its version shows whether it was installed with this command: pip
+// names a directory beside the package after the version.
+struct PackagedLibrary {
   fs::path library;
   bool same_version = false;
   fs::file_time_type installed = fs::file_time_type::min();
 };
 
-// `modules`: a folder that Python imports from.
-void add_packaged(const fs::path& modules, std::vector<Packaged>& all) {
+// `modules`: a directory that Python imports from.
+void add_packaged(const fs::path& modules, std::vector<PackagedLibrary>& all) {
   const fs::path library = modules / kPackage / kName;
   if (!is_library(library)) return;
   std::error_code ignored;
   const fs::path facts = modules / fmt::format("{}-{}.dist-info", kPackage, OOMREC_VERSION);
-  Packaged one{library, fs::is_directory(facts, ignored)};
-  const auto when = fs::last_write_time(one.same_version ? facts : library, ignored);
-  if (!ignored) one.installed = when;
-  all.push_back(std::move(one));
+  PackagedLibrary packaged{library, fs::is_directory(facts, ignored)};
+  const auto time = fs::last_write_time(packaged.same_version ? facts : library, ignored);
+  if (!ignored) packaged.installed = time;
+  all.push_back(std::move(packaged));
 }
 
-// In the installation whose scripts are in `folder`: a virtual environment, ~/.local, the system,
-// or a folder that pip was told as its target.
-fs::path in_a_package(const fs::path& folder) {
-  std::vector<Packaged> all;
-  add_packaged(folder.parent_path(), all);
+// Searches the installation whose scripts are in `directory`: a virtual environment, ~/.local, the
+// system, or a target directory of pip.
+fs::path find_packaged(const fs::path& directory) {
+  std::vector<PackagedLibrary> all;
+  add_packaged(directory.parent_path(), all);
   for (const char* libraries : {"lib", "lib64"}) {
-    std::error_code error;
-    for (fs::directory_iterator at{folder.parent_path() / libraries, error}, end;
-         !error && at != end; at.increment(error)) {
-      if (!at->path().filename().string().starts_with("python3")) continue;
+    for (const fs::path& python : entries_of(directory.parent_path() / libraries)) {
+      if (!python.filename().native().starts_with("python3")) continue;
       for (const char* modules : {"site-packages", "dist-packages"})
-        add_packaged(at->path() / modules, all);
+        add_packaged(python / modules, all);
     }
   }
-  const auto best =
-      std::max_element(all.begin(), all.end(), [](const Packaged& one, const Packaged& other) {
-        return std::tie(one.same_version, one.installed) <
-               std::tie(other.same_version, other.installed);
+  const auto best = std::max_element(
+      all.begin(), all.end(), [](const PackagedLibrary& a, const PackagedLibrary& b) {
+        return std::tie(a.same_version, a.installed) < std::tie(b.same_version, b.installed);
       });
   return best == all.end() ? fs::path{} : best->library;
 }
@@ -80,16 +78,17 @@ std::string find_library() {
   if (const char* named = std::getenv("OOMREC_LIBRARY"); named != nullptr && *named != '\0') {
     if (is_library(named)) return resolved(named);
     throw Error{Exit::run_failed,
-                fmt::format("OOMREC_LIBRARY is {}, which is no file", printable(named)),
+                fmt::format("OOMREC_LIBRARY is {}, which is not a file", printable(named)),
                 "Unset it, or set it to the path of liboomrec.so."};
   }
-  const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  for (const char* place :
+  const fs::path directory = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  for (const char* relative :
        {".", "../" OOMREC_LIBDIR, "../lib/x86_64-linux-gnu", "../lib", "../lib64"}) {
-    if (is_library(folder / place / kName)) return resolved(folder / place / kName);
+    if (is_library(directory / relative / kName)) return resolved(directory / relative / kName);
   }
-  if (const fs::path packaged = in_a_package(folder); !packaged.empty()) return resolved(packaged);
-  throw Error{Exit::run_failed, fmt::format("there is no {} near {}", kName, folder.string()),
+  if (const fs::path packaged = find_packaged(directory); !packaged.empty())
+    return resolved(packaged);
+  throw Error{Exit::run_failed, fmt::format("there is no {} near {}", kName, directory.string()),
               "Build or install it, or set OOMREC_LIBRARY to its path."};
 }
 

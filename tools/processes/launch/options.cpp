@@ -27,9 +27,9 @@ constexpr const char* kExamples =
     "is\n"
     "OOMREC_LIMIT_AS. Exit code: the program's own, 128+N when signal N ended it; 125 oomrec "
     "failed,\n"
-    "126 the program may not be run, 127 there is no such program.\n";
+    "126 the program is not executable, 127 there is no such program.\n";
 
-// "8G" for "8GB" and "8GiB", which others take; empty where that is not what is wrong.
+// "8G" for "8GB" and "8GiB", which other programs accept; empty for other mistakes.
 std::string_view size_meant(std::string_view value) {
   if (!value.ends_with('B') && !value.ends_with('b')) return {};
   value.remove_suffix(1);
@@ -38,8 +38,8 @@ std::string_view size_meant(std::string_view value) {
   return parse_size(value, bytes) ? value : std::string_view{};
 }
 
-// A value that is not understood, by the name that it was given to.
-struct Misunderstood {
+// An invalid value, and the flag or variable that has it.
+struct InvalidValue {
   const OptionRow* row;
   std::string name;
   std::string value;
@@ -52,10 +52,10 @@ struct Misunderstood {
   }
 };
 
-[[noreturn]] void not_understood(const std::vector<Misunderstood>& all) {
+[[noreturn]] void throw_invalid(const std::vector<InvalidValue>& all) {
   std::string what;
   std::string advice;
-  for (const Misunderstood& one : all) {
+  for (const InvalidValue& one : all) {
     what += fmt::format("{}{} {}", what.empty() ? "" : " and ", one.name, printable(one.value));
     if (all.size() > 1) advice += fmt::format("{}{}: ", advice.empty() ? "" : " ", one.name);
     advice += one.advice();
@@ -64,7 +64,7 @@ struct Misunderstood {
               fmt::format("{} {} not understood", what, all.size() == 1 ? "is" : "are"), advice};
 }
 
-// Variables that are no options, and have a meaning all the same. Without OOMREC_.
+// Variables that are read but are no options, without OOMREC_.
 constexpr std::string_view kOtherVariables[] = {
     "LIBRARY",    "INFO",      "PROC_ROOT", "SYS_ROOT", "CGROUP_ROOT",
     "KERNEL_LOG", "SIMULATED", "COMMAND",   "PYTHON",   "PYTEST"};
@@ -133,11 +133,11 @@ const std::vector<OptionRow>& option_rows() {
   return rows;
 }
 
-bool RunOptions::parse(const std::vector<std::string>& words) {
+bool RunOptions::parse(const std::vector<std::string>& words, const Settings& environment) {
   Arguments arguments{
       "run", "[OPTIONS] [--] PROGRAM | FILE.py | -m MODULE | -c CODE [ARGUMENTS]",
       "Starts PROGRAM with the recorder. When memory runs out, or the program is "
-      "killed, a bundle tells who held it; `oomrec show` reads it. A FILE.py, -m and "
+      "killed, a bundle says what held it; `oomrec show` reads it. A FILE.py, -m and "
       "-c are run by the python3 beside oomrec, else by that in the PATH.",
       kExamples};
   std::deque<std::string> values(option_rows().size());
@@ -152,8 +152,8 @@ bool RunOptions::parse(const std::vector<std::string>& words) {
   }
   std::string cgroup;
   arguments.option("--cgroup", "SIZE", cgroup,
-                   "run in a memory cgroup of this size: at its limit the program stands still, a "
-                   "bundle is written from outside, and then the kernel decides");
+                   "run in a memory cgroup of this size: at its limit the program is paused "
+                   "while a bundle is written; then the kernel decides");
   arguments.flag("--live", live_,
                  "show what it holds while it runs, as `oomrec top` does, above what it prints");
   arguments.rest("PROGRAM", program_, "the program and its arguments",
@@ -163,13 +163,15 @@ bool RunOptions::parse(const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < option_rows().size(); ++i) {
     const OptionRow& row = option_rows()[i];
     if (!arguments.given(row.flag())) continue;
-    // The library takes an empty variable for one that is not set.
-    if (!row.value().empty() && values[i].empty()) not_understood({{&row, row.flag(), "''"}});
+    // To the library an empty variable is unset.
+    if (!row.value().empty() && values[i].empty()) throw_invalid({{&row, row.flag(), "''"}});
     settings_.emplace_back(row.variable, row.value().empty() ? "1" : values[i]);
   }
+  for (const auto& [variable, value] : environment)
+    if (!is_set(variable)) settings_.emplace_back(variable, value);
   if (arguments.given("--cgroup") && (!parse_size(cgroup, cgroup_bytes_) || cgroup_bytes_ == 0)) {
-    throw Error{Exit::run_failed, fmt::format("--cgroup {} is not understood", printable(cgroup)),
-                fmt::format("Give {}.", accepted_by("OOMREC_LIMIT"))};
+    throw not_understood("--cgroup", cgroup, fmt::format("Give {}.", accepted_by("OOMREC_LIMIT")),
+                         Exit::run_failed);
   }
   read();
   if (program_.empty()) {
@@ -180,16 +182,17 @@ bool RunOptions::parse(const std::vector<std::string>& words) {
   return true;
 }
 
+bool RunOptions::is_set(std::string_view variable) const {
+  return std::any_of(settings_.begin(), settings_.end(),
+                     [&](const auto& setting) { return setting.first == variable; });
+}
+
 void RunOptions::read() {
   for (const auto& [variable, value] : settings_)
     environment_.push_back(fmt::format("{}={}", variable, value));
-  const auto is_set_by_flag = [this](std::string_view entry) {
-    return std::any_of(settings_.begin(), settings_.end(), [&](const auto& setting) {
-      return entry.substr(0, entry.find('=')) == setting.first;
-    });
-  };
   for (char** entry = environ; *entry != nullptr; ++entry) {
-    if (!is_set_by_flag(*entry)) environment_.emplace_back(*entry);
+    const std::string_view text = *entry;
+    if (!is_set(text.substr(0, text.find('=')))) environment_.emplace_back(text);
   }
   std::vector<const char*> entries;
   for (const std::string& entry : environment_) entries.push_back(entry.c_str());
@@ -198,27 +201,30 @@ void RunOptions::read() {
   OptionProblems problems;
   in_force_ = read_options(entries.data(), problems);
   if (problems.empty()) return;
-  std::vector<Misunderstood> all;
+  std::vector<InvalidValue> all;
   for (const OptionProblem& problem : problems) {
     const auto row = std::find_if(
         option_rows().begin(), option_rows().end(),
         [&](const OptionRow& candidate) { return candidate.variable == problem.variable; });
-    const bool by_flag = is_set_by_flag(row->variable);
-    all.push_back({&*row, by_flag ? row->flag() : problem.variable, problem.value});
+    const std::string name = is_set(row->variable) ? row->flag() : problem.variable;
+    all.push_back({&*row, name, problem.value});
   }
-  not_understood(all);
+  throw_invalid(all);
 }
 
-void tell_unknown_variables() {
+void report_unknown_variables() {
   constexpr std::string_view kPrefix = "OOMREC_";
-  std::vector<std::string_view> known{std::begin(kOtherVariables), std::end(kOtherVariables)};
-  for (const OptionRow& row : option_rows()) known.push_back(row.variable.substr(kPrefix.size()));
+  std::vector<std::string_view> read_variables{std::begin(kOtherVariables),
+                                               std::end(kOtherVariables)};
+  for (const OptionRow& row : option_rows())
+    read_variables.push_back(row.variable.substr(kPrefix.size()));
   for (char** entry = environ; *entry != nullptr; ++entry) {
     std::string_view name = *entry;
     if (!name.starts_with(kPrefix)) continue;
     name = name.substr(kPrefix.size(), name.find('=') - kPrefix.size());
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    const std::string_view meant = nearest(name, known);
+    if (std::find(read_variables.begin(), read_variables.end(), name) != read_variables.end())
+      continue;
+    const std::string_view meant = nearest(name, read_variables);
     remark(fmt::format("the variable {}{} has no meaning{}", kPrefix, printable(name),
                        meant.empty() ? "" : fmt::format("; did you mean {}{}?", kPrefix, meant)));
   }

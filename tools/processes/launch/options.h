@@ -18,36 +18,39 @@ struct OptionRow {
 
   std::string flag() const;                // "--limit-as"
   std::string_view value() const;          // "SIZE"; empty for a switch
-  std::string help_text() const;           // with the standard value
-  std::vector<std::string> words() const;  // values, where they are words
+  std::string help_text() const;           // with the default
+  std::vector<std::string> words() const;  // values to suggest
 };
 const std::vector<OptionRow>& option_rows();
 
-// The command line of `oomrec run`. A value that is not understood, in a flag or in a variable that
-// is already set, is an Error with run_failed.
+// The command line of `oomrec run`.
 class RunOptions {
  public:
-  // False: --help was printed.
-  bool parse(const std::vector<std::string>& words);
+  // `environment`: variables for the program besides ours; flags override them. False: --help was
+  // printed. Throws Error with run_failed for an invalid value of a flag or variable.
+  bool parse(const std::vector<std::string>& words, const Settings& environment = {});
 
-  const Settings& settings() const { return settings_; }  // variables that the flags set
+  const Settings& settings() const {
+    return settings_;
+  }  // for the program: flags and `environment`
   const std::vector<std::string>& program() const { return program_; }  // with its interpreter
   const Options& in_force() const { return in_force_; }         // as the library will read them
   std::uint64_t cgroup_bytes() const { return cgroup_bytes_; }  // --cgroup; 0: none
   bool live() const { return live_; }
 
  private:
+  bool is_set(std::string_view variable) const;  // in settings_
   void read();
 
   Settings settings_;
   std::vector<std::string> program_;
-  std::vector<std::string> environment_;  // that in_force_ points into
+  std::vector<std::string> environment_;  // in_force_ points into it
   Options in_force_;
   std::uint64_t cgroup_bytes_ = 0;
   bool live_ = false;
 };
 
-// Says on stderr which OOMREC_* variables of the environment nobody reads: mistyped ones.
-void tell_unknown_variables();
+// Reports OOMREC_* variables of the environment that nothing reads, such as mistyped ones.
+void report_unknown_variables();
 
 }  // namespace oomrec::tools::processes

@@ -18,41 +18,41 @@
 namespace oomrec::tools::processes {
 namespace {
 
-enum class Found { nowhere, not_executable, executable };
+enum class FileState { missing, not_executable, executable };
 
-Found look_at(const std::string& path) {
+FileState state_of(const std::string& path) {
   struct stat status {};
-  if (stat(path.c_str(), &status) != 0) return Found::nowhere;
+  if (stat(path.c_str(), &status) != 0) return FileState::missing;
   const bool may_run = S_ISREG(status.st_mode) && access(path.c_str(), X_OK) == 0;
-  return may_run ? Found::executable : Found::not_executable;
+  return may_run ? FileState::executable : FileState::not_executable;
 }
 
-[[noreturn]] void not_executable(const std::string& path) {
+[[noreturn]] void throw_not_executable(const std::string& path) {
   throw Error{Exit::run_not_executable,
-              fmt::format("{} is no program that may be run", printable(path)),
+              fmt::format("{} is not an executable program", printable(path)),
               fmt::format("Is it a directory, or does it lack `chmod +x`?")};
 }
 
-// Signals that we wait for. Left alone are those that stop us as they stop the program (job
-// control), and those that a fault of our own raises.
+// The signals that we wait for: all but those of job control, which stop us together with the
+// program, and those that our own faults raise.
 sigset_t waited_signals() {
   sigset_t set;
   sigfillset(&set);
-  for (const int left_alone :
+  for (const int excluded :
        {SIGTSTP, SIGTTIN, SIGTTOU, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS}) {
-    sigdelset(&set, left_alone);
+    sigdelset(&set, excluded);
   }
   return set;
 }
 
-// Blocks the signals we wait for, and lets children be waited for whatever we inherited. The
-// program gets back what was there before.
+// Blocks the signals that we wait for, and resets SIGCHLD in case we inherited it ignored. The
+// program gets the inherited state.
 class Signals {
  public:
   Signals() : waited_(waited_signals()) {
-    struct sigaction by_default {};
-    by_default.sa_handler = SIG_DFL;
-    sigaction(SIGCHLD, &by_default, &child_before_);
+    struct sigaction default_action {};
+    default_action.sa_handler = SIG_DFL;
+    sigaction(SIGCHLD, &default_action, &child_before_);
     sigprocmask(SIG_BLOCK, &waited_, &mask_before_);
   }
   ~Signals() { restore(); }
@@ -64,17 +64,18 @@ class Signals {
     sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
   }
 
-  // Waits for the next signal, with a watch until it is time for a look. Passes it on to `program`
-  // when a process sent it: what the kernel sends (Ctrl-C, a closed terminal) goes to the whole
-  // group, and what the program sends to its own group it has itself.
-  void pass_on_next(pid_t program, deaths::Watch* watch) const {
-    constexpr timespec kBetweenLooks{0, 500'000'000};
+  // Waits for the next signal; with an observer, at most until its next sample is due. Forwards it
+  // to `program` if another process sent it. Signals of the kernel (Ctrl-C, a closed terminal) and
+  // of the program itself reach the whole group.
+  void forward_next(pid_t program, deaths::DeathObserver* observer) const {
+    constexpr timespec kBetweenSamples{0, 500'000'000};
     siginfo_t info{};
-    const int signal = sigtimedwait(&waited_, &info, watch != nullptr ? &kBetweenLooks : nullptr);
-    if (signal < 0 && errno == EAGAIN) watch->look();
+    const int signal =
+        sigtimedwait(&waited_, &info, observer != nullptr ? &kBetweenSamples : nullptr);
+    if (signal < 0 && errno == EAGAIN) observer->sample();
     const bool by_process = info.si_code <= 0 && info.si_pid != program;
     if (signal <= 0 || signal == SIGCHLD || !by_process) return;
-    if (watch != nullptr) watch->passed_on(signal, info.si_pid);
+    if (observer != nullptr) observer->signal_forwarded(signal, info.si_pid);
     kill(program, signal);
   }
 
@@ -84,12 +85,13 @@ class Signals {
   struct sigaction child_before_ {};
 };
 
-// A pipe that closes itself when exec succeeds; else the child writes its errno to it.
+// A pipe that exec closes; if exec fails, the child writes its errno to it.
 class ExecPipe {
  public:
   ExecPipe() {
     if (pipe2(ends_, O_CLOEXEC) != 0) {
-      throw Error{Exit::run_failed, fmt::format("no pipe could be made: {}", std::strerror(errno)),
+      throw Error{Exit::run_failed,
+                  fmt::format("no pipe could be created: {}", std::strerror(errno)),
                   "Raise the number of open files (ulimit -n)."};
     }
   }
@@ -111,10 +113,10 @@ class ExecPipe {
   int error_of_child() {
     close_writer();
     int error = 0;
-    ssize_t got = 0;
-    do got = read(ends_[0], &error, sizeof error);
-    while (got < 0 && errno == EINTR);
-    return got == sizeof error ? error : 0;
+    ssize_t count = 0;
+    do count = read(ends_[0], &error, sizeof error);
+    while (count < 0 && errno == EINTR);
+    return count == sizeof error ? error : 0;
   }
 
  private:
@@ -125,11 +127,11 @@ class ExecPipe {
   int ends_[2] = {-1, -1};
 };
 
-[[noreturn]] void could_not_start(const std::string& path, int error) {
+[[noreturn]] void throw_not_started(const std::string& path, int error) {
   const bool lacks_interpreter = error == ENOENT;
   throw Error{lacks_interpreter ? Exit::run_not_found : Exit::run_not_executable,
               fmt::format("{} could not be started: {}", printable(path), std::strerror(error)),
-              lacks_interpreter ? "It is there, but the interpreter or loader that it names is not."
+              lacks_interpreter  ? "The file exists, but its interpreter or loader does not."
               : error == ENOEXEC ? "Is it a script without a #! line, or built for another machine?"
                                  : "Start it without oomrec to see whether it runs at all."};
 }
@@ -138,19 +140,19 @@ class ExecPipe {
 
 std::string find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) {
-    const Found found = look_at(name);
-    if (found == Found::executable) return name;
-    if (found == Found::not_executable) not_executable(name);
+    const FileState state = state_of(name);
+    if (state == FileState::executable) return name;
+    if (state == FileState::not_executable) throw_not_executable(name);
   } else {
     const char* path = std::getenv("PATH");
     std::string blocked;
     for (const std::string_view part : split(path != nullptr ? path : "/bin:/usr/bin", ':')) {
       std::string candidate = (part.empty() ? "." : std::string{part}) + "/" + name;
-      const Found found = look_at(candidate);
-      if (found == Found::executable) return candidate;
-      if (found == Found::not_executable && blocked.empty()) blocked = candidate;
+      const FileState state = state_of(candidate);
+      if (state == FileState::executable) return candidate;
+      if (state == FileState::not_executable && blocked.empty()) blocked = candidate;
     }
-    if (!blocked.empty()) not_executable(blocked);
+    if (!blocked.empty()) throw_not_executable(blocked);
   }
   throw Error{Exit::run_not_found, fmt::format("there is no program '{}'", printable(name)),
               name.find('/') != std::string::npos ? "Check the path."
@@ -158,7 +160,8 @@ std::string find_program(const std::string& name) {
 }
 
 Ended run_program(const std::string& path, const std::vector<std::string>& words,
-                  const Settings& settings, deaths::Watch* watch, const AtStart& at_start) {
+                  const Settings& settings, deaths::DeathObserver* observer,
+                  const AtStart& at_start) {
   std::vector<char*> arguments;
   arguments.reserve(words.size() + 1);
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -168,7 +171,8 @@ Ended run_program(const std::string& path, const std::vector<std::string>& words
   const Signals signals;
   const pid_t child = fork();
   if (child < 0) {
-    throw Error{Exit::run_failed, fmt::format("no process could be made: {}", std::strerror(errno)),
+    throw Error{Exit::run_failed,
+                fmt::format("no process could be started: {}", std::strerror(errno)),
                 "Raise the number of processes (ulimit -u, pids.max)."};
   }
   if (child == 0) {
@@ -180,20 +184,20 @@ Ended run_program(const std::string& path, const std::vector<std::string>& words
     pipe.fail_in_child(errno);
   }
 
-  if (watch != nullptr) watch->started(child);
+  if (observer != nullptr) observer->started(child);
   const int error = pipe.error_of_child();
   if (error == 0 && at_start.started) at_start.started(child);
   while (true) {
     int status = 0;
     const pid_t ended = waitpid(-1, &status, WNOHANG);
     if (ended == child) {
-      if (error != 0) could_not_start(path, error);
+      if (error != 0) throw_not_started(path, error);
       return {child, status};
     }
     if (ended <= 0) {
-      signals.pass_on_next(child, watch);
-    } else if (watch != nullptr) {
-      watch->reaped_another();
+      signals.forward_next(child, observer);
+    } else if (observer != nullptr) {
+      observer->reaped_other();
     }
   }
 }

@@ -1,8 +1,8 @@
-// Runs a program in our place: same terminal, same process group, signals passed on, its end
-// returned as the kernel told it.
+// Runs a program in the same terminal and process group, forwards signals, and returns its wait
+// status.
 //
-// Signals that another process sends us go to the program; those of the terminal reach it by
-// themselves. As pid 1 every orphan is reaped until the program ends.
+// Signals that another process sends us are forwarded; those of the terminal reach the program
+// directly. As pid 1 it reaps every orphan until the program ends.
 #pragma once
 
 #include <sys/types.h>
@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "tools/deaths/watch.h"
+#include "tools/deaths/death_observer.h"
 
 namespace oomrec::tools::processes {
 
-// Where `name` is, as execvp() would find it: a path with a slash is taken as it is. Throws Error
-// with run_not_found or run_not_executable.
+// The path of program `name`, as execvp() would find it; a path with a slash is returned unchanged.
+// Throws Error with run_not_found or run_not_executable.
 std::string find_program(const std::string& name);
 
 // NAME=value pairs to set in the program's environment.
@@ -27,16 +27,16 @@ struct Ended {
   int wait_status;
 };
 
-// What else is done when a program starts; each may be empty.
+// Hooks into the start of a program; each may be empty.
 struct AtStart {
-  std::function<bool()> before_exec;   // in the child; false with errno: it does not start
-  std::function<void(pid_t)> started;  // here, once the child is there
+  std::function<bool()> before_exec;   // in the child; false: errno says why it does not start
+  std::function<void(pid_t)> started;  // in this process, once the program runs
 };
 
-// `watch`: is kept informed, and looks twice a second while the program runs; may be null. Throws
-// Error when the program could not be started.
+// `observer` samples twice a second while the program runs; may be null. Throws Error if the
+// program cannot be started.
 Ended run_program(const std::string& path, const std::vector<std::string>& words,
-                  const Settings& settings, deaths::Watch* watch = nullptr,
+                  const Settings& settings, deaths::DeathObserver* observer = nullptr,
                   const AtStart& at_start = {});
 
 // The exit code of `oomrec run`: the program's own, or 128 + N for signal N.

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A file in memory: what is written need not be read at the same time.
+// A file in memory. Unlike a pipe it needs no concurrent reader.
 class MemoryFile {
  public:
   explicit MemoryFile(const std::string& text = {})
@@ -62,13 +62,13 @@ fs::path find_python() {
   }
 }
 
-PythonAnswer run_python(const fs::path& python, const std::string& script,
+PythonResult run_python(const fs::path& python, const std::string& script,
                         const std::vector<std::string>& arguments, const std::string& input) {
   const MemoryFile in{input};
   const MemoryFile out;
   const MemoryFile errors;
-  // `-c` searches the working directory first, where any json.py would be taken for Python's. The
-  // script is a word of its own: what it imports from __future__ must be its first line.
+  // `-c` searches the working directory first, where a json.py would replace Python's. The script
+  // is a separate argument because its imports from __future__ must come first.
   constexpr const char* kRun = "import sys; sys.path[:1] = []; exec(sys.argv.pop(1))";
   std::vector<std::string> words = {python.string(), "-c", kRun, script};
   words.insert(words.end(), arguments.begin(), arguments.end());

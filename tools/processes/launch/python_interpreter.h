@@ -1,4 +1,4 @@
-// The Python that runs what the command cannot do itself.
+// Runs the command's own Python scripts.
 #pragma once
 
 #include <filesystem>
@@ -7,19 +7,19 @@
 
 namespace oomrec::tools::processes {
 
-// The one that `oomrec run` takes for a program in Python (launch/python.h); empty where there is
-// none.
+// The interpreter that `oomrec run` uses for a Python program (launch/python.h); empty if not
+// found.
 std::filesystem::path find_python();
 
-struct PythonAnswer {
+struct PythonResult {
   int exit_code = 0;   // 128 + N after signal N; 127: it could not be started
-  std::string output;  // of its stdout and of its stderr
-  std::string errors;
+  std::string output;  // its stdout
+  std::string errors;  // its stderr
 };
 
-// Runs `script` with `arguments` (sys.argv[1:]) and `input` as its stdin, and waits for its end.
-// The working directory is not searched for modules.
-PythonAnswer run_python(const std::filesystem::path& python, const std::string& script,
+// Runs `script` with `arguments` (sys.argv[1:]) and `input` as its stdin, and waits for its end. It
+// does not import modules from the working directory.
+PythonResult run_python(const std::filesystem::path& python, const std::string& script,
                         const std::vector<std::string>& arguments, const std::string& input);
 
 }  // namespace oomrec::tools::processes

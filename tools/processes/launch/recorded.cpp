@@ -7,7 +7,7 @@
 
 namespace oomrec::tools::processes {
 
-std::string unsuitability(const std::string& path) {
+std::string why_unrecordable(const std::string& path) {
   const program::Suitability found = program::inspect(path.c_str()).suitability;
   return found == program::Suitability::suitable ? std::string{}
                                                  : std::string{program::meaning_of(found)};
@@ -16,7 +16,7 @@ std::string unsuitability(const std::string& path) {
 Settings recording_settings(const RunOptions& options) {
   Settings settings = options.settings();
   settings.emplace_back("LD_PRELOAD",
-                        preload_value(preloadable(find_library()), std::getenv("LD_PRELOAD")));
+                        preload_value(preloadable_path(find_library()), std::getenv("LD_PRELOAD")));
   if (options.in_force().python_objects) settings.emplace_back("PYTHONMALLOC", "malloc");
   return settings;
 }

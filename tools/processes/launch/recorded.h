@@ -1,4 +1,4 @@
-// What makes a program a recorded one: its variables, or why it cannot be.
+// Whether a program can be recorded, and the environment that it needs.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace oomrec::tools::processes {
 
-// Why the program at `path` cannot be recorded, to be read after its name; empty: it can.
-std::string unsuitability(const std::string& path);
+// Why the program at `path` cannot be recorded, to print after its name; empty: it can be.
+std::string why_unrecordable(const std::string& path);
 
-// LD_PRELOAD, OOMREC_* and PYTHONMALLOC, as the options want them.
+// LD_PRELOAD, OOMREC_* and PYTHONMALLOC for these options.
 Settings recording_settings(const RunOptions& options);
 
 }  // namespace oomrec::tools::processes

@@ -3,29 +3,28 @@
 #include <filesystem>
 
 #include "tools/base/large_stack.h"
+#include "tools/bundles/store/bundles.h"
 #include "tools/processes/launch/exit_report.h"
 #include "tools/processes/launch/recorded.h"
 
 namespace oomrec::tools::processes {
 
-Ended run_self(const std::vector<std::string>& options, const std::vector<std::string>& words,
-               const Settings& further) {
+SelfEnded run_self(const SelfRun& run) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
-  std::vector<std::string> line = options;
+  std::vector<std::string> line = run.options;
   line.insert(line.end(), {"--", self});
-  line.insert(line.end(), words.begin(), words.end());
+  line.insert(line.end(), run.words.begin(), run.words.end());
 
-  RunOptions run;
-  run.parse(line);
-  Settings settings = recording_settings(run);
-  settings.insert(settings.end(), further.begin(), further.end());
-  deaths::Watch watch;
-  const Ended ended = run_program(self, run.program(), settings, &watch);
-  const deaths::Watched watched = watch.ended(ended.wait_status);
+  RunOptions options;
+  options.parse(line, run.environment);
+  const Settings settings = recording_settings(options);
+  deaths::DeathObserver observer{run.kernel_log};
+  const Ended ended = run_program(self, options.program(), settings, &observer);
+  const deaths::DeathObservation observed = observer.ended(ended.wait_status);
   on_large_stack([&] {
-    tell_the_end(ended, watched, {self, run.program(), settings, run.in_force()});
+    report_exit(ended, observed, {self, options.program(), settings, options.in_force()});
   });
-  return ended;
+  return {ended, bundles::dump_directories(options.in_force().dump_dir)};
 }
 
 }  // namespace oomrec::tools::processes

@@ -1,6 +1,7 @@
-// Runs this very command with the recorder in it: for commands that make memory run out.
+// Runs this command again as a recorded program, for commands that make memory run out.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -8,10 +9,19 @@
 
 namespace oomrec::tools::processes {
 
-// `options`: flags of `oomrec run`; `words`: the command line, from the subcommand on; `further`:
-// variables besides. Bundles are made and completed as `oomrec run` does. Afterwards
-// dump_directories() are those where they went.
-Ended run_self(const std::vector<std::string>& options, const std::vector<std::string>& words,
-               const Settings& further = {});
+struct SelfRun {
+  std::vector<std::string> options;  // flags of `oomrec run`
+  std::vector<std::string> words;    // the command line, from the subcommand on
+  Settings environment = {};         // besides ours; the options override it
+  deaths::KernelLogFile kernel_log = {};
+};
+
+struct SelfEnded {
+  Ended ended;
+  std::vector<std::filesystem::path> dump_directories;  // of its bundles
+};
+
+// Recovers and completes its bundles, as `oomrec run` does.
+SelfEnded run_self(const SelfRun& run);
 
 }  // namespace oomrec::tools::processes

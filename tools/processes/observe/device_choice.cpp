@@ -2,18 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
-#include <charconv>
 #include <string_view>
 
 #include "tools/base/error.h"
+#include "tools/base/number.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools::processes {
 namespace {
 
-// What may stand before the number: PyTorch's, TensorFlow's and our names.
+// Prefixes of the number: PyTorch's, TensorFlow's and ours.
 constexpr std::array<std::string_view, 7> kPrefixes = {
     "cuda:", "hip:", "rocm:", "gpu:", "/GPU:", "/device:GPU:", ""};
 
@@ -24,14 +23,9 @@ DeviceChoice DeviceChoice::of(const std::string& word) {
   if (word == "cpu" || word == "host" || word == "-1" || word == "/CPU:0") return {Kind::host, 0};
   if (word == "cuda" || word == "gpu" || word == "hip" || word == "rocm") return {Kind::gpu, 0};
   for (const std::string_view prefix : kPrefixes) {
-    const std::string_view digits =
-        std::string_view{word}.substr(std::min(prefix.size(), word.size()));
-    int ordinal = 0;
-    const auto [end, error] =
-        std::from_chars(digits.data(), digits.data() + digits.size(), ordinal);
-    if (word.starts_with(prefix) && error == std::errc{} && ordinal >= 0 &&
-        end == digits.data() + digits.size())
-      return {Kind::gpu, ordinal};
+    if (!word.starts_with(prefix)) continue;
+    const auto ordinal = parse_number<int>(std::string_view{word}.substr(prefix.size()));
+    if (ordinal && *ordinal >= 0) return {Kind::gpu, *ordinal};
   }
   throw Error{Exit::bad_input, fmt::format("there is no device {}", printable(word)),
               word.starts_with("mps") ? "mps is not on Linux: give --device cpu, or cuda:0."

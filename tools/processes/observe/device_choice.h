@@ -1,4 +1,4 @@
-// Which device is meant by --device: a number, "cuda:0", "cpu"; as GPU Memory Profiler has it.
+// Parses --device: a number, "cuda:0", "cpu"; the names are those of GPU Memory Profiler.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@ namespace oomrec::tools::processes {
 
 struct DeviceChoice {
   enum class Kind { any, host, gpu };
-  Kind kind = Kind::any;  // not given: a GPU where there is one that matters, else the host
+  Kind kind = Kind::any;  // any: the first relevant GPU, else the host
   int ordinal = 0;        // of a GPU
 
-  // Throws Error with bad_input for a word that is no device on Linux.
+  // Throws Error with bad_input if the word is not a device on Linux.
   static DeviceChoice of(const std::string& word);
 };
 

@@ -9,19 +9,19 @@
 
 namespace oomrec::tools::processes {
 
-LiveLine::LiveLine() : wanted_(isatty(STDERR_FILENO) == 1) {}
+LiveLine::LiveLine() : is_terminal_(isatty(STDERR_FILENO) == 1) {}
 
-void LiveLine::show(double elapsed_s, const Look& look) {
-  constexpr double kLeast_s = 0.1;
-  if (!wanted_ || (shown_ && elapsed_s - shown_at_s_ < kLeast_s)) return;
+void LiveLine::show(double elapsed_s, const MemorySample& sample) {
+  constexpr double kInterval_s = 0.1;
+  if (!is_terminal_ || (shown_ && elapsed_s - shown_at_s_ < kInterval_s)) return;
   shown_at_s_ = elapsed_s;
   shown_ = true;
-  std::string text = fmt::format("{:>8.1f} s  used {}", elapsed_s, size_text(look.used_bytes));
-  if (look.allocated_bytes != look.used_bytes)
-    text += fmt::format("  allocated {}", size_text(look.allocated_bytes));
-  if (look.bound.limit_bytes != 0)
-    text += fmt::format("  {:.1f} % of {} ({})", look.bound.percent(),
-                        size_text(look.bound.limit_bytes), look.bound.name);
+  std::string text = fmt::format("{:>8.1f} s  used {}", elapsed_s, size_text(sample.used_bytes));
+  if (sample.allocated_bytes != sample.used_bytes)
+    text += fmt::format("  allocated {}", size_text(sample.allocated_bytes));
+  if (sample.bound.limit_bytes != 0)
+    text += fmt::format("  {:.1f} % of {} ({})", sample.bound.percent(),
+                        size_text(sample.bound.limit_bytes), sample.bound.name);
   fmt::print(stderr, "\r{}\x1b[K", text);
   std::fflush(stderr);
 }

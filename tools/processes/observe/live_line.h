@@ -1,4 +1,5 @@
-// One line on the user's terminal that follows what is looked at; nothing where stderr is none.
+// One line on the terminal that shows the latest sample. Prints nothing if stderr is not a
+// terminal.
 #pragma once
 
 #include <string>
@@ -14,14 +15,14 @@ class LiveLine {
   LiveLine(const LiveLine&) = delete;
   LiveLine& operator=(const LiveLine&) = delete;
 
-  // At most ten times a second.
-  void show(double elapsed_s, const Look& look);
+  // Prints at most ten times a second.
+  void show(double elapsed_s, const MemorySample& sample);
 
-  // Before another line is printed on the terminal.
+  // Call it before printing anything else on the terminal.
   void clear();
 
  private:
-  const bool wanted_;
+  const bool is_terminal_;
   bool shown_ = false;
   double shown_at_s_ = -1;
 };

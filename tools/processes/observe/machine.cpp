@@ -1,4 +1,5 @@
-// The machine's own memory: RAM (or what the cgroup leaves of it), or a GPU as NVML tells it.
+// The machine's memory: RAM, or the cgroup's limit if that is lower; or a GPU's, as NVML reports
+// it.
 #include <fmt/format.h>
 
 #include "common/limits/ceilings.h"
@@ -15,17 +16,17 @@ namespace {
 
 class MachineHost : public Observed {
  public:
-  bool look(Look& look) override {
+  bool sample(MemorySample& sample) override {
     limit::Ceilings ceilings{};
     limit::read_cgroup(OutsideHooks::in_hook(), ceilings);
     const Meminfo memory = read_meminfo();
     const bool limited =
         ceilings.cgroup_limit_bytes != 0 && ceilings.cgroup_limit_bytes < memory.total_bytes;
-    look.realtime_ns = system::realtime_ns();
-    look.used_bytes = limited ? ceilings.cgroup_used_bytes : memory.used_bytes();
-    look.total_bytes = limited ? ceilings.cgroup_limit_bytes : memory.total_bytes;
-    look.allocated_bytes = look.reserved_bytes = look.used_bytes;
-    look.bound = {limited ? "cgroup" : "RAM", look.used_bytes, *look.total_bytes};
+    sample.realtime_ns = system::realtime_ns();
+    sample.used_bytes = limited ? ceilings.cgroup_used_bytes : memory.used_bytes();
+    sample.total_bytes = limited ? ceilings.cgroup_limit_bytes : memory.total_bytes;
+    sample.allocated_bytes = sample.reserved_bytes = sample.used_bytes;
+    sample.bound = {limited ? "cgroup" : "RAM", sample.used_bytes, *sample.total_bytes};
     return true;
   }
   std::string title() const override { return "memory of the machine"; }
@@ -37,20 +38,20 @@ class MachineGpu : public Observed {
   MachineGpu(Gpus gpus, unsigned index, std::string name)
       : gpus_(std::move(gpus)), index_(index), name_(std::move(name)) {}
 
-  bool look(Look& look) override {
-    const auto seen = gpus_.look(index_);
-    if (!seen) return false;
-    look.realtime_ns = system::realtime_ns();
-    look.allocated_bytes = look.reserved_bytes = look.used_bytes = seen->used_bytes;
-    look.total_bytes = seen->total_bytes;
-    look.bound = {"device", seen->used_bytes, seen->total_bytes};
+  bool sample(MemorySample& sample) override {
+    const auto gpu = gpus_.sample(index_);
+    if (!gpu) return false;
+    sample.realtime_ns = system::realtime_ns();
+    sample.allocated_bytes = sample.reserved_bytes = sample.used_bytes = gpu->used_bytes;
+    sample.total_bytes = gpu->total_bytes;
+    sample.bound = {"device", gpu->used_bytes, gpu->total_bytes};
     return true;
   }
   std::string title() const override {
     return fmt::format("cuda:{} ({})", index_, printable(name_));
   }
   int device_id() const override { return static_cast<int>(index_); }
-  std::string ending() const override { return "is gone: NVML tells nothing of it any more"; }
+  std::string ending() const override { return "is gone: NVML no longer reports it"; }
 
  private:
   const Gpus gpus_;
@@ -65,11 +66,11 @@ std::unique_ptr<Observed> observe_machine(const DeviceChoice& device) {
   Gpus gpus;
   const unsigned count = gpus.count();
   const auto index = static_cast<unsigned>(device.ordinal);
-  if (auto seen = index < count ? gpus.look(index) : std::nullopt)
-    return std::make_unique<MachineGpu>(std::move(gpus), index, seen->name);
+  if (auto gpu = index < count ? gpus.sample(index) : std::nullopt)
+    return std::make_unique<MachineGpu>(std::move(gpus), index, gpu->name);
   if (device.kind == DeviceChoice::Kind::any) return std::make_unique<MachineHost>();
   throw Error{Exit::bad_input, fmt::format("there is no device {}", device.ordinal),
-              count == 0 ? "NVML tells of no GPU here: give --device cpu."
+              count == 0 ? "NVML reports no GPU here: give --device cpu."
                          : fmt::format("There are 0 to {}; --device cpu is the host.", count - 1)};
 }
 

@@ -1,4 +1,4 @@
-// What /proc/meminfo says of the machine, now.
+// Reads /proc/meminfo.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A process's memory. A recorded one tells what it holds, where it would be refused and how it
-// ended; of another one only what the kernel and NVML count is known.
+// The memory of a process. A recording has live bytes, limits and the outcome; for unrecorded
+// processes there are only the figures of the kernel and of NVML.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 #include "common/system/files.h"
 #include "tools/base/error.h"
 #include "tools/base/text.h"
+#include "tools/deaths/current_health.h"
 #include "tools/deaths/ending.h"
-#include "tools/deaths/present.h"
 #include "tools/processes/gpus/nvml.h"
 #include "tools/processes/observe/observed.h"
 #include "tools/recording/live/session.h"
@@ -26,28 +26,26 @@ std::string named(const std::string& title, pid_t pid, int device) {
                      device < 0 ? std::string{"the host"} : fmt::format("cuda:{}", device));
 }
 
-void take_nearer(Bound& bound, std::string name, std::uint64_t used, std::uint64_t limit) {
+void take_if_nearer(Bound& bound, std::string name, std::uint64_t used, std::uint64_t limit) {
   const Bound other{std::move(name), used, limit};
   if (other.percent() > bound.percent() || bound.limit_bytes == 0) bound = other;
 }
 
-void take_nearer(Bound& bound, const limit::Nearness& near) {
+void take_if_nearer(Bound& bound, const limit::LimitUsage& near) {
   if (near.limit_bytes != 0)
-    take_nearer(bound, std::string{name_of(near.kind)}, near.sum_bytes(), near.limit_bytes);
+    take_if_nearer(bound, std::string{name_of(near.kind)}, near.sum_bytes(), near.limit_bytes);
 }
-
-// --- recorded ------------------------------------------------------------------------------------
 
 class RecordedProcess : public Observed {
  public:
   RecordedProcess(recording::LiveProcess process, int device)
       : process_(std::move(process)), device_(device) {}
 
-  bool look(Look& look) override {
+  bool sample(MemorySample& sample) override {
     if (session::life_of(process_.recording->view()) == session::Life::dead && !follow_exec())
       return false;
-    look.realtime_ns = system::realtime_ns();
-    look_at_memory(look);
+    sample.realtime_ns = system::realtime_ns();
+    sample_memory(sample);
     return true;
   }
 
@@ -61,14 +59,14 @@ class RecordedProcess : public Observed {
   }
 
  protected:
-  virtual void look_at_memory(Look& look) = 0;
-  virtual void begin_again() {}
+  virtual void sample_memory(MemorySample& sample) = 0;
+  virtual void on_exec() {}
 
   recording::LiveProcess process_;
   const int device_;
 
  private:
-  // The process has become another program, which is recorded as well.
+  // Switches to the new recording if the process has executed another recorded program.
   bool follow_exec() {
     if (process_.recording->header().state != static_cast<std::uint32_t>(session::State::replaced))
       return false;
@@ -76,11 +74,11 @@ class RecordedProcess : public Observed {
     if (!next || next->start_ticks != process_.start_ticks) return false;
     failures_before_ = failures();
     process_ = *std::move(next);
-    begin_again();
+    on_exec();
     return true;
   }
 
-  std::uint64_t failures_before_ = 0;  // of the programs that it was before
+  std::uint64_t failures_before_ = 0;  // of the programs before the last exec
 };
 
 class RecordedHost : public RecordedProcess {
@@ -88,7 +86,7 @@ class RecordedHost : public RecordedProcess {
   explicit RecordedHost(recording::LiveProcess process)
       : RecordedProcess(std::move(process), -1), total_bytes_(host_total_bytes(process_.pid)) {}
 
-  // That of one space is exact; their sum is known for the moments that the recording has kept.
+  // The peak of one space is exact. Their sum is known only at the recording's checkpoints.
   std::uint64_t recorded_peak() const override {
     const recording::Recording& recording = *process_.recording;
     std::uint64_t peak = 0;
@@ -108,21 +106,22 @@ class RecordedHost : public RecordedProcess {
     return sum;
   }
 
-  void look_at_memory(Look& look) override {
+  void sample_memory(MemorySample& sample) override {
     const recording::Recording& recording = *process_.recording;
     const session::Header& header = recording.header();
-    look.allocated_bytes = 0;
+    sample.allocated_bytes = 0;
     for (std::size_t i = 0; i < kSpaceCount; ++i)
       if (is_on_host(static_cast<Space>(i)))
-        look.allocated_bytes += recording.totals(static_cast<Space>(i)).live_bytes;
-    look.reserved_bytes = look.allocated_bytes;
-    const auto health = deaths::present_health(recording.view(), process_.pid == header.pid);
-    look.used_bytes = recording::resident_bytes(process_.pid);
-    if (look.used_bytes == 0) look.used_bytes = health->rss_bytes;
-    look.total_bytes = total_bytes_;
-    look.bound = {"RAM", look.used_bytes, total_bytes_};
-    take_nearer(look.bound, limit::nearness_to_kill(*health));
-    take_nearer(look.bound, limit::nearness_to_refusal(*health, header.soft_limit_bytes));
+        sample.allocated_bytes += recording.totals(static_cast<Space>(i)).live_bytes;
+    sample.reserved_bytes = sample.allocated_bytes;
+    const auto health = process_.pid == header.pid ? deaths::current_health(recording.view())
+                                                   : deaths::recorded_health(recording.view());
+    sample.used_bytes = recording::resident_bytes(process_.pid);
+    if (sample.used_bytes == 0) sample.used_bytes = health->rss_bytes;
+    sample.total_bytes = total_bytes_;
+    sample.bound = {"RAM", sample.used_bytes, total_bytes_};
+    take_if_nearer(sample.bound, limit::usage_of_killing_limit(*health));
+    take_if_nearer(sample.bound, limit::usage_of_failing_limit(*health, header.soft_limit_bytes));
   }
 
   const std::uint64_t total_bytes_;
@@ -136,15 +135,15 @@ class RecordedGpu : public RecordedProcess {
   }
 
  private:
-  void begin_again() override { find_index(); }
+  void on_exec() override { find_index(); }
 
-  // NVML counts devices of the machine, the driver those that the process may see.
+  // NVML numbers all devices of the machine, the driver only those that are visible to the process.
   void find_index() {
     index_.reset();
     const auto device = figures();
     for (unsigned i = 0, count = gpus_.count(); device && i < count; ++i) {
-      const auto seen = gpus_.look(i);
-      if (seen && !device->uuid.empty() && seen->uuid == device->uuid) index_ = i;
+      const auto gpu = gpus_.sample(i);
+      if (gpu && !device->uuid.empty() && gpu->uuid == device->uuid) index_ = i;
     }
   }
 
@@ -154,37 +153,35 @@ class RecordedGpu : public RecordedProcess {
     return std::nullopt;
   }
 
-  void look_at_memory(Look& look) override {
-    look.allocated_bytes = look.reserved_bytes = look.used_bytes = 0;
-    look.inactive_bytes = look.total_bytes = std::nullopt;
-    look.bound = {};
+  void sample_memory(MemorySample& sample) override {
+    sample.allocated_bytes = sample.reserved_bytes = sample.used_bytes = 0;
+    sample.inactive_bytes = sample.total_bytes = std::nullopt;
+    sample.bound = {};
     const auto device = figures();
-    if (!device) return;  // it has become another program, which has not met the device yet
+    if (!device) return;  // after an exec: the new program has not used the device yet
     if (!index_) find_index();
-    look.allocated_bytes = device->torch ? device->torch->allocated_bytes : device->held_bytes;
-    look.reserved_bytes = std::max(
-        look.allocated_bytes, device->torch ? device->torch->reserved_bytes : device->held_bytes);
-    if (device->torch) look.inactive_bytes = look.reserved_bytes - look.allocated_bytes;
-    look.used_bytes = device->held_bytes;
-    if (device->look) {
-      look.used_bytes = device->look->total_bytes - device->look->free_bytes;
-      look.total_bytes = device->look->total_bytes;
+    sample.allocated_bytes = device->torch ? device->torch->allocated_bytes : device->held_bytes;
+    sample.reserved_bytes = std::max(
+        sample.allocated_bytes, device->torch ? device->torch->reserved_bytes : device->held_bytes);
+    if (device->torch) sample.inactive_bytes = sample.reserved_bytes - sample.allocated_bytes;
+    sample.used_bytes = device->held_bytes;
+    if (device->driver_sample) {
+      sample.used_bytes = device->driver_sample->total_bytes - device->driver_sample->free_bytes;
+      sample.total_bytes = device->driver_sample->total_bytes;
     }
-    if (const auto seen = index_ ? gpus_.look(*index_) : std::nullopt) {
-      look.used_bytes = seen->used_bytes;
-      look.total_bytes = seen->total_bytes;
+    if (const auto gpu = index_ ? gpus_.sample(*index_) : std::nullopt) {
+      sample.used_bytes = gpu->used_bytes;
+      sample.total_bytes = gpu->total_bytes;
     }
-    look.used_bytes = std::max(look.used_bytes, device->held_bytes);
-    if (look.total_bytes) look.bound = {"device", look.used_bytes, *look.total_bytes};
+    sample.used_bytes = std::max(sample.used_bytes, device->held_bytes);
+    if (sample.total_bytes) sample.bound = {"device", sample.used_bytes, *sample.total_bytes};
     if (device->limit_bytes != 0)
-      take_nearer(look.bound, "device_limit", device->held_bytes, device->limit_bytes);
+      take_if_nearer(sample.bound, "device_limit", device->held_bytes, device->limit_bytes);
   }
 
   const Gpus gpus_;
   std::optional<unsigned> index_;  // NVML's
 };
-
-// --- not recorded --------------------------------------------------------------------------------
 
 std::string command_line(pid_t pid) {
   std::ifstream file{fmt::format("/proc/{}/cmdline", pid)};
@@ -203,22 +200,22 @@ class UnrecordedProcess : public Observed {
         title_(named(command_line(pid), pid, device)),
         total_bytes_(host_total_bytes(pid)) {}
 
-  bool look(Look& look) override {
+  bool sample(MemorySample& sample) override {
     if (start_ticks_ == 0 || system::start_ticks(pid_) != start_ticks_) return false;
-    look.realtime_ns = system::realtime_ns();
+    sample.realtime_ns = system::realtime_ns();
     if (device_ < 0) {
-      look.allocated_bytes = look.used_bytes = recording::resident_bytes(pid_);
-      look.total_bytes = total_bytes_;
-      look.bound = {"RAM", look.used_bytes, total_bytes_};
-    } else if (const auto seen = gpus_.look(static_cast<unsigned>(device_))) {
-      look.allocated_bytes = 0;
-      for (const GpuProcess& process : seen->processes)
-        if (process.pid == pid_) look.allocated_bytes = process.bytes.value_or(0);
-      look.used_bytes = std::max(seen->used_bytes, look.allocated_bytes);
-      look.total_bytes = seen->total_bytes;
-      look.bound = {"device", look.used_bytes, seen->total_bytes};
+      sample.allocated_bytes = sample.used_bytes = recording::resident_bytes(pid_);
+      sample.total_bytes = total_bytes_;
+      sample.bound = {"RAM", sample.used_bytes, total_bytes_};
+    } else if (const auto gpu = gpus_.sample(static_cast<unsigned>(device_))) {
+      sample.allocated_bytes = 0;
+      for (const GpuProcess& process : gpu->processes)
+        if (process.pid == pid_) sample.allocated_bytes = process.bytes.value_or(0);
+      sample.used_bytes = std::max(gpu->used_bytes, sample.allocated_bytes);
+      sample.total_bytes = gpu->total_bytes;
+      sample.bound = {"device", sample.used_bytes, gpu->total_bytes};
     }
-    look.reserved_bytes = look.allocated_bytes;
+    sample.reserved_bytes = sample.allocated_bytes;
     return true;
   }
 
@@ -235,11 +232,11 @@ class UnrecordedProcess : public Observed {
   const Gpus gpus_;
 };
 
-// The GPU that the process is on, by its number there; −1: on none.
+// The index of the GPU that the process uses; −1: none.
 int gpu_of(pid_t pid) {
-  const std::vector<GpuLook> looks = look_at_gpus();
-  for (std::size_t i = 0; i < looks.size(); ++i)
-    for (const GpuProcess& process : looks[i].processes)
+  const std::vector<GpuSample> samples = sample_gpus();
+  for (std::size_t i = 0; i < samples.size(); ++i)
+    for (const GpuProcess& process : samples[i].processes)
       if (process.pid == pid) return static_cast<int>(i);
   return -1;
 }
@@ -255,22 +252,22 @@ std::unique_ptr<Observed> observe_recorded(recording::LiveProcess process,
     return std::make_unique<RecordedHost>(std::move(process));
   if (device.kind == Kind::any)
     return std::make_unique<RecordedGpu>(std::move(process), devices.front().ordinal);
-  const bool is_there = std::any_of(
+  const bool has_device = std::any_of(
       devices.begin(), devices.end(),
       [&](const recording::DeviceFigures& row) { return row.ordinal == device.ordinal; });
-  if (is_there) return std::make_unique<RecordedGpu>(std::move(process), device.ordinal);
-  std::string there;
+  if (has_device) return std::make_unique<RecordedGpu>(std::move(process), device.ordinal);
+  std::string labels;
   for (const recording::DeviceFigures& row : devices)
-    there += (there.empty() ? "" : ", ") + row.label;
+    labels += (labels.empty() ? "" : ", ") + row.label;
   throw Error{Exit::bad_input,
               fmt::format("process {} has not used device {}", process.pid, device.ordinal),
-              there.empty() ? "It has used no GPU so far: give --device cpu."
-                            : fmt::format("It has used {}; --device cpu is the host.", there)};
+              labels.empty() ? "It has used no GPU so far: give --device cpu."
+                             : fmt::format("It has used {}; --device cpu is the host.", labels)};
 }
 
 std::unique_ptr<Observed> observe_unrecorded(pid_t pid, const DeviceChoice& device) {
   using Kind = DeviceChoice::Kind;
-  if (device.kind == Kind::gpu) observe_machine(device);  // throws where there is none
+  if (device.kind == Kind::gpu) observe_machine(device);  // throws if there is no such device
   const int ordinal = device.kind == Kind::host  ? -1
                       : device.kind == Kind::gpu ? device.ordinal
                                                  : gpu_of(pid);
@@ -278,7 +275,7 @@ std::unique_ptr<Observed> observe_unrecorded(pid_t pid, const DeviceChoice& devi
 }
 
 std::unique_ptr<Observed> observe_process(const std::string& word, const DeviceChoice& device) {
-  const auto pid = recording::pid_in(word);
+  const auto pid = recording::parse_pid(word);
   if (pid && system::start_ticks(*pid) != 0) {
     if (auto process = recording::live_process(*pid))
       return observe_recorded(*std::move(process), device);

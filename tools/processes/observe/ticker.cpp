@@ -12,7 +12,7 @@ namespace oomrec::tools::processes {
 namespace {
 
 Ticker::Clock::duration duration_of(double seconds) {
-  constexpr double kMost = 1e9;  // 30 years: what is longer would overflow the clock
+  constexpr double kMost = 1e9;  // 30 years: more would overflow the clock
   return std::chrono::duration_cast<Ticker::Clock::duration>(
       std::chrono::duration<double>(std::min(seconds, kMost)));
 }
@@ -47,7 +47,7 @@ bool Ticker::next() {
     const int found =
         poll(polled, 2, static_cast<int>(std::clamp<long>(left.count(), 0, kMost_ms)));
     if (found > 0 && polled[0].revents != 0) {
-      told_to_stop_ = true;
+      stop_requested_ = true;
       return false;
     }
     if (found > 0 && polled[1].revents != 0) {
@@ -57,7 +57,7 @@ bool Ticker::next() {
     }
     if (end_ && Clock::now() >= *end_) return false;
     if (Clock::now() < next_) continue;
-    // Beats that were missed, as by a machine that slept, are not made up for.
+    // Skip the ticks that were missed, for example while the machine was suspended.
     while (next_ <= Clock::now()) next_ += interval_;
     return true;
   }

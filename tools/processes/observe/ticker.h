@@ -1,5 +1,5 @@
-// The beat of a command that looks again and again until its time is over, it is told to stop, or
-// what it looks at has ended.
+// Paces a command that samples for a duration, until a signal stops it, or until the observed
+// process ends.
 #pragma once
 
 #include <sys/types.h>
@@ -13,17 +13,17 @@ class Ticker {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // SIGINT, SIGTERM and SIGHUP are blocked from now on, and end it. `duration_s`: nothing is
-  // without end. `process`: its end is a beat before its time; 0: none.
+  // Blocks SIGINT, SIGTERM and SIGHUP, which stop it. `duration_s`: nullopt is unlimited.
+  // `process`: its end causes an immediate tick; 0: none.
   Ticker(double interval_s, std::optional<double> duration_s, pid_t process = 0);
   ~Ticker();
   Ticker(const Ticker&) = delete;
   Ticker& operator=(const Ticker&) = delete;
 
-  // Waits for the next beat. False: there is none.
+  // Waits for the next tick. False: stop.
   bool next();
 
-  bool told_to_stop() const { return told_to_stop_; }
+  bool stop_requested() const { return stop_requested_; }
   double elapsed_s() const;
 
  private:
@@ -33,7 +33,7 @@ class Ticker {
   Clock::time_point next_;
   int signals_ = -1;
   int process_ = -1;
-  bool told_to_stop_ = false;
+  bool stop_requested_ = false;
 };
 
 inline constexpr double kShortestInterval_s = 0.01;

@@ -25,27 +25,27 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr std::size_t kTooMuch = std::size_t{1} << 46;
 constexpr std::size_t kWorthABundle = 20 * kMiB;
 
-void* volatile g_kept;  // so that the compiler makes each request
+void* volatile g_kept;  // keeps the compiler from removing the request
 
 void leave_no_core() {
   const rlimit none{0, 0};
   setrlimit(RLIMIT_CORE, &none);
 }
 
-void* ask(std::size_t bytes) {
+void* request(std::size_t bytes) {
   g_kept = std::malloc(bytes);
   return g_kept;
 }
 
 void die_of(int signal) {
-  ask(kWorthABundle);
+  request(kWorthABundle);
   std::raise(signal);
 }
 
-// The recording begins no later than with what is asked for: the kernel's word comes after that.
-void be_killed_by_kernel(const char* words) {
-  ask(kWorthABundle);
-  tell_kill(words);
+// The allocation starts the recording if nothing has before: the log line must be later.
+void be_killed_by_kernel(const char* cause) {
+  request(kWorthABundle);
+  record_kill(cause);
   std::raise(SIGKILL);
 }
 
@@ -53,13 +53,13 @@ void be_killed_by_kernel(const char* words) {
 
 void use_null() {
   leave_no_core();
-  *static_cast<volatile char*>(ask(kTooMuch)) = 1;
+  *static_cast<volatile char*>(request(kTooMuch)) = 1;
 }
 
 void leave_bad_alloc_uncaught() {
   leave_no_core();
-  std::set_terminate(std::abort);  // without a message
-  // Not the command's own, which asks no malloc: that of the C++ library, as programs have it.
+  std::set_terminate(std::abort);  // prints no message
+  // The C++ library's operator new: the command's own does not call malloc.
   using New = void* (*)(std::size_t);
   void* const library = dlopen("libstdc++.so.6", RTLD_NOW);
   if (library == nullptr) return;
@@ -67,14 +67,14 @@ void leave_bad_alloc_uncaught() {
   [&]() noexcept { g_kept = library_new(kTooMuch); }();
 }
 
-void give_up_after_refusal() {
+void abort_after_failure() {
   leave_no_core();
-  if (ask(kTooMuch) == nullptr) std::abort();
+  if (request(kTooMuch) == nullptr) std::abort();
 }
 
 void use_wild_pointer() {
   leave_no_core();
-  ask(kWorthABundle);
+  request(kWorthABundle);
   volatile char* volatile const wild = reinterpret_cast<volatile char*>(std::uintptr_t{8});
   *wild = 1;
 }
@@ -91,7 +91,7 @@ void lose_a_worker() {
   waitpid(worker, nullptr, 0);
 }
 
-// Over /dev/shm, for this process alone; where that is not allowed nothing happens.
+// Mounts over /dev/shm in a namespace of this process. Returns if that is not permitted.
 void fill_shared_memory() {
   leave_no_core();
   const int namespaces = CLONE_NEWNS | (geteuid() == 0 ? 0 : CLONE_NEWUSER);
@@ -105,11 +105,11 @@ void fill_shared_memory() {
   for (std::size_t at = 0; at < 2 * kMiB; at += 4096) static_cast<volatile char*>(pages)[at] = 1;
 }
 
-// The recorder looks as the program allocates, ten times a second.
+// The recorder checks limits during allocations, at most ten times a second.
 void stay_near_limit() {
   constexpr int kRounds = 50;
   for (int round = 0; round < kRounds; ++round) {
-    std::free(ask(kMiB));
+    std::free(request(kMiB));
     std::this_thread::sleep_for(std::chrono::milliseconds{10});
   }
 }

@@ -1,26 +1,25 @@
-// Ends of a process, each in a few lines: what `oomrec simulate` does to itself. None of them
-// returns, where it comes about.
+// How `oomrec simulate` ends its own process. A function returns only if that does not succeed.
 #pragma once
 
 namespace oomrec::tools::processes {
 
-// After a refusal.
+// After a failed allocation.
 void use_null();
 void leave_bad_alloc_uncaught();
-void give_up_after_refusal();
+void abort_after_failure();
 
 // Without one.
 void use_wild_pointer();
 void be_killed();            // SIGKILL
 void be_terminated();        // SIGTERM
-void be_killed_in_cgroup();  // by the kernel: told on the stage
+void be_killed_in_cgroup();  // SIGKILL, as if by the kernel; needs a scenario
 void be_killed_by_machine();
 void fill_shared_memory();
 
-// Returns when the kernel has killed a worker: told on the stage, too.
+// Returns when a worker has died as in be_killed_in_cgroup().
 void lose_a_worker();
 
-// Returns: a process near its limit that goes on for a moment.
+// Returns: the process runs near its limit for half a second.
 void stay_near_limit();
 
 }  // namespace oomrec::tools::processes

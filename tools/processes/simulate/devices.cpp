@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr std::size_t kStep = 128 * kMiB;
 
-// Loaded from memory: it is never a file that another program could find.
+// Loads it from memory, so that no other program can find it as a file.
 void* load_driver() {
   const int file = memfd_create("oomrec-simulated-driver", MFD_CLOEXEC);
   const auto bytes = static_cast<std::size_t>(kSimulatedDriverEnd - kSimulatedDriver);
@@ -28,7 +28,7 @@ void* load_driver() {
   return driver;
 }
 
-// A program's way to its device. Every call is looked up, as most programs do it.
+// Calls the driver. Looks up each function, as most programs do.
 class Device {
  public:
   Device() : driver_(load_driver()) {

@@ -1,15 +1,15 @@
-// Refusals of a GPU's memory, each in a few lines: what `oomrec simulate` does to itself.
+// Failed allocations of GPU memory, for `oomrec simulate`.
 //
-// No machine's GPU is needed or touched: the process loads a driver of its own, of a device that
-// does not exist, and calls it as a program calls a true one.
+// They need no GPU and use none: the process loads a driver of a device that does not exist, and
+// calls it as a program calls a real one.
 #pragma once
 
 namespace oomrec::tools::processes {
 
-// Until it is refused: by the device, or by --limit-gpu.
+// Allocates until the device or --limit-gpu refuses.
 void fill_device();
 
-// Frees every other block of a pool, and asks for more than one of them.
+// Frees every other block of a pool, and requests more than one of them.
 void fragment_device();
 
 }  // namespace oomrec::tools::processes

@@ -1,5 +1,6 @@
 #include "tools/processes/simulate/kinds.h"
 
+#include <fmt/format.h>
 #include <linux/capability.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -12,6 +13,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "tools/base/error.h"
+#include "tools/base/text.h"
 #include "tools/processes/simulate/deaths.h"
 #include "tools/processes/simulate/devices.h"
 
@@ -19,19 +22,19 @@ namespace oomrec::tools::processes {
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
-constexpr std::size_t kRoom = 64 * kMiB;  // under a limit; what is allocated is never touched
+constexpr std::size_t kHeadroom = 64 * kMiB;  // below a limit; its pages are never touched
 constexpr std::size_t kStep = 8 * kMiB;
 
-void* volatile g_kept;  // so that the compiler makes each request
+void* volatile g_kept;  // keeps the compiler from removing the request
 
-void allocate_until_refused() {
-  for (std::size_t held = 0; held < 4 * kRoom; held += kStep) {
+void allocate_until_failure() {
+  for (std::size_t held = 0; held < 4 * kHeadroom; held += kStep) {
     g_kept = std::malloc(kStep);
     if (g_kept == nullptr) return;
   }
 }
 
-// "VmSize", "VmData": of this process, now.
+// A field of /proc/self/status: "VmSize", "VmData".
 std::size_t bytes_in_use(const std::string& field) {
   std::ifstream status{"/proc/self/status"};
   for (std::string line; std::getline(status, line);) {
@@ -44,24 +47,27 @@ std::size_t bytes_in_use(const std::string& field) {
 }
 
 void allocate_below(decltype(RLIMIT_AS) resource, const std::string& field) {
-  const rlim_t bytes = bytes_in_use(field) + kRoom;
+  const rlim_t bytes = bytes_in_use(field) + kHeadroom;
   const rlimit limit{bytes, bytes};
   setrlimit(resource, &limit);
-  allocate_until_refused();
+  allocate_until_failure();
 }
 
 void pass_address_space_limit() { allocate_below(RLIMIT_AS, "VmSize"); }
 void pass_data_limit() { allocate_below(RLIMIT_DATA, "VmData"); }
 
-void ask_for_too_much() { g_kept = std::malloc(std::size_t{1} << 46); }
+void request_too_much() { g_kept = std::malloc(std::size_t{1} << 46); }
 
-// To find a multiple of so much, malloc looks for as much; the request itself is small.
-void ask_for_no_address() { g_kept = memalign(std::size_t{1} << 47, kMiB); }
+// malloc needs as much address space as the alignment; the request itself is small.
+void request_impossible_alignment() {
+  volatile std::size_t alignment = std::size_t{1} << 47;  // as a constant, clang rejects it
+  g_kept = memalign(alignment, kMiB);
+}
 
-void ask_for_seven_mib() { g_kept = std::malloc(7 * kMiB); }
+void request_seven_mib() { g_kept = std::malloc(7 * kMiB); }
 
-// A process may have as many tasks as its user has limit. That binds nobody who is root by name or
-// by two of its capabilities; without these it may write its bundle as before.
+// RLIMIT_NPROC does not apply to root, nor to a process with one of two capabilities: gives up
+// both, but keeps what the bundle's writer needs.
 void forbid_tasks() {
   if (geteuid() == 0) {
     constexpr long kNobody = 65534, kUnchanged = -1;
@@ -80,7 +86,7 @@ void start_forbidden_thread() {
   forbid_tasks();
   pthread_t thread;
   const auto end_at_once = [](void* nothing) { return nothing; };
-  [[maybe_unused]] const int refused = pthread_create(&thread, nullptr, end_at_once, nullptr);
+  [[maybe_unused]] const int error = pthread_create(&thread, nullptr, end_at_once, nullptr);
 }
 
 void fork_though_forbidden() {
@@ -88,7 +94,7 @@ void fork_though_forbidden() {
   if (fork() == 0) _exit(0);
 }
 
-// The break cannot grow over a mapping in its way.
+// The break cannot grow past a mapping.
 void block_the_break() {
   constexpr std::uintptr_t kPage = 4096;
   const auto end = reinterpret_cast<std::uintptr_t>(sbrk(0));
@@ -101,52 +107,69 @@ void block_the_break() {
 
 const std::vector<SimulatedKind>& simulated_kinds() {
   using enum VerdictCode;
-  static const std::vector<std::string> kQuiet = {"--warn", "0"};  // of the limit, before the end
+  static const std::vector<std::string> kQuiet = {"--warn", "0"};  // no bundle near the limit
   static const std::vector<SimulatedKind> kinds = {
-      {soft_limit, "allocates beyond --limit 64M", {"--limit", "64M"}, allocate_until_refused},
+      {soft_limit, "allocates beyond --limit 64M", {"--limit", "64M"}, allocate_until_failure},
       {address_space_limit, "allocates beyond RLIMIT_AS", {}, pass_address_space_limit},
       {data_limit, "allocates beyond RLIMIT_DATA", {}, pass_data_limit},
-      {request_too_large, "asks malloc for 64 TiB", {}, ask_for_too_much},
-      {allocation_failed, "asks for an alignment that no address has", {}, ask_for_no_address},
+      {request_too_large, "requests 64 TiB from malloc", {}, request_too_much},
+      {allocation_failed,
+       "requests an alignment that no address has",
+       {},
+       request_impossible_alignment},
       {injected,
-       "is refused 7 MiB by --fail",
+       "requests 7 MiB, which --fail refuses",
        {"--fail", "malloc:min=7M,nth=1"},
-       ask_for_seven_mib},
+       request_seven_mib},
       {thread_creation_failed, "starts a thread beyond RLIMIT_NPROC", {}, start_forbidden_thread},
       {fork_failed, "forks beyond RLIMIT_NPROC", {}, fork_though_forbidden},
       {mapping_failed, "moves the break against a mapping", {}, block_the_break},
-      {device_out_of_memory, "fills a GPU of 1 GiB (which is simulated, too)", {}, fill_device},
+      {device_out_of_memory, "fills a GPU of 1 GiB (a simulated one)", {}, fill_device},
       {device_limit,
-       "allocates beyond --limit-gpu 512M (on the same)",
+       "allocates beyond --limit-gpu 512M (on a simulated GPU)",
        {"--limit-gpu", "512M"},
        fill_device},
       {device_fragmentation,
-       "asks a pool for more than any free piece (on the same)",
+       "requests more than any free piece of a pool (on a simulated GPU)",
        {},
        fragment_device},
       {null_dereference, "uses the NULL of a refused malloc", {}, use_null},
-      {uncaught_bad_alloc, "catches no std::bad_alloc", {}, leave_bad_alloc_uncaught},
-      {crash_after_refusal, "calls abort() after a refusal", {}, give_up_after_refusal},
+      {uncaught_bad_alloc, "leaves a std::bad_alloc uncaught", {}, leave_bad_alloc_uncaught},
+      {crash_after_refusal, "calls abort() after a failed allocation", {}, abort_after_failure},
       {shared_memory_full, "fills a /dev/shm of 1 MiB (needs a mount)", {}, fill_shared_memory},
       {near_limit,
        "is at 97 % of a cgroup's limit",
        {"--warn", "95"},
        stay_near_limit,
-       StagedCgroup{1024, 994}},
-      {cgroup_oom_kill, "SIGKILL, and the kernel says that it was for the cgroup", kQuiet,
-       be_killed_in_cgroup, StagedCgroup{1024, 1020}},
-      {system_oom_kill, "SIGKILL, and the kernel says that it was for the machine", kQuiet,
-       be_killed_by_machine, StagedCgroup{}},
+       ScenarioCgroup{1024, 994}},
+      {cgroup_oom_kill, "SIGKILL, and the kernel logs an OOM kill in the cgroup", kQuiet,
+       be_killed_in_cgroup, ScenarioCgroup{1024, 1020}},
+      {system_oom_kill, "SIGKILL, and the kernel logs an OOM kill of the machine", kQuiet,
+       be_killed_by_machine, ScenarioCgroup{}},
       {killed_near_limit, "SIGKILL at 95 % of a cgroup's limit", kQuiet, be_killed,
-       StagedCgroup{1024, 974}},
+       ScenarioCgroup{1024, 974}},
       {terminated_under_pressure, "SIGTERM at 95 % of a cgroup's limit", kQuiet, be_terminated,
-       StagedCgroup{1024, 974}},
-      {killed_externally, "SIGKILL, far from every limit", {}, be_killed, StagedCgroup{1024, 64}},
-      {crashed, "SIGSEGV without a refusal", {}, use_wild_pointer},
-      {child_killed, "exits with 1 when the kernel has killed its worker", kQuiet, lose_a_worker,
-       StagedCgroup{1024, 1020}},
+       ScenarioCgroup{1024, 974}},
+      {killed_externally, "SIGKILL, far from every limit", {}, be_killed, ScenarioCgroup{1024, 64}},
+      {crashed, "SIGSEGV without a failed allocation", {}, use_wild_pointer},
+      {child_killed, "exits with 1 after the kernel has killed its worker", kQuiet, lose_a_worker,
+       ScenarioCgroup{1024, 1020}},
   };
   return kinds;
+}
+
+const SimulatedKind& simulated_kind(const std::string& word) {
+  std::vector<std::string_view> names;
+  for (const SimulatedKind& kind : simulated_kinds()) {
+    if (name_of(kind.code) == word) return kind;
+    names.push_back(name_of(kind.code));
+  }
+  const std::string_view meant = nearest(word, names);
+  throw Error{
+      Exit::bad_input,
+      word.empty() ? "no kind was given" : fmt::format("'{}' cannot be simulated", printable(word)),
+      meant.empty() ? std::string{"`oomrec simulate --list` lists the kinds."}
+                    : fmt::format("Did you mean `oomrec simulate {}`?", meant)};
 }
 
 }  // namespace oomrec::tools::processes

@@ -1,4 +1,4 @@
-// What `oomrec simulate` can make happen: one row for each verdict.
+// The verdicts that `oomrec simulate` can reproduce.
 #pragma once
 
 #include <optional>
@@ -12,13 +12,16 @@
 namespace oomrec::tools::processes {
 
 struct SimulatedKind {
-  VerdictCode code;                         // what the bundle will say
-  std::string_view how;                     // a line for --list
-  std::vector<std::string> options;         // of `oomrec run`, under which it happens
-  void (*act)();                            // in the recorded process: makes it happen, truly
-  std::optional<StagedCgroup> cgroup = {};  // that it shall seem to be in
+  VerdictCode code;                           // the verdict in the bundle
+  std::string_view how;                       // a line for --list
+  std::vector<std::string> options;           // of `oomrec run`
+  void (*act)();                              // runs in the recorded process
+  std::optional<ScenarioCgroup> cgroup = {};  // of its scenario
 };
 
 const std::vector<SimulatedKind>& simulated_kinds();
+
+// Throws Error with bad_input if there is no such kind.
+const SimulatedKind& simulated_kind(const std::string& word);
 
 }  // namespace oomrec::tools::processes

@@ -21,8 +21,8 @@ namespace fs = std::filesystem;
 constexpr const char* kCgroupRoot = "OOMREC_CGROUP_ROOT";
 constexpr const char* kKernelLog = "OOMREC_KERNEL_LOG";
 
-// What differs between the versions of the memory controller. Which of them a process looks for
-// depends on its /proc/self/cgroup, which is the machine's: both are there.
+// What differs between the versions of the memory controller. The machine's /proc/self/cgroup
+// decides which one a process reads, so both exist.
 struct Version {
   const char* directory;  // below the root
   const char* limit;
@@ -38,7 +38,7 @@ constexpr Version kVersions[] = {
 
 void write(const fs::path& file, const std::string& text) { std::ofstream{file} << text << '\n'; }
 
-void write_cgroup(const fs::path& root, const StagedCgroup& cgroup) {
+void write_cgroup(const fs::path& root, const ScenarioCgroup& cgroup) {
   const auto bytes = [](std::size_t mib) { return std::to_string(mib << 20); };
   for (const Version& version : kVersions) {
     const fs::path directory = root / version.directory;
@@ -53,31 +53,38 @@ void write_cgroup(const fs::path& root, const StagedCgroup& cgroup) {
 
 }  // namespace
 
-Stage::Stage(const StagedCgroup& cgroup) {
+Scenario::Scenario(const ScenarioCgroup& cgroup) {
   std::string name = (fs::temp_directory_path() / "oomrec_simulate_XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) {
-    throw Error{Exit::bad_input, fmt::format("{} cannot be made: {}", name, std::strerror(errno)),
-                "Name a directory that can be written with TMPDIR=DIR."};
+    throw Error{Exit::bad_input,
+                fmt::format("{} cannot be created: {}", name, std::strerror(errno)),
+                "Set TMPDIR to a directory that you can write to."};
   }
   directory_ = name;
   write_cgroup(directory_ / "cgroup", cgroup);
-  write(directory_ / "kernel.log", "6,0,0,-;Linux version");
-  setenv(kCgroupRoot, (directory_ / "cgroup").c_str(), 1);
-  setenv(kKernelLog, (directory_ / "kernel.log").c_str(), 1);
-  system::read_roots(environ);
+  write(kernel_log(), "6,0,0,-;Linux version");
+  const std::string root = fmt::format("{}={}", kCgroupRoot, (directory_ / "cgroup").string());
+  const char* const entries[] = {root.c_str(), nullptr};
+  system::read_roots(entries);
 }
 
-Stage::~Stage() {
+Settings Scenario::environment() const {
+  return {{kCgroupRoot, (directory_ / "cgroup").string()}, {kKernelLog, kernel_log()}};
+}
+
+std::string Scenario::kernel_log() const { return (directory_ / "kernel.log").string(); }
+
+Scenario::~Scenario() {
   std::error_code nothing_to_do;
   fs::remove_all(directory_, nothing_to_do);
 }
 
-void tell_kill(const char* whose) {
+void record_kill(const char* cause) {
   for (const Version& version : kVersions)
     write(fs::path{std::getenv(kCgroupRoot)} / version.directory / version.kills, "oom_kill 1");
   std::ofstream{std::getenv(kKernelLog), std::ios::app} << fmt::format(
       "3,1,{},-;{}: Killed process {} (oomrec) total-vm:4096kB, anon-rss:1024kB, file-rss:0kB\n",
-      system::monotonic_ns() / 1000, whose, getpid());
+      system::monotonic_ns() / 1000, cause, getpid());
 }
 
 }  // namespace oomrec::tools::processes

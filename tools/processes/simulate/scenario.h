@@ -1,35 +1,42 @@
-// A memory cgroup and a kernel's log of the simulation's own, in files: what a killed process and
-// its launcher find in place of the machine's.
+// A memory cgroup and a kernel log in files. A killed process and its launcher read them instead of
+// the machine's.
 //
-// They are read where the real ones would be (OOMREC_CGROUP_ROOT, OOMREC_KERNEL_LOG), as v1 and as
-// v2, so that the verdict is made as after a true death. No cgroup has to be made and no memory
-// used.
+// The process finds them by OOMREC_CGROUP_ROOT and OOMREC_KERNEL_LOG. The cgroup's files have the
+// names of both versions. So the verdict is that of a real death, without creating a cgroup or
+// using memory.
 #pragma once
 
 #include <cstddef>
 #include <filesystem>
+#include <string>
+
+#include "tools/processes/launch/process.h"
 
 namespace oomrec::tools::processes {
 
-struct StagedCgroup {
-  std::size_t limit_mib = 0;  // 0: it has none
+struct ScenarioCgroup {
+  std::size_t limit_mib = 0;  // 0: no limit
   std::size_t used_mib = 0;
 };
 
-// Sets both variables for this process and for those it starts.
-class Stage {
+// The directory exists as long as the object. After the construction, this process also reads the
+// scenario's cgroup.
+class Scenario {
  public:
-  explicit Stage(const StagedCgroup& cgroup);
-  ~Stage();
-  Stage(const Stage&) = delete;
-  Stage& operator=(const Stage&) = delete;
+  explicit Scenario(const ScenarioCgroup& cgroup);
+  ~Scenario();
+  Scenario(const Scenario&) = delete;
+  Scenario& operator=(const Scenario&) = delete;
+
+  Settings environment() const;  // of the process in the scenario
+  std::string kernel_log() const;
 
  private:
   std::filesystem::path directory_;
 };
 
-// In the process on the stage: the kernel has counted a kill, and says in its log that it was this
-// process that it killed. `whose`: "Memory cgroup out of memory", "Out of memory".
-void tell_kill(const char* whose);
+// Call it in the process in the scenario: counts a kill in the cgroup, and logs that the kernel
+// killed this process. `cause`: "Memory cgroup out of memory", "Out of memory".
+void record_kill(const char* cause);
 
 }  // namespace oomrec::tools::processes

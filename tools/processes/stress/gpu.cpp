@@ -15,26 +15,26 @@ class Driver {
       : maker_(maker), library_(library), handle_(dlopen(library, RTLD_NOW | RTLD_GLOBAL)) {
     if (handle_ != nullptr) return;
     throw Error{Exit::bad_input, fmt::format("there is no {} driver here: {}", maker, dlerror()),
-                "A container sees the machine's GPUs only where it is started with them."};
+                "In a container, GPUs must be passed in when it is started."};
   }
 
   template <class Function>
   Function* find(const char* name) const {
     if (void* const found = dlsym(handle_, name)) return reinterpret_cast<Function*>(found);
-    throw Error{Exit::bad_input, fmt::format("{} has no {}", library_, name),
-                "Is it the driver's own?"};
+    throw Error{Exit::bad_input, fmt::format("{} has no function {}", library_, name),
+                "Is it the real driver?"};
   }
 
-  // What must succeed before there is memory to ask for.
-  void demand(int result, const char* function) const {
+  // Throws if a call fails that must precede allocations.
+  void check(int result, const char* function) const {
     if (result == 0) return;
     throw Error{Exit::bad_input,
-                fmt::format("the {} driver is here and does not serve: {} gave {}", maker_,
+                fmt::format("the {} driver is installed but does not work: {} returned {}", maker_,
                             function, result),
                 "Does the machine have a GPU, and may this user open it?"};
   }
 
-  void demand_device(int count, unsigned ordinal) const {
+  void check_device(int count, unsigned ordinal) const {
     if (ordinal < static_cast<unsigned>(count)) return;
     throw Error{Exit::bad_input,
                 fmt::format("there is no device {}: the {} driver has {}", ordinal, maker_, count),
@@ -44,32 +44,32 @@ class Driver {
  private:
   const char* maker_;
   const char* library_;
-  void* handle_;  // never closed: drivers stay
+  void* handle_;  // never closed: a driver cannot be unloaded
 };
 
 using Allocate = int(void**, std::size_t);
 
 Allocate* open_cuda(int ordinal) {
   const Driver driver{"CUDA", "libcuda.so.1"};
-  driver.demand(driver.find<int(unsigned)>("cuInit")(0), "cuInit");
+  driver.check(driver.find<int(unsigned)>("cuInit")(0), "cuInit");
   int count = 0;
-  driver.demand(driver.find<int(int*)>("cuDeviceGetCount")(&count), "cuDeviceGetCount");
-  driver.demand_device(count, static_cast<unsigned>(ordinal));
+  driver.check(driver.find<int(int*)>("cuDeviceGetCount")(&count), "cuDeviceGetCount");
+  driver.check_device(count, static_cast<unsigned>(ordinal));
   int device = 0;
-  driver.demand(driver.find<int(int*, int)>("cuDeviceGet")(&device, ordinal), "cuDeviceGet");
+  driver.check(driver.find<int(int*, int)>("cuDeviceGet")(&device, ordinal), "cuDeviceGet");
   void* context = nullptr;
-  driver.demand(driver.find<int(void**, int)>("cuDevicePrimaryCtxRetain")(&context, device),
-                "cuDevicePrimaryCtxRetain");
-  driver.demand(driver.find<int(void*)>("cuCtxSetCurrent")(context), "cuCtxSetCurrent");
+  driver.check(driver.find<int(void**, int)>("cuDevicePrimaryCtxRetain")(&context, device),
+               "cuDevicePrimaryCtxRetain");
+  driver.check(driver.find<int(void*)>("cuCtxSetCurrent")(context), "cuCtxSetCurrent");
   return driver.find<Allocate>("cuMemAlloc_v2");  // a CUdeviceptr is as wide as a pointer
 }
 
 Allocate* open_hip(int ordinal) {
   const Driver driver{"HIP", "libamdhip64.so"};
   int count = 0;
-  driver.demand(driver.find<int(int*)>("hipGetDeviceCount")(&count), "hipGetDeviceCount");
-  driver.demand_device(count, static_cast<unsigned>(ordinal));
-  driver.demand(driver.find<int(int)>("hipSetDevice")(ordinal), "hipSetDevice");
+  driver.check(driver.find<int(int*)>("hipGetDeviceCount")(&count), "hipGetDeviceCount");
+  driver.check_device(count, static_cast<unsigned>(ordinal));
+  driver.check(driver.find<int(int)>("hipSetDevice")(ordinal), "hipSetDevice");
   return driver.find<Allocate>("hipMalloc");
 }
 

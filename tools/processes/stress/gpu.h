@@ -1,5 +1,5 @@
-// Memory of a GPU, asked of the driver that is installed: opened by name, its documented functions
-// alone, no vendor's header.
+// Allocates GPU memory through the installed driver: opens it by name and calls only documented
+// functions, without a vendor's header.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@ namespace oomrec::tools::processes {
 
 class Gpu {
  public:
-  // `space`: cuda or hip. Throws Error where there is no driver or no such device.
+  // `space`: cuda or hip. Throws Error if there is no driver or no such device.
   Gpu(Space space, unsigned ordinal);
 
-  // Empty: it is ours until the process ends. Else the driver's word for why not.
+  // Empty: allocated until the process ends. Else the driver's error name.
   std::string allocate(std::uint64_t bytes) const;
 
  private:

@@ -18,8 +18,8 @@
 namespace oomrec::tools::processes {
 namespace {
 
-// Versions without importing anything: that takes seconds, and may take memory of a GPU.
-constexpr const char* kAskPython = R"(
+// Does not import the packages: that takes seconds, and may allocate GPU memory.
+constexpr const char* kVersionsScript = R"(
 import json, platform
 try:
     from importlib.metadata import version
@@ -62,17 +62,17 @@ SystemFacts system_facts() {
   const Meminfo memory = read_meminfo();
   facts.swap_total = memory.swap_total_bytes;
   facts.swap_free = memory.swap_free_bytes;
-  Look look;
-  observe_machine({DeviceChoice::Kind::host, 0})->look(look);
-  facts.memory_total = look.total_bytes.value_or(0);
+  MemorySample sample;
+  observe_machine({DeviceChoice::Kind::host, 0})->sample(sample);
+  facts.memory_total = sample.total_bytes.value_or(0);
   facts.memory_available =
-      facts.memory_total > look.used_bytes ? facts.memory_total - look.used_bytes : 0;
+      facts.memory_total > sample.used_bytes ? facts.memory_total - sample.used_bytes : 0;
   const Gpus gpus;
   facts.driver_version = printable(gpus.driver_version());
   for (unsigned i = 0, count = gpus.count(); i < count; ++i)
-    if (const auto seen = gpus.look(i))
+    if (const auto gpu = gpus.sample(i))
       facts.gpus.push_back(
-          {i, printable(seen->name), printable(seen->uuid), seen->used_bytes, seen->total_bytes});
+          {i, printable(gpu->name), printable(gpu->uuid), gpu->used_bytes, gpu->total_bytes});
   std::error_code error;
   facts.backend = !facts.gpus.empty()                          ? "cuda"
                   : std::filesystem::exists("/dev/kfd", error) ? "rocm"
@@ -80,15 +80,16 @@ SystemFacts system_facts() {
   return facts;
 }
 
-PythonFacts python_facts(bool with_packages) {
+PythonFacts python_facts(PythonDetail detail) {
   PythonFacts facts;
   const std::filesystem::path python = find_python();
   if (python.empty()) return facts;
   facts.path = python.string();
-  const std::vector<std::string> asked = with_packages ? kPackages : std::vector<std::string>{};
-  const Json told = Json::parse(run_python(python, kAskPython, asked, "").output, nullptr, false);
-  facts.version = printable(text_of(told, "version").value_or(""));
-  if (const Json& packages = member(told, "packages"); packages.is_object())
+  const std::vector<std::string> names =
+      detail == PythonDetail::packages ? kPackages : std::vector<std::string>{};
+  const Json result = Json::parse(run_python(python, kVersionsScript, names, "").output);
+  facts.version = printable(text_of(result, "version").value_or(""));
+  if (const Json& packages = member(result, "packages"); packages.is_object())
     facts.packages = packages;
   return facts;
 }

@@ -1,4 +1,4 @@
-// What the machine is: for `info` and `diagnose`.
+// Facts about the machine, for `info` and `diagnose`.
 #pragma once
 
 #include <optional>
@@ -19,27 +19,27 @@ struct SystemFacts {
   std::string platform;      // "Linux-6.1.0-18-amd64"
   std::string architecture;  // "x86_64"
   std::string libc;          // "glibc 2.36"
-  unsigned cpus = 0;         // that this process may use
+  unsigned cpus = 0;         // in this process's affinity mask
   unsigned cpus_logical = 0;
-  std::uint64_t memory_total = 0, memory_available = 0;  // of the cgroup, where it has a limit
+  std::uint64_t memory_total = 0, memory_available = 0;  // of the cgroup if its limit is lower
   std::uint64_t swap_total = 0, swap_free = 0;
   std::string backend = "cpu";  // "cuda", "rocm"
-  std::string driver_version;   // of NVIDIA; empty: none
+  std::string driver_version;   // NVIDIA's; empty: none
   std::vector<SystemGpu> gpus;
 
   double memory_percent() const;
 };
 SystemFacts system_facts();
 
-// The python3 that the commands would run; empty path: there is none.
+// The python3 that the commands run. The path is empty if none was found.
 struct PythonFacts {
   std::string path, version;
-  Json packages =
-      Json::object();  // {"torch": "2.1.0", "numpy": null, …}, where they were asked for
+  Json packages = Json::object();  // {"torch": "2.1.0", "numpy": null, …}, if requested
 };
-PythonFacts python_facts(bool with_packages);
+enum class PythonDetail { version, packages };
+PythonFacts python_facts(PythonDetail detail);
 
-// Keys of get_system_info() and ours.
+// The keys of get_system_info(), and additional ones.
 Json system_json(const SystemFacts& system, const PythonFacts& python);
 Json gpus_json(const SystemFacts& system);
 

@@ -4,7 +4,7 @@ Start the program under the recorder:
 
     oomrec run --limit 8G train.py
 
-Without it every call here still works, and none fails. `is_active` says what is then not recorded.
+Without the recorder every call still works, and none fails. `is_active` reports what is then missing.
 """
 
 from __future__ import annotations
@@ -50,9 +50,8 @@ __all__ = [
     "LIBRARY",
 ]
 
-# What is imported when it is first asked for, so that `import oomrec` takes few milliseconds: names, and
-# modules of this package.
-_LATER = {
+# Imported at first use, so that `import oomrec` takes only a few milliseconds: names and their modules.
+_LAZY_NAMES = {
     "ExceptionWatch": "_watch",
     "watch_exceptions": "_watch",
     "OOMExceptionClassification": "classify",
@@ -62,16 +61,16 @@ _LATER = {
     "Referrer": "_objects",
     "objects": "_objects",
 }
-_MODULES = ("classify", "errors", "torch")
+_LAZY_MODULES = ("classify", "errors", "torch")
 
 
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    if name in _LATER:
-        value = getattr(import_module("." + _LATER[name], __name__), name)
+    if name in _LAZY_NAMES:
+        value = getattr(import_module("." + _LAZY_NAMES[name], __name__), name)
         globals()[name] = value
         return value
-    if name in _MODULES:
+    if name in _LAZY_MODULES:
         return import_module("." + name, __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

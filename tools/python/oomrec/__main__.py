@@ -1,4 +1,4 @@
-"""`python -m oomrec …` is the command `oomrec …`, and what it starts in Python is this Python."""
+"""`python -m oomrec …` runs the command `oomrec …`, which starts Python programs with this interpreter."""
 
 import sys
 

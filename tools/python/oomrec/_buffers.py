@@ -1,7 +1,7 @@
-"""What memory a NumPy array or a torch tensor stands for: the buffer, which views share.
+"""The memory behind a NumPy array or a torch tensor: its buffer, which views share.
 
-Neither library is imported: where the program has not, none of its objects are there. No method of
-a subclass is called, and nothing is computed, copied to another device or brought into being.
+This module imports neither library: if the program has not, it has no arrays either. It calls no method of
+a subclass, and computes, copies and allocates no tensor.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Buffer(NamedTuple):
 
 
 class Libraries:
-    """NumPy and torch as the program has loaded them, and which types are theirs."""
+    """NumPy and torch, if the program has imported them, and their types."""
 
     def __init__(self) -> None:
         self.numpy: Any = _loaded("numpy", "ndarray")
@@ -37,10 +37,10 @@ class Libraries:
         return self.numpy is not None or self.torch is not None
 
     def kind(self, cls: type) -> str | None:
-        """Whose array or tensor an object of this class is; None for every other class.
+        """The library of an array or tensor class; None for every other class.
 
-        The class is asked, never the object: `isinstance` would read its `__class__`, which is a
-        property of a lazy module or of a proxy.
+        Takes the class, not the object: `isinstance` would read the object's `__class__`, which lazy
+        modules and proxies implement as a property.
         """
         try:
             return self._kinds[cls]
@@ -55,7 +55,7 @@ class Libraries:
             return kind
 
     def buffer_of(self, thing: Any) -> Buffer | None:
-        """None for what has no memory of its own to speak of: meta and fake tensors, sparse ones."""
+        """The buffer of an array or tensor; None if it has no address: meta, fake and sparse tensors."""
         kind = self.kind(type(thing))
         try:
             return self._of_numpy(thing) if kind == NUMPY else self._of_torch(thing)
@@ -63,7 +63,7 @@ class Libraries:
             return None
 
     def shape_of(self, thing: Any) -> tuple[tuple[int, ...], str, int]:
-        """Shape, dtype, and bytes of the elements that this one view has."""
+        """Shape, dtype, and the bytes of this view's own elements."""
         if self.kind(type(thing)) == NUMPY:
             ndarray = self.numpy.ndarray
             nbytes = ndarray.nbytes.__get__(thing)
@@ -94,7 +94,7 @@ class Libraries:
         with torch._C.DisableTorchFunctionSubclass():
             is_shared_until_written = getattr(torch._C, "_is_cow_tensor", None)
             if is_shared_until_written is not None and is_shared_until_written(tensor):
-                return None  # asking for its address would make the copy
+                return None  # reading its address would trigger the copy
             storage = torch.Tensor.untyped_storage(tensor)
             bytes_count = int(storage.nbytes())
             address = int(storage.data_ptr()) if bytes_count else 0
@@ -102,7 +102,7 @@ class Libraries:
 
 
 def _loaded(name: str, needs: str) -> Any:
-    """A module that is imported whole; one that is being imported lacks what it is needed for."""
+    """The module, if it is completely imported: one that is still being imported lacks `needs`."""
     module = sys.modules.get(name)
     found = getattr(module, "__dict__", {})
     return module if isinstance(found, dict) and needs in found else None

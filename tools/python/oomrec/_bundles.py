@@ -1,11 +1,11 @@
-"""Bundles that the program asks for, and the newest one."""
+"""Writes a bundle on request, and finds the newest ones."""
 
 from __future__ import annotations
 
 from typing import Any, Callable, Mapping
 
 from ._library import PATH_BYTES, path_from
-from ._session import look, recorder
+from ._session import recorder, refreshed_recorder
 from ._texts import c_text, json_object
 
 
@@ -13,16 +13,16 @@ def dump(reason: str | None = None, metadata: Mapping[Any, Any] | None = None) -
     """Writes a bundle now.
 
     Args:
-        reason: a few words, `context` in its metadata.json
+        reason: a few words, stored as `context` in its metadata.json
         metadata: stored under `custom_metadata`, as in `capture_oom`
 
     Returns:
-        the bundle's absolute path; None if none was written: nothing is recorded (see `is_active`), or the
-        disk is full, which is reported on stderr
+        the bundle's absolute path; None if no bundle was written, because nothing is recorded (see
+        `is_active`) or the disk is full (reported on stderr)
 
     Takes milliseconds, at most a few seconds. Never raises.
     """
-    library = look()
+    library = refreshed_recorder()
     if not library.has("dump_with"):
         return None
     from . import _functions
@@ -34,17 +34,17 @@ def dump(reason: str | None = None, metadata: Mapping[Any, Any] | None = None) -
 
 
 def last_bundle() -> str | None:
-    """The absolute path of this process' newest bundle, whatever wrote it; None if there is none yet."""
+    """The absolute path of this process' newest bundle, whoever requested it; None if there is none yet."""
     return _path_by(recorder().last_bundle)
 
 
 def failure_bundle() -> str | None:
-    """The bundle that tells of this thread's latest refusal, or of an earlier one of its kind; None: none."""
+    """The bundle of this thread's latest failure, or of an earlier one of the same kind; None if there is none."""
     return _path_by(recorder().failure_bundle)
 
 
 def _path_by(find: Callable[[Any, int], int]) -> str | None:
-    if not recorder().has("last_bundle"):  # there is no library: it finds nothing
+    if not recorder().has("last_bundle"):  # no library, or an older one
         return None
     from . import _functions
 

@@ -1,19 +1,19 @@
-"""capture_oom: the exception that says that memory ran out goes into the bundle of that moment."""
+"""capture_oom: adds an exception for lack of memory to the bundle of the allocation failure behind it."""
 
 from __future__ import annotations
 
 from types import TracebackType
 from typing import Any, Mapping
 
-from ._resumes import Function, guarded
-from ._seen import next_moment
+from ._captured import next_moment
+from ._decorate import Function, guarded
 from ._session import at_fork, recorder
 
 
 def _first_failures() -> int:
-    """Stands for the C function until there is a recording.
+    """Replaces itself by the C function once a recording has begun.
 
-    What a failure needs is imported now: then there may be no memory to do it.
+    Imports now what a failure will need: there may be no memory for it then.
     """
     global _failures
     from . import _exceptions  # noqa: F401
@@ -22,17 +22,17 @@ def _first_failures() -> int:
     return _failures()
 
 
-def _forget() -> None:
+def _reset_in_child() -> None:
     global _failures
     _failures = _first_failures
 
 
 _failures = _first_failures
-at_fork(_forget)
+at_fork(_reset_in_child)
 
 
 class capture_oom:
-    """Adds an exception for lack of memory that leaves the block to a bundle, and lets it pass unchanged.
+    """Adds an exception for lack of memory that leaves the block to a bundle. It propagates unchanged.
 
     `classify_oom_exception` decides which exceptions count: MemoryError, those of NumPy, torch, CuPy,
     TensorFlow, JAX …, and exceptions raised from one of them.
@@ -83,7 +83,7 @@ class capture_oom:
         self._metadata = metadata
         self._objects = objects
         if objects:
-            from . import _objects  # noqa: F401  # now: there may be no memory for it later
+            from . import _objects  # noqa: F401  # imported now: there may be no memory for it later
 
     def __enter__(self) -> capture_oom:
         self._entered = next_moment()
@@ -116,21 +116,21 @@ class capture_oom:
 
 
 class _Body(capture_oom):
-    """Of a decorated function: it is entered for each piece that runs, but begins with the first.
+    """The guard of a decorated function's body. It is entered for each step, but counts from the first.
 
-    What fails in a task that the body waits for fails between the pieces.
+    A task that the body awaits may fail between two steps.
     """
 
-    __slots__ = ("_is_begun",)
+    __slots__ = ("_has_begun",)
 
     def __init__(
         self, context: str | None, metadata: Mapping[Any, Any] | None, objects: bool
     ) -> None:
         super().__init__(context, metadata, objects)
-        self._is_begun = False
+        self._has_begun = False
 
     def __enter__(self) -> capture_oom:
-        if not self._is_begun:
-            self._is_begun = True
+        if not self._has_begun:
+            self._has_begun = True
             super().__enter__()
         return self

@@ -1,4 +1,4 @@
-"""One run of the command `oomrec` whose answer is JSON."""
+"""Runs the command `oomrec`, and parses its JSON."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 from ._library import command, unrecorded_environment
 
 
-def ask(*words: str, timeout_s: float = 10.0) -> dict[str, Any] | None:
-    """What the command answers to `words`, which include --json; None where there is no answer.
+def run_json(*words: str, timeout_s: float = 10.0) -> dict[str, Any] | None:
+    """The JSON object that the command prints for `words`, which include --json; None if it prints none.
 
-    It runs without the recorder, and what it prints on stderr is dropped. An answer counts whatever
-    the exit code is: `ls` exits 1 where it lists nothing.
+    The command runs without the recorder, and its stderr is discarded. The exit code does not matter:
+    `ls` exits 1 if it lists nothing.
     """
-    import json  # these take 10 ms, which an exception that tells of no child does not need
+    import json  # imported here: both take 10 ms, and most exceptions do not need them
     import subprocess
 
     program = command()
@@ -29,7 +29,7 @@ def ask(*words: str, timeout_s: float = 10.0) -> dict[str, Any] | None:
             timeout=timeout_s,
             check=False,
         )
-        answer = json.loads(run.stdout)
+        output = json.loads(run.stdout)
     except (OSError, ValueError, MemoryError, subprocess.SubprocessError):
         return None
-    return answer if isinstance(answer, dict) else None
+    return output if isinstance(output, dict) else None

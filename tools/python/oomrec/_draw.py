@@ -1,8 +1,8 @@
-"""Pictures of an analysis: time line, heat map and functions, each as PNG and as an HTML page.
+"""Draws an analysis: time line, heat map and functions, each as a PNG and as an HTML page.
 
-`oomrec analyze --visualize` runs this file, which it carries inside, with the data as JSON on stdin
-and the directory as its argument; what was drawn is told as JSON on stdout. PNGs need matplotlib.
-Pages are plotly's where it is installed, else pages of our own, with nothing to load.
+This file is embedded in the command. `oomrec analyze --visualize` runs it with the data as JSON on stdin
+and the output directory as its argument; it prints the names of its files as JSON. PNGs need matplotlib.
+The pages need no package, and load nothing.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import json
 import os
 import sys
 from html import escape
-from typing import Any, Dict
+from typing import Any, Dict, Iterator
 
-Data = Dict[str, Any]  # evaluated, so not dict[…], which Python 3.8 does not have
+Data = Dict[str, Any]  # evaluated at run time, so not dict[…]: Python 3.8 lacks it
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 COLOURS = ("#1f6fb4", "#d9822b", "#2a9d5c", "#b0413e", "#7a5ea8", "#4b4b4b")
 MIB = 1024.0 * 1024.0
 
 
 def size_text(count: float) -> str:
-    """412.0 MiB."""
+    """A size such as "412.0 MiB"."""
     value = float(count)
     for unit in UNITS[:-1]:
         if abs(value) < 1024:
@@ -86,12 +86,12 @@ def heatmap_png(data: Data, path: str) -> None:
 def functions_png(data: Data, path: str) -> None:
     rows = data["functions"][::-1]
     figure, axes = new_figure(1, 1.2 + 0.3 * len(rows))
-    places = range(len(rows))
+    positions = range(len(rows))
     peaks = [row["peak_bytes"] / MIB for row in rows]
     ends = [row["end_bytes"] / MIB for row in rows]
-    axes[0].barh(places, peaks, color=COLOURS[0], alpha=0.35, label="peak")
-    axes[0].barh(places, ends, color=COLOURS[0], height=0.4, label="in the end")
-    axes[0].set_yticks(list(places))
+    axes[0].barh(positions, peaks, color=COLOURS[0], alpha=0.35, label="peak")
+    axes[0].barh(positions, ends, color=COLOURS[0], height=0.4, label="in the end")
+    axes[0].set_yticks(list(positions))
     axes[0].set_yticklabels([cut(row["name"], 48) for row in rows], fontsize=8)
     axes[0].set_xlabel("MiB")
     axes[0].legend(loc="lower right", fontsize=8)
@@ -99,66 +99,21 @@ def functions_png(data: Data, path: str) -> None:
 
 
 def heat_grid(rows: list[Data]) -> tuple[list[float], list[list[float]]]:
-    """Rows have times of their own; on one axis, each keeps its value until its next one."""
+    """All rows on one time axis: each row keeps its value until its own next sample."""
     seconds = sorted({second for row in rows for second in row["seconds"]})
     grid = []
     for row in rows:
-        line, at, held = [], 0, 0.0
+        line, index, value = [], 0, 0.0
         for second in seconds:
-            while at < len(row["seconds"]) and row["seconds"][at] <= second:
-                held = row["bytes"][at]
-                at += 1
-            line.append(held)
+            while index < len(row["seconds"]) and row["seconds"][index] <= second:
+                value = row["bytes"][index]
+                index += 1
+            line.append(value)
         grid.append(line)
     return seconds, grid
 
 
-# --- HTML, by plotly ------------------------------------------------------------------------------
-
-
-def plotly_page(data: Data, kind: str) -> str:
-    import plotly.graph_objects as go
-    from plotly.subplots import make_subplots
-
-    if kind == "timeline":
-        names = [escape(timeline["name"]) for timeline in data["timelines"]]
-        figure = make_subplots(rows=len(names), cols=1, subplot_titles=names)
-        for row, timeline in enumerate(data["timelines"], 1):
-            for curve, colour in zip(timeline["curves"], COLOURS):
-                trace = go.Scatter(
-                    x=timeline["seconds"],
-                    y=[value / MIB for value in curve["bytes"]],
-                    name=escape(curve["name"]),
-                    line={"color": colour},
-                    showlegend=row == 1,
-                )
-                figure.add_trace(trace, row=row, col=1)
-        figure.update_layout(height=120 + 320 * len(names))
-    elif kind == "heatmap":
-        seconds, grid = heat_grid(data["heat"])
-        figure = go.Figure(
-            go.Heatmap(
-                x=seconds,
-                y=[escape(cut(row["name"])) for row in data["heat"]],
-                z=[[value / MIB for value in line] for line in grid],
-                colorscale="Viridis",
-                colorbar={"title": "MiB"},
-            )
-        )
-        figure.update_yaxes(autorange="reversed")
-    else:
-        names = [escape(cut(row["name"])) for row in data["functions"]]
-        figure = go.Figure()
-        for key, label in (("peak_bytes", "peak"), ("end_bytes", "in the end")):
-            values = [row[key] / MIB for row in data["functions"]]
-            figure.add_bar(x=values, y=names, name=label, orientation="h")
-        figure.update_yaxes(autorange="reversed")
-    figure.update_layout(title=escape(data["title"]))
-    page: str = figure.to_html(full_html=True, include_plotlyjs=True)
-    return page
-
-
-# --- HTML of our own: a drawing (SVG) in a page that loads nothing ---------------------------------
+# --- HTML: a drawing (SVG) in a page that loads nothing --------------------------------------------
 
 WIDTH, LEFT, TOP = 1000, 90, 26
 
@@ -184,22 +139,44 @@ def curves_svg(timeline: Data) -> str:
             for second, value in zip(seconds, curve["bytes"])
         )
         label = f"{curve['name']}, at most {size_text(max(curve['bytes'], default=0))}"
-        parts.append(
-            f'<polyline points="{points}" stroke="{colour}"><title>{escape(label)}</title></polyline>'
-        )
+        parts.append(f'<polyline points="{points}" stroke="{colour}"/>')
         x = LEFT + 12 + 280 * number
         parts.append(f'<rect x="{x}" y="{TOP + 6}" width="12" height="12" fill="{colour}"/>')
         parts.append(text_svg(x + 18, TOP + 17, label))
+    parts.extend(values_svg(timeline, height))
     bottom = TOP + height + 18
     parts.append(text_svg(LEFT, bottom, f"{begin:.1f} s"))
     parts.append(text_svg(WIDTH, bottom, f"{seconds[-1]:.1f} s", "end"))
     return drawing(bottom + 8, parts)
 
 
+def values_svg(timeline: Data, height: float) -> Iterator[str]:
+    """Invisible columns over the curves; their tooltips show the values at that moment."""
+    seconds = timeline["seconds"]
+    every = column_step(len(seconds))
+    span = (seconds[-1] - seconds[0]) or 1
+    at = [LEFT + (WIDTH - LEFT) * (second - seconds[0]) / span for second in seconds[::every]]
+    for number, (left, right) in enumerate(zip(at, at[1:] + [WIDTH])):
+        moment = number * every
+        values = [
+            f"{curve['name']}: {size_text(curve['bytes'][moment])}" for curve in timeline["curves"]
+        ]
+        label = "\n".join([f"{seconds[moment]:.1f} s", *values])
+        yield (
+            f'<rect x="{left:.1f}" y="{TOP}" width="{max(right - left, 0.1):.1f}" height="{height}"'
+            f' fill="transparent"><title>{escape(label)}</title></rect>'
+        )
+
+
+def column_step(moments: int) -> int:
+    """Samples per column, so that a drawing has at most 200 columns."""
+    return max(1, -(-moments // 200))
+
+
 def heat_svg(rows: list[Data]) -> str:
-    left, most_columns = 330, 200
+    left = 330
     seconds, grid = heat_grid(rows)
-    every = max(1, -(-len(seconds) // most_columns))
+    every = column_step(len(seconds))
     highest = max(max(line) for line in grid) or 1
     columns = range(0, len(seconds), every)
     width = (WIDTH - left) / len(columns)
@@ -246,7 +223,7 @@ def drawing(height: float, parts: list[str]) -> str:
     return f'<svg viewBox="0 0 {WIDTH + 10} {height:.0f}" role="img">\n{body}\n</svg>'
 
 
-def own_page(data: Data, kind: str) -> str:
+def html_page(data: Data, kind: str) -> str:
     if kind == "timeline":
         drawn = "\n".join(curves_svg(timeline) for timeline in data["timelines"])
     elif kind == "heatmap":
@@ -277,7 +254,7 @@ PNG = {"timeline": timeline_png, "heatmap": heatmap_png, "functions": functions_
 
 
 def kinds_of(data: Data) -> list[str]:
-    """What there is data for."""
+    """The kinds of drawing that have data. Removes the empty rows from `data`."""
     timelines = [timeline for timeline in data["timelines"] if timeline["seconds"]]
     heat = [row for row in data["heat"] if row["seconds"]]
     data["timelines"], data["heat"] = timelines, heat
@@ -285,27 +262,26 @@ def kinds_of(data: Data) -> list[str]:
     return [kind for kind, rows in found.items() if rows]
 
 
-def has(module: str) -> bool:
+def has_matplotlib() -> bool:
     try:
-        __import__(module)
-    except Exception:  # one that is there and broken is none either
+        import matplotlib  # noqa: F401
+    except Exception:  # a broken installation counts as none
         return False
     return True
 
 
 def draw(data: Data, directory: str) -> dict[str, Any]:
-    """Draws all there is data for; {"files": names, "missing": what was left out, or None}."""
+    """Draws every kind that has data. Returns {"files": names, "missing": what was left out, or None}."""
     os.makedirs(directory, exist_ok=True)
     files, missing = [], None
     kinds = kinds_of(data)
-    png, by_plotly = has("matplotlib"), has("plotly")
+    png = has_matplotlib()
     for kind in kinds:
         if png:
             PNG[kind](data, os.path.join(directory, f"{kind}.png"))
             files.append(f"{kind}.png")
-        page = plotly_page(data, kind) if by_plotly else own_page(data, kind)
         with open(os.path.join(directory, f"{kind}.html"), "w", encoding="utf-8") as file:
-            file.write(page)
+            file.write(html_page(data, kind))
         files.append(f"{kind}.html")
     if not png:
         missing = "no PNG: matplotlib is not installed for " + sys.executable

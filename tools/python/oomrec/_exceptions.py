@@ -1,7 +1,7 @@
-"""Writes of an exception for lack of memory what metadata.json says of it.
+"""Writes an exception for lack of memory into a bundle's metadata.json.
 
-There may be no memory left while this runs. So some is kept for it; each text that cannot be made is
-left out, and nothing raised here gets to the program, whose own exception is on its way.
+There may be no memory left while this runs. So the module keeps a reserve and frees it first, and omits each
+text that it cannot build. It raises nothing: the program's own exception is propagating.
 """
 
 from __future__ import annotations
@@ -10,43 +10,45 @@ import threading
 import traceback
 from typing import Any, Callable, Mapping, NamedTuple
 
-from . import _seen
+from . import _captured
 from ._library import PATH_BYTES, path_from
-from ._session import at_fork, look
+from ._session import at_fork, refreshed_recorder
 from ._texts import HOSTILE, c_text, cut, json_object
 from .classify import classify_oom_exception
 
 MAX_TRACEBACK = 60 << 10  # characters; oomrec.h takes 64 KiB
-RESERVE_BYTES = 1 << 20  # more than 128 KiB: given back to the system, and taken from it, at once
+RESERVE_BYTES = (
+    1 << 20
+)  # above malloc's mmap threshold of 128 KiB, so freeing it returns it to the system
 
-# The ends of generators and the ways of asyncio and trio to end a task may have an OOM as context.
-_NO_FAILURES = (GeneratorExit, StopIteration, StopAsyncIteration)
-_NAMES_OF_NO_FAILURES = ("CancelledError", "Cancelled")
+# These end a generator or, in asyncio and trio, a task. They are no failures, even with an OOM as context.
+_END_TYPES = (GeneratorExit, StopIteration, StopAsyncIteration)
+_END_NAMES = ("CancelledError", "Cancelled")
 
 _reserve: bytearray | None = bytearray(RESERVE_BYTES)
 
-# Of each thread: `failures()` when an exception of its was written. What it was refused until then is
-# told, and no later exception's.
-_told = threading.local()
+# `.failure`: each thread's `failures()` when its latest exception was written. Failures up to that number
+# belong to that exception, not to a later one.
+_written = threading.local()
 
 
-def _forget_told() -> None:
-    """In a forked child refusals are counted anew."""
-    global _told
-    _told = threading.local()
+def _reset_in_child() -> None:
+    """A forked child counts its failures from 0."""
+    global _written
+    _written = threading.local()
 
 
-at_fork(_forget_told)
+at_fork(_reset_in_child)
 
 
 class Capture(NamedTuple):
-    """What whoever catches an exception knows of it, and wants in its bundle.
+    """The circumstances in which an exception was caught, and the caller's additions to its bundle.
 
     Attributes:
-        since: `failures()` before what raised it was tried; later refusals may be the exception's
-        entered: the moment (`_seen`) before which it cannot have been captured; 0: nobody sees it
-            after this, so it need not be known again
-        any_thread: the exception may be one that another thread raised first
+        since: `failures()` before the block began; the exception may be due to any later failure
+        entered: the moment (`_captured`) at which the block was entered, so that captures before it do not
+            count; 0: no outer capture follows, so this one need not be remembered
+        any_thread: the failure may be another thread's, which passed the exception on
         context, metadata, objects: as in `capture_oom`
     """
 
@@ -60,7 +62,7 @@ class Capture(NamedTuple):
 
 def is_end(error: BaseException) -> bool:
     """Whether the exception only ends a generator or a task."""
-    return isinstance(error, _NO_FAILURES) or type(error).__name__ in _NAMES_OF_NO_FAILURES
+    return isinstance(error, _END_TYPES) or type(error).__name__ in _END_NAMES
 
 
 def is_failure(error: BaseException) -> bool:
@@ -69,34 +71,34 @@ def is_failure(error: BaseException) -> bool:
         return False
     try:
         return classify_oom_exception(error).is_oom
-    except HOSTILE:  # the exception's own methods, or no memory to look at it
+    except HOSTILE:  # raised by the exception's own methods, or no memory to classify it
         return isinstance(error, MemoryError)
 
 
 def capture(error: BaseException, how: Capture) -> str | None:
-    """The path of the bundle of this exception, completed or written now; None: none. Never raises."""
+    """Writes or completes the exception's bundle, and returns its path; None if there is none. Never raises."""
     return write(error, how) if is_failure(error) else None
 
 
 def write(error: BaseException, how: Capture) -> str | None:
-    """`capture` of an exception that somebody else has found to be one. Never raises."""
+    """Like `capture`, for an exception that the caller has classified already. Never raises."""
     global _reserve
     try:
-        known = _seen.bundle_of(error, how.entered)
-        if known is not None:
-            return known
+        existing = _captured.bundle_of(error, how.entered)
+        if existing is not None:
+            return existing
         _reserve = None
         bundle = _write(error, how)
         if bundle is not None and how.entered:
-            _seen.remember(error, bundle)
+            _captured.add(error, bundle)
         return bundle
-    except HOSTILE:  # for lack of memory: the recorder's own bundle of the refusal stands
+    except HOSTILE:  # for lack of memory: the bundle that the recorder wrote at the failure remains
         return None
     finally:
-        _keep_reserve()
+        _refill_reserve()
 
 
-def _keep_reserve() -> None:
+def _refill_reserve() -> None:
     global _reserve
     try:
         if _reserve is None:
@@ -106,45 +108,45 @@ def _keep_reserve() -> None:
 
 
 def _write(error: BaseException, how: Capture) -> str | None:
-    library = look()
+    library = refreshed_recorder()
     if not library.has("exception"):
         return None
-    from . import _functions  # loaded long ago, with the library
+    from . import _functions  # already loaded, with the library
 
     struct = _functions.ExceptionStruct()
     struct.size = _functions.size_of(struct)
-    struct.since = max(how.since, getattr(_told, "failure", 0))
+    struct.since = max(how.since, getattr(_written, "failure", 0))
     struct.any_thread = how.any_thread
-    struct.type = _made(lambda: type(error).__qualname__)
-    struct.module = _made(lambda: type(error).__module__)
-    struct.message = _made(lambda: cut(str(error)))
-    struct.traceback = _made(lambda: cut(_traceback(error), MAX_TRACEBACK))
-    struct.context = _made(lambda: how.context)
+    struct.type = _text_or_none(lambda: type(error).__qualname__)
+    struct.module = _text_or_none(lambda: type(error).__module__)
+    struct.message = _text_or_none(lambda: cut(str(error)))
+    struct.traceback = _text_or_none(lambda: cut(_traceback(error), MAX_TRACEBACK))
+    struct.context = _text_or_none(lambda: how.context)
     struct.metadata_json = json_object(how.metadata)
-    struct.backend = _made(lambda: _backend(error, how.metadata))
+    struct.backend = _text_or_none(lambda: _backend(error, how.metadata))
     if how.objects:
-        struct.objects_json = _made(_objects)
+        struct.objects_json = _text_or_none(_objects)
     path = _functions.text_buffer(PATH_BYTES)
     written = library.exception(_functions.reference(struct), path, PATH_BYTES)
-    _told.failure = library.failures()
+    _written.failure = library.failures()
     return path_from(path) if written else None
 
 
-# Words of the frameworks' own exceptions, by the backend that they are of.
-_OF_BACKEND = (
+# Words in the frameworks' exceptions that identify the backend.
+_BACKEND_WORDS = (
     ("rocm", ("HIP ", "HIPBLAS_", "hipError")),
     ("cuda", ("CUDA", "CUBLAS_", "cudaError")),
 )
 
 
 def _backend(error: BaseException, metadata: Mapping[Any, Any] | None) -> str | None:
-    """Of a device that the recorder did not see refuse: as a tracker knows it, else as the text says."""
-    known = metadata.get("backend") if metadata is not None else None
-    if known in ("cuda", "rocm", "cpu"):
-        return str(known)
-    said = f"{type(error).__module__} {str(error)[:200]}"
-    for backend, words in _OF_BACKEND:
-        if not isinstance(error, MemoryError) and any(word in said for word in words):
+    """The device's backend, if the recorder saw no failure of a driver: a tracker's, else by the text."""
+    given = metadata.get("backend") if metadata is not None else None
+    if given in ("cuda", "rocm", "cpu"):
+        return str(given)
+    text = f"{type(error).__module__} {str(error)[:200]}"
+    for backend, words in _BACKEND_WORDS:
+        if not isinstance(error, MemoryError) and any(word in text for word in words):
             return backend
     return None
 
@@ -155,10 +157,11 @@ def _objects() -> str | None:
     return objects_json()
 
 
-def _made(text: Callable[[], str | None]) -> bytes | None:
+def _text_or_none(make: Callable[[], str | None]) -> bytes | None:
+    """The text for C; None if there is none, or it cannot be built for lack of memory."""
     try:
-        words = text()
-        return None if words is None else c_text(words)
+        text = make()
+        return None if text is None else c_text(text)
     except HOSTILE:
         return None
 

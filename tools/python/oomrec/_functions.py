@@ -1,7 +1,7 @@
 """The functions and structs of oomrec.h for ctypes, from one table.
 
-Only this module imports ctypes, which not every interpreter has (a subinterpreter with a lock of
-its own may not load it).
+Only this module imports ctypes. Some interpreters lack it: a subinterpreter with a GIL of its own may not
+be able to load it.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ class BlockStruct(ctypes.Structure):
     ]
 
 
-# Name without "oomrec_", result, parameters, and whether it may take longer than some microseconds:
-# then the interpreter's lock is given up meanwhile, which itself costs 0.1 µs.
+# Name without "oomrec_", result, parameters, and whether a call may take more than a few microseconds.
+# Such a call releases the GIL, which costs 0.1 µs.
 FUNCTIONS: tuple[tuple[str, Any, tuple[Any, ...], bool], ...] = (
     ("api_version", c_int, (), False),
     ("is_active", c_int, (), False),
@@ -134,14 +134,14 @@ def is_in_process() -> bool:
 
 
 def bind(path: str | None) -> dict[str, Callable[..., Any]]:
-    """The functions that the library at `path` has; None: the one that this process began with.
+    """The functions of the library at `path`, or of the one that this process started with (None).
 
-    OSError where it cannot be loaded.
+    Raises OSError if it cannot be loaded.
     """
     slow, quick = ctypes.CDLL(path), ctypes.PyDLL(path)
     bound: dict[str, Callable[..., Any]] = {}
-    for name, result, parameters, takes_time in FUNCTIONS:
-        library = slow if takes_time else quick
+    for name, result, parameters, is_slow in FUNCTIONS:
+        library = slow if is_slow else quick
         try:
             function = library["oomrec_" + name]
         except AttributeError:
@@ -153,7 +153,7 @@ def bind(path: str | None) -> dict[str, Callable[..., Any]]:
 
 
 def text_buffer(bytes_count: int) -> Any:
-    """Room for a text that a C function writes; `.value` is what it wrote."""
+    """A buffer for a C function to write text into; `.value` is the text."""
     return ctypes.create_string_buffer(bytes_count)
 
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 import sys
 from types import TracebackType
 
-from ._resumes import Function, guarded
+from ._decorate import Function, guarded
 from ._session import at_fork, recorder
 from ._texts import c_text
 
-_MOST_PREPARED = 4096  # as many labels as a recording has room for
+_MOST_PREPARED = 4096  # the capacity of a recording
 _prepared: dict[str, bytes] = {}
 
 
 def _first_push(text: bytes) -> None:
-    """Stands for the C function until there is a recording."""
+    """Replaces itself by the C function once a recording has begun."""
     global _push, _pop
     found = recorder()
     _push, _pop = found.context_push, found.context_pop
@@ -28,14 +28,14 @@ def _first_pop() -> None:
     recorder().context_pop()
 
 
-def _forget() -> None:
+def _reset_in_child() -> None:
     global _push, _pop
     _push, _pop = _first_push, _first_pop
 
 
 _push = _first_push
 _pop = _first_pop
-at_fork(_forget)
+at_fork(_reset_in_child)
 
 
 def _prepare(label: str) -> bytes:
@@ -48,25 +48,25 @@ def _prepare(label: str) -> bytes:
 _modules = sys.modules
 
 
-def _look_for_torch() -> bool:
-    """Whether torch.compile traces this call, in which a call of C would break its graph.
+def _is_traced_by_torch() -> bool:
+    """Whether torch.compile is tracing this call. A call of a C function would then break its graph.
 
-    Within a compiled function there are no labels: its graph is run, not this code. Found out anew
-    until torch has been imported; torch's own function takes this one's place then.
+    A compiled function has no labels: torch runs its graph, not this code. Once torch is imported, this
+    function replaces itself by torch's own.
     """
     global _is_traced
     if "torch" not in _modules:
         return False
-    asked = getattr(getattr(_modules.get("torch"), "compiler", None), "is_dynamo_compiling", None)
-    if asked is None:
+    check = getattr(getattr(_modules.get("torch"), "compiler", None), "is_dynamo_compiling", None)
+    if check is None:
         return False
-    if asked():  # a constant while it is traced
+    if check():  # a constant while it is traced
         return True
-    _is_traced = asked
+    _is_traced = check
     return False
 
 
-_is_traced = _look_for_torch
+_is_traced = _is_traced_by_torch
 
 
 class context:
@@ -107,7 +107,7 @@ class context:
             _pop()
 
     def __call__(self, function: Function) -> Function:
-        # A new one for each call: torch.compile enters no object that was made outside.
+        # A new object for each call: torch.compile cannot enter one that was made outside.
         label = self._text.decode("utf-8", "replace")
         return guarded(function, lambda: context(label))
 

@@ -1,8 +1,8 @@
 """Finds liboomrec.so and the oomrec command, and binds the functions of oomrec.h.
 
-The copy that is in the process already (preloaded) comes first: it is the one that sees the
-allocations. Else the same library is loaded, which then interposes nothing. Where there is none the
-functions do nothing and return 0: a program that uses this package runs without the recorder, too.
+A preloaded copy comes first, because only that one sees the allocations. Otherwise the same library is
+loaded, and interposes nothing. Without a library the functions do nothing and return 0, so a program that
+uses this package also runs without the recorder.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import os
 import sys
 from typing import Any, Callable, NoReturn
 
-# Where the library is: $OOMREC_LIBRARY, else the one beside this file.
+# The library's path: $OOMREC_LIBRARY, else the one beside this file.
 LIBRARY: str = os.environ.get("OOMREC_LIBRARY") or os.path.join(
     os.path.dirname(os.path.abspath(__file__)), "liboomrec.so"
 )
 
-# The version of oomrec.h that this package is written for.
+# The version of oomrec.h that this package needs.
 API_VERSION = 3
 
 PATH_BYTES = 4096
@@ -58,8 +58,8 @@ class Library:
     note_device: Callable[[bytes, int, bytes, int, int, int, int], None]
     watermark_begin: Callable[[], None]
     watermark: Callable[[int], int]
-    preloaded: bool  # the process began with it
-    problem: str  # why there is no library, or not the one that was expected; "" where all is well
+    preloaded: bool  # in the process from its start
+    problem: str  # why there is no library, or not the expected version; "" if all is well
 
     def __init__(self, functions: dict[str, Callable[..., Any]], preloaded: bool, problem: str):
         for name in self.__slots__[: self.__slots__.index("preloaded")]:
@@ -68,7 +68,7 @@ class Library:
         self.problem = problem
 
     def has(self, name: str) -> bool:
-        """Whether the library has this function: an older one may lack it, and returns 0."""
+        """Whether the library has this function. An older one may lack it; the substitute returns 0."""
         return getattr(self, name) not in (_nothing, _no_text)
 
 
@@ -84,7 +84,7 @@ _library: Library | None = None
 
 
 def library() -> Library:
-    """The library of this process, loaded at the first call. Never fails; see `Library.problem`."""
+    """This process' library, loaded at the first call. Never fails; see `Library.problem`."""
     global _library
     if _library is None:
         _library = _load()
@@ -98,7 +98,7 @@ def _load() -> Library:
         return Library({}, False, f"ctypes cannot be used in this interpreter: {error}")
     if _functions.is_in_process():
         functions = _functions.bind(None)
-        return Library(functions, True, _age(functions))
+        return Library(functions, True, _version_problem(functions))
     try:
         functions = _functions.bind(LIBRARY)
         problem = "" if functions else f"{LIBRARY}: it has no function of oomrec.h"
@@ -106,10 +106,10 @@ def _load() -> Library:
         problem = str(error)
     if problem:
         return Library({}, False, f"{problem}; set OOMREC_LIBRARY to the path of liboomrec.so")
-    return Library(functions, False, _age(functions))
+    return Library(functions, False, _version_problem(functions))
 
 
-def _age(functions: dict[str, Callable[..., Any]]) -> str:
+def _version_problem(functions: dict[str, Callable[..., Any]]) -> str:
     version = functions["api_version"]()
     if version >= API_VERSION:
         return ""
@@ -125,9 +125,9 @@ def path_from(buffer: Any) -> str | None:
 
 
 def preload() -> str | None:
-    """LD_PRELOAD for a process that is to be recorded; None: the loader cannot take this path.
+    """LD_PRELOAD for a process to be recorded; None if the loader cannot preload this path.
 
-    It ends a name at a blank or colon, and expands what follows a "$". `oomrec run` knows a way round.
+    The loader ends a name at a blank or colon, and expands "$". `oomrec run` works around this.
     """
     if any(character in LIBRARY for character in " \t\n:$"):
         return None
@@ -136,34 +136,36 @@ def preload() -> str | None:
 
 
 def unrecorded_environment() -> dict[str, str]:
-    """This process' environment for a command that is not to be recorded."""
+    """This process' environment, for a command that must not be recorded."""
     return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
 
 
 def command() -> str | None:
-    """The path of the oomrec command: $OOMREC_COMMAND, else beside python, else where pip puts
-    commands, else in the PATH."""
+    """The path of the command oomrec.
+
+    Searched in this order: $OOMREC_COMMAND, beside python, pip's directory of commands, PATH.
+    """
     named = os.environ.get("OOMREC_COMMAND")
     if named:
         return named
     beside = _program_in(os.path.dirname(sys.executable or ""))
     if beside is not None:
         return beside
-    import shutil  # these two take 10 ms to import
+    import shutil  # imported here: these two take 10 ms
     import sysconfig
 
     return _program_in(sysconfig.get_path("scripts") or "") or shutil.which("oomrec")
 
 
-def _program_in(folder: str) -> str | None:
-    path = os.path.join(folder, "oomrec")
-    return path if folder and os.access(path, os.X_OK) and not os.path.isdir(path) else None
+def _program_in(directory: str) -> str | None:
+    path = os.path.join(directory, "oomrec")
+    return path if directory and os.access(path, os.X_OK) and not os.path.isdir(path) else None
 
 
 def exec_command(arguments: list[str]) -> NoReturn:
-    """Becomes the oomrec command with these arguments; exits with 127 where there is none.
+    """Replaces this process by the command oomrec; exits with 127 if there is none.
 
-    What the command does in Python (`run train.py`, drawing) is done by this one.
+    Where the command needs Python (`run train.py`, drawing), it uses this interpreter.
     """
     if sys.executable:
         os.environ["OOMREC_PYTHON"] = sys.executable

@@ -1,4 +1,4 @@
-"""Callbacks before memory runs out."""
+"""on_near_limit: calls back before memory runs out."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from ._session import at_begin, recorder
 from ._thread import TICK_S, Subscription, subscribe
 from ._usage import Usage, read
 
-# A callback is armed again once memory has fallen this much below its percentage: a program that
-# works just there is told once, not at every batch.
+# A callback is rearmed once memory use has fallen this much below its percentage. A program that works close
+# to the threshold is then notified once, not at every batch.
 HYSTERESIS_PERCENT = 5
-# Between two looks of our own: at a limit that only the clock sees (RSS against a cgroup's), and
-# whether memory has fallen.
-LOOK_S = 1.0
+# Poll interval, for what no allocation notifies: RSS against a cgroup's limit, and falling memory use.
+POLL_S = 1.0
 
-_asked: dict[int, int] = {}  # percent: how many ask the recording for it
+_requests: dict[int, int] = {}  # percent: the number of callbacks for it
 
 
 class NearLimit:
@@ -27,20 +26,20 @@ class NearLimit:
         self._callback = callback
         self._percent = percent
         self._armed = True
-        _ask(percent)
+        _request(percent)
         library = recorder()
-        is_told = library.preloaded and library.has("wake")
-        look_s = LOOK_S if is_told else TICK_S
-        self._subscription: Subscription | None = subscribe(self._look, look_s, on_events=True)
+        is_notified = library.preloaded and library.has("wake")
+        poll_s = POLL_S if is_notified else TICK_S
+        self._subscription: Subscription | None = subscribe(self._check, poll_s, on_events=True)
 
     def cancel(self) -> None:
         """No further call begins. May be called twice, and in the callback itself."""
         subscription, self._subscription = self._subscription, None
         if subscription is not None:
             subscription.cancel()
-            _ask_no_more(self._percent)
+            _withdraw(self._percent)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         usage = read(recorder())
         if usage is None or self._subscription is None:
             return
@@ -50,16 +49,16 @@ class NearLimit:
         elif percent >= self._percent and self._armed:
             self._armed = False
             self._callback(usage)
-            self._arm()  # it may have given back what it could
+            self._rearm_if_fallen()  # the callback may have freed enough
 
-    def _arm(self) -> None:
+    def _rearm_if_fallen(self) -> None:
         usage = read(recorder())
         if usage is not None and nearest_percent(usage) < self._percent - HYSTERESIS_PERCENT:
             self._armed = True
 
 
 def nearest_percent(usage: Usage) -> float:
-    """How much of the nearest limit is used, of the host's or of a device's own, in percent."""
+    """The used share of the nearest limit, of the host or of a device, in percent."""
     parts = [(usage.used_of_limit, usage.limit)]
     parts += ((device.counted, device.limit) for device in usage.devices)
     parts += ((device.used, device.total) for device in usage.devices)
@@ -103,22 +102,22 @@ def on_near_limit(callback: Callable[[Usage], None], percent: int = 90) -> NearL
     return NearLimit(callback, int(percent))
 
 
-def _ask(percent: int) -> None:
-    _asked[percent] = _asked.get(percent, 0) + 1
+def _request(percent: int) -> None:
+    _requests[percent] = _requests.get(percent, 0) + 1
     recorder().notify_at(percent, 1)
 
 
-def _ask_no_more(percent: int) -> None:
-    _asked[percent] -= 1
-    if not _asked[percent]:
-        del _asked[percent]
+def _withdraw(percent: int) -> None:
+    _requests[percent] -= 1
+    if not _requests[percent]:
+        del _requests[percent]
         recorder().notify_at(percent, 0)
 
 
-def _ask_again() -> None:
-    """A forked child has a recording of its own, which was asked for nothing yet."""
-    for percent in tuple(_asked):
+def _renew_requests() -> None:
+    """A forked child has its own recording, which has no requests yet."""
+    for percent in tuple(_requests):
         recorder().notify_at(percent, 1)
 
 
-at_begin(_ask_again)
+at_begin(_renew_requests)

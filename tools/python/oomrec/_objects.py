@@ -1,7 +1,7 @@
 """The largest living NumPy arrays and torch tensors: what they are, who allocated them, who holds them.
 
-`objects()` finds them, `objects_json()` is the same for a bundle, within a time. Results are plain
-data: nothing is kept of the program's objects, and no reference to them remains.
+`objects()` finds them. `objects_json()` does so for a bundle, within a time limit. Results are plain data
+without a reference to the program's objects.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ._holders import Holder, Scan
 from ._library import library
 from ._paths import name_of
 
-# A program of a million containers takes about a second. This is for one that has no end of them.
+# A scan of a million containers takes about a second. This limit is for programs with far more.
 _LONGEST_S = 30.0
 _MOST_REFERRERS = 8  # of one object
 _STACK_BYTES = 8192
-_NAMED = 5  # the largest, whose holders and stacks are told however late it is
+_ALWAYS_NAMED = 5  # the largest objects get their holders and stacks even when the time is up
 
 
 @dataclass(frozen=True)
@@ -123,23 +123,22 @@ def objects(min_bytes: int = 2**20, limit: int = 50) -> LivingObjects:
 
 
 def objects_json(budget_s: float = 0.05) -> str | None:
-    """The text of a bundle's objects.json, of what can be found in `budget_s` seconds of the processor.
+    """The text of a bundle's objects.json: what a search of `budget_s` seconds of CPU time finds.
 
-    None where the program has loaded neither NumPy nor torch, or where there is no memory for it.
-    Never raises.
+    None if the program has imported neither NumPy nor torch, or there is no memory for it. Never raises.
     """
     try:
         if not Libraries().any:
             return None
         return _collect(2**20, 50, budget_s).to_json()
-    except Exception:  # whatever it is, it must not take the place of the exception that is handled
+    except Exception:  # must not replace the exception that is being handled
         return None
 
 
 def _collect(min_bytes: int, limit: int, budget_s: float) -> LivingObjects:
     begin = time.thread_time()
     libraries = Libraries()
-    # The other half is for the names, and for letting go of what was looked at.
+    # The other half of the time is for the names, and for releasing what was scanned.
     scan = Scan(libraries, begin + 0.5 * budget_s)
     found: dict[tuple[str, int], list[tuple[Buffer, Any]]] = {}
     largest: list[list[tuple[Buffer, Any]]] = []
@@ -147,7 +146,8 @@ def _collect(min_bytes: int, limit: int, budget_s: float) -> LivingObjects:
     living: list[LivingObject] = []
     is_short = False
     stacks = _Stacks()
-    # A collection that our own containers trigger would take longer than all of this, and run finalizers.
+    # Our own containers could trigger a garbage collection, which takes longer than the search and runs
+    # finalizers.
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -160,11 +160,11 @@ def _collect(min_bytes: int, limit: int, budget_s: float) -> LivingObjects:
         largest.extend(sorted(found.values(), key=_bytes_of, reverse=True)[: max(limit, 0)])
         for views in largest:
             for _, thing in views:
-                holders.extend(_of(scan, thing))
+                holders.extend(_holders_of(scan, thing))
         scan.find_owners(holders)
         for views in largest:
-            is_late = len(living) >= _NAMED and time.thread_time() > begin + 0.95 * budget_s
-            living.append(_described(libraries, scan, views, stacks, not is_late))
+            is_late = len(living) >= _ALWAYS_NAMED and time.thread_time() > begin + 0.95 * budget_s
+            living.append(_described(libraries, scan, views, stacks, with_names=not is_late))
             is_short = is_short or is_late
     except MemoryError:
         is_short = True
@@ -172,7 +172,7 @@ def _collect(min_bytes: int, limit: int, budget_s: float) -> LivingObjects:
         total = sum(map(_bytes_of, found.values()))
         count = len(found)
         complete = scan.complete and not is_short
-        # This function's frame is among what was looked at: it may live on for a while.
+        # This function's frame was scanned, too, and may live on: drop its references.
         views, thing, holders = [], None, []
         for each in found.values():
             each.clear()
@@ -184,7 +184,7 @@ def _collect(min_bytes: int, limit: int, budget_s: float) -> LivingObjects:
     return LivingObjects(tuple(living), total, count, complete, stacks.missing)
 
 
-def _of(scan: Scan, thing: Any) -> list[Holder]:
+def _holders_of(scan: Scan, thing: Any) -> list[Holder]:
     return [holder for holder, _ in scan.edges.get(id(thing), ())]
 
 
@@ -237,7 +237,7 @@ def _described(
 
 
 class _Stacks:
-    """Who allocated the block at an address, as the recorder has it."""
+    """Looks up the stack that allocated the block at an address, in the recording."""
 
     def __init__(self) -> None:
         self._library = library()

@@ -1,8 +1,8 @@
-"""Exceptions that say no more than that a child process died: did it die of memory?
+"""Decides whether a child process died for lack of memory, for exceptions that say only that it died.
 
-An exit status of -9 is a SIGKILL, of which there are many kinds. Where the child was recorded its
-bundle has a verdict, and `oomrec ls` makes that bundle if nobody has yet. Only bundles of processes
-that this one started, and of lately, are looked at.
+An exit status of -9 is a SIGKILL, which has many causes. If the child was recorded, its bundle has a
+verdict; `oomrec ls` writes the bundle if it does not exist yet. Only recent bundles of this process' own
+descendants count.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from ._command import ask
+from ._command import run_json
 
-# Verdicts after which the kernel, or somebody for it, ended the process.
+# Verdicts for a process that the kernel, or a daemon on its behalf, killed.
 KILLS = ("cgroup_oom_kill", "system_oom_kill", "killed_near_limit", "terminated_under_pressure")
-# And those after which it ended by itself, for memory it did not get, or for a child of its own.
+# Also those for a process that ended by itself, after a failed allocation or the death of its own child.
 DEATHS = (
     *KILLS,
     "crash_after_refusal",
@@ -26,16 +26,16 @@ DEATHS = (
     "shared_memory_full",
     "child_killed",
 )
-# A pool tells of a worker's end at once; the bundle may be made by whoever looks next.
-_LATELY_S = 120.0
-_KILLED = (-9, 128 + 9)  # SIGKILL, as Python and as a shell says it
+# A pool reports a worker's death at once, but `oomrec ls` or another command may write the bundle later.
+_RECENT_S = 120.0
+_KILLED = (-9, 128 + 9)  # SIGKILL, as Python and as a shell reports it
 
 
 class Ending(NamedTuple):
-    """What an exception tells of a child's end."""
+    """What an exception says about a child's death."""
 
-    pids: frozenset[int] | None  # None: it does not say which
-    verdicts: tuple[str, ...]
+    pids: frozenset[int] | None  # None: the exception names no child
+    verdicts: tuple[str, ...]  # that make it a death for lack of memory
 
 
 def _of_pool(_exc: BaseException, _text: str) -> Ending | None:
@@ -65,21 +65,21 @@ _LOADER = re.compile(r"DataLoader worker \(pid\(s\) ([\d, ]+)\) exited unexpecte
 
 
 def _of_data_loader(_exc: BaseException, text: str) -> Ending | None:
-    told = _LOADER.match(text)
+    found = _LOADER.match(text)
     return (
-        Ending(frozenset(int(pid) for pid in re.findall(r"\d+", told.group(1))), DEATHS)
-        if told
+        Ending(frozenset(int(pid) for pid in re.findall(r"\d+", found.group(1))), DEATHS)
+        if found
         else None
     )
 
 
 class ChildRow(NamedTuple):
-    """Exceptions that tell of a child's end."""
+    """Exceptions that report a child's death."""
 
     package: str
     name: str
     ending: Callable[[BaseException, str], Ending | None]
-    tells: str  # for people: what it says
+    meaning: str  # for people: what it says
     source: str
 
 
@@ -123,7 +123,7 @@ CHILDREN = (
 
 
 def reason_of(exc: BaseException, text: str) -> str | None:
-    """ "child_process:VERDICT" where a child that `exc` can mean died of memory."""
+    """ "child_process:VERDICT" if a child that `exc` may refer to died for lack of memory; else None."""
     names = {
         ((base.__module__ or "").split(".", 1)[0], base.__name__) for base in type(exc).__mro__
     }
@@ -142,30 +142,30 @@ def reason_of(exc: BaseException, text: str) -> str | None:
 
 
 def _verdicts(pids: frozenset[int] | None) -> Iterator[str]:
-    """Of the newest bundle of each child of this process that left one lately."""
-    answer = ask("ls", "--json") or {}
-    told: set[int] = set()
-    for row in answer.get("bundles") or []:
+    """The verdict of the newest bundle of each recently died descendant."""
+    listing = run_json("ls", "--json") or {}
+    seen: set[int] = set()
+    for row in listing.get("bundles") or []:
         pid = row.get("pid")
-        if pid in told or (pids is not None and pid not in pids):
+        if pid in seen or (pids is not None and pid not in pids):
             continue
-        if pid != os.getpid() and _is_late(row) and _comes_from_here(row):
-            told.add(pid)
+        if pid != os.getpid() and _is_recent(row) and _is_descendant(row):
+            seen.add(pid)
             yield str(row.get("verdict"))
 
 
-def _is_late(row: dict[str, Any]) -> bool:
+def _is_recent(row: dict[str, Any]) -> bool:
     import calendar
 
     try:
         created = time.strptime(str(row.get("created_at_utc"))[:19], "%Y-%m-%dT%H:%M:%S")
     except ValueError:
         return False
-    return time.time() - calendar.timegm(created) < _LATELY_S
+    return time.time() - calendar.timegm(created) < _RECENT_S
 
 
-def _comes_from_here(row: dict[str, Any]) -> bool:
-    """Its process was started by this one, or by one of ours that is still there (a fork server)."""
+def _is_descendant(row: dict[str, Any]) -> bool:
+    """Whether this process, or a descendant that still runs (a fork server), started the bundle's process."""
     import json
 
     try:

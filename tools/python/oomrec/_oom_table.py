@@ -1,10 +1,10 @@
-"""What an exception for lack of memory looks like: the table behind `classify_oom_exception`.
+"""The table of exceptions for lack of memory, behind `classify_oom_exception`.
 
-Three kinds of row, in the order in which they are asked: a type by name, a result code that the
-exception carries, a text. Types are named by their package, so that none is imported to be compared
-with. A text is matched from its beginning, or from the beginning of the line that a traceback ends
-with, and only for the types that its library raises: "out of memory" somewhere in a sentence proves
-nothing. Every row keeps a real text, which the tests classify and docs/oom-exceptions.md shows.
+There are three kinds of row, tried in this order: a type name, a result code in an attribute, a text. Types
+are identified by package and name, so no library is imported. A text is matched from its beginning, or from
+the beginning of a traceback's last line, and only for the types that its library raises: "out of memory"
+somewhere in a sentence proves nothing. Every row has a real example, which the tests classify and
+docs/oom-exceptions.md shows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class TypeRow(NamedTuple):
-    """Exceptions that are for lack of memory whatever they say."""
+    """Exception types that always mean lack of memory."""
 
     package: str  # the first word of the class's module
     names: tuple[str, ...]
@@ -23,7 +23,7 @@ class TypeRow(NamedTuple):
 
 
 class CodeRow(NamedTuple):
-    """Exceptions that carry a result code in an attribute."""
+    """Exception types with a result code in an attribute."""
 
     package: str
     name: str
@@ -35,7 +35,7 @@ class CodeRow(NamedTuple):
 
 
 class TextRow(NamedTuple):
-    """Exceptions that are told apart by their text alone."""
+    """Exceptions that only their text identifies."""
 
     types: tuple[str, ...]  # class names, one of which is among the exception's bases
     pattern: str  # a regular expression for the beginning of the text
@@ -51,7 +51,7 @@ TYPES = (
         (
             "MemoryError",
             "_ArrayMemoryError",
-        ),  # it calls itself by its base's name, tracebacks do not
+        ),  # its __name__ is its base's name; tracebacks print its own
         "numpy.ArrayMemoryError",
         "Unable to allocate 2.00 EiB for an array with shape (288230376151711744,) and data type float64",
         "NumPy, numpy/_core/_exceptions.py",
@@ -175,11 +175,11 @@ CODES = (
     ),
 )
 
-# Text of `std::bad_alloc`, and of thrust's, which adds what the runtime said.
+# Bindings raise RuntimeError for C++ exceptions: std::bad_alloc, and thrust's with the runtime's error.
 _RUNTIME = ("RuntimeError",)
 # Exceptions of bindings whose base is not RuntimeError: XGBoostError and LightGBMError are Exceptions.
 _NATIVE = ("RuntimeError", "XGBoostError", "LightGBMError")
-# JAX's exceptions say the code of a status first, which of theirs is always about memory.
+# JAX's exceptions begin with a status code. Theirs is always about memory.
 _JAX = ("XlaRuntimeError", "JaxRuntimeError")
 
 TEXTS = (
@@ -297,8 +297,8 @@ TEXTS = (
     ),
 )
 
-# Texts of exceptions that a row above would take, and which are about something else: a quota of a
-# service, the largest message of a connection.
+# Texts that a row above would match, but which are about something else: a service's quota, a connection's
+# largest message.
 NOT_MEMORY = (
     r"(?:RESOURCE_EXHAUSTED: |SERVER: )*(?:\w+: )*Received message larger than max",
     r"(?:RESOURCE_EXHAUSTED: )?(?i:[\w. ]*\bquota\b)",

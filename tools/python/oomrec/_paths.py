@@ -1,4 +1,4 @@
-"""Names for who holds an array: `history[3]`, `self.cache['x']`, a global, autograd's graph."""
+"""Names the reference to an array as the program would write it: `history[3]`, `self.cache['x']`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import types
 from collections import deque
 from typing import Any, NamedTuple
 
-from ._holders import PASSED_BY, Holder, Variables, variables_of
+from ._holders import EXCLUDED_TYPES, Holder, Variables, variables_of
 
 _LONGEST_KEY = 40
-_MOST_ELEMENTS = 100_000  # of a container that are compared
-_MOST_STEPS = 500  # in the search for a way back to a container
-_OWNERS = 3  # steps outwards in which a cycle is looked for
+_MOST_ELEMENTS = 100_000  # compared in one container
+_MOST_STEPS = 500  # in the search for a cycle
+_OWNERS = 3  # owners tested for a cycle, from the container outwards
 _PLAIN = (str, bytes, int, float, bool, type(None))
-# Where objects that are no plain instances keep what they refer to.
+# The attributes in which functions, cells, partials and the like keep their references.
 _ATTRIBUTES = (
     *("__self__", "__closure__", "cell_contents", "__defaults__", "__kwdefaults__", "__dict__"),
     *("func", "args", "keywords", "__wrapped__"),
@@ -28,14 +28,14 @@ _RUNNING = {
 
 class Name(NamedTuple):
     kind: str  # variable, global, attribute, item, key, closure, graph, other
-    path: str  # as the program would write it, from the variable on
-    container: str  # what refers to it directly: "list of 12"
-    where: str  # "train.py:42 make_batch", "module train"; "" where no variable leads to it
+    path: str  # as the program would write it, starting at the variable
+    container: str  # the direct holder: "list of 12"
+    where: str  # "train.py:42 make_batch", "module train"; "" if no variable leads to it
     is_cycle: bool
 
 
 def name_of(holder: Holder, array: Any, given: str) -> Name:
-    """What the program calls `array` where `holder` refers to it; `given`: the last part, if known."""
+    """The program's name for `array`, as `holder` refers to it; `given`: its last part, "" if unknown."""
     kind, last = ("attribute", given) if given else _step(holder, array)
     parts = ["." + last if holder.is_graph else last]
     outermost = holder
@@ -48,13 +48,13 @@ def name_of(holder: Holder, array: Any, given: str) -> Name:
     return Name(
         "graph" if holder.is_graph else kind,
         "".join(reversed(parts)),
-        _described(holder.thing),
+        _container_text(holder.thing),
         outermost.where,
         _is_in_cycle(holder),
     )
 
 
-def _described(thing: Any) -> str:
+def _container_text(thing: Any) -> str:
     cls = type(thing)
     if cls is Variables:
         return "frame"
@@ -65,7 +65,7 @@ def _described(thing: Any) -> str:
 
 
 def _step(holder: Holder, thing: Any) -> tuple[str, str]:
-    """How `holder` refers to `thing`: the kind, and what is appended to the holder's own name."""
+    """How `holder` refers to `thing`: the kind, and the text to append to the holder's own name."""
     container = holder.thing
     cls = type(container)
     if cls is Variables or (cls is dict and holder.where):
@@ -98,7 +98,7 @@ def _step_of_dict(holder: Holder, thing: Any) -> tuple[str, str]:
         return "attribute", "." + key
     if key is _ABSENT:
         return "key", ".keys()"
-    return "key", f"[{_written(key)}]"
+    return "key", f"[{_key_text(key)}]"
 
 
 def _step_of_frame(container: Any, thing: Any) -> tuple[str, str]:
@@ -109,7 +109,7 @@ def _step_of_frame(container: Any, thing: Any) -> tuple[str, str]:
     names = variables_of(frame) if frame is not None else None
     name = _key_of(names or {}, thing)
     text = f".{attribute}.f_locals" if attribute else ".f_locals"
-    return "variable", f"{text}[{_written(name)}]" if isinstance(name, str) else text
+    return "variable", f"{text}[{_key_text(name)}]" if isinstance(name, str) else text
 
 
 def _step_of_instance(container: Any, thing: Any) -> tuple[str, str]:
@@ -149,7 +149,7 @@ def _key_of(names: dict[Any, Any], thing: Any) -> Any:
                 return key
             if count == _MOST_ELEMENTS:
                 break
-    except RuntimeError:  # another thread changes it
+    except RuntimeError:  # another thread changed it meanwhile
         pass
     return _ABSENT
 
@@ -162,8 +162,8 @@ def _instance_dict(thing: Any) -> dict[str, Any] | None:
     return names if isinstance(names, dict) else None
 
 
-def _written(key: Any) -> str:
-    """A key as it is written; of an object that would run code for it, only the type."""
+def _key_text(key: Any) -> str:
+    """A key's repr; only the type if the repr would run the program's code."""
     plain = type(key) in _PLAIN or (
         type(key) is tuple and all(type(each) in _PLAIN for each in key)
     )
@@ -176,25 +176,26 @@ def _written(key: Any) -> str:
 
 
 def _is_in_cycle(holder: Holder) -> bool:
-    """Whether the container, or what holds it, leads back to itself: reference counts do not free it."""
+    """Whether the container or one of its owners is in a reference cycle."""
     each: Holder | None = holder
     for _ in range(_OWNERS):
         if each is None or each.where:
             return False
-        if _leads_back(each.thing):
+        if _refers_to_itself(each.thing):
             return True
         each = each.parent
     return False
 
 
-def _leads_back(start: Any) -> bool:
+def _refers_to_itself(start: Any) -> bool:
+    """Whether references lead from `start` back to it."""
     waiting, seen = [start], {id(start)}
     for thing in waiting:
         for referent in gc.get_referents(thing):
             if referent is start:
                 return True
             cls = type(referent)
-            if id(referent) in seen or cls in PASSED_BY or cls is types.FunctionType:
+            if id(referent) in seen or cls in EXCLUDED_TYPES or cls is types.FunctionType:
                 continue
             if not gc.is_tracked(referent) or type in cls.__mro__:
                 continue

@@ -1,8 +1,8 @@
 """The recording of this process, as the rest of the package uses it.
 
-A process that was started under the recorder has one from its first instruction on. In any other
-`recorder()` begins one at its first call: nothing is recorded there but what the process tells
-(labels, marks, exceptions), what /proc says of it, and what torch says of its devices.
+A process started under the recorder has a recording from its first instruction on. In any other process the
+first call of `recorder()` begins one. That recording contains only labels, marks and exceptions, figures
+from /proc, and torch's figures of its devices.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _in_child: list[Callable[[], None]] = []
 
 
 def recorder() -> Library:
-    """The library, its recording begun. Never fails."""
+    """The library, with a recording. Never fails."""
     global _begun
     if _begun is None:
         loaded = library()
@@ -32,8 +32,8 @@ def recorder() -> Library:
     return _begun
 
 
-def look() -> Library:
-    """Like `recorder()`; what nobody tells by itself has been looked at just now."""
+def refreshed_recorder() -> Library:
+    """Like `recorder()`. Without the preloaded library, first samples what no hook reports."""
     found = recorder()
     if not found.preloaded:
         note_devices(found)
@@ -42,20 +42,20 @@ def look() -> Library:
 
 
 def at_begin(begin: Callable[[], None]) -> None:
-    """`begin` is called when the recording has begun, and when it has in a forked child."""
+    """Registers `begin`, called when a recording has begun, in this process and in each forked child."""
     _at_begin.append(begin)
 
 
-def at_fork(forget: Callable[[], None]) -> None:
-    """`forget` is called in each forked child, in which there is one thread. It takes no lock."""
-    _in_child.append(forget)
+def at_fork(reset: Callable[[], None]) -> None:
+    """Registers `reset`, called in each forked child, which has one thread. It must not take a lock."""
+    _in_child.append(reset)
 
 
 def _after_fork_in_child() -> None:
     global _begun
     _begun = None
-    for forget in _in_child:
-        forget()
+    for reset in _in_child:
+        reset()
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -9,20 +9,20 @@ _POWERS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 
 
 def bytes_of(size: int | str, needs_unit: bool = False) -> int:
-    """The number of bytes; K, M, G and T are powers of 1024, as in the command's options.
+    """The number of bytes. K, M, G and T are powers of 1024, as in the command's options.
 
-    `needs_unit`: a number alone is no size, as a limit of 24 is meant to be 24 of something.
-    ValueError where it is no size, TypeError where it is neither a number nor a text.
+    `needs_unit`: rejects a number without a unit, because a limit of 24 surely means 24 of something.
+    Raises ValueError if it is not a size, TypeError if it is neither a number nor a text.
     """
     example = '"24 MB"' if needs_unit else "512M, 8G or a number of bytes"
-    taken = (str,) if needs_unit else (int, str)
-    if isinstance(size, bool) or not isinstance(size, taken):
-        raise TypeError(f"{size!r} is no size: write {example}")
+    accepted = (str,) if needs_unit else (int, str)
+    if isinstance(size, bool) or not isinstance(size, accepted):
+        raise TypeError(f"{size!r} is not a size: write {example}")
     if isinstance(size, str):
         found = _SIZE.fullmatch(size)
         if found is None or (needs_unit and found[2] is None):
-            raise ValueError(f"{size!r} is no size: write {example}")
+            raise ValueError(f"{size!r} is not a size: write {example}")
         size = int(float(found[1]) * (1 << _POWERS[(found[3] or "").upper()]))
     if not 0 <= size < 1 << 64:
-        raise ValueError(f"{size} is no number of bytes that a limit can have")
+        raise ValueError(f"{size} bytes is out of range: a limit is from 0 to 2**64 - 1")
     return size

@@ -1,7 +1,7 @@
-"""Whatever a program gives as a text, as bytes for C, and whatever it gives as metadata, as JSON.
+"""Converts a program's texts to bytes for C, and its metadata to JSON.
 
-Nothing here fails: what cannot be said is replaced by words that say so. That matters where it is
-called, in the handling of an exception that must reach the program as it is.
+Nothing here fails: a value that cannot be converted is replaced by words that say so. The callers handle an
+exception that must reach the program unchanged.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 from typing import Any, Mapping
 
-# What a program's own methods may raise where they are called here. A KeyboardInterrupt is the user's.
+# What the program's own methods may raise when they are called here. KeyboardInterrupt is not among them:
+# it is the user's.
 HOSTILE = (Exception, SystemExit, GeneratorExit)
 
 MAX_TEXT = 16 << 10  # characters of one text
@@ -19,13 +20,13 @@ MAX_JSON = 60 << 10  # bytes of the whole object: oomrec.h takes 64 KiB
 
 
 def c_text(text: object) -> bytes:
-    """A text for C: UTF-8, ended by its first NUL in C's eyes, so NULs are replaced."""
+    """A text for C, in UTF-8. NULs are replaced, because they would end it."""
     words = text if isinstance(text, str) else described(text)
     return words.encode("utf-8", "backslashreplace").replace(b"\0", b"\\0")
 
 
 def cut(text: str, most: int = MAX_TEXT) -> str:
-    """At most about `most` characters: the beginning, and the end, where tracebacks say most."""
+    """At most about `most` characters: the beginning and the end, which is a traceback's best part."""
     if len(text) <= most:
         return text
     left_out = len(text) - most
@@ -33,10 +34,10 @@ def cut(text: str, most: int = MAX_TEXT) -> str:
 
 
 def described(value: object) -> str:
-    """str() or repr() of anything: a `__repr__` that raises is told instead."""
+    """str() or repr() of anything; a note if its `__repr__` raises."""
     shape, dtype = _array_facts(value)
     try:
-        if shape is not None:  # the contents may be gigabytes, and on a device
+        if shape is not None:  # never the contents: they may be gigabytes, and on a device
             return f"<{type(value).__module__}.{type(value).__qualname__} {shape} {dtype}>"
         return _printable(str(value) if isinstance(value, BaseException) else repr(value))
     except HOSTILE as error:
@@ -44,11 +45,11 @@ def described(value: object) -> str:
 
 
 def json_object(metadata: Mapping[Any, Any] | None) -> bytes | None:
-    """The metadata as a JSON object in UTF-8; None for none.
+    """The metadata as a JSON object in UTF-8; None for None.
 
-    Keys become texts. What JSON lacks is described: NaN and infinities, bytes, arrays (by shape and
-    type, not by contents), other objects (their repr), references to what contains them. What is
-    too long, too deep or too large is cut, and says so.
+    Keys become texts. Values that JSON lacks are described: NaN and infinities, bytes, arrays (by shape and
+    type), other objects (by their repr), and cycles. Values that are too long, too deep or too large are
+    cut, with a note.
     """
     if metadata is None:
         return None
@@ -65,12 +66,12 @@ def json_object(metadata: Mapping[Any, Any] | None) -> bytes | None:
 
 
 def _printable(text: str, most: int = MAX_TEXT) -> str:
-    """Half a character (a surrogate alone) is no text: readers of JSON refuse it."""
+    """The text without lone surrogates, which JSON readers reject."""
     return cut(text, most).encode("utf-8", "backslashreplace").decode()
 
 
 def _array_facts(value: object) -> tuple[object, object]:
-    """Shape and element type of what looks like an array, else None, None."""
+    """Shape and element type of a value that looks like an array; else None, None."""
     try:
         shape = getattr(value, "shape", None)
         dtype = getattr(value, "dtype", None)
@@ -82,7 +83,7 @@ def _array_facts(value: object) -> tuple[object, object]:
 
 
 def _plain(value: object, depth: int, containers: list[int]) -> Any:
-    """The value in terms of JSON. `containers`: ids of what it is in."""
+    """The value in JSON's types. `containers`: ids of the containers around it."""
     kind = type(value)
     if value is None or kind is bool:
         return value
@@ -108,7 +109,7 @@ def _plain(value: object, depth: int, containers: list[int]) -> Any:
 
 
 def _scalar(value: Any) -> Any:
-    """A number of NumPy's: as people log it."""
+    """A NumPy scalar as a plain number."""
     try:
         plain = value.item()
     except HOSTILE:

@@ -1,11 +1,11 @@
-"""The package's one thread, for what must happen while the program does something else.
+"""The package's one thread, which calls back while the program does something else.
 
-It exists only while something is subscribed: callbacks of on_near_limit, trackers. It sleeps in C on a
-word of the recording, without the interpreter's lock; a refusal, a bundle or memory that passes a
-percentage asked for wakes it at once, a new subscription too. No hook ever calls Python: it raises that
-word, and this thread, awake, calls.
+It exists only while there are subscriptions: callbacks of on_near_limit, trackers. It sleeps in C on a
+futex of the recording, without the GIL. A failure, a bundle, memory that passes a requested percentage, or a
+new subscription wakes it at once. No hook ever calls Python: the hook increments the futex, and this thread
+calls.
 
-After a fork the child has no thread; the package's next function that is called there starts one.
+A forked child has no such thread. The next function of the package that is called there starts one.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ import time
 from typing import Callable
 
 from ._library import Library
-from ._session import at_begin, at_fork, look, recorder
+from ._session import at_begin, at_fork, recorder, refreshed_recorder
 
 NAME = "oomrec"
-TICK_S = 0.1  # between two looks at what nobody tells, where allocations are not seen
+TICK_S = 0.1  # poll interval where no hook sees the allocations
 LONGEST_S = 60.0  # of one sleep
 
 
 class Subscription:
-    """A callback of the thread's; `cancel()` ends it. Made by `subscribe`."""
+    """A callback that the thread calls until `cancel()`. Made by `subscribe`."""
 
-    __slots__ = ("_callback", "_due", "_interval_s", "_on_events", "_told")
+    __slots__ = ("_callback", "_due", "_interval_s", "_on_events", "_error_reported")
 
     def __init__(
         self, callback: Callable[[], None], interval_s: float | None, on_events: bool
@@ -35,11 +35,11 @@ class Subscription:
         self._callback = callback
         self._interval_s = interval_s
         self._on_events = on_events
-        self._told = False
+        self._error_reported = False
         self._due = float("inf") if interval_s is None else time.monotonic() + interval_s
 
     def cancel(self) -> None:
-        """No further call begins; one that is under way is not waited for. May be called twice."""
+        """No further call begins; does not wait for a call in progress. May be called twice."""
         _remove(self)
 
     def _call_if(self, woken: bool) -> None:
@@ -47,15 +47,15 @@ class Subscription:
         if now < self._due and not (woken and self._on_events):
             return
         if self._interval_s is not None and now >= self._due:
-            # In step with the first one; what was missed is left out.
+            # Stay in step with the first call, and skip those missed.
             missed = (now - self._due) // self._interval_s
             self._due += (missed + 1) * self._interval_s
         try:
             self._callback()
-        except BaseException as error:  # SystemExit, too: it would end this thread alone
-            if not self._told:
-                self._told = True
-                _tell(self._callback, error)
+        except BaseException as error:  # SystemExit, too: it would end only this thread
+            if not self._error_reported:
+                self._error_reported = True
+                _report_error(self._callback, error)
 
 
 def subscribe(
@@ -63,10 +63,12 @@ def subscribe(
 ) -> Subscription:
     """Has the package's thread call `callback()` from now on.
 
-    `interval_s`: seconds between two calls, the first after one of them; None: no calls by the clock.
-    `on_events`: calls when the recording's word is raised (a refusal, a bundle, a percentage that was
-    asked for), within 10 ms; by default only where there is no interval. What the callback raises is
-    told on stderr once; it is called again all the same. ValueError for an interval that is not above 0.
+    `interval_s`: seconds between two calls, and before the first; None: no periodic calls.
+    `on_events`: also calls within 10 ms of an event (a failure, a bundle, a requested percentage); by
+    default only if there is no interval.
+
+    An exception of the callback is reported once on stderr, and the callback stays subscribed. Raises
+    ValueError for an interval that is not above 0.
     """
     if interval_s is not None and not interval_s > 0:
         raise ValueError(f"an interval is a number of seconds above 0, not {interval_s!r}")
@@ -77,21 +79,21 @@ def subscribe(
     return subscription
 
 
-# Replaced as a whole, never changed: a forked child finds it complete.
+# Replaced as a whole, never modified, so that a forked child finds it complete.
 _subscriptions: tuple[Subscription, ...] = ()
 _thread: threading.Thread | None = None
 _lock = threading.Lock()
-_changed = threading.Event()  # what the thread sleeps on where the library has no word for it
+_changed = threading.Event()  # the thread sleeps on this if the library has no futex
 
 
 def _add(subscription: Subscription) -> None:
     global _subscriptions
-    recorder()  # loaded here and not in the thread: a fork at that moment would find half of it
+    recorder()  # load it here, not in the thread: a fork meanwhile would find it half loaded
     with _lock:
         _subscriptions += (subscription,)
     try:
-        _ensure()
-    except BaseException:  # there can be no thread: who subscribed hears of it, and may try again
+        _ensure_running()
+    except BaseException:  # no thread can be started: the caller may try again
         _remove(subscription)
         raise
     _wake()
@@ -109,8 +111,8 @@ def _wake() -> None:
     recorder().wake()
 
 
-def _ensure() -> None:
-    """Starts the thread if there is something for it to do and it does not run."""
+def _ensure_running() -> None:
+    """Starts the thread if there are subscriptions and it does not run."""
     global _thread
     with _lock:
         if _thread is None and _subscriptions:
@@ -122,16 +124,16 @@ def _ensure() -> None:
                 raise
 
 
-def _forget() -> None:
-    """In a forked child: the thread is not there, and its lock may be held by nobody."""
+def _reset_in_child() -> None:
+    """A forked child has no thread, and its copy of the lock may be locked for ever."""
     global _changed, _lock, _thread
     _lock = threading.Lock()
     _changed = threading.Event()
     _thread = None
 
 
-def _end() -> None:
-    """At the interpreter's end: no callback begins while modules are taken down."""
+def _stop() -> None:
+    """At exit: no callback may begin while the interpreter finalizes its modules."""
     global _subscriptions
     thread = _thread
     if thread is None:
@@ -142,15 +144,15 @@ def _end() -> None:
         thread.join(0.1)
 
 
-at_fork(_forget)
-at_begin(_ensure)
-atexit.register(_end)
+at_fork(_reset_in_child)
+at_begin(_ensure_running)
+atexit.register(_stop)
 
 
 def _run() -> None:
     global _thread
     library = recorder()
-    seen = 0  # not the present word: what has happened since somebody subscribed would be missed
+    seen = 0  # not the current value: events since the first subscription would be missed
     while True:
         subscriptions = _subscriptions
         if not subscriptions:
@@ -163,35 +165,35 @@ def _run() -> None:
         sleep_s = min(max(0.0, due - time.monotonic()), LONGEST_S)
         if not library.preloaded:
             sleep_s = min(sleep_s, TICK_S)
-        word = _sleep(library, seen, sleep_s)
+        value = _sleep(library, seen, sleep_s)
         if not library.preloaded:
-            look()
+            refreshed_recorder()
         for subscription in _subscriptions:
-            subscription._call_if(woken=word != seen)
-        seen = word
+            subscription._call_if(woken=value != seen)
+        seen = value
 
 
 def _sleep(library: Library, seen: int, sleep_s: float) -> int:
-    """Sleeps until the word is not `seen`, or for that long; returns the word."""
+    """Sleeps until the futex differs from `seen`, at most `sleep_s`; returns its value."""
     if not library.has("wake"):
         _changed.wait(sleep_s)
         _changed.clear()
         return seen
-    if seen == 0:  # perhaps a forked child that has no recording yet, and so no word to be woken by
+    if seen == 0:  # perhaps a forked child without a recording yet, whose futex nothing would wake
         sleep_s = min(sleep_s, TICK_S)
     return library.wait(seen, int(sleep_s * 1000) + (sleep_s > 0))
 
 
-def _tell(callback: Callable[[], None], error: BaseException) -> None:
+def _report_error(callback: Callable[[], None], error: BaseException) -> None:
     name = getattr(callback, "__qualname__", None) or repr(callback)
     try:
-        import traceback  # takes 3 ms, which most programs never need
+        import traceback  # imported here: takes 3 ms, and most programs never need it
 
         lines = traceback.format_exception(type(error), error, error.__traceback__)
         sys.stderr.write(
-            f"oomrec: {name}, called by oomrec's thread, raised this; it is called again, but "
-            f"what it raises is not told again\n{''.join(lines)}"
+            f"oomrec: {name}, called by oomrec's thread, raised an exception; it stays subscribed, "
+            f"and its further exceptions are not reported\n{''.join(lines)}"
         )
         sys.stderr.flush()
     except Exception:
-        return  # stderr is closed, or None: there is nowhere to tell it
+        return  # stderr is closed, or None

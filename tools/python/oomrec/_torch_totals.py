@@ -1,7 +1,7 @@
-"""What torch says of its devices, for a process that was not started under the recorder.
+"""torch's own figures of its devices, for a process that was not started under the recorder.
 
-torch is never imported here, and no device is touched that torch has no memory on: asking a driver
-of another one would make a context there, hundreds of megabytes.
+This module never imports torch, and queries only devices on which torch has memory: on another one the
+query would create a context of hundreds of megabytes.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from ._library import Library
 
 
 def note_devices(library: Library) -> None:
-    """Tells the recording what torch holds on each device. Never fails; 20 µs a device."""
+    """Records what torch holds on each device. Never fails; takes 20 µs a device."""
     torch: Any = sys.modules.get("torch")
-    cuda = getattr(torch, "cuda", None)  # None: there is no torch, or it is being imported
+    cuda = getattr(torch, "cuda", None)  # None: torch is not imported, or not completely
     try:
         if cuda is None or not cuda.is_initialized():
             return
@@ -29,4 +29,4 @@ def note_devices(library: Library) -> None:
             allocated = cuda.memory_allocated(ordinal)
             library.note_device(kind, ordinal, name, total, free, allocated, reserved)
     except Exception:
-        return  # a device that is lost, or a torch whose functions are named otherwise
+        return  # a lost device, or a torch without these functions

@@ -1,4 +1,4 @@
-"""What is held, what is left, and the limit that the program sets itself."""
+"""Memory in use, memory left, and the soft limit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from typing import NamedTuple
 
 from ._library import Library
-from ._session import look, recorder
+from ._session import recorder, refreshed_recorder
 from ._sizes import bytes_of
 
 
@@ -67,8 +67,8 @@ class Usage(NamedTuple):
         limit_kind: which one: "soft", "rlimit_as", "cgroup"; "" if there is none
         used_of_limit: bytes that count against it
         headroom: bytes left until it; None if there is no limit
-        spaces: those ever used
-        devices: those that the program has used
+        spaces: the spaces ever used
+        devices: the devices that the program has used
     """
 
     live: int
@@ -93,8 +93,8 @@ class Activity(NamedTuple):
     """The result of `is_active`; true where allocations are recorded.
 
     Attributes:
-        active: whether they are
-        missing: what is not recorded, and how to get it; "" if nothing is missing
+        active: whether allocations are recorded
+        missing: what is not recorded, and how to record it; "" if nothing is missing
     """
 
     active: bool
@@ -110,29 +110,29 @@ def usage() -> Usage:
     Without the recorder `spaces` is empty or has only what torch reports, and `live` is 0. Costs some 10 µs.
     Never raises.
     """
-    library = look()
+    library = refreshed_recorder()
     return read(library) or Usage(0, 0, _resident_bytes(), None, "", 0, None, (), ())
 
 
 def read(library: Library) -> Usage | None:
-    """What the recording says; None where there is none."""
+    """The recording's figures; None if there is no recording."""
     if not library.has("usage"):
         return None
     from . import _functions
 
-    told = _functions.UsageStruct()
-    told.size = _functions.size_of(told)
-    if not library.usage(_functions.reference(told)):
+    info = _functions.UsageStruct()
+    info.size = _functions.size_of(info)
+    if not library.usage(_functions.reference(info)):
         return None
-    limit = told.limit_bytes or None
+    limit = info.limit_bytes or None
     return Usage(
-        told.live_bytes,
-        told.peak_bytes,
-        told.rss_bytes,
+        info.live_bytes,
+        info.peak_bytes,
+        info.rss_bytes,
         limit,
-        _text(told.limit_kind),
-        told.used_of_limit_bytes,
-        told.headroom_bytes if limit is not None else None,
+        _text(info.limit_kind),
+        info.used_of_limit_bytes,
+        info.headroom_bytes if limit is not None else None,
         tuple(
             SpaceUsage(
                 _text(space.name),
@@ -141,7 +141,7 @@ def read(library: Library) -> Usage | None:
                 space.allocated_bytes,
                 space.live_count,
             )
-            for space in told.spaces[: told.space_count]
+            for space in info.spaces[: info.space_count]
         ),
         tuple(
             DeviceUsage(
@@ -155,7 +155,7 @@ def read(library: Library) -> Usage | None:
                 device.counted_bytes,
                 device.limit_bytes or None,
             )
-            for device in told.devices[: told.device_count]
+            for device in info.devices[: info.device_count]
         ),
     )
 

@@ -1,7 +1,7 @@
-"""watch_exceptions: what nobody catches goes into a bundle, too.
+"""watch_exceptions: adds uncaught exceptions to bundles.
 
-The hooks stand in front of those that were there, and call them. Taken back by `cancel()`: a hook that
-somebody has put in front of ours since keeps calling ours, which then only passes on.
+Our hooks replace the previous ones, and call them. `cancel()` restores those. If another hook has replaced
+ours since, it keeps calling ours, which then only calls the previous one.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ class ExceptionWatch:
         self._capture = Capture(since, 0, True, context=None, metadata=metadata, objects=objects)
         self._active = True
         self._undo = [
-            self._put_before(sys, "excepthook", lambda kind, error, entry: error),
-            self._put_before(threading, "excepthook", lambda told: told.exc_value),
-            self._put_before(sys, "unraisablehook", lambda told: told.exc_value),
-            self._put_before(
+            self._install(sys, "excepthook", lambda kind, error, entry: error),
+            self._install(threading, "excepthook", lambda args: args.exc_value),
+            self._install(sys, "unraisablehook", lambda args: args.exc_value),
+            self._install(
                 _event_loop_class(),
                 "call_exception_handler",
-                lambda loop, told: told.get("exception"),
+                lambda loop, context: context.get("exception"),
             ),
         ]
 
@@ -38,25 +38,25 @@ class ExceptionWatch:
         while self._undo:
             self._undo.pop()()
 
-    def _put_before(
+    def _install(
         self, owner: Any, name: str, error_of: Callable[..., BaseException | None]
     ) -> Callable[[], None]:
-        before = getattr(owner, name)
+        previous = getattr(owner, name)
 
         def hook(*arguments: Any) -> Any:
             if self._active:
-                self._look(error_of, arguments)
-            return before(*arguments)
+                self._capture_error(error_of, arguments)
+            return previous(*arguments)
 
         setattr(owner, name, hook)
 
         def undo() -> None:
             if getattr(owner, name) is hook:
-                setattr(owner, name, before)
+                setattr(owner, name, previous)
 
         return undo
 
-    def _look(
+    def _capture_error(
         self, error_of: Callable[..., BaseException | None], arguments: tuple[Any, ...]
     ) -> None:
         try:
@@ -64,7 +64,7 @@ class ExceptionWatch:
             if isinstance(error, BaseException):
                 capture(error, self._capture)
         except Exception:
-            return  # arguments of another shape than Python's; the hook before ours gets them
+            return  # not Python's arguments; the previous hook gets them unchanged
 
 
 def _event_loop_class() -> Any:

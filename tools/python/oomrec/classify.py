@@ -1,9 +1,8 @@
-"""Is this exception for lack of memory? `classify_oom_exception` says so, and by what it saw it.
+"""Decides whether an exception is for lack of memory: `classify_oom_exception`.
 
-Libraries are never imported: a type is known by the names of its bases, which also holds for an
-exception that came from another process. What a library's exceptions look like is a table
-(_oom_table.py). That a worker died, which is no proof, is followed up in the worker's own recording
-(_oom_children.py).
+It imports no library: types are identified by the names of their bases, which also works for an exception
+from another process. The libraries' exceptions are in a table (_oom_table.py). A worker's death proves
+nothing by itself, so its own recording decides (_oom_children.py).
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from dataclasses import dataclass
 
 from . import _oom_children, _oom_table
 
-# Compiled here: there may be no memory for it when they are needed.
+# Compiled at import: there may be no memory for it later.
 _TEXTS = tuple((row, re.compile(row.pattern)) for row in _oom_table.TEXTS)
 _NOT_MEMORY = tuple(re.compile(pattern) for pattern in _oom_table.NOT_MEMORY)
-# Texts can be long (XLA appends its buffers); what tells is at their beginning or in the last line.
+# Texts can be long (XLA appends its buffers). The patterns match at the beginning or in the last line.
 _TEXT_CHARACTERS = 65536
-# A chain of causes longer than this is a program's data structure, not a history of errors.
+# A longer chain of causes is a data structure of the program, not a history of errors.
 _MOST_EXCEPTIONS = 1000
 
 
@@ -78,7 +77,7 @@ def _with_its_causes(exc: BaseException) -> Iterator[BaseException]:
 
 
 def _members(exc: BaseException) -> list[BaseException]:
-    """Of a group: Python's own, or for older ones that of the package exceptiongroup."""
+    """The members of an exception group: Python's own, or the package exceptiongroup's."""
     names = {
         ((base.__module__ or "").split(".", 1)[0], base.__name__) for base in type(exc).__mro__
     }
@@ -104,7 +103,7 @@ def _reason_of(exc: BaseException) -> str | None:
 def _text_of(exc: BaseException) -> str:
     try:
         return str(exc)[:_TEXT_CHARACTERS]
-    except Exception:  # its own __str__, or no memory for the text
+    except Exception:  # raised by its own __str__, or no memory for the text
         return ""
 
 
@@ -148,24 +147,24 @@ _LAST_LINE = re.compile(r"^((?:\w+\.)*)(\w+)(?:: (.*))?$", re.M)
 
 
 def _by_traceback(text: str) -> str | None:
-    """Of an exception of another process or thread, which is here as text.
+    """The reason of another process' or thread's exception, which arrived as a printed traceback.
 
-    multiprocessing and PyTorch's workers ("Caught RuntimeError in DataLoader worker process 0.")
-    raise again what they can only print. What follows the frames is read like the exception.
+    multiprocessing and PyTorch's workers ("Caught RuntimeError in DataLoader worker process 0.") raise an
+    exception with that text. Its lines after the frames are classified like the original exception.
     """
     _, found, traceback = text.rpartition("raceback (most recent call last):\n")
     if not found:
         return None
     for line in _LAST_LINE.finditer(traceback):
-        module, name, said = line.group(1).rstrip("."), line.group(2), line.group(3) or ""
+        module, name, message = line.group(1).rstrip("."), line.group(2), line.group(3) or ""
         bases = [(module or "builtins", name)]
-        reason = _by_type(bases, said) or _by_text([name], said) or _errno_of(name, said)
+        reason = _by_type(bases, message) or _by_text([name], message) or _errno_of(name, message)
         if reason is not None:
             return reason
     return None
 
 
-def _errno_of(name: str, said: str) -> str | None:
-    if name in ("OSError", "IOError") and said.startswith("[Errno 12]"):
+def _errno_of(name: str, message: str) -> str | None:
+    if name in ("OSError", "IOError") and message.startswith("[Errno 12]"):
         return "errno:ENOMEM"
     return None

@@ -1,4 +1,4 @@
-"""Exceptions that this package's profilers and trackers raise. A full memory is Python's own MemoryError."""
+"""Exceptions that this package's profilers and trackers raise. Lack of memory is Python's own MemoryError."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PyTorch adds to a bundle: its snapshot of device memory, and names for its workers."""
+"""Adds PyTorch's snapshot of device memory to bundles, and labels its DataLoader workers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Attachment:
 
     Attributes:
         history: whether torch records its allocations and frees
-        observer: whether torch calls us before it raises OutOfMemoryError
+        observer: whether torch calls oomrec before it raises OutOfMemoryError
         workers: whether DataLoader workers are labelled
         missing: what is not available, and why; "" if nothing is missing
     """
@@ -51,10 +51,10 @@ class Attachment:
         return f"{text}; missing: {self.missing}>" if self.missing else text + ">"
 
 
-# Attachments that are on. torch has no way to take an observer away: there is one, which looks here.
+# The active attachments, by id(). torch cannot remove an observer, so there is only one, which checks these.
 _observing: set[int] = set()
 _labelling: set[int] = set()
-_is_observer_there = False
+_is_observer_installed = False
 
 
 def attach(history: int = 100_000) -> Attachment:
@@ -84,7 +84,7 @@ def attach(history: int = 100_000) -> Attachment:
     torch = _torch()
     attachment = Attachment()
     missing = []
-    reason = _without_devices(torch)
+    reason = _why_no_devices(torch)
     if reason:
         missing.append(f"memory history and observer: {reason}")
     else:
@@ -116,7 +116,7 @@ def _torch() -> Any:
 
 
 def _quietly(call: Callable[[], Any]) -> str:
-    """What went wrong, in words; "": nothing."""
+    """Calls, and returns the exception as text; "" if there was none."""
     try:
         call()
     except Exception as error:
@@ -124,7 +124,8 @@ def _quietly(call: Callable[[], Any]) -> str:
     return ""
 
 
-def _without_devices(torch: Any) -> str:
+def _why_no_devices(torch: Any) -> str:
+    """Why torch's history and observer cannot work; "" if they can."""
     version = getattr(torch, "version", None)
     if getattr(version, "cuda", None) is None and getattr(version, "hip", None) is None:
         return "this torch was built without CUDA and HIP"
@@ -140,25 +141,25 @@ def _without_devices(torch: Any) -> str:
 
 
 def _observe(torch: Any) -> str:
-    global _is_observer_there
-    if _is_observer_there:
+    global _is_observer_installed
+    if _is_observer_installed:
         return ""
     problem = _quietly(lambda: torch._C._cuda_attach_out_of_memory_observer(_on_out_of_memory))
-    _is_observer_there = not problem
+    _is_observer_installed = not problem
     return problem
 
 
 def _on_out_of_memory(device: int, alloc: int, device_alloc: int, device_free: int) -> None:
-    """Called by torch in the thread that was refused, before it raises. Must not raise itself.
+    """torch calls this in the failing thread, before it raises. Must not raise itself.
 
-    `alloc`: bytes asked for; `device_alloc`: of this process on the device; `device_free`: free there.
-    Convolutions try several algorithms, so this may be called often, and the program may go on: a
-    bundle keeps the first snapshot.
+    `alloc`: bytes requested; `device_alloc`: this process' bytes on the device; `device_free`: bytes free
+    there. Convolutions try several algorithms, so this may be called often in a program that goes on. A
+    bundle keeps its first snapshot.
     """
     if not _observing:
         return
     try:
-        if _was_seen():
+        if _has_recorded_failure():
             bundle = failure_bundle()
         else:
             bundle = _dump_if_due(
@@ -170,17 +171,17 @@ def _on_out_of_memory(device: int, alloc: int, device_alloc: int, device_free: i
         print(f"oomrec: no {SNAPSHOT_NAME}: {type(error).__name__}: {error}", file=sys.stderr)
 
 
-_latest = threading.local()  # .failure: the thread's latest refusal when torch told of one
+_latest = threading.local()  # .failure: the thread's last_failure() at torch's previous call
 _next_dump_s = 0.0
 _BETWEEN_DUMPS_S = 60.0
 
 
-def _was_seen() -> bool:
-    """Whether the recorder has seen a driver refuse what torch tells of; a limit of torch's own it has not."""
+def _has_recorded_failure() -> bool:
+    """Whether the recorder saw a driver's failure behind torch's. It does not see a limit of torch's own."""
     failure = recorder().last_failure()
-    was_seen = failure != getattr(_latest, "failure", 0)
+    is_new = failure != getattr(_latest, "failure", 0)
     _latest.failure = failure
-    return was_seen
+    return is_new
 
 
 def _dump_if_due(reason: str) -> str | None:
@@ -223,27 +224,27 @@ def _private(path: str, flags: int) -> int:
 
 
 _worker_loop: Callable[..., Any] | None = None
-_worker_id_at = -1
+_worker_id_index = -1
 
 
 def _label_workers() -> None:
-    """Puts `_labelled_worker_loop` in the place of torch's, which DataLoader looks up by its name."""
-    global _worker_id_at, _worker_loop
+    """Replaces torch's worker loop, which DataLoader looks up by name, by `_labelled_worker_loop`."""
+    global _worker_id_index, _worker_loop
     worker: Any = importlib.import_module("torch.utils.data._utils.worker")
     if worker._worker_loop is not _labelled_worker_loop:
         names = list(inspect.signature(worker._worker_loop).parameters)
-        _worker_id_at = names.index("worker_id")
+        _worker_id_index = names.index("worker_id")
         _worker_loop = worker._worker_loop
         worker._worker_loop = _labelled_worker_loop
 
 
 def _labelled_worker_loop(*arguments: Any) -> Any:
-    """The whole life of a worker. Where workers are spawned they import this module to find it."""
+    """Runs a worker under its label. A spawned worker imports this module to find the function."""
     if _worker_loop is None:
         _label_workers()
-        _labelling.add(0)  # only a process that labels makes workers with this loop
+        _labelling.add(0)  # only a process with an active attachment starts workers with this loop
     assert _worker_loop is not None
     if not _labelling:
         return _worker_loop(*arguments)
-    with context(f"DataLoader worker {arguments[_worker_id_at]}"):
+    with context(f"DataLoader worker {arguments[_worker_id_index]}"):
         return _worker_loop(*arguments)

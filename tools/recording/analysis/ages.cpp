@@ -1,4 +1,4 @@
-// When the oldest live block of each holder was born.
+// When the oldest live block of each holder was allocated.
 #include <algorithm>
 #include <limits>
 
@@ -12,16 +12,16 @@ using session::TableId;
 constexpr std::uint32_t kNoBirth = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint64_t kSecondNs = 1'000'000'000;
 
-// The earliest of what it was told of each number, in seconds since start.
+// The earliest birth of each entry's blocks, in seconds since the start of the session.
 class Births {
  public:
   explicit Births(std::uint64_t count) : earliest_(count, kNoBirth) {}
 
-  void add(std::uint32_t number, std::uint32_t birth_s) {
-    if (number < earliest_.size()) earliest_[number] = std::min(earliest_[number], birth_s);
+  void add(std::uint32_t entry, std::uint32_t birth_s) {
+    if (entry < earliest_.size()) earliest_[entry] = std::min(earliest_[entry], birth_s);
   }
-  std::uint32_t of(std::uint32_t number) const {
-    return number < earliest_.size() ? earliest_[number] : kNoBirth;
+  std::uint32_t of(std::uint32_t entry) const {
+    return entry < earliest_.size() ? earliest_[entry] : kNoBirth;
   }
 
  private:
@@ -39,7 +39,7 @@ void for_each_entry(const session::View& view, TableId table, Each&& each) {
 
 void Recording::add_ages(std::vector<HolderFigures>& rows) const {
   Births by_holder{view_.count(TableId::holders)};
-  Births by_node{view_.count(TableId::nodes)};  // of small blocks, which are all the heap's
+  Births by_node{view_.count(TableId::nodes)};  // small blocks, which are all on the heap
   for_each_entry<session::LiveBlock>(view_, TableId::live_blocks, [&](const auto& block) {
     if (block.address != 0) by_holder.add(block.holder, block.birth_s);
   });

@@ -11,25 +11,25 @@ struct Sum {
   std::uint64_t count = 0;
 };
 
-// What both trees have in common: which children are shown, and in what order.
+// Common to both trees: which children are shown, and their order.
 class Builder {
  public:
   Builder(const Stacks& stacks, const TreeBounds& bounds, std::uint64_t root_bytes)
       : stacks_(stacks),
         max_depth_(bounds.max_depth),
-        least_(bounds.min_share * static_cast<double>(root_bytes)) {}
+        min_bytes_(bounds.min_share * static_cast<double>(root_bytes)) {}
 
  protected:
-  // A child to be filled; nullptr: it is too small, or holds nothing.
-  TreeNode* add_child(TreeNode& parent, PlaceId place, const Sum& sum) const {
+  // Returns the new child; nullptr if it is too small, or empty.
+  TreeNode* add_child(TreeNode& parent, LocationId location, const Sum& sum) const {
     if (sum.bytes == 0) return nullptr;
-    if (static_cast<double>(sum.bytes) < least_) {
+    if (static_cast<double>(sum.bytes) < min_bytes_) {
       parent.small_bytes += sum.bytes;
       ++parent.small_children;
       return nullptr;
     }
     TreeNode& node = parent.children.emplace_back();
-    node.place = place;
+    node.location = location;
     node.bytes = sum.bytes;
     node.count = sum.count;
     return &node;
@@ -38,29 +38,31 @@ class Builder {
   static void sort_children(TreeNode& parent) {
     std::sort(parent.children.begin(), parent.children.end(),
               [](const TreeNode& a, const TreeNode& b) {
-                return a.bytes != b.bytes ? a.bytes > b.bytes : a.place < b.place;
+                return a.bytes != b.bytes ? a.bytes > b.bytes : a.location < b.location;
               });
   }
 
   const Stacks& stacks_;
   const unsigned max_depth_;
-  const double least_;
+  const double min_bytes_;
 };
 
-// From who allocated outwards. All stacks go out together, one frame a level, and part into groups.
+// From the allocating function outwards. All stacks advance together, one frame a level, and split
+// into groups by location.
 class Inverted : Builder {
  public:
-  // A stack on its way outwards: what is left of it.
+  // The rest of a stack, from the current frame outwards.
   struct Cursor {
     StackId stack;
     Sum sum;
   };
 
-  Inverted(const Stacks& stacks, const Places& places, const TreeBounds& bounds,
+  Inverted(const Stacks& stacks, const Locations& locations, const TreeBounds& bounds,
            std::uint64_t root_bytes, std::size_t cursors)
-      : Builder(stacks, bounds, root_bytes), group_of_(places.size()), scratch_(cursors) {}
+      : Builder(stacks, bounds, root_bytes), group_of_(locations.size()), scratch_(cursors) {}
 
-  // Adds the children of a node at `depth` that `cursors` are inside of; leaves these in no order.
+  // Adds the children of the node at `depth` that `cursors` have reached. Reorders and advances
+  // `cursors`.
   void add_children(TreeNode& parent, std::span<Cursor> cursors, unsigned depth) {
     const auto ended = std::partition(cursors.begin(), cursors.end(),
                                       [](const Cursor& cursor) { return cursor.stack != 0; });
@@ -69,10 +71,10 @@ class Inverted : Builder {
       parent.is_cut = !cursors.empty();
       return;
     }
-    const std::vector<Group> groups = part(cursors);
+    const std::vector<Group> groups = group_by_location(cursors);
     parent.children.reserve(groups.size());
     for (const Group& group : groups) {
-      TreeNode* const node = add_child(parent, group.place, group.sum);
+      TreeNode* const node = add_child(parent, group.location, group.sum);
       if (node == nullptr) continue;
       const std::span<Cursor> inside = cursors.subspan(group.begin, group.size);
       for (Cursor& cursor : inside) cursor.stack = stacks_.parent(cursor.stack);
@@ -83,20 +85,20 @@ class Inverted : Builder {
 
  private:
   struct Group {
-    PlaceId place;
+    LocationId location;
     Sum sum;
     std::size_t size;
     std::size_t begin;
   };
 
-  // Orders the cursors by the place each is at, without comparing them.
-  std::vector<Group> part(std::span<Cursor> cursors) {
+  // Sorts the cursors by their location: a counting sort, without comparisons.
+  std::vector<Group> group_by_location(std::span<Cursor> cursors) {
     std::vector<Group> groups;
     for (const Cursor& cursor : cursors) {
-      const PlaceId place = stacks_.innermost(cursor.stack);
-      std::uint32_t& number = group_of_[place];
+      const LocationId location = stacks_.innermost(cursor.stack);
+      std::uint32_t& number = group_of_[location];
       if (number == 0) {
-        groups.push_back({place, {}, 0, 0});
+        groups.push_back({location, {}, 0, 0});
         number = static_cast<std::uint32_t>(groups.size());
       }
       Group& group = groups[number - 1];
@@ -118,15 +120,15 @@ class Inverted : Builder {
       }
       std::copy_n(scratch_.begin(), cursors.size(), cursors.begin());
     }
-    for (const Group& group : groups) group_of_[group.place] = 0;
+    for (const Group& group : groups) group_of_[group.location] = 0;
     return groups;
   }
 
-  std::vector<std::uint32_t> group_of_;  // by place: 1 + its number; 0: none
+  std::vector<std::uint32_t> group_of_;  // by location: 1 + index of its group; 0: none
   std::vector<Cursor> scratch_;
 };
 
-// From the outermost caller inwards: stacks are a tree that begins there.
+// From the outermost caller inwards: the stacks already form that tree.
 class TopDown : Builder {
  public:
   TopDown(const Stacks& stacks, const TreeBounds& bounds, std::uint64_t root_bytes,
@@ -164,15 +166,15 @@ class TopDown : Builder {
     sums_[stack].count += row.count;
   }
 
-  std::vector<Sum> sums_;       // by stack, with what it called
-  std::vector<StackId> first_;  // of those that a stack called; 0: none
-  std::vector<StackId> next_;   // of the same caller
+  std::vector<Sum> sums_;       // by stack, including its callees
+  std::vector<StackId> first_;  // by stack: its first callee; 0: none
+  std::vector<StackId> next_;   // by stack: the next callee of the same caller
 };
 
 }  // namespace
 
 TreeNode call_tree(const std::vector<StackFigures>& rows, const Stacks& stacks,
-                   const Places& places, const TreeBounds& bounds) {
+                   const Locations& locations, const TreeBounds& bounds) {
   TreeNode root;
   for (const StackFigures& row : rows) {
     root.bytes += row.bytes;
@@ -187,7 +189,7 @@ TreeNode call_tree(const std::vector<StackFigures>& rows, const Stacks& stacks,
   for (const StackFigures& row : rows) {
     cursors.push_back({stacks.without_interpreter(row.stack), {row.bytes, row.count}});
   }
-  Inverted{stacks, places, bounds, root.bytes, cursors.size()}.add_children(root, cursors, 0);
+  Inverted{stacks, locations, bounds, root.bytes, cursors.size()}.add_children(root, cursors, 0);
   return root;
 }
 

@@ -11,34 +11,34 @@ namespace {
 
 using text::base_name;
 
-std::string place_key(const Place& place, const Places& places) {
-  const std::string file = place.file.empty() ? places.module_path(place) : place.file;
-  std::string key = fmt::format("{}\x1f{}\x1f{}\x1f{}", static_cast<int>(place.kind),
-                                place.function, file, place.line);
-  if (place.function.empty())
-    key += fmt::format("\x1f{}\x1f{:x}", places.build_id(place), place.offset);
+std::string location_key(const Location& location, const Locations& locations) {
+  const std::string file = location.file.empty() ? locations.module_path(location) : location.file;
+  std::string key = fmt::format("{}\x1f{}\x1f{}\x1f{}", static_cast<int>(location.kind),
+                                location.function, file, location.line);
+  if (location.function.empty())
+    key += fmt::format("\x1f{}\x1f{:x}", locations.build_id(location), location.offset);
   return key;
 }
 
-// A native function is named with its file only where there is debug information: its name has to
-// do.
-std::string symbol_key(const Place& place, const Places& places) {
-  const std::string module = places.module_path(place);
-  const bool native = place.kind == Place::Kind::native;
-  const std::string_view from = native ? text::base_name(module) : text::base_name(place.file);
-  if (native && !place.function.empty()) return fmt::format("0\x1f{}", place.function);
-  return fmt::format("{}\x1f{}\x1f{}", static_cast<int>(place.kind), place.function, from);
+// A native function is identified by its name alone: only builds with debug information know its
+// source file.
+std::string symbol_key(const Location& location, const Locations& locations) {
+  const std::string module = locations.module_path(location);
+  const bool native = location.kind == Location::Kind::native;
+  const std::string_view from = native ? text::base_name(module) : text::base_name(location.file);
+  if (native && !location.function.empty()) return fmt::format("0\x1f{}", location.function);
+  return fmt::format("{}\x1f{}\x1f{}", static_cast<int>(location.kind), location.function, from);
 }
 
 }  // namespace
 
-NameId CommonNames::of(const Place& place, const Places& places) {
-  const std::string key =
-      level_ == NameLevel::place ? place_key(place, places) : symbol_key(place, places);
+NameId CommonNames::of(const Location& location, const Locations& locations) {
+  const std::string key = level_ == NameLevel::location ? location_key(location, locations)
+                                                        : symbol_key(location, locations);
   const auto [at, is_new] = names_.try_emplace(key, static_cast<NameId>(folds_.size()));
   if (is_new) {
-    folds_.push_back(level_ == NameLevel::symbol && place.kind == Place::Kind::native &&
-                     place.function.empty());
+    folds_.push_back(level_ == NameLevel::symbol && location.kind == Location::Kind::native &&
+                     location.function.empty());
   }
   return at->second;
 }
@@ -52,21 +52,21 @@ CommonStack CommonNames::child(CommonStack parent, NameId name) {
 
 CommonStack SideStacks::of(StackId stack) {
   stack = stacks_.without_interpreter(stack);
-  // Outwards to one that is known, then back in.
-  std::vector<StackId> unknown;
+  // Outwards to a cached stack, then back in.
+  std::vector<StackId> missing;
   CommonStack common = 0;
   for (; stack != 0; stack = stacks_.parent(stack)) {
-    if (known_[stack] != kUnknown) {
-      common = known_[stack];
+    if (cache_[stack] != kNotCached) {
+      common = cache_[stack];
       break;
     }
-    unknown.push_back(stack);
+    missing.push_back(stack);
   }
-  for (auto at = unknown.rbegin(); at != unknown.rend(); ++at) {
-    const NameId name = common_.of(places_[stacks_.innermost(*at)], places_);
+  for (auto at = missing.rbegin(); at != missing.rend(); ++at) {
+    const NameId name = common_.of(locations_[stacks_.innermost(*at)], locations_);
     const bool same = common_.folds(name) && common_.innermost(common) == name;
     if (!same) common = common_.child(common, name);
-    known_[*at] = common;
+    cache_[*at] = common;
   }
   return common;
 }

@@ -1,9 +1,9 @@
-// Stacks of two recordings under common numbers: equal where they read alike.
+// Common ids for the stacks of two recordings: equal names give equal ids.
 //
-// At level `place` a frame is its function, file and line; without a name its module's build and
-// offset. At level `symbol`, for other builds and edited sources, it is its function and the name
-// of its file without directories and lines; native code without a name is its module's, so many
-// frames as there are.
+// At level `location` a frame is identified by function, file and line; without a name, by its
+// module's build-id and offset. Level `symbol` is for different builds and edited sources: a frame
+// is identified by its function and file name, without directory and line. There, consecutive
+// native frames without a name count as one if they are in the same module.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,17 @@ namespace oomrec::tools::recording {
 using NameId = std::uint32_t;       // 0: none
 using CommonStack = std::uint32_t;  // 0: the empty stack
 
-enum class NameLevel : std::uint8_t { place, symbol };
+enum class NameLevel : std::uint8_t { location, symbol };
 
-// What the numbers stand for; shared by both sides.
+// The ids, shared by both sides.
 class CommonNames {
  public:
   explicit CommonNames(NameLevel level) : level_(level) {}
 
-  NameId of(const Place& place, const Places& places);
+  NameId of(const Location& location, const Locations& locations);
   CommonStack child(CommonStack parent, NameId name);
 
-  // Frames that follow each other under this name are one.
+  // Whether consecutive frames of this name count as one.
   bool folds(NameId name) const { return folds_[name]; }
   NameId innermost(CommonStack stack) const { return stacks_[stack]; }
 
@@ -37,25 +37,28 @@ class CommonNames {
   std::unordered_map<std::string, NameId> names_;
   std::vector<bool> folds_{false};
   std::unordered_map<std::uint64_t, CommonStack> children_;  // by parent and name
-  std::vector<NameId> stacks_{0};                            // by stack: its innermost name
+  std::vector<NameId> stacks_{0};                            // by stack: the innermost name
 };
 
-// One side's stacks.
+// The common ids of one side's stacks.
 class SideStacks {
  public:
-  SideStacks(const Stacks& stacks, const Places& places, CommonNames& common)
-      : stacks_(stacks), places_(places), common_(common), known_(stacks.size(), kUnknown) {}
+  SideStacks(const Stacks& stacks, const Locations& locations, CommonNames& common)
+      : stacks_(stacks),
+        locations_(locations),
+        common_(common),
+        cache_(stacks.size(), kNotCached) {}
 
-  // Of the stack without the interpreter's own functions.
+  // The id of the stack without the interpreter's native functions.
   CommonStack of(StackId stack);
 
  private:
-  static constexpr CommonStack kUnknown = ~CommonStack{0};
+  static constexpr CommonStack kNotCached = ~CommonStack{0};
 
   const Stacks& stacks_;
-  const Places& places_;
+  const Locations& locations_;
   CommonNames& common_;
-  std::vector<CommonStack> known_;
+  std::vector<CommonStack> cache_;  // by stack
 };
 
 }  // namespace oomrec::tools::recording

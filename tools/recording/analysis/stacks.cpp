@@ -12,8 +12,8 @@ void sort_by_bytes(std::vector<StackFigures>& rows) {
   });
 }
 
-// One row for all of a space whose `group_of(stack)` is the same, in no order, with the stack of
-// the row that has most bytes. Groups are stacks of `stacks`, too.
+// Sums the rows of each space that have the same `group_of(stack)`, which is a stack, too. A sum
+// takes the stack of its largest row. Unsorted.
 template <class GroupOf>
 std::vector<StackFigures> grouped(const std::vector<StackFigures>& rows, const Stacks& stacks,
                                   GroupOf group_of) {
@@ -22,9 +22,9 @@ std::vector<StackFigures> grouped(const std::vector<StackFigures>& rows, const S
     std::uint64_t most_bytes = 0;
   };
   std::vector<StackFigures> groups;
-  std::array<std::vector<Group>, kSpaceCount> known;  // by group; empty where a space has none
+  std::array<std::vector<Group>, kSpaceCount> group_index;  // by space, then by stack
   for (const StackFigures& row : rows) {
-    std::vector<Group>& of_space = known[static_cast<std::size_t>(row.space)];
+    std::vector<Group>& of_space = group_index[static_cast<std::size_t>(row.space)];
     if (of_space.empty()) of_space.resize(stacks.size());
     Group& group = of_space[group_of(row.stack)];
     if (group.row == 0) {
@@ -46,46 +46,47 @@ std::vector<StackFigures> grouped(const std::vector<StackFigures>& rows, const S
 
 }  // namespace
 
-Stacks::Stacks(const Recording& recording, Places& places)
+Stacks::Stacks(const Recording& recording, Locations& locations)
     : recording_(recording),
-      places_(places),
+      locations_(locations),
       entries_{{0, 0, 0, 0, 0, false}},
       of_node_(recording.view().count(session::TableId::nodes)),
-      known_(of_node_.size()) {
-  entries_.reserve(of_node_.size());  // most nodes are one stack: not copied as it grows
+      is_cached_(of_node_.size()) {
+  entries_.reserve(of_node_.size());  // most nodes become one stack: avoids reallocation
 }
 
-StackId Stacks::new_child(StackId parent, PlaceId place) {
+StackId Stacks::new_child(StackId parent, LocationId location) {
   const auto stack = static_cast<StackId>(entries_.size());
-  const bool python = places_[place].kind == Place::Kind::python;
-  entries_.push_back({parent, place, stack, 0, 0, entries_[parent].runs_python || python});
+  const bool python = locations_[location].kind == Location::Kind::python;
+  entries_.push_back({parent, location, stack, 0, 0, entries_[parent].runs_python || python});
   return stack;
 }
 
-StackId Stacks::child(StackId parent, PlaceId place) {
+StackId Stacks::child(StackId parent, LocationId location) {
   StackId stack = 0;
   StackId last = 0;
   unsigned listed = 0;
   for (StackId at = entries_[parent].first_child; at != 0; at = entries_[at].next_sibling) {
-    if (entries_[at].place == place) return at;
+    if (entries_[at].location == location) return at;
     last = at;
     ++listed;
   }
   if (listed == kListed) {
-    const std::uint64_t key = std::uint64_t{parent} << 32 | place;
+    const std::uint64_t key = std::uint64_t{parent} << 32 | location;
     const auto [at, is_new] = unlisted_.try_emplace(key, static_cast<StackId>(entries_.size()));
     if (!is_new) return at->second;
-    stack = new_child(parent, place);
+    stack = new_child(parent, location);
   } else {
-    stack = new_child(parent, place);
+    stack = new_child(parent, location);
     (last == 0 ? entries_[parent].first_child : entries_[last].next_sibling) = stack;
   }
-  // At most one call deep: the stack it is made in has no such frames, so the new one is its own.
+  // The recursion is at most one call deep: `outer` has no interpreter frames, so it is its own
+  // shorter stack.
   const StackId outer = entries_[parent].without_interpreter;
-  if (places_[place].interpreter) {
+  if (locations_[location].interpreter) {
     entries_[stack].without_interpreter = outer;
   } else if (outer != parent) {
-    const StackId shorter = child(outer, place);
+    const StackId shorter = child(outer, location);
     entries_[stack].without_interpreter = shorter;
   }
   return stack;
@@ -95,44 +96,45 @@ StackId Stacks::without_interpreter(StackId stack) const {
   return entries_[stack].runs_python ? entries_[stack].without_interpreter : stack;
 }
 
-// A session that is written on has more nodes than when it was opened.
-bool Stacks::is_there(std::uint32_t node) {
-  if (node < known_.size()) return true;
+// A live session gains nodes after it was opened: the cache grows with it.
+bool Stacks::has_node(std::uint32_t node) {
+  if (node < is_cached_.size()) return true;
   const std::uint64_t nodes = recording_.view().count(session::TableId::nodes);
   if (node >= nodes) return false;
   of_node_.resize(nodes);
-  known_.resize(nodes);
+  is_cached_.resize(nodes);
   return true;
 }
 
 StackId Stacks::of_node(std::uint32_t node) {
-  // Outwards to a node that is known, then back in.
-  unknown_.clear();
+  // Outwards to a cached node, then back in.
+  missing_.clear();
   session::Node entry{};
   StackId stack = 0;
-  while (node != 0 && is_there(node)) {
-    if (known_[node]) {
+  while (node != 0 && has_node(node)) {
+    if (is_cached_[node]) {
       stack = of_node_[node];
       break;
     }
     if (!recording_.view().read(session::TableId::nodes, node, entry)) break;
-    unknown_.emplace_back(node, entry.frame);
-    if (entry.parent >= node) break;  // forged: parents are always older
+    missing_.emplace_back(node, entry.frame);
+    if (entry.parent >= node) break;  // forged: a parent always has a lower number
     node = entry.parent;
   }
-  for (auto at = unknown_.rbegin(); at != unknown_.rend(); ++at) {
-    const std::vector<PlaceId>& frame = places_.of_frame(at->second);
-    for (auto place = frame.rbegin(); place != frame.rend(); ++place) stack = child(stack, *place);
+  for (auto at = missing_.rbegin(); at != missing_.rend(); ++at) {
+    const std::vector<LocationId>& frame = locations_.of_frame(at->second);
+    for (auto location = frame.rbegin(); location != frame.rend(); ++location)
+      stack = child(stack, *location);
     of_node_[at->first] = stack;
-    known_[at->first] = true;
+    is_cached_[at->first] = true;
   }
   return stack;
 }
 
-std::vector<PlaceId> Stacks::places(StackId stack) const {
-  std::vector<PlaceId> places;
-  for (; stack != 0; stack = entries_[stack].parent) places.push_back(entries_[stack].place);
-  return places;
+std::vector<LocationId> Stacks::locations(StackId stack) const {
+  std::vector<LocationId> locations;
+  for (; stack != 0; stack = entries_[stack].parent) locations.push_back(entries_[stack].location);
+  return locations;
 }
 
 std::vector<StackFigures> merged(const std::vector<HolderFigures>& holders, Stacks& stacks, At at) {
@@ -148,7 +150,7 @@ std::vector<StackFigures> merged(const std::vector<HolderFigures>& holders, Stac
     rows.push_back({stacks.of_node(holder.node), holder.space, holder.estimated, bytes, count});
   }
   rows = grouped(rows, stacks, [](StackId stack) { return stack; });
-  // Each group is shown by the one that held most.
+  // Of stacks that differ only in the interpreter's functions, the largest represents the group.
   rows = grouped(rows, stacks, [&](StackId stack) { return stacks.without_interpreter(stack); });
   sort_by_bytes(rows);
   return rows;

@@ -11,23 +11,24 @@ namespace {
 
 using session::TableId;
 
-// Libraries whose functions ask for others, and namespaces of the C++ library, inlined anywhere.
-bool is_plumbing(const Place& place, const Places& places) {
+// Libraries that allocate on behalf of their callers, and the C++ library, which is also inlined
+// into other modules.
+bool is_plumbing(const Location& location, const Locations& locations) {
   static constexpr std::array<std::string_view, 9> kLibraries = {
       "libc.so",     "libc-2",      "libstdc++",   "libc++",   "ld-linux",
       "libjemalloc", "libtcmalloc", "libmimalloc", "liboomrec"};
   static constexpr std::array<std::string_view, 6> kFunctions = {
       "std::", "__gnu_cxx::", "operator new", "void std::", "void* std::", "void* __gnu_cxx::"};
-  const std::string path = places.module_path(place);
+  const std::string path = locations.module_path(location);
   const std::string_view name = std::string_view{path}.substr(path.rfind('/') + 1);
   const auto begins = [](std::string_view text) {
     return [text](std::string_view word) { return text.starts_with(word); };
   };
   return std::any_of(kLibraries.begin(), kLibraries.end(), begins(name)) ||
-         std::any_of(kFunctions.begin(), kFunctions.end(), begins(place.function));
+         std::any_of(kFunctions.begin(), kFunctions.end(), begins(location.function));
 }
 
-// Of functions that the lanes have no place for.
+// Functions without a slot in the lanes.
 void add_device_apis(const Recording& recording, Statistics& statistics) {
   const session::View& view = recording.view();
   session::Tally tally{};
@@ -71,27 +72,29 @@ void add_sizes_and_apis(const Recording& recording, Statistics& statistics) {
 
 }  // namespace
 
-Telling telling_of(const Place& place, const Places& places) {
-  if (place.kind == Place::Kind::python) {
-    return text::is_programs_own(place.file) ? Telling::own_python_line : Telling::python_line;
+Relevance relevance_of(const Location& location, const Locations& locations) {
+  if (location.kind == Location::Kind::python) {
+    return text::is_programs_own(location.file) ? Relevance::own_python_line
+                                                : Relevance::python_line;
   }
-  const bool tells = !place.function.empty() && !is_plumbing(place, places);
-  return tells ? Telling::function : Telling::little;
+  const bool is_relevant = !location.function.empty() && !is_plumbing(location, locations);
+  return is_relevant ? Relevance::function : Relevance::little;
 }
 
-std::vector<PlaceId> subjects_of(const Stacks& stacks, const Places& places) {
-  std::vector<Telling> telling(places.size());
-  for (PlaceId id = 1; id < telling.size(); ++id) telling[id] = telling_of(places[id], places);
-  std::vector<PlaceId> subjects(stacks.size());
+std::vector<LocationId> subjects_of(const Stacks& stacks, const Locations& locations) {
+  std::vector<Relevance> relevance(locations.size());
+  for (LocationId id = 1; id < relevance.size(); ++id)
+    relevance[id] = relevance_of(locations[id], locations);
+  std::vector<LocationId> subjects(stacks.size());
   for (StackId stack = 1; stack < subjects.size(); ++stack) {
-    const PlaceId innermost = stacks.innermost(stack);
-    const PlaceId outer = subjects[stacks.parent(stack)];
-    subjects[stack] = telling[innermost] >= telling[outer] ? innermost : outer;
+    const LocationId innermost = stacks.innermost(stack);
+    const LocationId outer = subjects[stacks.parent(stack)];
+    subjects[stack] = relevance[innermost] >= relevance[outer] ? innermost : outer;
   }
   return subjects;
 }
 
-Statistics statistics_of(const Recording& recording, Stacks& stacks, const Places& places) {
+Statistics statistics_of(const Recording& recording, Stacks& stacks, const Locations& locations) {
   Statistics statistics;
   statistics.estimated = recording.estimated();
   statistics.peak_bytes = recording.peak_bytes();
@@ -102,23 +105,23 @@ Statistics statistics_of(const Recording& recording, Stacks& stacks, const Place
     statistics.live_bytes += totals.live_bytes;
     statistics.live_count += totals.live_count;
   }
-  std::unordered_map<PlaceId, FunctionFigures> functions;
+  std::unordered_map<LocationId, FunctionFigures> functions;
   std::vector<HolderFigures> holders = recording.holders();
-  std::erase_if(holders, [](const HolderFigures& holder) { return !adds_up(holder.space); });
+  std::erase_if(holders, [](const HolderFigures& holder) { return !is_additive(holder.space); });
   const std::vector<StackFigures> rows = merged(holders, stacks, At::ever);
-  const std::vector<PlaceId> subjects = subjects_of(stacks, places);
+  const std::vector<LocationId> subjects = subjects_of(stacks, locations);
   for (const StackFigures& row : rows) {
-    const PlaceId place = subjects[row.stack];
-    FunctionFigures& function = functions[place];
-    function.place = place;
+    const LocationId location = subjects[row.stack];
+    FunctionFigures& function = functions[location];
+    function.location = location;
     function.bytes += row.bytes;
     function.count += row.count;
   }
-  for (const auto& [place, function] : functions) statistics.by_bytes.push_back(function);
+  for (const auto& [location, function] : functions) statistics.by_bytes.push_back(function);
   statistics.by_count = statistics.by_bytes;
   const auto by = [](std::uint64_t FunctionFigures::*figure) {
     return [figure](const FunctionFigures& a, const FunctionFigures& b) {
-      return a.*figure != b.*figure ? a.*figure > b.*figure : a.place < b.place;
+      return a.*figure != b.*figure ? a.*figure > b.*figure : a.location < b.location;
     };
   };
   std::sort(statistics.by_bytes.begin(), statistics.by_bytes.end(), by(&FunctionFigures::bytes));

@@ -1,4 +1,4 @@
-// What a recording adds up to: totals, peak, the functions that allocated most, sizes, allocators.
+// Statistics of a recording: totals, peak, top allocating functions, block sizes, allocators.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 namespace oomrec::tools::recording {
 
 struct FunctionFigures {
-  PlaceId place = 0;
+  LocationId location = 0;
   std::uint64_t bytes = 0;
   std::uint64_t count = 0;
 };
 
-struct SizeBucket {  // from ≤ bytes of a block < to
+struct SizeBucket {  // blocks of `from` ≤ bytes < `to`
   std::uint64_t from = 0, to = 0;
   std::uint64_t count = 0, bytes = 0;
 };
@@ -25,24 +25,24 @@ struct ApiFigures {
 };
 
 struct Statistics {
-  bool estimated = false;  // functions, sizes and allocators are; totals never are
+  bool estimated = false;  // functions, sizes and allocators; totals are always exact
   std::uint64_t total_allocated_bytes = 0, total_allocations = 0;
   std::uint64_t peak_bytes = 0, live_bytes = 0, live_count = 0;  // of the spaces that add up
-  std::vector<FunctionFigures> by_bytes, by_count;               // all of them, the largest first
-  std::vector<SizeBucket> sizes;  // from the first to the last that is not empty
-  std::vector<ApiFigures> apis;   // the most used first
+  std::vector<FunctionFigures> by_bytes, by_count;               // all functions, largest first
+  std::vector<SizeBucket> sizes;  // without the empty buckets at both ends
+  std::vector<ApiFigures> apis;   // most used first
 };
 
-Statistics statistics_of(const Recording& recording, Stacks& stacks, const Places& places);
+Statistics statistics_of(const Recording& recording, Stacks& stacks, const Locations& locations);
 
-// How well a place tells what its stack is about.
-enum class Telling : std::uint8_t { little, function, python_line, own_python_line };
-Telling telling_of(const Place& place, const Places& places);
+// How much a location reveals about what its stack does.
+enum class Relevance : std::uint8_t { little, function, python_line, own_python_line };
+Relevance relevance_of(const Location& location, const Locations& locations);
 
-// The place each stack is known by: the innermost Python line of the program's own, else the
-// innermost of all, else the innermost native function that is not the allocator's, the C or the
-// C++ library's, else the innermost place; 0 for an empty stack. By stack; those that are there
-// now.
-std::vector<PlaceId> subjects_of(const Stacks& stacks, const Places& places);
+// The most relevant location of each stack, for all stacks that exist now: the innermost line of
+// the program's own Python code, else of any Python code, else the innermost native function
+// outside of allocators and the C and C++ libraries, else the innermost location. 0 for the empty
+// stack.
+std::vector<LocationId> subjects_of(const Stacks& stacks, const Locations& locations);
 
 }  // namespace oomrec::tools::recording

@@ -18,47 +18,49 @@ namespace oomrec::tools::recording {
 namespace {
 
 constexpr std::uint64_t kMostBytes = session::kMaxSegments * session::kSegmentBytes;
-constexpr std::size_t kMostMappings = 4096;  // at a time: a list of processes has one of each
+constexpr std::size_t kMostMappings = 4096;  // at a time: a list of processes maps each of them
 
-// What the handler of SIGBUS looks at: no lock, no memory.
+// Read by the SIGBUS handler, which may neither lock nor allocate.
 struct Range {
-  std::atomic<std::uintptr_t> begin{0};  // 0: free
+  std::atomic<std::uintptr_t> begin{0};  // 0: unused
   std::atomic<std::uint64_t> size{0};
 };
 constinit std::array<Range, kMostMappings> g_ranges;
-constinit struct sigaction g_before {};
+constinit struct sigaction g_previous_action {};
 
 void on_bus_error(int, siginfo_t* info, void*) {
   const int error = errno;
-  const auto at = reinterpret_cast<std::uintptr_t>(info->si_addr);
+  const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
   for (const Range& range : g_ranges) {
     const std::uintptr_t begin = range.begin.load();
-    if (begin == 0 || at - begin >= range.size.load()) continue;
-    void* const page = reinterpret_cast<void*>(at & ~(session::kPageBytes - 1));
+    if (begin == 0 || address - begin >= range.size.load()) continue;
+    void* const page = reinterpret_cast<void*>(address & ~(session::kPageBytes - 1));
     if (mmap(page, session::kPageBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
              0) == page) {
       errno = error;
       return;
     }
   }
-  sigaction(SIGBUS, &g_before, nullptr);  // not ours: it happens again, as without us
+  // Not in our mappings: the access is repeated, and the previous action handles its SIGBUS.
+  sigaction(SIGBUS, &g_previous_action, nullptr);
   errno = error;
 }
 
-void watch_for_cuts() {
+void install_bus_error_handler() {
   static std::once_flag once;
   std::call_once(once, [] {
     struct sigaction ours {};
     ours.sa_sigaction = on_bus_error;
     ours.sa_flags = SA_SIGINFO | SA_NODEFER;
-    sigaction(SIGBUS, &ours, &g_before);
+    sigaction(SIGBUS, &ours, &g_previous_action);
   });
 }
 
-Range* free_range(std::uintptr_t begin, std::uint64_t size) {
+// nullptr: all are in use.
+Range* register_range(std::uintptr_t begin, std::uint64_t size) {
   const auto range = std::find_if(g_ranges.begin(), g_ranges.end(), [&](Range& candidate) {
-    std::uintptr_t free = 0;
-    return candidate.begin.compare_exchange_strong(free, begin);
+    std::uintptr_t unused = 0;
+    return candidate.begin.compare_exchange_strong(unused, begin);
   });
   if (range == g_ranges.end()) return nullptr;
   range->size.store(size);
@@ -82,8 +84,8 @@ MappedFile map_file(const std::filesystem::path& file) {
   close(descriptor);
   errno = error;
   if (mapped == MAP_FAILED) return {};
-  watch_for_cuts();
-  Range* const range = free_range(reinterpret_cast<std::uintptr_t>(mapped), size);
+  install_bus_error_handler();
+  Range* const range = register_range(reinterpret_cast<std::uintptr_t>(mapped), size);
   if (range == nullptr) {
     munmap(mapped, size);
     errno = EMFILE;

@@ -1,7 +1,7 @@
-// A session's file, mapped read-only: its writer goes on beside us, and nothing is copied.
+// Maps a session's file read-only, while its process keeps writing it. Nothing is copied.
 //
-// The file is somebody else's and may be cut while we look, which raises SIGBUS at the page that is
-// gone. In a mapping made here such a page becomes one of zeroes, which reads as absent.
+// The owner may truncate the file at any time: reading a page that is gone raises SIGBUS. In these
+// mappings a handler replaces such a page by zeroes, which read as absent entries.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 namespace oomrec::tools::recording {
 
 struct MappedFile {
-  std::shared_ptr<const std::byte> bytes;  // empty: it could not be mapped, with an errno
+  std::shared_ptr<const std::byte> bytes;  // empty: mapping failed, see errno
   std::uint64_t size = 0;
 };
 

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <functional>
 #include <sstream>
@@ -14,7 +13,9 @@
 #include "common/session/directories.h"
 #include "common/system/files.h"
 #include "common/text/text.h"
+#include "tools/base/directory.h"
 #include "tools/base/error.h"
+#include "tools/base/number.h"
 #include "tools/base/text.h"
 #include "tools/recording/live/mapping.h"
 
@@ -33,18 +34,18 @@ struct Candidate {
 
 using text::base_name;
 
-// The process' number in its own pid namespace, which is the one its session knows.
-pid_t own_pid(pid_t pid) {
+// The process' pid in its own pid namespace, which is the one in its session.
+pid_t pid_in_own_namespace(pid_t pid) {
   std::ifstream status{fmt::format("/proc/{}/status", pid)};
   for (std::string line; std::getline(status, line);) {
     if (!line.starts_with("NSpid:")) continue;
-    return pid_in(std::string_view{line}.substr(line.find_last_of("\t ") + 1)).value_or(pid);
+    return parse_pid(std::string_view{line}.substr(line.find_last_of("\t ") + 1)).value_or(pid);
   }
   return pid;
 }
 
-// The session that the process has mapped. Its own file where it can still be reached by name, by
-// ours or by the process's (in a container), else by the mapping, which needs more rights.
+// Paths to try for the session that the process has mapped: the file's name as seen from here, then
+// from the process (in a container), then the mapping itself, which needs more privileges.
 std::vector<fs::path> session_files(pid_t pid) {
   std::ifstream maps{fmt::format("/proc/{}/maps", pid)};
   std::vector<fs::path> files;
@@ -54,7 +55,8 @@ std::vector<fs::path> session_files(pid_t pid) {
         begin == line.npos ? std::string_view{} : std::string_view{line}.substr(begin);
     constexpr std::string_view kDeleted = " (deleted)";
     if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
-    if (!path.ends_with(session::kFileSuffix) || session::maker_of(text::base_name(path)).pid == 0)
+    if (!path.ends_with(session::kFileSuffix) ||
+        session::creator_of(text::base_name(path)).pid == 0)
       continue;
     files.emplace_back(path);
     files.emplace_back(fmt::format("/proc/{}/root{}", pid, path));
@@ -64,14 +66,13 @@ std::vector<fs::path> session_files(pid_t pid) {
   return files;
 }
 
-// Processes of this user, the youngest first.
+// Processes of this user, youngest first.
 std::vector<Candidate> candidates() {
   std::vector<Candidate> found;
-  std::error_code error;
-  for (fs::directory_iterator at{"/proc", error}, end; !error && at != end; at.increment(error)) {
-    const std::optional<pid_t> pid = pid_in(at->path().filename().native());
+  for (const fs::path& path : entries_of("/proc")) {
+    const std::optional<pid_t> pid = parse_pid(path.filename().native());
     struct stat status {};
-    if (!pid || stat(at->path().c_str(), &status) != 0 || status.st_uid != geteuid()) continue;
+    if (!pid || stat(path.c_str(), &status) != 0 || status.st_uid != geteuid()) continue;
     found.push_back({*pid, system::start_ticks(*pid)});
   }
   std::sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) {
@@ -80,8 +81,9 @@ std::vector<Candidate> candidates() {
   return found;
 }
 
-// The program by its file, and by the first word that is no option: python3 -u train.py.
-bool is_called(pid_t pid, std::string_view name) {
+// Compares the name with the program's file and with its first argument that is not an option:
+// python3 -u train.py.
+bool has_name(pid_t pid, std::string_view name) {
   std::ifstream file{fmt::format("/proc/{}/cmdline", pid)};
   const std::string line{std::istreambuf_iterator<char>{file}, {}};
   bool first = true;
@@ -94,17 +96,18 @@ bool is_called(pid_t pid, std::string_view name) {
   return false;
 }
 
-std::vector<LiveProcess> processes(const std::function<bool(pid_t)>& wanted, std::size_t most) {
+std::vector<LiveProcess> find_processes(const std::function<bool(pid_t)>& matches,
+                                        std::size_t most) {
   std::vector<LiveProcess> found;
   for (const Candidate& candidate : candidates()) {
-    if (!wanted(candidate.pid)) continue;
+    if (!matches(candidate.pid)) continue;
     if (auto process = live_process(candidate.pid)) found.push_back(std::move(*process));
     if (found.size() == most) break;
   }
   return found;
 }
 
-std::string listed(const std::vector<LiveProcess>& found) {
+std::string list_text(const std::vector<LiveProcess>& found) {
   std::string text;
   for (std::size_t i = 0; i < std::min(found.size(), kMostListed); ++i)
     text += fmt::format("{}{} ({})", i == 0 ? "" : ", ", found[i].pid, clip(found[i].title(), 40));
@@ -119,11 +122,9 @@ std::string LiveProcess::title() const {
   return printable(fmt::format("{}", fmt::join(recording->arguments(), " ")));
 }
 
-std::optional<pid_t> pid_in(std::string_view word) {
-  pid_t pid = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), pid);
-  const bool whole = error == std::errc{} && end == word.data() + word.size();
-  return whole && pid > 0 ? std::optional{pid} : std::nullopt;
+std::optional<pid_t> parse_pid(std::string_view word) {
+  const auto pid = parse_number<pid_t>(word);
+  return pid.value_or(0) > 0 ? pid : std::nullopt;
 }
 
 std::optional<LiveProcess> live_process(pid_t pid) {
@@ -135,23 +136,25 @@ std::optional<LiveProcess> live_process(pid_t pid) {
     try {
       auto recording = std::make_shared<Recording>(file, mapped.bytes, mapped.size);
       const session::Header& header = recording->header();
-      if (header.start_ticks == start_ticks && header.pid == own_pid(pid))
+      if (header.start_ticks == start_ticks && header.pid == pid_in_own_namespace(pid))
         return LiveProcess{pid, start_ticks, std::move(recording)};
     } catch (const Error&) {
-      // It has just begun, or is forged: as if it were not recorded.
+      // The session is still being created, or is forged: treat the process as not recorded.
     }
   }
   return std::nullopt;
 }
 
-LiveProcess recorded_process(pid_t pid) {
+LiveProcess require_live_process(pid_t pid) {
   if (auto process = live_process(pid)) return std::move(*process);
-  const bool there = system::start_ticks(pid) != 0;
+  const bool is_running = system::start_ticks(pid) != 0;
   throw Error{Exit::nothing_found,
-              there ? fmt::format("process {} is not recorded, or not by you", pid)
-                    : fmt::format("there is no process {}", pid),
-              there ? kHowToRecord
-                    : "`oomrec ls --all` lists the recordings, also those of dead processes."};
+              is_running
+                  ? fmt::format("process {} is not recorded, or belongs to another user", pid)
+                  : fmt::format("there is no process {}", pid),
+              is_running ? kHowToRecord
+                         : "If it has ended, `oomrec ls` lists its bundle, and `oomrec ls --all` "
+                           "also recordings."};
 }
 
 std::uint64_t resident_bytes(pid_t pid) {
@@ -163,26 +166,26 @@ std::uint64_t resident_bytes(pid_t pid) {
 }
 
 std::vector<LiveProcess> live_processes() {
-  return processes([](pid_t) { return true; }, SIZE_MAX);
+  return find_processes([](pid_t) { return true; }, SIZE_MAX);
 }
 
 LiveProcess find_live_process(const std::string& argument) {
   if (argument.empty()) {
-    auto found = processes([](pid_t) { return true; }, 1);
+    auto found = find_processes([](pid_t) { return true; }, 1);
     if (!found.empty()) return std::move(found.front());
-    throw Error{Exit::nothing_found, "no process of yours is recorded now", kHowToRecord};
+    throw Error{Exit::nothing_found, "none of your processes is being recorded", kHowToRecord};
   }
-  if (const auto pid = pid_in(argument)) return recorded_process(*pid);
-  auto found = processes([&](pid_t pid) { return is_called(pid, argument); }, SIZE_MAX);
+  if (const auto pid = parse_pid(argument)) return require_live_process(*pid);
+  auto found = find_processes([&](pid_t pid) { return has_name(pid, argument); }, SIZE_MAX);
   if (found.size() == 1) return std::move(found.front());
   if (found.empty()) {
     throw Error{Exit::nothing_found,
-                fmt::format("no process called {} is recorded now", printable(argument)),
+                fmt::format("no process named {} is being recorded", printable(argument)),
                 kHowToRecord};
   }
   throw Error{Exit::bad_input,
-              fmt::format("{} recorded processes are called {}", found.size(), printable(argument)),
-              fmt::format("Choose one by its number: {}", listed(found))};
+              fmt::format("{} recorded processes are named {}", found.size(), printable(argument)),
+              fmt::format("Choose one by its pid: {}", list_text(found))};
 }
 
 }  // namespace oomrec::tools::recording

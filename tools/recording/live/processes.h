@@ -1,5 +1,7 @@
-// Recorded processes that run now. A process's session is found by its own mappings, so that nobody
-// has to say in which directory it is; it is read from outside, and the process cannot notice.
+// Finds running processes that are recorded, and opens their sessions.
+//
+// A session is found in the mappings of its process, so the user need not name its directory. It is
+// read from outside, without disturbing the process.
 #pragma once
 
 #include <sys/types.h>
@@ -17,34 +19,34 @@
 namespace oomrec::tools::recording {
 
 struct LiveProcess {
-  pid_t pid = 0;  // as it is known here, which may be in another pid namespace than its own
+  pid_t pid = 0;  // in our pid namespace; the process may be in another one
   std::uint64_t start_ticks = 0;
-  std::shared_ptr<Recording> recording;  // mapped: its figures are those of now
-  // Of a bundle, which is looked at like a process that has ended: how it ended, and its names.
-  std::string ended = {};
-  StoredSymbols names = {};
+  std::shared_ptr<Recording> recording;  // mapped: it reads the current figures
+  // Set for a bundle, which is shown like a process that has ended.
+  std::string ending = {};
+  StoredSymbols symbols = {};
 
-  std::string title() const;  // its command line, printable
+  std::string title() const;  // the command line, printable
 };
 
-// What is resident of it; 0 where it is no longer there.
+// The resident set size; 0 if there is no such process.
 std::uint64_t resident_bytes(pid_t pid);
 
-// The number that `word` is; nothing where it is no process's number.
-std::optional<pid_t> pid_in(std::string_view word);
+// Nothing: `word` is not a pid.
+std::optional<pid_t> parse_pid(std::string_view word);
 
-// Nothing: it is not recorded, is no longer there, or may not be looked at.
+// Nothing: the process is not recorded, has ended, or may not be read by this user.
 std::optional<LiveProcess> live_process(pid_t pid);
 
-// The same, but throws Error with nothing_found. Its recording's path() can be read as a file, for
-// who wants a copy that does not change.
-LiveProcess recorded_process(pid_t pid);
+// The same, but throws Error with nothing_found. The recording's path() can be opened as a file,
+// for a copy that does not change.
+LiveProcess require_live_process(pid_t pid);
 
-// Recorded processes of this user, the youngest first.
+// Recorded processes of this user, youngest first.
 std::vector<LiveProcess> live_processes();
 
-// `argument`: a number, or a program's name: that of its file, or of the script that an interpreter
-// runs. Empty: the youngest. Throws Error where there is none, or more than one of that name.
+// `argument`: a pid, or the name of the program's file or of the script that an interpreter runs.
+// Empty: the youngest process. Throws Error if none or several match.
 LiveProcess find_live_process(const std::string& argument);
 
 }  // namespace oomrec::tools::recording

@@ -12,20 +12,20 @@
 namespace oomrec::tools::recording {
 namespace {
 
-constexpr std::size_t kMostMoments = 4096;  // from then on the older half is thinned
+constexpr std::size_t kMostMoments = 4096;  // beyond it, every second of the older half is dropped
 
 }  // namespace
 
 LiveSession::LiveSession(LiveProcess process, std::shared_ptr<const CacheDirectory> cache)
     : process_(std::move(process)),
-      places_(*process_.recording, process_.names, std::move(cache)),
-      stacks_(*process_.recording, places_),
+      locations_(*process_.recording, process_.symbols, std::move(cache)),
+      stacks_(*process_.recording, locations_),
       timeline_(timeline_of(*process_.recording)),
-      ended_(!process_.ended.empty()) {
-  look();
+      ended_(!process_.ending.empty()) {
+  sample();
 }
 
-bool LiveSession::look() {
+bool LiveSession::sample() {
   if (ended_) return false;
   ended_ = session::life_of(recording().view()) == session::Life::dead;
   add_moment();
@@ -35,7 +35,7 @@ bool LiveSession::look() {
 void LiveSession::add_moment() {
   Timeline now = timeline_of(recording());
   timeline_.marks = std::move(now.marks);
-  timeline_.refusals = std::move(now.refusals);
+  timeline_.failures = std::move(now.failures);
   timeline_.limits = std::move(now.limits);
   Moment& moment = now.moments.back();
   if (!ended_) {
@@ -63,7 +63,7 @@ bool LiveSession::replaced() const {
 }
 
 std::string LiveSession::ending() const {
-  if (!process_.ended.empty()) return process_.ended;
+  if (!process_.ending.empty()) return process_.ending;
   if (replaced()) return "became another program (exec)";
   const deaths::Ending ending = deaths::ending_of(recording().view(), {});
   switch (ending.outcome) {
@@ -75,7 +75,7 @@ std::string LiveSession::ending() const {
     case OutcomeKind::oom_killed:
       return "was killed by the kernel for lack of memory";
     default:
-      return "was killed, nobody saw by whom";
+      return "was killed by an unknown sender";
   }
 }
 

@@ -1,5 +1,5 @@
-// The session of a process, looked at again and again: figures of now, names kept from one look to
-// the next, and what was seen of the memory over time.
+// The session of a process, sampled repeatedly: current figures, and a time line that grows with
+// each sample. Symbolized stacks are cached between samples.
 #pragma once
 
 #include <cstdint>
@@ -20,25 +20,25 @@ class LiveSession {
 
   const LiveProcess& process() const { return process_; }
   const Recording& recording() const { return *process_.recording; }
-  Places& places() { return places_; }
+  Locations& locations() { return locations_; }
   Stacks& stacks() { return stacks_; }
 
-  // Looks once more. False: the process has ended, and figures are the last ones.
-  bool look();
+  // Adds the current figures to the time line. False: the process has ended; figures are its last.
+  bool sample();
 
-  // The recording's own, and every look since: the last one is of now.
+  // The recording's moments, then one for each sample.
   const Timeline& timeline() const { return timeline_; }
-  std::uint64_t elapsed_ns() const;  // since the recording began, at the last look
+  std::uint64_t elapsed_ns() const;  // since the start of the recording, at the last sample
 
   bool ended() const { return ended_; }
   bool replaced() const;       // by exec: another session of the same process may follow
-  std::string ending() const;  // "exited with code 0"; of a process that has ended
+  std::string ending() const;  // "exited with code 0"; requires ended()
 
  private:
   void add_moment();
 
   LiveProcess process_;
-  Places places_;
+  Locations locations_;
   Stacks stacks_;
   Timeline timeline_;
   bool ended_ = false;

@@ -13,7 +13,7 @@ void sort_by_size(std::vector<CheckpointRow>& rows) {
   });
 }
 
-// Those that are still the checkpoint's: a later one may be taking their places.
+// The checkpoint's rows, without those that a later checkpoint has already overwritten.
 std::vector<CheckpointRow> rows_of(const Recording& recording, const session::Checkpoint& entry) {
   const session::View& view = recording.view();
   const std::uint64_t holders = view.count(TableId::holders);
@@ -50,7 +50,7 @@ std::vector<Checkpoint> checkpoints_of(const Recording& recording) {
   std::vector<Checkpoint> checkpoints;
   session::Checkpoint entry{};
   for (std::uint64_t i = 1; i < view.count(TableId::checkpoints); ++i) {
-    // One of the last tick is the end itself.
+    // A checkpoint of the last tick would duplicate the end.
     if (!view.read(TableId::checkpoints, i, entry) || entry.time_ns == 0 ||
         entry.time_ns >= end.time_ns) {
       continue;
@@ -59,7 +59,7 @@ std::vector<Checkpoint> checkpoints_of(const Recording& recording) {
     checkpoint.time_ns = entry.time_ns;
     std::copy_n(entry.live_bytes, kSpaceCount, checkpoint.live_bytes.begin());
     checkpoint.largest = rows_of(recording, entry);
-    // A process that runs may have used it again meanwhile.
+    // A running process may have reused the entry while its rows were read.
     if (view.read(TableId::checkpoints, i, entry) && entry.time_ns == checkpoint.time_ns)
       checkpoints.push_back(std::move(checkpoint));
   }

@@ -1,8 +1,8 @@
-// The largest holders over time, as the recorder's ticks saw them: at most 256 checkpoints, evenly
+// The largest holders over time, from the recorder's ticks: at most 256 checkpoints, evenly
 // thinned, with the 256 largest holders each.
 //
-// Of a checkpoint but the last, bytes are what holders had been told by then: a thread tells them
-// ten times a second, and when it has more than 64 KiB to tell.
+// All checkpoints but the last contain published bytes only. A thread publishes its changes ten
+// times a second, and whenever they exceed 64 KiB.
 #pragma once
 
 #include <array>
@@ -19,14 +19,14 @@ struct CheckpointRow {
 };
 
 struct Checkpoint {
-  std::uint64_t time_ns = 0;                            // of the session's clock
+  std::uint64_t time_ns = 0;                            // session clock
   std::array<std::uint64_t, kSpaceCount> live_bytes{};  // of all holders, in usable bytes
-  // The largest first, address space of devices left out. A holder that is not here held less than
-  // the smallest that is, or nothing.
+  // Largest first, without device address space. A holder that is missing held less than the
+  // smallest one here, or nothing.
   std::vector<CheckpointRow> largest;
 };
 
-// In order of time. The last is the recording's end: all holders, exact.
+// Sorted by time. The last one is the end of the recording, with all holders and exact figures.
 std::vector<Checkpoint> checkpoints_of(const Recording&);
 
 }  // namespace oomrec::tools::recording

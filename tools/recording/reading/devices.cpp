@@ -18,7 +18,7 @@ using session::DeviceKind;
 using session::TableId;
 
 std::string label_of(const Device& device) {
-  return fmt::format("{}:{}", text::vendor_word(device), device.ordinal);
+  return fmt::format("{}:{}", text::vendor_name(device), device.ordinal);
 }
 
 std::string uuid_of(const Device& device) {
@@ -45,10 +45,11 @@ DeviceFigures figures_of(const Device& device, std::uint32_t entry, std::uint64_
   figures.pool_reserved_bytes = device.pool_reserved_bytes;
   figures.managed_bytes = Device::at_least_zero(device.managed_bytes);
   figures.peak_bytes = std::max<std::uint64_t>(device.peak_bytes, figures.held_bytes);
-  if (const std::uint64_t look_ns = device.look_ns; look_ns != 0) {
-    const std::uint64_t age_ns = end_ns > look_ns ? end_ns - look_ns : 0;
+  if (const std::uint64_t polled_ns = device.polled_ns; polled_ns != 0) {
+    const std::uint64_t age_ns = end_ns > polled_ns ? end_ns - polled_ns : 0;
     const std::uint64_t total = device.total_bytes;
-    figures.look = {age_ns / 1'000'000, total - std::min(total, device.used_bytes()), total};
+    figures.driver_sample = {age_ns / 1'000'000, total - std::min(total, device.used_bytes()),
+                             total};
   }
   if (device.torch_time_ns != 0)
     figures.torch = {device.torch_allocated_bytes, device.torch_reserved_bytes, {}};
@@ -70,27 +71,30 @@ double DeviceFigures::Torch::fragmentation_ratio() const {
 }
 
 std::uint64_t DeviceFigures::others_bytes() const {
-  session::DeviceEvidence seen{};
-  if (look) seen.free_bytes = look->free_bytes, seen.total_bytes = look->total_bytes;
-  seen.counted_bytes = held_bytes;
-  seen.managed_bytes = managed_bytes;
-  return text::used_by_others(seen);
+  session::DeviceEvidence evidence{};
+  if (driver_sample) {
+    evidence.free_bytes = driver_sample->free_bytes;
+    evidence.total_bytes = driver_sample->total_bytes;
+  }
+  evidence.counted_bytes = held_bytes;
+  evidence.managed_bytes = managed_bytes;
+  return text::used_by_others(evidence);
 }
 
 std::vector<DeviceFigures> devices_of(const Recording& recording, std::uint32_t failure) {
   const session::View& view = recording.view();
   const std::uint64_t end_ns = recording.end_ns();
-  session::Failure refused{};
-  if (failure != 0) view.read(TableId::failures, failure, refused);
+  session::Failure failed{};
+  if (failure != 0) view.read(TableId::failures, failure, failed);
   std::vector<DeviceFigures> rows;
   Device device{};
   for (std::uint32_t entry = 1; entry < view.count(TableId::devices); ++entry) {
     if (!view.read(TableId::devices, entry, device) || device.vendor >= session::kVendors) continue;
     rows.push_back(figures_of(device, entry, end_ns));
-    const session::DeviceEvidence& seen = refused.device;
-    if (seen.device == entry && rows.back().torch &&
-        seen.torch_largest_free_bytes != session::kUnlimited)
-      rows.back().torch->largest_free_bytes = seen.torch_largest_free_bytes;
+    const session::DeviceEvidence& evidence = failed.device;
+    if (evidence.device == entry && rows.back().torch &&
+        evidence.torch_largest_free_bytes != session::kUnlimited)
+      rows.back().torch->largest_free_bytes = evidence.torch_largest_free_bytes;
   }
   return rows;
 }

@@ -5,8 +5,8 @@
 namespace oomrec::tools::recording {
 namespace {
 
-// The recorder's coarse clock may lag behind the start of the session: the time of its first events
-// is then below zero, and reads as one long after the end.
+// The latest plausible time of an event. The recorder's coarse clock may lag behind the start of
+// the session: the time of the first events is then negative, and wraps to long after the end.
 std::uint64_t latest_ms(const Recording& recording) {
   constexpr std::uint64_t kSlackMs = 60'000;
   const session::Header& header = recording.header();

@@ -1,4 +1,4 @@
-// The latest events of all threads, as far as their rings still hold them.
+// The latest events of all threads, from their ring buffers.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace oomrec::tools::recording {
 
-// Allocations, frees and refusals in order of time: within a millisecond those of one thread are in
-// order, those of several are not. A sampled recording holds the events that were sampled.
+// Allocations, frees and failures, sorted by time. Within a millisecond, the events of one thread
+// are in order; those of different threads may not be. A sampled recording has the sampled events.
 std::vector<session::Event> events_of(const Recording&);
 
 }  // namespace oomrec::tools::recording

@@ -19,8 +19,8 @@ Image::Image() : bytes_(nullptr, &std::free) {
   header().state = static_cast<session::u32>(session::State::exited);
 }
 
-std::uint64_t Image::take(std::uint64_t bytes) {
-  // Aligned to its size, a piece crosses no segment.
+std::uint64_t Image::allocate(std::uint64_t bytes) {
+  // A piece that is aligned to its size crosses no segment boundary.
   const std::uint64_t align = std::clamp<std::uint64_t>(
       std::bit_ceil(bytes), alignof(std::max_align_t), session::kSegmentBytes);
   const std::uint64_t offset = (end_ + align - 1) & ~(align - 1);
@@ -38,37 +38,37 @@ std::uint64_t Image::take(std::uint64_t bytes) {
   return offset;
 }
 
-// Where entry `number` lies; its chunk is made when it is the first there.
-std::uint64_t Image::place_of(TableId table, std::uint64_t number) {
+// The offset of entry `number`. Allocates its chunk on first use.
+std::uint64_t Image::offset_of(TableId table, std::uint64_t number) {
   const session::Chunks chunks{directory(table).entry_bytes};
   if (number >= chunks.first(session::kMaxChunks)) return 0;
-  const session::Chunks::Place place = chunks.locate(number);
-  if (directory(table).chunk_offsets[place.chunk] == 0) {
-    const std::uint64_t chunk = take(session::chunk_bytes(place.chunk));
-    directory(table).chunk_offsets[place.chunk] = chunk;
+  const session::Chunks::Slot slot = chunks.locate(number);
+  if (directory(table).chunk_offsets[slot.chunk] == 0) {
+    const std::uint64_t chunk = allocate(session::chunk_bytes(slot.chunk));
+    directory(table).chunk_offsets[slot.chunk] = chunk;
   }
-  const std::uint64_t chunk = directory(table).chunk_offsets[place.chunk];
-  return chunk == 0 ? 0 : chunk + place.byte;
+  const std::uint64_t chunk = directory(table).chunk_offsets[slot.chunk];
+  return chunk == 0 ? 0 : chunk + slot.byte;
 }
 
 std::uint32_t Image::add_entry(TableId table, const void* entry, std::uint32_t bytes) {
   if (directory(table).entry_bytes == 0) {
     directory(table).entry_bytes = bytes;
-    place_of(table, 0);
+    offset_of(table, 0);
     directory(table).committed = 1;  // entry 0 means none
   }
   const std::uint64_t number = directory(table).committed;
-  const std::uint64_t place = place_of(table, number);
-  if (place == 0) return 0;
-  std::memcpy(at(place), entry, bytes);
+  const std::uint64_t offset = offset_of(table, number);
+  if (offset == 0) return 0;
+  std::memcpy(at(offset), entry, bytes);
   directory(table).committed = number + 1;
   return static_cast<std::uint32_t>(number);
 }
 
 session::StringId Image::string(std::string_view text) {
-  const auto [known, is_new] = strings_.try_emplace(text, 0);
-  if (!is_new) return known->second;
-  constexpr std::uint64_t kAlign = 4;  // of a text, and the bytes of its length before it
+  const auto [cached, is_new] = strings_.try_emplace(text, 0);
+  if (!is_new) return cached->second;
+  constexpr std::uint64_t kAlign = 4;  // of a text; also the size of the length before it
   text = text.substr(0, session::kMaxStringBytes);
   const std::uint64_t bytes = kAlign + (text.size() + kAlign - 1) / kAlign * kAlign;
   session::TableDirectory& strings = directory(TableId::strings);
@@ -76,20 +76,20 @@ session::StringId Image::string(std::string_view text) {
     strings.entry_bytes = 1;
     strings.committed = kAlign;
   }
-  // In one chunk.
+  // A text must not cross chunks.
   const session::Chunks chunks{1};
   std::uint64_t id = strings.committed;
   while (id + bytes > chunks.first(chunks.locate(id).chunk + 1))
     id = chunks.first(chunks.locate(id).chunk + 1);
   if (id > ~session::StringId{0} || chunks.locate(id).chunk >= session::kMaxChunks) return 0;
-  const std::uint64_t place = place_of(TableId::strings, id);
-  if (place == 0) return 0;
+  const std::uint64_t offset = offset_of(TableId::strings, id);
+  if (offset == 0) return 0;
   const auto length = static_cast<std::uint32_t>(text.size());
-  std::memcpy(at(place), &length, sizeof length);
-  if (!text.empty()) std::memcpy(at(place + kAlign), text.data(), text.size());
+  std::memcpy(at(offset), &length, sizeof length);
+  if (!text.empty()) std::memcpy(at(offset + kAlign), text.data(), text.size());
   directory(TableId::strings).committed = id + bytes;
-  known->second = static_cast<session::StringId>(id);
-  return known->second;
+  cached->second = static_cast<session::StringId>(id);
+  return cached->second;
 }
 
 Image::Bytes Image::finish(std::uint64_t& bytes) {

@@ -34,7 +34,7 @@ class RecordingFile {
           "`oomrec ls` lists the bundles of a directory."};
     }
     if (!S_ISREG(status.st_mode)) {
-      throw Error{Exit::bad_input, fmt::format("{} is no recording", printable(path.string())),
+      throw Error{Exit::bad_input, fmt::format("{} is not a recording", printable(path.string())),
                   "Give a bundle's directory, or the recording.oomrec in it."};
     }
     bytes_ = std::min(static_cast<std::uint64_t>(status.st_size), session::kMostBytes);
@@ -47,7 +47,7 @@ class RecordingFile {
 
   std::uint64_t bytes() const { return bytes_; }
 
-  // Copies what is not a hole; holes read as zero.
+  // Copies the data between the holes; `to` must be zeroed.
   void read_into(std::byte* to) const {
     std::uint64_t at = 0;
     while (at < bytes_) {
@@ -75,14 +75,14 @@ std::string problem_text(const session::View& view) {
     case session::Problem::too_short:
       return "is too short for a recording";
     case session::Problem::not_a_session:
-      return "is not a recording of oomrec";
+      return "is not an oomrec recording";
     case session::Problem::newer_format:
       return fmt::format("has format {}; this oomrec reads up to {}", view.format(),
                          session::kVersion);
     case session::Problem::unfinished:
-      return "was never finished: its process died while it began";
+      return "is incomplete: its process died during startup";
     case session::Problem::damaged:
-      return "is damaged: its header contradicts itself";
+      return "is damaged: its header is inconsistent";
   }
   return "cannot be read";
 }
@@ -92,11 +92,12 @@ const char* problem_advice(session::Problem problem) {
     case session::Problem::newer_format:
       return "Read it with the oomrec that recorded it: metadata.json names the version.";
     case session::Problem::unfinished:
-      return "There is nothing in it; remove it.";
+      return "It contains no data; remove it.";
     case session::Problem::not_a_session:
-      return "Give a bundle's directory, a recording, or the number or name of a recorded process.";
+      return "Give a bundle's directory, a recording, or the pid or name of a recorded process.";
     default:
-      return "Was it copied whole? metadata.json and events.json beside it may still tell.";
+      return "Was it copied completely? metadata.json and events.json beside it may still be "
+             "readable.";
   }
 }
 
@@ -108,21 +109,21 @@ std::uint64_t at_least_zero(std::int64_t sum) {
 
 Recording::Recording(const std::filesystem::path& file) : path_(file) {
   const RecordingFile source{file};
-  // From calloc, zero is what was never touched: holes cost no memory.
+  // calloc's pages are zero until they are written: holes cost no memory.
   auto* const copy = static_cast<std::byte*>(std::calloc(source.bytes() + 1, 1));
   if (copy == nullptr) throw std::bad_alloc{};
   bytes_.reset(copy, &std::free);
   source.read_into(copy);
-  look_at(source.bytes());
+  open_view(source.bytes());
 }
 
 Recording::Recording(const std::filesystem::path& file, std::shared_ptr<const std::byte> session,
                      std::uint64_t bytes)
     : path_(file), bytes_(std::move(session)) {
-  look_at(bytes);
+  open_view(bytes);
 }
 
-void Recording::look_at(std::uint64_t bytes) {
+void Recording::open_view(std::uint64_t bytes) {
   view_ = session::View{session::Bytes::contiguous(bytes_.get(), bytes)};
   if (view_.problem() != session::Problem::none) {
     throw Error{Exit::bad_input,
@@ -162,8 +163,8 @@ std::vector<HolderFigures> Recording::holders() const {
     row.peak_count = changed_since ? holder.peak_count.load() : row.live_count;
     rows.push_back(row);
   }
-  view_.for_each_sum([&](const session::View::Told& told) {
-    const session::HolderSum& sum = told.sum;
+  view_.for_each_sum([&](const session::View::PendingSum& pending) {
+    const session::HolderSum& sum = pending.sum;
     const std::uint64_t number = sum.holder;
     if (number >= count || row_of[number] == count) return;
     HolderFigures& row = rows[row_of[number]];
@@ -171,8 +172,8 @@ std::vector<HolderFigures> Recording::holders() const {
     row.live_count += sum.live_count();
     row.total_bytes += sum.allocated_bytes;
     row.total_count += sum.allocated_count();
-    row.temporary_count += told.temporary_count;
-    if (!told.in_peak) return;
+    row.temporary_count += pending.temporary_count;
+    if (!pending.in_peak) return;
     row.peak_bytes += sum.live_bytes();
     row.peak_count += sum.live_count();
   });
@@ -226,7 +227,7 @@ const std::vector<Space>& spaces_that_add_up() {
   static const std::vector<Space> spaces = [] {
     std::vector<Space> found;
     for (std::size_t i = 0; i < kSpaceCount; ++i)
-      if (adds_up(static_cast<Space>(i))) found.push_back(static_cast<Space>(i));
+      if (is_additive(static_cast<Space>(i))) found.push_back(static_cast<Space>(i));
     return found;
   }();
   return spaces;

@@ -1,9 +1,9 @@
 // A recording in memory: a bundle's recording.oomrec, or the session of a process, alive or dead.
 //
-// The file is copied, so that one that is cut or changed under us costs nothing but its own sense
-// (the live view, which reads the same session again and again, maps it:
-// tools/recording/live/mapping.h); it is at most kMaxSegments × kSegmentBytes long. Whatever is
-// read through view() is checked there.
+// The file is copied, so that another process that truncates or changes it cannot crash us. The
+// live view, which reads the same session again and again, maps it instead
+// (tools/recording/live/mapping.h). A session has at most kMaxSegments × kSegmentBytes; a longer
+// file is cut there. view() checks everything that is read through it.
 #pragma once
 
 #include <cstddef>
@@ -17,38 +17,39 @@
 
 namespace oomrec::tools::recording {
 
-// A stack with what it held. Bytes are bytes asked for.
+// A holder's stack and figures. Bytes are requested bytes.
 struct HolderFigures {
   std::uint32_t node = 0;
   Space space = Space::heap;
   Api api = Api::none;
   bool estimated = false;
   std::uint64_t live_bytes = 0, live_count = 0;
-  std::uint64_t peak_bytes = 0, peak_count = 0;  // when the space was largest
+  std::uint64_t peak_bytes = 0, peak_count = 0;  // at the peak of the space
   std::uint64_t total_bytes = 0, total_count = 0;
   std::uint32_t entry = 0;  // in `holders`
-  std::uint64_t temporary_count =
-      0;  // freed before their thread's next allocation; exact mode only
-  // Birth of the oldest live block, by the session's clock, to the second; nothing until
-  // add_ages(), and where its blocks are not in the recording.
+  // Blocks freed before their thread's next allocation; exact mode only.
+  std::uint64_t temporary_count = 0;
+  // When the oldest live block was allocated (session clock, to the second). Nothing before
+  // add_ages(), or if the recording does not contain the holder's blocks.
   std::optional<std::uint64_t> oldest_ns;
 };
 
-// What a space came to. Live bytes are usable bytes, allocated ones bytes asked for.
+// Totals of a space. Live bytes are usable bytes; allocated bytes are requested bytes.
 struct SpaceTotals {
   std::uint64_t live_bytes = 0, live_count = 0;
   std::uint64_t allocated_bytes = 0, allocated_count = 0;
 };
 
-const std::vector<Space>& spaces_that_add_up();  // adds_up()
+const std::vector<Space>& spaces_that_add_up();  // those for which is_additive() is true
 
 class Recording {
  public:
-  // Throws Error with bad_input when there is no such file or no session in it.
+  // Throws Error with bad_input if the file cannot be read or does not contain a session.
   explicit Recording(const std::filesystem::path& file);
 
-  // Of a session in memory: made of `file`, or `file` itself, which is mapped and written on by its
-  // process. Nothing is copied, and figures are those of the moment they are read. Throws as above.
+  // Reads a session in memory without copying it: one that was built from `file`, or the mapping of
+  // `file`, which its process may still be writing. Figures are then those of the moment they are
+  // read. Throws as above.
   Recording(const std::filesystem::path& file, std::shared_ptr<const std::byte> session,
             std::uint64_t bytes);
 
@@ -58,32 +59,32 @@ class Recording {
 
   std::vector<HolderFigures> holders() const;
 
-  // Fills in oldest_ns of rows that holders() gave. Cost: a look at every live block.
+  // Fills in oldest_ns of rows that holders() returned. Cost: reads every live block.
   void add_ages(std::vector<HolderFigures>& rows) const;
 
-  // Header::command_line, taken apart.
+  // Header::command_line, split into arguments.
   std::vector<std::string> arguments() const;
   std::string text(session::StringId id) const { return std::string{view_.string(id)}; }
-  std::uint64_t event_count() const;  // recorded with their stack, also those no longer kept
+  std::uint64_t event_count() const;  // all events recorded with a stack, also overwritten ones
   Mode mode_now() const;
   bool estimated() const { return mode_now() == Mode::sampled; }
 
-  // The last moment that the recording knows of, by the session's clock.
+  // The time of the last tick, failure or mark (session clock).
   std::uint64_t end_ns() const;
 
-  // Realtime of a moment of the session's clock, in nanoseconds since 1970.
+  // Converts a time of the session clock to nanoseconds since 1970.
   std::uint64_t realtime_of(std::uint64_t monotonic_ns) const;
 
-  // High-water mark of the spaces that add up: the highest of all points of the time line, and of
-  // now.
+  // High-water mark of the spaces that add up: the maximum of all points of the time line, of the
+  // peak of each space, and of now.
   std::uint64_t peak_bytes() const;
   std::uint64_t peak_bytes(Space space) const;
-  // Live figures are sums over threads that ran on while they were read: never below zero here.
+  // Live figures are sums over threads that may run while they are read; clamped at zero.
   SpaceTotals totals(Space space) const;
   std::uint64_t held_bytes() const;  // live in all spaces that add up
 
  private:
-  void look_at(std::uint64_t bytes);  // throws Error where they are no session
+  void open_view(std::uint64_t bytes);  // throws Error if bytes_ is not a session
 
   std::filesystem::path path_;
   std::shared_ptr<const std::byte> bytes_;

@@ -19,10 +19,10 @@ void sort_by_time(std::vector<T>& rows) {
 std::vector<DeviceMoment> devices_at(const session::DevicePoint& point) {
   std::vector<DeviceMoment> devices;
   for (std::uint32_t i = 0; i < session::kPointDevices; ++i) {
-    const auto& seen = point.devices[i];
-    if (seen.known == 0) continue;
-    devices.push_back({i + 1, seen.counted_bytes, seen.used_bytes, seen.total_bytes,
-                       seen.torch_allocated_bytes, seen.torch_reserved_bytes});
+    const auto& device = point.devices[i];
+    if (device.known == 0) continue;
+    devices.push_back({i + 1, device.counted_bytes, device.used_bytes, device.total_bytes,
+                       device.torch_allocated_bytes, device.torch_reserved_bytes});
   }
   return devices;
 }
@@ -47,9 +47,9 @@ Moment last_moment_of(const Recording& recording) {
     DeviceMoment now;
     now.device = device.entry;
     now.counted_bytes = device.held_bytes;
-    if (device.look) {
-      now.used_bytes = device.look->total_bytes - device.look->free_bytes;
-      now.total_bytes = device.look->total_bytes;
+    if (device.driver_sample) {
+      now.used_bytes = device.driver_sample->total_bytes - device.driver_sample->free_bytes;
+      now.total_bytes = device.driver_sample->total_bytes;
     }
     if (device.torch) {
       now.torch_allocated_bytes = device.torch->allocated_bytes;
@@ -67,7 +67,7 @@ std::vector<Moment> moments_of(const Recording& recording) {
   std::vector<Moment> moments;
   session::Point point{};
   for (std::uint64_t i = 1; i < view.count(TableId::points); ++i) {
-    // A point of the last tick is the end itself.
+    // A point of the last tick would duplicate the end.
     if (!view.read(TableId::points, i, point) || point.time_ns == 0 ||
         point.time_ns >= end.time_ns) {
       continue;
@@ -76,8 +76,8 @@ std::vector<Moment> moments_of(const Recording& recording) {
     moment.time_ns = point.time_ns;
     moment.rss_bytes = point.rss_bytes;
     std::copy_n(point.live_bytes, kSpaceCount, moment.live_bytes.begin());
-    if (const auto known = devices.find(point.time_ns); known != devices.end())
-      moment.devices = std::move(known->second);
+    if (const auto found = devices.find(point.time_ns); found != devices.end())
+      moment.devices = std::move(found->second);
     moments.push_back(std::move(moment));
   }
   sort_by_time(moments);
@@ -95,14 +95,14 @@ std::vector<TimeMark> marks_of(const Recording& recording) {
   return marks;
 }
 
-std::vector<RefusalMoment> refusals_of(const session::View& view) {
-  std::vector<RefusalMoment> refusals;
+std::vector<FailureMoment> failures_of(const session::View& view) {
+  std::vector<FailureMoment> failures;
   session::Failure failure{};
   for (std::uint64_t i = 1; i < view.count(TableId::failures); ++i)
     if (view.read(TableId::failures, i, failure) && (failure.flags & session::kFailureProbe) == 0)
-      refusals.push_back({failure.time_ns, static_cast<std::uint32_t>(i)});
-  sort_by_time(refusals);
-  return refusals;
+      failures.push_back({failure.time_ns, static_cast<std::uint32_t>(i)});
+  sort_by_time(failures);
+  return failures;
 }
 
 std::vector<LimitLine> limits_of(const Recording& recording) {
@@ -113,8 +113,8 @@ std::vector<LimitLine> limits_of(const Recording& recording) {
       limits.push_back({std::move(name), bytes, device});
   };
   add("--limit", header.soft_limit_bytes);
-  const std::uint64_t seen_as = header.health.rlimit_as_bytes;
-  add("RLIMIT_AS", seen_as != 0 ? seen_as : header.limit_as_bytes);
+  const std::uint64_t sampled_as = header.health.rlimit_as_bytes;
+  add("RLIMIT_AS", sampled_as != 0 ? sampled_as : header.limit_as_bytes);
   add("cgroup", header.health.cgroup_limit_bytes);
   add("RAM", header.ram_bytes);
   for (const DeviceFigures& device : devices_of(recording, 0))
@@ -125,7 +125,7 @@ std::vector<LimitLine> limits_of(const Recording& recording) {
 }  // namespace
 
 Timeline timeline_of(const Recording& recording) {
-  return {moments_of(recording), marks_of(recording), refusals_of(recording.view()),
+  return {moments_of(recording), marks_of(recording), failures_of(recording.view()),
           limits_of(recording), recording.header().dropped_marks};
 }
 

@@ -13,27 +13,29 @@
 namespace oomrec::tools::recording {
 namespace {
 
-constexpr std::size_t kInnermost = 4;     // how the memory was asked for: always shown
+constexpr std::size_t kInnermost = 4;     // how the memory was requested: always shown
 constexpr std::size_t kLongestCycle = 8;  // of functions that call each other in turn
 
-bool is_python(const Place& place) { return place.kind == Place::Kind::python; }
+bool is_python(const Location& location) { return location.kind == Location::Kind::python; }
 
 bool has(std::string_view text, std::string_view word) {
   return text.find(word) != std::string_view::npos;
 }
 
-// The import system, and what else was compiled into the interpreter.
-bool is_frozen(const Place& place) { return is_python(place) && place.file.starts_with("<frozen"); }
+// Modules compiled into the interpreter, such as the import system.
+bool is_frozen(const Location& location) {
+  return is_python(location) && location.file.starts_with("<frozen");
+}
 
-// What calls main or a thread's first function.
-bool is_start(const Place& place) {
+// Code that calls main or a thread's first function.
+bool is_start(const Location& location) {
   constexpr std::array<std::string_view, 6> kStarts = {"_start",
                                                        "__libc_start_call_main",
                                                        "__libc_start_main_impl",
                                                        "__libc_start_main",
                                                        "start_thread",
                                                        "clone3"};
-  return std::find(kStarts.begin(), kStarts.end(), place.function) != kStarts.end();
+  return std::find(kStarts.begin(), kStarts.end(), location.function) != kStarts.end();
 }
 
 bool is_installed(std::string_view module_path) {
@@ -41,53 +43,54 @@ bool is_installed(std::string_view module_path) {
          module_path.starts_with("/usr/lib") || module_path.starts_with("/lib");
 }
 
-Interest interest_of(const Place& place, const Places& places, bool below_python) {
-  if (place.kind == Place::Kind::note) return Interest::own_line;
-  if (is_python(place)) {
-    if (is_frozen(place)) return Interest::machinery;
-    return text::is_programs_own(place.file) ? Interest::own_line : Interest::library_line;
+Interest interest_of(const Location& location, const Locations& locations, bool below_python) {
+  if (location.kind == Location::Kind::note) return Interest::own_line;
+  if (is_python(location)) {
+    if (is_frozen(location)) return Interest::machinery;
+    return text::is_programs_own(location.file) ? Interest::own_line : Interest::library_line;
   }
-  const std::string module = places.module_path(place);
-  // Between the request and the first Python line the interpreter's functions tell how it was asked
-  // for; further out they only lead from line to line.
-  if (place.interpreter)
-    return below_python && !place.function.empty() ? Interest::library_function
-                                                   : Interest::machinery;
-  if (is_start(place) || text::is_plumbing(module) || module.empty()) return Interest::machinery;
+  const std::string module = locations.module_path(location);
+  // Inside of the innermost Python line, the interpreter's functions show how the memory was
+  // requested. Further out they only connect the lines.
+  if (location.interpreter)
+    return below_python && !location.function.empty() ? Interest::library_function
+                                                      : Interest::machinery;
+  if (is_start(location) || text::is_plumbing(module) || module.empty()) return Interest::machinery;
   if (is_installed(module))
-    return place.function.empty() ? Interest::machinery : Interest::library_function;
+    return location.function.empty() ? Interest::machinery : Interest::library_function;
   return Interest::own_function;
 }
 
-// How the frames from `at` on repeat: so many, so often.
+// `length` frames that are repeated `times` times.
 struct Cycle {
   std::size_t length = 1;
   std::size_t times = 1;
 
-  // Lines that it saves, if only its first round is shown; a cycle of several takes one more, and
-  // to save a single one is not worth the mark.
-  std::size_t saved() const {
-    const std::size_t less = (times - 1) * length;
-    if (length == 1) return less;
-    return less > 2 ? less - 1 : 0;
+  // The lines saved by showing only the first round. A cycle of several frames needs a line that
+  // says so; it must save at least two.
+  std::size_t saved_lines() const {
+    const std::size_t repeated = (times - 1) * length;
+    if (length == 1) return repeated;
+    return repeated > 2 ? repeated - 1 : 0;
   }
 };
 
-Cycle cycle_at(const std::vector<PlaceId>& frames, std::size_t at) {
+// The cycle that begins at frame `at` and saves most lines.
+Cycle cycle_at(const std::vector<LocationId>& frames, std::size_t at) {
   Cycle best;
   for (std::size_t length = 1; length <= kLongestCycle; ++length) {
     std::size_t end = at + length;
     while (end < frames.size() && frames[end] == frames[end - length]) ++end;
     if (end > frames.size()) break;
     const Cycle cycle{length, (end - at) / length};
-    if (cycle.saved() > best.saved()) best = cycle;
+    if (cycle.saved_lines() > best.saved_lines()) best = cycle;
   }
   return best;
 }
 
-// The order in which the program's own lines get theirs: the innermost three, the outermost two,
-// which say what part of the program it was, then the rest outwards.
-std::vector<std::size_t> own_lines_by_worth(const std::vector<StackRow>& rows) {
+// The program's own lines by importance: the innermost three, then the outermost two, which show
+// the part of the program, then the rest outwards.
+std::vector<std::size_t> own_lines_by_importance(const std::vector<StackRow>& rows) {
   constexpr std::ptrdiff_t kFirst = 3;
   constexpr std::ptrdiff_t kLast = 2;
   std::vector<std::size_t> order;
@@ -99,7 +102,8 @@ std::vector<std::size_t> own_lines_by_worth(const std::vector<StackRow>& rows) {
   return order;
 }
 
-std::size_t lines_of(const std::vector<bool>& shown) {
+// Lines that the selected rows take, and one for each gap.
+std::size_t line_count(const std::vector<bool>& shown) {
   std::size_t lines = 0;
   for (std::size_t i = 0; i < shown.size(); ++i) {
     const bool gap_begins = !shown[i] && (i == 0 || shown[i - 1]);
@@ -110,19 +114,19 @@ std::size_t lines_of(const std::vector<bool>& shown) {
 
 }  // namespace
 
-std::vector<Interest> interests(const std::vector<PlaceId>& stack, const Places& places) {
-  const auto python =
-      std::find_if(stack.begin(), stack.end(), [&](PlaceId id) { return is_python(places[id]); });
+std::vector<Interest> interests(const std::vector<LocationId>& stack, const Locations& locations) {
+  const auto python = std::find_if(stack.begin(), stack.end(),
+                                   [&](LocationId id) { return is_python(locations[id]); });
   std::vector<Interest> result;
   for (auto at = stack.begin(); at != stack.end(); ++at)
-    result.push_back(interest_of(places[*at], places, at < python));
+    result.push_back(interest_of(locations[*at], locations, at < python));
   return result;
 }
 
-std::vector<StackRow> folded(const std::vector<PlaceId>& stack,
-                             const std::vector<Interest>& interests) {
-  std::vector<PlaceId> frames;       // without machinery
-  std::vector<std::size_t> indices;  // where they are in the stack
+std::vector<StackRow> fold_repetitions(const std::vector<LocationId>& stack,
+                                       const std::vector<Interest>& interests) {
+  std::vector<LocationId> frames;    // without machinery
+  std::vector<std::size_t> indices;  // their positions in the stack
   for (std::size_t i = 0; i < stack.size(); ++i) {
     if (interests[i] == Interest::machinery) continue;
     frames.push_back(stack[i]);
@@ -157,26 +161,26 @@ std::vector<StackRow> folded(const std::vector<PlaceId>& stack,
   return rows;
 }
 
-std::vector<bool> worth_a_line(const std::vector<StackRow>& rows, std::size_t most_lines) {
+std::vector<bool> select_rows(const std::vector<StackRow>& rows, std::size_t most_lines) {
   std::vector<bool> shown(rows.size());
   std::fill_n(shown.begin(), std::min(kInnermost, rows.size()), true);
-  const auto show_if_there_is_room = [&](std::size_t row) {
+  const auto show_if_it_fits = [&](std::size_t row) {
     if (shown[row]) return;
     shown[row] = true;
-    if (lines_of(shown) > most_lines) shown[row] = false;
+    if (line_count(shown) > most_lines) shown[row] = false;
   };
-  for (const std::size_t row : own_lines_by_worth(rows)) show_if_there_is_room(row);
+  for (const std::size_t row : own_lines_by_importance(rows)) show_if_it_fits(row);
   for (const Interest wanted :
        {Interest::own_function, Interest::library_line, Interest::library_function}) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      if (rows[i].interest == wanted) show_if_there_is_room(i);
+      if (rows[i].interest == wanted) show_if_it_fits(i);
     }
   }
-  // The mark of a cycle tells nothing where the cycle is not seen.
+  // The line "these frames × n" is meaningless without the cycle above it.
   for (std::size_t i = 1; i < rows.size(); ++i) {
     if (rows[i].cycle > 1 && !shown[i - 1]) shown[i] = false;
   }
-  // A gap of one frame takes a line as well.
+  // A gap of one row would take a line, too: show the row instead.
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const bool begins = i == 0 || shown[i - 1];
     const bool ends = i + 1 == rows.size() || shown[i + 1];
@@ -185,23 +189,23 @@ std::vector<bool> worth_a_line(const std::vector<StackRow>& rows, std::size_t mo
   return shown;
 }
 
-std::string gap_text(const std::vector<PlaceId>& stack, std::size_t first, std::size_t last,
-                     const Places& places) {
+std::string gap_text(const std::vector<LocationId>& stack, std::size_t first, std::size_t last,
+                     const Locations& locations) {
   const auto all = [&](auto condition) {
     return std::all_of(stack.begin() + static_cast<std::ptrdiff_t>(first),
                        stack.begin() + static_cast<std::ptrdiff_t>(last),
-                       [&](PlaceId id) { return condition(places[id]); });
+                       [&](LocationId id) { return condition(locations[id]); });
   };
-  const auto of_interpreter = [&](const Place& place) {
-    return place.interpreter || is_frozen(place) || is_start(place);
+  const auto of_interpreter = [&](const Location& location) {
+    return location.interpreter || is_frozen(location) || is_start(location);
   };
-  const auto of_system = [&](const Place& place) {
-    return is_start(place) || text::is_plumbing(places.module_path(place));
+  const auto of_system = [&](const Location& location) {
+    return is_start(location) || text::is_plumbing(locations.module_path(location));
   };
-  const char* whose = all(of_system)        ? " of the C library"
+  const char* owner = all(of_system)        ? " of the C library"
                       : all(of_interpreter) ? " of the interpreter"
                                             : "";
-  return fmt::format("… {}{}", plural(last - first, "frame", "frames"), whose);
+  return fmt::format("… {}{}", plural(last - first, "frame", "frames"), owner);
 }
 
 }  // namespace oomrec::tools::recording

@@ -1,8 +1,8 @@
-// Which frames of a stack are worth a line, where not all can have one.
+// Selects the frames of a long stack that are shown.
 //
-// What a reader looks for is how the memory was asked for (the innermost frames) and the lines of
-// the program's own; then what lies between them. The interpreter, the import system, the loader
-// and the C library's start are machinery: they are counted, not shown. Recursion is shown once.
+// Readers want to see how the memory was requested (the innermost frames) and the program's own
+// code, then the frames between them. The interpreter, the import system, the loader and the C
+// library's startup code are machinery: counted, not shown. Recursion is shown once.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "tools/recording/symbolize/places.h"
+#include "tools/recording/symbolize/locations.h"
 
 namespace oomrec::tools::recording {
 
-// The order in which frames get a line. A line is one of Python, or a note.
+// How interesting a frame is, in the order in which frames are selected. The `_line` values are
+// Python lines and notes; the `_function` values are native functions.
 enum class Interest : std::uint8_t {
   own_line,
   own_function,
@@ -23,28 +24,27 @@ enum class Interest : std::uint8_t {
   machinery
 };
 
-// What may become a line: a frame, with its repetitions, or the mark that ends a repeated cycle.
+// A candidate for a line: a frame with its repetitions, or the repetition mark after a cycle.
 struct StackRow {
-  std::size_t first = 0, last = 0;  // the places of the stack that it stands for
+  std::size_t first = 0, last = 0;  // the range [first, last) of the stack's locations
   Interest interest = Interest::machinery;
-  std::size_t cycle = 1;  // more: the mark that so many rows before it are repeated
+  std::size_t cycle = 1;  // more than 1: a mark; that many rows before it are repeated
   std::size_t times = 1;
 };
 
-// Of each place of a stack, innermost first.
-std::vector<Interest> interests(const std::vector<PlaceId>& stack, const Places& places);
+// The interest of each location of a stack, innermost first.
+std::vector<Interest> interests(const std::vector<LocationId>& stack, const Locations& locations);
 
-// The rows of a stack. Frames, and cycles of a few, that follow upon themselves are folded; what
-// lies between them of machinery is no difference, and goes with them.
-std::vector<StackRow> folded(const std::vector<PlaceId>& stack,
-                             const std::vector<Interest>& interests);
+// The rows of a stack, with repeated frames and short repeated cycles folded. Machinery between
+// repetitions is ignored, and folded with them.
+std::vector<StackRow> fold_repetitions(const std::vector<LocationId>& stack,
+                                       const std::vector<Interest>& interests);
 
-// True for those to be shown, so that they and one line for each gap between them are at most
-// `most_lines`.
-std::vector<bool> worth_a_line(const std::vector<StackRow>& rows, std::size_t most_lines);
+// True for each row to show. The selected rows, and one line for each gap, fit in `most_lines`.
+std::vector<bool> select_rows(const std::vector<StackRow>& rows, std::size_t most_lines);
 
-// "… 8 frames of the interpreter": what stands for the places [first, last).
-std::string gap_text(const std::vector<PlaceId>& stack, std::size_t first, std::size_t last,
-                     const Places& places);
+// "… 8 frames of the interpreter": replaces the locations [first, last).
+std::string gap_text(const std::vector<LocationId>& stack, std::size_t first, std::size_t last,
+                     const Locations& locations);
 
 }  // namespace oomrec::tools::recording

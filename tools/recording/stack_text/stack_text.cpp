@@ -9,12 +9,12 @@
 namespace oomrec::tools::recording {
 namespace {
 
-constexpr std::size_t kMostLines = 14;  // of one stack, unless all are asked for
+constexpr std::size_t kMostLines = 14;  // for one stack, unless all frames are wanted
 constexpr std::size_t kWidestPath = 46;
 
 using text::base_name;
 
-// Of an installed package what its name begins with; the end of a path that is too long.
+// A path relative to site-packages, if it is in there; the end of a path that is still too long.
 std::string short_path(std::string_view path) {
   for (const std::string_view folder : {"/site-packages/", "/dist-packages/"}) {
     const auto at = path.find(folder);
@@ -41,46 +41,48 @@ Colour colour_of(Interest interest) {
   return Colour::plain;
 }
 
-std::vector<StackRow> rows_of(const std::vector<PlaceId>& stack, const Places& places, bool full) {
-  const std::vector<Interest> interest = interests(stack, places);
-  if (!full) return folded(stack, interest);
+std::vector<StackRow> rows_of(const std::vector<LocationId>& stack, const Locations& locations,
+                              bool full) {
+  const std::vector<Interest> interest = interests(stack, locations);
+  if (!full) return fold_repetitions(stack, interest);
   std::vector<StackRow> rows;
   for (std::size_t i = 0; i < stack.size(); ++i) rows.push_back({i, i + 1, interest[i]});
   return rows;
 }
 
-std::string row_text(const StackRow& row, const std::vector<PlaceId>& stack, const Places& places) {
+std::string row_text(const StackRow& row, const std::vector<LocationId>& stack,
+                     const Locations& locations) {
   if (row.cycle > 1) return fmt::format("… these {} frames × {}", row.cycle, count_text(row.times));
-  const std::string text = place_text(places[stack[row.first]], places);
+  const std::string text = location_text(locations[stack[row.first]], locations);
   return row.times > 1 ? fmt::format("{}  × {}", text, count_text(row.times)) : text;
 }
 
 }  // namespace
 
-std::string place_text(const Place& place, const Places& places) {
-  std::string function = printable(place.function);
-  if (place.kind == Place::Kind::note) return function;
-  if (place.kind == Place::Kind::python) {
-    if (place.file.empty() && function.empty()) return "unknown Python function";
-    return fmt::format("{}:{} {}", place.file.empty() ? "?" : short_path(place.file), place.line,
-                       function.empty() ? "?" : function);
+std::string location_text(const Location& location, const Locations& locations) {
+  std::string function = printable(location.function);
+  if (location.kind == Location::Kind::note) return function;
+  if (location.kind == Location::Kind::python) {
+    if (location.file.empty() && function.empty()) return "unknown Python function";
+    return fmt::format("{}:{} {}", location.file.empty() ? "?" : short_path(location.file),
+                       location.line, function.empty() ? "?" : function);
   }
-  const std::string module = printable(text::base_name(places.module_path(place)));
+  const std::string module = printable(text::base_name(locations.module_path(location)));
   std::string text = function;
   if (function.empty()) {
-    text = fmt::format("{}+{:#x}", module.empty() ? "unknown code" : module, place.offset);
+    text = fmt::format("{}+{:#x}", module.empty() ? "unknown code" : module, location.offset);
   }
-  if (!place.file.empty()) {
-    text += fmt::format("  {}:{}", short_path(place.file), place.line);
+  if (!location.file.empty()) {
+    text += fmt::format("  {}:{}", short_path(location.file), location.line);
   } else if (!function.empty() && !module.empty()) {
     text += fmt::format("  ({})", module);
   }
-  if (place.inlined) text += "  inlined";
-  if (place.guessed) text += "  guessed";
+  if (location.inlined) text += "  inlined";
+  if (location.guessed) text += "  guessed";
   return text;
 }
 
-std::string stack_text(const std::vector<PlaceId>& stack, const Places& places,
+std::string stack_text(const std::vector<LocationId>& stack, const Locations& locations,
                        const StackStyle& style) {
   const std::string indent(style.indent, ' ');
   std::string text;
@@ -91,43 +93,43 @@ std::string stack_text(const std::vector<PlaceId>& stack, const Places& places,
   const auto add_source = [&](const StackRow& row) {
     if (style.lines == nullptr || row.cycle > 1) return;
     if (!style.full && (has_source || !is_own(row.interest))) return;
-    const std::string source = style.lines->of(places[stack[row.first]]);
+    const std::string source = style.lines->of(locations[stack[row.first]]);
     has_source = has_source || !source.empty();
     if (!source.empty()) add(Colour::dim, "    " + source);
   };
-  const std::vector<StackRow> rows = rows_of(stack, places, style.full);
+  const std::vector<StackRow> rows = rows_of(stack, locations, style.full);
   const std::vector<bool> shown =
-      style.full ? std::vector<bool>(rows.size(), true) : worth_a_line(rows, kMostLines);
+      style.full ? std::vector<bool>(rows.size(), true) : select_rows(rows, kMostLines);
   for (std::size_t at = 0; at < rows.size();) {
     if (shown[at]) {
-      add(colour_of(rows[at].interest), row_text(rows[at], stack, places));
+      add(colour_of(rows[at].interest), row_text(rows[at], stack, locations));
       add_source(rows[at]);
       ++at;
       continue;
     }
     const std::size_t first = at;
     while (at < rows.size() && !shown[at]) ++at;
-    add(Colour::dim, gap_text(stack, rows[first].first, rows[at - 1].last, places));
+    add(Colour::dim, gap_text(stack, rows[first].first, rows[at - 1].last, locations));
   }
   if (stack.empty()) add(Colour::dim, "[no stack was recorded]");
   return text;
 }
 
-Json stack_json(const std::vector<PlaceId>& stack, const Places& places) {
+Json stack_json(const std::vector<LocationId>& stack, const Locations& locations) {
   Json frames = Json::array();
-  for (const PlaceId id : stack) {
-    const Place& place = places[id];
-    const bool native = place.kind == Place::Kind::native;
+  for (const LocationId id : stack) {
+    const Location& location = locations[id];
+    const bool native = location.kind == Location::Kind::native;
     frames.push_back({
-        {"kind", place.kind == Place::Kind::python ? "python" : "native"},
-        {"function", text_or_null(place.function)},
-        {"file", text_or_null(place.file)},
-        {"line", place.line != 0 ? Json(place.line) : Json(nullptr)},
-        {"module", text_or_null(places.module_path(place))},
-        {"build_id", text_or_null(places.build_id(place))},
-        {"offset", native ? Json(place.offset) : Json(nullptr)},
-        {"inlined", place.inlined},
-        {"guessed", place.guessed},
+        {"kind", location.kind == Location::Kind::python ? "python" : "native"},
+        {"function", text_or_null(location.function)},
+        {"file", text_or_null(location.file)},
+        {"line", location.line != 0 ? Json(location.line) : Json(nullptr)},
+        {"module", text_or_null(locations.module_path(location))},
+        {"build_id", text_or_null(locations.build_id(location))},
+        {"offset", native ? Json(location.offset) : Json(nullptr)},
+        {"inlined", location.inlined},
+        {"guessed", location.guessed},
     });
   }
   return frames;

@@ -1,4 +1,4 @@
-// A stack as people read it, and as JSON.
+// A stack as text and as JSON.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 #include "tools/base/json.h"
 #include "tools/base/terminal.h"
-#include "tools/recording/symbolize/places.h"
+#include "tools/recording/symbolize/locations.h"
 #include "tools/recording/symbolize/source_lines.h"
 
 namespace oomrec::tools::recording {
@@ -14,19 +14,20 @@ namespace oomrec::tools::recording {
 struct StackStyle {
   const Terminal& terminal;
   std::size_t indent = 2;
-  bool full = false;  // every frame; else those worth a line (shorten.h)
-  // The source below the innermost line of the program's own; below every frame with `full`.
-  SourceLines* lines = nullptr;  // nullptr: below none
+  bool full = false;  // every frame; else a selection (frame_selection.h)
+  // Shows the source line below the innermost line of the program's own code; with `full`, below
+  // every frame.
+  SourceLines* lines = nullptr;  // nullptr: no source lines
 };
 
 // One frame: "train.py:31 make_batch", "PyArray_NewFromDescr  ctors.c:1045", "libfoo.so+0x1234".
-std::string place_text(const Place& place, const Places& places);
+std::string location_text(const Location& location, const Locations& locations);
 
 // A stack, innermost first, one line each.
-std::string stack_text(const std::vector<PlaceId>& stack, const Places& places,
+std::string stack_text(const std::vector<LocationId>& stack, const Locations& locations,
                        const StackStyle& style);
 
 // Array of FRAME (docs/json.md).
-Json stack_json(const std::vector<PlaceId>& stack, const Places& places);
+Json stack_json(const std::vector<LocationId>& stack, const Locations& locations);
 
 }  // namespace oomrec::tools::recording

@@ -5,7 +5,7 @@
 
 namespace oomrec::tools::recording {
 
-const AddressRange* covering(const std::vector<AddressRange>& ranges, Dwarf_Addr address) {
+const AddressRange* find_range(const std::vector<AddressRange>& ranges, Dwarf_Addr address) {
   auto after =
       std::upper_bound(ranges.begin(), ranges.end(), address,
                        [](Dwarf_Addr a, const AddressRange& range) { return a < range.low; });
@@ -19,7 +19,7 @@ void add_ranges(Dwarf_Die* die, std::vector<AddressRange>& ranges) {
   Dwarf_Addr low = 0;
   Dwarf_Addr high = 0;
   for (std::ptrdiff_t at = 0; (at = dwarf_ranges(die, at, &base, &low, &high)) > 0;) {
-    // Address 0: a function that the linker dropped.
+    // Address 0: the linker dropped the function.
     if (low != 0 && low < high) ranges.push_back({low, high, dwarf_dieoffset(die)});
   }
 }

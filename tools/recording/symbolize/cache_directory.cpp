@@ -10,29 +10,33 @@
 #include <vector>
 
 #include "common/system/files.h"
+#include "tools/base/directory.h"
 
 namespace oomrec::tools::recording {
 namespace {
 
 namespace fs = std::filesystem;
 
-// A directory of this user; the last component may be a link only if `follow`.
-bool is_own_directory(const fs::path& path, mode_t forbidden, bool follow) {
+enum class LastLink : std::uint8_t { follow, reject };  // if the last component is a link
+
+// Whether this user owns the directory, without any of the `forbidden` permissions.
+bool is_own_directory(const fs::path& path, mode_t forbidden, LastLink link) {
   struct stat status {};
-  const int flags = follow ? 0 : AT_SYMLINK_NOFOLLOW;
+  const int flags = link == LastLink::follow ? 0 : AT_SYMLINK_NOFOLLOW;
   return fstatat(AT_FDCWD, path.c_str(), &status, flags) == 0 && S_ISDIR(status.st_mode) &&
          status.st_uid == geteuid() && (status.st_mode & forbidden) == 0;
 }
 
-// The directory that a variable names, if it is this user's. Relative ones do not count (XDG Base
+// The directory that a variable names, if this user owns it. Relative paths are ignored (XDG Base
 // Directory Specification).
 fs::path directory_in(const char* variable) {
   const char* const value = std::getenv(variable);
-  if (value == nullptr || value[0] != '/' || !is_own_directory(value, 0, true)) return {};
+  if (value == nullptr || value[0] != '/' || !is_own_directory(value, 0, LastLink::follow))
+    return {};
   return value;
 }
 
-// Not through a link, and not waiting for a FIFO's other side.
+// Does not follow a link, nor wait for the other end of a FIFO.
 system::File opened(const fs::path& path, int flags) {
   return system::File::open(path.c_str(), flags | O_NOFOLLOW | O_NONBLOCK, 0600);
 }
@@ -52,7 +56,9 @@ std::shared_ptr<const CacheDirectory> CacheDirectory::of_user() {
   return std::make_shared<const CacheDirectory>(home / ".cache" / "oomrec");
 }
 
-bool CacheDirectory::usable() const { return is_own_directory(path_, S_IWGRP | S_IWOTH, false); }
+bool CacheDirectory::usable() const {
+  return is_own_directory(path_, S_IWGRP | S_IWOTH, LastLink::reject);
+}
 
 std::string CacheDirectory::read(const std::string& name) const {
   if (!usable()) return {};
@@ -64,7 +70,7 @@ std::string CacheDirectory::read(const std::string& name) const {
   }
   std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
   if (file.read(bytes.data(), bytes.size()) != static_cast<long>(bytes.size())) return {};
-  futimens(file.descriptor(), nullptr);  // used: the others go first
+  futimens(file.descriptor(), nullptr);  // trim() removes the least recently used files first
   return bytes;
 }
 
@@ -75,16 +81,16 @@ void CacheDirectory::write(const std::string& name, std::string_view bytes) cons
   if (!usable()) return;
   struct timespec now {};
   clock_gettime(CLOCK_REALTIME, &now);
-  // What a killed command leaves is a file like the others, and goes when it is the oldest.
+  // If the command is killed here, trim() removes the unfinished file when it is the oldest.
   const fs::path unfinished =
       path_ / fmt::format("{}.{}.{}{:09}", name, getpid(), now.tv_sec, now.tv_nsec);
-  bool whole = false;
+  bool is_complete = false;
   {
     const system::File file = opened(unfinished, O_WRONLY | O_CREAT | O_EXCL);
     if (!file.is_open()) return;
-    whole = file.write(bytes.data(), bytes.size()) == 0;
+    is_complete = file.write(bytes.data(), bytes.size()) == 0;
   }
-  if (!whole || rename(unfinished.c_str(), (path_ / name).c_str()) != 0) {
+  if (!is_complete || rename(unfinished.c_str(), (path_ / name).c_str()) != 0) {
     unlink(unfinished.c_str());
     return;
   }
@@ -99,20 +105,19 @@ void CacheDirectory::trim() const {
   };
   std::vector<Entry> entries;
   std::uint64_t sum = 0;
-  std::error_code error;  // of a file that another command took away meanwhile: it counts nothing
-  for (fs::directory_iterator at{path_, error}, end; !error && at != end; at.increment(error)) {
-    std::error_code gone;
-    if (!fs::is_regular_file(at->symlink_status(gone))) continue;
-    const std::uint64_t bytes = at->file_size(gone);
+  std::error_code gone;  // another command removed the file meanwhile: skip it
+  for (const fs::directory_entry& entry : entries_of(path_)) {
+    if (!fs::is_regular_file(entry.symlink_status(gone))) continue;
+    const std::uint64_t bytes = entry.file_size(gone);
     if (gone) continue;
-    entries.push_back({at->last_write_time(gone), bytes, at->path()});
+    entries.push_back({entry.last_write_time(gone), bytes, entry.path()});
     sum += bytes;
   }
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return a.used < b.used; });
   for (const Entry& entry : entries) {
     if (sum <= most_bytes_) return;
-    fs::remove(entry.path, error);
+    fs::remove(entry.path, gone);
     sum -= entry.bytes;
   }
 }

@@ -1,9 +1,10 @@
-// Files that spare work and may be gone at any time: $XDG_CACHE_HOME/oomrec, else ~/.cache/oomrec.
+// The user's cache of files, which may vanish at any time: $XDG_CACHE_HOME/oomrec, else
+// ~/.cache/oomrec.
 //
-// Commands that run at once share it without a lock: a file is whole or absent, since it is written
-// beside its name and then renamed. It takes at most `most_bytes`; the files not read for longest
-// go first. A directory that is not ours alone is left alone. Nothing here is an error: a cache
-// that cannot be used is one that knows nothing.
+// Concurrent commands share it without a lock: a file is written under a temporary name, then
+// renamed, so it is complete or absent. The cache keeps at most `most_bytes`, and removes the least
+// recently used files first. It uses no directory that others may write to. It reports no errors: a
+// cache that cannot be used is empty.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +22,12 @@ class CacheDirectory {
 
   explicit CacheDirectory(std::filesystem::path path, std::uint64_t most_bytes = kMostBytes);
 
-  // That of the user who runs the command; nullptr when neither variable names a directory of that
-  // user, as under sudo with another's HOME.
+  // The cache of the user who runs the command. nullptr: neither variable names a directory that
+  // the user owns, as under sudo with another user's HOME.
   static std::shared_ptr<const CacheDirectory> of_user();
 
-  // Empty when there is no such file, or it is another's, no plain file or too large.
+  // Empty if there is no such file, another user owns it, it is not a regular file, or is too
+  // large.
   std::string read(const std::string& name) const;
   void write(const std::string& name, std::string_view bytes) const;
 

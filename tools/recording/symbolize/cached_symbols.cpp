@@ -11,31 +11,31 @@ CachedSymbols::CachedSymbols(std::unique_ptr<ModuleSymbols> module, std::string_
     : module_(std::move(module)), cache_(build_id.empty() ? nullptr : std::move(cache)) {
   if (cache_ == nullptr) return;
   key_ = fmt::format("{}\n{}\n{}", OOMREC_VERSION, build_id, module_->sources());
-  name_ = fmt::format("{}-{:016x}", build_id, KnownSymbols::hash_of(key_));
-  known_ = KnownSymbols{cache_->read(name_), key_};
+  name_ = fmt::format("{}-{:016x}", build_id, SymbolCacheFile::hash_of(key_));
+  cached_ = SymbolCacheFile{cache_->read(name_), key_};
 }
 
 CachedSymbols::~CachedSymbols() {
-  if (found_.empty() || !module_->is_whole()) return;
+  if (new_answers_.empty() || !module_->is_complete()) return;
   try {
-    keep();
+    save();
   } catch (const std::exception&) {
-    // No memory: the next command looks again.
+    // Out of memory: the next command symbolizes them again.
   }
 }
 
-std::vector<Location> CachedSymbols::find(std::uint64_t address) {
-  if (auto known = known_.find(address)) return std::move(*known);
-  std::vector<Location> locations = module_->find(address);
-  if (cache_ != nullptr) found_.emplace(address, locations);
-  return locations;
+std::vector<LineInfo> CachedSymbols::find(std::uint64_t address) {
+  if (auto cached = cached_.find(address)) return std::move(*cached);
+  std::vector<LineInfo> lines = module_->find(address);
+  if (cache_ != nullptr) new_answers_.emplace(address, lines);
+  return lines;
 }
 
-// With what another command has kept meanwhile.
-void CachedSymbols::keep() const {
-  KnownSymbols::Answers answers = KnownSymbols{cache_->read(name_), key_}.all();
-  answers.insert(found_.begin(), found_.end());
-  cache_->write(name_, KnownSymbols::bytes_of(answers, key_));
+// Reads the file again first, to keep what another command has added meanwhile.
+void CachedSymbols::save() const {
+  SymbolCacheFile::Answers answers = SymbolCacheFile{cache_->read(name_), key_}.all();
+  answers.insert(new_answers_.begin(), new_answers_.end());
+  cache_->write(name_, SymbolCacheFile::bytes_of(answers, key_));
 }
 
 }  // namespace oomrec::tools::recording

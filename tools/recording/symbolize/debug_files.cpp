@@ -18,22 +18,22 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kSystemDirectory = "/usr/lib/debug";
 
-struct InForce {
-  bool ask_servers = false;
+struct Settings {
+  bool use_servers = false;
   std::vector<std::string> directories{std::string{kSystemDirectory}};  // absolute
 };
 
-InForce& in_force() {
-  static InForce settings;
-  return settings;
+Settings& settings() {
+  static Settings current;
+  return current;
 }
 
-// What libdwfl calls for a module that has no debug information of its own, and for the file that
-// several files of debug information share (.gnu_debugaltlink).
+// libdwfl calls it for a module without debug information in its file, and for the supplementary
+// file that several debug files share (.gnu_debugaltlink).
 int find_debug_file(Dwfl_Module* module, void** own, const char* name, Dwarf_Addr base,
                     const char* file, const char* link, GElf_Word crc, char** found) {
   const std::string_view subject = link != nullptr ? link : name != nullptr ? name : "";
-  const ServerQuestion question{subject.substr(subject.rfind('/') + 1)};
+  const ServerQuery query{subject.substr(subject.rfind('/') + 1)};
   return dwfl_standard_find_debuginfo(module, own, name, base, file, link, crc, found);
 }
 
@@ -47,22 +47,22 @@ std::string name_by_build_id(std::span<const std::uint8_t> build_id) {
 
 }  // namespace
 
-void use_debug_files(const DebugFiles& wanted) {
-  InForce& now = in_force();
-  now = {};
-  for (const std::string_view directory : split(wanted.directories, ':')) {
+void use_debug_files(const DebugFiles& files) {
+  Settings& current = settings();
+  current = {};
+  for (const std::string_view directory : split(files.directories, ':')) {
     if (directory.empty()) continue;
-    now.directories.insert(now.directories.end() - 1,
-                           fs::absolute(directory).lexically_normal().string());
+    current.directories.insert(current.directories.end() - 1,
+                               fs::absolute(directory).lexically_normal().string());
   }
-  now.ask_servers = wanted.ask_servers;
-  if (now.ask_servers) need_debuginfod();
+  current.use_servers = files.use_servers;
+  if (current.use_servers) require_debuginfod();
 }
 
 Dwfl* begin_dwfl() {
-  // "" is the module's own directory, .debug one in it.
+  // "" is the directory of the module, .debug is relative to it.
   static std::string directories =
-      fmt::format(":.debug:{}", fmt::join(in_force().directories, ":"));
+      fmt::format(":.debug:{}", fmt::join(settings().directories, ":"));
   static char* path = directories.data();
   static const Dwfl_Callbacks callbacks = {
       .find_elf = dwfl_build_id_find_elf,
@@ -70,23 +70,23 @@ Dwfl* begin_dwfl() {
       .section_address = dwfl_offline_section_address,
       .debuginfo_path = &path,
   };
-  if (!in_force().ask_servers) forget_servers();
+  if (!settings().use_servers) disable_servers();
   Dwfl* const dwfl = dwfl_begin(&callbacks);
-  if (dwfl != nullptr && in_force().ask_servers) ServerQuestion::watch(dwfl);
+  if (dwfl != nullptr && settings().use_servers) ServerQuery::show_progress_of(dwfl);
   return dwfl;
 }
 
 std::string debug_file_of(std::span<const std::uint8_t> build_id) {
   if (build_id.size() < 2) return {};
-  for (const std::string& directory : in_force().directories) {
+  for (const std::string& directory : settings().directories) {
     const fs::path file = fs::path{directory} / name_by_build_id(build_id);
     if (access(file.c_str(), R_OK) == 0) return file;
   }
-  if (!in_force().ask_servers) return {};
+  if (!settings().use_servers) return {};
   const std::unique_ptr<Dwfl, decltype(&dwfl_end)> dwfl{begin_dwfl(), &dwfl_end};
   if (dwfl == nullptr) return {};
-  const ServerQuestion question{name_by_build_id(build_id)};
-  return ask_servers(dwfl.get(), build_id);
+  const ServerQuery query{name_by_build_id(build_id)};
+  return fetch_debug_file(dwfl.get(), build_id);
 }
 
 }  // namespace oomrec::tools::recording

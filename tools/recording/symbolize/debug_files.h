@@ -1,9 +1,8 @@
-// Where debug information is looked for that lies in a file of its own: beside the module, by
-// build-id below the directories that the user named and /usr/lib/debug, and on servers if the user
-// said so (debuginfod(8)).
+// Finds separate debug files: beside the module, by build-id in the user's directories and in
+// /usr/lib/debug, and on debuginfod servers if the user asks for them (debuginfod(8)).
 //
-// What is in force counts for the whole command: libdw keeps it so, too. Without a word from the
-// user no server is asked, whatever the environment says.
+// The settings are global, as they are in libdw. No server is queried without the user's option,
+// whatever the environment says.
 #pragma once
 
 #include <elfutils/libdwfl.h>
@@ -16,16 +15,17 @@ namespace oomrec::tools::recording {
 
 struct DebugFiles {
   std::string directories;   // DIR[:DIR…], each laid out like /usr/lib/debug; empty: none
-  bool ask_servers = false;  // those of DEBUGINFOD_URLS
+  bool use_servers = false;  // the servers of DEBUGINFOD_URLS
 };
 
-// To be called before the first module is opened. Throws Error where no server can be asked.
-void use_debug_files(const DebugFiles& wanted);
+// Must be called before the first module is opened. Throws Error if servers are wanted and cannot
+// be used.
+void use_debug_files(const DebugFiles& files);
 
-// A session of libdwfl that looks for debug information as was said.
+// A libdwfl session that finds debug files according to these settings.
 Dwfl* begin_dwfl();
 
-// The file of debug information of a module whose own file is not here; empty: none.
+// The debug file of a module that is not installed here; empty: none.
 std::string debug_file_of(std::span<const std::uint8_t> build_id);
 
 }  // namespace oomrec::tools::recording

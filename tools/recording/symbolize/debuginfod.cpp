@@ -18,7 +18,7 @@ using std::chrono::steady_clock;
 
 constexpr const char* kServers = "DEBUGINFOD_URLS";
 constexpr const char* kTimeout = "DEBUGINFOD_TIMEOUT";  // in seconds
-constexpr std::chrono::milliseconds kBetweenLines{200};
+constexpr std::chrono::milliseconds kProgressInterval{200};
 
 using Progress = int (*)(debuginfod_client*, long done, long total);
 
@@ -29,7 +29,7 @@ struct Client {
                         char** path) = nullptr;
 };
 
-// Empty where it is not installed.
+// Null pointers if the library is not installed.
 const Client& client() {
   static const Client loaded = [] {
     Client functions;
@@ -45,8 +45,8 @@ const Client& client() {
   return loaded;
 }
 
-// How long a server may take to begin to answer.
-seconds patience() {
+// How long to wait for a server to begin its answer.
+seconds answer_timeout() {
   static const seconds chosen = [] {
     const char* const text = std::getenv(kTimeout);
     const long number = text != nullptr ? std::atol(text) : 0;
@@ -62,60 +62,60 @@ bool is_set(const char* variable) {
 
 }  // namespace
 
-void need_debuginfod() {
+void require_debuginfod() {
   if (!is_set(kServers)) {
     throw Error{Exit::bad_input, fmt::format("--debuginfod: {} names no server", kServers),
-                fmt::format("Name your distribution's: export {}=https://debuginfod.elfutils.org "
-                            "knows those of many.",
+                fmt::format("Set it to your distribution's server, or to one for many "
+                            "distributions: export {}=https://debuginfod.elfutils.org",
                             kServers)};
   }
   if (client().set_progress == nullptr || client().find_debuginfo == nullptr) {
     throw Error{Exit::bad_input, "--debuginfod: libdebuginfod.so.1 is not installed",
-                "Debian has it in libdebuginfod1, Fedora in elfutils-debuginfod-client."};
+                "Install libdebuginfod1 (Debian) or elfutils-debuginfod-client (Fedora)."};
   }
-  // The client gives up by itself, for one question, where a transfer stands still for so long: not
-  // before we have given up the server.
-  setenv(kTimeout, std::to_string(3 * patience().count()).c_str(), 1);
+  // The client's own timeout aborts a stalled transfer. It must be longer than answer_timeout(),
+  // after which all servers are disabled.
+  setenv(kTimeout, std::to_string(3 * answer_timeout().count()).c_str(), 1);
 }
 
-void forget_servers() { unsetenv(kServers); }
+void disable_servers() { unsetenv(kServers); }
 
-ServerQuestion::ServerQuestion(std::string_view subject) : subject_(printable(subject)) {
+ServerQuery::ServerQuery(std::string_view subject) : subject_(printable(subject)) {
   current_ = this;
 }
 
-ServerQuestion::~ServerQuestion() {
+ServerQuery::~ServerQuery() {
   current_ = nullptr;
   if (visible_) fmt::print(stderr, "\r\x1b[K");
 }
 
-void ServerQuestion::watch(Dwfl* dwfl) {
+void ServerQuery::show_progress_of(Dwfl* dwfl) {
   if (!is_set(kServers) || client().set_progress == nullptr) return;
-  if (debuginfod_client* const asking = dwfl_get_debuginfod_client(dwfl))
-    client().set_progress(asking, progress);
+  if (debuginfod_client* const handle = dwfl_get_debuginfod_client(dwfl))
+    client().set_progress(handle, on_progress);
 }
 
-int ServerQuestion::progress(debuginfod_client*, long done, long total) {
-  return current_ == nullptr || current_->goes_on(done, total) ? 0 : 1;
+int ServerQuery::on_progress(debuginfod_client*, long done, long total) {
+  return current_ == nullptr || current_->should_continue(done, total) ? 0 : 1;
 }
 
-// `total`: 0 until a server has begun to answer; `done` are bytes from then on.
-bool ServerQuestion::goes_on(long done, long total) {
+// `total` is 0 until a server begins to answer. Only then does `done` count bytes.
+bool ServerQuery::should_continue(long done, long total) {
   const auto now = steady_clock::now();
-  if (total <= 0 && now - begun_ > patience()) {
-    remark(fmt::format("no server of {} answered within {} s: none is asked any more", kServers,
-                       patience().count()));
-    forget_servers();
+  if (total <= 0 && now - start_ > answer_timeout()) {
+    remark(fmt::format("no server of {} answered within {} s: continuing without them", kServers,
+                       answer_timeout().count()));
+    disable_servers();
     return false;
   }
-  if (now - told_ >= kBetweenLines) {
-    told_ = now;
-    tell(done, total);
+  if (now - last_shown_ >= kProgressInterval) {
+    last_shown_ = now;
+    show(done, total);
   }
   return true;
 }
 
-void ServerQuestion::tell(long done, long total) {
+void ServerQuery::show(long done, long total) {
   if (isatty(STDERR_FILENO) != 1) return;
   visible_ = true;
   const auto size = [](long bytes) { return size_text(static_cast<std::uint64_t>(bytes)); };
@@ -125,13 +125,13 @@ void ServerQuestion::tell(long done, long total) {
              amount);
 }
 
-std::string ask_servers(Dwfl* dwfl, std::span<const std::uint8_t> build_id) {
+std::string fetch_debug_file(Dwfl* dwfl, std::span<const std::uint8_t> build_id) {
   if (!is_set(kServers) || client().find_debuginfo == nullptr || build_id.empty()) return {};
-  debuginfod_client* const asking = dwfl_get_debuginfod_client(dwfl);
-  if (asking == nullptr) return {};
+  debuginfod_client* const handle = dwfl_get_debuginfod_client(dwfl);
+  if (handle == nullptr) return {};
   char* path = nullptr;
   const int file =
-      client().find_debuginfo(asking, build_id.data(), static_cast<int>(build_id.size()), &path);
+      client().find_debuginfo(handle, build_id.data(), static_cast<int>(build_id.size()), &path);
   std::string found = file >= 0 && path != nullptr ? path : "";
   std::free(path);
   if (file >= 0) close(file);

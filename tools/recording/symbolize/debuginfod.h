@@ -1,9 +1,8 @@
-// Questions to the servers of DEBUGINFOD_URLS, through elfutils' client, which libdwfl loads when
-// it is first needed (it brings curl): nothing of it is linked.
+// Queries to the servers of DEBUGINFOD_URLS, through elfutils' client. The client is loaded on
+// first use and never linked, because it depends on curl.
 //
-// One that does not begin to answer within 10 s (DEBUGINFOD_TIMEOUT) is not waited for, and from
-// then on none is asked: a recording has dozens of modules. What was fetched stays in the client's
-// own cache.
+// If no server begins to answer within 10 s (DEBUGINFOD_TIMEOUT), all are disabled for the rest of
+// the command: a recording has dozens of modules. The client caches what it has fetched.
 #pragma once
 
 #include <elfutils/libdwfl.h>
@@ -16,38 +15,38 @@
 
 namespace oomrec::tools::recording {
 
-// Throws Error when DEBUGINFOD_URLS names no server, or the client is not installed.
-void need_debuginfod();
+// Throws Error if DEBUGINFOD_URLS names no server, or the client is not installed.
+void require_debuginfod();
 
-// From now on no server is asked, by libdwfl neither.
-void forget_servers();
+// From now on no server is queried, not even by libdwfl.
+void disable_servers();
 
-// While one lives, the question that is under way is about `subject`: its progress is told on
-// stderr if that is a terminal, and is gone from there when it ends.
-class ServerQuestion {
+// The current query, for debug information of `subject`. If stderr is a terminal, it shows the
+// progress there, and the destructor clears it.
+class ServerQuery {
  public:
-  explicit ServerQuestion(std::string_view subject);
-  ~ServerQuestion();
-  ServerQuestion(const ServerQuestion&) = delete;
-  ServerQuestion& operator=(const ServerQuestion&) = delete;
+  explicit ServerQuery(std::string_view subject);
+  ~ServerQuery();
+  ServerQuery(const ServerQuery&) = delete;
+  ServerQuery& operator=(const ServerQuery&) = delete;
 
-  // Makes the client of this session tell its progress. Nothing happens where there is none.
-  static void watch(Dwfl* dwfl);
+  // Shows the progress of this session's client, if it has one.
+  static void show_progress_of(Dwfl* dwfl);
 
  private:
-  static int progress(debuginfod_client* client, long done, long total);
-  bool goes_on(long done, long total);
-  void tell(long done, long total);
+  static int on_progress(debuginfod_client* client, long done, long total);
+  bool should_continue(long done, long total);
+  void show(long done, long total);
 
-  static inline ServerQuestion* current_ = nullptr;
+  static inline ServerQuery* current_ = nullptr;
   std::string subject_;
-  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
-  std::chrono::steady_clock::time_point told_ = begun_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point last_shown_ = start_;
   bool visible_ = false;
 };
 
-// The debug information with this build-id, as a file of the client's cache; empty: no server has
-// it.
-std::string ask_servers(Dwfl* dwfl, std::span<const std::uint8_t> build_id);
+// Fetches the debug file with this build-id into the client's cache, and returns its path there.
+// Empty: no server has it.
+std::string fetch_debug_file(Dwfl* dwfl, std::span<const std::uint8_t> build_id);
 
 }  // namespace oomrec::tools::recording

@@ -1,6 +1,7 @@
-// What the archives of elfutils 0.192, Debian 13's, call and do not contain: trees of libc, whose
-// root comes first in a struct. Linked in only where it is missing (tools/meson.build). The lock
-// that may follow the root is for elfutils built with locks, which no release of Debian's is.
+// Search trees that the static libraries of elfutils 0.192 (Debian 13) call, but do not contain:
+// libc's trees, with the root as the first member of a struct. Linked only where they are missing
+// (tools/meson.build). In elfutils built with locks, a lock follows the root; no Debian release is
+// built that way.
 #include <search.h>
 
 typedef int Compare(const void*, const void*);

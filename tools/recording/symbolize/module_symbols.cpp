@@ -28,7 +28,7 @@ void for_children(Dwarf_Die* die, Visit visit) {
   while (dwarf_siblingof(&child, &child) == 0);
 }
 
-// Functions stand in units, namespaces and classes. A forged file may nest them without end.
+// Functions are children of units, namespaces and classes. A forged file may nest these too deeply.
 void add_functions(Dwarf_Die* die, std::vector<AddressRange>& functions, int depth = 0) {
   if (depth > 64) return;
   for_children(die, [&](Dwarf_Die* child) {
@@ -47,7 +47,7 @@ void add_functions(Dwarf_Die* die, std::vector<AddressRange>& functions, int dep
   });
 }
 
-// The calls that were inlined around `address`, outermost first.
+// Adds the inlined calls that cover `address`, outermost first.
 void add_inlined(Dwarf_Die* scope, Dwarf_Addr address, std::vector<Dwarf_Die>& chain,
                  int depth = 0) {
   if (depth > 256) return;
@@ -79,8 +79,8 @@ std::string function_name(Dwarf_Die* die) {
   return plain != nullptr ? plain : "";
 }
 
-// Where an inlined function was called from, in `unit`.
-void set_call_place(Dwarf_Die* unit, Dwarf_Die* inlined, Location& caller) {
+// Sets file and line of the call of an inlined function in `unit`.
+void set_call_line(Dwarf_Die* unit, Dwarf_Die* inlined, LineInfo& caller) {
   Dwarf_Attribute attribute;
   Dwarf_Word value = 0;
   Dwarf_Files* files = nullptr;
@@ -128,20 +128,20 @@ struct ModuleSymbols::State : OpenModule {
     return at->second;
   }
 
-  std::vector<Location> from_dwarf(std::uint64_t file_address) {
+  std::vector<LineInfo> from_dwarf(std::uint64_t file_address) {
     if (!indexed) index_units();
     const Dwarf_Addr address = file_address + bias - dwarf_bias;
-    const AddressRange* unit_range = covering(units, address);
+    const AddressRange* unit_range = find_range(units, address);
     Dwarf_Die unit;
     if (unit_range == nullptr || dwarf_offdie(dwarf, unit_range->die, &unit) == nullptr) return {};
 
-    Location innermost;
+    LineInfo innermost;
     if (Dwarf_Line* line = dwarf_getsrc_die(&unit, address)) {
       int number = 0;
       if (dwarf_lineno(line, &number) == 0) innermost.line = static_cast<std::uint32_t>(number);
       if (const char* file = dwarf_linesrc(line, nullptr, nullptr)) innermost.file = file;
     }
-    const AddressRange* function_range = covering(functions_of(&unit), address);
+    const AddressRange* function_range = find_range(functions_of(&unit), address);
     Dwarf_Die function;
     if (function_range == nullptr ||
         dwarf_offdie(dwarf, function_range->die, &function) == nullptr) {
@@ -150,16 +150,16 @@ struct ModuleSymbols::State : OpenModule {
     std::vector<Dwarf_Die> chain = {function};
     add_inlined(&function, address, chain);
 
-    std::vector<Location> locations;
-    Location current = innermost;
+    std::vector<LineInfo> lines;
+    LineInfo current = innermost;
     for (auto die = chain.rbegin(); die != chain.rend(); ++die) {
       current.function = function_name(&*die);
       current.inlined = dwarf_tag(&*die) == DW_TAG_inlined_subroutine;
-      locations.push_back(current);
-      current = Location{};
-      if (locations.back().inlined) set_call_place(&unit, &*die, current);
+      lines.push_back(current);
+      current = LineInfo{};
+      if (lines.back().inlined) set_call_line(&unit, &*die, current);
     }
-    return locations;
+    return lines;
   }
 
   std::string from_symbol_table(std::uint64_t file_address) {
@@ -185,26 +185,26 @@ std::unique_ptr<ModuleSymbols> ModuleSymbols::open_file(const std::string& path,
   auto state = std::make_unique<State>(path);
   if (state->module == nullptr) return nullptr;
   const unsigned char* found = nullptr;
-  GElf_Addr where = 0;
-  const int length = dwfl_module_build_id(state->module, &found, &where);
+  GElf_Addr address = 0;
+  const int length = dwfl_module_build_id(state->module, &found, &address);
   const bool same = length == static_cast<int>(build_id.size()) &&
                     std::equal(build_id.begin(), build_id.end(), found);
   if (!build_id.empty() && !same) return nullptr;
   return std::unique_ptr<ModuleSymbols>{new ModuleSymbols{std::move(state)}};
 }
 
-std::vector<Location> ModuleSymbols::find(std::uint64_t address) {
-  std::vector<Location> locations = state_->from_dwarf(address);
-  if (locations.empty()) locations.push_back({state_->from_symbol_table(address), "", 0, false});
-  Location& outermost = locations.back();
+std::vector<LineInfo> ModuleSymbols::find(std::uint64_t address) {
+  std::vector<LineInfo> lines = state_->from_dwarf(address);
+  if (lines.empty()) lines.push_back({state_->from_symbol_table(address), "", 0, false});
+  LineInfo& outermost = lines.back();
   if (outermost.function.empty()) outermost.function = state_->from_symbol_table(address);
-  if (locations.size() == 1 && outermost.function.empty() && outermost.file.empty()) return {};
-  return locations;
+  if (lines.size() == 1 && outermost.function.empty() && outermost.file.empty()) return {};
+  return lines;
 }
 
 std::string ModuleSymbols::sources() const { return sources_of(state_->path); }
 
-bool ModuleSymbols::is_whole() const {
+bool ModuleSymbols::is_complete() const {
   const char* name = nullptr;
   const void* build_id = nullptr;
   return state_->dwarf == nullptr ||

@@ -1,8 +1,8 @@
-// Names for addresses of one ELF file: functions with what was inlined into them, files and lines.
+// Symbolizes addresses of one ELF file: functions, inlined calls, source files and lines.
 //
-// The file is used only when its build-id is the one that was recorded: names from another build
-// would be wrong without a sign of it. Debug information is taken from the file and from what its
-// .gnu_debuglink and build-id name (debug_files.h); from the latter alone where the file is gone.
+// The file is used only if its build-id is the recorded one: another build would silently give
+// wrong names. Debug information comes from the file, and from the files that its .gnu_debuglink
+// and build-id name (debug_files.h). If the file is gone, only the build-id is left to find one.
 #pragma once
 
 #include <cstdint>
@@ -13,32 +13,32 @@
 
 namespace oomrec::tools::recording {
 
-struct Location {
+struct LineInfo {
   std::string function;    // demangled; empty: unknown
   std::string file;        // empty: unknown
   std::uint32_t line = 0;  // 0: unknown
-  bool inlined = false;    // into the location that follows
+  bool inlined = false;    // into the next LineInfo
 };
 
 class ModuleSymbols {
  public:
-  // nullptr when there is no such file, it is no ELF file, or it is another build, and no debug
-  // information of the build that was recorded is to be had.
+  // nullptr: the file is missing, not ELF or another build, and there is no debug file of the
+  // recorded build either.
   static std::unique_ptr<ModuleSymbols> open(const std::string& path,
                                              std::span<const std::uint8_t> build_id);
   ~ModuleSymbols();
   ModuleSymbols(const ModuleSymbols&) = delete;
   ModuleSymbols& operator=(const ModuleSymbols&) = delete;
 
-  // What is at link-time address `address`, innermost first; empty when nothing is known.
-  std::vector<Location> find(std::uint64_t address);
+  // The lines at a link-time address, innermost first; empty: unknown.
+  std::vector<LineInfo> find(std::uint64_t address);
 
-  // The files that find() reads or would read, such that the text is another when one of them
-  // comes, goes or changes. Cost: a look for separate debug information, without reading it.
+  // Identifies the files that find() reads: the text changes when one of them appears, disappears
+  // or changes. Cost: a search for separate debug files, without reading them.
   std::string sources() const;
-  // False when debug information refers to a further file that is not here (DWARF 5, 7.3.6): what
-  // find() answers now will be more once it is.
-  bool is_whole() const;
+  // False: the debug information refers to a supplementary file that is missing (DWARF 5, 7.3.6).
+  // With it, find() would return more.
+  bool is_complete() const;
 
  private:
   struct State;
@@ -48,7 +48,7 @@ class ModuleSymbols {
   std::unique_ptr<State> state_;
 };
 
-// The readable name of a C++ or C symbol.
+// The demangled name; `symbol` itself if it is not mangled.
 std::string demangled(const char* symbol);
 
 }  // namespace oomrec::tools::recording

@@ -14,7 +14,7 @@
 namespace oomrec::tools::recording {
 namespace {
 
-// A file as it is now: one that is written anew or replaced reads otherwise.
+// A text that changes when the file is rewritten or replaced.
 std::string identity_of(int file) {
   struct stat status {};
   if (file < 0 || fstat(file, &status) != 0) return "none";
@@ -22,8 +22,9 @@ std::string identity_of(int file) {
                      status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
 }
 
-// A module whose debug file was looked for beside its own way (sources_of) ends with close(0), in
-// libdw 0.188 at least: it has the file, and not its descriptor. What was there is put back.
+// Restores standard input. In libdw 0.188 at least, dwfl_end() closes descriptor 0 if
+// dwfl_standard_find_debuginfo() was called directly (sources_of): the module then has a debug file
+// whose descriptor was never set.
 class KeepStandardInput {
  public:
   KeepStandardInput() : kept_(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)) {}
@@ -42,7 +43,7 @@ class KeepStandardInput {
 }  // namespace
 
 OpenModule::OpenModule(const std::string& path) {
-  // A FIFO or a device in the path must not hold us.
+  // Must not block on a FIFO or a device.
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (file < 0) return;
   identity = identity_of(file);
@@ -61,14 +62,14 @@ OpenModule::~OpenModule() {
 }
 
 std::string sources_of(const std::string& path) {
-  const KeepStandardInput keep;  // until the probe has ended
-  // A module that was asked where its debug information is does not read it afterwards.
+  const KeepStandardInput keep;  // must outlive the probe
+  // After this search a module does not load its debug information: hence a separate one.
   OpenModule probe{path};
   if (probe.module == nullptr) return {};
   GElf_Word crc = 0;
   const char* const link = dwelf_elf_gnu_debuglink(probe.elf(), &crc);
   char* found = nullptr;
-  const ServerQuestion question{path.substr(path.rfind('/') + 1)};
+  const ServerQuery query{path.substr(path.rfind('/') + 1)};
   const int file = dwfl_standard_find_debuginfo(probe.module, nullptr, nullptr, 0, path.c_str(),
                                                 link, crc, &found);
   std::free(found);

@@ -1,4 +1,4 @@
-// One ELF file as libdwfl has it, and the files of debug information that belong to it.
+// Opens an ELF file in libdwfl, and finds its debug files.
 #pragma once
 
 #include <elfutils/libdwfl.h>
@@ -16,9 +16,9 @@ struct OpenModule {
   Elf* elf() { return module != nullptr ? dwfl_module_getelf(module, &bias) : nullptr; }
 
   Dwfl* dwfl = nullptr;
-  Dwfl_Module* module = nullptr;  // nullptr: there is no such file, or it is no ELF file
-  std::string identity;           // of the file as it is now
-  Dwarf_Addr bias = 0;            // of dwfl's addresses over the file's own
+  Dwfl_Module* module = nullptr;  // nullptr: there is no such file, or it is not ELF
+  std::string identity;           // changes when the file is rewritten or replaced
+  Dwarf_Addr bias = 0;            // add it to an address of the file to get one of dwfl's
 };
 
 // See ModuleSymbols::sources().

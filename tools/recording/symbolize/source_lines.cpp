@@ -29,14 +29,14 @@ bool is_source_name(const fs::path& path) {
   return std::find(kSuffixes.begin(), kSuffixes.end(), suffix) != kSuffixes.end();
 }
 
-// Who made it; nobody where that cannot be told.
+// The owner of the file; -1: unknown.
 uid_t owner_of(const fs::path& path) {
   struct stat status {};
   return stat(path.c_str(), &status) == 0 ? status.st_uid : static_cast<uid_t>(-1);
 }
 
-// All may go through each directory above it.
-bool is_reached_by_all(const fs::path& path) {
+// Whether all users may search every directory above it.
+bool is_reachable_by_all(const fs::path& path) {
   for (fs::path above = path.parent_path();; above = above.parent_path()) {
     struct stat status {};
     if (stat(above.c_str(), &status) != 0 || (status.st_mode & S_IXOTH) == 0) return false;
@@ -64,14 +64,14 @@ std::string_view without_blanks(std::string_view line) {
 
 SourceLines::SourceLines(const Recording& recording, fs::path directory)
     : working_directory_(recording.text(recording.header().working_directory)),
-      begun_ns_(recording.header().start_realtime_ns),
+      start_ns_(recording.header().start_realtime_ns),
       recorded_by_(owner_of(recording.path())),
       directory_(std::move(directory)) {}
 
-std::string SourceLines::of(const Place& place) {
-  const bool nameless = place.line == 0 || place.kind == Place::Kind::note;
-  if (nameless || place.file.size() >= PATH_MAX || !is_source_name(place.file)) return {};
-  const std::string_view line = without_blanks(line_of(file_of(place.file).text, place.line));
+std::string SourceLines::of(const Location& location) {
+  const bool nameless = location.line == 0 || location.kind == Location::Kind::note;
+  if (nameless || location.file.size() >= PATH_MAX || !is_source_name(location.file)) return {};
+  const std::string_view line = without_blanks(line_of(file_of(location.file).text, location.line));
   return clip(printable(line), kMostColumns);
 }
 
@@ -101,7 +101,7 @@ const SourceLines::File& SourceLines::file_of(const std::string& name) {
 bool SourceLines::read(const fs::path& path, File& file) {
   std::error_code error;
   const fs::path real = fs::canonical(path, error);
-  if (error || !is_source_name(real)) return false;  // nor a link to something else
+  if (error || !is_source_name(real)) return false;  // a link may lead to another kind of file
   struct stat status {};
   const system::File opened = system::File::open(real.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!opened.is_open() || fstat(opened.descriptor(), &status) != 0 || !S_ISREG(status.st_mode))
@@ -115,16 +115,16 @@ bool SourceLines::read(const fs::path& path, File& file) {
   bytes_ += file.text.size();
   const auto changed_ns = static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000 +
                           static_cast<std::uint64_t>(status.st_mtim.tv_nsec);
-  // Both are of the kernel's coarse clock, a few milliseconds late or early: a script may be
-  // written and run at once.
+  // Both times come from the kernel's coarse clock, which is off by a few milliseconds. A script
+  // may be written and run at once.
   constexpr std::uint64_t kCoarseNs = 20'000'000;
-  file.newer = begun_ns_ != 0 && changed_ns > begun_ns_ + kCoarseNs;
+  file.newer = start_ns_ != 0 && changed_ns > start_ns_ + kCoarseNs;
   return true;
 }
 
 bool SourceLines::may_be_shown(const fs::path& path, uid_t owner, mode_t mode) const {
   if (recorded_by_ == geteuid() || owner == recorded_by_) return true;
-  return (mode & S_IROTH) != 0 && is_reached_by_all(path);
+  return (mode & S_IROTH) != 0 && is_reachable_by_all(path);
 }
 
 }  // namespace oomrec::tools::recording

@@ -1,9 +1,9 @@
-// Lines of source code, where the files that places name are here.
+// Source lines of locations, if their files exist on this machine.
 //
-// A recording may name any file: only plain ones that have a source file's name are read, and those
-// only that whoever made the recording could read, too: root must not show a user's recording what
-// is another's. A file that was changed after the recorded process began is shown all the same, and
-// told (newer_files()): its lines may be others.
+// A recording may name any file. So only regular files with the suffix of a source file are read,
+// and only those that the recording's owner could read: root must not reveal another user's files
+// through a forged recording. Lines of a file that changed after the recorded process started are
+// shown, but may be wrong: newer_files() lists such files.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "tools/recording/reading/recording.h"
-#include "tools/recording/symbolize/places.h"
+#include "tools/recording/symbolize/locations.h"
 
 namespace oomrec::tools::recording {
 
@@ -25,12 +25,12 @@ class SourceLines {
   static constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;  // of all files
   static constexpr std::size_t kMostColumns = 200;
 
-  // `directory`: where sources are that were elsewhere on the machine of the recording; a file is
-  // looked for there by its path, then by ever fewer of its last components. May be empty.
+  // `directory`: the user's source directory, or empty. A file is searched there by its full path,
+  // then by fewer and fewer of its last components.
   SourceLines(const Recording& recording, std::filesystem::path directory);
 
-  // Without the blanks around it, printable; empty when it is not to be had.
-  std::string of(const Place& place);
+  // The line, printable and without surrounding blanks; empty: not available.
+  std::string of(const Location& location);
 
   std::vector<std::string> newer_files() const;
 
@@ -44,10 +44,10 @@ class SourceLines {
   bool may_be_shown(const std::filesystem::path& path, uid_t owner, mode_t mode) const;
 
   std::string working_directory_;
-  std::uint64_t begun_ns_;
+  std::uint64_t start_ns_;
   uid_t recorded_by_;
   std::filesystem::path directory_;
-  std::map<std::string, File> files_;  // as places name them; without text: not to be had
+  std::map<std::string, File> files_;  // by Location::file; empty text: not available
   std::uint64_t bytes_ = 0;
 };
 

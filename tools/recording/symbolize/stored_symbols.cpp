@@ -22,25 +22,25 @@ StoredSymbols StoredSymbols::of(const Json& root) {
     const auto offset = number_of(symbol, "offset");
     const Json& frames = member(symbol, "frames");
     if (!build_id || !offset || !frames.is_array()) continue;
-    std::vector<Location>& locations = stored.by_key_[key_of(*build_id, *offset)];
+    std::vector<LineInfo>& lines = stored.by_key_[key_of(*build_id, *offset)];
     for (const Json& frame : frames) {
       const std::string name = text_of(frame, "function").value_or("");
       const Json& inlined = member(frame, "inlined");
-      locations.push_back({demangled(name.c_str()), text_of(frame, "file").value_or(""),
-                           static_cast<std::uint32_t>(number_of(frame, "line").value_or(0)),
-                           inlined.is_boolean() && inlined.get<bool>()});
+      lines.push_back({demangled(name.c_str()), text_of(frame, "file").value_or(""),
+                       static_cast<std::uint32_t>(number_of(frame, "line").value_or(0)),
+                       inlined.is_boolean() && inlined.get<bool>()});
     }
   }
   return stored;
 }
 
-void StoredSymbols::add(const std::string& build_id, std::uint64_t offset, Location location) {
-  by_key_[key_of(build_id, offset)].push_back(std::move(location));
+void StoredSymbols::add(const std::string& build_id, std::uint64_t offset, LineInfo line_info) {
+  by_key_[key_of(build_id, offset)].push_back(std::move(line_info));
 }
 
-const std::vector<Location>& StoredSymbols::find(const std::string& build_id,
+const std::vector<LineInfo>& StoredSymbols::find(const std::string& build_id,
                                                  std::uint64_t offset) const {
-  static const std::vector<Location> nothing;
+  static const std::vector<LineInfo> nothing;
   const auto at = by_key_.empty() ? by_key_.end() : by_key_.find(key_of(build_id, offset));
   return at != by_key_.end() ? at->second : nothing;
 }

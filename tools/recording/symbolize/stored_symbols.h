@@ -1,4 +1,5 @@
-// symbols.json of a bundle: names that its writer knew, for a machine without the program's files.
+// A bundle's symbols.json: symbols that its writer resolved, for machines without the program's
+// files.
 #pragma once
 
 #include <filesystem>
@@ -13,17 +14,17 @@ namespace oomrec::tools::recording {
 
 class StoredSymbols {
  public:
-  // Empty when there is no such file; what is not understood in it is passed over.
+  // Empty if there is no such file. Skips entries that it does not understand.
   static StoredSymbols load(const std::filesystem::path& file);
-  static StoredSymbols of(const Json& root);  // of what stands in such a file
+  static StoredSymbols of(const Json& root);  // from the contents of such a file
 
-  void add(const std::string& build_id, std::uint64_t offset, Location location);
+  void add(const std::string& build_id, std::uint64_t offset, LineInfo line_info);
 
-  // Innermost first; empty when nothing is stored. `build_id` in hexadecimal.
-  const std::vector<Location>& find(const std::string& build_id, std::uint64_t offset) const;
+  // Innermost first; empty: not stored. `build_id` in hexadecimal.
+  const std::vector<LineInfo>& find(const std::string& build_id, std::uint64_t offset) const;
 
  private:
-  std::unordered_map<std::string, std::vector<Location>> by_key_;
+  std::unordered_map<std::string, std::vector<LineInfo>> by_key_;
 };
 
 }  // namespace oomrec::tools::recording

@@ -44,7 +44,7 @@ SymbolTable::SymbolTable(Dwfl_Module* module) {
 const char* SymbolTable::function_at(GElf_Addr address) const {
   auto at = std::upper_bound(symbols_.begin(), symbols_.end(), address,
                              [](GElf_Addr a, const Symbol& symbol) { return a < symbol.start; });
-  // One that ends before the address is a neighbour; a function around it may have begun earlier.
+  // A symbol that ends before the address may be nested: an enclosing function begins earlier.
   constexpr int kNeighbours = 16;
   for (int left = kNeighbours; left > 0 && at != symbols_.begin(); --left) {
     --at;

@@ -1,7 +1,7 @@
-// The functions of one module by address, from its symbol table.
+// The functions of a module's symbol table, sorted by address.
 //
-// libdwfl's own look-up goes through the whole table for each address: for a library with half a
-// million symbols and a recording with ten thousands of addresses in it that is minutes.
+// libdwfl scans the whole table for each address. With half a million symbols in a library, and
+// tens of thousands of its addresses in a recording, that takes minutes.
 #pragma once
 
 #include <elfutils/libdwfl.h>
@@ -15,15 +15,15 @@ class SymbolTable {
   // Reads the table; `module` and its file must outlive this.
   explicit SymbolTable(Dwfl_Module* module);
 
-  // The mangled name of the function that holds `address` (of libdwfl's); nullptr: none.
+  // The mangled name of the function at `address` (libdwfl's, with its bias); nullptr: none.
   const char* function_at(GElf_Addr address) const;
 
  private:
   struct Symbol {
     GElf_Addr start;
-    GElf_Xword bytes;  // 0: not known
+    GElf_Xword bytes;  // 0: unknown
     const char* name;
-    int rank;  // of several with one start: the last one wins
+    int rank;  // among symbols with the same start; the highest wins
   };
   std::vector<Symbol> symbols_;  // by start, then rank
 };

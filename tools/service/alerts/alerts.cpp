@@ -2,76 +2,80 @@
 
 #include <fmt/format.h>
 
+#include "common/verdict/kinds.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/outcome.h"
 #include "tools/service/alerts/end_text.h"
-#include "tools/service/fleet/label_values.h"
 
 namespace oomrec::tools::service {
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kBetweenLooks = 1s;
-// A recording's start is told by the coarse clock, which may be so far behind.
-constexpr std::uint64_t kClockStep_ns = 10'000'000;
-constexpr unsigned kLooksForBundle = 6;  // of a refusal: its writer gives up after 5 s
+constexpr auto kBetweenChecks = 1s;
+// A recording's start is from the coarse clock, which may lag by this much.
+constexpr std::uint64_t kCoarseClockLagNs = 10'000'000;
+// How far a share must rise above the threshold before it can alert again.
+constexpr double kResetMargin = 0.05;
+constexpr unsigned kChecksForBundle = 6;  // of a failure: the bundle's writer gives up after 5 s
 
 // "python3.11 (pid 4711, rank 2)"
-std::string name_of_process(const Subject& subject) {
-  const std::string rank = subject.rank().empty() ? "" : fmt::format(", rank {}", subject.rank());
-  return fmt::format("{} (pid {}{})", printable(subject.program()), subject.pid(), rank);
+std::string name_of_process(const MonitoredProcess& process) {
+  const std::string rank = process.rank().empty() ? "" : fmt::format(", rank {}", process.rank());
+  return fmt::format("{} (pid {}{})", printable(process.program()), process.pid(), rank);
 }
 
-Concern trouble_of(Rule rule, const Subject& subject) {
-  Concern trouble;
-  trouble.rule = rule;
-  trouble.realtime_ns = bundles::realtime_now_ns();
-  trouble.program = subject.program();
-  trouble.rank = subject.rank();
-  trouble.pid = subject.pid();
-  trouble.command_line = subject.command_line();
-  return trouble;
+Incident incident_of(Rule rule, const MonitoredProcess& process) {
+  Incident incident;
+  incident.rule = rule;
+  incident.realtime_ns = bundles::realtime_now_ns();
+  incident.program = process.program();
+  incident.rank = process.rank();
+  incident.pid = process.pid();
+  incident.command_line = process.command_line();
+  return incident;
 }
 
 }  // namespace
 
-Alerts::Alerts(Census& census, std::vector<Courier> couriers, double least_headroom)
-    : census_(census),
-      couriers_(std::move(couriers)),
+Alerts::Alerts(ProcessRegistry& registry, std::vector<Notifier> notifiers, double least_headroom)
+    : registry_(registry),
+      notifiers_(std::move(notifiers)),
       least_headroom_(least_headroom),
-      began_ns_(bundles::realtime_now_ns()) {}
+      watch_start_ns_(bundles::realtime_now_ns()) {}
 
-void Alerts::look_at_limit(const Subject& subject) {
-  const auto& nearest = subject.gauges().nearest;
-  if (!nearest ||
-      !hysteresis_.falls(subject.path().native(), nearest->headroom_ratio(), least_headroom_))
-    return;
-  Concern trouble = trouble_of(Rule::near_limit, subject);
-  trouble.text = fmt::format("{} is near a limit ({}): {} of {} are left", name_of_process(subject),
-                             name_of(nearest->kind), size_text(nearest->headroom_bytes),
-                             size_text(nearest->limit_bytes));
-  trouble.figures = {{"kind", name_of(nearest->kind)},
-                     {"limit_bytes", nearest->limit_bytes},
-                     {"headroom_bytes", nearest->headroom_bytes}};
-  pace_.add(std::move(trouble));
+bool Alerts::is_new_shortage(const std::string& key, double ratio) {
+  return shortages_.begins(key, ratio < least_headroom_, ratio >= least_headroom_ + kResetMargin);
 }
 
-// A device that several processes are on is told of once: by UUID where it is known. What one of
-// them has been told of it may be old, so the most that any has been told counts.
-void Alerts::look_at_devices() {
-  struct Seen {
+void Alerts::check_limit(const MonitoredProcess& process) {
+  const auto& nearest = process.gauges().nearest;
+  if (!nearest || !is_new_shortage(process.path().native(), nearest->headroom_ratio())) return;
+  Incident incident = incident_of(Rule::near_limit, process);
+  incident.text = fmt::format("{} is near a limit ({}): {} of {} are left",
+                              name_of_process(process), name_of(nearest->kind),
+                              size_text(nearest->headroom_bytes), size_text(nearest->limit_bytes));
+  incident.figures = {{"kind", name_of(nearest->kind)},
+                      {"limit_bytes", nearest->limit_bytes},
+                      {"headroom_bytes", nearest->headroom_bytes}};
+  rate_limit_.add(std::move(incident));
+}
+
+// Sends one alert for a device that several processes share, identified by its UUID if known. A
+// process' figures may be old, so the highest use that any process has seen counts.
+void Alerts::check_devices() {
+  struct DeviceUse {
     Gauges::DeviceBytes bytes;
     std::string label, uuid;
-    const Subject* subject;
+    const MonitoredProcess* process;
   };
-  std::map<std::string, Seen> devices;
-  census_.for_each_living([&](const Subject& subject) {
-    for (const auto& [name, bytes] : subject.gauges().devices) {
+  std::map<std::string, DeviceUse> devices;
+  registry_.for_each_living([&](const MonitoredProcess& process) {
+    for (const auto& [name, bytes] : process.gauges().devices) {
       const auto& [label, uuid] = name;
-      Seen& seen = devices[uuid.empty() ? subject.path().native() + '\n' + label : uuid];
-      if (seen.subject == nullptr || seen.bytes.used < bytes.used)
-        seen = {bytes, label, uuid, &subject};
+      DeviceUse& use = devices[uuid.empty() ? process.path().native() + '\n' + label : uuid];
+      if (use.process == nullptr || use.bytes.used < bytes.used)
+        use = {bytes, label, uuid, &process};
     }
   });
   for (const auto& [key, device] : devices) {
@@ -79,98 +83,100 @@ void Alerts::look_at_devices() {
     if (total == 0) continue;
     const std::uint64_t free_bytes = total - used;
     const double ratio = static_cast<double>(free_bytes) / static_cast<double>(total);
-    if (!hysteresis_.falls(key, ratio, least_headroom_)) continue;
-    Concern trouble = trouble_of(Rule::device_nearly_full, *device.subject);
-    trouble.text =
+    if (!is_new_shortage(key, ratio)) continue;
+    Incident incident = incident_of(Rule::device_nearly_full, *device.process);
+    incident.text =
         fmt::format("{}, which {} uses, is nearly full: {} of {} are free", device.label,
-                    name_of_process(*device.subject), size_text(free_bytes), size_text(total));
-    trouble.figures = {{"device", device.label},
-                       {"uuid", text_or_null(device.uuid)},
-                       {"used_bytes", used},
-                       {"total_bytes", total}};
-    pace_.add(std::move(trouble));
+                    name_of_process(*device.process), size_text(free_bytes), size_text(total));
+    incident.figures = {{"device", device.label},
+                        {"uuid", text_or_null(device.uuid)},
+                        {"used_bytes", used},
+                        {"total_bytes", total}};
+    rate_limit_.add(std::move(incident));
   }
 }
 
-// What was refused before the watch began is not told.
-void Alerts::look_at_failures(const Subject& subject, bool has_ended) {
-  const std::uint64_t total = subject.counts().failures_total();
-  const bool is_older = subject.start_ns() + kClockStep_ns < began_ns_;
+// Does not report failures from before the watch began.
+void Alerts::check_failures(const MonitoredProcess& process, ProcessState state) {
+  const std::uint64_t total = process.counts().failures_total();
+  const bool is_older = process.start_ns() + kCoarseClockLagNs < watch_start_ns_;
   const std::uint64_t before = is_older ? total : 0;
-  Refusals& told = refusals_.try_emplace(subject.path(), Refusals{before}).first->second;
-  std::filesystem::path bundle = census_.newest_bundle(subject.path());
-  if (total <= told.count) {
-    told.bundle = std::move(bundle);  // of something else, such as a limit that was near
+  ReportedFailures& reported =
+      reported_failures_.try_emplace(process.path(), ReportedFailures{before}).first->second;
+  std::filesystem::path bundle = registry_.newest_bundle(process.path());
+  if (total <= reported.count) {
+    reported.bundle = std::move(bundle);  // of another event, such as near_limit
     return;
   }
-  if (!has_ended && bundle == told.bundle) {
-    ++told.looks_waited;
-    const bool may_just_begin = told.looks_waited == 1;
-    if (may_just_begin ||
-        (census_.awaits_bundle(subject.path()) && told.looks_waited < kLooksForBundle))
+  if (state == ProcessState::running && bundle == reported.bundle) {
+    ++reported.samples_waited;
+    const bool is_first_wait = reported.samples_waited == 1;  // the writer may not have started yet
+    if (is_first_wait ||
+        (registry_.awaits_bundle(process.path()) && reported.samples_waited < kChecksForBundle))
       return;
   }
-  const std::uint64_t more = total - told.count;
-  told = {total, bundle};
-  Concern trouble = trouble_of(Rule::failure, subject);
-  trouble.text = fmt::format("{} was refused memory: {}", name_of_process(subject),
-                             plural(more, "request", "requests"));
-  trouble.bundle = printable(bundle.string());
-  trouble.figures = {{"failures", more}, {"failures_total", total}};
-  pace_.add(std::move(trouble));
+  const std::uint64_t more = total - reported.count;
+  reported = {total, bundle};
+  Incident incident = incident_of(Rule::failure, process);
+  incident.text = fmt::format("{} was refused memory: {}", name_of_process(process),
+                              plural(more, "request", "requests"));
+  incident.bundle = printable(bundle.string());
+  incident.figures = {{"failures", more}, {"failures_total", total}};
+  rate_limit_.add(std::move(incident));
 }
 
 void Alerts::on_death(const Death& death) {
-  if (!is_for_memory(death.verdict)) return;
-  Concern trouble = trouble_of(Rule::death, death.subject);
-  trouble.text =
-      fmt::format("{} {}", name_of_process(death.subject), end_text(death.outcome, death.verdict));
-  trouble.bundle = printable(death.bundle.string());
-  trouble.figures = {{"verdict", name_of(death.verdict)}, {"outcome", printable(death.outcome)}};
-  pace_.add(std::move(trouble));
+  if (!verdict::is_death_related_to_memory(death.verdict)) return;
+  Incident incident = incident_of(Rule::death, death.process);
+  incident.text =
+      fmt::format("{} {}", name_of_process(death.process), end_text(death.outcome, death.verdict));
+  incident.bundle = printable(death.bundle.string());
+  incident.figures = {{"verdict", name_of(death.verdict)}, {"outcome", printable(death.outcome)}};
+  rate_limit_.add(std::move(incident));
 }
 
-void Alerts::ended(const std::filesystem::path& recording, const bundles::Recovered*) {
-  if (const Subject* const subject = census_.find(recording)) look_at_failures(*subject, true);
-  hysteresis_.forget(recording.native());
-  refusals_.erase(recording);
+void Alerts::on_gone(const std::filesystem::path& recording, const bundles::RecoveryResult*) {
+  if (const MonitoredProcess* const process = registry_.find(recording))
+    check_failures(*process, ProcessState::ended);
+  shortages_.forget(recording.native());
+  reported_failures_.erase(recording);
 }
 
-void Alerts::short_of_memory(const std::filesystem::path& recording,
-                             const std::filesystem::path& bundle) {
-  const Subject* const subject = census_.find(recording);
-  if (subject == nullptr) return;
-  Concern trouble = trouble_of(Rule::pressure, *subject);
-  trouble.text =
-      fmt::format("the machine waits for memory; the largest recorded process is {}, resident {}",
-                  name_of_process(*subject), size_text(subject->gauges().rss_bytes));
-  trouble.bundle = printable(bundle.string());
-  trouble.figures = {{"rss_bytes", subject->gauges().rss_bytes}};
-  pace_.add(std::move(trouble));
+void Alerts::on_memory_pressure(const std::filesystem::path& recording,
+                                const std::filesystem::path& bundle) {
+  const MonitoredProcess* const process = registry_.find(recording);
+  if (process == nullptr) return;
+  Incident incident = incident_of(Rule::pressure, *process);
+  incident.text = fmt::format(
+      "the machine is under memory pressure; the largest recorded process is {}, resident {}",
+      name_of_process(*process), size_text(process->gauges().rss_bytes));
+  incident.bundle = printable(bundle.string());
+  incident.figures = {{"rss_bytes", process->gauges().rss_bytes}};
+  rate_limit_.add(std::move(incident));
 }
 
-std::optional<Alerts::Clock::time_point> Alerts::wakes_at() const {
-  const auto due = pace_.due();
-  return due && *due < looks_at_ ? *due : looks_at_;
+std::optional<Alerts::Clock::time_point> Alerts::wake_time() const {
+  const auto due = rate_limit_.due();
+  return due && *due < next_check_ ? *due : next_check_;
 }
 
-void Alerts::attend(std::span<const pollfd>) {
+void Alerts::on_poll(std::span<const pollfd>) {
   const auto now = Clock::now();
-  if (now >= looks_at_) {
-    looks_at_ = now + kBetweenLooks;
-    census_.look();
-    census_.for_each_living([this](const Subject& subject) {
-      look_at_limit(subject);
-      look_at_failures(subject, false);
+  if (now >= next_check_) {
+    next_check_ = now + kBetweenChecks;
+    registry_.sample();
+    registry_.for_each_living([this](const MonitoredProcess& process) {
+      check_limit(process);
+      check_failures(process, ProcessState::running);
     });
-    look_at_devices();
+    check_devices();
   }
-  for (const Alert& alert : pace_.take(now)) send(alert);
+  for (const Alert& alert : rate_limit_.take_due(now)) send(alert);
 }
 
 void Alerts::send(const Alert& alert) {
   const std::string text = json_text(json_of(alert)) + '\n';
-  for (const Courier& courier : couriers_) deliveries_.add(courier, text);
+  for (const Notifier& notifier : notifiers_) notifier_processes_.add(notifier, text);
 }
 
 }  // namespace oomrec::tools::service

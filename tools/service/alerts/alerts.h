@@ -1,8 +1,7 @@
-// Alerts about what the watcher sees: which troubles there are, by the rules, and to whom they are
-// brought.
+// Applies the alert rules, and passes each alert to the notifiers.
 //
-// Deaths and pressure are told by the watcher. How near processes are to their limits nobody tells:
-// once a second each is looked at.
+// The watcher notifies it of deaths and pressure. It checks the limits of all processes once a
+// second.
 #pragma once
 
 #include <chrono>
@@ -13,52 +12,56 @@
 #include <string>
 #include <vector>
 
+#include "tools/base/hysteresis.h"
 #include "tools/service/alerts/notifier_processes.h"
 #include "tools/service/alerts/rate_limit.h"
 #include "tools/service/fleet/process_registry.h"
 
 namespace oomrec::tools::service {
 
-class Alerts : public Listener, public Attendant {
+class Alerts : public Listener, public PollClient {
  public:
-  // Is told of what happens after the census. `least_headroom`: part 0…1 of a limit, or of a GPU's
-  // memory, below which it is near.
-  Alerts(Census& census, std::vector<Courier> couriers, double least_headroom);
+  // Add it to the watcher after the registry. `least_headroom`: alerts when less than this
+  // fraction, 0…1, of a limit or of a GPU's memory is left.
+  Alerts(ProcessRegistry& registry, std::vector<Notifier> notifiers, double least_headroom);
 
-  Deliveries& deliveries() { return deliveries_; }
+  NotifierProcesses& notifier_processes() { return notifier_processes_; }
 
   void on_death(const Death& death);
 
-  void began(const bundles::Session&, bool) override {}
-  void ended(const std::filesystem::path& recording, const bundles::Recovered*) override;
-  void short_of_memory(const std::filesystem::path& recording,
-                       const std::filesystem::path& bundle) override;
-  void looked() override {}
-  std::optional<Clock::time_point> wakes_at() const override;
-  void attend(std::span<const pollfd>) override;
+  void on_found(const bundles::Session&, bool) override {}
+  void on_gone(const std::filesystem::path& recording, const bundles::RecoveryResult*) override;
+  void on_memory_pressure(const std::filesystem::path& recording,
+                          const std::filesystem::path& bundle) override;
+  void on_scan() override {}
+  std::optional<Clock::time_point> wake_time() const override;
+  void on_poll(std::span<const pollfd>) override;
 
  private:
-  void look_at_limit(const Subject& subject);
-  void look_at_devices();
-  void look_at_failures(const Subject& subject, bool has_ended);
+  void check_limit(const MonitoredProcess& process);
+  void check_devices();
+  // True if the share that is left of `key` has fallen below the least headroom just now.
+  bool is_new_shortage(const std::string& key, double ratio);
+  enum class ProcessState : std::uint8_t { running, ended };
+  void check_failures(const MonitoredProcess& process, ProcessState state);
   void send(const Alert& alert);
 
-  // What has been told of a process's refusals, and its newest bundle then.
-  struct Refusals {
+  // The failures of a process that were reported so far, and its newest bundle at that time.
+  struct ReportedFailures {
     std::uint64_t count = 0;
     std::filesystem::path bundle = {};
-    unsigned looks_waited = 0;  // for the bundle of those that are not told yet
+    unsigned samples_waited = 0;  // for the bundle of unreported failures
   };
 
-  Census& census_;
-  const std::vector<Courier> couriers_;
+  ProcessRegistry& registry_;
+  const std::vector<Notifier> notifiers_;
   const double least_headroom_;
-  const std::uint64_t began_ns_;  // since 1970
-  Deliveries deliveries_;
-  Pace pace_;
-  Hysteresis hysteresis_;
-  std::map<std::filesystem::path, Refusals> refusals_;  // by recording
-  Clock::time_point looks_at_{};
+  const std::uint64_t watch_start_ns_;  // since 1970
+  NotifierProcesses notifier_processes_;
+  RateLimit rate_limit_;
+  Hysteresis<std::string> shortages_;  // by recording, and by device
+  std::map<std::filesystem::path, ReportedFailures> reported_failures_;  // by recording
+  Clock::time_point next_check_{};
 };
 
 }  // namespace oomrec::tools::service

@@ -1,4 +1,4 @@
-// The end of a process that memory is the reason for, in words.
+// Describes in words how a process that died for lack of memory ended.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace oomrec::tools::service {
 
-// "was ended by SIGKILL after a refusal at its soft limit". How it ended and what came before are
-// two facts: a process may live on after a refusal, and be ended by somebody else. `outcome`: as in
-// metadata.json.
+// "was ended by SIGKILL after a refusal at its soft limit". The outcome and the verdict are
+// independent facts: a process may survive a failure and be killed for another reason later.
+// `outcome`: as in metadata.json.
 std::string end_text(std::string_view outcome, VerdictCode verdict);
 
 }  // namespace oomrec::tools::service

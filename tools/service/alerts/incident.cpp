@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "tools/base/number.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools::service {
@@ -15,24 +16,25 @@ std::string host_name() {
   return gethostname(name, sizeof name - 1) == 0 ? name : "";
 }
 
-Json rank_of(const Concern& trouble) {
-  return trouble.rank.empty() ? Json{} : Json(std::stoul(trouble.rank));
+Json rank_of(const Incident& incident) {
+  const auto rank = parse_number<std::uint32_t>(incident.rank);
+  return rank ? Json(*rank) : Json{};
 }
 
-Json brief(const Concern& trouble) {
-  return Json{{"time_utc", time_text(trouble.realtime_ns)},
-              {"program", printable(trouble.program)},
-              {"rank", rank_of(trouble)},
-              {"pid", trouble.pid},
-              {"text", trouble.text},
-              {"bundle", text_or_null(trouble.bundle)},
-              {"figures", trouble.figures}};
+Json brief(const Incident& incident) {
+  return Json{{"time_utc", time_text(incident.realtime_ns)},
+              {"program", printable(incident.program)},
+              {"rank", rank_of(incident)},
+              {"pid", incident.pid},
+              {"text", incident.text},
+              {"bundle", text_or_null(incident.bundle)},
+              {"figures", incident.figures}};
 }
 
 }  // namespace
 
 Json json_of(const Alert& alert) {
-  const Concern& first = alert.first;
+  const Incident& first = alert.first;
   const std::size_t others = alert.also.size() + alert.left_out;
   std::string text = first.text;
   if (others != 0) text += fmt::format(" (and {} more)", others);
@@ -44,7 +46,7 @@ Json json_of(const Alert& alert) {
   json["text"] = text;
   json["command_line"] = text_or_null(clip(printable(first.command_line), kMostCommandLine));
   json["also"] = Json::array();
-  for (const Concern& trouble : alert.also) json["also"].push_back(brief(trouble));
+  for (const Incident& incident : alert.also) json["also"].push_back(brief(incident));
   json["left_out"] = alert.left_out;
   return json;
 }

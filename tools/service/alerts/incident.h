@@ -1,4 +1,4 @@
-// What an alert is about, in words and figures.
+// Incidents and the alerts that report them.
 #pragma once
 
 #include <array>
@@ -15,26 +15,26 @@ enum class Rule : std::uint8_t { near_limit, failure, death, pressure, device_ne
 inline constexpr auto kRuleNames = std::to_array<std::string_view>(
     {"near_limit", "failure", "death", "pressure", "device_nearly_full"});
 
-// Something that one of the rules is about, of one process.
-struct Concern {
+// One rule that applies to one process.
+struct Incident {
   Rule rule = Rule::near_limit;
   std::uint64_t realtime_ns = 0;  // since 1970
   std::string program;
-  std::string rank;  // empty: it has none
+  std::string rank;  // empty: none
   int pid = 0;
   std::string command_line;
   std::string text;    // one sentence
-  std::string bundle;  // empty: there is none
+  std::string bundle;  // empty: none
   Json figures = Json::object();
 };
 
 struct Alert {
-  Concern first;
-  std::vector<Concern> also;   // of the same rule, since its last alert
-  std::uint64_t left_out = 0;  // there were still more
+  Incident first;
+  std::vector<Incident> also;  // of the same rule, since its previous alert
+  std::uint64_t left_out = 0;  // the number of further incidents
 };
 
-// What a command or a webhook is given: docs/json.md.
+// The input of a command or a webhook: docs/json.md.
 Json json_of(const Alert& alert);
 
 }  // namespace oomrec::tools::service

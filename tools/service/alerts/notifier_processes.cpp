@@ -20,9 +20,10 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t kMostRunning = 4;
 constexpr std::size_t kMostWaiting = 16;
-constexpr auto kLookForEnd = 100ms;  // of one that cannot be polled
+constexpr auto kPollInterval = 100ms;  // for a child without a pidfd
 
-// A file in memory: whoever reads it slowly, or not at all, keeps nobody. −1, with errno.
+// A file in memory: unlike a pipe, it does not block us if the child reads slowly. −1 on error,
+// with errno.
 int file_of(const std::string& text) {
   const int file = memfd_create("alert", MFD_CLOEXEC);
   if (file < 0) return -1;
@@ -39,8 +40,9 @@ int file_of(const std::string& text) {
   return file;
 }
 
-// A group of its own, so that all of it can be ended; nothing of ours but stderr.
-[[noreturn]] void be_child(const Courier& courier, int input) {
+// Runs in a process group of its own, so that its children can be killed with it. Inherits only our
+// stderr.
+[[noreturn]] void run_in_child(const Notifier& notifier, int input) {
   setpgid(0, 0);
   sigset_t none;
   sigemptyset(&none);
@@ -49,7 +51,7 @@ int file_of(const std::string& text) {
   dup2(STDERR_FILENO, STDOUT_FILENO);
   constexpr unsigned kFirst = 3;
   syscall(SYS_close_range, kFirst, ~0u, 0);
-  _exit(courier.work());
+  _exit(notifier.work());
 }
 
 std::string ending(int wait_status) {
@@ -59,72 +61,72 @@ std::string ending(int wait_status) {
 
 }  // namespace
 
-Deliveries::~Deliveries() {
-  for (const Running& running : running_) close(running.end);
+NotifierProcesses::~NotifierProcesses() {
+  for (const Running& running : running_) close(running.pidfd);
 }
 
-void Deliveries::add(const Courier& courier, std::string text) {
+void NotifierProcesses::add(const Notifier& notifier, std::string text) {
   if (waiting_.size() == kMostWaiting) {
-    return remark(fmt::format("{}: {} are not done yet: an alert was left out", courier.name,
-                              waiting_.size() + running_.size()));
+    return remark(fmt::format("{}: {} earlier alerts are still being delivered; one was dropped",
+                              notifier.name, waiting_.size() + running_.size()));
   }
-  waiting_.emplace_back(&courier, std::move(text));
+  waiting_.emplace_back(&notifier, std::move(text));
   start_waiting();
 }
 
-void Deliveries::start_waiting() {
+void NotifierProcesses::start_waiting() {
   while (!waiting_.empty() && running_.size() < kMostRunning) {
-    const auto [courier, text] = std::move(waiting_.front());
+    const auto [notifier, text] = std::move(waiting_.front());
     waiting_.pop_front();
-    if (!start(*courier, text))
-      remark(fmt::format("{}: an alert was left out: {}", courier->name, std::strerror(errno)));
+    if (!start(*notifier, text))
+      remark(fmt::format("{}: an alert was dropped: {}", notifier->name, std::strerror(errno)));
   }
 }
 
-bool Deliveries::start(const Courier& courier, const std::string& text) {
+bool NotifierProcesses::start(const Notifier& notifier, const std::string& text) {
   const int input = file_of(text);
   if (input < 0) return false;
   const pid_t child = fork();
-  if (child == 0) be_child(courier, input);
+  if (child == 0) run_in_child(notifier, input);
   const int error = errno;
   close(input);
   errno = error;
   if (child < 0) return false;
-  setpgid(child, child);  // whoever comes first
-  const int end = static_cast<int>(syscall(SYS_pidfd_open, child, 0));
-  running_.push_back({&courier, child, end, Clock::now() + courier.longest});
+  setpgid(child, child);  // parent or child, whichever runs first
+  const int pidfd = static_cast<int>(syscall(SYS_pidfd_open, child, 0));
+  running_.push_back({&notifier, child, pidfd, Clock::now() + notifier.timeout});
   return true;
 }
 
-void Deliveries::add_polled(std::vector<pollfd>& polled) const {
-  for (const Running& running : running_) polled.push_back({running.end, POLLIN, 0});
+void NotifierProcesses::add_descriptors(std::vector<pollfd>& polled) const {
+  for (const Running& running : running_) polled.push_back({running.pidfd, POLLIN, 0});
 }
 
-std::optional<Deliveries::Clock::time_point> Deliveries::wakes_at() const {
+std::optional<NotifierProcesses::Clock::time_point> NotifierProcesses::wake_time() const {
   std::optional<Clock::time_point> at;
   for (const Running& running : running_) {
-    const auto look = running.end < 0 ? Clock::now() + kLookForEnd : running.ends;
-    if (!running.overdue || running.end < 0) at = std::min(at.value_or(look), look);
+    const auto next = running.pidfd < 0 ? Clock::now() + kPollInterval : running.deadline;
+    if (!running.overdue || running.pidfd < 0) at = std::min(at.value_or(next), next);
   }
   return at;
 }
 
-bool Deliveries::has_ended(Running& running) {
-  if (!running.overdue && Clock::now() >= running.ends) {
+bool NotifierProcesses::has_ended(Running& running) {
+  if (!running.overdue && Clock::now() >= running.deadline) {
     running.overdue = true;
     kill(-running.child, SIGKILL);
-    remark(fmt::format("{}: not done within {} s, and ended", running.courier->name,
-                       running.courier->longest.count()));
+    remark(fmt::format("{}: killed because it took longer than {} s", running.notifier->name,
+                       running.notifier->timeout.count()));
   }
   int wait_status = 0;
   if (waitpid(running.child, &wait_status, WNOHANG) != running.child) return false;
   if (!running.overdue && wait_status != 0)
-    remark(fmt::format("{}: {}", running.courier->name, ending(wait_status)));
-  if (running.end >= 0) close(running.end);
+    remark(fmt::format("{}: {}", running.notifier->name, ending(wait_status)));
+  if (running.pidfd >= 0) close(running.pidfd);
   return true;
 }
 
-void Deliveries::attend(std::span<const pollfd>) {
+void NotifierProcesses::on_poll(std::span<const pollfd>) {
   std::erase_if(running_, has_ended);
   start_waiting();
 }

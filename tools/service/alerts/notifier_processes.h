@@ -1,5 +1,5 @@
-// Commands that get an alert on their standard input: children with a bounded time, at most a few
-// at once, and waited for without waiting.
+// Runs notifiers in child processes, which get the alert on their standard input. Bounds their
+// number and run time, and reaps them without blocking.
 #pragma once
 
 #include <sys/types.h>
@@ -13,37 +13,37 @@
 
 namespace oomrec::tools::service {
 
-// What is done in the child; its result is the child's exit code.
-struct Courier {
-  std::string name;  // "--alert-exec", in remarks
-  std::chrono::seconds longest;
+// A way to deliver alerts. `work` runs in the child, and returns its exit code.
+struct Notifier {
+  std::string name;  // "--alert-exec", for messages
+  std::chrono::seconds timeout;
   std::function<int()> work;
 };
 
-class Deliveries : public Attendant {
+class NotifierProcesses : public PollClient {
  public:
-  ~Deliveries() override;  // what still runs is left to go on
+  ~NotifierProcesses() override;  // lets running children continue
 
-  // `courier` must outlive it.
-  void add(const Courier& courier, std::string text);
+  // `notifier` must outlive this object.
+  void add(const Notifier& notifier, std::string text);
 
-  void add_polled(std::vector<pollfd>&) const override;
-  std::optional<Clock::time_point> wakes_at() const override;
-  void attend(std::span<const pollfd>) override;
+  void add_descriptors(std::vector<pollfd>&) const override;
+  std::optional<Clock::time_point> wake_time() const override;
+  void on_poll(std::span<const pollfd>) override;
 
  private:
   struct Running {
-    const Courier* courier;
+    const Notifier* notifier;
     pid_t child;
-    int end;  // pidfd
-    Clock::time_point ends;
-    bool overdue = false;
+    int pidfd;
+    Clock::time_point deadline;
+    bool overdue = false;  // and killed
   };
   void start_waiting();
-  bool start(const Courier& courier, const std::string& text);
+  bool start(const Notifier& notifier, const std::string& text);
   static bool has_ended(Running& running);
 
-  std::deque<std::pair<const Courier*, std::string>> waiting_;
+  std::deque<std::pair<const Notifier*, std::string>> waiting_;
   std::vector<Running> running_;
 };
 

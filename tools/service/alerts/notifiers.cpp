@@ -20,17 +20,18 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLongestCommand = 30s;
-constexpr auto kLongestPost = 10s;
+constexpr auto kCommandTimeout = 30s;
+constexpr auto kPostTimeout = 10s;
 constexpr std::string_view kHttp = "http://";
 constexpr std::string_view kHttps = "https://";
-constexpr int kRefused = 1;
+constexpr int kFailed = 1;
 
 bool is_in_path(const std::string& program) {
   const char* const path = std::getenv("PATH");
-  const std::vector<std::string_view> places = split(path != nullptr ? path : "", ':');
-  return std::any_of(places.begin(), places.end(), [&](std::string_view place) {
-    return !place.empty() && access(fmt::format("{}/{}", place, program).c_str(), X_OK) == 0;
+  const std::vector<std::string_view> directories = split(path != nullptr ? path : "", ':');
+  return std::any_of(directories.begin(), directories.end(), [&](std::string_view directory) {
+    return !directory.empty() &&
+           access(fmt::format("{}/{}", directory, program).c_str(), X_OK) == 0;
   });
 }
 
@@ -42,7 +43,7 @@ std::string read_input() {
   return text;
 }
 
-// −1: nobody answers there, with the reason on stderr.
+// −1 on error, with the reason on stderr.
 int connected(const HttpUrl& url) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -73,12 +74,12 @@ bool send_all(int socket_, std::string_view text) {
   return true;
 }
 
-// In a child, which the kernel ends when it takes too long: nothing here has to look at the clock.
+// Runs in a child that alarm() ends after the timeout, so that the calls here need none.
 int post(const HttpUrl& url) {
-  alarm(static_cast<unsigned>(kLongestPost.count()));
+  alarm(static_cast<unsigned>(kPostTimeout.count()));
   const std::string body = read_input();
   const int socket_ = connected(url);
-  if (socket_ < 0) return kRefused;
+  if (socket_ < 0) return kFailed;
   const bool v6 = url.host.find(':') != url.host.npos;
   send_all(socket_, fmt::format("POST {} HTTP/1.1\r\nHost: {}{}{}:{}\r\nUser-Agent: oomrec/{}\r\n"
                                 "Content-Type: application/json\r\nContent-Length: {}\r\n"
@@ -89,26 +90,27 @@ int post(const HttpUrl& url) {
   char byte = 0;
   while (status.size() < 128 && recv(socket_, &byte, 1, 0) == 1 && byte != '\r' && byte != '\n')
     status += byte;
-  const bool taken = status.starts_with("HTTP/1.") && status.size() > 9 && status[9] == '2';
-  if (!taken) {
+  const bool accepted = status.starts_with("HTTP/1.") && status.size() > 9 && status[9] == '2';
+  if (!accepted) {
     fmt::print(stderr, "oomrec: --alert-webhook: {} answered: {}\n", printable(url.host),
                status.empty() ? "nothing" : printable(status));
   }
-  return taken ? 0 : kRefused;
+  return accepted ? 0 : kFailed;
 }
 
 int run_curl(const std::string& url) {
-  const std::string longest = std::to_string(kLongestPost.count());
+  const std::string timeout = std::to_string(kPostTimeout.count());
   execlp("curl", "curl", "--silent", "--show-error", "--fail", "--proto", "=https", "--max-time",
-         longest.c_str(), "--header", "Content-Type: application/json", "--data-binary", "@-",
+         timeout.c_str(), "--header", "Content-Type: application/json", "--data-binary", "@-",
          "--output", "/dev/null", "--", url.c_str(), nullptr);
   return 127;
 }
 
 }  // namespace
 
-Courier command_courier(const std::string& command) {
-  return {"--alert-exec", kLongestCommand, [command] {
+Notifier command_notifier(const std::string& command, const Environment& environment) {
+  return {"--alert-exec", kCommandTimeout, [command, environment] {
+            for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
             execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
             return 127;
           }};
@@ -116,17 +118,18 @@ Courier command_courier(const std::string& command) {
 
 HttpUrl http_url_in(const std::string& url) {
   const auto refuse = [&](const char* why) {
-    return Error{Exit::bad_input, fmt::format("{} is no URL to post to: {}", printable(url), why),
+    return Error{Exit::bad_input,
+                 fmt::format("{} is not a URL to post to: {}", printable(url), why),
                  "Give http://HOST[:PORT]/PATH or https://HOST/PATH."};
   };
-  if (!url.starts_with(kHttp)) throw refuse("it begins neither with http:// nor with https://");
+  if (!url.starts_with(kHttp)) throw refuse("it does not begin with http:// or https://");
   const bool plain =
       std::all_of(url.begin(), url.end(), [](char c) { return c > ' ' && c < 0x7f; });
-  if (!plain) throw refuse("blanks and other letters than ASCII's are to be written as %XX");
+  if (!plain) throw refuse("write blanks and characters other than ASCII as %XX");
   const std::size_t end = std::min(url.find_first_of("/?#", kHttp.size()), url.size());
   std::string host = url.substr(kHttp.size(), end - kHttp.size());
   if (host.find('@') != host.npos)
-    throw refuse("a name and password would be sent unencrypted; use https");
+    throw refuse("http would send the password unencrypted; use https");
   std::string path = url.substr(end, url.find('#', end) - end);
   if (!path.starts_with('/')) path.insert(path.begin(), '/');
   std::string port = "80";
@@ -139,20 +142,20 @@ HttpUrl http_url_in(const std::string& url) {
       !port.empty() && port.size() <= 5 &&
       std::all_of(port.begin(), port.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  if (host.empty() || !is_number) throw refuse("it names no host, or no port that is a number");
+  if (host.empty() || !is_number) throw refuse("the host is missing, or the port is not a number");
   return {host, port, path};
 }
 
-Courier webhook_courier(const std::string& url) {
+Notifier webhook_notifier(const std::string& url) {
   if (url.starts_with(kHttps)) {
     if (!is_in_path("curl")) {
-      throw Error{Exit::bad_input, "an https URL is posted to by curl, and there is none in PATH",
-                  "Install curl, or give an http URL of this machine or network."};
+      throw Error{Exit::bad_input, "https URLs need curl, which is not in PATH",
+                  "Install curl, or give an http URL on this machine or network."};
     }
-    return {"--alert-webhook", kLongestPost + 2s, [url] { return run_curl(url); }};
+    return {"--alert-webhook", kPostTimeout + 2s, [url] { return run_curl(url); }};
   }
   const HttpUrl parts = http_url_in(url);
-  return {"--alert-webhook", kLongestPost + 2s, [parts] { return post(parts); }};
+  return {"--alert-webhook", kPostTimeout + 2s, [parts] { return post(parts); }};
 }
 
 }  // namespace oomrec::tools::service

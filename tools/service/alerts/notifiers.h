@@ -1,18 +1,21 @@
-// How alerts are brought to somebody: by a command of the user's, or to a URL.
+// The ways to deliver an alert: a user's command, or a POST to a URL.
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tools/service/alerts/notifier_processes.h"
 
 namespace oomrec::tools::service {
 
-// `command` is run by sh.
-Courier command_courier(const std::string& command);
+// Runs `command` with sh, with these variables in addition to ours.
+using Environment = std::vector<std::pair<std::string, std::string>>;
+Notifier command_notifier(const std::string& command, const Environment& environment = {});
 
-// POST of the alert to http://…, or by curl to https://…. Throws Error with bad_input where it is
-// no such URL, or there is no curl.
-Courier webhook_courier(const std::string& url);
+// Posts the alert to an http:// URL, or with curl to an https:// URL. Throws Error with bad_input
+// for any other URL, or if curl is missing.
+Notifier webhook_notifier(const std::string& url);
 
 struct HttpUrl {
   std::string host, port, path;

@@ -1,4 +1,4 @@
-// What is counted of a process or of a program. Counts only grow.
+// The counters of a process or a program. They never decrease.
 #pragma once
 
 #include <array>
@@ -10,8 +10,7 @@
 namespace oomrec::tools::service {
 
 struct Counts {
-  std::map<Api, std::uint64_t>
-      failures;  // refusals, probes excluded; Api::none: of other functions
+  std::map<Api, std::uint64_t> failures;  // without probes; Api::none: other functions
   std::array<std::uint64_t, kTriggerNames.size()> bundles{};  // by Trigger
   std::array<std::uint64_t, kVerdictNames.size()> deaths{};   // by VerdictCode
   std::uint64_t events = 0;

@@ -1,4 +1,4 @@
-// What a process holds, and what is left to it; or several of them together.
+// The gauges of one process, or of several together: memory in use, limits and headroom.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ struct Gauges {
     std::uint64_t live = 0, peak = 0;
   };
   struct DeviceBytes {
-    std::uint64_t used = 0, total = 0;  // by all processes on it, as the driver told last
+    std::uint64_t used = 0, total = 0;  // by all processes, as the driver last reported
   };
-  // The limit that is nearest, in proportion.
+  // The limit with the smallest headroom in proportion.
   struct Nearest {
     LimitKind kind = LimitKind::none;
     std::uint64_t limit_bytes = 0;
@@ -29,16 +29,16 @@ struct Gauges {
                  : static_cast<double>(headroom_bytes) / static_cast<double>(limit_bytes);
     }
   };
-  using DeviceName = std::pair<std::string, std::string>;  // "cuda:0", UUID (empty: not known)
+  using DeviceName = std::pair<std::string, std::string>;  // "cuda:0", UUID (empty: unknown)
 
   std::map<Space, SpaceBytes> spaces;
   std::uint64_t rss_bytes = 0;
   std::map<DeviceName, DeviceBytes> devices;
   std::map<LimitKind, std::uint64_t> limits;
-  std::optional<Nearest> nearest;  // nothing: no limit is known
+  std::optional<Nearest> nearest;  // empty: no limit is known
 
-  // With those of another process: what is held adds up; a peak is the highest of one process, a
-  // limit the lowest, a device's use the largest told, and the nearest is that of who is nearest.
+  // Adds another process. Live bytes are summed. Of peaks and of device use, the highest counts; of
+  // limits, the lowest; of nearest limits, the one with the smaller headroom.
   void add(const Gauges& other);
 };
 

@@ -1,23 +1,14 @@
 #include "tools/service/fleet/label_values.h"
 
-#include <algorithm>
 #include <array>
+
+#include "common/verdict/kinds.h"
 
 namespace oomrec::tools::service {
 namespace {
 
-// Functions of a driver whose name has one of these give something back, or only ask.
-constexpr auto kNeverRefused = std::to_array<std::string_view>(
-    {"Destroy", "Free", "Release", "Unregister", "Close", "Unbind", "Unmap", "Trim", "Reset",
-     "DefaultMemPool", "GetMemPool", "SetMemPool", "GetProcAddress", "EntryPoint"});
-
-bool can_be_refused(Api api) {
-  const std::string_view name = kApiNames[static_cast<std::size_t>(api)];  // empty: not in use
-  if (is_driver_api(api)) {
-    return !name.empty() &&
-           std::none_of(kNeverRefused.begin(), kNeverRefused.end(),
-                        [&](std::string_view word) { return name.find(word) != name.npos; });
-  }
+bool can_fail(Api api) {
+  if (is_driver_api(api)) return is_driver_api_that_fails(api);
   switch (api) {
     case Api::none:
     case Api::free:
@@ -40,7 +31,7 @@ std::vector<Api> apis_of(ApiSet set) {
   std::vector<Api> apis;
   for (std::size_t i = 0; i < kApiCount; ++i) {
     const auto api = static_cast<Api>(i);
-    if (set_of(api) == set && can_be_refused(api)) apis.push_back(api);
+    if (set_of(api) == set && can_fail(api)) apis.push_back(api);
   }
   if (set == ApiSet::host) apis.push_back(Api::none);
   return apis;
@@ -53,7 +44,7 @@ ApiSet set_of(Api api) {
   return api > Api::before_hip ? ApiSet::hip : ApiSet::cuda;
 }
 
-const std::vector<Api>& refusable_apis(ApiSet set) {
+const std::vector<Api>& failable_apis(ApiSet set) {
   static const std::array<std::vector<Api>, 3> sets = {apis_of(ApiSet::host), apis_of(ApiSet::cuda),
                                                        apis_of(ApiSet::hip)};
   return sets[static_cast<std::size_t>(set)];
@@ -70,37 +61,15 @@ const std::vector<Trigger>& counted_triggers() {
   return triggers;
 }
 
-const std::vector<VerdictCode>& verdicts_of_deaths() {
+const std::vector<VerdictCode>& death_verdicts() {
   static const std::vector<VerdictCode> verdicts = [] {
     std::vector<VerdictCode> all;
     for (std::size_t i = 0; i < kVerdictNames.size(); ++i)
-      if (is_of_a_death(static_cast<VerdictCode>(i))) all.push_back(static_cast<VerdictCode>(i));
+      if (verdict::is_death(static_cast<VerdictCode>(i)))
+        all.push_back(static_cast<VerdictCode>(i));
     return all;
   }();
   return verdicts;
-}
-
-bool is_of_a_death(VerdictCode verdict) {
-  return verdict != VerdictCode::requested && verdict != VerdictCode::near_limit &&
-         verdict != VerdictCode::memory_pressure;
-}
-
-bool is_for_memory(VerdictCode verdict) {
-  switch (verdict) {
-    case VerdictCode::requested:
-    case VerdictCode::near_limit:
-    case VerdictCode::memory_pressure:
-    case VerdictCode::exited:
-    case VerdictCode::unknown:
-    case VerdictCode::crashed:
-    case VerdictCode::killed_externally:
-    case VerdictCode::thread_creation_failed:
-    case VerdictCode::fork_failed:
-    case VerdictCode::injected:
-      return false;
-    default:
-      return true;
-  }
 }
 
 }  // namespace oomrec::tools::service

@@ -1,5 +1,5 @@
-// Which values the labels of counters can have: each is there at 0 before anything is counted,
-// because a series that is born at 1 has no increase.
+// The possible values of the counters' labels. Each series is exported at 0 before its first event:
+// Prometheus sees no increase in a series that begins at 1.
 #pragma once
 
 #include <string_view>
@@ -9,20 +9,16 @@
 
 namespace oomrec::tools::service {
 
-// What can be refused; of a GPU's driver only where there is one. A refusal of any other function
-// counts as `other`.
+// The functions that can fail for lack of memory; those of a GPU driver form sets of their own. A
+// failure of any other function counts as `other`.
 enum class ApiSet { host, cuda, hip };
-const std::vector<Api>& refusable_apis(ApiSet);
+const std::vector<Api>& failable_apis(ApiSet);
 ApiSet set_of(Api);
 std::string_view api_label(Api);  // Api::none: "other"
 
 const std::vector<Trigger>& counted_triggers();
 
-// How a process can end: `exited` by itself, after whatever it was told of before.
-const std::vector<VerdictCode>& verdicts_of_deaths();
-bool is_of_a_death(VerdictCode);
-
-// Of those, the ones whose reason is memory.
-bool is_for_memory(VerdictCode);
+// The verdicts on a process that has ended. `exited`: by itself, whatever was reported before.
+const std::vector<VerdictCode>& death_verdicts();
 
 }  // namespace oomrec::tools::service

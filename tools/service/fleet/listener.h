@@ -1,4 +1,4 @@
-// Who is told what the watcher sees happen: figures for Prometheus, alerts.
+// The interface through which the watcher notifies metrics and alerts.
 #pragma once
 
 #include <filesystem>
@@ -14,22 +14,21 @@ class Listener {
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
-  // A recording was found; its file is still there, also when its process has died already.
-  // `in_sight`: its pid means the same here.
-  virtual void began(const bundles::Session&, bool in_sight) = 0;
+  // A new recording was found. Its file still exists, even if its process is dead already.
+  virtual void on_found(const bundles::Session&, bool same_pid_namespace) = 0;
 
-  // Its process is gone. `recovered`: what became of the recording; null: its own process removed
-  // it.
-  virtual void ended(const std::filesystem::path& recording,
-                     const bundles::Recovered* recovered) = 0;
+  // The process is gone. `recovered`: what recovery did with the recording; null: the process
+  // deleted it itself.
+  virtual void on_gone(const std::filesystem::path& recording,
+                       const bundles::RecoveryResult* recovered) = 0;
 
-  // Memory is what the machine waits for; `bundle` is of the largest process, empty where none was
-  // written this time.
-  virtual void short_of_memory(const std::filesystem::path& recording,
-                               const std::filesystem::path& bundle) = 0;
+  // The machine is under memory pressure. `recording`: of the largest process. `bundle`: of that
+  // process; empty if none was written this time.
+  virtual void on_memory_pressure(const std::filesystem::path& recording,
+                                  const std::filesystem::path& bundle) = 0;
 
-  // There may be new bundles.
-  virtual void looked() = 0;
+  // The watcher has scanned the directories: there may be new bundles.
+  virtual void on_scan() = 0;
 };
 
 }  // namespace oomrec::tools::service

@@ -1,5 +1,5 @@
-// Who waits along with the watcher, which sleeps in one poll for all of them: a server's sockets, a
-// file that is due, commands that run.
+// A client of the watcher's poll loop, which serves all of them: server sockets, a file with a
+// schedule, running commands.
 #pragma once
 
 #include <poll.h>
@@ -11,23 +11,24 @@
 
 namespace oomrec::tools::service {
 
-class Attendant {
+class PollClient {
  public:
   using Clock = std::chrono::steady_clock;
 
-  Attendant() = default;
-  virtual ~Attendant() = default;
-  Attendant(const Attendant&) = delete;
-  Attendant& operator=(const Attendant&) = delete;
+  PollClient() = default;
+  virtual ~PollClient() = default;
+  PollClient(const PollClient&) = delete;
+  PollClient& operator=(const PollClient&) = delete;
 
-  // Adds what is to be polled.
-  virtual void add_polled(std::vector<pollfd>&) const {}
+  // Adds the descriptors to poll.
+  virtual void add_descriptors(std::vector<pollfd>&) const {}
 
-  // When it has something to do whatever is polled; nothing: never.
-  virtual std::optional<Clock::time_point> wakes_at() const = 0;
+  // When to call on_poll() even if no descriptor is ready; empty: never.
+  virtual std::optional<Clock::time_point> wake_time() const = 0;
 
-  // After each poll, with what it added and in that order. Must not block.
-  virtual void attend(std::span<const pollfd>) = 0;
+  // Called after each poll with the descriptors that add_descriptors() added, in that order. Must
+  // not block.
+  virtual void on_poll(std::span<const pollfd>) = 0;
 };
 
 }  // namespace oomrec::tools::service

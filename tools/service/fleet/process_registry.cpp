@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "common/verdict/kinds.h"
 #include "tools/base/json.h"
 #include "tools/bundles/store/bundles.h"
-#include "tools/service/fleet/label_values.h"
 
 namespace oomrec::tools::service {
 namespace {
@@ -13,8 +13,8 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-// Where somebody else (`oomrec run`) is at the recording, how long its bundle may take.
-constexpr auto kUntilSettled = 3s;
+// The time to wait for a bundle while another process (`oomrec run`) recovers the recording.
+constexpr auto kSettleTimeout = 3s;
 
 SeriesRow program_of(SeriesRow row) {
   row.pid.reset();
@@ -23,184 +23,181 @@ SeriesRow program_of(SeriesRow row) {
 
 }  // namespace
 
-Census::Census(std::vector<fs::path> dump_directories, std::function<Clock::time_point()> now)
-    : dump_directories_(std::move(dump_directories)),
-      now_(std::move(now)),
-      bundles_(directories_of_bundles()) {}
+ProcessRegistry::ProcessRegistry(WatchedDirectories watched, std::function<Clock::time_point()> now)
+    : directories_(std::move(watched)), now_(std::move(now)), bundles_(directories_of_bundles()) {}
 
-// A program too many is counted with the others of its kind.
-SeriesRow Census::row_for(const Subject& subject) const {
-  SeriesRow row{subject.program(), subject.rank()};
+// Programs beyond kMostPrograms share the row "other".
+SeriesRow ProcessRegistry::row_for(const MonitoredProcess& process) const {
+  SeriesRow row{process.program(), process.rank()};
   if (!programs_.contains(row) && programs_.size() >= kMostPrograms) row = {"other", ""};
   std::size_t with_pid = 0;
   for (const auto& [path, member] : members_) with_pid += !member.died && member.row.pid ? 1 : 0;
-  if (with_pid < kMostWithPid) row.pid = subject.pid();
+  if (with_pid < kMostWithPid) row.pid = process.pid();
   return row;
 }
 
-void Census::began(const bundles::Session& session, bool in_sight) {
-  if (members_.contains(session.path)) return;  // dead, and its recording may not be removed
-  auto subject = Subject::of(session.path, in_sight);
-  if (subject == nullptr) return;
-  const SeriesRow row = row_for(*subject);
+void ProcessRegistry::on_found(const bundles::Session& session, bool same_pid_namespace) {
+  if (members_.contains(session.path)) return;  // dead, with a recording that cannot be deleted
+  auto process = MonitoredProcess::of(session.path, same_pid_namespace);
+  if (process == nullptr) return;
+  const SeriesRow row = row_for(*process);
   const auto now = now_();
-  const std::uint64_t before = subject->bundles_written();
+  const std::uint64_t before = process->bundles_written();
   programs_.emplace(program_of(row), now);
-  members_.emplace(session.path, Member{std::move(subject), row, now, before});
-  if (tells_change_) tells_change_();
+  members_.emplace(session.path, Member{std::move(process), row, now, before});
+  if (on_change_) on_change_();
 }
 
-const Subject* Census::find(const fs::path& recording) const {
+const MonitoredProcess* ProcessRegistry::find(const fs::path& recording) const {
   const auto at = members_.find(recording);
-  return at == members_.end() ? nullptr : at->second.subject.get();
+  return at == members_.end() ? nullptr : at->second.process.get();
 }
 
-fs::path Census::newest_bundle(const fs::path& recording) const {
+fs::path ProcessRegistry::newest_bundle(const fs::path& recording) const {
   const auto at = members_.find(recording);
   return at == members_.end() ? fs::path{} : at->second.last_bundle;
 }
 
-bool Census::awaits_bundle(const fs::path& recording) const {
+bool ProcessRegistry::awaits_bundle(const fs::path& recording) const {
   const auto at = members_.find(recording);
   return at != members_.end() && !at->second.died && awaits_bundle_of(at->second);
 }
 
-// It has written more bundles than were found.
-bool Census::awaits_bundle_of(const Member& member) {
-  const auto& found = member.subject->counts().bundles;
+// Whether the process has written more bundles than were found.
+bool ProcessRegistry::awaits_bundle_of(const Member& member) {
+  const auto& found = member.process->counts().bundles;
   const auto sum = std::accumulate(found.begin(), found.end(), std::uint64_t{0});
-  return member.subject->bundles_written() > member.bundles_before + sum;
+  return member.process->bundles_written() > member.bundles_before + sum;
 }
 
-void Census::for_each_living(const std::function<void(const Subject&)>& visit) const {
+void ProcessRegistry::for_each_living(
+    const std::function<void(const MonitoredProcess&)>& visit) const {
   for (const auto& [path, member] : members_)
-    if (!member.died) visit(*member.subject);
+    if (!member.died) visit(*member.process);
 }
 
-std::set<fs::path> Census::directories_of_bundles() const {
-  std::set<fs::path> directories{dump_directories_.begin(), dump_directories_.end()};
-  for (const fs::path& directory : bundles::session_directories(dump_directories_))
-    directories.insert(directory);
+std::set<fs::path> ProcessRegistry::directories_of_bundles() const {
+  std::set<fs::path> directories{directories_.dumps.begin(), directories_.dumps.end()};
+  for (const fs::path& directory : directories_.of_sessions()) directories.insert(directory);
   for (const auto& [path, member] : members_)
-    if (!member.retired) directories.insert(member.subject->dump_directory());
+    if (!member.retired) directories.insert(member.process->dump_directory());
   return directories;
 }
 
-// True: there were some.
-bool Census::take_new_bundles() {
-  const std::vector<NewBundle> found = bundles_.look(directories_of_bundles());
+// Returns whether there were any.
+bool ProcessRegistry::take_new_bundles() {
+  const std::vector<NewBundle> found = bundles_.take_new(directories_of_bundles());
   for (const NewBundle& bundle : found) {
     Member* writer = nullptr;
     for (auto& [path, member] : members_) {
-      const bool fits = !member.retired && member.subject->process_key() == bundle.process;
-      // Of one process with several recordings, by exec, the latest.
-      if (fits && (writer == nullptr || writer->subject->start_ns() < member.subject->start_ns()))
+      const bool fits = !member.retired && member.process->process_key() == bundle.process;
+      // A process has several recordings after exec: take the latest.
+      if (fits && (writer == nullptr || writer->process->start_ns() < member.process->start_ns()))
         writer = &member;
     }
     const auto trigger = static_cast<std::size_t>(bundle.trigger);
     if (writer != nullptr) {
-      writer->subject->counts().bundles[trigger] += 1;
+      writer->process->counts().bundles[trigger] += 1;
       writer->last_bundle = bundle.path;
     } else if (const SeriesRow program{bundle.program, bundle.rank}; programs_.contains(program)) {
-      retired_[program].bundles[trigger] += 1;  // its process was gone before it was seen
+      retired_[program].bundles[trigger] += 1;  // its process ended before it was seen
     }
   }
   return !found.empty();
 }
 
-void Census::look() {
-  bool untold = false;
+void ProcessRegistry::sample() {
+  bool writes_bundle = false;
   std::vector<fs::path> replaced;
   for (auto& [path, member] : members_) {
     if (member.died) continue;
-    member.subject->look();
-    untold = untold || awaits_bundle_of(member);
-    if (member.subject->is_replaced()) replaced.push_back(path);
+    member.process->sample();
+    writes_bundle = writes_bundle || awaits_bundle_of(member);
+    if (member.process->is_replaced()) replaced.push_back(path);
   }
-  for (const fs::path& path : replaced) ended(path, nullptr);
-  if (untold) take_new_bundles();
+  for (const fs::path& path : replaced) on_gone(path, nullptr);
+  if (writes_bundle) take_new_bundles();
   forget();
 }
 
-void Census::looked() {
-  if (take_new_bundles() && tells_change_) tells_change_();
+void ProcessRegistry::on_scan() {
+  if (take_new_bundles() && on_change_) on_change_();
 }
 
-void Census::short_of_memory(const fs::path&, const fs::path& bundle) {
-  if (!bundle.empty()) looked();
+void ProcessRegistry::on_memory_pressure(const fs::path&, const fs::path& bundle) {
+  if (!bundle.empty()) on_scan();
 }
 
-void Census::ended(const fs::path& recording, const bundles::Recovered* recovered) {
+void ProcessRegistry::on_gone(const fs::path& recording, const bundles::RecoveryResult* recovered) {
   const auto at = members_.find(recording);
   if (at == members_.end() || at->second.died) return;
   Member& member = at->second;
-  member.subject->end();
+  member.process->finish();
   member.died = now_();
   take_new_bundles();
   if (recovered != nullptr) {
     if (!recovered->bundle.empty()) member.last_bundle = recovered->bundle;
     member.own_verdict = recovered->verdict;
   }
-  const bool others_tell = recovered != nullptr && recovered->what == bundles::Recovery::left &&
-                           !member.subject->exited() && !member.subject->was_replaced();
-  if (others_tell && member.last_bundle.empty()) {
-    member.settles = *member.died + kUntilSettled;
+  const bool is_being_recovered = recovered != nullptr &&
+                                  recovered->action == bundles::RecoveryAction::left &&
+                                  !member.process->exited() && !member.process->was_replaced();
+  if (is_being_recovered && member.last_bundle.empty()) {
+    member.settle_at = *member.died + kSettleTimeout;
   } else {
     settle(member);
   }
   forget();
 }
 
-// Nothing while its bundle is not completed, or when the process lived on after it.
-std::optional<Census::ToldEnd> Census::told_end_of(const Member& dead) {
+// Empty while the bundle is not completed, and if the process survived the bundle's event.
+std::optional<ProcessRegistry::RecordedEnd> ProcessRegistry::recorded_end_of(const Member& dead) {
   if (dead.last_bundle.empty()) return {};
   const Json metadata = read_json(dead.last_bundle / "metadata.json");
   const std::string outcome = text_of(metadata, "outcome").value_or("running");
-  const std::string word = text_of(member(metadata, "verdict"), "code").value_or("");
-  const auto name = std::find(kVerdictNames.begin(), kVerdictNames.end(), word);
+  const auto verdict = bundles::verdict_in(metadata);
   if (outcome == name_of(OutcomeKind::running) || outcome == name_of(OutcomeKind::recovered) ||
-      name == kVerdictNames.end())
+      !verdict || !verdict::is_death(*verdict))
     return {};
-  const auto verdict = static_cast<VerdictCode>(name - kVerdictNames.begin());
-  return is_of_a_death(verdict) ? std::optional{ToldEnd{verdict, outcome}} : std::nullopt;
+  return RecordedEnd{*verdict, outcome};
 }
 
-void Census::settle(Member& member) {
-  member.settles.reset();
-  const Subject& subject = *member.subject;
-  if (subject.was_replaced()) {  // no death: the process goes on under another recording
+void ProcessRegistry::settle(Member& member) {
+  member.settle_at.reset();
+  const MonitoredProcess& process = *member.process;
+  if (process.was_replaced()) {  // not a death: the process continues with another recording
     retire(member);
   } else {
-    const std::optional<ToldEnd> told = told_end_of(member);
+    const std::optional<RecordedEnd> recorded = recorded_end_of(member);
     const VerdictCode otherwise =
-        member.own_verdict.value_or(subject.exited() ? VerdictCode::exited : VerdictCode::unknown);
-    const VerdictCode verdict = told ? told->verdict : otherwise;
-    member.subject->counts().deaths[static_cast<std::size_t>(verdict)] += 1;
-    if (tells_death_)
-      tells_death_({subject, verdict,
-                    told ? told->outcome : std::string{name_of(OutcomeKind::unknown)},
-                    told ? member.last_bundle : fs::path{}});
+        member.own_verdict.value_or(process.exited() ? VerdictCode::exited : VerdictCode::unknown);
+    const VerdictCode verdict = recorded ? recorded->verdict : otherwise;
+    member.process->counts().deaths[static_cast<std::size_t>(verdict)] += 1;
+    if (on_death_)
+      on_death_({process, verdict,
+                 recorded ? recorded->outcome : std::string{name_of(OutcomeKind::unknown)},
+                 recorded ? member.last_bundle : fs::path{}});
   }
-  if (tells_change_) tells_change_();
+  if (on_change_) on_change_();
 }
 
-// What it counted goes to another recording of the same series, where there is one, so that this
-// goes on without a fall; else to its program.
-void Census::retire(Member& member) {
+// Moves its counts to another recording of the same series, so that the series does not decrease;
+// if there is none, to its program.
+void ProcessRegistry::retire(Member& member) {
   member.retired = true;
   Counts* heir = &retired_[program_of(member.row)];
   for (auto& [path, other] : members_)
     if (!other.retired && other.row == member.row && member.row.pid)
-      heir = &other.subject->counts();
-  *heir += member.subject->counts();
+      heir = &other.process->counts();
+  *heir += member.process->counts();
 }
 
-void Census::forget() {
+void ProcessRegistry::forget() {
   const auto now = now_();
   std::vector<Member*> dead;
   for (auto& [path, member] : members_) {
-    if (!member.died || member.retired || member.settles) continue;
-    now - *member.died >= kKeepsDead ? retire(member) : dead.push_back(&member);
+    if (!member.died || member.retired || member.settle_at) continue;
+    now - *member.died >= kKeepDead ? retire(member) : dead.push_back(&member);
   }
   if (dead.size() > kMostWithPid) {
     const auto last = dead.end() - static_cast<std::ptrdiff_t>(kMostWithPid);
@@ -208,16 +205,16 @@ void Census::forget() {
               [](const Member* a, const Member* b) { return a->died < b->died; });
     std::for_each(dead.begin(), last, [this](Member* member) { retire(*member); });
   }
-  // One whose recording stays, because it may not be removed, would be found again.
+  // A recording that cannot be deleted would be found again: keep its member.
   std::erase_if(members_, [](const auto& entry) {
     std::error_code error;
     return entry.second.retired && !fs::exists(entry.first, error);
   });
 }
 
-std::map<SeriesRow, RowFigures> Census::rows() const {
+std::map<SeriesRow, RowFigures> ProcessRegistry::rows() const {
   std::map<SeriesRow, RowFigures> rows;
-  for (const auto& [program, born] : programs_) rows[program].born = born;
+  for (const auto& [program, first_seen] : programs_) rows[program].first_seen = first_seen;
   for (const auto& [program, counts] : retired_) rows[program].counts += counts;
   std::map<SeriesRow, const Member*> last_dead;
   for (const auto& [path, member] : members_) {
@@ -226,15 +223,16 @@ std::map<SeriesRow, RowFigures> Census::rows() const {
     if (member.row.pid) of.push_back(member.row);
     for (const SeriesRow& row : of) {
       RowFigures& figures = rows[row];
-      figures.counts += member.subject->counts();
-      if (row.pid && (figures.born == Clock::time_point{} || member.born < figures.born))
-        figures.born = member.born;
+      figures.counts += member.process->counts();
+      if (row.pid &&
+          (figures.first_seen == Clock::time_point{} || member.first_seen < figures.first_seen))
+        figures.first_seen = member.first_seen;
       for (std::size_t vendor = 0; vendor < session::kVendors; ++vendor)
         figures.reached[vendor] = figures.reached[vendor] ||
-                                  member.subject->has_reached(static_cast<session::Vendor>(vendor));
+                                  member.process->has_reached(static_cast<session::Vendor>(vendor));
       if (!member.died) {
         figures.living += 1;
-        figures.gauges.add(member.subject->gauges());
+        figures.gauges.add(member.process->gauges());
       } else if (const Member*& last = last_dead[row];
                  row.pid && (last == nullptr || last->died < member.died)) {
         last = &member;
@@ -242,22 +240,22 @@ std::map<SeriesRow, RowFigures> Census::rows() const {
     }
   }
   for (const auto& [row, member] : last_dead)
-    if (member != nullptr && rows[row].living == 0) rows[row].gauges = member->subject->gauges();
+    if (member != nullptr && rows[row].living == 0) rows[row].gauges = member->process->gauges();
   return rows;
 }
 
-std::optional<Census::Clock::time_point> Census::wakes_at() const {
+std::optional<ProcessRegistry::Clock::time_point> ProcessRegistry::wake_time() const {
   std::optional<Clock::time_point> at;
   for (const auto& [path, member] : members_)
-    if (member.settles && (!at || *member.settles < *at)) at = member.settles;
+    if (member.settle_at && (!at || *member.settle_at < *at)) at = member.settle_at;
   return at;
 }
 
-void Census::attend(std::span<const pollfd>) {
+void ProcessRegistry::on_poll(std::span<const pollfd>) {
   const auto now = now_();
   for (auto& [path, member] : members_) {
-    if (!member.settles) continue;
-    if (now >= *member.settles || told_end_of(member)) settle(member);
+    if (!member.settle_at) continue;
+    if (now >= *member.settle_at || recorded_end_of(member)) settle(member);
   }
 }
 

@@ -1,11 +1,10 @@
-// The recorded processes, living and lately dead, as metrics have them: each with its figures, and
-// each program with the sum of its processes.
+// The recorded processes, living and recently dead, for metrics: the figures of each process, and
+// their sums by program.
 //
-// A process of its own has a name of its own (the label `pid`) when it is one of the first 200 that
-// live at a time. That is decided when it is first seen: a series that began in the middle of its
-// life would begin with a count. Every process counts in its program, and what it has counted stays
-// there: counters never fall. A dead process stays for five minutes, so that whoever scrapes once a
-// minute sees its last figures.
+// A process gets its own series (label `pid`) if fewer than 200 others are alive when it is first
+// seen. It never gets one later, because that series would not begin at 0. Every process counts in
+// its program, and its counts stay there, so counters never decrease. A dead process stays for five
+// minutes, so that a scraper with an interval of one minute sees its last figures.
 #pragma once
 
 #include <chrono>
@@ -17,109 +16,111 @@
 #include <string>
 #include <vector>
 
-#include "tools/service/fleet/bundle_watch.h"
 #include "tools/service/fleet/listener.h"
+#include "tools/service/fleet/monitored_process.h"
+#include "tools/service/fleet/new_bundles.h"
 #include "tools/service/fleet/poll_client.h"
-#include "tools/service/fleet/subject.h"
+#include "tools/service/fleet/watched_directories.h"
 
 namespace oomrec::tools::service {
 
-// What the label values are of.
+// The labels of a series.
 struct SeriesRow {
   std::string program;
-  std::string rank;             // empty: it has none
-  std::optional<int> pid = {};  // nothing: of all processes of the program and rank
+  std::string rank;             // empty: none
+  std::optional<int> pid = {};  // empty: all processes of the program and rank
   auto operator<=>(const SeriesRow&) const = default;
 };
 
 struct RowFigures {
-  Gauges gauges;  // of those that live; of a process that is dead, its last
+  Gauges gauges;  // of living processes; of a dead one, its last
   Counts counts;
   std::uint64_t living = 0;
   bool reached[session::kVendors] = {};
-  Attendant::Clock::time_point born{};  // when it was first seen
+  PollClient::Clock::time_point first_seen{};
 };
 
-// A process that is no more.
+// A process that has ended, and how.
 struct Death {
-  const Subject& subject;
+  const MonitoredProcess& process;
   VerdictCode verdict;
   std::string outcome;           // as in metadata.json
-  std::filesystem::path bundle;  // empty: there is none
+  std::filesystem::path bundle;  // empty: none
 };
 
-class Census : public Listener, public Attendant {
+class ProcessRegistry : public Listener, public PollClient {
  public:
-  static constexpr std::size_t kMostWithPid = 200;  // living; and as many dead ones
+  static constexpr std::size_t kMostWithPid = 200;  // living ones; and as many dead ones
   static constexpr std::size_t kMostPrograms = 100;
-  static constexpr auto kKeepsDead = std::chrono::minutes{5};
+  static constexpr auto kKeepDead = std::chrono::minutes{5};
 
-  // `now`: what tells the time, for tests.
-  explicit Census(std::vector<std::filesystem::path> dump_directories,
-                  std::function<Clock::time_point()> now = Clock::now);
+  // Tests pass their own clock.
+  explicit ProcessRegistry(WatchedDirectories directories,
+                           std::function<Clock::time_point()> now = Clock::now);
 
-  // Reads all that lives, and forgets who has been dead for long.
-  void look();
+  // Samples each living process, and forgets those that died more than kKeepDead ago.
+  void sample();
 
-  // Those that live, and what they are.
-  void for_each_living(const std::function<void(const Subject&)>& visit) const;
-  const Subject* find(const std::filesystem::path& recording) const;
+  void for_each_living(const std::function<void(const MonitoredProcess&)>& visit) const;
+  const MonitoredProcess* find(const std::filesystem::path& recording) const;
 
-  // Of those that came since the watch began; empty: there is none.
+  // The newest bundle of the process since the watch began; empty: none.
   std::filesystem::path newest_bundle(const std::filesystem::path& recording) const;
-  // Whether one of a living process is being written.
+  // Whether the process lives and is writing a bundle.
   bool awaits_bundle(const std::filesystem::path& recording) const;
 
-  // All programs, then all processes that have a pid.
+  // A row for each program, and one for each process with its own series.
   std::map<SeriesRow, RowFigures> rows() const;
 
-  // Called when it is known how a process ended.
-  void on_death(std::function<void(const Death&)> told) { tells_death_ = std::move(told); }
-  // Called when something has changed that is worth writing at once.
-  void on_change(std::function<void()> told) { tells_change_ = std::move(told); }
+  // `callback` runs once the end of a process is known.
+  void on_death(std::function<void(const Death&)> callback) { on_death_ = std::move(callback); }
+  // `callback` runs after a change that should be exported at once.
+  void on_change(std::function<void()> callback) { on_change_ = std::move(callback); }
 
-  void began(const bundles::Session&, bool in_sight) override;
-  void ended(const std::filesystem::path& recording, const bundles::Recovered* recovered) override;
-  void short_of_memory(const std::filesystem::path& recording,
-                       const std::filesystem::path& bundle) override;
-  void looked() override;
-  std::optional<Clock::time_point> wakes_at() const override;
-  void attend(std::span<const pollfd>) override;
+  void on_found(const bundles::Session&, bool same_pid_namespace) override;
+  void on_gone(const std::filesystem::path& recording,
+               const bundles::RecoveryResult* recovered) override;
+  void on_memory_pressure(const std::filesystem::path& recording,
+                          const std::filesystem::path& bundle) override;
+  void on_scan() override;
+  std::optional<Clock::time_point> wake_time() const override;
+  void on_poll(std::span<const pollfd>) override;
 
  private:
   struct Member {
-    std::unique_ptr<Subject> subject;
+    std::unique_ptr<MonitoredProcess> process;
     SeriesRow row;  // with or without a pid
-    Clock::time_point born;
-    std::uint64_t bundles_before;  // that it had written by itself
+    Clock::time_point first_seen;
+    std::uint64_t bundles_before;  // that it had written before it was found
     std::filesystem::path last_bundle = {};
-    std::optional<VerdictCode> own_verdict = {};               // of a death without a bundle
-    std::optional<Clock::time_point> died = {}, settles = {};  // settles: by then it is known how
-    bool retired = false;  // its series are gone, and its counts are in `retired_`
+    std::optional<VerdictCode> own_verdict = {};  // from recovery, for a death without a bundle
+    std::optional<Clock::time_point> died = {};
+    std::optional<Clock::time_point> settle_at = {};  // how it ended is decided by then
+    bool retired = false;  // it has no series any more, and its counts are in `retired_`
   };
   using Members = std::map<std::filesystem::path, Member>;
 
-  SeriesRow row_for(const Subject& subject) const;
+  SeriesRow row_for(const MonitoredProcess& process) const;
   std::set<std::filesystem::path> directories_of_bundles() const;
   bool take_new_bundles();
   void settle(Member& member);
   static bool awaits_bundle_of(const Member& member);
-  struct ToldEnd {
+  struct RecordedEnd {
     VerdictCode verdict;
     std::string outcome;
   };
-  static std::optional<ToldEnd> told_end_of(const Member& member);
+  static std::optional<RecordedEnd> recorded_end_of(const Member& member);
   void retire(Member& member);
   void forget();
 
-  const std::vector<std::filesystem::path> dump_directories_;
+  const WatchedDirectories directories_;
   const std::function<Clock::time_point()> now_;
   Members members_;                                  // by the recording
   std::map<SeriesRow, Counts> retired_;              // by program and rank
-  std::map<SeriesRow, Clock::time_point> programs_;  // that were ever seen, and when: they stay
-  BundleWatch bundles_;
-  std::function<void(const Death&)> tells_death_;
-  std::function<void()> tells_change_;
+  std::map<SeriesRow, Clock::time_point> programs_;  // first seen; never removed
+  NewBundles bundles_;
+  std::function<void(const Death&)> on_death_;
+  std::function<void()> on_change_;
 };
 
 }  // namespace oomrec::tools::service

@@ -8,19 +8,19 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <memory>
 
 #include "tools/base/error.h"
+#include "tools/base/number.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools::service {
 namespace {
 
 constexpr int kBacklog = 64;
-constexpr const char* kHowToName =
-    "Give a port of this machine (9464) or an address with one (0.0.0.0:9464, [::1]:9464).";
+constexpr const char* kHint =
+    "Give a port (9464), or an address and a port (0.0.0.0:9464, [::1]:9464).";
 
 struct FreeAddresses {
   void operator()(addrinfo* list) const { freeaddrinfo(list); }
@@ -35,13 +35,13 @@ Addresses addresses_of(const char* host, std::uint16_t port) {
   const int error = getaddrinfo(host, std::to_string(port).c_str(), &hints, &found);
   if (error != 0) {
     throw Error{Exit::bad_input,
-                fmt::format("{} is no address: {}", printable(host), gai_strerror(error)),
-                kHowToName};
+                fmt::format("{} is not an address: {}", printable(host), gai_strerror(error)),
+                kHint};
   }
   return Addresses{found};
 }
 
-// −1, with errno.
+// −1 on error, with errno.
 int listening_socket(const addrinfo& address) {
   const int socket_ =
       socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
@@ -78,25 +78,27 @@ Endpoint endpoint_in(const std::string& text) {
   const std::size_t colon = text.rfind(':');
   Endpoint endpoint;
   std::string host = colon == text.npos ? "" : text.substr(0, colon);
-  const std::string port = colon == text.npos ? text : text.substr(colon + 1);
+  const auto port = parse_number<std::uint16_t>(colon == text.npos ? text : text.substr(colon + 1));
   const bool bracketed = host.starts_with('[') && host.ends_with(']');
   if (bracketed) host = host.substr(1, host.size() - 2);
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), endpoint.port);
-  // An IPv6 address without brackets: its last part is no port.
+  // An IPv6 address without brackets: its last part is not a port.
   const bool ambiguous = !bracketed && host.find(':') != host.npos;
-  if (error != std::errc{} || end != port.data() + port.size() || ambiguous) {
+  if (!port || ambiguous) {
     throw Error{Exit::bad_input,
-                fmt::format("{} is no address to serve metrics at", printable(text)), kHowToName};
+                fmt::format("cannot serve metrics at {}: it is not an address with a port",
+                            printable(text)),
+                kHint};
   }
   endpoint.host = std::move(host);
+  endpoint.port = *port;
   return endpoint;
 }
 
-// Of loopback the second family may be missing, never the first; of a name's addresses one will do.
-Listening listen_at(const Endpoint& endpoint) {
+// Loopback: IPv6 may be missing, IPv4 may not. A host name: one of its addresses is enough.
+ListeningSockets listen_at(const Endpoint& endpoint) {
   std::vector<std::string> hosts = {endpoint.host};
   if (endpoint.host.empty()) hosts = {"127.0.0.1", "::1"};
-  Listening listening;
+  ListeningSockets listening;
   std::uint16_t port = endpoint.port;
   int problem = 0;
   for (const std::string& host : hosts) {
@@ -114,7 +116,7 @@ Listening listen_at(const Endpoint& endpoint) {
         port = port_of(socket_);
         listening.url = fmt::format("http://{}:{}/metrics", host_of(*at), port);
       }
-      // With a port of the kernel's choice one address is all that can be had for sure.
+      // The kernel has chosen the port: it may be in use at the other addresses.
       if (endpoint.port == 0) return listening;
     }
   }
@@ -122,9 +124,9 @@ Listening listen_at(const Endpoint& endpoint) {
   if (listening.sockets.empty() || taken) {
     for (const int socket_ : listening.sockets) close(socket_);
     throw Error{Exit::bad_input,
-                fmt::format("nobody can listen at {}:{}: {}", printable(endpoint.host),
-                            endpoint.port, std::strerror(problem)),
-                taken ? "Another program serves there: choose another port." : kHowToName};
+                fmt::format("cannot listen at {}:{}: {}", printable(endpoint.host), endpoint.port,
+                            std::strerror(problem)),
+                taken ? "Another program uses this port: choose another one." : kHint};
   }
   return listening;
 }

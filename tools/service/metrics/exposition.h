@@ -1,4 +1,4 @@
-// Prometheus' text format, version 0.0.4: what a scrape gets.
+// Writes metrics in Prometheus' text format, version 0.0.4.
 #pragma once
 
 #include <map>
@@ -11,14 +11,14 @@ namespace oomrec::tools::service {
 
 inline constexpr std::string_view kExpositionType = "text/plain; version=0.0.4; charset=utf-8";
 
-// A label's value: \, " and line breaks are escaped; other control characters and what is no UTF-8
-// are replaced.
+// A label's value. Escapes \, " and line breaks; replaces other control characters and invalid
+// UTF-8.
 std::string escaped_label(std::string_view value);
 
-// All families, each with its HELP and TYPE, also those that have no sample yet. The counters of
-// rows that are born since `last_scrape` are 0, whatever they have come to: who sees a series for
-// the first time sees no increase in it. Nothing: all are as they are.
+// All families with their HELP and TYPE, even those without a sample. The counters of rows first
+// seen after `last_scrape` are 0: Prometheus sees no increase in the first sample of a series.
+// Without `last_scrape`, all counters have their values.
 std::string exposition(std::map<SeriesRow, RowFigures> rows,
-                       std::optional<Attendant::Clock::time_point> last_scrape = {});
+                       std::optional<PollClient::Clock::time_point> last_scrape = {});
 
 }  // namespace oomrec::tools::service

@@ -16,7 +16,7 @@ constexpr std::string_view kStartPage =
     "<!doctype html><html lang=\"en\"><title>oomrec</title>"
     "<p>oomrec watch: <a href=\"metrics\">metrics</a></p></html>\n";
 
-struct Asked {
+struct RequestLine {
   std::string_view method, path;
 };
 
@@ -25,8 +25,8 @@ bool is_token(std::string_view word) {
   return !word.empty() && word.find_first_not_of(kLetters) == word.npos;
 }
 
-// Empty where the line is none of HTTP/1: METHOD SP TARGET SP HTTP/1.x
-Asked asked_by(std::string_view received) {
+// Parses METHOD SP TARGET SP HTTP/1.x. Empty if the line is anything else.
+RequestLine parse_request_line(std::string_view received) {
   std::string_view line = received.substr(0, received.find('\n'));
   if (line.ends_with('\r')) line.remove_suffix(1);
   const std::size_t first = line.find(' ');
@@ -41,22 +41,25 @@ Asked asked_by(std::string_view received) {
   return {method, target.substr(0, target.find('?'))};
 }
 
-Answer answer(std::string_view status, std::string_view type, const Page& body, bool with_body,
-              std::string_view more = {}) {
+// HEAD gets the head of the response to GET, with its Content-Length, but no body.
+enum class Body : std::uint8_t { send, omit };
+
+Response response(std::string_view status, std::string_view type, const Page& page, Body body,
+                  std::string_view more = {}) {
   return {fmt::format("HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n"
                       "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n{}"
                       "Connection: close\r\n\r\n",
-                      status, type, body->size(), more),
-          with_body ? body : nullptr};
+                      status, type, page->size(), more),
+          body == Body::send ? page : nullptr};
 }
 
 Page page_of(std::string_view text) { return std::make_shared<const std::string>(text); }
 
-Answer problem(std::string_view status, std::string_view more = {}, bool with_body = true) {
-  return answer(status, kPlain, page_of(fmt::format("{}\n", status)), with_body, more);
+Response problem(std::string_view status, std::string_view more = {}, Body body = Body::send) {
+  return response(status, kPlain, page_of(fmt::format("{}\n", status)), body, more);
 }
 
-// It says so in a header of its own.
+// Prometheus identifies itself by a header that only it sends.
 bool is_prometheus(std::string_view received) {
   constexpr std::string_view kHeader = "\nx-prometheus-scrape-timeout-seconds:";
   std::string lower{received};
@@ -67,22 +70,23 @@ bool is_prometheus(std::string_view received) {
 
 }  // namespace
 
-bool is_whole_request(std::string_view received) {
+bool is_complete_request(std::string_view received) {
   return received.find("\r\n\r\n") != received.npos || received.find("\n\n") != received.npos ||
          received.size() > kMostRequestBytes;
 }
 
-Answer answer_to(std::string_view received, const std::function<Page(bool)>& metrics) {
+Response response_to(std::string_view received, const std::function<Page(bool)>& metrics) {
   if (received.size() > kMostRequestBytes) return problem("431 Request Header Fields Too Large");
-  const Asked asked = asked_by(received);
-  if (asked.method.empty()) return problem("400 Bad Request");
-  const bool is_get = asked.method == "GET";
-  if (!is_get && asked.method != "HEAD")
+  const RequestLine request = parse_request_line(received);
+  if (request.method.empty()) return problem("400 Bad Request");
+  const bool is_get = request.method == "GET";
+  const Body body = is_get ? Body::send : Body::omit;
+  if (!is_get && request.method != "HEAD")
     return problem("405 Method Not Allowed", "Allow: GET, HEAD\r\n");
-  if (asked.path == "/metrics")
-    return answer("200 OK", kExpositionType, metrics(is_prometheus(received)), is_get);
-  if (asked.path == "/") return answer("200 OK", kHtml, page_of(kStartPage), is_get);
-  return problem("404 Not Found", {}, is_get);
+  if (request.path == "/metrics")
+    return response("200 OK", kExpositionType, metrics(is_prometheus(received)), body);
+  if (request.path == "/") return response("200 OK", kHtml, page_of(kStartPage), body);
+  return problem("404 Not Found", {}, body);
 }
 
 }  // namespace oomrec::tools::service

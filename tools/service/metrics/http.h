@@ -1,5 +1,6 @@
-// As much of HTTP as a scrape needs: a request's first line, and an answer after which the
-// connection is closed. Who asks may be anybody: nothing but that line is looked at.
+// The part of HTTP that a scrape needs: parses the first line of a request, and makes a response
+// that closes the connection. Requests are untrusted input: apart from that line, it only searches
+// them for one header.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +13,19 @@ namespace oomrec::tools::service {
 
 inline constexpr std::size_t kMostRequestBytes = 64 * 1024;
 
-// Whether `received` holds a request's head, or is too long to become one.
-bool is_whole_request(std::string_view received);
+// Whether `received` contains a complete request head, or is too long to become one.
+bool is_complete_request(std::string_view received);
 
-using Page = std::shared_ptr<const std::string>;  // many may be sent the same one at a time
+using Page = std::shared_ptr<const std::string>;  // several connections may send the same one
 
-struct Answer {
+struct Response {
   std::string head;
-  Page body;  // null: none, as to HEAD
+  Page body;  // null: no body, as for HEAD
 };
 
-// The answer to `received`, a whole request. `metrics` is made only when it is asked for;
-// `by_prometheus`: who asks goes on asking, and compares.
-Answer answer_to(std::string_view received, const std::function<Page(bool by_prometheus)>& metrics);
+// The response to `received`, a complete request. Calls `metrics` only for /metrics.
+// `by_prometheus`: the client scrapes repeatedly and computes increases.
+Response response_to(std::string_view received,
+                     const std::function<Page(bool by_prometheus)>& metrics);
 
 }  // namespace oomrec::tools::service

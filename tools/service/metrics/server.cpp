@@ -14,13 +14,13 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t kMostConnections = 32;
-constexpr auto kLongest = 10s;  // of a connection
-constexpr auto kFresh = 250ms;  // a page is served again for so long
+constexpr auto kTimeout = 10s;      // of a connection
+constexpr auto kCacheTime = 250ms;  // of a page
 constexpr std::size_t kMostScrapers = 16;
-constexpr auto kUntilDescriptors = 1s;
+constexpr auto kAcceptPause = 1s;
 constexpr std::size_t kPieceBytes = 16 * 1024;
-constexpr std::size_t kMostIgnored = 1024 * 1024;
-constexpr std::size_t kMostPieces = 8;  // at a time, of one client: then it is another's turn
+constexpr std::size_t kMostIgnoredBytes = 1024 * 1024;
+constexpr std::size_t kMostPieces = 8;  // from one client before the next gets its turn
 
 std::string address_of(const sockaddr_storage& peer, socklen_t bytes) {
   char host[NI_MAXHOST] = "";
@@ -29,78 +29,78 @@ std::string address_of(const sockaddr_storage& peer, socklen_t bytes) {
   return host;
 }
 
-bool is_to_wait() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
+bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
 }  // namespace
 
 bool MetricsServer::Connection::is_sending() const {
-  if (!answer) return false;
-  return sent < answer->head.size() + (answer->body != nullptr ? answer->body->size() : 0);
+  if (!response) return false;
+  return sent < response->head.size() + (response->body != nullptr ? response->body->size() : 0);
 }
 
-MetricsServer::MetricsServer(Listening listening, MakePage page)
-    : listening_(std::move(listening)), page_(std::move(page)) {}
+MetricsServer::MetricsServer(ListeningSockets listening, MakePage page)
+    : listening_(std::move(listening)), make_page_(std::move(page)) {}
 
 MetricsServer::~MetricsServer() {
   for (const Connection& connection : connections_) close(connection.descriptor);
   for (const int socket : listening_.sockets) close(socket);
 }
 
-void MetricsServer::add_polled(std::vector<pollfd>& polled) const {
+void MetricsServer::add_descriptors(std::vector<pollfd>& polled) const {
   for (const int socket : listening_.sockets)
-    polled.push_back({listens_again_ ? -1 : socket, POLLIN, 0});
+    polled.push_back({accept_resumes_ ? -1 : socket, POLLIN, 0});
   for (const Connection& connection : connections_) {
     const auto awaited = static_cast<short>(connection.is_sending() ? POLLOUT : POLLIN);
     polled.push_back({connection.descriptor, awaited, 0});
   }
 }
 
-std::optional<MetricsServer::Clock::time_point> MetricsServer::wakes_at() const {
-  if (connections_.empty()) return listens_again_;
-  const auto ends = connections_.front().ends;  // all have the same time
-  return listens_again_ ? std::min(ends, *listens_again_) : ends;
+std::optional<MetricsServer::Clock::time_point> MetricsServer::wake_time() const {
+  if (connections_.empty()) return accept_resumes_;
+  const auto ends = connections_.front().deadline;  // all have the same timeout
+  return accept_resumes_ ? std::min(ends, *accept_resumes_) : ends;
 }
 
-void MetricsServer::attend(std::span<const pollfd> polled) {
+void MetricsServer::on_poll(std::span<const pollfd> polled) {
   const std::size_t listeners = listening_.sockets.size();
   for (std::size_t i = 0; i < connections_.size(); ++i)
-    if (polled[listeners + i].revents != 0) attend_to(connections_[i]);
+    if (polled[listeners + i].revents != 0) serve(connections_[i]);
   const auto now = Clock::now();
-  if (listens_again_ && now >= *listens_again_) listens_again_.reset();
+  if (accept_resumes_ && now >= *accept_resumes_) accept_resumes_.reset();
   for (std::size_t i = 0; i < listeners; ++i)
     if (polled[i].revents != 0) accept_all(listening_.sockets[i]);
   std::erase_if(connections_, [now](const Connection& connection) {
-    const bool over = connection.done || now >= connection.ends;
+    const bool over = connection.done || now >= connection.deadline;
     if (over) close(connection.descriptor);
     return over;
   });
 }
 
 void MetricsServer::accept_all(int socket) {
-  for (std::size_t i = 0; i < kMostConnections; ++i) {  // more wait for the next turn
+  for (std::size_t i = 0; i < kMostConnections; ++i) {  // further ones wait for the next poll
     sockaddr_storage peer{};
     socklen_t bytes = sizeof peer;
     const int descriptor =
         accept4(socket, reinterpret_cast<sockaddr*>(&peer), &bytes, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (descriptor < 0) {
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-        listens_again_ = Clock::now() + kUntilDescriptors;
+        accept_resumes_ = Clock::now() + kAcceptPause;
       return;
     }
     if (connections_.size() == kMostConnections) {
       close(connections_.front().descriptor);
       connections_.erase(connections_.begin());
     }
-    connections_.push_back({descriptor, address_of(peer, bytes), Clock::now() + kLongest});
-    attend_to(connections_.back());  // most have sent their request already
+    connections_.push_back({descriptor, address_of(peer, bytes), Clock::now() + kTimeout});
+    serve(connections_.back());  // most have sent their request already
   }
 }
 
-void MetricsServer::attend_to(Connection& connection) {
+void MetricsServer::serve(Connection& connection) {
   receive(connection);
-  if (!connection.answer && is_whole_request(connection.received)) {
-    connection.answer = answer_to(connection.received, [&](bool by_prometheus) {
-      return by_prometheus ? page_for_prometheus(connection.peer) : fresh_page();
+  if (!connection.response && is_complete_request(connection.received)) {
+    connection.response = response_to(connection.received, [&](bool by_prometheus) {
+      return by_prometheus ? page_for_prometheus(connection.peer) : cached_page();
     });
     connection.received = {};
   }
@@ -108,36 +108,36 @@ void MetricsServer::attend_to(Connection& connection) {
   if (connection.has_ended && !connection.is_sending()) connection.done = true;
 }
 
-// What comes after the request is read and thrown away: were it left unread, closing would take the
-// answer from the client.
+// Discards what follows the request. If it stayed unread, closing would reset the connection, and
+// the client would lose the response.
 void MetricsServer::receive(Connection& connection) {
   char piece[kPieceBytes];
   for (std::size_t i = 0; i < kMostPieces && !connection.has_ended; ++i) {
     const ssize_t bytes = recv(connection.descriptor, piece, sizeof piece, 0);
     if (bytes < 0) {
-      connection.done = !is_to_wait();
+      connection.done = !would_block();
       return;
     }
     connection.has_ended = bytes == 0;
-    if (connection.answer || connection.received.size() > kMostRequestBytes)
+    if (connection.response || connection.received.size() > kMostRequestBytes)
       connection.ignored += static_cast<std::size_t>(bytes);
     else
       connection.received.append(piece, static_cast<std::size_t>(bytes));
   }
-  if (connection.ignored > kMostIgnored) connection.done = true;
+  if (connection.ignored > kMostIgnoredBytes) connection.done = true;
 }
 
 void MetricsServer::send_more(Connection& connection) {
   while (connection.is_sending()) {
-    const Answer& answer = *connection.answer;
-    const bool in_head = connection.sent < answer.head.size();
-    const std::string& part = in_head ? answer.head : *answer.body;
-    const std::size_t from = connection.sent - (in_head ? 0 : answer.head.size());
-    const bool more_follows = in_head && answer.body != nullptr;
+    const Response& response = *connection.response;
+    const bool in_head = connection.sent < response.head.size();
+    const std::string& part = in_head ? response.head : *response.body;
+    const std::size_t from = connection.sent - (in_head ? 0 : response.head.size());
+    const bool more_follows = in_head && response.body != nullptr;
     const ssize_t bytes = send(connection.descriptor, part.data() + from, part.size() - from,
                                MSG_NOSIGNAL | (more_follows ? MSG_MORE : 0));
     if (bytes < 0) {
-      connection.done = !is_to_wait();
+      connection.done = !would_block();
       return;
     }
     connection.sent += static_cast<std::size_t>(bytes);
@@ -145,29 +145,29 @@ void MetricsServer::send_more(Connection& connection) {
   }
 }
 
-Page MetricsServer::fresh_page() {
-  if (made_ == nullptr || Clock::now() - made_at_ >= kFresh) {
-    made_ = page_({});
-    made_at_ = Clock::now();
+Page MetricsServer::cached_page() {
+  if (cached_page_ == nullptr || Clock::now() - cached_at_ >= kCacheTime) {
+    cached_page_ = make_page_({});
+    cached_at_ = Clock::now();
   }
-  return made_;
+  return cached_page_;
 }
 
-// Who comes for the first time is shown what there is: for all that is known, it is old.
+// On the first scrape all series have their values: they may be old.
 Page MetricsServer::page_for_prometheus(const std::string& peer) {
   const auto now = Clock::now();
-  const auto known = scrapers_.find(peer);
-  if (known == scrapers_.end()) {
+  const auto scraper = scrapers_.find(peer);
+  if (scraper == scrapers_.end()) {
     if (scrapers_.size() == kMostScrapers) {
       scrapers_.erase(
           std::min_element(scrapers_.begin(), scrapers_.end(),
                            [](const auto& a, const auto& b) { return a.second < b.second; }));
     }
     scrapers_.emplace(peer, now);
-    return fresh_page();
+    return cached_page();
   }
-  if (now - known->second < kFresh) return fresh_page();  // nobody scrapes so often
-  return page_(std::exchange(known->second, now));
+  if (now - scraper->second < kCacheTime) return cached_page();  // not a regular scrape
+  return make_page_(std::exchange(scraper->second, now));
 }
 
 }  // namespace oomrec::tools::service

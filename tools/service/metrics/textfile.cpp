@@ -20,8 +20,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr const char* kName = "oomrec.prom";
-constexpr auto kEvery = 15s;
-constexpr auto kBetweenChanges = 1s;
+constexpr auto kInterval = 15s;
+constexpr auto kMinInterval = 1s;  // after a change
 
 bool write_all(int descriptor, const std::string& text) {
   for (std::size_t at = 0; at < text.size();) {
@@ -41,17 +41,17 @@ Textfile::Textfile(const std::filesystem::path& directory, std::function<Page()>
     throw Error{Exit::bad_input,
                 fmt::format("{} cannot be written: {}", printable((directory_ / kName).string()),
                             std::strerror(errno)),
-                "Give the directory that node exporter reads: --collector.textfile.directory."};
+                "Give the directory that node exporter reads (--collector.textfile.directory)."};
   }
   written_ = Clock::now();
-  due_ = written_ + kEvery;
+  due_ = written_ + kInterval;
 }
 
 Textfile::~Textfile() { write(); }
 
-void Textfile::write_soon() { due_ = std::min(due_, written_ + kBetweenChanges); }
+void Textfile::write_soon() { due_ = std::min(due_, written_ + kMinInterval); }
 
-void Textfile::attend(std::span<const pollfd>) {
+void Textfile::on_poll(std::span<const pollfd>) {
   if (Clock::now() < due_) return;
   const bool written = write();
   if (!written && !failed_) {
@@ -60,16 +60,16 @@ void Textfile::attend(std::span<const pollfd>) {
   }
   failed_ = !written;
   written_ = Clock::now();
-  due_ = written_ + kEvery;
+  due_ = written_ + kInterval;
 }
 
-// Not .prom, so that node exporter does not read it.
+// The temporary name does not end in .prom, so node exporter ignores it.
 bool Textfile::write() const {
   const std::filesystem::path temporary = directory_ / fmt::format(".{}.{}", kName, getpid());
   const int descriptor =
       open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
   if (descriptor < 0) return false;
-  // Whatever the umask: node exporter is another user.
+  // Independent of the umask: node exporter runs as another user.
   const bool written = fchmod(descriptor, 0644) == 0 && write_all(descriptor, *page_());
   int error = errno;
   if (close(descriptor) == 0 && written &&

@@ -1,5 +1,5 @@
-// Metrics as a file for node exporter's textfile collector, which reads DIR/*.prom: written under
-// another name and renamed, so that nobody reads half of one.
+// Writes metrics to a file for node exporter's textfile collector, which reads DIR/*.prom. Writes
+// to a temporary name and renames it, so that nobody reads a partial file.
 #pragma once
 
 #include <filesystem>
@@ -10,24 +10,24 @@
 
 namespace oomrec::tools::service {
 
-class Textfile : public Attendant {
+class Textfile : public PollClient {
  public:
-  // Writes for the first time; throws Error with bad_input where that cannot be done.
+  // Writes the file; throws Error with bad_input if that fails.
   Textfile(const std::filesystem::path& directory, std::function<Page()> page);
-  ~Textfile() override;  // writes for the last time
+  ~Textfile() override;  // writes a last time
 
-  void write_soon();  // something has changed: within a second, where it is not due anyway
+  void write_soon();  // within a second
 
-  std::optional<Clock::time_point> wakes_at() const override { return due_; }
-  void attend(std::span<const pollfd>) override;
+  std::optional<Clock::time_point> wake_time() const override { return due_; }
+  void on_poll(std::span<const pollfd>) override;
 
  private:
-  bool write() const;  // false: with errno
+  bool write() const;  // false on error, with errno
 
   const std::filesystem::path directory_;
   const std::function<Page()> page_;
   Clock::time_point due_, written_;
-  bool failed_ = false;  // and it was said
+  bool failed_ = false;  // the last write failed, and that was reported
 };
 
 }  // namespace oomrec::tools::service

@@ -1,20 +1,20 @@
-// When is a look at memory worth an alert? Each rule tells once, and again after what it told of
-// was over.
+// The alert rules of `oomrec track`. Each rule alerts once, and again only after its condition has
+// ended.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
+#include "tools/base/hysteresis.h"
 #include "tools/processes/observe/observed.h"
 
 namespace oomrec::tools::service {
 
 struct Thresholds {
   double warning_percent = 80, critical_percent = 95;  // of the nearest limit
-  std::uint64_t growth_bytes = 100 << 20;              // from one look to the next
-  double fragmentation = 0.3;                          // of what is reserved on a GPU
+  std::uint64_t growth_bytes = 100 << 20;              // between two samples
+  double fragmentation = 0.3;  // unused fraction of the memory reserved on a GPU
 };
 
 enum class TrackRule { warning, critical, growth, fragmentation };
@@ -23,7 +23,7 @@ struct TrackAlert {
   TrackRule rule = TrackRule::warning;
   std::string text;
 
-  // As an event's type.
+  // The type of its event.
   std::string_view type() const { return rule == TrackRule::critical ? "critical" : "warning"; }
 };
 
@@ -31,15 +31,12 @@ class TrackAlerts {
  public:
   explicit TrackAlerts(const Thresholds& thresholds) : thresholds_(thresholds) {}
 
-  // `change_bytes`: of what is allocated, since the look before.
-  std::vector<TrackAlert> look(const processes::Look& look, std::int64_t change_bytes);
+  // `change_bytes`: change of the allocated bytes since the previous sample.
+  std::vector<TrackAlert> check(const processes::MemorySample& sample, std::int64_t change_bytes);
 
  private:
-  // True once, until the figure was `over` and came back below `again_below`.
-  bool begins(TrackRule rule, bool over, bool again_below);
-
   const Thresholds thresholds_;
-  std::map<TrackRule, bool> told_;
+  Hysteresis<TrackRule> rules_;
 };
 
 }  // namespace oomrec::tools::service

@@ -18,10 +18,10 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kBetweenBundles = std::chrono::seconds{30};
 constexpr const char* kTelemetryName = "telemetry.json";
 
-// A file of a bundle is renamed to its name when it is whole.
-void put(const fs::path& file, const std::string& text) {
+// Writes a file of a bundle under a temporary name, and renames it when it is complete.
+void write_file(const fs::path& file, const std::string& text) {
   const fs::path partial = file.parent_path() / ("." + file.filename().string() + ".partial");
-  write_output(partial, text, IfThere::overwrite);
+  write_output(partial, text, IfExists::overwrite);
   fs::rename(partial, file);
 }
 
@@ -29,29 +29,27 @@ void put(const fs::path& file, const std::string& text) {
 
 FlightRecorder::FlightRecorder(FlightRecorderOptions options) : options_(std::move(options)) {}
 
-void FlightRecorder::remember(Json event) {
+void FlightRecorder::add(Json event) {
   events_.push_back(std::move(event));
   if (events_.size() > options_.buffer_events) events_.pop_front();
 }
 
-FlightRecorder::Captured FlightRecorder::capture(const recording::Recording& recording,
-                                                 const std::string& reason) {
+FlightRecorder::CaptureResult FlightRecorder::capture(const recording::Recording& recording,
+                                                      const std::string& reason) {
   const auto now = Clock::now();
   if (last_ != Clock::time_point{} && now - last_ < kBetweenBundles) return {};
   last_ = now;
-  // Where write_bundle() reads how many bundles stay.
-  setenv("OOMREC_MAX_DUMPS", std::to_string(options_.max_dumps).c_str(), 1);
-  setenv("OOMREC_MAX_TOTAL_MB", std::to_string(options_.max_total_mb).c_str(), 1);
   bundle::Cause cause;
   cause.trigger = Trigger::request;
   cause.reason = reason;
-  // What is critical often ends in the same moment, and its recording with it; what is tracked so
-  // far is to be told all the same.
+  // A process in a critical state often ends right now, and its recording with it. Tracking must go
+  // on, and report the events so far.
   try {
-    // A copy: the session goes on while it is read.
+    // A copy: the process changes its session while we read.
     const recording::Recording copy{recording.path()};
-    const bundles::Written written = bundles::write_bundle(
-        copy, cause, fs::absolute(options_.directory).lexically_normal().string());
+    const bundles::WriteResult written = bundles::write_bundle(
+        copy, cause, fs::absolute(options_.directory).lexically_normal().string(),
+        {options_.max_dumps, std::uint64_t{options_.max_total_mb} << 20});
     if (written.bundle.empty()) return {{}, written.problem};
     ++captured_;
     add_telemetry(written.bundle.string());
@@ -61,15 +59,15 @@ FlightRecorder::Captured FlightRecorder::capture(const recording::Recording& rec
   }
 }
 
-// What was seen before, beside what the process recorded itself.
+// Adds the tracked events to the bundle, which has the process' own recording already.
 void FlightRecorder::add_telemetry(const std::string& bundle) const {
   Json events = Json::array();
   for (const Json& event : events_) events.push_back(event);
   const fs::path manifest = fs::path{bundle} / "manifest.json";
-  Json told = read_json(manifest);
-  told["files"].push_back(kTelemetryName);
-  put(fs::path{bundle} / kTelemetryName, json_text(events) + "\n");
-  put(manifest, json_text(told, 1) + "\n");
+  Json updated = read_json(manifest);
+  updated["files"].push_back(kTelemetryName);
+  write_file(fs::path{bundle} / kTelemetryName, json_text(events) + "\n");
+  write_file(manifest, json_text(updated, 1) + "\n");
 }
 
 }  // namespace oomrec::tools::service

@@ -1,5 +1,4 @@
-// Bundles of a process that is tracked, written from outside, with the last events that were seen
-// of it.
+// Writes bundles of a tracked process from outside, with its latest events in telemetry.json.
 #pragma once
 
 #include <chrono>
@@ -13,7 +12,7 @@ namespace oomrec::tools::service {
 
 struct FlightRecorderOptions {
   std::string directory = "oom_dumps";
-  std::size_t buffer_events = 10'000;  // that go into a bundle
+  std::size_t buffer_events = 10'000;  // in a bundle
   unsigned max_dumps = 5;              // 0: no bound
   unsigned max_total_mb = 256;         // 0: no bound
 };
@@ -22,15 +21,15 @@ class FlightRecorder {
  public:
   explicit FlightRecorder(FlightRecorderOptions options);
 
-  // Of which the last ones are kept.
-  void remember(Json event);
+  // Keeps the latest `buffer_events` events.
+  void add(Json event);
 
-  struct Captured {
+  struct CaptureResult {
     std::string bundle;   // empty: none was written, and `problem` says why
-    std::string problem;  // empty as well: it is too soon after the last one
+    std::string problem;  // empty, too: it is too soon after the last bundle
   };
-  // At most one in 30 s. `reason`: words for the bundle.
-  Captured capture(const recording::Recording& recording, const std::string& reason);
+  // Writes a bundle, at most one in 30 s. `reason`: a text for the bundle.
+  CaptureResult capture(const recording::Recording& recording, const std::string& reason);
 
   std::size_t captured() const { return captured_; }
 

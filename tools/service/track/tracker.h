@@ -1,5 +1,5 @@
-// Follows what is observed, look by look: events for a file, alerts for its user, bundles where
-// they were asked for.
+// Tracks a process or the machine, sample by sample: writes events to a file, alerts the user and,
+// if requested, writes bundles.
 #pragma once
 
 #include <functional>
@@ -16,10 +16,10 @@
 namespace oomrec::tools::service {
 
 struct TrackerParts {
-  formats::RecordFile* file = nullptr;  // nullptr: events are kept nowhere
+  formats::RecordFile* file = nullptr;  // null: events are not written
   std::optional<FlightRecorder> recorder;
   std::optional<Watchdog> watchdog;
-  std::function<void(const std::string&)> tell;  // a line for the user
+  std::function<void(const std::string&)> report;  // prints a line for the user
 };
 
 class Tracker {
@@ -27,31 +27,31 @@ class Tracker {
   Tracker(processes::Observed& observed, const Thresholds& thresholds,
           const formats::RankTags& rank, double interval_s, TrackerParts parts);
 
-  // The first look is the event "start". False: what is observed has ended.
-  bool look();
+  // Takes a sample. The first one is the event "start". False: the observed process has ended.
+  bool sample();
   void stop(const std::string& why);  // the event "stop"
 
-  const processes::Look& last() const { return look_; }
+  const processes::MemorySample& last() const { return last_; }
   std::string summary() const;
 
  private:
   void add(std::string_view type, std::optional<std::string> context = {});
-  void see_end();
-  void see_change(std::int64_t change);
-  void see_peak();
-  void see_failures();
+  void record_end();
+  void record_change(std::int64_t change);
+  void record_peak();
+  void record_failures();
   void alert(const TrackAlert& alert);
 
   processes::Observed& observed_;
   TrackAlerts alerts_;
   TrackerParts parts_;
-  formats::TelemetryEvent begun_;  // what is the same in all events
-  processes::Look look_;
+  formats::TelemetryEvent common_fields_;  // the same in all events
+  processes::MemorySample last_;
   bool started_ = false;
   std::int64_t change_bytes_ = 0;
   std::uint64_t peak_bytes_ = 0;
-  bool at_new_peak_ = false;         // it has not been told yet
-  std::uint64_t recorded_peak_ = 0;  // of the time before the first look
+  bool at_new_peak_ = false;         // which has no event yet
+  std::uint64_t recorded_peak_ = 0;  // before the first sample
   std::uint64_t failures_ = 0, refused_ = 0;
   std::size_t events_ = 0, alert_count_ = 0;
 };

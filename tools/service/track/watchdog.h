@@ -1,5 +1,5 @@
-// What can be done from outside for a process that runs out of memory: to say who holds it, and
-// what may help. Its memory is its own; nobody else can give any of it back.
+// Reports the largest holders of a process near its limit, and what may help. It frees nothing: no
+// process can free another one's memory.
 #pragma once
 
 #include <chrono>
@@ -11,13 +11,12 @@ namespace oomrec::tools::service {
 
 class Watchdog {
  public:
-  // From this share of the nearest limit on, and at most so often.
+  // Reports from this percentage of the nearest limit on, and at most once in kBetween.
   static constexpr double kFromPercent = 90;
   static constexpr std::chrono::seconds kBetween{30};
 
-  // Lines for the user; empty where there is nothing to say, or it was said lately. Names stacks,
-  // which may take a second.
-  std::string look(const processes::Look& look, const processes::Observed& observed);
+  // Lines for the user; empty if nothing is due. Symbolizes stacks, which may take a second.
+  std::string check(const processes::MemorySample& sample, const processes::Observed& observed);
 
  private:
   std::chrono::steady_clock::time_point last_{};  // never: the epoch

@@ -20,16 +20,16 @@
 namespace oomrec::tools::service {
 namespace {
 
-// Values of proc_event::what, which has moved out of its struct with Linux 6.6.
+// Values of proc_event::what. Linux 6.6 moved the enum out of its struct.
 constexpr std::uint32_t kAnswer = 0;
 constexpr std::uint32_t kExit = 0x80000000;
 constexpr std::uint32_t kNothing = ~0U;
 
-constexpr int kAnswerMs = 200;  // to be heard at all
-// The event follows the pidfd in microseconds.
-constexpr std::chrono::milliseconds kExitWithin{200};
+constexpr int kAnswerTimeoutMs = 200;  // for the reply to our subscription
+// The event normally follows the pidfd within microseconds.
+constexpr std::chrono::milliseconds kExitTimeout{200};
 
-// <linux/cn_proc.h> as a message has it, from its first byte.
+// A complete message; <linux/cn_proc.h> defines only its inner part.
 struct Message {
   nlmsghdr netlink;
   std::uint32_t connector[5];  // cn_msg, without its flexible end
@@ -44,7 +44,8 @@ struct Message {
 };
 static_assert(sizeof(cn_msg) == sizeof(Message::connector) && offsetof(Message, what) == 36);
 
-// Nothing but ends and answers wakes us: a filter sees a word in the order of the network.
+// Passes only exits and replies, so that nothing else wakes us. A filter sees words in network byte
+// order.
 void attach_filter(int descriptor) {
   sock_filter code[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(Message, what)),
@@ -68,7 +69,8 @@ int ms_until(std::chrono::steady_clock::time_point deadline) {
   return std::max(0, static_cast<int>(left.count()));
 }
 
-// False: there is none that is whole. What is not of the kernel, others may send it too, is empty.
+// False: no complete message. Any process may send to us: a message that is not from the kernel
+// becomes kNothing.
 bool receive(int descriptor, Message& message) {
   std::memset(&message, 0, sizeof message);
   alignas(nlmsghdr) char bytes[512];
@@ -88,7 +90,7 @@ bool receive(int descriptor, Message& message) {
 
 ExitEvents::ExitEvents(std::function<bool(pid_t)> awaited) : awaited_(std::move(awaited)) {
   descriptor_ = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_CONNECTOR);
-  if (descriptor_ < 0 || listen()) return;
+  if (descriptor_ < 0 || subscribe()) return;
   close(descriptor_);
   descriptor_ = -1;
 }
@@ -97,8 +99,8 @@ ExitEvents::~ExitEvents() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-// False: we may not, or nobody answers, as in a pid namespace that is not the first.
-bool ExitEvents::listen() const {
+// False: not permitted, or no reply, as in a pid namespace other than the initial one.
+bool ExitEvents::subscribe() const {
   sockaddr_nl address{};
   address.nl_family = AF_NETLINK;
   address.nl_groups = CN_IDX_PROC;
@@ -121,19 +123,19 @@ bool ExitEvents::listen() const {
   if (send(descriptor_, &request, sizeof request, 0) != static_cast<ssize_t>(sizeof request))
     return false;
   Message message;
-  while (is_readable(descriptor_, kAnswerMs))
+  while (is_readable(descriptor_, kAnswerTimeoutMs))
     if (receive(descriptor_, message) && message.what == kAnswer) return message.error == 0;
   return false;
 }
 
-void ExitEvents::take() {
-  // Whose pid may be another's soon.
+void ExitEvents::read_events() {
+  // Drops processes that are no longer awaited: their pids may be reused soon.
   std::erase_if(ended_, [&](const auto& entry) { return !awaited_(entry.first); });
   Message message;
   errno = 0;
   while (receive(descriptor_, message) || errno == ENOBUFS) {
     errno = 0;
-    // That of its last thread is the process' own.
+    // The last thread's status is that of the process.
     if (message.what == kExit && awaited_(message.exit.tgid))
       ended_[message.exit.tgid] = static_cast<int>(message.exit.status);
   }
@@ -141,8 +143,8 @@ void ExitEvents::take() {
 
 std::optional<int> ExitEvents::wait_status(pid_t process) {
   if (descriptor_ < 0) return {};
-  const auto deadline = std::chrono::steady_clock::now() + kExitWithin;
-  do take();
+  const auto deadline = std::chrono::steady_clock::now() + kExitTimeout;
+  do read_events();
   while (!ended_.contains(process) && is_readable(descriptor_, ms_until(deadline)));
   const auto ended = ended_.extract(process);
   return ended.empty() ? std::nullopt : std::optional{ended.mapped()};

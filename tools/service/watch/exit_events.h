@@ -1,8 +1,9 @@
-// How processes ended, as the kernel's process connector tells root: for kernels that do not tell
-// it by a pidfd (before Linux 6.15).
+// Receives exit events from the kernel's process connector, which reports to root only. For kernels
+// before Linux 6.15, whose pidfds do not report how a process ended.
 //
-// It tells of every thread of the machine, and pids are those of the first pid namespace. When more
-// end than are read, some are lost: how those ended is not known.
+// The connector reports every thread of the machine, with pids of the initial pid namespace. When
+// threads end faster than we read, events are lost, and the wait status of those processes is
+// unknown.
 #pragma once
 
 #include <sys/types.h>
@@ -15,23 +16,24 @@ namespace oomrec::tools::service {
 
 class ExitEvents {
  public:
-  // Keeps the ends of processes that are `awaited`.
+  // Keeps the wait status of processes for which `awaited` returns true.
   explicit ExitEvents(std::function<bool(pid_t)> awaited);
   ~ExitEvents();
   ExitEvents(const ExitEvents&) = delete;
   ExitEvents& operator=(const ExitEvents&) = delete;
 
-  // To be polled for POLLIN; −1: the kernel does not tell us.
+  // Poll for POLLIN; −1: the kernel does not report to this process.
   int descriptor() const { return descriptor_; }
 
-  // After an event: takes what there is.
-  void take();
+  // Reads the pending events.
+  void read_events();
 
-  // Of a process that has just ended, as wait() tells it; the kernel tells it a moment later. Once.
+  // The status of a process that has just ended, as wait() returns it; only once. Waits for the
+  // event, which arrives shortly after the end.
   std::optional<int> wait_status(pid_t process);
 
  private:
-  bool listen() const;
+  bool subscribe() const;
 
   const std::function<bool(pid_t)> awaited_;
   std::map<pid_t, int> ended_;

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "common/system/files.h"
+#include "tools/base/number.h"
 
 namespace oomrec::tools::service {
 namespace {
@@ -22,18 +23,18 @@ constexpr std::string_view kTrigger = "some 200000 2000000";
 
 std::string pressure_file() { return std::string{system::g_roots.proc} + "/pressure/memory"; }
 
-// RFC 4648, without line breaks; what is no letter of it ends the text.
+// RFC 4648, without line breaks. Decodes up to the first other character.
 std::string from_base64(std::string_view text) {
   constexpr std::string_view kLetters =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string bytes;
-  unsigned bits = 0, held = 0;
+  unsigned bits = 0, pending = 0;
   for (const char letter : text) {
     const std::size_t value = kLetters.find(letter);
     if (value == kLetters.npos) break;
-    held = held << 6 | static_cast<unsigned>(value);
+    pending = pending << 6 | static_cast<unsigned>(value);
     bits += 6;
-    if (bits >= 8) bytes += static_cast<char>(held >> (bits -= 8) & 0xff);
+    if (bits >= 8) bytes += static_cast<char>(pending >> (bits -= 8) & 0xff);
   }
   return bytes;
 }
@@ -43,7 +44,7 @@ std::string from_base64(std::string_view text) {
 PressureTrigger::PressureTrigger() {
   const char* const named = std::getenv("MEMORY_PRESSURE_WATCH");
   if (named != nullptr && *named != '\0') {
-    off_ = std::string_view{named} == "/dev/null" || !watch_named(named);
+    disabled_ = std::string_view{named} == "/dev/null" || !open_named(named);
     return;
   }
   descriptor_ = open(pressure_file().c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
@@ -58,8 +59,8 @@ PressureTrigger::~PressureTrigger() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-// A PSI file, a FIFO or a socket, and what is to be written there first.
-bool PressureTrigger::watch_named(const char* path) {
+// Opens a PSI file, a FIFO or a socket, and writes $MEMORY_PRESSURE_WRITE to it first.
+bool PressureTrigger::open_named(const char* path) {
   struct stat status {};
   if (stat(path, &status) != 0) return false;
   stream_ = S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode);
@@ -84,7 +85,7 @@ bool PressureTrigger::watch_named(const char* path) {
          write(descriptor_, first.data(), first.size()) == static_cast<ssize_t>(first.size());
 }
 
-void PressureTrigger::take() const {
+void PressureTrigger::acknowledge() const {
   char bytes[256];
   if (!stream_) return;
   while (read(descriptor_, bytes, sizeof bytes) == static_cast<ssize_t>(sizeof bytes)) continue;
@@ -93,11 +94,13 @@ void PressureTrigger::take() const {
 bool PressureTrigger::is_high() const {
   constexpr std::string_view kSome = "some avg10=";
   constexpr double kHigh = 10;
-  if (off_) return false;
+  if (disabled_) return false;
   std::ifstream file{pressure_file()};
-  std::string word;
-  std::getline(file, word);
-  return word.starts_with(kSome) && std::strtod(word.c_str() + kSome.size(), nullptr) >= kHigh;
+  std::string line;
+  std::getline(file, line);
+  if (!line.starts_with(kSome)) return false;
+  std::string_view rest = std::string_view{line}.substr(kSome.size());
+  return take_number<double>(rest).value_or(0) >= kHigh;
 }
 
 }  // namespace oomrec::tools::service

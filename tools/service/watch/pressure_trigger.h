@@ -1,34 +1,35 @@
-// Told by the kernel when memory is what the machine waits for (PSI), or by whoever set
-// $MEMORY_PRESSURE_WATCH for a service (systemd.resource-control(5)).
+// Detects memory pressure with a PSI trigger of the kernel or, in a systemd service, with the file
+// in $MEMORY_PRESSURE_WATCH (systemd.resource-control(5)).
 #pragma once
 
 namespace oomrec::tools::service {
 
 class PressureTrigger {
  public:
-  // Memory is short when some wait 200 ms of 2 s, the window an unprivileged process may have.
+  // Pressure: some tasks waited for memory for 200 ms out of 2 s, the window that an unprivileged
+  // process may use.
   PressureTrigger();
   ~PressureTrigger();
   PressureTrigger(const PressureTrigger&) = delete;
   PressureTrigger& operator=(const PressureTrigger&) = delete;
 
-  // To be polled for events(); −1: the kernel has no triggers for us, and is_high() must be asked.
+  // Poll for events(); −1: the kernel offers no trigger: call is_high() instead.
   int descriptor() const { return descriptor_; }
   short events() const { return events_; }
 
-  // After an event: takes it.
-  void take() const;
+  // Consumes a pending event.
+  void acknowledge() const;
 
-  // Where there is no descriptor: some have waited 10 % of the last 10 s.
+  // Without a descriptor: whether some tasks waited for 10 % of the last 10 s.
   bool is_high() const;
 
  private:
-  bool watch_named(const char* path);
+  bool open_named(const char* path);
 
   int descriptor_ = -1;
   short events_ = 0;
-  bool stream_ = false;  // events are bytes to be read
-  bool off_ = false;     // the variable says so
+  bool stream_ = false;    // events are bytes to read
+  bool disabled_ = false;  // by the variable
 };
 
 }  // namespace oomrec::tools::service

@@ -14,7 +14,7 @@
 namespace oomrec::tools::service {
 namespace {
 
-// linux/pidfd.h of Linux 6.15; the first 64 bytes, which is what its size in the number says.
+// From linux/pidfd.h of Linux 6.15: the first 64 bytes. The ioctl number contains this size.
 struct PidfdInfo {
   std::uint64_t mask;
   std::uint64_t cgroup;
@@ -25,18 +25,18 @@ static_assert(sizeof(PidfdInfo) == 64);
 constexpr unsigned long kGetInfo = _IOWR(0xFF, 11, PidfdInfo);
 constexpr std::uint64_t kInfoExit = 1u << 3;
 
-// A parent that waits does so within milliseconds; one that does not keeps us no longer than this.
-constexpr int kLooks = 20;
-constexpr auto kBetweenLooks = std::chrono::milliseconds{10};
+// A waiting parent reaps within milliseconds. Bounds our wait if the parent does not wait.
+constexpr int kReads = 20;
+constexpr auto kBetweenReads = std::chrono::milliseconds{10};
 
-// False: it does not tell.
-bool ask(int descriptor, PidfdInfo& info) {
+// False: the kernel does not support the call.
+bool read_info(int descriptor, PidfdInfo& info) {
   info = {};
   info.mask = kInfoExit;
   return std::getenv("OOMREC_NO_PIDFD_INFO") == nullptr && ioctl(descriptor, kGetInfo, &info) == 0;
 }
 
-bool tells_exit(const PidfdInfo& info) { return (info.mask & kInfoExit) != 0; }
+bool has_exit_code(const PidfdInfo& info) { return (info.mask & kInfoExit) != 0; }
 
 }  // namespace
 
@@ -48,27 +48,27 @@ ProcessEnd ProcessEnd::of(const session::Header& process) {
   const long descriptor = syscall(SYS_pidfd_open, process.pid, 0);
   if (descriptor < 0) return {};
   ProcessEnd found{static_cast<int>(descriptor)};
-  // Asked with the descriptor at hand: the number cannot pass to another process in between.
+  // Compared while the descriptor is open, so that the pid cannot be reused in between.
   return system::start_ticks(process.pid) == process.start_ticks ? std::move(found) : ProcessEnd{};
 }
 
-// Linux 6.13 has the question, but not this answer: a child that has ended shows it.
-bool ProcessEnd::kernel_tells() {
+// Linux 6.13 supports the call without the exit code: try it on a child.
+bool ProcessEnd::has_wait_status() {
   const pid_t child = fork();
   if (child == 0) _exit(0);
   if (child < 0) return false;
   const ProcessEnd end{static_cast<int>(syscall(SYS_pidfd_open, child, 0))};
   waitpid(child, nullptr, 0);
   PidfdInfo info;
-  return ask(end.descriptor_, info) && tells_exit(info);
+  return read_info(end.descriptor_, info) && has_exit_code(info);
 }
 
 std::optional<int> ProcessEnd::wait_status() const {
   PidfdInfo info;
-  for (int look = 0; look < kLooks; ++look) {
-    if (!ask(descriptor_, info)) return {};
-    if (tells_exit(info)) return info.exit_code;
-    std::this_thread::sleep_for(kBetweenLooks);
+  for (int read = 0; read < kReads; ++read) {
+    if (!read_info(descriptor_, info)) return {};
+    if (has_exit_code(info)) return info.exit_code;
+    std::this_thread::sleep_for(kBetweenReads);
   }
   return {};
 }

@@ -1,5 +1,5 @@
-// Waits for the end of a process that is not our child, and learns how it ended where the kernel
-// tells that to strangers (PIDFD_GET_INFO, Linux 6.15).
+// Waits for the end of a process that is not our child, with a pidfd. Since Linux 6.15
+// (PIDFD_GET_INFO), it also returns how the process ended.
 #pragma once
 
 #include <optional>
@@ -17,18 +17,17 @@ class ProcessEnd {
   }
   ProcessEnd& operator=(ProcessEnd&&) = delete;
 
-  // Nothing to poll where the process is not in sight: it runs in another pid namespace, or it is
-  // another one of the same number.
+  // Without a descriptor for a process of another pid namespace, or if its pid was reused.
   static ProcessEnd of(const session::Header&);
 
-  // Whether this kernel tells strangers. OOMREC_NO_PIDFD_INFO=1 says that it does not, for tests.
-  static bool kernel_tells();
+  // Whether this kernel supports wait_status(). Tests set OOMREC_NO_PIDFD_INFO=1 to make it false.
+  static bool has_wait_status();
 
-  // Readable at the end; −1: there is nothing to poll.
+  // Becomes readable at the end; −1: none.
   int descriptor() const { return descriptor_; }
 
-  // After the end, as wait() tells it; nothing where the parent has not waited for it, or the
-  // kernel does not tell.
+  // After the end: the status as wait() returns it. Empty if the parent has not waited for the
+  // process, or the kernel does not report it.
   std::optional<int> wait_status() const;
 
  private:

@@ -1,91 +1,96 @@
-// Watches every recorded process of a user from outside: a bundle within a second of each death,
-// and one of the largest when memory is what the machine waits for.
+// Watches every recorded process of a user from outside. Writes a bundle within a second of each
+// death, and one of the largest process under memory pressure.
 //
 // It sleeps until something happens: a recording begins (inotify), a process ends (pidfd), memory
-// is short (PSI), or it is told to stop. Only what it cannot be told it looks for twice a second:
-// processes of other pid namespaces, and pressure where the kernel has no triggers.
+// is short (PSI), or a signal stops it. It polls twice a second only what the kernel does not
+// report: processes of other pid namespaces, and pressure where PSI triggers are not available.
 #pragma once
-
-#include <poll.h>
 
 #include <chrono>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "tools/bundles/recover/orphans.h"
-#include "tools/service/fleet/listener.h"
+#include "tools/bundles/recover/sessions.h"
 #include "tools/service/fleet/poll_client.h"
+#include "tools/service/fleet/watched_directories.h"
 #include "tools/service/watch/exit_events.h"
+#include "tools/service/watch/finalizer.h"
+#include "tools/service/watch/listeners.h"
+#include "tools/service/watch/new_files.h"
+#include "tools/service/watch/poll_set.h"
+#include "tools/service/watch/pressure_bundles.h"
 #include "tools/service/watch/pressure_trigger.h"
-#include "tools/service/watch/process_end.h"
+#include "tools/service/watch/recorded_process.h"
 
 namespace oomrec::tools::service {
 
 class Watcher {
  public:
   using Clock = std::chrono::steady_clock;
+  using Report = std::function<void(const std::string&)>;
 
-  // `tell` gets a line for each bundle; `on_oom_exec` is run for each kill for memory (on_oom.h).
-  Watcher(std::vector<std::filesystem::path> dump_directories,
-          std::function<void(const std::string&)> tell, std::string on_oom_exec);
-  ~Watcher();
-  Watcher(const Watcher&) = delete;
-  Watcher& operator=(const Watcher&) = delete;
+  // `report` gets a line for each bundle. `on_oom_exec` runs after an OOM death (on_oom.h).
+  Watcher(WatchedDirectories directories, const Report& report, bundles::OnOomCommand on_oom_exec);
 
-  // Who is told what happens, and who waits along. Both must outlive the watcher; before run().
-  void tell_also(Listener& listener) { listeners_.push_back(&listener); }
-  void attend_also(Attendant& attendant) { attendants_.push_back(&attendant); }
+  // Call before run(). The objects must outlive the watcher.
+  void add_listener(Listener& listener) { listeners_.add(listener); }
+  void add_client(PollClient& client) { clients_.push_back(&client); }
 
-  // What is dead becomes a bundle; how many there were.
-  unsigned look_once();
+  // Finalizes the processes that are dead now. Returns the number of their bundles.
+  unsigned finalize_once();
 
-  // Until SIGTERM, SIGINT or SIGHUP, which are blocked from now on.
+  // Returns after SIGTERM, SIGINT or SIGHUP, which it blocks.
   void run();
 
  private:
-  struct Recorded {
-    bundles::Session session;
-    ProcessEnd end;
-    Clock::time_point warned{};  // never: the epoch
+  struct Polled {
+    PollSet set;
+    PollSet::Slot stop, new_files, pressure, exits;
+    std::vector<std::pair<const RecordedProcess*, PollSet::Slot>> processes;
+    std::vector<PollSet::Range> clients;  // in the order of `clients_`
   };
+  Polled wait(int stop);
+  Clock::time_point wake_time() const;
 
-  void watch_for_new(const std::filesystem::path& directory);
-  bool take_changes();
-  std::vector<bundles::Session> find();
-  bool has_begun_one() const;
-  void look(unsigned again);
-  unsigned bury(Recorded& dead, std::optional<int> wait_status);
-  void tell_end(const std::filesystem::path& recording, const bundles::Recovered* recovered);
-  void bury_all(const std::vector<std::filesystem::path>& dead);
-  void warn_of_pressure();
-  void tell_company_on_gpus() const;
-  bool wait(int signals);
-  Clock::time_point wakes_at() const;
-  std::vector<std::filesystem::path> dead_of(const std::vector<pollfd>& ends);
-  bool awaits(pid_t process) const;
-  std::optional<int> wait_status(const Recorded& dead);
+  bool handle_next(
+      int stop);  // waits for events and handles all of them; false: stop was requested
+  // Each handles one kind of event, if there was one.
+  void handle_exits(const Polled& polled);
+  void handle_deaths(const Polled& polled, bool check_due);
+  void handle_pressure(const Polled& polled, bool check_due);
+  void handle_new_files(const Polled& polled);
+  void handle_clients(const Polled& polled);
 
-  const std::vector<std::filesystem::path> dump_directories_;
-  const std::function<void(const std::string&)> tell_;
-  const std::string on_oom_exec_;
-  const std::uint64_t began_ns_;  // since 1970
-  std::vector<Listener*> listeners_;
-  std::vector<Attendant*> attendants_;
+  void scan(unsigned rescans);
+  std::vector<bundles::Session> update_recorded();
+  void forget_gone(const std::vector<bundles::Session>& sessions);
+  void add(const bundles::Session& session);
+  bool has_unfinished_session() const;
+  void add_gpu_processes() const;
+  std::set<std::filesystem::path> dead_processes(const Polled& polled, bool check_due) const;
+  void finalize(const std::set<std::filesystem::path>& dead);
+  bool awaits_exit_of(pid_t process) const;
+  std::optional<int> wait_status(const RecordedProcess& dead);
+
+  const WatchedDirectories directories_;
+  const std::uint64_t start_ns_;  // of this watch, since 1970
+  Listeners listeners_;
+  std::vector<PollClient*> clients_;
+  const Finalizer finalizer_;
+  PressureBundles pressure_bundles_;
   PressureTrigger pressure_;
-  std::optional<ExitEvents> exits_;  // where pidfds do not tell how a process ended
-  std::map<std::filesystem::path, Recorded> recorded_;
-  std::set<std::filesystem::path> dumps_;         // where bundles are put
-  Clock::time_point looked_for_largest_{};        // never: the epoch
-  Clock::time_point looks_at_{};                  // for recordings that nothing told of
-  Clock::time_point looks_for_death_at_{};        // of those that cannot be polled
-  unsigned looks_again_ = 0;                      // soon, for one that has just begun
-  int changes_ = -1;                              // inotify on the directories of recordings
-  std::map<int, std::set<std::string>> awaited_;  // names in a watched directory; "": all of them
+  std::optional<ExitEvents> exits_;  // only if pidfds do not report how a process ended
+  NewFiles new_files_;               // in session and dump directories
+  RecordedProcesses recorded_;
+  std::set<std::filesystem::path> bundle_directories_;  // of the programs seen so far
+  Clock::time_point next_scan_{};                       // in case inotify missed a recording
+  Clock::time_point next_check_{};                      // of what is not reported
+  unsigned rescans_ = 0;  // still to do soon, for an unfinished session
 };
 
 }  // namespace oomrec::tools::service

@@ -14,7 +14,7 @@ extern "C" const char kDrawScript[], kDrawScriptEnd[];
 namespace oomrec::tools::views {
 namespace {
 
-constexpr const char* kHowToGetThem = "pip install 'oomrec[plot]'";
+constexpr const char* kInstallCommand = "pip install 'oomrec[plot]'";
 
 std::string last_line(const std::string& text) {
   const std::size_t end = text.find_last_not_of('\n');
@@ -24,28 +24,29 @@ std::string last_line(const std::string& text) {
 
 }  // namespace
 
-Drawn draw(const Json& data, const std::string& directory) {
+DrawResult draw(const Json& data, const std::string& directory) {
   const std::filesystem::path python = processes::find_python();
   if (python.empty()) {
-    throw Error{Exit::bad_input, "nothing is drawn: there is no python3 here",
-                fmt::format("Install Python 3.8 or newer, then: {}", kHowToGetThem)};
+    throw Error{Exit::bad_input, "cannot draw: there is no python3",
+                fmt::format("Install Python 3.8 or newer, then: {}", kInstallCommand)};
   }
-  const std::string where = std::filesystem::absolute(directory).lexically_normal().string();
-  const processes::PythonAnswer answer = processes::run_python(
-      python, std::string{kDrawScript, kDrawScriptEnd}, {where}, json_text(data));
-  const Json told = Json::parse(answer.output, nullptr, false);
-  if (answer.exit_code != 0 || !told.is_object()) {
-    throw Error{Exit::bad_input,
-                fmt::format("{} could not draw into {}: {}", python.string(), printable(where),
-                            answer.errors.empty() ? fmt::format("exit code {}", answer.exit_code)
-                                                  : last_line(answer.errors)),
-                "Name a directory of yours: --plot-dir DIR"};
+  const std::filesystem::path target = std::filesystem::absolute(directory).lexically_normal();
+  const processes::PythonResult run = processes::run_python(
+      python, std::string{kDrawScript, kDrawScriptEnd}, {target.string()}, json_text(data));
+  const Json result = Json::parse(run.output);
+  if (run.exit_code != 0 || !result.is_object()) {
+    throw Error{
+        Exit::bad_input,
+        fmt::format("{} could not draw into {}: {}", python.string(), printable(target.string()),
+                    run.errors.empty() ? fmt::format("exit code {}", run.exit_code)
+                                       : last_line(run.errors)),
+        "Give a directory that you can write to: --plot-dir DIR"};
   }
-  Drawn drawn;
-  for (const Json& file : member(told, "files"))
-    drawn.files.push_back((std::filesystem::path{where} / file.get<std::string>()).string());
-  if (const auto missing = text_of(told, "missing"))
-    drawn.missing = fmt::format("{}; to have it: {}", *missing, kHowToGetThem);
+  DrawResult drawn;
+  for (const Json& file : member(result, "files"))
+    drawn.files.push_back((target / file.get<std::string>()).string());
+  if (const auto missing = text_of(result, "missing"))
+    drawn.missing = fmt::format("{}; to install it: {}", *missing, kInstallCommand);
   return drawn;
 }
 

@@ -1,4 +1,4 @@
-// Pictures of an analysis: Python draws them, with matplotlib and plotly where it has them.
+// Pictures of an analysis. Python draws them, as PNG if matplotlib is installed.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace oomrec::tools::views {
 
-struct Drawn {
-  std::vector<std::string> files;  // absolute
-  std::string missing;             // what was not drawn, and what to install; empty: all was
+struct DrawResult {
+  std::vector<std::string> files;  // absolute paths
+  std::string missing;             // what was not drawn, and what to install; empty: nothing
 };
 
-// `data`: Analysis::drawing(). Into `directory`, which is made. Throws Error where nothing could be
-// drawn, as without Python.
-Drawn draw(const Json& data, const std::string& directory);
+// `data`: Analysis::drawing(). Creates `directory`. Throws Error if nothing could be drawn, for
+// example without Python.
+DrawResult draw(const Json& data, const std::string& directory);
 
 }  // namespace oomrec::tools::views

@@ -1,5 +1,5 @@
-// Rows as comma-separated values (tools/base/csv.h), one an entry; the first line names the
-// columns, and a stack is one cell: "outermost;…;innermost".
+// Rows as comma-separated values (tools/base/csv.h). The first line names the columns. A stack is
+// one cell: "outermost;…;innermost".
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace oomrec::tools::views {
 namespace {
 
-// Column names and cells of a record; what is nested becomes "live.bytes".
+// Column names and cells of a record. Nested members get names such as "live.bytes".
 void flatten(const Json& record, const std::string& prefix, std::vector<std::string>& names,
              std::vector<std::string>& cells) {
   for (const auto& [key, value] : record.items()) {
@@ -27,27 +27,27 @@ void flatten(const Json& record, const std::string& prefix, std::vector<std::str
 
 class Table {
  public:
-  Table(const Exported& exported, Output& output) : exported_(exported), output_(output) {}
+  Table(const ExportRequest& request, Output& output) : request_(request), output_(output) {}
 
   void write() {
-    const recording::Recording& recording = exported_.recording();
-    switch (exported_.what[0]) {
-      case What::holders:
-        add_names(holder_record({}), true);
-        for (const HolderRow& row : holder_rows(recording, exported_.stacks, exported_.selection))
+    const recording::Recording& recording = request_.recording();
+    switch (request_.contents[0]) {
+      case Content::holders:
+        add_names(holder_record({}), StackColumn::present);
+        for (const HolderRow& row : holder_rows(recording, request_.stacks, request_.selection))
           add(holder_record(row), stack_cell(row.stack));
         break;
-      case What::events:
-        add_names(event_record(recording, {}), true);
+      case Content::events:
+        add_names(event_record(recording, {}), StackColumn::present);
         for (const EventRow& row : event_rows(recording)) {
-          const recording::StackId stack = exported_stack(exported_.stacks, row.node);
+          const recording::StackId stack = exported_stack(request_.stacks, row.node);
           add(event_record(recording, row), row.node != 0 ? stack_cell(stack) : ",");
         }
         break;
-      case What::timeline: {
+      case Content::timeline: {
         const recording::Timeline timeline = recording::timeline_of(recording);
         if (!timeline.moments.empty())
-          add_names(moment_record(recording, timeline.moments.back()), false);
+          add_names(moment_record(recording, timeline.moments.back()), StackColumn::absent);
         for (const recording::Moment& moment : timeline.moments)
           add(moment_record(recording, moment), "");
       }
@@ -55,50 +55,53 @@ class Table {
   }
 
  private:
-  void add_names(const Json& record, bool stack) {
+  enum class StackColumn { present, absent };
+
+  void add_names(const Json& record, StackColumn stack) {
     std::vector<std::string> cells;
     flatten(record, "", names_, cells);
-    line(names_, stack ? ",stack" : "");
+    line(names_, stack == StackColumn::present ? ",stack" : "");
   }
 
-  // Under the names: a GPU that the program met later has no column before.
+  // Puts each cell under its name: earlier records lack the columns of a GPU that was first used
+  // later.
   void add(const Json& record, const std::string& stack) {
     std::vector<std::string> names;
     std::vector<std::string> cells;
     flatten(record, "", names, cells);
     if (names != names_) {
-      std::vector<std::string> under;
+      std::vector<std::string> ordered;
       for (const std::string& name : names_) {
         const auto at = std::find(names.begin(), names.end(), name);
-        under.push_back(at == names.end() ? ""
-                                          : cells[static_cast<std::size_t>(at - names.begin())]);
+        ordered.push_back(at == names.end() ? ""
+                                            : cells[static_cast<std::size_t>(at - names.begin())]);
       }
-      cells = std::move(under);
+      cells = std::move(ordered);
     }
     line(cells, stack);
   }
 
   void line(const std::vector<std::string>& cells, const std::string& end) {
     std::string text;
-    for (const std::string& one : cells) text += (text.empty() ? "" : ",") + one;
+    for (const std::string& cell : cells) text += (text.empty() ? "" : ",") + cell;
     output_.write(text + end + "\n");
   }
 
   std::string stack_cell(recording::StackId stack) const {
     std::string text;
-    const std::vector<recording::PlaceId> frames = frames_of(exported_.stacks, stack);
+    const std::vector<recording::LocationId> frames = frames_of(request_.stacks, stack);
     for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame)
-      text += (text.empty() ? "" : ";") + frame_name(exported_.places(), *frame);
+      text += (text.empty() ? "" : ";") + frame_name(request_.locations(), *frame);
     return "," + csv_cell(std::move(text));
   }
 
-  const Exported& exported_;
+  const ExportRequest& request_;
   Output& output_;
   std::vector<std::string> names_;
 };
 
 }  // namespace
 
-void write_csv(const Exported& exported, Output& output) { Table{exported, output}.write(); }
+void write_csv(const ExportRequest& request, Output& output) { Table{request, output}.write(); }
 
 }  // namespace oomrec::tools::views

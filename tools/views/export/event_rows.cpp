@@ -7,8 +7,8 @@ namespace {
 
 using session::TableId;
 
-// A refusal says little itself: its record does.
-void tell_refusal(const session::Failure& failure, EventRow& row) {
+// A failed allocation's event has few figures; the record of the failure has the others.
+void add_failure(const session::Failure& failure, EventRow& row) {
   row.api = static_cast<Api>(failure.api);
   row.address = 0;
   row.bytes = failure.bytes;
@@ -31,8 +31,8 @@ EventRow row_of(const recording::Recording& recording, const session::Event& eve
   row.device = event.device;
   row.change = bundle::change_of(event);
   session::Failure failure{};
-  if (row.refused() && view.read(TableId::failures, event.address, failure))
-    tell_refusal(failure, row);
+  if (row.is_failure() && view.read(TableId::failures, event.address, failure))
+    add_failure(failure, row);
   session::Device device;
   if (!is_on_host(row.space) && text::read_device(view, row.device, device))
     row.ordinal = device.ordinal;
@@ -46,13 +46,13 @@ EventRow row_of(const recording::Recording& recording, const session::Event& eve
 std::vector<EventRow> event_rows(const recording::Recording& recording) {
   const std::vector<session::Event> events = recording::events_of(recording);
   bundle::Accounts accounts;
-  accounts.open(recording.view());
-  for (const session::Event& event : events) accounts.take_back(event);
+  accounts.load(recording.view());
+  for (const session::Event& event : events) accounts.revert(event);
   std::vector<EventRow> rows;
   rows.reserve(events.size());
   for (const session::Event& event : events) {
     EventRow& row = rows.emplace_back(row_of(recording, event));
-    accounts.book(event);
+    accounts.apply(event);
     const bundle::Account& account = accounts.of(row.space, row.device);
     row.allocated = account.allocated();
     row.reserved = account.reserved();

@@ -8,24 +8,23 @@
 
 namespace oomrec::tools::views {
 
-void write_folded(const Exported& exported, Output& output) {
-  // By place: names are made once. A semicolon would be a frame's end.
+void write_folded(const ExportRequest& request, Output& output) {
+  // Names by location, each made once. A semicolon separates frames, so names must not contain one.
   std::vector<std::string> names;
-  const auto name = [&](recording::PlaceId id) -> const std::string& {
-    if (id >= names.size()) names.resize(exported.places().size());
+  const auto name = [&](recording::LocationId id) -> const std::string& {
+    if (id >= names.size()) names.resize(request.locations().size());
     if (names[id].empty()) {
-      names[id] = frame_name(exported.places(), id);
+      names[id] = frame_name(request.locations(), id);
       std::replace(names[id].begin(), names[id].end(), ';', ':');
     }
     return names[id];
   };
-  for (const HolderRow& row :
-       holder_rows(exported.recording(), exported.stacks, exported.selection)) {
-    const Held& held = row.at(exported.at);
-    const std::uint64_t weight = exported.count ? held.count : held.bytes;
+  for (const HolderRow& row : holder_rows(request.recording(), request.stacks, request.selection)) {
+    const Amount& amount = row.at(request.at);
+    const std::uint64_t weight = request.count_blocks ? amount.count : amount.bytes;
     if (weight == 0) continue;
     std::string line;
-    const std::vector<recording::PlaceId> frames = frames_of(exported.stacks, row.stack);
+    const std::vector<recording::LocationId> frames = frames_of(request.stacks, row.stack);
     for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame)
       line += (line.empty() ? "" : ";") + name(*frame);
     output.write(fmt::format("{} {}\n", line, weight));

@@ -1,7 +1,8 @@
-// The formats that `oomrec export` writes: one table, one file each.
+// The formats of `oomrec export`: a table, and one file for each.
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,43 +13,51 @@
 
 namespace oomrec::tools::views {
 
-enum class What : std::uint8_t { holders, timeline, events };
-inline constexpr auto kWhatNames =
+enum class Content : std::uint8_t { holders, timeline, events };
+inline constexpr auto kContentNames =
     std::to_array<std::string_view>({"holders", "timeline", "events"});
-constexpr std::string_view word_of(What what) { return name_of(kWhatNames, what); }
+constexpr std::string_view word_of(Content content) { return name_of(kContentNames, content); }
 
-// What is exported, and how much of it.
-struct Exported {
+// The recording to export, and which parts of it.
+struct ExportRequest {
   const bundles::Source& source;
   recording::Stacks& stacks;
-  std::vector<What> what;                 // those of the format that were asked for
+  std::vector<Content> contents;
   Selection selection{};                  // of the holders
-  recording::At at = recording::At::end;  // formats of one figure: which
-  bool count = false;                     // … and blocks instead of bytes
+  recording::At at = recording::At::end;  // for formats with a single figure
+  bool count_blocks = false;              // … which counts blocks instead of bytes
 
   const recording::Recording& recording() const { return *source.recording; }
-  const recording::Places& places() const { return *source.places; }
-  bool wants(What one) const;
+  const recording::Locations& locations() const { return *source.locations; }
+  bool wants(Content content) const;
 };
 
 struct Format {
   std::string_view name;
-  std::vector<What> what;  // it can hold; the first one is the default
-  bool all_at_once;        // it holds them together, unless one is asked for
-  bool one_figure;         // --at and --count choose it
-  bool binary;
-  void (*write)(const Exported&, Output&);
+  std::vector<Content> contents;  // the first one is the default
+  bool combines;                  // by default, the file holds all of them
+  bool single_figure;             // of a holder; --at and --count choose it
+  Encoding encoding;
+  void (*write)(const ExportRequest&, Output&);
 };
 
 std::span<const Format> formats();
+std::vector<std::string> format_names();
 
-void write_folded(const Exported&, Output&);
-void write_speedscope(const Exported&, Output&);
-void write_pprof(const Exported&, Output&);
-void write_json(const Exported&, Output&);
-void write_csv(const Exported&, Output&);
-void write_perfetto(const Exported&, Output&);
-void write_memory_viz(const Exported&, Output&);
-void write_telemetry(const Exported&, Output&);
+// Throws Error with bad_input if no format has that name.
+const Format& format_of(const std::string& name);
+
+// The contents that `name` (one of kContentNames) requests; the default of the format if it is
+// empty. Throws Error with bad_input if the format cannot hold them.
+std::vector<Content> choose_contents(const Format& format, const std::string& name);
+
+void write_folded(const ExportRequest&, Output&);
+void write_speedscope(const ExportRequest&, Output&);
+void write_pprof(const ExportRequest&, Output&);
+void write_json(const ExportRequest&, Output&);
+void write_csv(const ExportRequest&, Output&);
+void write_perfetto(const ExportRequest&, Output&);
+void write_memory_viz(const ExportRequest&, Output&);
+void write_telemetry(const ExportRequest&, Output&);
 
 }  // namespace oomrec::tools::views

@@ -1,29 +1,70 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
+#include "tools/base/error.h"
 #include "tools/views/export/format.h"
 
 namespace oomrec::tools::views {
+namespace {
+
+bool can_hold(const Format& format, Content content) {
+  return std::find(format.contents.begin(), format.contents.end(), content) !=
+         format.contents.end();
+}
+
+}  // namespace
 
 std::span<const Format> formats() {
-  using enum What;
+  using enum Content;
+  using enum Encoding;
   // clang-format off
   static const Format kFormats[] = {
-      // name         it can hold                    together  one figure  binary  by
-      {"folded",      {holders},                     false,    true,       false,  write_folded},
-      {"speedscope",  {holders},                     false,    false,      false,  write_speedscope},
-      {"pprof",       {holders},                     false,    false,      true,   write_pprof},
-      {"json",        {holders, timeline, events},   false,    false,      false,  write_json},
-      {"csv",         {holders, timeline, events},   false,    false,      false,  write_csv},
-      {"perfetto",    {timeline, holders},           true,     false,      true,   write_perfetto},
-      {"memory_viz",  {holders, events},             true,     false,      true,   write_memory_viz},
-      {"telemetry",   {timeline, events},            false,    false,      false,  write_telemetry},
+      // name         contents                       combines  single     encoding  written by
+      {"folded",      {holders},                     false,    true,      text,     write_folded},
+      {"speedscope",  {holders},                     false,    false,     text,     write_speedscope},
+      {"pprof",       {holders},                     false,    false,     binary,   write_pprof},
+      {"json",        {holders, timeline, events},   false,    false,     text,     write_json},
+      {"csv",         {holders, timeline, events},   false,    false,     text,     write_csv},
+      {"perfetto",    {timeline, holders},           true,     false,     binary,   write_perfetto},
+      {"memory_viz",  {holders, events},             true,     false,     binary,   write_memory_viz},
+      {"telemetry",   {timeline, events},            false,    false,     text,     write_telemetry},
   };
   // clang-format on
   return kFormats;
 }
 
-bool Exported::wants(What one) const {
-  return std::find(what.begin(), what.end(), one) != what.end();
+std::vector<std::string> format_names() {
+  std::vector<std::string> names;
+  for (const Format& format : formats()) names.emplace_back(format.name);
+  return names;
+}
+
+const Format& format_of(const std::string& name) {
+  for (const Format& format : formats())
+    if (format.name == name) return format;
+  throw Error{Exit::bad_input, "no format was given",
+              fmt::format("Give --format {}.", fmt::join(format_names(), "|"))};
+}
+
+std::vector<Content> choose_contents(const Format& format, const std::string& name) {
+  if (name.empty())
+    return format.combines ? format.contents : std::vector<Content>{format.contents.front()};
+  const Content content =
+      *value_named<Content>(kContentNames, name);  // the command checked the name
+  if (can_hold(format, content)) return {content};
+  std::vector<std::string_view> able, own;
+  for (const Format& other : formats())
+    if (can_hold(other, content)) able.push_back(other.name);
+  for (const Content one : format.contents) own.push_back(word_of(one));
+  throw Error{Exit::bad_input, fmt::format("the format {} cannot hold {}", format.name, name),
+              fmt::format("It holds {}; formats that hold {}: {}.", fmt::join(own, " and "), name,
+                          fmt::join(able, ", "))};
+}
+
+bool ExportRequest::wants(Content content) const {
+  return std::find(contents.begin(), contents.end(), content) != contents.end();
 }
 
 }  // namespace oomrec::tools::views

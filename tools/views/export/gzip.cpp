@@ -15,20 +15,20 @@ std::string gzipped(std::string_view bytes) {
                    Z_DEFAULT_STRATEGY) != Z_OK)
     throw std::bad_alloc{};
   std::string zipped;
-  std::array<char, 64 * 1024> room;
+  std::array<char, 64 * 1024> buffer;
   int result = Z_OK;
   while (result == Z_OK) {
-    // zlib counts in 32 bits.
+    // zlib counts input in 32 bits.
     if (stream.avail_in == 0) {
       const std::string_view part = bytes.substr(0, std::size_t{1} << 30);
       stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(part.data()));
       stream.avail_in = static_cast<uInt>(part.size());
       bytes.remove_prefix(part.size());
     }
-    stream.next_out = reinterpret_cast<Bytef*>(room.data());
-    stream.avail_out = room.size();
+    stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
+    stream.avail_out = buffer.size();
     result = deflate(&stream, bytes.empty() ? Z_FINISH : Z_NO_FLUSH);
-    zipped.append(room.data(), room.size() - stream.avail_out);
+    zipped.append(buffer.data(), buffer.size() - stream.avail_out);
   }
   deflateEnd(&stream);
   return zipped;

@@ -1,4 +1,4 @@
-// gzip, as pprof wants its profiles.
+// gzip compression, which pprof's profiles require.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Our own JSON (docs/json.md): rows, and the stacks and frames that they refer to by number.
+// oomrec's JSON (docs/json.md): rows, which refer to stacks and frames by number.
 #include "tools/base/text.h"
 #include "tools/recording/reading/devices.h"
 #include "tools/recording/stack_text/stack_text.h"
@@ -11,19 +11,19 @@ namespace {
 
 class Document {
  public:
-  Document(const Exported& exported, Output& output)
-      : exported_(exported), recording_(exported.recording()), json_(output) {}
+  Document(const ExportRequest& request, Output& output)
+      : request_(request), recording_(request.recording()), json_(output) {}
 
   void write() {
-    const What what = exported_.what[0];
+    const Content content = request_.contents[0];
     json_.member("schema_version", 1);
-    json_.member("what", word_of(what));
+    json_.member("what", word_of(content));
     json_.member("mode", name_of(recording_.mode_now()));
     json_.member("estimated", recording_.estimated());
-    if (what == What::timeline) {
+    if (content == Content::timeline) {
       write_timeline();
     } else {
-      what == What::holders ? write_holders() : write_events();
+      content == Content::holders ? write_holders() : write_events();
       write_stacks();
     }
     json_.end();
@@ -32,7 +32,7 @@ class Document {
  private:
   void write_holders() {
     json_.begin_array("holders");
-    for (const HolderRow& row : holder_rows(recording_, exported_.stacks, exported_.selection)) {
+    for (const HolderRow& row : holder_rows(recording_, request_.stacks, request_.selection)) {
       Json record = holder_record(row);
       record["stack"] = stacks_(row.stack);
       json_.row(record);
@@ -45,7 +45,7 @@ class Document {
     for (const EventRow& row : event_rows(recording_)) {
       Json record = event_record(recording_, row);
       record["stack"] = nullptr;
-      if (row.node != 0) record["stack"] = stacks_(exported_stack(exported_.stacks, row.node));
+      if (row.node != 0) record["stack"] = stacks_(exported_stack(request_.stacks, row.node));
       json_.row(record);
     }
     json_.end_array();
@@ -64,8 +64,8 @@ class Document {
     }
     json_.end_array();
     json_.begin_array("refusals");
-    for (const recording::RefusalMoment& moment : timeline.refusals)
-      json_.row(refusal_json(moment));
+    for (const recording::FailureMoment& moment : timeline.failures)
+      json_.row(failure_json(moment));
     json_.end_array();
     json_.begin_array("limits");
     for (const recording::LimitLine& limit : timeline.limits) {
@@ -76,7 +76,7 @@ class Document {
     json_.end_array();
   }
 
-  Json refusal_json(const recording::RefusalMoment& moment) const {
+  Json failure_json(const recording::FailureMoment& moment) const {
     session::Failure failure{};
     recording_.view().read(session::TableId::failures, moment.failure, failure);
     return {{"time_ns", recording_.realtime_of(moment.time_ns)},
@@ -91,18 +91,18 @@ class Document {
     json_.begin_array("stacks");
     for (const recording::StackId stack : stacks_.ids()) {
       Json numbers = Json::array();
-      for (const recording::PlaceId place : exported_.stacks.places(stack))
-        numbers.push_back(frames_(place));
+      for (const recording::LocationId location : request_.stacks.locations(stack))
+        numbers.push_back(frames_(location));
       json_.row(numbers);
     }
     json_.end_array();
     json_.begin_array("frames");
-    for (const Json& frame : recording::stack_json(frames_.ids(), exported_.places()))
+    for (const Json& frame : recording::stack_json(frames_.ids(), request_.locations()))
       json_.row(frame);
     json_.end_array();
   }
 
-  const Exported& exported_;
+  const ExportRequest& request_;
   const recording::Recording& recording_;
   JsonStream json_;
   Numbering stacks_, frames_;
@@ -110,6 +110,6 @@ class Document {
 
 }  // namespace
 
-void write_json(const Exported& exported, Output& output) { Document{exported, output}.write(); }
+void write_json(const ExportRequest& request, Output& output) { Document{request, output}.write(); }
 
 }  // namespace oomrec::tools::views

@@ -1,4 +1,4 @@
-// A JSON object that is written as it is made, so that a large export never lies in memory whole.
+// Writes a JSON object piece by piece: a large export is never in memory as a whole.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@
 
 namespace oomrec::tools::views {
 
-// Members in the order of the calls; an array's rows stand on lines of their own.
+// Members appear in the order of the calls, and each row of an array on its own line.
 class JsonStream {
  public:
   explicit JsonStream(Output& output) : output_(output) {}

@@ -1,7 +1,7 @@
-// A pickle as torch.cuda.memory._dump_snapshot writes it, for https://pytorch.org/memory_viz and
-// `python -m torch.cuda._memory_viz`: segments and their blocks, and what happened on each device.
+// A pickle like that of torch.cuda.memory._dump_snapshot, for https://pytorch.org/memory_viz and
+// `python -m torch.cuda._memory_viz`: segments with their blocks, and the events on each device.
 //
-// The host is the device behind the GPUs.
+// The host is an additional device after the GPUs.
 #include <unordered_map>
 #include <unordered_set>
 
@@ -17,9 +17,9 @@ namespace {
 
 class Snapshot {
  public:
-  Snapshot(const Exported& exported, Output& output)
-      : exported_(exported),
-        recording_(exported.recording()),
+  Snapshot(const ExportRequest& request, Output& output)
+      : request_(request),
+        recording_(request.recording()),
         host_(host_index(recording_)),
         pickle_(output) {}
 
@@ -27,7 +27,7 @@ class Snapshot {
     pickle_.begin_dict();
     pickle_.text("segments");
     pickle_.begin_list();
-    if (exported_.wants(What::holders))
+    if (request_.wants(Content::holders))
       for (const Segment& segment : segments_of(recording_)) write_segment(segment);
     pickle_.end_list();
     pickle_.text("device_traces");
@@ -40,7 +40,7 @@ class Snapshot {
   void write_segment(const Segment& segment) {
     std::uint64_t active = 0;
     for (const SegmentBlock& block : segment.blocks) active += block.active ? block.bytes : 0;
-    constexpr std::uint64_t kSmallSegment = 2 << 20;  // PyTorch's own are that large
+    constexpr std::uint64_t kSmallSegment = 2 << 20;  // as in PyTorch's allocator
     pickle_.begin_dict();
     entry("device", segment.device);
     entry("address", segment.address);
@@ -69,17 +69,17 @@ class Snapshot {
 
   void write_traces() {
     std::vector<std::vector<EventRow>> traces(host_ + 1);
-    if (exported_.wants(What::events)) {
+    if (request_.wants(Content::events)) {
       for (EventRow& row : event_rows(recording_)) {
         const bool host = is_on_host(row.space);
-        // Address space is no memory; tensors of the host are in its heap.
+        // Address space is no memory, and the host's tensors are already in its heap.
         if (is_address_space(row.space) || (row.space == Space::torch && row.device == 0)) continue;
         traces[host ? host_ : device_index(recording_, row.device)].push_back(std::move(row));
       }
     }
     pickle_.begin_list();
     for (const std::vector<EventRow>& trace : traces) {
-      others_.clear();
+      foreign_segments_.clear();
       pickle_.begin_list();
       for (const EventRow& row : trace) write_event(row);
       pickle_.end_list();
@@ -89,19 +89,19 @@ class Snapshot {
 
   void write_event(const EventRow& row) {
     const std::uint64_t address = row.address;
-    if (row.refused()) return write_refusal(row);
-    const bool of_driver = row.space == Space::cuda || row.space == Space::hip;
-    if (row.released()) {
-      if (!of_driver || others_.erase(address) != 0) {
+    if (row.is_failure()) return write_failure(row);
+    const bool from_driver = row.space == Space::cuda || row.space == Space::hip;
+    if (row.is_release()) {
+      if (!from_driver || foreign_segments_.erase(address) != 0) {
         write_action(row, "free_requested");
         write_action(row, "free_completed");
       }
-      if (of_driver) write_action(row, "segment_free");
+      if (from_driver) write_action(row, "segment_free");
       return;
     }
-    if (of_driver) write_action(row, "segment_alloc");
-    if (of_driver && is_taken_by_torch(recording_, row.api, row.node)) return;
-    if (of_driver) others_.insert(address);
+    if (from_driver) write_action(row, "segment_alloc");
+    if (from_driver && is_pytorch_segment(recording_, row.api, row.node)) return;
+    if (from_driver) foreign_segments_.insert(address);
     write_action(row, "alloc");
   }
 
@@ -111,7 +111,7 @@ class Snapshot {
     pickle_.end_dict();
   }
 
-  void write_refusal(const EventRow& row) {
+  void write_failure(const EventRow& row) {
     begin_action(row, "oom");
     entry("device_free", row.device_free);
     pickle_.end_dict();
@@ -130,47 +130,50 @@ class Snapshot {
     pickle_.entry(key, static_cast<std::int64_t>(value));
   }
 
-  // Innermost first. Each stack and each frame is written once.
+  // Innermost first. Each stack and each frame is written once, then referred to.
   void write_frames(std::uint32_t node) {
     pickle_.text("frames");
-    const recording::StackId stack = node != 0 ? exported_stack(exported_.stacks, node) : 0;
-    const auto known = stacks_.find(stack);
-    if (known != stacks_.end()) return pickle_.again(known->second);
+    const recording::StackId stack = node != 0 ? exported_stack(request_.stacks, node) : 0;
+    const auto written = stacks_.find(stack);
+    if (written != stacks_.end()) return pickle_.get(written->second);
     pickle_.begin_list();
-    for (const recording::PlaceId place : exported_.stacks.places(stack)) write_frame(place);
+    for (const recording::LocationId location : request_.stacks.locations(stack))
+      write_frame(location);
     pickle_.end_list();
-    stacks_[stack] = pickle_.remember();
+    stacks_[stack] = pickle_.memoize();
   }
 
-  void write_frame(recording::PlaceId id) {
-    const auto known = frames_.find(id);
-    if (known != frames_.end()) return pickle_.again(known->second);
-    const recording::Places& places = exported_.places();
-    const recording::Place& place = places[id];
-    const bool python = place.kind == recording::Place::Kind::python && !place.function.empty();
-    const std::string file = place.file.empty() ? places.module_path(place) : place.file;
+  void write_frame(recording::LocationId id) {
+    const auto written = frames_.find(id);
+    if (written != frames_.end()) return pickle_.get(written->second);
+    const recording::Locations& locations = request_.locations();
+    const recording::Location& location = locations[id];
+    const bool python =
+        location.kind == recording::Location::Kind::python && !location.function.empty();
+    const std::string file =
+        location.file.empty() ? locations.module_path(location) : location.file;
     pickle_.begin_dict();
     pickle_.entry("filename", printable(file));
-    pickle_.entry("line", place.line);
-    pickle_.entry("name",
-                  python ? clip(printable(place.function), kLongestName) : frame_name(places, id));
+    pickle_.entry("line", location.line);
+    pickle_.entry("name", python ? clip(printable(location.function), kLongestName)
+                                 : frame_name(locations, id));
     pickle_.end_dict();
-    frames_[id] = pickle_.remember();
+    frames_[id] = pickle_.memoize();
   }
 
-  const Exported& exported_;
+  const ExportRequest& request_;
   const recording::Recording& recording_;
   const std::size_t host_;
   PickleWriter pickle_;
   std::unordered_map<recording::StackId, PickleWriter::Reference> stacks_;
-  std::unordered_map<recording::PlaceId, PickleWriter::Reference> frames_;
-  std::unordered_set<std::uint64_t> others_;  // segments that are not PyTorch's
+  std::unordered_map<recording::LocationId, PickleWriter::Reference> frames_;
+  std::unordered_set<std::uint64_t> foreign_segments_;  // not PyTorch's; by address
 };
 
 }  // namespace
 
-void write_memory_viz(const Exported& exported, Output& output) {
-  Snapshot{exported, output}.write();
+void write_memory_viz(const ExportRequest& request, Output& output) {
+  Snapshot{request, output}.write();
 }
 
 }  // namespace oomrec::tools::views

@@ -12,13 +12,13 @@
 
 namespace oomrec::tools::views {
 
-Output::Output(const std::string& path, bool binary) : path_(path), file_(stdout) {
+Output::Output(const std::string& path, Encoding encoding) : path_(path), file_(stdout) {
   if (!path.empty()) {
     file_ = std::fopen(path.c_str(), "wbe");
     if (file_ == nullptr) fail(errno);
-  } else if (binary && isatty(STDOUT_FILENO) != 0) {
-    throw Error{Exit::bad_input, "this format is not for a terminal",
-                "Name a file (-o FILE), or send it to a program."};
+  } else if (encoding == Encoding::binary && isatty(STDOUT_FILENO) != 0) {
+    throw Error{Exit::bad_input, "this format is binary: not for a terminal",
+                "Give a file (-o FILE), or pipe it into a program."};
   }
 }
 
@@ -39,11 +39,11 @@ void Output::finish() {
 }
 
 void Output::fail(int error) const {
-  // main() knows what a failure of stdout means.
+  // main() handles a failure of stdout.
   if (path_.empty()) throw std::system_error{error, std::generic_category()};
   throw Error{Exit::bad_input,
               fmt::format("{} could not be written: {}", printable(path_), std::strerror(error)),
-              "Name a file in a directory of yours, on a disk that has room."};
+              "Give a file in a directory that you can write to, on a disk with free space."};
 }
 
 }  // namespace oomrec::tools::views

@@ -1,4 +1,4 @@
-// Where an export goes: a file that the user named, or stdout. Written once, from front to back.
+// The destination of an export: a file or stdout. Written once, from front to back.
 #pragma once
 
 #include <cstdio>
@@ -7,19 +7,21 @@
 
 namespace oomrec::tools::views {
 
+enum class Encoding { text, binary };
+
 class Output {
  public:
-  // An empty `path` is stdout. Throws Error where the file cannot be made, and where `binary` bytes
+  // An empty `path` is stdout. Throws Error if the file cannot be created, or if binary output
   // would go to a terminal.
-  Output(const std::string& path, bool binary);
+  Output(const std::string& path, Encoding encoding);
   ~Output();
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
-  // Throws Error where they cannot be written, as on a full disk.
+  // Throws Error if they cannot be written, for example because the disk is full.
   void write(std::string_view bytes);
 
-  // All has been written. Throws Error where it has not arrived.
+  // Call after the last write(). Throws Error if buffered bytes cannot be written.
   void finish();
 
  private:

@@ -1,9 +1,9 @@
-// A Perfetto trace (https://ui.perfetto.dev): memory over time as counters, refusals and marks as
-// instants, and the heap profile, one heap a space.
+// A Perfetto trace (https://ui.perfetto.dev): memory over time as counters, failures and marks as
+// instants, and the heap profile with one heap for each space.
 //
 // Field numbers: protos/perfetto/trace/perfetto_trace.proto of https://github.com/google/perfetto.
-// Times are of the session's clock, CLOCK_MONOTONIC; a snapshot of the clocks says what that is in
-// real time.
+// Times are those of the session's clock, CLOCK_MONOTONIC. A clock snapshot relates it to real
+// time.
 #include <fmt/format.h>
 
 #include <map>
@@ -60,13 +60,13 @@ constexpr std::uint64_t kSequenceId = 1, kProcessTrack = 1;
 
 class Trace {
  public:
-  Trace(const Exported& exported, Output& output)
-      : exported_(exported), recording_(exported.recording()), output_(output) {}
+  Trace(const ExportRequest& request, Output& output)
+      : request_(request), recording_(request.recording()), output_(output) {}
 
   void write() {
     write_beginning();
-    if (exported_.wants(What::timeline)) write_timeline();
-    if (exported_.wants(What::holders)) write_packet(heap_profile(exported_));
+    if (request_.wants(Content::timeline)) write_timeline();
+    if (request_.wants(Content::holders)) write_packet(heap_profile(request_));
   }
 
  private:
@@ -86,7 +86,7 @@ class Trace {
     const session::Header& header = recording_.header();
     Message clocks;
     clocks.message(clock_snapshot::kClock, clock(kMonotonic, header.start_monotonic_ns));
-    // What was spent asleep is not recorded.
+    // Equal to CLOCK_MONOTONIC: time in suspend is not recorded.
     clocks.message(clock_snapshot::kClock, clock(kBoottime, header.start_monotonic_ns));
     clocks.message(clock_snapshot::kClock, clock(kRealtime, header.start_realtime_ns));
     clocks.number(clock_snapshot::kPrimary, kMonotonic);
@@ -97,9 +97,10 @@ class Trace {
 
     Message process;
     process.number(process::kPid, static_cast<std::uint32_t>(header.pid));
-    const std::vector<std::string> words = recording_.arguments();
-    for (const std::string& word : words) process.text(process::kCommandLine, printable(word));
-    if (!words.empty()) process.text(process::kName, printable(words[0]));
+    const std::vector<std::string> arguments = recording_.arguments();
+    for (const std::string& argument : arguments)
+      process.text(process::kCommandLine, printable(argument));
+    if (!arguments.empty()) process.text(process::kName, printable(arguments[0]));
     Message description;
     write_track(description.number(track::kUuid, kProcessTrack).message(track::kProcess, process));
   }
@@ -109,15 +110,20 @@ class Trace {
     write_packet(packet.message(packet::kTrackDescriptor, description));
   }
 
-  // Of the process' own.
-  std::uint64_t new_track(const std::string& name, bool is_counter) {
-    Message description, unit;
+  // A new track below that of the process.
+  std::uint64_t new_track(const std::string& name, Message description) {
     description.number(track::kUuid, ++tracks_).text(track::kName, name);
-    description.number(track::kParent, kProcessTrack);
-    if (is_counter) description.message(track::kCounter, unit.number(counter::kUnit, kUnitBytes));
-    write_track(description);
+    write_track(description.number(track::kParent, kProcessTrack));
     return tracks_;
   }
+
+  std::uint64_t new_counter_track(const std::string& name) {
+    Message description, unit;
+    description.message(track::kCounter, unit.number(counter::kUnit, kUnitBytes));
+    return new_track(name, description);
+  }
+
+  std::uint64_t new_event_track(const std::string& name) { return new_track(name, {}); }
 
   void write_event(std::uint64_t time_ns, const Message& event) {
     Message packet;
@@ -126,7 +132,7 @@ class Trace {
 
   void write_count(std::uint64_t time_ns, const std::string& name, std::uint64_t bytes) {
     std::uint64_t& track = counters_[name];
-    if (track == 0) track = new_track(name, true);
+    if (track == 0) track = new_counter_track(name);
     Message event;
     event.number(event::kType, kCounterEvent).number(event::kTrack, track);
     write_event(time_ns, event.number_even_zero(event::kCounterValue, bytes));
@@ -135,18 +141,17 @@ class Trace {
   void write_timeline() {
     const recording::Timeline timeline = recording::timeline_of(recording_);
     for (const recording::Moment& moment : timeline.moments) write_moment(moment);
-    if (!timeline.refusals.empty()) {
-      const std::uint64_t track = new_track("refusals", false);
-      for (const recording::RefusalMoment& refusal : timeline.refusals)
-        write_refusal(refusal, track);
+    if (!timeline.failures.empty()) {
+      const std::uint64_t track = new_event_track("refusals");
+      for (const recording::FailureMoment& moment : timeline.failures) write_failure(moment, track);
     }
     if (timeline.marks.empty()) return;
-    const std::uint64_t track = new_track("marks", false);
+    const std::uint64_t track = new_event_track("marks");
     for (const recording::TimeMark& mark : timeline.marks)
       write_event(mark.time_ns, instant(track, "mark", clip(printable(mark.text), kLongestName)));
   }
 
-  // Spaces and devices that nobody used have no track.
+  // Unused spaces and devices get no track.
   void write_moment(const recording::Moment& moment) {
     write_count(moment.time_ns, "RSS", moment.rss_bytes);
     for (std::size_t i = 0; i < kSpaceCount; ++i) {
@@ -172,19 +177,19 @@ class Trace {
     return event;
   }
 
-  void write_refusal(const recording::RefusalMoment& refusal, std::uint64_t track) {
+  void write_failure(const recording::FailureMoment& moment, std::uint64_t track) {
     session::Failure failure{};
-    if (!recording_.view().read(session::TableId::failures, refusal.failure, failure)) return;
+    if (!recording_.view().read(session::TableId::failures, moment.failure, failure)) return;
     const std::string_view api = name_of(static_cast<Api>(failure.api));
     Message event = instant(track, "refusal", fmt::format("{} refused", size_text(failure.bytes)));
     Message bytes, function;
     bytes.text(annotation::kName, "bytes").number_even_zero(annotation::kUnsigned, failure.bytes);
     function.text(annotation::kName, "function").text(annotation::kText, api);
     event.message(event::kAnnotation, bytes).message(event::kAnnotation, function);
-    write_event(refusal.time_ns, event);
+    write_event(moment.time_ns, event);
   }
 
-  const Exported& exported_;
+  const ExportRequest& request_;
   const recording::Recording& recording_;
   Output& output_;
   std::map<std::string, std::uint64_t> counters_;  // tracks by name
@@ -193,6 +198,8 @@ class Trace {
 
 }  // namespace
 
-void write_perfetto(const Exported& exported, Output& output) { Trace{exported, output}.write(); }
+void write_perfetto(const ExportRequest& request, Output& output) {
+  Trace{request, output}.write();
+}
 
 }  // namespace oomrec::tools::views

@@ -43,16 +43,16 @@ constexpr unsigned kStack = 1, kAllocated = 2, kFreed = 3, kTimestamp = 4, kAllo
 
 class HeapProfile {
  public:
-  explicit HeapProfile(const Exported& exported)
-      : exported_(exported),
-        places_(exported.places()),
-        recording_(exported.recording()),
+  explicit HeapProfile(const ExportRequest& request)
+      : request_(request),
+        locations_(request.locations()),
+        recording_(request.recording()),
         end_ns_(std::max(recording_.header().last_tick_ns.load(),
                          recording_.header().start_monotonic_ns)) {}
 
   Message packet() {
     std::map<Space, Message> dumps;
-    for (const HolderRow& row : holder_rows(recording_, exported_.stacks, exported_.selection))
+    for (const HolderRow& row : holder_rows(recording_, request_.stacks, request_.selection))
       dumps[row.space].message(dump::kSample, sample(row));
     Message profile;
     for (auto& [space, message] : dumps) {
@@ -83,25 +83,25 @@ class HeapProfile {
     for (const recording::StackId stack : stacks_.ids()) {
       Message message;
       message.number(callstack::kId, 1 + stacks_(stack));
-      const std::vector<recording::PlaceId> frames = frames_of(exported_.stacks, stack);
-      for (auto place = frames.rbegin(); place != frames.rend(); ++place)
-        message.number(callstack::kFrame, 1 + frames_(*place));
+      const std::vector<recording::LocationId> frames = frames_of(request_.stacks, stack);
+      for (auto location = frames.rbegin(); location != frames.rend(); ++location)
+        message.number(callstack::kFrame, 1 + frames_(*location));
       interned_.message(interned::kCallstack, message);
     }
-    for (const recording::PlaceId id : frames_.ids()) intern_frame(id);
+    for (const recording::LocationId id : frames_.ids()) intern_frame(id);
     for (const std::uint32_t id : mappings_.ids()) intern_mapping(id);
   }
 
-  void intern_frame(recording::PlaceId id) {
-    const recording::Place& place = places_[id];
+  void intern_frame(recording::LocationId id) {
+    const recording::Location& location = locations_[id];
     Message message;
-    message.number(frame::kId, 1 + frames_(id)).number(frame::kLine, place.line);
-    message.number(frame::kFunction, text(interned::kFunctionName, frame_name(places_, id)));
-    if (!place.file.empty())
-      message.number(frame::kSourcePath, text(interned::kSourcePath, printable(place.file)));
-    if (place.module != 0) {
-      message.number(frame::kMapping, 1 + mappings_(place.module));
-      message.number(frame::kOffset, place.offset);
+    message.number(frame::kId, 1 + frames_(id)).number(frame::kLine, location.line);
+    message.number(frame::kFunction, text(interned::kFunctionName, frame_name(locations_, id)));
+    if (!location.file.empty())
+      message.number(frame::kSourcePath, text(interned::kSourcePath, printable(location.file)));
+    if (location.module != 0) {
+      message.number(frame::kMapping, 1 + mappings_(location.module));
+      message.number(frame::kOffset, location.offset);
     }
     interned_.message(interned::kFrame, message);
   }
@@ -122,10 +122,10 @@ class HeapProfile {
     return {reinterpret_cast<const char*>(module.build_id), bytes};
   }
 
-  // Number of a text among those of its kind; written at its first use.
+  // The number of a text among those of its kind. The first use interns it.
   std::uint64_t text(unsigned kind, const std::string& value) {
-    auto& known = texts_[kind];
-    const auto [at, is_new] = known.try_emplace(value, known.size() + 1);
+    auto& interned = texts_[kind];
+    const auto [at, is_new] = interned.try_emplace(value, interned.size() + 1);
     if (is_new) {
       Message message;
       message.number(string::kId, at->second).text_even_empty(string::kText, value);
@@ -134,8 +134,8 @@ class HeapProfile {
     return at->second;
   }
 
-  const Exported& exported_;
-  const recording::Places& places_;
+  const ExportRequest& request_;
+  const recording::Locations& locations_;
   const recording::Recording& recording_;
   const std::uint64_t end_ns_;
   Message interned_;
@@ -145,6 +145,6 @@ class HeapProfile {
 
 }  // namespace
 
-Message heap_profile(const Exported& exported) { return HeapProfile{exported}.packet(); }
+Message heap_profile(const ExportRequest& request) { return HeapProfile{request}.packet(); }
 
 }  // namespace oomrec::tools::views

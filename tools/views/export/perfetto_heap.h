@@ -1,4 +1,4 @@
-// The heap profile of a Perfetto trace: what each space holds, by stack.
+// The heap profile of a Perfetto trace: the holders of each space by stack.
 #pragma once
 
 #include "tools/views/export/format.h"
@@ -6,7 +6,7 @@
 
 namespace oomrec::tools::views {
 
-// A packet of the trace, which lacks only its sequence.
-Message heap_profile(const Exported&);
+// A complete packet of the trace, except for its sequence id.
+Message heap_profile(const ExportRequest&);
 
 }  // namespace oomrec::tools::views

@@ -24,15 +24,15 @@ void PickleWriter::number(std::int64_t value) {
   if (bits <= 0xffff) return code(BININT2, bits, 2);
   if (value == static_cast<std::int32_t>(value)) return code(BININT, bits, 4);
   output_.write({&LONG1, 1});
-  code(8, bits, 8);  // so many bytes follow
+  code(8, bits, 8);  // the length, then the bytes
 }
 
 void PickleWriter::text(std::string_view value) {
-  const auto [at, is_new] = texts_.try_emplace(std::string{value}, remembered_);
-  if (!is_new) return again(at->second);
+  const auto [at, is_new] = texts_.try_emplace(std::string{value}, memo_size_);
+  if (!is_new) return get(at->second);
   code(BINUNICODE, value.size(), 4);
   output_.write(value);
-  remember();
+  memoize();
 }
 
 void PickleWriter::pair(std::int64_t first, std::int64_t second) {
@@ -41,12 +41,12 @@ void PickleWriter::pair(std::int64_t first, std::int64_t second) {
   output_.write({&TUPLE2, 1});
 }
 
-PickleWriter::Reference PickleWriter::remember() {
-  remembered_ <= 0xff ? code(BINPUT, remembered_, 1) : code(LONG_BINPUT, remembered_, 4);
-  return remembered_++;
+PickleWriter::Reference PickleWriter::memoize() {
+  memo_size_ <= 0xff ? code(BINPUT, memo_size_, 1) : code(LONG_BINPUT, memo_size_, 4);
+  return memo_size_++;
 }
 
-void PickleWriter::again(Reference reference) {
+void PickleWriter::get(Reference reference) {
   reference <= 0xff ? code(BINGET, reference, 1) : code(LONG_BINGET, reference, 4);
 }
 

@@ -1,5 +1,5 @@
-// Writes Python's pickles, protocol 2: numbers, texts, lists, dicts, pairs, and what was written
-// before, again by reference. Every text is written once.
+// Writes Python pickles, protocol 2: numbers, texts, lists, dicts, pairs, and references to earlier
+// values. Each distinct text is written once.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class PickleWriter {
   void pair(std::int64_t first, std::int64_t second);
   void begin_list() { output_.write("]("); }
   void end_list() { output_.write("e"); }
-  // Between the two: a text and a value, again and again.
+  // Between the two calls: a key and a value for each entry.
   void begin_dict() { output_.write("}("); }
   void end_dict() { output_.write("u"); }
   void entry(std::string_view key, std::int64_t value) {
@@ -34,9 +34,10 @@ class PickleWriter {
     text(value);
   }
 
-  // Of the value that was just completed.
-  Reference remember();
-  void again(Reference);
+  // Puts the value just completed into the pickle's memo.
+  Reference memoize();
+  // Writes a memoized value.
+  void get(Reference);
 
   void end() { output_.write("."); }
 
@@ -45,7 +46,7 @@ class PickleWriter {
 
   Output& output_;
   std::unordered_map<std::string, Reference> texts_;
-  Reference remembered_ = 0;
+  Reference memo_size_ = 0;
 };
 
 }  // namespace oomrec::tools::views

@@ -1,7 +1,7 @@
-// pprof's profile.proto, gzipped: what is held and what was allocated, by stack.
+// pprof's profile.proto, gzipped: live and allocated memory by stack.
 //
-// A place is a location; functions that were inlined at an address are places of their own.
-// Field numbers: https://github.com/google/pprof/blob/main/proto/profile.proto
+// Each recording::Location becomes one pprof location, so an inlined function is a separate
+// location. Field numbers: https://github.com/google/pprof/blob/main/proto/profile.proto
 #include <unordered_map>
 
 #include "common/text/frames.h"
@@ -48,30 +48,30 @@ constexpr unsigned kId = 1, kName = 2, kSystemName = 3, kFile = 4;
 struct SampleType {
   const char* type;
   const char* unit;
-  Held HolderRow::*held;
-  std::uint64_t Held::*figure;
+  Amount HolderRow::*amount;
+  std::uint64_t Amount::*figure;
 };
 constexpr SampleType kSampleTypes[] = {
-    {"inuse_space", "bytes", &HolderRow::end, &Held::bytes},
-    {"inuse_objects", "count", &HolderRow::end, &Held::count},
-    {"alloc_space", "bytes", &HolderRow::ever, &Held::bytes},
-    {"alloc_objects", "count", &HolderRow::ever, &Held::count},
+    {"inuse_space", "bytes", &HolderRow::end, &Amount::bytes},
+    {"inuse_objects", "count", &HolderRow::end, &Amount::count},
+    {"alloc_space", "bytes", &HolderRow::ever, &Amount::bytes},
+    {"alloc_objects", "count", &HolderRow::ever, &Amount::count},
 };
 
 class Profile {
  public:
-  explicit Profile(const Exported& exported)
-      : exported_(exported), places_(exported.places()), view_(exported.recording().view()) {
-    string("");  // the format's word for none
+  explicit Profile(const ExportRequest& request)
+      : request_(request), locations_(request.locations()), view_(request.recording().view()) {
+    string("");  // the format requires it as the first string
   }
 
   std::string bytes() {
     for (const SampleType& type : kSampleTypes)
       message_.message(profile::kSampleType, value_type(type.type, type.unit));
-    // Readers take the first mapping for the program.
+    // Readers assume that the first mapping is the program.
     if (const std::uint32_t program = module_of_program(); program != 0) mappings_(program);
     for (const HolderRow& row :
-         holder_rows(exported_.recording(), exported_.stacks, exported_.selection))
+         holder_rows(request_.recording(), request_.stacks, request_.selection))
       add_sample(row);
     add_locations();
     add_facts();
@@ -87,7 +87,7 @@ class Profile {
   }
 
   std::uint32_t module_of_program() const {
-    const session::StringId executable = exported_.recording().header().executable;
+    const session::StringId executable = request_.recording().header().executable;
     session::Module module{};
     for (std::uint32_t id = 1; id < view_.count(TableId::modules); ++id) {
       const bool read = view_.read(TableId::modules, id, module);
@@ -106,10 +106,10 @@ class Profile {
 
   void add_sample(const HolderRow& row) {
     std::vector<std::uint64_t> locations;
-    for (const recording::PlaceId place : frames_of(exported_.stacks, row.stack))
-      locations.push_back(1 + locations_(place));
+    for (const recording::LocationId location : frames_of(request_.stacks, row.stack))
+      locations.push_back(1 + location_numbers_(location));
     std::vector<std::uint64_t> values;
-    for (const SampleType& type : kSampleTypes) values.push_back(row.*type.held.*type.figure);
+    for (const SampleType& type : kSampleTypes) values.push_back(row.*type.amount.*type.figure);
     Message label;
     label.number(label::kKey, string("space"));
     label.number(label::kText, string(std::string{name_of(row.space)}));
@@ -119,27 +119,27 @@ class Profile {
   }
 
   void add_locations() {
-    for (const recording::PlaceId id : locations_.ids()) {
-      const recording::Place& place = places_[id];
+    for (const recording::LocationId id : location_numbers_.ids()) {
+      const recording::Location& location = locations_[id];
       Message line;
-      line.number(line::kFunction, function(place, id)).number(line::kLine, place.line);
-      Message location;
-      location.number(location::kId, 1 + locations_(id));
-      if (place.module != 0) {
+      line.number(line::kFunction, function(location, id)).number(line::kLine, location.line);
+      Message row;
+      row.number(location::kId, 1 + location_numbers_(id));
+      if (location.module != 0) {
         session::Module module{};
-        view_.read(TableId::modules, place.module, module);
-        location.number(location::kMapping, 1 + mappings_(place.module));
-        location.number(location::kAddress, module.base + place.offset);
+        view_.read(TableId::modules, location.module, module);
+        row.number(location::kMapping, 1 + mappings_(location.module));
+        row.number(location::kAddress, module.base + location.offset);
       }
-      message_.message(profile::kLocation, location.message(location::kLine, line));
+      message_.message(profile::kLocation, row.message(location::kLine, line));
     }
     for (const std::uint32_t id : mappings_.ids()) add_mapping(id);
   }
 
-  // Functions are told apart by name and file.
-  std::uint64_t function(const recording::Place& place, recording::PlaceId id) {
-    const std::uint64_t name = string(function_name(place, id));
-    const std::uint64_t file = string(printable(place.file));
+  // Functions differ by name or file.
+  std::uint64_t function(const recording::Location& location, recording::LocationId id) {
+    const std::uint64_t name = string(function_name(location, id));
+    const std::uint64_t file = string(printable(location.file));
     const auto [at, is_new] = functions_.try_emplace(name << 32 | file, functions_.size() + 1);
     if (!is_new) return at->second;
     Message function;
@@ -149,10 +149,11 @@ class Profile {
     return at->second;
   }
 
-  // Without the line, which the location has.
-  std::string function_name(const recording::Place& place, recording::PlaceId id) const {
-    const bool named = place.kind == recording::Place::Kind::python && !place.function.empty();
-    return named ? clip(printable(place.function), kLongestName) : frame_name(places_, id);
+  // Without the line number, which the location already has.
+  std::string function_name(const recording::Location& location, recording::LocationId id) const {
+    const bool named =
+        location.kind == recording::Location::Kind::python && !location.function.empty();
+    return named ? clip(printable(location.function), kLongestName) : frame_name(locations_, id);
   }
 
   void add_mapping(std::uint32_t id) {
@@ -162,17 +163,18 @@ class Profile {
     message.number(mapping::kId, 1 + mappings_(id));
     message.number(mapping::kStart, module.start).number(mapping::kLimit, module.end);
     char build_id[65];
-    message.number(mapping::kFile, string(printable(exported_.recording().text(module.path))));
+    message.number(mapping::kFile, string(printable(request_.recording().text(module.path))));
     message.number(mapping::kBuildId, string(std::string{text::build_id_text(module, build_id)}));
-    // So that nobody looks for names again: what the recording's tools did not find is not there.
-    for (const unsigned known :
+    // Claims complete symbols, so that readers do not symbolize again: names that oomrec could not
+    // find are not to be found.
+    for (const unsigned claim :
          {mapping::kHasFunctions, mapping::kHasFiles, mapping::kHasLines, mapping::kHasInlined})
-      message.number(known, 1);
+      message.number(claim, 1);
     message_.message(profile::kMapping, message);
   }
 
   void add_facts() {
-    const recording::Recording& recording = exported_.recording();
+    const recording::Recording& recording = request_.recording();
     const session::Header& header = recording.header();
     const std::uint64_t end_ns = std::max(header.last_tick_ns.load(), header.start_monotonic_ns);
     message_.number(profile::kTimeNanos, header.start_realtime_ns);
@@ -185,20 +187,20 @@ class Profile {
     message_.number(profile::kDefaultSampleType, string(kSampleTypes[0].type));
   }
 
-  const Exported& exported_;
-  const recording::Places& places_;
+  const ExportRequest& request_;
+  const recording::Locations& locations_;
   const session::View& view_;
   Message message_;
   std::unordered_map<std::string, std::uint64_t> numbers_;
   std::vector<const std::string*> texts_;
   std::unordered_map<std::uint64_t, std::uint64_t> functions_;
-  Numbering locations_, mappings_;
+  Numbering location_numbers_, mappings_;
 };
 
 }  // namespace
 
-void write_pprof(const Exported& exported, Output& output) {
-  output.write(gzipped(Profile{exported}.bytes()));
+void write_pprof(const ExportRequest& request, Output& output) {
+  output.write(gzipped(Profile{request}.bytes()));
 }
 
 }  // namespace oomrec::tools::views

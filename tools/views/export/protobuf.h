@@ -1,5 +1,5 @@
-// Writes protobuf messages: only what a writer needs, and no schema. Fields that are zero or empty
-// are left out, as proto3 has it.
+// Writes protobuf messages without a schema. Zero and empty fields are left out, as in proto3,
+// except by the functions named *_even_*.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ class Message {
     if (value != 0) number_even_zero(field, value);
     return *this;
   }
-  // For a field that tells whether it is there (proto2).
+  // For proto2 fields, which distinguish zero from absent.
   Message& number_even_zero(unsigned field, std::uint64_t value) {
     varint(field << 3);
     varint(value);

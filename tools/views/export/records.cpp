@@ -6,15 +6,17 @@
 namespace oomrec::tools::views {
 namespace {
 
-Json held_json(const Held& held) { return {{"bytes", held.bytes}, {"count", held.count}}; }
+Json amount_json(const Amount& amount) {
+  return {{"bytes", amount.bytes}, {"count", amount.count}};
+}
 
 }  // namespace
 
 Json holder_record(const HolderRow& row) {
   return {
       {"space", name_of(row.space)},      {"api", name_of(row.api)},
-      {"estimated", row.estimated},       {"live", held_json(row.end)},
-      {"at_peak", held_json(row.peak)},   {"allocated", held_json(row.ever)},
+      {"estimated", row.estimated},       {"live", amount_json(row.end)},
+      {"at_peak", amount_json(row.peak)}, {"allocated", amount_json(row.ever)},
       {"temporary_count", row.temporary},
   };
 }
@@ -27,7 +29,7 @@ Json event_record(const recording::Recording& recording, const EventRow& row) {
       {"space", name_of(row.space)},
       {"device", text_or_null(recording::device_label(recording, row.device))},
       {"api", name_of(row.api)},
-      {"address", row.refused() ? Json(nullptr) : Json(row.address)},
+      {"address", row.is_failure() ? Json(nullptr) : Json(row.address)},
       {"bytes", row.bytes},
       {"memory_change", row.change},
       {"memory_allocated", row.allocated},

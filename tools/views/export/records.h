@@ -1,4 +1,4 @@
-// Rows of an export as JSON objects: json writes them as they are, csv flattens them to columns.
+// Rows of an export as JSON objects. The format json writes them; csv flattens them to columns.
 #pragma once
 
 #include "tools/base/json.h"

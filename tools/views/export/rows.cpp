@@ -12,23 +12,24 @@ namespace {
 
 using text::base_name;
 
-void add(Held& to, std::uint64_t bytes, std::uint64_t count) {
-  to.bytes += bytes;
-  to.count += count;
+void add(Amount& sum, std::uint64_t bytes, std::uint64_t count) {
+  sum.bytes += bytes;
+  sum.count += count;
 }
 
-std::string plain_name(const recording::Place& place, const recording::Places& places) {
-  if (place.kind == recording::Place::Kind::note) return place.function;
-  if (place.kind == recording::Place::Kind::python) {
-    return fmt::format("{} ({}:{})", place.function.empty() ? "?" : place.function,
-                       place.file.empty() ? "?" : text::base_name(place.file), place.line);
+std::string unbounded_name(const recording::Location& location,
+                           const recording::Locations& locations) {
+  if (location.kind == recording::Location::Kind::note) return location.function;
+  if (location.kind == recording::Location::Kind::python) {
+    return fmt::format("{} ({}:{})", location.function.empty() ? "?" : location.function,
+                       location.file.empty() ? "?" : text::base_name(location.file), location.line);
   }
-  if (!place.function.empty()) return place.function;
-  const std::string module{text::base_name(places.module_path(place))};
-  return fmt::format("{}+{:#x}", module.empty() ? "unknown code" : module, place.offset);
+  if (!location.function.empty()) return location.function;
+  const std::string module{text::base_name(locations.module_path(location))};
+  return fmt::format("{}+{:#x}", module.empty() ? "unknown code" : module, location.offset);
 }
 
-// The name of the thread group of a stack: its outermost frame, but for a job's rank.
+// The name of a stack's thread group. Its frame is the outermost one, or next to a job's rank.
 std::string_view group_of(const session::View& view, std::uint32_t node) {
   std::string_view name;
   view.walk(node, [&](std::uint64_t frame) {
@@ -41,8 +42,8 @@ std::string_view group_of(const session::View& view, std::uint32_t node) {
 
 bool is_selected(const recording::Recording& recording, const recording::HolderFigures& holder,
                  const Selection& selection) {
-  const bool in_space =
-      selection.space == "all" ? adds_up(holder.space) : name_of(holder.space) == selection.space;
+  const bool in_space = selection.space == "all" ? is_additive(holder.space)
+                                                 : name_of(holder.space) == selection.space;
   return in_space &&
          (selection.group.empty() || group_of(recording.view(), holder.node) == selection.group);
 }
@@ -76,16 +77,16 @@ std::vector<HolderRow> holder_rows(const recording::Recording& recording, record
   return rows;
 }
 
-std::vector<recording::PlaceId> frames_of(const recording::Stacks& stacks,
-                                          recording::StackId stack) {
-  std::vector<recording::PlaceId> frames = stacks.places(stack);
+std::vector<recording::LocationId> frames_of(const recording::Stacks& stacks,
+                                             recording::StackId stack) {
+  std::vector<recording::LocationId> frames = stacks.locations(stack);
   if (frames.empty()) frames.push_back(0);
   return frames;
 }
 
-std::string frame_name(const recording::Places& places, recording::PlaceId id) {
+std::string frame_name(const recording::Locations& locations, recording::LocationId id) {
   if (id == 0) return "[no stack was recorded]";
-  return clip(printable(plain_name(places[id], places)), kLongestName);
+  return clip(printable(unbounded_name(locations[id], locations)), kLongestName);
 }
 
 }  // namespace oomrec::tools::views

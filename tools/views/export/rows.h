@@ -1,6 +1,6 @@
-// What exports are made of: holders by named stack, and the frames of their stacks.
+// The rows of an export: holders by symbolized stack, and the frames of their stacks.
 //
-// Stacks that read alike without the interpreter's own functions are one
+// Stacks that are equal without the functions of the Python interpreter are merged
 // (tools/recording/analysis/stacks.h).
 #pragma once
 
@@ -12,45 +12,45 @@
 
 namespace oomrec::tools::views {
 
-struct Held {
+struct Amount {
   std::uint64_t bytes = 0, count = 0;
 };
 
 struct HolderRow {
   recording::StackId stack = 0;
   Space space = Space::heap;
-  Api api = Api::none;  // of the first that allocated there
+  Api api = Api::none;  // of the row's first holder
   bool estimated = false;
-  Held end, peak, ever;
+  Amount end, peak, ever;
   std::uint64_t temporary = 0;  // blocks freed before their thread's next allocation (exact mode)
 
-  const Held& at(recording::At when) const {
+  const Amount& at(recording::At when) const {
     return when == recording::At::end ? end : when == recording::At::peak ? peak : ever;
   }
 };
 
-// Which holders: of one space, or of "all" that add up; of one group of threads, or of all (empty).
+// Which holders to export.
 struct Selection {
-  std::string space = "all";
-  std::string group;
+  std::string space = "all";  // or a space; all: those that add up
+  std::string group;          // of threads; empty: all
 };
 
-// What held most at the end comes first.
+// The largest at the end of the recording come first.
 std::vector<HolderRow> holder_rows(const recording::Recording&, recording::Stacks&,
                                    const Selection&);
 
-// The stack of a node as it is exported.
+// The stack to export for a node: without the interpreter's functions.
 recording::StackId exported_stack(recording::Stacks&, std::uint32_t node);
 
-// The places of a stack, innermost first; {0} where no stack was recorded.
-std::vector<recording::PlaceId> frames_of(const recording::Stacks&, recording::StackId);
+// The locations of a stack, innermost first; {0} if no stack was recorded.
+std::vector<recording::LocationId> frames_of(const recording::Stacks&, recording::StackId);
 
-// What a frame is called in a picture: "make_batch (train.py:31)", "PyArray_NewFromDescr",
+// A frame's name: "make_batch (train.py:31)", "PyArray_NewFromDescr",
 // "libfoo.so+0x1234". Safe to print, at most kLongestName wide.
-std::string frame_name(const recording::Places&, recording::PlaceId);
+std::string frame_name(const recording::Locations&, recording::LocationId);
 inline constexpr std::size_t kLongestName = 400;
 
-// Numbers ids 0, 1, 2 … in the order in which they are first met.
+// Numbers ids 0, 1, 2 … in the order of their first use.
 class Numbering {
  public:
   std::uint32_t operator()(std::uint32_t id) {

@@ -12,9 +12,9 @@ using session::DeviceKey;
 using session::DeviceKind;
 using session::TableId;
 
-// Blocks of the heap no further apart than this are neighbours.
+// Heap blocks at most this far apart share a segment.
 constexpr std::uint64_t kNearBytes = 64 * 1024;
-// A driver's number beyond is a forged one.
+// A larger number in a recording is forged.
 constexpr int kMostDevices = 1024;
 
 void sort_by_address(std::vector<SegmentBlock>& blocks) {
@@ -65,7 +65,7 @@ class Segments {
       if (!view_.read(TableId::live_blocks, i, block) || block.address == 0) continue;
       const Space space = space_of(block.holder);
       const std::uint32_t node = node_of(block.holder);
-      if (space == Space::torch) {  // whose addresses are stored as one more
+      if (space == Space::torch) {  // the table has torch's addresses plus one
         torch_.push_back({block.address - 1, block.bytes, node, true});
       } else if (space == Space::heap) {
         heap_.push_back({block.address, block.bytes, node, true});
@@ -102,11 +102,11 @@ class Segments {
   void add_device_segment(const DeviceBlock& block,
                           const std::unordered_map<std::uint64_t, std::uint64_t>& mapped_at) {
     const auto kind = static_cast<DeviceKind>(block.kind);
-    const bool of_device =
+    const bool on_device =
         kind == DeviceKind::block || kind == DeviceKind::pooled || kind == DeviceKind::managed;
-    if (!of_device && kind != DeviceKind::host) return;
+    if (!on_device && kind != DeviceKind::host) return;
     Segment segment;
-    segment.device = of_device ? device_index(recording_, block.device) : host_;
+    segment.device = on_device ? device_index(recording_, block.device) : host_;
     segment.address = block.key;
     if (block.what == static_cast<std::uint8_t>(DeviceKey::handle)) {
       const auto at = mapped_at.find(block.key);
@@ -114,33 +114,33 @@ class Segments {
     }
     segment.bytes = block.bytes;
     segment.node = node_of(block.holder);
-    fill_with_tensors(segment);
+    add_tensors(segment);
     if (segment.blocks.empty()) {
       const bool free =
-          of_device && is_taken_by_torch(recording_, api_of(block.holder), segment.node);
+          on_device && is_pytorch_segment(recording_, api_of(block.holder), segment.node);
       segment.blocks.push_back({segment.address, segment.bytes, free ? 0 : segment.node, !free});
     }
     segments_.push_back(std::move(segment));
   }
 
-  // With PyTorch's blocks that lie in it, and what is free between them; nothing where there are
-  // none.
-  void fill_with_tensors(Segment& segment) const {
+  // Adds PyTorch's blocks in the segment and the free blocks between them. Adds nothing if PyTorch
+  // has none there.
+  void add_tensors(Segment& segment) const {
     const std::uint64_t end = end_of({segment.address, segment.bytes, 0, true});
     const auto first = std::lower_bound(
         torch_.begin(), torch_.end(), segment.address,
         [](const SegmentBlock& block, std::uint64_t address) { return block.address < address; });
     std::uint64_t at = segment.address;
     for (auto block = first; block != torch_.end() && block->address < end; ++block) {
-      if (block->address < at) continue;  // forged: inside of the one before
-      fill(segment, at, block->address);
+      if (block->address < at) continue;  // forged: inside the previous one
+      add_free(segment, at, block->address);
       at = std::min(end_of(*block), end);
       segment.blocks.push_back({block->address, at - block->address, block->node, true});
     }
-    if (!segment.blocks.empty()) fill(segment, at, end);
+    if (!segment.blocks.empty()) add_free(segment, at, end);
   }
 
-  static void fill(Segment& segment, std::uint64_t from, std::uint64_t to) {
+  static void add_free(Segment& segment, std::uint64_t from, std::uint64_t to) {
     if (from < to) segment.blocks.push_back({from, to - from, 0, false});
   }
 
@@ -151,7 +151,7 @@ class Segments {
       const bool is_near = end != 0 && block.address - end <= kNearBytes;
       if (!is_near) segments_.push_back({host_, block.address, 0, block.node, {}});
       Segment& segment = segments_.back();
-      if (is_near) fill(segment, end, block.address);
+      if (is_near) add_free(segment, end, block.address);
       segment.blocks.push_back(block);
       end = end_of(block);
       segment.bytes = end - segment.address;
@@ -181,9 +181,9 @@ class Segments {
 
 std::size_t device_index(const recording::Recording& recording, std::uint32_t entry) {
   session::Device device{};
-  const bool known = entry != 0 && recording.view().read(TableId::devices, entry, device) &&
+  const bool valid = entry != 0 && recording.view().read(TableId::devices, entry, device) &&
                      device.ordinal >= 0 && device.ordinal < kMostDevices;
-  return known ? static_cast<std::size_t>(device.ordinal) : 0;
+  return valid ? static_cast<std::size_t>(device.ordinal) : 0;
 }
 
 std::size_t host_index(const recording::Recording& recording) {
@@ -194,7 +194,7 @@ std::size_t host_index(const recording::Recording& recording) {
   return devices;
 }
 
-bool is_taken_by_torch(const recording::Recording& recording, Api api, std::uint32_t node) {
+bool is_pytorch_segment(const recording::Recording& recording, Api api, std::uint32_t node) {
   if (api == Api::reportMemoryUsageToProfiler) return true;
   // The first frame that is not the driver's or the runtime's.
   bool torch = false;

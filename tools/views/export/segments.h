@@ -1,8 +1,8 @@
-// Memory as PyTorch's snapshots have it: segments, of which blocks are given to somebody or free.
+// Memory in the form of PyTorch's snapshots: segments, divided into used and free blocks.
 //
-// What a driver gave is a segment. PyTorch's blocks lie inside of its own; another's segment is
-// one block. The host is a device of its own, behind the GPUs: there, neighbouring blocks of the
-// heap make up a segment, and a counted mapping is one.
+// Each allocation from a driver is a segment. PyTorch's segments contain PyTorch's blocks; any
+// other segment is a single block. The host is an additional device after the GPUs. There, a
+// segment is a run of neighbouring heap blocks, or a counted mapping.
 #pragma once
 
 #include <cstdint>
@@ -22,20 +22,20 @@ struct Segment {
   std::size_t device = 0;  // as the driver numbers it; host_index(): the host
   std::uint64_t address = 0, bytes = 0;
   std::uint32_t node = 0;
-  std::vector<SegmentBlock> blocks;  // in order; they fill it
+  std::vector<SegmentBlock> blocks;  // by address; they fill the segment
 };
 
-// How many GPUs are before the host.
+// The host's device number: the number of GPUs.
 std::size_t host_index(const recording::Recording&);
 
-// The number of an entry in `devices`; 0 where it is not known.
+// The driver's number of an entry in `devices`; 0 if unknown.
 std::size_t device_index(const recording::Recording&, std::uint32_t entry);
 
-// Whether PyTorch's caching allocator took a segment from the driver, by the function that it was
-// recorded from and the stack: in a snapshot of PyTorch's all are its own.
-bool is_taken_by_torch(const recording::Recording&, Api, std::uint32_t node);
+// Whether PyTorch's caching allocator requested the segment, by the allocating function and the
+// stack. All segments in a PyTorch snapshot are PyTorch's.
+bool is_pytorch_segment(const recording::Recording&, Api, std::uint32_t node);
 
-// In order of device and address. Of a sampled recording the blocks that are in it.
+// By device and address. A sampled recording lacks most small blocks.
 std::vector<Segment> segments_of(const recording::Recording&);
 
 }  // namespace oomrec::tools::views

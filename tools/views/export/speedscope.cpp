@@ -1,5 +1,5 @@
-// speedscope's file format (https://www.speedscope.app/file-format-schema.json): one profile each
-// of what is held at the end, was held at the peak, and was allocated ever.
+// speedscope's file format (https://www.speedscope.app/file-format-schema.json), with three
+// profiles: memory held at the end, held at the peak, and ever allocated.
 #include <fmt/format.h>
 
 #include "tools/base/text.h"
@@ -27,10 +27,10 @@ Json profile_json(const ProfileKind& profile, const std::vector<HolderRow>& rows
   for (const HolderRow& row : rows) {
     const std::uint64_t bytes = row.at(profile.at).bytes;
     if (bytes == 0) continue;
-    const std::vector<recording::PlaceId> places = frames_of(stacks, row.stack);
+    const std::vector<recording::LocationId> locations = frames_of(stacks, row.stack);
     Json sample = Json::array();
-    for (auto place = places.rbegin(); place != places.rend(); ++place)
-      sample.push_back(frames(*place));
+    for (auto location = locations.rbegin(); location != locations.rend(); ++location)
+      sample.push_back(frames(*location));
     samples.push_back(std::move(sample));
     weights.push_back(bytes);
     sum += bytes;
@@ -47,33 +47,33 @@ Json profile_json(const ProfileKind& profile, const std::vector<HolderRow>& rows
   };
 }
 
-// What is not known has no key in this format.
-Json frame_json(const recording::Places& places, recording::PlaceId id) {
-  const recording::Place& place = places[id];
-  Json frame{{"name", frame_name(places, id)}};
-  if (!place.file.empty()) frame["file"] = printable(place.file);
-  if (place.line != 0) frame["line"] = place.line;
+// The format leaves out keys of unknown values.
+Json frame_json(const recording::Locations& locations, recording::LocationId id) {
+  const recording::Location& location = locations[id];
+  Json frame{{"name", frame_name(locations, id)}};
+  if (!location.file.empty()) frame["file"] = printable(location.file);
+  if (location.line != 0) frame["line"] = location.line;
   return frame;
 }
 
 }  // namespace
 
-void write_speedscope(const Exported& exported, Output& output) {
+void write_speedscope(const ExportRequest& request, Output& output) {
   const std::vector<HolderRow> rows =
-      holder_rows(exported.recording(), exported.stacks, exported.selection);
+      holder_rows(request.recording(), request.stacks, request.selection);
   Numbering frames;
   JsonStream json{output};
   json.member("$schema", "https://www.speedscope.app/file-format-schema.json");
-  json.member("name", printable(exported.recording().path().string()));
+  json.member("name", printable(request.recording().path().string()));
   json.member("exporter", "oomrec " OOMREC_VERSION);
   json.member("activeProfileIndex", 0);
   json.begin_array("profiles");
   for (const ProfileKind& profile : kProfiles)
-    json.row(profile_json(profile, rows, exported.stacks, frames));
+    json.row(profile_json(profile, rows, request.stacks, frames));
   json.end_array();
   Json list = Json::array();
-  for (const recording::PlaceId id : frames.ids())
-    list.push_back(frame_json(exported.places(), id));
+  for (const recording::LocationId id : frames.ids())
+    list.push_back(frame_json(request.locations(), id));
   json.member("shared", {{"frames", std::move(list)}});
   json.end();
 }

@@ -1,7 +1,7 @@
-// TelemetryEvent v2, as JSON lines: what GPU Memory Profiler's readers take.
+// TelemetryEvent v2 as JSON lines, for GPU Memory Profiler's readers.
 //
-// One line a moment and device, the host (device_id -1) among them, and one a refusal and a mark of
-// the program's own (telemetry/recorded.h); or one line an event.
+// The time line has one line for each moment and device (the host is device_id -1), and one for
+// each failure and mark (telemetry/recorded.h). Events have one line each.
 #include "tools/formats/telemetry/recorded.h"
 #include "tools/views/export/format.h"
 #include "tools/views/export/records.h"
@@ -16,7 +16,7 @@ std::uint64_t total_of(const recording::Recording& recording, const EventRow& ro
 }
 
 formats::TelemetryEvent event_of(const recording::Recording& recording, const EventRow& row) {
-  formats::TelemetryEvent event = formats::event_begun(recording);
+  formats::TelemetryEvent event = formats::event_template(recording);
   event.timestamp_ns = static_cast<std::int64_t>(row.realtime_ns);
   event.event_type = row.type();
   event.device_id = row.ordinal;
@@ -25,22 +25,22 @@ formats::TelemetryEvent event_of(const recording::Recording& recording, const Ev
   event.change_bytes = row.change;
   event.used_bytes = row.reserved;
   event.total_bytes = static_cast<std::int64_t>(total_of(recording, row));
-  if (row.refused()) event.context = formats::refusal_text(row.bytes, row.api);
+  if (row.is_failure()) event.context = formats::failure_text(row.bytes, row.api);
   formats::make_consistent(event);
   return event;
 }
 
 }  // namespace
 
-void write_telemetry(const Exported& exported, Output& output) {
+void write_telemetry(const ExportRequest& request, Output& output) {
   const auto write = [&](const formats::TelemetryEvent& event) {
     output.write(json_text(formats::event_json(event)) + "\n");
   };
-  if (exported.wants(What::events)) {
-    for (const EventRow& row : event_rows(exported.recording()))
-      write(event_of(exported.recording(), row));
+  if (request.wants(Content::events)) {
+    for (const EventRow& row : event_rows(request.recording()))
+      write(event_of(request.recording(), row));
   } else {
-    for (const formats::TelemetryEvent& event : formats::events_over_time(exported.recording()))
+    for (const formats::TelemetryEvent& event : formats::events_over_time(request.recording()))
       write(event);
   }
 }

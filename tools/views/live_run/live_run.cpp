@@ -29,23 +29,23 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kBetweenLooks = std::chrono::milliseconds{500};
-constexpr auto kBetweenDrawings = std::chrono::milliseconds{50};
-constexpr auto kToTheView = "\x1d";  // Ctrl-]
+constexpr auto kSampleInterval = std::chrono::milliseconds{500};
+constexpr auto kDrawInterval = std::chrono::milliseconds{50};
+constexpr auto kReturnKey = "\x1d";  // Ctrl-]
 constexpr std::string_view kInterrupt = "\x03";
 
-// The output's part of the screen, and the line above it.
+// The lower part of the screen shows the program's output, below a separating line.
 std::size_t pane_rows(Size screen) { return std::max<std::size_t>(screen.rows / 3, 3); }
 Size upper_part(Size screen) {
   const std::size_t lower = pane_rows(screen) + 1;
   return {screen.columns, screen.rows > lower ? screen.rows - lower : 1};
 }
 
-// What there is to read now; empty at the end.
-std::string read_some(int descriptor) {
+// Reads the bytes available now; empty at the end of the input.
+std::string read_available(int descriptor) {
   std::string bytes(64 * 1024, '\0');
-  const ssize_t got = read(descriptor, bytes.data(), bytes.size());
-  bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  const ssize_t count = read(descriptor, bytes.data(), bytes.size());
+  bytes.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
   return bytes;
 }
 
@@ -56,7 +56,7 @@ bool is_readable(int descriptor) {
   return poll(&input, 1, 0) > 0 && (input.revents & POLLIN) != 0;
 }
 
-// Of all signals but those that a fault of our own raises, and a recording that is cut.
+// Blocks all signals but those of faults: a truncated recording, which is mapped, raises SIGBUS.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -74,24 +74,24 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-// Our terminal hands on every byte as it is, both ways.
+// Makes our terminal pass on every byte unchanged, in both directions.
 class RawTerminal {
  public:
   RawTerminal() {
-    known_ = tcgetattr(STDIN_FILENO, &before_) == 0;
+    is_saved_ = tcgetattr(STDIN_FILENO, &before_) == 0;
     struct termios raw = before_;
     cfmakeraw(&raw);
-    if (known_) tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
+    if (is_saved_) tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
   }
   ~RawTerminal() {
-    if (known_) tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
+    if (is_saved_) tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
   }
   RawTerminal(const RawTerminal&) = delete;
   RawTerminal& operator=(const RawTerminal&) = delete;
 
  private:
   struct termios before_ {};
-  bool known_ = false;
+  bool is_saved_ = false;
 };
 
 }  // namespace
@@ -99,7 +99,7 @@ class RawTerminal {
 class LiveRun::View {
  public:
   View() : stop_(eventfd(0, EFD_CLOEXEC)), terminal_({80, 24}) {
-    const SignalsBlocked blocked;  // they are the other thread's, which passes them on
+    const SignalsBlocked blocked;  // the launcher's thread passes them on to the program
     thread_ = std::thread{[this] {
       begin_.acquire();
       if (program_ != 0) on_large_stack([this] { run(); });
@@ -129,36 +129,36 @@ class LiveRun::View {
 
  private:
   void run() noexcept {
-    // Looking for names closes descriptor 0 for a moment (symbolize/open_module.cpp), in which the
-    // other thread must not get that number for a file of its own.
+    // Symbolization closes descriptor 0 for a moment (symbolize/open_module.cpp). With a separate
+    // descriptor table, the other thread cannot get that number for another file meanwhile.
     unshare(CLONE_FILES);
     try {
       show();
     } catch (const std::exception& error) {
       remark(fmt::format("the live view ended: {}", error.what()));
     }
-    const RawTerminal raw;  // what its own terminal made of lines is made of them
+    const RawTerminal raw;  // the pseudo-terminal has already translated line ends
     spool_.print_to(STDOUT_FILENO);
     if (spool_.lost_bytes() != 0) {
-      remark(fmt::format("{} of the program's output found no room and are lost",
+      remark(fmt::format("{} of the program's output did not fit into the buffer and are lost",
                          plural(spool_.lost_bytes(), "byte", "bytes")));
     }
     pass_through();
   }
 
-  // Until the program ends, or the user has seen enough.
+  // Returns when the program ends or the user quits the view.
   void show() {
     Screen screen;
     Size size = terminal_size();
     terminal_.resize({size.columns, pane_rows(size)});
-    auto next_look = Clock::now();
-    auto next_drawing = next_look;
+    auto next_sample = Clock::now();
+    auto next_draw = next_sample;
     bool changed = true;
-    while (!stopped_ && !left_) {
+    while (!stopped_ && !quit_) {
       const auto now = Clock::now();
-      if (now >= next_look) {
-        look();
-        next_look = now + kBetweenLooks;
+      if (now >= next_sample) {
+        sample();
+        next_sample = now + kSampleInterval;
         changed = true;
       }
       if (size != terminal_size()) {
@@ -166,17 +166,17 @@ class LiveRun::View {
         terminal_.resize({size.columns, pane_rows(size)});
         changed = true;
       }
-      if (changed && now >= next_drawing) {
-        screen.draw(picture(size, screen.utf8()));
-        next_drawing = now + kBetweenDrawings;
+      if (changed && now >= next_draw) {
+        screen.draw(picture(size, screen.charset()));
+        next_draw = now + kDrawInterval;
         changed = false;
       }
-      const auto until = changed ? next_drawing : next_look;
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
-      const Ready ready = wait(std::clamp(static_cast<int>(left.count()), 0, 200));
+      const auto until = changed ? next_draw : next_sample;
+      const auto remaining = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+      const Ready ready = wait(std::clamp(static_cast<int>(remaining.count()), 0, 200));
       changed = changed || ready.output || ready.keys;
-      if (ready.output) take_output();
-      if (ready.keys) take_keys(screen);
+      if (ready.output) read_output();
+      if (ready.keys) read_keys(screen);
     }
   }
 
@@ -186,80 +186,80 @@ class LiveRun::View {
   Ready wait(int timeout_ms) {
     std::array<struct pollfd, 3> sources = {{{stop_, POLLIN, 0},
                                              {terminal_.descriptor(), POLLIN, 0},
-                                             {keyboard_gone_ ? -1 : STDIN_FILENO, POLLIN, 0}}};
+                                             {stdin_closed_ ? -1 : STDIN_FILENO, POLLIN, 0}}};
     poll(sources.data(), sources.size(), timeout_ms);
     stopped_ = stopped_ || sources[0].revents != 0;
-    // Where nobody has it open any more there is nothing to wait for but the end.
+    // If no process has the terminal open, poll() returns at once: sleep until the program ends.
     const bool closed = (sources[1].revents & (POLLIN | POLLHUP)) == POLLHUP;
-    if (closed && !stopped_) std::this_thread::sleep_for(kBetweenDrawings);
+    if (closed && !stopped_) std::this_thread::sleep_for(kDrawInterval);
     return {sources[2].revents != 0, (sources[1].revents & POLLIN) != 0};
   }
 
-  void take_output() {
-    const std::string bytes = read_some(terminal_.descriptor());
+  void read_output() {
+    const std::string bytes = read_available(terminal_.descriptor());
     spool_.add(bytes);
     pane_.print(bytes);
   }
 
-  void take_keys(Screen& screen) {
+  void read_keys(Screen& screen) {
     if (keys_to_program_) {
-      const std::string bytes = read_some(STDIN_FILENO);
-      keyboard_gone_ = bytes.empty();
-      const std::size_t switched = bytes.find(kToTheView);
-      terminal_.type(std::string_view{bytes}.substr(0, switched));
-      keys_to_program_ = switched == bytes.npos;
+      const std::string bytes = read_available(STDIN_FILENO);
+      stdin_closed_ = bytes.empty();
+      const std::size_t return_key = bytes.find(kReturnKey);
+      terminal_.type(std::string_view{bytes}.substr(0, return_key));
+      keys_to_program_ = return_key == bytes.npos;
       return;
     }
     for (Key key = screen.key(0); key != Key::none; key = screen.key(0)) {
       if (key == Key::end_of_input) {
-        keyboard_gone_ = true;
+        stdin_closed_ = true;
       } else if (key == Key::interrupt) {
         terminal_.type(kInterrupt);
       } else if (character(key) == U'i' && (!top_ || top_->takes_commands())) {
         keys_to_program_ = true;
         return;
       } else if (key != Key::resized && key != Key::suspend) {
-        left_ = left_ || (top_ ? !top_->key(key) : character(key) == U'q');
+        quit_ = quit_ || (top_ ? !top_->key(key) : character(key) == U'q');
       }
-      if (key == Key::resized || keyboard_gone_ || left_) return;
+      if (key == Key::resized || stdin_closed_ || quit_) return;
     }
   }
 
-  // The recording is there a moment after the program.
-  void look() {
-    if (top_) return top_->look();
+  // The recording appears a moment after the program has started.
+  void sample() {
+    if (top_) return top_->refresh();
     if (auto process = recording::live_process(program_))
       top_.emplace(std::move(*process), recording::CacheDirectory::of_user(), Choice{},
-                   "  i: keys to it");
+                   "  i: type into it");
   }
 
-  Picture picture(Size size, bool utf8) {
+  Picture picture(Size size, Charset charset) {
     const Size upper = upper_part(size);
     Picture picture;
-    if (top_) picture = top_->picture(upper, utf8);
+    if (top_) picture = top_->picture(upper, charset);
     if (!top_)
       picture.emplace_back(fmt::format(" waiting for the recording of process {}", program_));
     picture.resize(upper.rows);
     picture.emplace_back(keys_to_program_ ? " keys go to the program   Ctrl-]: back to the view"
-                                          : " output of the program   i: give it the keys",
-                         Colour::plain, keys_to_program_);
+                                          : " output of the program   i: type into it");
+    picture.back().reversed = keys_to_program_;
     for (Line& line : pane_.lines(pane_rows(size))) picture.push_back(std::move(line));
     return picture;
   }
 
-  // After the view: as if the program had our terminal itself.
+  // After the view: as if the program had our terminal.
   void pass_through() {
     if (!stopped_) terminal_.resize(terminal_size());
     while (!stopped_) {
       const Ready ready = wait(-1);
-      if (ready.output) write_all(STDOUT_FILENO, read_some(terminal_.descriptor()));
+      if (ready.output) write_all(STDOUT_FILENO, read_available(terminal_.descriptor()));
       if (!ready.keys) continue;
-      const std::string bytes = read_some(STDIN_FILENO);
-      keyboard_gone_ = bytes.empty();
+      const std::string bytes = read_available(STDIN_FILENO);
+      stdin_closed_ = bytes.empty();
       terminal_.type(bytes);
     }
     while (is_readable(terminal_.descriptor())) {
-      const std::string bytes = read_some(terminal_.descriptor());
+      const std::string bytes = read_available(terminal_.descriptor());
       if (bytes.empty() || !write_all(STDOUT_FILENO, bytes)) return;
     }
   }
@@ -270,16 +270,16 @@ class LiveRun::View {
   TextPane pane_;
   std::optional<TopView> top_;
   pid_t program_ = 0;
-  bool stopped_ = false, left_ = false;
-  bool keys_to_program_ = false, keyboard_gone_ = false;
+  bool stopped_ = false, quit_ = false;
+  bool keys_to_program_ = false, stdin_closed_ = false;
   std::binary_semaphore begin_{0};
-  std::thread thread_;  // there before the program is, which could not do without it
+  std::thread thread_;  // started before the program, which runs only if that succeeds
 };
 
 LiveRun::LiveRun() : view_(std::make_unique<View>()) {}
 LiveRun::~LiveRun() = default;
 
-bool LiveRun::in_child() const { return view_->terminal().attach(); }
+bool LiveRun::attach_child() const { return view_->terminal().attach(); }
 void LiveRun::started(pid_t program) { view_->start(program); }
 
 }  // namespace oomrec::tools::views

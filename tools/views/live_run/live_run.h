@@ -1,9 +1,9 @@
-// `oomrec run --live`: the live view above, what the program prints below.
+// `oomrec run --live`: the live view, with the program's output below it.
 //
-// The program has a pseudo-terminal of its own; whatever of its stdin, stdout and stderr is no
-// terminal stays what it is. Keys go to the view until they are given to the program. The view runs
-// in a thread beside the one that waits for the program; whatever becomes of it, the program goes
-// on, and all that it printed is printed at the end, as it was.
+// The program gets a pseudo-terminal; those of stdin, stdout and stderr that are no terminal stay
+// unchanged. Keys go to the view until the user switches them to the program. The view runs in a
+// thread beside the one that waits for the program. If the view fails, the program continues. At
+// the end, all its output is printed unchanged.
 #pragma once
 
 #include <sys/types.h>
@@ -14,14 +14,16 @@ namespace oomrec::tools::views {
 
 class LiveRun {
  public:
-  LiveRun();   // throws where no terminal or no thread can be made
-  ~LiveRun();  // the program has ended: so does the view; the terminal is as before, with the
-               // output
+  LiveRun();  // throws if the pseudo-terminal or the thread cannot be created
+  // After the program's end: ends the view, restores the terminal and prints the output.
+  ~LiveRun();
   LiveRun(const LiveRun&) = delete;
   LiveRun& operator=(const LiveRun&) = delete;
 
-  bool in_child() const;        // before exec; false with errno
-  void started(pid_t program);  // the view begins
+  // In the child, before exec: attaches it to the pseudo-terminal. False with errno.
+  bool attach_child() const;
+  // Begins the view.
+  void started(pid_t program);
 
  private:
   class View;

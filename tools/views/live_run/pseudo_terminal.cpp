@@ -16,49 +16,49 @@
 
 namespace oomrec::tools::views {
 
-PseudoTerminal::PseudoTerminal(Size size) : ours_(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
+PseudoTerminal::PseudoTerminal(Size size)
+    : descriptor_(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
   std::array<char, 64> name{};
-  if (ours_ < 0 || grantpt(ours_) != 0 || unlockpt(ours_) != 0 ||
-      ptsname_r(ours_, name.data(), name.size()) != 0) {
+  if (descriptor_ < 0 || grantpt(descriptor_) != 0 || unlockpt(descriptor_) != 0 ||
+      ptsname_r(descriptor_, name.data(), name.size()) != 0) {
     const int error = errno;
-    if (ours_ >= 0) close(ours_);
+    if (descriptor_ >= 0) close(descriptor_);
     throw Error{Exit::run_failed,
-                fmt::format("no pseudo-terminal could be made: {}", std::strerror(error)),
+                fmt::format("no pseudo-terminal could be created: {}", std::strerror(error)),
                 "Leave --live out, or mount /dev/pts."};
   }
   name_ = name.data();
   struct termios settings {};
-  if (tcgetattr(STDIN_FILENO, &settings) == 0) tcsetattr(ours_, TCSANOW, &settings);
+  if (tcgetattr(STDIN_FILENO, &settings) == 0) tcsetattr(descriptor_, TCSANOW, &settings);
   resize(size);
 }
 
-PseudoTerminal::~PseudoTerminal() { close(ours_); }
+PseudoTerminal::~PseudoTerminal() { close(descriptor_); }
 
 bool PseudoTerminal::attach() const {
   if (setsid() < 0) return false;
-  const int theirs =
-      open(name_.c_str(), O_RDWR);  // of a session's leader: its terminal from now on
-  if (theirs < 0) return false;
+  const int terminal = open(name_.c_str(), O_RDWR);  // now the session's controlling terminal
+  if (terminal < 0) return false;
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-    if (isatty(descriptor) == 1 && dup2(theirs, descriptor) < 0) return false;
-  if (theirs > STDERR_FILENO) close(theirs);
+    if (isatty(descriptor) == 1 && dup2(terminal, descriptor) < 0) return false;
+  if (terminal > STDERR_FILENO) close(terminal);
   return true;
 }
 
 void PseudoTerminal::resize(Size size) const {
   const auto cells = [](std::size_t count) { return static_cast<unsigned short>(count); };
   const struct winsize window { cells(size.rows), cells(size.columns), 0, 0 };
-  ioctl(ours_, TIOCSWINSZ, &window);
+  ioctl(descriptor_, TIOCSWINSZ, &window);
 }
 
 void PseudoTerminal::type(std::string_view bytes) const {
-  constexpr int kPatience_ms = 200;  // with a program that does not read
+  constexpr int kWriteTimeout_ms = 200;  // for a program that does not read
   while (!bytes.empty()) {
-    struct pollfd room {
-      ours_, POLLOUT, 0
+    struct pollfd output {
+      descriptor_, POLLOUT, 0
     };
-    if (poll(&room, 1, kPatience_ms) <= 0 || (room.revents & POLLOUT) == 0) return;
-    const ssize_t written = write(ours_, bytes.data(), bytes.size());
+    if (poll(&output, 1, kWriteTimeout_ms) <= 0 || (output.revents & POLLOUT) == 0) return;
+    const ssize_t written = write(descriptor_, bytes.data(), bytes.size());
     if (written <= 0) return;
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }

@@ -1,4 +1,4 @@
-// A terminal of its own for a program, with us at its other end.
+// A pseudo-terminal for a program. This process has its other end.
 #pragma once
 
 #include <sys/types.h>
@@ -12,22 +12,23 @@ namespace oomrec::tools::views {
 
 class PseudoTerminal {
  public:
-  // With the settings of our own terminal (stdin). Throws Error where none is to be had.
+  // Takes over the settings of our terminal (stdin). Throws Error if it cannot be created.
   explicit PseudoTerminal(Size size);
   ~PseudoTerminal();
   PseudoTerminal(const PseudoTerminal&) = delete;
   PseudoTerminal& operator=(const PseudoTerminal&) = delete;
 
-  // In the child, before exec: it leads a session whose terminal this is, and has it in place of
-  // those of stdin, stdout and stderr that were a terminal. False with errno.
+  // In the child, before exec: starts a session with this controlling terminal, and replaces those
+  // of stdin, stdout and stderr that are a terminal. False with errno.
   bool attach() const;
 
-  int descriptor() const { return ours_; }
+  int descriptor() const { return descriptor_; }
   void resize(Size size) const;
-  void type(std::string_view bytes) const;  // as if at its keyboard; what it does not take is lost
+  // Input as if typed. Bytes that the program does not read in time are lost.
+  void type(std::string_view bytes) const;
 
  private:
-  int ours_ = -1;
+  int descriptor_ = -1;
   std::string name_;
 };
 

@@ -26,12 +26,12 @@ void Spool::add(std::string_view bytes) {
 }
 
 void Spool::print_to(int descriptor) const {
-  std::array<char, 64 * 1024> piece{};
+  std::array<char, 64 * 1024> buffer{};
   off_t at = 0;
-  ssize_t got = 0;
-  while ((got = pread(file_, piece.data(), piece.size(), at)) > 0) {
-    if (!write_all(descriptor, {piece.data(), static_cast<std::size_t>(got)})) return;
-    at += got;
+  ssize_t count = 0;
+  while ((count = pread(file_, buffer.data(), buffer.size(), at)) > 0) {
+    if (!write_all(descriptor, {buffer.data(), static_cast<std::size_t>(count)})) return;
+    at += count;
   }
 }
 

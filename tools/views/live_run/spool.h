@@ -1,4 +1,4 @@
-// All that a program printed, in a file without a name, to be printed again in full.
+// A program's complete output, in an unnamed file, to print at the end.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ class Spool {
 
   void add(std::string_view bytes);
   void print_to(int descriptor) const;
-  std::uint64_t lost_bytes() const { return lost_; }  // that found no room
+  std::uint64_t lost_bytes() const { return lost_; }  // did not fit
 
  private:
   int file_ = -1;
   std::uint64_t lost_ = 0;
 };
 
-// All of it, or as much as is taken; false with errno.
+// Writes all of it. False with errno if a write failed; a part may have been written.
 bool write_all(int descriptor, std::string_view bytes);
 
 }  // namespace oomrec::tools::views

@@ -1,8 +1,11 @@
 #include "tools/views/live_run/text_pane.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <utility>
 
+#include "common/text/utf8.h"
+#include "tools/base/number.h"
+#include "tools/base/text.h"
 #include "tools/views/screen/prompt.h"
 
 namespace oomrec::tools::views {
@@ -11,28 +14,26 @@ namespace {
 constexpr std::size_t kMostLines = 500;
 constexpr std::size_t kMostColumns = 1000;
 constexpr std::size_t kMostParameters = 32;  // bytes
+constexpr std::size_t kMostMoves = 9999;
 constexpr std::size_t kTab = 8;
 constexpr char32_t kUnknown = 0xfffd;
 
-bool is_printable(char32_t code) {
-  const bool control = code < 0x20 || (code >= 0x7f && code < 0xa0);
-  const bool surrogate = code >= 0xd800 && code < 0xe000;
-  return !control && !surrogate && code < 0x110000;
-}
+bool is_c1_control(char32_t code) { return code >= 0x80 && code < 0xa0; }
 
 }  // namespace
 
 void TextPane::print(std::string_view bytes) {
-  for (const char byte : bytes) take(byte);
+  for (const char byte : bytes) feed(byte);
 }
 
-void TextPane::take(char byte) {
+void TextPane::feed(char byte) {
   switch (state_) {
     case State::text:
-      return take_text(static_cast<unsigned char>(byte));
+      return feed_text(byte);
     case State::escape:
       parameters_.clear();
-      // CSI; OSC, DCS, SOS, PM and APC, which end with BEL or ESC \; others are two bytes.
+      // CSI begins a control sequence. OSC, DCS, SOS, PM and APC begin a string that ends with BEL
+      // or ESC \. Other sequences have two bytes.
       state_ = byte == '['                                                      ? State::control
                : std::string_view{"]PX^_"}.find(byte) != std::string_view::npos ? State::string
                                                                                 : State::text;
@@ -40,7 +41,7 @@ void TextPane::take(char byte) {
     case State::control:
       if (byte >= 0x40 && byte <= 0x7e) {
         state_ = State::text;
-        control_ends(byte);
+        apply_control(byte);
       } else if (byte == 0x1b) {
         state_ = State::escape;
       } else if (parameters_.size() < kMostParameters) {
@@ -57,15 +58,14 @@ void TextPane::take(char byte) {
   }
 }
 
-void TextPane::take_text(unsigned char byte) {
-  if (missing_ != 0) {
-    if ((byte & 0xc0) == 0x80) {
-      code_ = code_ << 6 | (byte & 0x3f);
-      if (--missing_ == 0) put(is_printable(code_) ? code_ : kUnknown);
-      return;
-    }
-    missing_ = 0;
+void TextPane::feed_text(char byte) {
+  const bool follows = !unfinished_.empty();
+  unfinished_ += byte;
+  if (is_cut_character(unfinished_)) return;
+  const std::string sequence = std::exchange(unfinished_, {});
+  if (text::utf8_bytes(sequence) == 0) {
     put(kUnknown);
+    return follows ? feed_text(byte) : void();
   }
   switch (byte) {
     case 0x1b:
@@ -85,14 +85,9 @@ void TextPane::take_text(unsigned char byte) {
     default:
       break;
   }
-  if (byte < 0x20 || byte == 0x7f) return;
-  if (byte < 0x80) return put(byte);
-  missing_ = byte >= 0xf0 && byte < 0xf8   ? 3
-             : byte >= 0xe0 && byte < 0xf0 ? 2
-             : byte >= 0xc2 && byte < 0xe0 ? 1
-                                           : 0;
-  if (missing_ == 0) return put(kUnknown);
-  code_ = byte & (0x3fU >> missing_);
+  const char32_t code = text::code_point(sequence);
+  if (code < 0x20 || code == 0x7f) return;
+  put(is_c1_control(code) ? kUnknown : code);
 }
 
 void TextPane::put(char32_t character) {
@@ -111,8 +106,9 @@ void TextPane::move_to_row(std::size_t row) {
   }
 }
 
-void TextPane::control_ends(char final) {
-  const auto first = static_cast<std::size_t>(std::clamp(std::atoi(parameters_.c_str()), 0, 9999));
+void TextPane::apply_control(char final) {
+  std::string_view parameters = parameters_;
+  const std::size_t first = std::min(take_number<std::size_t>(parameters).value_or(0), kMostMoves);
   const std::size_t by = std::max<std::size_t>(first, 1);
   std::u32string& line = lines_[row_];
   switch (final) {
@@ -130,7 +126,7 @@ void TextPane::control_ends(char final) {
       column_ = std::min(by - 1, kMostColumns);
       return;
     case 'J':
-      if (first >= 2) {  // the whole screen: begin below what was there
+      if (first >= 2) {  // clear the screen: continue below the existing lines
         move_to_row(lines_.size());
         column_ = 0;
       } else {
@@ -152,7 +148,7 @@ void TextPane::control_ends(char final) {
 std::vector<Line> TextPane::lines(std::size_t most) const {
   std::vector<Line> shown;
   std::size_t end = lines_.size();
-  if (end > 1 && lines_.back().empty()) --end;  // behind the last line's end
+  if (end > 1 && lines_.back().empty()) --end;  // the cursor is after the last newline
   for (std::size_t i = end > most ? end - most : 0; i < end; ++i) {
     std::string text;
     for (const char32_t character : lines_[i]) text += in_utf8(character);

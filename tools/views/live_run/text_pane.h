@@ -1,8 +1,8 @@
-// The last lines of what a program prints, in a pane of the screen.
+// The last lines of a program's output, in a pane of the screen.
 //
-// It understands what progress bars and prompts need: new lines, carriage returns, tabs, moves and
-// erasures within the last lines. All else that terminals know is taken in and left out, so that
-// nothing the program prints can reach the terminal as a command.
+// It interprets what progress bars and prompts use: newlines, carriage returns, tabs, cursor moves
+// and erasures within the last lines. It drops all other control sequences, so that no output of
+// the program can reach the terminal as a command.
 #pragma once
 
 #include <cstddef>
@@ -24,18 +24,17 @@ class TextPane {
  private:
   enum class State : std::uint8_t { text, escape, control, string, string_escape };
 
-  void take(char byte);
-  void take_text(unsigned char byte);
+  void feed(char byte);
+  void feed_text(char byte);
   void put(char32_t character);
-  void control_ends(char final);
+  void apply_control(char final);
   void move_to_row(std::size_t row);
 
   std::deque<std::u32string> lines_{std::u32string{}};
   std::size_t row_ = 0, column_ = 0;  // of the cursor, in lines_
   State state_ = State::text;
   std::string parameters_;  // of a control sequence
-  char32_t code_ = 0;       // of an unfinished UTF-8 sequence
-  unsigned missing_ = 0;    // bytes of it
+  std::string unfinished_;  // a UTF-8 sequence
 };
 
 }  // namespace oomrec::tools::views

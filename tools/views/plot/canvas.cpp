@@ -17,11 +17,11 @@ std::string braille(std::uint8_t dots) {
 
 }  // namespace
 
-Canvas::Canvas(std::size_t columns, std::size_t rows, bool utf8)
+Canvas::Canvas(std::size_t columns, std::size_t rows, Charset charset)
     : columns_(columns),
       rows_(rows),
-      utf8_(utf8),
-      dots_(utf8 ? Size{2, 4} : Size{1, 2}),
+      charset_(charset),
+      dots_(charset == Charset::utf8 ? Size{2, 4} : Size{1, 2}),
       cells_(columns * rows) {}
 
 void Canvas::dot(std::size_t x, std::size_t y, Colour colour) {
@@ -29,7 +29,8 @@ void Canvas::dot(std::size_t x, std::size_t y, Colour colour) {
   const std::size_t row = rows_ - 1 - y / dots_.rows;
   Cell& cell = cells_[row * columns_ + x / dots_.columns];
   const std::size_t within = y % dots_.rows;
-  const unsigned bit = utf8_ ? kBraille[x % dots_.columns][within] : 1U << within;
+  const unsigned bit =
+      charset_ == Charset::utf8 ? kBraille[x % dots_.columns][within] : 1U << within;
   cell.dots = static_cast<std::uint8_t>(cell.dots | bit);
   cell.colour = colour;
 }
@@ -51,9 +52,9 @@ std::vector<Line> Canvas::lines() const {
   std::vector<Line> lines(rows_);
   for (std::size_t at = 0; at < cells_.size(); ++at) {
     const Cell& cell = cells_[at];
-    const std::string shown = !cell.text.empty() ? cell.text
-                              : utf8_            ? braille(cell.dots)
-                                                 : std::string{kAscii[cell.dots]};
+    const std::string shown = !cell.text.empty()          ? cell.text
+                              : charset_ == Charset::utf8 ? braille(cell.dots)
+                                                          : std::string{kAscii[cell.dots]};
     std::vector<Span>& spans = lines[at / columns_].spans;
     if (!spans.empty() && spans.back().colour == cell.colour)
       spans.back().text += shown;

@@ -1,5 +1,4 @@
-// A drawing in a few lines of text. In Unicode a character is 2 × 4 dots (braille), in ASCII one
-// column of 2.
+// A drawing in lines of text. A character is 2 × 4 dots in Unicode (braille), 1 × 2 dots in ASCII.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +10,17 @@ namespace oomrec::tools::views {
 
 class Canvas {
  public:
-  Canvas(std::size_t columns, std::size_t rows, bool utf8);
+  Canvas(std::size_t columns, std::size_t rows, Charset charset);
 
   std::size_t dots_wide() const { return columns_ * dots_.columns; }
   std::size_t dots_high() const { return rows_ * dots_.rows; }
-  std::size_t dots_a_column() const { return dots_.columns; }
+  std::size_t dots_per_column() const { return dots_.columns; }
 
-  // From the left, from the bottom. A character has the colour of the last dot in it.
+  // `x` counts from the left, `y` from the bottom. A character gets the colour of its last dot.
   void dot(std::size_t x, std::size_t y, Colour);
-  // Dots from one height to another, both included.
+  // A vertical line, both ends included.
   void stroke(std::size_t x, std::size_t from, std::size_t to, Colour);
-  // A text in place of dots, from a character on: row 0 is the topmost.
+  // Text instead of dots, from a character on. Row 0 is the topmost.
   void text(std::size_t column, std::size_t row, std::string_view, Colour);
 
   std::vector<Line> lines() const;
@@ -29,13 +28,13 @@ class Canvas {
  private:
   struct Cell {
     std::uint8_t dots = 0;
-    std::string text;  // instead
+    std::string text;  // shown instead of dots
     Colour colour = Colour::plain;
   };
 
   std::size_t columns_, rows_;
-  bool utf8_;
-  Size dots_;  // of a character
+  Charset charset_;
+  Size dots_;  // per character
   std::vector<Cell> cells_;
 };
 

@@ -16,11 +16,11 @@ constexpr std::size_t kAxisColumns = 12;  // "  1023.9 MiB" and the bar
 
 class Drawing {
  public:
-  Drawing(const Chart& chart, Size size, bool utf8)
-      : chart_(chart), rows_(size.rows), canvas_(size.columns - kAxisColumns, size.rows, utf8) {
+  Drawing(const Chart& chart, Size size, Charset charset)
+      : chart_(chart), rows_(size.rows), canvas_(size.columns - kAxisColumns, size.rows, charset) {
     const std::uint64_t highest = std::max<std::uint64_t>(1, chart.highest());
     top_ = static_cast<double>(highest) * 1.05;
-    // A limit far above would press the curves to the ground: it is told in words.
+    // A distant limit would flatten the curves: only the legend shows it.
     for (const ChartLimit& limit : chart.limits)
       if (is_near(limit)) top_ = std::max(top_, static_cast<double>(limit.bytes) * 1.05);
   }
@@ -41,7 +41,7 @@ class Drawing {
   Line events() const {
     std::vector<Span> cells(columns(), Span{" "});
     for (const ChartEvent& event : chart_.events) {
-      const std::size_t column = dot_of(event.time_ns) / canvas_.dots_a_column();
+      const std::size_t column = dot_of(event.time_ns) / canvas_.dots_per_column();
       cells[std::min(column, cells.size() - 1)] = {std::string{event.sign}, event.colour};
     }
     Line line{std::string(kAxisColumns, ' ')};
@@ -49,14 +49,14 @@ class Drawing {
     return line;
   }
 
-  std::size_t columns() const { return canvas_.dots_wide() / canvas_.dots_a_column(); }
+  std::size_t columns() const { return canvas_.dots_wide() / canvas_.dots_per_column(); }
 
  private:
   bool is_near(const ChartLimit& limit) const {
     return limit.bytes != 0 && limit.bytes / 4 <= chart_.highest();
   }
 
-  // The bytes at the middle of a row; every other one of many has none.
+  // The bytes at the middle of a row. If there are many rows, every other one has no label.
   std::string label(std::size_t row) const {
     const bool labelled = rows_ < 5 || row % 2 == 0 || row + 1 == rows_;
     const bool crowded = rows_ >= 5 && row + 2 == rows_;
@@ -72,7 +72,7 @@ class Drawing {
     return static_cast<std::size_t>(std::lround(std::clamp(share, 0.0, 1.0) * most));
   }
 
-  // The dot of a time, from the left.
+  // The column of dots for a time.
   std::size_t dot_of(std::uint64_t time_ns) const {
     if (time_ns <= chart_.begin_ns || chart_.end_ns <= chart_.begin_ns) return 0;
     const double share = static_cast<double>(time_ns - chart_.begin_ns) /
@@ -92,12 +92,12 @@ class Drawing {
     return rows_ - 1 - y * rows_ / canvas_.dots_high();
   }
 
-  // Of points that share a dot the highest and the lowest are joined, so that no peak is lost.
+  // Joins the lowest and the highest of the points that share a column of dots: no peak is lost.
   void draw(const Curve& curve) {
     std::size_t at = 0;
     const auto& points = curve.points;
     for (std::size_t x = 0; x < canvas_.dots_wide(); ++x) {
-      if (at == 0 && (points.empty() || dot_of(points[0].first) > x)) continue;  // not yet
+      if (at == 0 && (points.empty() || dot_of(points[0].first) > x)) continue;  // before the curve
       std::uint64_t low = at != 0 ? points[at - 1].second : points[0].second;
       std::uint64_t high = low;
       for (; at < points.size() && dot_of(points[at].first) <= x; ++at) {
@@ -135,10 +135,10 @@ std::uint64_t Chart::highest() const {
   return most;
 }
 
-std::vector<Line> lines_of(const Chart& chart, Size size, bool utf8) {
+std::vector<Line> lines_of(const Chart& chart, Size size, Charset charset) {
   size.columns = std::max<std::size_t>(size.columns, 40);
   size.rows = std::max<std::size_t>(size.rows, 3);
-  Drawing drawing{chart, size, utf8};
+  Drawing drawing{chart, size, charset};
   std::vector<Line> lines = drawing.lines();
   if (!chart.events.empty()) lines.push_back(drawing.events());
   lines.push_back(axis_of_time(chart, drawing.columns()));

@@ -1,4 +1,5 @@
-// Curves over time in lines of text: an axis of bytes at the left, limits across, events below.
+// Curves over time in lines of text: byte axis on the left, limits as horizontal lines, events
+// below.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,8 @@
 
 namespace oomrec::tools::views {
 
-// A curve keeps its height from one point to the next. Told apart by its colour and its stroke:
-// one that is `dotted` has every other dot.
+// A curve is constant between its points. Curves differ in colour and stroke; a dotted one has
+// every other dot.
 struct Curve {
   std::string name;
   Colour colour = Colour::plain;
@@ -24,7 +25,7 @@ struct ChartLimit {
   std::uint64_t bytes = 0;
 };
 
-// Something that happened, marked below the curves where it did.
+// An event, marked below the curves.
 struct ChartEvent {
   std::uint64_t time_ns = 0;
   std::string_view sign;  // a single character
@@ -34,23 +35,23 @@ struct ChartEvent {
 struct Chart {
   std::uint64_t begin_ns = 0, end_ns = 0;
   std::vector<Curve> curves;
-  std::vector<ChartLimit> limits;  // those that the curves come near are drawn
+  std::vector<ChartLimit> limits;  // drawn if the curves come near
   std::vector<ChartEvent> events;
 
   std::uint64_t highest() const;  // of the curves
 };
 
-// `rows` lines of drawing, then one of events if there are any, then the axis of time. At least 40
-// columns and 3 rows.
-std::vector<Line> lines_of(const Chart&, Size, bool utf8);
+// The drawing in as many rows as the size has, a line of events if there are any, and the time
+// axis. A smaller size is raised to 40 columns and 3 rows.
+std::vector<Line> lines_of(const Chart&, Size, Charset charset);
 
-// "─ live 412.0 MiB   ┈ RSS 500.1 MiB   limit 8.0 GiB (--limit)": names with their last values.
+// "── live 412.0 MiB   ·· RSS 500.1 MiB   ┄┄ --limit 8.0 GiB": names with their last values.
 Line legend_of(const Chart&);
 
-// "0:07", "1:02:03": time since the beginning.
+// "0:07", "1:02:03".
 std::string clock_text(std::uint64_t ns);
 
-// A time on an axis of that length: "0.35 s" on a short one.
+// A label on a time axis: "0.35 s" if the axis is shorter than 10 s, else as clock_text().
 std::string axis_text(std::uint64_t ns, std::uint64_t range_ns);
 
 }  // namespace oomrec::tools::views

@@ -12,13 +12,13 @@ bool is_of_host(Space space) {
          space == Space::hip_host;
 }
 
-// Begin, end and events, which all charts of a time line share.
+// The part that all charts of a time line share: begin, end and events.
 Chart empty_chart(const recording::Timeline& timeline, const recording::Recording& recording) {
   Chart chart;
   chart.begin_ns = recording.header().start_monotonic_ns;
   chart.end_ns = std::max(chart.begin_ns, timeline.moments.back().time_ns);
-  for (const recording::RefusalMoment& refusal : timeline.refusals)
-    chart.events.push_back({refusal.time_ns, kRefusalSign, Colour::red});
+  for (const recording::FailureMoment& moment : timeline.failures)
+    chart.events.push_back({moment.time_ns, kFailureSign, Colour::red});
   for (const recording::TimeMark& mark : timeline.marks)
     chart.events.push_back({mark.time_ns, kMarkSign, Colour::cyan});
   return chart;
@@ -54,11 +54,11 @@ Chart device_chart(const recording::Timeline& timeline, const recording::Recordi
   Curve counted{"this process", Colour::yellow, false, {}};
   std::uint64_t total_bytes = 0;
   for (const recording::Moment& moment : timeline.moments) {
-    for (const recording::DeviceMoment& there : moment.devices) {
-      if (there.device != device) continue;
-      counted.points.emplace_back(moment.time_ns, there.counted_bytes);
-      if (there.total_bytes != 0) used.points.emplace_back(moment.time_ns, there.used_bytes);
-      total_bytes = std::max(total_bytes, there.total_bytes);
+    for (const recording::DeviceMoment& figures : moment.devices) {
+      if (figures.device != device) continue;
+      counted.points.emplace_back(moment.time_ns, figures.counted_bytes);
+      if (figures.total_bytes != 0) used.points.emplace_back(moment.time_ns, figures.used_bytes);
+      total_bytes = std::max(total_bytes, figures.total_bytes);
     }
   }
   chart.curves = {std::move(used), std::move(counted)};

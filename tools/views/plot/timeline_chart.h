@@ -1,4 +1,4 @@
-// The time line of a recording as charts: one of the host, one of each device.
+// The time line of a recording as charts: one for the host, one for each device.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,16 @@
 
 namespace oomrec::tools::views {
 
-inline constexpr std::string_view kRefusalSign = "×";
+inline constexpr std::string_view kFailureSign = "×";
 inline constexpr std::string_view kMarkSign = "▲";
 
-// Live bytes of all spaces that lie in the host's memory, RSS, its limits, refusals and marks.
+// RSS and the live bytes of all spaces in the host's memory, with limits, failures and marks.
 Chart host_chart(const recording::Timeline&, const recording::Recording&);
 
-// What the process holds on a device, and what all processes do.
+// The memory of a device that the process holds, and that all processes use.
 Chart device_chart(const recording::Timeline&, const recording::Recording&, std::uint32_t device);
 
-// Entries of the devices that the time line tells of, in the order in which they were met.
+// Entries of the devices on the time line, in the order of their first use.
 std::vector<std::uint32_t> devices_in(const recording::Timeline&);
 
 }  // namespace oomrec::tools::views

@@ -12,12 +12,12 @@ double timestamp_of(std::uint64_t time_ns, const recording::Recording& recording
 }
 
 Json device_json(const recording::DeviceMoment& device, const recording::Recording& recording) {
-  const bool asked = device.total_bytes != 0;
+  const bool reported = device.total_bytes != 0;  // by the driver
   return {
       {"device", recording::device_label(recording, device.device)},
       {"counted_bytes", device.counted_bytes},
-      {"used_bytes", asked ? Json(device.used_bytes) : Json(nullptr)},
-      {"total_bytes", asked ? Json(device.total_bytes) : Json(nullptr)},
+      {"used_bytes", reported ? Json(device.used_bytes) : Json(nullptr)},
+      {"total_bytes", reported ? Json(device.total_bytes) : Json(nullptr)},
       {"torch_allocated_bytes", device.torch_allocated_bytes},
       {"torch_reserved_bytes", device.torch_reserved_bytes},
   };
@@ -60,9 +60,9 @@ Json timeline_json(const recording::Timeline& timeline, const recording::Recordi
   }
   Json refusals = Json::array();
   session::Failure failure{};
-  for (const recording::RefusalMoment& refusal : timeline.refusals) {
-    if (!recording.view().read(session::TableId::failures, refusal.failure, failure)) continue;
-    refusals.push_back({{"timestamp", timestamp_of(refusal.time_ns, recording)},
+  for (const recording::FailureMoment& moment : timeline.failures) {
+    if (!recording.view().read(session::TableId::failures, moment.failure, failure)) continue;
+    refusals.push_back({{"timestamp", timestamp_of(moment.time_ns, recording)},
                         {"api", name_of(static_cast<Api>(failure.api))},
                         {"bytes", failure.bytes}});
   }

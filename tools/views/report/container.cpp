@@ -17,7 +17,7 @@ void align(std::string& bytes) {
   bytes.resize((bytes.size() + kAlignment - 1) / kAlignment * kAlignment, '\0');
 }
 
-// A zlib stream, fed piece by piece.
+// Writes a zlib stream piece by piece.
 class Deflater {
  public:
   Deflater() {
@@ -29,7 +29,7 @@ class Deflater {
 
   // `bytes` shorter than 4 GiB: a recording is at most 1 GiB.
   void add(const std::string& bytes, int flush) {
-    // zlib reads them only; its older interface does not say so.
+    // zlib only reads them, although next_in is not const.
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
     stream_.avail_in = static_cast<uInt>(bytes.size());
     do {
@@ -72,7 +72,7 @@ void Container::add(const std::string& name, const std::vector<double>& values) 
 
 std::string Container::deflated(Json json) const {
   json["arrays"] = arrays_;
-  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = json.dump();
   const auto length = static_cast<std::uint32_t>(text.size());
   std::string head(sizeof length, '\0');
   std::memcpy(head.data(), &length, sizeof length);
@@ -90,12 +90,12 @@ std::string base64(const std::string& bytes) {
   std::string text;
   text.reserve((bytes.size() + 2) / 3 * 4);
   for (std::size_t at = 0; at < bytes.size(); at += 3) {
-    const std::size_t there = std::min<std::size_t>(3, bytes.size() - at);
+    const std::size_t count = std::min<std::size_t>(3, bytes.size() - at);
     std::array<std::uint32_t, 3> group{};
-    for (std::size_t i = 0; i < there; ++i) group[i] = static_cast<unsigned char>(bytes[at + i]);
+    for (std::size_t i = 0; i < count; ++i) group[i] = static_cast<unsigned char>(bytes[at + i]);
     const std::uint32_t bits = group[0] << 16 | group[1] << 8 | group[2];
     for (unsigned i = 0; i < 4; ++i)
-      text += i <= there ? kDigits[(bits >> (18 - 6 * i)) & 63] : '=';
+      text += i <= count ? kDigits[(bits >> (18 - 6 * i)) & 63] : '=';
   }
   return text;
 }

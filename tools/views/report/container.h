@@ -1,8 +1,8 @@
-// What a report's page reads: a JSON text, and numbers as typed arrays, deflated together.
+// The input of a report's page: a JSON text, and numbers as typed arrays, deflated together.
 //
 // Inflated: a u32 with the length of the JSON text, the text, zeros up to a multiple of 8, then the
-// arrays, each at a multiple of 8 from there. The JSON's member `arrays` tells each one's type,
-// offset and length; plain JSON of the same numbers is five times as long. Little-endian.
+// arrays, each at a multiple of 8 from there. The JSON's member `arrays` has the type, offset and
+// length of each. Numbers are little-endian. JSON of the same numbers would be five times as long.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class Container {
   void add(const std::string& name, const std::vector<std::uint32_t>& values);
   void add(const std::string& name, const std::vector<double>& values);
 
-  // Everything, with the arrays as the member `arrays` of `json`: a zlib stream.
+  // The zlib stream of everything. It adds the member `arrays` to `json`.
   std::string deflated(Json json) const;
 
  private:

@@ -16,7 +16,7 @@
 namespace oomrec::tools::views {
 namespace {
 
-// Number of the recorded process among those of the page, whose array may be null.
+// The index of the recorded process among the page's processes, which may be null.
 std::uint16_t own_number(const Json& processes) {
   for (std::size_t i = 0; processes.is_array() && i < processes.size(); ++i)
     if (text_of(processes[i], "relation") == "self") return static_cast<std::uint16_t>(i);
@@ -26,7 +26,8 @@ std::uint16_t own_number(const Json& processes) {
 Json advice_json(const bundles::Source& source, const findings::Leaks& leaks,
                  const ReportRows& rows) {
   Json list = Json::array();
-  // A job's advice is about one rank's recording, whose holders are no rows here.
+  // A job's advice refers to the holders of one rank's recording, which are not rows of this
+  // report.
   const bool job = source.is_job();
   for (const findings::Hint& hint :
        job ? findings::advice_for(source)
@@ -38,14 +39,14 @@ Json advice_json(const bundles::Source& source, const findings::Leaks& leaks,
   return list;
 }
 
-// As the bundles of the others have them: what they held when each was written.
+// Adds the rows of the other processes: what they held when their bundles were written.
 void add_other_processes(const bundles::Source& source, const Json& processes, StackTrie& trie,
                          ReportRows& rows) {
   bundles::for_each_other_process(
       source, processes, [&](std::size_t number, const bundles::Source& other) {
-        NamedStacks stacks{*other.recording, *other.places, trie};
+        NamedStacks stacks{*other.recording, *other.locations, trie};
         rows.add_process(*other.recording, stacks, static_cast<std::uint16_t>(number));
-        trie.add_places(*other.places, nullptr);
+        trie.add_locations(*other.locations, nullptr);
       });
 }
 
@@ -74,11 +75,11 @@ ReportData report_data(const bundles::Source& source) {
   Json json = report_facts(source);
   Container container;
   StackTrie trie;
-  NamedStacks stacks{*source.recording, *source.places, trie};
+  NamedStacks stacks{*source.recording, *source.locations, trie};
   ReportRows rows{*source.recording, stacks, own_number(json["processes"]), source.ranks};
   add_over_time(*source.recording, stacks, rows, container, json);
   add_ranks_over_time(source, container);
-  trie.add_places(*source.places, source.lines.get());
+  trie.add_locations(*source.locations, source.lines.get());
   add_other_processes(source, json["processes"], trie, rows);
   rows.add_to(container);
   trie.add_to(container);
@@ -86,7 +87,7 @@ ReportData report_data(const bundles::Source& source) {
   json["advice"] = advice_json(source, leaks.leaks(), rows);
   constexpr std::size_t kMostLeaks = 100;
   json["leaks"] = leaks.json(kMostLeaks);
-  // Of one process alone: a job's recording has no single blocks.
+  // A job's recording has no single blocks, so there is no fragmentation to compute.
   json["fragmentation"] =
       source.is_job() ? Json(nullptr)
                       : findings::fragmentation_json(findings::fragmentation_of(source), source);

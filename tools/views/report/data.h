@@ -1,4 +1,4 @@
-// All that a report shows of a recording, as its page reads it.
+// The data of a report, in the form that its page reads.
 #pragma once
 
 #include <string>
@@ -9,18 +9,17 @@
 namespace oomrec::tools::views {
 
 struct ReportData {
-  std::string bytes;  // a zlib stream: see container.h
-  std::vector<std::string>
-      labels;  // of the program's own, those inside of others as "outer / inner"
+  std::string bytes;                // a zlib stream: see container.h
+  std::vector<std::string> labels;  // of the program; nested ones as "outer / inner"
 };
 
-// Cost: 100,000 stacks whose symbols are cached, about a second.
+// Cost: about a second for 100,000 stacks with cached symbols.
 ReportData report_data(const bundles::Source& source);
 
 // "train.py (pid 4711)", "train.py (4 ranks)".
 std::string report_title(const bundles::Source& source);
 
-// The name of the recorded program: of its script, where an interpreter runs one.
+// The name of the recorded program, or of the script that Python runs.
 std::string program_name(const recording::Recording& recording);
 
 }  // namespace oomrec::tools::views

@@ -30,7 +30,7 @@ Json meta_json(const bundles::Source& source) {
   meta["arguments"] = meta["argv"];
   meta.erase("argv");
   meta["host"] = text_or_null(printable({header.host, strnlen(header.host, sizeof header.host)}));
-  meta["user"] = nullptr;  // nobody recorded it
+  meta["user"] = nullptr;  // not recorded
   meta["created_utc"] = print::created_at(source);
   meta["oomrec_version"] = OOMREC_VERSION;
   meta["mode"] = name_of(recording.mode_now());
@@ -45,11 +45,11 @@ Json meta_json(const bundles::Source& source) {
   return meta;
 }
 
-// Of a process that lives and was refused nothing there is nothing to tell.
+// null for a running process without a failure.
 Json verdict_member(const bundles::Source& source, const verdict::Verdict& verdict) {
   if (source.is_live() && source.failure() == 0) return nullptr;
   Json json = bundles::verdict_json(verdict);
-  json["is_memory"] = bundle::tells_of_memory(name_of(verdict.code), name_of(source.trigger()));
+  json["is_memory"] = bundle::is_about_memory(name_of(verdict.code), name_of(source.trigger()));
   return json;
 }
 
@@ -63,7 +63,7 @@ Json spaces_member(const recording::Recording& recording) {
     const auto space = static_cast<Space>(i);
     const recording::SpaceTotals totals = recording.totals(space);
     spaces.push_back({{"name", name_of(space)},
-                      {"adds_up", adds_up(space)},
+                      {"adds_up", is_additive(space)},
                       {"live_bytes", totals.live_bytes},
                       {"peak_bytes", recording.peak_bytes(space)},
                       {"live_count", totals.live_count},
@@ -97,7 +97,7 @@ Json modules_member(const recording::Recording& recording) {
 
 Json report_facts(const bundles::Source& source) {
   const verdict::Verdict verdict = source.verdict();
-  const Json company = print::company_of(source);
+  const Json related = print::related_processes(source);
   const Json environment =
       source.bundle.empty() ? Json(nullptr) : read_json(source.bundle / "environment.json");
   return {
@@ -110,8 +110,8 @@ Json report_facts(const bundles::Source& source) {
       {"limit", limit_member(verdict)},
       {"spaces", spaces_member(*source.recording)},
       {"devices", devices_member(source)},
-      {"processes", company["processes"]},
-      {"others", company["others"]},
+      {"processes", related["processes"]},
+      {"others", related["others"]},
       {"objects", print::python_objects_json(source)},
       {"modules", modules_member(*source.recording)},
       {"environment", environment},

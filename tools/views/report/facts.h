@@ -1,4 +1,4 @@
-// What a report says in words and in few figures: what happened, to whom, on what machine.
+// The part of a report in words and few figures: what happened, the process and the machine.
 #pragma once
 
 #include "tools/base/json.h"
@@ -6,7 +6,7 @@
 
 namespace oomrec::tools::views {
 
-// Members of the page's JSON, but for what is made of stacks.
+// The page's JSON, except for the members that refer to stacks.
 Json report_facts(const bundles::Source& source);
 
 }  // namespace oomrec::tools::views

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "tools/views/report/place_kinds.h"
+#include "tools/views/report/location_kinds.h"
 
 namespace oomrec::tools::views {
 namespace {
@@ -18,25 +18,26 @@ std::uint16_t number_in(TextTable& table, std::string_view text) {
 
 }  // namespace
 
-std::uint32_t StackTrie::child(std::uint32_t parent, std::uint32_t place) {
-  const std::uint64_t key = std::uint64_t{parent} << 32 | place;
+std::uint32_t StackTrie::child(std::uint32_t parent, std::uint32_t location) {
+  const std::uint64_t key = std::uint64_t{parent} << 32 | location;
   const auto [at, is_new] = children_.try_emplace(key, static_cast<std::uint32_t>(parents_.size()));
   if (is_new) {
     parents_.push_back(parent);
-    node_places_.push_back(place);
+    node_locations_.push_back(location);
   }
   return at->second;
 }
 
-void StackTrie::add_places(const recording::Places& places, recording::SourceLines* lines) {
-  for (recording::PlaceId id = 0; id < places.size(); ++id) {
-    const recording::Place& place = places[id];
-    functions_.push_back(texts_.id(name_of_place(place, places)));
-    files_.push_back(texts_.id(place.file));
-    line_numbers_.push_back(place.line);
-    modules_.push_back(texts_.id(places.module_path(place)));
-    sources_.push_back(lines != nullptr ? texts_.id(lines->of(place)) : 0);
-    kinds_.push_back(kind_bits(id, places));
+void StackTrie::add_locations(const recording::Locations& locations,
+                              recording::SourceLines* lines) {
+  for (recording::LocationId id = 0; id < locations.size(); ++id) {
+    const recording::Location& location = locations[id];
+    functions_.push_back(texts_.id(name_of_location(location, locations)));
+    files_.push_back(texts_.id(location.file));
+    line_numbers_.push_back(location.line);
+    modules_.push_back(texts_.id(locations.module_path(location)));
+    sources_.push_back(lines != nullptr ? texts_.id(lines->of(location)) : 0);
+    kinds_.push_back(kind_bits(id, locations));
   }
 }
 
@@ -45,7 +46,7 @@ std::uint16_t StackTrie::label(std::string_view text) { return number_in(labels_
 
 void StackTrie::add_to(Container& container) const {
   container.add("node_parent", parents_);
-  container.add("node_place", node_places_);
+  container.add("node_place", node_locations_);
   container.add("place_function", functions_);
   container.add("place_file", files_);
   container.add("place_line", line_numbers_);
@@ -54,16 +55,16 @@ void StackTrie::add_to(Container& container) const {
   container.add("place_kind", kinds_);
 }
 
-NamedStacks::NamedStacks(const recording::Recording& recording, recording::Places& places,
+NamedStacks::NamedStacks(const recording::Recording& recording, recording::Locations& locations,
                          StackTrie& trie)
     : recording_(recording),
-      places_(places),
+      locations_(locations),
       trie_(trie),
-      first_place_(trie.place_count()),
+      first_location_(trie.location_count()),
       of_node_(recording.view().count(TableId::nodes)),
-      known_(of_node_.size()) {}
+      resolved_(of_node_.size()) {}
 
-NamedStack NamedStacks::inside(NamedStack outer, std::uint64_t frame) {
+NamedStack NamedStacks::with_frame(NamedStack outer, std::uint64_t frame) {
   if (session::kind_of(frame) == session::FrameKind::special) {
     const std::string text = recording_.text(session::argument_of(frame));
     switch (session::special_of(frame)) {
@@ -81,31 +82,31 @@ NamedStack NamedStacks::inside(NamedStack outer, std::uint64_t frame) {
         break;
     }
   }
-  const std::vector<recording::PlaceId>& frame_places = places_.of_frame(frame);
-  for (auto place = frame_places.rbegin(); place != frame_places.rend(); ++place)
-    outer.node = trie_.child(outer.node, first_place_ + *place);
+  const std::vector<recording::LocationId>& frame_locations = locations_.of_frame(frame);
+  for (auto location = frame_locations.rbegin(); location != frame_locations.rend(); ++location)
+    outer.node = trie_.child(outer.node, first_location_ + *location);
   return outer;
 }
 
 NamedStack NamedStacks::of_node(std::uint32_t node) {
-  // Outwards to a node that is known, then back in.
-  unknown_.clear();
+  // Walks outwards to a resolved node, then resolves those inside it.
+  pending_.clear();
   session::Node entry{};
   NamedStack stack;
-  while (node != 0 && node < known_.size()) {
-    if (known_[node]) {
+  while (node != 0 && node < resolved_.size()) {
+    if (resolved_[node]) {
       stack = of_node_[node];
       break;
     }
     if (!recording_.view().read(TableId::nodes, node, entry)) break;
-    unknown_.emplace_back(node, entry.frame);
+    pending_.emplace_back(node, entry.frame);
     if (entry.parent >= node) break;  // forged: parents are always older
     node = entry.parent;
   }
-  for (auto at = unknown_.rbegin(); at != unknown_.rend(); ++at) {
-    stack = inside(stack, at->second);
+  for (auto at = pending_.rbegin(); at != pending_.rend(); ++at) {
+    stack = with_frame(stack, at->second);
     of_node_[at->first] = stack;
-    known_[at->first] = true;
+    resolved_[at->first] = true;
   }
   return stack;
 }

@@ -1,8 +1,8 @@
-// Stacks as a report has them: a trie of places, and apart from it the rank, the group of threads
-// and the program's own label that each belongs to.
+// The stacks of a report: a trie of locations. The rank, thread group and label of a stack are
+// separate from it.
 //
-// In a recording these are the outermost nodes of a stack, so that they cost nothing per event; in
-// a report they are what to choose by, and stacks that differ in them alone are one in a picture.
+// In a recording these three are the outermost nodes of a stack, so that they cost nothing per
+// event. In a report the user selects by them, and graphs merge stacks that differ only in them.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/recording/symbolize/places.h"
+#include "tools/recording/symbolize/locations.h"
 #include "tools/recording/symbolize/source_lines.h"
 #include "tools/views/report/container.h"
 #include "tools/views/report/text_table.h"
@@ -21,22 +21,23 @@ namespace oomrec::tools::views {
 
 struct NamedStack {
   std::uint32_t node = 0;   // of the trie; 0: the empty stack
-  std::uint16_t group = 0;  // 0: not known
-  std::uint16_t label = 0;  // labels inside of labels: "epoch 3 / step 12"; 0: none
+  std::uint16_t group = 0;  // 0: unknown
+  std::uint16_t label = 0;  // nested labels: "epoch 3 / step 12"; 0: none
   std::uint32_t rank = 0;   // 1 + the rank, in a recording of many; 0: none
 };
 
-// Of all recordings of a report.
+// The trie of all recordings of a report.
 class StackTrie {
  public:
-  std::uint32_t child(std::uint32_t parent, std::uint32_t place);
+  std::uint32_t child(std::uint32_t parent, std::uint32_t location);
 
-  // Places of recordings follow upon each other: a recording's begin at place_count(), and are
-  // added when all of its stacks are there. `lines`: of their source code; nullptr: none.
-  std::uint32_t place_count() const { return static_cast<std::uint32_t>(functions_.size()); }
-  void add_places(const recording::Places& places, recording::SourceLines* lines);
+  // The locations of the recordings are consecutive. A recording's locations begin at the
+  // location_count() before it, and are added after all its stacks. `lines`: of their source code;
+  // nullptr: none.
+  std::uint32_t location_count() const { return static_cast<std::uint32_t>(functions_.size()); }
+  void add_locations(const recording::Locations& locations, recording::SourceLines* lines);
 
-  // Numbers; 0 once there are more than anybody can tell apart (a forged recording).
+  // The number of a text; 0 once there are too many (a forged recording).
   std::uint16_t group(std::string_view text);
   std::uint16_t label(std::string_view text);
 
@@ -44,34 +45,35 @@ class StackTrie {
   const std::vector<std::string>& labels() const { return labels_.texts(); }
   const std::vector<std::string>& texts() const { return texts_.texts(); }
 
-  // Nodes, whose parents have lower numbers, and places.
+  // Adds nodes and locations. Parents have lower numbers than their children.
   void add_to(Container& container) const;
 
  private:
-  std::vector<std::uint32_t> parents_{0}, node_places_{0};
-  std::unordered_map<std::uint64_t, std::uint32_t> children_;  // by parent and place
+  std::vector<std::uint32_t> parents_{0}, node_locations_{0};
+  std::unordered_map<std::uint64_t, std::uint32_t> children_;  // by parent and location
   TextTable groups_, labels_, texts_;
   std::vector<std::uint32_t> functions_, files_, line_numbers_, modules_, sources_;
   std::vector<std::uint8_t> kinds_;
 };
 
-// Of one of them.
+// The stacks of one recording, added to the trie as they are used.
 class NamedStacks {
  public:
-  NamedStacks(const recording::Recording& recording, recording::Places& places, StackTrie& trie);
+  NamedStacks(const recording::Recording& recording, recording::Locations& locations,
+              StackTrie& trie);
 
   NamedStack of_node(std::uint32_t node);  // of the recording
 
  private:
-  NamedStack inside(NamedStack outer, std::uint64_t frame);
+  NamedStack with_frame(NamedStack outer, std::uint64_t frame);
 
   const recording::Recording& recording_;
-  recording::Places& places_;
+  recording::Locations& locations_;
   StackTrie& trie_;
-  const std::uint32_t first_place_;
+  const std::uint32_t first_location_;
   std::vector<NamedStack> of_node_;
-  std::vector<bool> known_;
-  std::vector<std::pair<std::uint32_t, std::uint64_t>> unknown_;  // of_node's: nodes and frames
+  std::vector<bool> resolved_;
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> pending_;  // nodes and frames
 };
 
 }  // namespace oomrec::tools::views

@@ -1,4 +1,4 @@
-// Where a report goes: what its file is called, and how it is shown.
+// The file of a report: its default name, and showing it in a browser.
 #pragma once
 
 #include <filesystem>
@@ -6,10 +6,10 @@
 
 namespace oomrec::tools::views {
 
-// A file in the working directory for a report of this program. `which`: the number of its process.
+// The default file, in the working directory. `which`: the pid, or "ranks".
 std::filesystem::path report_file(const std::string& program, const std::string& which);
 
-// Shows the file in the user's browser. False: there is no display here, or no xdg-open.
+// Shows the file in the user's browser. False: no display, or xdg-open failed.
 bool open_in_browser(const std::filesystem::path& file);
 
 }  // namespace oomrec::tools::views

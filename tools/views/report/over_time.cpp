@@ -16,7 +16,7 @@ namespace {
 
 using session::TableId;
 
-// Milliseconds since 1970, as the page has them, of the session's clock.
+// Converts a time of the session's clock to the page's milliseconds since 1970.
 double ms_of(const recording::Recording& recording, std::uint64_t time_ns) {
   return static_cast<double>(recording.realtime_of(time_ns)) / 1e6;
 }
@@ -34,7 +34,7 @@ void add_column(Container& container, const std::string& name, const Items& item
   container.add(name, values);
 }
 
-// Of each space that was ever used: "t_live_3".
+// Adds a column for each space that was used, such as "t_live_3".
 template <class Items>
 void add_spaces(Container& container, const recording::Recording& recording, const char* prefix,
                 const Items& items) {
@@ -81,15 +81,15 @@ void add_checkpoints(Container& container, const recording::Recording& recording
   std::vector<std::uint8_t> full;
   std::vector<double> bytes;
   for (const recording::Checkpoint& checkpoint : checkpoints) {
-    std::map<std::uint32_t, std::uint64_t> by_row;  // several holders may be one
-    for (const recording::CheckpointRow& held : checkpoint.largest)
-      if (const auto row = rows.row_of(held.holder)) by_row[*row] += held.live_bytes;
+    std::map<std::uint32_t, std::uint64_t> by_row;  // several holders may share a row
+    for (const recording::CheckpointRow& entry : checkpoint.largest)
+      if (const auto row = rows.row_of(entry.holder)) by_row[*row] += entry.live_bytes;
     for (const auto& [row, held_bytes] : by_row) {
       row_numbers.push_back(row);
       bytes.push_back(static_cast<double>(held_bytes));
     }
     first.push_back(static_cast<std::uint32_t>(row_numbers.size()));
-    const bool is_last = &checkpoint == &checkpoints.back();  // which names them all
+    const bool is_last = &checkpoint == &checkpoints.back();  // always has all holders
     full.push_back(!is_last && checkpoint.largest.size() >= session::kCheckpointRows ? 1 : 0);
   }
   container.add("c_first", first);
@@ -102,9 +102,9 @@ Json refusals_json(const recording::Recording& recording, const recording::Timel
                    NamedStacks& stacks) {
   Json refusals = Json::array();
   session::Failure failure{};
-  for (const recording::RefusalMoment& refusal : timeline.refusals) {
-    if (!recording.view().read(TableId::failures, refusal.failure, failure)) continue;
-    refusals.push_back({{"time_ms", ms_of(recording, refusal.time_ns)},
+  for (const recording::FailureMoment& moment : timeline.failures) {
+    if (!recording.view().read(TableId::failures, moment.failure, failure)) continue;
+    refusals.push_back({{"time_ms", ms_of(recording, moment.time_ns)},
                         {"bytes", failure.bytes},
                         {"api", name_of(static_cast<Api>(failure.api))},
                         {"space", name_of(static_cast<Space>(failure.space))},
@@ -130,7 +130,7 @@ Json marks_json(const recording::Recording& recording, const recording::Timeline
   return marks;
 }
 
-// Held at the last of `moments` not after each of `times`; 0 before the first.
+// For each of `times`, the bytes held at the last moment that is not later; 0 before the first.
 std::vector<double> held_at(const std::vector<recording::Moment>& moments,
                             const recording::Recording& recording, std::int64_t shift_ns,
                             const std::vector<std::uint64_t>& times) {

@@ -1,5 +1,5 @@
-// A report's figures over time: the time line, the largest holders at each checkpoint, and what
-// happened when.
+// A report's figures over time: the time line, the largest holders at each checkpoint, failures and
+// marks.
 #pragma once
 
 #include "tools/base/json.h"
@@ -9,11 +9,11 @@
 
 namespace oomrec::tools::views {
 
-// Adds the arrays of both, and to `json` the members limits, marks and refusals.
+// Adds the arrays to `container`, and the members limits, marks and refusals to `json`.
 void add_over_time(const recording::Recording& recording, NamedStacks& stacks,
                    const ReportRows& rows, Container& container, Json& json);
 
-// Of a job, what each rank held at each moment of the whole: "t_rank_3" is that of rank 3.
+// For a job, adds what each rank held at each moment of the job, such as "t_rank_3".
 void add_ranks_over_time(const bundles::Source& source, Container& container);
 
 }  // namespace oomrec::tools::views

@@ -34,10 +34,11 @@ std::string escaped(std::string_view text) {
   return html;
 }
 
-// What stands in the page before `mark`; the page goes on behind it.
-std::string_view up_to(std::string_view mark, std::string_view& page) {
+// Removes from the front of `page` everything up to `mark`, and returns the part before it.
+std::string_view take_up_to(std::string_view mark, std::string_view& page) {
   const std::size_t at = page.find(mark);
-  if (at == page.npos) throw std::logic_error{"the page that oomrec was built with is not whole"};
+  if (at == page.npos)
+    throw std::logic_error{"the report's page in this build of oomrec is damaged"};
   const std::string_view part = page.substr(0, at);
   page.remove_prefix(at + mark.size());
   return part;
@@ -45,17 +46,18 @@ std::string_view up_to(std::string_view mark, std::string_view& page) {
 
 }  // namespace
 
-std::string report_page(std::string_view title, const OpensAt& opens_at, const std::string& data) {
+std::string report_page(std::string_view title, const InitialView& initial_view,
+                        const std::string& data) {
   std::string_view page{kReportPage, static_cast<std::size_t>(kReportPageEnd - kReportPage)};
   std::string html;
   html.reserve(page.size() + data.size() / 3 * 4 + title.size() + 1024);
-  html += up_to("OOMREC_VIEW", page);
-  html += escaped(opens_at.view);
-  html += up_to("OOMREC_LABEL", page);
-  html += escaped(opens_at.label);
-  html += up_to("OOMREC_TITLE", page);
+  html += take_up_to("OOMREC_VIEW", page);
+  html += escaped(initial_view.view);
+  html += take_up_to("OOMREC_LABEL", page);
+  html += escaped(initial_view.label);
+  html += take_up_to("OOMREC_TITLE", page);
   html += escaped(title);
-  html += up_to("OOMREC_DATA", page);
+  html += take_up_to("OOMREC_DATA", page);
   html += base64(data);
   html += page;
   return html;

@@ -1,7 +1,7 @@
-// A report's page: one HTML file that needs no other.
+// A report's page: one self-contained HTML file.
 //
-// What it looks like is tools/report/page/, put together when oomrec is built and carried by the
-// command; here it gets its title, the view it opens at and its data.
+// Script and style (tools/views/report/page/) are assembled when oomrec is built, and embedded in
+// the command. This adds the title, the initial view and the data.
 #pragma once
 
 #include <string>
@@ -10,12 +10,13 @@
 namespace oomrec::tools::views {
 
 // What the page shows at first.
-struct OpensAt {
-  std::string_view view;   // empty, or one that the page knows, such as "flame"
-  std::string_view label;  // that blocks are shown of; empty: of all
+struct InitialView {
+  std::string_view view;   // a view of the page, such as "flame"; empty: its default
+  std::string_view label;  // only the blocks of this label; empty: all
 };
 
 // `data`: any bytes.
-std::string report_page(std::string_view title, const OpensAt& opens_at, const std::string& data);
+std::string report_page(std::string_view title, const InitialView& initial_view,
+                        const std::string& data);
 
 }  // namespace oomrec::tools::views

@@ -12,7 +12,7 @@
 namespace oomrec::tools::views {
 namespace {
 
-// What two holders have in common that are one row.
+// Holders with the same key share a row.
 using Key = std::array<std::uint64_t, 2>;
 struct KeyHash {
   std::size_t operator()(const Key& key) const {
@@ -40,31 +40,31 @@ void add_figures(recording::HolderFigures& sum, const recording::HolderFigures& 
     sum.oldest_ns = part.oldest_ns;
 }
 
-// What holders of devices' memory hold on each device.
-class OnDevices {
+// Splits holders of GPU memory by device.
+class DeviceParts {
  public:
-  // Devices are numbered by their labels among `labels`.
-  OnDevices(const recording::Recording& recording, const std::vector<std::string>& labels) {
+  // A device's number is 1 + the index of its label in `labels`.
+  DeviceParts(const recording::Recording& recording, const std::vector<std::string>& labels) {
     const std::vector<recording::DeviceFigures> devices = recording::devices_of(recording, 0);
     for (std::size_t i = 0; i < devices.size(); ++i) {
       const auto at = std::find(labels.begin(), labels.end(), devices[i].label);
       const auto number =
           static_cast<std::uint8_t>(at == labels.end() ? 0 : at - labels.begin() + 1);
-      only_ = i == 0 ? number : std::uint8_t{0};
+      only_device_ = i == 0 ? number : std::uint8_t{0};
       for (const recording::HolderFigures& part :
            recording::holders_on(recording, devices[i].entry))
         parts_[part.entry].push_back({number, part});
     }
   }
 
-  // Takes apart the row of a holder that is on several devices: visit(row) for each of its rows.
-  // The driver tells where a live block is, so peak and totals stay with the first, or on none.
+  // Calls visit(row) for each device that the holder has memory on. Only live blocks have a device,
+  // so peak and totals stay with the first row, or with none.
   template <class Visit>
   void for_each(ReportRow row, Visit&& visit) const {
     if (row.space == Space::cuda || row.space == Space::hip) {
-      row.device = only_;
+      row.device = only_device_;
       const auto parts = parts_.find(row.figures.entry);
-      if (only_ == 0 && parts != parts_.end()) {
+      if (only_device_ == 0 && parts != parts_.end()) {
         if (parts->second.size() == 1) row.device = parts->second.front().device;
         if (parts->second.size() > 1) split(row, parts->second, visit);
       }
@@ -78,7 +78,7 @@ class OnDevices {
     recording::HolderFigures figures;
   };
 
-  // Leaves in `row` what is on none of them.
+  // `row` keeps what is on no device.
   template <class Visit>
   static void split(ReportRow& row, const std::vector<Part>& parts, Visit&& visit) {
     for (const Part& part : parts) {
@@ -95,10 +95,10 @@ class OnDevices {
   }
 
   std::unordered_map<std::uint32_t, std::vector<Part>> parts_;  // by holder
-  std::uint8_t only_ = 0;  // the one device that there is; 0: there are more, or none
+  std::uint8_t only_device_ = 0;                                // 0: several devices, or none
 };
 
-// Labels of a recording's devices, as many as a row can tell apart.
+// Labels of a recording's devices, at most as many as fit into a row's device number.
 std::vector<std::string> labels_of(const recording::Recording& recording) {
   std::vector<std::string> labels;
   for (const recording::DeviceFigures& device : recording::devices_of(recording, 0))
@@ -120,9 +120,9 @@ ReportRows::ReportRows(const recording::Recording& recording, NamedStacks& stack
                        std::uint16_t process, const Json& job)
     : devices_(labels_of(recording)) {
   if (const Json& ranks = member(job, "ranks"); ranks.is_array()) {
-    for (std::uint16_t place = 0; place < std::min<std::size_t>(ranks.size(), 0xffff); ++place)
-      if (const auto rank = number_of(ranks[place], "rank"))
-        places_.emplace(static_cast<std::uint32_t>(*rank), place);
+    for (std::uint16_t index = 0; index < std::min<std::size_t>(ranks.size(), 0xffff); ++index)
+      if (const auto rank = number_of(ranks[index], "rank"))
+        indices_.emplace(static_cast<std::uint32_t>(*rank), index);
   }
   add(recording, stacks, process, row_of_);
 }
@@ -134,17 +134,17 @@ void ReportRows::add_process(const recording::Recording& recording, NamedStacks&
 }
 
 std::uint16_t ReportRows::process_of(const NamedStack& stack, std::uint16_t otherwise) const {
-  const auto place = stack.rank == 0 ? places_.end() : places_.find(stack.rank - 1);
-  return place == places_.end() ? otherwise : place->second;
+  const auto index = stack.rank == 0 ? indices_.end() : indices_.find(stack.rank - 1);
+  return index == indices_.end() ? otherwise : index->second;
 }
 
 void ReportRows::add(const recording::Recording& recording, NamedStacks& stacks,
                      std::uint16_t process, std::vector<std::uint32_t>& row_of) {
-  std::unordered_map<Key, std::uint32_t, KeyHash> known;
+  std::unordered_map<Key, std::uint32_t, KeyHash> row_numbers;
   const std::size_t first = rows_.size();
   const auto add_row = [&](const ReportRow& row) {
     const auto [at, is_new] =
-        known.try_emplace(key_of(row), static_cast<std::uint32_t>(rows_.size()));
+        row_numbers.try_emplace(key_of(row), static_cast<std::uint32_t>(rows_.size()));
     if (is_new)
       rows_.push_back(row);
     else
@@ -154,13 +154,14 @@ void ReportRows::add(const recording::Recording& recording, NamedStacks& stacks,
   std::vector<recording::HolderFigures> holders = recording.holders();
   recording.add_ages(holders);
   row_of.resize(recording.view().count(session::TableId::holders));
-  const OnDevices on_devices{recording, devices_};
+  const DeviceParts device_parts{recording, devices_};
   Progress progress{"naming stacks", holders.size()};
   for (const recording::HolderFigures& holder : holders) {
     progress.step();
     if (holder.total_count == 0 && holder.live_count == 0) continue;
     const NamedStack stack = stacks.of_node(holder.node);
-    on_devices.for_each({stack, holder.space, 0, process_of(stack, process), -1, holder}, add_row);
+    device_parts.for_each({stack, holder.space, 0, process_of(stack, process), -1, holder},
+                          add_row);
   }
   const std::uint64_t end_ns = recording.end_ns();
   for (std::size_t i = first; i < rows_.size(); ++i)

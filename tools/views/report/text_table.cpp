@@ -5,7 +5,7 @@
 namespace oomrec::tools::views {
 namespace {
 
-// Names of C++ templates are some thousand characters long.
+// Names of C++ templates can have thousands of characters.
 constexpr std::size_t kLongest = 4096;
 
 }  // namespace
@@ -13,7 +13,7 @@ constexpr std::size_t kLongest = 4096;
 TextTable::TextTable() { id(""); }
 
 std::uint32_t TextTable::id(std::string_view text) {
-  // A byte is a column at most, so that what is cut away need not be made printable.
+  // A character has at most four bytes. Cutting first saves making a long tail printable.
   std::string shown = clip(printable(text.substr(0, 4 * kLongest)), kLongest);
   const auto [at, is_new] =
       ids_.try_emplace(std::move(shown), static_cast<std::uint32_t>(texts_.size()));

@@ -1,4 +1,4 @@
-// The distinct texts of a report, each once: the page refers to them by number.
+// The distinct texts of a report. The page refers to them by number.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ class TextTable {
  public:
   TextTable();
 
-  // Of `text` as it may be shown: printable, and cut where it is longer than any true name.
+  // The number of `text`, made printable and cut at a length beyond any real name.
   std::uint32_t id(std::string_view text);
 
-  const std::vector<std::string>& texts() const { return texts_; }  // 0: the empty one
+  const std::vector<std::string>& texts() const { return texts_; }  // the first is empty
 
  private:
   std::vector<std::string> texts_;

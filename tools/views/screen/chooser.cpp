@@ -43,22 +43,22 @@ std::size_t scrolled_to(std::size_t position, std::size_t page, std::size_t firs
 }
 
 Chooser::Answer Chooser::key(Key key, Size size) {
-  if (move_by(key, lines_.size(), page_of(size), chosen_)) return Answer::open;
-  if (key == Key::enter) return lines_.empty() ? Answer::left : Answer::chosen;
-  const bool leaves = key == Key::escape || character(key) == U'q' || character(key) == U'?';
-  return leaves ? Answer::left : Answer::open;
+  if (move_by(key, lines_.size(), page_of(size), chosen_)) return Answer::choosing;
+  if (key == Key::enter) return lines_.empty() ? Answer::cancelled : Answer::chosen;
+  const bool cancels = key == Key::escape || character(key) == U'q' || character(key) == U'?';
+  return cancels ? Answer::cancelled : Answer::choosing;
 }
 
 Picture Chooser::picture(Size size) {
   const std::size_t page = page_of(size);
   first_ = scrolled_to(chosen_, page, first_);
-  Picture picture{Line{" " + title_, Colour::plain, true}};
+  Picture picture{Line::bar(" " + title_)};
   for (std::size_t i = first_; i < std::min(lines_.size(), first_ + page); ++i) {
     picture.push_back(lines_[i]);
     picture.back().reversed = i == chosen_;
   }
   picture.resize(size.rows - 1);
-  picture.push_back(Line{" ↑↓ move   Enter chooses   Esc goes back", Colour::plain, true});
+  picture.push_back(Line::bar(" ↑↓ move   Enter choose   Esc back"));
   return picture;
 }
 

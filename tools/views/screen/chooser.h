@@ -1,4 +1,4 @@
-// A list to choose from, or a page to read: a title, lines, and one that is chosen.
+// A list to choose from, or a page to read: a title, lines and a cursor.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,12 @@
 
 namespace oomrec::tools::views {
 
-// Moves a position among `count` by a key: arrows, pages of `page`, Home and End. False: the key is
-// none of those.
+// Moves `position` in a list of `count` rows: arrows, Page Up and Down, Home, End. False: another
+// key.
 bool move_by(Key key, std::size_t count, std::size_t page, std::size_t& position);
 
-// The first row that is shown, so that the position is among `page` of them.
+// The first row to show, so that `position` is among the `page` rows on the screen. `first`: the
+// previous one.
 std::size_t scrolled_to(std::size_t position, std::size_t page, std::size_t first);
 
 class Chooser {
@@ -22,7 +23,7 @@ class Chooser {
   Chooser(std::string title, std::vector<Line> lines, std::size_t chosen = 0)
       : title_(std::move(title)), lines_(std::move(lines)), chosen_(chosen) {}
 
-  enum class Answer : std::uint8_t { open, chosen, left };
+  enum class Answer : std::uint8_t { choosing, chosen, cancelled };
   Answer key(Key key, Size size);
   std::size_t chosen() const { return chosen_; }
 

@@ -2,9 +2,12 @@
 
 #include <langinfo.h>
 
+#include <algorithm>
 #include <clocale>
 #include <cwchar>
 #include <utility>
+
+#include "common/text/utf8.h"
 
 namespace oomrec::tools::views {
 namespace {
@@ -16,14 +19,9 @@ struct Character {
 
 // The first character of `text`, which is UTF-8 or ASCII.
 Character first_of(std::string_view text) {
-  const auto byte = static_cast<unsigned char>(text[0]);
-  if (byte < 0x80) return {text.substr(0, 1), 1};
-  const std::size_t length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
-  const std::string_view bytes = text.substr(0, length);
-  auto code = static_cast<char32_t>(byte & (0xff >> (length + 1)));
-  for (const char next : bytes.substr(1))
-    code = code << 6 | (static_cast<unsigned char>(next) & 0x3f);
-  const int columns = wcwidth(static_cast<wchar_t>(code));
+  const std::string_view bytes = text.substr(0, std::max<std::size_t>(text::utf8_bytes(text), 1));
+  if (bytes.size() == 1) return {bytes, 1};
+  const int columns = wcwidth(static_cast<wchar_t>(text::code_point(bytes)));
   return {bytes, columns < 0 ? 1U : static_cast<std::size_t>(columns)};
 }
 
@@ -35,12 +33,12 @@ constexpr std::pair<std::string_view, std::string_view> kInAscii[] = {
 
 }  // namespace
 
-bool terminal_speaks_utf8() {
-  static const bool utf8 = [] {
+Charset terminal_charset() {
+  static const Charset charset = [] {
     std::setlocale(LC_CTYPE, "");
-    return std::string_view{nl_langinfo(CODESET)} == "UTF-8";
+    return std::string_view{nl_langinfo(CODESET)} == "UTF-8" ? Charset::utf8 : Charset::ascii;
   }();
-  return utf8;
+  return charset;
 }
 
 std::size_t columns_of(std::string_view text) {

@@ -13,8 +13,8 @@ std::size_t Line::columns() const {
 }
 
 Line& Line::blanks_to(std::size_t column) {
-  const std::size_t have = columns();
-  return add(std::string(column > have ? column - have : 1, ' '));
+  const std::size_t used = columns();
+  return add(std::string(column > used ? column - used : 1, ' '));
 }
 
 std::string Line::text() const {
@@ -24,15 +24,15 @@ std::string Line::text() const {
 }
 
 std::string as_text(const Picture& picture, const Terminal& terminal, std::size_t columns,
-                    bool utf8) {
+                    Charset charset) {
   std::string text;
   for (const Line& line : picture) {
     std::size_t left = columns;
-    std::size_t end = text.size();  // behind what is no blank
+    std::size_t end = text.size();  // after the last span that is not blank
     for (const Span& span : line.spans) {
       const std::string shown = cut(span.text, left);
       left -= std::min(left, columns_of(shown));
-      text += terminal.paint(span.colour, utf8 ? shown : in_ascii(shown));
+      text += terminal.paint(span.colour, charset == Charset::utf8 ? shown : in_ascii(shown));
       if (shown.find_last_not_of(' ') != shown.npos) end = text.size();
       if (left == 0) break;
     }

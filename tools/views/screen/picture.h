@@ -1,8 +1,9 @@
-// What a view shows: lines of text with their colours, and nothing of how they reach a terminal.
-// So a view is a function of its figures, and is tested without a terminal.
+// What a view shows: lines of coloured text, independent of any terminal. A view is a function of
+// its figures, so tests need no terminal.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,8 @@
 
 namespace oomrec::tools::views {
 
+enum class Charset : std::uint8_t { ascii, utf8 };
+
 struct Span {
   std::string text;  // printable
   Colour colour = Colour::plain;
@@ -18,18 +21,24 @@ struct Span {
 
 struct Line {
   std::vector<Span> spans;
-  bool reversed = false;  // a heading, or the row that is chosen: over the whole width
+  bool reversed = false;  // in reverse video, over the whole width
 
   Line() = default;
-  explicit Line(std::string text, Colour colour = Colour::plain, bool is_reversed = false)
-      : spans{{std::move(text), colour}}, reversed(is_reversed) {}
+  explicit Line(std::string text, Colour colour = Colour::plain)
+      : spans{{std::move(text), colour}} {}
+  // A title, heading or footer: reversed.
+  static Line bar(std::string text) {
+    Line line{std::move(text)};
+    line.reversed = true;
+    return line;
+  }
 
   Line& add(std::string text, Colour colour = Colour::plain) {
     spans.push_back({std::move(text), colour});
     return *this;
   }
   std::size_t columns() const;
-  // Blanks up to a column; one at least.
+  // Adds blanks up to a column, at least one.
   Line& blanks_to(std::size_t column);
   std::string text() const;
 };
@@ -41,8 +50,7 @@ struct Size {
   bool operator==(const Size&) const = default;
 };
 
-// For pipes and terminals without a screen: lines as they are, cut to `columns`, without blanks at
-// their ends. `utf8`: else in ASCII.
-std::string as_text(const Picture&, const Terminal&, std::size_t columns, bool utf8);
+// For pipes and terminals without a screen: the lines cut to `columns`, without trailing blanks.
+std::string as_text(const Picture&, const Terminal&, std::size_t columns, Charset charset);
 
 }  // namespace oomrec::tools::views

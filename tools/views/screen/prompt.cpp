@@ -27,19 +27,19 @@ std::string in_utf8(char32_t code) {
 }
 
 Prompt::Answer Prompt::key(Key key) {
-  if (key == Key::enter) return Answer::done;
-  if (key == Key::escape || key == Key::interrupt) return Answer::left;
+  if (key == Key::enter) return Answer::accepted;
+  if (key == Key::escape || key == Key::interrupt) return Answer::cancelled;
   if (key == Key::backspace)
     drop_last_character(text_);
   else if (character(key) >= U' ' && character(key) < 0x110000)
     text_ += in_utf8(character(key));
-  return Answer::open;
+  return Answer::editing;
 }
 
-bool holds(std::string_view text, std::string_view words) {
-  const auto found = std::search(text.begin(), text.end(), words.begin(), words.end(),
+bool contains_ignoring_case(std::string_view text, std::string_view part) {
+  const auto found = std::search(text.begin(), text.end(), part.begin(), part.end(),
                                  [](char a, char b) { return lower(a) == lower(b); });
-  return found != text.end() || words.empty();
+  return found != text.end() || part.empty();
 }
 
 }  // namespace oomrec::tools::views

@@ -1,4 +1,4 @@
-// A line of text that is typed, and what is searched for with it.
+// A line of text that the user types, and the search for it.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace oomrec::tools::views {
 
 class Prompt {
  public:
-  enum class Answer : std::uint8_t { open, done, left };
+  enum class Answer : std::uint8_t { editing, accepted, cancelled };
   Answer key(Key key);
   const std::string& text() const { return text_; }  // UTF-8
 
@@ -21,7 +21,7 @@ class Prompt {
 
 std::string in_utf8(char32_t code);
 
-// Whether `words` are in `text`, whatever the case of ASCII letters.
-bool holds(std::string_view text, std::string_view words);
+// Whether `text` contains `part`. ASCII letters match in either case.
+bool contains_ignoring_case(std::string_view text, std::string_view part);
 
 }  // namespace oomrec::tools::views

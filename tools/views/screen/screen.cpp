@@ -21,8 +21,8 @@
 namespace oomrec::tools::views {
 namespace {
 
-constexpr int kBetweenLooks_ms = 200;  // at the terminal's size
-constexpr int kEscape_ms = 25;         // after Esc: is it a key's sequence?
+constexpr int kSizeCheckInterval_ms = 200;
+constexpr int kEscape_ms = 25;  // wait after Esc, which may begin the sequence of a key
 
 struct Attribute {
   attr_t attributes;
@@ -71,8 +71,8 @@ constexpr CursesKey kKeys[] = {
 
 Key key_of(int kind, wint_t code) {
   if (kind == KEY_CODE_YES) {
-    for (const CursesKey& known : kKeys)
-      if (known.code == code) return known.key;
+    for (const CursesKey& row : kKeys)
+      if (row.code == code) return row.key;
     return Key::none;
   }
   if (code == L'\n') return Key::enter;
@@ -101,16 +101,15 @@ bool is_screen_possible() {
 }
 
 Screen::Screen() : state_(std::make_unique<State>()) {
-  terminal_speaks_utf8();  // ncurses looks at the character set, too
-  use_env(FALSE);          // LINES and COLUMNS stay when the size changes
+  terminal_charset();  // sets the locale, which ncurses reads
+  use_env(FALSE);      // LINES and COLUMNS do not follow the size
   use_tioctl(TRUE);
   state_->screen = newterm(nullptr, stdout, stdin);
   if (state_->screen == nullptr) {
     const char* const term = std::getenv("TERM");
     throw Error{Exit::bad_input,
-                fmt::format("nothing is known of a terminal called '{}'",
-                            term != nullptr ? printable(term) : ""),
-                "Set TERM to one that is, such as xterm."};
+                fmt::format("unknown terminal type '{}'", term != nullptr ? printable(term) : ""),
+                "Set TERM to a known one, such as xterm."};
   }
   set_term(state_->screen);
   raw();
@@ -135,13 +134,13 @@ Screen::~Screen() {
   delscreen(state_->screen);
 }
 
-bool Screen::utf8() const { return terminal_speaks_utf8(); }
+Charset Screen::charset() const { return terminal_charset(); }
 
 void Screen::draw(const Picture& picture) {
   const Size size = terminal_size();
   if (size != state_->size) {
     resizeterm(static_cast<int>(size.rows), static_cast<int>(size.columns));
-    clearok(stdscr, TRUE);  // what a terminal keeps of its old picture is its own affair
+    clearok(stdscr, TRUE);  // terminals differ in what they keep when resized
     state_->size = size;
   }
   werase(stdscr);
@@ -154,7 +153,7 @@ void Screen::draw(const Picture& picture) {
       const Attribute& attribute = kAttributes[static_cast<std::size_t>(colour)];
       wattr_set(stdscr, attribute.attributes | reversed, state_->coloured ? attribute.pair : 0,
                 nullptr);
-      waddwstr(stdscr, wide(utf8() ? text : in_ascii(text)).c_str());
+      waddwstr(stdscr, wide(charset() == Charset::utf8 ? text : in_ascii(text)).c_str());
     };
     for (const Span& span : line.spans) {
       const std::string shown = cut(span.text, left);
@@ -175,7 +174,7 @@ Key Screen::key(int timeout_ms) {
     wint_t code = 0;
     const int kind = wget_wch(stdscr, &code);
     if (kind != ERR) return key_of(kind, code);
-    const int wait_ms = std::min(timeout_ms, kBetweenLooks_ms);
+    const int wait_ms = std::min(timeout_ms, kSizeCheckInterval_ms);
     struct pollfd input {
       STDIN_FILENO, POLLIN, 0
     };

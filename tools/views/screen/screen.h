@@ -1,7 +1,8 @@
-// The terminal as a screen: a picture goes out, keys come in. The only file that knows ncurses.
+// The terminal as a screen: it draws pictures and reads keys. screen.cpp is the only file that uses
+// ncurses.
 //
-// Of the environment it takes the terminal, its character set and NO_COLOR. The terminal is as it
-// was when a Screen ends.
+// From the environment it takes TERM, the locale's character set and NO_COLOR. The destructor
+// restores the terminal.
 #pragma once
 
 #include <memory>
@@ -13,14 +14,14 @@
 namespace oomrec::tools::views {
 
 enum class Key : char32_t {
-  none = 0,  // the time is up
+  none = 0,  // timeout
   enter = '\r',
   escape = 0x1b,
   tab = '\t',
   backspace = 0x7f,
   interrupt = 3,  // Ctrl-C
   suspend = 26,   // Ctrl-Z
-  // Beyond all characters.
+  // Larger than any Unicode character.
   up = 0x110000,
   down,
   left,
@@ -31,35 +32,35 @@ enum class Key : char32_t {
   end,
   back_tab,
   resized,
-  end_of_input,  // the terminal is gone
+  end_of_input,  // the terminal was closed
 };
 constexpr char32_t character(Key key) { return static_cast<char32_t>(key); }
 
-// Whether stdin and stdout are a terminal that a screen can be had on.
+// Whether stdin and stdout are a terminal that can show a screen.
 bool is_screen_possible();
 
-Size terminal_size();  // of stdout, now; 80 × 24 where it is none
+Size terminal_size();  // of stdout, now; 80 × 24 if it is no terminal
 
 class Screen {
  public:
-  // Throws Error where the terminal cannot do it.
+  // Throws Error if the type of the terminal is unknown.
   Screen();
   ~Screen();
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
-  bool utf8() const;
+  Charset charset() const;
 
-  // Only what differs from before is sent. Lines beyond the size are left out.
+  // Sends only what changed since the last draw(). Lines beyond the size are left out.
   void draw(const Picture&);
-  // Everything is drawn anew at the next draw(): something else may have written.
+  // Makes the next draw() send everything, after something else may have written to the terminal.
   void redraw();
 
-  // The next key, at most `timeout_ms` from now. `resized` when the size is another than at the
-  // last draw(): looked at five times a second at least.
+  // Waits at most `timeout_ms` for a key. Returns `resized` if the size has changed since the last
+  // draw(); the size is checked at least five times a second.
   Key key(int timeout_ms);
 
-  // Ctrl-Z: the shell has the terminal until it lets us go on.
+  // For Ctrl-Z: gives the terminal to the shell until the shell continues this process.
   void suspend();
 
  private:

@@ -1,4 +1,4 @@
-// What the live view shows at first, on the command line of `top` and of `run --live`.
+// The options of `oomrec top` that choose what the live view shows at first.
 #pragma once
 
 #include <algorithm>
@@ -20,10 +20,11 @@ struct ChoiceOptions {
     std::vector<std::string> spaces = words(kSpaceNames);
     spaces.insert(spaces.begin(), "all");
     arguments.choice("--by", "WHAT", by, words(kByNames), "what a row is (stack)");
-    arguments.choice("--sort", "FIGURE", sort, words(kSortNames), "the largest first of (own)");
+    arguments.choice("--sort", "FIGURE", sort, words(kSortNames), "sort by, largest first (own)");
     arguments.choice("--frames", "KIND", frames, words(kFramesNames),
                      "which frames of a stack count (merged)");
-    arguments.choice("--space", "SPACE", space, spaces, "what to count (all: what adds up)");
+    arguments.choice("--space", "SPACE", space, spaces,
+                     "which memory to count (all: the spaces that add up)");
   }
 
   Choice choice() const {

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "tools/base/text.h"
 #include "tools/recording/reading/devices.h"
 #include "tools/views/plot/chart.h"
 #include "tools/views/plot/timeline_chart.h"
 #include "tools/views/screen/columns.h"
+#include "tools/views/top/figures.h"
 #include "tools/views/top/row_text.h"
 
 namespace oomrec::tools::views {
@@ -16,7 +18,7 @@ namespace {
 
 constexpr std::size_t kLeastRowsForChart = 20;
 constexpr std::size_t kMostDevices = 2;  // lines of them
-constexpr std::size_t kFixedLines = 5;   // title, figures, choice, heading, foot
+constexpr std::size_t kFixedLines = 5;   // title, figures, choice, heading, footer
 
 std::size_t chart_rows(Size size) {
   if (size.rows < kLeastRowsForChart || size.columns < 50) return 0;
@@ -32,7 +34,7 @@ std::size_t device_lines(const recording::LiveSession& session) {
   return std::min(kMostDevices, session.timeline().moments.back().devices.size());
 }
 
-// The limit of the host that leaves least room.
+// The lowest limit of the host's memory.
 const recording::LimitLine* nearest_limit(const recording::Timeline& timeline) {
   const recording::LimitLine* nearest = nullptr;
   for (const recording::LimitLine& limit : timeline.limits)
@@ -84,7 +86,7 @@ void add_chart(Picture& picture, const Scene& scene, Size size) {
   chart.events.clear();
   if (const recording::LimitLine* limit = nearest_limit(scene.session.timeline()))
     chart.limits = {{limit->name, limit->bytes}};
-  for (Line& line : lines_of(chart, {size.columns - 1, rows}, scene.utf8))
+  for (Line& line : lines_of(chart, {size.columns - 1, rows}, scene.charset))
     picture.push_back(std::move(line));
   picture.push_back(legend_of(chart));
 }
@@ -101,56 +103,32 @@ Line tabs_of(const Scene& scene) {
   return line;
 }
 
-// What a row says, in this order, where the screen is as wide.
-struct Column {
-  SortBy figure;
-  std::size_t width;
-  std::size_t from_columns;
-};
-constexpr Column kColumnsOfRows[] = {{SortBy::own, 11, 0},
-                                     {SortBy::total, 11, 55},
-                                     {SortBy::count, 12, 80},
-                                     {SortBy::growth, 13, 70}};
-
-Span cell(const Row& row, const Column& column) {
-  const auto right = [&](const std::string& text) {
-    return fmt::format("{:>{}}", text, column.width);
-  };
-  switch (column.figure) {
-    case SortBy::own:
-      return {right(size_text(row.own)), Colour::yellow};
-    case SortBy::total:
-      return {right(size_text(row.total))};
-    case SortBy::count:
-      return {right(count_text(row.count)), Colour::dim};
-    case SortBy::growth:
-      return {right(growth_text(row.growth)), row.growth > 0 ? Colour::red : Colour::green};
-  }
-  return {};
-}
-
-// The column that rows are sorted by is marked, so that no colour is needed.
+// A sign marks the column that rows are sorted by: it also shows without colours.
 Line heading_of(const Scene& scene, std::size_t columns) {
-  const auto name = [&](SortBy sort) {
+  const auto title = [&](SortBy sort) {
     const std::string_view word = kSortNames[static_cast<std::size_t>(sort)];
     return fmt::format("{}{}", scene.choice.sort == sort ? "▾" : " ", word);
   };
   const bool estimated = scene.session.recording().estimated();
   std::string text;
-  for (const Column& column : kColumnsOfRows) {
-    if (columns < column.from_columns) continue;
-    const std::string word = name(column.figure);
-    text += std::string(column.width - columns_of(word), ' ') + word;
+  for (const Figure& figure : figures()) {
+    if (columns < figure.from_columns) continue;
+    const std::string word = title(figure.sort);
+    text += std::string(figure.width - columns_of(word), ' ') + word;
   }
   text += fmt::format("  {}{}", kByNames[static_cast<std::size_t>(scene.choice.by)],
                       estimated ? "   (figures of rows are estimated)" : "");
-  return Line{text, Colour::plain, true};
+  return Line::bar(text);
 }
 
 Line row_line(const Row& row, const Scene& scene, std::size_t columns) {
   Line line;
-  for (const Column& column : kColumnsOfRows)
-    if (columns >= column.from_columns) line.spans.push_back(cell(row, column));
+  for (const Figure& figure : figures()) {
+    if (columns < figure.from_columns) continue;
+    Span cell = figure.cell(row);
+    cell.text = fmt::format("{:>{}}", cell.text, figure.width);
+    line.spans.push_back(std::move(cell));
+  }
   line.add("  " + row_text(row, scene.choice.by, scene.table));
   return line;
 }
@@ -164,11 +142,11 @@ std::string_view state_of(const Scene& scene) {
 }  // namespace
 
 std::size_t table_rows(const recording::LiveSession& session, Size size) {
-  const std::size_t taken = kFixedLines + device_lines(session) + chart_lines(size);
-  return size.rows > taken ? size.rows - taken : 1;
+  const std::size_t others = kFixedLines + device_lines(session) + chart_lines(size);
+  return size.rows > others ? size.rows - others : 1;
 }
 
-std::string choice_text(const Choice& choice, const HoldersNow& holders) {
+std::string choice_text(const Choice& choice, const LiveHolders& holders) {
   std::string text = choice.space ? std::string{name_of(*choice.space)} : "all spaces";
   text += choice.group ? fmt::format(" · threads {}", printable(holders.groups()[*choice.group]))
                        : " · all threads";
@@ -183,8 +161,8 @@ Line title_of(const recording::LiveSession& session, std::size_t columns, std::s
                                         clock_text(session.elapsed_ns()));
   const std::string left =
       fmt::format(" oomrec top  {} {}", session.process().pid, session.process().title());
-  const std::size_t room = columns > columns_of(right) + 1 ? columns - columns_of(right) - 1 : 1;
-  return Line{fitted(left, room) + " " + right, Colour::plain, true};
+  const std::size_t width = columns > columns_of(right) + 1 ? columns - columns_of(right) - 1 : 1;
+  return Line::bar(fitted(left, width) + " " + right);
 }
 
 Picture picture_of(const Scene& scene, Size size) {
@@ -202,10 +180,9 @@ Picture picture_of(const Scene& scene, Size size) {
     picture.push_back(row_line(scene.rows.rows[i], scene, size.columns));
     picture.back().reversed = i == scene.selected;
   }
-  if (scene.rows.rows.empty())
-    picture.push_back(Line{" nothing that is held matches", Colour::dim});
+  if (scene.rows.rows.empty()) picture.push_back(Line{" no holder matches", Colour::dim});
   picture.resize(std::max<std::size_t>(size.rows, 1) - 1);
-  picture.push_back(Line{scene.foot, Colour::plain, true});
+  picture.push_back(Line::bar(scene.footer));
   return picture;
 }
 

@@ -1,4 +1,4 @@
-// How the live view is laid out on a terminal: a picture of what is given, and nothing else.
+// The layout of the live view: turns a scene into a picture.
 #pragma once
 
 #include <string>
@@ -9,32 +9,32 @@
 
 namespace oomrec::tools::views {
 
-// What a picture is made of.
+// Everything that a picture shows.
 struct Scene {
   const recording::LiveSession& session;
-  const HoldersNow& holders;
+  const LiveHolders& holders;
   const Table& table;
   const Choice& choice;
   const Rows& rows;
   std::size_t selected = 0, scroll = 0;  // rows
-  std::string foot;                      // the last line: keys, a question, how it ended
+  std::string footer;                    // the last line: keys, a prompt, or the process's end
   bool paused = false;
-  bool utf8 = true;
+  Charset charset = Charset::utf8;
 };
 
-// How many rows of the table there is room for.
+// How many rows of the table fit on the screen.
 std::size_t table_rows(const recording::LiveSession&, Size);
 
-// The whole screen, or its upper part where the program's output has the lower one.
+// For the whole screen, or for the part above the program's output (live_run).
 Picture picture_of(const Scene&, Size);
 
-// Without a chart, for pipes: `top` rows.
+// Without a chart and with all rows of the scene, for pipes.
 Picture snapshot_of(const Scene&, std::size_t columns);
 
 // The first line of every page: process, mode, time.
 Line title_of(const recording::LiveSession&, std::size_t columns, std::string_view state);
 
-// "all spaces  all threads  merged frames".
-std::string choice_text(const Choice&, const HoldersNow&);
+// "all spaces · all threads · merged frames".
+std::string choice_text(const Choice&, const LiveHolders&);
 
 }  // namespace oomrec::tools::views

@@ -1,5 +1,5 @@
-// The stacks of a view, by one kind of frames: a trie whose entries know what sums of functions and
-// files need. Parents have lower numbers.
+// The stacks of the live view, reduced to one kind of frames: a trie whose entries have what sums
+// by function and by file need. Parents have lower numbers than their children.
 #pragma once
 
 #include <cstdint>
@@ -13,36 +13,38 @@
 
 namespace oomrec::tools::views {
 
-// What a function or a file is called, by place: lines of one function are one.
+// Numbers the functions and files of locations. All lines of a function have the same number.
 class Names {
  public:
-  explicit Names(const recording::Places& places) : places_(places) {}
+  explicit Names(const recording::Locations& locations) : locations_(locations) {}
 
-  // Numbers from 1 on; 0 is the place 0's.
-  std::uint32_t function_of(recording::PlaceId place) { return known(place).function; }
-  std::uint32_t file_of(recording::PlaceId place) { return known(place).file; }
-  recording::Telling telling_of(recording::PlaceId place) { return known(place).telling; }
+  // Numbers from 1 on; 0 belongs to location 0.
+  std::uint32_t function_of(recording::LocationId location) { return entry(location).function; }
+  std::uint32_t file_of(recording::LocationId location) { return entry(location).file; }
+  recording::Relevance relevance_of(recording::LocationId location) {
+    return entry(location).relevance;
+  }
 
   std::size_t functions() const { return functions_.size(); }
   std::size_t files() const { return files_.size(); }
-  recording::PlaceId place_of_function(std::uint32_t function) const {
+  recording::LocationId location_of_function(std::uint32_t function) const {
     return functions_[function];
   }
   const std::string& file(std::uint32_t file) const { return files_[file]; }  // as recorded
 
-  const recording::Places& places() const { return places_; }
+  const recording::Locations& locations() const { return locations_; }
 
  private:
-  struct Known {
+  struct Entry {
     std::uint32_t function, file;
-    recording::Telling telling;
+    recording::Relevance relevance;
   };
-  const Known& known(recording::PlaceId place);
-  Known met(recording::PlaceId place);
+  const Entry& entry(recording::LocationId location);  // cached
+  Entry resolve(recording::LocationId location);
 
-  const recording::Places& places_;
-  std::vector<Known> known_{{0, 0, recording::Telling::little}};
-  std::vector<recording::PlaceId> functions_{0};  // one of each one's places
+  const recording::Locations& locations_;
+  std::vector<Entry> entries_{{0, 0, recording::Relevance::little}};
+  std::vector<recording::LocationId> functions_{0};  // a location of each
   std::vector<std::string> files_{std::string{}};
   std::unordered_map<std::string, std::uint32_t> function_ids_, file_ids_;
 };
@@ -50,40 +52,40 @@ class Names {
 enum class Frames : std::uint8_t { merged, python, native };
 inline constexpr std::string_view kFramesNames[] = {"merged", "python", "native"};
 
-using PathId = std::uint32_t;                    // 0: the empty path
-inline constexpr PathId kNotAsked = ~PathId{0};  // not asked for yet
+using PathId = std::uint32_t;                      // 0: the empty path
+inline constexpr PathId kUnresolved = ~PathId{0};  // not computed yet
 
 class Paths {
  public:
   Paths(const recording::Stacks& stacks, Names& names, Frames frames);
 
-  // The path of a stack: without the interpreter's functions where it runs Python code, and of
-  // frames of the wanted kind only.
+  // The path of a stack. It has only frames of the chosen kind, and none of the interpreter's
+  // functions if the stack runs Python code.
   PathId of(recording::StackId stack);
 
   struct Entry {
     PathId parent;
-    recording::PlaceId place;
-    recording::PlaceId subject;  // what the path is known by: see subjects_of()
-    bool outermost_of_function;  // no entry further out is of the same function
+    recording::LocationId location;
+    recording::LocationId subject;  // the most relevant location: see subjects_of()
+    bool outermost_of_function;     // no caller is in the same function
     bool outermost_of_file;
   };
   const Entry& operator[](PathId path) const { return entries_[path]; }
   std::size_t size() const { return entries_.size(); }
 
-  std::vector<recording::PlaceId> places(PathId path) const;  // innermost first
+  std::vector<recording::LocationId> locations(PathId path) const;  // innermost first
 
  private:
-  PathId child(PathId parent, recording::PlaceId place);
-  bool is_wanted(const recording::Place& place) const;
+  PathId child(PathId parent, recording::LocationId location);
+  bool is_included(const recording::Location& location) const;
 
   const recording::Stacks& stacks_;
   Names& names_;
   Frames frames_;
   std::vector<Entry> entries_{{0, 0, 0, false, false}};
-  std::vector<PathId> of_stack_;                        // kNotAsked: not asked for yet
-  std::unordered_map<std::uint64_t, PathId> children_;  // by parent and place
-  std::vector<recording::StackId> unknown_;
+  std::vector<PathId> of_stack_;                        // or kUnresolved
+  std::unordered_map<std::uint64_t, PathId> children_;  // by parent and location
+  std::vector<recording::StackId> pending_;
 };
 
 }  // namespace oomrec::tools::views

@@ -15,45 +15,46 @@ constexpr std::size_t kMostCallers = 4;
 
 using text::base_name;
 
-// Shorter than place_text(): a row has room for a name, and Enter shows the rest.
-std::string short_text(const recording::Place& place, const recording::Places& places) {
-  if (place.kind == recording::Place::Kind::python && !place.function.empty())
+// Shorter than location_text(), to fit a row. Enter shows the rest.
+std::string short_text(const recording::Location& location, const recording::Locations& locations) {
+  if (location.kind == recording::Location::Kind::python && !location.function.empty())
     return printable(
-        fmt::format("{}:{} {}", text::base_name(place.file), place.line, place.function));
-  if (place.kind == recording::Place::Kind::native && !place.function.empty())
-    return printable(place.function);
-  return recording::place_text(place, places);
+        fmt::format("{}:{} {}", text::base_name(location.file), location.line, location.function));
+  if (location.kind == recording::Location::Kind::native && !location.function.empty())
+    return printable(location.function);
+  return recording::location_text(location, locations);
 }
 
-// A stack by what it is known by, and by those callers that tell something.
+// The stack's subject and its relevant callers.
 std::string stack_row_text(PathId path, const Table& table) {
   const Paths& paths = table.paths();
-  const recording::Places& places = table.names().places();
+  const recording::Locations& locations = table.names().locations();
   if (path == 0) return "[no stack was recorded]";
-  const recording::PlaceId subject = paths[path].subject;
-  std::string text = short_text(places[subject], places);
+  const recording::LocationId subject = paths[path].subject;
+  std::string text = short_text(locations[subject], locations);
   PathId at = path;
-  while (at != 0 && paths[at].place != subject) at = paths[at].parent;
-  const recording::Telling least =
-      std::min(recording::telling_of(places[subject], places), recording::Telling::python_line);
+  while (at != 0 && paths[at].location != subject) at = paths[at].parent;
+  const recording::Relevance least = std::min(
+      recording::relevance_of(locations[subject], locations), recording::Relevance::python_line);
   std::size_t callers = 0;
   for (at = paths[at].parent; at != 0 && callers < kMostCallers; at = paths[at].parent) {
-    const recording::Place& place = places[paths[at].place];
-    if (place.interpreter || recording::telling_of(place, places) < least) continue;
-    text += " ← " + short_text(place, places);
+    const recording::Location& location = locations[paths[at].location];
+    if (location.interpreter || recording::relevance_of(location, locations) < least) continue;
+    text += " ← " + short_text(location, locations);
     ++callers;
   }
   return text;
 }
 
-// Its lines are one: the file without a number.
-std::string function_row_text(const recording::Place& place, const recording::Places& places) {
-  if (place.kind == recording::Place::Kind::note) return printable(place.function);
-  const std::string module{text::base_name(places.module_path(place))};
-  const std::string_view file = place.file.empty() ? std::string_view{module} : place.file;
-  if (place.function.empty())
+// A function, with its file but without a line number.
+std::string function_row_text(const recording::Location& location,
+                              const recording::Locations& locations) {
+  if (location.kind == recording::Location::Kind::note) return printable(location.function);
+  const std::string module{text::base_name(locations.module_path(location))};
+  const std::string_view file = location.file.empty() ? std::string_view{module} : location.file;
+  if (location.function.empty())
     return fmt::format("[functions without a name]  {}", printable(text::base_name(file)));
-  return printable(fmt::format("{}  {}", place.function, text::base_name(file)));
+  return printable(fmt::format("{}  {}", location.function, text::base_name(file)));
 }
 
 }  // namespace
@@ -63,9 +64,10 @@ std::string row_text(const Row& row, By by, const Table& table) {
   if (by == By::stack) return stack_row_text(row.key, table);
   if (row.key == 0) return "[no stack was recorded]";
   if (by == By::function)
-    return function_row_text(names.places()[names.place_of_function(row.key)], names.places());
+    return function_row_text(names.locations()[names.location_of_function(row.key)],
+                             names.locations());
   const std::string& file = names.file(row.key);
-  return file.empty() ? "[files that are not known]" : printable(file);
+  return file.empty() ? "[unknown files]" : printable(file);
 }
 
 std::string growth_text(double bytes_a_second) {

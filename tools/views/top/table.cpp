@@ -4,36 +4,23 @@
 
 #include "tools/recording/stack_text/stack_text.h"
 #include "tools/views/screen/prompt.h"
+#include "tools/views/top/figures.h"
 
 namespace oomrec::tools::views {
 namespace {
 
-void add(Row& row, const HolderNow& holder) {
+void add(Row& row, const LiveHolder& holder) {
   row.own += holder.live_bytes;
   row.count += holder.live_count;
   row.growth += holder.growth;
 }
 
-double figure(const Row& row, SortBy sort) {
-  switch (sort) {
-    case SortBy::own:
-      return static_cast<double>(row.own);
-    case SortBy::total:
-      return static_cast<double>(row.total);
-    case SortBy::count:
-      return static_cast<double>(row.count);
-    case SortBy::growth:
-      return row.growth;
-  }
-  return 0;
-}
-
 }  // namespace
 
-Table::Table(recording::Stacks& stacks, recording::Places& places)
+Table::Table(recording::Stacks& stacks, recording::Locations& locations)
     : stacks_(stacks),
-      places_(places),
-      names_(places),
+      locations_(locations),
+      names_(locations),
       paths_(std::make_unique<Paths>(stacks, names_, choice_.frames)) {}
 
 void Table::choose(const Choice& choice) {
@@ -45,45 +32,47 @@ void Table::choose(const Choice& choice) {
   choice_ = choice;
 }
 
-bool Table::is_counted(const HolderNow& holder) const {
-  const bool space = choice_.space ? holder.space == *choice_.space : adds_up(holder.space);
-  return space && holder.node != 0 && (!choice_.group || holder.group == *choice_.group);
+bool Table::is_counted(const LiveHolder& holder) const {
+  const bool in_space = choice_.space ? holder.space == *choice_.space : is_additive(holder.space);
+  return in_space && holder.node != 0 && (!choice_.group || holder.group == *choice_.group);
 }
 
-void Table::name_paths(const HoldersNow& holders) {
-  path_of_.resize(holders.rows().size(), kNotAsked);
+void Table::name_paths(const LiveHolders& holders) {
+  path_of_.resize(holders.rows().size(), kUnresolved);
   for (std::size_t i = 1; i < path_of_.size(); ++i) {
     const std::uint32_t node = holders.rows()[i].node;
-    if (path_of_[i] == kNotAsked && node != 0) path_of_[i] = paths_->of(stacks_.of_node(node));
+    if (path_of_[i] == kUnresolved && node != 0) path_of_[i] = paths_->of(stacks_.of_node(node));
   }
 }
 
-bool Table::matches(const recording::Place& place) const {
-  return holds(recording::place_text(place, places_), searched_) || holds(place.file, searched_);
+bool Table::matches(const recording::Location& location) const {
+  return contains_ignoring_case(recording::location_text(location, locations_), searched_) ||
+         contains_ignoring_case(location.file, searched_);
 }
 
-// Looks at each place and each path once for a text.
+// Matches each location and each path against a text once.
 void Table::search_paths(const std::string& text) {
   if (text != searched_) {
-    place_matches_.clear();
+    location_matches_.clear();
     path_matches_.clear();
     searched_ = text;
   }
   if (text.empty()) return;
-  for (std::size_t id = place_matches_.size(); id < places_.size(); ++id)
-    place_matches_.push_back(id != 0 && matches(places_[static_cast<recording::PlaceId>(id)]));
+  for (std::size_t id = location_matches_.size(); id < locations_.size(); ++id)
+    location_matches_.push_back(id != 0 &&
+                                matches(locations_[static_cast<recording::LocationId>(id)]));
   for (std::size_t path = path_matches_.size(); path < paths_->size(); ++path) {
     const Paths::Entry& entry = (*paths_)[static_cast<PathId>(path)];
     path_matches_.push_back(path != 0 &&
-                            (path_matches_[entry.parent] || place_matches_[entry.place]));
+                            (path_matches_[entry.parent] || location_matches_[entry.location]));
   }
 }
 
-void Table::sum_by_stack(const HoldersNow& holders) {
+void Table::sum_by_stack(const LiveHolders& holders) {
   all_.clear();
   row_of_.assign(paths_->size(), 0);
   for (std::size_t i = 1; i < holders.rows().size(); ++i) {
-    const HolderNow& holder = holders.rows()[i];
+    const LiveHolder& holder = holders.rows()[i];
     if (!is_counted(holder) || (holder.live_count == 0 && holder.growth == 0)) continue;
     const PathId path = path_of_[i];
     std::uint32_t& number = row_of_[path];
@@ -97,17 +86,18 @@ void Table::sum_by_stack(const HoldersNow& holders) {
   }
 }
 
-void Table::sum_by_name(const HoldersNow& holders, By by) {
-  const bool function = by == By::function;
-  const auto key_of = [&](recording::PlaceId place) {
-    return function ? names_.function_of(place) : names_.file_of(place);
+void Table::sum_by_name(const LiveHolders& holders, By by) {
+  const bool by_function = by == By::function;
+  const auto key_of = [&](recording::LocationId location) {
+    return by_function ? names_.function_of(location) : names_.file_of(location);
   };
   through_.assign(paths_->size(), 0);
-  names_.function_of(static_cast<recording::PlaceId>(places_.size() - 1));  // so that all are known
-  all_.assign(function ? names_.functions() : names_.files(), {});
+  names_.function_of(
+      static_cast<recording::LocationId>(locations_.size() - 1));  // adds all of them
+  all_.assign(by_function ? names_.functions() : names_.files(), {});
   std::vector<std::uint64_t> most(all_.size());
   for (std::size_t i = 1; i < holders.rows().size(); ++i) {
-    const HolderNow& holder = holders.rows()[i];
+    const LiveHolder& holder = holders.rows()[i];
     if (!is_counted(holder)) continue;
     const PathId path = path_of_[i];
     through_[path] += holder.live_bytes;
@@ -121,8 +111,8 @@ void Table::sum_by_name(const HoldersNow& holders, By by) {
     if (through_[path] == 0) continue;
     const Paths::Entry& entry = (*paths_)[path];
     through_[entry.parent] += through_[path];
-    if (!(function ? entry.outermost_of_function : entry.outermost_of_file)) continue;
-    Row& row = all_[key_of(entry.place)];
+    if (!(by_function ? entry.outermost_of_function : entry.outermost_of_file)) continue;
+    Row& row = all_[key_of(entry.location)];
     row.total += through_[path];
     if (row.path == 0) row.path = path;
   }
@@ -134,11 +124,11 @@ bool Table::is_left_out(const Row& row) const {
   if (row.own == 0 && row.total == 0 && row.count == 0 && row.growth == 0) return true;
   if (choice_.search.empty()) return false;
   if (choice_.by == By::stack) return !path_matches_[row.path];
-  return choice_.by == By::function ? !place_matches_[names_.place_of_function(row.key)]
-                                    : !holds(names_.file(row.key), choice_.search);
+  return choice_.by == By::function ? !location_matches_[names_.location_of_function(row.key)]
+                                    : !contains_ignoring_case(names_.file(row.key), choice_.search);
 }
 
-Rows Table::rows(const HoldersNow& holders, const Choice& choice, std::size_t most) {
+Rows Table::rows(const LiveHolders& holders, const Choice& choice, std::size_t most) {
   choose(choice);
   name_paths(holders);
   search_paths(choice.search);
@@ -147,13 +137,14 @@ Rows Table::rows(const HoldersNow& holders, const Choice& choice, std::size_t mo
   else
     sum_by_name(holders, choice.by);
   Rows result;
-  for (const HolderNow& holder : holders.rows())
+  for (const LiveHolder& holder : holders.rows())
     if (is_counted(holder)) result.held += holder.live_bytes;
   std::erase_if(all_, [this](const Row& row) { return is_left_out(row); });
-  result.there = all_.size();
+  result.matching = all_.size();
+  const Figure& figure = figures()[static_cast<std::size_t>(choice.sort)];
   const auto larger = [&](const Row& a, const Row& b) {
-    const double of_a = figure(a, choice.sort);
-    const double of_b = figure(b, choice.sort);
+    const double of_a = figure.sort_value(a);
+    const double of_b = figure.sort_value(b);
     if (of_a != of_b) return of_a > of_b;
     return a.total != b.total ? a.total > b.total : a.key < b.key;
   };

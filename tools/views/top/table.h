@@ -1,7 +1,8 @@
-// The rows of the live view: who holds memory now, by stack, by function or by file.
+// The rows of the live view: current holders by stack, by function or by file.
 //
-// `own` is what is held by stacks that are known by the function (subjects_of()): its own, where
-// memory is asked for on its behalf by a library. `total`: by all stacks that run through it.
+// `own` is the memory of the stacks that have the function as their subject (subjects_of()), so
+// memory that a library allocates on behalf of the function counts as the function's. `total` is
+// the memory of all stacks that contain it.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/views/top/holders_now.h"
+#include "tools/views/top/live_holders.h"
 #include "tools/views/top/paths.h"
 
 namespace oomrec::tools::views {
@@ -22,61 +23,61 @@ inline constexpr std::string_view kByNames[] = {"stack", "function", "file"};
 enum class SortBy : std::uint8_t { own, total, count, growth };
 inline constexpr std::string_view kSortNames[] = {"own", "total", "count", "growth"};
 
-// What is looked at, and how.
+// The user's choice of rows, order and memory.
 struct Choice {
   By by = By::stack;
   SortBy sort = SortBy::own;
   Frames frames = Frames::merged;
-  std::optional<Space> space;          // nothing: all that add up
-  std::optional<std::uint16_t> group;  // of threads: HoldersNow::groups(); nothing: all
-  std::string search;  // rows with a frame that holds this, whatever its case; empty: all
+  std::optional<Space> space;          // nullopt: all that add up
+  std::optional<std::uint16_t> group;  // of threads: LiveHolders::groups(); nullopt: all
+  std::string search;  // only rows with a frame that contains it, in any case; empty: all
   bool operator==(const Choice&) const = default;
 };
 
 struct Row {
   std::uint32_t key = 0;  // PathId, or number of a function or a file
-  PathId path = 0;        // of its stacks the one that holds most
+  PathId path = 0;        // its stack with the most memory
   std::uint64_t own = 0, total = 0, count = 0;
-  double growth = 0;  // of own, bytes a second
+  double growth = 0;  // of own, bytes per second
 };
 
 struct Rows {
-  std::vector<Row> rows;   // the largest first, no more than were asked for
-  std::size_t there = 0;   // of all that match
-  std::uint64_t held = 0;  // by all holders that were counted, whether their row matches or not
+  std::vector<Row> rows;     // the largest first, at most as many as requested
+  std::size_t matching = 0;  // number of rows that match, also of those beyond
+  std::uint64_t held = 0;    // bytes of all counted holders, also of rows that do not match
 };
 
-// Keeps the names of stacks from one look to the next.
+// Keeps the names of stacks from call to call.
 class Table {
  public:
-  Table(recording::Stacks& stacks, recording::Places& places);
+  Table(recording::Stacks& stacks, recording::Locations& locations);
 
-  Rows rows(const HoldersNow& holders, const Choice& choice, std::size_t most);
+  Rows rows(const LiveHolders& holders, const Choice& choice, std::size_t most);
 
   const Paths& paths() const { return *paths_; }
   const Names& names() const { return names_; }
 
  private:
   void choose(const Choice& choice);
-  void name_paths(const HoldersNow& holders);
+  void name_paths(const LiveHolders& holders);
   void search_paths(const std::string& text);
-  bool matches(const recording::Place& place) const;
-  void sum_by_stack(const HoldersNow& holders);
-  void sum_by_name(const HoldersNow& holders, By by);
+  bool matches(const recording::Location& location) const;
+  void sum_by_stack(const LiveHolders& holders);
+  void sum_by_name(const LiveHolders& holders, By by);
   bool is_left_out(const Row& row) const;
-  bool is_counted(const HolderNow& holder) const;
+  bool is_counted(const LiveHolder& holder) const;
 
   recording::Stacks& stacks_;
-  recording::Places& places_;
+  recording::Locations& locations_;
   Names names_;
   Choice choice_;
   std::unique_ptr<Paths> paths_;
   std::vector<PathId> path_of_;         // by holder
-  std::vector<std::uint64_t> through_;  // held by path and by all further in
+  std::vector<std::uint64_t> through_;  // held by the path and all paths inside it
   std::vector<std::uint32_t> row_of_;   // by path: 1 + its index in all_; 0: none
-  std::vector<Row> all_;                // in no order; kept, for it is large
+  std::vector<Row> all_;                // unordered; kept to reuse its memory
   std::string searched_;
-  std::vector<bool> place_matches_, path_matches_;
+  std::vector<bool> location_matches_, path_matches_;
 };
 
 }  // namespace oomrec::tools::views

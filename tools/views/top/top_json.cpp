@@ -1,35 +1,32 @@
 #include "tools/views/top/top_json.h"
 
-#include <cmath>
-
 #include "tools/recording/reading/devices.h"
 #include "tools/recording/stack_text/stack_text.h"
 #include "tools/views/plot/timeline_json.h"
+#include "tools/views/top/figures.h"
 
 namespace oomrec::tools::views {
 namespace {
 
 Json row_json(const Row& row, const Scene& scene) {
   const Names& names = scene.table.names();
-  const recording::Places& places = names.places();
+  const recording::Locations& locations = names.locations();
   const By by = scene.choice.by;
-  const recording::PlaceId place = by == By::stack      ? scene.table.paths()[row.path].subject
-                                   : by == By::function ? names.place_of_function(row.key)
-                                                        : 0;
-  const std::string& file = by == By::file ? names.file(row.key) : places[place].file;
-  const bool line = by == By::stack && places[place].line != 0;
-  return {
-      {"function", text_or_null(places[place].function)},
+  const recording::LocationId location = by == By::stack ? scene.table.paths()[row.path].subject
+                                         : by == By::function ? names.location_of_function(row.key)
+                                                              : 0;
+  const std::string& file = by == By::file ? names.file(row.key) : locations[location].file;
+  const bool line = by == By::stack && locations[location].line != 0;
+  Json json = {
+      {"function", text_or_null(locations[location].function)},
       {"file", text_or_null(file)},
-      {"line", line ? Json(places[place].line) : Json(nullptr)},
-      {"own_bytes", row.own},
-      {"total_bytes", row.total},
-      {"count", row.count},
-      {"growth_bytes_per_s", std::llround(row.growth)},
-      {"stack", by == By::stack
-                    ? recording::stack_json(scene.table.paths().places(row.path), places)
-                    : Json(nullptr)},
+      {"line", line ? Json(locations[location].line) : Json(nullptr)},
   };
+  for (const Figure& figure : figures()) json[figure.key] = figure.json(row);
+  json["stack"] = by == By::stack
+                      ? recording::stack_json(scene.table.paths().locations(row.path), locations)
+                      : Json(nullptr);
+  return json;
 }
 
 }  // namespace
@@ -57,7 +54,7 @@ Json top_json(const Scene& scene) {
       {"threads", choice.group ? Json(scene.holders.groups()[*choice.group]) : Json(nullptr)},
       {"search", text_or_null(choice.search)},
       {"held_bytes", scene.rows.held},
-      {"row_count", scene.rows.there},
+      {"row_count", scene.rows.matching},
       {"rows", rows},
   };
 }

@@ -12,62 +12,66 @@
 namespace oomrec::tools::views {
 namespace {
 
-constexpr std::size_t kDeepestIndent = 10;  // levels: further in, the depth is told by a number
+constexpr std::size_t kDeepestIndent = 10;  // levels; a number shows deeper ones
 
 }  // namespace
 
 TreeView::TreeView(std::string title, const recording::TreeNode& root,
-                   const recording::Places& places)
-    : title_(std::move(title)), root_(root), places_(places) {
-  list();
+                   const recording::Locations& locations)
+    : title_(std::move(title)), root_(root), locations_(locations) {
+  update_items();
 }
 
-void TreeView::list() {
+void TreeView::update_items() {
   items_.clear();
-  list(root_, 0, std::nullopt);
+  add_items(root_, 0, std::nullopt);
 }
 
-// What is the only way on is not indented further: it reads as a stack, however deep.
-void TreeView::list(const recording::TreeNode& node, std::size_t indent,
-                    std::optional<std::size_t> parent) {
+// An only child is not indented further: a chain of them reads as a stack.
+void TreeView::add_items(const recording::TreeNode& node, std::size_t indent,
+                         std::optional<std::size_t> parent) {
   for (const recording::TreeNode& child : node.children) {
     const std::size_t at = items_.size();
     items_.push_back({&child, indent, parent.value_or(at)});
-    if (is_open(child)) list(child, indent + (child.children.size() == 1 ? 0 : 1), at);
+    if (is_open(child)) add_items(child, indent + (child.children.size() == 1 ? 0 : 1), at);
   }
 }
 
-// With what is the only way on from there.
-void TreeView::open(const recording::TreeNode& node, bool all_below) {
+// Opens the branch, and a chain of only children below it.
+void TreeView::open(const recording::TreeNode& node) {
   for (const recording::TreeNode* at = &node; !at->children.empty(); at = &at->children.front()) {
     open_.insert(at);
     if (at->children.size() != 1) break;
   }
-  if (!all_below) return;
-  open_.insert(&node);
-  for (const recording::TreeNode& child : node.children) open(child, true);
 }
 
-// A branch that is closed already is left for the one that it belongs to.
-void TreeView::close_or_leave() {
+void TreeView::open_all(const recording::TreeNode& node) {
+  open_.insert(&node);
+  for (const recording::TreeNode& child : node.children) open_all(child);
+}
+
+// Closes the selected branch. If it is closed, selects its parent.
+void TreeView::close_or_select_parent() {
   const Item item = items_[selected_];
   if (open_.erase(item.node) != 0) return;
   selected_ = item.parent;
 }
 
 void TreeView::select(const recording::TreeNode* node) {
-  list();
+  update_items();
   const auto at = std::find_if(items_.begin(), items_.end(),
                                [&](const Item& item) { return item.node == node; });
   if (at != items_.end()) selected_ = static_cast<std::size_t>(at - items_.begin());
 }
 
-// The first branch behind `after` that holds the words; those around it are opened.
+// The first branch after `after` that contains the searched text; opens the branches around it.
+// `passed`: whether the search is past `after`.
 const recording::TreeNode* TreeView::find_in(const recording::TreeNode& node,
                                              const recording::TreeNode* after, bool& passed) {
   for (const recording::TreeNode& child : node.children) {
     const bool here =
-        passed && holds(recording::place_text(places_[child.place], places_), wanted_);
+        passed && contains_ignoring_case(
+                      recording::location_text(locations_[child.location], locations_), searched_);
     passed = passed || &child == after;
     const recording::TreeNode* const found = here ? &child : find_in(child, after, passed);
     if (found == nullptr) continue;
@@ -77,9 +81,9 @@ const recording::TreeNode* TreeView::find_in(const recording::TreeNode& node,
   return nullptr;
 }
 
-// From the chosen one on, then from the top.
+// Searches from the selected branch on, then from the top.
 void TreeView::find_next() {
-  if (wanted_.empty() || items_.empty()) return;
+  if (searched_.empty() || items_.empty()) return;
   bool passed = false;
   const recording::TreeNode* found = find_in(root_, items_[selected_].node, passed);
   passed = true;
@@ -91,9 +95,9 @@ void TreeView::find_next() {
 bool TreeView::key(Key key) {
   if (search_) {
     const Prompt::Answer answer = search_->key(key);
-    if (answer == Prompt::Answer::done) wanted_ = search_->text();
-    if (answer != Prompt::Answer::open) search_.reset();
-    if (answer == Prompt::Answer::done) find_next();
+    if (answer == Prompt::Answer::accepted) searched_ = search_->text();
+    if (answer != Prompt::Answer::editing) search_.reset();
+    if (answer == Prompt::Answer::accepted) find_next();
     return true;
   }
   found_ = true;
@@ -101,19 +105,19 @@ bool TreeView::key(Key key) {
   if (move_by(key, items_.size(), page_, selected_) || items_.empty()) return true;
   const recording::TreeNode& node = *items_[selected_].node;
   if (key == Key::right) {
-    open(node, false);
+    open(node);
   } else if (key == Key::left) {
-    close_or_leave();
+    close_or_select_parent();
   } else if (key == Key::enter || character(key) == U' ') {
-    if (open_.erase(&node) == 0) open(node, false);
+    if (open_.erase(&node) == 0) open(node);
   } else if (character(key) == U'*') {
-    open(node, true);
+    open_all(node);
   } else if (character(key) == U'/') {
     search_.emplace();
   } else if (character(key) == U'n') {
     find_next();
   }
-  list();
+  update_items();
   return true;
 }
 
@@ -126,9 +130,10 @@ Line TreeView::line_of(const Item& item) const {
   line.add(std::string(2 * indent, ' '));
   if (indent < item.indent) line.add(fmt::format("({}) ", item.indent), Colour::dim);
   line.add(node.children.empty() ? "  " : is_open(node) ? "▾ " : "▸ ", Colour::bold);
-  const recording::Place& place = places_[node.place];
-  const bool own = recording::telling_of(place, places_) == recording::Telling::own_python_line;
-  line.add(recording::place_text(place, places_), own ? Colour::cyan : Colour::plain);
+  const recording::Location& location = locations_[node.location];
+  const bool own =
+      recording::relevance_of(location, locations_) == recording::Relevance::own_python_line;
+  line.add(recording::location_text(location, locations_), own ? Colour::cyan : Colour::plain);
   if (node.small_children != 0 && is_open(node)) {
     line.add(
         fmt::format("  … {}", plural(node.small_children, "smaller branch", "smaller branches")),
@@ -138,22 +143,22 @@ Line TreeView::line_of(const Item& item) const {
   return line;
 }
 
-std::string TreeView::foot() const {
+std::string TreeView::footer() const {
   if (search_) return fmt::format(" search: {}_", printable(search_->text()));
-  if (!found_) return fmt::format(" \"{}\" is nowhere in it", printable(wanted_));
+  if (!found_) return fmt::format(" \"{}\" is not in the tree", printable(searched_));
   return " q quit  ↑↓ move  → open  ← close  * open all below  / search  n next";
 }
 
 Picture TreeView::picture(Size size) {
   page_ = size.rows > 2 ? size.rows - 2 : 1;
   first_ = scrolled_to(selected_, page_, first_);
-  Picture picture{Line{" " + title_, Colour::plain, true}};
+  Picture picture{Line::bar(" " + title_)};
   for (std::size_t i = first_; i < std::min(items_.size(), first_ + page_); ++i) {
     picture.push_back(line_of(items_[i]));
     picture.back().reversed = i == selected_;
   }
   picture.resize(std::max<std::size_t>(size.rows, 1) - 1);
-  picture.push_back(Line{foot(), Colour::plain, true});
+  picture.push_back(Line::bar(footer()));
   return picture;
 }
 

@@ -1,4 +1,4 @@
-// A call tree to walk in: branches open and close, and are searched. Knows no terminal.
+// The interactive call tree: opens, closes and searches branches. Independent of the terminal.
 #pragma once
 
 #include <optional>
@@ -15,10 +15,11 @@ namespace oomrec::tools::views {
 
 class TreeView {
  public:
-  // `title`: what the tree is of. Both must outlive this.
-  TreeView(std::string title, const recording::TreeNode& root, const recording::Places& places);
+  // `root` and `locations` must outlive this.
+  TreeView(std::string title, const recording::TreeNode& root,
+           const recording::Locations& locations);
 
-  // False: the user wants to leave.
+  // False: the user quits.
   bool key(Key key);
 
   Picture picture(Size size);
@@ -28,30 +29,32 @@ class TreeView {
   struct Item {
     const recording::TreeNode* node;
     std::size_t indent;  // levels
-    std::size_t parent;  // among the items; its own number: none
+    std::size_t parent;  // its index in the items; the item's own index: none
   };
 
-  void list();  // what is open
-  void list(const recording::TreeNode& node, std::size_t indent, std::optional<std::size_t> parent);
-  void open(const recording::TreeNode& node, bool all_below);
-  void close_or_leave();
+  void update_items();
+  void add_items(const recording::TreeNode& node, std::size_t indent,
+                 std::optional<std::size_t> parent);
+  void open(const recording::TreeNode& node);
+  void open_all(const recording::TreeNode& node);
+  void close_or_select_parent();
   bool is_open(const recording::TreeNode& node) const { return open_.contains(&node); }
   void find_next();
   const recording::TreeNode* find_in(const recording::TreeNode& node,
                                      const recording::TreeNode* after, bool& passed);
   void select(const recording::TreeNode* node);
   Line line_of(const Item& item) const;
-  std::string foot() const;
+  std::string footer() const;
 
   const std::string title_;
   const recording::TreeNode& root_;
-  const recording::Places& places_;
+  const recording::Locations& locations_;
   std::unordered_set<const recording::TreeNode*> open_;
-  std::vector<Item> items_;
+  std::vector<Item> items_;  // the visible branches
   std::size_t selected_ = 0, first_ = 0;
-  std::size_t page_ = 1;
-  std::optional<Prompt> search_;  // while it is typed
-  std::string wanted_;            // what was searched last
+  std::size_t page_ = 1;          // rows
+  std::optional<Prompt> search_;  // while the user types it
+  std::string searched_;          // the last searched text
   bool found_ = true;
 };
 

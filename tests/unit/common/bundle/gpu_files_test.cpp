@@ -6,7 +6,7 @@
 
 using namespace oomrec;
 using namespace oomrec::bundle;
-using nlohmann::json;
+using json = tools::Json;
 using session::GpuSession;
 using session::TableId;
 
@@ -51,7 +51,7 @@ struct Written : GpuSession {
 
 std::vector<std::int64_t> column(const json& events, const char* key) {
   std::vector<std::int64_t> values;
-  for (const json& event : events) values.push_back(event[key]);
+  for (const json& event : events) values.push_back(event[key].get<std::int64_t>());
   return values;
 }
 
@@ -80,15 +80,15 @@ TEST_CASE("metadata and manifest name the device, its state and the driver's own
   CHECK(evidence["torch_largest_free_bytes"].is_null());
 }
 
-TEST_CASE("the bundle of a limit says which it was") {
+TEST_CASE("the bundle names the limit that failed the request") {
   Written session;
-  session.refused().flags = session::kFailureRefused;
+  session.refused().flags = session::kFailureByRecorder;
   session.refused().device.limit_bytes = 71 * kGiB;
   CHECK(session.file("metadata.json")["limit"] ==
         json{{"kind", "device"}, {"bytes", 71 * kGiB}, {"used", 70 * kGiB}});
 }
 
-TEST_CASE("another vendor's bundle has another name") {
+TEST_CASE("a bundle's name has the vendor's backend") {
   Written session;
   session.refused().space = static_cast<std::uint8_t>(Space::hip);
   session.refused().api = static_cast<std::uint16_t>(Api::hipMalloc);
@@ -100,7 +100,7 @@ TEST_CASE("another vendor's bundle has another name") {
   CHECK(metadata["request"]["device"]["kind"] == "hip");
 }
 
-TEST_CASE("PyTorch's memory is where its device is") {
+TEST_CASE("PyTorch's memory belongs to its device") {
   Written session;
   session.refused().space = static_cast<std::uint8_t>(Space::torch);
   const auto path = session.write();
@@ -110,7 +110,7 @@ TEST_CASE("PyTorch's memory is where its device is") {
   CHECK(session.write().filename() == "oom_cpu_20261121_101502_002");
 }
 
-TEST_CASE("a near_limit bundle of a device is the device's") {
+TEST_CASE("a near_limit bundle of a device has the device's backend") {
   Written session;
   session.header().near_device = session.second;
   session.device_at(session.second).free_bytes = kGiB;
@@ -122,7 +122,7 @@ TEST_CASE("a near_limit bundle of a device is the device's") {
   CHECK(Scratch::json(path / "metadata.json")["limit"]["kind"] == "device");
 }
 
-TEST_CASE("each device has its running total, the host its own") {
+TEST_CASE("each device and the host have running totals") {
   Written session;
   session.allocate();
   const json events = session.file("events.json");
@@ -141,7 +141,8 @@ TEST_CASE("each device has its running total, the host its own") {
   CHECK(events[6]["result"] == "CUDA_ERROR_OUT_OF_MEMORY");
 }
 
-TEST_CASE("PyTorch's own totals go before those of the driver; pools hold more than they gave") {
+TEST_CASE(
+    "PyTorch's totals take precedence over the driver's; pools reserve more than is allocated") {
   Written session;
   session.allocate();
   session.device_at(session.first).pool_used_bytes = kMiB;
@@ -180,15 +181,14 @@ TEST_CASE("environment.json lists the GPUs and the driver") {
             .is_null());
 }
 
-TEST_CASE("the recording has the devices; written smaller, all but the single blocks") {
+TEST_CASE("the recording has the devices; a smaller one leaves out the single blocks") {
   Written session;
   session.allocate();
   session.add<session::DeviceBlock>(TableId::device_blocks).bytes = 4 * kMiB;
   session.add<session::DevicePoint>(TableId::device_points).time_ns = 77;
   session.add<session::Tally>(TableId::api_tallies).count = 9;
   for (std::uint32_t i = 1; i <= 3000; ++i)
-    session.holder(session.stack({session::native_frame(1, i, false, false)}), Space::cuda,
-                   1000 + i, 1);
+    session.holder(session.stack({session::native_frame(1, i)}), Space::cuda, 1000 + i, 1);
   bool small = false;
   SUBCASE("whole") {}
   SUBCASE("smaller") {

@@ -1,4 +1,5 @@
-// A program that was refused 2 GiB on the second of its two GPUs: what tests of devices start from.
+// The session of a program whose request of 2 GiB failed on the second of its two GPUs; for tests
+// of devices.
 #pragma once
 
 #include "tests/unit/common/bundle/session_image.h"
@@ -12,7 +13,7 @@ struct GpuSession : SessionImage {
     Thread& t = add<Thread>(TableId::threads, &thread);
     t.tid = 4711;
     std::strcpy(t.name, "python3");
-    asked = stack({native_frame(module("/opt/torch/lib/libtorch.so"), 0x100, false, false)});
+    asked = stack({native_frame(module("/opt/torch/lib/libtorch.so"), 0x100)});
     open<Device>(TableId::devices);
     open<DeviceBlock>(TableId::device_blocks);
     open<DevicePoint>(TableId::device_points);
@@ -30,7 +31,7 @@ struct GpuSession : SessionImage {
     f.space = static_cast<u8>(Space::cuda);
     f.error = 2;
     f.device.device = second;
-    f.device.look_age_ms = 12;
+    f.device.polled_age_ms = 12;
     f.device.total_bytes = 80 * kGiB;
     f.device.free_bytes = 410 * kMiB;
     f.device.counted_bytes = 70 * kGiB;
@@ -46,7 +47,7 @@ struct GpuSession : SessionImage {
     std::strcpy(d.name, name);
     d.total_bytes = 80 * kGiB;
     d.free_bytes = 8 * kGiB;
-    d.look_ns = header().start_monotonic_ns + 1;
+    d.polled_ns = header().start_monotonic_ns + 1;
     return index;
   }
 

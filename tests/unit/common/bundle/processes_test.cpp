@@ -13,11 +13,11 @@
 #include "common/bundle/session_summary.h"
 #include "tests/unit/common/bundle/scratch.h"
 #include "tests/unit/common/bundle/session_image.h"
-#include "tests/unit/deaths/fake_system.h"
+#include "tests/unit/tools/deaths/fake_system.h"
 
 using namespace oomrec;
 using namespace oomrec::bundle;
-using nlohmann::json;
+using json = tools::Json;
 using session::SessionImage;
 using session::TrainingSession;
 
@@ -37,7 +37,7 @@ struct Recorded : SessionImage {
     header().pid = pid;
     header().parent_pid = parent;
     header().start_ticks = start;
-    // A thread of its own holds each part: their sum is what counts.
+    // Each part belongs to another thread: their sum counts.
     for (int part = 0; part < 2; ++part)
       lane(0, 2).spaces[0].usable_allocated_bytes = live_bytes / 2;
     header().health.rss_bytes = live_bytes + kMiB;
@@ -52,7 +52,7 @@ class Machine : public tests::FakeSystem {
     proc("sys/kernel/random/boot_id", kBoot);
   }
 
-  // A process in sight.
+  // A visible process.
   void runs(std::int32_t pid, std::uint64_t start, std::uint64_t rss_bytes,
             const std::string& name = "worker") {
     const std::string directory = std::to_string(pid);
@@ -107,7 +107,7 @@ std::string text_of(const json& rows) {
 
 }  // namespace
 
-TEST_CASE("a process alone is the only one in its list") {
+TEST_CASE("a single process is alone in its list") {
   Machine machine;
   const json all = machine.of_training();
   REQUIRE(all["processes"].size() == 1);
@@ -153,7 +153,7 @@ TEST_CASE("a group is listed from its recordings, each process once") {
   CHECK(rows[2]["peak_bytes"] == 48 * kMiB);
   CHECK(rows[2]["rss_bytes"] == 30 * kMiB);
   CHECK(rows[2]["bundle"].is_null());
-  CHECK(rows[3]["rss_bytes"] == 2 * kMiB);  // not in sight: as it saw itself last
+  CHECK(rows[3]["rss_bytes"] == 2 * kMiB);  // not visible: its own last reading
 
   // The worker's own list has the same processes.
   Cause cause;
@@ -162,7 +162,8 @@ TEST_CASE("a group is listed from its recordings, each process once") {
         "4712 self running, 4711 parent running, 4710 ancestor running, 4713 child unknown");
 }
 
-TEST_CASE("how a dead member ended is what its recording says, or who waited for it") {
+TEST_CASE(
+    "a dead member's outcome comes from its recording, or from the process that waited for it") {
   Machine machine;
   Recorded exited{4721, kParent, kMiB}, crashed{4722, kParent, kMiB}, killed{4723, kParent, kMiB},
       unseen{4724, kParent, kMiB};
@@ -180,7 +181,7 @@ TEST_CASE("how a dead member ended is what its recording says, or who waited for
         "4724 child unknown");
 }
 
-TEST_CASE("who is dead already is listed from its latest bundle") {
+TEST_CASE("a dead process is listed from its latest bundle") {
   Machine machine;
   Recorded worker{4712, kParent, 24 * kMiB};
   Cause killed;
@@ -200,7 +201,7 @@ TEST_CASE("who is dead already is listed from its latest bundle") {
   CHECK(rows[1]["bundle"] == bundle);
   CHECK(rows[1]["live_bytes"] == 24 * kMiB);
 
-  // A recording that is still there knows more; the bundle's name stays.
+  // An existing recording takes precedence; the bundle's name stays.
   worker.header().exit_status = 7;
   worker.header().state = static_cast<std::uint32_t>(session::State::exited);
   machine.has(worker);
@@ -209,7 +210,7 @@ TEST_CASE("who is dead already is listed from its latest bundle") {
   CHECK(rows[1]["bundle"] == bundle);
 }
 
-TEST_CASE("what only looks like a member is none") {
+TEST_CASE("lookalikes are not members") {
   Machine machine;
   Recorded other_boot{4731, kParent, kMiB}, other_host{4732, kParent, kMiB},
       other_namespace{4733, kParent, kMiB}, earlier{4734, kParent, kMiB, kParentStart - 1};
@@ -221,7 +222,7 @@ TEST_CASE("what only looks like a member is none") {
   CHECK(text_of(machine.of_training()["processes"]) == "4711 self running");
 }
 
-TEST_CASE("hostile, torn and strange files are passed over") {
+TEST_CASE("hostile, torn and foreign files are skipped") {
   Machine machine;
   Recorded worker{4712, kParent, 24 * kMiB};
   machine.has(worker);
@@ -244,7 +245,7 @@ TEST_CASE("a forged recording has other figures, or none") {
   machine.has(worker);
   const std::string path = fs::directory_iterator { machine.sessions() } -> path();
   const std::string whole = Scratch::text(path);
-  alignas(8) static char room[session::kHeaderBytes];
+  alignas(8) static char buffer[session::kHeaderBytes];
   std::minstd_rand random{11};
   unsigned named = 0, held = 0;
   for (int round = 0; round < 2000; ++round) {
@@ -257,10 +258,10 @@ TEST_CASE("a forged recording has other figures, or none") {
       forge(200 + 8 * (random() % ((session::kHeaderBytes - 208) / 8)));
     if (round % 2 == 0) forge(offsetof(session::Header, tables) + 8 * (random() % 3));
     std::ofstream{path, std::ios::binary} << forged;
-    const Glance recording{AT_FDCWD, path.c_str(), room};
+    const SessionSummary recording{AT_FDCWD, path.c_str(), buffer};
     if (!recording.is_session()) continue;
-    char buffer[64];
-    named += recording.base_name(recording.header().executable, buffer) == "python3.11" ? 1 : 0;
+    char name[64];
+    named += recording.base_name(recording.header().executable, name) == "python3.11" ? 1 : 0;
     held += recording.live_bytes(Space::heap) == 24 * kMiB ? 1 : 0;
   }
   CHECK(named > 500);
@@ -268,7 +269,7 @@ TEST_CASE("a forged recording has other figures, or none") {
   CHECK(held > 500);
 }
 
-TEST_CASE("a directory without end is read to a bound, which is told") {
+TEST_CASE("a huge directory is read up to a limit, which is reported") {
   Machine machine;
   Recorded worker{4712, kParent, kMiB};
   for (std::int32_t pid = 5000; pid < 5400; ++pid) {
@@ -277,10 +278,10 @@ TEST_CASE("a directory without end is read to a bound, which is told") {
   }
   const json all = machine.of_training();
   CHECK(all["processes"].size() == 256);
-  CHECK(all["left_out"] == 400 - 256 + 1);  // itself is the 256th
+  CHECK(all["left_out"] == 400 - 256 + 1);  // the process itself is the 256th
 }
 
-TEST_CASE("others are the largest of the cgroup that are not of the group") {
+TEST_CASE("others are the largest processes of the cgroup outside the group") {
   Machine machine;
   const fs::path cgroup = machine.cgroup("memory/job");
   machine.training.header().cgroup = machine.training.string(cgroup.string());
@@ -296,7 +297,7 @@ TEST_CASE("others are the largest of the cgroup that are not of the group") {
     machine.runs(5000 + i, 777, static_cast<std::uint64_t>((7 * i) % 20 + 1) * kMiB, "other");
     pids += std::to_string(5000 + i) + "\n";
   }
-  pids += "6000\n";  // gone meanwhile
+  pids += "6000\n";  // ended meanwhile
   machine.file(cgroup / "cgroup.procs", pids);
 
   const json all = machine.of_training();

@@ -16,13 +16,13 @@ using namespace oomrec::bundle;
 namespace {
 
 StoredBundle stored(std::uint64_t created, std::uint64_t process, std::uint32_t process_bundle,
-                    bool is_memory = true, std::uint64_t bytes = 10) {
+                    bool is_about_memory = true, std::uint64_t bytes = 10) {
   StoredBundle bundle{};
   bundle.created = created;
   bundle.bytes = bytes;
   bundle.process = process;
   bundle.process_bundle = process_bundle;
-  bundle.is_memory = is_memory;
+  bundle.is_about_memory = is_about_memory;
   return bundle;
 }
 
@@ -30,28 +30,28 @@ struct Row {
   const char* what;
   std::vector<StoredBundle> bundles;
   Bounds bounds;
-  std::vector<std::uint64_t> gone;  // by created
+  std::vector<std::uint64_t> removed;  // by created
 };
 
 }  // namespace
 
-TEST_CASE("what goes first") {
+TEST_CASE("bundles are removed in the order of their worth") {
   const Row rows[] = {
-      {"within the bounds nothing goes", {stored(1, 1, 1), stored(2, 2, 1)}, {2, 20}, {}},
-      {"the oldest goes", {stored(2, 2, 1), stored(1, 1, 1), stored(3, 3, 1)}, {2, 0}, {1}},
-      {"a verdict that is not memory goes before the oldest",
+      {"within the bounds nothing is removed", {stored(1, 1, 1), stored(2, 2, 1)}, {2, 20}, {}},
+      {"the oldest is removed", {stored(2, 2, 1), stored(1, 1, 1), stored(3, 3, 1)}, {2, 0}, {1}},
+      {"a verdict that is not about memory is removed before the oldest",
        {stored(1, 1, 1), stored(2, 2, 1, false), stored(3, 3, 1)},
        {2, 0},
        {2}},
-      {"a later bundle of a process goes before the oldest",
+      {"a later bundle of a process is removed before the oldest",
        {stored(1, 1, 1), stored(2, 2, 1), stored(3, 2, 2), stored(4, 3, 1)},
        {3, 0},
        {3}},
-      {"a later bundle whose first is not there counts as any other",
+      {"a later bundle without its first counts as any other",
        {stored(1, 1, 1), stored(2, 2, 2), stored(3, 3, 1)},
        {2, 0},
        {1}},
-      {"not memory goes before later ones",
+      {"not about memory is removed before later ones",
        {stored(1, 1, 1), stored(2, 1, 2), stored(3, 2, 1, false), stored(4, 3, 1)},
        {2, 0},
        {2, 3}},
@@ -63,19 +63,19 @@ TEST_CASE("what goes first") {
        {stored(1, 1, 1, true, 60), stored(2, 2, 1, true, 60), stored(3, 3, 1, true, 60)},
        {0, 130},
        {1}},
-      {"no bounds, nothing goes", {stored(1, 1, 1), stored(2, 2, 1)}, {0, 0}, {}},
+      {"without bounds nothing is removed", {stored(1, 1, 1), stored(2, 2, 1)}, {0, 0}, {}},
   };
   for (Row row : rows) {
     CAPTURE(row.what);
-    choose_victims(row.bundles, row.bounds);
-    std::vector<std::uint64_t> gone;
+    select_removals(row.bundles, row.bounds);
+    std::vector<std::uint64_t> removed;
     for (const StoredBundle& bundle : row.bundles)
-      if (bundle.gone) gone.push_back(bundle.created);
-    CHECK(gone == row.gone);
+      if (bundle.is_removed) removed.push_back(bundle.created);
+    CHECK(removed == row.removed);
   }
 }
 
-TEST_CASE("a directory keeps its newest bundles and what is not ours") {
+TEST_CASE("a directory keeps its newest bundles and foreign entries") {
   session::TrainingSession session;
   Scratch scratch;
   scratch.max_dumps = 2;
@@ -97,7 +97,7 @@ TEST_CASE("a directory keeps its newest bundles and what is not ours") {
   CHECK(std::filesystem::exists(scratch.dumps / last));
 }
 
-TEST_CASE("a killed process' bundle outlives those that somebody asked for") {
+TEST_CASE("a killed process' bundle outlives requested ones") {
   session::TrainingSession session;
   Scratch scratch;
   scratch.max_dumps = 2;
@@ -115,7 +115,7 @@ TEST_CASE("a killed process' bundle outlives those that somebody asked for") {
   CHECK(std::filesystem::exists(scratch.dumps / "oom_cpu_20261121_101505_001"));
 }
 
-TEST_CASE("a worker that its parent ended goes before one that the kernel killed") {
+TEST_CASE("a worker killed by its parent is removed before one that the kernel killed") {
   session::TrainingSession session;
   Scratch scratch;
   scratch.max_dumps = 2;
@@ -140,13 +140,13 @@ TEST_CASE("a worker that its parent ended goes before one that the kernel killed
   CHECK(std::filesystem::exists(scratch.dumps / "oom_cpu_20261121_101505_001"));
 }
 
-TEST_CASE("a name is given once, though its bundle may be gone") {
+TEST_CASE("a name is used once, even after its bundle was removed") {
   session::TrainingSession session;
   Cause cause;
   cause.trigger = Trigger::request;
   cause.alive = false;
   cause.realtime_ns = 1795256102'000'000'000U;
-  for (const std::uint64_t max_dumps : {1, 2}) {
+  for (const std::uint64_t max_dumps : {1U, 2U}) {
     Scratch scratch;
     scratch.max_dumps = max_dumps;
     for (const char* name : {"001", "002", "003", "004", "005"}) {
@@ -157,7 +157,7 @@ TEST_CASE("a name is given once, though its bundle may be gone") {
   }
 }
 
-TEST_CASE("a number follows those of its second that other backends and writers have") {
+TEST_CASE("a number follows those of other backends and writers in the same second") {
   session::TrainingSession session;
   Scratch scratch;
   for (const char* name : {"oom_cuda_20261121_101502_007", ".oom_cpu_20261121_101502_008.partial",
@@ -170,7 +170,7 @@ TEST_CASE("a number follows those of its second that other backends and writers 
   CHECK(scratch.write(session.view(), cause).filename() == "oom_cpu_20261121_101502_009");
 }
 
-TEST_CASE("what dead writers left goes when it is old") {
+TEST_CASE("what dead writers left is removed when it is old") {
   session::TrainingSession session;
   Scratch scratch;
   const auto old = scratch.dumps / ".oom_cpu_20200101_000000_001.partial";
@@ -197,7 +197,7 @@ TEST_CASE("names of bundles") {
     CHECK_FALSE(is_bundle_name(name));
 }
 
-TEST_CASE("% words of a dump directory") {
+TEST_CASE("patterns (%) in a dump directory's path") {
   struct {
     const char* pattern;
     const char* path;

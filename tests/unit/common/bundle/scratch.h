@@ -1,15 +1,15 @@
-// A directory of a test's own, and bundles written to it.
+// A temporary directory, and bundles written to it.
 #pragma once
 
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 
 #include "common/bundle/bundle.h"
 #include "tests/unit/scratch_directory.h"
+#include "tools/base/json_value.h"
 
 namespace oomrec::bundle {
 
@@ -29,9 +29,10 @@ class Scratch {
       throw std::runtime_error("not written, errno " + std::to_string(error));
     return work->path;
   }
-  static nlohmann::json json(const std::filesystem::path& path) {
-    std::ifstream file{path};
-    return nlohmann::json::parse(file);
+  static tools::Json json(const std::filesystem::path& path) {
+    tools::Json value = tools::Json::parse(text(path));
+    if (value.is_discarded()) throw std::runtime_error(path.string() + " is not JSON");
+    return value;
   }
   static std::string text(const std::filesystem::path& path) {
     std::ifstream file{path, std::ios::binary};

@@ -1,6 +1,6 @@
-// A session made by hand, entry by entry: what a bundle test starts from.
+// A session built by hand, entry by entry, for tests of bundles.
 //
-// Each table gets its first chunks in a buffer of one segment. Entry 0 is there and zero.
+// Each table gets its first chunks in a buffer of one segment. Entry 0 exists and is zero.
 #pragma once
 
 #include <cstring>
@@ -55,7 +55,7 @@ class SessionImage {
   View view() const { return View{Bytes::contiguous(bytes_.data(), bytes_.size())}; }
   std::vector<std::byte>& bytes() { return bytes_; }
 
-  // A new entry of a table; its number goes to `index`.
+  // Adds an entry to a table; stores its number in `index`.
   template <class T>
   T& add(TableId table, u32* index = nullptr) {
     TableDirectory& d = directory(table);
@@ -84,7 +84,7 @@ class SessionImage {
     return index;
   }
 
-  // A stack outermost first.
+  // A stack, outermost frame first.
   u32 stack(std::initializer_list<u64> frames) {
     u32 at = node(0, special_frame(SpecialFrame::thread_group, 4));
     for (const u64 frame : frames) at = node(at, frame);
@@ -127,17 +127,17 @@ class SessionImage {
     return l;
   }
 
-  // A table of GPUs, which only their programs have.
+  // The table of GPUs; only programs that use GPUs have one.
   template <class T>
   void open(TableId table) {
     if (directory(table).entry_bytes == 0) make<T>(table);
   }
 
-  // Of a GPU.
+  // A block on a GPU.
   void event(Lane& lane, EventKind kind, u32 time_ms, Api api, Space space, u32 device, u64 address,
              u64 bytes, u32 stack) {
-    ring_of(lane).append_elsewhere(time_ms, lane.thread, kind, packed_place(api, space, device),
-                                   address, bytes, stack);
+    ring_of(lane).append_device_event(time_ms, lane.thread, kind,
+                                      packed_location(api, space, device), address, bytes, stack);
   }
 
   void event(Lane& lane, EventKind kind, u32 time_ms, u64 address, u64 bytes, u32 stack) {
@@ -169,7 +169,7 @@ class SessionImage {
     return ring;
   }
 
-  // Where entry `number` lies; its chunk is made when it is the first there.
+  // The location of entry `number`; creates its chunk if it is the first in it.
   std::byte* place(TableDirectory& d, u64 number, u64 entries) {
     for (u32 k = 0;; ++k) {
       const u64 capacity = chunk_bytes(k) / d.entry_bytes;
@@ -187,7 +187,7 @@ class SessionImage {
   u64 end_;
 };
 
-// A training loop that asked for more than its soft limit leaves: the example of the documents.
+// A training loop whose request exceeded its soft limit: the example in the documentation.
 struct TrainingSession : SessionImage {
   TrainingSession() {
     Thread& t = add<Thread>(TableId::threads, &thread);
@@ -202,8 +202,8 @@ struct TrainingSession : SessionImage {
     c.file = file;
     c.name = name;
     c.first_line = 31;
-    asked = stack({python_frame(code, 0xffff'ffff), native_frame(numpy, 0x1234, false, false),
-                   native_frame(libc, 0x9876, false, false)});
+    asked = stack(
+        {python_frame(code, 0xffff'ffff), native_frame(numpy, 0x1234), native_frame(libc, 0x9876)});
     holder(asked, Space::heap, u64{640} << 20, 10);
     Lane& l = lane(thread, 64);
     l.spaces[0].usable_allocated_bytes = u64{641} << 20;
@@ -227,7 +227,7 @@ struct TrainingSession : SessionImage {
     f.rss_bytes = u64{1} << 30;
     f.ram_bytes = header().ram_bytes;
     f.swap_bytes = header().swap_bytes;
-    f.flags = kFailureRefused;
+    f.flags = kFailureByRecorder;
   }
   u32 thread = 0, libc = 0, numpy = 0, code = 0, asked = 0, failure = 0;
 };

@@ -1,5 +1,4 @@
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include <filesystem>
 #include <fstream>
@@ -27,7 +26,7 @@ Cause refusal(const TrainingSession& session) {
 
 }  // namespace
 
-TEST_CASE("a bundle names what was asked for and who asked") {
+TEST_CASE("a bundle names the failed request and the caller") {
   TrainingSession session;
   Scratch scratch;
   const auto path = scratch.write(session.view(), refusal(session));
@@ -54,7 +53,7 @@ TEST_CASE("a bundle names what was asked for and who asked") {
   CHECK(events.back()["event_type"] == "error");
   CHECK(events.back()["memory_allocated"] == std::int64_t{640} << 20);
   CHECK(events[9]["memory_allocated"] == std::int64_t{704} << 20);
-  CHECK(events[0]["timestamp"] == doctest::Approx(1795256100.0));
+  CHECK(events[0]["timestamp"].get<double>() == doctest::Approx(1795256100.0));
 
   const auto environment = scratch.json(path / "environment.json");
   CHECK(environment["argv"][3] == "***");
@@ -63,7 +62,7 @@ TEST_CASE("a bundle names what was asked for and who asked") {
   CHECK(environment["versions"]["interpreter"] == "Python 3.11.7");
 }
 
-TEST_CASE("a bundle is whole or absent, whichever system call fails") {
+TEST_CASE("a bundle is complete or absent, whichever system call fails") {
   TrainingSession session;
   unsigned failures = 0;
   unsigned whole = 0;
@@ -83,7 +82,7 @@ TEST_CASE("a bundle is whole or absent, whichever system call fails") {
         ++failures;
         if (result != Result::written) {
           CHECK(scratch.error == error);
-          // Nothing that looks like a bundle; what could not be removed is hidden.
+          // No directory looks like a bundle; one that could not be removed is hidden.
           if (std::filesystem::exists(scratch.dumps))
             for (const auto& entry : std::filesystem::directory_iterator{scratch.dumps})
               CHECK(entry.path().filename().string().starts_with("."));
@@ -120,7 +119,7 @@ std::uint64_t frames_of(const session::View& view, std::uint32_t node) {
 
 }  // namespace
 
-TEST_CASE("the recording says what the session said, in fewer bytes") {
+TEST_CASE("the recording has the session's contents in fewer bytes") {
   TrainingSession session;
   Scratch scratch;
   const Recording copy{scratch.write(session.view(), refusal(session))};
@@ -141,15 +140,15 @@ TEST_CASE("the recording says what the session said, in fewer bytes") {
 
 TEST_CASE("a bundle too large for its directory is written smaller") {
   TrainingSession session;
-  // 3,000 stacks of which the last is the largest.
+  // 3,000 stacks; the last is the largest.
   for (std::uint32_t i = 1; i <= 3000; ++i)
-    session.holder(session.stack({session::native_frame(session.numpy, i, false, false),
-                                  session::native_frame(session.libc, i, false, false)}),
+    session.holder(session.stack({session::native_frame(session.numpy, i),
+                                  session::native_frame(session.libc, i)}),
                    Space::heap, 1000 + i, i);
-  // The request's own, the largest and the smallest of them, at one moment.
+  // Checkpoint rows of the request's stack, the largest and the smallest.
   session.open<session::Checkpoint>(session::TableId::checkpoints);
   session.open<session::CheckpointRow>(session::TableId::checkpoint_rows);
-  for (const std::uint32_t holder : {1, 3001, 2})
+  for (const std::uint32_t holder : {1U, 3001U, 2U})
     session.add<session::CheckpointRow>(session::TableId::checkpoint_rows) = {holder, 5, 500};
   auto& checkpoint = session.add<session::Checkpoint>(session::TableId::checkpoints);
   checkpoint.time_ns = 5;
@@ -174,7 +173,7 @@ TEST_CASE("a bundle too large for its directory is written smaller") {
     scratch.max_total_bytes = 256 * 1024 + whole.bytes.size();
     const auto path = scratch.write(session.view(), refusal(session));
     CHECK(Scratch::json(path / "manifest.json")["reduced"] == "without_events");
-    CHECK(Scratch::json(path / "events.json").size() == 1);  // the refusal
+    CHECK(Scratch::json(path / "events.json").size() == 1);  // the failed request
     const Recording copy{path};
     CHECK(copy.view.count(session::TableId::holders) == 3002);
     session::Lane lane;
@@ -208,7 +207,7 @@ TEST_CASE("a bundle too large for its directory is written smaller") {
     CHECK(copy.view.count(session::TableId::checkpoints) == 2);
     CHECK(checkpoint_rows(copy) == std::vector<std::uint32_t>{1, 2, 0});
   }
-  SUBCASE("without checkpoints, where there is not even room for them") {
+  SUBCASE("without checkpoints, if even they do not fit") {
     for (std::uint32_t i = 0; i < 50'000; ++i)
       session.add<session::CheckpointRow>(session::TableId::checkpoint_rows) = {1, 5, 500};
     scratch.max_total_bytes = 450 * 1024;
@@ -221,7 +220,7 @@ TEST_CASE("a bundle too large for its directory is written smaller") {
   }
 }
 
-TEST_CASE("outcome and repeats are completed later, and only they") {
+TEST_CASE("a later completion changes outcome and repeats, nothing else") {
   TrainingSession session;
   Scratch scratch;
   const auto path = scratch.write(session.view(), refusal(session));
@@ -238,16 +237,16 @@ TEST_CASE("outcome and repeats are completed later, and only they") {
   CHECK_FALSE(complete(OutsideHooks::in_hook(), "/nowhere", {}, *scratch.work));
 }
 
-TEST_CASE("an exception's texts come into a bundle later, and stay when the outcome does") {
+TEST_CASE("an exception's texts are added later, and stay when the outcome is completed") {
   TrainingSession session;
   Scratch scratch;
   const auto path = scratch.write(session.view(), refusal(session));
   auto expected = Scratch::json(path / "metadata.json");
   CHECK(expected["exception_type"].is_null());
-  CHECK(expected["custom_metadata"] == nlohmann::json::object());
+  CHECK(expected["custom_metadata"] == tools::Json::object());
   const InHook hook = OutsideHooks::in_hook();
-  // Longer than what is read at once, and again after that.
-  for (const std::size_t bytes : {std::size_t{10}, text::kMostTextBytes, std::size_t{3}}) {
+  // Longer than one read, and longer again.
+  for (const std::size_t bytes : {std::size_t{10}, text::kMaxTextBytes, std::size_t{3}}) {
     text::ExceptionTexts texts;
     const std::string message(bytes, '"'), traceback(bytes, '\x01');
     texts.type = "MemoryError";
@@ -256,14 +255,14 @@ TEST_CASE("an exception's texts come into a bundle later, and stay when the outc
     texts.context = "epoch 3";
     texts.metadata = R"({"outcome": "mine", "repeats": 7, "verdict": {"limit": [1]}})";
     texts.objects = "[1, 2]";
-    REQUIRE(complete_texts(hook, path.c_str(), texts, *scratch.work));
+    REQUIRE(complete_exception(hook, path.c_str(), texts, *scratch.work));
     expected["exception_type"] = "MemoryError";
     expected["exception_message"] = message;
     expected["exception_traceback"] = traceback;
     expected["context"] = "epoch 3";
-    expected["custom_metadata"] = nlohmann::json::parse(texts.metadata);
+    expected["custom_metadata"] = tools::Json::parse(texts.metadata);
     CHECK(Scratch::json(path / "metadata.json") == expected);
-    CHECK(Scratch::json(path / "objects.json") == nlohmann::json{1, 2});
+    CHECK(Scratch::json(path / "objects.json") == tools::Json{1, 2});
     CHECK(Scratch::json(path / "manifest.json")["files"].back() == "objects.json");
     REQUIRE(complete(hook, path.c_str(), {OutcomeKind::recovered, 0, 5}, *scratch.work));
     expected["outcome"] = "recovered";
@@ -272,7 +271,7 @@ TEST_CASE("an exception's texts come into a bundle later, and stay when the outc
   }
 }
 
-TEST_CASE("what the program says of a bundle is in it from the beginning, or nothing is") {
+TEST_CASE("the program's texts are in a bundle from the start, or absent") {
   TrainingSession session;
   Scratch scratch;
   text::ExceptionTexts texts;
@@ -292,13 +291,13 @@ TEST_CASE("what the program says of a bundle is in it from the beginning, or not
   const auto manifest = Scratch::json(path / "manifest.json");
   for (const auto& name : manifest["files"])
     CHECK(std::filesystem::exists(path / name.get<std::string>()));
-  // No request, so no repeats: the program's own are not ours.
+  // No request, so no repeats; the program's own key must not be mistaken for it.
   REQUIRE(complete(OutsideHooks::in_hook(), path.c_str(), {OutcomeKind::recovered, 0, 5},
                    *scratch.work));
   CHECK(Scratch::json(path / "metadata.json")["custom_metadata"]["repeats"] == 7);
 }
 
-TEST_CASE("the first ceiling that explains a refusal is the verdict") {
+TEST_CASE("the first limit that explains a failure is the verdict") {
   struct Row {
     VerdictCode code;
     std::uint64_t bytes, soft, live, data_limit, data, as_limit, vm;
@@ -338,7 +337,7 @@ TEST_CASE("the first ceiling that explains a refusal is the verdict") {
   }
 }
 
-TEST_CASE("of a process whose death nobody looked into it says how it ended and what it held") {
+TEST_CASE("without evidence of a death, the verdict has the outcome and the live memory") {
   const struct {
     const char* outcome;
     VerdictCode code;
@@ -347,14 +346,14 @@ TEST_CASE("of a process whose death nobody looked into it says how it ended and 
       {"signal 9", VerdictCode::unknown, "python3.11 was killed by SIGKILL; it held 640.0 MiB"},
       {"exited 3", VerdictCode::exited, "python3.11 ended with exit status 3; it held 640.0 MiB"},
       {"recovered", VerdictCode::exited, "python3.11 ended with exit status 0; it held 640.0 MiB"},
-      {"unknown", VerdictCode::unknown, "python3.11 is gone, nobody saw how; it held 640.0 MiB"},
+      {"unknown", VerdictCode::unknown, "python3.11 ended in an unknown way; it held 640.0 MiB"},
   };
   TrainingSession session;
   for (const auto& row : rows) {
     const verdict::Verdict verdict =
         verdict::verdict_of(session.view(), Trigger::killed, 0, {}, row.outcome);
     CHECK(verdict.code == row.code);
-    CHECK(std::string{verdict.summary} == row.summary);  // its refusal is in a bundle of its own
+    CHECK(std::string{verdict.summary} == row.summary);  // its failure has its own bundle
   }
   session.header().tables[static_cast<std::size_t>(session::TableId::failures)].committed = 1;
   CHECK(std::string{

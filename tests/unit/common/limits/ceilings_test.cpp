@@ -1,4 +1,4 @@
-// What bounds memory: the soft limit with its reserve, and the ceilings of fixture files.
+// Limits on memory: the soft limit with its reserve, and ceilings from fixture files.
 #include <doctest/doctest.h>
 
 #include "common/limits/ceilings.h"
@@ -22,7 +22,7 @@ TEST_CASE("without a limit everything is admitted") {
   CHECK(limit.admits(kMiB << 20, ~std::uint64_t{0}));
 }
 
-TEST_CASE("a request is refused when it would pass the limit") {
+TEST_CASE("a request beyond the limit fails") {
   live::SoftLimit limit;
   limit.set(100 * kMiB);
   CHECK(limit.admits(60 * kMiB, 40 * kMiB));
@@ -31,7 +31,7 @@ TEST_CASE("a request is refused when it would pass the limit") {
   CHECK(limit.admits(-5, 100 * kMiB));
 }
 
-TEST_CASE("after the first refusal a reserve is open for small requests and arenas only") {
+TEST_CASE("after the first failure a reserve is open to small requests and arenas only") {
   live::SoftLimit limit;
   limit.set(100 * kMiB);
   CHECK_FALSE(limit.admits(100 * kMiB, 1000));  // the first
@@ -42,11 +42,11 @@ TEST_CASE("after the first refusal a reserve is open for small requests and aren
   CHECK(limit.admits(100 * kMiB, kMiB, true));  // an arena of Python's small objects
   CHECK_FALSE(limit.admits(100 * kMiB, kMiB + 1, true));
   CHECK_FALSE(limit.admits(108 * kMiB, 4096, true));
-  limit.forget();
+  limit.reset();
   CHECK_FALSE(limit.admits(100 * kMiB, 1000));
 
   limit.set(std::uint64_t{1000} * kMiB);
-  limit.forget();
+  limit.reset();
   CHECK_FALSE(limit.admits(1000 * kMiB, 1));
   CHECK(limit.admits(1020 * kMiB - 1, 1));
   CHECK_FALSE(limit.admits(1020 * kMiB, 1));
@@ -78,7 +78,7 @@ TEST_CASE("cgroup v2: the lowest limit among the ancestors binds") {
   CHECK(seen.cgroup_used_bytes == 800000);
 }
 
-TEST_CASE("cgroup v1: a path that is not visible here means the mounted root") {
+TEST_CASE("cgroup v1: an invisible path means the mounted root") {
   Machine machine;
   machine.file("/proc/self/cgroup", "5:cpu,cpuacct:/other\n4:memory:/docker/abc\n0::/\n");
   machine.file("/cgroup/memory/memory.limit_in_bytes", "5000\n");
@@ -90,7 +90,7 @@ TEST_CASE("cgroup v1: a path that is not visible here means the mounted root") {
   CHECK(seen.cgroup_used_bytes == 3500);
 }
 
-TEST_CASE("cgroup v1 without a limit is unlimited; no cgroup at all is not known") {
+TEST_CASE("cgroup v1 without a limit is unlimited; without a cgroup the limit is unknown") {
   Machine machine;
   Ceilings seen;
   read_cgroup(kHook, seen);

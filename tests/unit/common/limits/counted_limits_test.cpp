@@ -1,4 +1,4 @@
-// What counts tasks, mappings and promised memory, read from the files of another machine.
+// Limits on tasks, mappings and committed memory, read from the files of another machine.
 #include "common/limits/counted_limits.h"
 
 #include <doctest/doctest.h>
@@ -54,7 +54,7 @@ std::string status(int uid, const char* capabilities) {
 
 }  // namespace
 
-TEST_CASE("tasks of the cgroup with least room, v1") {
+TEST_CASE("tasks of the cgroup with the fewest left, v1") {
   const Machine machine;
   machine.file("/proc/self/cgroup", "8:pids:/a/b\n4:memory:/other\n0::/\n");
   machine.file("/cgroup/pids/a/b/pids.current", "3\n");
@@ -66,7 +66,7 @@ TEST_CASE("tasks of the cgroup with least room, v1") {
   CHECK(seen.cgroup_tasks_limit == 20);
 }
 
-TEST_CASE("tasks of the cgroup, v2, in a container that does not see its own path") {
+TEST_CASE("tasks of the cgroup, v2, in a container whose path is invisible") {
   const Machine machine;
   machine.file("/proc/self/cgroup", "0::/docker/abc\n");
   machine.file("/cgroup/pids.current", "50\n");
@@ -76,7 +76,7 @@ TEST_CASE("tasks of the cgroup, v2, in a container that does not see its own pat
   CHECK(seen.cgroup_tasks_limit == 50);
 }
 
-TEST_CASE("the machine's tasks, and how many there may be") {
+TEST_CASE("the machine's tasks and their limit") {
   const Machine machine;
   machine.file("/proc/loadavg", "0.10 0.20 0.30 2/345 6789\n");
   machine.file("/proc/sys/kernel/threads-max", "1000\n");
@@ -87,7 +87,7 @@ TEST_CASE("the machine's tasks, and how many there may be") {
   CHECK(seen.pid_max == 32468);
 }
 
-TEST_CASE("RLIMIT_NPROC binds users, and root where root is no more than a user") {
+TEST_CASE("RLIMIT_NPROC applies to users, and to root in another user namespace") {
   struct Row {
     int uid;
     const char* capabilities;
@@ -122,7 +122,7 @@ TEST_CASE("RLIMIT_NPROC binds users, and root where root is no more than a user"
   setrlimit(RLIMIT_NPROC, &before);
 }
 
-TEST_CASE("mappings are counted, however long their list is") {
+TEST_CASE("mappings are counted, however long the list") {
   const Machine machine;
   std::string maps;
   for (int i = 0; i < 3001; ++i) maps += "7f0000000000-7f0000001000 rw-p 00000000 00:00 0\n";
@@ -133,7 +133,7 @@ TEST_CASE("mappings are counted, however long their list is") {
   CHECK(seen.max_mappings == 3000);
 }
 
-TEST_CASE("promised memory is limited by strict accounting alone") {
+TEST_CASE("committed memory is limited only by strict accounting") {
   const Machine machine;
   machine.file("/proc/meminfo", "MemTotal: 9 kB\nCommitLimit:  500 kB\nCommitted_AS:  400 kB\n");
   machine.file("/proc/sys/vm/overcommit_memory", "2\n");
@@ -145,14 +145,14 @@ TEST_CASE("promised memory is limited by strict accounting alone") {
   }
 }
 
-TEST_CASE("nothing is known where there is no /proc") {
+TEST_CASE("without /proc nothing is known") {
   const Machine machine;
   const CountedLimits tasks = Machine::tasks();
   CHECK(tasks.own_tasks + tasks.cgroup_tasks + tasks.machine_tasks == 0);
   CHECK(Machine::mappings().mappings == 0);
 }
 
-TEST_CASE("this machine's own can be read") {
+TEST_CASE("this machine's own limits can be read") {
   CountedLimits seen = Machine::tasks();
   CHECK(seen.own_tasks == 1);
   CHECK(seen.machine_tasks > 1);

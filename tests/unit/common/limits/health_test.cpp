@@ -14,17 +14,17 @@ namespace {
 const InHook kHook = OutsideHooks::in_hook();
 constexpr std::uint64_t kMiB = 1 << 20;
 
-CgroupPlace place_of(session::Health& health) {
-  CgroupPlace place{};
+CgroupDirectories directories_of(session::Health& health) {
+  CgroupDirectories directories{};
   Ceilings seen;
-  read_cgroup(kHook, seen, &place);
+  read_cgroup(kHook, seen, &directories);
   health.cgroup_limit_bytes = seen.cgroup_limit_bytes;
-  return place;
+  return directories;
 }
 
 }  // namespace
 
-TEST_CASE("cgroup v2: usage of the limiting ancestor, kills and pressure of its own") {
+TEST_CASE("cgroup v2: usage of the limiting ancestor, its own kills and pressure") {
   Machine machine;
   machine.file("/proc/self/cgroup", "0::/kubepods/pod7/app\n");
   machine.file("/cgroup/kubepods/pod7/app/memory.max", "max\n");
@@ -41,16 +41,16 @@ TEST_CASE("cgroup v2: usage of the limiting ancestor, kills and pressure of its 
   machine.file("/proc/pressure/memory", "some avg10=99.00\nfull avg10=99.00\n");
 
   session::Health health{};
-  const CgroupPlace place = place_of(health);
-  CHECK(std::string{place.named} == "/kubepods/pod7/app");
-  CHECK(std::string{place.own}.ends_with("/cgroup/kubepods/pod7/app"));
-  CHECK(std::string{place.limiting}.ends_with("/cgroup/kubepods/pod7"));
-  look_quickly(kHook, place, health);
-  look_thoroughly(kHook, place, health);
+  const CgroupDirectories directories = directories_of(health);
+  CHECK(std::string{directories.named} == "/kubepods/pod7/app");
+  CHECK(std::string{directories.own}.ends_with("/cgroup/kubepods/pod7/app"));
+  CHECK(std::string{directories.limiting}.ends_with("/cgroup/kubepods/pod7"));
+  read_quick_health(kHook, directories, health);
+  read_slow_health(kHook, directories, health);
   CHECK(health.cgroup_used_bytes == 800000);
   CHECK(health.cgroup_oom_kills == 3);
   machine.file("/cgroup/kubepods/pod7/app/memory.events.local", "oom 2\noom_kill 2\n");
-  look_thoroughly(kHook, place, health);
+  read_slow_health(kHook, directories, health);
   CHECK(health.cgroup_oom_kills == 2);
   CHECK(health.pressure_some == 1234);
   CHECK(health.pressure_full == 705);
@@ -58,7 +58,7 @@ TEST_CASE("cgroup v2: usage of the limiting ancestor, kills and pressure of its 
   CHECK(health.rss_bytes == 77 * 4096);
 }
 
-TEST_CASE("cgroup v1: kills stand in memory.oom_control, pressure is the machine's") {
+TEST_CASE("cgroup v1: kills are in memory.oom_control, pressure is the machine's") {
   Machine machine;
   machine.file("/proc/self/cgroup", "4:memory:/docker/abc\n0::/\n");
   machine.file("/cgroup/memory/docker/abc/memory.limit_in_bytes", "5000\n");
@@ -69,9 +69,9 @@ TEST_CASE("cgroup v1: kills stand in memory.oom_control, pressure is the machine
                "7 (a) b) (c) S 1 7 7 0 -1 4194304 3094 55 321 9 4 2 0 0 20 0 1\n");
   machine.file("/proc/pressure/memory", "some avg10=0.50 avg60=0\nfull avg10=0.00 avg60=0\n");
   session::Health health{};
-  const CgroupPlace place = place_of(health);
-  look_quickly(kHook, place, health);
-  look_thoroughly(kHook, place, health);
+  const CgroupDirectories directories = directories_of(health);
+  read_quick_health(kHook, directories, health);
+  read_slow_health(kHook, directories, health);
   CHECK(health.cgroup_used_bytes == 4000);
   CHECK(health.cgroup_oom_kills == 17);
   CHECK(health.pressure_some == 50);
@@ -79,54 +79,54 @@ TEST_CASE("cgroup v1: kills stand in memory.oom_control, pressure is the machine
   CHECK(health.pressure_full == 0);
 }
 
-TEST_CASE("where nothing limits, usage is not asked for") {
+TEST_CASE("without a limit usage is not read") {
   Machine machine;
   machine.file("/proc/self/cgroup", "4:memory:/a\n");
   machine.file("/cgroup/memory/a/memory.limit_in_bytes", "9223372036854771712\n");
   machine.file("/cgroup/memory/a/memory.usage_in_bytes", "4000\n");
   session::Health health{};
-  look_quickly(kHook, place_of(health), health);
+  read_quick_health(kHook, directories_of(health), health);
   CHECK(health.cgroup_used_bytes == 0);
 }
 
-TEST_CASE("kills of the machine are found wherever the line stands in /proc/vmstat") {
+TEST_CASE("kills on the machine are found anywhere in /proc/vmstat") {
   Machine machine;
   for (std::size_t before = 0; before < 2300; before += 7) {
     std::string text = "nr_free_pages 1\n";
     for (unsigned i = 0; text.size() < before; ++i) text += "line" + std::to_string(i) + " 5\n";
     machine.file("/proc/vmstat", text + "oom_kill 1234567\noom_kill_other 9\nlast 1\n");
     session::Health health{};
-    look_thoroughly(kHook, {}, health);
+    read_slow_health(kHook, {}, health);
     CAPTURE(before);
     REQUIRE(health.system_oom_kills == 1234567);
   }
 }
 
-TEST_CASE("what cannot be read stays as it was") {
+TEST_CASE("what cannot be read keeps its old value") {
   Machine machine;
   session::Health health{};
   health.cgroup_oom_kills = 5;
   health.rss_bytes = 6;
   health.pressure_full = 7;
-  look_quickly(kHook, {}, health);
-  look_thoroughly(kHook, {}, health);
+  read_quick_health(kHook, {}, health);
+  read_slow_health(kHook, {}, health);
   CHECK(health.cgroup_oom_kills == 5);
   CHECK(health.rss_bytes == 6);
   CHECK(health.pressure_full == 7);
 }
 
-TEST_CASE("what is live but not resident counts as used") {
+TEST_CASE("live but not resident memory counts as used") {
   session::Health health{};
   health.cgroup_limit_bytes = 200 * kMiB;
   health.cgroup_used_bytes = 20 * kMiB;
   health.rss_bytes = 15 * kMiB;
   health.live_bytes = 100 * kMiB;
-  Nearness near = nearness_to_kill(health);
+  LimitUsage near = usage_of_killing_limit(health);
   CHECK(near.kind == LimitKind::cgroup);
   CHECK(near.sum_bytes() == 105 * kMiB);
   CHECK(near.percent() == 52);
   health.rss_bytes = 120 * kMiB;
-  near = nearness_to_kill(health);
+  near = usage_of_killing_limit(health);
   CHECK(near.sum_bytes() == 20 * kMiB);
   CHECK(near.percent() == 10);
 }
@@ -137,18 +137,18 @@ TEST_CASE("no limit is never near") {
   for (const std::uint64_t none : {std::uint64_t{0}, session::kUnlimited}) {
     health.cgroup_limit_bytes = none;
     health.rlimit_as_bytes = none;
-    CHECK(nearness_to_kill(health).percent() == 0);
-    CHECK(nearness_to_refusal(health, 0).percent() == 0);
+    CHECK(usage_of_killing_limit(health).percent() == 0);
+    CHECK(usage_of_failing_limit(health, 0).percent() == 0);
   }
 }
 
-TEST_CASE("of the limits that refuse the nearer one tells") {
+TEST_CASE("of two limits at which requests fail, the nearer counts") {
   session::Health health{};
   health.live_bytes = 90 * kMiB;
   health.vm_bytes = 900 * kMiB;
   health.rlimit_as_bytes = 1000 * kMiB;
-  CHECK(nearness_to_refusal(health, 100 * kMiB).kind == LimitKind::soft);
-  CHECK(nearness_to_refusal(health, 200 * kMiB).kind == LimitKind::rlimit_as);
+  CHECK(usage_of_failing_limit(health, 100 * kMiB).kind == LimitKind::soft);
+  CHECK(usage_of_failing_limit(health, 200 * kMiB).kind == LimitKind::rlimit_as);
   health.live_bytes = 0;
-  CHECK(nearness_to_refusal(health, 1).percent() == 90);
+  CHECK(usage_of_failing_limit(health, 1).percent() == 90);
 }

@@ -1,4 +1,4 @@
-// A machine of fixture files: its own /proc and cgroups.
+// A machine made of fixture files: its own /proc and cgroups.
 #pragma once
 
 #include <cstring>
@@ -11,7 +11,7 @@
 
 namespace oomrec::tests {
 
-// Files below a root of their own.
+// Files below a temporary root.
 class Machine {
  public:
   Machine() {

@@ -1,4 +1,4 @@
-// The rules of --fail: what may be written, what fits, and which calls are refused.
+// The rules of --fail: syntax, matching, and which calls fail.
 #include "common/options/fault_rules.h"
 
 #include <doctest/doctest.h>
@@ -28,13 +28,13 @@ std::vector<int> refused(const options::InjectionRule& rule, int calls) {
   state.start(rule);
   std::vector<int> which;
   for (int i = 1; i <= calls; ++i)
-    if (state.refuses(rule)) which.push_back(i);
+    if (state.should_fail(rule)) which.push_back(i);
   return which;
 }
 
 }  // namespace
 
-TEST_CASE("a rule says what, which call, how large and where") {
+TEST_CASE("a rule has function, call number, size and site") {
   const options::InjectionRule rule = rule_of("realloc:nth=1000,min=1.5M,site=src/train.py:42");
   CHECK(rule.text == "realloc:nth=1000,min=1.5M,site=src/train.py:42");
   CHECK(rule.api == Api::realloc);
@@ -66,7 +66,7 @@ TEST_CASE("several rules, up to eight") {
   CHECK_FALSE(options::parse_rules(many + ";heap", rules));
 }
 
-TEST_CASE("what is no rule is refused") {
+TEST_CASE("invalid rules are rejected") {
   for (const char* text : {"",
                            ";",
                            "malloc;;",
@@ -104,7 +104,7 @@ TEST_CASE("what is no rule is refused") {
   }
 }
 
-TEST_CASE("a rule fits its own calls") {
+TEST_CASE("a rule matches its own calls") {
   CHECK(fits("malloc", Api::malloc));
   CHECK_FALSE(fits("malloc", Api::calloc));
   CHECK(fits("heap", Api::calloc));
@@ -123,7 +123,7 @@ TEST_CASE("a rule fits its own calls") {
   CHECK_FALSE(fits("operator_new", Api::malloc, 100, false));
 }
 
-TEST_CASE("functions of drivers, also those that name no size") {
+TEST_CASE("driver functions, also those without a size") {
   const auto fits_on_gpu = [](std::string_view rule, Api api, std::uint64_t bytes) {
     return rule_of(rule).fits(api, Space::cuda, bytes, false);
   };
@@ -143,20 +143,20 @@ TEST_CASE("functions of drivers, also those that name no size") {
   }
 }
 
-TEST_CASE("which rules concern the heap") {
+TEST_CASE("rules that apply to the heap") {
   for (const char* text : {"heap", "malloc", "operator_new", "site=a.py:1"})
     CHECK(rule_of(text).concerns_heap());
   for (const char* text : {"mmap", "shmat:site=a.py:1", "cuMemAlloc"})
     CHECK_FALSE(rule_of(text).concerns_heap());
 }
 
-TEST_CASE("the n-th call, once; without a number each") {
+TEST_CASE("the n-th call, once; without a number each call") {
   CHECK(refused(rule_of("malloc:nth=3"), 10) == std::vector<int>{3});
   CHECK(refused(rule_of("malloc"), 3) == std::vector<int>{1, 2, 3});
   CHECK(refused(rule_of("malloc:p=1"), 3) == std::vector<int>{1, 2, 3});
 }
 
-TEST_CASE("by chance: as often as asked, and the same calls each time") {
+TEST_CASE("by probability: as often as requested, and the same calls each time") {
   const auto first = refused(rule_of("malloc:p=0.01,seed=7"), 100'000);
   CHECK(first.size() > 850);
   CHECK(first.size() < 1150);

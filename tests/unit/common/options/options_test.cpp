@@ -1,11 +1,11 @@
-// Options: what a user may write, and what is said when it is wrong.
+// Options: valid values, and errors about invalid ones.
 #include "common/options/options.h"
 
 #include <doctest/doctest.h>
 
 #include <string>
 
-#include "common/session/devices.h"
+#include "common/session/device_layout.h"
 
 using namespace oomrec;
 
@@ -35,7 +35,7 @@ TEST_CASE("a size is a number with a suffix in powers of 1024") {
   CHECK(size_of("1.000000001G") == (1ull << 30) + 1);
 }
 
-TEST_CASE("what is no size is refused and leaves the value alone") {
+TEST_CASE("an invalid size is rejected and leaves the value unchanged") {
   for (const char* text : {"",
                            "K",
                            "-1",
@@ -61,7 +61,7 @@ TEST_CASE("what is no size is refused and leaves the value alone") {
   }
 }
 
-TEST_CASE("the environment sets what it names") {
+TEST_CASE("the environment sets the options that it names") {
   const char* const environment[] = {"PATH=/bin",
                                      "OOMREC_LIMIT=1G",
                                      "OOMREC_MODE=exact",
@@ -85,7 +85,7 @@ TEST_CASE("the environment sets what it names") {
   CHECK(options.max_dumps == 7);
 }
 
-TEST_CASE("the defaults of the rows are those of the struct") {
+TEST_CASE("the defaults of rows and struct agree") {
 #define X(field, variable, type, fallback, help) #variable "=" fallback,
   const char* const environment[] = {OOMREC_OPTIONS(X) nullptr};
 #undef X
@@ -103,7 +103,7 @@ TEST_CASE("the defaults of the rows are those of the struct") {
   CHECK(rows.bundle_seconds == defaults.bundle_seconds);
 }
 
-TEST_CASE("each bad value is named, keeps its default, and the rest is read") {
+TEST_CASE("an invalid value is reported and keeps its default; the rest is read") {
   const char* const environment[] = {"OOMREC_MAX_DUMPS=many", "OOMREC_LIMIT=1X", "OOMREC_QUIET=1",
                                      nullptr};
   OptionProblems problems;
@@ -121,7 +121,7 @@ TEST_CASE("each bad value is named, keeps its default, and the rest is read") {
   CHECK(accepted_by("OOMREC_NONSENSE").empty());
 }
 
-TEST_CASE("a device's limit is the size that names it best") {
+TEST_CASE("a device's limit is the size that names it most precisely") {
   using session::Vendor;
   const auto limit = [](std::string_view text, Vendor vendor, int ordinal) {
     return device_limit(text, vendor, ordinal);
@@ -158,7 +158,7 @@ TEST_CASE("sizes of devices, each named once") {
   }
 }
 
-TEST_CASE("an environment that names a variable again and again is bounded") {
+TEST_CASE("repeated variables do not overflow the list of problems") {
   const char* environment[100] = {};
   for (std::size_t i = 0; i + 1 < std::size(environment); ++i) environment[i] = "OOMREC_LIMIT=1X";
   OptionProblems problems;

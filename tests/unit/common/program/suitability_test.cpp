@@ -1,4 +1,4 @@
-// Programs as they are installed: the loader, ls, sh scripts; and files made by the test.
+// Installed programs (the loader, ls, shell scripts), and files made by the test.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -20,7 +20,7 @@ using namespace oomrec::program;
 
 namespace {
 
-// A directory of the test's own with programs in it.
+// A temporary directory with programs in it.
 class Programs {
   const oomrec::tests::ScratchDirectory scratch_;
 
@@ -47,7 +47,7 @@ std::string without(std::string_view list) {
 
 }  // namespace
 
-TEST_CASE("an ordinary program can be recorded, also through its loader and its scripts") {
+TEST_CASE("an ordinary program can be recorded, also through its loader and scripts") {
   const Programs programs;
   const std::string script = programs.write("script", "#!/bin/sh\n");
   CHECK(inspect("/bin/ls").suitability == Suitability::suitable);
@@ -56,7 +56,7 @@ TEST_CASE("an ordinary program can be recorded, also through its loader and its 
   CHECK(inspect(script.c_str()).error == 0);
 }
 
-TEST_CASE("a program of another machine cannot") {
+TEST_CASE("a program for another machine cannot be recorded") {
   const Programs programs;
   std::string elf = content("/bin/true");
   SUBCASE("word size") { elf[4] = 1; }
@@ -64,7 +64,7 @@ TEST_CASE("a program of another machine cannot") {
   CHECK(inspect(programs.write("p", elf).c_str()).suitability == Suitability::other_machine);
 }
 
-TEST_CASE("the loader decides about the C library") {
+TEST_CASE("the loader determines the C library") {
   const Programs programs;
   std::string elf = content("/bin/true");
   const std::string glibc = "/lib64/ld-linux-x86-64.so.2";
@@ -77,14 +77,14 @@ TEST_CASE("the loader decides about the C library") {
         Suitability::other_libc);
 }
 
-TEST_CASE("a script that calls itself is given up, not followed for ever") {
+TEST_CASE("a script that calls itself is not followed forever") {
   const Programs programs;
   const std::string script = programs.directory / "loop";
   programs.write("loop", "#!" + script + "\n");
   CHECK(inspect(script.c_str()).suitability == Suitability::suitable);
 }
 
-TEST_CASE("another owner's setuid program cannot be recorded, one's own can") {
+TEST_CASE("another user's setuid program cannot be recorded, one's own can") {
   const Programs programs;
   const std::string program = programs.write("p", content("/bin/true"), 04755);
   CHECK(inspect(program.c_str()).suitability == Suitability::suitable);
@@ -113,7 +113,7 @@ TEST_CASE("a descriptor is inspected without a path") {
   ::close(descriptor);
 }
 
-TEST_CASE("a file cut at any length is judged and never trusted") {
+TEST_CASE("a file cut at any length is inspected without harm") {
   const Programs programs;
   const std::string elf = content("/bin/true");
   unsigned rounds = 0;
@@ -126,7 +126,7 @@ TEST_CASE("a file cut at any length is judged and never trusted") {
   CHECK(rounds == 0x400);
 }
 
-TEST_CASE("only our entry leaves the preload list") {
+TEST_CASE("only our entry is removed from the preload list") {
   CHECK(without("/x/liboomrec.so") == "");
   CHECK(without("/x/liboomrec.so:/y/a.so") == "/y/a.so");
   CHECK(without("/y/a.so:/x/liboomrec.so") == "/y/a.so");

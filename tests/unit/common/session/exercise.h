@@ -1,6 +1,5 @@
-// Calls everything a View offers, as a reader would that believes what it is told: for damaged
-// sessions, where all that counts is that it comes back. The sum keeps the calls from being left
-// out.
+// Calls all functions of a View, trusting every value: for damaged sessions, where the only
+// requirement is to return. The sum prevents the compiler from removing calls.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +8,7 @@
 
 namespace oomrec::session {
 
-// The first entries of a table and its last ones; a forged count may be huge.
+// Reads the first and the last entries of a table; a forged count may be huge.
 template <class T, class Each>
 void read_some(const View& view, TableId table, Each each) {
   const u64 count = view.count(table);
@@ -70,9 +69,9 @@ inline u64 exercise(const View& view) {
   read_some<CheckpointRow>(view, TableId::checkpoint_rows,
                            [&](const CheckpointRow& row) { sum += row.live_bytes; });
   read_some<Mark>(view, TableId::marks, [&](const Mark& mark) { count_string(mark.text); });
-  view.for_each_sum([&](const View::Told& told) {
+  view.for_each_sum([&](const View::PendingSum& pending) {
     Holder holder{};
-    if (view.holder(told.sum.holder, holder)) sum += holder.temporary_count + holder.live_bytes;
+    if (view.holder(pending.sum.holder, holder)) sum += holder.temporary_count + holder.live_bytes;
   });
   for (u32 table = 0; table < 2 * kTableSlots; ++table)
     sum += view.count(static_cast<TableId>(table));

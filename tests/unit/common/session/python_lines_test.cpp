@@ -15,7 +15,7 @@ namespace {
 
 struct Run {
   std::uint32_t instruction;
-  int line;  // -1: the interpreter knows none
+  int line;  // -1: the interpreter has none
 };
 struct Fixture {
   std::uint32_t version_hex;
@@ -38,7 +38,7 @@ std::uint32_t line_of(const Fixture& code, std::uint32_t instruction) {
 
 }  // namespace
 
-TEST_CASE("every instruction has the line that its interpreter gives it") {
+TEST_CASE("every instruction has the same line as in its interpreter") {
   std::size_t instructions = 0;
   for (const Fixture& code : kFixtures) {
     CAPTURE(code.label);
@@ -58,12 +58,12 @@ TEST_CASE("every instruction has the line that its interpreter gives it") {
   CHECK(instructions > 3000);
 }
 
-TEST_CASE("a frame that has not begun is at its function's first line") {
+TEST_CASE("a frame that has not started is at its function's first line") {
   for (const Fixture& code : kFixtures)
     CHECK(line_of(code, session::kNoInstruction) == code.first_line);
 }
 
-TEST_CASE("a cut or forged table gives some line and reads nothing beyond it") {
+TEST_CASE("a cut or forged table yields a line and is not read beyond its end") {
   std::mt19937 random(20261121);
   std::size_t rounds = 0;
   for (const Fixture& code : kFixtures) {
@@ -80,7 +80,7 @@ TEST_CASE("a cut or forged table gives some line and reads nothing beyond it") {
   CHECK(rounds > 1000);
 }
 
-TEST_CASE("a line table of nothing gives the first line") {
+TEST_CASE("an empty line table yields the first line") {
   for (const std::uint32_t version : {0x030800f0u, 0x030a00f0u, 0x030b00f0u, 0x030f00f0u}) {
     CHECK(session::python_line(version, 7, {}, 10) == 7);
   }

@@ -1,8 +1,7 @@
-// Builds a session by hand, as the format says and without the writer: for tests of whatever reads
-// sessions. Entries may be broken afterwards: at() gives them out for writing.
+// Builds a session by hand from the format's definition, without the writer, for tests of readers.
+// Entries may be damaged afterwards through at().
 //
-// One image, in memory, of one process that never was. Bytes keep their place until something is
-// added.
+// The image is in memory, of an imaginary process. Bytes do not move until something is added.
 #pragma once
 
 #include <cstring>
@@ -81,7 +80,7 @@ class SessionImage {
   Bytes bytes() const { return Bytes::contiguous(words_.data(), size()); }
   View view() const { return View{bytes()}; }
 
-  // A new entry, completed by fill(T&).
+  // Adds an entry, completed by fill(T&).
   template <class T, class Fill>
   u32 add(Fill fill) {
     TableDirectory& table = directory(kTableOf<T>);
@@ -94,23 +93,23 @@ class SessionImage {
 
   template <class T>
   T& at(u32 index) {
-    const Chunks::Place place = Chunks{sizeof(T)}.locate(index);
-    return *reinterpret_cast<T*>(data() + directory(kTableOf<T>).chunk_offsets[place.chunk] +
-                                 place.byte);
+    const Chunks::Slot slot = Chunks{sizeof(T)}.locate(index);
+    return *reinterpret_cast<T*>(data() + directory(kTableOf<T>).chunk_offsets[slot.chunk] +
+                                 slot.byte);
   }
 
   StringId string(std::string_view text) {
     u64 id = directory(TableId::strings).committed;
     const u64 bytes = (4 + text.size() + 3) & ~u64{3};
     const Chunks shape{1};
-    Chunks::Place place = shape.locate(id);
-    while (place.byte + bytes > chunk_bytes(place.chunk)) {
-      id = shape.first(place.chunk + 1);
-      place = shape.locate(id);
+    Chunks::Slot slot = shape.locate(id);
+    while (slot.byte + bytes > chunk_bytes(slot.chunk)) {
+      id = shape.first(slot.chunk + 1);
+      slot = shape.locate(id);
     }
-    reach(TableId::strings, place.chunk);
+    reach(TableId::strings, slot.chunk);
     std::byte* const to =
-        data() + directory(TableId::strings).chunk_offsets[place.chunk] + place.byte;
+        data() + directory(TableId::strings).chunk_offsets[slot.chunk] + slot.byte;
     const auto length = static_cast<u32>(text.size());
     std::memcpy(to, &length, sizeof(length));
     std::memcpy(to + sizeof(length), text.data(), text.size());
@@ -146,7 +145,7 @@ class SessionImage {
     });
   }
 
-  // What a lane has summed up for one holder.
+  // A lane's unpublished sum for one holder.
   void sum(u32 lane_number, u32 holder, u32 allocated, u32 temporary) {
     const u64 offset = take(sizeof(HolderSum) + sizeof(u64));
     Lane& lane = at<Lane>(lane_number);

@@ -1,4 +1,4 @@
-// What a reader makes of sessions that are whole, cut, torn and forged.
+// Reading sessions that are complete, cut, torn and forged.
 #include "common/session/view.h"
 
 #include <doctest/doctest.h>
@@ -15,7 +15,7 @@ using namespace oomrec::session;
 
 namespace {
 
-// Bytes that end where reading on is a fault.
+// Bytes at the end of which reading further faults.
 class BeforeAFault {
  public:
   explicit BeforeAFault(std::size_t capacity) : capacity_((capacity + 4095) / 4096 * 4096) {
@@ -29,7 +29,7 @@ class BeforeAFault {
   BeforeAFault(const BeforeAFault&) = delete;
   BeforeAFault& operator=(const BeforeAFault&) = delete;
 
-  // A copy that begins at a multiple of 8, so that up to 7 bytes lie between its end and the fault.
+  // A copy aligned to 8, so up to 7 bytes remain between its end and the fault.
   Bytes copy(const std::byte* from, std::size_t bytes) {
     std::byte* const to = start_ + capacity_ - (bytes + 7) / 8 * 8;
     std::memcpy(to, from, bytes);
@@ -60,8 +60,7 @@ SessionImage varied_session() {
   image.header().command_line = image.string(std::string_view{"python3\0train.py", 16});
   image.header().executable = image.string("/usr/bin/python3");
   u32 stack = image.node(0, special_frame(SpecialFrame::thread_group, group));
-  for (u32 depth = 0; depth < 40; ++depth)
-    stack = image.node(stack, native_frame(1, depth * 16, false, false));
+  for (u32 depth = 0; depth < 40; ++depth) stack = image.node(stack, native_frame(1, depth * 16));
   for (u32 number = 1; number < 60; ++number)
     image.holder(stack - number % 40, Space::heap, number * 97, number);
   image.add<LiveBlock>([](LiveBlock& block) { block.address = 0x7000; });
@@ -86,7 +85,7 @@ Problem problem_of(const SessionImage& image) { return image.view().problem(); }
 
 }  // namespace
 
-TEST_CASE("a whole session reads as it was written") {
+TEST_CASE("a complete session reads as it was written") {
   SessionImage image = varied_session();
   const View view = image.view();
 
@@ -104,14 +103,14 @@ TEST_CASE("a whole session reads as it was written") {
   CHECK(holder.temporary_count == 2);
   std::vector<u64> frames;
   CHECK(view.walk(41, [&](u64 frame) { frames.push_back(frame); }) == 41);
-  CHECK(frames.front() == native_frame(1, 39 * 16, false, false));
+  CHECK(frames.front() == native_frame(1, 39 * 16));
   CHECK(special_of(frames.back()) == SpecialFrame::thread_group);
   CHECK(view.totals(Space::heap).allocated_count == 10);
   CHECK(view.totals(Space::heap).live_bytes ==
         101 + 211 + 307 + 401 + 503 + 601 + 701 + 809 + 907 + 1009);
 }
 
-TEST_CASE("entries lie where the chunks' arithmetic says, for every size of entry") {
+TEST_CASE("entries are where the chunk arithmetic says, for every entry size") {
   u64 wrong = 0, rounds = 0;
   for (const u32 entry_bytes : {1u, 8u, 16u, 28u, 32u, 72u, 144u, 2144u, 4096u}) {
     const Chunks shape{entry_bytes};
@@ -119,8 +118,8 @@ TEST_CASE("entries lie where the chunks' arithmetic says, for every size of entr
     for (u32 chunk = 0; chunk < 20; ++chunk) {
       const u32 capacity = static_cast<u32>(chunk_bytes(chunk)) / entry_bytes;
       for (const u64 within : {u64{0}, u64{capacity} / 2, u64{capacity} - 1}) {
-        const Chunks::Place place = shape.locate(first + within);
-        wrong += place.chunk != chunk || place.byte != within * entry_bytes;
+        const Chunks::Slot slot = shape.locate(first + within);
+        wrong += slot.chunk != chunk || slot.byte != within * entry_bytes;
         ++rounds;
       }
       wrong += shape.first(chunk) != first;
@@ -136,10 +135,10 @@ TEST_CASE("a ring holds the latest events") {
   CHECK(sizes_of_events(image.view()) == std::vector<u64>{19, 23, 29});  // and their stamp
 }
 
-TEST_CASE("a writer killed inside a slot costs that one event") {
+TEST_CASE("a writer killed inside a slot loses only that event") {
   SessionImage image = session_with_blocks({101, 211, 307});
   SUBCASE("after its second word") { image.slot(1, 2).first = 0; }
-  SUBCASE("before it touched last lap's slot") {
+  SUBCASE("before it wrote to the slot of the previous lap") {
     constexpr u64 kLap = u64{1} << 58;
     image.slot(1, 2).first -= kLap;
     image.slot(1, 2).second -= kLap;
@@ -148,14 +147,14 @@ TEST_CASE("a writer killed inside a slot costs that one event") {
   CHECK(sizes_of_events(image.view()) == std::vector<u64>{101, 307});
 }
 
-TEST_CASE("an event says when it was and whose, whatever is between it and its stamp") {
+TEST_CASE("an event has its time and thread, whatever is between it and its stamp") {
   SessionImage image;
   const u32 lane_number = image.lane(16384);
   RingWriter ring;
   Lane& lane = image.at<Lane>(lane_number);
   ring.use(lane, reinterpret_cast<Slot*>(image.data() + lane.ring_offset));
   constexpr u64 kTiB = u64{1} << 40;
-  constexpr u32 kEvents = 10'000;  // stamps of all kinds fall on every place
+  constexpr u32 kEvents = 10'000;  // stamps of all kinds occur at every position
   const auto bytes_of = [](u32 i) { return i % 5 == 0 ? kTiB + i : i; };
   for (u32 i = 0; i < kEvents; ++i)
     ring.append(i / 7, 70'000 + i / 90, EventKind::map, Api::mmap, 0x7fff'0000'0000 + i,
@@ -183,45 +182,46 @@ TEST_CASE("an event says when it was and whose, whatever is between it and its s
 
 namespace {
 
-// What a ring tells of GPUs' events: size and whereabouts of each, where both are known.
-struct Told {
+// Events of GPUs in a ring: size and location of each, if both are known.
+struct DeviceEvent {
   u64 address, bytes;
   u32 device;
-  bool operator==(const Told&) const = default;
+  bool operator==(const DeviceEvent&) const = default;
 };
-std::vector<Told> told_of_gpus(const View& view, const Lane& lane) {
-  std::vector<Told> told;
+std::vector<DeviceEvent> device_events(const View& view, const Lane& lane) {
+  std::vector<DeviceEvent> events;
   Event event;
   for (u64 number = 0; number < lane.ring_next; ++number) {
     if (!view.event(lane, number, event) || event.is_stamp()) continue;
     CHECK(event.api == Api::cuMemAlloc);
     CHECK(event.space == Space::cuda);
-    told.push_back({event.address, event.bytes, event.device});
+    events.push_back({event.address, event.bytes, event.device});
   }
-  return told;
+  return events;
 }
 
 }  // namespace
 
-TEST_CASE("an event of a GPU: its size and its whereabouts, whatever is between them") {
+TEST_CASE("an event of a GPU: its size and location, whatever is between them") {
   SessionImage image;
   const u32 lane_number = image.lane(65536);
   RingWriter ring;
   Lane& lane = image.at<Lane>(lane_number);
   ring.use(lane, reinterpret_cast<Slot*>(image.data() + lane.ring_offset));
-  std::vector<Told> expected;
-  for (u32 i = 0; i < 10'000; ++i) {  // stamps of all kinds fall on every place
+  std::vector<DeviceEvent> expected;
+  for (u32 i = 0; i < 10'000; ++i) {  // stamps of all kinds occur at every position
     expected.push_back({u64{0x7fff'0000'0000} + i, i % 3 == 0 ? (u64{1} << 35) + i : i, i % 70});
-    ring.append_elsewhere(i / 7, 5, EventKind::allocate,
-                          packed_place(Api::cuMemAlloc, Space::cuda, expected[i].device),
-                          expected[i].address, expected[i].bytes, i);
+    ring.append_device_event(i / 7, 5, EventKind::allocate,
+                             packed_location(Api::cuMemAlloc, Space::cuda, expected[i].device),
+                             expected[i].address, expected[i].bytes, i);
   }
-  CHECK(told_of_gpus(image.view(), lane) == expected);
+  CHECK(device_events(image.view(), lane) == expected);
 }
 
-TEST_CASE("a writer killed anywhere in an event of a GPU costs no other event") {
+TEST_CASE("a writer killed anywhere in an event of a GPU loses no other event") {
   constexpr u64 kTiB = u64{1} << 40;
-  const std::vector<Told> expected{{0x1000, kTiB, 1}, {0x2000, kTiB + 1, 2}, {0x3000, kTiB + 2, 3}};
+  const std::vector<DeviceEvent> expected{
+      {0x1000, kTiB, 1}, {0x2000, kTiB + 1, 2}, {0x3000, kTiB + 2, 3}};
   for (u64 torn = 0; torn < 10; ++torn) {
     CAPTURE(torn);
     SessionImage image;
@@ -229,23 +229,23 @@ TEST_CASE("a writer killed anywhere in an event of a GPU costs no other event") 
     RingWriter ring;
     Lane& lane = image.at<Lane>(lane_number);
     ring.use(lane, reinterpret_cast<Slot*>(image.data() + lane.ring_offset));
-    for (const Told& one : expected) {
-      ring.append_elsewhere(7, 5, EventKind::allocate,
-                            packed_place(Api::cuMemAlloc, Space::cuda, one.device), one.address,
-                            one.bytes, 1);
+    for (const DeviceEvent& one : expected) {
+      ring.append_device_event(7, 5, EventKind::allocate,
+                               packed_location(Api::cuMemAlloc, Space::cuda, one.device),
+                               one.address, one.bytes, 1);
     }
     const u64 event = torn == 0 ? 3 : (torn - 1) / 3;  // 0 is the stamp, then three slots each
-    std::vector<Told> left = expected;
+    std::vector<DeviceEvent> left = expected;
     if (event < left.size())
       left.erase(left.begin() + static_cast<std::ptrdiff_t>(event));
     else
-      left.clear();  // nobody knows when they were
+      left.clear();  // without a stamp their time is unknown
     image.slot(lane_number, torn).first = 0;
-    CHECK(told_of_gpus(image.view(), lane) == left);
+    CHECK(device_events(image.view(), lane) == left);
   }
 }
 
-TEST_CASE("a slot of a live block that is being changed reads as free") {
+TEST_CASE("the slot of a live block that is being changed reads as free") {
   SessionImage image;
   image.add<LiveBlock>([](LiveBlock& block) {
     block.bytes = 101;  // the address is stored last
@@ -255,7 +255,7 @@ TEST_CASE("a slot of a live block that is being changed reads as free") {
   CHECK(block.address == 0);
 }
 
-TEST_CASE("what an older writer's entries lack reads as zero") {
+TEST_CASE("fields that an older writer's entries lack read as zero") {
   SessionImage image;
   image.add<Failure>([](Failure& failure) {
     failure.bytes = 101;
@@ -264,14 +264,14 @@ TEST_CASE("what an older writer's entries lack reads as zero") {
   image.directory(TableId::failures).entry_bytes = 24;
   Failure failure{};
   failure.error = 99;
-  // Entry 1 of 24 bytes begins inside what was entry 0.
+  // Entry 1 of 24 bytes starts inside the former entry 0.
   REQUIRE(image.view().read(TableId::failures, 1, failure));
   CHECK(failure.error == 0);
   CHECK(failure.cgroup_limit_bytes == 0);
   CHECK_FALSE(image.view().read(TableId::failures, 2, failure));
 }
 
-TEST_CASE("lanes of before version 5 have sums without counts of temporary blocks") {
+TEST_CASE("lanes before version 5 have sums without counts of temporary blocks") {
   SessionImage image = varied_session();
   image.header().version = 4;
   image.directory(TableId::lanes).entry_bytes = offsetof(Lane, temporaries_offset);
@@ -289,7 +289,7 @@ TEST_CASE("a checkpoint that is being written reads as such") {
   CHECK(checkpoint.time_ns == 0);
 }
 
-TEST_CASE("a header that cannot be used says why") {
+TEST_CASE("an unusable header has a reason") {
   SessionImage image;
   CHECK(problem_of(image) == Problem::none);
   SUBCASE("no session") {
@@ -313,14 +313,14 @@ TEST_CASE("a header that cannot be used says why") {
     image.header().header_bytes = 100;
     CHECK(problem_of(image) == Problem::damaged);
   }
-  SUBCASE("a short file of something else") {
+  SUBCASE("a short file of another format") {
     Bytes bytes;
     const char text[] = "import numpy as np";
     bytes.segments[0] = reinterpret_cast<const std::byte*>(text);
     bytes.total = sizeof text;
     CHECK(View{bytes}.problem() == Problem::not_a_session);
   }
-  SUBCASE("nothing at all") {
+  SUBCASE("an empty file") {
     CHECK(View{}.problem() == Problem::too_short);
     CHECK(View{}.count(TableId::nodes) == 0);
     CHECK(View{}.string(4).empty());
@@ -328,7 +328,7 @@ TEST_CASE("a header that cannot be used says why") {
   }
 }
 
-TEST_CASE("a forged session yields less, and no more than that") {
+TEST_CASE("a forged session only yields less") {
   SessionImage image = varied_session();
   Node node{};
   const u64 nodes = image.directory(TableId::nodes).committed;
@@ -359,7 +359,7 @@ TEST_CASE("a forged session yields less, and no more than that") {
     image.directory(TableId::strings).entry_bytes = 8;
     CHECK(image.view().string(4).empty());
   }
-  SUBCASE("a stack that leads in a circle") {
+  SUBCASE("a circular stack") {
     image.at<Node>(5).parent = 20;
     image.at<Node>(1).parent = 1;
     CHECK(image.view().walk(static_cast<u32>(nodes) - 1, [](u64) {}) < kMaxFrames);
@@ -394,7 +394,7 @@ TEST_CASE("a forged session yields less, and no more than that") {
   }
 }
 
-TEST_CASE("a session cut at any length is read as far as it goes") {
+TEST_CASE("a session cut at any length is read up to its end") {
   SessionImage image = varied_session();
   BeforeAFault memory{image.size()};
   u64 rounds = 0, readable = 0, sum = 0;
@@ -409,7 +409,7 @@ TEST_CASE("a session cut at any length is read as far as it goes") {
   CHECK(sum != 0);
 }
 
-TEST_CASE("a session with any bit flipped does not hurt its reader") {
+TEST_CASE("a session with any bit flipped is read without harm") {
   SessionImage image = varied_session();
   BeforeAFault memory{image.size()};
   u64 rounds = 0, sum = 0;
@@ -424,7 +424,7 @@ TEST_CASE("a session with any bit flipped does not hurt its reader") {
   CHECK(sum != 0);
 }
 
-TEST_CASE("ten thousand mutations do not hurt a reader") {
+TEST_CASE("ten thousand mutations are read without harm") {
   const SessionImage original = varied_session();
   BeforeAFault memory{original.size()};
   std::mt19937_64 random{20261121};
@@ -435,7 +435,7 @@ TEST_CASE("ten thousand mutations do not hurt a reader") {
   for (; rounds < 10'000; ++rounds) {
     SessionImage image = original;
     for (u64 changes = 1 + random() % 8; changes != 0; --changes) {
-      // Half of the changes hit the header's directory, where they do most harm.
+      // Half of the changes are in the header's directory, where they do most harm.
       const std::size_t at = random() % 2 == 0 ? 864 + random() % kTables : random() % image.size();
       const u64 value = random() % 2 == 0 ? kNasty[random() % std::size(kNasty)] : random();
       const std::size_t bytes =

@@ -1,4 +1,4 @@
-// JSON of strangers, before it becomes part of a file of ours.
+// Untrusted JSON, before it becomes part of one of our files.
 #include "common/text/json_check.h"
 
 #include <doctest/doctest.h>
@@ -35,7 +35,7 @@ TEST_CASE("values of every kind") {
   CHECK(kind_of(nested(128)) == text::JsonKind::other);
 }
 
-TEST_CASE("what is none") {
+TEST_CASE("what is not JSON") {
   for (const char* const none : {"",
                                  " ",
                                  "{",
@@ -79,13 +79,13 @@ TEST_CASE("what is none") {
   CHECK(kind_of(std::string("{\0}", 3)) == text::JsonKind::none);
 }
 
-TEST_CASE("half a pair of surrogates is replaced, a whole one stays") {
+TEST_CASE("half a surrogate pair is replaced, a complete one stays") {
   std::string text = R"(["\ud800", "\udc00x", "\ud800\ud800", "\ud83d\ude00", "\uD800\n"])";
   REQUIRE(text::check_json(text) == text::JsonKind::other);
   CHECK(text == R"(["\ufffd", "\ufffdx", "\ufffd\ufffd", "\ud83d\ude00", "\ufffd\n"])");
 }
 
-TEST_CASE("whatever passes, other readers take") {
+TEST_CASE("other readers accept whatever passes") {
   const std::string alphabet = "{}[]\",:0123456789.eE+-\\utruefalsn \n";
   std::mt19937 random{4711};
   unsigned passed = 0;

@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "common/text/text.h"
+#include "tools/base/json_value.h"
 
 using namespace oomrec;
 using namespace oomrec::text;
@@ -33,7 +33,8 @@ std::string written(std::size_t capacity, Fill&& fill, int* error = nullptr) {
 }
 
 std::string string_back(const std::string& text) {
-  return nlohmann::json::parse(written(3, [&](text::JsonWriter& json) { json.string(text); }));
+  return tools::Json::parse(written(3, [&](text::JsonWriter& json) { json.string(text); }))
+      .get<std::string>();
 }
 
 }  // namespace
@@ -58,14 +59,14 @@ TEST_CASE("any bytes make valid JSON") {
   CHECK(rounds == 65536);
 }
 
-TEST_CASE("numbers, rows and nesting") {
+TEST_CASE("numbers, lines and nesting") {
   const std::string text = written(7, [](text::JsonWriter& json) {
     json.begin_object();
     json.key("max").number(~std::uint64_t{0});
     json.key("min").signed_number(INT64_MIN);
     json.key("time").fraction(1795256100'050, 3);
     json.key("utc").utc(1795256100'000'000'000U);
-    json.key("row").begin_array(true);
+    json.key("row").begin_array(text::JsonLayout::one_line);
     json.boolean(true);
     json.null();
     json.end_array();
@@ -79,7 +80,7 @@ TEST_CASE("numbers, rows and nesting") {
         "  \"row\": [true, null],\n  \"empty\": {}\n}\n");
 }
 
-TEST_CASE("mistakes and failed writes are remembered") {
+TEST_CASE("mistakes and failed writes make the writer fail") {
   int error = 0;
   written(
       64, [](text::JsonWriter& json) { json.begin_object(); }, &error);

@@ -1,4 +1,4 @@
-// A parent that ended for a worker: what its verdict says, and which workers count.
+// The verdict on a parent that ended because of a worker, and which workers count.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -30,7 +30,7 @@ ChildDeath worker() {
   return child;
 }
 
-// It exited with 1 a second and a half after it had waited for its worker.
+// It exited with status 1, 1.5 s after it had waited for its worker.
 struct Parent : TrainingSession {
   Parent() {
     header().child = worker();
@@ -45,7 +45,7 @@ struct Parent : TrainingSession {
 
 }  // namespace
 
-TEST_CASE("a parent's end is told with the worker that it ended for") {
+TEST_CASE("a parent's verdict names the worker whose death ended it") {
   const verdict::Verdict verdict = Parent{}.verdict();
   CHECK(verdict.code == VerdictCode::child_killed);
   CHECK(std::string{verdict.summary} ==
@@ -55,12 +55,12 @@ TEST_CASE("a parent's end is told with the worker that it ended for") {
         std::vector<std::string>{
             "worker 4815: python3.11 was killed by the kernel",
             "the worker held 310.0 MiB, 301.0 MiB of it from loader.py:17 __getitem__",
-            "its parent waited for it and was told: SIGKILL, 1.5 s before its own end",
+            "its parent waited for it: SIGKILL, 1.5 s before its own end",
             "the worker's own bundle: oom_cpu_20261121_101530_001"});
-  CHECK_FALSE(verdict::is_death_by_memory(verdict.code));
+  CHECK_FALSE(verdict::is_death_caused_by_memory(verdict.code));
 }
 
-TEST_CASE("a parent that a signal ended says which") {
+TEST_CASE("a parent that a signal ended names the signal") {
   Parent parent;
   Death death{};
   death.realtime_ns = parent.header().start_realtime_ns + 7'250'000'000;
@@ -72,23 +72,22 @@ TEST_CASE("a parent that a signal ended says which") {
   CHECK(std::string{verdict.evidence[2]}.ends_with("SIGKILL, 250.0 ms before its own end"));
 }
 
-TEST_CASE("a bundle for another reason keeps it") {
+TEST_CASE("a bundle with another trigger keeps its verdict") {
   CHECK(Parent{}.verdict(Trigger::request).code == VerdictCode::requested);
   CHECK(Parent{}.verdict(Trigger::near_limit).code == VerdictCode::near_limit);
 }
 
-TEST_CASE("without a worker a process that exited is no matter of memory") {
+TEST_CASE("without a worker, an exit is not about memory") {
   Parent parent;
   parent.header().child.pid = 0;
   CHECK(parent.verdict().code == VerdictCode::exited);
-  CHECK_FALSE(verdict::is_death_by_memory(VerdictCode::exited));
+  CHECK_FALSE(verdict::is_death_caused_by_memory(VerdictCode::exited));
 }
 
-TEST_CASE("a worker's death is a reason if memory was the reason for that") {
+TEST_CASE("a worker's death counts only if memory was its cause") {
   std::vector<std::string_view> fatal;
-  for (std::size_t i = 0; i < kVerdictNames.size(); ++i)
-    if (!verdict::fatal_to_parent(static_cast<VerdictCode>(i)).empty())
-      fatal.push_back(kVerdictNames[i]);
+  for (const verdict::Kind& kind : verdict::kKinds)
+    if (!kind.worker.empty()) fatal.push_back(name_of(kind.code));
   CHECK(fatal == std::vector<std::string_view>{"null_dereference", "uncaught_bad_alloc",
                                                "crash_after_refusal", "cgroup_oom_kill",
                                                "system_oom_kill", "killed_near_limit",

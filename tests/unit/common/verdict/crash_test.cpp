@@ -1,5 +1,5 @@
-// What a crash is called, on hand-made evidence: when it follows from a refusal, and when it is not
-// memory.
+// Verdicts on crashes from hand-made evidence: when a crash follows from a failed allocation, and
+// when it is not about memory.
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -21,7 +21,7 @@ namespace {
 constexpr std::uint64_t kMs = 1'000'000;
 constexpr std::uint64_t kSecond = 1000 * kMs;
 
-// The training loop's refusal, and a NULL that it used 0.2 ms later.
+// The training loop's failed request, and a NULL that it used 0.2 ms later.
 struct CrashedSession : session::TrainingSession {
   CrashedSession() {
     refusal = &add<Failure>(TableId::failures, &refused);
@@ -61,7 +61,7 @@ void abort_by_itself(CrashedSession& session) {
 
 }  // namespace
 
-TEST_CASE("a NULL that is used is told with what was refused, and why") {
+TEST_CASE("a null dereference names the failed request and its reason") {
   CrashedSession session;
   const verdict::Verdict verdict = session.verdict();
   CHECK(verdict.code == VerdictCode::null_dereference);
@@ -73,22 +73,20 @@ TEST_CASE("a NULL that is used is told with what was refused, and why") {
   CHECK(session.has("numpy asked malloc for 412.0 MiB and was refused: the soft limit of 1.0 GiB"));
   CHECK(session.has("live 987.3 MiB + request 412.0 MiB > the soft limit 1.0 GiB"));
 
-  SUBCASE("the latest repeat counts, not the first refusal") {
+  SUBCASE("the latest repeat counts, not the first failure") {
     session.crash().failure_bytes = 4096;
     CHECK(session.summary().find("malloc refused 4.0 KiB") != std::string::npos);
   }
 }
 
-TEST_CASE("an address is the NULL's as far as the request went, and no further than 1 GiB") {
+TEST_CASE("an address counts as NULL plus an offset within the request, up to 1 GiB") {
   CrashedSession session;
   std::uint64_t bytes = 0, address = 0;
   bool is_null = false;
   SUBCASE("its last byte") { bytes = 101, address = 100, is_null = true; }
-  SUBCASE("the one behind it") { bytes = 101, address = 101; }
-  SUBCASE("of more than a number can say") {
-    bytes = ~std::uint64_t{0}, address = 8, is_null = true;
-  }
-  SUBCASE("far inside of a large one") {
+  SUBCASE("one byte beyond") { bytes = 101, address = 101; }
+  SUBCASE("a size that overflows") { bytes = ~std::uint64_t{0}, address = 8, is_null = true; }
+  SUBCASE("far inside a large request") {
     bytes = ~std::uint64_t{0}, address = std::uint64_t{1} << 30;
   }
   session.crash().failure_bytes = bytes;
@@ -97,14 +95,14 @@ TEST_CASE("an address is the NULL's as far as the request went, and no further t
         (is_null ? VerdictCode::null_dereference : VerdictCode::crash_after_refusal));
 }
 
-TEST_CASE("some time after a refusal a NULL may be another") {
+TEST_CASE("some time after a failure a NULL may be another") {
   CrashedSession session;
   session.crash().failure_time_ns = session.crash().time_ns - 1'000'000'001;
   CHECK(session.verdict().code == VerdictCode::null_dereference);
   CHECK(session.summary().ends_with("the program may have used the NULL it was given"));
 }
 
-TEST_CASE("mmap's failure is an address, too") {
+TEST_CASE("MAP_FAILED counts as an address, too") {
   CrashedSession session;
   session.refusal->api = static_cast<std::uint16_t>(Api::mmap);
   session.crash().address = ~std::uint64_t{0};
@@ -113,7 +111,7 @@ TEST_CASE("mmap's failure is an address, too") {
   CHECK(session.verdict().code == VerdictCode::crash_after_refusal);
 }
 
-TEST_CASE("where the kernel tells no address none is compared") {
+TEST_CASE("without a fault address nothing is compared") {
   CrashedSession session;
   session.crash().address = 0;
   SUBCASE("a wild pointer") { session.crash().code = 0x80; }
@@ -140,7 +138,7 @@ TEST_CASE(
   CHECK(session.summary().ends_with("another exception was not caught"));
 }
 
-TEST_CASE("the end of a stack is told as such") {
+TEST_CASE("a stack overflow is named as such") {
   CrashedSession session;
   session.crash().address = 0x7ffd'6936'dfb0;
   session.crash().flags = session::kCrashGuardPage;
@@ -148,11 +146,11 @@ TEST_CASE("the end of a stack is told as such") {
   CHECK(session.has("beyond the end of the thread's stack"));
 }
 
-TEST_CASE("what does not follow from a refusal is not memory, and says why") {
+TEST_CASE("a crash without a preceding failure is not about memory, and says why") {
   CrashedSession session;
   Crash& crash = session.crash();
   std::string why;
-  SUBCASE("nothing was refused") {
+  SUBCASE("no failure") {
     crash.failure = 0;
     crash.failure_bytes = crash.failure_time_ns = 0;
     why = "nothing was refused to its thread";
@@ -161,16 +159,16 @@ TEST_CASE("what does not follow from a refusal is not memory, and says why") {
     crash.time_ns = crash.failure_time_ns + 10 * kSecond + 100 * kMs;
     why = "the thread's last refusal was 10.1 s before";
   }
-  SUBCASE("served since") {
-    crash.flags = session::kCrashServedSince;
-    why = "the call that had been refused was served since";
+  SUBCASE("succeeded since") {
+    crash.flags = session::kCrashSucceededSince;
+    why = "the refused call has succeeded since";
   }
-  SUBCASE("sent by somebody else") {
+  SUBCASE("sent by another process") {
     crash.code = SI_USER;
     crash.sender_pid = 4712;
     why = "process 4712 sent the signal";
   }
-  SUBCASE("a forged refusal") {
+  SUBCASE("a forged failure") {
     crash.failure = 999;
     why = "nothing was refused to its thread";
   }
@@ -179,13 +177,13 @@ TEST_CASE("what does not follow from a refusal is not memory, and says why") {
   CHECK(session.summary().starts_with("python3.11 was ended by SIGSEGV"));
   CHECK(session.summary().ends_with(", not for lack of memory: " + why));
   if (crash.failure != 999) {
-    CHECK_FALSE(verdict::follows_refusal(session.header()));
-    // A bundle that was written for a refusal says what that was.
+    CHECK_FALSE(verdict::follows_failure(session.header()));
+    // A bundle written for a failed request keeps its verdict.
     CHECK(session.verdict(Trigger::soft_limit).code == VerdictCode::soft_limit);
   }
 }
 
-TEST_CASE("ten seconds are the longest that a crash may come after its refusal") {
+TEST_CASE("a crash follows from a failure at most 10 s before") {
   CrashedSession session;
   session.crash().time_ns = session.crash().failure_time_ns + 10 * kSecond;
   CHECK(session.summary().starts_with("SIGSEGV at address 0x10, 10.0 s after"));
@@ -195,13 +193,13 @@ TEST_CASE("ten seconds are the longest that a crash may come after its refusal")
   CHECK(session.verdict().code == VerdictCode::crashed);
 }
 
-TEST_CASE("a crash explains the bundle of its own refusal, not another's, nor a requested one") {
+TEST_CASE("a crash explains the bundle of its own failure, no other and no requested one") {
   CrashedSession session;
   CHECK(session.verdict(Trigger::soft_limit).code == VerdictCode::null_dereference);
   CHECK(verdict::verdict_of(session.view(), Trigger::soft_limit, session.failure).code ==
         VerdictCode::soft_limit);
   CHECK(session.verdict(Trigger::request).code == VerdictCode::requested);
-  session.crash().signal = 0;  // the handler did not get that far
+  session.crash().signal = 0;  // the handler did not get this far
   CHECK(session.verdict(Trigger::soft_limit).code == VerdictCode::soft_limit);
 }
 
@@ -218,7 +216,7 @@ bool name_by_offset(InHook, std::uint64_t start, std::uint64_t pc, char* name,
 }
 
 std::uint64_t frame_of(const CrashedSession& session, std::uint64_t name) {
-  return session::native_frame(session.libc, name * 16 + 1, false, false);
+  return session::native_frame(session.libc, name * 16 + 1);
 }
 
 std::uint32_t flags_of(CrashedSession& session) {
@@ -228,10 +226,10 @@ std::uint32_t flags_of(CrashedSession& session) {
 
 }  // namespace
 
-TEST_CASE("names make flags: who threw what was not caught") {
+TEST_CASE("names set flags: where the uncaught exception came from") {
   CrashedSession session;
   const auto frame = [&](std::uint64_t name) { return frame_of(session, name); };
-  const std::uint64_t caller = session::native_frame(session.libc, 0x7777, false, false);
+  const std::uint64_t caller = session::native_frame(session.libc, 0x7777);
   session.refusal->node = session.stack({frame(3), caller, frame(2), frame(2)});  // outermost first
   Crash& crash = session.crash();
   crash.frame_count = session::kCrashFrames;
@@ -248,13 +246,13 @@ TEST_CASE("names make flags: who threw what was not caught") {
   CHECK(flags_of(session) == kAnother);
   crash.frame_count = session::kCrashFrames;
   crash.frames[5] = frame(3);
-  crash.frames[6] = caller;  // too far out: it called what threw
+  crash.frames[6] = caller;  // too far out: it called the function that threw
   CHECK(flags_of(session) == kAnother);
-  crash.frames[1] = frame(3);  // thrown again
+  crash.frames[1] = frame(3);  // rethrown
   CHECK(flags_of(session) == kUncaught);
 }
 
-TEST_CASE("names make flags: std::terminate on the crash's stack, operator new on the refusal's") {
+TEST_CASE("names set flags: std::terminate on the crash's stack, operator new on the failure's") {
   CrashedSession session;
   const auto frame = [&](std::uint64_t name) { return frame_of(session, name); };
   const auto flags = [&] { return flags_of(session); };

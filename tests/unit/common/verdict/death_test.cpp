@@ -1,4 +1,4 @@
-// Verdicts on deaths, row by row: what convicts, and what does not.
+// Verdicts on deaths, row by row: which evidence is proof.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -17,7 +17,7 @@ namespace {
 constexpr u64 kMiB = 1 << 20;
 constexpr u32 kCounted = kDeathCgroupCounted;
 
-// A session that held 640 MiB, in a cgroup of `limit`.
+// A session with 640 MiB live, in a cgroup of `limit`.
 struct Killed : TrainingSession {
   explicit Killed(u64 limit = 4096 * kMiB) {
     Health& health = header().health;
@@ -60,14 +60,15 @@ TEST_CASE("each combination of evidence has its verdict") {
     Death death;
     u64 limit;
   } rows[] = {
-      // The kernel's line convicts, seen or not; but a process that ended otherwise it does not.
+      // The kernel's log line is proof, whether or not the end was observed; not if the process
+      // ended otherwise.
       {"cgroup_oom_kill", with_line(death_by(9), KernelLine::cgroup), 4096},
       {"cgroup_oom_kill", with_line(death_by(0), KernelLine::cgroup), 4096},
       {"system_oom_kill", with_line(death_by(9), KernelLine::system), 4096},
       {"crashed", with_line(death_by(11), KernelLine::cgroup), 4096},
       {"killed_externally", with_line(death_by(15), KernelLine::system), 4096},
       {"exited", with_line(death_by(0, kDeathWaited), KernelLine::cgroup), 4096},
-      // A counter needs a witness.
+      // A counter alone is not proof.
       {"cgroup_oom_kill", death_by(9, kCounted | kDeathAtOnce, 1), 4096},
       {"cgroup_oom_kill", death_by(9, kCounted | kDeathAlone, 1), 4096},
       {"unknown", death_by(9, kCounted, 1), 4096},
@@ -76,23 +77,23 @@ TEST_CASE("each combination of evidence has its verdict") {
       {"unknown", death_by(9, kCounted | kDeathAlone | kDeathOthers, 1), 4096},
       {"killed_near_limit", death_by(0, kCounted | kDeathAlone, 1), 700},
       {"killed_externally", death_by(9, kCounted | kDeathAtOnce, 0), 4096},
-      {"killed_externally", death_by(9, kDeathAtOnce, 1), 4096},  // nobody counted
+      {"killed_externally", death_by(9, kDeathAtOnce, 1), 4096},  // no counter
       {"crashed", death_by(6, kCounted | kDeathAlone, 1), 4096},
-      // The machine's counter is common to all: only where memory had run out.
+      // The machine's counter is proof only if its memory was short.
       {"killed_externally", death_by(9, kDeathSystemCounted | kDeathAtOnce, 1), 4096},
-      // Near a limit: 660 MiB with what is not resident yet.
+      // Near a limit: 660 MiB including what is not resident yet.
       {"killed_near_limit", death_by(9), 733},
       {"killed_externally", death_by(9), 734},
       {"killed_near_limit", death_by(0), 733},
       {"unknown", death_by(0), 734},
       {"killed_near_limit", death_by(9, kDeathLogRead), 733},
-      // SIGTERM: what is in use counts, not what is to come.
+      // SIGTERM: current usage counts, not what may become resident.
       {"terminated_under_pressure", death_by(15), 688},
       {"killed_externally", death_by(15), 700},
       {"killed_externally", death_by(2), 688},
       {"killed_externally", death_by(64), 4096},
       {"crashed", death_by(11), 688},
-      {"crashed", death_by(0x80 | 6), 4096},  // it left a core
+      {"crashed", death_by(0x80 | 6), 4096},  // with a core file
       {"unknown", death_by(0, kDeathEarlierBoot), 700},
   };
   int number = 0;
@@ -105,7 +106,7 @@ TEST_CASE("each combination of evidence has its verdict") {
   CHECK(number == 29);
 }
 
-TEST_CASE("of a limit that nobody knows nothing is said") {
+TEST_CASE("an unknown limit is not mentioned") {
   Killed session;
   session.header().health.time_ns = 0;
   CHECK(session.verdict(death_by(9)).code == VerdictCode::unknown);
@@ -113,7 +114,7 @@ TEST_CASE("of a limit that nobody knows nothing is said") {
   CHECK(session.verdict(death_by(9, kCounted)).code == VerdictCode::killed_externally);
 }
 
-TEST_CASE("a kill by the kernel is told with its limit and its evidence") {
+TEST_CASE("a kill by the kernel has its limit and its evidence") {
   Killed session{660 * kMiB};
   Death death =
       with_line(death_by(9, kCounted | kDeathAtOnce | kDeathAlone, 1), KernelLine::cgroup);
@@ -125,11 +126,11 @@ TEST_CASE("a kill by the kernel is told with its limit and its evidence") {
   CHECK(evidence_of(verdict) ==
         std::vector<std::string>{
             "kernel: Memory cgroup out of memory: Killed process 4711 (python3)",
-            "kills for memory that the kernel counts in its cgroup rose from 0 to 1 within 1 s of "
-            "its end; it was alone there",
-            "cgroup: working set 620.0 MiB when it last looked + 40.0 MiB allocated and not yet "
+            "the kernel's count of OOM kills in its cgroup rose from 0 to 1 within 1 s of "
+            "its end; it was the only process there",
+            "cgroup: working set 620.0 MiB at its last check + 40.0 MiB allocated and not yet "
             "resident, 100 % of 660.0 MiB",
-            "machine: 8.0 GiB available of 16.0 GiB RAM when it last looked"});
+            "machine: 8.0 GiB available of 16.0 GiB RAM at its last check"});
   CHECK(verdict.limit == LimitKind::cgroup);
   CHECK(verdict.limit_bytes == 660 * kMiB);
   CHECK(verdict.limit_used_bytes == 620 * kMiB);
@@ -145,22 +146,22 @@ TEST_CASE("another death says why memory is not the reason") {
         "python3.11 was killed by SIGTERM, and not for lack of memory; it held 640.0 MiB");
   CHECK(evidence_of(verdict) ==
         std::vector<std::string>{
-            "no line of the kernel's log says that it was killed for memory",
-            "kills for memory that the kernel counts in its cgroup: 0, none since it last looked",
-            "cgroup: working set 620.0 MiB when it last looked + 40.0 MiB allocated and not yet "
+            "the kernel's log has no OOM kill of this process",
+            "the kernel's count of OOM kills in its cgroup: 0, unchanged since its last check",
+            "cgroup: working set 620.0 MiB at its last check + 40.0 MiB allocated and not yet "
             "resident, 16 % of 4.0 GiB",
-            "machine: 8.0 GiB available of 16.0 GiB RAM when it last looked",
+            "machine: 8.0 GiB available of 16.0 GiB RAM at its last check",
             "memory pressure, of the last 10 s: some 1.05 %, full 0.00 %",
             "the signal came from process 77"});
   CHECK(verdict.limit == LimitKind::none);
 }
 
-TEST_CASE("near its limit, and nobody knows who killed it") {
+TEST_CASE("killed near its limit by an unknown sender") {
   Killed session{700 * kMiB};
   CHECK(std::string{session.verdict(death_by(9)).summary} ==
         "python3.11 was killed by SIGKILL, at 94 % of its cgroup's limit; it held 640.0 MiB");
   CHECK(std::string{session.verdict(death_by(0)).summary} ==
-        "python3.11 is gone, nobody saw how, at 94 % of its cgroup's limit; it held 640.0 MiB");
+        "python3.11 ended in an unknown way, at 94 % of its cgroup's limit; it held 640.0 MiB");
   session.header().health.cgroup_limit_bytes = kUnlimited;
   session.header().soft_limit_bytes = 650 * kMiB;
   CHECK(std::string{session.verdict(death_by(15)).summary} ==
@@ -171,7 +172,8 @@ TEST_CASE("near its limit, and nobody knows who killed it") {
         "python3.11 was killed by SIGKILL, at 93 % of the machine's RAM; it held 640.0 MiB");
 }
 
-TEST_CASE("a refusal before a kill by the kernel is evidence, before another death the verdict") {
+TEST_CASE(
+    "a failure before a kill by the kernel is evidence; before another death it is the verdict") {
   Killed session{660 * kMiB};
   const auto verdict = [&](const Death& death) {
     return verdict::verdict_of(session.view(), Trigger::soft_limit, session.failure, {}, "signal 9",
@@ -188,14 +190,14 @@ TEST_CASE("a refusal before a kill by the kernel is evidence, before another dea
             .code == VerdictCode::requested);
 }
 
-TEST_CASE("what a bundle's recording says of a death is read where nobody brings more") {
+TEST_CASE("a death in the recording is used unless the caller has another") {
   Killed session;
   session.header().death = with_line(death_by(9), KernelLine::cgroup);
   CHECK(verdict::verdict_of(session.view(), Trigger::killed, 0, {}, "oom_killed").code ==
         VerdictCode::cgroup_oom_kill);
 }
 
-TEST_CASE("a SIGBUS is for want of shared memory where there was too little, and the kernel's") {
+TEST_CASE("a SIGBUS from the kernel is due to shared memory if there was too little") {
   Killed session;
   SharedMemory& shared = session.header().shared;
   shared.time_ns = 1;
@@ -215,23 +217,23 @@ TEST_CASE("a SIGBUS is for want of shared memory where there was too little, and
     death.wait_status = 11;
     CHECK(code() == "crashed");
   }
-  SUBCASE("room enough") {
+  SUBCASE("enough space") {
     shared.free_bytes = 20 * kMiB;
     CHECK(code() == "crashed");
-    death.flags |= kDeathSharedFull;  // but not when it died
+    death.flags |= kDeathSharedFull;  // full only afterwards
     CHECK(code() == "shared_memory_full");
     shared.time_ns = 0;  // no mapping at all
     CHECK(code() == "crashed");
   }
-  SUBCASE("it had been unmapped") {
+  SUBCASE("unmapped before") {
     shared.address = 0;
     CHECK(code() == "crashed");
   }
-  SUBCASE("somebody sent it") {
+  SUBCASE("sent by a process") {
     death.sender_pid = 77;
     CHECK(code() == "crashed");
   }
-  SUBCASE("the process saw it itself") {
+  SUBCASE("recorded by the process itself") {
     Crash& crash = session.header().crash;
     crash.code = 2;  // BUS_ADRERR
     crash.signal = 7;
@@ -241,12 +243,12 @@ TEST_CASE("a SIGBUS is for want of shared memory where there was too little, and
     crash.code = 0;  // SI_USER
     CHECK(code() == "crashed");
   }
-  SUBCASE("nobody saw it") {
+  SUBCASE("not observed") {
     death = death_by(0);
     CHECK(code() == "crashed");
     CHECK(code("unknown") == "unknown");
   }
-  SUBCASE("before it something was refused") {
+  SUBCASE("after a failed request") {
     const verdict::Verdict verdict = verdict::verdict_of(session.view(), Trigger::soft_limit,
                                                          session.failure, {}, "signal 7", &death);
     CHECK(verdict.code == VerdictCode::shared_memory_full);

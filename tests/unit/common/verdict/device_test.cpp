@@ -1,4 +1,4 @@
-// The verdict of a GPU's refused request: by whose figures, in which words.
+// The verdict on a failed request of GPU memory: its figures and its words.
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -47,7 +47,7 @@ bool has(const std::string& text, std::string_view part) { return text.find(part
 
 }  // namespace
 
-TEST_CASE("a full device: what was free, who holds the rest") {
+TEST_CASE("a full device: what was free, and what used the rest") {
   Refused session;
   CHECK(session.verdict().code == VerdictCode::device_out_of_memory);
   CHECK(session.verdict().limit == LimitKind::device);
@@ -58,40 +58,40 @@ TEST_CASE("a full device: what was free, who holds the rest") {
       "libtorch asked cuMemAlloc for 2.0 GiB on cuda:1 (NVIDIA H100) and was refused: 410.0 MiB of "
       "80.0 GiB were free; this process holds 70.0 GiB, others or the runtime 9.6 GiB");
   CHECK(has(session.evidence(), "the call's result was CUDA_ERROR_OUT_OF_MEMORY\n"));
-  CHECK(has(session.evidence(), "the driver told 12 ms before: 410.0 MiB free of 80.0 GiB\n"));
+  CHECK(has(session.evidence(), "the driver reported 12 ms before: 410.0 MiB free of 80.0 GiB\n"));
 
-  SUBCASE("managed memory is this process' too, wherever it is") {
+  SUBCASE("managed memory counts as this process', wherever it is") {
     session.at.managed_bytes = 5 * kGiB;
     CHECK(has(session.summary(), "others or the runtime 4.6 GiB"));
     CHECK(has(session.evidence(), "holds 70.0 GiB and 5.0 GiB of managed memory; used by others"));
     session.at.managed_bytes = 50 * kGiB;
     CHECK(has(session.summary(), "others or the runtime 0 bytes"));
   }
-  SUBCASE("a request that no such device has room for") {
+  SUBCASE("a request larger than the device") {
     session.refused().bytes = 81 * kGiB;
     CHECK(has(session.summary(), "refused: that is more than the device has; 410.0 MiB of"));
   }
-  SUBCASE("a device that was never asked") {
+  SUBCASE("a device without figures from the driver") {
     session.at.total_bytes = session.at.free_bytes = 0;
     CHECK(session.summary() ==
           "libtorch asked cuMemAlloc for 2.0 GiB on cuda:1 (NVIDIA H100) and was "
           "refused: this process holds 70.0 GiB");
     CHECK(session.verdict().limit == LimitKind::none);
-    CHECK_FALSE(has(session.evidence(), "the driver told"));
+    CHECK_FALSE(has(session.evidence(), "the driver reported"));
   }
-  SUBCASE("nobody knows whose device") {
+  SUBCASE("an unknown device") {
     session.at = {};
     CHECK(session.verdict().code == VerdictCode::device_out_of_memory);
     CHECK(
         has(session.summary(), "asked cuMemAlloc for 2.0 GiB and was refused: this process holds"));
   }
-  SUBCASE("a call that names no size") {
+  SUBCASE("a call without a size") {
     session.refused().bytes = 0;
     session.refused().api = static_cast<std::uint16_t>(Api::cuCtxCreate);
     CHECK(has(session.summary(), "libtorch called cuCtxCreate on cuda:1 (NVIDIA H100) and was"));
     CHECK(session.verdict().code == VerdictCode::device_out_of_memory);
   }
-  SUBCASE("another vendor's words") {
+  SUBCASE("another vendor") {
     const std::uint32_t hip = session.device(0, "", session::Vendor::hip);
     session.refused().space = static_cast<std::uint8_t>(Space::hip);
     session.refused().api = static_cast<std::uint16_t>(Api::hipMalloc);
@@ -104,7 +104,7 @@ TEST_CASE("a full device: what was free, who holds the rest") {
 
 TEST_CASE("the user's limit, and how much of it was left") {
   Refused session;
-  session.refused().flags = session::kFailureRefused;
+  session.refused().flags = session::kFailureByRecorder;
   session.at.limit_bytes = 71 * kGiB;
   verdict::Verdict verdict = session.verdict(Trigger::soft_limit);
   CHECK(verdict.code == VerdictCode::device_limit);
@@ -117,14 +117,14 @@ TEST_CASE("the user's limit, and how much of it was left") {
   session.at.limit_bytes = kGiB;
   CHECK(has(session.summary(), "refused: that is more than --limit-gpu of 1.0 GiB (this process"));
 
-  // One that was not reached is evidence only.
+  // A limit that was not reached is only evidence.
   session.refused().flags = 0;
   session.at.limit_bytes = 80 * kGiB;
   CHECK(session.verdict().code == VerdictCode::device_out_of_memory);
   CHECK(has(session.evidence(), "counted 70.0 GiB + request 2.0 GiB <= --limit-gpu 80.0 GiB\n"));
 }
 
-TEST_CASE("enough is free inside of what PyTorch holds, but in pieces") {
+TEST_CASE("enough is free in PyTorch's reserve, but in pieces") {
   Refused session;
   session.at.torch_reserved_bytes = 8 * kGiB;
   session.at.torch_allocated_bytes = 5 * kGiB;
@@ -138,15 +138,15 @@ TEST_CASE("enough is free inside of what PyTorch holds, but in pieces") {
             "fragmentation_ratio 0.37 (warning)\n"));
   CHECK(has(session.evidence(), "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"));
 
-  SUBCASE("half of it is critical, a fifth is nothing") {
+  SUBCASE("a half is critical, a fifth is not mentioned") {
     session.at.torch_allocated_bytes = 4 * kGiB;
     CHECK(has(session.evidence(), "fragmentation_ratio 0.50 (critical)\n"));
     session.at.torch_allocated_bytes = session.at.torch_reserved_bytes / 5 * 4;
     CHECK(has(session.evidence(), "fragmentation_ratio 0.20\n"));
     CHECK(session.verdict().code == VerdictCode::device_out_of_memory);
-    CHECK_FALSE(has(session.evidence(), "what helps"));
+    CHECK_FALSE(has(session.evidence(), "try: "));
   }
-  SUBCASE("a piece that is large enough, or not known, explains nothing") {
+  SUBCASE("a piece that is large enough or unknown explains nothing") {
     session.at.torch_largest_free_bytes = 2 * kGiB;
     CHECK(session.verdict().code == VerdictCode::device_out_of_memory);
     session.at.torch_largest_free_bytes = session::kUnlimited;
@@ -154,13 +154,13 @@ TEST_CASE("enough is free inside of what PyTorch holds, but in pieces") {
     CHECK_FALSE(has(session.evidence(), "largest free piece"));
   }
   SUBCASE("the user's limit comes first") {
-    session.refused().flags = session::kFailureRefused;
+    session.refused().flags = session::kFailureByRecorder;
     session.at.limit_bytes = 70 * kGiB;
     CHECK(session.verdict().code == VerdictCode::device_limit);
   }
 }
 
-TEST_CASE("enough is free inside of memory pools") {
+TEST_CASE("enough is free in memory pools") {
   Refused session;
   session.at.pool_reserved_bytes = 6 * kGiB;
   session.at.pool_used_bytes = 4 * kGiB;
@@ -172,9 +172,9 @@ TEST_CASE("enough is free inside of memory pools") {
   CHECK(session.verdict().code == VerdictCode::device_out_of_memory);
 }
 
-TEST_CASE("what no device's memory explains") {
+TEST_CASE("failures that are not due to a device's memory") {
   Refused session;
-  SUBCASE("host memory of the driver's") {
+  SUBCASE("the driver's host memory") {
     session.refused().space = static_cast<std::uint8_t>(Space::cuda_host);
     session.refused().rss_bytes = kGiB;
     session.refused().ram_bytes = 16 * kGiB;
@@ -218,14 +218,14 @@ TEST_CASE("the report on stderr names the device's state once, and its holders")
   session.device_at(session.second).torch_reserved_bytes = 2 * kGiB;
   CHECK(has(session.report(), "largest holder: 1.0 GiB in 7 blocks"));
 
-  session.refused().flags = session::kFailureRefused;
+  session.refused().flags = session::kFailureByRecorder;
   session.at.limit_bytes = 71 * kGiB;
   CHECK(has(session.report(),
             "\noomrec: cuda:1 (NVIDIA H100): 410.0 MiB of 80.0 GiB were free; this process "
             "holds 70.0 GiB, others or the runtime 9.6 GiB\n"));
 }
 
-TEST_CASE("a device that is near to refusing is named with what it is near to") {
+TEST_CASE("a device near a limit is named with that limit") {
   Refused session;
   session.header().near_device = session.second;
   session::Device& device = session.device_at(session.second);
@@ -249,7 +249,7 @@ TEST_CASE("a device that is near to refusing is named with what it is near to") 
         "the next request may be refused");
 }
 
-TEST_CASE("a crash after a device's refusal: what the host may use is a pointer of its own") {
+TEST_CASE("a crash after a failed request of a device: only host pointers count") {
   Refused session;
   session::Crash& crash = session.header().crash;
   crash.signal = 11;
@@ -261,7 +261,7 @@ TEST_CASE("a crash after a device's refusal: what the host may use is a pointer 
   crash.time_ns = crash.failure_time_ns + 1'000'000;
   verdict::Verdict verdict = session.verdict(Trigger::crash);
   CHECK(verdict.code == VerdictCode::crash_after_refusal);
-  CHECK(has(verdict.summary, "cuMemAlloc refused 2.0 GiB: the program did not get over it"));
+  CHECK(has(verdict.summary, "cuMemAlloc refused 2.0 GiB: the program did not recover"));
   CHECK(std::string{verdict.evidence[2]}.ends_with("others or the runtime 9.6 GiB"));
 
   for (const auto& [api, space] : {std::pair{Api::cuMemAllocManaged, Space::cuda},
@@ -271,14 +271,14 @@ TEST_CASE("a crash after a device's refusal: what the host may use is a pointer 
     session.refused().space = static_cast<std::uint8_t>(space);
     verdict = session.verdict(Trigger::crash);
     CHECK(verdict.code == VerdictCode::null_dereference);
-    CHECK(has(verdict.summary, " refused 2.0 GiB: the program used the NULL it had instead of"));
+    CHECK(has(verdict.summary, " refused 2.0 GiB: the program used the NULL it got instead of"));
   }
-  crash.failure_bytes = 0;  // of a context, say
+  crash.failure_bytes = 0;  // for example, of a context
   crash.address = 0;
   CHECK(session.verdict(Trigger::crash).code == VerdictCode::crash_after_refusal);
 }
 
-TEST_CASE("a recording of before has no devices") {
+TEST_CASE("an old recording has no devices") {
   Refused session;
   session.header().tables[static_cast<std::uint32_t>(session::TableId::devices)].entry_bytes = 0;
   session.header().version = 3;

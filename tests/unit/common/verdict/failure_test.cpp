@@ -1,4 +1,4 @@
-// The verdict of a refusal that no limit on bytes explains: what was refused, and by what.
+// The verdict on a failure that no limit on bytes explains: what failed, and why.
 #include "common/verdict/verdict.h"
 
 #include <doctest/doctest.h>
@@ -55,7 +55,7 @@ bool has(const std::string& text, const char* part) { return text.find(part) != 
 
 }  // namespace
 
-TEST_CASE("a thread that a limit of tasks refused: by the limit that is reached") {
+TEST_CASE("a thread beyond a limit on tasks: the limit that is reached") {
   Refusal by_cgroup{Api::pthread_create, EAGAIN};
   by_cgroup.refused.counted.cgroup_tasks_limit = 10;
   by_cgroup.refused.counted.own_tasks_limit = 100;
@@ -77,7 +77,7 @@ TEST_CASE("a thread that a limit of tasks refused: by the limit that is reached"
   CHECK(name_of(by_numbers.verdict().code) == "fork_failed");
 }
 
-TEST_CASE("RLIMIT_NPROC counts other processes too: it is what is left") {
+TEST_CASE("RLIMIT_NPROC counts other processes too: it is the last explanation") {
   Refusal refusal{Api::fork, EAGAIN, 0};
   refusal.refused.counted.own_tasks_limit = 100;
   verdict::Verdict verdict = refusal.verdict();
@@ -91,10 +91,10 @@ TEST_CASE("RLIMIT_NPROC counts other processes too: it is what is left") {
   refusal.refused.counted.own_tasks_limit = kUnlimited;
   verdict = refusal.verdict();
   CHECK(verdict.limit == LimitKind::none);
-  CHECK(has(verdict.summary, "no limit that can be seen from here explains it (EAGAIN"));
+  CHECK(has(verdict.summary, "no visible limit explains it (EAGAIN"));
 }
 
-TEST_CASE("a thread whose stack could not be mapped: by what refused the mapping") {
+TEST_CASE("a thread whose stack could not be mapped: why the mapping failed") {
   Refusal refusal{Api::pthread_create, ENOMEM};
   refusal.refused.rlimit_as_bytes = 100 * kMiB;
   refusal.refused.vm_bytes = 95 * kMiB;
@@ -110,7 +110,7 @@ TEST_CASE("a thread whose stack could not be mapped: by what refused the mapping
   CHECK(has(refusal.verdict().summary, "no address space is that large"));
 }
 
-TEST_CASE("a mapping: one too many, or more than the machine promises") {
+TEST_CASE("a mapping: beyond max_map_count, or beyond CommitLimit") {
   Refusal refusal{Api::mmap, ENOMEM};
   verdict::Verdict verdict = refusal.verdict();
   CHECK(name_of(verdict.code) == "mapping_failed");
@@ -129,7 +129,7 @@ TEST_CASE("a mapping: one too many, or more than the machine promises") {
   refusal.refused.counted.commit_limit_bytes = 1008 * kMiB;
   CHECK(refusal.verdict().limit == LimitKind::max_map_count);
 
-  // Of the heap the code stays, and the limit tells more.
+  // For the heap the code stays, and the limit has the details.
   refusal.refused.space = static_cast<std::uint8_t>(Space::heap);
   refusal.refused.api = static_cast<std::uint16_t>(Api::malloc);
   CHECK(name_of(refusal.verdict().code) == "allocation_failed");
@@ -146,7 +146,7 @@ TEST_CASE("a limit on bytes that explains a mapping comes first") {
   CHECK(name_of(refusal.verdict().code) == "mapping_failed");
 }
 
-TEST_CASE("a library of unknown size: the address space is what is left") {
+TEST_CASE("a library of unknown size: the address space is the last explanation") {
   Refusal refusal{Api::dlopen, ENOMEM, 0};
   CHECK(name_of(refusal.verdict().code) == "mapping_failed");
   CHECK(refusal.verdict().limit == LimitKind::none);
@@ -156,7 +156,7 @@ TEST_CASE("a library of unknown size: the address space is what is left") {
   CHECK(name_of(refusal.verdict().code) == "mapping_failed");
 }
 
-TEST_CASE("a recording of before, which knows nothing of all that") {
+TEST_CASE("an old recording without these figures") {
   Refusal refusal{Api::fork, EAGAIN, 0};
   refusal.refused.counted = {};
   CHECK(name_of(refusal.verdict().code) == "fork_failed");
@@ -165,7 +165,7 @@ TEST_CASE("a recording of before, which knows nothing of all that") {
   CHECK(refusal.verdict().limit == LimitKind::none);
 }
 
-TEST_CASE("an injected refusal names its rule, and nothing else explains it") {
+TEST_CASE("an injected failure names its rule and nothing else") {
   Refusal refusal{Api::pthread_create, EAGAIN};
   refusal.refused.flags = session::kFailureInjected;
   refusal.refused.rule = refusal.string("pthread_create:nth=2");

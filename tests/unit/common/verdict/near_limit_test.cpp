@@ -1,4 +1,4 @@
-// What is told of a limit that is near, and of memory that everybody waits for.
+// The verdicts on a near limit and on memory pressure.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -25,7 +25,7 @@ bool has(const std::string& text, std::string_view part) { return text.find(part
 
 }  // namespace
 
-TEST_CASE("the cgroup's limit is told with what is used and what will be") {
+TEST_CASE("the cgroup's limit has current and expected usage") {
   SessionImage image;
   session::Health& health = image.header().health;
   health.cgroup_limit_bytes = 200 * kMiB;
@@ -40,10 +40,10 @@ TEST_CASE("the cgroup's limit is told with what is used and what will be") {
   CHECK(
       std::string{verdict.summary} ==
       "python3.11 is at 97 % of the cgroup's limit of 200.0 MiB (working set 20.0 MiB + 175.0 MiB "
-      "allocated but not yet touched): the next megabytes may be its last");
+      "allocated but not yet touched): the kernel kills it at the limit");
 }
 
-TEST_CASE("what is resident is not told twice") {
+TEST_CASE("resident memory is not counted twice") {
   SessionImage image;
   session::Health& health = image.header().health;
   health.cgroup_limit_bytes = 200 * kMiB;
@@ -54,7 +54,7 @@ TEST_CASE("what is resident is not told twice") {
   CHECK(has(summary, "at 98 % of the cgroup's limit of 200.0 MiB (working set 196.0 MiB)"));
 }
 
-TEST_CASE("the nearest of several limits is the one") {
+TEST_CASE("the nearest of several limits counts") {
   SessionImage image;
   session::Header& header = image.header();
   header.health.cgroup_limit_bytes = 200 * kMiB;
@@ -68,7 +68,7 @@ TEST_CASE("the nearest of several limits is the one") {
   CHECK(verdict::verdict_of(image.view(), Trigger::near_limit, 0).limit == LimitKind::rlimit_as);
 }
 
-TEST_CASE("pressure is told with the faults and the swap of the process") {
+TEST_CASE("pressure has the faults and the swap of the process") {
   SessionImage image;
   session::Health& health = image.header().health;
   health.pressure_some = 6050;
@@ -77,24 +77,24 @@ TEST_CASE("pressure is told with the faults and the swap of the process") {
   health.swap_bytes = 300 * kMiB;
   const verdict::Verdict verdict = verdict::verdict_of(image.view(), Trigger::pressure, 0);
   CHECK(verdict.code == VerdictCode::memory_pressure);
-  CHECK(has(verdict.summary, "wait for memory instead of working"));
-  CHECK(has(verdict.summary, "everybody on the machine or in its cgroup did 45.07 % of the"));
+  CHECK(has(verdict.summary, "is thrashing: it waits for memory instead of working"));
+  CHECK(has(verdict.summary, "all tasks of the machine or its cgroup did so for 45.07 % of the"));
   CHECK(has(evidence_of(verdict), "swapped out 300.0 MiB; 12345 major faults"));
   CHECK(has(evidence_of(verdict), "some 60.50 %, full 45.07 %"));
 }
 
-TEST_CASE("pressure on some alone is told as theirs") {
+TEST_CASE("pressure on some tasks is reported as theirs") {
   SessionImage image;
   session::Health& health = image.header().health;
   health.pressure_some = 1250;
   health.pressure_full = 3;
   const verdict::Verdict verdict = verdict::verdict_of(image.view(), Trigger::pressure, 0);
-  CHECK(has(verdict.summary, "somebody on the machine or in its cgroup did 12.50 % of the"));
+  CHECK(has(verdict.summary, "some tasks of the machine or its cgroup did so for 12.50 % of the"));
   health.pressure_some = 3;
   CHECK(!has(verdict::verdict_of(image.view(), Trigger::pressure, 0).summary, "%"));
 }
 
-TEST_CASE("what others see of the process goes before what it saw itself") {
+TEST_CASE("a reading from outside takes precedence over the process' own") {
   SessionImage image;
   image.header().health.pressure_full = 100;
   auto seen = std::make_unique<session::Health>();

@@ -1,5 +1,5 @@
-// What the ring says of a GPU: the driver's functions, whose numbers have no room in an ordinary
-// event, and the device.
+// GPU events in the ring: the driver's function, whose number does not fit into an ordinary event,
+// and the device.
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -21,7 +21,7 @@ using session::g_session;
 
 namespace {
 
-// All whole events of all threads.
+// All complete events of all threads.
 std::vector<Event> events() {
   const session::View view = g_session.view();
   std::vector<Event> found;
@@ -52,7 +52,7 @@ struct Fixture {
 
 }  // namespace
 
-TEST_CASE("a driver's blocks and refusals") {
+TEST_CASE("a driver's blocks and failures") {
   Fixture f;
   const recorder::DeviceName name{Vendor::cuda, DeviceKey::address, 0x7000};
   recorder::on_device_allocate(kHook,

@@ -1,4 +1,4 @@
-// GPUs' memory as the recorder counts it, without any driver: what the shim would tell it.
+// The recorder's accounting of GPU memory, without a driver: the test makes the shim's calls.
 #include <doctest/doctest.h>
 
 #include <thread>
@@ -52,7 +52,7 @@ std::uint64_t live_in(Space space = Space::cuda) {
   return static_cast<std::uint64_t>(totals(space).live_bytes);
 }
 
-// Blocks = Σ holders, in bytes and in number.
+// Checks that blocks = Σ holders, in bytes and in number.
 bool blocks_agree() {
   std::uint64_t bytes = 0, count = 0, held_bytes = 0, held_count = 0;
   for (std::uint32_t i = 1; i < g_session.device_blocks.size(); ++i) {
@@ -106,7 +106,7 @@ TEST_CASE("a free counts against the device that allocated; a failed one counts 
   CHECK(blocks_agree());
 }
 
-TEST_CASE("an address that is given again: what was there has gone unseen") {
+TEST_CASE("a reused address means that the free of the old block was missed") {
   const std::uint32_t entry = device(0);
   give(entry, kBlock, 5 * kMiB);
   give(entry, kBlock, 2 * kMiB);
@@ -116,7 +116,7 @@ TEST_CASE("an address that is given again: what was there has gone unseen") {
   CHECK(live_in() == 0);
 }
 
-TEST_CASE("one address of two drivers, or of two kinds, is two blocks") {
+TEST_CASE("one address in two drivers, or of two kinds, is two blocks") {
   const std::uint32_t cuda = device(0), hip = device(0, Vendor::hip);
   give(cuda, kBlock, kMiB);
   recorder::on_device_allocate(kHook, {Api::hipMalloc,
@@ -141,7 +141,7 @@ TEST_CASE("one address of two drivers, or of two kinds, is two blocks") {
   CHECK(blocks_agree());
 }
 
-TEST_CASE("pools: what is used, what is kept, whose it is") {
+TEST_CASE("pools: used bytes, kept bytes, and their device") {
   const std::uint32_t entry = device(0);
   const DeviceName pool{Vendor::cuda, DeviceKey::pool, 0x900};
   recorder::on_pool_polled(kHook, pool, entry, 0);
@@ -160,7 +160,7 @@ TEST_CASE("pools: what is used, what is kept, whose it is") {
   CHECK(recorder::pools_of(kHook, Vendor::cuda, entry, handles) == 0);
 }
 
-TEST_CASE("a context's memory ends with it, a device's pools with its reset") {
+TEST_CASE("a context's memory is freed with it, a device's pools by its reset") {
   const std::uint32_t entry = device(0);
   const DeviceName pool{Vendor::cuda, DeviceKey::pool, 0x901};
   recorder::on_pool_polled(kHook, pool, entry, kMiB);
@@ -216,7 +216,7 @@ TEST_CASE("a graph's block is live from a launch on; one that its graph frees ne
   t_stack = 78;
   recorder::on_graph_launched(kHook, Api::cuGraphLaunch, Vendor::cuda, kExec);
   CHECK(live_in() == kMiB);
-  CHECK(holder_of(77, Space::cuda)->live_bytes == kMiB);  // by who made the node
+  CHECK(holder_of(77, Space::cuda)->live_bytes == kMiB);  // by the stack that made the node
   recorder::on_graph_destroyed(kHook, Vendor::cuda, kGraph);
   take(kBlock);
   CHECK(live_in() == 0);
@@ -230,7 +230,7 @@ TEST_CASE("a graph's block is live from a launch on; one that its graph frees ne
   CHECK(blocks_agree());
 }
 
-TEST_CASE("threads that allocate, free and end contexts side by side") {
+TEST_CASE("threads allocate, free and end contexts concurrently") {
   const std::uint32_t entry = device(1);
   constexpr std::uint64_t kThreads = 8, kRounds = 2000;
   const auto before = totals(Space::cuda);

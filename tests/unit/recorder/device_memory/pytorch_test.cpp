@@ -1,5 +1,5 @@
-// PyTorch's blocks and refusals: what is counted, when a refusal is told, how large a piece is
-// free.
+// PyTorch's blocks and failures: what is counted, when a failure is reported, the largest free
+// block.
 #include <doctest/doctest.h>
 
 #include "recorder/device_memory/memory.h"
@@ -27,7 +27,7 @@ namespace {
 constexpr std::uint64_t kSegments = 0x7000'0000'0000;
 constexpr int kOutOfMemory = 2;
 
-// A library that is on the stack of what follows.
+// A library on the stack of the following calls.
 std::uint32_t add_module(const char* path) {
   const session::StringId name = g_session.add_string(kHook, path);
   std::uint32_t module = 0;
@@ -46,7 +46,7 @@ struct Fixture {
     t_module = allocator;
     t_stack = ++g_stacks;
     recorder::reset_failures_after_fork(kHook);
-    // What an earlier case left unsettled is none of this one's.
+    // Clears the pending failures of earlier cases.
     report(0x10, 512);
     report(0x10, -512);
     g_bundles = {};
@@ -65,7 +65,7 @@ struct Fixture {
     recorder::on_torch_failure(
         kHook, {Api::reportOutOfMemoryToProfiler, 0, bytes, allocated, 40 * kMiB, device});
   }
-  void refuse(std::uint64_t bytes) const {
+  void fail_request(std::uint64_t bytes) const {
     recorder::Request request{Space::cuda, Api::cuMemAlloc, bytes};
     request.device = device;
     recorder::on_failure(kHook, request, kOutOfMemory, recorder::FailedBy::system);
@@ -87,7 +87,7 @@ struct Fixture {
 
 }  // namespace
 
-TEST_CASE("a tensor and the heap's block under it have one address, and neither hides the other") {
+TEST_CASE("a tensor and its heap block share an address without hiding each other") {
   Fixture f;
   const auto torch = totals(Space::torch), heap = totals(Space::heap);
   allocate(0xa000'0000, kMiB);
@@ -102,12 +102,12 @@ TEST_CASE("a tensor and the heap's block under it have one address, and neither 
   CHECK(holders_agree());
 }
 
-TEST_CASE("a refusal that a retry gets over is one bundle, written then, that says so") {
+TEST_CASE("a failure that a retry overcomes gets one bundle, with that outcome") {
   Fixture f;
-  f.refuse(100 * kMiB);
+  f.fail_request(100 * kMiB);
   CHECK(f.entries() == 1);
   CHECK(g_bundles.written == 0);
-  f.give(DeviceKey::address, kSegments, 100 * kMiB);  // a piece of it, perhaps: not the end yet
+  f.give(DeviceKey::address, kSegments, 100 * kMiB);  // perhaps a part of it: not settled yet
   CHECK(g_bundles.written == 0);
   f.report(kSegments, 100 * kMiB);
   CHECK(g_bundles.written == 1);
@@ -119,11 +119,11 @@ TEST_CASE("a refusal that a retry gets over is one bundle, written then, that sa
   f.take(DeviceKey::address, kSegments);
 }
 
-TEST_CASE("a refusal that nothing helps is one bundle, with the figures of the end") {
+TEST_CASE("a final failure gets one bundle, with the last figures") {
   Fixture f;
-  f.refuse(100 * kMiB);
+  f.fail_request(100 * kMiB);
   t_stack = ++Fixture::g_stacks;
-  f.refuse(100 * kMiB);  // the retry, which another line of the allocator makes
+  f.fail_request(100 * kMiB);  // the retry, from another line of the allocator
   CHECK(g_bundles.written == 0);
   f.give_up(100 * kMiB, 7 * kMiB);
   CHECK(g_bundles.written == 1);
@@ -131,15 +131,15 @@ TEST_CASE("a refusal that nothing helps is one bundle, with the figures of the e
   CHECK(g_bundles.last.failure == f.base + 1);
   CHECK(g_bundles.last.outcome == OutcomeKind::running);
   CHECK(f.entry(1).device.torch_allocated_bytes == 7 * kMiB);
-  CHECK(f.entry(0).device.torch_allocated_bytes == 10 * kMiB);  // as it was before
+  CHECK(f.entry(0).device.torch_allocated_bytes == 10 * kMiB);  // the figure before the failure
   recorder::report_last_failure(kHook, 1);
   CHECK(g_bundles.written == 1);
 }
 
-TEST_CASE("after refusals that did no harm, the one that does is told") {
+TEST_CASE("a final failure after harmless ones is reported") {
   Fixture f;
   for (int i = 0; i < 3; ++i) {
-    f.refuse(kMiB);
+    f.fail_request(kMiB);
     f.report(0x20, 512);
     f.report(0x20, -512);
   }
@@ -147,46 +147,46 @@ TEST_CASE("after refusals that did no harm, the one that does is told") {
   CHECK(f.entry(0).repeats == 2);
   recorder::report_last_failure(kHook, 3);
   CHECK(g_bundles.written == 1);
-  f.refuse(kMiB);
+  f.fail_request(kMiB);
   f.give_up(kMiB);
   CHECK(g_bundles.written == 2);
   CHECK(g_bundles.last.failure == f.base + 1);
   CHECK(g_bundles.last.outcome == OutcomeKind::running);
-  f.refuse(kMiB);
+  f.fail_request(kMiB);
   f.give_up(kMiB);
-  CHECK(g_bundles.written == 2);  // a repeat of that
+  CHECK(g_bundles.written == 2);  // a repeat
   CHECK(f.entry(1).repeats == 1);
   recorder::report_last_failure(kHook, 1);
   CHECK(g_bundles.written == 2);
 }
 
-TEST_CASE("what a driver refuses to others is told at once, and at the end if it comes again") {
+TEST_CASE("a failed call by other code is reported at once, and at the end if it repeats") {
   Fixture f;
   t_module = 0;
-  f.refuse(kMiB);
+  f.fail_request(kMiB);
   CHECK(g_bundles.written == 1);
   CHECK(g_bundles.completed == 0);
   f.give(DeviceKey::address, kSegments, kMiB);
   CHECK(g_bundles.completed == 1);
   CHECK(g_bundles.outcome == OutcomeKind::recovered);
   f.take(DeviceKey::address, kSegments);
-  f.refuse(kMiB);
+  f.fail_request(kMiB);
   CHECK(g_bundles.written == 1);
   recorder::report_last_failure(kHook, 3);
   CHECK(g_bundles.written == 2);
   CHECK(g_bundles.last.outcome == OutcomeKind::exited);
 }
 
-TEST_CASE("a refusal of which nothing more is heard is told at the end") {
+TEST_CASE("a failure without a follow-up is reported at the end") {
   Fixture f;
-  f.refuse(kMiB);
+  f.fail_request(kMiB);
   CHECK_FALSE(recorder::last_failure_reported());
   recorder::report_last_failure(kHook, 1);
   CHECK(g_bundles.written == 1);
   CHECK(g_bundles.last.outcome == OutcomeKind::exited);
 }
 
-TEST_CASE("a limit of PyTorch's own is told by its report alone") {
+TEST_CASE("PyTorch's own limit is reported by its report alone") {
   Fixture f;
   f.give_up(3 * kMiB);
   REQUIRE(f.entries() == 1);
@@ -197,26 +197,26 @@ TEST_CASE("a limit of PyTorch's own is told by its report alone") {
   CHECK(g_bundles.written == 1);
 }
 
-TEST_CASE("the largest free piece of the segments that PyTorch has blocks in") {
+TEST_CASE("the largest free block in PyTorch's segments") {
   Fixture f;
   CHECK(f.largest() == 0);
   f.give(DeviceKey::address, kSegments, 20 * kMiB);
-  f.give(DeviceKey::address, kSegments + 20 * kMiB, 8 * kMiB);    // adjacent, and another
+  f.give(DeviceKey::address, kSegments + 20 * kMiB, 8 * kMiB);    // adjacent, but another mapping
   f.give(DeviceKey::address, kSegments + 100 * kMiB, 64 * kMiB);  // not PyTorch's
   f.report(kSegments + 2 * kMiB, 4 * kMiB);
   f.report(kSegments + 13 * kMiB, 6 * kMiB);
-  CHECK(f.largest() == 7 * kMiB);  // between; 2 before the first, 1 behind the last
+  CHECK(f.largest() == 7 * kMiB);  // between them; 2 before the first, 1 after the last
   f.report(kSegments + 20 * kMiB, kMiB);
   CHECK(f.largest() == 7 * kMiB);
   f.report(kSegments + 2 * kMiB, -4 * static_cast<std::int64_t>(kMiB));
   CHECK(f.largest() == 13 * kMiB);
 
-  SUBCASE("is in the evidence of a refusal") {
-    f.refuse(kMiB);
+  SUBCASE("is in the evidence of a failure") {
+    f.fail_request(kMiB);
     f.give_up(kMiB);
     CHECK(f.entry(0).device.torch_largest_free_bytes == 13 * kMiB);
   }
-  SUBCASE("mappings that follow one another are one segment") {
+  SUBCASE("adjacent mappings are one segment") {
     f.give(DeviceKey::mapping, kSegments + 300 * kMiB, 20 * kMiB);
     f.give(DeviceKey::mapping, kSegments + 320 * kMiB, 20 * kMiB);
     f.report(kSegments + 300 * kMiB, kMiB);
@@ -225,7 +225,7 @@ TEST_CASE("the largest free piece of the segments that PyTorch has blocks in") {
     f.take(DeviceKey::mapping, kSegments + 300 * kMiB);
     f.take(DeviceKey::mapping, kSegments + 320 * kMiB);
   }
-  SUBCASE("another device's are not looked at") {
+  SUBCASE("another device's segments are ignored") {
     CHECK(recorder::largest_torch_piece(g_session.view(), f.device + 1) == 0);
   }
   f.report(kSegments + 13 * kMiB, -6 * static_cast<std::int64_t>(kMiB));

@@ -1,4 +1,4 @@
-// A GPU's refused request that is served when it is made again: its bundle says so at once.
+// A failed GPU request that succeeds on retry: its bundle gets the outcome immediately.
 #include <doctest/doctest.h>
 
 #include <thread>
@@ -25,10 +25,10 @@ struct Fixture {
     need(Mode::sampled);
     recorder::reset_failures_after_fork(kHook);
     g_bundles = {};
-    refuse(200);
+    fail_request(200);
     REQUIRE(g_bundles.written == 1);
   }
-  void refuse(std::uint64_t mib) {
+  void fail_request(std::uint64_t mib) {
     doubles::t_stack = ++stack;
     recorder::on_failure(kHook, {Space::cuda, Api::cuMemAlloc, mib * kMiB}, 2,
                          recorder::FailedBy::system);
@@ -56,7 +56,7 @@ TEST_CASE("the same, or more") {
   CHECK(g_bundles.completed == 1);
 }
 
-TEST_CASE("while its bundle is still on its way: on the tick") {
+TEST_CASE("while its bundle is being written: on the next tick") {
   Fixture f;
   g_bundles.under_way = true;
   f.serve(Api::cuMemAlloc, 200);
@@ -67,7 +67,7 @@ TEST_CASE("while its bundle is still on its way: on the tick") {
   CHECK(g_bundles.outcome == OutcomeKind::recovered);
 }
 
-TEST_CASE("or at the end, whatever the program ends with") {
+TEST_CASE("or at the end, whatever the exit status") {
   Fixture f;
   g_bundles.under_way = true;
   f.serve(Api::cuMemAlloc, 200);
@@ -77,20 +77,20 @@ TEST_CASE("or at the end, whatever the program ends with") {
   CHECK(g_bundles.outcome == OutcomeKind::recovered);
 }
 
-TEST_CASE("what was told before that is no excuse for the next") {
+TEST_CASE("an earlier report does not excuse the next failure") {
   Fixture f;
   g_bundles.under_way = true;
   f.serve(Api::cuMemAlloc, 200);
   g_bundles.under_way = false;
-  f.refuse(300);
+  f.fail_request(300);
   CHECK(g_bundles.written == 2);
   recorder::complete_outcome_at_end(kHook, 3);
   CHECK(g_bundles.outcome == OutcomeKind::exited);
 }
 
-TEST_CASE("an exception that another thread met is of what was not served") {
+TEST_CASE("another thread's exception belongs to the failure that did not succeed later") {
   Fixture f;
-  const auto tell_elsewhere = [] {
+  const auto report_elsewhere = [] {
     const text::ExceptionTexts texts;
     std::thread{[&] {
       recorder::report_exception(kHook, texts, 0, recorder::FailureOf::any_thread);
@@ -98,15 +98,15 @@ TEST_CASE("an exception that another thread met is of what was not served") {
   };
   SUBCASE("served") {
     f.serve(Api::cuMemAlloc, 200);
-    tell_elsewhere();
+    report_elsewhere();
     CHECK(g_bundles.written == 2);
     CHECK(g_bundles.last.trigger == Trigger::exception);
   }
   SUBCASE("not served: once") {
-    tell_elsewhere();
+    report_elsewhere();
     CHECK(g_bundles.written == 1);
-    CHECK(g_bundles.told != 0);
-    tell_elsewhere();
+    CHECK(g_bundles.completed_last != 0);
+    report_elsewhere();
     CHECK(g_bundles.written == 2);
     CHECK(g_bundles.last.trigger == Trigger::exception);
   }

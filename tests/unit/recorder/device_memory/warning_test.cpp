@@ -1,4 +1,4 @@
-// A bundle before a device refuses: when one is due, and of which device.
+// The bundle before a device is full: when it is due, and for which device.
 #include <doctest/doctest.h>
 
 #include "recorder/device_memory/memory.h"
@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint64_t kTotal = 1000 * kMiB;
 
 struct Watched {
-  // A device that nobody has seen; of even numbers 500 MiB are the user's limit.
+  // A new device. Even numbers have a user's limit of 500 MiB.
   Watched() {
     if (!recorder::is_active()) {
       Options options;
@@ -49,7 +49,7 @@ struct Watched {
     const recorder::DeviceName name{Vendor::cuda, DeviceKey::address, last--};
     REQUIRE(recorder::on_device_free(kHook, Api::cuMemFree, name).gone);
   }
-  // Others have taken so much, too.
+  // Other processes have taken as much.
   void look(std::uint64_t used_mib) {
     recorder::on_device_polled(kHook, device, kTotal - used_mib * kMiB, kTotal);
   }
@@ -63,7 +63,7 @@ struct Watched {
 
 }  // namespace
 
-TEST_CASE("the user's limit: once an approach") {
+TEST_CASE("the user's limit: one warning per approach") {
   Watched on;
   on.describe(0);
   on.allocate(440);
@@ -77,7 +77,7 @@ TEST_CASE("the user's limit: once an approach") {
   on.free_last();
   on.free_last();
   on.allocate(11);
-  CHECK(g_bundles.written == 1);  // it was at 88 % in between: still near
+  CHECK(g_bundles.written == 1);  // it fell only to 88 %: still near
   on.free_last();
   on.free_last();
   on.allocate(100);
@@ -85,7 +85,7 @@ TEST_CASE("the user's limit: once an approach") {
   CHECK(g_bundles.written == 2);
 }
 
-TEST_CASE("a device that is full, whoever fills it") {
+TEST_CASE("a full device, whichever process fills it") {
   Watched on;
   on.describe(1);
   on.look(100);
@@ -103,7 +103,7 @@ TEST_CASE("a device that is full, whoever fills it") {
   CHECK(g_bundles.written == 2);
 }
 
-TEST_CASE("the driver is asked out of turn when what was taken since makes it near") {
+TEST_CASE("recent allocations near the limit trigger an extra query of the driver") {
   Watched on;
   on.describe(3);
   on.look(500);
@@ -111,15 +111,15 @@ TEST_CASE("the driver is asked out of turn when what was taken since makes it ne
   CHECK_FALSE(on.should_poll());
   on.allocate(100);
   CHECK(on.should_poll());
-  CHECK(g_bundles.written == 0);  // nobody has said so yet
+  CHECK(g_bundles.written == 0);  // the driver has not been queried yet
   on.look(900);
   CHECK(g_bundles.written == 1);
   CHECK_FALSE(on.should_poll());
 
-  // What is given back makes it far, though the driver has not said so yet.
+  // A free moves it away from the limit before the next query of the driver.
   on.free_last();
   on.allocate(1);
   CHECK(g_bundles.written == 1);
-  on.allocate(99);  // as much as there was when the driver was asked
+  on.allocate(99);  // as much as was free at the last query
   CHECK(g_bundles.written == 2);
 }

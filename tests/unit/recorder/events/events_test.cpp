@@ -1,4 +1,4 @@
-// The way of events in exact mode: totals, holders, peak, ring.
+// Event processing in exact mode: totals, holders, peak, ring.
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -43,7 +43,7 @@ std::deque<session::Event> events_since(std::uint64_t first) {
 
 }  // namespace
 
-TEST_CASE("random events: totals are exact in usable bytes, holders agree with what is live") {
+TEST_CASE("random events: totals are exact in usable bytes, holders agree with the live blocks") {
   need(Mode::exact);
   std::mt19937_64 random(7);
   std::unordered_map<std::uint64_t, std::uint64_t> live;
@@ -59,7 +59,7 @@ TEST_CASE("random events: totals are exact in usable bytes, holders agree with w
       live_usable += usable(bytes);
       asked += bytes;
       ++count;
-    } else if (random() % 8 == 0) {  // a realloc that fails
+    } else if (random() % 8 == 0) {  // a failing realloc
       recorder::restore(kHook, Space::heap, release(address, known->second));
     } else {
       CHECK(release(address, known->second).bytes == known->second);
@@ -79,7 +79,7 @@ TEST_CASE("random events: totals are exact in usable bytes, holders agree with w
   CHECK(holders_agree());
 }
 
-TEST_CASE("blocks cross threads; a dead thread's lane goes on counting") {
+TEST_CASE("blocks cross threads, and a dead thread's lane still counts") {
   need(Mode::exact);
   const auto before = totals(Space::heap);
   std::vector<std::thread> threads;
@@ -98,10 +98,10 @@ TEST_CASE("blocks cross threads; a dead thread's lane goes on counting") {
   CHECK(after.live_bytes == before.live_bytes);
   CHECK(after.allocated_count - before.allocated_count == 20'000);
   CHECK(holders_agree());
-  CHECK(g_session.lanes.size() == lanes);  // taken over
+  CHECK(g_session.lanes.size() == lanes);  // reused
 }
 
-TEST_CASE("the peak's picture has the block that made the peak, and outlives it") {
+TEST_CASE("the peak's snapshot has the block that made the peak, and outlives it") {
   need(Mode::exact);
   t_stack = 201;
   allocate(0x3000'0000, 30 * kMiB);
@@ -119,18 +119,18 @@ TEST_CASE("the peak's picture has the block that made the peak, and outlives it"
   CHECK(second.peak_count == 1);
 
   const session::Holder& first =
-      raw_holder_of(201, Space::heap);  // unchanged since: live is its peak
+      raw_holder_of(201, Space::heap);  // unchanged since: its live bytes are its peak
   CHECK(first.peak_epoch != epoch);
   CHECK(first.live_bytes == 30 * kMiB);
 
-  t_stack = 203;  // below the peak: no step, and what is new held nothing at it
+  t_stack = 203;  // below the peak: no step, and the new holder had nothing at the peak
   allocate(0x3c00'0000, kMiB);
   CHECK(heap.peak_epoch == epoch);
   CHECK(holder_of(203, Space::heap)->peak_epoch == epoch);
   CHECK(holder_of(203, Space::heap)->peak_bytes == 0);
   release(0x3c00'0000, kMiB);
 
-  t_stack = 202;  // within a hundredth above: no step; more: one
+  t_stack = 202;  // up to 1 % above: no step; more: one step
   allocate(0x3800'0000, 50 * kMiB + kMiB / 2);
   CHECK(heap.peak_epoch == epoch);
   allocate(0x3c00'0000, 2 * kMiB);
@@ -142,8 +142,7 @@ TEST_CASE("the peak's picture has the block that made the peak, and outlives it"
   CHECK(holders_agree());
 }
 
-TEST_CASE(
-    "mappings: what is writable and anonymous counts, a reservation once it is made writable") {
+TEST_CASE("mappings count if writable and anonymous, reservations once they are made writable") {
   need(Mode::exact);
   t_stack = 301;
   const auto at = [] { return totals(Space::map).live_bytes; };
@@ -252,8 +251,8 @@ TEST_CASE("a signal handler inside the recorder only counts") {
   CHECK(after.live_count - before.live_count == 1);
 }
 
-TEST_CASE("exact recording falls back to a sample when its budget is used up, and says so") {
-  const int pid = fork();  // a process of its own: it needs a small budget from the start
+TEST_CASE("exact mode falls back to sampled when its budget is used up, and records it") {
+  const int pid = fork();  // a separate process, with a small budget from the start
   if (pid == 0) {
     recorder::g_state.options.recording_size = 3 * kMiB;
     recorder::on_fork_child(kHook);

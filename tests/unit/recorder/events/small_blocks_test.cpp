@@ -1,4 +1,4 @@
-// Small blocks in exact mode: the side table, and what threads sum up for their holders.
+// Small blocks in exact mode: the side table, and the sums that threads accumulate for holders.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -41,16 +41,16 @@ void release_all() {
   REQUIRE(small_blocks().empty());
 }
 
-// Told to nobody yet: what lanes hold.
+// Sums in lanes that are not published yet.
 std::uint64_t summed_up() {
   std::uint64_t sums = 0;
-  g_session.view().for_each_sum([&](const session::View::Told&) { ++sums; });
+  g_session.view().for_each_sum([&](const session::View::PendingSum&) { ++sums; });
   return sums;
 }
 
 }  // namespace
 
-TEST_CASE("a birth is kept in seconds for days, in minutes for years") {
+TEST_CASE("birth times have a precision of seconds for days, of minutes for years") {
   using session::packed_birth, session::unpacked_birth;
   for (const std::uint64_t s : {0u, 1u, 86'400u, (1u << 20) - 1})
     CHECK(unpacked_birth(packed_birth(s)) == s);
@@ -61,13 +61,13 @@ TEST_CASE("a birth is kept in seconds for days, in minutes for years") {
   CHECK(packed_birth(~std::uint64_t{0}) < 1u << 21);
 }
 
-TEST_CASE("what the side table says is what is live") {
+TEST_CASE("the side table has exactly the live blocks") {
   need(Mode::exact);
   std::mt19937_64 random(11);
   std::map<std::uint64_t, std::uint64_t> truth;
   const std::uint64_t in_hash = blocks_in_hash();
   for (int round = 0; round < 200'000; ++round) {
-    // 16 bytes into some of the spans, as glibc's blocks are; a second area far away.
+    // Some blocks begin 16 bytes into a span, like glibc's. A second area is far away.
     const std::uint64_t base = random() % 2 == 0 ? 0x5555'0000'0000 : 0x7fff'ff00'0000;
     const std::uint64_t address = base + random() % 20'000 * 48;
     t_stack = static_cast<std::uint32_t>(1000 + random() % 3000);
@@ -95,7 +95,7 @@ TEST_CASE("what the side table says is what is live") {
   CHECK(holders_agree());
 }
 
-TEST_CASE("a block keeps its stack, and its free lets go of that one") {
+TEST_CASE("a block keeps its stack until its free") {
   need(Mode::exact);
   t_stack = 5001;
   allocate(0x6000'0000'0010, 24);
@@ -111,7 +111,7 @@ TEST_CASE("a block keeps its stack, and its free lets go of that one") {
   CHECK(small_blocks().empty());
 }
 
-TEST_CASE("a block at an address that another one still has takes its place") {
+TEST_CASE("a block at an occupied address replaces the old one") {
   need(Mode::exact);
   t_stack = 5101;
   allocate(0x6100'0000'0000, 100);
@@ -119,14 +119,14 @@ TEST_CASE("a block at an address that another one still has takes its place") {
   allocate(0x6100'0000'0000, 200);
   CHECK(holder_of(5101, Space::heap)->live_count == 0);
   CHECK(holder_of(5102, Space::heap)->live_bytes == 200);
-  // Begins elsewhere in the same word: the first one cannot be live any more.
+  // Begins elsewhere in the same word, so the first one cannot be live any more.
   allocate(0x6100'0000'0010, 8);
   CHECK(small_blocks().size() == 1);
   CHECK(release(0x6100'0000'0000, 200).weight == 0);
   CHECK(release(0x6100'0000'0010, 8).weight == 1);
 }
 
-TEST_CASE("large blocks, and those whose node is too large, have the hash") {
+TEST_CASE("large blocks, and those with a large node index, go to the hash table") {
   need(Mode::exact);
   const std::uint64_t in_hash = blocks_in_hash();
   t_stack = 5201;
@@ -137,7 +137,7 @@ TEST_CASE("large blocks, and those whose node is too large, have the hash") {
   CHECK(blocks_in_hash() == in_hash);
 }
 
-TEST_CASE("a tensor that begins where a small block does is another block") {
+TEST_CASE("a tensor at the address of a small block is another block") {
   need(Mode::exact);
   constexpr std::uint64_t kAddress = 0xb000'0000;
   t_stack = 950;
@@ -154,7 +154,7 @@ TEST_CASE("a tensor that begins where a small block does is another block") {
   CHECK(holders_agree());
 }
 
-TEST_CASE("a realloc that fails leaves the block as it was") {
+TEST_CASE("a failed realloc keeps the block") {
   need(Mode::exact);
   t_stack = 5301;
   allocate(0x6300'0000'0020, 333);
@@ -170,7 +170,7 @@ TEST_CASE("a realloc that fails leaves the block as it was") {
   release_all();
 }
 
-TEST_CASE("four threads give back each other's blocks") {
+TEST_CASE("four threads free each other's blocks") {
   need(Mode::exact);
   constexpr std::uint64_t kBlocks = 20'000;
   const auto at = [](std::uint64_t thread, std::uint64_t i) {
@@ -195,13 +195,13 @@ TEST_CASE("four threads give back each other's blocks") {
   CHECK(holder_of(6000, Space::heap)->live_bytes == 0);
 }
 
-TEST_CASE("a peak step finds what a thread has summed up, and nothing that came later") {
+TEST_CASE("a peak step includes what a thread has accumulated, and nothing later") {
   need(Mode::exact);
   const auto& heap = g_session.header().spaces[static_cast<std::size_t>(Space::heap)];
   t_stack = 7001;
   for (std::uint64_t i = 0; i < 10; ++i) allocate(0x6500'0000'0000 + i * 256, 200);
   CHECK(summed_up() > 0);
-  t_stack = 7002;  // makes the step
+  t_stack = 7002;  // causes the peak step
   const std::uint32_t epoch = heap.peak_epoch;
   allocate(0x6600'0000'0000, heap.peak_bytes + (64 << 20));
   REQUIRE(heap.peak_epoch > epoch);
@@ -213,7 +213,7 @@ TEST_CASE("a peak step finds what a thread has summed up, and nothing that came 
   release(0x6500'0000'0000 + 9 * 256, 200);
 }
 
-TEST_CASE("what is summed up reaches the holders in time, and at once where it is much") {
+TEST_CASE("accumulated bytes reach the holders in time, large amounts at once") {
   need(Mode::exact);
   t_stack = 7101;
   for (std::uint64_t i = 0; i < 5; ++i) allocate(0x6700'0000'0000 + i * 32768, 20'000);
@@ -229,7 +229,7 @@ TEST_CASE("what is summed up reaches the holders in time, and at once where it i
   release_all();
 }
 
-TEST_CASE("after the fall back to sampling small blocks are still let go") {
+TEST_CASE("small blocks are still freed after the fallback to sampled mode") {
   need(Mode::exact);
   t_stack = 7201;
   allocate(0x6800'0000'0000, 50);

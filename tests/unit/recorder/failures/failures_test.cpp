@@ -1,4 +1,5 @@
-// FailureTable: recorded once a stack, repeats counted, bundles at their rate, the last one always.
+// FailureTable: one record per stack, counted repeats, rate-limited bundles, always one for the
+// last.
 #include <doctest/doctest.h>
 #include <signal.h>
 
@@ -28,7 +29,8 @@ using session::g_session;
 
 namespace {
 
-void refuse(std::uint32_t stack, std::uint64_t bytes, bool probe = false, Api api = Api::malloc) {
+void fail_request(std::uint32_t stack, std::uint64_t bytes, bool probe = false,
+                  Api api = Api::malloc) {
   t_stack = stack;
   recorder::on_failure(kHook, {Space::heap, api, bytes, probe}, ENOMEM, recorder::FailedBy::system);
 }
@@ -52,10 +54,10 @@ struct Fixture {
 
 }  // namespace
 
-TEST_CASE("a refusal is recorded with its evidence and told in a bundle") {
+TEST_CASE("a failure is recorded with its evidence and gets a bundle") {
   Fixture f;
   recorder::set_soft_limit(kHook, 0);
-  refuse(1, 12345);
+  fail_request(1, 12345);
   REQUIRE(f.entries() == 1);
   const Failure& failure = f.entry(0);
   CHECK(failure.bytes == 12345);
@@ -72,7 +74,7 @@ TEST_CASE("a refusal is recorded with its evidence and told in a bundle") {
   CHECK(g_bundles.last.trigger == Trigger::allocation_failed);
 }
 
-TEST_CASE("a holder is an estimate from its first sampled block on") {
+TEST_CASE("a holder is an estimate from its first sampled block") {
   need(Mode::sampled);
   t_stack = 901;
   allocate(0x9000'0000, 1 << 20);
@@ -85,23 +87,23 @@ TEST_CASE("a holder is an estimate from its first sampled block on") {
   for (std::uint64_t i = 1; i <= 2'000; ++i) release(0x9000'0000 + i * 0x10000, 60'000);
 }
 
-TEST_CASE("a repeat only counts; another API at the same stack is another refusal") {
+TEST_CASE("a repeat is only counted; another API at the same stack is another failure") {
   Fixture f;
   const std::uint64_t total = g_session.header().failures_total;
-  for (int i = 0; i < 10; ++i) refuse(2, 100);
+  for (int i = 0; i < 10; ++i) fail_request(2, 100);
   CHECK(f.entries() == 1);
   CHECK(f.entry(0).repeats == 9);
   CHECK(f.entry(0).last_ns >= f.entry(0).time_ns);
   CHECK(g_session.header().failures_total - total == 10);
   CHECK(g_bundles.written == 1);
-  refuse(2, 100, false, Api::calloc);
+  fail_request(2, 100, false, Api::calloc);
   CHECK(f.entries() == 2);
 }
 
 TEST_CASE("a probe is recorded and counted, and writes nothing") {
   Fixture f;
   const std::uint64_t probes = g_session.header().probes_total;
-  refuse(3, 100, true);
+  fail_request(3, 100, true);
   CHECK(f.entry(0).flags == session::kFailureProbe);
   CHECK(g_session.header().probes_total - probes == 1);
   CHECK(g_bundles.written == 0);
@@ -109,11 +111,11 @@ TEST_CASE("a probe is recorded and counted, and writes nothing") {
   CHECK(g_bundles.written == 0);
 }
 
-TEST_CASE("the end tells the last refusal, if it is in no bundle yet") {
+TEST_CASE("the last failure gets a bundle at the end, if it has none yet") {
   Fixture f;
   g_bundles.lasts_ms = 5;
-  for (std::uint32_t stack = 10; stack < 14; ++stack) refuse(stack, 1000 + stack);
-  CHECK(g_bundles.written == 3);  // at once; the fourth has to wait
+  for (std::uint32_t stack = 10; stack < 14; ++stack) fail_request(stack, 1000 + stack);
+  CHECK(g_bundles.written == 3);  // immediately; the fourth has to wait
   CHECK(f.entry(3).bundle == 0);
   CHECK_FALSE(recorder::last_failure_reported());
   recorder::report_last_failure(kHook, 3);
@@ -126,29 +128,29 @@ TEST_CASE("the end tells the last refusal, if it is in no bundle yet") {
   CHECK(g_bundles.written == 4);
 }
 
-TEST_CASE("a bundle that could not be written leaves its refusal untold") {
+TEST_CASE("a failure stays unreported if its bundle could not be written") {
   Fixture f;
-  g_bundles.result = bundle::Result::no_room;
-  refuse(20, 5);
+  g_bundles.result = bundle::Result::no_space;
+  fail_request(20, 5);
   CHECK(f.entry(0).bundle == 0);
   g_bundles.result = bundle::Result::written;
   recorder::report_last_failure(kHook, 1);
   CHECK(f.entry(0).bundle != 0);
 }
 
-TEST_CASE("what became of the process is written into the last bundle once") {
+TEST_CASE("the outcome is written into the last bundle once") {
   Fixture f;
-  refuse(40, 5);
+  fail_request(40, 5);
   REQUIRE(g_bundles.written == 1);
   const std::uint64_t now = system::monotonic_ns();
   recorder::note_recovery(kHook, now + 9'000'000'000);
   CHECK(g_bundles.completed == 0);
-  SUBCASE("it lives on") {
+  SUBCASE("it survives") {
     recorder::note_recovery(kHook, now + 11'000'000'000);
     recorder::note_recovery(kHook, now + 12'000'000'000);
     CHECK(g_bundles.outcome == OutcomeKind::recovered);
   }
-  SUBCASE("it ends") {
+  SUBCASE("it exits") {
     recorder::complete_outcome_at_end(kHook, 3);
     CHECK(g_bundles.outcome == OutcomeKind::exited);
   }
@@ -164,7 +166,7 @@ TEST_CASE("dump writes on request") {
   CHECK(g_bundles.last.failure == 0);
 }
 
-TEST_CASE("a bundle of no refusal carries the label of its thread, unless it was asked for") {
+TEST_CASE("a bundle without a failure has its thread's label, unless it was requested") {
   Fixture f;
   recorder::push_context(kHook, "epoch 3");
   CHECK(recorder::warn(kHook, Trigger::near_limit));
@@ -178,7 +180,7 @@ TEST_CASE("a bundle of no refusal carries the label of its thread, unless it was
   recorder::pop_context(kHook);
 }
 
-TEST_CASE("threads that ask for a bundle at once get one each, and its number") {
+TEST_CASE("threads that request bundles at once get one each, with its number") {
   Fixture f;
   g_bundles.lasts_ms = 30;
   constexpr std::size_t kThreads = 6;
@@ -193,7 +195,8 @@ TEST_CASE("threads that ask for a bundle at once get one each, and its number") 
   g_bundles.lasts_ms = 0;
 }
 
-TEST_CASE("the soft limit refuses, lets small ones through afterwards, and says it was us") {
+TEST_CASE(
+    "the soft limit fails a request, admits small ones afterwards, and is named as the cause") {
   Fixture f;
   recorder::set_soft_limit(kHook, 100 << 20);
   allocate(0x7000'0000, 90 << 20);
@@ -202,7 +205,7 @@ TEST_CASE("the soft limit refuses, lets small ones through afterwards, and says 
   t_stack = 30;
   recorder::on_failure(kHook, {Space::heap, Api::malloc, 11 << 20}, ENOMEM,
                        recorder::FailedBy::recorder);
-  CHECK(f.entry(0).flags == session::kFailureRefused);
+  CHECK(f.entry(0).flags == session::kFailureByRecorder);
   CHECK(f.entry(0).soft_limit_bytes == 100 << 20);
   CHECK(f.entry(0).live_bytes >= 90 << 20);
   CHECK(g_bundles.last.trigger == Trigger::soft_limit);
@@ -215,10 +218,10 @@ TEST_CASE("the soft limit refuses, lets small ones through afterwards, and says 
   recorder::set_soft_limit(kHook, 0);
 }
 
-TEST_CASE("a flood of refusals is cheap: known stacks and new ones, from two threads") {
+TEST_CASE("a flood of failures is cheap, on cached and new stacks, from two threads") {
   Fixture f;
   const auto flood = [](std::uint32_t stacks, std::uint32_t base) {
-    for (std::uint32_t i = 0; i < 100'000; ++i) refuse(base + i % stacks, 100);
+    for (std::uint32_t i = 0; i < 100'000; ++i) fail_request(base + i % stacks, 100);
   };
   const auto began = std::chrono::steady_clock::now();
   std::thread other(flood, 1000, 1000);
@@ -227,29 +230,28 @@ TEST_CASE("a flood of refusals is cheap: known stacks and new ones, from two thr
   const auto lasted = std::chrono::steady_clock::now() - began;
   const auto each_ns =
       std::chrono::duration_cast<std::chrono::nanoseconds>(lasted).count() / 200'000;
-  MESSAGE("ns a refusal: ", each_ns);
+  MESSAGE("ns per failure: ", each_ns);
   CHECK(each_ns < 20'000);
   CHECK(f.entries() == 512);  // bounded
   CHECK(g_bundles.written < 20);
 }
 
-TEST_CASE(
-    "a crash completes the last bundle if that tells its refusal, else it gets one of its own") {
+TEST_CASE("a crash completes the last bundle if it has the failure, else it gets a separate one") {
   Fixture f;
   session::Crash& crash = g_session.header().crash;
   crash.signal = SIGSEGV;
-  refuse(50, 5);
-  const recorder::FailedRequest refusal = recorder::current_thread(kHook)->failed;
-  REQUIRE(refusal.entry == f.base);
-  SUBCASE("it does") {
-    recorder::report_crash(kHook, refusal);
+  fail_request(50, 5);
+  const recorder::FailedRequest failed = recorder::current_thread(kHook)->failed;
+  REQUIRE(failed.entry == f.base);
+  SUBCASE("it reports it") {
+    recorder::report_crash(kHook, failed);
     CHECK(g_bundles.completed == 1);
     CHECK(g_bundles.outcome == OutcomeKind::signal);
     CHECK(g_bundles.written == 1);
   }
   SUBCASE("another has been written since") {
-    refuse(51, 6);
-    recorder::report_crash(kHook, refusal);
+    fail_request(51, 6);
+    recorder::report_crash(kHook, failed);
     CHECK(g_bundles.completed == 0);
     CHECK(g_bundles.written == 3);
     CHECK(g_bundles.last.trigger == Trigger::crash);
@@ -258,30 +260,30 @@ TEST_CASE(
     CHECK(g_session.failures.at(crash.failure).bytes == 5);
   }
   SUBCASE("there is none") {
-    g_session.failures.at(refusal.entry).bundle = 0;
-    recorder::report_crash(kHook, refusal);
+    g_session.failures.at(failed.entry).bundle = 0;
+    recorder::report_crash(kHook, failed);
     CHECK(g_bundles.written == 2);
-    CHECK(crash.failure == refusal.entry);
+    CHECK(crash.failure == failed.entry);
   }
-  CHECK((crash.flags & session::kCrashTold) != 0);
+  CHECK((crash.flags & session::kCrashInBundle) != 0);
   crash.signal = crash.flags = crash.failure = 0;
 }
 
-TEST_CASE("a thread knows its last refusal, and that the same stack was served since") {
+TEST_CASE("a thread knows its last failure, and whether the same stack succeeded since") {
   Fixture f;
-  refuse(60, 70'000);
-  const recorder::FailedRequest& refusal = recorder::current_thread(kHook)->failed;
-  refuse(61, 5, true);  // a probe changes nothing
-  CHECK(refusal.request.bytes == 70'000);
+  fail_request(60, 70'000);
+  const recorder::FailedRequest& failed = recorder::current_thread(kHook)->failed;
+  fail_request(61, 5, true);  // a probe changes nothing
+  CHECK(failed.request.bytes == 70'000);
   t_stack = 62;
   allocate(0xa000'0000, 80'000);
-  CHECK_FALSE(refusal.served);
+  CHECK_FALSE(failed.served);
   t_stack = 60;
   allocate(0xa001'0000, 90'000);
-  CHECK(refusal.served);
-  refuse(60, 70'001);
-  CHECK_FALSE(refusal.served);
-  CHECK(refusal.request.bytes == 70'001);
+  CHECK(failed.served);
+  fail_request(60, 70'001);
+  CHECK_FALSE(failed.served);
+  CHECK(failed.request.bytes == 70'001);
   release(0xa000'0000, 80'000);
   release(0xa001'0000, 90'000);
 }

@@ -1,4 +1,4 @@
-// FailureTable on purpose: which requests, and how they are recorded. Sites on stacks made by hand.
+// Fault injection: which requests fail, and how they are recorded. Sites are on hand-made stacks.
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <gnu/libc-version.h>
@@ -36,7 +36,7 @@ void need_rules() {
   g_session.remove_file(kHook);
 }
 
-// The rule that refuses it; 0: none.
+// The rule that fails the request; 0: none.
 int rule_for(Api api, std::uint64_t bytes = 100, std::uint64_t counted = 0) {
   Request request{space_of(api), api, bytes};
   const bool admitted = recorder::admits(kHook, request, counted);
@@ -71,12 +71,13 @@ std::uint32_t native_node(const void* function, std::uint32_t parent) {
     entry.path = path;
   }));
   const std::uint64_t offset = reinterpret_cast<std::uint64_t>(function) - start;
-  return stack::intern(kHook, parent, session::native_frame(id, offset + 1, false, false));
+  return stack::intern(kHook, parent, session::native_frame(id, offset + 1));
 }
 
 }  // namespace
 
-TEST_CASE("rules are asked for what they name, and the heap is slow while one names it") {
+TEST_CASE(
+    "rules are checked for what they name, and the heap's fast path is off while one names it") {
   need_rules();
   CHECK_FALSE(recorder::is_quick());
   std::vector<int> by;
@@ -85,10 +86,10 @@ TEST_CASE("rules are asked for what they name, and the heap is slow while one na
   CHECK(rule_for(Api::calloc) == 2);
   CHECK(rule_for(Api::calloc, 0) == 0);
   CHECK(rule_for(Api::realloc) == 0);
-  CHECK(rule_for(Api::mmap) == 4);  // whether it counts against a limit or not
+  CHECK(rule_for(Api::mmap) == 4);  // even if it does not count against a limit
 }
 
-TEST_CASE("the soft limit is asked for what counts only, and the rules come before it") {
+TEST_CASE("the soft limit is checked only for counted spaces, after the rules") {
   need_rules();
   recorder::set_soft_limit(kHook, 1 << 20);
   Request request{Space::heap, Api::realloc, 8 << 20};
@@ -97,25 +98,25 @@ TEST_CASE("the soft limit is asked for what counts only, and the rules come befo
   CHECK(request.rule == 0);
   CHECK(rule_for(Api::calloc, 100, 100) == 2);
   recorder::set_soft_limit(kHook, 0);
-  CHECK(rule_for(Api::calloc) == 2);  // they stay when the limit goes
+  CHECK(rule_for(Api::calloc) == 2);  // the rules stay without the limit
 }
 
-TEST_CASE("an announced operator new is the next request of the heap alone") {
+TEST_CASE("an announced operator new is the heap's next request only") {
   need_rules();
   recorder::reset_fault_injection_after_fork();
   recorder::announce_new_call();
   CHECK(rule_for(Api::malloc) == 0);
-  CHECK(rule_for(Api::malloc) == 0);  // the second malloc, and no operator new
+  CHECK(rule_for(Api::malloc) == 0);  // the second malloc, and not an operator new
   recorder::announce_new_call();
-  CHECK(rule_for(Api::malloc) == 1);  // both rules' turn: the first that is written refuses
+  CHECK(rule_for(Api::malloc) == 1);  // both rules apply: the first one in order fails it
 }
 
-TEST_CASE("what a library's operator new asks again is refused again, once") {
+TEST_CASE("the retry of a library's operator new fails again, once") {
   need_rules();
   recorder::reset_fault_injection_after_fork();
   CHECK(rule_for(Api::operator_new) == 0);
   recorder::fail_new_again();
-  CHECK(rule_for(Api::realloc) == 0);  // nothing had been refused
+  CHECK(rule_for(Api::realloc) == 0);  // nothing had failed
   CHECK(rule_for(Api::operator_new) == 3);
   {
     const recorder::FaultPause while_that_library_is_looked_up;
@@ -127,7 +128,7 @@ TEST_CASE("what a library's operator new asks again is refused again, once") {
   CHECK(rule_for(Api::realloc) == 0);
 }
 
-TEST_CASE("a fork's child counts anew") {
+TEST_CASE("a forked child restarts the counts") {
   need_rules();
   recorder::reset_fault_injection_after_fork();
   CHECK(rule_for(Api::malloc) + rule_for(Api::malloc) == 0);
@@ -136,7 +137,7 @@ TEST_CASE("a fork's child counts anew") {
   CHECK(rule_for(Api::malloc) == 1);
 }
 
-TEST_CASE("an injected refusal is an entry of its own, with the words of its rule") {
+TEST_CASE("an injected failure is a separate entry with the text of its rule") {
   need_rules();
   recorder::reset_failures_after_fork(kHook);
   doubles::g_bundles = {};
@@ -155,7 +156,7 @@ TEST_CASE("an injected refusal is an entry of its own, with the words of its rul
   CHECK(by_system.counted.mappings > 0);
   CHECK(injected.flags == session::kFailureInjected);
   CHECK(g_session.view().string(injected.rule) == "calloc");
-  CHECK(injected.counted.mappings == 0);  // nothing was lacking
+  CHECK(injected.counted.mappings == 0);  // memory was not short
   CHECK(injected.repeats == 1);
   CHECK(doubles::g_bundles.last.trigger == Trigger::allocation_failed);
 }
@@ -172,7 +173,7 @@ TEST_CASE("a line of Python, wherever it is on the stack") {
 
 TEST_CASE("an exported function of a module") {
   need_rules();
-  // One that no sanitizer has a definition of its own of.
+  // A function that no sanitizer redefines.
   const std::uint32_t node = native_node(reinterpret_cast<const void*>(&gnu_get_libc_version), 0);
   const std::uint32_t inner = python_node("a.py", 1, node);
   CHECK(is_on_stack("site=libc!gnu_get_libc_version", inner));

@@ -1,4 +1,4 @@
-// The helper, as the failing process and its user meet it.
+// The helper process, as seen by the failing process and its user.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -29,8 +30,8 @@ const InHook kHook = OutsideHooks::in_hook();
 constinit std::atomic<int> g_signals{0};
 void count_signal(int) { ++g_signals; }
 
-// A session of this process with one refusal; made once, since a process has one.
-std::uint32_t refusal() {
+// This process' session with one failure. Created once, since a process has only one.
+std::uint32_t failure_entry() {
   static const std::uint32_t failure = [] {
     static Scratch directory;
     std::filesystem::create_directories(directory.dumps);
@@ -52,12 +53,12 @@ std::uint32_t refusal() {
 }
 
 Result write_here(const std::filesystem::path& directory, bool quiet = true, unsigned seconds = 5,
-                  bool told = false) {
+                  bool reported = false) {
   Cause cause;
-  cause.failure = refusal();
+  cause.failure = failure_entry();
   cause.trigger = Trigger::allocation_failed;
   const std::string text = directory.string();
-  return write_from_process(kHook, cause, {text.c_str(), 0, 0}, {quiet, told}, seconds);
+  return write_from_process(kHook, cause, {text.c_str(), 0, 0}, {quiet, reported}, seconds);
 }
 
 std::string status_line(const char* key) {
@@ -72,7 +73,7 @@ std::size_t open_descriptors() {
   return static_cast<std::size_t>(std::distance(begin, std::filesystem::directory_iterator{}));
 }
 
-// The pids of all that this process' threads have made and not yet taken away.
+// The pids of all unreaped children of this process' threads.
 std::string children() {
   std::string pids;
   for (const auto& task : std::filesystem::directory_iterator{"/proc/self/task"}) {
@@ -82,9 +83,9 @@ std::string children() {
   return pids;
 }
 
-// A bundle that the session counts, as its recorder does.
+// Writes a bundle and counts it in the session, like the recorder.
 Result write_counted(const std::filesystem::path& directory) {
-  refusal();
+  failure_entry();
   g_session.header().bundles_written.fetch_add(1);
   return write_here(directory);
 }
@@ -94,13 +95,13 @@ std::filesystem::path path_of_bundle(std::uint64_t number) {
   return std::filesystem::path{path_of(kHook, number, path, 5)};
 }
 
-// Standard error as a pipe; what was written to it.
+// Redirects standard error to a pipe, and reads what was written.
 class CaughtError {
  public:
   CaughtError() : before_(dup(2)) {
     REQUIRE(pipe2(pipe_, O_CLOEXEC) == 0);
     dup2(pipe_[1], 2);
-    prepare(nullptr);  // this is the stderr of the start
+    prepare(nullptr);  // records this as the original stderr
   }
   ~CaughtError() {
     dup2(before_, 2);
@@ -123,9 +124,9 @@ class CaughtError {
 
 }  // namespace
 
-TEST_CASE("the program does not see the helper") {
+TEST_CASE("the helper is invisible to the program") {
   Scratch scratch;
-  refusal();
+  failure_entry();
   struct sigaction action = {};
   action.sa_handler = count_signal;
   sigaction(SIGCHLD, &action, nullptr);
@@ -147,9 +148,9 @@ TEST_CASE("the program does not see the helper") {
   CHECK(children().empty());  // reaped
 }
 
-TEST_CASE("a write that hangs costs the program its bound and no more") {
+TEST_CASE("a hanging write delays the program no longer than the bound") {
   Scratch scratch;
-  refusal();
+  failure_entry();
   const auto began = std::chrono::steady_clock::now();
   calls::g_injection = {.fail_at = 1, .only = SYS_write, .hang_seconds = 20};
 
@@ -162,12 +163,12 @@ TEST_CASE("a write that hangs costs the program its bound and no more") {
   calls::g_injection = {};
   CHECK(finish(kHook, 5));
   CHECK(write_here(scratch.dumps) == Result::written);
-  CHECK(finish(kHook, 5));  // else the next test's plan is for this one's fsync
+  CHECK(finish(kHook, 5));  // otherwise the next test's plan would apply to this one's fsync
 }
 
-TEST_CASE("a slow fsync does not hold the program up") {
+TEST_CASE("a slow fsync does not delay the program") {
   Scratch scratch;
-  refusal();
+  failure_entry();
   calls::g_injection = {.fail_at = 1, .only = SYS_fsync, .hang_seconds = 2};
   const auto began = std::chrono::steady_clock::now();
   CHECK(write_here(scratch.dumps) == Result::written);
@@ -178,9 +179,9 @@ TEST_CASE("a slow fsync does not hold the program up") {
   CHECK(scratch.entries() == 1);
 }
 
-TEST_CASE("an outcome is written late, by a helper that does not hold the program up") {
+TEST_CASE("a late outcome is written by a helper that does not delay the program") {
   Scratch scratch;
-  refusal();
+  failure_entry();
   REQUIRE(write_here(scratch.dumps) == Result::written);
   REQUIRE(finish(kHook, 5));
   const auto outcome = [&] {
@@ -203,9 +204,9 @@ TEST_CASE("an outcome is written late, by a helper that does not hold the progra
   CHECK(scratch.entries() == 1);
 }
 
-TEST_CASE("threads that fail at once get one bundle each, under names of their own") {
+TEST_CASE("threads that fail at once get one bundle each, with different names") {
   Scratch scratch;
-  refusal();
+  failure_entry();
   constexpr unsigned kThreads = 16;
   std::atomic<unsigned> written{0};
   std::vector<std::thread> threads;
@@ -220,7 +221,7 @@ TEST_CASE("threads that fail at once get one bundle each, under names of their o
 
 TEST_CASE("the report is on stderr, and says where the bundle is") {
   Scratch scratch;
-  refusal();
+  failure_entry();
   CaughtError error;
   CHECK(write_here(scratch.dumps, false) == Result::written);
   const std::string text = error.text();
@@ -230,9 +231,9 @@ TEST_CASE("the report is on stderr, and says where the bundle is") {
   CHECK(finish(kHook, 5));
 }
 
-TEST_CASE("of a refusal that was told it says only where the bundle is now") {
+TEST_CASE("for a reported failure it prints only the bundle's current path") {
   Scratch scratch;
-  refusal();
+  failure_entry();
   CaughtError error;
   CHECK(write_here(scratch.dumps, false, 5, true) == Result::written);
   const std::string text = error.text();
@@ -241,9 +242,9 @@ TEST_CASE("of a refusal that was told it says only where the bundle is now") {
   CHECK(finish(kHook, 5));
 }
 
-TEST_CASE("a stderr that cannot take the lines costs the lines") {
+TEST_CASE("an unwritable stderr loses the lines, and nothing else") {
   Scratch scratch;
-  refusal();
+  failure_entry();
   signal(SIGPIPE, SIG_DFL);
   CaughtError error;
   SUBCASE("a full pipe") {
@@ -254,15 +255,15 @@ TEST_CASE("a stderr that cannot take the lines costs the lines") {
     fcntl(error.writer(), F_SETFL, 0);
   }
   SUBCASE("a pipe without a reader") { dup2(open("/dev/null", O_RDONLY), error.reader()); }
-  SUBCASE("a closed one") { close(2); }
-  SUBCASE("another file under its number") { dup2(open("/dev/null", O_WRONLY), 2); }
+  SUBCASE("a closed stderr") { close(2); }
+  SUBCASE("another file under its descriptor") { dup2(open("/dev/null", O_WRONLY), 2); }
   CHECK(write_here(scratch.dumps, false, 5) == Result::written);
   CHECK(finish(kHook, 5));
   CHECK(scratch.entries() == 1);
 }
 
-TEST_CASE("a directory that cannot be written sends the bundle to the session's") {
-  refusal();
+TEST_CASE("a bundle goes to the session's directory if its own is not writable") {
+  failure_entry();
   CaughtError error;
   const std::filesystem::path home = std::filesystem::path{g_session.path()}.parent_path();
   CHECK(write_here("/proc/nowhere", false) == Result::written);
@@ -272,15 +273,15 @@ TEST_CASE("a directory that cannot be written sends the bundle to the session's"
                   home.string()) != std::string::npos);
 }
 
-TEST_CASE("where no process can be made it is written in place") {
+TEST_CASE("without a new process the bundle is written in place") {
   Scratch scratch;
-  refusal();
+  failure_entry();
   std::filesystem::create_directories(scratch.dumps);
   std::filesystem::permissions(scratch.dumps, std::filesystem::perms::all);
   std::filesystem::permissions(scratch.dumps.parent_path(), std::filesystem::perms::all);
   const pid_t child = fork();
   if (child == 0) {
-    // Root has no RLIMIT_NPROC.
+    // RLIMIT_NPROC does not apply to root.
     if (geteuid() == 0 && setresuid(65534, 65534, 65534) != 0) _exit(2);
     const rlimit none{0, 0};
     if (setrlimit(RLIMIT_NPROC, &none) != 0 || fork() != -1) _exit(3);
@@ -294,9 +295,9 @@ TEST_CASE("where no process can be made it is written in place") {
   CHECK(scratch.entries() == 1);
 }
 
-TEST_CASE("a forked child writes its own") {
+TEST_CASE("a forked child writes its own bundle") {
   Scratch scratch;
-  refusal();
+  failure_entry();
   CHECK(write_here(scratch.dumps) == Result::written);
   const pid_t child = fork();
   if (child == 0) _exit(write_here(scratch.dumps) == Result::written && finish(kHook, 5) ? 0 : 1);
@@ -308,7 +309,7 @@ TEST_CASE("a forked child writes its own") {
   CHECK(scratch.entries() == 2);
 }
 
-TEST_CASE("each bundle is found where it was written, and completed there") {
+TEST_CASE("each bundle is found in its directory and completed there") {
   Scratch here, there;
   CHECK(write_counted(here.dumps) == Result::written);
   CHECK(write_counted(there.dumps) == Result::written);
@@ -317,15 +318,15 @@ TEST_CASE("each bundle is found where it was written, and completed there") {
   const std::filesystem::path first = path_of_bundle(last - 1);
   REQUIRE(first.parent_path() == here.dumps);
   text::ExceptionTexts texts;
-  texts.message = "told later";
+  texts.message = "added later";
   CHECK(complete_texts_of(kHook, last - 1, texts, 5));
-  CHECK(Scratch::json(first / "metadata.json")["exception_message"] == "told later");
-  // So many directories are known; then the first is forgotten, not taken for another.
+  CHECK(Scratch::json(first / "metadata.json")["exception_message"] == "added later");
+  // The cache of directories is full: the first is evicted, and not mistaken for another.
   for (int i = 0; i < 3; ++i) CHECK(write_counted(Scratch{}.dumps) == Result::written);
   CHECK(path_of_bundle(last - 1).empty());
 }
 
-TEST_CASE("threads that write, tell and ask at once leave no process behind") {
+TEST_CASE("threads that write, complete and request bundles at once leave no process behind") {
   Scratch scratch;
   CHECK(write_counted(scratch.dumps) == Result::written);
   const std::uint64_t number = g_session.header().bundles_written;

@@ -1,4 +1,4 @@
-// The lines on stderr: whose line a holder is told by, and when its figure is an estimate.
+// The report on stderr: the line that names a holder, and when its figure is an estimate.
 #include "recorder/helper/report.h"
 
 #include <doctest/doctest.h>
@@ -30,7 +30,7 @@ struct Reported : SessionImage {
     return session::python_frame(code, 0);
   }
 
-  // The line about the largest holder.
+  // The line of the largest holder.
   std::string holder_line() const {
     char buffer[2048];
     text::Text text{buffer, sizeof buffer};
@@ -47,7 +47,7 @@ struct Reported : SessionImage {
 
 }  // namespace
 
-TEST_CASE("the largest holder is told by the innermost line of the program's own") {
+TEST_CASE("the largest holder is named by its innermost line in the program") {
   Reported session;
   const auto own = session.python("/home/me/grow.py", "grow", 7);
   const auto ones =
@@ -56,39 +56,36 @@ TEST_CASE("the largest holder is told by the innermost line of the program's own
   session.holder(session.stack({own, json, ones}), Space::heap, 3 << 20, 2);
   CHECK(session.holder_line() == "3.0 MiB in 2 blocks, grow.py:7 grow");
 
-  SUBCASE("without one, by the innermost of all") {
+  SUBCASE("without one, by the innermost line") {
     session.holder(session.stack({json, ones}), Space::heap, 4 << 20, 1);
     CHECK(session.holder_line() == "4.0 MiB in 1 block, numeric.py:225 ones");
   }
   SUBCASE("without any, by the module") {
     const auto module = session.module("/opt/libsound.so");
-    session.holder(session.stack({session::native_frame(module, 64, false, false)}), Space::heap,
-                   5 << 20, 1);
+    session.holder(session.stack({session::native_frame(module, 64)}), Space::heap, 5 << 20, 1);
     CHECK(session.holder_line() == "5.0 MiB in 1 block from libsound.so");
   }
 }
 
-TEST_CASE("the largest holder is all that a line holds, in one space") {
+TEST_CASE("a holder is everything that a line holds in one space") {
   Reported session;
   const auto keep = session.python("/home/me/train.py", "keep", 7);
   const auto other = session.python("/home/me/train.py", "other", 9);
   const auto ones =
       session.python("/opt/lib/python3.11/site-packages/numpy/_core/numeric.py", "ones", 225);
   const auto python = session.module("/usr/bin/python3.11");
-  const auto through = [&](std::uint64_t offset) {
-    return session::native_frame(python, offset, false, false);
-  };
+  const auto through = [&](std::uint64_t offset) { return session::native_frame(python, offset); };
   session.holder(session.stack({keep, through(16)}), Space::heap, 3 << 20, 3);
   session.holder(session.stack({keep, through(32), through(16)}), Space::heap, 4 << 20, 2,
                  session::kHolderEstimated);
   session.holder(session.stack({other, through(16)}), Space::heap, 5 << 20, 1);
   session.holder(session.stack({keep, ones}), Space::heap, 1 << 20, 1);
   session.holder(session.stack({keep, through(16)}), Space::map, 2 << 20, 1);
-  const auto sound = session::native_frame(session.module("/opt/libsound.so"), 16, false, false);
+  const auto sound = session::native_frame(session.module("/opt/libsound.so"), 16);
   session.holder(session.stack({keep, sound}), Space::heap, 2 << 20, 1);
   CHECK(session.holder_line() == "about 7.0 MiB in 5 blocks, train.py:7 keep");
 
-  SUBCASE("what runs no Python is never taken together") {
+  SUBCASE("stacks without Python are never merged") {
     for (const std::uint64_t blocks : {1u, 2u})
       session.holder(session.stack({through(16)}), Space::heap, 6 << 20, blocks);
     CHECK(session.holder_line() == "about 7.0 MiB in 5 blocks, train.py:7 keep");
@@ -97,7 +94,7 @@ TEST_CASE("the largest holder is all that a line holds, in one space") {
 
 namespace {
 
-// The names that a module exports, by the offset of its code.
+// A module's exported names by code offset.
 bool name_of_sound(InHook, std::uint64_t start, std::uint64_t pc, char* name,
                    std::size_t capacity) noexcept {
   text::Text text{name, capacity};
@@ -118,28 +115,27 @@ bool name_of_sound(InHook, std::uint64_t start, std::uint64_t pc, char* name,
 
 }  // namespace
 
-TEST_CASE(
-    "a native holder is told by the innermost function that has a name and is no container's") {
+TEST_CASE("a native holder is named by the innermost named function that is not a container's") {
   Reported session;
   session.names = name_of_sound;
   const auto module = session.module("/opt/libsound.so");
   const auto at = [&](std::uint64_t offset) {
-    return session::native_frame(module, offset, true, false);
+    return session::native_frame(module, offset, {.exact = true});
   };
   std::uint64_t bytes = std::uint64_t{1} << 20;
-  const auto told = [&](std::initializer_list<std::uint64_t> frames) {
+  const auto name_of = [&](std::initializer_list<std::uint64_t> frames) {
     bytes += std::uint64_t{1} << 20;
     session.holder(session.stack(frames), Space::heap, bytes, 1);
     const std::string line = session.holder_line();
     return line.substr(line.find("block") + 5);
   };
-  CHECK(told({at(400), at(300), at(200), at(100)}) == ", sound::Model::grow in libsound.so");
-  CHECK(told({at(400), at(200)}) == ", main_loop in libsound.so");
-  CHECK(told({at(200), at(100)}) == ", std::vector::_M_default_append in libsound.so");
-  CHECK(told({at(200), at(500)}) == " from libsound.so");
+  CHECK(name_of({at(400), at(300), at(200), at(100)}) == ", sound::Model::grow in libsound.so");
+  CHECK(name_of({at(400), at(200)}) == ", main_loop in libsound.so");
+  CHECK(name_of({at(200), at(100)}) == ", std::vector::_M_default_append in libsound.so");
+  CHECK(name_of({at(200), at(500)}) == " from libsound.so");
 }
 
-TEST_CASE("a C++ symbol is read as far as its parameters, or stays as it is") {
+TEST_CASE("a C++ symbol is demangled without its parameters, or kept") {
   constexpr std::pair<const char*, const char*> kRows[] = {
       {"main", "main"},
       {"_Z10load_tablem", "load_table"},
@@ -164,16 +160,17 @@ TEST_CASE("a C++ symbol is read as far as its parameters, or stays as it is") {
       {"_Z", "_Z"},
   };
   char buffer[128];
-  for (const auto& [symbol, name] : kRows) {
+  for (const auto& row : kRows) {
+    const char* const symbol = row.first;
     CAPTURE(symbol);
-    CHECK(std::string{helper::demangled(symbol, buffer)} == name);
-    // Cut anywhere it is no more than odd.
+    CHECK(std::string{helper::demangled(symbol, buffer)} == row.second);
+    // Cut anywhere, it is at most odd.
     for (std::size_t bytes = 0; bytes < std::string_view{symbol}.size(); ++bytes)
       CHECK(helper::demangled(std::string_view{symbol}.substr(0, bytes), buffer).size() <= 127);
   }
 }
 
-TEST_CASE("only what was sampled is about") {
+TEST_CASE("only sampled figures are marked as estimates") {
   Reported session;
   const auto frame = session.python("a.py", "f", 3);
   session.holder(session.stack({frame}), Space::heap, 2 << 20, 4);
@@ -183,7 +180,7 @@ TEST_CASE("only what was sampled is about") {
   CHECK(session.holder_line() == "about 3.0 MiB in 4,096 blocks, a.py:5 g");
 }
 
-TEST_CASE("whose code a Python file is") {
+TEST_CASE("the owner of a Python file's code") {
   for (const char* own : {"/home/me/train.py", "train.py", "<string>", "<stdin>",
                           "<ipython-input-1>", "/srv/python3/app.py", "/usr/local/bin/tool"}) {
     CAPTURE(own);

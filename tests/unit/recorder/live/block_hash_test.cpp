@@ -1,4 +1,4 @@
-// The hash of live blocks against std::unordered_map, alone and with four threads.
+// The hash table of live blocks, compared with std::unordered_map, on one and on four threads.
 #include "recorder/live/block_hash.h"
 
 #include <doctest/doctest.h>
@@ -76,17 +76,17 @@ TEST_CASE("inserts and removes at random agree with a map") {
   Block block;
   for (const auto& [address, bytes] : truth) REQUIRE(g_table.remove(kHook, address, block));
   CHECK(live_entries() == 0);
-  CHECK(g_session.live_blocks.size() < 30'100);  // slots are used again
+  CHECK(g_session.live_blocks.size() < 30'100);  // slots are reused
 }
 
-TEST_CASE("an empty table surely holds nothing") {
+TEST_CASE("an empty table finds nothing") {
   need_session();
-  g_table.forget(kHook);
+  g_table.reset(kHook);
   for (std::uint64_t at = 0; at < 10'000; ++at)
     REQUIRE_FALSE(g_table.may_hold(0x7f00'0000'0000 + at * 16));
 }
 
-TEST_CASE("four threads, each block given back by the next one") {
+TEST_CASE("four threads, each block freed by the next one") {
   need_session();
   constexpr int kThreads = 4;
   constexpr std::uint64_t kRounds = 40'000;
@@ -115,21 +115,21 @@ TEST_CASE("four threads, each block given back by the next one") {
   CHECK(live_entries() - before == left);
 }
 
-TEST_CASE("an index that may not grow says no and keeps what it has") {
+TEST_CASE("an index that may not grow rejects entries and keeps the old ones") {
   need_session();
-  g_table.forget(kHook);
+  g_table.reset(kHook);
   g_index_budget_bytes = g_index_bytes.load() + 512 * 1024;
   Block block;
   std::vector<std::uint64_t> taken;
-  std::uint64_t refused = 0;
+  std::uint64_t rejected = 0;
   for (std::uint64_t at = 0x1000; at < 0x1000 + 200'000 * 16; at += 16) {
     if (g_table.insert(kHook, {at, 1, 1, 1, 0}, block)) {
       taken.push_back(at);
     } else {
-      ++refused;
+      ++rejected;
     }
   }
-  CHECK(refused > 0);
+  CHECK(rejected > 0);
   CHECK(taken.size() > 10'000);
   for (const std::uint64_t at : taken) REQUIRE(g_table.remove(kHook, at, block));
   g_index_budget_bytes = ~std::uint64_t{0};

@@ -1,4 +1,4 @@
-// Which holders are the largest, without a look at all of them: against a look at all of them.
+// The largest holders without a full scan, compared with a full scan.
 #include "recorder/live/candidates.h"
 
 #include <doctest/doctest.h>
@@ -24,7 +24,7 @@ std::uint32_t holder(std::uint32_t node, Space space = Space::heap) {
   return g_holders.find_or_add(kHook, node, space, Api::malloc, 0);
 }
 
-// `count` holders that hold nothing; the first one's number. Nothing is left of earlier ones.
+// Makes `count` empty holders and returns the first one's number. Removes all earlier ones.
 std::uint32_t make_holders(std::uint32_t count) {
   if (!g_session.active()) {
     session::Settings settings;
@@ -37,7 +37,7 @@ std::uint32_t make_holders(std::uint32_t count) {
     g_session.holders.at(i).live_bytes = 0;
     g_session.holders.at(i).flags = 0;
   }
-  g_holders.candidates().forget(kHook);
+  g_holders.candidates().reset(kHook);
   const std::uint32_t first = g_session.holders.size();
   for (std::uint32_t i = 0; i < count; ++i) REQUIRE(holder(first + i) == first + i);
   return first;
@@ -73,10 +73,11 @@ Sizes largest_of_all() {
   return sizes;
 }
 
-// So many ticks that each holder has been looked at.
+// Enough ticks to scan each holder.
 void look_at_all() {
-  for (std::uint32_t seen = 0; seen < g_session.holders.size(); seen += Candidates::kLooks)
-    g_holders.candidates().look_further(kHook);
+  for (std::uint32_t scanned = 0; scanned < g_session.holders.size();
+       scanned += Candidates::kScanned)
+    g_holders.candidates().scan_next(kHook);
 }
 
 }  // namespace
@@ -93,7 +94,7 @@ TEST_CASE("a few holders are all candidates, the largest first") {
   CHECK(largest_now() == Sizes{30, 20, 10});
 }
 
-TEST_CASE("address space of a device is held by nobody") {
+TEST_CASE("a device's address space has no holder") {
   const std::uint32_t first = make_holders(1);
   g_holders.grow(kHook, holder(first, Space::cuda_va), 1000, 1);
   g_holders.grow(kHook, holder(first, Space::torch), 500, 1);
@@ -101,7 +102,7 @@ TEST_CASE("address space of a device is held by nobody") {
   CHECK(largest_now() == Sizes{500});
 }
 
-TEST_CASE("of thousands that only grow the largest are known at any moment") {
+TEST_CASE("the largest of thousands of growing holders are known at any moment") {
   constexpr std::uint32_t kHolders = 20'000;
   const std::uint32_t first = make_holders(kHolders);
   std::mt19937 random(5);
@@ -112,13 +113,13 @@ TEST_CASE("of thousands that only grow the largest are known at any moment") {
   }
 }
 
-TEST_CASE("what grew large by the shrinking of others is found within a turn") {
+TEST_CASE("a holder that became large because others shrank is found within one scan") {
   constexpr std::uint32_t kHolders = 5000;
   const std::uint32_t first = make_holders(kHolders);
   for (std::uint32_t i = 0; i < kHolders; ++i) g_holders.grow(kHook, first + i, 1000 + i, 1);
   CHECK(largest_now() == largest_of_all());
   for (std::uint32_t i = 2000; i < kHolders; ++i) g_holders.shrink(kHook, first + i, 1000 + i, 1);
-  largest_now();  // all of the candidates have shrunk
+  largest_now();  // all candidates have shrunk
   look_at_all();
   CHECK(largest_of_all().front() == 2999);
   CHECK(largest_now() == largest_of_all());
@@ -149,7 +150,7 @@ TEST_CASE("a storm of growing, shrinking and new holders") {
   }
 }
 
-TEST_CASE("holders of equal size are no reason to weigh them for ever") {
+TEST_CASE("holders of equal size do not cause endless scans") {
   constexpr std::uint32_t kHolders = 2000;
   const std::uint32_t first = make_holders(kHolders);
   for (std::uint32_t i = 0; i < kHolders; ++i) g_holders.grow(kHook, first + i, 100, 1);
@@ -158,7 +159,7 @@ TEST_CASE("holders of equal size are no reason to weigh them for ever") {
   CHECK(largest_now().front() == 101);
 }
 
-TEST_CASE("four threads grow and shrink while another asks") {
+TEST_CASE("four threads grow and shrink holders while another reads") {
   constexpr std::uint32_t kHolders = 4000;
   const std::uint32_t first = make_holders(kHolders);
   std::atomic<int> at_work{4};
@@ -178,7 +179,7 @@ TEST_CASE("four threads grow and shrink while another asks") {
   LargeHolder room[session::kCheckpointRows];
   while (at_work != 0) {
     std::span<LargeHolder> rows{room};
-    g_holders.candidates().look_further(kHook);
+    g_holders.candidates().scan_next(kHook);
     if (g_holders.candidates().largest(kHook, rows)) {
       const auto larger = [](const auto& a, const auto& b) { return a.live_bytes > b.live_bytes; };
       CHECK(std::is_sorted(rows.begin(), rows.end(), larger));

@@ -1,4 +1,4 @@
-// The range table against a map of pages: random operations, the same answer after each.
+// The range table compared with a map of pages after each of many random operations.
 #include "recorder/live/range_table.h"
 
 #include <doctest/doctest.h>
@@ -19,7 +19,7 @@ namespace {
 const InHook kHook = OutsideHooks::in_hook();
 
 constexpr std::uint64_t kBase = 0x7000'0000'0000;
-constexpr std::uint64_t kPages = 96;  // few, so that ranges meet
+constexpr std::uint64_t kPages = 96;  // few, so that ranges touch
 
 struct Page {
   RangeKind kind = RangeKind::none;
@@ -56,7 +56,7 @@ struct Fixture {
     for (std::uint64_t i = first; i < end; ++i) pages[i] = page;
   }
 
-  // Ranges are disjoint, highest first; pages, figures, session and holders say the same.
+  // Ranges are disjoint, highest first. Pages, figures, session and holders agree.
   void check() {
     std::vector<Page> seen(kPages);
     std::uint64_t above = ~std::uint64_t{0};
@@ -99,7 +99,7 @@ std::uint64_t address(std::uint64_t page) { return kBase + page * kPageBytes; }
 
 }  // namespace
 
-TEST_CASE("random mappings, cut and protected at random, are as a map of pages says") {
+TEST_CASE("random mappings, cut and protected at random, agree with a map of pages") {
   Fixture f;
   std::vector<std::uint32_t> holders;
   for (std::uint32_t node = 1; node <= 5; ++node) {
@@ -119,8 +119,8 @@ TEST_CASE("random mappings, cut and protected at random, are as a map of pages s
       case 1: {
         const auto kind = static_cast<RangeKind>(1 + below(3));
         const bool anonymous = kind != RangeKind::other || below(2) == 0;
-        f.apply(
-            f.table.map(kHook, address(first), bytes, kind, anonymous, holder, 7, below(2) == 0));
+        f.apply(f.table.map(kHook, address(first), bytes, kind, anonymous, holder, 7,
+                            below(2) == 0 ? Growth::extend : Growth::separate));
         f.fill(first, end, {kind, anonymous, kind == RangeKind::counted ? holder : 0});
         break;
       }
@@ -152,7 +152,7 @@ TEST_CASE("random mappings, cut and protected at random, are as a map of pages s
         f.apply(f.table.protect(kHook, address(first), bytes, PROT_READ, holder, 7));
         break;
       default: {
-        // The kernel moves within one mapping only, and never onto the old place.
+        // The kernel moves only within one mapping, and never onto the old range.
         const std::uint64_t to = below(kPages),
                             to_end = to + 1 + below(std::min<std::uint64_t>(24, kPages - to));
         if (to < end && first < to_end) continue;
@@ -171,12 +171,12 @@ TEST_CASE("random mappings, cut and protected at random, are as a map of pages s
   CHECK(done > 30'000);
 }
 
-TEST_CASE("a break that grows step by step is one range") {
+TEST_CASE("a break that grows in steps is one range") {
   Fixture f;
   const std::uint32_t holder = g_holders.find_or_add(kHook, 99, Space::map, Api::brk, 0);
   for (std::uint64_t page = 0; page < 10; ++page) {
-    f.apply(
-        f.table.map(kHook, address(page), kPageBytes, RangeKind::counted, true, holder, 0, true));
+    f.apply(f.table.map(kHook, address(page), kPageBytes, RangeKind::counted, true, holder, 0,
+                        Growth::extend));
   }
   f.fill(0, 10, {RangeKind::counted, true, holder});
   f.check();
@@ -187,14 +187,13 @@ TEST_CASE("a break that grows step by step is one range") {
   CHECK(f.count == 1);
 }
 
-TEST_CASE("thousands of mappings, in either direction, and all gone again") {
+TEST_CASE("thousands of mappings, in either direction, are all removed") {
   Fixture f;
   const std::uint32_t holder = g_holders.find_or_add(kHook, 98, Space::map, Api::mmap, 0);
   constexpr std::uint64_t kCount = 20'000;
   for (std::uint64_t i = 0; i < kCount; ++i) {
     const std::uint64_t at = i % 2 == 0 ? i : 4 * kCount - i;
-    f.apply(f.table.map(kHook, address(at * 2), kPageBytes, RangeKind::counted, true, holder, 0,
-                        false));
+    f.apply(f.table.map(kHook, address(at * 2), kPageBytes, RangeKind::counted, true, holder, 0));
   }
   CHECK(f.count == kCount);
   CHECK(g_session.holders.at(holder).live_count == kCount);
@@ -202,22 +201,20 @@ TEST_CASE("thousands of mappings, in either direction, and all gone again") {
   f.apply(f.table.unmap(kHook, kBase, address(16 * kCount) - kBase));
   CHECK(f.count == 0);
   CHECK(f.bytes == 0);
-  f.apply(f.table.map(kHook, kBase, 5 * kPageBytes, RangeKind::counted, true, holder, 0, false));
+  f.apply(f.table.map(kHook, kBase, 5 * kPageBytes, RangeKind::counted, true, holder, 0));
   CHECK(g_session.live_ranges.size() == slots);  // slots are used again
 }
 
-TEST_CASE("a fork's child holds its parent's mappings in a session of its own") {
+TEST_CASE("a forked child has its parent's mappings in its own session") {
   Fixture f;
   const std::uint32_t holder = g_holders.find_or_add(kHook, 97, Space::map, Api::mmap, 0);
-  f.apply(
-      f.table.map(kHook, address(0), 3 * kPageBytes, RangeKind::counted, true, holder, 0, false));
-  f.apply(
-      f.table.map(kHook, address(8), 5 * kPageBytes, RangeKind::reservation, true, 0, 0, false));
+  f.apply(f.table.map(kHook, address(0), 3 * kPageBytes, RangeKind::counted, true, holder, 0));
+  f.apply(f.table.map(kHook, address(8), 5 * kPageBytes, RangeKind::reservation, true, 0, 0));
   const RangeChange mapped = f.table.detach(kHook);
   CHECK(mapped.added_bytes == 3 * kPageBytes);
   CHECK(mapped.added_count == 1);
   CHECK(mapped.reserved_bytes == 5 * kPageBytes);
-  f.apply(f.table.unmap(kHook, address(2), kPageBytes));  // before the child has a session
+  f.apply(f.table.unmap(kHook, address(2), kPageBytes));  // before the child's session starts
   const std::uint32_t inherited = g_holders.find_or_add(kHook, 96, Space::map, Api::inherited, 0);
   CHECK(f.table.adopt(kHook, inherited).added_bytes == 2 * kPageBytes);
   f.fill(0, 2, {RangeKind::counted, true, inherited});

@@ -1,4 +1,4 @@
-// What a process keeps of its children that a signal ended.
+// What a process remembers of children ended by a signal.
 #include "recorder/process/ended_children.h"
 
 #include <doctest/doctest.h>
@@ -27,7 +27,7 @@ std::vector<int> pids_in(const Header& header) {
 
 }  // namespace
 
-TEST_CASE("a child is kept with its status when a signal ended it that lack of memory sends") {
+TEST_CASE("a child is kept with its status if a memory-related signal ended it") {
   const auto header = std::make_unique<Header>();
   record_ended_child(*header, 101, W_EXITCODE(1, 0), 5 * kSecond);
   record_ended_child(*header, 102, SIGPIPE, 5 * kSecond);
@@ -40,21 +40,21 @@ TEST_CASE("a child is kept with its status when a signal ended it that lack of m
   CHECK(header->ended[1].wait_status == (SIGABRT | WCOREFLAG));
 }
 
-TEST_CASE("those that a parent ends after it has lost one do not push that one out") {
+TEST_CASE("children that a parent ends after losing one do not replace it") {
   const auto header = std::make_unique<Header>();
   record_ended_child(*header, 101, SIGKILL, kSecond);
   for (unsigned i = 0; i < 2 * kEndedChildren; ++i)
     record_ended_child(*header, 200 + static_cast<int>(i), SIGTERM, 2 * kSecond);
   CHECK(pids_in(*header).size() == kEndedChildren);
   CHECK(pids_in(*header).front() == 101);
-  SUBCASE("later ones do") {
+  SUBCASE("later deaths replace it") {
     for (unsigned i = 0; i < kEndedChildren; ++i)
       record_ended_child(*header, 300 + static_cast<int>(i), SIGKILL, 13 * kSecond);
     for (const int pid : pids_in(*header)) CHECK(pid >= 300);
   }
 }
 
-TEST_CASE("a child's end is a reason for ten seconds") {
+TEST_CASE("a child's end counts as a cause for ten seconds") {
   const auto header = std::make_unique<Header>();
   CHECK_FALSE(lost_child_recently(*header, kSecond));
   record_ended_child(*header, 101, SIGKILL, 20 * kSecond);

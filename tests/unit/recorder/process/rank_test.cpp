@@ -1,4 +1,4 @@
-// Which rank a process is, from its environment.
+// A process' rank, from its environment.
 #include "recorder/process/rank.h"
 
 #include <doctest/doctest.h>
@@ -37,7 +37,7 @@ TEST_CASE("the launchers' variables, in their order") {
         3, 1, 4);
 }
 
-TEST_CASE("a group that is incomplete or makes no sense is skipped, whole") {
+TEST_CASE("an incomplete or inconsistent set of variables is skipped as a whole") {
   CHECK_FALSE(rank_of({}).known);
   CHECK_FALSE(rank_of({"RANK=3", "WORLD_SIZE=4"}).known);
   for (const char* const rank : {"RANK=4", "RANK=-1", "RANK=", "RANK=1x", "RANK= 1", "RANK=1.0",
@@ -52,7 +52,7 @@ TEST_CASE("a group that is incomplete or makes no sense is skipped, whole") {
   CHECK_FALSE(rank_of({"RANK=0", "LOCAL_RANK=0", "WORLD_SIZE=0"}).known);
 }
 
-TEST_CASE("a job is known without a rank, and the launcher's own name of it comes first") {
+TEST_CASE("a job is known without a rank, and its launcher's name comes first") {
   const RankFacts alone = rank_of({"SLURM_JOB_ID=4711"});
   CHECK_FALSE(alone.known);
   CHECK(alone.job == "4711");

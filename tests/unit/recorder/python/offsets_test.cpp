@@ -10,7 +10,7 @@ using namespace oomrec::stack;
 
 namespace {
 
-// A `_PyRuntime` as 3.13.0 publishes it: the fields that are read, the rest zero.
+// A `_PyRuntime` as in 3.13.0: the fields that are read, the rest zero.
 struct Published {
   std::array<std::byte, 1024> bytes{};
 
@@ -53,7 +53,7 @@ TEST_CASE("a version is read as PY_VERSION_HEX spells it") {
   }
 }
 
-TEST_CASE("versions that nobody measured are refused with a reason") {
+TEST_CASE("untested versions are rejected with a reason") {
   CHECK(problem_of(0x030812f0) == "");
   CHECK(problem_of(0x030c01f0) == "");
   CHECK(problem_of(0x030711f0) == "this Python is older than 3.8");
@@ -64,7 +64,7 @@ TEST_CASE("versions that nobody measured are refused with a reason") {
   CHECK(problem_of(0x030d00f0) == "this Python does not export _PyRuntime");
 }
 
-TEST_CASE("published offsets are taken where their version keeps them") {
+TEST_CASE("published offsets are used for versions that have them") {
   const Published runtime = published_3_13();
   PythonOffsets offsets;
   const char* problem = nullptr;
@@ -82,7 +82,7 @@ TEST_CASE("published offsets are taken where their version keeps them") {
   CHECK(offsets.frame_tlbc_index == PythonOffsets::kAbsent);
 }
 
-TEST_CASE("published offsets of another build are not believed") {
+TEST_CASE("published offsets of another build are rejected") {
   Published runtime = published_3_13();
   SUBCASE("no cookie") { runtime.put(0, 0); }
   SUBCASE("another version") { runtime.put(8, 0x030d01f0); }

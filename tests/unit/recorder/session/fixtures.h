@@ -1,4 +1,4 @@
-// What tests of the writer share.
+// Shared by the writer's tests.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -23,16 +23,16 @@ namespace oomrec::session {
 inline const InHook kHook = OutsideHooks::in_hook();
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kSanitized = true;  // the sanitizer's own address space defies RLIMIT_AS
+inline constexpr bool kSanitized = true;  // the sanitizer's own address space exceeds RLIMIT_AS
 #else
 inline constexpr bool kSanitized = false;
 #endif
 
-// A directory for sessions, which goes when the test ends.
+// A directory for sessions, removed at the end of the test.
 class Scratch {
  public:
   const char* path() const { return directory_.path().c_str(); }
-  // Where sessions are in it.
+  // The path of sessions in it.
   std::string own() const { return directory_.path() + "/oomrec-" + std::to_string(geteuid()); }
 
  private:
@@ -46,7 +46,7 @@ inline std::unique_ptr<Session> session_in(const char* directory, Settings setti
   return session;
 }
 
-// A child process that runs `body`. Killed and waited for when the test ends.
+// A child process that runs `body`. The destructor kills and reaps it.
 class Child {
  public:
   template <class Body>
@@ -79,7 +79,7 @@ class Child {
   pid_t pid_;
 };
 
-// A pipe over which a child says that it has come so far.
+// A pipe by which a child signals its progress.
 class Signal {
  public:
   Signal() { REQUIRE(pipe2(ends_, O_CLOEXEC) == 0); }
@@ -100,7 +100,7 @@ class Signal {
   int ends_[2];
 };
 
-// A session file, mapped as a reader does.
+// A session file, mapped like a reader.
 class Recording {
  public:
   explicit Recording(const std::string& path) {

@@ -1,4 +1,4 @@
-// A session where something is missing: disk, address space, a place, a descriptor, the process.
+// Sessions without enough disk, address space, a directory, a descriptor, or their process.
 #include <doctest/doctest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kPassed = 33;
 
-// Runs `body` in a child whose limits and sessions are its own; what it returns is its exit status.
+// Runs `body` in a child with separate limits and sessions, and returns its exit status.
 template <class Body>
 int status_of_child(Body body) {
   Child child{[&] { _exit(body()); }};
@@ -46,8 +46,8 @@ void set_limit(int resource, u64 bytes) {
   REQUIRE(setrlimit(static_cast<__rlimit_resource>(resource), &limit) == 0);
 }
 
-// Makes this process' kernel one of before Linux 5.14: madvise does not know MADV_POPULATE_WRITE.
-bool refuse_populate() {
+// Simulates a kernel before Linux 5.14: madvise does not support MADV_POPULATE_WRITE.
+bool disable_populate() {
   constexpr u32 kPopulateWrite = 23;
   sock_filter rules[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -62,7 +62,7 @@ bool refuse_populate() {
          prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-// Has the kernel kill this process at its next system call of that number.
+// Makes the kernel kill this process at its next system call with that number.
 bool die_at(u32 system_call) {
   sock_filter rules[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -75,7 +75,7 @@ bool die_at(u32 system_call) {
          prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-// A session of a child that says when it is ready, then waits to be killed.
+// The session of a child that signals when it is ready, then waits to be killed.
 struct Victim {
   explicit Victim(const Scratch& scratch, Settings settings = {})
       : child([&] {
@@ -94,7 +94,7 @@ Life life_in(const std::string& path) { return life_of(Recording{path}.view()); 
 
 }  // namespace
 
-TEST_CASE("a full disk refuses entries and does not kill") {
+TEST_CASE("a full disk loses entries but does not kill") {
   const Scratch scratch;
   const bool mounted = mount("tmpfs", scratch.path(), "tmpfs", 0, "size=1m") == 0;
   if (!mounted) {
@@ -120,14 +120,14 @@ TEST_CASE("a full disk refuses entries and does not kill") {
   umount2(scratch.path(), MNT_DETACH);
 }
 
-TEST_CASE("a kernel without MADV_POPULATE_WRITE is served by system calls that touch") {
+TEST_CASE("without MADV_POPULATE_WRITE pages are touched by system calls") {
   const Scratch scratch;
   const int status = status_of_child([&] {
-    if (!refuse_populate()) return 1;
+    if (!disable_populate()) return 1;
     const auto session = session_in(scratch.path());
     if (!session->arena.is_file()) return 2;
     if (append_until_full(*session, 50'000) != 50'000) return 3;
-    Node node{};  // what touched the pages left nothing in them
+    Node node{};  // touching the pages left their contents zero
     for (u64 index = 1; index <= 50'000; ++index) {
       if (!session->view().read(TableId::nodes, index, node) || node.parent != 0) return 4;
     }
@@ -143,7 +143,7 @@ TEST_CASE("such a kernel's full disk does not kill either") {
     return;
   }
   const int status = status_of_child([&] {
-    if (!refuse_populate()) return 1;
+    if (!disable_populate()) return 1;
     const auto session = session_in(scratch.path());
     if (!session->arena.is_file()) return 2;
     const u64 appended = append_until_full(*session);
@@ -166,7 +166,7 @@ TEST_CASE("RLIMIT_FSIZE makes the file shorter, and never SIGXFSZ") {
   CHECK(status == kPassed);
 }
 
-TEST_CASE("where no file can be had the session is private memory") {
+TEST_CASE("without a file the session is private memory") {
   const Scratch scratch;
   const int status = status_of_child([&] {
     set_limit(RLIMIT_FSIZE, 4096);
@@ -182,7 +182,7 @@ TEST_CASE("where no file can be had the session is private memory") {
   CHECK(files_in(scratch.own()).empty());
 }
 
-TEST_CASE("address space that has run out costs entries") {
+TEST_CASE("exhausted address space loses entries") {
   if (kSanitized) return;
   const Scratch scratch;
   const int status = status_of_child([&] {
@@ -200,20 +200,20 @@ TEST_CASE("address space that has run out costs entries") {
   CHECK(status == kPassed);
 }
 
-TEST_CASE("in a sandbox nothing asks the kernel for anything") {
+TEST_CASE("no system call is made in a sandbox") {
   const Scratch scratch;
   const int status = status_of_child([&] {
     const auto session = session_in(scratch.path());
     system::g_filters = 1;
     const u64 appended = append_until_full(*session);
-    if (appended == 0 || appended > 4096) return 1;  // what was populated before
+    if (appended == 0 || appended > 4096) return 1;  // the entries that were populated before
     if (session->add_string(kHook, "still there") == 0) return 2;
     return kPassed;
   });
   CHECK(status == kPassed);
 }
 
-TEST_CASE("no descriptor is left open, and 0 to 2 are left alone") {
+TEST_CASE("no descriptor stays open, and 0 to 2 are untouched") {
   const Scratch scratch;
   const int status = status_of_child([&] {
     close(0);
@@ -231,7 +231,7 @@ TEST_CASE("no descriptor is left open, and 0 to 2 are left alone") {
   CHECK(status == kPassed);
 }
 
-TEST_CASE("a directory that is somebody else's, or a link, is not used") {
+TEST_CASE("a directory of another user, or a link, is not used") {
   const Scratch scratch, elsewhere;
   SUBCASE("a symbolic link") {
     REQUIRE(symlink(elsewhere.path(), scratch.own().c_str()) == 0);
@@ -248,7 +248,7 @@ TEST_CASE("a directory that is somebody else's, or a link, is not used") {
     CHECK(files_in(scratch.own()).empty());
     session->remove_file(kHook);
   }
-  SUBCASE("open to others: closed to them") {
+  SUBCASE("open to others: it is made private") {
     REQUIRE(mkdir(scratch.own().c_str(), 0700) == 0);
     REQUIRE(chmod(scratch.own().c_str(), 0777) == 0);
     const auto session = session_in(scratch.path());
@@ -259,8 +259,7 @@ TEST_CASE("a directory that is somebody else's, or a link, is not used") {
   }
 }
 
-TEST_CASE(
-    "without a directory of the user's the dump directory is taken if it exists, else memory") {
+TEST_CASE("without the user's directory the dump directory is used if it exists, else memory") {
   const Scratch scratch;
   Settings settings;
   Session session;
@@ -270,7 +269,7 @@ TEST_CASE(
     CHECK(std::string_view{session.path()}.find(scratch.path()) == 0);
     CHECK(session.view().string(session.header().dump_directory) == scratch.path());
   }
-  SUBCASE("it does not: nothing is made there") {
+  SUBCASE("it does not: it is not created") {
     const std::string missing = std::string{scratch.path()} + "/oom_dumps";
     settings.dump_directory = missing.c_str();
     REQUIRE(session.create(kHook, settings));
@@ -280,7 +279,7 @@ TEST_CASE(
   session.remove_file(kHook);
 }
 
-TEST_CASE("a killed process is dead, and what it wrote is there") {
+TEST_CASE("a killed process is dead, and its entries are complete") {
   const Scratch scratch;
   Victim victim{scratch};
   const std::string path = files_in(scratch.own()).at(0);
@@ -290,7 +289,7 @@ TEST_CASE("a killed process is dead, and what it wrote is there") {
   CHECK(Recording{path}.view().count(TableId::nodes) == 1001);
 }
 
-TEST_CASE("a dead process that the kernel did not mark is dead where it would be in sight") {
+TEST_CASE("a dead process without the kernel's mark is dead in a shared pid namespace") {
   const Scratch scratch;
   Victim victim{scratch};
   const std::string path = files_in(scratch.own()).at(0);
@@ -305,7 +304,7 @@ TEST_CASE("a dead process that the kernel did not mark is dead where it would be
   victim.child.kill();
   change(offsetof(Header, alive_mutex), pid);
   CHECK(life_in(path) == Life::dead);
-  change(offsetof(Header, pid_namespace), counted_in + 1);  // of another container
+  change(offsetof(Header, pid_namespace), counted_in + 1);  // of another pid namespace
   CHECK(life_in(path) == Life::alive);
   change(offsetof(Header, pid_namespace), 0);
   CHECK(life_in(path) == Life::alive);
@@ -358,14 +357,14 @@ TEST_CASE("the end of the thread that held the mutex is not the end of the proce
   CHECK(life_in(session->path()) == Life::alive);
 }
 
-TEST_CASE("another boot's session is dead") {
+TEST_CASE("a session of another boot is dead") {
   const Scratch scratch;
   const auto session = session_in(scratch.path());
   session->header().boot_id[3] ^= 1;
   CHECK(life_of(session->view()) == Life::dead);
 }
 
-TEST_CASE("the child of a fork lets go of its parent's session") {
+TEST_CASE("a forked child releases its parent's session") {
   const Scratch scratch;
   const auto session = session_in(scratch.path());
   append_until_full(*session, 100);
@@ -379,7 +378,7 @@ TEST_CASE("the child of a fork lets go of its parent's session") {
     session->detach(kHook);
     if (session->active() || session->nodes.size() != 0) return 1;
     if (append_until_full(*session) != 0 || session->add_string(kHook, "no") != 0) return 2;
-    // The thread's list of robust mutexes must not lead into what was unmapped.
+    // The thread's list of robust mutexes must not point into unmapped memory.
     for (int round = 0; round < 3; ++round) {
       if (pthread_mutex_lock(&other) != 0 || pthread_mutex_unlock(&other) != 0) return 3;
     }
@@ -404,7 +403,7 @@ TEST_CASE("the child of a fork lets go of its parent's session") {
   CHECK(append_until_full(*session, 10) == 10);
 }
 
-TEST_CASE("dead sessions have a budget, the living and the young have none") {
+TEST_CASE("dead sessions have a budget, live and young ones do not") {
   const Scratch scratch;
   {
     const auto first = session_in(scratch.path());
@@ -438,7 +437,7 @@ TEST_CASE("dead sessions have a budget, the living and the young have none") {
 
 namespace {
 
-// Whether `path` is still there when another session has begun beside it.
+// Whether `path` still exists after another session has started beside it.
 bool survives_a_beginning(const Scratch& scratch, const std::string& path) {
   session_in(scratch.path())->remove_file(kHook);
   return std::filesystem::exists(path);
@@ -451,7 +450,7 @@ void make_old(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("what was killed in its start goes, once it cannot be just starting") {
+TEST_CASE("a session killed at its start is removed once it is too old to be starting") {
   struct Row {
     u32 killed_at;
     bool empty;
@@ -459,7 +458,7 @@ TEST_CASE("what was killed in its start goes, once it cannot be just starting") 
   const Row rows[] = {
       {SYS_ftruncate, true},  // it has no length yet
       {SYS_madvise, false},   // no header
-      {SYS_sysinfo, false},   // nothing that says whose it is
+      {SYS_sysinfo, false},   // the owner is not recorded yet
   };
   for (const Row& row : rows) {
     CAPTURE(row.killed_at);
@@ -479,7 +478,7 @@ TEST_CASE("what was killed in its start goes, once it cannot be just starting") 
   }
 }
 
-TEST_CASE("a process that was stopped in its start keeps its file") {
+TEST_CASE("a process stopped at its start keeps its file") {
   const Scratch scratch;
   session_in(scratch.path())->remove_file(kHook);
   const std::string path = scratch.own() + "/a-host-" + std::to_string(getpid()) + "-" +
@@ -489,13 +488,13 @@ TEST_CASE("a process that was stopped in its start keeps its file") {
   CHECK(survives_a_beginning(scratch, path));
 }
 
-TEST_CASE("what an exec left of a session goes at once, unless it was refused something") {
-  for (const u64 refused : {u64{0}, u64{1}}) {
+TEST_CASE("a session left by an exec is removed at once, unless it has failures") {
+  for (const u64 failures : {u64{0}, u64{1}}) {
     const Scratch scratch;
     Signal ready;
     Child child{[&] {
       const auto session = session_in(scratch.path());
-      session->header().failures_total.store(refused);
+      session->header().failures_total.store(failures);
       session->mark(kHook, State::replaced, 0);
       ready.give();
       pause();
@@ -505,6 +504,6 @@ TEST_CASE("what an exec left of a session goes at once, unless it was refused so
     child.kill();
 
     const auto next = session_in(scratch.path());
-    CHECK(std::filesystem::exists(path) == (refused != 0));
+    CHECK(std::filesystem::exists(path) == (failures != 0));
   }
 }

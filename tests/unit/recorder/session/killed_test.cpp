@@ -1,7 +1,7 @@
-// A writer killed at random instants leaves a session that can be read.
+// A writer killed at random instants leaves a readable session.
 //
-// A child appends to every table and to its ring as fast as it can and is SIGKILLed after a random
-// time. Every entry carries what can be recomputed from its number, so a torn one would be seen.
+// A child appends to every table and to its ring as fast as it can, and is SIGKILLed after a random
+// time. Every entry can be recomputed from its number, so torn ones are detected.
 #include <doctest/doctest.h>
 
 #include <random>
@@ -23,7 +23,7 @@ u64 secret_of(u64 number) { return number * 0x9E37'79B9'7F4A'7C15 | 1; }
   RingWriter ring;
   ring.use(lane, session.ring(lane_number));
   u32 index = 0, extra_lane = 0;
-  // What is entered when a table is full has other numbers: it waits for its end then.
+  // Entries after a table is full would get other numbers, so it then waits to be killed.
   const auto need = [](bool entered) {
     while (!entered) pause();
   };
@@ -67,7 +67,7 @@ u64 secret_of(u64 number) { return number * 0x9E37'79B9'7F4A'7C15 | 1; }
   }
 }
 
-// Entries [1, count) of a table whose entry says by `secret` what it should.
+// Checks entries [1, count) of a table against the values derived from `secret`.
 template <class T, class Secret>
 u64 wrong_entries(const View& view, TableId table, Secret secret) {
   u64 wrong = 0;
@@ -104,8 +104,8 @@ u64 wrong_in(const View& view) {
   return wrong;
 }
 
-// Events of the first lane's ring that are not whole, from the first one that surely has its stamp;
-// `wrong` counts those that say something else.
+// Incomplete events of the first lane's ring, from the first one that certainly has its stamp.
+// `wrong` counts events with wrong contents.
 u64 torn_events(const View& view, u64& wrong) {
   Lane lane{};
   Event event{};
@@ -126,7 +126,7 @@ u64 torn_events(const View& view, u64& wrong) {
 
 }  // namespace
 
-TEST_CASE("a writer killed at any instant leaves a session whose every entry is whole") {
+TEST_CASE("a writer killed at any instant leaves only complete entries") {
   constexpr unsigned kKills = 200;
   const Scratch scratch;
   std::mt19937 random{20261121};
@@ -162,6 +162,6 @@ TEST_CASE("a writer killed at any instant leaves a session whose every entry is 
   CHECK(alive == 0);
   CHECK(wrong == 0);
   CHECK(entries > 100 * kKills);
-  CHECK(events_missing <= kKills);  // at most the one that was being written
+  CHECK(events_missing <= kKills);  // at most the one being written
   CHECK(sum != 0);
 }

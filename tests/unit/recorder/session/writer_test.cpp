@@ -1,4 +1,4 @@
-// A session as its writer makes it and its reader finds it: tables, strings, lanes, facts.
+// A session by its writer and its reader: tables, strings, lanes, facts.
 #include "recorder/session/writer.h"
 
 #include <doctest/doctest.h>
@@ -34,7 +34,7 @@ void append_nodes(Session& session, u32 last) {
 
 }  // namespace
 
-TEST_CASE("what is appended is read back, also from the file") {
+TEST_CASE("appended entries are read back, also from the file") {
   const Scratch scratch;
   const auto session = session_in(scratch.path());
   append_nodes(*session, 300'000);
@@ -56,7 +56,7 @@ TEST_CASE("a session grows beyond its first segments, in its file and in private
   CHECK(session->arena.used_bytes() > 3 * kSegmentBytes);
   CHECK(count_wrong_nodes(Recording{session->path()}.view(), 3'500'000) == 0);
 
-  // Each mapping of the file begins where the arena says it does.
+  // Each mapping of the file begins at the arena's offset.
   std::ifstream maps{"/proc/self/maps"};
   u64 bytes = 0;
   for (std::string line; std::getline(maps, line);) {
@@ -72,7 +72,7 @@ TEST_CASE("a session grows beyond its first segments, in its file and in private
   CHECK(bytes == segments * kSegmentBytes);
 }
 
-TEST_CASE("a full table refuses, and others go on as far as the budget reaches") {
+TEST_CASE("a full table rejects entries, others continue within the budget") {
   const Scratch scratch;
   Settings settings;
   settings.budget_bytes = 1 << 20;
@@ -87,7 +87,7 @@ TEST_CASE("a full table refuses, and others go on as far as the budget reaches")
   CHECK_FALSE(session->holders.append(kHook, index, [](Holder&) {}));
 }
 
-TEST_CASE("what exact recording may not have is there when the rest is used up") {
+TEST_CASE("the part reserved from exact mode is available when the rest is used up") {
   const Scratch scratch;
   Settings settings;
   settings.mode = Mode::exact;
@@ -101,13 +101,13 @@ TEST_CASE("what exact recording may not have is there when the rest is used up")
   CHECK(session->arena.is_short());
   CHECK(session->arena.populated_bytes() <= 7 << 20);
   CHECK(session->arena.populated_bytes() > 6 << 20);
-  session->arena.give_held_back();
+  session->arena.release_reserve();
   CHECK_FALSE(session->arena.is_short());
-  CHECK(append());  // at once, not at the next of its rare tries
+  CHECK(append());  // immediately, not only at the next of its rare retries
   while (append()) {
   }
   CHECK(session->arena.populated_bytes() > 7 << 20);
-  CHECK_FALSE(session->arena.is_short());  // there is nothing left to give
+  CHECK_FALSE(session->arena.is_short());  // nothing is left
 }
 
 TEST_CASE("a session describes its process") {
@@ -134,10 +134,10 @@ TEST_CASE("a session describes its process") {
   CHECK(session->arena.populated_bytes() < 128 * 1024);
   session->remove_file(kHook);
   CHECK(files_in(scratch.own()).empty());
-  append_nodes(*session, 100);  // what is mapped stays
+  append_nodes(*session, 100);  // mapped segments stay
 }
 
-TEST_CASE("no event comes before the session's start") {
+TEST_CASE("no event is older than the session") {
   const Scratch scratch;
   for (int i = 0; i < 20; ++i) {
     const auto start_ns = session_in(scratch.path())->view().header().start_monotonic_ns;
@@ -145,7 +145,7 @@ TEST_CASE("no event comes before the session's start") {
   }
 }
 
-TEST_CASE("strings of all lengths are kept, whole or cut at their bound") {
+TEST_CASE("strings of any length are kept, complete or cut at the bound") {
   const Scratch scratch;
   const auto session = session_in(scratch.path());
   std::vector<std::pair<StringId, std::string>> added;
@@ -164,16 +164,16 @@ TEST_CASE("strings of all lengths are kept, whole or cut at their bound") {
   CHECK(session->add_string(kHook, "") == 0);
 }
 
-TEST_CASE("threads that come and go beside others that stay take over each other's lanes") {
+TEST_CASE("short-lived threads reuse lanes while others keep theirs") {
   const Scratch scratch;
   const auto session = session_in(scratch.path());
   std::uint32_t staying = 0;
   std::uint32_t most = 0;
-  SUBCASE("few: the one that is free is found") {
+  SUBCASE("few threads: the free lane is found") {
     staying = 5;
     most = staying + 1;
   }
-  SUBCASE("many: enough are free to find one soon") {
+  SUBCASE("many threads: a free lane is found soon") {
     staying = 20;
     most = 4 * staying;
   }
@@ -186,7 +186,7 @@ TEST_CASE("threads that come and go beside others that stay take over each other
   CHECK(session->lanes.size() - 1 <= most);
 }
 
-TEST_CASE("a lane goes from a thread that ended to the next one") {
+TEST_CASE("an ended thread's lane goes to the next thread") {
   const Scratch scratch;
   const auto session = session_in(scratch.path());
   const u32 main_lane = session->acquire_lane(kHook, getpid(), 1);
@@ -210,7 +210,7 @@ TEST_CASE("a lane goes from a thread that ended to the next one") {
   CHECK(session->view().totals(Space::heap).allocated_bytes == 101);
 }
 
-TEST_CASE("threads append side by side and a reader sees whole entries") {
+TEST_CASE("threads append concurrently, and a reader sees complete entries") {
   const Scratch scratch;
   const auto session = session_in(scratch.path());
   constexpr u32 kEach = 20'000;
@@ -242,7 +242,7 @@ TEST_CASE("threads append side by side and a reader sees whole entries") {
   CHECK(sums[2] == sums[1]);
 }
 
-TEST_CASE("what a command line gives away is masked") {
+TEST_CASE("secrets in a command line are masked") {
   const auto masked = [](std::string arguments) {
     arguments.resize(mask_secrets(arguments.data(), arguments.size()));
     return arguments;

@@ -1,4 +1,4 @@
-// From a stack to the session's trie: capture() and interning, on a real session.
+// From a stack to a node of the session's trie: capture() and interning, on a real session.
 #include "recorder/stack/capture.h"
 
 #include <dlfcn.h>
@@ -18,10 +18,10 @@
 
 #include "common/system/syscalls.h"
 #include "recorder/session/writer.h"
-#include "recorder/stack/memo.h"
 #include "recorder/stack/odd_frames.h"
 #include "recorder/stack/stack.h"
 #include "recorder/stack/unwind.h"
+#include "recorder/stack/walk_cache.h"
 
 #include <doctest/doctest.h>
 
@@ -36,7 +36,7 @@ void started() {
     REQUIRE(session::g_session.create(kHook, {.session_directory = "/dev/shm"}));
     session::g_session.remove_file(kHook);
     start();
-    set_own_code({});  // the recorder is linked into this program: nothing here is "ours"
+    set_own_code({});  // the recorder is linked into this program, so no code counts as "ours"
     return true;
   }();
   static_cast<void>(once);
@@ -88,7 +88,7 @@ TEST_CASE("equal stacks are one node, and its chain ends in the thread's group")
 std::uint64_t g_hook_returns_to;
 
 [[gnu::noinline]] void called_by_the_real_function() {
-  const HookScope scope;  // passed through, as a hook does
+  const HookScope scope;  // entered like in a hook
   g_sink = g_sink + !scope.outermost();
 }
 [[gnu::noinline]] std::uint32_t hook(std::uint32_t group) {
@@ -106,20 +106,20 @@ TEST_CASE("a stack begins where the program called the hook") {
   const std::uint32_t group = group_named(43);
   const std::vector<std::uint64_t> frames = frames_of(hook(group));
   const ModuleRef here = module_at(kHook, g_hook_returns_to);
-  CHECK(frames[0] == session::native_frame(here.id, g_hook_returns_to - here.base, false, false));
+  CHECK(frames[0] == session::native_frame(here.id, g_hook_returns_to - here.base));
   const std::vector<std::uint64_t> outside = frames_of(capture_at(0, group));
   REQUIRE(frames.size() > 5);
-  // From main() outwards, where both have the same call sites.
+  // From main() outwards both have the same call sites.
   CHECK(std::equal(frames.end() - 5, frames.end(), outside.end() - 5));
 }
 
-// Captures at the end of a random path, with the thread's memo and with none: one node or two?
+// Captures at the end of a random path, with the thread's memo and without: both must be one node.
 [[gnu::noinline]] bool same_with_and_without_memo(std::uint32_t group, ThreadStacks& no_memo) {
   std::uint32_t nodes[2];
-  volatile unsigned both = 2;  // one loop, one call of capture()
+  volatile unsigned both = 2;  // one loop, so that both use the same call of capture()
   for (unsigned i = 0; i < both; ++i)
     nodes[i] = capture(kHook, i == 0 ? thread_stacks() : no_memo, group);
-  forget_thread(kHook, no_memo);
+  reset_thread(kHook, no_memo);
   return nodes[0] == nodes[1];
 }
 bool wander(unsigned depth, unsigned path, std::uint32_t group, ThreadStacks& no_memo);
@@ -138,13 +138,13 @@ bool wander(unsigned depth, unsigned path, std::uint32_t group, ThreadStacks& no
     case 1:
       return way<1>(depth, path, group, none);
     case 2:
-      return way<1>(depth, path + 2, group, none);  // frames as large as the last one's
+      return way<1>(depth, path + 2, group, none);  // frames of the same size as the last one's
     default:
       return way<2>(depth, path, group, none);
   }
 }
 
-TEST_CASE("a stack has the same node whatever its thread walked before") {
+TEST_CASE("a stack has the same node whatever the thread walked before") {
   started();
   const auto none = std::make_unique<ThreadStacks>();
   const std::uint32_t groups[] = {group_named(29), group_named(31)};
@@ -153,7 +153,7 @@ TEST_CASE("a stack has the same node whatever its thread walked before") {
   for (unsigned round = 0; round < 3000; ++round) {
     random = random * 1664525 + 1013904223;
     const unsigned depth = 1 + (random >> 28);
-    if (round % 500 == 499) forget_memos();
+    if (round % 500 == 499) invalidate_caches();
     different += !wander(depth, random >> 8, groups[round / 7 % 2], *none);
   }
   CHECK(different == 0);
@@ -183,7 +183,7 @@ TEST_CASE("a module is entered once, with its path and build-id") {
   CHECK(module_at(kHook, 0x1234).id == 0);
 }
 
-TEST_CASE("too deep a stack keeps its innermost frames and says so") {
+TEST_CASE("too deep a stack keeps its innermost frames and is marked as truncated") {
   started();
   auto& truncated = session::g_session.header().truncated_stacks;
   const std::uint64_t before = truncated.load();
@@ -193,7 +193,7 @@ TEST_CASE("too deep a stack keeps its innermost frames and says so") {
   CHECK(session::special_of(frames[session::kMaxFrames]) == session::SpecialFrame::truncated);
 }
 
-TEST_CASE("a stack without frames leaves nothing of another group in the memo") {
+TEST_CASE("a stack without frames leaves no other group in the memo") {
   started();
   const std::uint32_t group = group_named(41);
   capture_at(400, group_named(37));
@@ -223,9 +223,9 @@ TEST_CASE("threads intern the same stacks to the same nodes") {
   for (const auto& mine : nodes) CHECK(mine == nodes[0]);
 }
 
-TEST_CASE("a thread that may make no system call stays with what is known") {
+TEST_CASE("a thread that may not make system calls uses only the caches") {
   started();
-  const pid_t child = fork();  // the ban is for ever
+  const pid_t child = fork();  // the ban cannot be lifted
   if (child == 0) {
     const std::uint32_t group = group_named(23);
     const bool known = capture_at(2, group) != group;
@@ -242,7 +242,7 @@ TEST_CASE("a thread that may make no system call stays with what is known") {
   CHECK(status == 0);
 }
 
-// libunwind by way of our list of modules steps as our rules do, frame by frame.
+// Compares libunwind, with our list of modules, and our rules, frame by frame.
 [[gnu::noinline]] unsigned steps_agree() {
   Registers here;
   asm volatile("leaq 0(%%rip), %0\n\tmovq %%rsp, %1\n\tmovq %%rbp, %2"
@@ -251,7 +251,7 @@ TEST_CASE("a thread that may make no system call stays with what is known") {
   FrameState frame = FrameState::of(here);
   PackedRule rule;
   unsigned agreed = 0;
-  // libunwind's context is made further in
+  // libunwind's context is of an inner function
   if (walk.step(kHook, frame, rule) != Outcome::stepped) return 0;
   for (;;) {
     FrameState odd{};
@@ -263,12 +263,12 @@ TEST_CASE("a thread that may make no system call stays with what is known") {
   }
 }
 
-TEST_CASE("the unwinder for odd frames finds its way by our list of modules") {
+TEST_CASE("the fallback unwinder uses our list of modules") {
   started();
-  CHECK(steps_agree() >= 4);  // main and the C library below it at least
+  CHECK(steps_agree() >= 4);  // at least main and the C library below it
 }
 
-// The frames of a signal's context, from its handler.
+// Captures the frames of a signal's context in its handler.
 std::uint64_t g_interrupted[64];
 std::uint32_t g_interrupted_count;
 Registers g_registers;
@@ -279,7 +279,7 @@ void capture_from_handler(int, siginfo_t*, void* context) {
   g_interrupted_count = capture_interrupted(kHook, thread_stacks(), g_registers, g_interrupted);
 }
 
-TEST_CASE("a signal's stack is that of the code it interrupted") {
+TEST_CASE("a signal handler's stack continues into the interrupted code") {
   started();
   struct sigaction action {};
   action.sa_sigaction = capture_from_handler;
@@ -293,13 +293,13 @@ TEST_CASE("a signal's stack is that of the code it interrupted") {
   const std::vector<std::uint64_t> found(g_interrupted, g_interrupted + g_interrupted_count);
   REQUIRE(found.size() > 4);
   CHECK(session::is_exact(found.front()));
-  // All outside of capture() and of this function, which stands at another call.
+  // All frames outside of capture() and of this function, which is at another call.
   const auto callers = [&](const std::vector<std::uint64_t>& frames) {
     return std::search(frames.begin(), frames.end(), expected.begin() + 2, expected.end());
   };
   REQUIRE(expected.size() > 3);
   CHECK(callers(found) != found.end());
-  // What was remembered is forgotten, not mistaken.
+  // Cached entries are dropped, not mistaken for the new module.
   CHECK(frames_of(capture_at(3, group_named(31))).size() > expected.size());
 }
 
@@ -314,7 +314,7 @@ TEST_CASE("a damaged stack ends the walk, not the program") {
   CHECK(capture_interrupted(kHook, thread_stacks(), at, frames) == 1);
 }
 
-TEST_CASE("the end of a stack is where its mapping ends, for an sp that is near") {
+TEST_CASE("a stack ends with its mapping, if sp is near") {
   constexpr std::uint64_t kGuard = 4096, kBytes = 1 << 20;
   void* const mapped =
       mmap(nullptr, kGuard + kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -323,7 +323,7 @@ TEST_CASE("the end of a stack is where its mapping ends, for an sp that is near"
   const std::uint64_t low = guard + kGuard;
   mprotect(reinterpret_cast<void*>(low), kBytes, PROT_READ | PROT_WRITE);
   CHECK(is_beyond_stack(kHook, low + 100, low - 8));
-  CHECK(is_beyond_stack(kHook, guard + 100, guard + 92));  // sp has left it, too
+  CHECK(is_beyond_stack(kHook, guard + 100, guard + 92));  // sp is outside, too
   CHECK_FALSE(is_beyond_stack(kHook, low + 100, low + 8));
   CHECK_FALSE(is_beyond_stack(kHook, low + 100, 16));
   CHECK_FALSE(is_beyond_stack(kHook, low + kBytes / 2, low - 8));

@@ -1,4 +1,4 @@
-// Guessed frames on a stack that the program partly takes away.
+// Guessed frames on a stack that the program partly unmaps.
 #include <sys/mman.h>
 #include <ucontext.h>
 
@@ -26,7 +26,8 @@ namespace oomrec::stack {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
-constexpr std::uint64_t kStackBytes = 64 * kPage;  // the coroutine's; above it, mapped with it …
+constexpr std::uint64_t kStackBytes =
+    64 * kPage;  // the coroutine's stack; above it, in the same mapping …
 constexpr std::uint64_t kAboveBytes = 16 * kPage;  // … something else
 
 const InHook kHook = OutsideHooks::in_hook();
@@ -73,12 +74,12 @@ struct Stack {
     makecontext(&g_coroutine, body, 0);
   }
   ~Stack() {
-    munmap(at(low), kStackBytes);  // what is above may be somebody else's by now
-    forget_thread(kHook, g_stacks);
+    munmap(at(low), kStackBytes);  // the range above may be reused by now
+    reset_thread(kHook, g_stacks);
   }
   static void* at(std::uint64_t address) { return reinterpret_cast<void*>(address); }
 
-  // A frame at `bp` that looks as if it had been called from here.
+  // Makes a frame at `bp` that seems to be called from here.
   void plant(std::uint64_t bp) const {
     const std::uint64_t frame[2] = {0, reinterpret_cast<std::uint64_t>(&body) + 1};
     std::memcpy(at(bp), frame, sizeof frame);
@@ -94,7 +95,7 @@ struct Stack {
 
 }  // namespace
 
-TEST_CASE("a guess reads what is mapped now, not what was when the stack was first seen") {
+TEST_CASE("a guess reads only memory that is still mapped") {
   start();
   const Stack stack;
   const std::uint64_t bp = stack.above + 2 * kPage;
@@ -107,7 +108,7 @@ TEST_CASE("a guess reads what is mapped now, not what was when the stack was fir
     is_ours = true;
     mprotect(Stack::at(stack.above), kAboveBytes, PROT_NONE);
   }
-  SUBCASE("a frame across the end of what is left") {
+  SUBCASE("a frame across the end of the mapping") {
     munmap(Stack::at(bp + kPage), kPage);
     CHECK_FALSE(stack.walk_with(bp + kPage - 8).guessed());
     return;
@@ -121,7 +122,7 @@ TEST_CASE("a guess reads what is mapped now, not what was when the stack was fir
     if (is_ours) {
       mprotect(Stack::at(bp), kPage, kUsable);
     } else if (mmap(Stack::at(bp), kPage, kUsable, kHere, -1, 0) != Stack::at(bp)) {
-      return;  // somebody else was quicker
+      return;  // another thread was faster
     }
     stack.plant(bp);
     CHECK(stack.walk_with(bp).guessed());

@@ -23,7 +23,7 @@ PythonFrame python(std::uint32_t code, std::uint64_t marker) {
 }
 PythonFrame helper(std::uint64_t marker) { return {0, marker, 0, 0}; }
 
-// Of links that are given innermost first.
+// Makes a chain from links, innermost first.
 PythonStack stack_of(std::vector<PythonFrame>& links) {
   std::reverse(links.begin(), links.end());
   return {links.data(), static_cast<std::uint32_t>(links.size()), 0, false};
@@ -33,7 +33,8 @@ NativeStack stack_of(std::vector<NativeFrame>& frames, bool truncated = false) {
   return {frames.data(), static_cast<std::uint32_t>(frames.size()), 0, truncated, false};
 }
 
-// "n" and the offset of a native frame, "p" and the code of a Python frame, innermost first.
+// A stack as text, innermost first: "n" with a native frame's offset, "p" with a Python frame's
+// code.
 std::string text_of(const MergedFrame* frames, std::uint32_t count) {
   std::ostringstream out;
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -55,7 +56,7 @@ std::string merged(std::vector<NativeFrame> natives, std::vector<PythonFrame> py
 
 }  // namespace
 
-TEST_CASE("frames of an eval call stand where its C frame stood") {
+TEST_CASE("frames of an eval call replace its C frame") {
   const std::vector<NativeFrame> natives = {native(0x1010, 100), native(0x1020, 200),
                                             native(0x1030, 300), native(0x1040, 400)};
   SUBCASE("one call of three functions (3.11 on)") {
@@ -76,13 +77,13 @@ TEST_CASE("frames of an eval call stand where its C frame stood") {
   }
 }
 
-TEST_CASE("without Python the native chain is as it was") {
+TEST_CASE("without Python the native chain is unchanged") {
   CHECK(merged({native(0x1010, 100), native(0x1020, 200)}, {}) == "n10 n20");
   CHECK(merged({}, {}) == "");
 }
 
 TEST_CASE("Python frames whose native frame is missing are kept in order") {
-  SUBCASE("native frames were cut off further in") {
+  SUBCASE("the inner native frames were cut off") {
     CHECK(merged({native(0x1010, 100), native(0x1020, 200)}, {python(7, 120), python(8, 900)},
                  true) == "p7 n20 p8");
   }
@@ -113,7 +114,7 @@ TEST_CASE("up to 3.9 each native frame of the eval loop is one Python frame") {
   g_interpreter.eval_loop[0] = {0, 0};
 }
 
-TEST_CASE("what does not fit is the outermost, and the caller is told") {
+TEST_CASE("outermost frames that do not fit are dropped, which the result says") {
   std::vector<NativeFrame> natives = {native(0x1010, 100), native(0x1020, 200),
                                       native(0x1030, 300)};
   std::vector<PythonFrame> links = {python(7, 150), python(8, 250)};
@@ -125,8 +126,8 @@ TEST_CASE("what does not fit is the outermost, and the caller is told") {
   CHECK(session::code_of(frames[1].word) == 8);
 }
 
-// Stacks that grow and shrink by calls as a program makes them, merged with what the one before
-// left, and whole.
+// Stacks that grow and shrink by calls like a program's, merged incrementally with the previous one
+// and completely.
 namespace {
 
 class Program {
@@ -144,7 +145,7 @@ class Program {
     if (!calls_.empty() && random(2) == 0) calls_.back().line = random(3);
   }
 
-  // Both ways of merging; what they differ in, or nothing. Adds the frames that were joined.
+  // Merges in both ways and returns their difference, or nothing. Adds up the joined frames.
   std::string compare(unsigned long& joined) {
     std::vector<NativeFrame> natives;
     std::vector<PythonFrame> links;
@@ -238,12 +239,12 @@ class Program {
   mutable std::uint64_t marker_ = 0;
   std::vector<NativeFrame> last_natives_;
   std::vector<PythonFrame> last_links_;
-  MergedMemo memo_{};
+  MergedCache memo_{};
 };
 
 }  // namespace
 
-TEST_CASE("what is joined is what the whole merge gives") {
+TEST_CASE("a joined stack equals a complete merge") {
   for (const bool by_function : {false, true}) {
     CAPTURE(by_function);
     Program program(by_function);

@@ -10,10 +10,10 @@
 #include <cstdlib>
 #include <mutex>
 
-#include "recorder/stack/memo.h"
+#include "recorder/stack/walk_cache.h"
 
 #ifdef ORACLE_ASKS_THE_LOADER
-// Independent of the code under test: libunwind finds the modules by the loader's own list.
+// Independent of the tested code: libunwind finds modules by the loader's own list.
 extern "C" int oomrec_dl_iterate_phdr(int (*visit)(dl_phdr_info*, std::size_t, void*), void* data) {
   return dl_iterate_phdr(visit, data);
 }
@@ -57,7 +57,7 @@ unsigned walk_with_libunwind(OracleFrame* frames) {
     unw_get_reg(&cursor, UNW_REG_SP, &sp);
     if (pc == 0) break;
     frames[count++] = {pc, sp};
-    unw_proc_info_t info;  // where it has none it guesses on, and is no oracle
+    unw_proc_info_t info;  // without it libunwind guesses, and is not an oracle
     if (unw_get_proc_info(&cursor, &info) != 0) break;
   } while (count < kOracleFrames && unw_step(&cursor) > 0);
   return count;
@@ -65,7 +65,7 @@ unsigned walk_with_libunwind(OracleFrame* frames) {
 
 constexpr const char* kGivenUp = "given up";
 
-// Both walks start inside this file; they are compared from the frame on that called it.
+// Both walks start in this file, and are compared from its caller's frame on.
 const char* difference(const NativeFrame* ours, unsigned our_count, bool truncated,
                        const OracleFrame* theirs, unsigned their_count, std::uint64_t caller,
                        unsigned* where) {
@@ -83,7 +83,7 @@ const char* difference(const NativeFrame* ours, unsigned our_count, bool truncat
   }
   *where = i;
   if (i < our_count) return "too long";
-  // An interrupted instruction whose CFI is wrong may lose both in the same place.
+  // At an interrupted instruction with wrong CFI both may fail at the same frame.
   const bool interrupted =
       std::any_of(ours + 1, ours + our_count, [](const NativeFrame& frame) { return frame.exact; });
   const bool lost = truncated && our_count < session::kMaxFrames;
@@ -92,7 +92,7 @@ const char* difference(const NativeFrame* ours, unsigned our_count, bool truncat
   return nullptr;
 }
 
-// What was taken over from the thread's last walk against a walk of all frames.
+// Compares frames reused from the thread's last walk with a full walk.
 const char* memo_difference(const NativeStack& remembered, const NativeFrame* full,
                             unsigned full_count, bool truncated, unsigned* where) {
   for (*where = 0; *where < std::min(remembered.count, full_count); ++*where) {
@@ -118,11 +118,11 @@ const char* memo_difference(const NativeStack& remembered, const NativeFrame* fu
   Registers here;
   asm volatile("leaq 0(%%rip), %0\n\tmovq %%rsp, %1\n\tmovq %%rbp, %2"
                : "=r"(here.pc), "=r"(here.sp), "=r"(here.bp));
-  here.exact = false;  // as the caller of a hook: only such walks are known later
+  here.exact = false;  // like the caller of a hook: only such walks are cached
   bool truncated = false;
   const unsigned ours = unwind(hook, here, mine.thread, mine.full, session::kMaxFrames, &truncated);
-  const std::uint64_t known = known_chain(hook, here, mine.thread);
-  const NativeStack remembered = remembered_unwind(hook, here, mine.thread);
+  const std::uint64_t known = cached_chain(hook, here, mine.thread);
+  const NativeStack remembered = cached_unwind(hook, here, mine.thread);
   const unsigned theirs = walk_with_libunwind(mine.oracle);
   unsigned where = 0;
   const auto caller = reinterpret_cast<std::uint64_t>(__builtin_return_address(0));

@@ -8,15 +8,15 @@ namespace oomrec::stack {
 struct OracleCount {
   std::uint64_t stacks;
   std::uint64_t different;
-  std::uint64_t given_up;  // equal as far as we went, and marked truncated
+  std::uint64_t given_up;  // equal up to where we stopped, and marked as truncated
   std::uint64_t frames;
   std::uint64_t deepest;
-  std::uint64_t known;  // without a walk
+  std::uint64_t known;  // from the cache, without a walk
 };
 extern OracleCount g_oracle;
 
-// Walks the calling thread both ways, counts, and prints the first few differences. Any thread; in
-// a signal handler that interrupts it, it does nothing.
+// Walks the calling thread in both ways, counts, and prints the first few differences. On any
+// thread. A no-op in a signal handler that interrupts it.
 void compare_here();
 
 }  // namespace oomrec::stack

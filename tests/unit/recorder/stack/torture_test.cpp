@@ -1,4 +1,4 @@
-// Every way a stack can look that we know of, each walked by us and by libunwind.
+// Every known shape of a stack, walked by us and by libunwind.
 //
 // Built once for each level of optimization, with and without frame pointers: the shapes of frames
 // that matter come from the compiler.
@@ -115,7 +115,7 @@ TEST_CASE("recursion through frames of many shapes") {
   CHECK(rounds.known() > 500);
 }
 
-TEST_CASE("more frames than are kept: the innermost 512") {
+TEST_CASE("too many frames: the innermost 512 are kept") {
   started();
   const Rounds rounds;
   for (unsigned depth : {200u, 250u, 255u, 256u, 257u, 300u, 600u}) descend(depth, depth);
@@ -148,7 +148,7 @@ APART void rethrows(unsigned depth) {
   }
 }
 
-TEST_CASE("exceptions: while made, in destructors on the way, in handlers") {
+TEST_CASE("exceptions: during the throw, in destructors, in handlers") {
   started();
   const Rounds rounds;
   for (unsigned i = 0; i < 300; ++i) {
@@ -164,7 +164,7 @@ TEST_CASE("exceptions: while made, in destructors on the way, in handlers") {
 
 std::jmp_buf g_jump;
 
-// The call is the last instruction: its return address lies behind the function.
+// The call is the last instruction, so its return address lies after the function.
 [[noreturn]] APART void compares_and_jumps() {
   compare_here();
   std::longjmp(g_jump, 1);
@@ -222,7 +222,7 @@ APART void coroutine_body(unsigned depth) {
   }
 }
 
-TEST_CASE("coroutines with stacks of their own") {
+TEST_CASE("coroutines with separate stacks") {
   started();
   const Rounds rounds;
   constexpr std::size_t kBytes = 256 * 1024;
@@ -316,7 +316,7 @@ APART void raises(unsigned depth, int number) {
   g_sink = g_sink + 1;
 }
 
-TEST_CASE("signal handlers, on the same stack and on one of their own") {
+TEST_CASE("signal handlers, on the same and on an alternate stack") {
   started();
   const Rounds rounds;
   std::vector<char> room(256 * 1024);
@@ -343,7 +343,7 @@ APART unsigned busy(unsigned i) {
   return static_cast<unsigned>(std::strlen(text)) + static_cast<unsigned>(lanes[0]);
 }
 
-// From here on the kernel sends SIGTRAP after each instruction (the trap flag, bit 8).
+// Makes the CPU trap (SIGTRAP) after each instruction, by the trap flag, bit 8.
 [[gnu::always_inline]] inline void trap_each_instruction(bool yes) {
   if (yes) {
     asm volatile("pushfq\n\torq $0x100, (%%rsp)\n\tpopfq" ::: "memory", "cc");
@@ -353,7 +353,7 @@ APART unsigned busy(unsigned i) {
 }
 
 // GCC's CFI is wrong for the last two instructions of a realigned function (it says that bp is
-// still saved where bp pointed): nobody can walk on from there.
+// still saved where bp pointed), so no unwinder can continue.
 void check_few_given_up(const Rounds& rounds) {
   CHECK(g_oracle.different == rounds.before.different);
   CHECK(g_oracle.given_up - rounds.before.given_up < rounds.stacks() / 50);
@@ -374,7 +374,7 @@ TEST_CASE("a signal at any instruction: prologues, epilogues, the PLT") {
   check_few_given_up(rounds);
 }
 
-// function(argument), with a bp that is no address, as callers without a frame pointer have it.
+// function(argument) with a bp that is not an address, as in callers without a frame pointer.
 extern "C" unsigned call_with_wild_bp(unsigned argument, unsigned (*function)(unsigned));
 asm(".text\n"
     ".type call_with_wild_bp, @function\n"
@@ -409,7 +409,7 @@ TEST_CASE("a signal at each instruction") {
 
 // --- Libraries ----------------------------------------------------------------------------------
 
-TEST_CASE("two libraries that take turns at one address") {
+TEST_CASE("two libraries alternate at one address") {
   started();
   const Rounds rounds;
   const char* const names[] = {LIBRARY_A, LIBRARY_B};
@@ -424,9 +424,9 @@ TEST_CASE("two libraries that take turns at one address") {
     reinterpret_cast<void (*)(void (*)(unsigned, unsigned))>(entry)(descend);
     dlclose(library);
     if (i < 150) {
-      forget_modules(OutsideHooks::in_hook());
-    } else {  // as ticks do
-      for (unsigned tick = 0; tick < 32; ++tick) check_a_module(OutsideHooks::in_hook());
+      on_modules_unloaded(OutsideHooks::in_hook());
+    } else {  // like ticks
+      for (unsigned tick = 0; tick < 32; ++tick) check_next_module(OutsideHooks::in_hook());
     }
   }
   CHECK(rounds.stacks() == 200);

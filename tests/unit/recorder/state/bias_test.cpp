@@ -1,4 +1,4 @@
-// What sampled mode says a holder has is right on average, and spreads as a Poisson process does.
+// Holders' figures in sampled mode are unbiased, with the variance of a Poisson process.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -31,7 +31,7 @@ struct Errors {
   }
 };
 
-// From here on the thread's samples are those of `seed`.
+// Seeds the thread's sampling.
 void seed_this_thread(std::uint64_t seed) {
   allocate(0x10, 1);
   release(0x10, 1);
@@ -49,11 +49,11 @@ std::uint64_t address_of(std::uint64_t block) { return 0x10'0000'0000 + block * 
 
 }  // namespace
 
-TEST_CASE("a holder of 50 MiB of small blocks: no bias, and the spread of its samples") {
+TEST_CASE("a holder of 50 MiB of small blocks: no bias, and the expected variance") {
   need(Mode::sampled);
   for (const std::uint64_t bytes : {500u, 5000u, 50'000u}) {
     CAPTURE(bytes);
-    // Half of what is allocated is let go again, and another holder's blocks come in between.
+    // Half of the blocks are freed again, interleaved with another holder's blocks.
     const auto blocks = 50 * kMiB / bytes;
     const double held = static_cast<double>(blocks * bytes);
     Errors errors;
@@ -72,7 +72,7 @@ TEST_CASE("a holder of 50 MiB of small blocks: no bias, and the spread of its sa
       REQUIRE(held_bytes(stack) == 0);
     }
 
-    // A block is taken with p; one that is taken counts 1/p times.
+    // A block is sampled with probability p and then counts 1/p times.
     const double p = -std::expm1(-static_cast<double>(bytes) / kInterval);
     const double expected = std::sqrt((1 - p) / p / static_cast<double>(blocks));
     CHECK(expected == doctest::Approx(std::sqrt(kInterval / held)).epsilon(0.06));
@@ -82,7 +82,7 @@ TEST_CASE("a holder of 50 MiB of small blocks: no bias, and the spread of its sa
   }
 }
 
-TEST_CASE("threads that live briefly and allocate little count, each with a distance of its own") {
+TEST_CASE("short-lived threads count, each with its own sampling distance") {
   need(Mode::sampled);
   constexpr std::uint64_t kThreads = 4000;
   constexpr std::uint64_t kBlocks = 64;
@@ -96,8 +96,8 @@ TEST_CASE("threads that live briefly and allocate little count, each with a dist
     }}.join();
   }
 
-  // Seeds are the threads' own here, so that this is one draw: within five standard deviations,
-  // once in two million runs it is not.
+  // Threads have random seeds here, so this is one draw: it misses five standard deviations once in
+  // two million runs.
   const double all = kThreads * kBlocks * kBytes;
   CHECK(std::abs(held_bytes(21) / all - 1) < 5 * std::sqrt(kInterval / all));
 }

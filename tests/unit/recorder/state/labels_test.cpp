@@ -1,4 +1,4 @@
-// Labels: whose stacks they are in, and what news there is for those who wait.
+// Labels on stacks, and notifications of waiters.
 #include "recorder/state/labels.h"
 
 #include <doctest/doctest.h>
@@ -24,7 +24,7 @@ using running::kHook;
 
 namespace {
 
-// The label that an allocation of this thread is made under.
+// The label of an allocation of this thread.
 std::string now_under() {
   ThreadState* const thread = current_thread(kHook);
   REQUIRE(thread != nullptr);
@@ -39,7 +39,7 @@ std::string under_in_another_thread() {
 
 }  // namespace
 
-TEST_CASE("labels nest, and an end too many does no harm") {
+TEST_CASE("labels nest, and an extra pop does no harm") {
   running::need(Mode::sampled);
   CHECK(now_under().empty());
   push_context(kHook, "epoch 3");
@@ -57,7 +57,7 @@ TEST_CASE("labels nest, and an end too many does no harm") {
   CHECK(now_under().empty());
 }
 
-TEST_CASE("a thread without a label is under that of the thread that pushed last") {
+TEST_CASE("a thread without a label has that of the thread that pushed last") {
   running::need(Mode::sampled);
   push_context(kHook, "main's");
   CHECK(under_in_another_thread() == "main's");
@@ -73,7 +73,7 @@ TEST_CASE("a thread without a label is under that of the thread that pushed last
   CHECK(under_in_another_thread().empty());
 }
 
-TEST_CASE("texts are cut at a whole character, and 4,096 of them are told apart") {
+TEST_CASE("texts are cut at whole characters, and 4,096 are distinguished") {
   running::need(Mode::sampled);
   push_context(kHook, std::string(255, 'x') + "ä");
   CHECK(now_under() == std::string(255, 'x'));
@@ -91,7 +91,7 @@ TEST_CASE("texts are cut at a whole character, and 4,096 of them are told apart"
   pop_context(kHook);
 }
 
-TEST_CASE("who waits is woken within ten milliseconds") {
+TEST_CASE("a waiter is woken within ten milliseconds") {
   running::need(Mode::sampled);
   std::uint64_t longest = 0;
   for (int round = 0; round < 20; ++round) {
@@ -110,7 +110,7 @@ TEST_CASE("who waits is woken within ten milliseconds") {
   CHECK(longest < 10'000'000);
 }
 
-TEST_CASE("a percentage of the soft limit is passed where totals are published") {
+TEST_CASE("crossing a percentage of the soft limit is noticed when totals are published") {
   running::need(Mode::sampled);
   const auto live = static_cast<std::uint64_t>(live_bytes(nullptr));
   const std::uint64_t limit = 10 * (live + 8 * running::kMiB);
@@ -133,7 +133,7 @@ TEST_CASE("a percentage of the soft limit is passed where totals are published")
   set_soft_limit(kHook, 0);
 }
 
-TEST_CASE("what another limit has passed is not taken back where totals are published") {
+TEST_CASE("publishing totals does not clear a percentage that another limit has crossed") {
   running::need(Mode::sampled);
   std::uint64_t pages = 0;
   std::ifstream{"/proc/self/statm"} >> pages;
@@ -155,7 +155,7 @@ TEST_CASE("what another limit has passed is not taken back where totals are publ
   set_soft_limit(kHook, 0);
 }
 
-TEST_CASE("in a fork's child the first thread has labels, and who waits sees its session begin") {
+TEST_CASE("in a forked child the first thread has labels, and a waiter sees its session start") {
   running::need(Mode::sampled);
   push_context(kHook, "main's");  // one of the 4,096
   const pid_t child = fork();
@@ -176,7 +176,7 @@ TEST_CASE("in a fork's child the first thread has labels, and who waits sees its
     const bool labelled = now_under() == "child's";
     pop_context(kHook);
     const bool popped = now_under() == "main's";
-    // The word is 0 still, so it waits on; what wakes it is news.
+    // The word is still 0, so it waits until a notification.
     usleep(150'000);
     notify_waiters(kHook);
     waiter.join();

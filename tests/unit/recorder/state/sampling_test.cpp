@@ -1,4 +1,4 @@
-// Sampling is unbiased, whatever the sizes; rate, peak and time line on their own.
+// Sampling is unbiased for all sizes. Also rate limit, peak and timeline in isolation.
 #include "recorder/state/sampler.h"
 
 #include <doctest/doctest.h>
@@ -19,7 +19,7 @@ struct Estimate {
   double bytes = 0, count = 0;
 };
 
-// What `blocks` blocks of `bytes` are estimated at.
+// The estimate for `blocks` blocks of `bytes`.
 Estimate sample(std::uint64_t seed, std::uint64_t bytes, int blocks, std::uint64_t interval) {
   Sampler sampler;
   sampler.start(seed, interval);
@@ -42,7 +42,7 @@ TEST_CASE("own logarithm and exponential agree with libm") {
     CHECK(one_minus_exp(x) == doctest::Approx(-std::expm1(-x)).epsilon(1e-9));
 }
 
-TEST_CASE("the mean over many threads is the truth, also for threads that allocate little") {
+TEST_CASE("the mean over many threads is unbiased, also for threads that allocate little") {
   constexpr std::uint64_t kInterval = 512 * 1024;
   for (const std::uint64_t bytes : {16u, 100u, 1000u, 9000u, 60'000u}) {
     CAPTURE(bytes);
@@ -70,7 +70,7 @@ TEST_CASE("blocks near and above the interval keep their weight: the rounding is
   CHECK(sum.count / 400'000 == doctest::Approx(1).epsilon(0.03));
 }
 
-TEST_CASE("one small allocation in each of many threads is seen as often as it should") {
+TEST_CASE("one small allocation in each of many threads is sampled at the expected rate") {
   Estimate sum;
   for (std::uint64_t seed = 1; seed <= 400'000; ++seed)
     sum.bytes += sample(seed * 31, 8192, 1, 512 * 1024).bytes;
@@ -83,7 +83,7 @@ TEST_CASE("empty blocks are sampled too") {
   CHECK(count / (200 * 100'000.0) == doctest::Approx(1).epsilon(0.05));
 }
 
-TEST_CASE("bundles: three at once, then fifty times the writing time between, twenty at most") {
+TEST_CASE("bundles: three at once, then after fifty times the writing time, at most twenty") {
   BundleRate rate;
   std::uint64_t now = 1'000;
   for (int i = 0; i < 3; ++i) {
@@ -96,7 +96,7 @@ TEST_CASE("bundles: three at once, then fifty times the writing time between, tw
   CHECK(rate.due(now + 50 * 20));
 
   now += 1000;
-  rate.ended(now, now + 400);  // a slow disk earns itself a longer pause
+  rate.ended(now, now + 400);  // a slow disk makes the pause longer
   now += 400;
   CHECK_FALSE(rate.due(now + 50 * 400 - 1));
   CHECK(rate.due(now + 50 * 400));
@@ -128,7 +128,7 @@ TEST_CASE_TEMPLATE("a time line keeps its size and its even spacing", Line, Time
   CHECK(sorted.size() == Line::kNone);
   CHECK(*sorted.begin() == 0);
   CHECK(*sorted.rbegin() > 100'000 - 2 * line.spacing());
-  // Every multiple of the spacing is there: no gap is wider.
+  // Every multiple of the spacing is kept, so no gap is wider.
   for (std::uint32_t tick = 0; tick + line.spacing() < 100'000; tick += line.spacing())
     REQUIRE(sorted.count(tick) == 1);
 }

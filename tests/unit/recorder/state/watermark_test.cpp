@@ -1,4 +1,4 @@
-// The high-water mark that a program sets: of the process and of the thread that set it.
+// The watermark that a program sets, for the process and for the setting thread.
 #include "recorder/state/watermark.h"
 
 #include <doctest/doctest.h>
@@ -19,7 +19,7 @@ std::uint64_t of_thread() { return recorder::watermark(kHook, recorder::Watermar
 
 }  // namespace
 
-TEST_CASE("nothing was held above a mark that was never set") {
+TEST_CASE("a watermark that was never set is zero") {
   need(Mode::exact);
   allocate(kAt, kMiB);
   CHECK(of_process() == 0);
@@ -27,7 +27,7 @@ TEST_CASE("nothing was held above a mark that was never set") {
   release(kAt, kMiB);
 }
 
-TEST_CASE("the mark is the most since it was set, above what was held then") {
+TEST_CASE("the watermark is the maximum growth since it was set") {
   need(Mode::exact);
   allocate(kAt, 7 * kMiB);
   recorder::set_watermark(kHook);
@@ -35,7 +35,7 @@ TEST_CASE("the mark is the most since it was set, above what was held then") {
   allocate(kAt + 16 * kMiB, 3 * kMiB);
   allocate(kAt + 32 * kMiB, 2 * kMiB);
   release(kAt + 16 * kMiB, 3 * kMiB);
-  release(kAt, 7 * kMiB);  // what was there before does not make room
+  release(kAt, 7 * kMiB);  // freeing older memory does not lower it
   CHECK(of_process() == usable(3 * kMiB) + usable(2 * kMiB));
   CHECK(of_thread() == of_process());
   recorder::set_watermark(kHook);
@@ -51,17 +51,17 @@ TEST_CASE("small blocks count before their thread has published them") {
   release(kAt, 1000);
 }
 
-TEST_CASE("another thread's blocks are the process' alone") {
+TEST_CASE("another thread's blocks count for the process only") {
   need(Mode::exact);
   recorder::set_watermark(kHook);
-  std::uint64_t told = 1;
+  std::uint64_t in_other_thread = 1;
   std::thread other{[&] {
     allocate(kAt, 5 * kMiB);
-    told = of_thread();
+    in_other_thread = of_thread();
     release(kAt, 5 * kMiB);
   }};
   other.join();
-  CHECK(told == 0);  // it did not set the mark
+  CHECK(in_other_thread == 0);  // it did not set the watermark
   CHECK(of_process() >= usable(5 * kMiB));
   CHECK(of_thread() < kMiB);
 }

@@ -24,7 +24,7 @@ std::uint64_t start_of_module_with(void* address) {
   return reinterpret_cast<std::uint64_t>(info.dli_fbase);
 }
 
-// libc's own, where a sanitizer's runtime has one of that name too.
+// libc's function, even if a sanitizer's runtime defines the same name.
 void* in_libc(const char* name) {
   static void* const libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
   return dlsym(libc, name);
@@ -44,7 +44,7 @@ std::string name_at(ElfSymbols& symbols, std::uint64_t pc) {
 
 }  // namespace
 
-TEST_CASE("a module's exported names lead to addresses and back") {
+TEST_CASE("a module's exported names resolve to addresses and back") {
   const std::uint64_t libc = start_of_module_with(in_libc("qsort"));
   alignas(8) std::array<std::byte, 4096> window;
   std::span<std::byte> reads_through;
@@ -67,13 +67,13 @@ TEST_CASE("a module's exported names lead to addresses and back") {
   CHECK(name_at(symbols, 0) == "");
 }
 
-TEST_CASE("a name that a module only imports is not its own") {
+TEST_CASE("imported names are not found") {
   ElfSymbols symbols(kHook, start_of_module_with(reinterpret_cast<void*>(&name_at)));
   REQUIRE(symbols.valid());
   CHECK(symbols.address_of(kHook, "dlsym") == 0);
 }
 
-TEST_CASE("the size of a function comes with its address") {
+TEST_CASE("a function has its size and address") {
   ElfSymbols symbols(kHook, start_of_module_with(in_libc("qsort")));
   std::uint64_t bytes = 0;
   REQUIRE(symbols.address_of(kHook, "getenv", &bytes) != 0);
@@ -88,12 +88,12 @@ TEST_CASE("a name longer than the caller's buffer is cut") {
   CHECK(std::string(name) == "gete");
 }
 
-TEST_CASE("a module that is unmapped costs the answer, not the process") {
+TEST_CASE("an unmapped module loses the answer, not the process") {
   const std::uint64_t libc = start_of_module_with(in_libc("qsort"));
   void* const copy =
       mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   REQUIRE(copy != MAP_FAILED);
-  std::memcpy(copy, reinterpret_cast<void*>(libc), 4096);  // headers alone: the rest is not there
+  std::memcpy(copy, reinterpret_cast<void*>(libc), 4096);  // only the headers: the rest is missing
   munmap(static_cast<char*>(copy) + 4096, 4096);
   std::array<std::byte, 1024> window;
 
@@ -107,7 +107,7 @@ TEST_CASE("a module that is unmapped costs the answer, not the process") {
   CHECK(name_at(nothing, reinterpret_cast<std::uint64_t>(copy) + 64) == "");
 }
 
-TEST_CASE("memory that is no ELF module has no names") {
+TEST_CASE("memory without an ELF module has no names") {
   alignas(4096) static const char text[4096] = "not a module";
   ElfSymbols symbols(kHook, reinterpret_cast<std::uint64_t>(text));
   CHECK_FALSE(symbols.valid());

@@ -1,4 +1,4 @@
-// What the recorder keeps over time: checkpoints of the largest holders, temporary blocks, marks.
+// The recorder's history: checkpoints of the largest holders, temporary blocks, marks.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::uint64_t kMillisecond = 1'000'000;
 
-// A time of the session's clock that the recorder's own ticks do not come to.
+// A time on the session's clock beyond the recorder's own ticks.
 std::uint64_t after(std::uint64_t milliseconds) {
   constexpr std::uint64_t kDay = 86'400'000;
   return g_session.header().start_monotonic_ns + (kDay + milliseconds) * kMillisecond;
@@ -40,7 +40,7 @@ struct Found {
   std::vector<CheckpointRow> rows;
 };
 
-// In order of time; whole ones alone, and none of the recorder's own ticks.
+// Complete checkpoints in order of time, without those of the recorder's own ticks.
 std::vector<Found> checkpoints() {
   const session::View view = g_session.view();
   std::vector<Found> found;
@@ -66,10 +66,10 @@ std::uint64_t temporary_of(std::uint32_t stack, Space space = Space::heap) {
 
 }  // namespace
 
-TEST_CASE("checkpoints say who held most, and when") {
+TEST_CASE("checkpoints have the largest holders and their times") {
   need(Mode::exact);
   recorder::reset_checkpoints_after_fork(kHook);
-  // A list that grows, and one that is thrown away each time it is full.
+  // A growing list, and one that is discarded whenever it is full.
   const std::uint64_t large = 64 * 1024;
   for (std::uint32_t tick = 0; tick < 12; ++tick) {
     t_stack = 101;
@@ -95,7 +95,7 @@ TEST_CASE("checkpoints say who held most, and when") {
   }
 }
 
-TEST_CASE("of a long life 256 checkpoints stay, and a small program's take little room") {
+TEST_CASE("a long run keeps 256 checkpoints, and a small program's take little space") {
   need(Mode::exact);
   recorder::reset_checkpoints_after_fork(kHook);
   const std::uint32_t rows = g_session.checkpoint_rows.size();
@@ -112,7 +112,7 @@ TEST_CASE("of a long life 256 checkpoints stay, and a small program's take littl
   CHECK(g_session.checkpoint_rows.size() == rows + session::kCheckpoints * 16);
 }
 
-TEST_CASE("a checkpoint that needs more room than its place had gets it") {
+TEST_CASE("a checkpoint that outgrows its slot gets more space") {
   need(Mode::exact);
   for (std::uint32_t i = 0; i < 300; ++i) {
     t_stack = 1000 + i;
@@ -130,7 +130,7 @@ TEST_CASE("a checkpoint that needs more room than its place had gets it") {
   CHECK(large > 50);
 }
 
-TEST_CASE("temporary is what its thread frees before it allocates another") {
+TEST_CASE("a block is temporary if its thread frees it before the next allocation") {
   need(Mode::exact);
   constexpr std::uint64_t kSmall = 0x4000'0000'0000, kOther = 0x4000'0001'0000;
   SUBCASE("at once") {
@@ -144,7 +144,7 @@ TEST_CASE("temporary is what its thread frees before it allocates another") {
     allocate(kOther, 40);
     release(kSmall, 40);
     CHECK(temporary_of(202) == 0);
-    release(kOther, 40);  // nothing was allocated since
+    release(kOther, 40);  // nothing was allocated in between
     CHECK(temporary_of(202) == 1);
   }
   SUBCASE("by another thread") {
@@ -153,7 +153,7 @@ TEST_CASE("temporary is what its thread frees before it allocates another") {
     std::thread{[] { release(kSmall, 40); }}.join();
     CHECK(temporary_of(203) == 0);
   }
-  SUBCASE("large blocks, which are in no side table") {
+  SUBCASE("large blocks outside of the side table") {
     t_stack = 204;
     for (int i = 0; i < 3; ++i) allocate(kSmall, 1 << 20), release(kSmall, 1 << 20);
     CHECK(temporary_of(204) == 3);
@@ -167,11 +167,11 @@ TEST_CASE("temporary is what its thread frees before it allocates another") {
     CHECK(temporary_of(205, Space::torch) == 1);
     CHECK(temporary_of(205) == 1);
   }
-  SUBCASE("told to the holder together with the sum") {
+  SUBCASE("published to the holder together with the sum") {
     t_stack = 206;
     allocate(kSmall, 40), release(kSmall, 40);
     CHECK(raw_holder_of(206, Space::heap).temporary_count == 0);
-    // Another node that has the same place among the lane's sums.
+    // Another node with the same slot in the lane's sums.
     const std::uint32_t node = raw_holder_of(206, Space::heap).node;
     for (t_stack = 30'000; raw_holder_of(206, Space::heap).temporary_count == 0; ++t_stack) {
       allocate(kOther, 40), release(kOther, 40);
@@ -181,7 +181,7 @@ TEST_CASE("temporary is what its thread frees before it allocates another") {
   }
 }
 
-TEST_CASE("marks are kept in order, cut, and counted where they are too many") {
+TEST_CASE("marks are kept in order, cut, and counted if there are too many") {
   need(Mode::exact);
   allocate(0x5000'0000'0000, 10);
   recorder::mark(kHook, "epoch 1");
@@ -210,8 +210,8 @@ TEST_CASE("marks are kept in order, cut, and counted where they are too many") {
   CHECK(g_session.header().dropped_marks == 2);
 }
 
-// From here on the mode is sampled.
-TEST_CASE("nothing is temporary once blocks are sampled: what came between is not known") {
+// Switches to sampled mode.
+TEST_CASE("nothing is temporary in sampled mode, where intermediate blocks are unknown") {
   need(Mode::exact);
   t_stack = 208;
   allocate(0x4000'0000'0000, 40);
@@ -220,10 +220,10 @@ TEST_CASE("nothing is temporary once blocks are sampled: what came between is no
   CHECK(temporary_of(208) == 0);
 }
 
-// What it costs is in docs/overhead.md; here it is measured, not judged.
+// Measures the cost without asserting it; docs/overhead.md has the figures.
 TEST_CASE("a checkpoint of hundreds of thousands of holders") {
   need(Mode::exact);
-  std::vector<char> elsewhere(32 << 20);  // what the program does between two ticks
+  std::vector<char> elsewhere(32 << 20);  // the program's work between two ticks
   std::uint32_t tick = 8000;
   for (const std::uint32_t count : {100'000u, 600'000u}) {
     while (g_session.holders.size() < count) {

@@ -1,4 +1,4 @@
-// The bytes of CUDA and HIP arrays.
+// The sizes of CUDA and HIP arrays.
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -19,7 +19,7 @@ constexpr unsigned kLayered = 1;
 constexpr unsigned kSparse = 0x40;
 }  // namespace
 
-TEST_CASE("an array takes width × height × depth elements, and none of them is 0") {
+TEST_CASE("an array has width × height × depth elements; an extent of 0 counts as 1") {
   const cuda::CUDA_ARRAY_DESCRIPTOR line{100, 0, kFloat, 1};
   CHECK(cuda::bytes_of(&line) == 400);
   const cuda::CUDA_ARRAY_DESCRIPTOR plane{100, 10, kUnsignedInt8, 4};
@@ -34,7 +34,7 @@ TEST_CASE("an array takes width × height × depth elements, and none of them is
   CHECK(cuda::bytes_of(&layered_line) == 2400);
 }
 
-TEST_CASE("formats that hold all channels") {
+TEST_CASE("formats that contain all channels") {
   const cuda::CUDA_ARRAY_DESCRIPTOR video{1920, 1080, kNv12, 3};
   CHECK(cuda::bytes_of(&video) == 1920 * 1080 * 3 / 2);
   // Blocks of 4 × 4 elements: 8 bytes each, or 16.
@@ -60,7 +60,7 @@ TEST_CASE("a sparse array has no memory of its own") {
   CHECK(cuda::bytes_of(&sparse) == 0);
 }
 
-TEST_CASE("hostile descriptions: missing, without end, of unknown format") {
+TEST_CASE("hostile descriptions: missing, huge, of unknown format") {
   CHECK(cuda::bytes_of(static_cast<const cuda::CUDA_ARRAY_DESCRIPTOR*>(nullptr)) == 0);
   CHECK(hip::bytes_of(nullptr, {1, 1, 1}, 0) == 0);
   const cuda::CUDA_ARRAY3D_DESCRIPTOR endless{SIZE_MAX, SIZE_MAX, SIZE_MAX, kFloat, 4, 0};
@@ -71,7 +71,7 @@ TEST_CASE("hostile descriptions: missing, without end, of unknown format") {
   CHECK(cuda::bytes_of(&unknown) == 400);
 }
 
-TEST_CASE("HIP tells the bits of each channel") {
+TEST_CASE("HIP specifies the bits of each channel") {
   const hip::hipChannelFormatDesc half4{16, 16, 16, 16, 2};
   CHECK(hip::bytes_of(&half4, {100, 10, 0}, 0) == 8000);
   CHECK(hip::bytes_of(&half4, {8, 8, 4}, kLayered, 2) == (64 + 16) * 4 * 8);

@@ -1,4 +1,4 @@
-// The tables of GPU functions: complete, without doubles, and each under its base name.
+// The tables of GPU functions: complete, without duplicates, and each function under its base name.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct Row {
   std::string_view name;
   Api api;
 };
-#define X(name, api, parameters, arguments, action) Row{#name, Api::api},
+#define X(name, api, ...) Row{#name, Api::api},
 constexpr auto kCuda = std::to_array<Row>({OOMREC_CUDA_FUNCTIONS(X)});
 constexpr auto kHip = std::to_array<Row>({OOMREC_HIP_FUNCTIONS(X)});
 #undef X
@@ -29,8 +29,8 @@ constexpr auto kCudaApis = std::to_array<Api>({OOMREC_CUDA_APIS(X)});
 constexpr auto kHipApis = std::to_array<Api>({OOMREC_HIP_APIS(X)});
 #undef X
 
-// What allocates, maps, frees or looks up, by the vendors' documentation. Rows that are there only
-// because they may be refused are not listed.
+// Functions that allocate, map, free or look up, according to the vendors' documentation. Rows for
+// functions that can only fail are not listed.
 constexpr auto kCudaNames = std::to_array<std::string_view>({
     "cuMemAlloc",
     "cuMemAlloc_v2",
@@ -177,7 +177,7 @@ void check_unique(const auto& rows) {
                                           << std::string{twice == names.end() ? "" : *twice});
 }
 
-// What an exported name has behind its base name: a version, a stream of the thread's own.
+// What may follow the base name in an exported name: a version, a per-thread stream.
 bool is_suffix(std::string_view text) {
   for (const std::string_view suffix : {"_v2", "_v3", "_v4"})
     if (text.starts_with(suffix)) text.remove_prefix(suffix.size());
@@ -200,22 +200,22 @@ void check_apis(const auto& rows, const auto& apis) {
 
 }  // namespace
 
-TEST_CASE("every function that allocates or frees is there") {
+TEST_CASE("every function that allocates or frees is in the table") {
   check_complete(kCuda, kCudaNames);
   check_complete(kHip, kHipNames);
 }
 
-TEST_CASE("no function stands there twice") {
+TEST_CASE("no function is in the table twice") {
   check_unique(kCuda);
   check_unique(kHip);
 }
 
-TEST_CASE("functions are counted under their base names, and every base name has one") {
+TEST_CASE("functions are counted under their base names, and every base name has a function") {
   check_apis(kCuda, kCudaApis);
   check_apis(kHip, kHipApis);
 }
 
-TEST_CASE("numbers stand in recordings") {
+TEST_CASE("numbers of functions are part of the recording format") {
   CHECK(static_cast<int>(Api::request) == 26);
   CHECK(static_cast<int>(kCudaApis.front()) == 64);
   CHECK(static_cast<int>(kHipApis.front()) == 256);

@@ -1,5 +1,5 @@
-// What is ours against what is the vendor's: OURS is our namespace of types, the global one theirs.
-// All of it is checked by the compiler.
+// Compares our types with the vendor's: OURS is our namespace of types, the global one is theirs.
+// The compiler does all checks.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,6 @@
 #define SAME_VALUE(name) \
   static_assert(static_cast<long long>(OURS::name) == static_cast<long long>(::name));
 
-// A row of a table of functions. The cast finds the C function among the header's overloads.
+// A row of a function table. The cast selects the C function among the header's overloads.
 #define SAME_PARAMETERS(result, name, parameters) \
   static_assert(static_cast<result(*) parameters>(&::name) != nullptr);

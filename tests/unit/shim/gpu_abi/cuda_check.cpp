@@ -1,4 +1,4 @@
-// Our table and types of the CUDA driver against the real cuda.h: that this compiles is the test.
+// Our table and types of the CUDA driver against the real cuda.h: the test passes if this compiles.
 #define __CUDA_API_VERSION_INTERNAL  // every exported name is declared, instead of macros that
                                      // rename
 #include <cuda.h>
@@ -11,8 +11,8 @@
 
 #define OURS oomrec::shim::cuda
 
-// A list of functions is checked where the header is the last of its series, or newer.
-#define X(name, api, parameters, arguments, action) SAME_PARAMETERS(CUresult, name, parameters)
+// A list of functions is checked if the header is the last of its series, or newer.
+#define X(name, api, parameters, ...) SAME_PARAMETERS(CUresult, name, parameters)
 OOMREC_CUDA_FUNCTIONS_11(X)
 #if CUDA_VERSION >= 12090
 OOMREC_CUDA_FUNCTIONS_12(X)
@@ -121,7 +121,7 @@ SAME_VALUE(CU_MEM_LOCATION_TYPE_DEVICE_LOCALITY_DOMAIN)
 static_assert(offsetof(CUmemLocation, localized.deviceId) == offsetof(OURS::CUmemLocation, id));
 #endif
 
-// ---- The bytes of arrays: formats and flags by their names.
+// ---- Sizes of arrays: formats and flags by name.
 
 using oomrec::shim::gpu::element_bits;
 static_assert(oomrec::shim::gpu::kArrayLayered == CUDA_ARRAY3D_LAYERED);

@@ -1,4 +1,4 @@
-// Our table and types of the HIP runtime against the real header: that this compiles is the test.
+// Our table and types of the HIP runtime against the real header: the test passes if this compiles.
 #include <hip/hip_runtime_api.h>
 
 #include <cstdio>
@@ -10,7 +10,7 @@
 #define OURS oomrec::shim::hip
 #define HIP_RELEASE (HIP_VERSION_MAJOR * 100 + HIP_VERSION_MINOR)
 
-#define X(name, api, parameters, arguments, action) SAME_PARAMETERS(hipError_t, name, parameters)
+#define X(name, api, parameters, ...) SAME_PARAMETERS(hipError_t, name, parameters)
 OOMREC_HIP_FUNCTIONS_5_2(X)
 #undef X
 
@@ -82,7 +82,7 @@ SAME_VALUE(hipGraphNodeTypeMemAlloc)
 SAME_VALUE(hipGraphNodeTypeMemFree)
 #endif
 
-// ---- The bytes of arrays: formats and flags by their names.
+// ---- Sizes of arrays: formats and flags by name.
 
 using oomrec::shim::gpu::element_bits;
 static_assert(oomrec::shim::gpu::kArrayLayered == hipArrayLayered);

@@ -1,9 +1,9 @@
-// A CUDA driver of one device of 1 GiB that does not exist: what a simulated program fills, and
-// what the recorder asks.
+// A CUDA driver of one device of 1 GiB that does not exist. The simulated program allocates from
+// it, and the recorder queries it.
 //
-// Built as a library of its own without any other, carried by the command as an image
-// (driver_image.S.in) and loaded by the simulated process alone. There are only figures: no address
-// it gives out may be touched. One thread calls it.
+// It is a library without dependencies, embedded in the command (driver_image.S.in), which only the
+// simulated process loads. It only counts: its addresses must not be accessed. It is
+// single-threaded.
 #include <cstddef>
 #include <cstdint>
 
@@ -26,12 +26,12 @@ struct State {
   std::size_t used_bytes;
   std::size_t pool_bytes;
   std::size_t pool_blocks;
-  Block pool[kMostBlocks];  // never given back to the device
+  Block pool[kMostBlocks];  // never returned to the device
 };
 State g_state;
 char g_context, g_pool;  // handles are their addresses
 
-// Addresses tell blocks apart: of one block as many as there are bytes on the device.
+// Addresses identify blocks: each has a range as large as the device.
 std::uint64_t address_of(std::size_t number) { return kFirstAddress + number * kTotalBytes; }
 
 bool take(std::size_t bytes) {
@@ -49,9 +49,9 @@ std::size_t find_in_pool(std::size_t bytes) {
   return at;
 }
 
-void copy_text(const char* from, char* to, int room) {
-  for (int i = 0; i < room; ++i) {
-    to[i] = i + 1 < room ? *from : '\0';
+void copy_text(const char* from, char* to, int size) {
+  for (int i = 0; i < size; ++i) {
+    to[i] = i + 1 < size ? *from : '\0';
     if (*from != '\0') ++from;
   }
 }
@@ -65,8 +65,8 @@ int cuDriverGetVersion(int* version) { return *version = kVersion, kSuccess; }
 int cuDeviceGet(int* device, int ordinal) {
   return *device = 0, ordinal == 0 ? kSuccess : kInvalidValue;
 }
-int cuDeviceGetName(char* name, int room, int) {
-  return copy_text("simulated device", name, room), kSuccess;
+int cuDeviceGetName(char* name, int size, int) {
+  return copy_text("simulated device", name, size), kSuccess;
 }
 int cuDevicePrimaryCtxRetain(void** context, int) { return *context = &g_context, kSuccess; }
 int cuCtxSetCurrent(void* context) { return g_state.context = context, kSuccess; }
@@ -80,7 +80,7 @@ int cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
 }
 
 int cuMemAlloc_v2(std::uint64_t* block, std::size_t bytes) {
-  static std::size_t blocks = kMostBlocks;  // behind those of the pool
+  static std::size_t blocks = kMostBlocks;  // numbered after those of the pool
   if (!take(bytes)) return kOutOfMemory;
   *block = address_of(blocks++);
   return kSuccess;

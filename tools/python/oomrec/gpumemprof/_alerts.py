@@ -1,4 +1,4 @@
-"""Which samples are alarming: a tracker's thresholds, and what is said when one of them is passed."""
+"""A tracker's thresholds, and the alerts for samples that exceed them."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any, Iterator, Mapping, NamedTuple
 from .device_collectors import DeviceMemorySample
 from .utils import format_bytes
 
-AGAIN_S = 1.0  # between two alerts while a threshold stays passed
+REPEAT_S = 1.0  # between two alerts while a threshold stays exceeded
 
 
 class Alert(NamedTuple):
-    """`lasts`: it is of a state that may stay for long, not of what happened in one tick."""
+    """An exceeded threshold. `lasts`: it is a state that may persist, not an event of one tick."""
 
     kind: str  # "warning" or "critical"
-    words: str
+    text: str
     metadata: dict[str, Any]
     lasts: bool = True
 
 
 def default_thresholds() -> dict[str, float]:
-    """Percent of the device in use; growth in one tick, in bytes; share of reserved memory unused."""
+    """Device in use in percent, growth in one tick in bytes, unused share of the reserved memory (0 to 1)."""
     return {
         "memory_warning_percent": 80.0,
         "memory_critical_percent": 95.0,
@@ -31,46 +31,46 @@ def default_thresholds() -> dict[str, float]:
 
 
 def percent_used(sample: DeviceMemorySample) -> float:
-    """Of the device, by all who use it, 0 to 100."""
+    """The share of the device in use by all processes, 0 to 100."""
     return 100.0 * sample.used_bytes / sample.total_bytes if sample.total_bytes else 0.0
 
 
 def alerts_of(
     sample: DeviceMemorySample, change: int, thresholds: Mapping[str, float]
 ) -> Iterator[Alert]:
-    """The thresholds that a sample passes; `change`: bytes since the sample before."""
+    """The thresholds that a sample exceeds; `change`: bytes since the previous sample."""
     percent = percent_used(sample)
     for kind in ("critical", "warning"):
         if percent >= thresholds[f"memory_{kind}_percent"]:
-            words = f"{kind.upper()}: Memory usage at {percent:.1f}%"
-            yield Alert(kind, words, {"usage_percent": percent})
+            text = f"{kind.upper()}: Memory usage at {percent:.1f}%"
+            yield Alert(kind, text, {"usage_percent": percent})
             break
     if change > thresholds["memory_leak_threshold"]:
-        words = f"Large allocation detected: {format_bytes(change)}"
-        yield Alert("warning", words, {"large_allocation": True}, lasts=False)
+        text = f"Large allocation detected: {format_bytes(change)}"
+        yield Alert("warning", text, {"large_allocation": True}, lasts=False)
     if sample.reserved_bytes > 0:
         unused = (sample.reserved_bytes - sample.allocated_bytes) / sample.reserved_bytes
         if unused > thresholds["fragmentation_threshold"]:
             yield Alert("warning", f"High fragmentation: {unused:.1%}", {"fragmentation": unused})
 
 
-class Pace:
-    """Lets an alert that lasts through once a second, not once a sample."""
+class RateLimit:
+    """Admits a lasting alert once a second instead of once a sample."""
 
     def __init__(self) -> None:
         self._last: dict[str, float] = {}
 
-    def lets_through(self, alert: Alert) -> bool:
-        """Whether it is to be told now."""
+    def admits(self, alert: Alert) -> bool:
+        """Whether to report the alert now."""
         if not alert.lasts:
             return True
         name = f"{alert.kind} {next(iter(alert.metadata))}"
         now = time.monotonic()
-        if now - self._last.get(name, -AGAIN_S) < AGAIN_S:
+        if now - self._last.get(name, -REPEAT_S) < REPEAT_S:
             return False
         self._last[name] = now
         return True
 
-    def forget(self) -> None:
-        """As if nothing had been told yet."""
+    def reset(self) -> None:
+        """Forgets all alerts, so that the next one is reported at once."""
         self._last.clear()

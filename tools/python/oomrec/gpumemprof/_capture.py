@@ -1,5 +1,5 @@
-"""What a tracker does when memory runs out: `capture_oom` and `handle_exception` make a bundle of the
-exception, with the tracker's last events. They never raise, and change no exception."""
+"""A tracker's part when memory runs out: `capture_oom` and `handle_exception` write the exception into a
+bundle, with the tracker's last events. They never raise, and change no exception."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from types import TracebackType
 from typing import Any, Callable, Mapping, Optional
 
 from .. import _exceptions
-from .._resumes import Function, guarded
-from .._seen import next_moment
+from .._captured import next_moment
+from .._decorate import Function, guarded
 from . import _recorder
 from ._classify import classify_oom_exception
 from .oom_flight_recorder import OOMFlightRecorder, OOMFlightRecorderConfig
 
 logger = logging.getLogger(__name__)
 
-# The exception, context, metadata, the latest refusal before the block, when it was entered.
+# Takes the exception, context, metadata, the latest failure before the block, the moment it was entered.
 Handle = Callable[
     [BaseException, Optional[str], Optional[Mapping[Any, Any]], Optional[int], Optional[int]],
     object,
@@ -25,8 +25,8 @@ Handle = Callable[
 
 
 class CaptureOOM:
-    """A context manager and a decorator, for functions of every kind; of generators and coroutines
-    only what happens while they run. One object is for one block at a time."""
+    """A context manager, and a decorator for functions of every kind; generators and coroutines are covered
+    only while they run. Use an object for one block at a time."""
 
     __slots__ = ("_context", "_entered", "_handle", "_metadata", "_recorder", "_since")
 
@@ -74,19 +74,19 @@ def oom_config(
     max_dumps: int,
     max_total_mb: int,
 ) -> OOMFlightRecorderConfig:
-    """The options that trackers share; a buffer of None or <= 0 holds `max_events`."""
+    """The flight recorder's options of all trackers; a `buffer_size` of None or <= 0 means `max_events`."""
     if buffer_size is None or buffer_size <= 0:
         buffer_size = max_events
     return OOMFlightRecorderConfig(enabled, dump_dir, buffer_size, max_dumps, max_total_mb)
 
 
 class CapturesOOM:
-    """A tracker's half that is asked when memory has run out."""
+    """The half of a tracker that handles an exception for lack of memory."""
 
     backend: str
 
     def __init__(self, config: OOMFlightRecorderConfig) -> None:
-        """Raises ConfigurationError where bundles are wanted and there is no library to write them."""
+        """Raises ConfigurationError if bundles are enabled, but there is no library to write them."""
         self._oom_flight_recorder = OOMFlightRecorder(config)
         self._bundle_before = _recorder.newest_bundle() if config.enabled else None
         self._own_bundle: str | None = None
@@ -95,7 +95,7 @@ class CapturesOOM:
         raise NotImplementedError
 
     def _facts(self) -> dict[str, Any]:
-        """Of this tracker, for a bundle."""
+        """This tracker's description, for a bundle."""
         raise NotImplementedError
 
     @property
@@ -146,7 +146,7 @@ class CapturesOOM:
         entered: int | None,
     ) -> str | None:
         try:
-            # A task that is cancelled, a generator that is closed: an OOM may be their context.
+            # A cancelled task or closed generator is no failure, even with an OOM as its context.
             found = classify_oom_exception(error)
             if not found.is_oom or _exceptions.is_end(error):
                 return None
@@ -164,7 +164,7 @@ class CapturesOOM:
                 since=since,
                 entered=entered,
             )
-        except Exception as failed:  # for lack of memory: the recorder's own bundle stands
+        except Exception as failed:  # for lack of memory: the recorder's own bundle remains
             logger.debug("an exception could not be recorded: %s", failed)
             return None
         if bundle is not None:

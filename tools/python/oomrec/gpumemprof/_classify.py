@@ -1,9 +1,9 @@
-"""Which exceptions a flight recorder takes for lack of memory: those of `oomrec.classify`, and those
-that only say so.
+"""Decides which exceptions count as lack of memory for a flight recorder: those of `oomrec.classify`, and
+RuntimeErrors whose message says so.
 
-GPU Memory Profiler goes by words in the message, and its programs simulate an OOM by raising a
-RuntimeError with such words. They are taken here, too, but only where they speak of memory: "seat
-allocation failed for user 7" and "gRPC resource exhausted: quota" do not.
+GPU Memory Profiler classifies by words in the message, and its programs simulate an OOM by raising a
+RuntimeError with such words. They count here, too, but only if they are about memory: "seat allocation
+failed for user 7" and "gRPC resource exhausted: quota" are not.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..classify import classify_oom_exception as classify_by_table
 
 _TENSORFLOW = "tensorflow.ResourceExhaustedError"
 
-# Of RuntimeErrors: the words that the reason names, and what the message must hold.
+# For RuntimeErrors: the words in the reason, and the pattern that the message must contain.
 _WORDS = (
     ("out of memory", re.compile(r"\bout of memory\b", re.IGNORECASE)),
     (
@@ -47,7 +47,7 @@ def classify_oom_exception(exc: BaseException) -> OOMExceptionClassification:
         return found
     try:
         message = str(exc)[:_MOST_CHARACTERS]
-    except Exception:  # its own __str__
+    except Exception:  # raised by its own __str__
         return found
     if type(exc).__name__.endswith("ResourceExhaustedError") and "OOM" in message:
         return OOMExceptionClassification(True, _TENSORFLOW)

@@ -1,9 +1,8 @@
-"""Which device a tracker or profiler is asked for, and who in this process can tell of GPUs.
+"""Parses the requested device, and finds the frameworks in this process that know GPUs.
 
-A framework is asked when the program has imported it, never imported to look: PyTorch first, then
-numba, cuda-python, and the recorder, which knows the devices at which something was allocated. Only
-a GPU that was asked for by name or number, and which none of these knows, makes us import PyTorch,
-and where that has none, numba.
+A framework is queried only if the program has imported it: PyTorch first, then numba, cuda-python, and the
+recorder, which knows the devices on which the process allocated memory. Only for a GPU that the caller named,
+and that none of these knows, is PyTorch imported, and if that has no GPU, numba.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _HOST_INSTEAD = 'use device="cpu" for the memory of this process (MemoryTracker(
 
 
 class Device(NamedTuple):
-    """What was asked for: "cpu", "gpu", or "" (whatever there is); `number` None: the current one."""
+    """The request: "cpu", "gpu", or "" (a GPU if there is one, else the host); `number` None: the current one."""
 
     kind: str
     number: int | None = None
@@ -41,7 +40,7 @@ def _from_text(text: str) -> Device | None:
 def parse_device(device: Any) -> Device:
     """The device of None, a number, "cpu", "cuda:1", "/GPU:0", or a torch.device.
 
-    Raises ConfigurationError for "mps", which Linux does not have, and for what is no device.
+    Raises ConfigurationError for "mps", which Linux lacks, and for anything that is not a device.
     """
     if device is None:
         return Device("")
@@ -60,13 +59,13 @@ def parse_device(device: Any) -> Device:
     if kind == "mps":
         raise ConfigurationError(f"device {device!r}: Linux has no Metal; {_HOST_INSTEAD}")
     raise ConfigurationError(
-        f"{device!r} is no device; use a number, 'cuda', 'cuda:0' or a torch.device for a GPU, 'cpu' "
+        f"{device!r} is not a device; use a number, 'cuda', 'cuda:0' or a torch.device for a GPU, 'cpu' "
         "for the memory of this process"
     )
 
 
 def imported(name: str) -> Any:
-    """A module that the program has imported, whole; None else."""
+    """A module that the program has completely imported; else None."""
     module = sys.modules.get(name)
     spec = getattr(module, "__spec__", None)
     return None if getattr(spec, "_initializing", False) else module
@@ -77,20 +76,20 @@ def _module(name: str, may_import: bool) -> Any:
     if found is None and may_import:
         try:
             found = importlib.import_module(name)
-        except Exception:  # it is not there, or fails in its own ways
+        except Exception:  # not installed, or its import fails
             return None
     return found
 
 
 def public_device(device_id: int) -> Any:
-    """What programs see as a device: a torch.device where PyTorch is imported, else its name."""
+    """The `device` attribute that programs read: a torch.device if PyTorch is imported, else a name."""
     name = "cpu" if device_id < 0 else f"cuda:{device_id}"
     torch = imported("torch")
     return name if torch is None else torch.device(name)
 
 
 def torch_with_gpu(may_import: bool = False) -> Any:
-    """PyTorch where it is imported (or may be) and has a GPU; None else."""
+    """PyTorch, if it is imported (or may be) and has a GPU; else None."""
     torch = _module("torch", may_import)
     try:
         return torch if torch is not None and torch.cuda.is_available() else None
@@ -99,7 +98,7 @@ def torch_with_gpu(may_import: bool = False) -> Any:
 
 
 def numba_cuda_with_gpu(may_import: bool = False) -> Any:
-    """``numba.cuda`` where it is imported (or may be) and has a GPU; None else."""
+    """``numba.cuda``, if it is imported (or may be) and has a GPU; else None."""
     cuda = _module("numba.cuda", may_import)
     try:
         return cuda if cuda is not None and cuda.is_available() else None
@@ -108,12 +107,12 @@ def numba_cuda_with_gpu(may_import: bool = False) -> Any:
 
 
 def cuda_driver_module() -> Any:
-    """The driver's module of cuda-python (either of its names) where it is imported; None else."""
+    """cuda-python's driver module (under either of its names), if it is imported; else None."""
     return imported("cuda.bindings.driver") or imported("cuda.cuda")
 
 
 def no_gpu(device: Any) -> ConfigurationError:
-    """The error for a GPU that nobody here knows."""
+    """The error for a GPU that none of them knows."""
     return ConfigurationError(
         f"device {device!r}: no GPU is known to torch, numba, cuda-python or the recorder; "
         f"{_HOST_INSTEAD}"
@@ -121,6 +120,6 @@ def no_gpu(device: Any) -> ConfigurationError:
 
 
 def out_of_range(device: Any, count: int) -> ConfigurationError:
-    """The error for a GPU's number that is too high; `count` GPUs are there."""
-    there = "GPU 0 is the only one" if count == 1 else f"there are GPUs 0 to {count - 1}"
-    return ConfigurationError(f"device {device!r}: {there}; or {_HOST_INSTEAD}")
+    """The error for a GPU number that is too high: there are only `count`."""
+    available = "GPU 0 is the only one" if count == 1 else f"there are GPUs 0 to {count - 1}"
+    return ConfigurationError(f"device {device!r}: {available}; or {_HOST_INSTEAD}")

@@ -1,5 +1,7 @@
-"""The events of a tracker: the last of them are kept, asked for, exported, and alerts are told to
-callbacks, by whoever took the sample and without a lock held."""
+"""A tracker's latest events: stores, selects and exports them.
+
+Alert callbacks run in the thread that took the sample, without a lock held.
+"""
 
 from __future__ import annotations
 

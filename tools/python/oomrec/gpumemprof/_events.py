@@ -1,4 +1,4 @@
-"""What trackers keep: one event for each change they saw, in the words of a bundle's events.json."""
+"""A tracker's events, one for each change, with the field names of a bundle's events.json."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def selected(
     last_n: int | None = None,
     since: float | None = None,
 ) -> list[TrackingEvent]:
-    """Those of a type, at or after `since` (seconds since 1970), of these the last `last_n`."""
+    """Events of a type, at or after `since` (seconds since 1970), of these the last `last_n`."""
     found = [
         event
         for event in events
@@ -59,7 +59,7 @@ def selected(
 
 
 def timeline(events: Sequence[TrackingEvent], interval: float) -> dict[str, list[Any]]:
-    """Memory every `interval` seconds from the first event to the last: what the latest event said.
+    """Memory every `interval` seconds from the first event to the last, each time as of the latest event.
 
     Returns `timestamps` (seconds since 1970), `allocated` and `reserved` (bytes), of equal length.
     Raises ValueError for an interval that is not above 0.
@@ -70,14 +70,14 @@ def timeline(events: Sequence[TrackingEvent], interval: float) -> dict[str, list
     if not events:
         return line
     start = events[0].timestamp
-    at = 0
+    index = 0
     for step in range(int((events[-1].timestamp - start) / interval) + 1):
         end = start + (step + 1) * interval
-        while at + 1 < len(events) and events[at + 1].timestamp < end:
-            at += 1
+        while index + 1 < len(events) and events[index + 1].timestamp < end:
+            index += 1
         line["timestamps"].append(start + step * interval)
-        line["allocated"].append(events[at].memory_allocated)
-        line["reserved"].append(events[at].memory_reserved)
+        line["allocated"].append(events[index].memory_allocated)
+        line["reserved"].append(events[index].memory_reserved)
     return line
 
 
@@ -87,9 +87,9 @@ def as_telemetry(
     sampling_interval_ms: int,
     identity: Mapping[str, Any],
 ) -> Iterator[TelemetryEventV2]:
-    """The events of this process as records of TelemetryEvent version 2.
+    """This process' events as records of TelemetryEvent version 2.
 
-    `capabilities`: of the collector; `identity`: the rank's, as far as it is known.
+    `capabilities`: the collector's; `identity`: the known fields of the rank.
     """
     host, pid = socket.gethostname() or "unknown", os.getpid()
     facts = dict(capabilities)

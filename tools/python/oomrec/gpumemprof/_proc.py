@@ -1,7 +1,6 @@
-"""What Linux tells of this process and of the machine, read from /proc and the cgroup: bytes.
+"""Figures of this process and of the machine, from /proc and the cgroup, in bytes. Replaces psutil.
 
-Stands in for psutil. Every function may be called from any thread; the ones a tracker calls on each
-tick (`resident_bytes`) read one small file.
+Every function is thread-safe. `resident_bytes`, which a tracker calls on each tick, reads one small file.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def resident_bytes() -> int:
 
 
 def trim_heap() -> None:
-    """Gives the free memory of the C library's heap back to the system; takes milliseconds a GiB."""
+    """Returns free memory of the C library's heap to the system; takes milliseconds per GiB."""
     import ctypes
 
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's
@@ -37,7 +36,7 @@ def trim_heap() -> None:
 
 
 def peak_resident_bytes() -> int:
-    """The highest RSS this process had (VmHWM); the present one where the kernel does not say."""
+    """The peak RSS of this process (VmHWM); the current RSS if the kernel does not report it."""
     with open("/proc/self/status", "rb") as file:
         for line in file:
             if line.startswith(b"VmHWM:"):
@@ -46,23 +45,25 @@ def peak_resident_bytes() -> int:
 
 
 class HighWaterMark:
-    """What RSS comes to within a block. The kernel's mark is of the whole life: it is the block's if it
-    has risen since this object was made."""
+    """The peak RSS since this object was made.
+
+    The kernel's mark covers the whole life of the process. It is this block's peak only if it has risen since.
+    """
 
     def __init__(self) -> None:
         self._before = peak_resident_bytes()
 
     def risen_to(self) -> int:
-        """The highest RSS since, in bytes; 0 where it was as high before."""
+        """The peak RSS since, in bytes; 0 if it was as high before."""
         now = peak_resident_bytes()
         return now if now > self._before else 0
 
 
 class CpuClock:
-    """Share of one core that this process took between two readings."""
+    """The share of one core that this process used between two readings."""
 
     def __init__(self) -> None:
-        self._then = (time.monotonic(), self._seconds())
+        self._previous = (time.monotonic(), self._seconds())
 
     @staticmethod
     def _seconds() -> float:
@@ -72,11 +73,11 @@ class CpuClock:
     def percent(self) -> float:
         """Percent of a core since the last call (or since this object was made)."""
         now = (time.monotonic(), self._seconds())
-        passed, used = now[0] - self._then[0], now[1] - self._then[1]
-        if passed <= 0:
+        elapsed, used = now[0] - self._previous[0], now[1] - self._previous[1]
+        if elapsed <= 0:
             return 0.0
-        self._then = now
-        return 100.0 * used / passed
+        self._previous = now
+        return 100.0 * used / elapsed
 
 
 class Memory(NamedTuple):
@@ -104,9 +105,9 @@ def machine_memory() -> Memory:
 
 
 def _limit_in(directory: str, name: str) -> int | None:
-    """The smallest limit of a cgroup and those above it; None: none, or not to be read.
+    """The smallest limit of a cgroup and its parents; None if there is none, or it is unreadable.
 
-    The mount point counts: in a container with a namespace of its own its cgroup is there, as "/".
+    The mount point is read, too: in a container with its own cgroup namespace it is the container's cgroup.
     """
     smallest: int | None = None
     while len(directory) >= len(_CGROUPS):
@@ -122,7 +123,7 @@ def _limit_in(directory: str, name: str) -> int | None:
 
 
 def cgroup_limit_bytes() -> int | None:
-    """The nearest memory limit of this process' cgroups, version 1 or 2; None where there is none."""
+    """The nearest memory limit of this process' cgroups, version 1 or 2; None if there is none."""
     try:
         with open(_MEMBERSHIP, encoding="utf-8", errors="surrogateescape") as file:
             lines = file.read().splitlines()
@@ -143,14 +144,14 @@ def cgroup_limit_bytes() -> int | None:
 
 
 def host_limit_bytes() -> int:
-    """What this process may come to at most: its cgroup's limit or the machine's memory."""
+    """The most memory that this process can use: its cgroup's limit or the machine's memory."""
     total = machine_memory().total_bytes
     limit = cgroup_limit_bytes()
     return total if limit is None else min(limit, total)
 
 
 def physical_cores() -> int:
-    """Cores of the machine, without hyper-threads; as many as logical ones where Linux is silent."""
+    """The machine's cores, without hyper-threads; the logical ones if /proc/cpuinfo does not list cores."""
     cores = set()
     package = ""
     try:

@@ -1,7 +1,7 @@
-"""Which rank of a job this process is, as its launcher says it in the environment.
+"""This process' rank in its job, from its launcher's environment variables.
 
-The first of the groups below that is complete and makes sense (ranks below the world size) counts;
-an incomplete one is skipped. What the program says itself wins.
+The first group below that is complete and consistent (ranks below the world size) counts. The program's own
+arguments override it.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def rank_identity(
     world_size: int | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """`job_id`, `rank`, `local_rank` and `world_size`, those that are known.
+    """Those of `job_id`, `rank`, `local_rank` and `world_size` that are known.
 
-    Raises ConfigurationError where what was given makes no sense: ranks are below the world size.
+    Raises ConfigurationError if they are inconsistent: ranks must be below the world size.
     """
     environment = os.environ if environment is None else environment
     identity: dict[str, Any] = {}
@@ -58,7 +58,7 @@ def rank_identity(
         if value is not None and (
             isinstance(value, bool) or not isinstance(value, int) or value < (key == "world_size")
         ):
-            raise ConfigurationError(f"{key}={value!r} is no rank; ranks count from 0")
+            raise ConfigurationError(f"{key}={value!r} is not a rank; ranks count from 0")
     for key in ("rank", "local_rank"):
         if identity.get(key, 0) >= identity.get("world_size", float("inf")):
             raise ConfigurationError(

@@ -1,4 +1,4 @@
-"""What a tracker counts: the dictionary that programs read as `tracker.stats`, and what follows from it."""
+"""A tracker's counters, which programs read as `tracker.stats`, and the statistics derived from them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _AN_HOUR_S = 3600.0
 
 
 def zeros() -> dict[str, Any]:
-    """The counters of a tracker that has seen nothing."""
+    """The counters of a tracker without samples."""
     return dict.fromkeys(_COUNTERS, 0)
 
 
 def count(stats: dict[str, Any], allocated: int, change: int) -> bool:
-    """Counts a sample, in bytes. Whether there has been none as high."""
+    """Counts a sample, in bytes. Returns whether it is a new peak."""
     is_peak: bool = allocated > stats["peak_memory"]
     if is_peak:
         stats["peak_memory"] = allocated
@@ -42,7 +42,7 @@ def statistics(
     sample: DeviceMemorySample,
     stopped_at: float | None,
 ) -> dict[str, Any]:
-    """The counters, and rates, means and the present memory; `stopped_at` None: it tracks still."""
+    """The counters, rates, means and current memory; `stopped_at` None: tracking is still running."""
     now = time.time()
     begun = stats["tracking_start_time"]
     ended = now if stopped_at is None else stopped_at

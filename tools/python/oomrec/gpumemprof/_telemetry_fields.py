@@ -1,7 +1,7 @@
-"""The fields of a telemetry event, their rules, and the names that version 1 had for them.
+"""The fields of a telemetry event, their rules, and their names in version 1.
 
-All of it stands in telemetry_fields.json, from which the command `oomrec` reads the same files; here
-are the words of that table: what "integer or null" accepts.
+The table is telemetry_fields.json, which the command `oomrec` uses, too. This module implements its rules:
+what "integer or null" accepts.
 """
 
 from __future__ import annotations
@@ -17,35 +17,34 @@ ASCII_BLANKS = " \t\n\r\v\f"
 
 
 class TelemetryProblem(ValueError):
-    """Why a file or a record is refused. `reason` is one word, which both readers use."""
+    """Why a file or a record is rejected. `reason` is one word, the same in both readers."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
         self.reason = reason
 
 
-# Of a value: the reason for which a field cannot have it, or None.
+# Takes a value; returns the reason why the field cannot have it, or None.
 Rule = Callable[[Any], Optional[str]]
 
 
 def is_integer(value: object) -> bool:
-    """Whether `value` is an integer of 64 bits; True and False are none."""
+    """Whether `value` is an integer of 64 bits, and not a bool."""
     return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
 
 
 def is_number(value: object) -> bool:
-    """Whether `value` is a finite integer or float; True and False are none."""
+    """Whether `value` is an integer or a finite float, and not a bool."""
     return is_integer(value) or (isinstance(value, float) and math.isfinite(value))
 
 
 def is_blank(text: str) -> bool:
-    """Whether there is nothing in it but ASCII blanks."""
+    """Whether `text` is empty or has only ASCII blanks."""
     return not text.strip(ASCII_BLANKS)
 
 
 def nanoseconds(seconds: float) -> int:
-    """Seconds as nanoseconds, by the digits that Python writes for a float: 1.7e9 s times 1e9 is not
-    exact."""
+    """Seconds as nanoseconds, from the digits of the float's repr: multiplying 1.7e9 s by 1e9 is inexact."""
     digits = repr(seconds)
     whole, _, fraction = (format(Decimal(digits), "f") if "e" in digits else digits).partition(".")
     return int(whole + fraction[:9].ljust(9, "0"))
@@ -72,16 +71,16 @@ def _rule(kind: str, least: int | None) -> Rule:
 
 
 class Field(NamedTuple):
-    """A field of version 2. What `kind` accepts: an integer (at least `least`), a text that says
-    something, any text, an object; and null, where it ends with "or null"."""
+    """A field of version 2. `kind` is "integer" (at least `least`), "text" (not blank), "any text" or "object";
+    with " or null" it accepts null, too."""
 
     key: str
     kind: str
     optional: bool
     least: int | None
     rule: Rule
-    # Of a record of version 1: names that are tried in this order, and how each is read; then names
-    # in its metadata; then what stands there instead.
+    # For a record of version 1: its names in the order to try, and how to read each; then names in the
+    # record's metadata; then defaults.
     version_1: Mapping[str, str]
     in_metadata: Mapping[str, str]
     default: Any
@@ -91,7 +90,7 @@ class Field(NamedTuple):
 
     @property
     def wanted(self) -> str:
-        """What it must be, as in "pid must be an integer >= -1"."""
+        """The requirement in words, as in "pid must be an integer >= -1"."""
         base, _, null = self.kind.partition(" or ")
         words = {"integer": "an integer", "text": "a non-empty string", "any text": "a string"}
         least = "" if self.least is None else f" >= {self.least}"
@@ -118,14 +117,14 @@ _table = json.loads(pkgutil.get_data(__package__, "telemetry_fields.json") or b"
 
 VERSION: int = _table["schema_version"]
 FIELDS: dict[str, Field] = {row["key"]: _field(row) for row in _table["fields"]}
-# Pairs: the first may not be more than the second; the first must be less than the second.
+# Pairs of fields: in AT_MOST the first must not exceed the second, in LESS_THAN it must be less.
 AT_MOST: list[tuple[str, str]] = [(part, whole) for part, whole in _table["at_most"]]
 LESS_THAN: list[tuple[str, str]] = [(rank, world) for rank, world in _table["less_than"]]
 DEVICES: dict[str, Any] = _table["devices"]
 COLLECTORS: dict[str, Any] = _table["collectors"]
-# What a reader says about a file that it reads all the same.
+# A reader's warnings about a file that it can read.
 NOTES: dict[str, str] = _table["notes"]
-# Columns of a CSV file whose cells are texts, whatever they look like.
+# Columns of a CSV file whose cells are always texts, even if they look like numbers.
 TEXT_COLUMNS = {
     name
     for field in FIELDS.values()
@@ -139,7 +138,7 @@ _REQUIRED = {"schema_version", *(field.key for field in FIELDS.values() if not f
 
 
 def check_version(version: Any) -> None:
-    """Checks `schema_version`: no other version can be read."""
+    """Checks `schema_version`: only the current version can be read."""
     if not is_integer(version):
         raise TelemetryProblem("version", f"schema_version must be an integer, not {version!r}")
     if version != VERSION:
@@ -148,7 +147,7 @@ def check_version(version: Any) -> None:
 
 
 def check_keys(record: Mapping[str, Any]) -> None:
-    """Checks that a record has the keys of version 2, and no other."""
+    """Checks that a record has the keys of version 2, and no others."""
     keys = record.keys()
     if not keys >= _REQUIRED:
         missing = [key for key in ("schema_version", *FIELDS) if key in _REQUIRED - keys]
@@ -160,7 +159,7 @@ def check_keys(record: Mapping[str, Any]) -> None:
 
 
 def check_values(record: Mapping[str, Any]) -> None:
-    """Checks what stands in a record that has the keys of version 2, in the order of the table."""
+    """Checks the values of a record that has the keys of version 2, in the order of the table."""
     for key, field in FIELDS.items():
         if key in record:
             reason = field.rule(record[key])

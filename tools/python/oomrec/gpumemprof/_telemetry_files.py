@@ -1,8 +1,8 @@
-"""Files of telemetry as records: JSON, JSON lines and CSV, told apart by how they begin.
+"""Reads telemetry files into records: JSON, JSON lines and CSV, distinguished by how they begin.
 
-What a killed writer leaves is read as far as it goes, and so is what Python's own writers make: NaN
-in JSON, dictionaries in CSV as Python prints them. The reader of the command `oomrec` takes and
-refuses the same files (tests/telemetry_corpus).
+A file that a killed writer left is read as far as possible. So is what Python's own writers produce: NaN in
+JSON, dictionaries in CSV as Python prints them. The reader in the command `oomrec` accepts and rejects the
+same files (tests/telemetry_corpus).
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ from ._telemetry_fields import (
 
 _BLANKS = " \t\r\n"
 _DEEPEST = 64
-# Half of a surrogate pair in JSON, as file names that are not UTF-8 leave it: it is no character.
+# Group 1 is a lone surrogate in JSON, which is not a character; file names that are not UTF-8 lead to it.
 _ESCAPE = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
     re.DOTALL,
 )
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-# A value as Python prints it: a string, a bracket or mark, a word or number; before a colon: a key.
+# A token of a value as Python prints it: a string, a punctuation mark, a word or number. A colon after it
+# makes it a key.
 _TOKEN = re.compile(
     r"""\s*(?:
         ( (?P<quote>['"]) (?: (?!(?P=quote)) [^\\\r\n\0] | \\(?:[\\'"nrt]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}) )* (?P=quote) )
@@ -53,14 +54,14 @@ class Records(NamedTuple):
     """Records as they are in a file."""
 
     rows: list[Any]
-    # The last line was cut off, and is not among the rows.
+    # The last line was cut off, and is not in `rows`.
     cut: bool = False
-    # The last row has no line end: whoever wrote it may have been killed in its last cell.
+    # The last row has no line end: its writer may have been killed within the last cell.
     may_be_cut: bool = False
 
 
 def guarded(cell: Any) -> Any:
-    """A text for a cell of a CSV file, so that no spreadsheet takes it for a formula."""
+    """A text for a CSV cell, escaped so that no spreadsheet takes it for a formula."""
     return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
 
 
@@ -77,7 +78,7 @@ def _decoded(data: bytes) -> str:
 
 
 def _depth(value: Any) -> int:
-    """How many brackets are open in the innermost of `value`, a list or an object."""
+    """The nesting depth of `value`, a list or an object."""
     members = value.values() if isinstance(value, dict) else value
     return 1 + max((_depth(each) for each in members if isinstance(each, (dict, list))), default=0)
 
@@ -139,7 +140,7 @@ def _timeline(payload: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _document(payload: Any, events_key: str | None) -> list[Any]:
-    """The list of records in a JSON document: itself, under a key, a time line's, or the only one."""
+    """The records of a JSON document: a list, a list under a key, a time line, or a single record."""
     if isinstance(payload, list):
         return payload
     events = payload.get("events" if events_key is None else events_key)
@@ -169,10 +170,10 @@ def _json_character(match: re.Match[str]) -> str:
 
 
 def _json_of_python(text: str) -> str:
-    """JSON for a value as Python prints it; ValueError: it is none that JSON has, too."""
+    """JSON for a value as Python prints it. Raises ValueError if it is not such a value."""
     written: list[str] = []
-    brackets: list[tuple[str, int]] = []  # that are open, and where they stand in `written`
-    commas: list[int] = []  # in each of them
+    brackets: list[tuple[str, int]] = []  # the open brackets, and their indices in `written`
+    commas: list[int] = []  # the commas in each open bracket
     position, end = 0, len(text.rstrip(ASCII_BLANKS))
     while position < end:
         match = _TOKEN.match(text, position)
@@ -208,29 +209,29 @@ def _json_of_python(text: str) -> str:
 
 
 def _literal(text: str) -> Any:
-    """Metadata in a cell: JSON, or what Python prints; the text itself where it is neither."""
+    """Metadata in a cell: JSON, or a value as Python prints it; the text itself if it is neither."""
     try:
         return _parsed(text)
     except TelemetryProblem:
         pass
     try:
         return _parsed(_json_of_python(text))
-    except (ValueError, OverflowError):  # \Uffffffff
+    except (ValueError, OverflowError):  # OverflowError: \Uffffffff
         return text
 
 
 def _number(text: str) -> Any:
-    """A number that a cell holds, else its text. Of a column with gaps some write 17 as 17.0."""
+    """A cell's number, else its text. Some writers print 17 as 17.0 in a column with gaps."""
     if len(text) < 19 and text.isascii() and text.isdigit():
-        return int(text)  # as nearly all are
+        return int(text)  # the usual case, quickly
     digits = text.strip(" \t")
     if _INTEGER.fullmatch(digits):
         return int(digits) if len(digits) < 21 and is_integer(int(digits)) else text
     if not _NUMBER.fullmatch(digits):
         return text
     number = float(digits)
-    is_lost = number == 0 and re.search("[1-9]", digits.lower().partition("e")[0])
-    if math.isinf(number) or is_lost:  # of what a float can be
+    is_underflow = number == 0 and re.search("[1-9]", digits.lower().partition("e")[0])
+    if math.isinf(number) or is_underflow:
         return text
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
@@ -242,8 +243,7 @@ def _value(column: str, text: str) -> Any:
 
 
 def _record(columns: list[str], cells: list[str]) -> dict[str, Any]:
-    """A row as JSON would have it: an empty cell is null in a field that version 2 requires, else
-    the field is not there."""
+    """A row as a JSON record: an empty cell is null in a field that version 2 requires, else the field is absent."""
     record = {
         column: _value(column, text) for column, text in zip(columns, cells) if not is_blank(text)
     }
@@ -255,8 +255,8 @@ def _record(columns: list[str], cells: list[str]) -> dict[str, Any]:
 
 
 def _cells(text: str) -> tuple[list[list[str]], bool, bool]:
-    """The rows of a CSV text, whether the last one is left out because it is cut off, and whether
-    it has its line end. Lines without a cell are left out."""
+    """The rows of a CSV text, without blank lines; whether a cut-off last row was dropped; and whether the last
+    row has its line end."""
     rows: list[list[str]] = []
     row: list[str] = []
     position, ended = 0, True
@@ -299,9 +299,9 @@ def _table(text: str) -> Records:
 
 
 def records_of(data: bytes, events_key: str | None = None) -> Records:
-    """The records in a file's bytes; TelemetryProblem where there can be none.
+    """The records in a file's bytes. Raises TelemetryProblem if it is not a telemetry file.
 
-    `events_key` names the list in a JSON object (``events`` if not given).
+    `events_key` names the list in a JSON object (default ``events``).
     """
     text = _decoded(data).lstrip(_BLANKS)
     if not text:

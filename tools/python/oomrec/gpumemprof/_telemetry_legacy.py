@@ -1,8 +1,7 @@
-"""Records of telemetry version 1, which had no ``schema_version``, as version 2.
+"""Converts telemetry records of version 1, which had no ``schema_version``, to version 2.
 
-telemetry_fields.json says for each field under which names version 1 kept it, in which order they are
-tried, and what stands there where there is none of them. A value of a wrong type is an error, as in
-version 2: only a missing name has a default.
+telemetry_fields.json lists each field's names in version 1, in the order to try, and its default if all are
+missing. A value of a wrong type is an error, as in version 2: only a missing name gets the default.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from ._telemetry_fields import (
 )
 
 _NOTHING = object()
-# What stands in a field without a name: a value of its own, or one that other fields make, of those
-# before it in the table or of the first kind.
+# Fields without a name in the record get a default: a constant, or derived from fields before them in the
+# table or from constants.
 _DERIVED = [
     field
     for field in FIELDS.values()
@@ -41,7 +40,7 @@ _PREFIX = "metadata_"
 
 
 def _device(value: Any) -> Any:
-    """The number of a device as PyTorch ("cuda:1") or TensorFlow ("/GPU:1") writes it."""
+    """The device's number, from PyTorch's ("cuda:1") or TensorFlow's ("/GPU:1") notation."""
     if is_integer(value):
         return value
     if not isinstance(value, str):
@@ -56,7 +55,7 @@ def _device(value: Any) -> Any:
 
 
 def _converted(name: str, kind: str, value: Any) -> Any:
-    """The value of a name as version 2 has it; _NOTHING: as if the name were not there."""
+    """A value of version 1 as version 2 has it; _NOTHING if it counts as missing."""
     base, _, other = kind.partition(" or ")
     if base == "device":
         return _device(value)
@@ -71,7 +70,7 @@ def _converted(name: str, kind: str, value: Any) -> Any:
             return nanoseconds(value)
         size = value if base == "bytes" else value * MIB
         if not -(2**63) < size < 2**63:
-            return size  # which is no integer of 64 bits
+            return size  # out of range; the check of version 2 rejects it
         return round(size) if base == "bytes" else int(size)
     if base == "integer" and not is_integer(value):
         raise TelemetryProblem("type", f"{name} must be an integer, not {value!r}")
@@ -81,7 +80,7 @@ def _converted(name: str, kind: str, value: Any) -> Any:
 
 
 def _first(record: Mapping[str, Any], names: Mapping[str, str]) -> Any:
-    if record.keys().isdisjoint(names):  # quicker than asking for each
+    if record.keys().isdisjoint(names):  # quicker than one lookup per name
         return _NOTHING
     for name, kind in names.items():
         if name in record:
@@ -130,7 +129,7 @@ def _derived(field: Field, event: Mapping[str, Any], record: Mapping[str, Any]) 
 
 
 def has_size(record: Mapping[str, Any]) -> bool:
-    """Whether a record of version 1 says how much is allocated."""
+    """Whether a record of version 1 has the allocated bytes."""
     return any(name in record for name in FIELDS["allocator_allocated_bytes"].version_1)
 
 
@@ -139,7 +138,7 @@ def as_version_2(
     default_collector: str = COLLECTORS["default"],
     default_sampling_interval_ms: int = 0,
 ) -> dict[str, Any]:
-    """The fields of version 2 for a record of version 1; TelemetryProblem where it cannot be one."""
+    """The fields of version 2 for a record of version 1. Raises TelemetryProblem if they cannot be derived."""
     metadata = _metadata(record)
     event: dict[str, Any] = {"schema_version": VERSION, **_DEFAULTS}
     found = set()
@@ -161,7 +160,7 @@ def as_version_2(
         event["collector"] = _collector(record, metadata, event["device_id"], default_collector)
     if "sampling_interval_ms" not in found:
         event["sampling_interval_ms"] = default_sampling_interval_ms
-    # A rank has fields of its own in version 2.
+    # In version 2 the rank has its own fields, so drop it from the metadata.
     event["metadata"] = {
         key: value
         for key, value in metadata.items()

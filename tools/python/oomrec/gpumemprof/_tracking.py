@@ -1,9 +1,8 @@
-"""What every tracker does, whatever it samples: it samples on a clock, and what has changed since the
-sample before is an event, in the log and in the flight recorder's ring.
+"""The base of all trackers: samples periodically, and makes each change since the previous sample an event,
+in the log and in the flight recorder's ring.
 
-Samples are taken by the package's one thread (oomrec._thread), which sleeps in between; a tracker that
-does not track has none. Methods may be called from any thread. A forked child's trackers have stopped:
-they were its parent's.
+The package's one thread (oomrec._thread) takes the samples, and sleeps in between. It does not run for a
+stopped tracker. Methods are thread-safe. In a forked child all trackers are stopped: they are its parent's.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from typing import Any, TypeVar
 
 from .._session import at_fork
 from ..errors import ConfigurationError
-from ._alerts import Pace, alerts_of, default_thresholds
+from ._alerts import RateLimit, alerts_of, default_thresholds
 from ._capture import CapturesOOM
 from ._event_log import EventLog
 from ._events import ALERT_TYPES, TrackingEvent
+from ._periodic import PeriodicCall
 from ._ranks import rank_identity
-from ._repeated import Repeated
 from ._statistics import count, statistics, zeros
 from .device_collectors import DeviceMemoryCollector, DeviceMemorySample
 from .oom_flight_recorder import OOMFlightRecorderConfig
@@ -66,10 +65,10 @@ class Tracker(EventLog, CapturesOOM):
 
         EventLog.__init__(self, max_events, rank_identity(**identity))
         CapturesOOM.__init__(self, oom)
-        self._ticks = Repeated()
+        self._ticks = PeriodicCall()
         self._last_allocated = 0
-        self._not_before = 0.0  # of the next sample, after one that failed
-        self._pace = Pace()
+        self._not_before = 0.0  # the earliest time for a sample after one that failed
+        self._rate_limit = RateLimit()
         self._stopped_at: float | None = None
         _trackers.add(self)
 
@@ -81,7 +80,7 @@ class Tracker(EventLog, CapturesOOM):
         try:
             return self.sample()
         except Exception as error:
-            logger.debug("there is no sample now: %s", error)
+            logger.debug("a sample failed: %s", error)
             return DeviceMemorySample(0, 0, 0, None, None, None, None, self.collector.device_id)
 
     # The clock
@@ -98,7 +97,7 @@ class Tracker(EventLog, CapturesOOM):
         self._last_allocated = self._add_event("start", 0, "Memory tracking started")
         try:
             self._ticks.start(self._tick, self.sampling_interval)
-        except BaseException:  # there can be no thread
+        except BaseException:  # no thread could be started
             self.stop_tracking()
             raise
 
@@ -121,7 +120,7 @@ class Tracker(EventLog, CapturesOOM):
         self.stop_tracking()
 
     def _tick(self) -> None:
-        """One sample, by the package's thread."""
+        """Takes one sample, in the package's thread."""
         if time.monotonic() < self._not_before:
             return
         try:
@@ -130,32 +129,32 @@ class Tracker(EventLog, CapturesOOM):
             self._not_before = time.monotonic() + BACK_OFF_S
             self._add_event("error", 0, f"Tracking error: {error}")
             return
-        self._take(sample)
+        self._process(sample)
 
-    # What a sample tells
+    # Processing a sample
 
-    def _take(self, sample: DeviceMemorySample) -> None:
-        """Events, statistics and alerts of a sample."""
+    def _process(self, sample: DeviceMemorySample) -> None:
+        """Updates events, statistics and alerts by a sample."""
         change = sample.allocated_bytes - self._last_allocated
         self._last_allocated = sample.allocated_bytes
         with self._lock:
             is_peak = count(self.stats, sample.allocated_bytes, change)
         if is_peak:
-            words = f"New peak memory: {format_bytes(sample.allocated_bytes)}"
-            self._add_event("peak", change, words, sample=sample)
+            text = f"New peak memory: {format_bytes(sample.allocated_bytes)}"
+            self._add_event("peak", change, text, sample=sample)
         if change > 0:
-            words = f"Memory allocated: {format_bytes(change)}"
-            self._add_event("allocation", change, words, sample=sample)
+            text = f"Memory allocated: {format_bytes(change)}"
+            self._add_event("allocation", change, text, sample=sample)
         elif change < 0:
-            words = f"Memory freed: {format_bytes(-change)}"
-            self._add_event("deallocation", change, words, sample=sample)
+            text = f"Memory freed: {format_bytes(-change)}"
+            self._add_event("deallocation", change, text, sample=sample)
         if self.enable_alerts:
             self._check_alerts(sample, change)
 
     def _check_alerts(self, sample: DeviceMemorySample, change: int) -> None:
         for alert in alerts_of(sample, change, self.thresholds):
-            if self._pace.lets_through(alert):
-                self._add_event(alert.kind, change, alert.words, alert.metadata, sample)
+            if self._rate_limit.admits(alert):
+                self._add_event(alert.kind, change, alert.text, alert.metadata, sample)
 
     def _add_event(
         self,
@@ -165,11 +164,11 @@ class Tracker(EventLog, CapturesOOM):
         metadata: dict[str, Any] | None = None,
         sample: DeviceMemorySample | None = None,
     ) -> int:
-        """Keeps an event and calls the callbacks of an alert. Returns what is allocated, in bytes.
+        """Stores an event, and calls the callbacks of an alert. Returns the allocated bytes.
 
-        `sample`: of the clock; without one it is taken now.
+        `sample`: the tick's; without one, a sample is taken now.
         """
-        is_of_a_tick = sample is not None
+        is_from_tick = sample is not None
         if sample is None:
             sample = self._sample_or_zeros()
         event = TrackingEvent(
@@ -190,7 +189,7 @@ class Tracker(EventLog, CapturesOOM):
         )
         is_alert = event_type in ALERT_TYPES
         with self._lock:
-            if is_of_a_tick and not self.is_tracking:  # it was under way when tracking ended
+            if is_from_tick and not self.is_tracking:  # tracking stopped during the tick
                 return sample.allocated_bytes
             self._events.append(event)
             self.stats["alert_count"] += is_alert

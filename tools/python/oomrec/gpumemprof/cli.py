@@ -1,7 +1,7 @@
-"""``python -m oomrec.gpumemprof``: GPU Memory Profiler's command line, done by the command oomrec.
+"""``python -m oomrec.gpumemprof``: GPU Memory Profiler's command line, translated for the command oomrec.
 
-Its commands and flags are oomrec's own, which watch other processes, too; only defaults that differ
-are filled in. What it prints and how it exits is oomrec's.
+Its commands and flags are oomrec's own; this module only fills in defaults that differ. Output and exit codes
+are oomrec's.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ usage: python -m oomrec.gpumemprof COMMAND [OPTION…]
 
   info        the system, devices, Python, limits
   monitor     samples of memory for a while
-  track       events and alerts, until it is ended
-  analyze     what a file of samples or events, or a bundle, says
-  diagnose    a directory with what tells of trouble; exit 2: memory is at risk
+  track       events and alerts, until the command is stopped
+  analyze     findings from a file of samples or events, or from a bundle
+  diagnose    a directory of evidence; exit 2: memory is at risk
 
-Each is the command of oomrec with that name: `oomrec COMMAND --help` lists its options.
---version says which oomrec it is.
+Each runs oomrec's command of that name: `oomrec COMMAND --help` lists its options.
+--version prints the version of oomrec.
 
 examples:
   python -m oomrec.gpumemprof info --detailed
@@ -37,8 +37,8 @@ examples:
 
 
 def translated(arguments: Sequence[str]) -> list[str]:
-    """The arguments for oomrec: what `track` writes is CSV unless a format is asked for, a count below
-    0 is 0, and the directory of `diagnose` has the name that programs look for."""
+    """The arguments for oomrec: `track` writes CSV unless a format is given, a negative count becomes 0, and
+    the directory of `diagnose` gets the name that programs expect."""
     words = [
         "0" if before in _COUNTS and _BELOW_0.match(word) else word
         for before, word in zip(["", *arguments], arguments)

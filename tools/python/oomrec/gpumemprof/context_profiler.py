@@ -1,4 +1,4 @@
-"""profile_function and profile_context: one profiler for the whole program, made at the first use."""
+"""profile_function and profile_context: measure into one profiler for the whole program, made at first use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ._devices import parse_device
 from .profiler import GPUMemoryProfiler, ProfileResult
 
 _lock = threading.Lock()
-# By the device they were asked for; None: whatever there is.
+# By the requested device; None: no device was named.
 _profilers: dict[Any, GPUMemoryProfiler] = {}
 
 
@@ -22,14 +22,14 @@ def get_global_profiler(device: Any = None) -> GPUMemoryProfiler:
     with _lock:
         if key not in _profilers:
             made = GPUMemoryProfiler(device=device)
-            # One of a device, by whatever name it is asked for: its summary is of all of them.
+            # One profiler for each device, under all its names, so that its summary is complete.
             same = (each for each in _profilers.values() if _device(each) == _device(made))
             _profilers[key] = next(same, made)
         return _profilers[key]
 
 
 def _device(profiler: GPUMemoryProfiler) -> str:
-    return str(getattr(profiler, "device", None))  # a CPUMemoryProfiler that was set has none
+    return str(getattr(profiler, "device", None))  # a CPUMemoryProfiler has no device
 
 
 def _all_profilers() -> list[GPUMemoryProfiler]:
@@ -109,7 +109,7 @@ def start_monitoring(interval: float | None = None, device: Any = None) -> None:
 
 
 def stop_monitoring() -> None:
-    """Stops that of all of the program's profilers."""
+    """Stops the monitoring of all of the program's profilers."""
     for profiler in _all_profilers():
         profiler.stop_monitoring()
 

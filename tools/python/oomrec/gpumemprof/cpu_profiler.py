@@ -1,4 +1,4 @@
-"""The host without a GPU: RSS before and after functions, and RSS over time."""
+"""Profiles and tracks the host's memory: RSS before and after functions, and over time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Callable, Iterator
 
 from . import _proc
 from ._capture import oom_config
-from ._repeated import Repeated
+from ._periodic import PeriodicCall
 from ._tracking import Tracker
 from .device_collectors import CPUDeviceCollector
 
@@ -64,7 +64,7 @@ class CPUMemoryProfiler:
         self.snapshots: list[CPUMemorySnapshot] = []
         self.results: list[CPUProfileResult] = []
         self._clock = _proc.CpuClock()
-        self._monitoring = Repeated()
+        self._monitoring = PeriodicCall()
         self._baseline = self._take_snapshot()
 
     def _take_snapshot(self) -> CPUMemorySnapshot:
@@ -76,7 +76,7 @@ class CPUMemoryProfiler:
 
     def start_monitoring(self, interval: float = 0.1) -> None:
         """Starts taking a snapshot every `interval` seconds. No effect if already running."""
-        if not self._monitoring.is_on:
+        if not self._monitoring.is_running:
             self._monitoring.start(self._sample, interval)
             self._sample()
 
@@ -103,7 +103,7 @@ class CPUMemoryProfiler:
 
     @contextmanager
     def _block(self, name: str) -> Iterator[list[CPUProfileResult]]:
-        """A block; the list has its result when it has ended."""
+        """Measures the block; the yielded list gets the result when the block ends."""
         ended: list[CPUProfileResult] = []
         before = self._take_snapshot()
         mark = _proc.HighWaterMark()
@@ -142,9 +142,8 @@ class CPUMemoryProfiler:
 class CPUMemoryTracker(Tracker):
     """Tracks this process' resident memory: MemoryTracker(device="cpu") with a longer interval.
 
-    Alerts are for the limit that is nearest: the soft limit or RLIMIT_AS where the recorder runs, the
-    cgroup's, or the machine's memory. The arguments are MemoryTracker's, those of the flight recorder
-    and of the rank included; raises as it does.
+    Alerts are for the nearest limit: the soft limit or RLIMIT_AS if the recorder runs, the cgroup's, or the
+    machine's memory. Arguments and exceptions are MemoryTracker's.
     """
 
     def __init__(

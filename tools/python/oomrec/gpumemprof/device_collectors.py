@@ -1,7 +1,7 @@
 """Sources of memory figures: one collector for each source, one sample type for all.
 
-All sizes are bytes. "Used" is what the device itself says, by this process and others; "allocated"
-and "reserved" are this process' own, as its allocator has them. What cannot be known is None.
+All sizes are bytes. "Used" is the device's own figure, for all processes. "Allocated" and "reserved" are this
+process', by its allocator's count. Unknown figures are None.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class DeviceMemoryCollector(ABC):
     """Takes samples of one device. May be used from any thread."""
 
     device_id: int = -1
-    # What samples are made of, in words; and the name of the tracker in telemetry.
+    # The functions or files that samples come from, for people.
     sampling_source: str = ""
 
     @abstractmethod
@@ -117,9 +117,9 @@ class CudaDeviceCollector(DeviceMemoryCollector):
 
 
 class _DriverCollector(DeviceMemoryCollector):
-    """A GPU of which the driver's figures are known; ours are counted by the recorder.
+    """A GPU by the driver's figures; the recorder counts this process' own allocations.
 
-    Where the recorder does not see this process' allocations, all that is used counts as ours.
+    If the recorder does not see them, all used memory counts as this process'.
     """
 
     def __init__(self, device_id: int) -> None:
@@ -133,7 +133,7 @@ class _DriverCollector(DeviceMemoryCollector):
 
     @abstractmethod
     def _free_and_total(self) -> tuple[int, int]:
-        """What the driver says, in bytes."""
+        """The driver's figures, in bytes."""
 
     def sample(self) -> DeviceMemorySample:
         free, total = self._free_and_total()
@@ -165,7 +165,7 @@ class NumbaDeviceCollector(_DriverCollector):
 
 
 class CudaPythonDeviceCollector(_DriverCollector):
-    """A GPU as cuda-python sees it. Makes no context: before the program has one, all is free."""
+    """A GPU as cuda-python sees it. Creates no context: before the program has one, all memory counts as free."""
 
     sampling_source = "cuda.bindings.driver cuMemGetInfo"
 
@@ -184,7 +184,7 @@ class CudaPythonDeviceCollector(_DriverCollector):
         self._handle = self._call("cuDeviceGet", self.device_id)
 
     def _call(self, function: str, *arguments: Any) -> Any:
-        """The result of a driver's function: None, one value, or a tuple. RuntimeError: refused."""
+        """The result of a driver function: None, one value, or a tuple. Raises RuntimeError if it fails."""
         error, *results = getattr(self._driver, function)(*arguments)
         if int(error) != 0:
             raise RuntimeError(f"{function}: {error}")
@@ -208,7 +208,7 @@ class CudaPythonDeviceCollector(_DriverCollector):
 
 
 class RecordedDeviceCollector(DeviceMemoryCollector):
-    """A GPU at which the recorder saw this process allocate, whatever library did it."""
+    """A GPU on which the recorder saw this process allocate, through any library."""
 
     sampling_source = "oomrec.usage().devices"
 
@@ -248,10 +248,10 @@ class RecordedDeviceCollector(DeviceMemoryCollector):
 
 
 class CPUDeviceCollector(DeviceMemoryCollector):
-    """The host: resident memory of this process, against the limit that is nearest.
+    """The host: this process' resident memory, against the nearest limit.
 
-    That limit is the soft limit, RLIMIT_AS or the cgroup's where the recorder runs; else the cgroup's
-    or the machine's memory.
+    With the recorder that is the nearest of soft limit, RLIMIT_AS and cgroup; otherwise the cgroup's limit or
+    the machine's memory.
     """
 
     sampling_source = "/proc/self/statm"
@@ -288,7 +288,7 @@ def build_device_memory_collector(device: Any = None) -> DeviceMemoryCollector:
     """The collector for a device: None (a GPU if one is known, else the host), a number, "cpu",
     "cuda:1", or a torch.device.
 
-    Raises ConfigurationError (a RuntimeError) where there is no such device.
+    Raises ConfigurationError (a RuntimeError) if there is no such device.
     """
     wanted = parse_device(device)
     if wanted.kind == "cpu":
@@ -301,7 +301,7 @@ def build_device_memory_collector(device: Any = None) -> DeviceMemoryCollector:
         try:
             return CudaPythonDeviceCollector(device)
         except RuntimeError:
-            pass  # no driver, or no such device: the error below says it for all of them
+            pass  # no driver, or no such device: try the others, and raise the error below
     if any(wanted.number in (None, each.ordinal) for each in _recorder.devices()):
         return RecordedDeviceCollector(device)
     if wanted.kind == "":

@@ -1,9 +1,9 @@
 """The flight recorder of gpumemprof's programs: a ring of a tracker's events, and bundles when memory
 runs out.
 
-Bundles are the recorder's own: `oomrec show` reads them, and an allocation that fails under
-`oomrec run` has its bundle before the exception is raised. This adds where they go, how many stay,
-what the exception said, and the tracker's last events.
+The bundles are oomrec's own: `oomrec show` reads them, and under `oomrec run` a failed allocation has its
+bundle before the exception is raised. This module adds the dump directory, the retention, the exception, and
+the tracker's last events.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Iterator, Mapping
 
 from .. import _exceptions
-from .._seen import next_moment
+from .._captured import next_moment
 from ..classify import OOMExceptionClassification
 from ..errors import ConfigurationError
 from . import _recorder
@@ -27,7 +27,7 @@ from .utils import get_system_info
 
 @dataclass(frozen=True)
 class OOMFlightRecorderConfig:
-    """The settings of a flight recorder. `max_dumps` and `max_total_mb` (MiB) <= 0: no bound.
+    """The settings of a flight recorder. `max_dumps` and `max_total_mb` (MiB) <= 0: no limit.
 
     The newest bundle is never removed, however large it is.
     """
@@ -43,7 +43,7 @@ class OOMFlightRecorder:
     """Keeps the last `buffer_size` events, and writes them into bundles."""
 
     def __init__(self, config: OOMFlightRecorderConfig) -> None:
-        """Raises ConfigurationError where it is enabled and there is no library to write bundles."""
+        """Raises ConfigurationError if it is enabled, but there is no library to write bundles."""
         self.config = config
         if config.enabled and _recorder.problem():
             raise ConfigurationError(
@@ -72,7 +72,7 @@ class OOMFlightRecorder:
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """In the block, all bundles of this process, the recorder's own too, follow this configuration."""
+        """In the block this configuration applies to all bundles of this process, also the recorder's own."""
         if not self.config.enabled:
             yield
             return
@@ -83,7 +83,7 @@ class OOMFlightRecorder:
             self.end()
 
     def begin(self) -> None:
-        """From now on bundles follow this configuration, until the matching `end`."""
+        """Applies this configuration to all bundles, until the matching `end`."""
         if self.config.enabled:
             _recorder.use_dumps(self, self._dumps)
 
@@ -103,20 +103,20 @@ class OOMFlightRecorder:
         since: int | None = None,
         entered: int | None = None,
     ) -> str | None:
-        """Writes a bundle of an exception, or completes the one of the refusal that caused it.
+        """Writes a bundle of an exception, or completes the one of the failed allocation that caused it.
 
-        Returns its path; None where the recorder is not enabled, or nothing could be written (the
-        disk is full). Never raises, so that the exception reaches the program as it is.
+        Returns its path; None if the recorder is not enabled, or nothing could be written (the disk is
+        full). Never raises, so that the exception reaches the program unchanged.
 
         Args:
-            reason: how the exception was known, `oom_reason` in `custom_metadata`
-            context: a few words: what was being done
-            backend: of the tracker, `backend` in `custom_metadata`
+            reason: the rule that matched the exception, `oom_reason` in `custom_metadata`
+            context: a few words: what the program was doing
+            backend: the tracker's, `backend` in `custom_metadata`
             metadata: the program's own, in `custom_metadata`; it does not overwrite the two above
-            since: the latest refusal before the work began; a later one is the exception's, of this
-                thread, else of another. If not given: the thread's latest that has no bundle of an
-                exception yet
-            entered: the moment (`oomrec._seen`) at which the work began; a bundle that was written
+            since: the number of the latest failure before the work began. A later failure, of this thread
+                or else of another, is the exception's. By default the thread's latest without an
+                exception in its bundle
+            entered: the moment (`oomrec._captured`) at which the work began; a bundle that was written
                 for the exception since then is returned
         """
         if not self.config.enabled:
@@ -137,11 +137,9 @@ class OOMFlightRecorder:
             )
         if bundle is not None and bundle not in self._extended:
             self._extended.append(bundle)
-            # Those until now: what is freed while the exception passes is no way to it.
+            # Only events until now: what is freed while the exception propagates did not lead to it.
             add_events(bundle, [event for event in list(self._events) if time_of(event) <= now])
-            with suppress(
-                Exception
-            ):  # a framework that fails when it is asked, or no memory for it
+            with suppress(Exception):  # a framework's query fails, or there is no memory for it
                 add_system(bundle, get_system_info())
         return bundle
 

@@ -1,4 +1,4 @@
-"""GPUMemoryProfiler: the memory of a device before, after and at the peak of functions and blocks."""
+"""GPUMemoryProfiler: a device's memory before, after and at the peak of functions and blocks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Callable, Iterator
 
 from . import _proc
 from ._devices import imported, public_device
-from ._repeated import Repeated
+from ._periodic import PeriodicCall
 from .device_collectors import (
     CPUDeviceCollector,
     CudaDeviceCollector,
@@ -23,8 +23,8 @@ from .device_collectors import (
 class MemorySnapshot:
     """A device at one moment; sizes in bytes, `timestamp` in seconds since 1970.
 
-    `cpu_memory` is this process' resident memory, 0 where it is not tracked. The maxima are the
-    allocator's since the profiled block began; where the framework keeps none, those seen so far.
+    `cpu_memory` is this process' resident memory, 0 if it is not tracked. The maxima are the allocator's
+    since the profiled block began; if the framework has none, the highest samples so far.
     """
 
     timestamp: float
@@ -80,7 +80,7 @@ class GPUMemoryProfiler:
     """Measures functions and blocks on one device. As a context manager it stops its monitoring.
 
     Args:
-        device: as for MemoryTracker: a GPU, "cpu" (resident memory), None for what there is
+        device: as for MemoryTracker: a GPU, "cpu" (resident memory), None for the current GPU, else the host
         track_tensors: count PyTorch's tensors before and after (walks Python's objects, some
             milliseconds each)
         track_cpu_memory: put this process' resident memory into snapshots
@@ -104,8 +104,8 @@ class GPUMemoryProfiler:
         self.collect_stack_traces = collect_stack_traces
         self.results: list[ProfileResult] = []
         self.snapshots: list[MemorySnapshot] = []
-        self._monitoring = Repeated()
-        self._forget_maxima()
+        self._monitoring = PeriodicCall()
+        self._reset_maxima()
         self._baseline = self._take_snapshot("baseline")
 
     @property
@@ -116,7 +116,7 @@ class GPUMemoryProfiler:
             by_name.setdefault(result.function_name, []).append(result)
         return by_name
 
-    def _forget_maxima(self) -> None:
+    def _reset_maxima(self) -> None:
         self._seen_allocated = self._seen_reserved = 0
         on_host = isinstance(self._collector, CPUDeviceCollector)
         self._mark = _proc.HighWaterMark() if on_host else None
@@ -159,7 +159,7 @@ class GPUMemoryProfiler:
         torch = imported("torch")
         if not self.track_tensors or torch is None:
             return 0
-        # issubclass of the type, not isinstance: that would call an object's own __class__.
+        # issubclass of the type, not isinstance, which would read the object's own __class__.
         return sum(issubclass(type(each), torch.Tensor) for each in gc.get_objects())
 
     def profile_function(
@@ -181,10 +181,10 @@ class GPUMemoryProfiler:
 
     @contextmanager
     def _block(self, name: str) -> Iterator[list[ProfileResult]]:
-        """A block; the list has its result when it has ended."""
+        """Measures the block; the yielded list gets the result when the block ends."""
         ended: list[ProfileResult] = []
         self._collector.synchronize()
-        self._forget_maxima()
+        self._reset_maxima()
         before = self._take_snapshot(f"before_{name}")
         tensors_before = self._count_tensors()
         begun = time.monotonic()
@@ -222,7 +222,7 @@ class GPUMemoryProfiler:
 
     def start_monitoring(self, interval: float | None = None) -> None:
         """Starts taking a snapshot every `interval` seconds (None: 0.1). No effect if already running."""
-        if not self._monitoring.is_on:
+        if not self._monitoring.is_running:
             self._monitoring.start(self._monitor, 0.1 if interval is None else interval)
             self._monitor()
 
@@ -252,7 +252,7 @@ class GPUMemoryProfiler:
             "baseline_memory_usage": self._baseline.allocated_memory,
             "memory_change_from_baseline": now.allocated_memory - self._baseline.allocated_memory,
             "function_summaries": {name: _summary(each) for name, each in by_name.items()},
-            "monitoring_active": self._monitoring.is_on,
+            "monitoring_active": self._monitoring.is_running,
             "snapshots_collected": len(self.snapshots),
         }
 
@@ -260,7 +260,7 @@ class GPUMemoryProfiler:
         """Deletes results and snapshots; current memory becomes the baseline."""
         self.results.clear()
         self.snapshots.clear()
-        self._forget_maxima()
+        self._reset_maxima()
         self._baseline = self._take_snapshot("baseline")
 
     def __enter__(self) -> GPUMemoryProfiler:

@@ -1,11 +1,11 @@
-"""TelemetryEvent version 2: what trackers export, checked strictly on the way out and in.
+"""TelemetryEvent version 2, the trackers' export format, checked strictly when written and read.
 
 A record has the 18 fields of ``REQUIRED_V2_FIELDS``, may have those of ``OPTIONAL_V2_FIELDS``, and no
-other. Sizes are bytes, times nanoseconds since 1970, ``device_id`` is -1 for the host; a field whose
-value is not known is null, never left out. Files hold a JSON array (or an object with the list under
-``events``), one JSON object a line, or CSV; records of version 1, without ``schema_version``, are
-converted. Every problem is a ValueError that names the field, and in a file the record. The command
-`oomrec analyze` reads the same files in the same way.
+others. Sizes are bytes, times nanoseconds since 1970, ``device_id`` is -1 for the host. An unknown value is
+null; its field is never omitted. A file is a JSON array (or an object with the list under ``events``), one
+JSON object per line, or CSV. Records of version 1, without ``schema_version``, are converted. Every problem is
+a ValueError that names the field, and in a file the record. `oomrec analyze` reads the same files in the same
+way.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ REQUIRED_V2_FIELDS: tuple[str, ...] = (
     "schema_version",
     *(each.key for each in FIELDS.values() if not each.optional),
 )
-# The keys that a record of a rank has besides.
+# The further keys in a record of a rank.
 OPTIONAL_V2_FIELDS: tuple[str, ...] = tuple(each.key for each in FIELDS.values() if each.optional)
 
 
 @dataclass
 class TelemetryEventV2:
-    """One event. Making one that breaks a rule raises ValueError; a missing rank stays None."""
+    """One event. An invalid field raises ValueError; a missing rank stays None."""
 
     schema_version: int
     timestamp_ns: int
@@ -77,7 +77,7 @@ class TelemetryEventV2:
 
 
 def telemetry_event_to_dict(event: TelemetryEventV2) -> dict[str, Any]:
-    """The record of an event; of the optional fields those that are known."""
+    """The record of an event; optional fields only if known."""
     record = {each.name: getattr(event, each.name) for each in fields(event)}
     if isinstance(event.metadata, dict):
         record["metadata"] = dict(event.metadata)
@@ -89,7 +89,7 @@ def telemetry_event_to_dict(event: TelemetryEventV2) -> dict[str, Any]:
 
 
 def validate_telemetry_record(record: Mapping[str, Any]) -> None:
-    """Checks a record of version 2 by every rule; ValueError names the first field that breaks one."""
+    """Checks a record of version 2; ValueError names the first invalid field."""
     check_keys(record)
     check_values(record)
     check_version(record["schema_version"])
@@ -103,8 +103,8 @@ def telemetry_event_from_record(
 ) -> TelemetryEventV2:
     """The event of a record of version 2, or of version 1 (no ``schema_version``) if that is allowed.
 
-    `default_collector` and `default_sampling_interval_ms` fill a record of version 1 that does not
-    name them. Raises ValueError: another version, a rule broken, version 1 without a timestamp.
+    `default_collector` and `default_sampling_interval_ms` complete a record of version 1 that lacks them.
+    Raises ValueError for another version, an invalid field, or version 1 without a timestamp.
     """
     if not isinstance(record, Mapping):
         message = f"a telemetry record must be an object, not {type(record).__name__}"
@@ -117,7 +117,7 @@ def telemetry_event_from_record(
         raise ValueError("Legacy record conversion is disabled")
     check_keys(record)
     if any(record.get(key, "") is None for key in OPTIONAL_V2_FIELDS):
-        check_values(record)  # an event does not tell null from a key that is not there
+        check_values(record)  # an event does not distinguish null from a missing key
     return TelemetryEventV2(**record)
 
 
@@ -157,10 +157,10 @@ def load_telemetry_events(
 def write_telemetry_events(
     path: str | os.PathLike[str], events: Iterable[TelemetryEventV2], format: str = "json"
 ) -> None:
-    """Writes events as a JSON array, an event a line, or as CSV with the columns of the format.
+    """Writes events as a JSON array with one event per line, or as CSV with the format's columns.
 
-    `format`: "json" or "csv", else ValueError. In CSV null is an empty cell, metadata is JSON, and a
-    text that a spreadsheet would take for a formula has an apostrophe before it.
+    `format`: "json" or "csv", else ValueError. In CSV null is an empty cell, metadata is JSON, and a text that
+    a spreadsheet would take for a formula gets an apostrophe in front.
     """
     if format not in ("csv", "json"):
         raise ValueError(f"Unsupported format: {format}; use csv or json")

@@ -1,4 +1,4 @@
-"""MemoryTracker follows the memory of a GPU or of this process; MemoryWatchdog frees what is cached."""
+"""MemoryTracker tracks the memory of a GPU or of this process; MemoryWatchdog frees cached memory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class MemoryTracker(Tracker):
 
     Raises:
         ConfigurationError: (a RuntimeError) there is no such device; the message says which to use; or the
-            flight recorder is enabled and there is no library to write bundles
+            flight recorder is enabled, but there is no library to write bundles
     """
 
     def __init__(
@@ -82,9 +82,9 @@ class MemoryTracker(Tracker):
 class MemoryWatchdog:
     """Frees cached memory when a tracker's alerts report that the device is filling up.
 
-    At most every 30 seconds. What is done: the framework's cache is emptied; when it is aggressive (a
-    critical alert, or `aggressive_cleanup_threshold` passed) Python's cycles are collected first, and the
-    free memory of the host's heap goes back to the system after it.
+    It runs at most every 30 seconds, and empties the framework's cache. An aggressive cleanup (a critical
+    alert, or `aggressive_cleanup_threshold` exceeded) collects Python's cycles first, and afterwards returns
+    free memory of the host's heap to the system.
 
     Args:
         tracker: the tracker whose alerts count

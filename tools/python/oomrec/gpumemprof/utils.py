@@ -1,4 +1,4 @@
-"""Sizes as text, and what this machine, its Python and its GPUs are."""
+"""Formats sizes, and describes this machine, its Python and its GPUs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def format_memory(bytes_value: int | float | None) -> str:
 
 
 def convert_bytes(value: int | float, from_unit: str, to_unit: str) -> float:
-    """`value` of one unit in another: B, KB, MB, GB, TB or PB, of 1,024 each. ValueError: no unit."""
+    """Converts `value` between B, KB, MB, GB, TB and PB, of 1,024 each. Raises ValueError for another unit."""
     for unit in (from_unit, to_unit):
         if unit not in _UNITS:
             raise ValueError(f"Invalid unit: {unit}. Must be one of: {', '.join(_UNITS)}")
@@ -41,7 +41,7 @@ def convert_bytes(value: int | float, from_unit: str, to_unit: str) -> float:
 
 
 def _nvidia_gpus() -> int:
-    """GPUs of NVIDIA's kernel module: they are there whether or not a framework is imported."""
+    """The number of GPUs that NVIDIA's kernel module lists, which needs no framework."""
     try:
         return len(os.listdir("/proc/driver/nvidia/gpus"))
     except OSError:
@@ -63,7 +63,7 @@ def _detected_backend() -> str:
 
 
 def _torch_facts(torch: Any) -> dict[str, Any]:
-    """What only an imported PyTorch knows; None where it was not imported, or has no GPU."""
+    """What only an imported PyTorch knows; None if it is not imported, or has no GPU."""
     facts: dict[str, Any] = dict.fromkeys(
         ("cuda_version", "cudnn_version", "rocm_version", "current_device")
     )
@@ -81,8 +81,8 @@ def _torch_facts(torch: Any) -> dict[str, Any]:
 def get_system_info() -> dict[str, Any]:
     """The machine, Python and GPUs: `detected_backend` is "cuda", "rocm" or "cpu".
 
-    PyTorch is not imported for it: what only PyTorch knows (`cuda_version`, `cudnn_version`,
-    `rocm_version`, `current_device`) is None before the program has imported it. Memory in bytes.
+    It does not import PyTorch: what only PyTorch knows (`cuda_version`, `cudnn_version`, `rocm_version`,
+    `current_device`) is None until the program has imported it. Memory in bytes.
     """
     torch = imported("torch")
     backend = _detected_backend()

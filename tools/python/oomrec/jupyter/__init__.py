@@ -2,7 +2,7 @@
 
     python -m oomrec.jupyter install
 
-adds the kernel "Python 3 (oomrec)": the same interpreter and packages, started under the recorder. There
+adds the kernel "Python 3 (oomrec)": the same interpreter and packages, started under the recorder. There,
 a cell that begins with `%%oomrec` is followed by its report. In any other kernel `%load_ext oomrec.jupyter`
 loads the magic, which then reports that the kernel is not recorded.
 """

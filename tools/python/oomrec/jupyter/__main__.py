@@ -1,4 +1,4 @@
-"""`python -m oomrec.jupyter install`: see the package's text."""
+"""The command line `python -m oomrec.jupyter`: installs, removes and starts the recorded kernel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from . import _kernel
 _OPTIONS = {
     "limit": (
         "SIZE",
-        "refuse what the kernel allocates beyond SIZE, such as 8G: a MemoryError in the cell",
+        "the kernel may allocate at most SIZE, such as 8G; beyond it the cell gets a MemoryError",
     ),
     "mode": ("MODE", "sampled (the default) or exact: every allocation"),
     "dump_dir": ("DIR", "where bundles go (oom_dumps in the notebook's directory)"),
@@ -21,17 +21,17 @@ _OPTIONS = {
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m oomrec.jupyter",
-        description="A Jupyter kernel that is recorded, with the magic %%oomrec.",
+        description="A recorded Jupyter kernel, with the magic %%oomrec.",
         epilog="example: python -m oomrec.jupyter install --user --limit 8G",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     install = commands.add_parser("install", help="add the kernel to Jupyter")
-    place = install.add_mutually_exclusive_group()
-    place.add_argument("--user", action="store_true", help="for this user (the default)")
-    place.add_argument(
+    target = install.add_mutually_exclusive_group()
+    target.add_argument("--user", action="store_true", help="for this user (the default)")
+    target.add_argument(
         "--sys-prefix", action="store_true", help="for this environment: " + sys.prefix
     )
-    place.add_argument("--prefix", metavar="DIR", help="for an environment or installation in DIR")
+    target.add_argument("--prefix", metavar="DIR", help="for an environment or installation in DIR")
     install.add_argument(
         "--display-name", default=_kernel.DISPLAY_NAME, metavar="TEXT", help="%(default)s"
     )
@@ -40,12 +40,12 @@ def _parser() -> argparse.ArgumentParser:
         install.add_argument(
             "--" + option.replace("_", "-"), metavar=kind, choices=choices, help=text
         )
-    remove = commands.add_parser("remove", help="take it away again")
+    remove = commands.add_parser("remove", help="remove the kernel from Jupyter")
     for command in (install, remove):
         command.add_argument(
-            "--name", default=_kernel.NAME, help="Jupyter's name for it (%(default)s)"
+            "--name", default=_kernel.NAME, help="Jupyter's name for the kernel (%(default)s)"
         )
-    commands.add_parser("kernel", help="what Jupyter starts")
+    commands.add_parser("kernel", help="run the kernel; Jupyter calls this")
     return parser
 
 
@@ -65,11 +65,11 @@ def main(words: list[str]) -> int:
             if (value := getattr(chosen, option)) is not None
         }
         prefix = sys.prefix if chosen.sys_prefix else chosen.prefix
-        place = _kernel.install(chosen.name, chosen.display_name, options, prefix)
+        directory = _kernel.install(chosen.name, chosen.display_name, options, prefix)
     except (LookupError, OSError, ValueError) as error:
         print(f"oomrec.jupyter: {error}", file=sys.stderr)
         return 2
-    print(f"{place}\nThe kernel is called {chosen.display_name!r}; in its cells: %%oomrec")
+    print(f"{directory}\nThe kernel is called {chosen.display_name!r}; in its cells: %%oomrec")
     return 0
 
 

@@ -1,8 +1,8 @@
-"""The kernel: where Jupyter finds it, and how it is started.
+"""Installs the recorded kernel in Jupyter, and starts it.
 
-Jupyter starts `python -m oomrec.jupyter kernel`, which becomes the usual kernel with the recorder in
-it: the same process, so that signals and process groups are as Jupyter expects them. The path of
-the library is looked up then, so an update of the package needs no new installation of the kernel.
+Jupyter starts `python -m oomrec.jupyter kernel`, which replaces itself by the usual kernel with the recorder
+preloaded. It stays the same process, so signals and process groups are as Jupyter expects. The library's path
+is resolved at each start, so an update of the package needs no new installation of the kernel.
 """
 
 from __future__ import annotations
@@ -42,44 +42,47 @@ def _manager() -> Any:
 
 
 def install(name: str, display_name: str, options: dict[str, str], prefix: str | None) -> str:
-    """Adds the kernel, for this user where `prefix` is None; returns its directory.
+    """Adds the kernel, for this user if `prefix` is None; returns its directory.
 
     Raises:
         LookupError: Jupyter's packages are missing
         OSError: the directory cannot be written
-        ValueError: Jupyter does not take the name
+        ValueError: Jupyter does not accept the name
     """
     manager = _manager()
     with tempfile.TemporaryDirectory() as directory:
         with open(os.path.join(directory, "kernel.json"), "w", encoding="utf-8") as file:
             json.dump(specification(display_name, options), file, indent=1)
-        place = manager.install_kernel_spec(directory, name, user=prefix is None, prefix=prefix)
-    return str(place)
+        installed = manager.install_kernel_spec(directory, name, user=prefix is None, prefix=prefix)
+    return str(installed)
 
 
 def remove(name: str) -> str:
-    """Removes the kernel; returns where it was.
+    """Removes the kernel; returns the directory that it had.
 
     Raises:
-        LookupError: there is none of that name that is ours, or Jupyter's packages are missing
+        LookupError: oomrec has no kernel of that name, or Jupyter's packages are missing
         OSError: the directory cannot be removed
     """
     manager = _manager()
-    place = manager.find_kernel_specs().get(name)
-    if place is None or "oomrec.jupyter" not in manager.get_kernel_spec(name).argv:
-        raise LookupError(f"there is no kernel {name!r} of oomrec: jupyter kernelspec list")
+    directory = manager.find_kernel_specs().get(name)
+    if directory is None or "oomrec.jupyter" not in manager.get_kernel_spec(name).argv:
+        raise LookupError(
+            f"there is no kernel {name!r} of oomrec; `jupyter kernelspec list` lists all kernels"
+        )
     return str(manager.remove_kernel_spec(name))
 
 
 def become(words: list[str]) -> NoReturn:
-    """Replaces this process by ipykernel's launcher under the recorder, with its arguments `words`."""
+    """Replaces this process by ipykernel's launcher under the recorder; `words` are its arguments."""
     program = [sys.executable, "-m", "ipykernel_launcher", f"--ext={_EXTENSION}", *words]
     preloaded = preload()
     if preloaded is None:
         path = command()
         if path is None:
             sys.exit(
-                f"oomrec.jupyter: the loader cannot preload {LIBRARY}, and there is no command oomrec"
+                f"oomrec.jupyter: the loader cannot preload {LIBRARY}, and the command oomrec, which "
+                "could, is missing: install the package again (pip install oomrec)"
             )
         os.execv(path, [path, "run", "--", *program])
     os.execve(sys.executable, program, {**os.environ, "LD_PRELOAD": preloaded})

@@ -1,4 +1,4 @@
-"""The magic `%%oomrec`: runs its cell under a label of its own, then shows the report of that label."""
+"""The magic `%%oomrec`: runs its cell under a label, then shows the report of that label."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .._usage import is_active
 
 NOT_RECORDED = (
     "This kernel is not recorded, so there is no report of the cell. "
-    "`python -m oomrec.jupyter install` adds one that is; choose it, and run the cell again."
+    "`python -m oomrec.jupyter install` adds a recorded kernel; choose it, and run the cell again."
 )
 _TIMEOUT_S = 120
 
 
 def _report(label: str, view: str) -> tuple[str | None, str]:
-    """The page, or None and why there is none."""
+    """The report's page, or None and the reason why there is none."""
     program = command()
     if program is None:
         return None, "the command oomrec is not beside python and not in the PATH"
@@ -46,7 +46,7 @@ def _report(label: str, view: str) -> tuple[str | None, str]:
         if run.returncode == 1:
             return (
                 None,
-                "nothing that the cell allocated was recorded: blocks of 64 KiB and more are, and a sample of smaller ones",
+                "nothing that the cell allocated was recorded: oomrec records blocks of 64 KiB and more, and a sample of smaller ones",
             )
         if run.returncode != 0:
             return None, run.stderr.decode(errors="replace").strip()
@@ -55,7 +55,7 @@ def _report(label: str, view: str) -> tuple[str | None, str]:
 
 
 def _show(page: str, height: int) -> None:
-    # The page's scripts run in a frame of their own and reach nothing of the notebook.
+    # The sandboxed frame keeps the page's scripts away from the notebook.
     text = (
         f'<iframe srcdoc="{html.escape(page)}" sandbox="allow-scripts allow-downloads" '
         f'style="width: 100%; height: {height}px; border: 1px solid #8884"></iframe>'
@@ -65,14 +65,14 @@ def _show(page: str, height: int) -> None:
 
 @magics_class
 class OomrecMagics(Magics):  # type: ignore[misc]  # IPython may be absent where types are checked
-    """`%%oomrec`."""
+    """The class that IPython registers for `%%oomrec`."""
 
     @magic_arguments()  # type: ignore[untyped-decorator]
-    @argument("--view", default="flame", help="what the report opens at: flame, table, timeline, …")
-    @argument("--height", type=int, default=640, help="of the report in the notebook, in pixels")
+    @argument("--view", default="flame", help="the report's first view: flame, table, timeline, …")
+    @argument("--height", type=int, default=640, help="the report's height in pixels")
     @cell_magic  # type: ignore[untyped-decorator]
     def oomrec(self, line: str, cell: str) -> None:
-        """Runs the cell, then shows who holds what it allocated."""
+        """Runs the cell, then reports who holds the memory that it allocated."""
         chosen: Any = parse_argstring(self.oomrec, line)
         shell = self.shell
         recorded = library().preloaded and bool(is_active())

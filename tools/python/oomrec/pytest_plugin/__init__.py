@@ -35,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     from ._manager import Manager
 
-    if _options.memray_is_there(config):
+    if _options.has_memray(config):
         config.pluginmanager.unregister(name="memray_manager")
     _rerun.restore_environment(config)
     config.pluginmanager.register(Manager(config), "oomrec_manager")

@@ -1,7 +1,7 @@
-"""Measures tests while they run, judges them by their marks, and gathers what the report is made of.
+"""Measures tests while they run, checks them against their marks, and collects the report's data.
 
-Under xdist the workers measure; what they found reaches the controller with their tests' reports and,
-at their end, as their output.
+Under xdist the workers measure. Their results reach the controller with the tests' reports and, when a
+worker ends, as its output.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Manager:
     # --- Measuring ------------------------------------------------------------------------------
 
     def _limits(self, item: pytest.Item) -> list[_marks.MemoryLimit | _marks.LeakLimit]:
-        """What the test's marks say; one that says nothing fails the test."""
+        """The limits that the test's marks set. An invalid mark fails the test."""
         made, problem = [], ""
         for mark in _marks_of(item):
             try:
@@ -51,7 +51,7 @@ class Manager:
         return made
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Marks that no file mentions, because a plugin or a conftest puts them on."""
+        """Restarts for marks that no test file mentions, because a plugin or a conftest adds them."""
         if self.is_worker or _rerun.is_recorded() or self.config.option.collectonly:
             return
         if any(_marks_of(item) for item in session.items):
@@ -63,7 +63,7 @@ class Manager:
 
     @pytest.hookimpl(hookwrapper=True, trylast=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, None]:
-        """Methods of unittest's, for which the hook above is not called."""
+        """Measures methods of unittest.TestCase, for which pytest_pyfunc_call is not called."""
         if issubclass(getattr(item, "cls", None) or object, unittest.TestCase):
             yield from self._measured(item)
         else:
@@ -82,7 +82,7 @@ class Manager:
         self.measured[item.nodeid] = measured
         leak_limits = [limit for limit in limits if isinstance(limit, _marks.LeakLimit)]
         if leak_limits and outcome.excinfo is None:
-            gc.collect()  # what only cycles keep is no leak
+            gc.collect()  # memory that only cycles keep is not a leak
             self.leaks[item.nodeid] = allocations_of(measured, leak_limits[0].current_thread_only)
 
     # --- Judging --------------------------------------------------------------------------------
@@ -99,13 +99,13 @@ class Manager:
             return
         for limit in self._limits(item):
             if isinstance(limit, _marks.MemoryLimit):
-                problem = self._too_much(item.nodeid, measured, limit)
+                problem = self._check_memory(item.nodeid, measured, limit)
             else:
-                problem = self._leaking(item.nodeid, limit)
+                problem = self._check_leaks(item.nodeid, limit)
             if problem is not None:
                 is_expected = _is_strict_xpass(report) or hasattr(report, "wasxfail")
                 report.outcome = "skipped" if is_expected else "failed"
-                if is_expected:  # by pytest.mark.xfail, which took the test for one that passes
+                if is_expected:  # pytest.mark.xfail saw the test pass
                     report.wasxfail = getattr(report, "wasxfail", "")
                 report.longrepr = problem.text
                 report.sections.append(problem.section)
@@ -117,13 +117,13 @@ class Manager:
             native=_options.value(self.config, "native"),
         )
 
-    def _too_much(
+    def _check_memory(
         self, test: str, measured: Measurement, limit: _marks.MemoryLimit
     ) -> _report.Problem | None:
         peak = measured.own_thread_peak_bytes if limit.current_thread_only else measured.peak_bytes
         if peak >= limit.bytes:
             found = allocations_of(measured, limit.current_thread_only)
-            return _report.too_much(limit, peak, found, self._style())
+            return _report.over_limit(limit, peak, found, self._style())
         cache = getattr(self.config, "cache", None)  # -p no:cacheprovider
         if cache is None:
             return None
@@ -133,7 +133,7 @@ class Manager:
         cache.set(f"oomrec/{test}", peak)
         return None
 
-    def _leaking(self, test: str, limit: _marks.LeakLimit) -> _report.Problem | None:
+    def _check_leaks(self, test: str, limit: _marks.LeakLimit) -> _report.Problem | None:
         found = self.leaks.pop(test, [])
         if found is None:
             return _report.unreadable()
@@ -158,7 +158,7 @@ class Manager:
     def pytest_sessionfinish(self) -> None:
         if not self.records_all or not self.measured or not _rerun.is_recorded():
             return
-        # One look at the recording for all tests: those with the most of this process are enough.
+        # Read the recording once for all tests; this process' largest tests suffice.
         by_test = allocations_by_test() or {}
         found = {
             result.test: _report.as_plain(

@@ -1,4 +1,4 @@
-"""What the marks say, and whether a measured test keeps to it."""
+"""The marks' limits, and the check of a measured test against them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Filter = Callable[[Stack], bool]
 
 @dataclass(frozen=True)
 class Allocations:
-    """What one stack allocated in a test, bytes as asked for, and what of it is still there."""
+    """What one stack allocated in a test, and how much of it is still live; bytes as requested."""
 
     stack: Stack
     native_stack: Stack
@@ -64,7 +64,7 @@ def limit_leaks(
     return LeakLimit(bytes_of(location_limit, needs_unit=True), filter_fn, current_thread_only)
 
 
-# By the name of the mark, whose arguments they take.
+# By the mark's name. Each takes the mark's arguments.
 MAKERS: dict[str, Callable[..., MemoryLimit | LeakLimit]] = {
     "limit_memory": limit_memory,
     "limit_leaks": limit_leaks,
@@ -72,10 +72,7 @@ MAKERS: dict[str, Callable[..., MemoryLimit | LeakLimit]] = {
 
 
 def leaks(limit: LeakLimit, stacks: list[Allocations]) -> list[Allocations]:
-    """Of the stacks of a test those that leak more than is allowed, the largest first.
-
-    Raises whatever the filter raises.
-    """
+    """The test's stacks that leak more than allowed, largest first. Raises what the filter raises."""
     found = [
         one
         for one in stacks

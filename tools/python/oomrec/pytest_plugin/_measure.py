@@ -1,8 +1,8 @@
-"""What a test allocates: a label for its stacks, a mark of the highest water.
+"""Measures what a test allocates: its stacks by a label, its peak by a high-water mark.
 
-The label makes the test's blocks known among all others', whichever thread asked for them; whose stacks
-they are the command reads from the recording of this very process. The high-water mark is the
-library's: most that was held since the test began, above what was held then.
+The label identifies the test's blocks, whichever thread allocated them. The command reads their stacks from
+this process' recording. The library keeps the high-water mark: the peak of live bytes during the test, above
+those at its start.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ import os
 import threading
 from typing import Any
 
-from .._command import ask
+from .._command import run_json
 from .._labels import context
 from .._library import library
 from ._marks import Allocations, Stack, StackFrame
 
 _UNKNOWN = "???"
 _LABEL = "pytest "
-_NO_LABEL_LEFT = "[other]"  # what a recording names all labels beyond the first 4,096
+_NO_LABEL_LEFT = "[other]"  # the recording's name for all labels beyond the first 4,096
 _numbers = itertools.count(1)
 
 
 class Measurement:
-    """`with` around a test."""
+    """A context manager that measures one test."""
 
     def __init__(self, test: str):
         self.number = next(_numbers)  # a test may run twice, and a recording cuts a long label
@@ -54,26 +54,25 @@ def _frame(frame: dict[str, Any]) -> StackFrame:
 def allocations_of(
     measured: Measurement, current_thread_only: bool = False
 ) -> list[Allocations] | None:
-    """What a test's stacks allocated; None where that cannot be told.
+    """What a test's stacks allocated; None if that is unknown.
 
-    `current_thread_only`: only of the thread that calls, which must be the main one.
+    `current_thread_only`: counts only the calling thread, which must be the main thread.
     """
     found = allocations_by_test(current_thread_only)
     if found is None:
         return None
-    return found.get(measured.number, None if _NOBODYS in found else [])
+    return found.get(measured.number, None if _NO_TEST in found else [])
 
 
-_NOBODYS = 0  # a label of the program's own that looks like a test's, or of tests that got none
+_NO_TEST = 0  # the number for the program's own labels, and for tests that got no label
 
 
 def allocations_by_test(current_thread_only: bool = False) -> dict[int, list[Allocations]] | None:
-    """What each test's stacks allocated up to now, by Measurement.number; None where the recording
-    cannot be read."""
+    """What each test's stacks have allocated, by Measurement.number; None if the recording is unreadable."""
     words = ["export", "--json", str(os.getpid())]
     if current_thread_only and threading.current_thread() is threading.main_thread():
         words += ["--group", "main"]
-    exported = ask(*words, timeout_s=120)
+    exported = run_json(*words, timeout_s=120)
     if exported is None:
         return None
     frames, stacks = exported["frames"], exported["stacks"]
@@ -110,4 +109,4 @@ def _is_label(frame: dict[str, Any]) -> bool:
 
 def _number(label: dict[str, Any]) -> int:
     word = label["function"][1 + len(_LABEL) :].split(" ")[0].rstrip("]")
-    return int(word) if word.isdigit() else _NOBODYS
+    return int(word) if word.isdigit() else _NO_TEST

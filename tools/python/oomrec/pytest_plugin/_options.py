@@ -1,4 +1,4 @@
-"""Options, ini values and marks; beside pytest-memray those that it has, too, have other names."""
+"""Options, ini values and marks. Beside pytest-memray, options of the same name get the prefix --oomrec-."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ def _count(text: str) -> int:
 
 # name: (type, default, help). On the command line with dashes, in the ini file as here.
 _VALUES = {
-    "most_allocations": (_count, 5, "how many tests the report shows; 0: all"),
-    "stacks": (_count, 1, "how many frames of a stack are shown"),
+    "most_allocations": (_count, 5, "tests in the report; 0: all"),
+    "stacks": (_count, 1, "frames shown of each stack"),
 }
 _FLAGS = {
     "native": "show native frames, too",
     "fail_on_increase": "fail a test with limit_memory that needs more than at its last success",
-    "hide_oomrec_summary": "no report at the end",
-    "trace_python_allocators": "see each small Python object, not the arenas that they are in",
+    "hide_oomrec_summary": "omit the report at the end",
+    "trace_python_allocators": "record each small Python object instead of Python's arenas",
 }
 _MARKS = (
-    'limit_memory(limit, current_thread_only=False): fails the test where its high-water mark reaches LIMIT, such as "24 MB"',
-    'limit_leaks(location_limit, filter_fn=None, current_thread_only=False): fails the test where a stack still holds LOCATION_LIMIT, such as "1 MB", of what it allocated',
+    'limit_memory(limit, current_thread_only=False): fails the test if its high-water mark reaches LIMIT, such as "24 MB"',
+    'limit_leaks(location_limit, filter_fn=None, current_thread_only=False): fails the test if a stack still holds LOCATION_LIMIT, such as "1 MB", of what it allocated',
 )
 
 
@@ -38,7 +38,7 @@ def _flag_name(name: str) -> str:
 
 
 def add_to(parser: pytest.Parser) -> None:
-    group = parser.getgroup("oomrec", "who allocates memory, and limits of it")
+    group = parser.getgroup("oomrec", "who allocates memory, and memory limits for tests")
     group.addoption(
         "--oomrec",
         action="store_true",
@@ -67,7 +67,7 @@ def add_to(parser: pytest.Parser) -> None:
 
 
 def value(config: pytest.Config, name: str) -> Any:
-    """Of the command line, else of the ini file (which pytest-memray reads, too, where it is there)."""
+    """The option's value on the command line, else in the ini file, which pytest-memray may share."""
     given = config.getoption("oomrec" if name == "oomrec" else f"oomrec_{name}")
     if given is not None:
         return given
@@ -86,11 +86,11 @@ def register_marks(config: pytest.Config) -> None:
         config.addinivalue_line("markers", mark)
 
 
-def memray_is_there(config: pytest.Config) -> bool:
+def has_memray(config: pytest.Config) -> bool:
     return bool(config.pluginmanager.has_plugin("memray")) or config.pluginmanager.has_plugin(
         "memray_manager"
     )
 
 
 def owns_marks(config: pytest.Config) -> bool:
-    return bool(value(config, "oomrec")) or not memray_is_there(config)
+    return bool(value(config, "oomrec")) or not has_memray(config)

@@ -1,4 +1,4 @@
-"""What is printed: of a test that breaks its limit, and of the tests that allocated most."""
+"""Prints tests that exceed their limits, and the tests that allocated most."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ._marks import Allocations, LeakLimit, MemoryLimit, Stack, size_text
 _MOST_STACKS = 10  # of one test
 _FEWEST_LEAK_FRAMES = 5
 _WHY_UNKNOWN = (
-    "The command oomrec did not read the recording (try `oomrec export --json PID` on a recorded process to see "
+    "The command oomrec could not read the recording (try `oomrec export --json PID` on a recorded process to see "
     "why), or no label was left for this test: a recording has 4,096, so measure fewer tests in one process."
 )
 
@@ -60,10 +60,10 @@ def _listing(title: str, rows: list[tuple[int, int, Stack]], frames: int, word: 
     return "\n".join(lines)
 
 
-def too_much(
+def over_limit(
     limit: MemoryLimit, peak: int, found: list[Allocations] | None, style: Style
 ) -> Problem:
-    """`found`: None where it cannot be told."""
+    """`found`: None if the allocations are unknown."""
     rows = sorted(
         (
             (one.allocated_bytes, one.allocated_count, _stack_of(one, style.native))
@@ -103,17 +103,17 @@ def filter_failed(error: Exception) -> Problem:
         f"filter_fn of limit_leaks raised {type(error).__name__}: {error}",
         (
             "oomrec-leaked-memory",
-            "It is asked for each stack that leaks, and returns True or False.",
+            "It is called for each stack that leaks, and must return True or False.",
         ),
     )
 
 
 def unreadable() -> Problem:
-    return Problem("What the test leaks could not be told", ("oomrec-leaked-memory", _WHY_UNKNOWN))
+    return Problem("The test's leaks are unknown", ("oomrec-leaked-memory", _WHY_UNKNOWN))
 
 
 def as_plain(found: list[Allocations], style: Style) -> Plain:
-    """What the report shows of a test, as what xdist can send."""
+    """A test's part of the report, in types that xdist can send."""
     largest = sorted(found, key=lambda one: -one.allocated_bytes)[:5]
     return {
         "bytes": sum(one.allocated_bytes for one in found),

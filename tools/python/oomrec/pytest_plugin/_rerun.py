@@ -1,9 +1,8 @@
-"""How pytest comes under the recorder, which cannot be added to a process that runs already.
+"""Restarts pytest under the recorder, which cannot be added to a running process.
 
-Where a test may need it, pytest is started once more in this process' place: the same command line,
-the same pid, standard streams and working directory, with the library in LD_PRELOAD. Workers of xdist
-are its children and are recorded with it. Once all have begun, the environment is again as the user
-had it: programs that tests start are not recorded.
+If a test may need the recorder, pytest replaces itself: same command line, pid, standard streams and working
+directory, but with the library in LD_PRELOAD. xdist's workers are its children, and are recorded with it.
+Once all have started, the user's environment is restored, so programs that tests start are not recorded.
 """
 
 from __future__ import annotations
@@ -21,23 +20,23 @@ from .._functions import is_in_process
 from .._library import LIBRARY, preload
 from . import _options
 
-_RERUN = "OOMREC_PYTEST"  # in the second run: what the variables were that it changed, as JSON
-# Asked now: it is taken back before anybody asks whether a third run is needed.
+_RERUN = "OOMREC_PYTEST"  # in the second run: the changed variables' previous values, as JSON
+# Read at import: restore_environment() removes the variable before anyone checks for a third run.
 _IS_SECOND = _RERUN in os.environ
 _WORDS = (b"limit_memory", b"limit_leaks")
 _MOST_FILES = 20_000
 
-# Programs that start pytest and do nothing before it that must not be done twice.
+# Programs that start pytest, and do nothing before it that must not happen twice.
 _STARTERS = ("pytest", "py.test", "coverage", "_jb_pytest_runner", "run_pytest_script")
 
 
 def is_recorded() -> bool:
-    """Whether this process began with the recorder. Does not load it where it did not."""
+    """Whether this process started with the recorder. Does not load it."""
     return is_in_process()
 
 
 def is_wanted(config: pytest.Config) -> bool:
-    """Whether this run has to be made anew under the recorder."""
+    """Whether this run must be restarted under the recorder."""
     if is_recorded() or hasattr(config, "workerinput"):
         return False
     option = config.option
@@ -83,7 +82,7 @@ def _mentions_limits(config: pytest.Config) -> bool:
 
 
 def why_not() -> str:
-    """Why pytest cannot be started anew from here; empty where it can."""
+    """Why pytest cannot be restarted from here; "" if it can."""
     if _IS_SECOND:
         return f"the loader did not load {LIBRARY}: is this Python linked statically, or for another C library?"
     if not os.path.isfile(LIBRARY):
@@ -96,16 +95,16 @@ def why_not() -> str:
     path = Path(program)
     name = path.parent.name if path.name == "__main__.py" else path.name
     if re.sub(r"(-3(\.\d+)?)?(\.py)?$", "", name) not in _STARTERS:  # Debian's are pytest-3
-        return f"pytest runs inside of {program or 'another program'}: start that with `oomrec run -- python {program} …`"
+        return f"pytest runs inside {program or 'another program'}: start that with `oomrec run -- python {program} …`"
     return ""
 
 
 def become_recorded(config: pytest.Config) -> None:
-    """Starts pytest anew in this process; returns only where that is not possible, which `why_not` tells."""
+    """Restarts pytest in this process. Returns only if that is impossible; `why_not` says why."""
     if why_not():
         if _options.value(config, "oomrec"):
             raise pytest.UsageError(f"--oomrec: {why_not()}")
-        return  # tests that carry a limit say so
+        return  # tests with a limit fail with that reason
     capture: Any = config.pluginmanager.getplugin("capturemanager")
     if capture is not None:
         capture.stop_global_capturing()  # gives the streams back
@@ -130,7 +129,7 @@ def _exec(config: pytest.Config) -> NoReturn:
 
 
 def restore_environment(config: pytest.Config) -> None:
-    """In the second run: takes back what `_exec` changed, once nothing more is to be recorded."""
+    """In the second run: restores what `_exec` changed, once all processes to be recorded have started."""
     controls_workers = bool(
         getattr(config.option, "numprocesses", None) or getattr(config.option, "tx", None)
     )

@@ -12,7 +12,7 @@ from .profiler import MemorySnapshot, ProfileResult, TFMemoryProfiler
 from .tracker import MemoryTracker, MemoryWatchdog, TrackingResult
 from .utils import format_memory, get_gpu_info, get_system_info
 
-# As tfmemprof itself calls it, for there are two MemoryTrackers.
+# tfmemprof's own alias, because gpumemprof has a MemoryTracker, too.
 TensorFlowMemoryTracker = MemoryTracker
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""TensorFlow as this package uses it: found where it is imported, imported only when it is needed."""
+"""This package's access to TensorFlow: uses the imported module, and imports it only if necessary."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _DEVICE = re.compile(r"^/?(?:device:)?(cpu|gpu):?(\d*)$", re.IGNORECASE)
 
 
 def tensorflow(needed_for: str | None = None) -> Any:
-    """The module, if the program has imported it. Else it is imported for what needs it.
+    """The module, if the program has imported it. Otherwise imports it for `needed_for`, or returns None.
 
-    Raises ConfigurationError where it is needed and cannot be imported; None where it is not needed.
+    Raises ConfigurationError if it is needed and cannot be imported.
     """
     module = imported("tensorflow")
     if module is not None or needed_for is None:
@@ -38,17 +38,17 @@ def tensorflow(needed_for: str | None = None) -> Any:
 
 
 def gpu_count(module: Any) -> int:
-    """GPUs that TensorFlow has; 0 where it cannot say."""
+    """The number of TensorFlow's GPUs; 0 if it is unknown."""
     try:
         return len(module.config.list_physical_devices("GPU"))
-    except Exception:  # a broken driver: TensorFlow says so itself
+    except Exception:  # a broken driver, which TensorFlow reports itself
         return 0
 
 
 def resolve_device(device: str | None) -> str:
-    """ "/GPU:1" or "/CPU:0" of what was asked for; None: the first GPU, else the CPU.
+    """The requested device as "/GPU:1" or "/CPU:0"; None means the first GPU, else the CPU.
 
-    Raises ConfigurationError where there is no such device.
+    Raises ConfigurationError if there is no such device.
     """
     if device is None:
         module = tensorflow()
@@ -64,14 +64,14 @@ def resolve_device(device: str | None) -> str:
     count = gpu_count(tensorflow(f"device {device!r}"))
     if number < count:
         return f"/GPU:{number}"
-    there = f"TensorFlow has GPUs 0 to {count - 1}" if count else "TensorFlow has no GPU"
+    available = f"TensorFlow has GPUs 0 to {count - 1}" if count else "TensorFlow has no GPU"
     raise ConfigurationError(
-        f'device {device!r}: {there}; use device="/CPU:0" for the memory of this process'
+        f'device {device!r}: {available}; use device="/CPU:0" for the memory of this process'
     )
 
 
 class TensorFlowDeviceCollector(DeviceMemoryCollector):
-    """A GPU as TensorFlow's allocator has it; the whole device's figures are the recorder's."""
+    """A GPU by the figures of TensorFlow's allocator; the whole device's figures are the recorder's."""
 
     sampling_source = "tf.config.experimental.get_memory_info"
 
@@ -95,11 +95,11 @@ class TensorFlowDeviceCollector(DeviceMemoryCollector):
         info: dict[str, int] = self._module.config.experimental.get_memory_info(self._device)
         return info
 
-    def forget_peak(self) -> None:
-        """Lets `peak` begin anew, where TensorFlow can (2.5 and later)."""
-        forget = getattr(self._module.config.experimental, "reset_memory_stats", None)
-        if forget is not None:
-            forget(self._device)
+    def reset_peak(self) -> None:
+        """Resets `peak`, if TensorFlow can (2.5 and later)."""
+        reset = getattr(self._module.config.experimental, "reset_memory_stats", None)
+        if reset is not None:
+            reset(self._device)
 
     def sample(self) -> DeviceMemorySample:
         current = int(self.memory_info().get("current", 0))
@@ -120,7 +120,7 @@ class TensorFlowDeviceCollector(DeviceMemoryCollector):
 
 
 class TensorFlowHostCollector(CPUDeviceCollector):
-    """This process, as telemetry of TensorFlow's tracker."""
+    """The host, with TensorFlow's tracker as the collector in telemetry."""
 
     def capabilities(self) -> dict[str, Any]:
         return {**super().capabilities(), "telemetry_collector": COLLECTOR}
@@ -135,7 +135,7 @@ def build_collector(device: str | None) -> DeviceMemoryCollector:
 
 
 def free_caches(module: Any) -> None:
-    """Lets Keras forget its graphs; Python's cycles are collected by the caller."""
+    """Clears Keras' graphs. The caller collects Python's cycles."""
     keras = getattr(module, "keras", None)
     backend = getattr(keras, "backend", None)
     if backend is not None:

@@ -1,7 +1,7 @@
-"""``python -m oomrec.tfmemprof``: the TensorFlow command line, done by the command oomrec.
+"""``python -m oomrec.tfmemprof``: tfmemprof's command line, translated for the command oomrec.
 
-Devices are written as TensorFlow writes them, an alert's threshold is a number of MiB, and a file to
-analyze is named by --input; oomrec takes numbers, percentages and a plain argument.
+It takes devices in TensorFlow's notation, an alert's threshold in MiB, and the file to analyze by --input.
+oomrec takes numbers, percentages and a plain argument.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..gpumemprof import _proc
 from ..gpumemprof._devices import Device, parse_device
 from ._tensorflow import MIB
 
-FOREVER_S = 10 * 365 * 86400  # of a monitor that has no duration
+FOREVER_S = 10 * 365 * 86400  # the duration of `monitor` without --duration
 RANK = ("job_id", "rank", "local_rank", "world_size")
 
 _EPILOG = """\
@@ -30,7 +30,7 @@ examples:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Of `diagnose`, exit code 2 means memory at risk, and 1 bad input."""
+    """Exits with 1 for bad input of `diagnose`, where 2 means that memory is at risk."""
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
@@ -40,21 +40,21 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="python -m oomrec.tfmemprof",
-        description="The memory of TensorFlow programs. Each command is oomrec's of that name.",
+        description="The memory of TensorFlow programs. Each command runs oomrec's command of that name.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("-v", "--verbose", action="store_true", help="all of `info`")
-    parser.add_argument("--version", action="store_true", help="which oomrec it is")
+    parser.add_argument("--version", action="store_true", help="print the version of oomrec")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     commands.add_parser("info", help="the system, devices, Python, limits")
 
     monitor = commands.add_parser("monitor", help="samples of memory for a while")
-    _add_clock(monitor, 1.0, "until it is ended")
+    _add_clock(monitor, 1.0, "until the command is stopped")
     monitor.add_argument("--threshold", type=float, metavar="MB", help="alert above so many MiB")
     monitor.add_argument("--output", metavar="FILE", help="write the samples there, as JSON")
 
-    track = commands.add_parser("track", help="events and alerts, until it is ended")
+    track = commands.add_parser("track", help="events and alerts, until the command is stopped")
     _add_clock(track, 1.0, None)
     track.add_argument(
         "--threshold",
@@ -64,16 +64,16 @@ def _parser() -> argparse.ArgumentParser:
         help="alert above so many MiB (4000)",
     )
     for key in RANK:
-        track.add_argument(f"--{key.replace('_', '-')}", metavar="N", help="as of oomrec track")
+        track.add_argument(f"--{key.replace('_', '-')}", metavar="N", help="as for oomrec track")
     track.add_argument("--output", metavar="FILE", required=True, help="write the events there")
 
-    analyze = commands.add_parser("analyze", help="what a file of samples or events says")
+    analyze = commands.add_parser("analyze", help="findings from a file of samples or events")
     analyze.add_argument("--input", metavar="FILE", required=True, help="the file, or a bundle")
     for flag in ("--detect-leaks", "--optimize", "--visualize"):
-        analyze.add_argument(flag, action="store_true", help="as of oomrec analyze")
+        analyze.add_argument(flag, action="store_true", help="as for oomrec analyze")
     analyze.add_argument("--report", metavar="FILE", help="write the page there as well")
 
-    diagnose = commands.add_parser("diagnose", help="a directory with what tells of trouble")
+    diagnose = commands.add_parser("diagnose", help="a directory of evidence")
     _add_clock(diagnose, 0.5, "5")
     diagnose.add_argument("--output", metavar="DIR", help="where the directory goes")
     return parser
@@ -97,27 +97,27 @@ def _add_clock(parser: argparse.ArgumentParser, interval: float, duration: str |
 
 
 def _total_bytes(device: Device) -> int:
-    """Of a GPU what oomrec says of it, else of the host. ConfigurationError: there is no such GPU."""
+    """A GPU's memory as oomrec reports it, else the host's. Raises ConfigurationError if there is no such GPU."""
     if device.kind != "gpu":
         return _proc.host_limit_bytes()
     number = str(device.number or 0)
     path = command()
     if path is None:
-        return _proc.host_limit_bytes()  # the command line ends with that very problem
-    asked = [path, "info", "--json", "--device", number]
-    answer = subprocess.run(asked, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+        return _proc.host_limit_bytes()  # exec_command() reports the missing command
+    words = [path, "info", "--json", "--device", number]
+    run = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
     try:
-        devices = json.loads(answer.stdout)["devices"]
+        devices = json.loads(run.stdout)["devices"]
         return int(devices[0]["total_bytes"])
     except (ValueError, KeyError, IndexError, TypeError):
         raise ConfigurationError(
-            f"the memory of /GPU:{number} is not known, so --threshold cannot be a share of it; "
+            f"the size of /GPU:{number} is unknown, so --threshold cannot be converted to a share of it; "
             "use oomrec track --warning-threshold PERCENT"
         ) from None
 
 
 def translated(options: argparse.Namespace) -> list[str]:
-    """The arguments for oomrec. ConfigurationError for what is no device."""
+    """The arguments for oomrec. Raises ConfigurationError for an invalid device."""
     if options.command == "info":
         return ["info", *(["--detailed"] if options.verbose else [])]
     given: dict[str, Any] = vars(options)

@@ -1,4 +1,4 @@
-"""TensorFlowProfiler for whole trainings and inferences, and decorators with one common profiler."""
+"""TensorFlowProfiler for whole trainings and inferences, and decorators with one profiler for the program."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _train(model: Any, batch: Any) -> None:
 def _batches(data: Any, batch_size: int) -> Iterator[Any]:
     if hasattr(data, "batch"):
         for batch in data.batch(batch_size):
-            # Of a dataset of (row, label) the rows are what a model is called with.
+            # In a dataset of (row, label) only the rows are the model's input.
             yield batch[0] if isinstance(batch, tuple) else batch
         return
     rows = len(data) if hasattr(data, "__len__") else int(data.shape[0])

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Iterator, TypeVar, cast
 
 from ..gpumemprof import _proc
-from ..gpumemprof._repeated import Repeated
+from ..gpumemprof._periodic import PeriodicCall
 from ._tensorflow import (
     MIB,
     TensorFlowDeviceCollector,
@@ -22,7 +22,7 @@ from ._tensorflow import (
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-COUNT_AGAIN_S = 1.0  # tensors are counted by a walk through Python's objects
+COUNT_INTERVAL_S = 1.0  # between two counts of the tensors, each a walk through all Python objects
 
 
 @dataclass
@@ -92,13 +92,13 @@ class TFMemoryProfiler:
         self.function_profiles: dict[str, dict[str, Any]] = {}
         self._collector = build_collector(self.device)
         self._lock = threading.Lock()
-        self._continuous = Repeated()
-        self._tensors = (-COUNT_AGAIN_S, 0, 0)  # when, how many, bytes
+        self._continuous = PeriodicCall()
+        self._tensors = (-COUNT_INTERVAL_S, 0, 0)  # when, how many, bytes
 
     @property
     def profiling_active(self) -> bool:
         """Whether continuous profiling is running."""
-        return self._continuous.is_on
+        return self._continuous.is_running
 
     def _device_memory(self, snapshot: MemorySnapshot) -> float:
         on_gpu = isinstance(self._collector, TensorFlowDeviceCollector)
@@ -109,11 +109,11 @@ class TFMemoryProfiler:
         if not self.enable_tensor_tracking or module is None:
             return 0, 0
         when, count, size = self._tensors
-        if time.monotonic() - when < COUNT_AGAIN_S:
+        if time.monotonic() - when < COUNT_INTERVAL_S:
             return count, size
         count = size = 0
         for each in gc.get_objects():
-            # issubclass of the type, not isinstance: that would call an object's own __class__.
+            # issubclass of the type, not isinstance, which would read the object's own __class__.
             if issubclass(type(each), module.Tensor):
                 count += 1
                 size += _tensor_bytes(each)
@@ -156,7 +156,7 @@ class TFMemoryProfiler:
         """Measures the block under `name` in `function_profiles`."""
         before = self.capture_snapshot(f"{name}_start")
         if isinstance(self._collector, TensorFlowDeviceCollector):
-            self._collector.forget_peak()
+            self._collector.reset_peak()
         begun = time.monotonic()
         try:
             yield self
@@ -190,7 +190,7 @@ class TFMemoryProfiler:
 
     def start_continuous_profiling(self, interval: float = 1.0) -> None:
         """Starts taking a snapshot every `interval` seconds. No effect if already running."""
-        if not self._continuous.is_on:
+        if not self._continuous.is_running:
             self._continuous.start(self._continue, interval)
             self._continue()
 

@@ -1,4 +1,4 @@
-"""TensorFlow's MemoryTracker and MemoryWatchdog: as gpumemprof's, in MiB, with one threshold."""
+"""TensorFlow's MemoryTracker and MemoryWatchdog: like gpumemprof's, but in MiB, with one threshold."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Callable
 from ..gpumemprof._alerts import Alert
 from ..gpumemprof._capture import oom_config
 from ..gpumemprof._events import TrackingEvent
-from ..gpumemprof._repeated import Repeated
+from ..gpumemprof._periodic import PeriodicCall
 from ..gpumemprof._tracking import Tracker
 from ..gpumemprof.device_collectors import DeviceMemorySample
 from ._tensorflow import MIB, build_collector, free_caches, resolve_device, tensorflow
@@ -122,8 +122,8 @@ class MemoryTracker(Tracker):
             for series in (self.memory_usage, self.timestamps, self.alerts):
                 series.clear()
         self.clear_events()
-        self._pace.forget()
-        self._keep(self.sample())
+        self._rate_limit.reset()
+        self._add_sample(self.sample())
         super().start_tracking()
         self._log("tracking %s every %s s", self.device, self.sampling_interval)
 
@@ -156,7 +156,7 @@ class MemoryTracker(Tracker):
         )
 
     def get_current_memory(self) -> float:
-        """MiB now."""
+        """The current memory in MiB."""
         return self.sample().allocated_bytes / MIB
 
     def set_alert_threshold(self, threshold_mb: float | None) -> None:
@@ -168,11 +168,11 @@ class MemoryTracker(Tracker):
         with self._lock:
             return any(time.time() - alert["timestamp"] < RECENT_S for alert in self.alerts)
 
-    def _take(self, sample: DeviceMemorySample) -> None:
-        self._keep(sample)
-        super()._take(sample)
+    def _process(self, sample: DeviceMemorySample) -> None:
+        self._add_sample(sample)
+        super()._process(sample)
 
-    def _keep(self, sample: DeviceMemorySample) -> None:
+    def _add_sample(self, sample: DeviceMemorySample) -> None:
         with self._lock:
             self.memory_usage.append(sample.allocated_bytes / MIB)
             self.timestamps.append(time.time())
@@ -185,11 +185,11 @@ class MemoryTracker(Tracker):
             return
         message = f"Memory usage {used:.1f} MB exceeds threshold {threshold:.1f} MB"
         alert = Alert("warning", message, {"memory_mb": used, "threshold_mb": threshold})
-        if self._pace.lets_through(alert):
-            self._add_event(alert.kind, change, alert.words, alert.metadata, sample)
+        if self._rate_limit.admits(alert):
+            self._add_event(alert.kind, change, alert.text, alert.metadata, sample)
 
     def _call_back(self, event: TrackingEvent) -> None:
-        """Callbacks are given a dictionary; of errors there is none."""
+        """Passes an alert to the callbacks, as a dictionary. Error events have none."""
         if not event.metadata or "threshold_mb" not in event.metadata:
             return
         alert = {"timestamp": event.timestamp, **event.metadata, "message": event.context}
@@ -230,12 +230,12 @@ class MemoryWatchdog:
         self.cleanup_count = 0
         self.cleanup_callbacks: list[Callable[[], Any]] = []
         self._collector = build_collector(device)
-        self._looks = Repeated()
+        self._checks = PeriodicCall()
 
     @property
     def active(self) -> bool:
         """Whether it is running."""
-        return self._looks.is_on
+        return self._checks.is_running
 
     def add_cleanup_callback(self, callback: Callable[[], Any]) -> None:
         """Calls `callback()` after each cleaning."""
@@ -243,14 +243,14 @@ class MemoryWatchdog:
 
     def start(self) -> None:
         """Starts checking every `check_interval` seconds. No effect if already running."""
-        if not self._looks.is_on:
-            self._looks.start(self._look, self.check_interval)
+        if not self._checks.is_running:
+            self._checks.start(self._check, self.check_interval)
 
     def stop(self) -> None:
-        """Ends it."""
-        self._looks.stop()
+        """Stops checking."""
+        self._checks.stop()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         used = self._collector.sample().allocated_bytes / MIB
         if used > min(self.max_memory_mb, self.cleanup_threshold_mb):
             logger.info("%.1f MiB are in use: cleaning up", used)

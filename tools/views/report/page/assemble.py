@@ -1,7 +1,7 @@
-"""Puts the parts of the report's page into its skeleton: one file that asks nothing of a network.
+"""Joins the parts of the report's page into one file that loads nothing from a network.
 
-assemble.py PAGE.html D3.min.js OUT: each <script src="…"> and <link rel="stylesheet" href="…"> of the
-skeleton becomes an element with that file's text. Files are beside the skeleton, d3 is where it is.
+assemble.py PAGE.html D3.min.js OUT: replaces each <script src="…"> and <link rel="stylesheet" href="…"> of
+the skeleton PAGE.html by an element with that file's text. The files are beside the skeleton, except d3.
 """
 
 import re
@@ -15,7 +15,7 @@ def assembled(skeleton: Path, d3: Path) -> str:
     def part(name: str) -> str:
         path = d3 if name == d3.name else skeleton.parent / name
         text = path.read_text(encoding="utf-8")
-        # The end of an element inside of it would end it, and `oomrec report` replaces a word once.
+        # An end tag in the text would end the element early, and `oomrec report` replaces each word once.
         for forbidden in ("</script", "</style", *WORDS):
             if forbidden in text.lower() or forbidden in text:
                 raise SystemExit(f"{path}: must not contain {forbidden}")
@@ -24,7 +24,7 @@ def assembled(skeleton: Path, d3: Path) -> str:
     page = skeleton.read_text(encoding="utf-8")
     for word in WORDS:
         if page.count(word) != 1:
-            raise SystemExit(f"{skeleton}: {word} must be there once, not {page.count(word)} times")
+            raise SystemExit(f"{skeleton}: {word} must occur once, not {page.count(word)} times")
     page = re.sub(
         r'<link rel="stylesheet" href="([^"]+)">',
         lambda found: f"<style>\n{part(found[1])}</style>",

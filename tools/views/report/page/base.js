@@ -1,11 +1,10 @@
-// The page's one global, and the one way in which anything gets into the document: as elements and
-// text. Names in a recording are whatever a program wrote there; no string of it is ever parsed as
-// HTML.
+// The page's one global, and the only way to add to the document: as elements and text. A program
+// may put anything into the names of a recording, so no string is ever parsed as HTML.
 "use strict";
 
 const report = {};
 
-// element("button", {class: "quiet", onclick: f}, "text", another): null children are left out.
+// element("button", {class: "quiet", onclick: f}, "text", another): null children are skipped.
 report.element = (name, attributes = {}, ...children) => {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
@@ -23,13 +22,13 @@ report.element = (name, attributes = {}, ...children) => {
   return made;
 };
 
-// What a screen reader is to say now.
+// Has a screen reader say the text now.
 report.announce = (text) => {
   document.getElementById("announcement").textContent = text;
 };
 
-// A drawing's figures as a table that can be opened: for screen readers, and to copy from.
-// `head`: names; `rows`: made when it is opened, because most never are.
+// A drawing's figures as a table that opens on demand: for screen readers, and to copy from.
+// `head`: names; `rows`: called when the table opens, because most never do.
 report.behind = (title, head, rows) => {
   const {element} = report;
   const details = element("details", {class: "behind"}, element("summary", {}, title));
@@ -40,7 +39,7 @@ report.behind = (title, head, rows) => {
   return details;
 };
 
-// Cells are texts, numbers, which stand right, or elements.
+// Cells are texts, figures, which are aligned right, or elements.
 report.simpleTable = (title, head, rows) => {
   const {element} = report;
   const isFigure = (cell) =>
@@ -63,7 +62,7 @@ report.checkbox = (label, checked, onchange, title) => report.element(
         "input", {type: "checkbox", checked, onchange: (event) => onchange(event.target.checked)}),
     label);
 
-// options: [value, text, why it cannot be chosen (null: it can)].
+// options: [value, text, why it is disabled (null: it is not)].
 report.select = (label, options, value, onchange) => {
   const {element} = report;
   const choice = element(

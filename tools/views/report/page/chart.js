@@ -1,8 +1,8 @@
-// One drawing over time: lines, or areas on top of each other; limits across; marks and refusals
-// down. A window is brushed with the mouse, or with Shift and the arrow keys.
+// A chart over time: lines or stacked areas, limits as horizontal lines, marks and refusals as
+// vertical ones. A window is selected with the mouse, or with Shift and the arrow keys.
 "use strict";
 
-// Round values of an axis of bytes: 1, 2 or 5 times a power of two or so many KiB, MiB, ….
+// Round values for an axis of bytes: 1, 2 or 5 times a power of ten of bytes, KiB, MiB, ….
 report.byteTicks = (most, wanted) => {
   if (!(most > 0)) return [0];
   const unit = 1024 ** Math.floor(Math.log(most / wanted > 1 ? most / wanted : 1) / Math.log(1024));
@@ -12,7 +12,7 @@ report.byteTicks = (most, wanted) => {
 
 report.Chart = class {
   // series: [{name, times, values, lower (of an area), style}]; limits: [{name, bytes}]; events:
-  // [{time, text, refused}]; read(ms): what the caption says of a moment; onbrush(window or null);
+  // [{time, text, refused}]; read(ms): the caption for a moment; onbrush(window or null);
   // onpoint(ms or null).
   constructor(options) {
     Object.assign(this, {height: 220, limits: [], events: [], stacked: false}, options);
@@ -26,7 +26,7 @@ report.Chart = class {
             .attr("height", this.height)
             .attr(
                 "aria-label",
-                `${this.title}. Left and right arrows read it, with Shift they choose a window, Escape clears it.`);
+                `${this.title}. Left and right arrows read values, with Shift they select a window, Escape clears it.`);
     this.legend = element("ul", {class: "legend"});
     this.element = element(
         "figure", {}, element("figcaption", {}, this.title), this.legend, this.drawing.node(),
@@ -53,7 +53,7 @@ report.Chart = class {
     const scale = report.state.time === "local" ? d3.scaleTime() : d3.scaleUtc();
     this.x = scale.domain(this.domain).range([margin.left, width - margin.right]).clamp(true);
     const highest = d3.max(this.series, (one) => d3.max(one.values)) || 1;
-    // A limit far above would press the curves flat: the legend names it instead.
+    // A limit far above would flatten the curves, so only the legend names it.
     const near = this.limits.filter((limit) => limit.bytes <= 2.5 * highest);
     const top = Math.max(highest, d3.max(near, (limit) => limit.bytes) ?? 0) * 1.04;
     this.y = d3.scaleLinear().domain([0, top]).range([height - margin.bottom, margin.top]);
@@ -119,8 +119,7 @@ report.Chart = class {
         .text(one.name);
   }
 
-  // An area's name inside of it, where it is thick for long enough and its middle does not leave
-  // it.
+  // Draws an area's name inside it, at its thickest position where the whole name fits.
   drawName(svg, one) {
     const text = report.text(one.name, 48);
     const half = 3.2 * text.length;
@@ -165,7 +164,7 @@ report.Chart = class {
   }
 
   drawEvents(svg) {
-    const taken = [];  // where names are: those of refusals come first
+    const taken = [];  // the names' extents; refusals come first
     for (const event of [...this.events].sort((a, b) => b.refused - a.refused)) {
       const x = this.x(event.time);
       const group = svg.append("g").attr("class", event.refused ? "refusal" : "mark");

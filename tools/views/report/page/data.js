@@ -1,5 +1,5 @@
-// The recording's figures: a JSON text and typed arrays, deflated and in base64 inside of the page,
-// so that 100,000 stacks are a few MiB and are there without being parsed.
+// The recording's data: a JSON text and typed arrays, deflated and in base64 inside the page. So
+// 100,000 stacks take a few MiB, and need no parsing.
 "use strict";
 
 report.inflate = async (base64) => {
@@ -10,7 +10,7 @@ report.inflate = async (base64) => {
   return new Response(stream).arrayBuffer();
 };
 
-// The members of the JSON text, and each array by its name.
+// Returns the members of the JSON text, and each array by its name.
 report.unpack = (buffer) => {
   const kinds = {u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, f64: Float64Array};
   const length = new DataView(buffer).getUint32(0, true);
@@ -29,12 +29,13 @@ report.unpack = (buffer) => {
   if (data.job)
     data.job =
         {ranks: [], missing: [], left_out: [], clock: {}, job_id: null, first: null, ...data.job};
-  // Of a job the rows are its ranks'. Else those of this process are the recording's own, those of
-  // others are of their bundles.
+  // In a job's report the rows belong to its ranks. Otherwise this process' rows come from the
+  // recording, and other processes' rows from their bundles.
   if (data.job) data.processes = data.job.ranks;
   data.own_process =
       data.job ? -1 : Math.max(0, data.processes.findIndex(({relation}) => relation === "self"));
-  data.places = data.place_function.length;
+  // In the format (docs/json.md), the arrays of locations are place_* and node_place.
+  data.locations = data.place_function.length;
   data.nodes = data.node_parent.length;
   data.rows = data.row_node.length;
   data.checkpoints = data.c_time?.length ?? 0;
@@ -42,9 +43,9 @@ report.unpack = (buffer) => {
   return data;
 };
 
-// A node's places from the innermost out.
+// A node's locations from the innermost out.
 report.stackOf = (data, node) => {
-  const places = [];
-  for (let at = node; at !== 0; at = data.node_parent[at]) places.push(data.node_place[at]);
-  return places;
+  const locations = [];
+  for (let at = node; at !== 0; at = data.node_parent[at]) locations.push(data.node_place[at]);
+  return locations;
 };

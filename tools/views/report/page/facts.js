@@ -1,12 +1,11 @@
-// Any JSON value for people: objects as lists of names and values, lists of objects as tables, and
-// figures by the unit that their key ends in. What a command's --json says can so be shown as it
-// is.
+// Shows any JSON value, such as a command's --json: objects as lists of names and values, lists of
+// objects as tables, and figures in the unit that their key ends in.
 "use strict";
 
 report.factName = (key) =>
     report.text(key.replace(/_(bytes|ms|seconds|utc|ns|mb)$/, "").replaceAll("_", " "), 80);
 
-// Figures whose key does not say that they are bytes.
+// Whether a figure is in bytes. Some keys of /proc do not say so.
 const isBytes = (path) => /(^|_)bytes(_|$)|^size$/.test(path[path.length - 1]) ||
     (path.includes("meminfo") && !/^HugePages/.test(path[path.length - 1])) ||
     path.includes("smaps_rollup") ||
@@ -34,7 +33,7 @@ report.factText = (key, value, path = [key]) => {
 
 const isRecord = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 
-// Records that are alike and hold single values: rows of a table.
+// Whether the records have the same keys and only scalar values, like the rows of a table.
 const isTable = (values) => values.length > 1 && values.every(isRecord) &&
     values.every(
         (value) => Object.keys(value).join() === Object.keys(values[0]).join() &&
@@ -79,7 +78,7 @@ report.facts = (value, path = []) => {
                element("dd", {}, report.facts(value[name], [...path, name]))]));
 };
 
-// A column for each key that a row has; what is no single value is opened on demand.
+// A table with a column for each key of any row; arrays and objects in it open on demand.
 report.factsTable = (rows, path) => {
   const {element} = report;
   const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];

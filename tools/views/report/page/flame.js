@@ -1,4 +1,4 @@
-// The view of the flame graph: what is chosen above it, the drawing, and what it says of a frame.
+// The flame graph's view: the controls above it, the drawing, and the description of a frame.
 "use strict";
 
 const flameTree = (data, state) => {
@@ -10,19 +10,19 @@ const flameTree = (data, state) => {
   return chosen[name];
 };
 
-// Bytes are asked for in a window: its checkpoints have no counts.
+// In a window always bytes: checkpoints have no counts.
 const flameBy = (state) => (state.mode.startsWith("window_") ? "bytes" : state.by);
 
 report.views.flame = {
   title: "Flame graph",
   selection: true,
 
-  draw(data, place) {
+  draw(data, panel) {
     const {element} = report;
     this.canvas = new report.FlameCanvas(data);
     this.search = element("input", {
       type: "search",
-      placeholder: "Search: an expression ( / )",
+      placeholder: "Search: regular expression ( / )",
       "aria-label": "Search functions, files and modules by regular expression",
       value: report.state.search,
       oninput: (event) => report.change({search: event.target.value})
@@ -35,7 +35,7 @@ report.views.flame = {
     this.behind = report.behind(
         "The zoomed frame as a table", ["what", "frame", "bytes", "blocks", "share"],
         () => this.tableRows(data));
-    place.append(this.bar, this.path, this.about, this.canvas.element, this.legend, this.behind);
+    panel.append(this.bar, this.path, this.about, this.canvas.element, this.legend, this.behind);
     report.steerFlame(this.canvas, {
       describe: (node) => this.describe(data, node),
       zoom: (node) => report.change({zoom: report.pathOf(this.canvas.tree, node).join(".")}),
@@ -56,11 +56,11 @@ report.views.flame = {
         report.checkbox(
             "inverted", state.inverted !== "",
             (on) => report.change({inverted: on ? "1" : "", zoom: ""}),
-            "From who allocated (top) to who called (below)"),
+            "From the allocating function (top) to its callers (below)"),
         report.checkbox(
-            "lines apart", state.lines === "lines",
+            "separate lines", state.lines === "lines",
             (on) => report.change({lines: on ? "lines" : "functions", zoom: ""}),
-            "A frame for each line of a function"),
+            "One frame for each line of a function"),
         element(
             "button", {disabled: state.zoom === "", onclick: () => report.change({zoom: ""})},
             "Show all"),
@@ -73,7 +73,7 @@ report.views.flame = {
     const by = flameBy(state);
     const tree = flameTree(data, state);
     const expression = report.expression(state.search);
-    canvas.set(tree, by, expression ? report.matchingPlaces(data, expression) : null);
+    canvas.set(tree, by, expression ? report.matchingLocations(data, expression) : null);
     const path = state.zoom === "" ? [] : state.zoom.split(".").map(Number);
     canvas.zoom = report.nodeAt(tree, path, by);
     canvas.at = -1;
@@ -99,7 +99,7 @@ report.views.flame = {
         by === "bytes" ? report.bytes(sum) : report.plural(sum, "block", "blocks")}`;
   },
 
-  // The whole and the frames around, as a way back.
+  // The path from the root to the zoomed frame, to zoom out by.
   drawPath(data) {
     const {element} = report;
     const {tree, zoom} = this.canvas;
@@ -109,7 +109,7 @@ report.views.flame = {
     nodes.reverse();
     if (zoom === 0) {
       const hint = tree.bytes[0] === 0 && tree.count[0] === 0 ?
-          "Nothing of this kind is in the recording, or the choices above leave nothing." :
+          "The recording has no such allocations, or the choices above exclude all of them." :
           "Zoom: click, or arrow keys and Enter. Out: Backspace. Search: /";
       this.path.replaceChildren(element("span", {class: "quiet"}, hint));
       return;
@@ -120,15 +120,15 @@ report.views.flame = {
              node === zoom ?
                  element(
                      "span", {"aria-current": "true"},
-                     report.text(report.frameName(data, tree.place[node]), 60)) :
+                     report.text(report.frameName(data, tree.location[node]), 60)) :
                  element(
                      "button", {
                        class: "quiet",
                        onclick: () => report.change({zoom: report.pathOf(tree, node).join(".")})
                      },
-                     report.text(report.frameName(data, tree.place[node]), 40)),
+                     report.text(report.frameName(data, tree.location[node]), 40)),
     ]));
-    this.path.scrollTop = this.path.scrollHeight;  // the zoomed one is in sight
+    this.path.scrollTop = this.path.scrollHeight;  // the zoomed frame is at the end
   },
 
   drawLegend(data) {
@@ -142,12 +142,12 @@ report.views.flame = {
         element("li", {}, element("span", {class: "swatch ground-other"}), " others"));
   },
 
-  // Writes what is known of a frame below the drawing; −1: of the zoomed one.
+  // Describes a frame above the drawing; −1: the zoomed frame.
   describe(data, which) {
     const {element} = report;
     const {tree, zoom} = this.canvas;
     const node = which >= 0 ? which : zoom;
-    const place = tree.place[node];
+    const location = tree.location[node];
     const about = report.about(data);
     const whole = tree.bytes[0];
     const blocks = report.state.mode.startsWith("window_") ?
@@ -155,20 +155,20 @@ report.views.flame = {
         ` in ${about}${report.plural(tree.count[node], "block", "blocks")}`;
     const held = `${about}${report.bytes(tree.bytes[node])} (${
         report.share(tree.bytes[node], whole)})${blocks}`;
-    const name = report.frameName(data, place);
-    const file = place < 0 ? "" : data.strings[data.place_file[place]];
-    const line = place >= 0 && report.frameWhere(data, place, report.state).includes(":") ?
-        data.place_line[place] :
+    const name = report.frameName(data, location);
+    const file = location < 0 ? "" : data.strings[data.place_file[location]];
+    const line = location >= 0 && report.frameWhere(data, location, report.state).includes(":") ?
+        data.place_line[location] :
         0;
-    const module = place < 0 ? "" : data.strings[data.place_module[place]];
-    const kind = place < 0 ? "" :
-                             `${report.kindText(data.place_kind[place])}; part of ${
-                                 report.text(report.partOf(data, place))}`;
+    const module = location < 0 ? "" : data.strings[data.place_module[location]];
+    const kind = location < 0 ? "" :
+                                `${report.kindText(data.place_kind[location])}; part of ${
+                                    report.text(report.partOf(data, location))}`;
     const where = [
       file && report.text(file + (line ? `:${line}` : "")),
       module && module !== file ? report.text(module) : ""
     ].filter(Boolean).join("  in ");
-    const source = line ? report.placeSource(data, place) : "";
+    const source = line ? report.locationSource(data, location) : "";
     const parts = [where, source === "" ? null : element("code", {}, source), kind].filter(Boolean);
     this.about.replaceChildren(
         element("p", {}, element("strong", {}, name), `  ${held}`),
@@ -187,9 +187,10 @@ report.views.flame = {
                class: "quiet",
                onclick: () => report.change({zoom: report.pathOf(tree, node).join(".")})
              },
-             `${report.frameName(data, tree.place[node])} ${
-                 tree.place[node] < 0 ? "" :
-                                        report.frameWhere(data, tree.place[node], report.state)}`),
+             `${report.frameName(data, tree.location[node])} ${
+                 tree.location[node] < 0 ?
+                     "" :
+                     report.frameWhere(data, tree.location[node], report.state)}`),
          report.bytes(tree.bytes[node]), uncounted ? "–" : report.count(tree.count[node]),
          report.share(tree[by][node], tree[by][0])];
     const around = [];

@@ -1,6 +1,5 @@
-// The flame graph's drawing: a tree from the top down on a canvas as large as what is in sight.
-// Only frames at least a pixel wide are visited, level by level, so that a redraw costs what is
-// seen of it.
+// Draws the flame graph from the top down, on a canvas of the size of its visible part. It visits
+// only frames at least a pixel wide, level by level, so a redraw costs only as much as is visible.
 "use strict";
 
 report.FlameCanvas = class {
@@ -8,7 +7,7 @@ report.FlameCanvas = class {
     this.data = data;
     this.rowHeight = 20;  // px
     this.font = "12px ui-monospace, 'DejaVu Sans Mono', monospace";
-    this.boldFont = `bold ${this.font}`;  // the program's own
+    this.boldFont = `bold ${this.font}`;  // for the program's own frames
     const {element} = report;
     this.canvas = element("canvas", {});
     this.spacer = element("div", {class: "spacer"}, this.canvas);
@@ -19,13 +18,13 @@ report.FlameCanvas = class {
           role: "application",
           "aria-roledescription": "flame graph",
           "aria-label":
-              "Flame graph. Arrow keys walk the frames, Enter zooms, Backspace zooms out, Home shows all, / searches.",
+              "Flame graph. Arrow keys move between frames, Enter zooms in, Backspace zooms out, Home shows all, / searches.",
           onscroll: () => this.paint()
         },
         this.spacer);
     this.zoom = 0;
-    this.at = -1;    // the frame under the keyboard's cursor
-    this.over = -1;  // and under the mouse
+    this.at = -1;    // the frame at the keyboard's cursor
+    this.over = -1;  // the frame under the mouse
     this.theme();
     new ResizeObserver(() => this.resized()).observe(this.element);
   }
@@ -46,7 +45,8 @@ report.FlameCanvas = class {
     if (first) this.reveal();
   }
 
-  // What to draw: a tree, "bytes" or "count", and matches of a search (of places; null: no search).
+  // Sets what to draw: a tree, by "bytes" or "count", and the locations that a search matches
+  // (null: no search).
   set(tree, by, matches) {
     this.tree = tree;
     this.by = by;
@@ -61,8 +61,8 @@ report.FlameCanvas = class {
     this.paint();
   }
 
-  // this.levels: of each depth the boxes {node, x, width}, from left to right; node −1 stands for
-  // what is too small to be drawn.
+  // this.levels: for each depth the boxes {node, x, width}, from left to right; node −1 stands for
+  // the frames that are too small to draw.
   layout() {
     const {tree, by, width} = this;
     const value = tree[by];
@@ -85,7 +85,7 @@ report.FlameCanvas = class {
           below.push({node: children[i], x, width: value[children[i]] * scale});
           x += value[children[i]] * scale;
         }
-        let rest = 0;  // what is too small
+        let rest = 0;  // the width of the frames that are too small
         for (; i < children.length; ++i) rest += value[children[i]] * scale;
         if (rest >= 1) below.push({node: -1, x, width: rest});
       }
@@ -128,15 +128,15 @@ report.FlameCanvas = class {
       context.fillRect(box.x, y, wide, rowHeight - 1);
       return;
     }
-    const place = this.tree.place[box.node];
-    const hue = place >= 0 ? this.hueOf[place] : -1;
-    const matched = this.matches !== null && place >= 0 && this.matches[place] === 1;
+    const location = this.tree.location[box.node];
+    const hue = location >= 0 ? this.hueOf[location] : -1;
+    const matched = this.matches !== null && location >= 0 && this.matches[location] === 1;
     context.globalAlpha =
         (this.matches !== null && !matched ? 0.35 : 1) * (depth < this.zoomLevel ? 0.6 : 1);
     context.fillStyle = hue >= 0 ? palette.grounds[hue] : palette.grounds[report.hues];
     context.fillRect(box.x, y, wide, rowHeight - 1);
-    // Every other function is a little darker, so that neighbours of a hue are told apart.
-    if (place > 0 && place % 2 === 1) {
+    // Every other function is a little darker, to distinguish neighbours of the same hue.
+    if (location > 0 && location % 2 === 1) {
       context.fillStyle = "rgba(0, 0, 0, 0.07)";
       context.fillRect(box.x, y, wide, rowHeight - 1);
     }
@@ -144,7 +144,7 @@ report.FlameCanvas = class {
     if (matched) this.outline(context, box, y, palette.mark, 2);
     if (box.node === this.at || box.node === this.over)
       this.outline(context, box, y, palette.line, 2);
-    if (box.width > 28) this.paintName(context, box, place, matched, y);
+    if (box.width > 28) this.paintName(context, box, location, matched, y);
   }
 
   outline(context, box, y, colour, thick) {
@@ -155,19 +155,20 @@ report.FlameCanvas = class {
         this.rowHeight - 1 - thick);
   }
 
-  paintName(context, box, place, matched, y) {
-    const room = Math.floor((box.width - 8) / this.letter);
+  paintName(context, box, location, matched, y) {
+    const capacity = Math.floor((box.width - 8) / this.letter);
     const dim = this.matches !== null && !matched;
-    const name = report.frameName(this.data, place);
-    const where = place >= 0 ? report.frameWhere(this.data, place, report.state) : "";
-    const shown = name.length > room ? `${name.slice(0, Math.max(1, room - 1))}…` : name;
+    const name = report.frameName(this.data, location);
+    const where = location >= 0 ? report.frameWhere(this.data, location, report.state) : "";
+    const shown = name.length > capacity ? `${name.slice(0, Math.max(1, capacity - 1))}…` : name;
     context.fillStyle = dim ? this.palette.quiet : this.palette.ink;
-    // The names of other scripts are wider than a letter: nothing leaves its box.
-    context.font =
-        place >= 0 && this.data.place_kind[place] & report.kind.own ? this.boldFont : this.font;
+    // Characters of other scripts may be wider: maxWidth keeps the name inside its box.
+    context.font = location >= 0 && this.data.place_kind[location] & report.kind.own ?
+        this.boldFont :
+        this.font;
     context.fillText(shown, box.x + 4, y + this.rowHeight / 2, box.width - 6);
     context.font = this.font;
-    const left = room - name.length - 2;
+    const left = capacity - name.length - 2;
     if (left < 6 || where === "") return;
     context.globalAlpha = 0.7;
     context.fillText(
@@ -184,8 +185,8 @@ report.FlameCanvas = class {
     return level[d3.bisector((box) => box.x).right(level, x) - 1];
   }
 
-  // Where a node is drawn: [depth, index]; undefined when it is not.
-  placeOf(node) {
+  // The position of a node's box in this.levels: [depth, index]; undefined if it is not drawn.
+  positionOf(node) {
     let depth = -1;
     for (let at = node;; at = this.tree.parent[at]) {
       ++depth;
@@ -195,7 +196,7 @@ report.FlameCanvas = class {
     return index < 0 ? undefined : [depth, index];
   }
 
-  // Brings the zoomed frame into the upper half, with a few of those around it.
+  // Scrolls the zoomed frame into the upper half, with a few of its callers.
   reveal() {
     const y = this.zoomLevel * this.rowHeight;
     const {scrollTop} = this.element;

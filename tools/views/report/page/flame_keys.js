@@ -1,4 +1,4 @@
-// The flame graph by mouse and by keyboard: the same can be done with either.
+// Controls the flame graph by mouse and keyboard. Either can do everything.
 "use strict";
 
 // actions: describe(node), zoom(node), search().
@@ -23,22 +23,22 @@ report.steerFlame = (canvas, actions) => {
 
   const go = (node) => {
     canvas.at = node;
-    const [depth] = canvas.placeOf(node);
+    const [depth] = canvas.positionOf(node);
     canvas.scrollTo(depth);
     canvas.paint();
     report.announce(actions.describe(node));
   };
-  // The neighbour in a direction: the frame around, the largest inside, the next of the level.
+  // The neighbour in a direction: the caller, the largest frame inside, the next on the same level.
   const neighbour = (key) => {
     const {tree, by} = canvas;
-    const drawn = canvas.at >= 0 ? canvas.placeOf(canvas.at) : undefined;
+    const drawn = canvas.at >= 0 ? canvas.positionOf(canvas.at) : undefined;
     if (!drawn) return canvas.zoom;
     if (key === "ArrowUp") return tree.parent[canvas.at];
     const [depth, index] = drawn;
     if (key === "ArrowDown") {
       if (depth < canvas.zoomLevel) return canvas.levels[depth + 1][0].node;
       const child = tree.children(canvas.at, by)[0];
-      return child !== undefined && canvas.placeOf(child) ? child : canvas.at;
+      return child !== undefined && canvas.positionOf(child) ? child : canvas.at;
     }
     const level = canvas.levels[depth].filter((box) => box.node >= 0);
     const at = level.indexOf(canvas.levels[depth][index]) + (key === "ArrowRight" ? 1 : -1);

@@ -1,5 +1,5 @@
-// Figures, times and names as people read them. Bytes in KiB, MiB, … with one decimal, as the
-// commands print them; times in ms since 1970.
+// Figures, times and names for people. Bytes are printed in KiB, MiB, … with one decimal, as the
+// commands do. Times are in ms since 1970.
 "use strict";
 
 report.bytes = (bytes) => {
@@ -20,7 +20,7 @@ report.count = (count) => Math.round(count).toLocaleString("en-US");
 
 report.share = (part, whole) => (whole > 0 ? `${((100 * part) / whole).toFixed(1)} %` : "0.0 %");
 
-// As `oomrec leaks` has it.
+// The words of `oomrec leaks`.
 report.confidence = (value) => `${
     value >= 0.8     ? "high" :
         value >= 0.5 ? "medium" :
@@ -29,7 +29,7 @@ report.confidence = (value) => `${
 report.plural = (count, one, several) =>
     `${report.count(count)} ${Math.round(count) === 1 ? one : several}`;
 
-// "2026-11-21 10:15:30.123 UTC": what is compared with a log. `local` is the reader's own clock.
+// "2026-11-21 10:15:30.123 UTC", to compare with logs. `local` is the reader's own time zone.
 report.utc = (ms) => `${new Date(ms).toISOString().replace("T", " ").slice(0, 23)} UTC`;
 
 report.local = (ms) => {
@@ -39,7 +39,7 @@ report.local = (ms) => {
       `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())} local`;
 };
 
-// Once, where the reader's clock is UTC.
+// Both times; only one if the reader's time zone is UTC.
 report.bothClocks = (ms) => new Date(ms).getTimezoneOffset() === 0 ?
     report.utc(ms) :
     `${report.utc(ms)} (${report.local(ms)})`;
@@ -56,8 +56,8 @@ report.duration = (ms) => {
   return s < 7200 ? `${(s / 60).toFixed(1)} min` : `${(s / 3600).toFixed(1)} h`;
 };
 
-// A name of a program, file or function as it may be shown: what is no text, or would turn text
-// around, becomes a visible code, and a name without end is cut.
+// The name of a program, file or function, safe to show: control and bidirectional characters
+// become visible codes, and a very long name is cut.
 report.text = (value, most = 300) => {
   const text = String(value ?? "");
   const cut = text.length > most ? `${text.slice(0, most)}…` : text;

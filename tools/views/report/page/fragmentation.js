@@ -1,7 +1,7 @@
-// Fragmentation: what `oomrec fragmentation` says of heap, mappings and devices.
+// The view of fragmentation: the results of `oomrec fragmentation` for heap, mappings and devices.
 "use strict";
 
-// Bars of one scale; each says its figure. rows: [name, bytes or null].
+// Bars of one scale, with their figures. rows: [name, bytes or null].
 report.bars = (rows) => {
   const {element} = report;
   const known = rows.filter(([, bytes]) => bytes !== null && bytes !== undefined);
@@ -22,11 +22,11 @@ const heapBars = (heap) => {
   const {areas} = heap;
   if (!areas) {
     const why = heap.allocator === "glibc" ?
-        "Where the heap lies is not known: it is read from a living process, while a bundle is written." :
-        `What ${
+        "The heap's areas are not known: oomrec reads them from a living process, when it writes a bundle." :
+        `The memory that ${
             report.text(
                 heap.allocator,
-                60)} holds is not known: only glibc's memory can be told from other mappings.`;
+                60)} holds is not known: only glibc's heap can be distinguished from other mappings.`;
     return [report.bars([["in live blocks", heap.live_bytes]]), report.sentence(why)];
   }
   return [
@@ -41,10 +41,8 @@ const heapBars = (heap) => {
 
 const freeRuns = (runs) => {
   if (!runs)
-    return [
-      report.sentence(
-          "What lies free between blocks is known of exact recordings only (oomrec run --mode exact).")
-    ];
+    return [report.sentence(
+        "Only an exact recording shows the free memory between blocks (oomrec run --mode exact).")];
   return [
     report.sentence(`${report.bytes(runs.bytes)} in ${
         report.plural(runs.count, "run", "runs")}; the largest has ${
@@ -64,16 +62,14 @@ report.views.fragmentation = {
     const card = (title, ...content) =>
         cards.append(element("section", {class: "card"}, element("h2", {}, title), ...content));
     if (!known) {
-      card(
-          "Fragmentation",
-          report.sentence("This report does not say how allocators divide what they hold."));
+      card("Fragmentation", report.sentence("This report was made without fragmentation figures."));
       return;
     }
     if (known.advice) {
       card(
           "What helps",
           known.advice.length === 0 ?
-              report.sentence("Nothing notable is held and not used.") :
+              report.sentence("No notable amount of memory is held without being used.") :
               element(
                   "ul", {class: "advice"},
                   known.advice.map((one) => element("li", {}, report.text(one.text, 1000)))));

@@ -1,9 +1,8 @@
-// Own and total of functions, files, modules and stacks. A frame that calls itself is counted once
-// in a stack's total.
+// Own and total memory of functions, files, modules and stacks. A recursive function counts once in
+// a stack's total.
 "use strict";
 
-// For each node of the trie: whether a shown frame of its key is also further out in the same
-// stack.
+// For each node of the trie: whether a shown frame with the same key is further out in its stack.
 report.repeats = (data, shown, keys) => {
   const first = new Uint32Array(data.nodes);
   const next = new Uint32Array(data.nodes);
@@ -12,13 +11,13 @@ report.repeats = (data, shown, keys) => {
     first[data.node_parent[node]] = node;
   }
   const open =
-      new Uint32Array(data.places);  // how many shown frames of a key are on the way to here
+      new Uint32Array(data.locations);  // the number of a key's shown frames on the current path
   const repeated = new Uint8Array(data.nodes);
-  // Down to the first child, else to the next one, else out until there is one.
+  // Depth first: to the first child, else to the next sibling of the node or of an ancestor.
   for (let node = first[0]; node !== 0;) {
-    const place = data.node_place[node];
-    repeated[node] = open[keys[place]] > 0 ? 1 : 0;
-    open[keys[place]] += shown[place];
+    const location = data.node_place[node];
+    repeated[node] = open[keys[location]] > 0 ? 1 : 0;
+    open[keys[location]] += shown[location];
     if (first[node] !== 0) {
       node = first[node];
       continue;
@@ -33,33 +32,33 @@ report.repeats = (data, shown, keys) => {
   return repeated;
 };
 
-// What a checkpoint does not name, as an entry of its own, so that a table adds up.
+// An entry for the stacks that a checkpoint does not name, so that the table adds up.
 const othersEntry = ({others: bytes}) =>
     (bytes > 0 ?
          [{others: true, own_bytes: bytes, own_count: 0, total_bytes: bytes, total_count: 0}] :
          []);
 
-// [{place, own_bytes, own_count, total_bytes, total_count}], of all keys that have something.
-report.byPlace = (data, weights, shown, what) => {
-  const keys = report.placeKeys(data, what);
+// [{location, own_bytes, own_count, total_bytes, total_count}] for all keys with memory.
+report.byLocation = (data, weights, shown, what) => {
+  const keys = report.locationKeys(data, what);
   const repeated = report.repeats(data, shown, keys);
   const below = report.subtrees(data, weights);
   const found = new Map();
-  const of = (place) => {
-    const key = keys[place];
+  const of = (location) => {
+    const key = keys[location];
     let entry = found.get(key);
     if (!entry) {
-      entry = {place: key, own_bytes: 0, own_count: 0, total_bytes: 0, total_count: 0};
+      entry = {location: key, own_bytes: 0, own_count: 0, total_bytes: 0, total_count: 0};
       found.set(key, entry);
     }
     return entry;
   };
   const owner = new Uint32Array(data.nodes);  // the innermost shown frame
   for (let node = 1; node < data.nodes; ++node) {
-    const place = data.node_place[node];
-    owner[node] = shown[place] ? node : owner[data.node_parent[node]];
-    if (shown[place] && !repeated[node] && (below.bytes[node] > 0 || below.count[node] > 0)) {
-      const entry = of(place);
+    const location = data.node_place[node];
+    owner[node] = shown[location] ? node : owner[data.node_parent[node]];
+    if (shown[location] && !repeated[node] && (below.bytes[node] > 0 || below.count[node] > 0)) {
+      const entry = of(location);
       entry.total_bytes += below.bytes[node];
       entry.total_count += below.count[node];
     }
@@ -72,7 +71,7 @@ report.byPlace = (data, weights, shown, what) => {
   return [...found.values(), ...othersEntry(weights)];
 };
 
-// [{node, row, own_…, total_…}]: a holder each; own and total are the same.
+// [{node, row, own_…, total_…}], one for each holder; own and total are equal.
 report.byStack = (data, weights) => {
   const entries = [];
   for (let row = 0; row < data.rows; ++row) {

@@ -1,10 +1,10 @@
-// The largest holders at each checkpoint, as series that lie on top of each other. Holders are told
-// by the line that says most of their stack, so that a line is one series however it was reached.
+// The largest holders at each checkpoint, as stacked series. Holders are grouped by the most
+// relevant line of their stack, so that a line is one series however it was reached.
 "use strict";
 
-// Which figures of a checkpoint are drawn, as indices of c_row: all of them. But the last one names
-// every holder, those before it the 256 largest; what only it names would seem to have come in its
-// last moment.
+// The figures of a checkpoint to draw, as indices of c_row. The last checkpoint names every holder,
+// those before only the 256 largest. So only its largest are drawn: the others would seem to have
+// appeared in the last moment.
 const drawnOf = (data, checkpoint) => {
   const [first, end] = [data.c_first[checkpoint], data.c_first[checkpoint + 1]];
   const all = d3.range(first, end);
@@ -15,13 +15,13 @@ const drawnOf = (data, checkpoint) => {
   return all.sort((a, b) => data.c_bytes[b] - data.c_bytes[a] || a - b).slice(0, most);
 };
 
-// Calls add(row, checkpoint, bytes) for all that is drawn. What a full checkpoint does not name is
-// not known: between two that tell, the row is taken to be on the way from one to the other, and no
-// larger than what was named. One that is not full tells of all rows.
+// Calls add(row, checkpoint, bytes) for everything to draw. A full checkpoint does not name all
+// rows. For an unnamed row it interpolates between the checkpoints that name it, but to no more
+// than the smallest row that this one names. A checkpoint that is not full names all rows.
 const eachHolder = (data, add) => {
   const smallest = new Float64Array(data.checkpoints).fill(Infinity);
-  const known = new Map();  // row -> [checkpoint, bytes], the last that named it
-  let open = -1;            // the last that was not full
+  const named = new Map();  // row -> [checkpoint, bytes]: the last checkpoint that named it
+  let open = -1;            // the last checkpoint that was not full
   const fill = (row, [from, had], to, has) => {
     for (let i = from + 1; i < to; ++i) {
       if (!data.c_full[i]) continue;
@@ -32,28 +32,29 @@ const eachHolder = (data, add) => {
   for (let i = 0; i < data.checkpoints; ++i) {
     for (const at of drawnOf(data, i)) {
       const [row, bytes] = [data.c_row[at], data.c_bytes[at]];
-      const before = known.get(row) ?? (open >= 0 ? [open, 0] : [i, bytes]);
+      const before = named.get(row) ?? (open >= 0 ? [open, 0] : [i, bytes]);
       fill(row, before, i, bytes);
       add(row, i, bytes);
       smallest[i] = Math.min(smallest[i], bytes);
-      known.set(row, [i, bytes]);
+      named.set(row, [i, bytes]);
     }
     if (data.c_full[i] || i === data.checkpoints - 1) continue;
     open = i;
-    for (const [row, before] of known) {
+    for (const [row, before] of named) {
       if (before[0] === i) continue;
       fill(row, before, i, 0);
-      known.delete(row);
+      named.delete(row);
     }
   }
 };
 
-// [{name, values: bytes at each checkpoint}], the largest at any time first; the last is all
-// others.
+// [{name, values: bytes at each checkpoint}], by their highest value, largest first; the last one
+// is all others.
 report.holdersOverTime = (data, most) => {
-  const of = new Map();  // row -> place
-  const placeOf = (row) => {
-    if (!of.has(row)) of.set(row, report.telling(data, data.row_node[row]) ?? report.noPlace);
+  const of = new Map();  // row -> location
+  const locationOf = (row) => {
+    if (!of.has(row))
+      of.set(row, report.mostRelevant(data, data.row_node[row]) ?? report.noLocation);
     return of.get(row);
   };
   const series = new Map();
@@ -65,25 +66,25 @@ report.holdersOverTime = (data, most) => {
   }
   eachHolder(data, (row, checkpoint, bytes) => {
     if (!data.spaces[data.row_space[row]]?.adds_up) return;
-    const place = placeOf(row);
-    if (!series.has(place)) series.set(place, new Float64Array(data.checkpoints));
-    series.get(place)[checkpoint] += bytes;
+    const location = locationOf(row);
+    if (!series.has(location)) series.set(location, new Float64Array(data.checkpoints));
+    series.get(location)[checkpoint] += bytes;
   });
   const largest = [...series].sort(([, a], [, b]) => d3.max(b) - d3.max(a)).slice(0, most);
   for (const [, values] of largest)
     values.forEach((value, i) => (others[i] = Math.max(0, others[i] - value)));
   return [
-    ...largest.map(
-        ([place, values]) => ({
-          name: place === report.noPlace ? "(no stack)" :
-                                           report.placeLabel(data, place).replace("  ", " "),
-          values,
-        })),
+    ...largest.map(([location, values]) => ({
+                     name: location === report.noLocation ?
+                         "(no stack)" :
+                         report.locationLabel(data, location).replace("  ", " "),
+                     values,
+                   })),
     {name: "all others", values: others},
   ];
 };
 
-// As a chart stacks them: the largest at the bottom.
+// The series stacked for a chart, the largest at the bottom.
 report.stackedSeries = (data, series) => {
   const keys = series.map((_, i) => i);
   const points = d3.range(data.checkpoints).map((i) => series.map(({values}) => values[i]));

@@ -1,27 +1,27 @@
-// The tree from the innermost frame out: who allocated, below it who called. A stack is in it once
-// for each of its frames, so that the whole would be many times as large as the trie: a frame's
-// callers are worked out when they are drawn first.
+// The tree from the innermost frame out: the allocating functions, and below them their callers. A
+// stack is in it once for each of its frames, so the complete tree would be many times as large as
+// the trie. A frame's callers are therefore computed when they are first drawn.
 "use strict";
 
 report.InvertedTree = class {
   constructor(data, weights, shown, keys) {
     this.data = data;
     this.keys = keys;
-    // The next shown frame outwards; 0: none.
+    // The next shown frame outwards; 0 if there is none.
     this.up = new Uint32Array(data.nodes);
-    const at = new Uint32Array(data.nodes);  // the node itself, or the next outwards that is shown
+    const at = new Uint32Array(data.nodes);  // the node itself, or the next shown one outwards
     for (let node = 1; node < data.nodes; ++node) {
       this.up[node] = at[data.node_parent[node]];
       at[node] = shown[data.node_place[node]] ? node : this.up[node];
     }
-    this.place = [report.noPlace];
+    this.location = [report.noLocation];
     this.parent = [0];
     this.bytes = [0];
     this.count = [0];
-    this.entries = [{nodes: [], bytes: [], count: []}];  // where in the trie a frame is
+    this.entries = [{nodes: [], bytes: [], count: []}];  // each frame's nodes of the trie
     this.sorted = new Map();
     this.slot = new Int32Array(data.nodes).fill(-1);
-    this.group = new Int32Array(data.places).fill(-1);
+    this.group = new Int32Array(data.locations).fill(-1);
     const root = this.entries[0];
     for (let node = 0; node < data.nodes; ++node) {
       if (weights.bytes[node] === 0 && weights.count[node] === 0) continue;
@@ -33,26 +33,27 @@ report.InvertedTree = class {
     this.expanded = new Map([[0, this.grouped(0, root)]]);
     if (weights.others > 0) {
       this.bytes[0] += weights.others;
-      const node = this.add(0, report.othersPlace);
+      const node = this.add(0, report.othersLocation);
       this.bytes[node] = weights.others;
       this.expanded.get(0).push(node);
     }
   }
 
   get size() {
-    return this.place.length;
+    return this.location.length;
   }
 
-  add(parent, place) {
-    this.place.push(place);
+  add(parent, location) {
+    this.location.push(location);
     this.parent.push(parent);
     this.bytes.push(0);
     this.count.push(0);
     this.entries.push({nodes: [], bytes: [], count: []});
-    return this.place.length - 1;
+    return this.location.length - 1;
   }
 
-  // Adds to a list of trie nodes, each once; what has no frame left is the parent's own.
+  // Adds to a list of the trie's nodes, each once. Node 0 has no frame left: its figures remain the
+  // parent's own.
   enter(list, node, bytes, count) {
     if (node === 0) return;
     if (this.slot[node] < 0) {
@@ -69,16 +70,16 @@ report.InvertedTree = class {
     for (const node of list.nodes) this.slot[node] = -1;
   }
 
-  // Children of `parent`: one for each frame that the entries are at.
+  // Makes the children of `parent`: one for each frame among the entries.
   grouped(parent, list) {
     const children = [];
     list.nodes.forEach((node, i) => {
-      const place = this.keys[this.data.node_place[node]];
-      if (this.group[place] < 0) {
-        this.group[place] = this.add(parent, place);
-        children.push(this.group[place]);
+      const location = this.keys[this.data.node_place[node]];
+      if (this.group[location] < 0) {
+        this.group[location] = this.add(parent, location);
+        children.push(this.group[location]);
       }
-      const child = this.group[place];
+      const child = this.group[location];
       this.bytes[child] += list.bytes[i];
       this.count[child] += list.count[i];
       const entries = this.entries[child];
@@ -86,7 +87,7 @@ report.InvertedTree = class {
       entries.bytes.push(list.bytes[i]);
       entries.count.push(list.count[i]);
     });
-    for (const child of children) this.group[this.place[child]] = -1;
+    for (const child of children) this.group[this.location[child]] = -1;
     return children;
   }
 
@@ -99,7 +100,7 @@ report.InvertedTree = class {
       const {nodes, bytes, count} = this.entries[node];
       nodes.forEach((at, i) => this.enter(callers, this.up[at], bytes[i], count[i]));
       this.leave(callers);
-      this.entries[node] = null;  // its callers have them now
+      this.entries[node] = null;  // moved to its callers
       this.expanded.set(node, this.grouped(node, callers));
     }
     list = this.expanded.get(node).slice();

@@ -1,18 +1,18 @@
-// Leaks: what `oomrec leaks` says of the recording.
+// The view of leaks: the results of `oomrec leaks`.
 "use strict";
 
 const leakTitle = (leaks) => {
   if (leaks.checkpoints < leaks.checkpoints_needed) {
-    return `Nothing can be told: ${
+    return `Too early to tell: ${
         report.plural(
             leaks.checkpoints, "checkpoint",
-            "checkpoints")} of the ${report.count(leaks.checkpoints_needed)} that it takes.`;
+            "checkpoints")}, but leak detection needs ${report.count(leaks.checkpoints_needed)}.`;
   }
   return leaks.detected ? "Memory grows where it should not." : "No leak was found.";
 };
 
-// The frame that says most: the innermost line of the program's own, else of Python, else a
-// function.
+// The most relevant frame: the innermost line of the program's own, else of Python, else a function
+// outside the allocator and the C and C++ libraries.
 const leakWhere = (stack) => {
   const isOwn = (frame) => frame.kind === "python" &&
       !/\/(site|dist)-packages\/|\/lib\/python3|^<frozen/.test(frame.file ?? "");
@@ -29,7 +29,7 @@ const leakWhere = (stack) => {
   return report.text(`${frame.function ?? "(no name)"} ${where}`, 100);
 };
 
-// When the limit is reached. A process that has ended goes on to nothing.
+// When the limit will be reached, or would have been if the process has ended.
 const limitText = (data) => {
   const {name, bytes, reached_in_seconds: seconds} = data.leaks.limit;
   const limit = `${report.text(name, 60)} of ${report.bytes(bytes)}`;
@@ -58,33 +58,33 @@ report.views.leaks = {
   draw(data, panel) {
     const {element} = report;
     const {leaks} = data;
-    const place = element("div", {class: "card"});
-    panel.append(place);
+    const card = element("div", {class: "card"});
+    panel.append(card);
     if (!leaks) {
-      place.append(report.sentence(
-          "Leaks are stacks that grow from checkpoint to checkpoint. This report was made without looking for them."));
+      card.append(report.sentence(
+          "Leaks are stacks that grow from checkpoint to checkpoint. This report was made without searching for them."));
       return;
     }
-    place.append(element("p", {class: "summary"}, leakTitle(leaks)));
+    card.append(element("p", {class: "summary"}, leakTitle(leaks)));
     if (leaks.detected) {
-      place.append(report.facts({
+      card.append(report.facts({
         severity: leaks.severity,
         memory_increase_mb: leaks.memory_increase_mb,
         time_window_seconds: leaks.time_window_seconds
       }));
     }
     if (leaks.limit) {
-      place.append(element("p", {}, limitText(data)));
+      card.append(element("p", {}, limitText(data)));
     }
     if (leaks.suggestions?.length > 0) {
-      place.append(
+      card.append(
           element("h2", {}, "What to try"),
           element(
               "ul", {class: "advice"},
               leaks.suggestions.map((text) => element("li", {}, report.text(text, 1000)))));
     }
     if (leaks.leaks?.length > 0) {
-      place.append(
+      card.append(
           element("h2", {}, "Stacks that grow"),
           report.simpleTable(
               "Stacks that grow",
@@ -95,9 +95,9 @@ report.views.leaks = {
               leaks.leaks.map(leakRow)));
     }
     if (leaks.devices?.length > 0)
-      place.append(element("h2", {}, "By device"), report.factsTable(leaks.devices, ["devices"]));
+      card.append(element("h2", {}, "By device"), report.factsTable(leaks.devices, ["devices"]));
     if (leaks.processes?.length > 0)
-      place.append(
+      card.append(
           element("h2", {}, "By process"), report.factsTable(leaks.processes, ["processes"]));
   },
 };

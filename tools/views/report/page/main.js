@@ -1,4 +1,4 @@
-// Start: reads the data, makes the frame of the page, and draws the view that is asked for.
+// Starts the page: reads the data, builds header and tabs, and draws the requested view.
 "use strict";
 
 report.order = [
@@ -20,7 +20,7 @@ const main = {
             meta.redacted ?
                 element(
                     "strong", {},
-                    "redacted: names of host, user and files, arguments and environment were left out for sharing") :
+                    "redacted for sharing: without names of host, user and files, arguments and environment") :
                 null,
     ].filter(Boolean)
             .map((fact) => element("span", {}, fact)));
@@ -35,7 +35,7 @@ const main = {
                 "Time", [["utc", "UTC"], ["local", "local"]], state.time,
                 (time) => report.change({time})),
             report.select(
-                "Theme", [["", "as the system"], ["light", "light"], ["dark", "dark"]],
+                "Theme", [["", "system"], ["light", "light"], ["dark", "dark"]],
                 document.documentElement.dataset.theme ?? "", (theme) => {
                   if (theme === "")
                     delete document.documentElement.dataset.theme;
@@ -91,9 +91,9 @@ const main = {
   },
 
   selection(data) {
-    const place = main.at("selection");
-    place.hidden = !report.views[report.state.view].selection;
-    if (!place.hidden) report.drawSelection(data, place);
+    const section = main.at("selection");
+    section.hidden = !report.views[report.state.view].selection;
+    if (!section.hidden) report.drawSelection(data, section);
   },
 
   changed(data, names) {
@@ -120,7 +120,7 @@ const main = {
   async start() {
     const script = main.at("data");
     const data = report.unpack(await report.inflate(script.textContent));
-    script.remove();  // its text is of no more use
+    script.remove();  // frees its text
     report.data = data;
     const view = document.documentElement.dataset.view;
     report.defaults.view = report.order.includes(view) ? view : "overview";
@@ -149,6 +149,6 @@ const main = {
 main.start().catch((error) => {
   main.at("panel").replaceChildren(report.element(
       "p", {class: "problem"}, `The report cannot be shown: ${error.message}. `,
-      "It needs a browser of 2024 or later; the same figures in a terminal: oomrec show, oomrec tree."));
+      "It needs a browser of 2024 or later. For the same figures in a terminal, use oomrec show or oomrec tree."));
   throw error;
 });

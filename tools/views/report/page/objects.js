@@ -1,18 +1,18 @@
-// The largest arrays and tensors that lived, as the Python package found them: what each is, who
-// refers to it, and what made it.
+// The largest living arrays and tensors, as the Python package found them: what each is, who refers
+// to it, and the stack that allocated it.
 "use strict";
 
-// "history[3] in train.py:12 train, in a reference cycle", as `oomrec show` has it.
+// "history[3] in train.py:12 train, in a reference cycle", as `oomrec show` prints it.
 const referrerText = ({name, container, where, is_cycle}) => report.text(name || container, 120) +
     (where ? ` in ${report.text(where, 200)}` : "") + (is_cycle ? ", in a reference cycle" : "");
 
-// What it is known by is the innermost line of Python; the library's frames are inside of that.
+// The summary is the innermost line of Python; the frames before it are the library's.
 const objectStack = (stack) => {
   const {element} = report;
   if (stack.length === 0) return "not known";
-  const telling = stack.find((line) => line.includes(".py:")) ?? stack[0];
+  const line = stack.find((line) => line.includes(".py:")) ?? stack[0];
   return element(
-      "details", {}, element("summary", {}, report.text(telling, 200)),
+      "details", {}, element("summary", {}, report.text(line, 200)),
       element(
           "ol", {class: "stack"}, stack.map((line) => element("li", {}, report.text(line, 300)))));
 };
@@ -27,7 +27,7 @@ const objectRow = (object) => {
     report.text(object.dtype, 40),
     report.text(object.device, 40),
     referrers.length === 0 ?
-        element("span", {class: "quiet"}, "nobody was found") :
+        element("span", {class: "quiet"}, "no referrer found") :
         element(
             "ul", {class: "words"}, referrers.map((one) => element("li", {}, referrerText(one)))),
     objectStack(object.stack),
@@ -53,5 +53,5 @@ report.objectsCard = (data) => {
                    null,
       found.complete ?
           null :
-          element("p", {class: "quiet"}, "There was no time to look through everything."));
+          element("p", {class: "quiet"}, "The search ran out of time, so some may be missing."));
 };

@@ -1,10 +1,10 @@
-// What killed it: the verdict and its evidence, the request, the limit, who held the rest, what to
-// try.
+// The overview: the verdict and its evidence, the request, the limit, the largest holders, and what
+// to try.
 "use strict";
 
 report.views = {};
 
-// Holders by what they hold at the end, the largest first: [{row, bytes, count}].
+// The holders by their live bytes at the end, largest first: [{row, bytes, count}].
 report.topHolders = (data, most) => {
   const rows = [];
   let sum = 0;
@@ -24,9 +24,9 @@ report.topHolders = (data, most) => {
 report.showInFlame = (data, node) => {
   const {shown, keys} = report.chosen(data, {...report.state, mode: "live", window: ""});
   const path = report.stackOf(data, node)
-                   .filter((place) => shown[place])
+                   .filter((location) => shown[location])
                    .reverse()
-                   .map((place) => keys[place]);
+                   .map((location) => keys[location]);
   report.change({view: "flame", mode: "live", window: "", inverted: "", zoom: path.join(".")});
 };
 
@@ -41,7 +41,7 @@ const verdictCard = (data) => {
         "section", {class: "card verdict"}, element("h2", {}, "Still running"),
         element(
             "p", {class: "summary"},
-            "The program lives, and nothing was refused: this is what it holds."));
+            "The program is running, and no allocation was refused. This is the memory that it holds."));
   }
   return element(
       "section", {class: `card verdict${verdict.is_memory === false ? " calm" : ""}`},
@@ -76,11 +76,10 @@ const requestCard = (data) => {
           element("code", {}, report.text(request.api)),
           ` in ${report.text(request.space)}${device}: `,
           element("code", {}, report.text(request.error)), thread),
-      request.repeats > 1 ?
-          element(
-              "p", {class: "quiet"},
-              `Refused ${report.count(request.repeats)} times by the same stack.`) :
-          null,
+      request.repeats > 1 ? element(
+                                "p", {class: "quiet"},
+                                `This stack was refused ${report.count(request.repeats)} times.`) :
+                            null,
       report.frameList(request.stack ?? []));
 };
 
@@ -105,8 +104,8 @@ const limitCard = (data) => {
   const limit = data.limit;
   if (!limit || !limit.bytes) return null;
   const used = limit.used ?? 0;
-  const asked = data.request?.size ?? 0;
-  const whole = Math.max(limit.bytes, used + asked);
+  const requested = data.request?.size ?? 0;
+  const whole = Math.max(limit.bytes, used + requested);
   const part = (bytes, name) => element(
       "span", {class: `part ${name}`, style: `width:${(100 * Math.min(bytes, whole)) / whole}%`});
   return section(
@@ -114,9 +113,10 @@ const limitCard = (data) => {
       element(
           "p", {}, `${report.text(limit.kind)}: ${report.bytes(used)} of `,
           element("strong", {}, report.bytes(limit.bytes)), " in use",
-          asked > 0 ? `, ${report.bytes(asked)} more asked for` : ""),
+          requested > 0 ? `, ${report.bytes(requested)} more requested` : ""),
       element(
-          "div", {class: "gauge", "aria-hidden": "true"}, part(used, "used"), part(asked, "asked"),
+          "div", {class: "gauge", "aria-hidden": "true"}, part(used, "used"),
+          part(requested, "requested"),
           element("span", {class: "end", style: `left:${(100 * limit.bytes) / whole}%`})));
 };
 
@@ -125,7 +125,7 @@ const holdersCard = (data) => {
   const {top, others, sum} = report.topHolders(data, 8);
   const item = ({row, bytes, count}) => {
     const node = data.row_node[row];
-    const place = report.telling(data, node);
+    const location = report.mostRelevant(data, node);
     const about = data.row_estimated[row] ? "about " : "";
     const where =
         [
@@ -135,15 +135,16 @@ const holdersCard = (data) => {
         ].filter(Boolean)
             .map((name) => report.text(name, 60))
             .join(", ");
-    const title = place === undefined ? "(no stack)" : report.placeName(data, place);
+    const title = location === undefined ? "(no stack)" : report.locationName(data, location);
     const details = element(
         "details", {},
         element(
             "summary", {style: `--share:${(100 * bytes) / sum}%`},
             element("span", {class: "figure"}, about + report.bytes(bytes)), " ",
             element("span", {class: "share-text"}, report.share(bytes, sum)), " ",
-            ...(place === undefined ? [title] :
-                                      report.frameItem(title, report.placeWhere(data, place))),
+            ...(location === undefined ?
+                    [title] :
+                    report.frameItem(title, report.locationWhere(data, location))),
             element(
                 "span", {class: "quiet"},
                 ` in ${about}${report.plural(count, "block", "blocks")}, ${where}`)));
@@ -160,7 +161,7 @@ const holdersCard = (data) => {
   return section(
       data.meta.live ? "Who holds most" : "Who held most",
       element("ol", {class: "holders"}, top.map(item)),
-      top.length === 0 ? element("p", {class: "quiet"}, "Nothing was held.") : null,
+      top.length === 0 ? element("p", {class: "quiet"}, "No memory was held.") : null,
       others > 0 ?
           element(
               "p", {class: "quiet"},
@@ -168,7 +169,7 @@ const holdersCard = (data) => {
           null);
 };
 
-// Memory over time in small, as a way to the timeline.
+// A small chart of memory over time, which leads to the timeline.
 const curveCard = (data) => {
   if (data.moments < 2) return null;
   const title = "Host memory over time";
@@ -236,7 +237,7 @@ const processCard = (data) => {
     written: null,
     because_of: meta.trigger,
     recording: meta.mode === "exact" ? "exact: every event" :
-                                       "sampled: what blocks below 64 KiB hold is estimated",
+                                       "sampled: figures of blocks below 64 KiB are estimates",
     oomrec: meta.oomrec_version
   };
   if (meta.start_utc) known.started = report.bothTimes(meta.start_utc);
@@ -248,9 +249,9 @@ const processCard = (data) => {
 
 report.views.overview = {
   title: "What killed it",
-  draw(data, place) {
+  draw(data, panel) {
     const {element} = report;
-    place.append(element(
+    panel.append(element(
         "div", {class: "cards"}, verdictCard(data), report.ranksCard(data),
         report.objectsCard(data),
         element("div", {class: "column"}, holdersCard(data), adviceCard(data), curveCard(data)),

@@ -1,13 +1,13 @@
-// The ranks of a job: which they are, who was in trouble first, whose clock it is told by, and what
-// each held over time.
+// The ranks of a job: which of them failed first, the clocks behind their times, and what each held
+// over time.
 "use strict";
 
 report.rankName = (row) => `rank ${row.rank} (${report.text(row.host ?? "", 40)} ${row.pid})`;
 
-// Chooses one rank, or all, and shows who held memory there.
-const showRank = (data, place) => report.change({view: "flame", process: String(place), zoom: ""});
+// Shows who held memory in one rank, by its index in job.ranks.
+const showRank = (index) => report.change({view: "flame", process: String(index), zoom: ""});
 
-// What there is to say of it: its trouble, that it was ended for another's, or how it ended.
+// A rank's outcome: its failure, the other rank whose failure ended it, or how it ended.
 const rankStory = (row) => {
   if (row.ended_after_rank !== null)
     return `ended after rank ${row.ended_after_rank}: ${report.text(row.outcome)}`;
@@ -22,7 +22,7 @@ const rankStory = (row) => {
 const clockText = ({clock}) => {
   if (clock.aligned_by === "mark")
     return `Times are aligned: the mark “${report.text(clock.mark)}” of each rank is one moment.`;
-  return clock.hosts > 1 ? `Times are by the wall clocks of ${clock.hosts} hosts, as they were.` :
+  return clock.hosts > 1 ? `Times are by the wall clocks of ${clock.hosts} hosts, not aligned.` :
                            "Times are by the host's wall clock.";
 };
 
@@ -30,9 +30,9 @@ report.ranksCard = (data) => {
   const {element} = report;
   const {job} = data;
   if (!job || job.ranks.length === 0) return null;
-  const head = ["rank", "process", "verdict", "live", "peak", "what became of it", ""];
+  const head = ["rank", "process", "verdict", "live", "peak", "outcome", ""];
   const rows = job.ranks.map(
-      (row, place) =>
+      (row, index) =>
           [row.rank === job.first?.rank ? element("strong", {}, `${row.rank} (first)`) :
                                           String(row.rank),
            report.text(`${row.pid} on ${row.host ?? "?"}`, 60),
@@ -40,7 +40,7 @@ report.ranksCard = (data) => {
            report.bytes(row.live_bytes),
            report.bytes(row.peak_bytes),
            rankStory(row),
-           element("button", {class: "quiet", onclick: () => showRank(data, place)}, "show it"),
+           element("button", {class: "quiet", onclick: () => showRank(index)}, "show it"),
   ]);
   const name = job.job_id === null ? "" : ` of ${report.text(job.job_id, 60)}`;
   return element(
@@ -49,11 +49,12 @@ report.ranksCard = (data) => {
           "h2", {},
           `${report.plural(job.ranks.length, "rank", "ranks")} of ${job.world_size}${name}`),
       report.simpleTable("Ranks", head, rows), element("p", {class: "quiet"}, clockText(job)),
-      job.missing.length > 0 ? element(
-                                   "p", {},
-                                   `Nothing is here of rank ${job.missing.slice(0, 32).join(", ")}${
-                                       job.missing.length > 32 ? " and more" : ""}.`) :
-                               null,
+      job.missing.length > 0 ?
+          element(
+              "p", {},
+              `There is no bundle of rank ${job.missing.slice(0, 32).join(", ")}${
+                  job.missing.length > 32 ? " and more" : ""}.`) :
+          null,
       job.left_out.length > 0 ?
           element(
               "ul", {},
@@ -63,7 +64,7 @@ report.ranksCard = (data) => {
           null);
 };
 
-// As many ranks as there are colours: the chosen one or the first in trouble, then the largest.
+// At most as many ranks as colours: the chosen one or the first that failed, then the largest.
 report.rankSeries = (data) => {
   if (!data.job) return [];
   const first = report.state.process !== "" ? data.job.ranks[Number(report.state.process)]?.rank :

@@ -1,8 +1,8 @@
-// The row of choices that flame graph and table share: what is shown, of whom, in which window.
+// The row of choices that flame graph and table share: mode, filters, frames and window.
 "use strict";
 
-// Choices of a filter that the rows have: [[index, name]…]; fewer than two need no filter. A label
-// that only others inside of it have rows of is one, too.
+// The choices of a filter that have rows: [[index, name]…]. A label counts if it or a label nested
+// in it has rows.
 const filterChoices = (data, column, names) => {
   const used = new Set(data[column]);
   const hasRows = (index) => used.has(Number(index)) ||
@@ -37,10 +37,10 @@ report.windowText = (data, window) => {
       report.duration(window[1] - first)} of the recording`;
 };
 
-report.drawSelection = (data, place) => {
+report.drawSelection = (data, section) => {
   const {element, state} = report;
   const window = report.windowOf(state);
-  place.replaceChildren(
+  section.replaceChildren(
       report.select(
           "Show", report.modeNames(data, state), state.mode, (mode) => report.change({mode})),
       state.mode in report.modeHints ?
@@ -57,7 +57,7 @@ report.drawSelection = (data, place) => {
           "fieldset", {class: "choices"}, element("legend", {}, "Also"),
           ...[["interpreter", "interpreter", "functions of the Python interpreter"],
               ["imports", "imports", "Python's import machinery"],
-              ["allocator", "allocator", "insides of allocators and of the C library"],
+              ["allocator", "allocator", "internals of allocators and of the C library"],
   ].map(([name, label, title]) =>
               report.checkbox(
                   label, state[name] !== "", (on) => report.change({[name]: on ? "1" : ""}),
@@ -69,7 +69,7 @@ report.drawSelection = (data, place) => {
   );
 };
 
-// A window turns the modes to it, and gives them back when it goes.
+// Sets or clears the window. Setting one selects a mode of the window, clearing it the mode `live`.
 report.setWindow = (data, window) => {
   const inWindow = report.state.mode.startsWith("window_");
   if (!window) return report.change({window: "", mode: inWindow ? "live" : report.state.mode});
@@ -77,7 +77,7 @@ report.setWindow = (data, window) => {
   return report.change({window: `${Math.round(window[0])}-${Math.round(window[1])}`, mode});
 };
 
-// What the choices come to, made once for each: {weights, nodes, shown, keys}.
+// The data for the current choices, cached: {weights, nodes, shown, keys}.
 report.chosen = (data, state) => {
   const names = [
     "mode", "frames", "lines", "interpreter", "imports", "allocator", "group", "label", "space",
@@ -90,12 +90,12 @@ report.chosen = (data, state) => {
       key,
       weights,
       nodes: report.nodeWeights(data, weights),
-      shown: report.shownPlaces(data, state),
-      keys: report.placeKeys(data, state.lines === "lines" ? "lines" : "functions"),
+      shown: report.shownLocations(data, state),
+      keys: report.locationKeys(data, state.lines === "lines" ? "lines" : "functions"),
     };
   }
   return data.chosen;
 };
 
-// "about": sampled figures are estimates.
+// "about " before figures that are estimates.
 report.about = (data) => (data.meta.estimated ? "about " : "");

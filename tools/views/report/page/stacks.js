@@ -1,30 +1,32 @@
-// A stack as a list, innermost first: the program's own lines stand out, machinery is folded away.
+// A stack as a list, innermost first: the program's own lines are highlighted, machinery is folded.
 "use strict";
 
-// How well a place tells what its stack is about, as the commands have it (telling_of() in
-// tools/recording/analysis/statistics.cpp): 3 a line of the program's own, 2 of Python, 1 a
-// function that is not the allocator's, the C or the C++ library's.
-const tellingOf = (data, place) => {
+// How much a location says about what its stack does, by the commands' rule (relevance_of() in
+// tools/recording/analysis/statistics.cpp): 3 is a line of the program's own, 2 another line of
+// Python, 1 a function outside the allocator and the C and C++ libraries.
+const relevanceOf = (data, location) => {
   const {kind} = report;
-  const flags = data.place_kind[place];
+  const flags = data.place_kind[location];
   if ((flags & kind.mask) === kind.python) return flags & kind.own ? 3 : 2;
-  const name = data.strings[data.place_function[place]];
+  const name = data.strings[data.place_function[location]];
   return flags & kind.allocator || name === "" || /\+0x[0-9a-f]+$/.test(name) ? 0 : 1;
 };
 
-// The place that a stack is known by: the innermost of those that tell most; undefined: no stack.
-report.telling = (data, node) => {
-  data.telling ??= Uint8Array.from({length: data.places}, (_, place) => tellingOf(data, place));
+// The location that represents a stack: the innermost of the most relevant ones; undefined if there
+// is no stack.
+report.mostRelevant = (data, node) => {
+  data.relevance ??=
+      Uint8Array.from({length: data.locations}, (_, location) => relevanceOf(data, location));
   let best;
   for (let at = node; at !== 0; at = data.node_parent[at]) {
-    const place = data.node_place[at];
-    if (best === undefined || data.telling[place] > data.telling[best]) best = place;
-    if (data.telling[best] === 3) break;
+    const location = data.node_place[at];
+    if (best === undefined || data.relevance[location] > data.relevance[best]) best = location;
+    if (data.relevance[best] === 3) break;
   }
   return best;
 };
 
-// source: the line of code, "" for none.
+// source: the line of code, or "".
 report.frameItem = (name, where, source = "") => {
   const {element} = report;
   return [
@@ -36,18 +38,18 @@ report.frameItem = (name, where, source = "") => {
 
 report.stackList = (data, node) => {
   const {element, kind} = report;
-  return report.foldedList(report.stackOf(data, node).map((place) => {
-    const flags = data.place_kind[place];
+  return report.foldedList(report.stackOf(data, node).map((location) => {
+    const flags = data.place_kind[location];
     if (flags & (kind.interpreter | kind.imports)) return null;
     return element(
         "li", {class: flags & kind.own ? "own" : null},
         report.frameItem(
-            report.placeName(data, place), report.placeWhere(data, place),
-            report.placeSource(data, place)));
+            report.locationName(data, location), report.locationWhere(data, location),
+            report.locationSource(data, location)));
   }));
 };
 
-// FRAMEs of a command's JSON. Beyond the first line of Python the interpreter's functions are
+// Frames of a command's JSON. The interpreter's functions outside the first line of Python are
 // folded.
 report.frameList = (frames) => {
   const {element} = report;

@@ -1,5 +1,5 @@
-// What the reader has chosen. It is in the address behind the #, so that a view can be sent, marked
-// and gone back to; what is as at the start is not.
+// The reader's choices. Those that differ from the defaults are in the address after the #, so that
+// a view can be sent, bookmarked and returned to.
 "use strict";
 
 report.defaults = {
@@ -8,7 +8,7 @@ report.defaults = {
       "live",  // live, peak, never_freed, total, temporary; window_end, window_growth with a window
   by: "bytes",         // bytes, count
   frames: "merged",    // merged, native, python
-  lines: "functions",  // functions, lines: what is one frame
+  lines: "functions",  // functions, lines: which locations share a frame
   inverted: "",
   interpreter: "",  // "1": shown
   imports: "",
@@ -19,7 +19,7 @@ report.defaults = {
   device: "",
   process: "",
   search: "",
-  zoom: "",           // places from the outermost in, with a dot between
+  zoom: "",           // locations from the outermost in, separated by dots
   window: "",         // from-to in ms since 1970
   table: "function",  // function, file, module, stack
   sort: "",
@@ -30,15 +30,15 @@ report.defaults = {
 report.state = {...report.defaults};
 report.listeners = [];
 
-// listener(names): called after a change, with the names of what has changed.
+// listener(names): called after a change, with the names of the changed choices.
 report.onChange = (listener) => report.listeners.push(listener);
 
 report.change = (changes) => {
   const names = Object.keys(changes).filter((name) => report.state[name] !== changes[name]);
   if (names.length === 0) return;
   Object.assign(report.state, changes);
-  const steps = names.includes("view") || names.includes("zoom");  // what one goes back from
-  // A page that stands in another, such as a notebook, has no address of its own.
+  const steps = names.includes("view") || names.includes("zoom");  // "back" undoes these
+  // A page embedded in another, such as a notebook, has no address of its own.
   if (window.location.protocol !== "about:")
     window.history[steps ? "pushState" : "replaceState"](null, "", report.addressOf(report.state));
   for (const listener of report.listeners) listener(names);
@@ -61,7 +61,7 @@ report.stateOf = (address) => {
   return state;
 };
 
-// Takes up the state of the address: at the start, after a step back, or when it was typed.
+// Applies the address: after a step back, or when the reader edited it.
 report.readAddress = () => {
   const next = report.stateOf(window.location.hash);
   const names = Object.keys(next).filter((name) => report.state[name] !== next[name]);

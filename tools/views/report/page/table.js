@@ -1,11 +1,11 @@
-// A table of any number of rows, of which only those in sight are in the document. A real <table>:
-// sorted by its headings' buttons, walked by arrow keys.
+// A table of any length, with only its visible rows in the document. It is a real <table>, sorted
+// by buttons in its headings and navigated with the arrow keys.
 "use strict";
 
 report.Table = class {
-  // columns: [{name, title, text(entry), full(entry): of a shortened text, value(entry): to sort
-  // by, null: it cannot be, figure: stands right, share(entry)}]; sort: "3d", a column and d(own)
-  // or u(p); onsort(sort); onopen(entry).
+  // columns: [{name, title, text(entry), full(entry): the text unshortened, value(entry): to sort
+  // by (null: not sortable), figure: aligned right, share(entry): 0 to 1, for a bar}]; sort: "3d",
+  // a column's index and d(own) or u(p); onsort(sort); onopen(entry).
   constructor({label, columns, entries, sort, onsort, onopen, openText}) {
     Object.assign(this, {label, columns, entries, sort, onsort, onopen, openText});
     this.rowHeight = 26;  // px, as page.css has it
@@ -31,7 +31,7 @@ report.Table = class {
           class: "virtual",
           tabindex: 0,
           role: "region",
-          "aria-label": `${this.label}. Arrow keys walk the rows${
+          "aria-label": `${this.label}. Arrow keys move between rows${
               this.openText ? `, Enter: ${this.openText}` : ""}.`,
           onscroll: () => this.draw(),
           onkeydown: (event) => this.key(event),
@@ -49,14 +49,14 @@ report.Table = class {
     this.order();
     this.onsort?.(this.sort);
     report.announce(`sorted by ${this.columns[index].name}, ${
-        next === "d" ? "the largest first" : "the smallest first"}`);
+        next === "d" ? "largest first" : "smallest first"}`);
   }
 
   order() {
     const index = Number.parseInt(this.sort, 10);
     const column = this.columns[index] ?? this.columns[0];
     const sign = this.sort.endsWith("d") ? -1 : 1;
-    // Values first: of 100,000 names each is made once.
+    // Compute the values first, so that each of 100,000 names is made only once.
     this.sorted = this.entries.map((entry) => [column.value(entry), entry])
                       .sort(
                           ([a], [b]) => sign *
@@ -118,9 +118,9 @@ report.Table = class {
   go(index) {
     this.at = Math.max(0, Math.min(this.sorted.length - 1, index));
     const top = this.at * this.rowHeight;
-    const room = this.element.clientHeight - 3 * this.rowHeight;
+    const visible = this.element.clientHeight - 3 * this.rowHeight;
     if (top < this.element.scrollTop) this.element.scrollTop = top;
-    if (top > this.element.scrollTop + room) this.element.scrollTop = top - room;
+    if (top > this.element.scrollTop + visible) this.element.scrollTop = top - visible;
     this.draw();
     const entry = this.sorted[this.at];
     if (entry)

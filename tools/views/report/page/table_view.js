@@ -1,23 +1,23 @@
-// Functions, files, packages and stacks with what they hold themselves and with those they called.
+// The table's view: functions, lines, files, packages and stacks, with their own and total memory.
 "use strict";
 
 report.views.table = {
   title: "Table",
   selection: true,
 
-  draw(data, place) {
+  draw(data, panel) {
     const {element, state} = report;
     this.filter = element("input", {
       type: "search",
-      placeholder: "Filter: an expression ( / )",
+      placeholder: "Filter: regular expression ( / )",
       "aria-label": "Filter by regular expression",
       value: state.filter,
       oninput: (event) => report.change({filter: event.target.value})
     });
-    this.said = element("output", {class: "matched", "aria-live": "polite"});
+    this.summary = element("output", {class: "matched", "aria-live": "polite"});
     this.search = this.filter;
-    this.holder = element("div", {class: "fills"});
-    place.append(
+    this.container = element("div", {class: "fills"});
+    panel.append(
         element(
             "div", {class: "bar"},
             report.select(
@@ -27,11 +27,11 @@ report.views.table = {
                   ["module", "package or library"], ["stack", "stack"]
                 ],
                 state.table, (table) => report.change({table, sort: ""})),
-            this.filter, this.said),
+            this.filter, this.summary),
         element(
             "p", {class: "quiet help"},
             "A double click on a row, or arrow keys and Enter, shows it in the flame graph."),
-        this.holder);
+        this.container);
     this.update(data);
   },
 
@@ -41,15 +41,15 @@ report.views.table = {
     const whole = weights.bytes.reduce((sum, value) => sum + value, weights.others);
     const names = {
       function: [
-        ["Function", (entry) => report.placeName(data, entry.place)],
-        ["File", (entry) => report.placeFile(data, entry.place, false)]
+        ["Function", (entry) => report.locationName(data, entry.location)],
+        ["File", (entry) => report.locationFile(data, entry.location, false)]
       ],
       line: [
-        ["Function", (entry) => report.placeName(data, entry.place)],
-        ["Line", (entry) => report.placeFile(data, entry.place, true)]
+        ["Function", (entry) => report.locationName(data, entry.location)],
+        ["Line", (entry) => report.locationFile(data, entry.location, true)]
       ],
-      file: [["File or library", (entry) => report.placeFile(data, entry.place, false)]],
-      module: [["Package or library", (entry) => report.text(report.partOf(data, entry.place))]],
+      file: [["File or library", (entry) => report.locationFile(data, entry.location, false)]],
+      module: [["Package or library", (entry) => report.text(report.partOf(data, entry.location))]],
       stack: [
         ["Stack", (entry) => this.stackName(data, entry)],
         ["Space", (entry) => report.text(data.spaces[data.row_space[entry.row]].name)]
@@ -70,22 +70,23 @@ report.views.table = {
     const blocks = (name, key) =>
         (weights.uncounted ? {
           name,
-          title: "not known: the checkpoints of a window have bytes, but no counts of blocks",
+          title: "not known: checkpoints have bytes, but no counts of blocks",
           figure: true,
           value: null,
           text: () => "–"
         } :
                              figure(name, key));
     const own = [
-      figure("Own", "own_bytes", "allocated by the frame itself, or by what is not shown below it"),
+      figure(
+          "Own", "own_bytes", "allocated by the frame itself, or by hidden frames that it called"),
       blocks("Own blocks", "own_count")
     ];
     const total = [
-      figure("Total", "total_bytes", "with all that it called"),
+      figure("Total", "total_bytes", "including all frames that it called"),
       blocks("Total blocks", "total_count")
     ];
     const columns = names.map(([name, ofEntry], index) => {
-      const others = index === 0 ? report.frameName(data, report.othersPlace) : "";
+      const others = index === 0 ? report.frameName(data, report.othersLocation) : "";
       const full = (entry) => (entry.others ? others : ofEntry(entry));
       return {name, full, text: (entry) => report.shortPath(full(entry)), value: full};
     });
@@ -95,8 +96,8 @@ report.views.table = {
   },
 
   stackName(data, entry) {
-    const place = report.telling(data, entry.node);
-    return place === undefined ? "(no stack)" : report.placeLabel(data, place);
+    const location = report.mostRelevant(data, entry.node);
+    return location === undefined ? "(no stack)" : report.locationLabel(data, location);
   },
 
   update(data) {
@@ -104,7 +105,7 @@ report.views.table = {
     const {nodes, weights, shown} = report.chosen(data, state);
     const what = {function: "functions", line: "lines"}[state.table] ?? state.table;
     const all = state.table === "stack" ? report.byStack(data, weights) :
-                                          report.byPlace(data, nodes, shown, what);
+                                          report.byLocation(data, nodes, shown, what);
     const columns = this.columns(data);
     const names = columns.filter((column) => !column.figure);
     const expression = report.expression(state.filter);
@@ -121,21 +122,21 @@ report.views.table = {
       onopen: (entry) => this.open(data, entry),
       openText: "show in the flame graph",
     });
-    this.holder.replaceChildren(this.table.element);
+    this.container.replaceChildren(this.table.element);
     const rows = report.plural(all.length, "row", "rows");
-    this.said.textContent = (expression ? `${report.count(entries.length)} of ${rows}` : rows) +
+    this.summary.textContent = (expression ? `${report.count(entries.length)} of ${rows}` : rows) +
         (data.meta.estimated ? "; figures are estimates" : "");
   },
 
   open(data, entry) {
     if (entry.others)
-      return report.change({view: "flame", search: "", zoom: String(report.othersPlace)});
+      return report.change({view: "flame", search: "", zoom: String(report.othersLocation)});
     if (entry.node !== undefined) return report.showInFlame(data, entry.node);
-    const name = data.strings[data.place_function[entry.place]].slice(0, 200);
+    const name = data.strings[data.place_function[entry.location]].slice(0, 200);
     const words = {
-      file: data.strings[data.place_file[entry.place]] ||
-          data.strings[data.place_module[entry.place]],
-      module: report.partOf(data, entry.place)
+      file: data.strings[data.place_file[entry.location]] ||
+          data.strings[data.place_module[entry.location]],
+      module: report.partOf(data, entry.location)
     }[report.state.table] ??
         name;
     return report.change(
@@ -153,8 +154,7 @@ report.views.table = {
   },
 };
 
-// What a path adds to an installed package's name, else its last three parts; any other text as it
-// is.
+// A path inside site-packages, or a long path's last three parts; any other text unchanged.
 report.shortPath = (path) => {
   const installed = path.split(/\/(?:site|dist)-packages\//);
   if (installed.length > 1) return installed[installed.length - 1];
@@ -162,8 +162,8 @@ report.shortPath = (path) => {
   return path.startsWith("/") && parts.length > 4 ? `…/${parts.slice(-3).join("/")}` : path;
 };
 
-report.placeFile = (data, place, withLine) => {
-  const file = data.strings[data.place_file[place]];
-  const line = withLine && data.place_line[place] ? `:${data.place_line[place]}` : "";
-  return report.text((file || data.strings[data.place_module[place]]) + line);
+report.locationFile = (data, location, withLine) => {
+  const file = data.strings[data.place_file[location]];
+  const line = withLine && data.place_line[location] ? `:${data.place_line[location]}` : "";
+  return report.text((file || data.strings[data.place_module[location]]) + line);
 };

@@ -1,5 +1,5 @@
-// Memory over time: the host's, each device's, and who held it. A window that is brushed in one of
-// the drawings is that of all views.
+// Memory over time: the host's, each device's, and who held it. A window selected in one chart
+// applies to all views.
 "use strict";
 
 report.hostSeries = (data) => {
@@ -37,7 +37,7 @@ const timeEvents =
                    (mark) => ({time: mark.time_ms, text: report.text(mark.text), refused: false})),
 ].sort((a, b) => a.time - b.time);
 
-// What a caption says of the last moment not after `ms`.
+// The caption for the last sample at or before `ms`.
 report.reading = (times, series, text) => (ms) => {
   const at = Math.max(0, d3.bisectRight(times, ms) - 1);
   const figures =
@@ -50,7 +50,7 @@ report.valueAt = (one, i) => one.values[i];
 report.tableBehind = (title, series, times, value) => report.behind(
     `${title} as a table`, ["time (UTC)", ...series.map((one) => report.text(one.name, 60))],
     () => {
-      // A few hundred rows tell as much as thousands.
+      // At most about 500 rows: more would not be readable.
       const stride = Math.max(1, Math.ceil(times.length / 500));
       return d3.range(0, times.length)
           .filter((i) => i % stride === 0 || i === times.length - 1)
@@ -59,12 +59,12 @@ report.tableBehind = (title, series, times, value) => report.behind(
 
 report.views.timeline = {
   title: "Timeline",
-  draw(data, place) {
+  draw(data, panel) {
     const {element} = report;
     if (data.moments < 2) {
-      place.append(element(
+      panel.append(element(
           "p", {class: "quiet"},
-          "The recording has no moments: the program ended before the recorder's second look, which comes ten times a second at most."));
+          "There is no timeline: the program ended before the recorder's second sample. It samples at most ten times a second."));
       return;
     }
     this.charts = [];
@@ -80,10 +80,10 @@ report.views.timeline = {
         onpoint: (ms) => this.charts.forEach((other) => other.setCursor(ms))
       });
       this.charts.push(chart);
-      place.append(chart.element, report.tableBehind(title, series, times, value));
+      panel.append(chart.element, report.tableBehind(title, series, times, value));
     };
     const events = timeEvents(data);
-    place.append(element("div", {class: "bar", id: "window-bar"}));
+    panel.append(element("div", {class: "bar", id: "window-bar"}));
     add("Host memory", report.hostSeries(data), data.t_time,
         {limits: data.limits.filter((limit) => !limit.device), events});
     const ranks = report.rankSeries(data);
@@ -100,12 +100,12 @@ report.views.timeline = {
       add("Holders over time", series, data.c_time, {stacked: true, height: 280},
           (one, i) => one.values[i] - one.lower[i]);
     } else {
-      place.append(element(
+      panel.append(element(
           "p", {class: "quiet"},
-          "No holders over time: the recording has fewer than two checkpoints."));
+          "There are no holders over time: the recording has fewer than two checkpoints."));
     }
     if (events.length > 0) {
-      place.append(report.behind(
+      panel.append(report.behind(
           `${report.plural(events.length, "refusal or mark", "refusals and marks")}`,
           ["time (UTC)", "what", "text"],
           () => events.map(
@@ -124,14 +124,16 @@ report.views.timeline = {
                   element("strong", {}, `Window: ${report.windowText(data, window)} `),
                   element(
                       "button", {onclick: () => report.change({view: "flame"})},
-                      "Flame graph of it"),
-                  element("button", {onclick: () => report.change({view: "table"})}, "Table of it"),
+                      "Show in the flame graph"),
+                  element(
+                      "button", {onclick: () => report.change({view: "table"})},
+                      "Show in the table"),
                   element("button", {onclick: () => report.setWindow(data, null)}, "Clear"),
                 ] :
                 [
                   element(
                       "span", {class: "quiet"},
-                      "Point at a drawing, or walk it with the arrow keys, to read it. Drag, or hold Shift, to choose a window: the other views then show who held memory in it.")
+                      "Point at a chart, or use the arrow keys, to read its values. Drag, or hold Shift with the arrow keys, to select a window. The other views then show who held memory in it.")
                 ]));
   },
   changed(data, names) {

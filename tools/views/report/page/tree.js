@@ -1,13 +1,11 @@
-// The tree of a flame graph from the outermost frame in: the recording's trie without the places
-// that are not shown, what is the same frame merged. Built whole: a parent comes before its
-// children.
+// The tree of a flame graph, from the outermost frame in: the recording's trie without the hidden
+// locations, and with equal frames merged. Built completely; a parent comes before its children.
 //
-// Not d3.hierarchy: it makes an object and an array of each of 100,000 nodes, anew for each choice
-// of the reader; these are a few typed arrays, and children are put in order only where they are
-// drawn.
+// d3.hierarchy would make an object and an array for each of 100,000 nodes, anew for each choice of
+// the reader. This tree is a few typed arrays, and sorts children only where they are drawn.
 "use strict";
 
-// Finds and numbers pairs of small integers; open addressing, made for so many pairs.
+// Numbers pairs of small integers: a hash table with open addressing, for at most `most` pairs.
 report.PairNumbers = class {
   constructor(most) {
     let size = 16;
@@ -31,7 +29,7 @@ report.PairNumbers = class {
   }
 };
 
-// What every frame of the trie holds together with the frames it called.
+// The figures of every node of the trie including its subtree.
 report.subtrees = (data, weights) => {
   const bytes = weights.bytes.slice();
   const count = weights.count.slice();
@@ -43,40 +41,40 @@ report.subtrees = (data, weights) => {
 };
 
 report.Tree = class {
-  // weights: nodeWeights(); shown: shownPlaces(); keys: placeKeys().
+  // weights: nodeWeights(); shown: shownLocations(); keys: locationKeys().
   constructor(data, weights, shown, keys) {
     const below = report.subtrees(data, weights);
-    const of = new Uint32Array(data.nodes);  // a trie's node -> ours
+    const of = new Uint32Array(data.nodes);  // node of the trie -> node of this tree
     const numbers = new report.PairNumbers(data.nodes);
-    this.place = new Int32Array(data.nodes + 2);
+    this.location = new Int32Array(data.nodes + 2);
     this.parent = new Uint32Array(data.nodes + 2);
     this.bytes = new Float64Array(data.nodes + 2);
     this.count = new Float64Array(data.nodes + 2);
-    this.place[0] = report.noPlace;
+    this.location[0] = report.noLocation;
     this.bytes[0] = below.bytes[0] + weights.others;
     this.count[0] = below.count[0];
     this.size = 1;
     for (let node = 1; node < data.nodes; ++node) {
       const parent = of[data.node_parent[node]];
       of[node] = parent;
-      const place = data.node_place[node];
-      if (!shown[place] || (below.bytes[node] === 0 && below.count[node] === 0)) continue;
-      const found = numbers.number(parent, keys[place], this.size);
-      if (found === this.size) this.add(parent, keys[place]);
+      const location = data.node_place[node];
+      if (!shown[location] || (below.bytes[node] === 0 && below.count[node] === 0)) continue;
+      const found = numbers.number(parent, keys[location], this.size);
+      if (found === this.size) this.add(parent, keys[location]);
       of[node] = found;
       this.bytes[found] += below.bytes[node];
       this.count[found] += below.count[node];
     }
     if (weights.others > 0) {
-      this.bytes[this.add(0, report.othersPlace)] = weights.others;
+      this.bytes[this.add(0, report.othersLocation)] = weights.others;
     }
     this.link();
     this.sorted = new Map();
   }
 
-  add(parent, place) {
+  add(parent, location) {
     this.parent[this.size] = parent;
-    this.place[this.size] = place;
+    this.location[this.size] = location;
     return this.size++;
   }
 
@@ -89,7 +87,7 @@ report.Tree = class {
     }
   }
 
-  // The largest first; by "bytes" or "count".
+  // The children, largest first; `by`: "bytes" or "count".
   children(node, by) {
     const key = `${node} ${by}`;
     let list = this.sorted.get(key);
@@ -106,40 +104,40 @@ report.Tree = class {
   }
 };
 
-report.noPlace = -1;      // of the root
-report.othersPlace = -2;  // of stacks that a checkpoint does not name
+report.noLocation = -1;      // of the root
+report.othersLocation = -2;  // of stacks that a checkpoint does not name
 
-report.frameName = (data, place) => {
-  if (place === report.noPlace) return "all";
-  return place === report.othersPlace ? "[stacks that the checkpoint does not name]" :
-                                        report.placeName(data, place);
+report.frameName = (data, location) => {
+  if (location === report.noLocation) return "all";
+  return location === report.othersLocation ? "[stacks that the checkpoint does not name]" :
+                                              report.locationName(data, location);
 };
 
-// The places from the outermost in, without the root: what a zoom is remembered by.
+// The locations from the outermost in, without the root: the state's `zoom`.
 report.pathOf = (tree, node) => {
-  const places = [];
-  for (let at = node; at !== 0; at = tree.parent[at]) places.push(tree.place[at]);
-  return places.reverse();
+  const locations = [];
+  for (let at = node; at !== 0; at = tree.parent[at]) locations.push(tree.location[at]);
+  return locations.reverse();
 };
 
-// The node at the end of a path, as far as the tree goes along with it.
+// The node at the end of a path, or the last one of it that the tree has.
 report.nodeAt = (tree, path, by) => {
   let at = 0;
-  for (const place of path) {
-    const child = tree.children(at, by).find((candidate) => tree.place[candidate] === place);
+  for (const location of path) {
+    const child = tree.children(at, by).find((candidate) => tree.location[candidate] === location);
     if (child === undefined) break;
     at = child;
   }
   return at;
 };
 
-// How much is in stacks that have a matching frame: the same from either end.
+// The sum of all stacks with a matching frame. It is the same for the inverted tree.
 report.matchedShare = (data, weights, shown, matches, by) => {
   const inside = new Uint8Array(data.nodes);
   let sum = 0;
   for (let node = 1; node < data.nodes; ++node) {
-    const place = data.node_place[node];
-    inside[node] = inside[data.node_parent[node]] | (shown[place] & matches[place]);
+    const location = data.node_place[node];
+    inside[node] = inside[data.node_parent[node]] | (shown[location] & matches[location]);
     if (inside[node]) sum += weights[by][node];
   }
   return sum;

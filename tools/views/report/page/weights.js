@@ -1,4 +1,4 @@
-// How much each row, and with it each stack, counts: by the mode, the filters and the window.
+// The weight of each row, and so of each stack: by the mode, the filters and the window.
 "use strict";
 
 report.modes = {
@@ -10,7 +10,7 @@ report.modes = {
     bytes: (data) => data.row_peak_bytes,
     count: (data) => data.row_peak_count,
   },
-  // Stacks none of whose blocks was ever given back.
+  // Stacks whose blocks were all never freed.
   never_freed: {
     bytes: (data) => data.row_live_bytes,
     count: (data) => data.row_live_count,
@@ -32,7 +32,7 @@ report.modes = {
   },
 };
 
-// Why a mode has nothing to show; null where it has.
+// Why a mode has no data; null if it has.
 report.whyNot = (data, mode) => {
   if (mode === "temporary" && data.meta.mode !== "exact") return "needs a recording in exact mode";
   if (mode.startsWith("window_") && data.checkpoints === 0)
@@ -57,15 +57,16 @@ report.modeNames = (data, state) => {
 };
 
 report.modeHints = {
-  peak: "what was held when its space was largest; spaces may have been so at different times",
-  never_freed: "stacks none of whose blocks was given back",
-  total: "all that was ever asked for, freed or not",
+  peak: "live at the peak of its space; spaces may peak at different times",
+  never_freed: "stacks that never freed a block",
+  total: "everything allocated, freed or not",
   temporary: "freed before the thread's next allocation",
-  window_end: "as the last checkpoint in the window has it",
-  window_growth: "from checkpoint to checkpoint; what shrank is left out",
+  window_end: "live at the window's last checkpoint",
+  window_growth: "between the window's first and last checkpoint; without stacks that shrank",
 };
 
-// The chosen label and those inside of it ("epoch 3 / step 12"), as indices; null: none is chosen.
+// The chosen label and those nested in it ("epoch 3 / step 12"), as indices; null if none is
+// chosen.
 report.labelsWithin = (data, label) => {
   if (label === "") return null;
   const outer = data.labels[Number(label)] ?? "";
@@ -76,7 +77,7 @@ report.labelsWithin = (data, label) => {
   return within;
 };
 
-// 1 for each row that the filters let through.
+// 1 for each row that passes the filters.
 report.chosenRows = (data, state) => {
   const chosen = new Uint8Array(data.rows);
   const same = [];
@@ -86,7 +87,7 @@ report.chosenRows = (data, state) => {
   if (state.space !== "") same.push([data.row_space, Number(state.space)]);
   const labels = report.labelsWithin(data, state.label);
   for (let row = 0; row < data.rows; ++row) {
-    // Spaces that lie inside of others would be counted twice.
+    // Spaces that lie inside others would be counted twice.
     chosen[row] = state.space !== "" || data.spaces[data.row_space[row]]?.adds_up ? 1 : 0;
     for (const [column, value] of same)
       if (column[row] !== value) chosen[row] = 0;
@@ -95,7 +96,7 @@ report.chosenRows = (data, state) => {
   return chosen;
 };
 
-// The last checkpoint not after a time; -1: none.
+// The last checkpoint at or before a time; -1 if there is none.
 report.checkpointAt = (data, ms) => d3.bisectRight(data.c_time, ms) - 1;
 
 const checkpointBytes = (data, checkpoint) => {
@@ -115,8 +116,8 @@ const checkpointTotal = (data, checkpoint, state) => {
   return total;
 };
 
-// {bytes, count: of each row; others: bytes of stacks that the checkpoint does not name; uncounted:
-// counts are not known}.
+// {bytes, count: for each row; others: bytes of stacks that the checkpoint does not name;
+// uncounted: whether the counts are unknown}.
 report.weights = (data, state) => {
   const chosen = report.chosenRows(data, state);
   const keep = (column) => column.map((value, row) => (chosen[row] ? value : 0));
@@ -128,8 +129,8 @@ report.weights = (data, state) => {
     const before = checkpointBytes(data, first);
     const bytes =
         keep(checkpointBytes(data, last).map((value, row) => Math.max(0, value - before[row])));
-    // Of whom the rest is nobody knows, so that it can be shown only where nothing but a space is
-    // asked for.
+    // A checkpoint does not say whose the unnamed rest is, so it is shown only if no filter but the
+    // space is set.
     const whole = !growth && ["", String(data.own_process)].includes(state.process) &&
         [state.group, state.label, state.device].every((value) => value === "");
     const named = bytes.reduce((sum, value) => sum + value, 0);
@@ -149,8 +150,7 @@ report.weights = (data, state) => {
   return {bytes: keep(mode.bytes(data)), count: keep(mode.count(data)), others: 0};
 };
 
-// Rows' figures summed at their stacks: {bytes, count, others} of each node of the recording's
-// trie.
+// The rows' figures summed by stack: {bytes, count, others} for each node of the recording's trie.
 report.nodeWeights = (data, weights) => {
   const bytes = new Float64Array(data.nodes);
   const count = new Float64Array(data.nodes);

@@ -1,0 +1,234 @@
+#include "recorder/stack/walk_cache.h"
+
+#include <atomic>
+#include <iterator>
+
+#include "recorder/python/chain.h"
+#include "recorder/python/walk.h"
+#include "recorder/stack/self_check.h"
+
+namespace oomrec::stack {
+namespace {
+
+constinit std::atomic<std::uint32_t> g_generation{1};
+
+bool holds(const Cell& cell) noexcept { return load_cell(cell.address) == cell.value; }
+
+// The first changed cell from `cell` on; the sentinel at the end always counts as changed.
+const Cell* first_changed(const Cell* cell) noexcept {
+  for (;; cell += 4) {
+    if (!holds(cell[0])) return cell;
+    if (!holds(cell[1])) return cell + 1;
+    if (!holds(cell[2])) return cell + 2;
+    if (!holds(cell[3])) return cell + 3;
+  }
+}
+
+// The caller's bp, as the step out of `frame`, which is cached, would find it.
+std::uint64_t bp_outside(const NativeFrame& frame, std::uint64_t bp,
+                         const NativeFrame& outer) noexcept {
+  const PackedRule rule(frame.rule);
+  switch (rule.bp()) {
+    case BpLocation::unchanged:
+      break;
+    case BpLocation::cfa_cell:
+      return load_cell(outer.sp + rule.bp_offset());
+    case BpLocation::bp_cell:
+      return load_cell(bp + rule.bp_offset());
+    case BpLocation::lost:
+      return 0;
+  }
+  return bp;
+}
+
+CachedWalk& slot_of(ThreadStacks& thread, std::uint64_t pc, std::uint64_t sp) noexcept {
+  return thread.walks[chain_of(0, pc, sp) >> (64 - kCachedWalkBits)];
+}
+
+// The current walk, and the cached one that it may meet. One function, so that the state of a step
+// stays in registers.
+class Unwinding {
+ public:
+  Unwinding(InHook hook, std::uint64_t sp, ThreadStacks& thread) noexcept
+      : hook_(hook), thread_(thread), cache_(thread.native), walk_(hook, thread, sp) {}
+
+  NativeStack stack(FrameState now) noexcept {
+    NativeFrame* next = end() - cache_.reusable;  // cached, not further in than the walk
+    FreshFrame* fresh = cache_.fresh;
+    Outcome outcome = Outcome::stepped;
+    while (outcome == Outcome::stepped && fresh != std::end(cache_.fresh)) {
+      while (next->sp < now.sp) ++next;
+      if (next->sp == now.sp && is_hit(*next, now)) {
+        const auto changed =
+            static_cast<std::uint32_t>(first_changed(cache_.cells + next->cells) - cache_.cells);
+        if (changed == kCells && next - cache_.frames >= fresh - cache_.fresh) {
+          return enter(fresh, next,
+                       {next->pc, next->sp, next->bp, next->chain, next->cells, next->bp_matters},
+                       true);
+        }
+        // All cells before `changed` are valid, so skip to the outermost frame that they prove to
+        // be on the present stack.
+        for (; next[1].cells <= changed && next + 1 != end() && fresh != std::end(cache_.fresh);
+             ++next) {
+          *fresh++ = {next->pc, next->sp, now.bp, next->rule, false, false};
+          now.bp = bp_outside(*next, now.bp, next[1]);
+          now.pc = next[1].pc;
+          now.sp = next[1].sp;
+        }
+        ++next;
+        if (fresh == std::end(cache_.fresh)) break;
+      }
+      FreshFrame& frame = *fresh++;
+      frame = {now.pc, now.sp, now.bp, 0, now.exact, now.guessed};
+      PackedRule rule;
+      outcome = walk_.step(hook_, now, rule);
+      frame.rule = rule.bits();
+    }
+    const bool complete = outcome == Outcome::outermost;
+    return enter(fresh, end(), {now.pc, now.sp, now.bp, thread_.generation, kCells, false},
+                 complete);
+  }
+
+ private:
+  // The frame outside the one being stored.
+  struct Outside {
+    std::uint64_t pc, sp, bp;
+    std::uint64_t chain;
+    std::uint32_t cells;
+    bool bp_matters;
+  };
+
+  NativeFrame* end() const noexcept { return cache_.frames + kWalkedFrames; }
+
+  bool is_hit(const NativeFrame& cached, const FrameState& now) const noexcept {
+    return cached.pc == now.pc && !now.exact && !walk_.has_guessed() &&
+           (!cached.bp_matters || cached.bp == now.bp);
+  }
+
+  // Stores the fresh frames inside `kept`, a cached one.
+  [[gnu::always_inline]] NativeStack enter(const FreshFrame* fresh, NativeFrame* kept,
+                                           Outside outside, bool complete) noexcept {
+    NativeFrame* at = kept;
+    NativeFrame* reusable = kept;
+    const std::uint32_t kept_cells = outside.cells;
+    bool is_reusable = complete;
+    while (fresh != cache_.fresh) {
+      const FreshFrame& frame = *--fresh;
+      const PackedRule rule(frame.rule);
+      is_reusable = enter_cells(frame, rule, outside) && is_reusable;
+      is_reusable = is_reusable && !frame.exact && !frame.guessed;
+      outside.pc = frame.pc;
+      outside.sp = frame.sp;
+      outside.bp = frame.bp;
+      outside.chain = chain_of(outside.chain, frame);
+      *--at = {.pc = frame.pc,
+               .sp = frame.sp,
+               .word = 0,
+               .chain = outside.chain,
+               .exact = frame.exact,
+               .guessed = frame.guessed,
+               .bp_matters = outside.bp_matters,
+               .cells = static_cast<std::uint16_t>(outside.cells),
+               .rule = frame.rule,
+               .bp = frame.bp};
+      if (is_reusable) reusable = at;
+    }
+    cache_.reusable = static_cast<std::uint32_t>(end() - reusable);
+    if (is_reusable && at != kept && kept != end() && kept_cells - outside.cells <= kCachedCells)
+      cache_walk(*at, *kept, kept_cells);
+    return {at, static_cast<std::uint32_t>(end() - at), static_cast<std::uint32_t>(end() - kept),
+            !complete, walk_.has_crossed_signal()};
+  }
+
+  // Caches the walk from `first` to the hit, `kept`.
+  [[gnu::always_inline]] void cache_walk(const NativeFrame& first, const NativeFrame& kept,
+                                         std::uint32_t kept_cells) const noexcept {
+    CachedWalk& walk = slot_of(thread_, first.pc, first.sp);
+    walk.pc = first.pc;
+    walk.sp = first.sp;
+    walk.bp = first.bp;
+    walk.chain = first.chain;
+    walk.hit_chain = kept.chain;
+    walk.hit_bp = kept.bp;
+    walk.hit = static_cast<std::uint16_t>(end() - &kept);
+    walk.cells = static_cast<std::uint8_t>(kept_cells - first.cells);
+    walk.bp_matters = first.bp_matters;
+    Cell* read = walk.read;
+    for (std::uint32_t i = first.cells; i != kept_cells; ++i) *read++ = cache_.cells[i];
+  }
+
+  // Stores the cells that the step out of `frame` read, in the order of reading. False: the step
+  // read more than cells can express.
+  [[gnu::always_inline]] bool enter_cells(const FreshFrame& frame, PackedRule rule,
+                                          Outside& outside) const noexcept {
+    const auto enter = [&](std::uint64_t address, std::uint64_t value) {
+      cache_.cells[--outside.cells] = {address, value};
+    };
+    if (!rule.is_step() || outside.cells < 3) [[unlikely]] {
+      outside.bp_matters = false;
+      return rule.present() && rule.kind() == RuleKind::end;
+    }
+    enter(outside.sp - 8, outside.pc);
+    if (outside.bp_matters && rule.bp() == BpLocation::cfa_cell)
+      enter(outside.sp + rule.bp_offset(), outside.bp);
+    if (outside.bp_matters && rule.bp() == BpLocation::bp_cell)
+      enter(frame.bp + rule.bp_offset(), outside.bp);
+    if (rule.cfa() == CfaBase::bp_cell) enter(frame.bp + rule.cfa_offset(), outside.sp);
+    outside.bp_matters = rule.uses_bp() || (rule.keeps_bp() && outside.bp_matters);
+    return true;
+  }
+
+  const InHook hook_;
+  ThreadStacks& thread_;
+  NativeCache& cache_;
+  Walk walk_;
+};
+
+}  // namespace
+
+std::uint64_t cached_chain(InHook hook, const Registers& at, ThreadStacks& thread) noexcept {
+  const CachedWalk& walk = slot_of(thread, at.pc, at.sp);
+  const NativeCache& cache = thread.native;
+  if (walk.pc != at.pc || walk.sp != at.sp || walk.hit > cache.reusable || at.exact ||
+      thread.generation != g_generation.load(std::memory_order_relaxed) ||
+      (walk.bp_matters && walk.bp != at.bp)) {
+    return 0;
+  }
+  const NativeFrame& hit = cache.frames[kWalkedFrames - walk.hit];
+  if (hit.chain != walk.hit_chain || (hit.bp_matters && hit.bp != walk.hit_bp)) return 0;
+  for (std::uint32_t i = 0; i != walk.cells; ++i) {
+    if (!holds(walk.read[i])) return 0;
+  }
+  if (first_changed(cache.cells + hit.cells) != cache.cells + kCells) return 0;
+  if constexpr (kSelfCheck) check_cached_chain(hook, at, thread, walk.chain);
+  return walk.chain;
+}
+
+NativeStack cached_unwind(InHook hook, const Registers& at, ThreadStacks& thread) noexcept {
+  const std::uint32_t generation = g_generation.load(std::memory_order_relaxed);
+  if (thread.generation != generation) [[unlikely]] {
+    clear_caches(thread);
+    thread.generation = generation;
+  }
+  const NativeStack stack = Unwinding(hook, at.sp, thread).stack(FrameState::of(at));
+  if constexpr (kSelfCheck) check_native(hook, at, thread, stack);
+  return stack;
+}
+
+void clear_caches(ThreadStacks& thread) noexcept {
+  NativeCache& cache = thread.native;
+  cache.reusable = 0;
+  cache.frames[kWalkedFrames].sp = ~std::uint64_t{0};
+  // The sentinel: a cell that contains its own address, but is cached as 0.
+  Cell& last = cache.cells[kCells];
+  last.address = reinterpret_cast<std::uint64_t>(&last.address);
+  last.value = 0;
+  thread.merged.count = 0;
+  thread.nodes = {};
+  for (CodeRange& code : thread.code) code = {};
+  clear_python_cache(thread.python);
+}
+
+void invalidate_caches() noexcept { g_generation.fetch_add(1, std::memory_order_relaxed); }
+
+}  // namespace oomrec::stack

@@ -1,0 +1,94 @@
+"""Attribution to devices: stale driver figures, a child that opens the driver after fork, one line
+that fills two devices."""
+
+from __future__ import annotations
+
+MIB = 1 << 20
+
+DRIVER = """
+import ctypes, os, sys
+cuda = ctypes.CDLL("libcuda.so.1")
+def enter(ordinal):
+    cuda.cuInit(0)
+    context = ctypes.c_void_p()
+    cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), ordinal)
+    cuda.cuCtxSetCurrent(context)
+def allocate(mib):
+    return cuda.cuMemAlloc_v2(ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(mib << 20))
+def fill(mib):
+    count = 0
+    while allocate(mib) == 0:
+        count += 1
+    return count
+"""
+
+CHILD = """
+child = os.fork()
+if child == 0:
+    enter(0)
+    print("child", fill(64), flush=True)
+    os._exit(3)
+os.waitpid(child, 0)
+"""
+
+TWO_DEVICES = """
+for ordinal, mib in ((0, 200), (1, 300)):
+    enter(ordinal)
+    fill(mib)
+sys.exit(3)
+"""
+
+RESET = """
+enter(0)
+fill(100)
+cuda.cuDevicePrimaryCtxReset(0)
+enter(1)
+fill(300)
+sys.exit(3)
+"""
+
+NOTHING_AT_ZERO = """
+enter(0)
+allocate(5000)
+ctypes.string_at(0)
+"""
+
+
+def shown(oomrec, preload, fake_gpu, program, **environment):
+    run = preload("python3", "-c", DRIVER + program, env={**fake_gpu, **environment})
+    return run, [oomrec.json("show", bundle) for bundle in run.bundles()]
+
+
+def held(bundle: dict) -> dict:
+    return {
+        row["device"]: (row["held_bytes"] // MIB, row["used_bytes"] // MIB)
+        for row in bundle["devices"]
+    }
+
+
+def test_a_limit_applies_in_a_child_that_opens_the_driver(oomrec, preload, fake_gpu):
+    run, bundles = shown(oomrec, preload, fake_gpu, CHILD, OOMREC_LIMIT_GPU="300M")
+    assert run.stdout == "child 4\n", str(run)
+    assert [bundle["verdict"]["code"] for bundle in bundles] == ["device_limit"]
+    assert bundles[0]["request"]["device"] == "cuda:0" and held(bundles[0]) == {
+        "cuda:0": (256, 256)
+    }
+
+
+def test_one_line_that_fills_two_devices_is_two_failures(oomrec, preload, fake_gpu):
+    run, bundles = shown(oomrec, preload, fake_gpu, TWO_DEVICES)
+    assert [bundle["request"]["device"] for bundle in bundles] == ["cuda:0", "cuda:1"]
+    assert "largest holder: 1000.0 MiB in 5 blocks" in run.stderr
+    assert "largest holder: 900.0 MiB in 3 blocks" in run.stderr, "of this device alone"
+
+
+def test_memory_freed_since_the_driver_query_is_not_attributed(oomrec, preload, fake_gpu):
+    _, bundles = shown(oomrec, preload, fake_gpu, RESET)
+    assert held(bundles[-1]) == {"cuda:0": (0, 0), "cuda:1": (900, 900)}
+    assert {row["others_bytes"] for row in bundles[-1]["devices"]} == {0}
+
+
+def test_a_null_host_pointer_is_not_blamed_on_a_device_failure(oomrec, preload, fake_gpu):
+    _, bundles = shown(oomrec, preload, fake_gpu, NOTHING_AT_ZERO)
+    assert bundles[-1]["outcome"] == "signal 11"
+    assert bundles[-1]["verdict"]["code"] == "crash_after_refusal"

@@ -1,0 +1,65 @@
+// A process that survives a kill in its cgroup was not the one killed.
+#include "tools/deaths/death_observer.h"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include "tests/unit/tools/deaths/fake_system.h"
+
+using namespace oomrec::tools;
+using oomrec::tests::FakeSystem;
+
+namespace {
+
+constexpr pid_t kProgram = 999'999;
+constexpr int kKilled = 9;
+
+struct Scene : FakeSystem {
+  Scene() {
+    proc("self/cgroup", "4:memory:/job\n");
+    kills(0);
+    file(cgroup("memory/job") / "cgroup.procs", std::to_string(getpid()) + "\n");
+  }
+  void start(deaths::DeathObserver& observer, const std::string& others = {}) const {
+    observer.started(kProgram);
+    file(cgroup("memory/job") / "cgroup.procs",
+         std::to_string(getpid()) + "\n" + std::to_string(kProgram) + "\n" + others);
+  }
+  void kills(int count) const {
+    file(cgroup("memory/job") / "memory.oom_control", "oom_kill " + std::to_string(count) + "\n");
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a kill that is counted before its process has ended") {
+  const Scene scene;
+  deaths::DeathObserver observer;
+  scene.start(observer);
+  observer.sample();
+  scene.kills(1);
+  SUBCASE("between two samples") {}
+  SUBCASE("with a sample in between") { observer.sample(); }
+  const deaths::DeathObservation seen = observer.ended(kKilled);
+  CHECK(seen.was_alone);
+  CHECK(seen.counter_rose);
+  CHECK_FALSE(seen.others_died);
+}
+
+TEST_CASE("a kill that the program survived") {
+  const Scene scene;
+  deaths::DeathObserver observer;
+  scene.start(observer);
+  scene.kills(1);
+  observer.sample();
+  observer.sample();
+  CHECK_FALSE(observer.ended(kKilled).was_alone);
+}
+
+TEST_CASE("another process in its cgroup") {
+  const Scene scene;
+  deaths::DeathObserver observer;
+  scene.start(observer, "1000000\n");
+  observer.sample();
+  CHECK_FALSE(observer.ended(kKilled).was_alone);
+}

@@ -1,0 +1,97 @@
+// The kernel's log in the formats of the device, syslog and dmesg.
+#include "tools/deaths/kernel_log.h"
+
+#include <doctest/doctest.h>
+#include <stdlib.h>
+
+#include <ctime>
+#include <fstream>
+
+#include "tests/unit/scratch_directory.h"
+
+using namespace oomrec::tools;
+
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+// 2026-11-22T01:20:00Z, an hour after the boot.
+constexpr std::uint64_t kNow = 1'795'310'400 * kSecond;
+constexpr deaths::LogClock kClock{kNow, kNow - 3600 * kSecond};
+
+deaths::LogRecord only_record(std::string_view line) {
+  const deaths::KernelLog log = deaths::parse_kernel_log(line, kClock);
+  REQUIRE(log.records.size() == 1);
+  return log.records.front();
+}
+
+std::uint64_t utc(const deaths::LogRecord& record) { return record.realtime_ns / kSecond; }
+
+}  // namespace
+
+TEST_CASE("a record of the device has microseconds since boot") {
+  for (const char* const line : {"6,11295,20579984,-;python: 7 of 9; done\n",
+                                 "6,11295,20579984,-,caller=T1234;python: 7 of 9; done\n"}) {
+    const deaths::LogRecord record = only_record(line);
+    CHECK(record.text == "python: 7 of 9; done");
+    CHECK(record.realtime_ns == kClock.boot_realtime_ns + 20'579'984'000);
+  }
+}
+
+TEST_CASE("a line of dmesg has seconds since boot") {
+  const deaths::LogRecord record = only_record("[   20.579984] oom_reaper: reaped");
+  CHECK(record.text == "oom_reaper: reaped");
+  CHECK(record.realtime_ns == kClock.boot_realtime_ns + 20'579'984'000);
+}
+
+TEST_CASE("a line of syslog has local time, or a time with its zone") {
+  setenv("TZ", "CET-1", 1);
+  tzset();
+  // 2026-11-22T01:18:19Z
+  constexpr std::uint64_t kThen = 1'795'310'299;
+  for (const char* const line :
+       {"Nov 22 02:18:19 node7 kernel: [20579.972984] text", "Nov 22 02:18:19 node7 kernel: text",
+        "2026-11-22T01:18:19.123456+00:00 node7 kernel: [20579.972984] text",
+        "2026-11-22T02:18:19.123456+01:00 node7 kernel: text",
+        "2026-11-21T20:48:19-04:30 node7 kernel: text",
+        "2026-11-22T01:18:19Z node7 kernel: text"}) {
+    const deaths::LogRecord record = only_record(line);
+    CHECK(record.text == "text");
+    CHECK(utc(record) == kThen);
+  }
+  // Without a year: the latest such day that is not in the future.
+  CHECK(utc(only_record("Dec 24 01:00:00 node7 kernel: text")) == 1'766'534'400);
+  unsetenv("TZ");
+  tzset();
+}
+
+TEST_CASE("lines that are not from the kernel are ignored") {
+  for (const char* const line :
+       {"", "Nov 22 02:18:19 node7 sshd[12]: kernel: [1.000000] text", "nonsense", "6,1,2",
+        "Nov 22 02:18:19 node7 app: they said kernel: text", "[not a time] text"}) {
+    CHECK(deaths::parse_kernel_log(line, kClock).records.empty());
+  }
+}
+
+TEST_CASE("a log reaches back to its first record") {
+  const deaths::KernelLog log =
+      deaths::parse_kernel_log("6,1,5000000,-;first\n 6,ignored\n6,2,9000000,-;last\n", kClock);
+  CHECK(log.records.size() == 2);
+  CHECK(log.reaches_back_to(kClock.boot_realtime_ns + 5 * kSecond));
+  CHECK_FALSE(log.reaches_back_to(kClock.boot_realtime_ns + 4 * kSecond));
+  CHECK_FALSE(deaths::KernelLog{}.reaches_back_to(kNow));
+}
+
+TEST_CASE("the variable names a file to read instead of the log") {
+  oomrec::tests::ScratchDirectory directory;
+  const std::string path = directory.path() + "/kernel";
+  std::ofstream{path} << "6,1,5000000,-;from the file\n";
+  setenv("OOMREC_KERNEL_LOG", path.c_str(), 1);
+  for (const deaths::Boot boot : {deaths::Boot::earlier, deaths::Boot::current}) {
+    const deaths::KernelLog log = deaths::read_kernel_log(kClock, boot);
+    REQUIRE(log.records.size() == 1);
+    CHECK(log.records.front().text == "from the file");
+  }
+  setenv("OOMREC_KERNEL_LOG", "/nowhere", 1);
+  CHECK(deaths::read_kernel_log(kClock, deaths::Boot::current).records.empty());
+  unsetenv("OOMREC_KERNEL_LOG");
+}

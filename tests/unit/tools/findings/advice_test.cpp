@@ -1,0 +1,192 @@
+// Advice: each rule has facts on which it must fire, and similar ones on which it must not.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "tests/unit/tools/readable_image.h"
+#include "tools/findings/advice/advice.h"
+
+using namespace oomrec;
+using namespace oomrec::tools;
+
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+
+recording::Location python(std::string file, std::string function) {
+  recording::Location location;
+  location.kind = recording::Location::Kind::python;
+  location.file = std::move(file);
+  location.function = std::move(function);
+  location.line = 7;
+  return location;
+}
+
+// A training program at its limit, whose largest holder is level.
+findings::AdviceFacts facts() {
+  findings::AdviceFacts facts;
+  findings::SubjectFigures held;
+  held.subject = "train.py:7 make_batch";
+  held.stack = {python("/p/train.py", "make_batch"), python("/p/train.py", "main")};
+  held.holder = 5;
+  held.bytes = 600 * kMiB;
+  held.count = 60;
+  facts.held = {held};
+  facts.all_bytes = 1000 * kMiB;
+  facts.request_bytes = 100 * kMiB;
+  facts.limit_bytes = kGiB;
+  facts.host_bytes = 900 * kMiB;
+  facts.rss_bytes = kGiB;
+  facts.threads = 4;
+  facts.is_python = true;
+  facts.request_stack = held.stack;
+  return facts;
+}
+
+struct Trial {
+  std::string_view rule;
+  void (*fires)(findings::AdviceFacts&);
+  void (*does_not)(findings::AdviceFacts&);
+  bool names_holder;
+};
+
+void grow(findings::AdviceFacts& facts) {
+  facts.held[0].growth = findings::Growth{};
+  facts.held[0].growth->bytes = 580.0 * kMiB;
+  facts.held[0].growth->window_seconds = 60;
+}
+
+recording::DeviceFigures device_with(std::uint64_t allocated, std::uint64_t reserved) {
+  recording::DeviceFigures device;
+  device.label = "cuda:0";
+  device.torch = {allocated, reserved, {}};
+  return device;
+}
+
+const Trial kTrials[] = {
+    {"request_above_limit", [](findings::AdviceFacts& f) { f.request_bytes = 2 * kGiB; },
+     [](findings::AdviceFacts& f) { f.request_bytes = kGiB; }, false},
+    {"shared_memory", [](findings::AdviceFacts& f) { f.verdict = VerdictCode::shared_memory_full; },
+     [](findings::AdviceFacts& f) { f.verdict = VerdictCode::soft_limit; }, false},
+    {"kept_graph",
+     [](findings::AdviceFacts& f) {
+       grow(f);
+       f.held[0].stack.insert(f.held[0].stack.begin(),
+                              python("/v/site-packages/torch/nn/functional.py", "linear"));
+     },
+     [](findings::AdviceFacts& f) {
+       f.held[0].stack.insert(f.held[0].stack.begin(),
+                              python("/v/site-packages/torch/nn/functional.py", "linear"));
+     },
+     true},
+    {"growing", grow,
+     [](findings::AdviceFacts& f) {
+       grow(f);
+       f.held[0].bytes = 100 * kMiB;  // little
+     },
+     true},
+    {"lost",
+     [](findings::AdviceFacts& f) {
+       grow(f);
+       for (recording::Location& location : f.held[0].stack)
+         location.kind = recording::Location::Kind::native;
+     },
+     grow, true},
+    {"data_loader",
+     [](findings::AdviceFacts& f) {
+       f.held[0].stack.push_back(
+           python("/v/site-packages/torch/utils/data/dataloader.py", "__next__"));
+     },
+     [](findings::AdviceFacts& f) {
+       f.held[0].stack.push_back(python("/p/torch_utils/data.py", "__next__"));
+     },
+     true},
+    {"pinned_memory", [](findings::AdviceFacts& f) { f.held[0].space = Space::cuda_host; },
+     [](findings::AdviceFacts& f) { f.held[0].space = Space::cuda; }, true},
+    {"cache", [](findings::AdviceFacts& f) { f.held[0].subject = "store.py:3 fill_cache"; },
+     [](findings::AdviceFacts& f) {
+       f.held[0].subject = "store.py:3 fill_cache";
+       f.held[0].bytes = 100 * kMiB;  // little
+     },
+     true},
+    {"read_whole",
+     [](findings::AdviceFacts& f) { f.request_stack = {python("/v/pandas/io.py", "read_csv")}; },
+     [](findings::AdviceFacts& f) { f.request_stack = {python("/v/pandas/io.py", "to_csv")}; },
+     false},
+    {"device_fragmentation",
+     [](findings::AdviceFacts& f) { f.devices = {device_with(6 * kGiB, 10 * kGiB)}; },
+     [](findings::AdviceFacts& f) { f.devices = {device_with(8 * kGiB, 10 * kGiB)}; }, false},
+    {"thread_arenas", [](findings::AdviceFacts& f) { f.threads = 32, f.rss_bytes = 2 * kGiB; },
+     [](findings::AdviceFacts& f) { f.threads = 2, f.rss_bytes = 2 * kGiB; }, false},
+    {"many_small", [](findings::AdviceFacts& f) { f.held[0].count = 10'000'000; },
+     [](findings::AdviceFacts& f) { f.held[0].count = 1'000'000; }, true},
+};
+
+std::set<std::string_view> rules_of(const findings::AdviceFacts& facts) {
+  std::set<std::string_view> rules;
+  for (const findings::Hint& hint : findings::advice_of(facts)) rules.insert(hint.rule);
+  return rules;
+}
+
+}  // namespace
+
+TEST_CASE("each rule fires on its facts, and no other rule does") {
+  std::set<std::string_view> tried;
+  for (const Trial& trial : kTrials) {
+    findings::AdviceFacts ill = facts(), well = facts();
+    trial.fires(ill);
+    trial.does_not(well);
+    CHECK_MESSAGE(rules_of(ill) == std::set<std::string_view>{trial.rule}, trial.rule);
+    CHECK_MESSAGE(!rules_of(well).contains(trial.rule), trial.rule);
+    const std::vector<findings::Hint> advice = findings::advice_of(ill);
+    CHECK(advice.at(0).holder.has_value() == trial.names_holder);
+    CHECK_MESSAGE(advice[0].text.size() > 40, advice[0].text);
+    tried.insert(trial.rule);
+  }
+  for (const findings::AdviceRule& rule : findings::advice_rules())
+    CHECK_MESSAGE(tried.contains(rule.name), rule.name);
+  CHECK(rules_of(facts()).empty());
+}
+
+TEST_CASE("the facts of a recording: holders by subject, with their growth") {
+  tests::ReadableImage image;
+  image.open<session::Checkpoint>(session::TableId::checkpoints);
+  image.open<session::CheckpointRow>(session::TableId::checkpoint_rows);
+  const auto line = image.python("/home/me/train.py", "keep", 12);
+  const auto other = image.python("/home/me/train.py", "main", 30);
+  const auto torch = image.python("/v/site-packages/torch/nn.py", "linear", 4);
+  const std::uint32_t small = image.holder(image.stack({other, line}), Space::heap, 100 * kMiB, 2);
+  const std::uint32_t large = image.holder(image.stack({line, torch}), Space::map, 700 * kMiB, 3);
+  image.holder(image.stack({line}), Space::torch, 900 * kMiB, 1);  // inside of other spaces
+  for (std::uint64_t second = 1; second <= 12; ++second) {
+    std::uint32_t first = 0;
+    image.add<session::CheckpointRow>(session::TableId::checkpoint_rows, &first) = {
+        small, static_cast<std::uint32_t>(second * 1000), 100 * kMiB};
+    image.add<session::CheckpointRow>(session::TableId::checkpoint_rows) = {
+        large, static_cast<std::uint32_t>(second * 1000), second * 50 * kMiB};
+    auto& checkpoint = image.add<session::Checkpoint>(session::TableId::checkpoints);
+    checkpoint.time_ns = image.header().start_monotonic_ns + second * 1'000'000'000;
+    checkpoint.first_row = first, checkpoint.rows = 2;
+  }
+  image.header().last_tick_ns = image.header().start_monotonic_ns + 13'000'000'000;
+
+  const findings::AdviceFacts facts = findings::advice_facts(image.source());
+
+  REQUIRE(facts.held.size() == 2);
+  CHECK(facts.held[0].subject == "/home/me/train.py:12 keep");
+  CHECK(facts.held[0].holder == large);
+  CHECK(facts.held[0].bytes == 800 * kMiB);
+  CHECK(facts.held[0].count == 5);
+  CHECK(facts.held[0].stack[0].function == "linear");
+  REQUIRE(facts.held[0].growth);
+  CHECK(facts.held[0].growth->bytes == doctest::Approx(650.0 * kMiB));
+  CHECK(!facts.held[1].growth);
+  CHECK(facts.held[1].bytes == 640 * kMiB);
+  CHECK(facts.all_bytes == 1440 * kMiB);
+  CHECK(facts.request_bytes == 412 * kMiB);
+  CHECK(facts.limit_bytes == kGiB);
+  CHECK(facts.is_python);
+  CHECK(facts.share_of(720 * kMiB) == 0.5);
+}

@@ -1,0 +1,226 @@
+// Figures of a recording: merged holders, call trees, statistics.
+#include <doctest/doctest.h>
+
+#include <fstream>
+
+#include "tests/unit/tools/recording_image.h"
+#include "tools/base/error.h"
+#include "tools/recording/analysis/call_tree.h"
+#include "tools/recording/analysis/statistics.h"
+
+using namespace oomrec;
+using namespace oomrec::tools;
+using oomrec::tests::RecordingImage;
+
+namespace {
+
+// main → a → leaf twice (from two threads), main → b → leaf, and a holder in another space.
+struct Sample {
+  RecordingImage image;
+  Sample() {
+    const std::uint64_t main = image.python("/p/train.py", "main", 10);
+    const std::uint64_t a = image.python("/p/train.py", "a", 20);
+    const std::uint64_t b = image.python("/p/train.py", "b", 30);
+    const std::uint64_t leaf = image.python("/p/lib.py", "leaf", 40);
+    image.holder(image.stack({main, a, leaf}), Space::heap, 101, 1001, 5001);
+    image.holder(image.stack({main, a, leaf}), Space::heap, 203, 2003, 6001);
+    image.holder(image.stack({main, b, leaf}), Space::heap, 307, 3, 7001);
+    image.holder(image.stack({main, b}), Space::map, 409, 409, 8001);
+    image.holder(image.stack({main, b}), Space::heap, 0, 0, 0);
+  }
+};
+
+std::string function_of(const recording::TreeNode& node, const recording::Locations& locations) {
+  return locations[node.location].function;
+}
+
+}  // namespace
+
+TEST_CASE("holders with equal stacks are merged, largest first") {
+  Sample sample;
+  const recording::Recording recording{sample.image.path()};
+  recording::Locations locations{recording, {}};
+  recording::Stacks stacks{recording, locations};
+
+  const auto rows = recording::merged(recording.holders(), stacks, recording::At::end);
+
+  REQUIRE(rows.size() == 3);
+  CHECK(rows[0].bytes == 409);
+  CHECK(rows[0].space == Space::map);
+  CHECK(rows[1].bytes == 307);
+  CHECK(rows[2].bytes == 101 + 203);
+  CHECK(recording::merged(recording.holders(), stacks, recording::At::peak)[0].bytes ==
+        1001 + 2003);
+  const std::vector<recording::LocationId> stack = stacks.locations(rows[2].stack);
+  REQUIRE(stack.size() == 3);
+  CHECK(locations[stack[0]].function == "leaf");
+  CHECK(locations[stack[0]].line == 40);
+  CHECK(locations[stack[2]].function == "main");
+}
+
+TEST_CASE("holders that differ only in the interpreter's functions are merged") {
+  RecordingImage image;
+  const std::uint64_t main = image.python("/p/train.py", "main", 10);
+  const std::uint64_t keep = image.python("/p/train.py", "keep", 20);
+  const auto in = [&](const char* path) {
+    return [id = image.module(path, 0x1000)](std::uint64_t offset) {
+      return session::native_frame(id, offset);
+    };
+  };
+  const auto python = in("/opt/oomrec-test/bin/python3.11");
+  const auto umath = in("/opt/oomrec-test/_umath.so");
+  const auto module = in("/opt/oomrec-test/python_magic.so");
+  const std::uint32_t first = image.stack({python(1), main, python(2), keep, python(3), umath(1)});
+  const std::uint32_t later = image.stack({python(1), main, keep, python(4), umath(1)});
+  image.holder(first, Space::heap, 101, 101, 101);
+  image.holder(later, Space::heap, 503, 503, 503);
+  image.holder(later, Space::map, 53, 53, 53);
+  image.holder(image.stack({python(1), main, keep, umath(2)}), Space::heap, 41, 41, 41);
+  image.holder(image.stack({main, module(1), keep, umath(1)}), Space::heap, 31, 31, 31);
+  // Without Python code in the stack, the interpreter's functions are kept.
+  image.holder(image.stack({python(1), python(5)}), Space::heap, 23, 23, 23);
+  image.holder(image.stack({python(1), python(6)}), Space::heap, 19, 19, 19);
+  const recording::Recording recording{image.path()};
+  recording::Locations locations{recording, {}};
+  recording::Stacks stacks{recording, locations};
+
+  const auto rows = recording::merged(recording.holders(), stacks, recording::At::end);
+
+  std::vector<std::uint64_t> bytes;
+  for (const recording::StackFigures& row : rows) bytes.push_back(row.bytes);
+  CHECK(bytes == std::vector<std::uint64_t>{101 + 503, 53, 41, 31, 23, 19});
+  CHECK(rows[0].count == 1 + 5);
+  CHECK(stacks.locations(rows[0].stack) == locations.of_stack(later));
+  const recording::TreeNode root = recording::call_tree(rows, stacks, locations, {});
+  REQUIRE(!root.children.empty());
+  const recording::TreeNode& asked = root.children[0];
+  CHECK(asked.bytes == 101 + 503 + 53 + 31);
+  REQUIRE(asked.children.size() == 1);
+  CHECK(function_of(asked.children[0], locations) == "keep");
+  CHECK(asked.children[0].children[0].bytes == 101 + 503 + 53);
+  CHECK(function_of(asked.children[0].children[0], locations) == "main");
+}
+
+TEST_CASE("each of many callees of one function has one stack, for all threads") {
+  constexpr std::uint32_t kLines = 100;
+  RecordingImage image;
+  const std::uint64_t main = image.python("/p/train.py", "main", 10);
+  for (std::uint32_t i = 0; i < 2 * kLines; ++i) {
+    const std::uint64_t callee = image.python("/p/train.py", "callee", 20 + i % kLines);
+    image.holder(image.stack({main, callee}), Space::heap, 1000 + i, 1, 1);
+  }
+  const recording::Recording recording{image.path()};
+  recording::Locations locations{recording, {}};
+  recording::Stacks stacks{recording, locations};
+
+  const auto rows = recording::merged(recording.holders(), stacks, recording::At::end);
+
+  REQUIRE(rows.size() == kLines);
+  for (std::uint32_t i = 0; i < kLines; ++i) {
+    const recording::LocationId callee = stacks.innermost(rows[i].stack);
+    CHECK(rows[i].bytes == 2 * (1000 + locations[callee].line - 20) + kLines);
+    CHECK(locations[stacks.innermost(stacks.parent(rows[i].stack))].function == "main");
+  }
+  CHECK(stacks.size() == 1 + 1 + kLines);
+  for (const bool top_down : {false, true}) {
+    recording::TreeBounds bounds;
+    bounds.top_down = top_down;
+    const recording::TreeNode root = recording::call_tree(rows, stacks, locations, bounds);
+    CHECK((top_down ? root.children.at(0) : root).children.size() == kLines);
+  }
+}
+
+TEST_CASE("a holder unchanged since the peak held its current bytes at the peak") {
+  Sample sample;
+  sample.image.session().header().spaces[0].peak_epoch = 7;
+  const recording::Recording recording{sample.image.path()};
+  CHECK(recording.holders()[0].peak_bytes == 101);
+}
+
+TEST_CASE("the inverted tree begins with the allocating function") {
+  Sample sample;
+  const recording::Recording recording{sample.image.path()};
+  recording::Locations locations{recording, {}};
+  recording::Stacks stacks{recording, locations};
+  const auto rows = recording::merged(recording.holders(), stacks, recording::At::end);
+
+  SUBCASE("inverted") {
+    const recording::TreeNode root = recording::call_tree(rows, stacks, locations, {});
+    CHECK(root.bytes == 101 + 203 + 307 + 409);
+    REQUIRE(root.children.size() == 2);
+    CHECK(function_of(root.children[0], locations) == "leaf");
+    CHECK(root.children[0].bytes == 101 + 203 + 307);
+    REQUIRE(root.children[0].children.size() == 2);
+    CHECK(function_of(root.children[0].children[0], locations) == "b");
+    CHECK(function_of(root.children[0].children[1], locations) == "a");
+    CHECK(root.children[0].children[1].bytes == 304);
+  }
+  SUBCASE("top down") {
+    recording::TreeBounds bounds;
+    bounds.top_down = true;
+    const recording::TreeNode root = recording::call_tree(rows, stacks, locations, bounds);
+    REQUIRE(root.children.size() == 1);
+    CHECK(function_of(root.children[0], locations) == "main");
+    CHECK(root.children[0].children[0].bytes == 307 + 409);
+  }
+  SUBCASE("small branches and deep ones are left out") {
+    recording::TreeBounds bounds;
+    bounds.max_depth = 1;
+    bounds.min_share = 0.5;
+    const recording::TreeNode root = recording::call_tree(rows, stacks, locations, bounds);
+    REQUIRE(root.children.size() == 1);
+    CHECK(root.children[0].children.empty());
+    CHECK(root.children[0].is_cut);
+    CHECK(root.small_children == 1);
+    CHECK(root.small_bytes == 409);
+    CHECK_FALSE(recording::call_tree(rows, stacks, locations, {}).children[0].is_cut);
+  }
+}
+
+TEST_CASE("statistics sum all allocations by the innermost Python line") {
+  Sample sample;
+  const recording::Recording recording{sample.image.path()};
+  recording::Locations locations{recording, {}};
+  recording::Stacks stacks{recording, locations};
+
+  const recording::Statistics statistics = recording::statistics_of(recording, stacks, locations);
+
+  REQUIRE(statistics.by_bytes.size() == 2);
+  CHECK(locations[statistics.by_bytes[0].location].function == "leaf");
+  CHECK(statistics.by_bytes[0].bytes == 5001 + 6001 + 7001);
+  CHECK(locations[statistics.by_count[1].location].function == "b");
+}
+
+TEST_CASE("the subject of a stack is the innermost line of the program's own Python code") {
+  RecordingImage image;
+  const std::uint64_t main = image.python("/home/me/train.py", "main", 10);
+  const std::uint64_t ones = image.python("/v/lib/python3.11/site-packages/numpy/n.py", "ones", 20);
+  const std::uint64_t load = image.python("<frozen importlib._bootstrap>", "load", 30);
+  const std::uint32_t own = image.stack({main, ones});
+  const std::uint32_t foreign = image.stack({load, ones});
+  const recording::Recording recording{image.path()};
+  recording::Locations locations{recording, {}};
+  recording::Stacks stacks{recording, locations};
+  const auto subject = [&](std::uint32_t node) {
+    const recording::StackId stack = stacks.of_node(node);
+    return locations[recording::subjects_of(stacks, locations)[stack]].function;
+  };
+
+  CHECK(subject(own) == "main");
+  CHECK(subject(foreign) == "ones");
+}
+
+TEST_CASE("a file that is not a recording is reported as bad input") {
+  const std::string path = "/tmp/oomrec-test-no-recording";
+  std::ofstream{path} << std::string(100'000, 'x');
+  try {
+    const recording::Recording recording{path};
+    FAIL("it was taken for one");
+  } catch (const Error& error) {
+    CHECK(error.code() == Exit::bad_input);
+    CHECK(std::string{error.what()}.find("not an oomrec recording") != std::string::npos);
+  }
+  std::filesystem::remove(path);
+  CHECK_THROWS_AS(recording::Recording{"/nowhere/at/all"}, Error);
+  CHECK_THROWS_AS(recording::Recording{"/tmp"}, Error);
+}

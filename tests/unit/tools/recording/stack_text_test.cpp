@@ -1,0 +1,168 @@
+// Stacks as text, and the selection of frames.
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "tests/unit/tools/recording_image.h"
+#include "tools/base/text.h"
+#include "tools/recording/stack_text/frame_selection.h"
+#include "tools/recording/stack_text/stack_text.h"
+
+using namespace oomrec;
+using namespace oomrec::tools;
+using oomrec::tests::RecordingImage;
+
+namespace {
+
+std::vector<recording::StackRow> rows(
+    std::initializer_list<std::pair<int, recording::Interest>> runs) {
+  std::vector<recording::StackRow> result;
+  for (const auto& [count, interest] : runs) {
+    for (int i = 0; i < count; ++i) result.push_back({result.size(), result.size() + 1, interest});
+  }
+  return result;
+}
+
+std::size_t lines_of(const std::vector<bool>& shown) {
+  std::size_t lines = 0;
+  for (std::size_t i = 0; i < shown.size(); ++i) lines += shown[i] || i == 0 || shown[i - 1];
+  return lines;
+}
+
+struct Printed {
+  RecordingImage image;
+  std::string text(std::uint32_t node, bool full = false) {
+    const recording::Recording recording{image.path()};
+    recording::Locations locations{recording, {}};
+    return recording::stack_text(locations.of_stack(node), locations,
+                                 {Terminal{STDIN_FILENO}, 0, full});
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a stack that fits is shown completely, except for machinery") {
+  const auto shown = recording::select_rows(
+      rows({{5, recording::Interest::library_function}, {3, recording::Interest::machinery}}), 14);
+  CHECK(std::count(shown.begin(), shown.end(), true) == 5);
+  CHECK_FALSE(shown[7]);
+}
+
+TEST_CASE("own lines take precedence over own functions, and these over libraries") {
+  const auto stack = rows({{40, recording::Interest::library_function},
+                           {2, recording::Interest::own_line},
+                           {40, recording::Interest::machinery},
+                           {9, recording::Interest::own_function},
+                           {3, recording::Interest::own_line},
+                           {9, recording::Interest::library_line}});
+  const auto shown = recording::select_rows(stack, 14);
+  CHECK(lines_of(shown) <= 14);
+  CHECK(shown[0]);
+  for (const std::size_t own : {40u, 41u, 91u, 92u, 93u}) CHECK(shown[own]);
+  CHECK(std::count(shown.begin() + 82, shown.begin() + 91, true) == 1);
+  CHECK(std::count(shown.begin() + 94, shown.end(), true) == 0);
+}
+
+TEST_CASE("of many own lines, the innermost and the two outermost are shown") {
+  const auto shown = recording::select_rows(
+      rows({{9, recording::Interest::library_function}, {30, recording::Interest::own_line}}), 14);
+  CHECK(lines_of(shown) <= 14);
+  for (const std::size_t own : {9u, 10u, 11u, 12u, 13u, 37u, 38u}) CHECK(shown[own]);
+  CHECK_FALSE(shown[36]);
+}
+
+TEST_CASE("library lines take precedence over library functions") {
+  const auto shown = recording::select_rows(
+      rows({{50, recording::Interest::library_function}, {5, recording::Interest::library_line}}),
+      14);
+  for (const std::size_t line : {50u, 51u, 52u, 53u, 54u}) CHECK(shown[line]);
+}
+
+TEST_CASE("any selection fits in its lines, and no gap replaces a single row") {
+  std::uint32_t random = 7;
+  int rounds = 0;
+  for (; rounds < 500; ++rounds) {
+    std::vector<recording::LocationId> stack(random % 200);
+    std::vector<recording::Interest> interest(stack.size());
+    for (std::size_t i = 0; i < stack.size(); ++i) {
+      random = random * 1664525 + 1013904223;
+      interest[i] = static_cast<recording::Interest>(random >> 16 & 3 ? (random >> 20) % 5 : 0);
+      stack[i] = (random >> 24) % 3;
+    }
+    const auto lines = recording::fold_repetitions(stack, interest);
+    std::size_t covered = 0;
+    for (const recording::StackRow& row : lines) {
+      REQUIRE(row.first == covered);
+      covered = row.last;
+    }
+    REQUIRE(covered == stack.size());
+    const auto shown = recording::select_rows(lines, 14);
+    REQUIRE(lines_of(shown) <= 14);
+    for (std::size_t i = 0; i < shown.size(); ++i) {
+      const bool gap_of_one =
+          !shown[i] && (i == 0 || shown[i - 1]) && (i + 1 == shown.size() || shown[i + 1]);
+      REQUIRE_FALSE(gap_of_one);
+    }
+  }
+  CHECK(rounds == 500);
+}
+
+TEST_CASE("recursion is shown once, with its count") {
+  Printed printed;
+  RecordingImage& image = printed.image;
+  const auto python = image.module("/usr/bin/python3.11", 0x1000);
+  const auto call = session::native_frame(python, 16);
+  const auto main = image.python("/p/walk.py", "main", 30);
+  const auto walk = image.python("/p/walk.py", "walk", 3);
+  const auto visit = image.python("/p/walk.py", "visit", 7);
+  const auto leaf = image.python("/p/walk.py", "leaf", 9);
+
+  SUBCASE("one function, with interpreter frames between its calls") {
+    const auto node =
+        image.stack({call, call, main, walk, call, walk, call, call, walk, leaf, visit});
+    CHECK(printed.text(node) ==
+          "/p/walk.py:7 visit\n/p/walk.py:9 leaf\n/p/walk.py:3 walk  × 3\n/p/walk.py:30 main\n"
+          "… 2 frames of the interpreter\n");
+    const std::string full = printed.text(node, true);
+    CHECK(std::count(full.begin(), full.end(), '\n') == 11);
+  }
+  SUBCASE("several functions in turn") {
+    CHECK(printed.text(image.stack({main, walk, call, visit, walk, visit, call, walk, visit})) ==
+          "/p/walk.py:7 visit\n/p/walk.py:3 walk\n… these 2 frames × 3\n/p/walk.py:30 main\n");
+  }
+  SUBCASE("folding two rounds of two would save no line") {
+    CHECK(printed.text(image.stack({main, walk, visit, walk, visit})) ==
+          "/p/walk.py:7 visit\n/p/walk.py:3 walk\n/p/walk.py:7 visit\n/p/walk.py:3 walk\n"
+          "/p/walk.py:30 main\n");
+  }
+}
+
+TEST_CASE("import system, interpreter and startup code are counted; packages have short paths") {
+  Printed printed;
+  RecordingImage& image = printed.image;
+  const auto module = [&](const char* path) {
+    return [id = image.module(path, 0x1000)](std::uint64_t offset) {
+      return session::native_frame(id, offset);
+    };
+  };
+  const auto python = module("/usr/bin/python3.11");
+  const auto umath = module("/v/lib/python3.11/site-packages/numpy/_umath.so");
+  const auto load = image.python("<frozen importlib._bootstrap>", "_load_unlocked", 690);
+  const auto own = image.python("/home/me/train.py", "main", 9);
+  const auto numpy =
+      image.python("/v/lib/python3.11/site-packages/numpy/__init__.py", "<module>", 4);
+  const std::uint32_t node =
+      image.stack({python(1), python(2), own, python(3), load, load, load, numpy, load, python(4),
+                   umath(1), umath(2), umath(3), umath(4)});
+
+  CHECK(printed.text(node) ==
+        "_umath.so+0x4\n_umath.so+0x3\n_umath.so+0x2\n_umath.so+0x1\n"
+        "… 2 frames of the interpreter\n"
+        "numpy/__init__.py:4 <module>\n"
+        "… 4 frames of the interpreter\n"
+        "/home/me/train.py:9 main\n"
+        "… 2 frames of the interpreter\n");
+  const std::string full = printed.text(node, true);
+  CHECK(std::count(full.begin(), full.end(), '\n') == 14);
+}

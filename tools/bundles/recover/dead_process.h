@@ -1,0 +1,39 @@
+// How and why a dead process ended, from its session, the recordings of related processes and the
+// kernel. Recovery decides by this what to do with the session.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/bundles/store/trigger.h"
+#include "tools/deaths/ending.h"
+#include "tools/recording/reading/recording.h"
+
+namespace oomrec::tools::bundles {
+
+// The dump directory that the program asked for; empty if its session has none.
+std::string dump_directory_of(const recording::Recording& recording);
+
+struct DeadProcess {
+  // Reads the session and those of related processes; for a killed process, the kernel's log, too.
+  DeadProcess(const recording::Recording& recording, const deaths::DeathObservation& observed);
+
+  bool crash_is_due() const { return bundles::crash_is_due(recording.view()); }
+  bool has_failure_in_bundle() const { return failed && failed->in_bundle; }
+
+  const recording::Recording& recording;
+  const std::filesystem::path session_directory;
+  const std::string dump_directory;
+  const std::optional<FailedRequest> failed;  // the latest
+  bool ended_by_launcher = false;  // its launcher ended it after another rank ran out of memory
+  deaths::Ending ending;
+  bool ended_by_failure = false;  // `ending` is a consequence of `failed`
+};
+
+// Whether the death alone is worth a bundle: an OOM death, one of a process that held 16 MiB or
+// more, or one in a job where another rank ran out of memory.
+bool is_notable_death(const DeadProcess& process);
+
+}  // namespace oomrec::tools::bundles

@@ -1,0 +1,97 @@
+#include "tools/bundles/recover/own_bundles.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/system/files.h"
+#include "tools/base/json.h"
+#include "tools/base/text.h"
+#include "tools/bundles/recover/completion.h"
+#include "tools/bundles/store/bundles.h"
+
+namespace oomrec::tools::bundles {
+namespace {
+
+namespace fs = std::filesystem;
+
+// True also for a helper in another pid namespace, whose state is not visible here.
+bool may_still_write(const session::Header& process) {
+  const pid_t helper = process.helper_pid;
+  const bool same_pid_namespace = helper > 0 && process.pid_namespace == system::pid_namespace();
+  return !same_pid_namespace || kill(helper, 0) == 0 || errno == EPERM;
+}
+
+// Newest first.
+std::vector<BundleSummary> bundles_written_by(const DeadProcess& process) {
+  const session::Header& header = process.recording.header();
+  std::vector<BundleSummary> own;
+  for (BundleSummary& bundle : bundles_in({process.dump_directory})) {
+    if (bundle.pid != static_cast<std::uint64_t>(header.pid)) continue;
+    const recording::Recording recorded{bundle.path / kRecordingName};
+    if (recorded.header().start_realtime_ns == header.start_realtime_ns)
+      own.push_back(std::move(bundle));
+  }
+  return own;
+}
+
+// The helper renames a complete bundle into place, even after its process was killed.
+std::vector<BundleSummary> await_bundles_of(const DeadProcess& process) {
+  std::error_code error;
+  std::vector<BundleSummary> own;
+  wait_for_bundle([&] {
+    if (!fs::is_directory(process.dump_directory, error)) return true;
+    // Checked before the directory is listed: the helper may finish in between.
+    const bool may_appear = may_still_write(process.recording.header());
+    own = bundles_written_by(process);
+    return !own.empty() || !may_appear;
+  });
+  return own;
+}
+
+bool holds_failure(const BundleSummary& bundle) {
+  return number_of(read_json(bundle.path / "metadata.json"), "failure").has_value();
+}
+
+// The time of writing, on the session's clock.
+std::uint64_t monotonic_ns_of(const BundleSummary& bundle, const session::Header& header) {
+  return header.start_monotonic_ns +
+         (time_of_text(bundle.created_at_utc) - header.start_realtime_ns);
+}
+
+// Completes the bundle of a warning, not of a failure.
+void complete_warning(const BundleSummary& bundle, const DeadProcess& process) {
+  const recording::Recording& recording = process.recording;
+  const bool led_to_end = deaths::follows(recording.view(), process.ending,
+                                          monotonic_ns_of(bundle, recording.header()));
+  complete_bundle(bundle.path, recording, process.ending,
+                  led_to_end ? BundleEvent::led_to_end : BundleEvent::was_survived);
+}
+
+}  // namespace
+
+OwnBundles complete_own_bundles(const DeadProcess& process) {
+  const std::vector<BundleSummary> own =
+      process.has_failure_in_bundle() ? await_bundles_of(process) : bundles_written_by(process);
+  const BundleEvent failure =
+      process.ended_by_failure ? BundleEvent::led_to_end : BundleEvent::was_survived;
+  OwnBundles result;
+  result.any = !own.empty();
+  for (const BundleSummary& bundle : own) {
+    if (!bundle.awaits_outcome) continue;
+    if (!process.has_failure_in_bundle() || !holds_failure(bundle)) {
+      complete_warning(bundle, process);
+    } else if (result.completed.empty()) {
+      const CompletionResult completed =
+          complete_bundle(bundle.path, process.recording, process.ending, failure);
+      result.crash_recorded |= completed.with_crash;
+      if (completed.written) result.completed = bundle.path;
+    }
+  }
+  return result;
+}
+
+}  // namespace oomrec::tools::bundles

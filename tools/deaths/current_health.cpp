@@ -1,0 +1,50 @@
+#include "tools/deaths/current_health.h"
+
+#include <cstring>
+#include <filesystem>
+
+#include "common/limits/cgroup.h"
+#include "common/limits/health.h"
+#include "common/system/text.h"
+
+namespace oomrec::tools::deaths {
+
+limit::CgroupDirectories limiting_cgroup(const session::View& view) {
+  limit::CgroupDirectories cgroup{};
+  std::error_code error;
+  const std::filesystem::path directory{view.string(view.header().cgroup)};
+  if (!std::filesystem::is_directory(directory, error)) return cgroup;
+  cgroup.v1 = std::filesystem::exists(directory / "memory.limit_in_bytes", error);
+  system::Text{cgroup.own} << directory.c_str();
+  const char* const file = cgroup.v1 ? "/memory.limit_in_bytes" : "/memory.max";
+  const std::uint64_t limit = view.header().health.cgroup_limit_bytes.load();
+  std::uint64_t found = 0;
+  for (std::filesystem::path at = directory; at.has_relative_path(); at = at.parent_path()) {
+    if (!limit::read_cgroup_number(at.c_str(), file, found) || found != limit) continue;
+    system::Text{cgroup.limiting} << at.c_str();
+    break;
+  }
+  return cgroup;
+}
+
+std::unique_ptr<session::Health> recorded_health(const session::View& view) {
+  auto health = std::make_unique<session::Health>();
+  std::memcpy(static_cast<void*>(health.get()), static_cast<const void*>(&view.header().health),
+              sizeof *health);
+  return health;
+}
+
+std::unique_ptr<session::Health> current_health(const session::View& view) {
+  const session::Header& header = view.header();
+  auto health = recorded_health(view);
+  std::int64_t live = 0;
+  for (const Space space : {Space::heap, Space::map}) live += view.totals(space).live_bytes;
+  health->live_bytes = live < 0 ? 0 : static_cast<std::uint64_t>(live);
+  const limit::CgroupDirectories cgroup = limiting_cgroup(view);
+  const InHook outside = OutsideHooks::in_hook();
+  limit::read_quick_health(outside, cgroup, *health, header.pid);
+  limit::read_slow_health(outside, cgroup, *health, header.pid);
+  return health;
+}
+
+}  // namespace oomrec::tools::deaths

@@ -1,0 +1,21 @@
+// The health of a recorded process, read from outside: its own last sample may be old.
+#pragma once
+
+#include <memory>
+
+#include "common/limits/ceilings.h"
+#include "common/session/view.h"
+
+namespace oomrec::tools::deaths {
+
+// The health that the process itself last sampled.
+std::unique_ptr<session::Health> recorded_health(const session::View& view);
+
+// The same, updated with what can be read now. Only for a process of our pid namespace.
+std::unique_ptr<session::Health> current_health(const session::View& view);
+
+// The process' cgroup, and the one that has its limit: the same or an ancestor. Empty paths if they
+// are not visible here.
+limit::CgroupDirectories limiting_cgroup(const session::View& view);
+
+}  // namespace oomrec::tools::deaths

@@ -1,0 +1,77 @@
+// Observes what only a launcher can see of its program's death: when a kill counter rose, and which
+// other processes were in the cgroup.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/deaths/counters.h"
+#include "tools/deaths/kernel_log.h"
+
+namespace oomrec::tools::deaths {
+
+// What was observed of a death. Default: nothing.
+struct DeathObservation {
+  std::optional<int> wait_status;
+  std::uint64_t realtime_ns = 0;  // when wait() returned it; 0: just now
+  pid_t sender = 0;               // of the signal that ended it, if we forwarded it; 0: unknown
+  MemoryCgroup cgroup;            // that was sampled
+  std::optional<std::uint64_t> kills_before;         // in it, at the start
+  std::optional<std::uint64_t> parent_kills_before;  // in its parent and below
+  std::optional<std::uint64_t> system_kills_before;
+  bool counter_rose = false;  // within 1 s of the death
+  // At every sample, only the program and we were in the cgroup, and the program never survived a
+  // rise of the counter.
+  bool was_alone = false;
+  bool others_died = false;  // other processes of the cgroup or children of ours, within 1 s of it
+  Pressure pressure;         // when the death was noticed
+  bool ended_by_launcher = false;  // its launcher ended it after another rank ran out of memory
+  KernelLogFile kernel_log;
+};
+
+// Samples the counters and the cgroup: the caller does so twice a second, and once when the program
+// has ended. A sample takes about 50 µs.
+class DeathObserver {
+ public:
+  // Takes the first sample; create it before the program starts.
+  explicit DeathObserver(KernelLogFile kernel_log = {});
+
+  // Runs `task` at each sample from now on.
+  void at_each_sample(std::function<void()> task) { task_ = std::move(task); }
+
+  void started(pid_t program) { program_ = program; }
+  void sample();
+  void signal_forwarded(int signal, pid_t sender);
+  void reaped_other();
+
+  DeathObservation ended(int wait_status);
+
+ private:
+  bool update();  // returns whether the cgroup's counter rose
+
+  // A counter, and the sample before its latest rise.
+  struct Counter {
+    std::optional<std::uint64_t> kills;
+    std::uint64_t rose_after_ns = 0;                                              // 0: it never did
+    bool update(std::optional<std::uint64_t> now, std::uint64_t last_sample_ns);  // true: it rose
+  };
+
+  std::function<void()> task_;
+  DeathObservation observation_;
+  Counter cgroup_, system_;
+  std::optional<std::vector<pid_t>> processes_;
+  pid_t program_ = 0;
+  bool alone_ = true;          // at every sample so far
+  bool rose_at_last_ = false;  // the cgroup's counter
+  std::uint64_t last_sample_ns_ = 0;
+  std::uint64_t last_reaped_ns_ = 0;
+  int forwarded_signal_ = 0;
+};
+
+}  // namespace oomrec::tools::deaths

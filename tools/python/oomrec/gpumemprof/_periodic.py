@@ -1,0 +1,45 @@
+"""A periodic call, such as a sample, between a start and a stop."""
+
+from __future__ import annotations
+
+import os
+from typing import Callable
+
+from .._thread import Subscription, subscribe
+
+
+class PeriodicCall:
+    """Calls back periodically in the package's thread while it is running.
+
+    It does not run in a forked child: the snapshots are the parent's, and CUDA fails in a forked child.
+    """
+
+    def __init__(self) -> None:
+        self._callback: Callable[[], None] | None = None
+        self._subscription: Subscription | None = None
+        self._pid = 0
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started in this process and not stopped."""
+        return self._subscription is not None and self._pid == os.getpid()
+
+    def start(self, callback: Callable[[], None], interval_s: float) -> None:
+        """Calls `callback()` every `interval_s` seconds. Raises ValueError if that is not above 0."""
+        self.stop()
+        self._callback, self._pid = callback, os.getpid()
+        self._subscription = subscribe(self._call, interval_s)
+
+    def stop(self) -> None:
+        """No further call begins. No effect if it is not running."""
+        subscription, self._subscription = self._subscription, None
+        self._callback = None  # releases the object that it is bound to
+        if subscription is not None:
+            subscription.cancel()
+
+    def _call(self) -> None:
+        callback = self._callback
+        if self._pid != os.getpid():
+            self.stop()
+        elif callback is not None:  # None: stopped meanwhile
+            callback()

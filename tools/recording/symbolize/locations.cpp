@@ -1,0 +1,208 @@
+#include "tools/recording/symbolize/locations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "common/session/python_lines.h"
+#include "tools/recording/symbolize/cached_symbols.h"
+
+namespace oomrec::tools::recording {
+namespace {
+
+using session::FrameKind;
+using session::SpecialFrame;
+using session::TableId;
+
+std::string hexadecimal(const std::uint8_t* bytes, std::size_t count) {
+  std::string text;
+  for (std::size_t i = 0; i < count; ++i) text += fmt::format("{:02x}", bytes[i]);
+  return text;
+}
+
+// "libpython3.11.so.1.0", "python3.11". "python_magic.so" is an extension module.
+bool is_interpreter(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  if (name.starts_with("libpython") || name.starts_with("libpypy")) return true;
+  return (name.starts_with("python") || name.starts_with("pypy")) && !name.ends_with(".so");
+}
+
+Location note(std::string text) {
+  Location location;
+  location.kind = Location::Kind::note;
+  location.function = std::move(text);
+  return location;
+}
+
+}  // namespace
+
+struct Locations::ModuleEntry {
+  std::string path;
+  std::string build_id;
+  bool interpreter = false;
+  bool unreadable = false;
+  std::unique_ptr<CachedSymbols> symbols;
+};
+
+Locations::Locations(const Recording& recording, StoredSymbols stored,
+                     std::shared_ptr<const CacheDirectory> cache)
+    : recording_(recording), stored_(std::move(stored)), cache_(std::move(cache)) {
+  locations_.emplace_back();  // 0: none
+}
+
+Locations::~Locations() = default;
+
+Locations::ModuleEntry& Locations::module(std::uint32_t id) {
+  if (id >= modules_.size()) modules_.resize(id + 1);
+  std::unique_ptr<ModuleEntry>& entry = modules_[id];
+  if (entry != nullptr) return *entry;
+  entry = std::make_unique<ModuleEntry>();
+  session::Module row{};
+  if (id == 0 || !recording_.view().read(TableId::modules, id, row)) return *entry;
+  const std::size_t id_bytes = std::min<std::size_t>(row.build_id_bytes, sizeof row.build_id);
+  entry->path = recording_.text(row.path);
+  entry->build_id = hexadecimal(row.build_id, id_bytes);
+  entry->interpreter = is_interpreter(entry->path);
+  if (auto symbols = ModuleSymbols::open(entry->path, {row.build_id, id_bytes})) {
+    entry->symbols = std::make_unique<CachedSymbols>(std::move(symbols), entry->build_id, cache_);
+  }
+  entry->unreadable = entry->symbols == nullptr && entry->path.starts_with('/');
+  return *entry;
+}
+
+std::vector<Location> Locations::native_locations(std::uint64_t frame) {
+  const std::uint32_t id = session::module_of(frame);
+  const std::uint64_t offset = session::offset_of(frame);
+  ModuleEntry& from = module(id);
+  // A return address is that of the instruction after the call; the byte before belongs to the
+  // call.
+  const std::uint64_t address = session::is_exact(frame) || offset == 0 ? offset : offset - 1;
+  std::vector<LineInfo> lines;
+  if (from.symbols != nullptr) lines = from.symbols->find(address);
+  if (lines.empty()) lines = stored_.find(from.build_id, offset);
+  if (lines.empty()) lines.emplace_back();
+
+  std::vector<Location> locations;
+  for (LineInfo& line_info : lines) {
+    Location location;
+    location.function = std::move(line_info.function);
+    location.file = std::move(line_info.file);
+    location.line = line_info.line;
+    location.inlined = line_info.inlined;
+    location.guessed = session::is_guessed(frame);
+    location.interpreter = from.interpreter;
+    location.module = from.path.empty() ? 0 : id;
+    location.offset = offset;
+    locations.push_back(std::move(location));
+  }
+  return locations;
+}
+
+Location Locations::python_location(std::uint64_t frame) const {
+  Location location;
+  location.kind = Location::Kind::python;
+  session::Code code{};
+  if (!recording_.view().read(TableId::codes, session::code_of(frame), code)) return location;
+  location.function = recording_.text(code.name);
+  location.file = recording_.text(code.file);
+  location.line = session::python_line(recording_.header().python.version_hex, code.first_line,
+                                       recording_.view().string(code.line_table),
+                                       session::instruction_of(frame));
+  return location;
+}
+
+// Addresses on the same line of the same function share a location. Without a name, each address is
+// a location.
+LocationId Locations::intern(Location location) {
+  const bool named = !location.function.empty() || !location.file.empty();
+  std::string key = fmt::format("{}\x1f{}\x1f{}\x1f{}\x1f{}{}", static_cast<int>(location.kind),
+                                location.function, location.file, location.line, location.inlined,
+                                location.guessed);
+  if (location.kind == Location::Kind::native) key += fmt::format("\x1f{}", location.module);
+  if (!named || (location.kind == Location::Kind::native && location.line == 0 &&
+                 location.function.empty())) {
+    key += fmt::format("\x1f{:x}", location.offset);
+  }
+  const auto [at, is_new] =
+      ids_.try_emplace(std::move(key), static_cast<LocationId>(locations_.size()));
+  if (is_new) locations_.push_back(std::move(location));
+  return at->second;
+}
+
+const std::vector<LocationId>& Locations::of_frame(std::uint64_t frame) {
+  const auto [at, is_new] = by_frame_.try_emplace(frame);
+  if (!is_new) return at->second;
+  std::vector<LocationId> ids;
+  switch (session::kind_of(frame)) {
+    case FrameKind::native:
+      for (Location& location : native_locations(frame)) ids.push_back(intern(std::move(location)));
+      break;
+    case FrameKind::python:
+      ids.push_back(intern(python_location(frame)));
+      break;
+    default:
+      switch (session::special_of(frame)) {
+        case SpecialFrame::truncated:
+          ids.push_back(intern(note("[frames further out were not recorded]")));
+          break;
+        case SpecialFrame::inherited:
+          ids.push_back(intern(note("[inherited from the parent process]")));
+          break;
+        case SpecialFrame::context:
+          ids.push_back(
+              intern(note("[" + recording_.text(static_cast<session::StringId>(frame)) + "]")));
+          break;
+        case SpecialFrame::rank:
+          ids.push_back(intern(note(fmt::format("[rank {}]", session::argument_of(frame)))));
+          break;
+        default:
+          break;
+      }
+  }
+  return at->second = std::move(ids);
+}
+
+std::vector<LocationId> Locations::of_stack(std::uint32_t node) {
+  std::vector<LocationId> stack;
+  recording_.view().walk(node, [&](std::uint64_t frame) {
+    const std::vector<LocationId>& ids = of_frame(frame);
+    stack.insert(stack.end(), ids.begin(), ids.end());
+  });
+  return stack;
+}
+
+LocationId Locations::of_json(const Json& frame) {
+  Location location;
+  const bool python = text_of(frame, "kind") == "python";
+  location.kind = python ? Location::Kind::python : Location::Kind::native;
+  location.function = text_of(frame, "function").value_or("");
+  location.file = text_of(frame, "file").value_or("");
+  location.line = static_cast<std::uint32_t>(number_of(frame, "line").value_or(0));
+  location.offset = number_of(frame, "offset").value_or(0);
+  const std::string module = text_of(frame, "module").value_or("");
+  if (!python && location.function.empty() && !module.empty())
+    location =
+        note(fmt::format("[{}+{:#x}]", module.substr(module.rfind('/') + 1), location.offset));
+  return intern(std::move(location));
+}
+
+std::string Locations::module_path(const Location& location) const {
+  return location.module != 0 ? modules_[location.module]->path : std::string{};
+}
+
+std::string Locations::build_id(const Location& location) const {
+  return location.module != 0 ? modules_[location.module]->build_id : std::string{};
+}
+
+std::vector<std::string> Locations::unreadable_modules() const {
+  std::vector<std::string> paths;
+  for (const auto& entry : modules_) {
+    if (entry != nullptr && entry->unreadable) paths.push_back(entry->path);
+  }
+  std::sort(paths.begin(), paths.end());
+  paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
+  return paths;
+}
+
+}  // namespace oomrec::tools::recording

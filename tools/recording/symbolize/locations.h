@@ -1,0 +1,79 @@
+// Symbolizes the frames of a recording: maps frame words to ids of distinct locations.
+//
+// A native frame is symbolized with its module's file if that is still the same build, else with
+// the bundle's stored symbols, else as module and offset. It may yield several locations: those of
+// functions inlined at that address. The line of a Python frame comes from its code's line table.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "tools/base/json.h"
+#include "tools/recording/reading/recording.h"
+#include "tools/recording/symbolize/cache_directory.h"
+#include "tools/recording/symbolize/stored_symbols.h"
+
+namespace oomrec::tools::recording {
+
+// One line of a displayed stack.
+struct Location {
+  enum class Kind : std::uint8_t { native, python, note };
+  Kind kind = Kind::native;
+  bool inlined = false;
+  bool guessed = false;      // found by scanning the stack, without unwind information
+  bool interpreter = false;  // native code of the Python interpreter
+  std::uint32_t line = 0;    // 0: unknown
+  std::uint32_t module = 0;  // entry in `modules`; 0: unknown
+  std::uint64_t offset = 0;
+  std::string function;  // empty: unknown
+  std::string file;      // empty: unknown
+};
+
+using LocationId = std::uint32_t;
+
+class Locations {
+ public:
+  // `stored` is empty without a symbols.json. `cache`: symbols that earlier commands found;
+  // nullptr: none. The recording must outlive this.
+  Locations(const Recording& recording, StoredSymbols stored,
+            std::shared_ptr<const CacheDirectory> cache = nullptr);
+  ~Locations();
+
+  // The locations of a frame word, innermost first; none for the frame of the thread group.
+  const std::vector<LocationId>& of_frame(std::uint64_t frame);
+
+  // The locations of a stack, innermost first.
+  std::vector<LocationId> of_stack(std::uint32_t node);
+
+  // The location of a FRAME in a bundle's JSON (docs/json.md).
+  LocationId of_json(const Json& frame);
+
+  const Location& operator[](LocationId id) const { return locations_[id]; }
+  std::size_t size() const { return locations_.size(); }
+
+  std::string module_path(const Location& location) const;
+  std::string build_id(const Location& location) const;  // hexadecimal; empty: unknown
+
+  // Modules whose file is now another build, or is gone: it cannot symbolize their functions.
+  std::vector<std::string> unreadable_modules() const;
+
+ private:
+  struct ModuleEntry;
+  ModuleEntry& module(std::uint32_t id);
+  std::vector<Location> native_locations(std::uint64_t frame);
+  Location python_location(std::uint64_t frame) const;
+  LocationId intern(Location location);
+
+  const Recording& recording_;
+  StoredSymbols stored_;
+  std::shared_ptr<const CacheDirectory> cache_;
+  std::vector<Location> locations_;
+  std::unordered_map<std::string, LocationId> ids_;
+  std::unordered_map<std::uint64_t, std::vector<LocationId>> by_frame_;
+  std::vector<std::unique_ptr<ModuleEntry>> modules_;
+};
+
+}  // namespace oomrec::tools::recording

@@ -1,0 +1,33 @@
+// Finalizes a dead process: recovers its recording into a bundle, reports the bundle, and runs the
+// user's command.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "tools/bundles/recover/on_oom.h"
+#include "tools/bundles/recover/sessions.h"
+#include "tools/service/fleet/listener.h"
+
+namespace oomrec::tools::service {
+
+class Finalizer {
+ public:
+  // `report` gets a line for each bundle. `on_oom_exec` runs after an OOM death (on_oom.h).
+  Finalizer(std::function<void(const std::string&)> report, bundles::OnOomCommand on_oom_exec,
+            Listener& listener);
+
+  // `wait_status`: empty if unknown. Returns whether the process has a bundle.
+  bool finalize_dead_process(bundles::Session session, std::optional<int> wait_status) const;
+
+ private:
+  bool report_bundle(const bundles::Session& session,
+                     const bundles::RecoveryResult& recovered) const;
+
+  const std::function<void(const std::string&)> report_;
+  const bundles::OnOomCommand on_oom_exec_;
+  Listener& listener_;
+};
+
+}  // namespace oomrec::tools::service

@@ -1,0 +1,86 @@
+#include "tools/base/text.h"
+#include "tools/bundles/store/snapshot_source.h"
+#include "tools/bundles/store/verdict_json.h"
+#include "tools/findings/advice/advice.h"
+#include "tools/print/crash.h"
+#include "tools/print/devices.h"
+#include "tools/print/exception.h"
+#include "tools/print/holders.h"
+#include "tools/print/notes.h"
+#include "tools/print/objects.h"
+#include "tools/print/other_processes.h"
+#include "tools/print/process.h"
+#include "tools/print/spaces.h"
+#include "tools/processes/gpus/gpu_processes.h"
+#include "tools/recording/reading/devices.h"
+#include "tools/recording/stack_text/stack_text.h"
+#include "tools/views/show/show.h"
+
+namespace oomrec::tools::views {
+namespace {
+
+Json all_holders_json(const bundles::Source& source, std::size_t top) {
+  recording::Stacks stacks{*source.recording, *source.locations};
+  Json holders = Json::array();
+  for (const print::HolderGroup& group : print::holder_groups(source, stacks)) {
+    for (Json& row : print::holders_json(group, stacks, *source.locations, top))
+      holders.push_back(std::move(row));
+  }
+  return holders;
+}
+
+Json devices_json(const bundles::Source& source, std::size_t top) {
+  recording::Stacks stacks{*source.recording, *source.locations};
+  Json rows = Json::array();
+  for (const recording::DeviceFigures& device :
+       recording::devices_of(*source.recording, source.failure())) {
+    rows.push_back(print::device_json(device));
+    rows.back()["processes"] = processes::others_on(source, device.uuid);
+    rows.back()["holders"] = print::holders_json(print::holders_on(source, device, stacks), stacks,
+                                                 *source.locations, top);
+  }
+  return rows;
+}
+
+Json advice_json(const bundles::Source& source) {
+  Json list = Json::array();
+  for (const findings::Hint& hint : findings::advice_for(source))
+    list.push_back({{"rule", hint.rule}, {"text", printable(hint.text)}});
+  return list;
+}
+
+}  // namespace
+
+Json show_json(const bundles::Source& source, std::size_t top) {
+  const verdict::Verdict verdict = source.verdict();
+  const Json related = print::related_processes(source);
+  return {
+      {"schema_version", 1},
+      {"bundle", text_or_null(source.bundle.string())},
+      {"created_at_utc", text_or_null(print::created_at(source))},
+      {"trigger", name_of(source.trigger())},
+      {"outcome", source.outcome()},
+      {"verdict", bundles::verdict_json(verdict)},
+      {"context", text_or_null(printable(source.reason()))},
+      {"process", print::process_json(source)},
+      {"request", bundles::request_json(source)},
+      {"exception", print::exception_json(source)},
+      {"custom_metadata", print::custom_metadata_json(source)},
+      {"crash", print::crash_json(source)},
+      {"child", bundles::child_json(source)},
+      {"limit", bundles::limit_json(verdict)},
+      {"spaces", print::spaces_json(*source.recording)},
+      {"holders", all_holders_json(source, top)},
+      {"devices", devices_json(source, top)},
+      {"objects", print::python_objects_json(source)},
+      {"torch_snapshot", text_or_null(bundles::snapshot_in(source.bundle).string())},
+      {"advice", advice_json(source)},
+      {"processes", related["processes"]},
+      {"others", related["others"]},
+      {"job", source.ranks},
+      {"recording", print::recording_json(source)},
+      {"notes", print::notes_of(source)},  // last: after all stacks were resolved
+  };
+}
+
+}  // namespace oomrec::tools::views

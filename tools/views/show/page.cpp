@@ -1,0 +1,250 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/base/error.h"
+#include "tools/base/text.h"
+#include "tools/bundles/store/snapshot_source.h"
+#include "tools/bundles/store/verdict_json.h"
+#include "tools/findings/advice/advice.h"
+#include "tools/print/crash.h"
+#include "tools/print/devices.h"
+#include "tools/print/exception.h"
+#include "tools/print/holders.h"
+#include "tools/print/notes.h"
+#include "tools/print/objects.h"
+#include "tools/print/other_processes.h"
+#include "tools/print/process.h"
+#include "tools/print/ranks.h"
+#include "tools/print/spaces.h"
+#include "tools/processes/gpus/gpu_processes.h"
+#include "tools/recording/reading/devices.h"
+#include "tools/recording/stack_text/stack_text.h"
+#include "tools/views/show/show.h"
+
+namespace oomrec::tools::views {
+namespace {
+
+constexpr unsigned kDefaultTopPerDevice = 3;
+
+class Page {
+ public:
+  Page(const bundles::Source& source, const ShowStyle& style, const Terminal& terminal)
+      : source_(source), style_(style), terminal_(terminal) {}
+
+  void print() const {
+    const verdict::Verdict verdict = source_.verdict();
+    print_verdict(verdict);
+    print_facts();
+    print_ranks();
+    print_request();
+    print_exception();
+    print_crash();
+    print_limit(verdict);
+    print_spaces();
+    print_devices();
+    const bool has_holders = print_holders();
+    print_objects();
+    print_snapshot();
+    print_advice();
+    print_related_processes(verdict);
+    heading("what happened next");
+    fmt::print("  {}\n", print::outcome_sentence(source_.outcome()));
+    std::vector<std::string> notes = print::notes_of(source_);
+    if (has_holders) notes.emplace_back(print::kSharesNote);
+    print::print_notes(notes, terminal_);
+  }
+
+ private:
+  void heading(std::string_view text) const {
+    fmt::print("\n{}\n", terminal_.paint(Colour::bold, text));
+  }
+
+  void print_verdict(const verdict::Verdict& verdict) const {
+    fmt::print("{}\n", terminal_.paint(Colour::red, name_of(verdict.code)));
+    fmt::print("  {}\n",
+               terminal_.paint(Colour::bold, wrap(printable(verdict.summary), kColumns, 2)));
+    for (unsigned i = 0; i < std::min(verdict.evidence_count, verdict::kMaxEvidence); ++i) {
+      fmt::print("  - {}\n", wrap(printable(verdict.evidence[i]), kColumns, 4));
+    }
+  }
+
+  void print_facts() const {
+    fmt::print("\n");
+    for (const auto& [name, value] : print::process_facts(source_)) {
+      fmt::print("{:<9} {}\n", name, clip(printable(value), kColumns - 10));
+    }
+  }
+
+  void print_ranks() const {
+    if (!source_.is_job()) return;
+    heading("ranks");
+    fmt::print("{}", print::ranks_text(source_.ranks, terminal_, style_.full));
+  }
+
+  recording::StackStyle stack_style(std::size_t indent) const {
+    return {terminal_, indent, style_.full, source_.lines.get()};
+  }
+
+  void print_stack(const std::vector<recording::LocationId>& stack, std::size_t indent) const {
+    fmt::print("{}", recording::stack_text(stack, *source_.locations, stack_style(indent)));
+  }
+
+  void print_request() const {
+    const bundles::FailureDetails failed{source_};
+    heading("request");
+    if (!failed.exists) {
+      fmt::print("  no request was refused\n");
+      return;
+    }
+    const session::Failure& failure = failed.failure;
+    const std::string_view thread{failed.thread.name};
+    fmt::print("  {} ({} bytes) from {} {}{}{}\n", size_text(failure.bytes),
+               count_text(failure.bytes), name_of(static_cast<Api>(failure.api)),
+               space_or_device_text(failure), failed.error().empty() ? "" : ": " + failed.error(),
+               source_.repeats() == 0
+                   ? ""
+                   : fmt::format(", {}", plural(source_.repeats(), "repeat", "repeats")));
+    if (failed.thread.tid != 0) {
+      fmt::print("  in thread {} \"{}\"\n", failed.thread.tid, printable(thread));
+    }
+    print_stack(source_.locations->of_stack(failure.node), 4);
+  }
+
+  void print_exception() const {
+    const std::string lines = print::exception_text(source_, style_.full, terminal_);
+    if (lines.empty()) return;
+    heading("what the program reported");
+    fmt::print("{}", lines);
+  }
+
+  std::string space_or_device_text(const session::Failure& failure) const {
+    const std::string label = recording::device_label(*source_.recording, failure.device.device);
+    return label.empty() ? fmt::format("in {}", name_of(static_cast<Space>(failure.space)))
+                         : fmt::format("on {}", label);
+  }
+
+  void print_crash() const {
+    const std::string crash = print::crash_text(source_, stack_style(4));
+    if (crash.empty()) return;
+    heading("crash");
+    fmt::print("{}", crash);
+  }
+
+  void print_limit(const verdict::Verdict& verdict) const {
+    heading("limit");
+    if (verdict.limit == LimitKind::none) {
+      fmt::print("  no limit explains it\n");
+      return;
+    }
+    const auto figure = is_count_limit(verdict.limit) ? count_text : size_text;
+    fmt::print("  {}: {} of {} in use\n", name_of(verdict.limit), figure(verdict.limit_used_bytes),
+               figure(verdict.limit_bytes));
+  }
+
+  void print_spaces() const {
+    heading("memory");
+    fmt::print("{}", print::spaces_text(*source_.recording));
+  }
+
+  // False if there are none.
+  bool print_holders() const {
+    recording::Stacks stacks{*source_.recording, *source_.locations};
+    bool has_holders = false;
+    for (const print::HolderGroup& group : print::holder_groups(source_, stacks)) {
+      has_holders = has_holders || !group.rows.empty();
+      heading(group.rows.empty() ? "holders: none" : group.heading);
+      print_group(group, stacks, style_.top);
+    }
+    return has_holders;
+  }
+
+  void print_group(const print::HolderGroup& group, const recording::Stacks& stacks,
+                   unsigned top) const {
+    fmt::print("{}", print::holders_text(group, stacks, *source_.locations, {stack_style(6), top}));
+  }
+
+  void print_objects() const {
+    const std::string lines =
+        print::python_objects_text(print::python_objects_json(source_), terminal_);
+    if (lines.empty()) return;
+    heading("largest arrays and tensors");
+    fmt::print("{}", lines);
+  }
+
+  // PyTorch's own snapshot of its allocator, written when it ran out of memory.
+  void print_snapshot() const {
+    const std::filesystem::path file = bundles::snapshot_in(source_.bundle);
+    if (file.empty()) return;
+    heading("PyTorch's own snapshot");
+    const std::string name = printable(file.string());
+    try {
+      const bundles::Source snapshot = bundles::open_snapshot(file);
+      recording::Stacks stacks{*snapshot.recording, *snapshot.locations};
+      for (const print::HolderGroup& group : print::holder_groups(snapshot, stacks)) {
+        const recording::StackStyle lines{terminal_, 6, style_.full, nullptr};
+        fmt::print("{}", print::holders_text(group, stacks, *snapshot.locations,
+                                             {lines, kDefaultTopPerDevice}));
+      }
+      fmt::print("  in full: oomrec show {0}\n           oomrec report {0}\n", name);
+    } catch (const Error& error) {
+      fmt::print("  {}\n", wrap(printable(error.what()), kColumns, 2));
+    }
+  }
+
+  // With several devices, also the largest holders on each.
+  void print_devices() const {
+    const std::vector<recording::DeviceFigures> devices =
+        recording::devices_of(*source_.recording, source_.failure());
+    if (devices.empty()) return;
+    heading("devices");
+    for (const recording::DeviceFigures& device : devices)
+      fmt::print("{}{}", print::device_text(device),
+                 processes::others_on_text(processes::others_on(source_, device.uuid)));
+    if (devices.size() < 2) return;
+    recording::Stacks stacks{*source_.recording, *source_.locations};
+    for (const recording::DeviceFigures& device : devices) {
+      const print::HolderGroup group = print::holders_on(source_, device, stacks);
+      if (group.rows.empty()) continue;
+      heading(fmt::format("holders on {}", device.label));
+      print_group(group, stacks, style_.top != 0 ? style_.top : kDefaultTopPerDevice);
+    }
+  }
+
+  void print_advice() const {
+    const std::vector<findings::Hint> advice = findings::advice_for(source_);
+    if (advice.empty()) return;
+    heading("what to try");
+    for (const findings::Hint& hint : advice)
+      fmt::print("  - {}\n", wrap(printable(hint.text), kColumns, 4));
+  }
+
+  void print_related_processes(const verdict::Verdict& verdict) const {
+    const Json related = print::related_processes(source_);
+    const auto section = [this](std::string_view name, const std::string& lines) {
+      if (lines.empty()) return;
+      heading(name);
+      fmt::print("{}", lines);
+    };
+    section("processes of its group when the bundle was written",
+            print::group_text(related, style_.full));
+    section("largest other processes in its cgroup", print::others_text(related, source_, verdict));
+  }
+
+  const bundles::Source& source_;
+  const ShowStyle& style_;
+  const Terminal& terminal_;
+};
+
+}  // namespace
+
+void print_show_page(const bundles::Source& source, const ShowStyle& style,
+                     const Terminal& terminal) {
+  Page{source, style, terminal}.print();
+}
+
+}  // namespace oomrec::tools::views

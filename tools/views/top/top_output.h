@@ -1,0 +1,24 @@
+// The live view's output: printed once or repeatedly, or on a screen.
+#pragma once
+
+#include <chrono>
+
+#include "tools/views/top/top_view.h"
+
+namespace oomrec::tools::views {
+
+enum class TopFormat { text, json, json_lines };
+
+struct PrintOptions {
+  TopFormat format = TopFormat::text;
+  unsigned count = 1;  // 0: until the process ends
+  unsigned rows = 20;
+  std::chrono::steady_clock::duration interval{};
+};
+
+void print_snapshots(TopView& view, const PrintOptions& options);
+
+// Returns when the user quits.
+void show_on_screen(TopView& view, std::chrono::steady_clock::duration interval);
+
+}  // namespace oomrec::tools::views
