@@ -35,8 +35,11 @@ def recorded(request, build_dir, tmp_path_factory):
     directory = tmp_path_factory.mktemp(request.param)
     (directory / "train.py").write_text(PROGRAM)
     runner = Runner(directory, [str(build_dir / "oomrec")], {})
-    words = ["--mode", request.param, "--limit", "48M", "--", "python3", "-S", "train.py"]
-    bundle = runner("run", *words).only_bundle()
+    words = ["--mode", request.param, "--limit", "48M"]
+    if request.param == "sampled":
+        # Of every 4 KiB, one small allocation: the strings of train.py are certain to be among them.
+        words += ["--sample-interval", "4K"]
+    bundle = runner("run", *words, "--", "python3", "-S", "train.py").only_bundle()
     yield runner, bundle
     runner.end_all()
 
