@@ -31,7 +31,7 @@ struct Cause {
   OutcomeKind outcome = OutcomeKind::running;
   std::int32_t outcome_value = 0;  // exit status or signal number
   bool alive = true;               // /proc/PID of the process may be read for environment.json
-  const session::Death* death = nullptr;       // how it ended; null: not examined
+  const session::EndEvidence* end = nullptr;   // how it ended; null: not examined
   const session::Health* health = nullptr;     // read from outside; null: its own last reading
   const session::ChildDeath* child = nullptr;  // the worker whose death ended it; null: none
 
@@ -87,7 +87,7 @@ struct Completion {
   const session::Crash* crash = nullptr;
   const session::View* crash_session = nullptr;  // whose crash it is, to name its frames
   text::ExportedName exported_name = nullptr;    // in the process itself
-  const session::Death* death = nullptr;
+  const session::EndEvidence* end = nullptr;
 };
 
 // Further failures of the same request so far; kRepeatsUnknown if there is no such entry.

@@ -1,5 +1,5 @@
 // Completes a bundle that was written earlier. Each JSON file is copied with some values replaced,
-// and renamed over the old one; two fields of the recording's header are overwritten.
+// and renamed over the old one; some fields of the recording's header are overwritten.
 //
 // No parser is needed: a quoted key cannot occur inside a string, where quotes are escaped. Only
 // custom_metadata, which the program supplies, could contain one, and it comes after every key
@@ -154,30 +154,52 @@ class Rewrite {
   std::string_view rest_;
 };
 
+// Overwrites fields of the recording's header.
+class HeaderFields {
+ public:
+  explicit HeaderFields(int fd) noexcept : fd_(fd) {}
+  template <class Field>
+  void write(const Field& field, std::size_t offset) noexcept {
+    if (result_ == 0) result_ = calls::write_all_at(fd_, &field, sizeof field, offset);
+  }
+  bool written() const noexcept { return result_ == 0; }
+
+ private:
+  int fd_;
+  int result_ = 0;
+};
+
 bool complete_recording(int directory, const Completion& completion) noexcept {
-  if (completion.crash == nullptr && completion.death == nullptr) return true;
+  if (completion.crash == nullptr && completion.end == nullptr) return true;
   const int fd = calls::open_at(directory, "recording.oomrec", O_WRONLY | O_NOFOLLOW);
   if (fd < 0) return false;
-  int result = 0;
+  HeaderFields header{fd};
   if (completion.crash != nullptr) {
-    result = calls::write_all_at(fd, completion.crash, sizeof *completion.crash,
-                                 offsetof(session::Header, crash));
+    header.write(*completion.crash, offsetof(session::Header, crash));
+    if (completion.crash_session != nullptr)
+      header.write(completion.crash_session->header().crash_link,
+                   offsetof(session::Header, crash_link));
   }
-  if (result == 0 && completion.death != nullptr) {
-    result = calls::write_all_at(fd, completion.death, sizeof *completion.death,
-                                 offsetof(session::Header, death));
+  if (completion.end != nullptr) {
+    header.write(completion.end->death, offsetof(session::Header, death));
+    header.write(completion.end->levels, offsetof(session::Header, end_levels));
+    header.write(completion.end->account, offsetof(session::Header, account));
   }
   calls::close(fd);
-  return result == 0;
+  return header.written();
 }
 
 bool complete_manifest(InHook hook, int directory, const Completion& completion,
                        Workspace& work) noexcept {
   if (completion.verdict == nullptr) return true;
   Rewrite manifest{hook, directory, "manifest.json", work};
-  return manifest.replace("\"verdict\":", [&](text::JsonWriter& json) {
-    json.string(name_of(completion.verdict->code));
-  }) && manifest.finish();
+  if (!manifest.replace("\"verdict\":", [&](text::JsonWriter& json) {
+        json.string(name_of(completion.verdict->code));
+      }))
+    return false;
+  manifest.replace("\"certainty\":",
+                   [&](text::JsonWriter& json) { write_certainty(json, *completion.verdict); });
+  return manifest.finish();
 }
 
 bool complete_metadata(InHook hook, int directory, const Completion& completion,

@@ -77,6 +77,8 @@ inline constexpr TextKey kTextKeys[] = {
     {"exception_traceback", &text::ExceptionTexts::traceback},
 };
 void write_verdict(text::JsonWriter&, const verdict::Verdict&) noexcept;
+// The verdict's certainty, or null if it claims nothing.
+void write_certainty(text::JsonWriter&, const verdict::Verdict&) noexcept;
 void write_limit(text::JsonWriter&, const verdict::Verdict&) noexcept;
 
 void write_crash(InHook, text::JsonWriter&, const session::View&, text::ExportedName) noexcept;

@@ -40,7 +40,7 @@ bool write_manifest(InHook hook, Job& job) noexcept {
   JsonFile file{hook, job, "manifest.json"};
   text::JsonWriter& json = file.json();
   json.begin_object();
-  json.key("schema_version").number(1);
+  json.key("schema_version").number(2);
   json.key("bundle_name").string(job.work.name);
   json.key("created_at_utc").utc(job.created_ns);
   json.key("reason").string(name_of(job.cause.trigger));
@@ -50,6 +50,8 @@ bool write_manifest(InHook hook, Job& job) noexcept {
   write_file_names(json, objects_file_of(job));
   json.key("oomrec_version").string(OOMREC_VERSION);
   json.key("verdict").string(name_of(job.work.verdict.code));
+  json.key("certainty");
+  write_certainty(json, job.work.verdict);
   json.key("program").string_or_null(text::base_name(job.view.string(header.executable)));
   json.key("pid").signed_number(header.pid);
   json.key("process").string(process_key(header, key));

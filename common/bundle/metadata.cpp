@@ -84,9 +84,15 @@ void write_crash(InHook hook, text::JsonWriter& json, const session::View& view,
   json.end_object();
 }
 
+void write_certainty(text::JsonWriter& json, const verdict::Verdict& verdict) noexcept {
+  verdict::has_certainty(verdict.code) ? json.string(name_of(verdict.certainty)) : json.null();
+}
+
 void write_verdict(text::JsonWriter& json, const verdict::Verdict& verdict) noexcept {
   json.begin_object();
   json.key("code").string(name_of(verdict.code));
+  json.key("certainty");
+  write_certainty(json, verdict);
   json.key("summary").string(verdict.summary);
   json.key("evidence").begin_array();
   for (unsigned i = 0; i < verdict.evidence_count; ++i) json.string(verdict.evidence[i]);
@@ -131,7 +137,7 @@ bool write_metadata(InHook hook, Job& job) noexcept {
   JsonFile file{hook, job, "metadata.json"};
   text::JsonWriter& json = file.json();
   json.begin_object();
-  json.key("schema_version").number(1);
+  json.key("schema_version").number(2);
   json.key("reason").string(name_of(job.cause.trigger));
   json.key("outcome").string(outcome_text(job.cause.outcome, job.cause.outcome_value, outcome));
   json.key("verdict");

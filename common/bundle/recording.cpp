@@ -166,7 +166,11 @@ std::uint64_t Recording::lay_out(Reduction reduction) noexcept {
   std::memcpy(memory_.header, static_cast<const void*>(&view_.header()), sizeof(Header));
   header_.header_bytes = session::kHeaderBytes;
   std::memset(header_.alive_mutex, 0, sizeof header_.alive_mutex);  // unowned: a copy is dead
-  if (job_.cause.death != nullptr) header_.death = *job_.cause.death;
+  if (job_.cause.end != nullptr) {
+    header_.death = job_.cause.end->death;
+    header_.end_levels = job_.cause.end->levels;
+    header_.account = job_.cause.end->account;
+  }
   if (job_.cause.child != nullptr) header_.child = *job_.cause.child;
   if (job_.cause.health != nullptr) {
     std::memcpy(static_cast<void*>(&header_.health), static_cast<const void*>(job_.cause.health),

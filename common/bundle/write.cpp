@@ -162,7 +162,7 @@ Result write(InHook hook, const session::View& view, const Cause& given,
   }
   char outcome[32];
   verdict::explain(work.verdict, view, cause.trigger, cause.failure, cause.reason,
-                   outcome_text(cause.outcome, cause.outcome_value, outcome), cause.death,
+                   outcome_text(cause.outcome, cause.outcome_value, outcome), cause.end,
                    cause.health, cause.child);
 
   const int dump_directory = open_dump_directory(destination.directory, work);

@@ -107,8 +107,8 @@ static_assert(sizeof(EndedChild) == 16);
 struct ChildDeath {
   i32 pid;  // 0: none
   i32 wait_status;
-  u32 verdict;  // VerdictCode
-  u32 reserved;
+  u32 verdict;    // VerdictCode
+  u32 certainty;  // Certainty
   u64 held_bytes;
   u64 largest_bytes;  // of its largest holder …
   char where[192];    // … "train.py:42 make_batch"
@@ -132,5 +132,63 @@ struct SharedMemory {
   bool too_small() const noexcept { return address != 0 && needed_bytes > free_bytes; }
 };
 static_assert(offsetof(SharedMemory, path) == 40 && sizeof(SharedMemory) == 168);
+
+// What links a crash to the failed request of its thread, or separates it from it. Recorded by the
+// signal handler with Crash. All zero in older recordings: nothing is known.
+struct CrashLink {
+  u64 served_since;    // requests of the thread that were served since the failure
+  u32 failure_frames;  // native frames of the failed request's stack …
+  u32 common_frames;   // … of which so many outermost ones are still on the crash's stack
+  u32 flags;           // kLink…
+  u32 reserved;
+  char exception[96];  // mangled name of the type of the exception in flight; empty: none
+  char function[96];   // the innermost function that decides the meaning of an abort; may be empty
+};
+inline constexpr u32 kLinkKnown = 1;  // the other fields are valid
+static_assert(sizeof(CrashLink) == 24 + 96 + 96);
+
+// Levels read at the end of the process, from outside: its own last check may be old. Filled in by
+// whoever saw the end, like Death. 0: unknown.
+struct EndLevels {
+  u64 realtime_ns;          // 0: not read
+  u64 resident_peak_bytes;  // ru_maxrss
+  u64 major_faults;         // ru_majflt
+  u64 cgroup_limit_bytes;   // of the cgroup that limits the process
+  u64 cgroup_used_bytes;    // its working set at the end
+  u64 cgroup_peak_bytes;    // memory.peak, memory.max_usage_in_bytes
+  u64 limit_hits_before;    // memory.events `max`, memory.failcnt
+  u64 limit_hits_after;
+  u64 available_bytes;  // of the machine
+  u32 user_killer;      // UserKiller: who sent the signal, if it is a user-space OOM killer
+  u32 flags;
+  char user_killer_line[256];
+};
+enum class UserKiller : u32 { none, systemd_oomd, earlyoom, kubelet, other };
+static_assert(offsetof(EndLevels, user_killer_line) == 80 && sizeof(EndLevels) == 336);
+
+// The memory of the whole cgroup at a kill, in parts that add up to its usage. Filled in like
+// Death, from the kernel's log of the kill or from memory.stat.
+struct CgroupAccount {
+  u32 source;  // AccountSource
+  u32 reserved;
+  u64 limit_bytes;
+  u64 usage_bytes;
+  u64 recorded_bytes;    // resident, of recorded processes
+  u64 unrecorded_bytes;  // resident, of other processes
+  u64 shared_bytes;      // shmem and tmpfs
+  u64 file_bytes;        // page cache
+  u64 slab_bytes;
+  u64 kernel_bytes;  // stacks, page tables, sockets and other memory of the kernel
+  u64 other_bytes;   // the rest
+};
+enum class AccountSource : u32 { none, kernel_log, memory_stat };
+static_assert(sizeof(CgroupAccount) == 80);
+
+// All evidence about the end that is collected from outside, on its way into a session's header.
+struct EndEvidence {
+  Death death;
+  EndLevels levels;
+  CgroupAccount account;
+};
 
 }  // namespace oomrec::session

@@ -29,7 +29,7 @@
 namespace oomrec::session {
 
 inline constexpr u64 kMagic = 0x014345524d4f4f1aULL;  // 1A "OOMREC" 01
-inline constexpr u32 kVersion = 6;
+inline constexpr u32 kVersion = 7;
 inline constexpr u64 kSegmentBytes = u64{16} << 20;
 inline constexpr u32 kMaxSegments = 64;
 inline constexpr u64 kMostBytes = kMaxSegments * kSegmentBytes;
@@ -201,6 +201,9 @@ struct Header {
   Rank rank;
   Atomic<u32> notifications;  // a futex: counts events that oomrec_wait() waits for
   u32 reserved;
+  CrashLink crash_link;  // since version 7, as the two below
+  EndLevels end_levels;
+  CgroupAccount account;
 };
 static_assert(offsetof(Header, used_bytes) == 24 && offsetof(Header, alive_mutex) == 40 &&
               offsetof(Header, pid) == 104 && offsetof(Header, boot_id) == 120 &&
@@ -224,7 +227,8 @@ static_assert(offsetof(Header, limit_as_bytes) == 864 + kTableSlots * sizeof(Tab
                   offsetof(Header, drivers) + sizeof(Driver) * kVendors &&
               offsetof(Header, rank) == offsetof(Header, near_device) + 8 &&
               offsetof(Header, notifications) == offsetof(Header, rank) + sizeof(Rank) &&
-              sizeof(Header) == offsetof(Header, notifications) + 8 &&
+              offsetof(Header, crash_link) == offsetof(Header, notifications) + 8 &&
+              sizeof(Header) == offsetof(Header, account) + sizeof(CgroupAccount) &&
               sizeof(Header) <= kHeaderBytes);
 static_assert(std::is_standard_layout_v<Header> && std::is_trivially_destructible_v<Header>);
 static_assert(Atomic<u64>::is_always_lock_free, "a lock would die with its owner");

@@ -32,13 +32,20 @@ namespace oomrec {
   X(null_dereference) X(uncaught_bad_alloc) X(crash_after_refusal) X(crashed) \
   X(cgroup_oom_kill) X(system_oom_kill) X(killed_near_limit) X(terminated_under_pressure) \
   X(killed_externally) X(memory_pressure) X(child_killed) X(shared_memory_full) X(exited) \
-  X(device_out_of_memory) X(device_limit) X(device_fragmentation) X(exception)
+  X(device_out_of_memory) X(device_limit) X(device_fragmentation) X(exception) \
+  X(runtime_limit) X(user_space_oom_kill) X(memory_lock_failed)
+
+// How far the evidence carries a verdict. possible: it does not contradict it, nor does it exclude
+// another cause. likely: it points to this cause and to no other. proven: it names the cause (the
+// kernel's line about the process, the failed call's own result, an address that derives from it).
+#define OOMREC_CERTAINTIES(X) X(possible) X(likely) X(proven)
 
 // The limit that failed a request, or would fail the next one. From rlimit_nproc to max_map_count:
 // is_count_limit().
 #define OOMREC_LIMIT_KINDS(X) \
   X(none) X(soft) X(rlimit_as) X(rlimit_data) X(cgroup) X(device) X(commit) \
-  X(rlimit_nproc) X(pids) X(threads_max) X(pid_max) X(max_map_count)
+  X(rlimit_nproc) X(pids) X(threads_max) X(pid_max) X(max_map_count) \
+  X(memlock) X(hugetlb)
 
 #define OOMREC_MODES(X) X(off) X(sampled) X(exact)
 
@@ -48,7 +55,8 @@ namespace oomrec {
   X(posix_memalign) X(valloc) X(pvalloc) X(operator_new) X(operator_delete) \
   X(mmap) X(munmap) X(mremap) X(mprotect) X(brk) X(sbrk) X(shmat) X(shmdt) \
   X(fork) X(pthread_create) X(dlopen) X(posix_spawn) X(inherited) X(request) \
-  X(reportMemoryUsageToProfiler) X(reportOutOfMemoryToProfiler) X(oomrec_mark)
+  X(reportMemoryUsageToProfiler) X(reportOutOfMemoryToProfiler) X(oomrec_mark) \
+  X(mlock) X(mlockall)
 
 // Functions of GPU drivers (shim/gpu/), without version suffixes: cuMemAlloc_v2 is cuMemAlloc.
 #define OOMREC_CUDA_APIS(X) \
@@ -108,6 +116,7 @@ enum class EventKind : std::uint8_t { OOMREC_EVENT_KINDS(X) };
 enum class Trigger : std::uint8_t { OOMREC_TRIGGERS(X) };
 enum class OutcomeKind : std::uint8_t { OOMREC_OUTCOMES(X) };
 enum class VerdictCode : std::uint8_t { OOMREC_VERDICTS(X) };
+enum class Certainty : std::uint8_t { OOMREC_CERTAINTIES(X) };
 enum class LimitKind : std::uint8_t { OOMREC_LIMIT_KINDS(X) };
 enum class Mode : std::uint8_t { OOMREC_MODES(X) };
 enum class Api : std::uint16_t {
@@ -125,6 +134,7 @@ inline constexpr auto kEventKindNames = std::to_array<std::string_view>({OOMREC_
 inline constexpr auto kTriggerNames = std::to_array<std::string_view>({OOMREC_TRIGGERS(X)});
 inline constexpr auto kOutcomeNames = std::to_array<std::string_view>({OOMREC_OUTCOMES(X)});
 inline constexpr auto kVerdictNames = std::to_array<std::string_view>({OOMREC_VERDICTS(X)});
+inline constexpr auto kCertaintyNames = std::to_array<std::string_view>({OOMREC_CERTAINTIES(X)});
 inline constexpr auto kLimitKindNames = std::to_array<std::string_view>({OOMREC_LIMIT_KINDS(X)});
 inline constexpr auto kModeNames = std::to_array<std::string_view>({OOMREC_MODES(X)});
 inline constexpr auto kApiNames = [] {
@@ -148,6 +158,7 @@ constexpr std::string_view name_of(EventKind v) noexcept { return name_of(kEvent
 constexpr std::string_view name_of(Trigger v) noexcept { return name_of(kTriggerNames, v); }
 constexpr std::string_view name_of(OutcomeKind v) noexcept { return name_of(kOutcomeNames, v); }
 constexpr std::string_view name_of(VerdictCode v) noexcept { return name_of(kVerdictNames, v); }
+constexpr std::string_view name_of(Certainty v) noexcept { return name_of(kCertaintyNames, v); }
 constexpr std::string_view name_of(LimitKind v) noexcept { return name_of(kLimitKindNames, v); }
 constexpr std::string_view name_of(Mode v) noexcept { return name_of(kModeNames, v); }
 constexpr std::string_view name_of(Api v) noexcept { return name_of(kApiNames, v); }

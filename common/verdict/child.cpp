@@ -23,28 +23,28 @@ void add_holding(text::Text& text, const ChildDeath& child) noexcept {
 }
 
 // From the wait for the worker to the end of its parent; 0: unknown.
-std::uint64_t time_between(const View& view, const ChildDeath& child,
-                           const session::Death& death) noexcept {
+std::uint64_t time_between(const View& view, const ChildDeath& child, const End& end) noexcept {
   const session::Header& header = view.header();
   std::uint64_t waited_ns = 0;
   for (const session::EndedChild& ended : header.ended)
     if (ended.pid == child.pid) waited_ns = ended.time_ns.load(std::memory_order_relaxed);
-  const bool seen = (death.flags & session::kDeathWaited) != 0;
+  const bool seen = (end.death.flags & session::kDeathWaited) != 0;
   const std::uint64_t end_ns =
-      seen ? header.start_monotonic_ns + (death.realtime_ns - header.start_realtime_ns)
+      seen ? header.start_monotonic_ns + (end.death.realtime_ns - header.start_realtime_ns)
            : header.last_tick_ns.load(std::memory_order_relaxed);
   return waited_ns != 0 && end_ns > waited_ns ? end_ns - waited_ns : 0;
 }
 
 }  // namespace
 
-void explain_child(Verdict& verdict, const View& view, const ChildDeath& child,
-                   const session::Death& death, std::string_view outcome) noexcept {
+void explain_child(Verdict& verdict, const View& view, const ChildDeath& child, const End& end,
+                   std::string_view outcome) noexcept {
   verdict.code = VerdictCode::child_killed;
+  verdict.certainty = Certainty::likely;  // the parent's end follows the worker's
   const std::string_view program = text::base_name(view.string(view.header().executable));
   text::Text summary{verdict.summary};
   summary.add(program.empty() ? "the process" : program);
-  add_end(summary, view, death, outcome);
+  add_end(summary, view, end, outcome);
   summary.add(" after its worker ").signed_number(child.pid).add(' ');
   summary.add(kind_of(static_cast<VerdictCode>(child.verdict)).worker);
   summary.add("; it");
@@ -60,7 +60,7 @@ void explain_child(Verdict& verdict, const View& view, const ChildDeath& child,
   add_line(verdict, [&](text::Text& line) {
     line.add("its parent waited for it: ");
     add_signal(line, child.wait_status & 0x7f);  // as WTERMSIG
-    if (const std::uint64_t ns = time_between(view, child, death); ns != 0) {
+    if (const std::uint64_t ns = time_between(view, child, end); ns != 0) {
       line.add(", ");
       add_time(line, ns);
       line.add(" before its own end");

@@ -101,6 +101,7 @@ void judge(Verdict& verdict, const Crash& crash, const Failure& failure,
   };
   const bool terminated = is_signal(crash, SIGABRT) && (crash.flags & session::kCrashTerminate);
   verdict.code = VerdictCode::crash_after_refusal;
+  verdict.certainty = Certainty::likely;
   if (is_null_dereference(crash, failure)) {
     verdict.code = VerdictCode::null_dereference;
     const std::string_view result = fails_with_minus_one(failure) ? "MAP_FAILED" : "NULL";
@@ -148,10 +149,12 @@ void explain_link(Verdict& verdict, const View& view, const Crash& crash,
 
   // Why the request failed: one line for that verdict's sentence, then its evidence.
   const VerdictCode code = verdict.code;
+  const Certainty certainty = verdict.certainty;
   char* const why = verdict.evidence[verdict.evidence_count++];
   explain_failed_request(verdict, view, failure);
   text::Text{why, sizeof verdict.evidence[0]}.add(verdict.summary);
   verdict.code = code;
+  verdict.certainty = certainty;
   text::Text{verdict.summary}.add(sentence.view());
 }
 
@@ -159,6 +162,7 @@ void explain_without_link(Verdict& verdict, const View& view, Ruling ruling) noe
   const Crash& crash = view.header().crash;
   const std::string_view program = text::base_name(view.string(view.header().executable));
   verdict.code = VerdictCode::crashed;
+  verdict.certainty = Certainty::likely;
   text::Text summary{verdict.summary};
   summary.add(program.empty() ? "the process" : program).add(" was ended by ");
   add_signal(summary, crash);

@@ -66,6 +66,23 @@ VerdictCode code_of(const DeathFacts& facts) noexcept {
   return signal != nullptr && signal->crash ? VerdictCode::crashed : VerdictCode::killed_externally;
 }
 
+Certainty certainty_of(VerdictCode code, const DeathFacts& facts) noexcept {
+  const bool named =
+      static_cast<session::KernelLine>(facts.death.kernel_line_kind) != session::KernelLine::none;
+  switch (code) {
+    case VerdictCode::cgroup_oom_kill:
+    case VerdictCode::system_oom_kill:
+      return named ? Certainty::proven : Certainty::likely;
+    case VerdictCode::exited:
+      return Certainty::proven;
+    case VerdictCode::killed_near_limit:
+    case VerdictCode::terminated_under_pressure:
+      return Certainty::possible;
+    default:
+      return Certainty::likely;
+  }
+}
+
 // ", at 97 % of its cgroup's limit"
 void add_limit_usage(text::Text& text, const Usage& usage) noexcept {
   const struct {
@@ -248,20 +265,21 @@ void add_signal(text::Text& text, int number) noexcept {
                     : text.add("signal ").number(static_cast<std::uint64_t>(number));
 }
 
-void add_end(text::Text& text, const session::View& view, const session::Death& death,
+void add_end(text::Text& text, const session::View& view, const End& end,
              std::string_view outcome) noexcept {
-  add_end(text, DeathFacts{view, death, outcome}, outcome);
+  add_end(text, DeathFacts{view, end, outcome}, outcome);
 }
 
-bool killed_by_kernel(const session::View& view, const session::Death& death,
+bool killed_by_kernel(const session::View& view, const End& end,
                       std::string_view outcome) noexcept {
-  return death.realtime_ns != 0 && DeathFacts{view, death, outcome}.killer() != Killer::none;
+  return end.death.realtime_ns != 0 && DeathFacts{view, end, outcome}.killer() != Killer::none;
 }
 
-void explain_death(Verdict& verdict, const session::View& view, const session::Death& death,
+void explain_death(Verdict& verdict, const session::View& view, const End& end,
                    std::string_view outcome) noexcept {
-  const DeathFacts facts{view, death, outcome};
+  const DeathFacts facts{view, end, outcome};
   verdict.code = code_of(facts);
+  verdict.certainty = certainty_of(verdict.code, facts);
   set_limit(verdict, facts.usage);
   const std::string_view program = text::base_name(view.string(view.header().executable));
   text::Text summary{verdict.summary};

@@ -46,9 +46,12 @@ Usage::Usage(const session::View& view) noexcept {
   machine_soon = {add(machine.used, unresident), add(machine.limit, header.swap_bytes)};
 }
 
-DeathFacts::DeathFacts(const session::View& view, const session::Death& found,
-                       std::string_view outcome) noexcept
-    : header(view.header()), death(found), usage(view) {
+DeathFacts::DeathFacts(const session::View& view, const End& end, std::string_view outcome) noexcept
+    : header(view.header()),
+      death(end.death),
+      levels(end.levels),
+      account(end.account),
+      usage(view) {
   if (has(session::kDeathWaited)) {
     signal = death.wait_status & 0x7f;  // as WTERMSIG
     exited = signal == 0;

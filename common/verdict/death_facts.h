@@ -8,6 +8,8 @@
 
 namespace oomrec::verdict {
 
+struct End;
+
 // Usage of a limited resource. limit 0: unknown; kUnlimited: no limit.
 struct Level {
   std::uint64_t used = 0;
@@ -40,7 +42,7 @@ struct Usage {
 enum class Killer : std::uint8_t { none, cgroup, system };
 
 struct DeathFacts {
-  DeathFacts(const session::View&, const session::Death&, std::string_view outcome) noexcept;
+  DeathFacts(const session::View&, const End&, std::string_view outcome) noexcept;
 
   bool has(std::uint32_t flag) const noexcept { return (death.flags & flag) != 0; }
   bool cgroup_rose() const noexcept {
@@ -68,6 +70,8 @@ struct DeathFacts {
 
   const session::Header& header;
   const session::Death& death;
+  const session::EndLevels& levels;
+  const session::CgroupAccount& account;
   bool exited = false;  // by exiting
   int signal = 0;       // that ended it; 0: none or unknown
   Usage usage;

@@ -70,6 +70,11 @@ inline constexpr auto kKinds = std::to_array<Kind>({
   {VerdictCode::device_limit,              Cause::refused,  true,  " after a refusal at its limit of a GPU's memory", {}},
   {VerdictCode::device_fragmentation,      Cause::refused,  true,  " after a GPU had no free piece that was large enough", {}},
   {VerdictCode::exception,                 Cause::refused,  true,  " after an exception for lack of memory", {}},
+  {VerdictCode::runtime_limit,             Cause::certain,  true,  ": its runtime's own memory limit was reached",
+   "reached its runtime's own memory limit"},
+  {VerdictCode::user_space_oom_kill,       Cause::certain,  true,  ": a user-space OOM killer chose it",
+   "was killed by a user-space OOM killer"},
+  {VerdictCode::memory_lock_failed,        Cause::refused,  true,  " after memory could not be locked", {}},
 });
 // clang-format on
 
@@ -105,6 +110,12 @@ constexpr bool is_death_caused_by_memory(VerdictCode code) noexcept {
 // A death related to memory: caused by lack of it, or after a failed allocation.
 constexpr bool is_death_related_to_memory(VerdictCode code) noexcept {
   return kind_of(code).cause >= Cause::refused;
+}
+
+// Whether the code claims a cause, which the evidence may or may not prove.
+constexpr bool has_certainty(VerdictCode code) noexcept {
+  return code != VerdictCode::unknown && code != VerdictCode::requested &&
+         code != VerdictCode::simulated;
 }
 
 constexpr bool is_death(VerdictCode code) noexcept { return kind_of(code).cause != Cause::alive; }

@@ -9,6 +9,17 @@ namespace oomrec::verdict {
 
 struct DeathFacts;
 
+// The evidence about the end, from the recording or on its way into it.
+struct End {
+  const session::Death& death;
+  const session::EndLevels& levels;
+  const session::CgroupAccount& account;
+};
+inline End end_of(const session::Header& header, const session::EndEvidence* found) noexcept {
+  return found != nullptr ? End{found->death, found->levels, found->account}
+                          : End{header.death, header.end_levels, header.account};
+}
+
 // failure.cpp
 void explain_failed_request(Verdict&, const session::View&, const session::Failure&) noexcept;
 
@@ -28,27 +39,23 @@ void explain_near_limit(Verdict&, const session::View&, const session::Health&) 
 void explain_pressure(Verdict&, const session::View&, const session::Health&) noexcept;
 
 // death.cpp. `outcome` as in metadata.json.
-void explain_death(Verdict&, const session::View&, const session::Death&,
-                   std::string_view outcome) noexcept;
-bool killed_by_kernel(const session::View&, const session::Death&,
-                      std::string_view outcome) noexcept;
+void explain_death(Verdict&, const session::View&, const End&, std::string_view outcome) noexcept;
+bool killed_by_kernel(const session::View&, const End&, std::string_view outcome) noexcept;
 
 // "SIGTERM"
 void add_signal(text::Text&, int number) noexcept;
 // " was killed by SIGTERM", " ended with exit status 1"
-void add_end(text::Text&, const session::View&, const session::Death&,
-             std::string_view outcome) noexcept;
+void add_end(text::Text&, const session::View&, const End&, std::string_view outcome) noexcept;
 
 // shared_memory.cpp
-bool died_for_shared_memory(const session::View&, const session::Death&,
-                            std::string_view outcome) noexcept;
+bool died_for_shared_memory(const session::View&, const End&, std::string_view outcome) noexcept;
 // "/dev/shm has 64.0 MiB, of which 3.2 MiB were free when it needed 20.0 MiB for …"
 void add_shared_memory(text::Text&, const DeathFacts&) noexcept;
 void add_shared_memory_evidence(Verdict&, const DeathFacts&) noexcept;
 
 // child.cpp
-void explain_child(Verdict&, const session::View&, const session::ChildDeath&,
-                   const session::Death&, std::string_view outcome) noexcept;
+void explain_child(Verdict&, const session::View&, const session::ChildDeath&, const End&,
+                   std::string_view outcome) noexcept;
 
 // crash.cpp: the crash in the session's header.
 void explain_crash(Verdict&, const session::View&) noexcept;

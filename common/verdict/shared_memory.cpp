@@ -46,9 +46,9 @@ void add_shared_memory_evidence(Verdict& verdict, const DeathFacts& facts) noexc
   });
 }
 
-bool died_for_shared_memory(const session::View& view, const session::Death& death,
+bool died_for_shared_memory(const session::View& view, const End& end,
                             std::string_view outcome) noexcept {
-  return DeathFacts{view, death, outcome}.shared_memory_full();
+  return DeathFacts{view, end, outcome}.shared_memory_full();
 }
 
 }  // namespace oomrec::verdict

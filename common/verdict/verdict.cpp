@@ -28,14 +28,14 @@ void explain_trigger(Verdict& verdict, Trigger trigger, std::string_view reason)
 
 // The failed request did not end the process. It becomes the last line of evidence; its own
 // evidence, after the first `kept_lines` lines, is dropped.
-void explain_kill(Verdict& verdict, const session::View& view, const session::Death& death,
+void explain_kill(Verdict& verdict, const session::View& view, const End& end,
                   std::string_view outcome, unsigned kept_lines) noexcept {
   char refusal[sizeof verdict.summary];
   std::memcpy(refusal, verdict.summary, sizeof refusal);
   verdict.evidence_count = kept_lines;
   verdict.limit = LimitKind::none;
   verdict.limit_bytes = verdict.limit_used_bytes = 0;
-  explain_death(verdict, view, death, outcome);
+  explain_death(verdict, view, end, outcome);
   if (refusal[0] != '\0')
     add_line(verdict, [&](text::Text& line) { line.add("before that, ").add(refusal); });
 }
@@ -53,21 +53,22 @@ bool is_near_limit(const session::Health& health) noexcept {
 }  // namespace
 
 void explain(Verdict& verdict, const session::View& view, Trigger trigger, std::uint32_t index,
-             std::string_view reason, std::string_view outcome, const session::Death* found,
+             std::string_view reason, std::string_view outcome, const session::EndEvidence* found,
              const session::Health* seen, const session::ChildDeath* worker) noexcept {
   verdict.code = VerdictCode::unknown;
+  verdict.certainty = Certainty::proven;  // of what the process measured itself
   verdict.summary[0] = '\0';
   verdict.evidence_count = 0;
   verdict.limit = LimitKind::none;
   session::Failure failure{};
-  const session::Death& death = found != nullptr ? *found : view.header().death;
+  const End end = end_of(view.header(), found);
   const session::Health& health = seen != nullptr ? *seen : view.header().health;
   const session::ChildDeath& child = worker != nullptr ? *worker : view.header().child;
   const bool simulated = trigger == Trigger::simulated || view.header().simulated != 0;
   const bool refused = trigger != Trigger::request && index != 0 &&
                        view.read(session::TableId::failures, index, failure);
   const session::Crash& crash = view.header().crash;
-  const bool shared_memory_full = died_for_shared_memory(view, death, outcome);
+  const bool shared_memory_full = died_for_shared_memory(view, end, outcome);
   const bool explained_by_crash =
       !shared_memory_full && crash.signal.load(std::memory_order_acquire) != 0 &&
       (trigger == Trigger::crash || trigger == Trigger::killed ||
@@ -77,7 +78,7 @@ void explain(Verdict& verdict, const session::View& view, Trigger trigger, std::
   const unsigned kept_lines = verdict.evidence_count;
   if (refused && !explained_by_crash) explain_failed_request(verdict, view, failure);
   if ((trigger == Trigger::killed || simulated) && child.pid != 0) {
-    explain_child(verdict, view, child, death, outcome);
+    explain_child(verdict, view, child, end, outcome);
   } else if (explained_by_crash) {
     explain_crash(verdict, view);
   } else if (trigger == Trigger::near_limit) {  // NOLINT(bugprone-branch-clone): the order counts
@@ -85,14 +86,14 @@ void explain(Verdict& verdict, const session::View& view, Trigger trigger, std::
   } else if (trigger == Trigger::pressure) {
     explain_pressure(verdict, view, health);
   } else if (trigger != Trigger::request &&
-             (shared_memory_full || killed_by_kernel(view, death, outcome))) {
-    explain_kill(verdict, view, death, outcome, kept_lines);
+             (shared_memory_full || killed_by_kernel(view, end, outcome))) {
+    explain_kill(verdict, view, end, outcome, kept_lines);
   } else if (refused) {
     return;
-  } else if (simulated && death.realtime_ns == 0 && is_near_limit(health)) {
+  } else if (simulated && end.death.realtime_ns == 0 && is_near_limit(health)) {
     explain_near_limit(verdict, view, health);
   } else if (trigger == Trigger::killed || (simulated && has_ended(outcome))) {
-    explain_death(verdict, view, death, outcome);
+    explain_death(verdict, view, end, outcome);
   } else {
     explain_trigger(verdict, trigger, reason);
   }

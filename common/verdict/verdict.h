@@ -14,6 +14,7 @@ inline constexpr unsigned kMaxEvidence = 12;
 
 struct Verdict {
   VerdictCode code = VerdictCode::unknown;
+  Certainty certainty = Certainty::possible;
   char summary[256] = {};
   char evidence[kMaxEvidence][320] = {};
   unsigned evidence_count = 0;
@@ -23,20 +24,20 @@ struct Verdict {
 };
 
 // `failure` 0: no allocation failed, or that is not the reason. `reason`: the words given with a
-// request. `outcome`: of the process, as in metadata.json. `death`: evidence about its end;
+// request. `outcome`: of the process, as in metadata.json. `end`: evidence about its end;
 // `health`: its last reading; `child`: the worker whose death ended it; null: take it from the
 // recording. docs/deaths.md lists which evidence leads to which code.
 void explain(Verdict& verdict, const session::View&, Trigger, std::uint32_t failure,
-             std::string_view reason, std::string_view outcome, const session::Death* death,
+             std::string_view reason, std::string_view outcome, const session::EndEvidence* end,
              const session::Health* health = nullptr,
              const session::ChildDeath* child = nullptr) noexcept;
 
 // The same, for callers with enough stack for a Verdict.
 inline Verdict verdict_of(const session::View& view, Trigger trigger, std::uint32_t failure,
                           std::string_view reason = {}, std::string_view outcome = {},
-                          const session::Death* death = nullptr) noexcept {
+                          const session::EndEvidence* end = nullptr) noexcept {
   Verdict verdict;
-  explain(verdict, view, trigger, failure, reason, outcome, death);
+  explain(verdict, view, trigger, failure, reason, outcome, end);
   return verdict;
 }
 

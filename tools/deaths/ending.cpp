@@ -41,9 +41,10 @@ Ending ending_of(const session::View& view, const DeathObservation& observed) {
       (observed.wait_status && WIFEXITED(*observed.wait_status));
   if (by_itself) return ending;
   ending.killed = true;
-  ending.death = death_of(view, observed);
+  ending.evidence = end_evidence_of(view, observed);
   ending.verdict =
-      verdict::verdict_of(view, Trigger::killed, 0, {}, ending.outcome_text(), &ending.death).code;
+      verdict::verdict_of(view, Trigger::killed, 0, {}, ending.outcome_text(), &ending.evidence)
+          .code;
   if (verdict::is_kernel_kill(ending.verdict)) {
     ending.outcome = OutcomeKind::oom_killed;
     ending.value = 0;
@@ -54,10 +55,10 @@ Ending ending_of(const session::View& view, const DeathObservation& observed) {
 bool follows(const session::View& view, const Ending& ending, std::uint64_t monotonic_ns) {
   const session::Header& header = view.header();
   const bool known_when =
-      (ending.death.flags & session::kDeathWaited) != 0 || ending.death.kernel_line_kind != 0;
+      (ending.death().flags & session::kDeathWaited) != 0 || ending.death().kernel_line_kind != 0;
   const std::uint64_t realtime_ns =
       header.start_realtime_ns + (monotonic_ns - header.start_monotonic_ns);
-  if (known_when) return ending.death.realtime_ns < realtime_ns + kFollowsWithinNs;
+  if (known_when) return ending.death().realtime_ns < realtime_ns + kFollowsWithinNs;
   const std::uint64_t last_sign = std::max(header.last_tick_ns.load(), header.crash.time_ns);
   return last_sign < monotonic_ns + kFollowsWithinNs;
 }

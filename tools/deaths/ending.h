@@ -16,9 +16,11 @@ inline constexpr std::uint64_t kFollowsWithinNs = 10'000'000'000;
 struct Ending {
   OutcomeKind outcome = OutcomeKind::unknown;
   std::int32_t value = 0;  // exit status or signal
-  bool killed = false;     // it did not exit by itself: `death` and `verdict` are set
-  session::Death death{};
+  bool killed = false;     // it did not exit by itself: `evidence` and `verdict` are set
+  session::EndEvidence evidence{};
   VerdictCode verdict = VerdictCode::unknown;
+
+  const session::Death& death() const { return evidence.death; }
 
   // As in metadata.json.
   std::string outcome_text() const;

@@ -161,8 +161,9 @@ void read_shared_memory(Death& death, const session::Header& header) {
 
 }  // namespace
 
-Death death_of(const session::View& view, const DeathObservation& observed) {
-  Death death{};
+session::EndEvidence end_evidence_of(const session::View& view, const DeathObservation& observed) {
+  session::EndEvidence evidence{};
+  Death& death = evidence.death;
   death.realtime_ns = observed.realtime_ns != 0 ? observed.realtime_ns : system::realtime_ns();
   const bool this_boot = is_this_boot(view.header());
   if (!this_boot) death.flags |= session::kDeathEarlierBoot;
@@ -181,7 +182,7 @@ Death death_of(const session::View& view, const DeathObservation& observed) {
     read_shared_memory(death, view.header());
   }
   read_log(death, view, observed.kernel_log, this_boot ? Boot::current : Boot::earlier);
-  return death;
+  return evidence;
 }
 
 }  // namespace oomrec::tools::deaths

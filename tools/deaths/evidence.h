@@ -9,6 +9,6 @@ namespace oomrec::tools::deaths {
 
 // For a process that is gone and did not close its session. Reads the kernel's log, which takes
 // tens of milliseconds.
-session::Death death_of(const session::View& view, const DeathObservation& observed);
+session::EndEvidence end_evidence_of(const session::View& view, const DeathObservation& observed);
 
 }  // namespace oomrec::tools::deaths

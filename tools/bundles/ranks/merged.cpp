@@ -54,7 +54,7 @@ Json metadata_of(const Job& job, std::uint32_t failure) {
   const verdict::Verdict verdict = verdict_of(job);
   const JobRank& rank = lead_rank(job);
   Json metadata = {
-      {"schema_version", 1},
+      {"schema_version", 2},
       {"reason", name_of(rank.source.trigger())},
       {"outcome", rank.source.outcome()},
       {"verdict", verdict_json(verdict)},
@@ -75,7 +75,7 @@ Json manifest_of(const Job& job, const fs::path& to) {
   const std::string executable = lead_rank(job).source.recording->text(header.executable);
   // Without `oomrec_version`: retention must not delete what the user merged.
   return {
-      {"schema_version", 1},
+      {"schema_version", 2},
       {"bundle_name", to.filename().string()},
       {"created_at_utc", time_text(realtime_now_ns())},
       {"reason", name_of(lead_rank(job).source.trigger())},
@@ -113,7 +113,7 @@ fs::path bundle_made_of(const JobRank& rank, const fs::path& directory) {
   if (source.ending) {
     cause.outcome = source.ending->outcome;
     cause.outcome_value = source.ending->value;
-    if (source.ending->killed) cause.death = &source.ending->death;
+    if (source.ending->killed) cause.end = &source.ending->evidence;
   }
   const WriteResult written = write_bundle(*source.recording, cause, directory.string());
   if (written.bundle.empty()) throw Error{Exit::bad_input, written.problem, "Is the disk full?"};

@@ -31,7 +31,7 @@ RankFailure rank_failure(const session::Failure& failure, RankFailureKind kind) 
 std::uint64_t time_of_end(const Source& source) {
   const recording::Recording& recording = *source.recording;
   const std::uint64_t noticed =
-      source.ending ? source.ending->death.realtime_ns : recording.header().death.realtime_ns;
+      source.ending ? source.ending->death().realtime_ns : recording.header().death.realtime_ns;
   const std::uint64_t last_sign = recording.realtime_of(recording.end_ns());
   // A recording that was recovered long after the death has no better time than its last sign of
   // life.

@@ -21,7 +21,7 @@ verdict::Verdict verdict_with_death(const std::filesystem::path& bundle, const J
   const recording::Recording recorded{bundle / kRecordingName};
   return verdict::verdict_of(recorded.view(), trigger_in(metadata).value_or(Trigger::none), failure,
                              text_of(metadata, "context").value_or(""), ending.outcome_text(),
-                             &ending.death);
+                             &ending.evidence);
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ CompletionResult complete_bundle(const std::filesystem::path& path,
         verdict::verdict_of(recording.view(), Trigger::crash, failure, {}, ending.outcome_text());
     completion.verdict = &verdict;
   } else if (led_to_end) {
-    if (ending.killed) completion.death = &ending.death;
+    if (ending.killed) completion.end = &ending.evidence;
     if (verdict::outranks_failure(ending.verdict)) {
       verdict = verdict_with_death(path, metadata, failure, ending);
       completion.verdict = &verdict;

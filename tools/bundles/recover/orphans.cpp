@@ -73,7 +73,7 @@ bundle::Cause cause_of(const DeadProcess& process, Trigger trigger,
   cause.outcome = process.ending.outcome;
   cause.outcome_value = process.ending.value;
   cause.alive = false;
-  if (process.ending.killed) cause.death = &process.ending.death;
+  if (process.ending.killed) cause.end = &process.ending.evidence;
   if (trigger == Trigger::killed && worker) cause.child = &*worker;
   return cause;
 }

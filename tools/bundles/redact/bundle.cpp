@@ -40,7 +40,7 @@ class Writer {
       : source_(source), redactor_(*source.recording), to_(std::move(to)) {}
 
   void write() {
-    put(kRecordingName, redacted_recording(*source_.recording, redactor_, death()));
+    put(kRecordingName, redacted_recording(*source_.recording, redactor_, end()));
     put_json("symbols.json", all_symbols(*source_.recording, *source_.locations, redactor_));
     put_json(kRedactedName, redacted_note());
     for (const char* name : kFiles) put_file(name);
@@ -62,11 +62,11 @@ class Writer {
   // The stored summary may quote the user's text for a requested bundle.
   Json verdict_without_reason() const {
     return verdict_json(verdict::verdict_of(source_.recording->view(), source_.trigger(),
-                                            source_.failure(), {}, source_.outcome(), death()));
+                                            source_.failure(), {}, source_.outcome(), end()));
   }
 
-  const session::Death* death() const {
-    return source_.ending && source_.ending->killed ? &source_.ending->death : nullptr;
+  const session::EndEvidence* end() const {
+    return source_.ending && source_.ending->killed ? &source_.ending->evidence : nullptr;
   }
 
   void put_json(const std::string& name, const Json& json) { put(name, json.dump() + "\n"); }

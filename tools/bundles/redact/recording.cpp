@@ -20,13 +20,13 @@ class RecordingRedactor {
   RecordingRedactor(const recording::Recording& recording, const TextRedactor& redactor)
       : redactor_(redactor), view_(recording.view()), bytes_(used_bytes(view_), '\0') {}
 
-  std::string take(const session::Death* death) {
+  std::string take(const session::EndEvidence* end) {
     std::memcpy(bytes_.data(), static_cast<const void*>(&view_.header()), sizeof(Header));
     copy_tables();
     keep_header_strings();
     keep_names();
     number_labels();
-    clear_header(death);
+    clear_header(end);
     clear_devices();
     return std::move(bytes_);
   }
@@ -153,14 +153,19 @@ class RecordingRedactor {
     std::memcpy(field, text.data(), std::min(text.size(), N - 1));
   }
 
-  void clear_header(const session::Death* death) {
+  void clear_header(const session::EndEvidence* end) {
     auto& header = *reinterpret_cast<Header*>(bytes_.data());
     header.file_bytes = bytes_.size();
     std::memset(header.host, 0, sizeof header.host);
     std::memset(header.boot_id, 0, sizeof header.boot_id);
     std::memset(header.alive_mutex, 0, sizeof header.alive_mutex);  // a copy has no living process
-    if (death != nullptr) header.death = *death;
+    if (end != nullptr) {
+      header.death = end->death;
+      header.end_levels = end->levels;
+      header.account = end->account;
+    }
     redact_field(header.death.kernel_line);
+    redact_field(header.end_levels.user_killer_line);
     redact_field(header.child.where);
     redact_field(header.child.summary);
     redact_field(header.shared.path);
@@ -187,8 +192,8 @@ class RecordingRedactor {
 }  // namespace
 
 std::string redacted_recording(const recording::Recording& recording, const TextRedactor& redactor,
-                               const session::Death* death) {
-  return RecordingRedactor{recording, redactor}.take(death);
+                               const session::EndEvidence* end) {
+  return RecordingRedactor{recording, redactor}.take(end);
 }
 
 }  // namespace oomrec::tools::bundles

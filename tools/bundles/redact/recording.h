@@ -14,6 +14,6 @@ namespace oomrec::tools::bundles {
 
 // The bytes of recording.oomrec. `death`: evidence that is not in the recording; null: none.
 std::string redacted_recording(const recording::Recording& recording, const TextRedactor& redactor,
-                               const session::Death* death);
+                               const session::EndEvidence* end);
 
 }  // namespace oomrec::tools::bundles

@@ -159,8 +159,8 @@ std::uint64_t Source::repeats() const {
 
 verdict::Verdict Source::verdict() const {
   if (is_job()) return stored_verdict(metadata);
-  const session::Death* const death = ending && ending->killed ? &ending->death : nullptr;
-  return verdict::verdict_of(recording->view(), trigger(), failure(), reason(), outcome(), death);
+  const session::EndEvidence* const end = ending && ending->killed ? &ending->evidence : nullptr;
+  return verdict::verdict_of(recording->view(), trigger(), failure(), reason(), outcome(), end);
 }
 
 }  // namespace oomrec::tools::bundles

@@ -48,13 +48,20 @@ Json verdict_json(const verdict::Verdict& verdict) {
   for (unsigned i = 0; i < std::min(verdict.evidence_count, verdict::kMaxEvidence); ++i) {
     evidence.push_back(verdict.evidence[i]);
   }
-  return {{"code", name_of(verdict.code)}, {"summary", verdict.summary}, {"evidence", evidence}};
+  return {{"code", name_of(verdict.code)},
+          {"certainty",
+           verdict::has_certainty(verdict.code) ? Json(name_of(verdict.certainty)) : Json(nullptr)},
+          {"summary", verdict.summary},
+          {"evidence", evidence}};
 }
 
 verdict::Verdict stored_verdict(const Json& metadata) {
   verdict::Verdict verdict;
   const Json& stored = member(metadata, "verdict");
   verdict.code = verdict_in(metadata).value_or(verdict.code);
+  verdict.certainty =
+      value_named<Certainty>(kCertaintyNames, text_of(stored, "certainty").value_or(""))
+          .value_or(verdict.certainty);
   text::Text{verdict.summary}.add(text_of(stored, "summary").value_or(""));
   if (const Json& lines = member(stored, "evidence"); lines.is_array()) {
     for (const Json& line : lines)

@@ -55,7 +55,7 @@ Json show_json(const bundles::Source& source, std::size_t top) {
   const verdict::Verdict verdict = source.verdict();
   const Json related = print::related_processes(source);
   return {
-      {"schema_version", 1},
+      {"schema_version", 2},
       {"bundle", text_or_null(source.bundle.string())},
       {"created_at_utc", text_or_null(print::created_at(source))},
       {"trigger", name_of(source.trigger())},

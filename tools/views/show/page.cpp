@@ -65,7 +65,10 @@ class Page {
   }
 
   void print_verdict(const verdict::Verdict& verdict) const {
-    fmt::print("{}\n", terminal_.paint(Colour::red, name_of(verdict.code)));
+    fmt::print("{}{}\n", terminal_.paint(Colour::red, name_of(verdict.code)),
+               verdict::has_certainty(verdict.code)
+                   ? fmt::format(" ({})", name_of(verdict.certainty))
+                   : "");
     fmt::print("  {}\n",
                terminal_.paint(Colour::bold, wrap(printable(verdict.summary), kColumns, 2)));
     for (unsigned i = 0; i < std::min(verdict.evidence_count, verdict::kMaxEvidence); ++i) {

@@ -119,7 +119,8 @@ TEST_CASE("a worker killed by its parent is removed before one that the kernel k
   session::TrainingSession session;
   Scratch scratch;
   scratch.max_dumps = 2;
-  session::Death by_kernel{}, by_parent{};
+  session::EndEvidence kernel_end{}, parent_end{};
+  session::Death &by_kernel = kernel_end.death, &by_parent = parent_end.death;
   by_kernel.realtime_ns = by_parent.realtime_ns = 1795256102'000'000'000U;
   by_kernel.flags = by_parent.flags = session::kDeathWaited;
   by_kernel.wait_status = 9;
@@ -128,8 +129,8 @@ TEST_CASE("a worker killed by its parent is removed before one that the kernel k
   Cause cause;
   cause.alive = false;
   cause.trigger = Trigger::killed;
-  for (const session::Death* const death : {&by_kernel, &by_parent, &by_parent}) {
-    cause.death = death;
+  for (const session::EndEvidence* const end : {&kernel_end, &parent_end, &parent_end}) {
+    cause.end = end;
     ++cause.number;
     cause.realtime_ns = (1795256102U + cause.number) * 1'000'000'000;
     session.header().start_ticks += 1;  // another process

@@ -62,12 +62,13 @@ TEST_CASE("a parent's verdict names the worker whose death ended it") {
 
 TEST_CASE("a parent that a signal ended names the signal") {
   Parent parent;
-  Death death{};
+  EndEvidence end{};
+  Death& death = end.death;
   death.realtime_ns = parent.header().start_realtime_ns + 7'250'000'000;
   death.flags = kDeathWaited;
   death.wait_status = 6;
   const verdict::Verdict verdict =
-      verdict::verdict_of(parent.view(), Trigger::killed, 0, {}, "signal 6", &death);
+      verdict::verdict_of(parent.view(), Trigger::killed, 0, {}, "signal 6", &end);
   CHECK(std::string{verdict.summary}.starts_with("python3.11 was killed by SIGABRT after"));
   CHECK(std::string{verdict.evidence[2]}.ends_with("SIGKILL, 250.0 ms before its own end"));
 }
@@ -91,5 +92,6 @@ TEST_CASE("a worker's death counts only if memory was its cause") {
   CHECK(fatal == std::vector<std::string_view>{"null_dereference", "uncaught_bad_alloc",
                                                "crash_after_refusal", "cgroup_oom_kill",
                                                "system_oom_kill", "killed_near_limit",
-                                               "terminated_under_pressure", "shared_memory_full"});
+                                               "terminated_under_pressure", "shared_memory_full",
+                                               "runtime_limit", "user_space_oom_kill"});
 }

@@ -28,7 +28,8 @@ struct Killed : TrainingSession {
     health.available_bytes = u64{8} << 30;
   }
   verdict::Verdict verdict(const Death& death, std::string_view outcome = "unknown") const {
-    return verdict::verdict_of(view(), Trigger::killed, 0, {}, outcome, &death);
+    const EndEvidence end{death, {}, {}};
+    return verdict::verdict_of(view(), Trigger::killed, 0, {}, outcome, &end);
   }
 };
 
@@ -176,8 +177,9 @@ TEST_CASE(
     "a failure before a kill by the kernel is evidence; before another death it is the verdict") {
   Killed session{660 * kMiB};
   const auto verdict = [&](const Death& death) {
+    const EndEvidence end{death, {}, {}};
     return verdict::verdict_of(session.view(), Trigger::soft_limit, session.failure, {}, "signal 9",
-                               &death);
+                               &end);
   };
   const verdict::Verdict kill = verdict(with_line(death_by(9), KernelLine::cgroup));
   CHECK(kill.code == VerdictCode::cgroup_oom_kill);
@@ -185,9 +187,8 @@ TEST_CASE(
       "before that, numpy asked malloc for 412.0 MiB and was refused: the soft limit"));
   CHECK(verdict(death_by(9)).code == VerdictCode::soft_limit);
   CHECK(verdict(death_by(11)).code == VerdictCode::soft_limit);
-  CHECK(verdict::verdict_of(session.view(), Trigger::request, 0, {}, "oom_killed",
-                            &session.header().death)
-            .code == VerdictCode::requested);
+  CHECK(verdict::verdict_of(session.view(), Trigger::request, 0, {}, "oom_killed").code ==
+        VerdictCode::requested);
 }
 
 TEST_CASE("a death in the recording is used unless the caller has another") {
@@ -249,8 +250,9 @@ TEST_CASE("a SIGBUS from the kernel is due to shared memory if there was too lit
     CHECK(code("unknown") == "unknown");
   }
   SUBCASE("after a failed request") {
+    const EndEvidence end{death, {}, {}};
     const verdict::Verdict verdict = verdict::verdict_of(session.view(), Trigger::soft_limit,
-                                                         session.failure, {}, "signal 7", &death);
+                                                         session.failure, {}, "signal 7", &end);
     CHECK(verdict.code == VerdictCode::shared_memory_full);
     CHECK(verdict.limit == LimitKind::none);
   }

@@ -109,8 +109,8 @@ TEST_CASE("a line in the kernel's log is proof, with or without a wait status") 
   const deaths::Ending ending = deaths::ending_of(scene.view(), {});
   CHECK(name_of(ending.verdict) == "cgroup_oom_kill");
   CHECK(ending.outcome_text() == "oom_killed");
-  CHECK(std::string{ending.death.kernel_line}.starts_with("Memory cgroup out of memory: Killed"));
-  CHECK(ending.death.realtime_ns < system::realtime_ns() - 400'000'000);  // when it was killed
+  CHECK(std::string{ending.death().kernel_line}.starts_with("Memory cgroup out of memory: Killed"));
+  CHECK(ending.death().realtime_ns < system::realtime_ns() - 400'000'000);  // when it was killed
   CHECK(scene.verdict(scene.observed(kSigKill)) == "cgroup_oom_kill");
   // But not of a process that ended otherwise.
   CHECK(scene.verdict(scene.observed(kSigSegv)) == "crashed");
@@ -196,12 +196,15 @@ TEST_CASE("version 2, nested: the cgroup is gone and its parent counts") {
   deaths::DeathObservation seen = scene.observed(kSigKill);
   seen.counter_rose = true;
   CHECK(scene.verdict(seen) == "cgroup_oom_kill");
-  CHECK((deaths::death_of(scene.view(), seen).flags & session::kDeathParentCgroup) != 0);
+  CHECK((deaths::end_evidence_of(scene.view(), seen).death.flags & session::kDeathParentCgroup) !=
+        0);
   // The count before is unknown.
-  CHECK((deaths::death_of(scene.view(), {}).flags & session::kDeathCgroupCounted) == 0);
+  CHECK((deaths::end_evidence_of(scene.view(), {}).death.flags & session::kDeathCgroupCounted) ==
+        0);
   // Except that it was 0 if it still is.
   scene.file(parent / "memory.events", "oom 0\noom_kill 0\n");
-  CHECK((deaths::death_of(scene.view(), {}).flags & session::kDeathCgroupCounted) != 0);
+  CHECK((deaths::end_evidence_of(scene.view(), {}).death.flags & session::kDeathCgroupCounted) !=
+        0);
 }
 
 TEST_CASE("far from every limit") {
@@ -243,7 +246,7 @@ TEST_CASE("in a container with its own pid namespace") {
   scene.log(kill_line(31337));
   CHECK(scene.verdict() == "cgroup_oom_kill");
   scene.header().cgroup_path = 0;
-  const session::Death death = deaths::death_of(scene.view(), {});
+  const session::Death death = deaths::end_evidence_of(scene.view(), {}).death;
   CHECK(death.kernel_line_kind == 0);
   CHECK((death.flags & session::kDeathLogRead) == 0);  // the kill may be in the log all the same
 }
@@ -252,7 +255,7 @@ TEST_CASE("the machine has rebooted since") {
   Scene scene;
   scene.header().boot_id[0] ^= 1;
   scene.log(kill_line(4711));  // of this boot
-  const session::Death death = deaths::death_of(scene.view(), {});
+  const session::Death death = deaths::end_evidence_of(scene.view(), {}).death;
   CHECK((death.flags & session::kDeathEarlierBoot) != 0);
   CHECK((death.flags & (session::kDeathCgroupCounted | session::kDeathSystemCounted)) == 0);
   CHECK(death.kernel_line_kind == 0);
@@ -266,7 +269,7 @@ TEST_CASE("a process that ended by itself was not killed") {
     scene.header().state = static_cast<std::uint32_t>(state);
     const deaths::Ending ending = deaths::ending_of(scene.view(), {});
     CHECK_FALSE(ending.killed);
-    CHECK(ending.death.realtime_ns == 0);
+    CHECK(ending.death().realtime_ns == 0);
   }
 }
 
