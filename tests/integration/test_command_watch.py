@@ -110,6 +110,55 @@ def test_once_writes_bundles_for_dead_processes(preload, oomrec, victim):
     assert oomrec("watch", "--once").exit_code == 1
 
 
+def killed_elsewhere(preload, victim):
+    """A dead process whose recording is in a default directory, the one for bundles."""
+    preload.dump_dir.mkdir(exist_ok=True)
+    process = preload.start(
+        victim("dies"), "never", stdin=subprocess.PIPE, env={"OOMREC_SESSION_DIR": None}
+    )
+    assert process.stdout.readline() == b"ready\n"
+    process.kill()
+    process.wait()
+    return process
+
+
+def test_a_given_directory_is_the_only_one(preload, oomrec, victim, tmp_path):
+    elsewhere = killed_elsewhere(preload, victim)
+    here = started(preload, victim)
+    here.kill()
+    here.wait()
+    ran = tmp_path / "ran"
+    run = oomrec(
+        "watch", "--once", "--on-oom-exec", f"echo %p >> {ran}", f"{preload.session_dir}/",
+        env={"OOMREC_SESSION_DIR": None},
+    )  # fmt: skip
+    assert f"process {here.pid} " in run.stdout, str(run)
+    assert f"process {elsewhere.pid} " not in run.stdout, str(run)
+    assert not ran.exists()
+    run = oomrec("watch", "--once")
+    assert f"process {elsewhere.pid} " in run.stdout, str(run)
+
+
+def test_a_watch_of_one_directory_passes_over_deaths_elsewhere(preload, oomrec, victim, watch):
+    elsewhere = started(preload, victim)
+    preload.dump_dir.mkdir(exist_ok=True)
+    other = preload.directory / "other"
+    other.mkdir()
+    here = preload.start(
+        victim("dies"), "never", stdin=subprocess.PIPE, env={"OOMREC_SESSION_DIR": other}
+    )
+    assert here.stdout.readline() == b"ready\n"
+    watching = Watch(oomrec, other)
+    wait_for(lambda: watching.sees(here.pid))
+    assert not watching.sees(elsewhere.pid)
+    for process in (elsewhere, here):
+        process.kill()
+        process.wait()
+    wait_for(lambda: finished_bundles(preload))
+    said = watching.stop().stdout
+    assert f"process {here.pid} " in said and str(elsewhere.pid) not in said
+
+
 def test_a_hundred_processes_cost_little(preload, watch):
     """Less than half a percent of a core, unless the machine runs short of memory meanwhile."""
     watching = watch(MEMORY_PRESSURE_WATCH="/dev/null")

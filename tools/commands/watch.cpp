@@ -85,7 +85,8 @@ int watch_command(const Words& words) {
       throw Error{Exit::bad_input, fmt::format("{} is not a directory", printable(directory)),
                   "Give the directory that OOMREC_SESSION_DIR names."};
     }
-    directories.named_session = std::filesystem::absolute(directory);
+    const std::filesystem::path only = bundles::absolute_directory(directory);
+    directories = {.dumps = {only}, .named_session = only, .only_named = true};
     environment = {{"OOMREC_SESSION_DIR", directories.named_session.string()}};
   }
   check(options, arguments);
