@@ -115,6 +115,7 @@ def test_a_failure_and_a_death_both_alert(alerted, preload, victim):
     bundle_metadata = json.loads((bundle / "metadata.json").read_text())
     assert death["figures"] == {
         "verdict": bundle_metadata["verdict"]["code"],
+        "certainty": "proven",
         "outcome": "exited 3",
     }
     assert death["pid"] == process.pid and death["program"] == "dies"

@@ -218,7 +218,7 @@ def test_a_small_stack_costs_neither_the_exit_code_nor_the_bundle(oomrec, victim
         capture_output=True,
         text=True,
     )
-    assert run.stdout.startswith("ready\n3\nsoft_limit\n"), run
+    assert run.stdout.startswith("ready\n3\nsoft_limit (proven)\n"), run
     assert "dies" in run.stdout and "refused" in run.stderr
 
 

@@ -30,7 +30,7 @@ def bundle(oomrec, tmp_path):
 def test_the_json_contracts_hold(oomrec, bundle):
     """Every key is present, with the type that docs/json.md gives."""
     show = oomrec.json("show")
-    assert list(show)[0] == "schema_version" and show["schema_version"] == 1
+    assert list(show)[0] == "schema_version" and show["schema_version"] == 2
     assert show["bundle"] == str(bundle) and show["trigger"] == "soft_limit"
     assert show["verdict"]["code"] == "soft_limit" and show["limit"]["bytes"] == 128 << 20
     assert show["process"]["argv"][-1] == "leak.py" and isinstance(show["process"]["pid"], int)
@@ -132,7 +132,7 @@ def test_the_pages_fit_and_report_what_happened(oomrec, bundle):
         assert page.exit_code == 0 and page.stderr == ""
         assert max(map(len, page.stdout.splitlines())) <= 100
     shown = oomrec("show", bundle).stdout
-    assert shown.startswith("soft_limit\n")
+    assert shown.startswith("soft_limit (proven)\n")
     assert "leak.py:3 make_batch" in shown and "exited 1" in shown
     assert "oomrec run --python-objects" in shown
 

@@ -82,6 +82,7 @@ def test_every_counter_starts_at_zero(metrics, started):
             ("failures_total", "api", {"malloc", "mmap", "operator_new", "fork", "other"}),
             ("bundles_total", "trigger", {"allocation_failed", "crash", "killed", "request"}),
             ("deaths_total", "verdict", {"soft_limit", "cgroup_oom_kill", "exited", "unknown"}),
+            ("memory_deaths_total", "certainty", {"possible", "likely", "proven"}),
         ):
             rows = page.rows(name, **labels)
             assert some <= {row[label] for row, _ in rows}
@@ -113,6 +114,8 @@ def test_counts_match_the_bundle(metrics, started, preload):
         assert sum(value for _, value in page.rows("bundles_total", **labels)) == 1
         assert page.value("deaths_total", verdict=metadata["verdict"]["code"], **labels) == 1
         assert sum(value for _, value in page.rows("deaths_total", **labels)) == 1
+        certainty = metadata["verdict"]["certainty"]
+        assert page.value("memory_deaths_total", certainty=certainty, **labels) == 1
     # Its series keep their last values. Those of its program are zero.
     assert page.value("live_bytes", pid=process.pid, space="heap") >= 20 * MIB
     assert page.value("rss_bytes", program="dies", pid=None) == 0

@@ -77,7 +77,8 @@ std::optional<RankFailure> rank_failure_of(const Source& source) {
   const bool has_failed = index != 0 && view.read(session::TableId::failures, index, stored);
   if (of_memory && verdict::is_death_caused_by_memory(verdict.code))
     return RankFailure{RankFailureKind::ended, time_of_end(source),
-                       fmt::format("{}: {}", name_of(verdict.code), verdict.summary)};
+                       fmt::format("{} ({}): {}", name_of(verdict.code), name_of(verdict.certainty),
+                                   verdict.summary)};
   if (of_memory && has_failed)
     return rank_failure(stored,
                         survived(outcome) ? RankFailureKind::refused : RankFailureKind::ended);

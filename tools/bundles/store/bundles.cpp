@@ -85,6 +85,11 @@ std::optional<Trigger> trigger_in(const Json& metadata) {
   return value_named<Trigger>(kTriggerNames, text_of(metadata, "reason").value_or(""));
 }
 
+std::optional<Certainty> certainty_in(const Json& metadata) {
+  const auto word = text_of(member(metadata, "verdict"), "certainty");
+  return value_named<Certainty>(kCertaintyNames, word.value_or(""));
+}
+
 std::optional<VerdictCode> verdict_in(const Json& metadata) {
   const auto word = text_of(member(metadata, "verdict"), "code");
   return value_named<VerdictCode>(kVerdictNames, word.value_or(""));

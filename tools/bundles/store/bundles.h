@@ -41,6 +41,8 @@ void wait_for_bundle(const std::function<bool()>& is_complete);
 // The trigger and the verdict in a bundle's metadata.
 std::optional<Trigger> trigger_in(const Json& metadata);
 std::optional<VerdictCode> verdict_in(const Json& metadata);
+// Empty for a verdict that claims nothing, and in bundles of older versions.
+std::optional<Certainty> certainty_in(const Json& metadata);
 
 BundleSummary summary_of(const std::filesystem::path& bundle);
 

@@ -59,9 +59,7 @@ verdict::Verdict stored_verdict(const Json& metadata) {
   verdict::Verdict verdict;
   const Json& stored = member(metadata, "verdict");
   verdict.code = verdict_in(metadata).value_or(verdict.code);
-  verdict.certainty =
-      value_named<Certainty>(kCertaintyNames, text_of(stored, "certainty").value_or(""))
-          .value_or(verdict.certainty);
+  verdict.certainty = certainty_in(metadata).value_or(verdict.certainty);
   text::Text{verdict.summary}.add(text_of(stored, "summary").value_or(""));
   if (const Json& lines = member(stored, "evidence"); lines.is_array()) {
     for (const Json& line : lines)

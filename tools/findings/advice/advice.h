@@ -28,6 +28,17 @@ struct SubjectFigures {
   std::optional<Growth> growth;  // if it leaks (leaks/detect.h)
 };
 
+// The limit that the verdict names, and what the process is known to have needed.
+struct LimitFacts {
+  LimitKind kind = LimitKind::none;
+  std::uint64_t limit = 0, used = 0;  // in bytes, or a number of things (is_count_limit)
+  std::uint64_t peak_bytes = 0;       // the most that the process is known to have used at once
+  std::uint64_t other_bytes = 0;      // of the limited cgroup: memory of other processes
+  std::uint64_t ram_bytes = 0, swap_bytes = 0;
+  std::uint64_t shared_total_bytes = 0, shared_needed_bytes = 0;  // of a full tmpfs, as mapped
+  std::string program;
+};
+
 struct AdviceFacts {
   std::vector<SubjectFigures> held;  // largest first
   std::uint64_t all_bytes = 0;       // requested bytes of all holders
@@ -35,6 +46,7 @@ struct AdviceFacts {
   std::vector<recording::Location> request_stack;
   std::uint64_t limit_bytes = 0;  // of the verdict; 0: none, or not in bytes
   VerdictCode verdict = VerdictCode::unknown;
+  LimitFacts limit;
   std::vector<recording::DeviceFigures> devices;
   std::uint64_t rss_bytes = 0, host_bytes = 0;  // resident; live on the host, in all spaces
   std::size_t threads = 0;
@@ -54,6 +66,11 @@ struct AdviceRule {
   std::optional<Hint> (*advise)(const AdviceFacts&);  // leaves Hint::rule empty
 };
 const std::vector<AdviceRule>& advice_rules();
+
+// limit_rules.cpp: which limit to set to which value, or which machine would do. One of them fires
+// for each verdict about memory.
+std::optional<Hint> raise_limit(const AdviceFacts&);
+std::optional<Hint> enlarge_shared_memory(const AdviceFacts&);
 
 // `leaks`: those of the source's recording, with the same `locations`.
 AdviceFacts advice_facts(const bundles::Source& source, const Leaks& leaks);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "common/text/text.h"
 #include "tools/base/error.h"
 #include "tools/bundles/opening/open.h"
 #include "tools/bundles/ranks/merged.h"
@@ -110,6 +111,24 @@ std::size_t threads_of(const recording::Recording& recording) {
   return threads;
 }
 
+LimitFacts limit_facts(const recording::Recording& recording, const session::EndLevels& levels,
+                       const session::CgroupAccount& account, const verdict::Verdict& verdict) {
+  const session::Header& header = recording.header();
+  LimitFacts facts;
+  facts.kind = verdict.limit;
+  facts.limit = verdict.limit_bytes;
+  facts.used = verdict.limit_used_bytes;
+  facts.peak_bytes = std::max<std::uint64_t>(
+      {levels.resident_peak_bytes, header.health.rss_bytes, recording.held_bytes()});
+  facts.other_bytes = account.unrecorded_bytes;
+  facts.ram_bytes = header.ram_bytes;
+  facts.swap_bytes = header.swap_bytes;
+  facts.shared_total_bytes = header.shared.total_bytes;
+  facts.shared_needed_bytes = header.shared.needed_bytes;
+  facts.program = text::base_name(recording.text(header.executable));
+  return facts;
+}
+
 }  // namespace
 
 AdviceFacts advice_facts(const bundles::Source& source) {
@@ -134,6 +153,10 @@ AdviceFacts advice_facts(const bundles::Source& source, const Leaks& leaks) {
   facts.verdict = verdict.code;
   if (verdict.limit != LimitKind::none && !is_count_limit(verdict.limit))
     facts.limit_bytes = verdict.limit_bytes;
+  const bool examined = source.ending && source.ending->killed;
+  facts.limit = limit_facts(
+      recording, examined ? source.ending->evidence.levels : recording.header().end_levels,
+      examined ? source.ending->evidence.account : recording.header().account, verdict);
   facts.devices = recording::devices_of(recording, source.failure());
   for (const Space space : recording::spaces_that_add_up())
     if (is_on_host(space)) facts.host_bytes += recording.totals(space).live_bytes;

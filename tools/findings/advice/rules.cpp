@@ -195,14 +195,6 @@ std::optional<Hint> many_small(const AdviceFacts& facts) {
       held->holder};
 }
 
-std::optional<Hint> shared_memory(const AdviceFacts& facts) {
-  if (facts.verdict != VerdictCode::shared_memory_full) return {};
-  return Hint{{},
-              "The shared-memory file system is too small: give the container a larger one "
-              "(docker run --shm-size=2g, a memory emptyDir on /dev/shm), or use fewer workers.",
-              {}};
-}
-
 }  // namespace
 
 double AdviceFacts::share_of(std::uint64_t bytes) const {
@@ -213,7 +205,7 @@ const std::vector<AdviceRule>& advice_rules() {
   // Most certain first.
   static const std::vector<AdviceRule> rules = {
       {"request_above_limit", request_above_limit},
-      {"shared_memory", shared_memory},
+      {"shared_memory", enlarge_shared_memory},
       {"kept_graph", about_held<kKeptGraph>},
       {"growing", about_held<kGrowing>},
       {"lost", about_held<kLost>},
@@ -224,6 +216,7 @@ const std::vector<AdviceRule>& advice_rules() {
       {"device_fragmentation", device_fragmentation},
       {"thread_arenas", thread_arenas},
       {"many_small", many_small},
+      {"limit", raise_limit},  // last: a line of the program is the better place to start
   };
   return rules;
 }

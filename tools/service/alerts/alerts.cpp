@@ -128,10 +128,13 @@ void Alerts::check_failures(const MonitoredProcess& process, ProcessState state)
 void Alerts::on_death(const Death& death) {
   if (!verdict::is_death_related_to_memory(death.verdict)) return;
   Incident incident = incident_of(Rule::death, death.process);
-  incident.text =
-      fmt::format("{} {}", name_of_process(death.process), end_text(death.outcome, death.verdict));
+  incident.text = fmt::format("{} {}", name_of_process(death.process),
+                              end_text(death.outcome, death.verdict, death.certainty));
   incident.bundle = printable(death.bundle.string());
-  incident.figures = {{"verdict", name_of(death.verdict)}, {"outcome", printable(death.outcome)}};
+  incident.figures = {
+      {"verdict", name_of(death.verdict)},
+      {"certainty", death.certainty ? Json(name_of(*death.certainty)) : Json(nullptr)},
+      {"outcome", printable(death.outcome)}};
   rate_limit_.add(std::move(incident));
 }
 

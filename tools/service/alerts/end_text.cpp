@@ -38,8 +38,12 @@ std::string_view why(VerdictCode verdict) {
 
 }  // namespace
 
-std::string end_text(std::string_view outcome, VerdictCode verdict) {
-  return how(outcome, verdict) + std::string{why(verdict)};
+std::string end_text(std::string_view outcome, VerdictCode verdict,
+                     std::optional<Certainty> certainty) {
+  std::string text = how(outcome, verdict) + std::string{why(verdict)};
+  if (certainty && *certainty != Certainty::proven)
+    text += fmt::format(" ({}, not proven)", name_of(*certainty));
+  return text;
 }
 
 }  // namespace oomrec::tools::service

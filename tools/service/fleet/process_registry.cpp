@@ -159,7 +159,7 @@ std::optional<ProcessRegistry::RecordedEnd> ProcessRegistry::recorded_end_of(con
   if (outcome == name_of(OutcomeKind::running) || outcome == name_of(OutcomeKind::recovered) ||
       !verdict || !verdict::is_death(*verdict))
     return {};
-  return RecordedEnd{*verdict, outcome};
+  return RecordedEnd{*verdict, bundles::certainty_in(metadata), outcome};
 }
 
 void ProcessRegistry::settle(Member& member) {
@@ -172,9 +172,10 @@ void ProcessRegistry::settle(Member& member) {
     const VerdictCode otherwise =
         member.own_verdict.value_or(process.exited() ? VerdictCode::exited : VerdictCode::unknown);
     const VerdictCode verdict = recorded ? recorded->verdict : otherwise;
-    member.process->counts().deaths[static_cast<std::size_t>(verdict)] += 1;
+    const std::optional<Certainty> certainty = recorded ? recorded->certainty : std::nullopt;
+    member.process->counts().add_death(verdict, certainty);
     if (on_death_)
-      on_death_({process, verdict,
+      on_death_({process, verdict, certainty,
                  recorded ? recorded->outcome : std::string{name_of(OutcomeKind::unknown)},
                  recorded ? member.last_bundle : fs::path{}});
   }

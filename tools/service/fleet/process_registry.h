@@ -44,8 +44,9 @@ struct RowFigures {
 struct Death {
   const MonitoredProcess& process;
   VerdictCode verdict;
-  std::string outcome;           // as in metadata.json
-  std::filesystem::path bundle;  // empty: none
+  std::optional<Certainty> certainty;  // of the verdict in its bundle
+  std::string outcome;                 // as in metadata.json
+  std::filesystem::path bundle;        // empty: none
 };
 
 class ProcessRegistry : public Listener, public PollClient {
@@ -107,6 +108,7 @@ class ProcessRegistry : public Listener, public PollClient {
   static bool awaits_bundle_of(const Member& member);
   struct RecordedEnd {
     VerdictCode verdict;
+    std::optional<Certainty> certainty;
     std::string outcome;
   };
   static std::optional<RecordedEnd> recorded_end_of(const Member& member);

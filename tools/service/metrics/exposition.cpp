@@ -118,6 +118,10 @@ constexpr auto kFamilies = std::to_array<FamilyRow>({
    [](Family& family, const SeriesRow&, const RowFigures& figures, const Drivers&) {
      for (const VerdictCode verdict : death_verdicts()) family.add(figures.counts.deaths[static_cast<std::size_t>(verdict)], {{"verdict", name_of(verdict)}});
    }},
+  {"memory_deaths_total", "counter", "Processes that died for lack of memory, by how certain that is.",
+   [](Family& family, const SeriesRow&, const RowFigures& figures, const Drivers&) {
+     for (std::size_t i = 0; i < kCertaintyNames.size(); ++i) family.add(figures.counts.memory_deaths[i], {{"certainty", kCertaintyNames[i]}});
+   }},
   {"events_total", "counter", "Events recorded with their stack.",
    [](Family& family, const SeriesRow&, const RowFigures& figures, const Drivers&) { family.add(figures.counts.events); }},
   {"dropped_events_total", "counter", "Events not recorded because a table was full.",

@@ -122,6 +122,8 @@ const Trial kTrials[] = {
      [](findings::AdviceFacts& f) { f.threads = 2, f.rss_bytes = 2 * kGiB; }, false},
     {"many_small", [](findings::AdviceFacts& f) { f.held[0].count = 10'000'000; },
      [](findings::AdviceFacts& f) { f.held[0].count = 1'000'000; }, true},
+    {"limit", [](findings::AdviceFacts& f) { f.verdict = VerdictCode::cgroup_oom_kill; },
+     [](findings::AdviceFacts& f) { f.verdict = VerdictCode::crashed; }, false},
 };
 
 std::set<std::string_view> rules_of(const findings::AdviceFacts& facts) {

@@ -27,6 +27,17 @@ TEST_CASE("the outcome and the verdict are independent") {
     CHECK(text(outcome, VerdictCode::allocation_failed) == "is gone after memory was refused");
 }
 
+TEST_CASE("a verdict that is not proven says so") {
+  const auto text = [](std::optional<Certainty> certainty) {
+    return service::end_text("signal 9", VerdictCode::killed_near_limit, certainty);
+  };
+  CHECK(text(Certainty::possible) ==
+        "was ended by SIGKILL near a limit of its memory (possible, not proven)");
+  CHECK(text(Certainty::likely).ends_with("(likely, not proven)"));
+  CHECK(text(Certainty::proven) == "was ended by SIGKILL near a limit of its memory");
+  CHECK(text({}) == text(Certainty::proven));  // a bundle of an older version
+}
+
 TEST_CASE("each memory verdict has its own words") {
   for (const VerdictCode verdict : service::death_verdicts()) {
     CAPTURE(name_of(verdict));
