@@ -58,6 +58,8 @@ TEST_CASE("a refused request: the value is what it held and asked for, plus a qu
 TEST_CASE("a kill at a limit does not show what the process needs") {
   const auto kill = facts(VerdictCode::cgroup_oom_kill, LimitKind::cgroup, 64 * kMiB, 63 * kMiB);
   CHECK(contains(text_of(kill), "how much it needs is not known: give the cgroup 96M"));
+  const auto near = facts(VerdictCode::near_limit, LimitKind::cgroup, 64 * kMiB, 62 * kMiB);
+  CHECK(contains(text_of(near), "It is near its limit of 64.0 MiB"));
   // Unless its peak was seen, as after a limit that was lowered.
   auto seen = kill;
   seen.limit.peak_bytes = 400 * kMiB;
