@@ -1,0 +1,108 @@
+"""A case: a program, what really happens to it, and the verdicts that are right or honestly unsure.
+
+Cases are written from what their program does, never from the code that judges it. A case holds for
+one or more ways to record, and what can be known may differ between them: `bare` has no parent that
+sees the signal, so an unknown end is always an honest answer there.
+"""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Callable, Mapping, Sequence
+
+WAYS = ("run", "bare", "watch")
+NOTHING = "nothing"  # in place of a code: no bundle
+
+# The codes by what they claim (docs/deaths.md).
+DENIALS = {"crashed", "killed_externally", "exited"}
+WARNINGS = {"near_limit", "memory_pressure", "requested"}
+REFUSALS = {
+    "soft_limit", "address_space_limit", "data_limit", "request_too_large", "allocation_failed",
+    "mapping_failed", "memory_lock_failed", "runtime_limit", "exception", "injected",
+    "thread_creation_failed", "fork_failed", "device_out_of_memory", "device_limit",
+    "device_fragmentation",
+}  # fmt: skip
+CRASHES = {"null_dereference", "uncaught_bad_alloc", "crash_after_refusal"}
+KERNEL = {"cgroup_oom_kill", "system_oom_kill"}
+KILLS = {*KERNEL, "killed_near_limit", "terminated_under_pressure", "user_space_oom_kill"}
+MEMORY_DEATHS = {*REFUSALS, *CRASHES, *KILLS, "shared_memory_full", "child_killed"}
+CERTAINTIES = ("possible", "likely", "proven")
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What an answer must be. Codes in neither set are wrong, unless their certainty is `possible`."""
+
+    right: frozenset[str]
+    unsure: frozenset[str] = frozenset()
+    at_most: str = "proven"  # a certainty above it claims more than the evidence
+    limit: str = ""  # the limit's kind
+    api: str = ""  # the failed request's function
+    program: str = ""  # of the bundle's process: a part of its name or command line
+    holder: str = ""  # a function or file on the stack of one of the three largest holders
+    outcome: str = ""
+
+
+def died(*codes: str, unsure: Sequence[str] = (), **more: str) -> Truth:
+    """Memory is the reason, and these codes name it."""
+    return Truth(frozenset(codes), frozenset(unsure), **more)
+
+
+def innocent(*codes: str, unsure: Sequence[str] = (), **more: str) -> Truth:
+    """Another reason: without a bundle nobody was blamed."""
+    return Truth(frozenset(codes), frozenset({*unsure, NOTHING}), **more)
+
+
+def quiet(*codes: str, unsure: Sequence[str] = ()) -> Truth:
+    """Nothing happened that deserves a bundle; `codes` are no false alarm either."""
+    return Truth(frozenset({NOTHING, *codes}), frozenset(unsure))
+
+
+@dataclass
+class Scene:
+    """What an event of a case acts on."""
+
+    directory: Path
+    pid: int  # that the program printed in its line "ready PID"
+    cgroup: Path | None
+    fixtures: Path | None  # the directory of fake files, if the case has some
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    group: str  # the class in the table
+    story: str  # what really happens
+    words: Sequence[str]  # of the command line; @NAME: a program of ours, or @python3.N
+    truth: Truth
+    bare: Truth | None = None  # where this way can know less, or other things
+    watch: Truth | None = None
+    ways: Sequence[str] = WAYS
+    ends: str = (
+        ""  # how the program ends, which shows that the story happened: "signal 9", "exit 1"
+    )
+    options: Sequence[str] = ()  # of `oomrec run`, for cases of this way only
+    env: Mapping[str, str] = field(default_factory=dict)
+    cgroup: str = ""  # its limit
+    limits: Mapping[int, int] = field(default_factory=dict)  # resource limits
+    event: Callable[[Scene], None] | None = None  # once it has printed "ready PID"
+    fixtures: Callable[[Path], Mapping[str, str]] | None = None  # makes fake files: variables
+    needs: Sequence[str] = ()  # programs without which it is skipped
+    short: bool = False  # part of the short form
+
+    def truth_for(self, way: str) -> Truth:
+        truth = {"bare": self.bare, "watch": self.watch}.get(way) or self.truth
+        if way == "bare":  # nobody saw how it ended
+            return replace(truth, unsure=truth.unsure | {"unknown"})
+        return truth
+
+
+def signalled(number: int) -> str:
+    return f"signal {int(number)}"
+
+
+KILLED, CRASHED, ABORTED = (
+    signalled(number) for number in (signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT)
+)

@@ -1,0 +1,66 @@
+"""A refused request, and the crash or exit that follows from it: memory is the reason."""
+
+from __future__ import annotations
+
+from truth.case import ABORTED, CRASHED, Case, died
+
+# That a request was refused is true as well, but says less than how it ended the program.
+REFUSED = ("request_too_large", "soft_limit", "mapping_failed", "allocation_failed")
+NULL = ("null_dereference", "crash_after_refusal")
+
+
+def follows(
+    how: str, story: str, ends: str, *codes: str, short: bool = False, api: str = ""
+) -> Case:
+    return Case(
+        f"follows_{how}",
+        "consequence",
+        story,
+        ["@consequence", how],
+        died(*codes, unsure=REFUSED, api=api),
+        ends=ends,
+        short=short,
+    )
+
+
+CASES = [
+    follows("memset", "memset on the NULL of malloc", CRASHED, *NULL, api="malloc", short=True),
+    follows("first_byte", "the first byte of a NULL is written", CRASHED, *NULL),
+    follows("far_index", "byte 40 Mi of a NULL is written", CRASHED, *NULL),
+    follows("member", "a struct keeps the NULL, another function uses it", CRASHED, *NULL),
+    follows("struct_field", "a field of a refused struct is written", CRASHED, *NULL),
+    follows("stored_then_worked", "the NULL is used after some work", CRASHED, *NULL, short=True),
+    Case(
+        "follows_stored_long",
+        "consequence",
+        "the NULL is stored and used 11 s later",
+        ["@consequence", "stored_long"],
+        died(*NULL, unsure=[*REFUSED]),
+        ends=CRASHED,
+    ),
+    follows("calloc", "calloc's NULL is used as an array", CRASHED, *NULL, api="calloc"),
+    follows("realloc", "realloc's result is not checked", CRASHED, *NULL, api="realloc"),
+    follows("strcpy", "strcpy into a NULL", CRASHED, *NULL),
+    follows("read_null", "a refused block is read", CRASHED, *NULL),
+    follows("mmap", "MAP_FAILED is written to", CRASHED, *NULL, api="mmap"),
+    follows("xmalloc_abort", "xmalloc aborts", ABORTED, "crash_after_refusal", short=True),
+    follows("xmalloc_exit", "xmalloc exits with 2", "exit 2", "request_too_large"),
+    follows("xmalloc_trap", "a checked allocator traps", "signal 4", "crash_after_refusal"),
+    *(
+        follows(how, f"an uncaught std::bad_alloc: {how}", ABORTED, "uncaught_bad_alloc")
+        for how in ("make_unique", "shared", "rethrown", "noexcept", "std_thread")
+    ),
+    follows(
+        "vector", "an uncaught bad_alloc of a vector", ABORTED, "uncaught_bad_alloc", short=True
+    ),
+    follows("future", "a bad_alloc crosses threads in a future", ABORTED,
+            "uncaught_bad_alloc", "crash_after_refusal"),
+    follows("reserve", "vector.reserve throws, uncaught", ABORTED, "uncaught_bad_alloc"),
+    follows("wrapped", "bad_alloc is translated to a runtime_error, uncaught", ABORTED,
+            "uncaught_bad_alloc", "crash_after_refusal"),
+    follows("new_handler", "the new handler aborts", ABORTED, "crash_after_refusal",
+            "uncaught_bad_alloc"),
+    follows("nothrow", "the NULL of new (nothrow) is used", CRASHED, *NULL),
+    follows("pthread", "a thread uses its NULL", CRASHED, *NULL),
+    follows("signal_self", "the program raises SIGABRT on a NULL", ABORTED, "crash_after_refusal"),
+]  # fmt: skip

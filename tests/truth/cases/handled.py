@@ -1,0 +1,108 @@
+"""A refusal that was handled, or none at all, and later an unrelated crash: memory is innocent."""
+
+from __future__ import annotations
+
+import signal
+
+from truth.case import ABORTED, CRASHED, Case, innocent, signalled
+
+# The refusal's own bundle says no more than that it happened.
+MENTIONED = ("request_too_large", "soft_limit", "exception")
+FAULT = {"null", "wild", "unmapped", "overflow", "readonly", "call_null", "raise"}
+ENDS = {"divide": signalled(signal.SIGFPE), "illegal": signalled(signal.SIGILL)}
+
+
+def ending(what: str) -> str:
+    return CRASHED if what in FAULT else ENDS.get(what, ABORTED)
+
+
+def handled(what: str, how: str = "malloc", short: bool = False) -> Case:
+    return Case(
+        f"handled_{what}_{how}",
+        "handled",
+        f"a refusal ({how}) is handled, the work goes on, then an unrelated bug: {what}",
+        ["@handled", what, how],
+        innocent("crashed", unsure=MENTIONED),
+        ends=ending(what),
+        short=short,
+    )
+
+
+def plain(what: str, ends: str, *codes: str) -> Case:
+    return Case(
+        f"plain_{what}",
+        "handled",
+        f"no refusal at all; {what} ends the program",
+        ["@crash", what],
+        innocent(*(codes or ("crashed",))),
+        ends=ends,
+    )
+
+
+PYTHON_HANDLED = """
+import sys, ctypes, os
+held = bytearray(b"x") * (24 << 20)
+try:
+    cache = bytearray(1 << 46)
+except MemoryError:
+    cache = None
+rows = [[str(i) * 10 for i in range(400)] for _ in range(200)]
+"""
+PYTHON_BUGS = {
+    "ctypes": ("ctypes.string_at(16)", CRASHED),
+    "abort": ("os.abort()", ABORTED),
+    "key_error": ("{}['missing']", "exit 1"),
+    "exit_4": ("sys.exit(4)", "exit 4"),
+    "recursion": ("f = lambda: f(); f()", "exit 1"),
+}
+
+PERL_HANDLED = """
+my $held = "x" x (24 << 20);
+my @rows = map { "row $_" x 20 } 1 .. 20000;
+kill 'SEGV', $$;
+"""
+
+CASES = [
+    *(handled(what) for what in ("wild", "unmapped", "free_twice", "overflow", "map_at")),
+    *(handled(what) for what in ("readonly", "call_null", "divide", "illegal", "terminate")),
+    *(handled(what, short=True) for what in ("null", "assert", "out_of_range")),
+    *(handled(what, "new") for what in ("null", "runtime_error", "abort", "overflow")),
+    *(handled(what, "often") for what in ("wild", "assert")),
+    *(handled(what, "thread") for what in ("null", "out_of_range", "raise")),
+    *(handled(what, "none") for what in ("runtime_error", "null")),
+    *(
+        Case(
+            f"handled_python_{name}",
+            "handled",
+            "Python catches a MemoryError and goes on; then " + bug,
+            ["@python" + version, "-c", PYTHON_HANDLED + bug],
+            innocent("crashed", "exited", unsure=MENTIONED),
+            ends=ends,
+            short=name == "ctypes",
+        )
+        for version, (name, (bug, ends)) in zip(
+            ("3.11", "3.8", "3.13", "3.12", "3.10"), PYTHON_BUGS.items()
+        )
+    ),
+    Case(
+        "perl_segv",
+        "handled",
+        "a Perl program without a refusal gets a SIGSEGV of its own",
+        ["perl", "-e", PERL_HANDLED],
+        innocent("crashed", "killed_externally"),
+        ends=CRASHED,
+        needs=["perl"],
+    ),
+    plain("null", CRASHED),
+    plain("thread", CRASHED),
+    plain("overflow", CRASHED),
+    plain("assert", ABORTED),
+    plain("divide", signalled(signal.SIGFPE)),
+    plain("free_bad", ABORTED),
+    plain("after_free", CRASHED),
+    plain("truncated", signalled(signal.SIGBUS)),
+    plain("kill_self", signalled(signal.SIGKILL), "killed_externally"),
+    plain("term_self", signalled(signal.SIGTERM), "killed_externally"),
+    plain("alarm", signalled(signal.SIGALRM), "killed_externally", "crashed"),
+    plain("quit", signalled(signal.SIGQUIT), "killed_externally", "crashed"),
+]

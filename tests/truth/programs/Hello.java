@@ -1,0 +1,3 @@
+public class Hello {
+  public static void main(String[] words) { System.out.println("hello"); }
+}
