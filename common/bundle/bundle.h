@@ -77,10 +77,16 @@ Result write(InHook, const session::View& view, const Cause&, const Destination&
 
 // What becomes known only after a bundle is written.
 inline constexpr std::uint32_t kRepeatsUnknown = ~std::uint32_t{0};
+// Further requests that failed because the reported one had.
+struct Aftershocks {
+  std::uint64_t count = 0;
+  std::uint64_t last_after_ns = 0;  // between the request and the last of them
+};
 struct Completion {
   OutcomeKind outcome = OutcomeKind::unknown;
   std::int32_t value = 0;                   // exit status or signal number
   std::uint32_t repeats = kRepeatsUnknown;  // of the request; unknown: leave the bundle's count
+  Aftershocks aftershocks = {};             // of the request; count 0: leave the bundle's
 
   // Null: keep what the bundle has.
   const verdict::Verdict* verdict = nullptr;
@@ -92,6 +98,9 @@ struct Completion {
 
 // Further failures of the same request so far; kRepeatsUnknown if there is no such entry.
 std::uint32_t repeats_of(const session::View&, std::uint64_t failure) noexcept;
+
+// The after-shocks of this failure so far.
+Aftershocks aftershocks_of(const session::View&, std::uint64_t failure) noexcept;
 
 // Completes the bundle at `path`: first crash and death in its recording, then the verdict in its
 // manifest, then metadata.json. Each file is old or new, never torn. metadata.json comes last

@@ -226,6 +226,11 @@ bool complete_metadata(InHook hook, int directory, const Completion& completion,
     metadata.replace("\"repeats\":",
                      [&](text::JsonWriter& json) { json.number(completion.repeats); });
   }
+  if (completion.aftershocks.count != 0) {
+    metadata.replace("\"aftershocks\":", [&](text::JsonWriter& json) {
+      write_aftershocks(json, completion.aftershocks);
+    });
+  }
   return found && metadata.finish();
 }
 
@@ -277,6 +282,23 @@ std::uint32_t repeats_of(const session::View& view, std::uint64_t failure) noexc
   return failure != 0 && view.read(session::TableId::failures, failure, entry)
              ? entry.repeats.load(std::memory_order_relaxed)
              : kRepeatsUnknown;
+}
+
+Aftershocks aftershocks_of(const session::View& view, std::uint64_t failure) noexcept {
+  Aftershocks found;
+  session::Failure root{}, entry{};
+  if (failure == 0 || !view.read(session::TableId::failures, failure, root) || root.bundle == 0)
+    return found;
+  for (std::uint64_t i = 1; i < view.count(session::TableId::failures); ++i) {
+    if (!view.read(session::TableId::failures, i, entry) || entry.bundle != root.bundle ||
+        (entry.flags & session::kFailureAftershock) == 0)
+      continue;
+    found.count += 1 + std::uint64_t{entry.repeats};
+    const std::uint64_t last_ns = entry.last_ns;
+    if (last_ns > root.time_ns)
+      found.last_after_ns = std::max(found.last_after_ns, last_ns - root.time_ns);
+  }
+  return found;
 }
 
 bool complete(InHook hook, const char* path, const Completion& completion,

@@ -79,6 +79,7 @@ inline constexpr TextKey kTextKeys[] = {
 void write_verdict(text::JsonWriter&, const verdict::Verdict&) noexcept;
 // The verdict's certainty, or null if it claims nothing.
 void write_certainty(text::JsonWriter&, const verdict::Verdict&) noexcept;
+void write_aftershocks(text::JsonWriter&, const Aftershocks&) noexcept;
 void write_limit(text::JsonWriter&, const verdict::Verdict&) noexcept;
 
 void write_crash(InHook, text::JsonWriter&, const session::View&, text::ExportedName) noexcept;

@@ -1,8 +1,8 @@
 // metadata.json: what happened: outcome, verdict, crash, limit, request.
 //
 // complete() must find "outcome", "verdict", "crash" and "limit" in this order near the front, and
-// the request's "repeats" in the first 64 KiB. The program's own texts come last, because they may
-// be long.
+// the request's "repeats" and "aftershocks" in the first 64 KiB. The program's own texts come last,
+// because they may be long.
 #include <algorithm>
 
 #include "common/bundle/files.h"
@@ -38,6 +38,8 @@ void write_request(InHook hook, text::JsonWriter& json, const Job& job) noexcept
   json.key("error").string_or_null(
       text::error_name(static_cast<Space>(failure.space), failure.error));
   json.key("repeats").number(failure.repeats.load(std::memory_order_relaxed));
+  json.key("aftershocks");
+  write_aftershocks(json, aftershocks_of(job.view, job.cause.failure));
   write_thread(json, job.view, failure.thread);
   json.key("stack");
   text::write_stack(hook, json, job.view, failure.node, job.cause.exported_name);
@@ -97,6 +99,14 @@ void write_verdict(text::JsonWriter& json, const verdict::Verdict& verdict) noex
   json.key("evidence").begin_array();
   for (unsigned i = 0; i < verdict.evidence_count; ++i) json.string(verdict.evidence[i]);
   json.end_array();
+  json.end_object();
+}
+
+void write_aftershocks(text::JsonWriter& json, const Aftershocks& aftershocks) noexcept {
+  json.begin_object(text::JsonLayout::one_line);
+  json.key("count").number(aftershocks.count);
+  json.key("last_after_ms");
+  aftershocks.count == 0 ? json.null() : json.number(aftershocks.last_after_ns / 1'000'000);
   json.end_object();
 }
 

@@ -254,6 +254,7 @@ inline constexpr u64 kUnlimited = ~u64{0};
 inline constexpr u8 kFailureProbe = 1;       // the caller has a fallback: no bundle
 inline constexpr u8 kFailureByRecorder = 2;  // by the recorder (soft limit), not by the system
 inline constexpr u8 kFailureInjected = 4;    // injected by the user (--fail)
+inline constexpr u8 kFailureAftershock = 8;  // followed from the one that `bundle` reports
 static_assert(offsetof(Failure, node) == 24 && offsetof(Failure, error) == 36 &&
               offsetof(Failure, live_bytes) == 40 && offsetof(Failure, cgroup_limit_bytes) == 120 &&
               offsetof(Failure, repeats) == 128 && offsetof(Failure, counted) == 144 &&

@@ -6,6 +6,7 @@
 #include "recorder/devices/fragmentation.h"
 #include "recorder/failures/bundle_rate.h"
 #include "recorder/failures/dump_directory.h"
+#include "recorder/failures/episode.h"
 #include "recorder/failures/failure_table.h"
 #include "recorder/state/labels.h"
 #include "recorder/state/notifications.h"
@@ -56,6 +57,7 @@ WrittenBundle write(InHook hook, bundle::Cause& cause, bool reported) noexcept {
   if (failure != nullptr) {
     complete_evidence(*failure);
     failure->bundle.store(static_cast<std::uint32_t>(written.number), std::memory_order_relaxed);
+    cause.outcome == OutcomeKind::running ? begin_episode(cause.failure) : end_episode();
   }
   const bundle::Result result =
       helper::write_from_process(hook, cause, destination(), {g_state.options.quiet, reported},
@@ -67,7 +69,7 @@ WrittenBundle write(InHook hook, bundle::Cause& cause, bool reported) noexcept {
   }
   header.bundles_written.fetch_sub(1, std::memory_order_relaxed);
   if (failure != nullptr) {
-    failure->bundle.store(0, std::memory_order_relaxed);
+    abandon_episode(hook, written.number);
     if (result != bundle::Result::timed_out)
       g_bundles.reported.store(cause.failure, std::memory_order_relaxed);
   }
@@ -116,7 +118,9 @@ WrittenBundle write_bundle(InHook hook, bundle::Cause cause,
       cause.label = label_of(thread->root(hook));
     }
     written = write(hook, cause, request.reported);
-    g_bundles.rate.ended(began, system::monotonic_ns());
+    const std::uint64_t ended = system::monotonic_ns();
+    g_bundles.rate.ended(began, ended);
+    continue_episode(ended);
   }
   end_writing();
   if (written.number != 0) notify_waiters(hook);
@@ -141,7 +145,7 @@ bool is_reported(const FailedRequest& failed) noexcept {
 }
 
 bool is_in_last_bundle(const FailedRequest& failed) noexcept {
-  return failed.entry != 0 &&
+  return failed.entry != 0 && !was_aftershock(failed) &&
          bundle_of(failed) == g_session.header().bundles_written.load(std::memory_order_relaxed);
 }
 
@@ -150,6 +154,7 @@ bool is_stale(const FailedRequest& failed) noexcept {
 }
 
 void recover(InHook hook) noexcept {
+  end_episode();
   g_bundles.recovered.store(true, std::memory_order_relaxed);
   note_recovery(hook, system::monotonic_ns());
 }
@@ -189,6 +194,7 @@ void complete_outcome(InHook hook, OutcomeKind outcome, std::int32_t value) noex
 
 void reset_bundle_scheduler_after_fork(InHook) noexcept {
   end_writing();
+  end_episode();
   g_bundles.rate.reset();
   g_bundles.open_outcome.store(false, std::memory_order_relaxed);
   g_bundles.recovered.store(false, std::memory_order_relaxed);

@@ -48,6 +48,7 @@ std::uint32_t bundle_of(const FailedRequest&) noexcept;
 // The failure has no bundle, but its report was printed.
 bool is_reported(const FailedRequest&) noexcept;
 
+// Whether the last bundle is about this failure: not about one that it followed from.
 bool is_in_last_bundle(const FailedRequest&) noexcept;
 
 // The last bundle's failure was repeated, after the process had seemed to recover.

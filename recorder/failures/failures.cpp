@@ -4,6 +4,7 @@
 #include "recorder/devices/figures.h"
 #include "recorder/devices/pytorch.h"
 #include "recorder/failures/bundle_scheduler.h"
+#include "recorder/failures/episode.h"
 #include "recorder/failures/exceptions.h"
 #include "recorder/failures/failure_table.h"
 #include "recorder/failures/oom_action.h"
@@ -86,14 +87,24 @@ void on_failure(InHook hook, const Request& request, int error, FailedBy by) noe
       append_event(*thread, EventKind::fail, request.api, entry, request.bytes, failed.node);
     }
   }
+  const bool is_aftershock = !request.probe && !failed.provisional && join_episode(hook, failed);
   if (thread != nullptr && !request.probe) {
     const bool handlers = first || thread->failed.time_ns == 0;
-    thread->failed = failed;
+    // A crash follows from the root, not from what its handling asked for. An exception that was
+    // reported ends that: the next one has another failure.
+    const bool keeps_root = is_aftershock && is_root(thread->failed) && !thread->failed.raised;
+    if (!keeps_root) thread->failed = failed;
     if (handlers) install_handlers(hook);
   }
   if (!request.probe && !failed.provisional) {
-    if (first && entry != 0) write_bundle(hook, cause_of(entry, failed), kWhenDue);
+    if (entry != 0 && !is_aftershock) {
+      // An after-shock's kind may come back as a root.
+      const bool is_new_root = !first && is_due && was_aftershock(failed);
+      if (is_new_root) add_new_entry(hook, failed);
+      if (first || is_new_root) write_bundle(hook, cause_of(failed.entry, failed), kWhenDue);
+    }
     act_on_failure(hook);
+    if (is_root(failed)) continue_episode(system::monotonic_ns());
   }
   if (!request.probe) notify_waiters(hook);
   if (thread != nullptr) leave(thread);

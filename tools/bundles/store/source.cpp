@@ -23,10 +23,11 @@ namespace fs = std::filesystem;
 using session::TableId;
 
 std::uint32_t last_failure(const session::View& view) {
+  constexpr std::uint8_t kSecondary = session::kFailureProbe | session::kFailureAftershock;
   session::Failure failure{};
   for (std::uint64_t i = view.count(TableId::failures); i-- > 1;) {
     const bool read = view.read(TableId::failures, i, failure);
-    if (read && (failure.flags & session::kFailureProbe) == 0) return static_cast<std::uint32_t>(i);
+    if (read && (failure.flags & kSecondary) == 0) return static_cast<std::uint32_t>(i);
   }
   return 0;
 }
@@ -155,6 +156,13 @@ std::uint64_t Source::repeats() const {
   if (const auto stored = number_of(member(metadata, "request"), "repeats")) return *stored;
   const std::uint32_t counted = bundle::repeats_of(recording->view(), failure());
   return counted != bundle::kRepeatsUnknown ? counted : 0;
+}
+
+bundle::Aftershocks Source::aftershocks() const {
+  const Json& stored = member(member(metadata, "request"), "aftershocks");
+  if (const auto count = number_of(stored, "count"))
+    return {*count, number_of(stored, "last_after_ms").value_or(0) * 1'000'000};
+  return bundle::aftershocks_of(recording->view(), failure());
 }
 
 verdict::Verdict Source::verdict() const {

@@ -17,6 +17,24 @@ FailedRequest failed_request(std::uint32_t index, const session::Failure& failur
           by_soft_limit ? Trigger::soft_limit : Trigger::allocation_failed};
 }
 
+// The failure that the bundle of this after-shock reports.
+std::uint32_t root_of(const session::View& view, std::uint32_t aftershock) {
+  session::Failure entry{};
+  view.read(TableId::failures, aftershock, entry);
+  const std::uint32_t bundle = entry.bundle;
+  for (std::uint64_t i = 1; i < view.count(TableId::failures); ++i)
+    if (view.read(TableId::failures, i, entry) && entry.bundle == bundle &&
+        (entry.flags & session::kFailureAftershock) == 0)
+      return static_cast<std::uint32_t>(i);
+  return aftershock;
+}
+
+bool is_aftershock(const session::View& view, std::uint32_t index) {
+  session::Failure entry{};
+  return view.read(TableId::failures, index, entry) &&
+         (entry.flags & session::kFailureAftershock) != 0;
+}
+
 }  // namespace
 
 std::optional<FailedRequest> last_failed_request(const session::View& view) {
@@ -28,6 +46,7 @@ std::optional<FailedRequest> last_failed_request(const session::View& view) {
     if (!last || entry.last_ns.load() >= last->last_ns)
       last = failed_request(static_cast<std::uint32_t>(i), entry);
   }
+  if (last && is_aftershock(view, last->index)) last->index = root_of(view, last->index);
   return last;
 }
 

@@ -81,6 +81,16 @@ Json limit_json(const verdict::Verdict& verdict) {
           {"used", none ? Json(nullptr) : Json(verdict.limit_used_bytes)}};
 }
 
+namespace {
+
+Json aftershocks_json(const bundle::Aftershocks& aftershocks) {
+  const bool none = aftershocks.count == 0;
+  return {{"count", aftershocks.count},
+          {"last_after_ms", none ? Json(nullptr) : Json(aftershocks.last_after_ns / 1'000'000)}};
+}
+
+}  // namespace
+
 Json request_json(const Source& source) {
   const FailureDetails details{source};
   if (!details.exists) return nullptr;
@@ -92,6 +102,7 @@ Json request_json(const Source& source) {
       {"device", text_or_null(recording::device_label(*source.recording, failure.device.device))},
       {"error", text_or_null(details.error())},
       {"repeats", source.repeats()},
+      {"aftershocks", aftershocks_json(source.aftershocks())},
       {"thread",
        {{"tid", details.thread.tid != 0 ? Json(details.thread.tid) : Json(nullptr)},
         {"name", text_or_null(printable(details.thread.name))}}},

@@ -112,10 +112,19 @@ class Page {
                source_.repeats() == 0
                    ? ""
                    : fmt::format(", {}", plural(source_.repeats(), "repeat", "repeats")));
+    print_aftershocks();
     if (failed.thread.tid != 0) {
       fmt::print("  in thread {} \"{}\"\n", failed.thread.tid, printable(thread));
     }
     print_stack(source_.locations->of_stack(failure.node), 4);
+  }
+
+  void print_aftershocks() const {
+    const bundle::Aftershocks aftershocks = source_.aftershocks();
+    if (aftershocks.count == 0) return;
+    fmt::print("  {} refused afterwards, the last {} ms later\n",
+               plural(aftershocks.count, "further request was", "further requests were"),
+               count_text(aftershocks.last_after_ns / 1'000'000));
   }
 
   void print_exception() const {

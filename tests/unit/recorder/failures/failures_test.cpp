@@ -11,6 +11,7 @@
 #include "recorder/events/heap.h"
 #include "recorder/failures/bundle_requests.h"
 #include "recorder/failures/bundle_scheduler.h"
+#include "recorder/failures/episode.h"
 #include "recorder/failures/exceptions.h"
 #include "recorder/failures/failures.h"
 #include "recorder/limits/thresholds.h"
@@ -114,7 +115,10 @@ TEST_CASE("a probe is recorded and counted, and writes nothing") {
 TEST_CASE("the last failure gets a bundle at the end, if it has none yet") {
   Fixture f;
   g_bundles.lasts_ms = 5;
-  for (std::uint32_t stack = 10; stack < 14; ++stack) fail_request(stack, 1000 + stack);
+  for (std::uint32_t stack = 10; stack < 14; ++stack) {
+    fail_request(stack, 1000 + stack);
+    recorder::recover(kHook);
+  }
   CHECK(g_bundles.written == 3);  // immediately; the fourth has to wait
   CHECK(f.entry(3).bundle == 0);
   CHECK_FALSE(recorder::last_failure_reported());
@@ -126,6 +130,81 @@ TEST_CASE("the last failure gets a bundle at the end, if it has none yet") {
   CHECK(recorder::last_failure_reported());
   recorder::report_last_failure(kHook, 3);
   CHECK(g_bundles.written == 4);
+}
+
+TEST_CASE("after-shocks are told in the bundle of the failure that they follow from") {
+  Fixture f;
+  fail_request(80, 1 << 20);
+  const std::uint32_t root = f.entry(0).bundle;
+  fail_request(81, 200 << 10);  // the traceback
+  std::thread other(fail_request, 82, 2 << 20, false, Api::malloc);
+  other.join();
+  CHECK(g_bundles.written == 1);
+  for (const std::uint32_t i : {1U, 2U}) {
+    CHECK(f.entry(i).bundle == root);
+    CHECK(f.entry(i).flags == session::kFailureAftershock);
+  }
+  CHECK((f.entry(0).flags & session::kFailureAftershock) == 0);
+  CHECK(recorder::last_failure_reported());
+  const bundle::Aftershocks aftershocks = bundle::aftershocks_of(g_session.view(), f.base);
+  CHECK(aftershocks.count == 2);
+  CHECK(aftershocks.last_after_ns < recorder::kSameMomentNs);
+  recorder::report_last_failure(kHook, 1);
+  recorder::complete_outcome_at_end(kHook, 1);
+  CHECK(g_bundles.written == 1);
+  CHECK(g_bundles.outcome == OutcomeKind::exited);
+}
+
+TEST_CASE("a crash in the wake of an after-shock follows from the root") {
+  Fixture f;
+  fail_request(83, 1 << 20);
+  fail_request(84, 16);
+  CHECK(recorder::current_thread(kHook)->failed.entry == f.base);
+  std::thread other([&] {
+    fail_request(85, 16);
+    CHECK(recorder::current_thread(kHook)->failed.entry == f.base + 2);
+  });
+  other.join();
+}
+
+TEST_CASE("a failure after a recovery is a root, also if its kind was an after-shock before") {
+  Fixture f;
+  fail_request(86, 1 << 20);
+  fail_request(87, 100);
+  recorder::recover(kHook);
+  fail_request(87, 100);
+  CHECK(g_bundles.written == 2);
+  CHECK(f.entries() == 3);
+  CHECK(f.entry(2).flags == 0);
+  CHECK(g_bundles.last.failure == f.base + 2);
+}
+
+TEST_CASE("an episode whose bundle could not be written has no after-shocks") {
+  Fixture f;
+  g_bundles.result = bundle::Result::no_space;
+  fail_request(88, 1 << 20);
+  g_bundles.result = bundle::Result::written;
+  fail_request(89, 100);
+  CHECK(g_bundles.written == 1);
+  CHECK(f.entry(1).flags == 0);
+}
+
+TEST_CASE("which failures follow from an unresolved one") {
+  constexpr std::uint64_t kSecond = 1'000'000'000;
+  session::Failure root{};
+  root.bytes = 1 << 20;
+  root.space = static_cast<std::uint8_t>(Space::heap);
+  const auto follows = [&](std::uint64_t after_ns, std::uint64_t bytes, Space space = Space::heap) {
+    return recorder::is_aftershock(root, after_ns, bytes, space);
+  };
+  CHECK(follows(kSecond / 10, 200 << 10));
+  CHECK(follows(kSecond / 10, 1 << 30));  // another thread's, at the same moment
+  CHECK(follows(9 * kSecond, 200 << 10));
+  CHECK(follows(kSecond / 10, 4096, Space::map));
+  CHECK_FALSE(follows(2 * kSecond, 1 << 20));  // the program wants so much again
+  CHECK_FALSE(follows(11 * kSecond, 200 << 10));
+  CHECK_FALSE(follows(60 * kSecond, 1 << 30));
+  CHECK_FALSE(follows(kSecond / 10, 100, Space::cuda));
 }
 
 TEST_CASE("a failure stays unreported if its bundle could not be written") {
@@ -250,7 +329,7 @@ TEST_CASE("a crash completes the last bundle if it has the failure, else it gets
     CHECK(g_bundles.written == 1);
   }
   SUBCASE("another has been written since") {
-    fail_request(51, 6);
+    CHECK(recorder::dump(kHook, "").number != 0);
     recorder::report_crash(kHook, failed);
     CHECK(g_bundles.completed == 0);
     CHECK(g_bundles.written == 3);

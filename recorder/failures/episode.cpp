@@ -1,0 +1,75 @@
+#include "recorder/failures/episode.h"
+
+#include <atomic>
+
+#include "recorder/state/state.h"
+
+namespace oomrec::recorder {
+
+using session::Failure;
+using session::g_session;
+
+namespace {
+
+constinit std::atomic<std::uint32_t> g_root{0};  // entry in `failures`; 0: no episode
+constinit std::atomic<std::uint64_t> g_continued_ns{0};
+
+constexpr std::uint8_t kNotShort = session::kFailureProbe | session::kFailureInjected;
+
+}  // namespace
+
+bool is_aftershock(const Failure& root, std::uint64_t after_ns, std::uint64_t bytes,
+                   Space space) noexcept {
+  if (is_device_space(space) != is_device_space(static_cast<Space>(root.space))) return false;
+  return after_ns <= kSameMomentNs || (after_ns <= kRecoveredNs && bytes < root.bytes);
+}
+
+void begin_episode(std::uint32_t root) noexcept {
+  const bool is_short = (g_session.failures.at(root).flags & kNotShort) == 0;
+  g_root.store(is_short ? root : 0, std::memory_order_relaxed);
+  continue_episode(g_session.failures.at(root).time_ns);
+}
+
+void continue_episode(std::uint64_t now_ns) noexcept {
+  g_continued_ns.store(now_ns, std::memory_order_relaxed);
+}
+
+void end_episode() noexcept { g_root.store(0, std::memory_order_relaxed); }
+
+void abandon_episode(InHook, std::uint64_t bundle) noexcept {
+  end_episode();
+  for (std::uint32_t entry = 1; entry < g_session.failures.size(); ++entry) {
+    Failure& failure = g_session.failures.at(entry);
+    if (failure.bundle.load(std::memory_order_relaxed) == bundle)
+      failure.bundle.store(0, std::memory_order_relaxed);
+  }
+}
+
+bool join_episode(InHook, const FailedRequest& failed) noexcept {
+  const std::uint32_t root_entry = g_root.load(std::memory_order_relaxed);
+  if (root_entry == 0 || failed.entry == 0 || failed.entry == root_entry) return false;
+  const Failure& root = g_session.failures.at(root_entry);
+  Failure& failure = g_session.failures.at(failed.entry);
+  const std::uint64_t since_ns = g_continued_ns.load(std::memory_order_relaxed);
+  const std::uint64_t after_ns = failed.time_ns > since_ns ? failed.time_ns - since_ns : 0;
+  if ((failure.flags & kNotShort) != 0 ||
+      !is_aftershock(root, after_ns, failed.request.bytes, failed.request.space))
+    return false;
+  const std::uint32_t bundle = root.bundle.load(std::memory_order_relaxed);
+  const std::uint32_t reported_in = failure.bundle.load(std::memory_order_relaxed);
+  if (reported_in != 0) return reported_in == bundle;
+  failure.flags |= session::kFailureAftershock;
+  failure.bundle.store(bundle, std::memory_order_relaxed);
+  return true;
+}
+
+bool was_aftershock(const FailedRequest& failed) noexcept {
+  return failed.entry != 0 &&
+         (g_session.failures.at(failed.entry).flags & session::kFailureAftershock) != 0;
+}
+
+bool is_root(const FailedRequest& failed) noexcept {
+  return failed.entry != 0 && failed.entry == g_root.load(std::memory_order_relaxed);
+}
+
+}  // namespace oomrec::recorder

@@ -1,0 +1,45 @@
+// Episodes: a failed request, and the failures that it brings about while the program deals with
+// it (its traceback, its error message, other threads at the same limit). One bundle reports all.
+//
+// A failure outside of an episode is its root and gets a bundle. The after-shocks get none; their
+// entries in `failures` name the root's bundle.
+#pragma once
+
+#include <cstdint>
+
+#include "common/session/layout.h"
+#include "common/system/hook_scope.h"
+#include "recorder/state/failed_request.h"
+
+namespace oomrec::recorder {
+
+// Failures of all threads at the same moment have one cause, whatever their sizes.
+inline constexpr std::uint64_t kSameMomentNs = 1'000'000'000;
+
+// Whether a failure of `bytes`, `after_ns` after an unresolved `root`, follows from it. A request
+// as large as the root's, made a while later, is one that the program wants: it has recovered.
+bool is_aftershock(const session::Failure& root, std::uint64_t after_ns, std::uint64_t bytes,
+                   Space) noexcept;
+
+// Entry `root` in `failures` begins an episode. Injected failures begin none: memory is not short.
+void begin_episode(std::uint32_t root) noexcept;
+
+// The root's bundle is written: its thread goes on only now.
+void continue_episode(std::uint64_t now_ns) noexcept;
+
+// The root did no harm, or its outcome is known.
+void end_episode() noexcept;
+
+// The root's bundle could not be written: its after-shocks have no bundle, either.
+void abandon_episode(InHook, std::uint64_t bundle) noexcept;
+
+// Adds an entry without a bundle to the episode, if it belongs there. True also for its repeats.
+bool join_episode(InHook, const FailedRequest&) noexcept;
+
+// Whether this failure's entry is an after-shock's, of this or an earlier episode.
+bool was_aftershock(const FailedRequest&) noexcept;
+
+// Whether this failure is the root of the present episode.
+bool is_root(const FailedRequest&) noexcept;
+
+}  // namespace oomrec::recorder
