@@ -63,6 +63,19 @@ def enter() -> bool:
     return True
 
 
+def enter_alone(pressure: Path) -> bool:
+    """In a new process: its machine's memory pressure is what the file says. For a preexec_fn."""
+    if libc.unshare(CLONE_NEWNS) != 0:
+        return False
+    try:
+        mount("none", "/", flags=MS_REC | MS_PRIVATE)
+        libc.umount2(b"/proc/pressure/memory", MNT_DETACH)  # of enter(): its file has no name
+        mount(pressure, "/proc/pressure/memory", flags=MS_BIND)
+    except OSError:
+        return False
+    return True
+
+
 def directory_in_memory() -> str:
     """A new directory, visible to this process and its children. It is removed at exit."""
     directory = tempfile.mkdtemp(prefix="oomrec-tests-")

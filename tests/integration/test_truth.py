@@ -76,9 +76,14 @@ def answered(code: str, certainty: str = "proven", **more) -> dict:
         (died("cgroup_oom_kill"), answered("unknown"), ("unsure", "unknown")),
         (died("cgroup_oom_kill"), None, ("wrong", "nothing left")),
         (
-            died("killed_near_limit", at_most="likely"),
-            answered("killed_near_limit"),
-            ("wrong", "proven without evidence"),
+            died("killed_near_limit", decided=False),
+            answered("killed_near_limit", "possible"),
+            ("right", ""),
+        ),
+        (
+            died("soft_limit", least_request=9000),
+            answered("soft_limit", request={"size": 24}),
+            ("wrong", "request of 24 bytes"),
         ),
         (
             died("soft_limit", limit="soft"),
@@ -87,7 +92,7 @@ def answered(code: str, certainty: str = "proven", **more) -> dict:
         ),
         (
             died("cgroup_oom_kill", holder="grow"),
-            answered("cgroup_oom_kill", program="sort"),
+            answered("cgroup_oom_kill"),
             ("right", ""),
         ),
         (

@@ -10,7 +10,7 @@ from __future__ import annotations
 import signal
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Callable, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 WAYS = ("run", "bare", "watch")
 NOTHING = "nothing"  # in place of a code: no bundle
@@ -28,7 +28,6 @@ CRASHES = {"null_dereference", "uncaught_bad_alloc", "crash_after_refusal"}
 KERNEL = {"cgroup_oom_kill", "system_oom_kill"}
 KILLS = {*KERNEL, "killed_near_limit", "terminated_under_pressure", "user_space_oom_kill"}
 MEMORY_DEATHS = {*REFUSALS, *CRASHES, *KILLS, "shared_memory_full", "child_killed"}
-CERTAINTIES = ("possible", "likely", "proven")
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,8 @@ class Truth:
 
     right: frozenset[str]
     unsure: frozenset[str] = frozenset()
-    at_most: str = "proven"  # a certainty above it claims more than the evidence
+    decided: bool = True  # the evidence decides: `possible` is less than can be known
+    least_request: int = 0  # the failed request's bytes
     limit: str = ""  # the limit's kind
     api: str = ""  # the failed request's function
     program: str = ""  # of the bundle's process: a part of its name or command line
@@ -45,12 +45,12 @@ class Truth:
     outcome: str = ""
 
 
-def died(*codes: str, unsure: Sequence[str] = (), **more: str) -> Truth:
+def died(*codes: str, unsure: Sequence[str] = (), **more: Any) -> Truth:
     """Memory is the reason, and these codes name it."""
     return Truth(frozenset(codes), frozenset(unsure), **more)
 
 
-def innocent(*codes: str, unsure: Sequence[str] = (), **more: str) -> Truth:
+def innocent(*codes: str, unsure: Sequence[str] = (), **more: Any) -> Truth:
     """Another reason: without a bundle nobody was blamed."""
     return Truth(frozenset(codes), frozenset({*unsure, NOTHING}), **more)
 
@@ -90,6 +90,7 @@ class Case:
     event: Callable[[Scene], None] | None = None  # once it has printed "ready PID"
     fixtures: Callable[[Path], Mapping[str, str]] | None = None  # makes fake files: variables
     needs: Sequence[str] = ()  # programs without which it is skipped
+    pressure: str = ""  # the machine's memory pressure; otherwise there is none
     short: bool = False  # part of the short form
 
     def truth_for(self, way: str) -> Truth:

@@ -5,13 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from truth.case import (
-    CERTAINTIES,
-    DENIALS,
-    MEMORY_DEATHS,
-    NOTHING,
-    Truth,
-)
+from truth.case import DENIALS, MEMORY_DEATHS, NOTHING, Truth
 
 HOLDERS_READ = 3
 
@@ -46,12 +40,10 @@ def answer(shown: dict[str, Any] | None) -> tuple[str, str | None]:
 def graded_right(truth: Truth, shown: dict[str, Any] | None, certainty: str | None) -> Grade:
     if shown is None:
         return Grade("right")
-    if certainty and CERTAINTIES.index(certainty) > CERTAINTIES.index(truth.at_most):
-        return Grade("wrong", f"{certainty} without evidence")
     mismatch = next((text for text in mismatches(truth, shown) if text), "")
     if mismatch:
         return Grade("wrong", mismatch)
-    if certainty == "possible" and truth.at_most != "possible":
+    if certainty == "possible" and truth.decided:
         return Grade("unsure", "possible")
     return Grade("right")
 
@@ -65,6 +57,11 @@ def mismatches(truth: Truth, shown: dict[str, Any]) -> list[str]:
         _unequal("limit", truth.limit, shown["limit"]["kind"]),
         _unequal("api", truth.api, request.get("api") or ""),
         _unequal("outcome", truth.outcome, shown["outcome"]),
+        (
+            f"request of {request.get('size')} bytes"
+            if (request.get("size") or 0) < truth.least_request
+            else ""
+        ),
         f"culprit {program!r}, not {truth.program}" if truth.program not in program else "",
         ""
         if truth.holder in frames(shown) or not truth.holder

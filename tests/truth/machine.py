@@ -15,8 +15,8 @@ PROGRAMS = Path(__file__).resolve().parent / "programs"
 _building = threading.Lock()
 
 
-ENDS = (".c", ".cpp", ".go")
-COMPILERS = {".c": "gcc", ".cpp": "g++", ".go": "go"}
+ENDS = (".c", ".cpp", ".go", ".rs")
+COMPILERS = {".c": "gcc", ".cpp": "g++", ".go": "go", ".rs": "rustc"}
 # Ends of a program's name: its compiler, if it is another one, and more flags.
 VARIANTS = {
     "_static": ("", "-static"),
@@ -81,9 +81,12 @@ class Machine:
 
 
 def compile_program(compiler: str, source: Path, target: Path, flags: list[str]) -> None:
-    words = [compiler, "-g", "-O1", "-w", "-pthread", "-fno-builtin", *flags]
+    words = {
+        "go": ["go", "build"],
+        "rustc": ["rustc", "-g", "-C", "panic=abort"],
+    }.get(compiler, [compiler, "-g", "-O1", "-w", "-pthread", "-fno-builtin", *flags])
     made = subprocess.run(
-        [*(["go", "build"] if compiler == "go" else words), "-o", str(target), str(source)],
+        [*words, "-o", str(target), str(source)],
         capture_output=True,
         text=True,
     )

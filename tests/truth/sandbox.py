@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import conftest
+import machine_isolation
 from memory_cgroup import MemoryCgroup
 
 from truth.case import Case, Scene
@@ -51,6 +52,8 @@ class Sandbox:
             "TMPDIR": str(directory / "tmp"),
             **case.env,
         }
+        if case.pressure:
+            (directory / "pressure").write_text(case.pressure)
         if case.fixtures:
             (directory / "fixtures").mkdir()
             self.environment.update(case.fixtures(directory / "fixtures"))
@@ -70,8 +73,14 @@ class Sandbox:
             signal.signal(number, signal.SIG_DFL)
         if self.group:
             self.group.enter()
+        self.press()
         for kind, size in self.case.limits.items():
             resource.setrlimit(kind, (size, size))
+
+    def press(self) -> None:
+        """In a child: the machine's memory pressure is what the case says."""
+        if self.case.pressure and not machine_isolation.enter_alone(self.directory / "pressure"):
+            os._exit(99)
 
     def start(self, words: list[str], **options: Any) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
@@ -160,6 +169,7 @@ class Sandbox:
                 [str(self.machine.command), "watch", str(self.directory / "sessions")],
                 stdout=log,
                 stderr=log,
+                preexec_fn=self.press,
             )
         try:
             yield

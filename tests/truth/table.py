@@ -80,9 +80,9 @@ def lines(results: list[Result]) -> list[list[str]]:
 
 
 def summarize(results: list[Result]) -> None:
-    print(f"\n{'right / unsure / wrong':24}" + "".join(f"{way:>14}" for way in (*WAYS, "all")))
+    print(f"\n{'right / unsure / wrong':24}" + "".join(f"{way:>18}" for way in (*WAYS, "all")))
     for group, *cells in lines(results):
-        print(f"{group:24}" + "".join(f"{text:>14}" for text in cells))
+        print(f"{group:24}" + "".join(f"{text:>18}" for text in cells))
     grades = Counter(result.grade.grade for result in results)
     total = sum(grades[grade] for grade in GRADES) or 1
     shares = ", ".join(f"{grade} {100 * grades[grade] / total:.1f} %" for grade in GRADES)

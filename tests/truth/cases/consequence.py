@@ -63,4 +63,18 @@ CASES = [
     follows("nothrow", "the NULL of new (nothrow) is used", CRASHED, *NULL),
     follows("pthread", "a thread uses its NULL", CRASHED, *NULL),
     follows("signal_self", "the program raises SIGABRT on a NULL", ABORTED, "crash_after_refusal"),
+    Case("follows_fibre", "consequence", "a coroutine uses the NULL of a refused request",
+         ["@fibres", "null"], died(*NULL, unsure=REFUSED), ends=CRASHED),
+    Case("follows_rust", "consequence", "Rust's handle_alloc_error aborts",
+         ["@ends_in_rust", "refused"], died("crash_after_refusal", unsure=REFUSED), ends=ABORTED,
+         needs=["rustc"]),
+    Case("follows_python_abort", "consequence",
+         "Python's fatal error: a C call aborts on the NULL of a refused request",
+         ["@python3.12", "-c", "import ctypes\nh = bytearray(b'x') * (24 << 20)\n"
+          "c = ctypes.CDLL(None)\nc.malloc.restype = ctypes.c_void_p\n"
+          "p = c.malloc(ctypes.c_size_t(1 << 46)) or 0\nctypes.memset(p, 0, 16)"],
+         died(*NULL, unsure=REFUSED), ends=CRASHED),
+    Case("follows_ocaml", "consequence", "OCaml's Out_of_memory, uncaught: exit 2",
+         ["ocaml", "@refused.ml"], died("request_too_large", "exception"), ends="exit 2",
+         needs=["ocaml"]),
 ]  # fmt: skip

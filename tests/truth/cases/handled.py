@@ -76,13 +76,35 @@ CASES = [
             "handled",
             "Python catches a MemoryError and goes on; then " + bug,
             ["@python" + version, "-c", PYTHON_HANDLED + bug],
-            innocent("crashed", "exited", unsure=MENTIONED),
+            # A refusal that was handled before an ordinary exit is worth its bundle.
+            innocent("crashed", *(["exited", *MENTIONED] if ends.startswith("exit") else ())),
             ends=ends,
             short=name == "ctypes",
         )
         for version, (name, (bug, ends)) in zip(
             ("3.11", "3.8", "3.13", "3.12", "3.10"), PYTHON_BUGS.items()
         )
+    ),
+    *(handled(what, "jump") for what in ("null", "abort")),
+    *(
+        Case(
+            f"handled_rust_{what}",
+            "handled",
+            "Rust's try_reserve fails and is handled; then a panic: " + what,
+            ["@ends_in_rust", what],
+            innocent("crashed", unsure=MENTIONED),
+            ends=ends,
+            needs=["rustc"],
+        )
+        for what, ends in (("index", ABORTED), ("unwrap", ABORTED))
+    ),
+    Case(
+        "handled_fibre",
+        "handled",
+        "a coroutine's refusal is handled; another coroutine uses a wild pointer",
+        ["@fibres", "handled"],
+        innocent("crashed", unsure=MENTIONED),
+        ends=CRASHED,
     ),
     Case(
         "perl_segv",

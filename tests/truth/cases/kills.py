@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from truth import events
-from truth.case import KILLED, Case, died, innocent, signalled
+from truth.case import KILLED, Case, died, innocent, quiet, signalled
 
 OFF = {"OOMREC_WARN": "0"}
-KILL = died("cgroup_oom_kill", outcome="oom_killed")
 
 
 def grows(
@@ -105,9 +104,46 @@ CASES = [
     Case("interrupted", "kills", "Ctrl-C", ["@rests", "touched", "30"],
          innocent("killed_externally"), event=events.INTERRUPT, ends=signalled(2)),
     Case("timeout_kills", "kills", "timeout -s KILL ends a program that takes too long",
-         ["timeout", "-s", "KILL", "1", "sleep", "5"], innocent("killed_externally"), ends=KILLED),
+         ["timeout", "-s", "KILL", "1", "sleep", "5"], quiet("killed_externally"),
+         ends=KILLED),
     Case("kill_at_limit", "kills", "kill -9 by an unknown sender at 96 % of the cgroup's limit",
          ["@rests", "touched", "170"],
-         died("killed_near_limit", unsure=["killed_externally", "near_limit"]),
+         died("killed_near_limit", unsure=["killed_externally", "near_limit"], decided=False),
          event=events.KILL, cgroup="206M", ends=KILLED, env=OFF, short=True),
+    grows("git", "git reads an object from a pipe", "sh", "-c",
+          "head -c 400M /dev/zero | exec git hash-object --stdin", needs=["git"],
+          truth=died("cgroup_oom_kill", program="git")),
+    grows("sed", "sed joins all lines of an endless stream", "sh", "-c",
+          "yes 0123456789abcdef0123456789abcdef | exec sed ':a;N;$!ba'", needs=["sed"],
+          truth=died("cgroup_oom_kill", program="sed")),
+    grows("xz", "xz -9 needs 674 MiB", "sh", "-c", "head -c 500M /dev/urandom | exec xz -9 -T1",
+          needs=["xz"], truth=died("cgroup_oom_kill", program="xz"), limit="70M"),
+    grows("cc1plus", "g++ keeps the tokens of an endless macro; it exits with 1", "g++", "-c",
+          "@tokens.cxx", "-o", "/dev/null", needs=["g++"], limit="120M",
+          truth=died("cgroup_oom_kill", "child_killed"), ends="exit 1"),
+    grows("guile", "Guile keeps lists", "guile", "--no-auto-compile", "-c",
+          "(let loop ((l '())) (loop (cons (make-vector 1000 l) l)))", needs=["guile"]),
+    grows("ocaml", "OCaml keeps strings", "ocaml", "@grow.ml", needs=["ocaml"]),
+    grows("fibre", "a coroutine on a stack of its own grows", "@fibres", "grow",
+          holder="grow_in_fibre"),
+    grows("rust", "Rust keeps vectors", "@ends_in_rust", "grow", needs=["rustc"]),
+    grows("renamed", "the process has given itself another name", "@grow", "renamed",
+          holder="grow_heap", short=True),
+    grows("deleted", "the program's file has been deleted meanwhile", "sh", "-c",
+          "cp \"$0\" ./vanishing && (sleep 0.3; rm vanishing) & sleep 0.1; exec ./vanishing late",
+          "@grow", truth=died("cgroup_oom_kill", program="vanishing")),
+    grows("inherits", "a forked child inherits a table and grows; it is killed, the parent exits "
+          "with 1", "@grow", "inherits", ends="exit 1", limit="120M",
+          truth=died("cgroup_oom_kill", "child_killed")),
+    grows("pipeline", "the first of a pipeline grows; the last waits", "bash", "-c",
+          "\"$0\" -c \"$1\" | cat", "@python3.12", PYTHON, ends="exit 0",
+          truth=died("cgroup_oom_kill", program="python3.12")),
+    grows("make", "a job of make is killed; make exits with 2", "make", "-f", "@Makefile.grow",
+          needs=["make", "perl"], truth=died("cgroup_oom_kill", program="perl"), ends="exit 2"),
+    grows("subprocess", "Python's subprocess is killed; CalledProcessError, exit 1",
+          "@python3.11", "-c", "import subprocess, sys; subprocess.run(sys.argv[1:], check=True)",
+          "perl", "-e", PERL, needs=["perl"], ends="exit 1",
+          truth=died("cgroup_oom_kill", "child_killed")),
+    grows("nice", "through nice, env and timeout", "timeout", "20", "nice", "env", "A=1", "@grow",
+          "heap", truth=died("cgroup_oom_kill", holder="grow_heap"), ends="signal 9"),
 ]  # fmt: skip

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, Mapping
+from typing import Any
 
 from truth import events
 from truth.case import KILLED, Case, died, innocent, quiet, signalled
@@ -25,19 +24,10 @@ def rests(name: str, story: str, sort: str, mib: int, event: events.Event, **mor
     )
 
 
-def thrashing_machine(directory: Path) -> Mapping[str, str]:
-    """Fixture: a machine where others thrash: its pressure is high, this process has no faults."""
-    proc = directory / "proc"
-    (proc / "pressure").mkdir(parents=True)
-    (proc / "self").mkdir()
-    for name in ("self/status", "self/statm", "self/maps", "self/cgroup", "self/stat", "meminfo"):
-        (proc / name).write_bytes((Path("/proc") / name).read_bytes())
-    (proc / "vmstat").write_text("oom_kill 0\n")
-    (proc / "pressure" / "memory").write_text(
-        "some avg10=80.00 avg60=60.00 avg300=30.00 total=90000000\n"
-        "full avg10=60.00 avg60=50.00 avg300=20.00 total=70000000\n"
-    )
-    return {"OOMREC_PROC_ROOT": str(proc)}
+THRASHING = (
+    "some avg10=80.00 avg60=60.00 avg300=30.00 total=90000000\n"
+    "full avg10=60.00 avg60=50.00 avg300=20.00 total=70000000\n"
+)
 
 
 CASES = [
@@ -59,7 +49,7 @@ CASES = [
           40, events.KILL, cgroup="400M"),
     rests("no_main_at_limit", "main has ended, a thread rests at 95 % of the limit; kill -9",
           "no_main", 180, events.KILL, cgroup="212M", env=OFF,
-          truth=died("killed_near_limit", unsure=["killed_externally"])),
+          truth=died("killed_near_limit", unsure=["killed_externally"], decided=False)),
     *(
         Case(f"quiet_{sort}", "levels", f"{sort} {mib} MiB, little of it touched, exits with 0",
              ["@rests", sort, str(mib), "0"], quiet(), ends="exit 0", cgroup="300M",
@@ -72,10 +62,20 @@ CASES = [
          ["java", "-Xmx8g", "-Xms16m", "-XX:+UseSerialGC", "@Hello.java"], quiet(), ends="exit 0",
          cgroup="600M", needs=["java", "javac"]),
     rests("others_thrash_term", "others thrash; this process rests and gets SIGTERM", "touched", 40,
-          events.TERM, fixtures=thrashing_machine, ends=signalled(15), short=True),
+          events.TERM, pressure=THRASHING, ends=signalled(15), short=True),
     rests("others_thrash_kill", "others thrash; this process rests and gets SIGKILL", "touched", 40,
-          events.KILL, fixtures=thrashing_machine,
+          events.KILL, pressure=THRASHING,
           truth=innocent("killed_externally", unsure=["user_space_oom_kill"])),
     Case("others_thrash_quiet", "levels", "others thrash; this process works and exits with 0",
-         ["@rests", "touched", "40", "1"], quiet(), fixtures=thrashing_machine, ends="exit 0"),
+         ["@rests", "touched", "40", "1"], quiet(), pressure=THRASHING, ends="exit 0"),
+    Case("thrashes_killed", "levels",
+         "it reads a file that is larger than its cgroup, page by page, and gets kill -9",
+         ["@thrashes", "300"], died("killed_near_limit", "memory_pressure", decided=False,
+                                    unsure=["killed_externally"]),
+         event=events.sends(9, 2.5), cgroup="60M", pressure=THRASHING, ends=KILLED),
+    Case("thrashes_term", "levels",
+         "it reads a file that is larger than its cgroup, page by page, and gets SIGTERM",
+         ["@thrashes", "300"], died("terminated_under_pressure", "memory_pressure", decided=False,
+                                    unsure=["killed_externally", "near_limit"]),
+         event=events.sends(15, 2.5), cgroup="60M", pressure=THRASHING, ends=signalled(15)),
 ]  # fmt: skip

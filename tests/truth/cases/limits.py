@@ -12,7 +12,8 @@ SOFT = {"OOMREC_LIMIT": "256M"}
 
 
 def limited(name: str, story: str, words: list[str], *codes: str, **more: Any) -> Case:
-    truth = died(*codes, unsure=more.pop("unsure", ()), limit=more.pop("limit", ""))
+    checked = {name: more.pop(name) for name in ("limit", "least_request") if name in more}
+    truth = died(*codes, unsure=more.pop("unsure", ()), **checked)
     return Case(name, "limits", story, words, truth, **more)
 
 
@@ -55,7 +56,7 @@ CASES = [
     limited("soft_ruby", "--limit refuses Ruby", ["ruby", "-e", "a = 'x' * (400 << 20)"],
             "soft_limit", env=SOFT, limit="soft", needs=["ruby"], ends="exit 1"),
     limited("soft_python", "--limit refuses Python 3.13", ["@python3.13", "-c", PY], "soft_limit",
-            env=SOFT, limit="soft", ends="exit 1", short=True),
+            env=SOFT, limit="soft", ends="exit 1", short=True, least_request=4 * MIB),
     limited("soft_python3.8", "--limit refuses Python 3.8", ["@python3.8", "-c", PY], "soft_limit",
             env=SOFT, limit="soft", ends="exit 1"),
     limited("soft_python_caught", "--limit refuses Python, which handles it",
@@ -90,4 +91,17 @@ CASES = [
             "-XX:+UseSerialGC", "@Hello.java"], "address_space_limit", "mapping_failed",
             "thread_creation_failed", limits={resource.RLIMIT_AS: 3 * GIB}, needs=["java"],
             ends="exit 1"),
+    limited("soft_xz", "--limit refuses xz its dictionary", ["sh", "-c",
+            "head -c 1M /dev/zero | exec xz -9 -T1 > /dev/null"], "soft_limit", env=SOFT,
+            limit="soft", needs=["xz"], ends="exit 1"),
+    limited("address_space_git", "ulimit -v refuses git: fatal: Out of memory", ["sh", "-c",
+            "ulimit -v 300000; head -c 400M /dev/zero | exec git hash-object --stdin"],
+            "address_space_limit", limit="rlimit_as", needs=["git"], ends="exit 128"),
+    limited("thread_stack", "RLIMIT_AS refuses a thread its stack", ["@python3.11", "-c",
+            "import threading as t\nt.stack_size(512 << 20)\n"
+            "for _ in range(4): t.Thread(target=__import__('time').sleep, args=(9,), daemon=True).start()"],
+            "thread_creation_failed", limits={resource.RLIMIT_AS: 900 * MIB}, ends="exit 1"),
+    limited("fork_refused", "a shell's fork fails: the limit of address space cannot; --fail does",
+            ["@python3.10", "-c", "import os; os.fork()"], "fork_failed", "injected",
+            env={"OOMREC_FAIL": "fork:nth=1"}, ends="exit 1"),
 ]  # fmt: skip

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -28,6 +29,8 @@ static void* raw_mapping(size_t bytes) {
   return (void*)syscall(SYS_mmap, NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
                         -1, 0);
 }
+
+__attribute__((noinline)) static char* load_table(void) { return hold(60); }
 
 int main(int argc, char** argv) {
   const char* sort = argv[1];
@@ -89,6 +92,23 @@ int main(int argc, char** argv) {
     setsid();
     nap_ms(200);
     grow_heap();
+  }
+  if (!strcmp(sort, "renamed")) {
+    prctl(PR_SET_NAME, "worker-3");
+    grow_heap();
+  }
+  if (!strcmp(sort, "late")) {
+    nap_ms(500);
+    grow_heap();
+  }
+  if (!strcmp(sort, "inherits")) {
+    char* volatile table = load_table();
+    if (fork() == 0) {
+      grow_heap();
+    }
+    int status;
+    wait(&status);
+    return WIFSIGNALED(status) ? 1 : 0;
   }
   if (!strcmp(sort, "saw")) {  // grows and frees again and again, then too much
     for (int i = 0; i < 30; ++i) free(hold(mib / 16));

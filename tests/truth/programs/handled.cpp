@@ -2,6 +2,7 @@
 // handled WHAT [SECONDS]: WHAT breaks.
 #include <assert.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 
 #include <map>
@@ -41,6 +42,15 @@ NOINLINE bool try_vector() {
   } catch (const std::bad_alloc&) {
     return false;
   }
+}
+
+static jmp_buf on_failure;
+NOINLINE bool try_and_jump() {
+  if (setjmp(on_failure) != 0) return false;
+  char* cache = (char*)malloc(too_much);
+  if (!cache) longjmp(on_failure, 1);
+  sink = cache[0];
+  return true;
 }
 
 NOINLINE void work() {
@@ -93,6 +103,7 @@ int main(int argc, char** argv) {
   char* held = hold(24);
   if (how == "malloc") try_cache();
   if (how == "new") try_vector();
+  if (how == "jump") try_and_jump();
   if (how == "often")
     for (int i = 0; i < 5; ++i) try_cache();
   if (how == "thread") {

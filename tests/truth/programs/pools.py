@@ -29,6 +29,13 @@ def bug(_):
     raise ValueError(len(held))
 
 
+def handled(_):
+    try:
+        return len(bytearray(1 << 46))
+    except MemoryError:
+        return 0
+
+
 def idle():
     held = bytearray(b"x") * (24 << 20)
     time.sleep(60)
@@ -41,6 +48,9 @@ def process(target):
     return worker
 
 
+POOLS = {"pool_refused": refused, "pool_fine": fine, "pool_bug": bug, "pool_handled": handled}
+
+
 def main(what):
     if what == "executor_grow":
         with concurrent.futures.ProcessPoolExecutor(2) as pool:
@@ -50,9 +60,21 @@ def main(what):
         worker.join()
         if worker.exitcode == -9 and what == "process_grow":
             sys.exit(3)
-    if what in ("pool_refused", "pool_fine", "pool_bug"):
+    if what in POOLS:
         with multiprocessing.Pool(2) as pool:
-            pool.map({"pool_refused": refused, "pool_fine": fine, "pool_bug": bug}[what], range(4))
+            pool.map(POOLS[what], range(4))
+    if what == "ten_grow":
+        for _ in range(10):
+            worker = process(grow)
+            worker.join()
+        sys.exit(3 if worker.exitcode == -9 else 0)
+    if what == "server":
+        workers = [process(idle) for _ in range(3)]
+        time.sleep(0.4)
+        for worker in workers:
+            os.kill(worker.pid, signal.SIGTERM)
+        for worker in workers:
+            worker.join()
     if what == "pool_left":
         pool = multiprocessing.Pool(3)
         pool.map(fine, range(6))

@@ -1,0 +1,2 @@
+let rec grow rows = grow (Bytes.make 100000 'x' :: rows)
+let () = ignore (grow [])

@@ -1,0 +1,1 @@
+let () = ignore (Bigarray.Array1.create Bigarray.char Bigarray.c_layout (1 lsl 46))
