@@ -105,6 +105,11 @@ def answered(code: str, certainty: str = "proven", **more) -> dict:
             answered("cgroup_oom_kill"),
             ("wrong", "culprit '/usr/bin/sort sort -S 9G', not java"),
         ),
+        (
+            died("cgroup_oom_kill", program="java"),
+            answered("unknown"),
+            ("wrong", "culprit '/usr/bin/sort sort -S 9G', not java"),
+        ),
         (innocent("crashed"), answered("crashed", "likely"), ("right", "")),
         (innocent("crashed"), answered("null_dereference"), ("wrong", "blamed falsely")),
         (

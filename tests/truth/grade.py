@@ -18,6 +18,8 @@ class Grade:
 
 def grade(truth: Truth, shown: dict[str, Any] | None) -> Grade:
     code, certainty = answer(shown)
+    if shown and truth.program not in words_of(shown):
+        return Grade("wrong", f"culprit {words_of(shown)!r}, not {truth.program}")
     if code in truth.right:
         return graded_right(truth, shown, certainty)
     if code in truth.unsure or (code == "unknown" and NOTHING not in truth.right):
@@ -51,8 +53,6 @@ def graded_right(truth: Truth, shown: dict[str, Any] | None, certainty: str | No
 def mismatches(truth: Truth, shown: dict[str, Any]) -> list[str]:
     """What contradicts the truth although the code is right."""
     request = shown["request"] or {}
-    process = shown["process"]
-    program = " ".join([process["executable"] or "", *(process["argv"] or [])])
     return [
         _unequal("limit", truth.limit, shown["limit"]["kind"]),
         _unequal("api", truth.api, request.get("api") or ""),
@@ -62,11 +62,16 @@ def mismatches(truth: Truth, shown: dict[str, Any]) -> list[str]:
             if (request.get("size") or 0) < truth.least_request
             else ""
         ),
-        f"culprit {program!r}, not {truth.program}" if truth.program not in program else "",
         ""
         if truth.holder in frames(shown) or not truth.holder
         else f"{truth.holder} holds nothing",
     ]
+
+
+def words_of(shown: dict[str, Any]) -> str:
+    """The bundle's program and its command line."""
+    process = shown["process"]
+    return " ".join([process["executable"] or "", *(process["argv"] or [])])
 
 
 def _unequal(what: str, expected: str, actual: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from typing import Any
 
 from truth import events
@@ -146,4 +147,31 @@ CASES = [
           truth=died("cgroup_oom_kill", "child_killed")),
     grows("nice", "through nice, env and timeout", "timeout", "20", "nice", "env", "A=1", "@grow",
           "heap", truth=died("cgroup_oom_kill", holder="grow_heap"), ends="signal 9"),
+    grows("refused_before", "a refusal is handled; then the cgroup is full", "@handled", "grow",
+          holder="grows"),
+    Case("killed_after_refusal", "kills", "a refusal is handled; a second later kill -9 by hand",
+         ["@handled", "rest"], innocent("killed_externally", unsure=["request_too_large"]),
+         event=events.sends(9, 1.2), ends=KILLED, short=True),
+    Case("stopped_after_refusal", "kills", "a refusal is handled; a second later SIGTERM by hand",
+         ["@handled", "rest"], innocent("killed_externally", unsure=["request_too_large"]),
+         event=events.sends(15, 1.2), ends=signalled(15)),
+    Case("timeout_at_limit", "kills", "timeout ends a program that rests near its limit",
+         ["timeout", "1", "@rests", "touched", "170"],
+         innocent("killed_externally", unsure=["killed_near_limit", "terminated_under_pressure"]),
+         cgroup="206M", env=OFF, ends="exit 124"),
+    Case("cpu_limit", "kills", "RLIMIT_CPU is used up: the kernel sends SIGKILL",
+         ["@python3.12", "-c", "h = bytearray(b'x') * (30 << 20)\nwhile 1: pass"],
+         innocent("killed_externally"), limits={resource.RLIMIT_CPU: 1}, ends=KILLED),
+    Case("seccomp", "kills", "a forbidden system call: seccomp sends SIGKILL",
+         ["@crash", "seccomp"], innocent("killed_externally", "crashed"), ends=KILLED),
+    Case("bystander", "kills", "one of two processes grows and is killed; the other, older, rests",
+         ["sh", "-c", "\"$0\" touched 30 9 & \"$1\" heap; kill $!; exit 1", "@rests", "@grow"],
+         died("cgroup_oom_kill", program="grow"), cgroup="140M", ends="exit 1"),
+    Case("shared_memory_full", "kills", "/dev/shm of 16 MiB is full: SIGBUS",
+         ["unshare", "-m", "sh", "-c", "mount -t tmpfs -o size=16m none /dev/shm; "
+          "exec \"$0\" -c \"$1\"", "@python3.11",
+          "from multiprocessing import shared_memory as s\nh = bytearray(b'x') * (20 << 20)\n"
+          "b = s.SharedMemory(create=True, size=40 << 20)\n"
+          "for i in range(0, 40 << 20, 4096): b.buf[i] = 1"],
+         died("shared_memory_full"), ends="signal 7", needs=["unshare"]),
 ]  # fmt: skip

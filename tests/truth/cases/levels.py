@@ -78,4 +78,6 @@ CASES = [
          ["@thrashes", "300"], died("terminated_under_pressure", "memory_pressure", decided=False,
                                     unsure=["killed_externally", "near_limit"]),
          event=events.sends(15, 2.5), cgroup="60M", pressure=THRASHING, ends=signalled(15)),
+    Case("warned_but_fine", "levels", "it reaches 97 % of its limit, frees it and exits with 0",
+         ["@rests", "freed", "165", "0"], quiet("near_limit"), cgroup="202M", ends="exit 0"),
 ]  # fmt: skip

@@ -1,8 +1,10 @@
 // No request is refused: a plain bug ends the program. crash WHAT.
 #include <assert.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 
 #include "truth.h"
 
@@ -50,6 +52,10 @@ int main(int argc, char** argv) {
   }
   if (!strcmp(what, "cpu")) {
     raise(SIGXCPU);
+  }
+  if (!strcmp(what, "seccomp")) {
+    prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+    getppid();
   }
   if (!strcmp(what, "quit")) raise(SIGQUIT);
   if (!strcmp(what, "exit3")) return 3;

@@ -67,6 +67,10 @@ NOINLINE long overflow(int depth) {
 }
 NOINLINE int divide(int by) { return 100 / by; }
 
+NOINLINE void grows() {
+  for (int i = 0; i < 400; ++i) hold(1);
+}
+
 NOINLINE void breaks(const std::string& what) {
   if (what == "null") sink = lookup(77)->next->key;
   if (what == "wild") *(volatile long*)0x5151515151515150 = 1;
@@ -87,6 +91,11 @@ NOINLINE void breaks(const std::string& what) {
   if (what == "illegal") __builtin_trap();
   if (what == "terminate") std::terminate();
   if (what == "abort") abort();
+  if (what == "grow") grows();
+  if (what == "rest") {
+    ready();
+    for (;;) pause();
+  }
   if (what == "raise") raise(SIGSEGV);
 }
 

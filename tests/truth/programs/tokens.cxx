@@ -1,5 +1,5 @@
 // Each macro has twice the tokens of the one before; C++ keeps all of them.
-#define A0 1,1,1,1,1,1,1,1,
+#define A0 1, 1, 1, 1, 1, 1, 1, 1,
 #define A1 A0 A0
 #define A2 A1 A1
 #define A3 A2 A2
