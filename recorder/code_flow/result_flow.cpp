@@ -1,0 +1,269 @@
+#include "recorder/code_flow/result_flow.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "recorder/code_flow/machine.h"
+#include "recorder/symbols/elf_symbols.h"
+
+namespace oomrec::code_flow {
+namespace {
+
+constexpr unsigned kMostSteps = 3000;  // of one function
+constexpr unsigned kCheckSteps = 24;   // a check of the result follows the call within so many
+constexpr unsigned kPaths = 32;        // to be followed later
+constexpr unsigned kVisited = 4096;    // a power of two, more than kMostSteps
+constexpr std::uint32_t kLevels = 8;   // callers
+
+struct Path {
+  std::uint64_t pc;
+  unsigned forks;  // branches on the way that something unknown decided
+  Machine machine;
+};
+
+// Too large for a stack: one exploration at a time.
+struct Workspace {
+  Machine machine;  // of the path that is being followed
+  Path paths[kPaths];
+  std::uint64_t visited[kVisited];
+};
+constinit Workspace g_workspace{};
+
+// One of the two runs: what is known after all functions that were followed.
+struct Run {
+  Traces traces;
+  bool checked = false;
+  bool undecided = false;  // a branch near the call may have checked the result
+  bool passed = false;     // an argument of a call, or returned
+  bool returned = false;   // by the last function that was followed
+  bool reached = false;
+  unsigned forks = 0;  // on the way there
+  bool incomplete = false;
+  bool derived = false;
+  bool argument = false;
+};
+
+bool read_code(std::uint64_t pc, std::uint8_t (&code)[kLongestInstruction],
+               std::size_t& bytes) noexcept {
+  bytes = sizeof code;
+  if (symbols::read_own_memory(OutsideHooks::in_hook(), pc, code, bytes)) return true;
+  bytes = std::min<std::size_t>(sizeof code, 4096 - pc % 4096);  // the last page of its segment
+  return symbols::read_own_memory(OutsideHooks::in_hook(), pc, code, bytes);
+}
+
+// The function that a direct call has called, by its return address; 0: unknown.
+std::uint64_t target_of_call_before(std::uint64_t pc) noexcept {
+  constexpr std::uint64_t kCallBytes = 5;
+  std::uint8_t code[kLongestInstruction];
+  std::size_t bytes = 0;
+  Instruction instruction;
+  const bool is_call = read_code(pc - kCallBytes, code, bytes) &&
+                       decode({code, std::min<std::size_t>(bytes, kCallBytes)}, instruction) &&
+                       instruction.operation == Operation::call && instruction.length == kCallBytes;
+  return is_call ? pc + static_cast<std::uint64_t>(instruction.immediate) : 0;
+}
+
+// Follows one function from the return address of a call whose result is `value`.
+class Exploration {
+ public:
+  Exploration(const Question& question, std::uint32_t level, Value value, Run& run) noexcept
+      : question_(question), run_(run), is_last_(level == question.active) {
+    std::memset(g_workspace.visited, 0, sizeof g_workspace.visited);
+    const stack::Activation& frame = question.frames[level];
+    bounds_ = {question.frames[level + 1].sp, is_last_};
+    Path& first = g_workspace.paths[0];
+    first.pc = frame.pc;
+    first.forks = 0;
+    first.machine.reset();
+    first.machine.registers[kRax] = value;
+    first.machine.registers[kRsp] = Value::constant(frame.sp);
+    // Below the return address, if it is a frame pointer.
+    if (frame.bp == bounds_.end - 16) first.machine.registers[kRbp] = Value::constant(frame.bp);
+    follows_result_ = value.of_result;
+    if (is_last_ && question.aborted) last_call_ = target_of_call_before(question.at);
+    paths_ = 1;
+  }
+
+  // False: it never returns, as far as was followed. `value`: what it returns.
+  bool run(Value& value) noexcept {
+    while (paths_ != 0) {
+      Path& path = g_workspace.paths[--paths_];
+      pc_ = path.pc;
+      forks_ = path.forks;
+      machine_ = path.machine;
+      while (step()) {
+      }
+    }
+    value = returned_value_;
+    return returned_;
+  }
+
+ private:
+  bool visit(std::uint64_t pc) noexcept {
+    for (std::uint64_t at = pc * 0x9e37'79b9'7f4a'7c15 >> 52;; ++at) {
+      std::uint64_t& entry = g_workspace.visited[at % kVisited];
+      if (entry == pc) return false;
+      if (entry != 0) continue;
+      entry = pc;
+      return true;
+    }
+  }
+
+  bool give_up() noexcept {
+    run_.incomplete = true;
+    return false;
+  }
+
+  // One instruction; false: the path ends.
+  bool step() noexcept {
+    if (!visit(pc_)) return false;
+    std::uint8_t code[kLongestInstruction];
+    std::size_t bytes = 0;
+    Instruction instruction;
+    if (++steps_ > kMostSteps || !read_code(pc_, code, bytes) ||
+        !decode({code, bytes}, instruction))
+      return give_up();
+    const std::uint64_t next = pc_ + instruction.length;
+    if (is_last_ && question_.exact && pc_ == question_.at) {
+      note_fault(instruction, next);
+      return false;
+    }
+    const std::uint64_t target = next + static_cast<std::uint64_t>(instruction.immediate);
+    switch (instruction.operation) {
+      case Operation::call:
+        note_call(instruction, next);
+        if (last_call_ != 0 && target == last_call_) return false;
+        break;
+      case Operation::jump:
+        pc_ = target;
+        return true;
+      case Operation::jump_if:
+        return branch(instruction.condition, target, next);
+      case Operation::jump_indirect:
+        return give_up();
+      case Operation::leave_function:
+        note_return();
+        return false;
+      case Operation::stop:
+        return false;
+      default:
+        machine_.execute(instruction, next, bounds_, run_.traces);
+    }
+    pc_ = next;
+    return true;
+  }
+
+  bool branch(std::uint8_t condition, std::uint64_t target, std::uint64_t next) noexcept {
+    const Holds taken = holds(machine_.flags, condition);
+    pc_ = taken == Holds::yes ? target : next;
+    if (taken != Holds::unknown) {
+      run_.checked = run_.checked || machine_.flags.of_result;
+      return true;
+    }
+    if (follows_result_ && steps_ <= kCheckSteps) run_.undecided = true;
+    if (paths_ == kPaths) return give_up();
+    ++forks_;
+    g_workspace.paths[paths_].pc = target;
+    g_workspace.paths[paths_].forks = forks_;
+    g_workspace.paths[paths_].machine = machine_;
+    ++paths_;
+    return true;
+  }
+
+  void note_call(const Instruction& instruction, std::uint64_t next) noexcept {
+    bool argument = false;
+    for (const std::uint8_t number : {kRdi, kRsi, kRdx, kRcx})
+      argument = argument || machine_.registers[number].of_result;
+    run_.passed = run_.passed || argument;
+    if (is_last_ && !question_.exact && next == question_.at) {
+      note_reached();
+      run_.argument = run_.argument || argument;
+      const Value callee = machine_.read(instruction, instruction.from, 8, next, bounds_);
+      run_.derived = run_.derived || callee.of_result;
+    }
+    machine_.return_from_call();
+  }
+
+  void note_reached() noexcept {
+    run_.forks = run_.reached ? std::min(run_.forks, forks_) : forks_;
+    run_.reached = true;
+  }
+
+  void note_fault(const Instruction& instruction, std::uint64_t next) noexcept {
+    note_reached();
+    Value address;
+    if (instruction.has_memory) address = machine_.address_of(instruction.memory, next);
+    const bool matches = !address.known || address.bits == question_.fault_address;
+    run_.derived = run_.derived || (address.of_result && matches);
+  }
+
+  void note_return() noexcept {
+    const Value& value = machine_.registers[kRax];
+    if (!returned_) {
+      returned_value_ = value;
+    } else {
+      const bool same = value.known && value.bits == returned_value_.bits;
+      returned_value_.known = returned_value_.known && same;
+      returned_value_.of_result = returned_value_.of_result || value.of_result;
+    }
+    returned_ = true;
+    run_.passed = run_.passed || value.of_result;
+  }
+
+  const Question& question_;
+  Run& run_;
+  const bool is_last_;
+  FrameBounds bounds_;
+  bool follows_result_ = false;
+  std::uint64_t last_call_ = 0;  // the function that never returned; 0: unknown
+  Machine& machine_ = g_workspace.machine;
+  std::uint64_t pc_ = 0;
+  unsigned paths_ = 0;
+  unsigned forks_ = 0;
+  unsigned steps_ = 0;
+  bool returned_ = false;
+  Value returned_value_;
+};
+
+Run follow(const Question& question, std::uint64_t result) noexcept {
+  Run run;
+  Value value{result, true, false, true};
+  const auto last = static_cast<std::uint32_t>(
+      std::min<std::size_t>({question.active, question.frames.size() - 2, kLevels}));
+  for (std::uint32_t level = 0; level <= last; ++level) {
+    // No function is left to look for the crash in.
+    if (level != 0 && last != question.active && !value.of_result) break;
+    if (!Exploration{question, level, value, run}.run(value) && level != last) {
+      run.incomplete = true;
+      break;
+    }
+  }
+  run.checked = run.checked || run.traces.selected;
+  run.returned = last != question.active && value.of_result;
+  return run;
+}
+
+}  // namespace
+
+ResultFlow follow_result(InHook, const Question& question) noexcept {
+  ResultFlow flow;
+  if (question.frames.size() < 2) return flow;
+  const Run failed = follow(question, question.failed_result);
+  const Run good = follow(question, question.good_result);
+  flow.checked = failed.checked;
+  flow.kept = failed.traces.escaped || failed.returned;
+  flow.derived = failed.derived;
+  flow.argument = failed.argument;
+  flow.unchecked = !failed.checked && !failed.undecided && (failed.passed || failed.traces.escaped);
+  // Through memory a function may tell its caller about the failure: that is not followed.
+  const bool comparable = question.active == 0 || !failed.traces.wrote_outside;
+  // A success may seem to lead there only because a call that never returns was followed further,
+  // into code that belongs to another path. Then it takes more unknown turns than the failure.
+  const bool good_strays = failed.forks == 0 && good.forks != 0;
+  const bool only_failed = good.reached ? good_strays : !good.incomplete;
+  flow.only_on_failure = failed.checked && failed.reached && only_failed;
+  flow.regardless = failed.reached && good.reached && comparable && good.forks <= failed.forks;
+  return flow;
+}
+
+}  // namespace oomrec::code_flow

@@ -1,0 +1,42 @@
+// What a program did with the result of a failed call, read from its machine code: whether it
+// compared it, kept it, or used it as an address; and whether the place where the program crashed
+// is reached only if the call fails.
+//
+// Follows the code from the call's return address twice, once with the result of a failure and once
+// with that of a success, into the callers as far as the function that is still active. Whatever
+// depends on other values is followed both ways. Reads code and the stack through the kernel.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "common/system/hook_scope.h"
+#include "recorder/stack/stack.h"
+
+namespace oomrec::code_flow {
+
+struct Question {
+  std::span<const stack::Activation> frames;  // of the failed call: its caller first
+  std::uint32_t active;  // of `frames`, the innermost that still exists; their number: none
+  std::uint64_t at;      // in that function: the faulting instruction (`exact`), or …
+  bool exact;            // … the return address of its current call
+  bool aborted;          // that call never returns, wherever else it is made
+  std::uint64_t fault_address;
+  std::uint64_t failed_result;  // as the call returned it
+  std::uint64_t good_result;    // what a success might have returned
+};
+
+struct ResultFlow {
+  bool checked = false;          // a branch was decided by it
+  bool unchecked = false;        // it was kept, passed or returned, and no branch may have checked
+  bool kept = false;             // it was stored, or returned, where other functions find it
+  bool only_on_failure = false;  // the crash's place is reached only after a failure
+  bool regardless = false;       // it is reached after a success as well
+  bool derived = false;          // the fault address was computed from it
+  bool argument = false;         // it is an argument of the call in which the program crashed
+};
+
+// Once at a time. At most some 10 ms.
+ResultFlow follow_result(InHook, const Question&) noexcept;
+
+}  // namespace oomrec::code_flow

@@ -1,0 +1,181 @@
+// Functions in machine code, as compilers make them: what they do with the result of the call
+// before their first instruction.
+#include "recorder/code_flow/result_flow.h"
+
+#include <doctest/doctest.h>
+
+#include <initializer_list>
+#include <vector>
+
+using namespace oomrec;
+using namespace oomrec::code_flow;
+
+namespace {
+
+constexpr std::uint64_t kGood = 0x7e55'5555'5010;
+constexpr std::uint64_t kStackBytes = 256;
+
+// The code after the failed call, its caller's code, and a stack of two frames.
+struct Program {
+  explicit Program(std::initializer_list<std::uint8_t> bytes,
+                   std::initializer_list<std::uint8_t> caller = {0xc3})
+      : code(bytes), caller_code(caller) {
+    code.resize(code.size() + kPadding, 0x06);  // no instruction
+    caller_code.resize(caller_code.size() + kPadding, 0x06);
+  }
+
+  ResultFlow crash_at(std::size_t offset, bool exact, std::uint64_t address = 0) {
+    const auto low = reinterpret_cast<std::uint64_t>(stack);
+    const stack::Activation frames[] = {{address_of(code), low + 32, low + 112},
+                                        {address_of(caller_code), low + 128, 0},
+                                        {address_of(caller_code), low + 192, 0}};
+    return follow_result(OutsideHooks::in_hook(),
+                         {.frames = frames,
+                          .active = active,
+                          .at = address_of(active == 0 ? code : caller_code) + offset,
+                          .exact = exact,
+                          .aborted = aborted,
+                          .fault_address = address,
+                          .failed_result = failed,
+                          .good_result = kGood});
+  }
+
+  static constexpr std::size_t kPadding = 16;
+  static std::uint64_t address_of(const std::vector<std::uint8_t>& bytes) {
+    return reinterpret_cast<std::uint64_t>(bytes.data());
+  }
+  std::vector<std::uint8_t> code, caller_code;
+  std::uint64_t failed = 0;
+  std::uint32_t active = 0;
+  bool aborted = false;
+  alignas(16) std::uint8_t stack[kStackBytes] = {};
+};
+
+}  // namespace
+
+TEST_CASE("an address computed from the result, unoptimized and optimized") {
+  // mov %rax,-8(%rbp); mov -8(%rbp),%rax; add $0x10,%rax; movb $1,(%rax)
+  Program slots{
+      {0x48, 0x89, 0x45, 0xf8, 0x48, 0x8b, 0x45, 0xf8, 0x48, 0x83, 0xc0, 0x10, 0xc6, 0x00, 0x01}};
+  CHECK(slots.crash_at(12, true, 0x10).derived);
+  CHECK_FALSE(slots.crash_at(12, true, 0x18).derived);  // not the address of the fault
+  // mov %rax,%rbx; call …; movb $1,0x10(%rbx,%rcx)
+  Program registers{{0x48, 0x89, 0xc3, 0xe8, 0, 0, 0, 0, 0xc6, 0x44, 0x0b, 0x10, 0x01}};
+  CHECK(registers.crash_at(8, true, 0x5010).derived);
+  // A call overwrites rax.
+  Program lost{{0xe8, 0, 0, 0, 0, 0xc6, 0x00, 0x01}};
+  CHECK_FALSE(lost.crash_at(5, true, 0).derived);
+}
+
+TEST_CASE("a place that only a failure leads to") {
+  // test %rax,%rax; jne +5; call …; then a common end: call …; ret
+  Program program{{0x48, 0x85, 0xc0, 0x75, 0x05, 0xe8, 0, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0xc3}};
+  const ResultFlow inside = program.crash_at(10, false);
+  CHECK(inside.checked);
+  CHECK(inside.only_on_failure);
+  CHECK_FALSE(inside.regardless);
+  const ResultFlow after = program.crash_at(15, false);
+  CHECK(after.checked);
+  CHECK(after.regardless);
+  CHECK_FALSE(after.only_on_failure);
+  CHECK_FALSE(after.unchecked);
+}
+
+TEST_CASE("a call that aborts the program never returns, wherever it is made") {
+  // test %rax,%rax; je +5; call X; call X; ret
+  Program program{{0x48, 0x85, 0xc0, 0x74, 0x05, 0xe8, 0x05, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0xc3}};
+  CHECK(program.crash_at(15, false).regardless);
+  program.aborted = true;
+  CHECK(program.crash_at(15, false).only_on_failure);
+}
+
+TEST_CASE("the way that takes no unknown turn is the one the program took") {
+  // test %rax,%rax; je +10; cmp %rcx,%rdx; jne +0; call X (never returns); call Y; ret
+  Program program{{0x48, 0x85, 0xc0, 0x74, 0x0a, 0x48, 0x39, 0xca, 0x75, 0x00, 0xe8,
+                   0,    0,    0,    0,    0xe8, 0,    0,    0,    0,    0xc3}};
+  CHECK(program.crash_at(20, false).only_on_failure);
+  CHECK_FALSE(program.crash_at(20, false).regardless);
+}
+
+TEST_CASE("MAP_FAILED is compared with -1") {
+  // cmp $-1,%rax; je +2; jmp end; call …; end: ret
+  Program program{{0x48, 0x83, 0xf8, 0xff, 0x74, 0x02, 0xeb, 0x05, 0xe8, 0, 0, 0, 0, 0xc3}};
+  program.failed = ~std::uint64_t{0};
+  CHECK(program.crash_at(13, false).only_on_failure);
+  program.failed = 0;
+  CHECK_FALSE(program.crash_at(13, false).only_on_failure);
+}
+
+TEST_CASE("an unchecked result that is kept") {
+  // mov %rax,0x8(%rbx); ret
+  Program stored{{0x48, 0x89, 0x43, 0x08, 0xc3}};
+  stored.active = 2;  // both functions have returned
+  CHECK(stored.crash_at(0, true).unchecked);
+  CHECK(stored.crash_at(0, true).kept);
+  // test %rax,%rax; je +4; mov %rax,0x8(%rbx); ret
+  Program checked{{0x48, 0x85, 0xc0, 0x74, 0x04, 0x48, 0x89, 0x43, 0x08, 0xc3}, {0x31, 0xc0, 0xc3}};
+  checked.active = 2;
+  CHECK(checked.crash_at(0, true).checked);
+  CHECK_FALSE(checked.crash_at(0, true).kept);
+  // cmp %rcx,%rdx; je: a comparison of something else may be one of the result
+  Program unknown{{0x48, 0x39, 0xca, 0x74, 0x00, 0x48, 0x89, 0x43, 0x08, 0xc3}};
+  unknown.active = 2;
+  CHECK_FALSE(unknown.crash_at(0, true).unchecked);
+  CHECK(unknown.crash_at(0, true).kept);
+}
+
+TEST_CASE("what a function returns is followed in its caller") {
+  // test %rax,%rax; jne +6; mov $-1,%eax; ret; xor %eax,%eax; ret
+  // caller: test %eax,%eax; jns +5; call …; call …; ret
+  Program program{
+      {0x48, 0x85, 0xc0, 0x75, 0x06, 0xb8, 0xff, 0xff, 0xff, 0xff, 0xc3, 0x31, 0xc0, 0xc3},
+      {0x85, 0xc0, 0x79, 0x05, 0xe8, 0, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0xc3}};
+  program.active = 1;
+  CHECK(program.crash_at(9, false).only_on_failure);
+  CHECK(program.crash_at(14, false).regardless);
+  // ret; caller: movb $1,0x20(%rax)
+  Program wrapper{{0xc3}, {0xc6, 0x40, 0x20, 0x01}};
+  wrapper.active = 1;
+  CHECK(wrapper.crash_at(0, true, 0x20).derived);
+}
+
+TEST_CASE("a value that a comparison selects counts as a check") {
+  // xor %ecx,%ecx; test %rax,%rax; mov $-1,%edx; mov %ecx,%eax; cmove: xor would change the flags
+  Program program{{0x31, 0xc9, 0xba, 0xff, 0xff, 0xff, 0xff, 0x48, 0x85, 0xc0, 0x0f, 0x44, 0xca,
+                   0x89, 0xc8, 0xc3},
+                  {0x85, 0xc0, 0x79, 0x05, 0xe8, 0, 0, 0, 0, 0xc3}};
+  program.active = 1;
+  CHECK(program.crash_at(9, false).only_on_failure);
+}
+
+TEST_CASE("an argument of the call in which the program crashed") {
+  // mov %rax,%rdi; mov $1,%esi; call …
+  Program program{{0x48, 0x89, 0xc7, 0xbe, 0x01, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0xc3}};
+  CHECK(program.crash_at(13, false).argument);
+  // xor %edi,%edi; call …
+  Program other{{0x31, 0xff, 0xe8, 0, 0, 0, 0, 0xc3}};
+  CHECK_FALSE(other.crash_at(7, false).argument);
+}
+
+TEST_CASE("code that cannot be followed decides nothing") {
+  Program indirect{{0xff, 0xe0}};  // jmp *%rax
+  Program unreadable{{0x06}};
+  Program endless{{0xeb, 0xfe}};  // jmp to itself
+  for (Program* program : {&indirect, &unreadable, &endless}) {
+    const ResultFlow flow = program->crash_at(2, false);
+    CHECK_FALSE(flow.checked);
+    CHECK_FALSE(flow.only_on_failure);
+    CHECK_FALSE(flow.regardless);
+    CHECK_FALSE(flow.derived);
+  }
+  const stack::Activation alone[] = {{0, 0, 0}};
+  CHECK_FALSE(follow_result(OutsideHooks::in_hook(), {.frames = alone,
+                                                      .active = 1,
+                                                      .at = 0,
+                                                      .exact = true,
+                                                      .aborted = false,
+                                                      .fault_address = 0,
+                                                      .failed_result = 0,
+                                                      .good_result = kGood})
+                  .kept);
+}
