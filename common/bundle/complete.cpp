@@ -222,6 +222,10 @@ bool complete_metadata(InHook hook, int directory, const Completion& completion,
     metadata.replace("\"limit\":",
                      [&](text::JsonWriter& json) { write_limit(json, *completion.verdict); });
   }
+  if (completion.end != nullptr) {
+    metadata.replace("\"cgroup_account\":",
+                     [&](text::JsonWriter& json) { write_account(json, completion.end->account); });
+  }
   if (completion.repeats != kRepeatsUnknown) {
     metadata.replace("\"repeats\":",
                      [&](text::JsonWriter& json) { json.number(completion.repeats); });

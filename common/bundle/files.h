@@ -33,6 +33,7 @@ struct Job {
   Reduction reduction = Reduction::none;
   std::uint64_t event_count = 0;
   std::uint64_t bytes = 0;  // written so far
+  char tree[96] = {};       // key of the first recorded process of its process tree
   int error = 0;            // the first errno
 };
 
@@ -90,6 +91,9 @@ inline constexpr const char* kFileNames[] = {
 };
 // Whether the bundle has an objects.json.
 enum class ObjectsFile : std::uint8_t { absent, present };
+
+// "cgroup_account" of metadata.json: null if there is none. cgroup_account.cpp
+void write_account(text::JsonWriter&, const session::CgroupAccount&) noexcept;
 
 // The list of files in manifest.json.
 void write_file_names(text::JsonWriter&, ObjectsFile) noexcept;

@@ -16,12 +16,17 @@ std::string_view reduction_word(Reduction reduction) noexcept {
 }  // namespace
 
 std::string_view process_key(const session::Header& header, std::span<char> buffer) noexcept {
+  return process_key(header, header.pid, header.start_ticks, buffer);
+}
+
+std::string_view process_key(const session::Header& header, std::int32_t pid,
+                             std::uint64_t start_ticks, std::span<char> buffer) noexcept {
   text::Text key{buffer.data(), buffer.size()};
   for (const auto byte : header.boot_id) {
     key.add("0123456789abcdef"[byte >> 4]);
     key.add("0123456789abcdef"[byte & 15]);
   }
-  return key.add('-').signed_number(header.pid).add('-').number(header.start_ticks).view();
+  return key.add('-').signed_number(pid).add('-').number(start_ticks).view();
 }
 
 void write_file_names(text::JsonWriter& json, ObjectsFile objects) noexcept {
@@ -56,6 +61,9 @@ bool write_manifest(InHook hook, Job& job) noexcept {
   json.key("pid").signed_number(header.pid);
   json.key("process").string(process_key(header, key));
   json.key("process_bundle").number(number);
+  json.key("process_started_at_utc").utc(header.start_realtime_ns);
+  json.key("process_tree").string(job.tree);
+  json.key("follows").string_or_null(job.cause.child != nullptr ? job.cause.child->bundle : "");
   const auto number_or_null = [&](std::uint32_t value) noexcept {
     header.rank.known != 0 ? json.number(value) : json.null();
   };

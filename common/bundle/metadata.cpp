@@ -1,8 +1,8 @@
 // metadata.json: what happened: outcome, verdict, crash, limit, request.
 //
-// complete() must find "outcome", "verdict", "crash" and "limit" in this order near the front, and
-// the request's "repeats" and "aftershocks" in the first 64 KiB. The program's own texts come last,
-// because they may be long.
+// complete() must find "outcome", "verdict", "crash", "limit" and "cgroup_account" in this order
+// near the front, and the request's "repeats" and "aftershocks" in the first 64 KiB. The program's
+// own texts come last, because they may be long.
 #include <algorithm>
 
 #include "common/bundle/files.h"
@@ -156,6 +156,8 @@ bool write_metadata(InHook hook, Job& job) noexcept {
   write_crash(hook, json, job.view, job.cause.exported_name);
   json.key("limit");
   write_limit(json, job.work.verdict);
+  json.key("cgroup_account");
+  job.cause.end == nullptr ? json.null() : write_account(json, job.cause.end->account);
   json.key("request");
   write_request(hook, json, job);
   json.key("failure");

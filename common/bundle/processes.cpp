@@ -13,8 +13,8 @@
 #include "common/bundle/cgroup_processes.h"
 #include "common/bundle/directory.h"
 #include "common/bundle/files.h"
+#include "common/bundle/manifest_keys.h"
 #include "common/bundle/process_group.h"
-#include "common/bundle/retention.h"
 #include "common/bundle/session_summary.h"
 #include "common/calls/calls.h"
 #include "common/session/directories.h"
@@ -83,6 +83,7 @@ class Processes {
         sessions_(AT_FDCWD, job.cause.session_directory) {}
 
   void find() noexcept;
+  std::string_view tree(std::span<char> buffer) const noexcept;
   void write(text::JsonWriter&) noexcept;
 
  private:
@@ -190,6 +191,15 @@ void Processes::find() noexcept {
               return one.start_ticks != other.start_ticks ? one.start_ticks < other.start_ticks
                                                           : one.pid < other.pid;
             });
+}
+
+// The key of the group's first process.
+std::string_view Processes::tree(std::span<char> buffer) const noexcept {
+  const RecordedProcess* first = &all_[0];
+  for (const RecordedProcess& process : all_.first(count_))
+    if (process.relation == Relation::parent || process.relation == Relation::ancestor)
+      first = process.start_ticks < first->start_ticks ? &process : first;
+  return process_key(header_, first->pid, first->start_ticks, buffer);
 }
 
 // --- Writing ------------------------------------------------------------------------------------
@@ -347,6 +357,7 @@ void Processes::write(text::JsonWriter& json) noexcept {
 bool write_processes(InHook hook, Job& job) noexcept {
   Processes processes{job};
   processes.find();
+  processes.tree(job.tree);
   JsonFile file{hook, job, "processes.json"};
   processes.write(file.json());
   return file.done();

@@ -2,10 +2,12 @@
 
 #include <sys/file.h>
 #include <sys/syscall.h>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "common/bundle/directory.h"
+#include "common/bundle/manifest_keys.h"
 #include "common/calls/calls.h"
 #include "common/text/text.h"
 #include "common/verdict/kinds.h"
@@ -33,30 +35,16 @@ bool is_about_memory(std::string_view code, std::string_view reason) noexcept {
 
 namespace {
 
-// The digits of "2026-11-21T10:15:30Z" as one number; it sorts by time.
-std::uint64_t digits_of(std::string_view text) noexcept {
-  std::uint64_t value = 0;
-  for (const char c : text)
-    if (c >= '0' && c <= '9') value = value * 10 + static_cast<std::uint64_t>(c - '0');
-  return value;
-}
-
-std::uint64_t hash_of(std::string_view text) noexcept {  // FNV-1a
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return hash;
-}
-
-bool is_older(const StoredBundle& a, const StoredBundle& b) noexcept {
-  return a.created != b.created ? a.created < b.created : a.number < b.number;
-}
-
 bool is_later_of_its_process(const StoredBundle& bundle,
                              std::span<const StoredBundle> bundles) noexcept {
-  for (const StoredBundle& other : bundles)
-    if (!other.is_removed && other.process == bundle.process &&
-        other.process_bundle < bundle.process_bundle)
+  const EpisodeBundle& later = bundle.episode;
+  for (const StoredBundle& other : bundles) {
+    const EpisodeBundle& first = other.episode;
+    if (!other.is_removed && first.role == EpisodeRole::root && first.process != 0 &&
+        first.process == later.process && !is_warning(first) &&
+        first.process_bundle < later.process_bundle)
       return true;
+  }
   return false;
 }
 
@@ -64,7 +52,8 @@ unsigned retention_rank(const StoredBundle& bundle,
                         std::span<const StoredBundle> bundles) noexcept {
   if (!bundle.is_about_memory) return 0;
   if (bundle.is_doubtful) return 1;
-  return is_later_of_its_process(bundle, bundles) ? 2 : 3;
+  if (bundle.episode.role != EpisodeRole::root) return 2;
+  return is_warning(bundle.episode) || is_later_of_its_process(bundle, bundles) ? 3 : 4;
 }
 
 // Adds up the bytes of a bundle; false if it contains a directory, as none of ours does.
@@ -89,21 +78,28 @@ bool describe(int dump_directory, const char* name, Workspace& work, StoredBundl
   bool ours = !manifest_value(manifest, "oomrec_version").empty();
   out = {};
   if (ours) {
-    out.created = digits_of(manifest_value(manifest, "created_at_utc"));
-    out.process = hash_of(manifest_value(manifest, "process"));
-    out.process_bundle =
-        static_cast<std::uint32_t>(digits_of(manifest_value(manifest, "process_bundle")));
+    out.episode = episode_bundle(name, manifest);
     const std::string_view verdict = manifest_value(manifest, "verdict");
     const std::string_view reason = manifest_value(manifest, "reason");
     out.is_about_memory = is_about_memory(verdict, reason);
     out.is_doubtful = is_doubtful(verdict, reason);
     const std::string_view text{name};
-    out.number = static_cast<std::uint32_t>(digits_of(text.substr(text.rfind('_') + 1)));
     text::Text{out.name}.add(text);
     ours = text.size() < sizeof out.name && measure(directory, work.json + 2 * kPart, out.bytes);
   }
   calls::close(directory);
   return ours;
+}
+
+static_assert(alignof(EpisodeBundle) <= 8);
+
+// The episodes of these bundles; `buffer` is for grouping, and bounds how many it considers.
+void group(std::span<StoredBundle> bundles, std::span<std::uint64_t> buffer) noexcept {
+  auto* const grouped = reinterpret_cast<EpisodeBundle*>(buffer.data());
+  const std::size_t count = std::min(bundles.size(), buffer.size_bytes() / sizeof(EpisodeBundle));
+  for (std::size_t i = 0; i < count; ++i) grouped[i] = bundles[i].episode;
+  group_episodes({grouped, count});
+  for (std::size_t i = 0; i < count; ++i) bundles[i].episode = grouped[i];
 }
 
 // Renames first: a half-removed bundle then has a hidden name, under which remove_leftovers() finds
@@ -117,20 +113,6 @@ void remove_bundle(int dump_directory, const char* name, Workspace& work) noexce
 
 }  // namespace
 
-std::string_view manifest_value(std::string_view manifest, std::string_view key) noexcept {
-  char quoted[48];
-  const text::Text pattern = text::Text{quoted}.add('"').add(key).add("\":");
-  const auto at = manifest.find(pattern.view());
-  if (at == std::string_view::npos) return {};
-  std::string_view rest = manifest.substr(at + pattern.view().size());
-  while (!rest.empty() && (rest.front() == ' ' || rest.front() == '\n')) rest.remove_prefix(1);
-  if (rest.starts_with('"')) {
-    rest.remove_prefix(1);
-    return rest.substr(0, rest.find('"'));
-  }
-  return rest.substr(0, rest.find_first_of(",}\n "));
-}
-
 void select_removals(std::span<StoredBundle> bundles, const Bounds& bounds) noexcept {
   std::uint64_t count = 0;
   std::uint64_t bytes = 0;
@@ -139,7 +121,7 @@ void select_removals(std::span<StoredBundle> bundles, const Bounds& bounds) noex
     if (bundle.is_removed) continue;
     ++count;
     bytes += bundle.bytes;
-    if (newest == nullptr || is_older(*newest, bundle)) newest = &bundle;
+    if (newest == nullptr || is_earlier(newest->episode, bundle.episode)) newest = &bundle;
   }
   while ((bounds.bundles != 0 && count > bounds.bundles) ||
          (bounds.bytes != 0 && bytes > bounds.bytes)) {
@@ -149,7 +131,8 @@ void select_removals(std::span<StoredBundle> bundles, const Bounds& bounds) noex
       if (bundle.is_removed || bundle.just_written || &bundle == newest) continue;
       const unsigned rank = retention_rank(bundle, bundles);
       if (victim != nullptr &&
-          (rank > victim_rank || (rank == victim_rank && !is_older(bundle, *victim))))
+          (rank > victim_rank ||
+           (rank == victim_rank && !is_earlier(bundle.episode, victim->episode))))
         continue;
       victim = &bundle;
       victim_rank = rank;
@@ -179,6 +162,7 @@ void enforce_bounds(int dump_directory, const char* written, const Bounds& bound
       all[found].just_written = std::strcmp(name, written) == 0;
       ++found;
     });
+    group(all.first(found), {work.sort, std::size(work.sort)});
     select_removals(all.first(found), bounds);
     for (const StoredBundle& bundle : all.first(found))
       if (bundle.is_removed) remove_bundle(dump_directory, bundle.name, work);

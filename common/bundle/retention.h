@@ -10,18 +10,16 @@
 #include <string_view>
 
 #include "common/bundle/bundle.h"
+#include "common/bundle/episodes.h"
 
 namespace oomrec::bundle {
 
 struct StoredBundle {
-  std::uint64_t created;  // YYYYmmddHHMMSS
+  EpisodeBundle episode;
   std::uint64_t bytes;
-  std::uint64_t process;         // hash of its key
-  std::uint32_t process_bundle;  // number within the process, from 1
-  std::uint32_t number;          // NNN of its name
-  bool is_about_memory;          // memory was short, or a kill for an unknown reason
-  bool is_doubtful;              // a kill for an unknown reason
-  bool just_written;             // may not be removed
+  bool is_about_memory;  // memory was short, or a kill for an unknown reason
+  bool is_doubtful;      // a kill for an unknown reason
+  bool just_written;     // may not be removed
   bool is_removed;
   char name[45];
 };
@@ -32,8 +30,9 @@ struct Bounds {
 };
 
 // Sets `is_removed` until the bounds hold. First go verdicts that are not about memory, then kills
-// for an unknown reason, then later bundles of a process whose first is present; of these always
-// the oldest first. Pure.
+// for an unknown reason, then what tells less of an episode (episodes.h), then warnings that
+// nothing followed and later episodes of a process whose first is present, at last the roots; of
+// these always the oldest first. Requires episodes to be grouped. Pure.
 void select_removals(std::span<StoredBundle> bundles, const Bounds&) noexcept;
 
 // Whether a bundle with this verdict and trigger (as printed) is about a lack of memory.
@@ -42,9 +41,5 @@ bool is_about_memory(std::string_view verdict, std::string_view reason) noexcept
 // Applies the bounds to a directory; `written` is the name just published. If another process holds
 // the lock, it does the work: never waits.
 void enforce_bounds(int dump_directory, const char* written, const Bounds&, Workspace&) noexcept;
-
-// The value of `key` in a manifest, without quotes; empty if missing. A manifest's keys are unique
-// and quotes in its strings are escaped, so no parser is needed.
-std::string_view manifest_value(std::string_view manifest, std::string_view key) noexcept;
 
 }  // namespace oomrec::bundle

@@ -49,5 +49,8 @@ bool is_visible_by_pid(const session::Header&) noexcept;
 
 // Identifies the process that wrote the session, in all its bundles: "8f3a…-4711-123456".
 std::string_view process_key(const session::Header&, std::span<char> buffer) noexcept;
+// The same for another process of that boot.
+std::string_view process_key(const session::Header&, std::int32_t pid, std::uint64_t start_ticks,
+                             std::span<char> buffer) noexcept;
 
 }  // namespace oomrec::bundle

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "common/limits/cgroup.h"
+#include "common/limits/process_files.h"
 #include "common/session/layout.h"
 #include "common/system/files.h"
 #include "common/system/syscalls.h"
@@ -54,9 +55,11 @@ std::uint64_t rlimit_bytes(int resource) noexcept {
 }  // namespace
 
 [[gnu::noinline]] void read_usage(InHook, Ceilings& out) noexcept {
-  char path[kPathBytes], text[1408];
-  Text(path) << system::g_roots.proc << "/self/status";
-  if (system::read_file(path, text, sizeof(text)) <= 0) return;
+  char text[1408];
+  const auto has_memory = [](std::string_view status) noexcept {
+    return !system::field(status, "VmSize:").empty();
+  };
+  if (read_process_file(0, "/status", text, sizeof(text), has_memory) <= 0) return;
   const auto bytes = [&](std::string_view name) noexcept {
     return system::number_in(system::field(text, name)) * 1024;
   };
@@ -65,11 +68,15 @@ std::uint64_t rlimit_bytes(int resource) noexcept {
   out.data_bytes = bytes("VmData:");
 }
 
-[[gnu::noinline]] void read_cgroup(InHook hook, Ceilings& out,
-                                   CgroupDirectories* directories) noexcept {
+[[gnu::noinline]] void read_cgroup(InHook hook, Ceilings& out, CgroupDirectories* directories,
+                                   int process) noexcept {
   if (directories != nullptr) *directories = {};
-  CgroupPath cgroup{hook, "memory", kV1.usage_file, kV2.usage_file,
-                    directories != nullptr ? &directories->named : nullptr};
+  CgroupPath cgroup{hook,
+                    "memory",
+                    kV1.usage_file,
+                    kV2.usage_file,
+                    directories != nullptr ? &directories->named : nullptr,
+                    process};
   if (!cgroup.is_found()) return;
   const Controller& controller = cgroup.is_v1() ? kV1 : kV2;
   if (directories != nullptr) {

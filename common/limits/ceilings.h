@@ -39,9 +39,11 @@ struct CgroupDirectories {
 };
 
 // Reads the cgroup with the lowest limit among the process' own and its ancestors, v1 or v2. If the
-// path in /proc/self/cgroup is not visible here (a container without its own cgroup namespace), the
-// mounted root is what limits the process. Also fills `directories`, if given.
-void read_cgroup(InHook, Ceilings&, CgroupDirectories* directories = nullptr) noexcept;
+// path in /proc/PID/cgroup is not visible here (a container without its own cgroup namespace), the
+// mounted root is what limits the process. Also fills `directories`, if given. `process`: a pid; 0:
+// the calling process.
+void read_cgroup(InHook, Ceilings&, CgroupDirectories* directories = nullptr,
+                 int process = 0) noexcept;
 
 // Reads the working set of the cgroup with the lowest limit again. False: it is gone.
 bool read_cgroup_usage(InHook, const CgroupDirectories&, std::uint64_t& used_bytes) noexcept;

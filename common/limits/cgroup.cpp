@@ -1,5 +1,6 @@
 #include "common/limits/cgroup.h"
 
+#include "common/limits/process_files.h"
 #include "common/session/layout.h"
 #include "common/system/files.h"
 #include "common/system/text.h"
@@ -35,6 +36,13 @@ std::string_view own_path(std::string_view text, std::string_view controller, bo
   return unified;
 }
 
+// A main thread that has ended is in v1's root.
+bool is_below_root(std::string_view text) noexcept {
+  bool v1 = false;
+  const std::string_view memory = own_path(text, "memory", v1);
+  return !text.empty() && (!v1 || memory.size() > 1);
+}
+
 }  // namespace
 
 // It has a buffer, so it may not be inlined: a hook uses little stack.
@@ -51,11 +59,10 @@ std::string_view own_path(std::string_view text, std::string_view controller, bo
 }
 
 [[gnu::noinline]] CgroupPath::CgroupPath(InHook, std::string_view controller, const char* file_v1,
-                                         const char* file_v2,
-                                         char (*named)[kCgroupPathBytes]) noexcept {
+                                         const char* file_v2, char (*named)[kCgroupPathBytes],
+                                         int process) noexcept {
   char text[1408];
-  Text(path_) << system::g_roots.proc << "/self/cgroup";
-  if (system::read_file(path_, text, sizeof(text)) <= 0) return;
+  if (read_process_file(process, "/cgroup", text, sizeof(text), is_below_root) <= 0) return;
   found_ = true;
   const std::string_view own = own_path(text, controller, v1_);
   if (named != nullptr) Text(*named) << own;

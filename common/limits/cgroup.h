@@ -1,6 +1,6 @@
-// The process' own cgroup for one controller, and its ancestors up to the root.
+// A process' cgroup for one controller, and its ancestors up to the root.
 //
-// Paths start at system::g_roots. If the path in /proc/self/cgroup is not visible here (a container
+// Paths start at system::g_roots. If the path in /proc/PID/cgroup is not visible here (a container
 // without its own cgroup namespace), the mounted root is what limits the process.
 #pragma once
 
@@ -21,9 +21,10 @@ bool read_cgroup_number(const char* directory, const char* file, std::uint64_t& 
 class CgroupPath {
  public:
   // `controller`: "memory" or "pids". `file_v1`, `file_v2`: a file that exists if the cgroup is
-  // visible here. `named`: receives its name in /proc/self/cgroup.
+  // visible here. `named`: receives its name in /proc/PID/cgroup. `process`: a pid; 0: the calling
+  // process.
   CgroupPath(InHook, std::string_view controller, const char* file_v1, const char* file_v2,
-             char (*named)[kCgroupPathBytes] = nullptr) noexcept;
+             char (*named)[kCgroupPathBytes] = nullptr, int process = 0) noexcept;
 
   bool is_found() const noexcept { return found_; }
   bool is_v1() const noexcept { return v1_; }

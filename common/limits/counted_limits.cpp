@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "common/limits/cgroup.h"
+#include "common/limits/privileges.h"
 #include "common/system/files.h"
 #include "common/system/syscalls.h"
 #include "common/system/text.h"
@@ -29,27 +30,6 @@ constexpr std::size_t kPathBytes = 320;
   return system::read_file(path, text, sizeof(text)) > 0 ? system::number_in(text) : otherwise;
 }
 
-// Whether this is the machine's initial user namespace: in another one root has no privileges over
-// the machine.
-[[gnu::noinline]] bool is_in_initial_namespace() noexcept {
-  char path[kPathBytes], text[64];
-  Text(path) << system::g_roots.proc << "/self/uid_map";
-  if (system::read_file(path, text, sizeof(text)) <= 0) return true;
-  std::string_view rest = text;
-  const std::uint64_t inside = system::number_in(rest, &rest);
-  const std::uint64_t outside = system::number_in(rest, &rest);
-  return inside == 0 && outside == 0 && system::number_in(rest) == 0xffff'ffff;
-}
-
-std::uint64_t hexadecimal_in(std::string_view text) noexcept {
-  std::uint64_t value = 0;
-  for (const char c : text) {
-    if (c >= '0' && c <= '9') value = value << 4 | static_cast<std::uint64_t>(c - '0');
-    if (c >= 'a' && c <= 'f') value = value << 4 | static_cast<std::uint64_t>(c - 'a' + 10);
-  }
-  return value;
-}
-
 // setrlimit(2), RLIMIT_NPROC: not enforced for root, CAP_SYS_ADMIN and CAP_SYS_RESOURCE.
 [[gnu::noinline]] bool read_own_tasks(CountedLimits& out) noexcept {
   char path[kPathBytes], text[1408];
@@ -59,7 +39,7 @@ std::uint64_t hexadecimal_in(std::string_view text) noexcept {
   constexpr std::uint64_t kExempting = std::uint64_t{1} << CAP_SYS_ADMIN | std::uint64_t{1}
                                                                                << CAP_SYS_RESOURCE;
   return system::number_in(system::field(text, "Uid:")) == 0 ||
-         (hexadecimal_in(system::field(text, "CapEff:")) & kExempting) != 0;
+         (effective_capabilities(text) & kExempting) != 0;
 }
 
 void read_user_limit(CountedLimits& out) noexcept {

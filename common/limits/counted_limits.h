@@ -1,5 +1,5 @@
 // Limits on tasks, mappings and committed memory: why a thread, a fork or a mapping fails without a
-// limit on bytes.
+// limit on the process' bytes.
 //
 // Read from the kernel after such a failure (about 50 µs; 50 ms for a process with 65,530
 // mappings). Paths start at system::g_roots.

@@ -5,6 +5,7 @@
 
 #include <string_view>
 
+#include "common/limits/process_files.h"
 #include "common/system/files.h"
 #include "common/system/syscalls.h"
 #include "common/system/text.h"
@@ -26,22 +27,6 @@ std::uint64_t get(const std::atomic<std::uint64_t>& word) noexcept {
   return word.load(std::memory_order_relaxed);
 }
 
-// "12.34" in hundredths.
-std::uint32_t hundredths(std::string_view text) noexcept {
-  std::string_view rest;
-  const std::uint64_t whole = system::number_in(text, &rest);
-  if (!rest.empty()) rest.remove_prefix(1);
-  return static_cast<std::uint32_t>(whole * 100 + system::number_in(rest.substr(0, 2)));
-}
-
-// The path of a file of /proc/PID; 0: of /proc/self.
-void path_of(int process, const char* file, char (&path)[kPathBytes]) noexcept {
-  Text name(path);
-  name << system::g_roots.proc << '/';
-  process == 0 ? name << "self" : name.number(static_cast<std::uint64_t>(process));
-  name << file;
-}
-
 // Each has a buffer, so none may be inlined into another: a hook uses little stack.
 
 [[gnu::noinline]] bool read_pressure(const char* directory, const char* file,
@@ -59,35 +44,13 @@ void path_of(int process, const char* file, char (&path)[kPathBytes]) noexcept {
 
 // VmSwap is in the second half of about 1,500 bytes.
 [[gnu::noinline]] void read_swap(Health& health, int process) noexcept {
-  char path[kPathBytes], text[1408];
-  path_of(process, "/status", path);
-  if (system::read_file(path, text, sizeof(text)) > 0)
-    set(health.swap_bytes, system::number_in(system::field(text, "VmSwap:")) * 1024);
-}
-
-// Field 12 of /proc/self/stat. The name may contain any characters and ends at the last
-// parenthesis.
-[[gnu::noinline]] void read_faults(Health& health, int process) noexcept {
-  char path[kPathBytes], text[512];
-  path_of(process, "/stat", path);
-  const long bytes = system::read_file(path, text, sizeof(text));
-  std::string_view rest{text, bytes > 0 ? static_cast<std::size_t>(bytes) : 0};
-  const std::size_t name_end = rest.rfind(')');
-  if (name_end == rest.npos) return;
-  rest.remove_prefix(name_end + 1);
-  for (int field = 2; field < 12; ++field) {  // `rest` begins before field 3
-    const std::size_t blank = rest.find(' ');
-    if (blank == rest.npos) return;
-    rest.remove_prefix(blank + 1);
-  }
-  set(health.major_faults, system::number_in(rest));
-}
-
-[[gnu::noinline]] void read_available(Health& health) noexcept {
-  char path[kPathBytes], text[256];
-  Text(path) << system::g_roots.proc << "/meminfo";
-  if (system::read_file(path, text, sizeof(text)) > 0)
-    set(health.available_bytes, system::number_in(system::field(text, "MemAvailable:")) * 1024);
+  constexpr std::string_view kName = "VmSwap:";
+  char text[1408];
+  const auto has_swap = [](std::string_view status) noexcept {
+    return !system::field(status, kName).empty();
+  };
+  if (read_process_file(process, "/status", text, sizeof(text), has_swap) > 0)
+    set(health.swap_bytes, system::number_in(system::field(text, kName)) * 1024);
 }
 
 // Kills on the whole machine: a line of the 4 KiB of /proc/vmstat, which is read in pieces that
@@ -110,11 +73,12 @@ void path_of(int process, const char* file, char (&path)[kPathBytes]) noexcept {
   }
 }
 
-// Address space and resident memory.
+// Address space and resident memory; "0 0 …" without either.
+bool has_memory(std::string_view statm) noexcept { return system::number_in(statm) != 0; }
+
 [[gnu::noinline]] void read_size(Health& health, int process) noexcept {
-  char path[kPathBytes], text[128];
-  path_of(process, "/statm", path);
-  if (system::read_file(path, text, sizeof(text)) <= 0) return;
+  char text[128];
+  if (read_process_file(process, "/statm", text, sizeof(text), has_memory) <= 0) return;
   std::string_view rest;
   set(health.vm_bytes, system::number_in(text, &rest) * kPageBytes);
   set(health.rss_bytes, system::number_in(rest) * kPageBytes);
@@ -127,6 +91,13 @@ std::uint64_t not_resident(const Health& health) noexcept {
 
 }  // namespace
 
+[[gnu::noinline]] void read_available_memory(Health& health) noexcept {
+  char path[kPathBytes], text[256];
+  Text(path) << system::g_roots.proc << "/meminfo";
+  if (system::read_file(path, text, sizeof(text)) > 0)
+    set(health.available_bytes, system::number_in(system::field(text, "MemAvailable:")) * 1024);
+}
+
 void read_quick_health(InHook hook, const CgroupDirectories& directories, Health& health,
                        int process) noexcept {
   read_size(health, process);
@@ -138,17 +109,24 @@ void read_quick_health(InHook hook, const CgroupDirectories& directories, Health
     set(health.rlimit_as_bytes, limit.rlim_cur == RLIM64_INFINITY ? kUnlimited : limit.rlim_cur);
 }
 
-void read_slow_health(InHook hook, const CgroupDirectories& directories, Health& health,
-                      int process) noexcept {
+StallCounters read_slow_health(InHook hook, const CgroupDirectories& directories, Health& health,
+                               int process) noexcept {
   read_swap(health, process);
-  read_available(health);
+  read_available_memory(health);
   read_system_kills(health);
   std::uint64_t kills = 0;
   if (read_cgroup_kills(hook, directories, kills)) set(health.cgroup_oom_kills, kills);
   if (directories.v1 || directories.own[0] == '\0' ||
       !read_pressure(directories.own, "/memory.pressure", health))
     read_pressure(system::g_roots.proc, "/pressure/memory", health);
-  read_faults(health, process);
+  const StallCounters stalls = read_stall_counters(hook, directories, process);
+  if (stalls.major_faults != 0) set(health.major_faults, stalls.major_faults);
+  return stalls;
+}
+
+MachinePressure pressure_of(const Health& health) noexcept {
+  return {health.pressure_some.load(std::memory_order_relaxed),
+          health.pressure_full.load(std::memory_order_relaxed)};
 }
 
 LimitUsage usage_of_killing_limit(const Health& health) noexcept {

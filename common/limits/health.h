@@ -5,6 +5,7 @@
 #pragma once
 
 #include "common/limits/ceilings.h"
+#include "common/limits/stalls.h"
 #include "common/session/layout.h"
 #include "common/system/hook_scope.h"
 
@@ -16,25 +17,26 @@ void read_quick_health(InHook, const CgroupDirectories&, session::Health&,
                        int process = 0) noexcept;
 
 // The rest, about 100 µs: swap and faults of the process, kills and pressure of cgroup and machine.
-void read_slow_health(InHook, const CgroupDirectories&, session::Health&, int process = 0) noexcept;
+StallCounters read_slow_health(InHook, const CgroupDirectories&, session::Health&,
+                               int process = 0) noexcept;
 
-// Thresholds of thrashing: all tasks wait for memory (full), and this process had at least so many
-// major faults since its last check.
-inline constexpr std::uint32_t kThrashingFull = 2000;  // PSI avg10, in 1/100 %
-inline constexpr std::uint64_t kThrashingFaults = 500;
+// Of the rest, only the machine's available memory: about 5 µs.
+void read_available_memory(session::Health&) noexcept;
+
+MachinePressure pressure_of(const session::Health&) noexcept;
 
 // The usage of one limit.
 struct LimitUsage {
   LimitKind kind = LimitKind::none;
-  std::uint64_t used_bytes = 0;
-  std::uint64_t expected_bytes = 0;  // allocated but not yet resident
+  std::uint64_t used_bytes = 0;       // what the limit counts
+  std::uint64_t untouched_bytes = 0;  // allocated but not resident: a limit on resident memory does
+                                      // not count it until the program touches it
   std::uint64_t limit_bytes = 0;
 
-  std::uint64_t sum_bytes() const noexcept { return used_bytes + expected_bytes; }
   // 0 without a limit.
   unsigned percent() const noexcept {
     if (limit_bytes == 0) return 0;
-    const double part = static_cast<double>(sum_bytes()) / static_cast<double>(limit_bytes);
+    const double part = static_cast<double>(used_bytes) / static_cast<double>(limit_bytes);
     return part > 100 ? 10'000 : static_cast<unsigned>(part * 100);
   }
 };

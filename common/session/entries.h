@@ -218,6 +218,20 @@ struct CountedLimits {
 };
 static_assert(sizeof(CountedLimits) == 88 && offsetof(CountedLimits, committed_bytes) == 56);
 
+// Memory that the system sets aside: what a request for locked memory or huge pages had to fit in.
+// 0: unknown, or the request needed none. kUnlimited: no limit.
+struct MemoryPools {
+  u64 locked_bytes;        // VmLck
+  u64 locked_limit_bytes;  // RLIMIT_MEMLOCK; kUnlimited: does not apply to the process
+  u64 huge_page_bytes;     // size of the pages the request needed
+  u64 huge_total_bytes;    // of the machine's pool of such pages …
+  u64 huge_used_bytes;     // … in use or reserved
+  u64 huge_cgroup_bytes;   // hugetlb.SIZE.rsvd.current, of the cgroup with the lowest limit
+  u64 huge_cgroup_limit_bytes;
+  u64 available_bytes;  // MemAvailable of the machine
+};
+static_assert(sizeof(MemoryPools) == 64);
+
 // A failed request, with all the evidence for its verdict. Written once; afterwards only the atomic
 // fields change.
 struct Failure {
@@ -249,17 +263,20 @@ struct Failure {
   StringId rule;  // the rule of --fail that injected it; 0: none
   u32 reserved;
   DeviceEvidence device;  // for a device's request; then `error` is the driver's code
+  MemoryPools pools;
 };
 inline constexpr u64 kUnlimited = ~u64{0};
 inline constexpr u8 kFailureProbe = 1;       // the caller has a fallback: no bundle
 inline constexpr u8 kFailureByRecorder = 2;  // by the recorder (soft limit), not by the system
 inline constexpr u8 kFailureInjected = 4;    // injected by the user (--fail)
 inline constexpr u8 kFailureAftershock = 8;  // followed from the one that `bundle` reports
+inline constexpr u8 kFailureUnserved = 16;   // a probe, after which the program ended unserved
+inline constexpr u8 kFailureCommit = 32;     // of address space that the program had reserved
 static_assert(offsetof(Failure, node) == 24 && offsetof(Failure, error) == 36 &&
               offsetof(Failure, live_bytes) == 40 && offsetof(Failure, cgroup_limit_bytes) == 120 &&
               offsetof(Failure, repeats) == 128 && offsetof(Failure, counted) == 144 &&
               offsetof(Failure, rule) == 232 && offsetof(Failure, device) == 240 &&
-              sizeof(Failure) == 328);
+              offsetof(Failure, pools) == 328 && sizeof(Failure) == 392);
 
 // --- Names of things ----------------------------------------------------------------------------
 

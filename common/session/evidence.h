@@ -57,8 +57,9 @@ inline constexpr u32 kCrashOtherThrow = 32;     // thrown elsewhere than at the 
 // (SI_KERNEL).
 inline bool has_address(const Crash& crash) noexcept {
   constexpr i32 kFromKernel = 0x80;
-  constexpr u32 kAbort = 6;
-  return crash.code > 0 && crash.code != kFromKernel && crash.signal != kAbort;
+  constexpr u32 kBus = 7, kSegv = 11;
+  return crash.code > 0 && crash.code != kFromKernel &&
+         (crash.signal == kBus || crash.signal == kSegv);
 }
 static_assert(offsetof(Crash, frames) == 64 && sizeof(Crash) == 64 + 8 * kCrashFrames);
 
@@ -137,52 +138,101 @@ static_assert(offsetof(SharedMemory, path) == 40 && sizeof(SharedMemory) == 168)
 // signal handler with Crash. All zero in older recordings: nothing is known.
 struct CrashLink {
   u64 served_since;    // requests of the thread that were served since the failure
-  u32 failure_frames;  // native frames of the failed request's stack …
+  u32 failure_frames;  // native frames of the failed request's stack, the innermost ones …
   u32 common_frames;   // … of which so many outermost ones are still on the crash's stack
   u32 flags;           // kLink…
   u32 reserved;
   char exception[96];  // mangled name of the type of the exception in flight; empty: none
-  char function[96];   // the innermost function that decides the meaning of an abort; may be empty
+  char function[96];   // the C library's function that raised an abort; empty: another one did
 };
 inline constexpr u32 kLinkKnown = 1;  // the other fields are valid
+// What the program's code does with the failed call's result, as far as it could be followed.
+inline constexpr u32 kLinkChecked = 2;      // it compares it
+inline constexpr u32 kLinkUnchecked = 4;    // it passes it on or stores it without a comparison
+inline constexpr u32 kLinkKept = 8;         // other functions may still have it
+inline constexpr u32 kLinkOnFailure = 16;   // only a failure leads to where the crash is
+inline constexpr u32 kLinkRegardless = 32;  // a success leads there as well
+inline constexpr u32 kLinkDerived = 64;     // the fault address was computed from it
+inline constexpr u32 kLinkArgument = 128;   // it was passed to the function that crashed
+// About an abort.
+inline constexpr u32 kLinkHeapCorruption = 256;  // the C library found its heap damaged
+inline constexpr u32 kLinkBadAlloc = 512;   // the exception in flight is a std::bad_alloc, or …
+inline constexpr u32 kLinkHandling = 1024;  // … it was thrown while one was being handled
 static_assert(sizeof(CrashLink) == 24 + 96 + 96);
 
-// Levels read at the end of the process, from outside: its own last check may be old. Filled in by
-// whoever saw the end, like Death. 0: unknown.
+// How much the process and its own cgroup waited for memory during the time before a reading
+// (common/limits/stalls.h). What others on the machine wait for is in Health. window_ns 0: unknown.
+struct Stalls {
+  u64 window_ns;
+  u64 major_faults;     // of the process
+  u64 blocked_ns;       // time for which it waited for block I/O; 0 if the kernel does not count it
+  u64 cgroup_refaults;  // evicted pages that its cgroup needed again
+  u32 cgroup_some;      // PSI avg10 of its cgroup, in 1/100 %; 0 in v1
+  u32 cgroup_full;
+};
+static_assert(sizeof(Stalls) == 40);
+
+// Levels read from outside while the process ran, and at its end: its own last check may be old.
+// Filled in by whoever saw the end, like Death. 0: unknown.
 struct EndLevels {
-  u64 realtime_ns;          // 0: not read
-  u64 resident_peak_bytes;  // ru_maxrss
-  u64 major_faults;         // ru_majflt
+  u64 realtime_ns;          // of the last reading before the end; 0: not read
+  u64 resident_bytes;       // of the process
+  u64 resident_peak_bytes;  // ru_maxrss, or the highest reading
+  u64 major_faults;         // ru_majflt, or the last reading
   u64 cgroup_limit_bytes;   // of the cgroup that limits the process
-  u64 cgroup_used_bytes;    // its working set at the end
+  u64 cgroup_used_bytes;    // its working set
   u64 cgroup_peak_bytes;    // memory.peak, memory.max_usage_in_bytes
-  u64 limit_hits_before;    // memory.events `max`, memory.failcnt
-  u64 limit_hits_after;
-  u64 available_bytes;  // of the machine
-  u32 user_killer;      // UserKiller: who sent the signal, if it is a user-space OOM killer
+  u64 limit_hits_before;    // memory.events `max`, memory.failcnt: at the last reading …
+  u64 limit_hits_after;     // … and after the end
+  u64 available_bytes;      // of the machine
+  Stalls stalls;
+  u32 user_killer;  // UserKiller: who sent the signal, if it is a user-space OOM killer
   u32 flags;
   char user_killer_line[256];
 };
-enum class UserKiller : u32 { none, systemd_oomd, earlyoom, kubelet, other };
-static_assert(offsetof(EndLevels, user_killer_line) == 80 && sizeof(EndLevels) == 336);
+enum class UserKiller : u32 { none, systemd_oomd, earlyoom };
+static_assert(offsetof(EndLevels, user_killer_line) == 128 && sizeof(EndLevels) == 384);
 
-// The memory of the whole cgroup at a kill, in parts that add up to its usage. Filled in like
-// Death, from the kernel's log of the kill or from memory.stat.
+// The memory of the whole cgroup, or of the machine if that was full, at a kill: parts that add up
+// to its usage. Filled in like Death, from the kernel's log of the kill or from memory.stat after
+// it. A process' part is its private memory; what it shares is in `shared_bytes` or `file_bytes`.
 struct CgroupAccount {
   u32 source;  // AccountSource
-  u32 reserved;
+  u32 scope;   // AccountScope
   u64 limit_bytes;
   u64 usage_bytes;
-  u64 recorded_bytes;    // resident, of recorded processes
-  u64 unrecorded_bytes;  // resident, of other processes
+  u64 recorded_bytes;    // of recorded processes
+  u64 unrecorded_bytes;  // of other processes
   u64 shared_bytes;      // shmem and tmpfs
   u64 file_bytes;        // page cache
   u64 slab_bytes;
   u64 kernel_bytes;  // stacks, page tables, sockets and other memory of the kernel
   u64 other_bytes;   // the rest
+  // Resident memory of this process. All zero: unknown.
+  u64 own_anonymous_bytes;
+  u64 own_file_bytes;
+  u64 own_shared_bytes;
+  // The other process with the most resident memory.
+  u64 largest_bytes;
+  i32 largest_pid;  // as in the source; 0: none
+  u32 largest_recorded;
+  char largest_name[16];
+
+  u64 own_bytes() const noexcept { return own_anonymous_bytes + own_file_bytes + own_shared_bytes; }
 };
 enum class AccountSource : u32 { none, kernel_log, memory_stat };
-static_assert(sizeof(CgroupAccount) == 80);
+enum class AccountScope : u32 { cgroup, machine };
+static_assert(sizeof(CgroupAccount) == 136);
+
+// That a runtime reached a memory limit of its own (V8's heap, the JVM's, PHP's memory_limit): no
+// request was refused, the runtime itself gives up. Recorded in the process, when it does.
+struct RuntimeLimit {
+  Atomic<u32> runtime;  // Runtime; stored last
+  u32 certainty;        // Certainty
+  char evidence[240];   // what shows it, in words; NUL-terminated
+};
+enum class Runtime : u32 { none, v8, jvm, php };
+static_assert(sizeof(RuntimeLimit) == 248);
 
 // All evidence about the end that is collected from outside, on its way into a session's header.
 struct EndEvidence {

@@ -105,7 +105,7 @@ enum class State : u32 {
   running,
   exited,     // ended by exit, _exit or quick_exit: exit_status is valid
   replaced,   // an exec is under way or has succeeded; after a failed one, `running` again
-  abandoned,  // the recorder switched itself off; see off_reason
+  abandoned,  // the recorder switched itself off
 };
 
 struct Python {
@@ -151,8 +151,8 @@ struct Header {
   StringId executable;
   StringId working_directory;
   StringId dump_directory;  // absolute
-  StringId off_reason;
-  StringId heap_note;  // "heap not observed: …", 0: it is observed
+  StringId off_reason;      // why nothing was recorded, in a bundle of `oomrec run`; 0: it was
+  StringId heap_note;       // "heap not observed: …", 0: it is observed
 
   u8 mode;  // requested Mode
   u8 padding_[3];
@@ -201,9 +201,11 @@ struct Header {
   Rank rank;
   Atomic<u32> notifications;  // a futex: counts events that oomrec_wait() waits for
   u32 reserved;
-  CrashLink crash_link;  // since version 7, as the two below
+  CrashLink crash_link;  // since version 7, as those below
   EndLevels end_levels;
   CgroupAccount account;
+  Stalls stalls;  // that the process itself measured at its last thorough check
+  RuntimeLimit runtime_limit;
 };
 static_assert(offsetof(Header, used_bytes) == 24 && offsetof(Header, alive_mutex) == 40 &&
               offsetof(Header, pid) == 104 && offsetof(Header, boot_id) == 120 &&
@@ -228,7 +230,9 @@ static_assert(offsetof(Header, limit_as_bytes) == 864 + kTableSlots * sizeof(Tab
               offsetof(Header, rank) == offsetof(Header, near_device) + 8 &&
               offsetof(Header, notifications) == offsetof(Header, rank) + sizeof(Rank) &&
               offsetof(Header, crash_link) == offsetof(Header, notifications) + 8 &&
-              sizeof(Header) == offsetof(Header, account) + sizeof(CgroupAccount) &&
+              offsetof(Header, stalls) == offsetof(Header, account) + sizeof(CgroupAccount) &&
+              offsetof(Header, runtime_limit) == offsetof(Header, stalls) + sizeof(Stalls) &&
+              sizeof(Header) == offsetof(Header, runtime_limit) + sizeof(RuntimeLimit) &&
               sizeof(Header) <= kHeaderBytes);
 static_assert(std::is_standard_layout_v<Header> && std::is_trivially_destructible_v<Header>);
 static_assert(Atomic<u64>::is_always_lock_free, "a lock would die with its owner");

@@ -174,6 +174,7 @@ constexpr std::optional<Value> value_named(const auto& names, std::string_view w
 // The space that a host function changes; the heap for those that change none.
 constexpr Space space_of(Api api) noexcept {
   if (api >= Api::mmap && api <= Api::shmdt) return Space::map;
+  if (api == Api::mlock || api == Api::mlockall) return Space::map;
   const bool torch =
       api == Api::reportMemoryUsageToProfiler || api == Api::reportOutOfMemoryToProfiler;
   return torch ? Space::torch : Space::heap;

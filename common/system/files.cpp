@@ -139,8 +139,11 @@ std::uint64_t start_ticks(int pid) noexcept {
   const std::size_t end_of_name = text.rfind(')');
   if (end_of_name == std::string_view::npos || end_of_name + 2 >= text.size()) return 0;
   text.remove_prefix(end_of_name + 2);
-  if (text[0] == 'Z' || text[0] == 'X') return 0;
+  const char state = text[0];
+  if (state == 'X') return 0;
   for (int column = 3; column < 22; ++column) {
+    // A program whose first thread has ended is a zombie with other threads.
+    if (column == 20 && state == 'Z' && number_in(text) <= 1) return 0;
     const std::size_t blank = text.find(' ');
     if (blank == std::string_view::npos) return 0;
     text.remove_prefix(blank + 1);

@@ -83,7 +83,7 @@ std::uint64_t realtime_ns() noexcept;   // CLOCK_REALTIME
 void random_bytes(void* data, std::size_t bytes) noexcept;
 
 // Field 22 of /proc/PID/stat: the start of the process in clock ticks since boot. 0: the process is
-// not visible or a zombie.
+// not visible, or a zombie without another thread.
 std::uint64_t start_ticks(int pid) noexcept;
 
 // Inode of this process' pid namespace; 0 if it is hidden, or if /proc shows another namespace.

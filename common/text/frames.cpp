@@ -30,11 +30,19 @@ std::string_view package_of(std::string_view path) noexcept {
   return {};
 }
 
-// "libpython3.11.so.1.0" → "python", "libfoo.so.2" → "libfoo", "train.bin" unchanged.
+// "libpython3.11.so.1.0" → "python", "libruby-3.1.so.3.1.2" → "libruby-3.1",
+// "sound.cpython-311-x86_64-linux-gnu.so" → "sound", "train.bin" unchanged.
 std::string_view plain_name(std::string_view path) noexcept {
   std::string_view name = base_name(path);
   if (name.starts_with("python") || name.starts_with("libpython")) return "python";
-  return name.find(".so") == std::string_view::npos ? name : name.substr(0, name.find('.'));
+  for (const std::string_view ending : {".cpython-", ".abi3.so", ".so"})
+    if (const auto at = name.find(ending); at != name.npos) return name.substr(0, at);
+  return name;
+}
+
+// Whether the file is a library of a program that has another name: not the interpreter's own.
+bool is_library(std::string_view path) noexcept {
+  return base_name(path).find(".so") != std::string_view::npos && plain_name(path) != "python";
 }
 
 void write_native(InHook hook, JsonWriter& json, const View& view, std::uint64_t frame,
@@ -106,20 +114,25 @@ bool is_plumbing(std::string_view module_path) noexcept {
 
 std::string_view requester_of(const View& view, std::uint32_t node,
                               std::span<char> buffer) noexcept {
-  std::string_view found;
+  std::string_view package;
+  std::string_view path;
   view.walk(node, [&](std::uint64_t frame) {
     Module module{};
-    if (!found.empty() || session::kind_of(frame) != FrameKind::native) return;
+    if (!path.empty() || session::kind_of(frame) != FrameKind::native) return;
     const std::uint32_t id = session::module_of(frame);
     if (id == 0 || !view.read(TableId::modules, id, module)) return;
-    const std::string_view path = view.string(module.path);
-    if (path.empty() || is_plumbing(path)) return;
-    const std::string_view package = package_of(path);
-    found = package.empty() ? plain_name(path) : package;
+    const std::string_view found = view.string(module.path);
+    if (found.empty() || is_plumbing(found)) return;
+    path = found;
+    package = package_of(found);
   });
-  if (found.empty()) found = plain_name(view.string(view.header().executable));
-  if (found.empty()) return "the program";
-  return Text{buffer.data(), buffer.size()}.add(found).view();
+  const std::string_view program = plain_name(view.string(view.header().executable));
+  Text text{buffer.data(), buffer.size()};
+  if (!package.empty()) return text.add(package).view();
+  if (path.empty()) return program.empty() ? "the program" : text.add(program).view();
+  const bool of_program = !program.empty() && is_library(path);
+  if (!of_program) return text.add(plain_name(path)).view();
+  return text.add(program).add(" (").add(plain_name(path)).add(")").view();
 }
 
 std::string_view build_id_text(const Module& module, std::span<char> buffer) noexcept {

@@ -133,8 +133,12 @@ std::string_view signal_name(std::uint32_t signal) noexcept {
       return "SIGABRT";
     case SIGBUS:
       return "SIGBUS";
+    case SIGILL:
+      return "SIGILL";
     case SIGSEGV:
       return "SIGSEGV";
+    case SIGTRAP:
+      return "SIGTRAP";
     default:
       return {};
   }

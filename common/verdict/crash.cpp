@@ -1,62 +1,20 @@
-// A signal that ended the process: whether it follows from a failed allocation, and how.
-//
-// It does if an allocation of the same thread failed shortly before, the same call has not
-// succeeded since, and no other process sent the signal. Otherwise the crash is not about memory,
-// and the verdict says why.
-#include <signal.h>
-
+// A signal that ended the process: in words, with the failed request that it follows from, or why
+// that one does not explain it (crash_ruling.h).
 #include <algorithm>
 #include <cstring>
 
 #include "common/text/text.h"
+#include "common/verdict/crash_ruling.h"
 #include "common/verdict/parts.h"
 
 namespace oomrec::verdict {
 namespace {
 
 using session::Crash;
+using session::CrashLink;
 using session::Failure;
 using session::TableId;
 using session::View;
-
-constexpr std::uint64_t kFollowsNs = 10'000'000'000;
-constexpr std::uint64_t kAtOnceNs = 1'000'000'000;           // later the NULL may be another
-constexpr std::uint64_t kNearNull = std::uint64_t{1} << 30;  // beyond it: not NULL plus an offset
-
-enum class Ruling : std::uint8_t { follows, sent, no_failure, too_late, succeeded_since };
-
-Ruling ruling_of(const session::Header& header) noexcept {
-  const Crash& crash = header.crash;
-  if (crash.sender_pid != 0 && crash.sender_pid != header.pid) return Ruling::sent;
-  if (crash.failure_time_ns == 0) return Ruling::no_failure;
-  if (crash.time_ns - crash.failure_time_ns > kFollowsNs) return Ruling::too_late;
-  return (crash.flags & session::kCrashSucceededSince) != 0 ? Ruling::succeeded_since
-                                                            : Ruling::follows;
-}
-
-bool is_signal(const Crash& crash, int signal) noexcept {
-  return crash.signal.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(signal);
-}
-
-// Calls that return MAP_FAILED (-1) instead of NULL.
-bool fails_with_minus_one(const Failure& failure) noexcept {
-  const Api api = static_cast<Api>(failure.api);
-  return api == Api::mmap || api == Api::mremap || api == Api::sbrk || api == Api::shmat;
-}
-
-// Whether the host can access the block: a GPU's own memory has no address on the host.
-bool is_for_host(const Failure& failure) noexcept {
-  const Api api = static_cast<Api>(failure.api);
-  return is_on_host(static_cast<Space>(failure.space)) || api == Api::cuMemAllocManaged ||
-         api == Api::hipMallocManaged;
-}
-
-// The program used the failed call's result as an address.
-bool is_null_dereference(const Crash& crash, const Failure& failure) noexcept {
-  const std::uint64_t offset = crash.address + (fails_with_minus_one(failure) ? 1 : 0);
-  return is_for_host(failure) && is_signal(crash, SIGSEGV) && session::has_address(crash) &&
-         offset < std::min(crash.failure_bytes, kNearNull);
-}
 
 void add_signal(text::Text& text, const Crash& crash) noexcept {
   const std::uint32_t signal = crash.signal.load(std::memory_order_relaxed);
@@ -90,51 +48,105 @@ void add_link(Verdict& verdict, const View& view, const Crash& crash,
     line.add(' ');
     add_time(line, crash.time_ns - crash.failure_time_ns);
     line.add(" before the signal");
+    const CrashLink& link = view.header().crash_link;
+    if ((link.flags & session::kLinkKnown) != 0)
+      line.add("; the thread was served ").number(link.served_since).add(" requests in between");
   });
 }
 
-// Decides how the crash follows: sets the code, the end of the sentence, and the evidence.
-void judge(Verdict& verdict, const Crash& crash, const Failure& failure,
-           text::Text& sentence) noexcept {
-  const auto line = [&](std::string_view words) {
-    add_line(verdict, [&](text::Text& text) { text.add(words); });
-  };
-  const bool terminated = is_signal(crash, SIGABRT) && (crash.flags & session::kCrashTerminate);
-  verdict.code = VerdictCode::crash_after_refusal;
-  verdict.certainty = Certainty::likely;
-  if (is_null_dereference(crash, failure)) {
-    verdict.code = VerdictCode::null_dereference;
-    const std::string_view result = fails_with_minus_one(failure) ? "MAP_FAILED" : "NULL";
-    const bool at_once = crash.time_ns - crash.failure_time_ns <= kAtOnceNs;
-    const bool by_driver = is_driver_api(static_cast<Api>(failure.api));  // returns an error code
-    sentence.add(at_once ? "the program used the " : "the program may have used the ");
-    sentence.add(result).add(by_driver ? " it got instead of an address" : " it was given");
-    add_line(verdict, [&](text::Text& text) {
-      text.add("the address is ").add(result).add(" plus less than what was asked for");
-    });
-  } else if (terminated && (crash.flags & session::kCrashOtherThrow) != 0) {
-    sentence.add("another exception was not caught");
-    line("std::terminate is on the stack of the abort; what was thrown came from elsewhere");
-  } else if (terminated && (crash.flags & session::kCrashNew) != 0) {
-    verdict.code = VerdictCode::uncaught_bad_alloc;
-    sentence.add("nobody caught the std::bad_alloc");
-    line("operator new made the refused call; std::terminate is on the stack of the abort");
-  } else if (terminated) {
-    sentence.add("an exception was not caught");
-    line("std::terminate is on the stack of the abort");
-  } else if ((crash.flags & session::kCrashGuardPage) != 0) {
-    sentence.add("the program ran out of stack while it dealt with that");
-    line("the address lies beyond the end of the thread's stack");
-  } else if (is_signal(crash, SIGABRT)) {
-    sentence.add("the program gave up");
-    line("the process sent the signal to itself");
-  } else {
-    sentence.add("the program did not recover");
-  }
+// What the program did, and how its sentence sounds when that is not certain.
+struct Words {
+  Link link;
+  VerdictCode code;
+  std::string_view proven, likely, possible;
+  std::string_view evidence;
+};
+// "RESULT" stands for what the failed call returned.
+constexpr Words kWords[] = {
+    {Link::derived,
+     VerdictCode::null_dereference,
+     "the program used the RESULT it was given",
+     "the program used the RESULT it was given",
+     {},
+     "the address was computed from the RESULT of that call"},
+    {Link::argument,
+     VerdictCode::null_dereference,
+     "the program passed on the RESULT it was given",
+     "the program passed on the RESULT it was given",
+     {},
+     "that RESULT was an argument of the call in which the program crashed"},
+    {Link::near_result,
+     VerdictCode::null_dereference,
+     {},
+     "the program probably used the RESULT it was given",
+     "the program may have used the RESULT it was given",
+     "the address is RESULT plus less than what was asked for"},
+    {Link::failure_path,
+     VerdictCode::crash_after_refusal,
+     {},
+     "the program gave up",
+     "the program gave up",
+     "only a refusal of that call leads to where the program ended"},
+    {Link::failure_overflow,
+     VerdictCode::crash_after_refusal,
+     {},
+     "the program ran out of stack while it dealt with that",
+     {},
+     "the address lies beyond the end of the thread's stack"},
+    {Link::bad_alloc,
+     VerdictCode::uncaught_bad_alloc,
+     "nobody caught the std::bad_alloc",
+     "nobody caught the std::bad_alloc",
+     {},
+     "std::terminate is on the stack of the abort"},
+    {Link::during_bad_alloc,
+     VerdictCode::crash_after_refusal,
+     {},
+     "the program ended while it handled the std::bad_alloc",
+     {},
+     "a std::bad_alloc was being handled"},
+    {Link::shortly_after,
+     VerdictCode::crash_after_refusal,
+     {},
+     {},
+     "it may have ended because of that",
+     "few requests were served in between"},
+};
+
+void add_words(text::Text& text, std::string_view words, std::string_view result) noexcept {
+  constexpr std::string_view kResult = "RESULT";
+  const std::size_t at = words.find(kResult);
+  text.add(words.substr(0, at));
+  if (at != words.npos) text.add(result).add(words.substr(at + kResult.size()));
 }
 
-void explain_link(Verdict& verdict, const View& view, const Crash& crash,
-                  const Failure& failure) noexcept {
+// Sets the code, the end of the sentence, and the evidence.
+void judge(Verdict& verdict, const Ruling& ruling, const Crash& crash, const Failure& failure,
+           text::Text& sentence) noexcept {
+  const Words& words = *std::find_if(std::begin(kWords), std::end(kWords) - 1,
+                                     [&](const Words& row) { return row.link == ruling.link; });
+  const std::string_view result = fails_with_minus_one(failure) ? "MAP_FAILED" : "NULL";
+  verdict.code = words.code;
+  verdict.certainty = ruling.certainty;
+  const bool thrown = (crash.flags & session::kCrashTerminate) != 0 &&
+                      (ruling.link == Link::failure_path || ruling.link == Link::during_bad_alloc);
+  add_words(sentence,
+            thrown                                  ? "another exception was not caught"
+            : ruling.certainty == Certainty::proven ? words.proven
+            : ruling.certainty == Certainty::likely ? words.likely
+                                                    : words.possible,
+            result);
+  if (ruling.certainty == Certainty::possible) sentence.add("; nothing excludes it");
+  add_line(verdict, [&](text::Text& line) { add_words(line, words.evidence, result); });
+  if ((crash.flags & session::kCrashTerminate) != 0 && ruling.link != Link::bad_alloc)
+    add_line(verdict,
+             [](text::Text& line) { line.add("std::terminate is on the stack of the abort"); });
+}
+
+void explain_link(Verdict& verdict, const View& view, const Ruling& ruling) noexcept {
+  const Crash& crash = view.header().crash;
+  Failure failure{};
+  view.read(TableId::failures, crash.failure, failure);
   char words[sizeof verdict.summary];
   text::Text sentence{words};
   add_signal(sentence, crash);
@@ -144,47 +156,55 @@ void explain_link(Verdict& verdict, const View& view, const Crash& crash,
   add_failed_request(sentence, crash, failure);
   sentence.add(": ");
   add_link(verdict, view, crash, failure);
-  judge(verdict, crash, failure, sentence);
-  add_line(verdict, [](text::Text& text) { text.add("the same call has not succeeded since"); });
+  judge(verdict, ruling, crash, failure, sentence);
 
   // Why the request failed: one line for that verdict's sentence, then its evidence.
   const VerdictCode code = verdict.code;
-  const Certainty certainty = verdict.certainty;
   char* const why = verdict.evidence[verdict.evidence_count++];
   explain_failed_request(verdict, view, failure);
   text::Text{why, sizeof verdict.evidence[0]}.add(verdict.summary);
   verdict.code = code;
-  verdict.certainty = certainty;
+  verdict.certainty = ruling.certainty;
   text::Text{verdict.summary}.add(sentence.view());
 }
 
-void explain_without_link(Verdict& verdict, const View& view, Ruling ruling) noexcept {
+// Why a crash does not follow from the failed request.
+struct Reason {
+  Link link;
+  std::string_view words;
+};
+constexpr Reason kReasons[] = {
+    {Link::heap_corruption, "the C library found its heap damaged"},
+    {Link::stack_overflow, "the thread's stack overflowed"},
+    {Link::handled, "the program checked for it and went on"},
+    {Link::other_exception, "another exception was not caught"},
+    {Link::other_address, "its result does not lead to such an address"},
+    {Link::succeeded_since, "the refused call has succeeded since"},
+    {Link::much_later, "nothing links the two"},
+};
+
+void explain_without_link(Verdict& verdict, const View& view, const Ruling& ruling) noexcept {
   const Crash& crash = view.header().crash;
   const std::string_view program = text::base_name(view.string(view.header().executable));
   verdict.code = VerdictCode::crashed;
-  verdict.certainty = Certainty::likely;
+  verdict.certainty = ruling.certainty;
   text::Text summary{verdict.summary};
   summary.add(program.empty() ? "the process" : program).add(" was ended by ");
   add_signal(summary, crash);
-  summary.add(", not for lack of memory: ");
-  switch (ruling) {
-    case Ruling::sent:
-      summary.add("process ").signed_number(crash.sender_pid).add(" sent the signal");
-      break;
-    case Ruling::too_late:
-      summary.add("the thread's last refusal was ");
-      add_time(summary, crash.time_ns - crash.failure_time_ns);
-      summary.add(" before");
-      break;
-    case Ruling::succeeded_since:
-      summary.add("the refused call has succeeded since");
-      break;
-    default:
-      summary.add("nothing was refused to its thread");
-  }
   Failure failure{};
-  if (crash.failure != 0 && view.read(TableId::failures, crash.failure, failure))
-    add_link(verdict, view, crash, failure);
+  const bool failed = crash.failure != 0 && view.read(TableId::failures, crash.failure, failure);
+  if (ruling.link == Link::sent) {
+    summary.add(", not for lack of memory: process ").signed_number(crash.sender_pid);
+    summary.add(" sent the signal");
+  } else if (ruling.link == Link::no_failure) {
+    summary.add("; nothing was refused to its thread");
+  } else {
+    const Reason& reason =
+        *std::find_if(std::begin(kReasons), std::end(kReasons) - 1,
+                      [&](const Reason& row) { return row.link == ruling.link; });
+    summary.add("; an earlier refused request does not explain it: ").add(reason.words);
+  }
+  if (failed) add_link(verdict, view, crash, failure);
 }
 
 }  // namespace
@@ -195,18 +215,18 @@ void add_time(text::Text& text, std::uint64_t ns) noexcept {
   text.number(tenths / 10).add('.').number(tenths % 10).add(seconds ? " s" : " ms");
 }
 
-bool follows_failure(const session::Header& header) noexcept {
-  return ruling_of(header) == Ruling::follows;
+bool follows_failure(const View& view) noexcept { return ruling_of(view).follows(); }
+
+bool is_separate_crash(const View& view) noexcept {
+  if (view.header().crash.signal.load(std::memory_order_acquire) == 0) return false;
+  const Ruling ruling = ruling_of(view);
+  return !ruling.follows() && ruling.link != Link::no_failure;
 }
 
 void explain_crash(Verdict& verdict, const View& view) noexcept {
-  const Crash& crash = view.header().crash;
-  const Ruling ruling = ruling_of(view.header());
-  Failure failure{};
-  if (ruling != Ruling::follows) return explain_without_link(verdict, view, ruling);
-  if (!view.read(TableId::failures, crash.failure, failure))  // forged, or the table was full
-    return explain_without_link(verdict, view, Ruling::no_failure);
-  explain_link(verdict, view, crash, failure);
+  const Ruling ruling = ruling_of(view);
+  ruling.follows() ? explain_link(verdict, view, ruling)
+                   : explain_without_link(verdict, view, ruling);
 }
 
 }  // namespace oomrec::verdict

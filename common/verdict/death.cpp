@@ -1,4 +1,6 @@
 // The verdict on a process that has ended, from its session and from evidence collected afterwards.
+#include <algorithm>
+
 #include "common/text/text.h"
 #include "common/verdict/death_facts.h"
 #include "common/verdict/parts.h"
@@ -22,6 +24,7 @@ constexpr Signal kSignals[] = {
 };
 constexpr int kSigKill = 9;
 constexpr int kSigTerm = 15;
+constexpr std::uint64_t kWorthSaying = std::uint64_t{1} << 20;  // of differences between figures
 
 const Signal* signal_of(int number) noexcept {
   for (const Signal& signal : kSignals)
@@ -38,6 +41,8 @@ bool was_refused(const session::View& view) noexcept {
   return false;
 }
 
+bool is_kill(int signal) noexcept { return signal == 0 || signal == kSigKill; }
+
 VerdictCode code_of(const DeathFacts& facts) noexcept {
   switch (facts.killer()) {
     case Killer::cgroup:
@@ -47,57 +52,58 @@ VerdictCode code_of(const DeathFacts& facts) noexcept {
     case Killer::none:
       break;
   }
-  const Usage& usage = facts.usage;
   if (facts.exited) return VerdictCode::exited;
-  if (facts.signal == 0 || facts.signal == kSigKill) {
+  if (facts.has_user_killer() && (is_kill(facts.signal) || facts.signal == kSigTerm))
+    return VerdictCode::user_space_oom_kill;
+  const bool short_of_memory = facts.near_limit() || facts.stalled();
+  if (is_kill(facts.signal)) {
     if (facts.has(session::kDeathEarlierBoot)) return VerdictCode::unknown;
     // mpirun, for example, kills its ranks without waiting for them.
     const bool dismissed = facts.has(session::kDeathEndedByLauncher) && facts.kernel_ruled_out();
-    if (usage.near() && !dismissed) return VerdictCode::killed_near_limit;
+    if (short_of_memory && !dismissed) return VerdictCode::killed_near_limit;
     const bool external = dismissed || (facts.signal != 0 && facts.kernel_ruled_out());
     return external ? VerdictCode::killed_externally : VerdictCode::unknown;
   }
-  if (facts.signal == kSigTerm && !facts.has(session::kDeathEndedByLauncher) &&
-      (usage.cgroup.near() || usage.soft.near() || usage.machine.near() || facts.pressed())) {
+  if (facts.signal == kSigTerm && !facts.has(session::kDeathEndedByLauncher) && short_of_memory)
     return VerdictCode::terminated_under_pressure;
-  }
   if (facts.shared_memory_full()) return VerdictCode::shared_memory_full;
   const Signal* const signal = signal_of(facts.signal);
   return signal != nullptr && signal->crash ? VerdictCode::crashed : VerdictCode::killed_externally;
 }
 
 Certainty certainty_of(VerdictCode code, const DeathFacts& facts) noexcept {
-  const bool named =
-      static_cast<session::KernelLine>(facts.death.kernel_line_kind) != session::KernelLine::none;
   switch (code) {
     case VerdictCode::cgroup_oom_kill:
     case VerdictCode::system_oom_kill:
-      return named ? Certainty::proven : Certainty::likely;
+      return facts.has_kernel_line() ? Certainty::proven : Certainty::likely;
     case VerdictCode::exited:
       return Certainty::proven;
-    case VerdictCode::killed_near_limit:
+    case VerdictCode::killed_near_limit: {
+      const bool by_kernel = facts.signal == kSigKill && !facts.kernel_ruled_out();
+      return by_kernel && facts.usage.at_limit() ? Certainty::likely : Certainty::possible;
+    }
     case VerdictCode::terminated_under_pressure:
+    case VerdictCode::unknown:
       return Certainty::possible;
+    case VerdictCode::killed_externally:
+      return facts.death.sender_pid != 0 && facts.memory_ruled_out() ? Certainty::proven
+                                                                     : Certainty::likely;
     default:
       return Certainty::likely;
   }
 }
 
-// ", at 97 % of its cgroup's limit"
-void add_limit_usage(text::Text& text, const Usage& usage) noexcept {
-  const struct {
-    const Level& level;
-    std::string_view name;
-  } rows[] = {{usage.cgroup_soon, "its cgroup's limit"},
-              {usage.soft, "its soft limit"},
-              {usage.machine, "the machine's RAM"},
-              {usage.machine_soon, "the machine's memory and swap"}};
-  for (const auto& row : rows) {
-    if (!row.level.near()) continue;
-    text.add(", at ").number(row.level.percent()).add(" % of ").add(row.name);
-    return;
-  }
-  text.add(", under memory pressure");
+// " at 97 % of its cgroup's limit"
+void add_limit_usage(text::Text& text, const DeathFacts& facts) noexcept {
+  const Usage& usage = facts.usage;
+  if (usage.cgroup.near())
+    text.add(" at ").number(usage.cgroup.percent()).add(" % of its cgroup's limit");
+  else if (usage.machine.near())
+    text.add(" at ").number(usage.machine.percent()).add(" % of the machine's RAM");
+  else if (facts.near_limit())
+    text.add(" after its cgroup had reached its limit");
+  else
+    text.add(" while it waited for memory");
 }
 
 void add_end(text::Text& text, const DeathFacts& facts, std::string_view outcome) noexcept {
@@ -114,16 +120,23 @@ void add_end(text::Text& text, const DeathFacts& facts, std::string_view outcome
   }
 }
 
-void add_reason(text::Text& text, VerdictCode code, const DeathFacts& facts,
+// "by the kernel", as far as that is known.
+void add_kernel_kill(text::Text& text, const DeathFacts& facts) noexcept {
+  text.add(facts.has_kernel_line() ? " was killed by the kernel: "
+                                   : " was probably killed by the kernel: ");
+}
+
+void add_reason(text::Text& text, const Verdict& verdict, const DeathFacts& facts,
                 std::string_view outcome) noexcept {
-  const Usage& usage = facts.usage;
-  switch (code) {
+  switch (verdict.code) {
     case VerdictCode::cgroup_oom_kill:
-      text.add(" was killed by the kernel: its memory cgroup had reached its limit");
-      if (usage.cgroup.bounded()) text.add(" of ").size(usage.cgroup.limit);
+      add_kernel_kill(text, facts);
+      text.add("its memory cgroup had reached its limit");
+      if (facts.usage.cgroup.bounded()) text.add(" of ").size(facts.usage.cgroup.limit);
       return;
     case VerdictCode::system_oom_kill:
-      text.add(" was killed by the kernel: the machine had no memory left");
+      add_kernel_kill(text, facts);
+      text.add("the machine had no memory left");
       return;
     case VerdictCode::shared_memory_full:
       text.add(" died of SIGBUS: ");
@@ -135,126 +148,49 @@ void add_reason(text::Text& text, VerdictCode code, const DeathFacts& facts,
       break;
   }
   add_end(text, facts, outcome);
-  if (code == VerdictCode::killed_near_limit || code == VerdictCode::terminated_under_pressure) {
-    add_limit_usage(text, usage);
-  } else if (code == VerdictCode::killed_externally) {
-    text.add(", and not for lack of memory");
-  }
-}
-
-void add_counter(Verdict& verdict, const DeathFacts& facts, Killer killer) noexcept {
-  const session::Death& death = facts.death;
-  const bool in_cgroup = facts.has(session::kDeathCgroupCounted);
-  if (!in_cgroup && !facts.has(session::kDeathSystemCounted)) return;
-  const bool rose = in_cgroup ? facts.cgroup_rose() : facts.system_rose();
-  const std::uint64_t before =
-      in_cgroup ? death.cgroup_oom_kills_before : death.system_oom_kills_before;
-  const std::uint64_t after =
-      in_cgroup ? death.cgroup_oom_kills_after : death.system_oom_kills_after;
-  add_line(verdict, [&](text::Text& line) {
-    line.add("the kernel's count of OOM kills ");
-    line.add(!in_cgroup                               ? "on the machine"
-             : facts.has(session::kDeathParentCgroup) ? "in the parent of its cgroup, which is gone"
-                                                      : "in its cgroup");
-    if (!rose) {
-      line.add(": ").number(after).add(", unchanged since its last check");
+  switch (verdict.code) {
+    case VerdictCode::killed_near_limit:
+    case VerdictCode::terminated_under_pressure:
+      add_limit_usage(text, facts);
+      text.add(verdict.certainty == Certainty::likely
+                   ? ", probably for lack of memory"
+                   : ", possibly for lack of memory: nothing excludes it");
       return;
-    }
-    line.add(" rose from ").number(before).add(" to ").number(after);
-    if (facts.has(session::kDeathAtOnce)) line.add(" within 1 s of its end");
-    if (facts.has(session::kDeathAlone)) line.add("; it was the only process there");
-    if (facts.has(session::kDeathOthers)) line.add("; other processes died at the same time");
-    if (killer == Killer::none) line.add(", but the killed process may be another");
-  });
-}
-
-void add_levels(Verdict& verdict, const Usage& usage) noexcept {
-  if (usage.cgroup.bounded()) {
-    add_line(verdict, [&](text::Text& line) {
-      line.add("cgroup: working set ").size(usage.cgroup.used).add(" at its last check");
-      if (usage.unresident != 0)
-        line.add(" + ").size(usage.unresident).add(" allocated and not yet resident");
-      line.add(", ").number(usage.cgroup_soon.percent()).add(" % of ").size(usage.cgroup.limit);
-    });
-  } else if (usage.cgroup.limit == session::kUnlimited) {
-    add_line(verdict, [](text::Text& line) { line.add("no limit on the memory of its cgroup"); });
-  }
-  if (usage.soft.bounded()) {
-    add_line(verdict, [&](text::Text& line) {
-      line.add("live ").size(usage.soft.used).add(", ").number(usage.soft.percent());
-      line.add(" % of the soft limit ").size(usage.soft.limit);
-    });
-  }
-  if (usage.machine.bounded()) {
-    add_line(verdict, [&](text::Text& line) {
-      line.add("machine: ").size(usage.machine.limit - usage.machine.used).add(" available of ");
-      line.size(usage.machine.limit).add(" RAM at its last check");
-    });
-  }
-}
-
-void add_hundredths(text::Text& line, std::uint32_t value) noexcept {
-  line.number(value / 100).add('.').number(value % 100, 2).add(" %");
-}
-
-void add_log(Verdict& verdict, const DeathFacts& facts) noexcept {
-  const session::Death& death = facts.death;
-  if (death.realtime_ns == 0) return;
-  if (static_cast<session::KernelLine>(death.kernel_line_kind) != session::KernelLine::none) {
-    add_line(verdict, [&](text::Text& line) {
-      const std::string_view text{death.kernel_line, sizeof death.kernel_line};
-      line.add("kernel: ").add(text.substr(0, text.find('\0')));
-    });
-  } else if (facts.has(session::kDeathEarlierBoot)) {
-    add_line(verdict, [](text::Text& line) { line.add("the machine has rebooted since then"); });
-  } else if (facts.has(session::kDeathLogRead)) {
-    add_line(verdict, [](text::Text& line) {
-      line.add("the kernel's log has no OOM kill of this process");
-    });
-  } else {
-    add_line(verdict, [](text::Text& line) {
-      line.add("the kernel's log could not be read, or not far enough back");
-    });
-  }
-}
-
-void add_evidence(Verdict& verdict, const DeathFacts& facts, Killer killer) noexcept {
-  if (verdict.code == VerdictCode::shared_memory_full)
-    return add_shared_memory_evidence(verdict, facts);
-  if (facts.has(session::kDeathEndedByLauncher)) {
-    add_line(verdict, [](text::Text& line) {
-      line.add("another rank of its job had run out of memory before: the launcher ended this one");
-    });
-  }
-  add_log(verdict, facts);
-  add_counter(verdict, facts, killer);
-  add_levels(verdict, facts.usage);
-  if (facts.pressure_some != 0 || facts.pressure_full != 0) {
-    add_line(verdict, [&](text::Text& line) {
-      line.add("memory pressure, of the last 10 s: some ");
-      add_hundredths(line, facts.pressure_some);
-      line.add(", full ");
-      add_hundredths(line, facts.pressure_full);
-    });
-  }
-  if (facts.death.sender_pid != 0) {
-    add_line(verdict, [&](text::Text& line) {
-      line.add("the signal came from process ").signed_number(facts.death.sender_pid);
-    });
+    case VerdictCode::user_space_oom_kill:
+      text.add(" from ").add(facts.user_killer() == session::UserKiller::earlyoom ? "earlyoom"
+                                                                                  : "systemd-oomd");
+      text.add(", which ends processes when memory is short");
+      return;
+    case VerdictCode::killed_externally:
+      if (facts.memory_ruled_out()) text.add(", and not for lack of memory");
+      return;
+    default:
+      return;
   }
 }
 
 // Stores the limit that the summary names.
-void set_limit(Verdict& verdict, const Usage& usage) noexcept {
-  if (!is_death_caused_by_memory(verdict.code) || verdict.code == VerdictCode::system_oom_kill ||
-      verdict.code == VerdictCode::shared_memory_full)
-    return;
-  const bool cgroup = verdict.code == VerdictCode::cgroup_oom_kill || usage.cgroup_soon.near();
-  const Level& level = cgroup ? usage.cgroup : usage.soft;
-  if (!level.bounded() || (!cgroup && !level.near())) return;
-  verdict.limit = cgroup ? LimitKind::cgroup : LimitKind::soft;
+void set_limit(Verdict& verdict, const DeathFacts& facts) noexcept {
+  const Level& level = facts.usage.cgroup;
+  const bool killed = verdict.code == VerdictCode::cgroup_oom_kill;
+  const bool near = level.near() && (verdict.code == VerdictCode::killed_near_limit ||
+                                     verdict.code == VerdictCode::terminated_under_pressure);
+  if (!level.bounded() || !(killed || near)) return;
+  verdict.limit = LimitKind::cgroup;
   verdict.limit_bytes = level.limit;
-  verdict.limit_used_bytes = level.used;
+  // The kernel kills in a cgroup only at its limit, whatever an older reading says.
+  verdict.limit_used_bytes = killed && !level.near() ? level.limit : level.used;
+}
+
+// "; it held 640.0 MiB, 12.0 MiB of it resident", "; it held 4.0 KiB; 230.0 MiB were resident"
+void add_held(text::Text& text, const Usage& usage) noexcept {
+  text.add("; it held ").size(usage.held);
+  const std::uint64_t part = std::max(usage.held, usage.resident) / 4;
+  if (usage.resident == 0 || part < kWorthSaying) return;
+  if (usage.held > usage.resident + part)
+    text.add(", ").size(usage.resident).add(" of it resident");
+  else if (usage.resident > usage.held + part)
+    text.add("; ").size(usage.resident).add(" were resident");
 }
 
 }  // namespace
@@ -280,14 +216,18 @@ void explain_death(Verdict& verdict, const session::View& view, const End& end,
   const DeathFacts facts{view, end, outcome};
   verdict.code = code_of(facts);
   verdict.certainty = certainty_of(verdict.code, facts);
-  set_limit(verdict, facts.usage);
+  set_limit(verdict, facts);
   const std::string_view program = text::base_name(view.string(view.header().executable));
   text::Text summary{verdict.summary};
   summary.add(program.empty() ? "the process" : program);
-  add_reason(summary, verdict.code, facts, outcome);
-  summary.add("; it held ").size(facts.usage.held);
-  if (!was_refused(view)) summary.add("; no refused request is on record");
-  add_evidence(verdict, facts, facts.killer());
+  add_reason(summary, verdict, facts, outcome);
+  if (view.header().off_reason != 0) {
+    summary.add("; it was not recorded");
+  } else {
+    is_mostly_unrecorded(facts) ? add_resident(summary, facts) : add_held(summary, facts.usage);
+    if (!was_refused(view)) summary.add("; no refused request is on record");
+  }
+  add_death_evidence(verdict, facts);
 }
 
 }  // namespace oomrec::verdict

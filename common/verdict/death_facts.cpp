@@ -25,25 +25,58 @@ int signal_in(std::string_view outcome) noexcept {
              : 0;
 }
 
+std::uint64_t less(std::uint64_t from, std::uint64_t bytes) noexcept {
+  return from > bytes ? from - bytes : 0;
+}
+
+// On the clock of Death; 0: the process never checked.
+std::uint64_t own_realtime_ns(const session::Header& header) noexcept {
+  const std::uint64_t time_ns = header.health.time_ns.load();
+  return time_ns == 0 ? 0 : header.start_realtime_ns + (time_ns - header.start_monotonic_ns);
+}
+
 }  // namespace
 
-Usage::Usage(const session::View& view) noexcept {
+Usage::Usage(const session::View& view, const End& end) noexcept {
   const session::Header& header = view.header();
   for (std::size_t i = 0; i < kSpaceCount; ++i)
     if (is_on_host(static_cast<Space>(i))) held = add(held, live_in(view, static_cast<Space>(i)));
   const std::uint64_t live = add(live_in(view, Space::heap), live_in(view, Space::map));
   soft = {live, header.soft_limit_bytes.load()};
+  const std::uint64_t own_ns = own_realtime_ns(header);
+  const std::uint64_t outside_ns = end.levels.realtime_ns;
+  if (own_ns != 0) read_own(header, live);
+  if (outside_ns > own_ns) read_outside(header, end.levels);
+  reached = {std::max(cgroup.used, end.levels.resident_peak_bytes), cgroup.limit};
+  hits = less(end.levels.limit_hits_after, end.levels.limit_hits_before);
+  unresident = resident != 0 ? less(live, resident) : 0;
+  // Otherwise the death was only found, perhaps much later.
+  const bool is_timed =
+      (end.death.flags & session::kDeathWaited) != 0 || end.death.kernel_line_kind != 0;
+  if (is_timed && (own_ns | outside_ns) != 0)
+    age_ns = less(end.death.realtime_ns, std::max(own_ns, outside_ns));
+}
+
+void Usage::read_own(const session::Header& header, std::uint64_t live) noexcept {
   const session::Health& health = header.health;
-  if (health.time_ns.load() == 0) return;
-  const std::uint64_t rss = health.rss_bytes;
-  unresident = rss != 0 && live > rss ? live - rss : 0;
-  cgroup = {health.cgroup_used_bytes, health.cgroup_limit_bytes};
-  cgroup_soon = {add(cgroup.used, unresident), cgroup.limit};
-  const std::uint64_t available = health.available_bytes;
-  if (available == 0 || available > header.ram_bytes) return;
-  machine = {header.ram_bytes - available, header.ram_bytes};
-  // Memory that is not resident yet may go to swap.
-  machine_soon = {add(machine.used, unresident), add(machine.limit, header.swap_bytes)};
+  resident = health.rss_bytes;
+  freed = less(health.live_bytes, live);
+  grown = health.live_bytes != 0 ? less(live, health.live_bytes) : 0;
+  cgroup = {less(health.cgroup_used_bytes, freed), health.cgroup_limit_bytes};
+  set_machine(header, add(health.available_bytes, health.available_bytes != 0 ? freed : 0));
+}
+
+// The reading replaces the process' own, as far as it has the figure.
+void Usage::read_outside(const session::Header& header, const session::EndLevels& levels) noexcept {
+  freed = grown = 0;
+  if (levels.resident_bytes != 0) resident = levels.resident_bytes;
+  if (levels.cgroup_limit_bytes != 0)
+    cgroup = {levels.cgroup_used_bytes, levels.cgroup_limit_bytes};
+  if (levels.available_bytes != 0) set_machine(header, levels.available_bytes);
+}
+
+void Usage::set_machine(const session::Header& header, std::uint64_t available) noexcept {
+  if (available != 0) machine = {less(header.ram_bytes, available), header.ram_bytes};
 }
 
 DeathFacts::DeathFacts(const session::View& view, const End& end, std::string_view outcome) noexcept
@@ -51,7 +84,7 @@ DeathFacts::DeathFacts(const session::View& view, const End& end, std::string_vi
       death(end.death),
       levels(end.levels),
       account(end.account),
-      usage(view) {
+      usage(view, end) {
   if (has(session::kDeathWaited)) {
     signal = death.wait_status & 0x7f;  // as WTERMSIG
     exited = signal == 0;
@@ -62,8 +95,9 @@ DeathFacts::DeathFacts(const session::View& view, const End& end, std::string_vi
     exited = outcome == name_of(OutcomeKind::recovered) ||
              outcome.starts_with(name_of(OutcomeKind::exited));
   }
-  pressure_some = std::max(header.health.pressure_some.load(), death.pressure_some);
-  pressure_full = std::max(header.health.pressure_full.load(), death.pressure_full);
+  stalls = levels.stalls.window_ns != 0 ? levels.stalls : header.stalls;
+  pressure = {std::max(header.health.pressure_some.load(), death.pressure_some),
+              std::max(header.health.pressure_full.load(), death.pressure_full)};
 }
 
 Killer DeathFacts::killer() const noexcept {
@@ -77,7 +111,7 @@ Killer DeathFacts::killer() const noexcept {
   if (cgroup_rose() && it_alone) {
     // The kernel counts an OOM kill of the machine in the victim's cgroup as well.
     const bool for_machine =
-        usage.cgroup.limit == kUnlimited || (usage.machine.near() && !usage.cgroup_soon.near());
+        usage.cgroup.limit == kUnlimited || (usage.machine.near() && !usage.cgroup.near());
     return for_machine ? Killer::system : Killer::cgroup;
   }
   // A machine has many cgroups: its counter is proof only if its memory was short.

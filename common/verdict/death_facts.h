@@ -1,9 +1,11 @@
 // The facts about a process' end on which its verdict depends. Private to this folder.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
+#include "common/limits/stalls.h"
 #include "common/session/view.h"
 
 namespace oomrec::verdict {
@@ -16,27 +18,50 @@ struct Level {
   std::uint64_t limit = 0;
 
   bool bounded() const noexcept { return limit != 0 && limit != session::kUnlimited; }
-  bool near() const noexcept { return bounded() && used >= limit - limit / 10; }  // 90 %
+  bool is_at(unsigned percent) const noexcept {
+    return bounded() && used >= limit - limit / 100 * (100 - percent);
+  }
+  bool near() const noexcept { return is_at(90); }
   std::uint64_t percent() const noexcept { return limit < 100 ? 100 : used / (limit / 100); }
 };
 
-// How near its limits the process was at its last check.
+// How near the limits that kill the process was, by the newest reading: its own last check, or one
+// from outside. Limits count resident and charged memory. What was allocated and never touched is
+// no usage, and neither is a soft limit's: that one makes requests fail.
 struct Usage {
-  Usage(const session::View&) noexcept;
+  Usage(const session::View&, const End&) noexcept;
 
-  bool near() const noexcept {
-    return cgroup_soon.near() || soft.near() || machine.near() || machine_soon.near();
+  bool near() const noexcept { return cgroup.near() || machine.near() || at_limit(); }
+  // With what it has allocated since the reading, which may be resident.
+  Level grown_cgroup() const noexcept {
+    return {cgroup.used + std::min(grown, session::kUnlimited - cgroup.used), cgroup.limit};
   }
-  // Known not to be near.
-  bool far() const noexcept { return cgroup.limit != 0 && machine.limit != 0 && !near(); }
+  // Near enough, or with the limit reached since, that nothing else is needed to explain a kill.
+  bool at_limit() const noexcept {
+    return cgroup.is_at(95) || machine.is_at(95) || (hits != 0 && reached.is_at(75));
+  }
+  // Known to have been far, and not to have grown much since.
+  bool far() const noexcept {
+    return cgroup.limit != 0 && machine.limit != 0 && !grown_cgroup().is_at(80) &&
+           !machine.is_at(80);
+  }
 
   std::uint64_t held = 0;        // live bytes on the host
-  std::uint64_t unresident = 0;  // allocated but not resident: it may still become resident
+  std::uint64_t resident = 0;    // 0: unknown
+  std::uint64_t unresident = 0;  // allocated, but not resident
+  std::uint64_t freed = 0;       // since its own last check, if that is the newest reading …
+  std::uint64_t grown = 0;       // … or allocated
+  std::uint64_t age_ns = 0;      // of the reading at the end; 0: unknown
+  std::uint64_t hits = 0;        // of the cgroup's limit, after the reading
   Level cgroup;                  // working set
-  Level cgroup_soon;             // with `unresident` added
+  Level reached;                 // the same, or what the process had resident at most
   Level soft;                    // live bytes against the soft limit
   Level machine;                 // RAM not available
-  Level machine_soon;
+
+ private:
+  void read_own(const session::Header&, std::uint64_t live) noexcept;
+  void read_outside(const session::Header&, const session::EndLevels&) noexcept;
+  void set_machine(const session::Header&, std::uint64_t available) noexcept;
 };
 
 enum class Killer : std::uint8_t { none, cgroup, system };
@@ -53,11 +78,20 @@ struct DeathFacts {
     return has(session::kDeathSystemCounted) &&
            death.system_oom_kills_after > death.system_oom_kills_before;
   }
+  bool has_kernel_line() const noexcept {
+    return static_cast<session::KernelLine>(death.kernel_line_kind) != session::KernelLine::none;
+  }
 
   // Whether the kernel killed the process for memory. A counter that rose only says that some
   // process was killed. It is proof if this process was alone, or if it was killed at that moment
   // and no other process died.
   Killer killer() const noexcept;
+
+  // Whether another process sent the signal because memory was short, and said so.
+  bool has_user_killer() const noexcept { return user_killer() != session::UserKiller::none; }
+  session::UserKiller user_killer() const noexcept {
+    return static_cast<session::UserKiller>(levels.user_killer);
+  }
 
   // SIGBUS from the kernel while the file system of its shared memory was full.
   bool shared_memory_full() const noexcept;
@@ -65,8 +99,17 @@ struct DeathFacts {
   // For SIGKILL: the kernel did not send it for lack of memory.
   bool kernel_ruled_out() const noexcept;
 
-  // Some or all tasks waited for memory for a large share of the time.
-  bool pressed() const noexcept { return pressure_full >= 1000 || pressure_some >= 5000; }
+  // Near a limit, or likely to have got there: its cgroup was full, since the kernel killed some
+  // process there, and this one had grown that far.
+  bool near_limit() const noexcept {
+    return usage.near() || (cgroup_rose() && usage.grown_cgroup().near());
+  }
+
+  // The process itself waited for memory.
+  bool stalled() const noexcept { return limit::is_stalled(stalls, pressure); }
+
+  // Memory cannot have been the reason.
+  bool memory_ruled_out() const noexcept { return usage.far() && !stalled() && kernel_ruled_out(); }
 
   const session::Header& header;
   const session::Death& death;
@@ -75,7 +118,8 @@ struct DeathFacts {
   bool exited = false;  // by exiting
   int signal = 0;       // that ended it; 0: none or unknown
   Usage usage;
-  std::uint32_t pressure_some = 0, pressure_full = 0;  // 1/100 %
+  session::Stalls stalls{};           // the newer of the process' own and those from outside
+  limit::MachinePressure pressure{};  // the higher of both readings
 };
 
 }  // namespace oomrec::verdict

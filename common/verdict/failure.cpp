@@ -1,14 +1,13 @@
 // The verdict on a failed request. The first explanation wins: a limit on bytes that live + request
-// exceeds; a request larger than RAM and swap; a limit on tasks, mappings or committed memory; a
-// shortage that no limit explains. For a thread, process or library the code names what could not
-// be created, whatever the limit.
+// exceeds; a request larger than RAM and swap; a limit on tasks, mappings, committed or locked
+// memory, or a pool of huge pages; else only the failure itself is known. For a thread, process or
+// library the code names what could not be created, whatever the limit.
 #include <cerrno>
-#include <span>
 
 #include "common/text/device_text.h"
 #include "common/text/frames.h"
 #include "common/text/text.h"
-#include "common/verdict/parts.h"
+#include "common/verdict/ceiling.h"
 
 namespace oomrec::verdict {
 namespace {
@@ -31,46 +30,6 @@ std::uint64_t mapped_bytes(const Failure& failure) noexcept {
   return rounded == kUnlimited ? rounded : rounded / kPageBytes * kPageBytes;
 }
 
-// A limit as it was when the request failed.
-struct Ceiling {
-  LimitKind kind;
-  std::string_view name;
-  std::string_view measure;  // what `used` counts
-  std::uint64_t limit;       // 0: unknown or none
-  std::uint64_t used;
-  std::uint64_t request;
-  bool hit;
-  std::uint64_t for_recorder = 0;  // what --limit-as added for the recorder's own memory
-
-  bool in_force() const noexcept { return limit != 0 && limit != kUnlimited; }
-  void add_figure(text::Text& text, std::uint64_t figure) const noexcept {
-    is_count_limit(kind) ? text.count(figure) : text.size(figure);
-  }
-};
-
-// A limit on a number of things. `used` 0: unknown.
-Ceiling counted(LimitKind kind, std::string_view name, std::string_view measure,
-                std::uint64_t limit, std::uint64_t used, std::uint64_t request) noexcept {
-  if (used == 0) limit = kUnlimited;
-  const bool hit = limit != kUnlimited && add(used, request) > limit;
-  return {kind, name, measure, limit, used, request, hit};
-}
-
-bool exceeded(std::uint64_t limit, std::uint64_t used, std::uint64_t request) noexcept {
-  return limit != 0 && limit != kUnlimited && add(used, request) > limit;
-}
-
-void add_evidence(Verdict& verdict, const Ceiling& ceiling) noexcept {
-  add_line(verdict, [&](text::Text& line) {
-    line.add(ceiling.measure).add(' ');
-    ceiling.add_figure(line, ceiling.used);
-    line.add(" + request ");
-    ceiling.add_figure(line, ceiling.request);
-    line.add(ceiling.hit ? " > " : " <= ").add(ceiling.name).add(' ');
-    ceiling.add_figure(line, ceiling.limit);
-  });
-}
-
 // The recorder's part of RLIMIT_AS, if --limit-as has set the limit.
 std::uint64_t for_recorder(const session::View& view, std::uint64_t rlimit_as_bytes) noexcept {
   const session::Header& header = view.header();
@@ -88,12 +47,15 @@ void explain_size(text::Text& summary, const Failure& failure) noexcept {
   }
 }
 
+// Nothing that can be read explains it. Free memory on the machine does not exclude a shortage
+// elsewhere, and is no reason to name one.
 void explain_failure(text::Text& summary, const Failure& failure) noexcept {
   const std::string_view error = text::error_name(failure.error);
-  summary.add(failure.error == EAGAIN ? "no visible limit explains it ("
-                                      : "the system had none left (");
+  summary.add("no limit that can be read explains it (");
   summary.add(error.empty() ? "unknown error" : error);
   if (failure.rss_bytes != 0) summary.add(", resident ").size(failure.rss_bytes);
+  if (failure.pools.available_bytes != 0)
+    summary.add("; ").size(failure.pools.available_bytes).add(" were available on the machine");
   summary.add(')');
 }
 
@@ -107,6 +69,12 @@ bool is_task(const Failure& failure) noexcept {
   return api == Api::pthread_create || api == Api::fork || api == Api::posix_spawn;
 }
 
+// Locks memory that is mapped already.
+bool is_lock(const Failure& failure) noexcept {
+  const Api api = static_cast<Api>(failure.api);
+  return api == Api::mlock || api == Api::mlockall;
+}
+
 // The code that names what was requested, where that says more than the limit; otherwise
 // `otherwise`.
 VerdictCode code_of(const Failure& failure, VerdictCode otherwise) noexcept {
@@ -118,6 +86,9 @@ VerdictCode code_of(const Failure& failure, VerdictCode otherwise) noexcept {
       return VerdictCode::fork_failed;
     case Api::dlopen:
       return VerdictCode::mapping_failed;
+    case Api::mlock:
+    case Api::mlockall:
+      return VerdictCode::memory_lock_failed;
     default:
       return otherwise;
   }
@@ -137,6 +108,8 @@ VerdictCode code_of_ceiling(const Failure& failure, LimitKind kind) noexcept {
       return VerdictCode::data_limit;
     case LimitKind::rlimit_as:
       return VerdictCode::address_space_limit;
+    case LimitKind::memlock:
+      return VerdictCode::memory_lock_failed;
     default:
       return code_without_limit(failure);
   }
@@ -145,6 +118,7 @@ VerdictCode code_of_ceiling(const Failure& failure, LimitKind kind) noexcept {
 void explain_ceiling(Verdict& verdict, text::Text& summary, const Failure& failure,
                      const Ceiling& hit) noexcept {
   verdict.code = code_of(failure, code_of_ceiling(failure, hit.kind));
+  verdict.certainty = hit.hit ? Certainty::proven : Certainty::likely;
   verdict.limit = hit.kind;
   verdict.limit_bytes = hit.limit;
   verdict.limit_used_bytes = hit.used;
@@ -157,16 +131,6 @@ void explain_ceiling(Verdict& verdict, text::Text& summary, const Failure& failu
   summary.add(hit.measure).add(' ');
   hit.add_figure(summary, hit.used);
   summary.add(')');
-}
-
-// Returns the first limit that was hit; all that are in force become evidence.
-const Ceiling* first_hit(Verdict& verdict, std::span<const Ceiling> ceilings) noexcept {
-  const Ceiling* hit = nullptr;
-  for (const Ceiling& ceiling : ceilings) {
-    if (ceiling.in_force() || ceiling.hit) add_evidence(verdict, ceiling);
-    if (hit == nullptr && ceiling.hit) hit = &ceiling;
-  }
-  return hit;
 }
 
 // EAGAIN: a limit on tasks. RLIMIT_NPROC counts all tasks of the user, but only those of this
@@ -200,13 +164,25 @@ void explain_lack(Verdict& verdict, text::Text& summary, const Failure& failure,
       counted(LimitKind::max_map_count, "the limit of mappings (vm.max_map_count)", "mappings",
               at.max_mappings, at.mappings, 1),
   };
+  PoolCeilings pools;
+  fill_in(pools, failure);
+  const Ceiling* const by_pool = first_hit(verdict, pools.ceilings);
   const Ceiling* hit = first_hit(verdict, ceilings);
+  if (by_pool != nullptr) hit = by_pool;
   // Only the loader knows the size of a library that did not fit.
   const bool size_unknown = static_cast<Api>(failure.api) == Api::dlopen;
   if (hit == nullptr && size_unknown && address_space.in_force()) hit = &address_space;
   if (hit != nullptr) return explain_ceiling(verdict, summary, failure, *hit);
   verdict.code = code_of(failure, code_without_limit(failure));
   explain_failure(summary, failure);
+}
+
+// The request failed for certain. That the program ended because of it is only inferred.
+void weaken(Verdict& verdict) noexcept {
+  verdict.certainty = verdict.limit == LimitKind::none ? Certainty::possible : Certainty::likely;
+  add_line(verdict, [](text::Text& line) {
+    line.add("a program may do without this request; this one got nothing instead, and ended");
+  });
 }
 
 }  // namespace
@@ -264,6 +240,7 @@ void explain_failed_request(Verdict& verdict, const session::View& view,
     return explain_device_failure(verdict, view, failure);
   const std::uint64_t mapped = mapped_bytes(failure);
   const bool failed_by_recorder = (failure.flags & session::kFailureByRecorder) != 0;
+  const std::uint64_t mapped_newly = (failure.flags & session::kFailureCommit) != 0 ? 0 : mapped;
   const Ceiling ceilings[] = {
       {LimitKind::soft, "the soft limit", "live", failure.soft_limit_bytes, failure.live_bytes,
        failure.bytes,
@@ -271,8 +248,8 @@ void explain_failed_request(Verdict& verdict, const session::View& view,
       {LimitKind::rlimit_data, "the data limit (RLIMIT_DATA)", "data", failure.rlimit_data_bytes,
        failure.data_bytes, mapped, exceeded(failure.rlimit_data_bytes, failure.data_bytes, mapped)},
       {LimitKind::rlimit_as, "the address space limit (RLIMIT_AS)", "in use",
-       failure.rlimit_as_bytes, failure.vm_bytes, mapped,
-       exceeded(failure.rlimit_as_bytes, failure.vm_bytes, mapped),
+       failure.rlimit_as_bytes, failure.vm_bytes, mapped_newly,
+       exceeded(failure.rlimit_as_bytes, failure.vm_bytes, mapped_newly),
        for_recorder(view, failure.rlimit_as_bytes)},
   };
 
@@ -282,6 +259,8 @@ void explain_failed_request(Verdict& verdict, const session::View& view,
     explain_injection(verdict, summary, view, failure);
   } else if (failure.error == EAGAIN && is_task(failure)) {
     explain_tasks(verdict, summary, failure);
+  } else if (is_lock(failure)) {
+    explain_lack(verdict, summary, failure, ceilings[2]);
   } else if (const Ceiling* const hit = first_hit(verdict, ceilings)) {
     explain_ceiling(verdict, summary, failure, *hit);
   } else if (is_too_large(failure)) {
@@ -290,6 +269,7 @@ void explain_failed_request(Verdict& verdict, const session::View& view,
   } else {
     explain_lack(verdict, summary, failure, ceilings[2]);
   }
+  if ((failure.flags & session::kFailureUnserved) != 0) weaken(verdict);
   add_background(verdict, failure);
 }
 

@@ -6,8 +6,6 @@
 namespace oomrec::verdict {
 namespace {
 
-constexpr std::uint64_t kKiB = 1024;
-
 std::string_view name_of_limit(LimitKind kind) noexcept {
   switch (kind) {
     case LimitKind::soft:
@@ -83,6 +81,15 @@ void explain_near_device(Verdict& verdict, std::string_view program,
 
 }  // namespace
 
+void add_untouched(Verdict& verdict, std::uint64_t bytes) noexcept {
+  constexpr std::uint64_t kWorthALine = std::uint64_t{1} << 20;
+  if (bytes < kWorthALine) return;
+  add_line(verdict, [&](text::Text& text) {
+    text.add("promised: ").size(bytes).add(" allocated but never touched; it does not count");
+    text.add(" against the limit until it is");
+  });
+}
+
 void explain_near_limit(Verdict& verdict, const session::View& view,
                         const session::Health& health) noexcept {
   const session::Header& header = view.header();
@@ -97,25 +104,19 @@ void explain_near_limit(Verdict& verdict, const session::View& view,
   verdict.code = VerdictCode::near_limit;
   verdict.limit = near.kind;
   verdict.limit_bytes = near.limit_bytes;
-  verdict.limit_used_bytes = near.sum_bytes();
-  const auto add_use = [&](text::Text& text) {
-    text.add(measure_of(near.kind)).size(near.used_bytes);
-    if (near.expected_bytes >= kKiB)
-      text.add(" + ").size(near.expected_bytes).add(" allocated but not yet touched");
-  };
+  verdict.limit_used_bytes = near.used_bytes;
   text::Text summary{verdict.summary};
   const std::string_view program = text::base_name(view.string(header.executable));
   summary.add(program.empty() ? "the process" : program).add(" is at ").number(near.percent());
   summary.add(" % of ").add(name_of_limit(near.kind)).add(" of ").size(near.limit_bytes);
-  summary.add(" (");
-  add_use(summary);
+  summary.add(" (").add(measure_of(near.kind)).size(near.used_bytes);
   summary.add(near.kind == LimitKind::cgroup ? "): the kernel kills it at the limit"
                                              : "): requests beyond the limit fail");
 
   add_line(verdict, [&](text::Text& text) {
-    add_use(text);
-    text.add(" of ").size(near.limit_bytes);
+    text.add(measure_of(near.kind)).size(near.used_bytes).add(" of ").size(near.limit_bytes);
   });
+  add_untouched(verdict, near.untouched_bytes);
   add_pressure(verdict, health);
 }
 

@@ -38,20 +38,38 @@ void explain_device_failure(Verdict&, const session::View&, const session::Failu
 void explain_near_limit(Verdict&, const session::View&, const session::Health&) noexcept;
 void explain_pressure(Verdict&, const session::View&, const session::Health&) noexcept;
 
+// Memory that was allocated and never touched, if it is worth a line.
+void add_untouched(Verdict&, std::uint64_t bytes) noexcept;
+
 // death.cpp. `outcome` as in metadata.json.
 void explain_death(Verdict&, const session::View&, const End&, std::string_view outcome) noexcept;
 bool killed_by_kernel(const session::View&, const End&, std::string_view outcome) noexcept;
+
+// death_evidence.cpp
+void add_death_evidence(Verdict&, const DeathFacts&) noexcept;
 
 // "SIGTERM"
 void add_signal(text::Text&, int number) noexcept;
 // " was killed by SIGTERM", " ended with exit status 1"
 void add_end(text::Text&, const session::View&, const End&, std::string_view outcome) noexcept;
 
+// account.cpp
+// The kernel counts at least twice the resident memory that recorded blocks explain.
+bool is_mostly_unrecorded(const DeathFacts&) noexcept;
+// "; it held 1.3 MiB of 101.0 MiB resident"
+void add_resident(text::Text& summary, const DeathFacts&) noexcept;
+// What the memory of its cgroup was used for.
+void add_account(Verdict&, const DeathFacts&) noexcept;
+
 // shared_memory.cpp
 bool died_for_shared_memory(const session::View&, const End&, std::string_view outcome) noexcept;
 // "/dev/shm has 64.0 MiB, of which 3.2 MiB were free when it needed 20.0 MiB for …"
 void add_shared_memory(text::Text&, const DeathFacts&) noexcept;
 void add_shared_memory_evidence(Verdict&, const DeathFacts&) noexcept;
+
+// runtime.cpp: a limit of the program's own runtime.
+bool reached_runtime_limit(const session::View&) noexcept;
+void explain_runtime_limit(Verdict&, const session::View&) noexcept;
 
 // child.cpp
 void explain_child(Verdict&, const session::View&, const session::ChildDeath&, const End&,

@@ -69,16 +69,23 @@ void explain(Verdict& verdict, const session::View& view, Trigger trigger, std::
                        view.read(session::TableId::failures, index, failure);
   const session::Crash& crash = view.header().crash;
   const bool shared_memory_full = died_for_shared_memory(view, end, outcome);
-  const bool explained_by_crash =
-      !shared_memory_full && crash.signal.load(std::memory_order_acquire) != 0 &&
-      (trigger == Trigger::crash || trigger == Trigger::killed ||
-       (refused && crash.failure == index && follows_failure(view.header())));
+  // What ended it outranks the signal or exit status that followed.
+  const bool at_runtime_limit =
+      !refused && !shared_memory_full && reached_runtime_limit(view) &&
+      (trigger == Trigger::crash || trigger == Trigger::exception || trigger == Trigger::killed) &&
+      !killed_by_kernel(view, end, outcome);
+  const bool explained_by_crash = !shared_memory_full && !at_runtime_limit &&
+                                  crash.signal.load(std::memory_order_acquire) != 0 &&
+                                  (trigger == Trigger::crash || trigger == Trigger::killed ||
+                                   (refused && crash.failure == index && follows_failure(view)));
   if (simulated)
     add_line(verdict, [](text::Text& line) { line.add("simulated by `oomrec simulate`"); });
   const unsigned kept_lines = verdict.evidence_count;
   if (refused && !explained_by_crash) explain_failed_request(verdict, view, failure);
   if ((trigger == Trigger::killed || simulated) && child.pid != 0) {
     explain_child(verdict, view, child, end, outcome);
+  } else if (at_runtime_limit) {
+    explain_runtime_limit(verdict, view);
   } else if (explained_by_crash) {
     explain_crash(verdict, view);
   } else if (trigger == Trigger::near_limit) {  // NOLINT(bugprone-branch-clone): the order counts

@@ -41,8 +41,11 @@ inline Verdict verdict_of(const session::View& view, Trigger trigger, std::uint3
   return verdict;
 }
 
-// Whether the crash in a session's header follows from a failed allocation: in the same thread,
-// shortly before, of a call that has not succeeded since; and no other process sent the signal.
-bool follows_failure(const session::Header&) noexcept;
+// Whether the crash in a session's header follows, or may follow, from the failed request of its
+// thread (crash_ruling.h).
+bool follows_failure(const session::View&) noexcept;
+
+// Whether it does not, although a request of its thread had failed.
+bool is_separate_crash(const session::View&) noexcept;
 
 }  // namespace oomrec::verdict

@@ -18,11 +18,23 @@ namespace {
 StoredBundle stored(std::uint64_t created, std::uint64_t process, std::uint32_t process_bundle,
                     bool is_about_memory = true, std::uint64_t bytes = 10) {
   StoredBundle bundle{};
-  bundle.created = created;
+  bundle.episode.created_s = created;
+  bundle.episode.process = process;
+  bundle.episode.process_bundle = process_bundle;
+  bundle.episode.verdict =
+      is_about_memory ? VerdictCode::soft_limit : VerdictCode::killed_externally;
   bundle.bytes = bytes;
-  bundle.process = process;
-  bundle.process_bundle = process_bundle;
   bundle.is_about_memory = is_about_memory;
+  return bundle;
+}
+
+// As told by another bundle, or by nobody else's.
+StoredBundle folded(StoredBundle bundle) {
+  bundle.episode.role = EpisodeRole::consequence;
+  return bundle;
+}
+StoredBundle warning(StoredBundle bundle) {
+  bundle.episode.verdict = VerdictCode::near_limit;
   return bundle;
 }
 
@@ -55,6 +67,18 @@ TEST_CASE("bundles are removed in the order of their worth") {
        {stored(1, 1, 1), stored(2, 1, 2), stored(3, 2, 1, false), stored(4, 3, 1)},
        {2, 0},
        {2, 3}},
+      {"what an earlier one tells is removed before later ones of a process",
+       {stored(1, 1, 1), stored(2, 1, 2), folded(stored(3, 2, 1)), stored(4, 3, 1)},
+       {2, 0},
+       {2, 3}},
+      {"a kill outlives older warnings of processes that live",
+       {stored(1, 1, 1), warning(stored(2, 2, 1)), warning(stored(3, 3, 1)), stored(4, 4, 1)},
+       {2, 0},
+       {2, 3}},
+      {"a kill counts as its process' first, although a warning came before",
+       {warning(stored(1, 1, 1)), stored(2, 1, 2), stored(3, 2, 1)},
+       {2, 0},
+       {1}},
       {"the newest stays, whatever it is",
        {stored(1, 1, 1), stored(2, 1, 2, false, 1000)},
        {1, 5},
@@ -70,7 +94,7 @@ TEST_CASE("bundles are removed in the order of their worth") {
     select_removals(row.bundles, row.bounds);
     std::vector<std::uint64_t> removed;
     for (const StoredBundle& bundle : row.bundles)
-      if (bundle.is_removed) removed.push_back(bundle.created);
+      if (bundle.is_removed) removed.push_back(bundle.episode.created_s);
     CHECK(removed == row.removed);
   }
 }

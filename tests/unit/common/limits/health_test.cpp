@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "common/system/files.h"
 #include "tests/unit/common/limits/machine.h"
 
 using namespace oomrec;
@@ -115,20 +116,48 @@ TEST_CASE("what cannot be read keeps its old value") {
   CHECK(health.pressure_full == 7);
 }
 
-TEST_CASE("live but not resident memory counts as used") {
+TEST_CASE("live but not resident memory is a promise, not usage") {
   session::Health health{};
   health.cgroup_limit_bytes = 200 * kMiB;
   health.cgroup_used_bytes = 20 * kMiB;
   health.rss_bytes = 15 * kMiB;
-  health.live_bytes = 100 * kMiB;
+  health.live_bytes = 1000 * kMiB;
   LimitUsage near = usage_of_killing_limit(health);
   CHECK(near.kind == LimitKind::cgroup);
-  CHECK(near.sum_bytes() == 105 * kMiB);
-  CHECK(near.percent() == 52);
-  health.rss_bytes = 120 * kMiB;
-  near = usage_of_killing_limit(health);
-  CHECK(near.sum_bytes() == 20 * kMiB);
+  CHECK(near.untouched_bytes == 985 * kMiB);
   CHECK(near.percent() == 10);
+  health.rss_bytes = 1020 * kMiB;
+  near = usage_of_killing_limit(health);
+  CHECK(near.untouched_bytes == 0);
+  CHECK(near.percent() == 10);
+}
+
+TEST_CASE("a main thread that has ended: the others show memory and cgroup") {
+  Machine machine;
+  const std::string own = "/proc/self/task/" + std::to_string(system::thread_id());
+  machine.file("/proc/self/statm", "0 0 0 0 0 0 0\n");
+  machine.file("/proc/self/cgroup", "4:memory:/\n");
+  machine.file("/proc/self/status", "Name:\tx\nState:\tZ (zombie)\nThreads:\t2\n");
+  machine.file(own + "/statm", "250 77 10 1 0 60 0\n");
+  machine.file(own + "/cgroup", "4:memory:/job\n");
+  machine.file(own + "/status", "Name:\tx\nVmSize:\t 1000 kB\nVmRSS:\t 308 kB\nVmSwap:\t 8 kB\n");
+  machine.file("/cgroup/memory/job/memory.limit_in_bytes", "5000\n");
+  machine.file("/cgroup/memory/job/memory.usage_in_bytes", "4000\n");
+  // From outside, it is any other thread.
+  machine.file("/proc/4711/statm", "0 0 0 0 0 0 0\n");
+  machine.file("/proc/4711/task/4711/statm", "0 0 0 0 0 0 0\n");
+  machine.file("/proc/4711/task/4712/statm", "250 78 10 1 0 60 0\n");
+
+  session::Health health{};
+  const CgroupDirectories directories = directories_of(health);
+  CHECK(health.cgroup_limit_bytes == 5000);
+  read_quick_health(kHook, directories, health);
+  read_slow_health(kHook, directories, health);
+  CHECK(health.rss_bytes == 77 * 4096);
+  CHECK(health.swap_bytes == 8 * 1024);
+  CHECK(read_ceilings(kHook).rss_bytes == 308 * 1024);
+  read_quick_health(kHook, directories, health, 4711);
+  CHECK(health.rss_bytes == 78 * 4096);
 }
 
 TEST_CASE("no limit is never near") {

@@ -3,7 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <csignal>
+#include <cstring>
 #include <string>
+#include <utility>
 
 #include "common/text/text.h"
 #include "common/verdict/verdict.h"
@@ -35,7 +37,9 @@ struct CrashedSession : session::TrainingSession {
     c.failure_bytes = refusal->bytes;
     c.failure_time_ns = refusal->time_ns;
     c.time_ns = refusal->time_ns + kMs / 5;
+    link().flags = session::kLinkKnown | session::kLinkDerived;
   }
+  session::CrashLink& link() { return header().crash_link; }
   Crash& crash() { return header().crash; }
   verdict::Verdict verdict(Trigger trigger = Trigger::crash) const {
     return verdict::verdict_of(view(), trigger, refused, {}, "signal 11");
@@ -57,6 +61,7 @@ void abort_by_itself(CrashedSession& session) {
   crash.code = SI_TKILL;
   crash.address = 0;
   crash.sender_pid = session.header().pid;
+  session.link().flags = session::kLinkKnown;
 }
 
 }  // namespace
@@ -79,27 +84,94 @@ TEST_CASE("a null dereference names the failed request and its reason") {
   }
 }
 
-TEST_CASE("an address counts as NULL plus an offset within the request, up to 1 GiB") {
+TEST_CASE("how certain a null dereference is") {
+  CrashedSession session;
+  session.link().flags = session::kLinkKnown;
+  const auto given = [&](std::uint32_t flags, std::uint64_t served, std::uint64_t address) {
+    session.link().flags |= flags;
+    session.link().served_since = served;
+    session.crash().address = address;
+  };
+  constexpr std::uint64_t kFar = 1 << 20;
+  Certainty certainty{};
+  std::string end;
+  SUBCASE("computed from the result") {
+    given(session::kLinkDerived | session::kLinkChecked, 8, 0x10);
+    certainty = Certainty::proven;
+    end = "the program used the NULL it was given";
+  }
+  SUBCASE("computed from what a variable held much later") {
+    given(session::kLinkDerived, 900, 0x10);
+    certainty = Certainty::likely;
+    end = "the program used the NULL it was given";
+  }
+  SUBCASE("passed to the function that crashed") {
+    given(session::kLinkArgument, 0, 0x10);
+    certainty = Certainty::likely;
+    end = "the program passed on the NULL it was given";
+  }
+  SUBCASE("an offset into the block in that function") {
+    given(session::kLinkArgument, 0, kFar);
+    certainty = Certainty::proven;
+    end = "the program passed on the NULL it was given";
+  }
+  SUBCASE("kept without a check, and soon used") {
+    given(session::kLinkUnchecked, 3, 0x10);
+    certainty = Certainty::likely;
+    end = "the program probably used the NULL it was given";
+  }
+  SUBCASE("kept without a check, and used much later") {
+    given(session::kLinkUnchecked | session::kLinkKept, 812, 0x10);
+    session.crash().time_ns += 12 * kSecond;
+    certainty = Certainty::possible;
+    end = "the program may have used the NULL it was given; nothing excludes it";
+  }
+  SUBCASE("an index far into the block, much later") {
+    given(session::kLinkUnchecked | session::kLinkKept, 812, kFar);
+    certainty = Certainty::likely;
+    end = "the program probably used the NULL it was given";
+  }
+  SUBCASE("checked, but stored") {
+    given(session::kLinkChecked | session::kLinkKept, 2, 0x10);
+    certainty = Certainty::possible;
+    end = "the program may have used the NULL it was given; nothing excludes it";
+  }
+  SUBCASE("nothing is known about the code") {
+    given(0, 2, 0x10);
+    certainty = Certainty::possible;
+    end = "the program may have used the NULL it was given; nothing excludes it";
+  }
+  SUBCASE("in the path that deals with the failure") {
+    given(session::kLinkChecked | session::kLinkOnFailure, 2, 0x10);
+    certainty = Certainty::likely;
+    end = "the program probably used the NULL it was given";
+  }
+  CHECK(session.verdict().code == VerdictCode::null_dereference);
+  CHECK(session.verdict().certainty == certainty);
+  CHECK(session.summary().ends_with(": " + end));
+  CHECK(session.has("requests in between"));
+  CHECK(verdict::follows_failure(session.view()));
+}
+
+TEST_CASE("an address counts as NULL plus an offset within the request") {
   CrashedSession session;
   std::uint64_t bytes = 0, address = 0;
   bool is_null = false;
+  std::uint32_t flags = session::kLinkUnchecked;
   SUBCASE("its last byte") { bytes = 101, address = 100, is_null = true; }
   SUBCASE("one byte beyond") { bytes = 101, address = 101; }
   SUBCASE("a size that overflows") { bytes = ~std::uint64_t{0}, address = 8, is_null = true; }
   SUBCASE("far inside a large request") {
     bytes = ~std::uint64_t{0}, address = std::uint64_t{1} << 30;
   }
+  SUBCASE("far inside, and computed from the result") {
+    bytes = ~std::uint64_t{0}, address = std::uint64_t{1} << 30, is_null = true;
+    flags = session::kLinkDerived;
+  }
+  session.link().flags = session::kLinkKnown | flags;
   session.crash().failure_bytes = bytes;
   session.crash().address = address;
-  CHECK(session.verdict().code ==
-        (is_null ? VerdictCode::null_dereference : VerdictCode::crash_after_refusal));
-}
-
-TEST_CASE("some time after a failure a NULL may be another") {
-  CrashedSession session;
-  session.crash().failure_time_ns = session.crash().time_ns - 1'000'000'001;
-  CHECK(session.verdict().code == VerdictCode::null_dereference);
-  CHECK(session.summary().ends_with("the program may have used the NULL it was given"));
+  CHECK(session.verdict().code == (is_null ? VerdictCode::null_dereference : VerdictCode::crashed));
 }
 
 TEST_CASE("MAP_FAILED counts as an address, too") {
@@ -108,89 +180,166 @@ TEST_CASE("MAP_FAILED counts as an address, too") {
   session.crash().address = ~std::uint64_t{0};
   CHECK(session.summary().ends_with("the program used the MAP_FAILED it was given"));
   session.refusal->api = static_cast<std::uint16_t>(Api::malloc);
-  CHECK(session.verdict().code == VerdictCode::crash_after_refusal);
+  CHECK(session.verdict().code == VerdictCode::crashed);
 }
 
 TEST_CASE("without a fault address nothing is compared") {
   CrashedSession session;
+  session.link().flags = session::kLinkKnown | session::kLinkUnchecked;
   session.crash().address = 0;
-  SUBCASE("a wild pointer") { session.crash().code = 0x80; }
-  SUBCASE("a signal that was sent") { session.crash().code = SI_USER; }
-  CHECK(session.verdict().code == VerdictCode::crash_after_refusal);
-  CHECK(session.summary().starts_with("SIGSEGV, 0.2 ms after"));
+  session.crash().code = 0x80;  // a wild pointer
+  CHECK(session.verdict().code == VerdictCode::crashed);
+  CHECK(session.summary().ends_with("its result does not lead to such an address"));
 }
 
-TEST_CASE(
-    "an abort is an uncaught bad_alloc when operator new was refused and std::terminate ran") {
+TEST_CASE("an exception that nobody caught: by its type and where it was thrown") {
   CrashedSession session;
   abort_by_itself(session);
-  CHECK(session.verdict().code == VerdictCode::crash_after_refusal);
-  CHECK(session.summary().ends_with("the program gave up"));
   session.crash().flags = session::kCrashTerminate;
-  CHECK(session.verdict().code == VerdictCode::crash_after_refusal);
-  CHECK(session.summary().ends_with("an exception was not caught"));
-  session.crash().flags = session::kCrashNew;
-  CHECK(session.verdict().code == VerdictCode::crash_after_refusal);
-  session.crash().flags = session::kCrashNew | session::kCrashTerminate;
-  CHECK(session.verdict().code == VerdictCode::uncaught_bad_alloc);
-  session.crash().flags |= session::kCrashOtherThrow;
-  CHECK(session.verdict().code == VerdictCode::crash_after_refusal);
-  CHECK(session.summary().ends_with("another exception was not caught"));
+  const auto in_flight = [&](const char* type) {
+    std::strcpy(session.link().exception,
+                type);  // NOLINT(clang-analyzer-security.insecureAPI.strcpy)
+  };
+  SUBCASE("the std::bad_alloc of the failed request") {
+    in_flight("St9bad_alloc");
+    session.link().flags |= session::kLinkBadAlloc;
+    session.crash().flags |= session::kCrashNew;
+    CHECK(session.verdict().code == VerdictCode::uncaught_bad_alloc);
+    CHECK(session.verdict().certainty == Certainty::proven);
+    CHECK(session.summary().ends_with("nobody caught the std::bad_alloc"));
+    session.crash().flags |= session::kCrashOtherThrow;  // another one
+    CHECK(session.verdict().code == VerdictCode::uncaught_bad_alloc);
+    CHECK(session.verdict().certainty == Certainty::likely);
+  }
+  SUBCASE("another, thrown while that one was being handled") {
+    in_flight("St13runtime_error");
+    session.link().flags |= session::kLinkHandling;
+    CHECK(session.verdict().code == VerdictCode::crash_after_refusal);
+    CHECK(session.verdict().certainty == Certainty::likely);
+    CHECK(session.summary().ends_with("another exception was not caught"));
+    CHECK(session.has("a std::bad_alloc was being handled"));
+  }
+  SUBCASE("another, thrown only if the call fails") {
+    in_flight("St13runtime_error");
+    session.link().flags |= session::kLinkChecked | session::kLinkOnFailure;
+    CHECK(session.verdict().code == VerdictCode::crash_after_refusal);
+    CHECK(session.summary().ends_with("another exception was not caught"));
+    CHECK(session.has("std::terminate is on the stack"));
+  }
+  SUBCASE("another, after the std::bad_alloc was caught") {
+    in_flight("St11logic_error");
+    session.crash().flags |= session::kCrashNew | session::kCrashOtherThrow;
+    CHECK(session.verdict().code == VerdictCode::crashed);
+    CHECK(session.summary().ends_with("does not explain it: another exception was not caught"));
+  }
+  SUBCASE("another, after a NULL that was handled") {
+    in_flight("St11logic_error");
+    session.link().flags |= session::kLinkChecked | session::kLinkRegardless;
+    CHECK(session.verdict().code == VerdictCode::crashed);
+  }
+  SUBCASE("the type is unknown: where it was thrown decides") {
+    session.crash().flags |= session::kCrashNew;
+    CHECK(session.verdict().code == VerdictCode::uncaught_bad_alloc);
+    session.crash().flags |= session::kCrashOtherThrow;
+    CHECK(session.verdict().code == VerdictCode::crash_after_refusal);
+    CHECK(session.verdict().certainty == Certainty::possible);
+    session.link().served_since = 500;
+    CHECK(session.verdict().code == VerdictCode::crashed);
+    CHECK(session.verdict().certainty == Certainty::possible);
+  }
 }
 
-TEST_CASE("a stack overflow is named as such") {
+TEST_CASE("an abort is a consequence if only the failure leads to it") {
+  CrashedSession session;
+  abort_by_itself(session);
+  const auto judged = [&](std::uint32_t flags, std::uint64_t served) {
+    session.link().flags = session::kLinkKnown | flags;
+    session.link().served_since = served;
+    const verdict::Verdict verdict = session.verdict();
+    return std::pair{verdict.code, verdict.certainty};
+  };
+  using enum VerdictCode;
+  CHECK(judged(session::kLinkOnFailure, 40) == std::pair{crash_after_refusal, Certainty::likely});
+  CHECK(session.summary().ends_with("the program gave up"));
+  CHECK(judged(session::kLinkRegardless, 0) == std::pair{crashed, Certainty::likely});
+  CHECK(session.summary().ends_with("the program checked for it and went on"));
+  CHECK(judged(session::kLinkHandling, 0) == std::pair{crash_after_refusal, Certainty::likely});
+  CHECK(judged(0, 8) == std::pair{crash_after_refusal, Certainty::possible});
+  CHECK(session.summary().ends_with("nothing excludes it"));
+  CHECK(judged(0, 9) == std::pair{crashed, Certainty::possible});
+  CHECK(judged(session::kLinkHeapCorruption | session::kLinkOnFailure, 0) ==
+        std::pair{crashed, Certainty::likely});
+  CHECK(session.summary().ends_with("the C library found its heap damaged"));
+}
+
+TEST_CASE("a stack overflow is a consequence only where the program deals with the failure") {
   CrashedSession session;
   session.crash().address = 0x7ffd'6936'dfb0;
   session.crash().flags = session::kCrashGuardPage;
+  session.link().flags = session::kLinkKnown | session::kLinkOnFailure;
   CHECK(session.verdict().code == VerdictCode::crash_after_refusal);
   CHECK(session.has("beyond the end of the thread's stack"));
+  CHECK(session.summary().ends_with("the program ran out of stack while it dealt with that"));
+  session.link().flags = session::kLinkKnown;
+  CHECK(session.verdict().code == VerdictCode::crashed);
+  CHECK(session.summary().ends_with("the thread's stack overflowed"));
 }
 
-TEST_CASE("a crash without a preceding failure is not about memory, and says why") {
+TEST_CASE("a crash that does not follow says why, and denies memory only if that is excluded") {
   CrashedSession session;
+  session.link().flags = session::kLinkKnown;
   Crash& crash = session.crash();
-  std::string why;
+  std::string why = "; an earlier refused request does not explain it: ";
   SUBCASE("no failure") {
     crash.failure = 0;
     crash.failure_bytes = crash.failure_time_ns = 0;
-    why = "nothing was refused to its thread";
+    why = "; nothing was refused to its thread";
   }
-  SUBCASE("too long ago") {
-    crash.time_ns = crash.failure_time_ns + 10 * kSecond + 100 * kMs;
-    why = "the thread's last refusal was 10.1 s before";
+  SUBCASE("the result was checked") {
+    session.link().flags |= session::kLinkChecked;
+    why += "the program checked for it and went on";
   }
   SUBCASE("succeeded since") {
     crash.flags = session::kCrashSucceededSince;
-    why = "the refused call has succeeded since";
+    why += "the refused call has succeeded since";
+  }
+  SUBCASE("many requests since") {
+    session.link().served_since = 812;
+    why += "nothing links the two";
   }
   SUBCASE("sent by another process") {
     crash.code = SI_USER;
     crash.sender_pid = 4712;
-    why = "process 4712 sent the signal";
+    why = ", not for lack of memory: process 4712 sent the signal";
   }
   SUBCASE("a forged failure") {
     crash.failure = 999;
-    why = "nothing was refused to its thread";
+    why = "; nothing was refused to its thread";
+  }
+  SUBCASE("a forged time") {
+    crash.failure_time_ns = crash.time_ns + 1;
+    why = "; nothing was refused to its thread";
   }
   CHECK(session.verdict().code == VerdictCode::crashed);
   CHECK(session.verdict(Trigger::killed).code == VerdictCode::crashed);
   CHECK(session.summary().starts_with("python3.11 was ended by SIGSEGV"));
-  CHECK(session.summary().ends_with(", not for lack of memory: " + why));
+  CHECK(session.summary().ends_with(why));
   if (crash.failure != 999) {
-    CHECK_FALSE(verdict::follows_failure(session.header()));
+    CHECK_FALSE(verdict::follows_failure(session.view()));
     // A bundle written for a failed request keeps its verdict.
     CHECK(session.verdict(Trigger::soft_limit).code == VerdictCode::soft_limit);
   }
 }
 
-TEST_CASE("a crash follows from a failure at most 10 s before") {
+TEST_CASE("an older recording has no link: then only time counts, and nothing is certain") {
   CrashedSession session;
+  session.link() = {};
   session.crash().time_ns = session.crash().failure_time_ns + 10 * kSecond;
   CHECK(session.summary().starts_with("SIGSEGV at address 0x10, 10.0 s after"));
+  CHECK(session.verdict().certainty == Certainty::possible);
   session.crash().time_ns += 1;
   CHECK(session.verdict().code == VerdictCode::crashed);
-  session.crash().time_ns = session.crash().failure_time_ns - 1;  // forged
-  CHECK(session.verdict().code == VerdictCode::crashed);
+  CHECK(session.verdict().certainty == Certainty::possible);
 }
 
 TEST_CASE("a crash explains the bundle of its own failure, no other and no requested one") {
@@ -207,8 +356,9 @@ namespace {
 
 bool name_by_offset(InHook, std::uint64_t start, std::uint64_t pc, char* name,
                     std::size_t capacity) noexcept {
-  constexpr std::string_view kNames[] = {"abort", "_ZSt9terminatev", "_Znwm", "main",
-                                         "__cxa_throw"};
+  constexpr std::string_view kNames[] = {"abort",         "_ZSt9terminatev",    "_Znwm",
+                                         "main",          "__cxa_throw",        "free",
+                                         "__assert_fail", "_ZnwmRKSt9nothrow_t"};
   const std::uint64_t at = (pc - start) / 16;
   if (at >= std::size(kNames)) return false;
   text::Text{name, capacity}.add(kNames[at]);
@@ -219,10 +369,12 @@ std::uint64_t frame_of(const CrashedSession& session, std::uint64_t name) {
   return session::native_frame(session.libc, name * 16 + 1);
 }
 
-std::uint32_t flags_of(CrashedSession& session) {
-  return helper::flags_by_name(OutsideHooks::in_hook(), session.view(), session.crash(),
-                               name_by_offset);
+helper::CrashNames names_of(CrashedSession& session) {
+  return helper::names_of_crash(OutsideHooks::in_hook(), session.view(), session.crash(),
+                                name_by_offset, session.link().function);
 }
+
+std::uint32_t flags_of(CrashedSession& session) { return names_of(session).flags; }
 
 }  // namespace
 
@@ -277,4 +429,37 @@ TEST_CASE("names set flags: std::terminate on the crash's stack, operator new on
   CHECK(flags() == session::kCrashNew);
   crash.failure = 999;
   CHECK(flags() == 0);
+}
+
+TEST_CASE("names tell which function of the C library ended the program, and for whom") {
+  CrashedSession session;
+  const auto frame = [&](std::uint64_t name) { return frame_of(session, name); };
+  constexpr std::uint64_t kUnnamed = 99;
+  Crash& crash = session.crash();
+  crash.frame_count = 5;
+  for (auto& word : crash.frames) word = session::native_frame(0, 1);  // of no module
+  crash.frames[0] = frame(kUnnamed);
+  crash.frames[1] = frame(0);  // abort
+  crash.frames[2] = frame(kUnnamed);
+  CHECK_FALSE(names_of(session).heap_corruption);
+  CHECK(std::string{session.link().function}.empty());
+  crash.frames[3] = frame(5);  // free
+  CHECK(names_of(session).heap_corruption);
+  CHECK(std::string{session.link().function} == "free");
+  crash.frames[2] = frame(6);  // __assert_fail
+  CHECK_FALSE(names_of(session).heap_corruption);
+  CHECK(std::string{session.link().function} == "assert_fail");
+  // Beyond the C library it is the program's own business.
+  crash.frames[2] = session::native_frame(0, 1);
+  CHECK_FALSE(names_of(session).heap_corruption);
+}
+
+TEST_CASE("names tell an operator new that returns NULL") {
+  CrashedSession session;
+  session.refusal->node =
+      session.stack({frame_of(session, 3), frame_of(session, 7), frame_of(session, 2)});
+  CHECK(names_of(session).nothrow_frames == 2);
+  CHECK(names_of(session).cxx_runtime != 0);
+  session.refusal->node = session.stack({frame_of(session, 3), frame_of(session, 2)});
+  CHECK(names_of(session).nothrow_frames == 0);
 }

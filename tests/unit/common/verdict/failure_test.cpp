@@ -91,7 +91,7 @@ TEST_CASE("RLIMIT_NPROC counts other processes too: it is the last explanation")
   refusal.refused.counted.own_tasks_limit = kUnlimited;
   verdict = refusal.verdict();
   CHECK(verdict.limit == LimitKind::none);
-  CHECK(has(verdict.summary, "no visible limit explains it (EAGAIN"));
+  CHECK(has(verdict.summary, "no limit that can be read explains it (EAGAIN"));
 }
 
 TEST_CASE("a thread whose stack could not be mapped: why the mapping failed") {

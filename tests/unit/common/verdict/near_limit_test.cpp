@@ -25,22 +25,24 @@ bool has(const std::string& text, std::string_view part) { return text.find(part
 
 }  // namespace
 
-TEST_CASE("the cgroup's limit has current and expected usage") {
+TEST_CASE("the cgroup's limit counts what is charged; a promise has a line of its own") {
   SessionImage image;
   session::Health& health = image.header().health;
   health.cgroup_limit_bytes = 200 * kMiB;
-  health.cgroup_used_bytes = 20 * kMiB;
-  health.rss_bytes = 10 * kMiB;
-  health.live_bytes = 185 * kMiB;
+  health.cgroup_used_bytes = 192 * kMiB;
+  health.rss_bytes = 182 * kMiB;
+  health.live_bytes = 1182 * kMiB;
   const verdict::Verdict verdict = verdict::verdict_of(image.view(), Trigger::near_limit, 0);
   CHECK(verdict.code == VerdictCode::near_limit);
   CHECK(verdict.limit == LimitKind::cgroup);
   CHECK(verdict.limit_bytes == 200 * kMiB);
-  CHECK(verdict.limit_used_bytes == 195 * kMiB);
-  CHECK(
-      std::string{verdict.summary} ==
-      "python3.11 is at 97 % of the cgroup's limit of 200.0 MiB (working set 20.0 MiB + 175.0 MiB "
-      "allocated but not yet touched): the kernel kills it at the limit");
+  CHECK(verdict.limit_used_bytes == 192 * kMiB);
+  CHECK(std::string{verdict.summary} ==
+        "python3.11 is at 96 % of the cgroup's limit of 200.0 MiB (working set 192.0 MiB): the "
+        "kernel kills it at the limit");
+  CHECK(has(evidence_of(verdict),
+            "promised: 1000.0 MiB allocated but never touched; it does not count against the "
+            "limit until it is\n"));
 }
 
 TEST_CASE("resident memory is not counted twice") {

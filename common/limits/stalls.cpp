@@ -1,0 +1,122 @@
+#include "common/limits/stalls.h"
+
+#include <string_view>
+
+#include "common/limits/cgroup.h"
+#include "common/limits/process_files.h"
+#include "common/system/files.h"
+#include "common/system/text.h"
+
+namespace oomrec::limit {
+namespace {
+
+using session::Stalls;
+using system::Text;
+
+constexpr std::size_t kPathBytes = kCgroupPathBytes + 32;
+constexpr std::uint64_t kSecondNs = 1'000'000'000;
+constexpr std::uint64_t kTickNs = kSecondNs / 100;  // USER_HZ
+
+// The part of `stat` after the name, which may contain any characters: field 3 and on.
+std::string_view fields_of(std::string_view text) noexcept {
+  const std::size_t name_end = text.rfind(") ");
+  return name_end == text.npos ? std::string_view{} : text.substr(name_end + 2);
+}
+
+bool has_fields(std::string_view text) noexcept { return !fields_of(text).empty(); }
+
+// Field 12 is the number of major faults, field 42 the time spent waiting for block I/O.
+[[gnu::noinline]] void read_process(int process, StallCounters& out) noexcept {
+  char text[512];
+  if (read_process_file(process, "/stat", text, sizeof text, has_fields) <= 0) return;
+  std::string_view rest = fields_of(text);
+  for (int field = 3; !rest.empty(); ++field) {
+    if (field == 12) out.major_faults = system::number_in(rest);
+    if (field == 42) out.blocked_ns = system::number_in(rest) * kTickNs;
+    const std::size_t blank = rest.find(' ');
+    rest.remove_prefix(blank == rest.npos ? rest.size() : blank + 1);
+  }
+}
+
+// Refaults are in the first half of both versions' memory.stat. Kernels before 5.9 have one line
+// for both kinds.
+[[gnu::noinline]] void read_refaults(const char* directory, StallCounters& out) noexcept {
+  char path[kPathBytes], text[1408];
+  Text(path) << directory << "/memory.stat";
+  if (system::read_file(path, text, sizeof text) <= 0) return;
+  for (const std::string_view name :
+       {"workingset_refault_anon ", "workingset_refault_file ", "workingset_refault "})
+    out.cgroup_refaults += system::number_in(system::field(text, name));
+}
+
+[[gnu::noinline]] void read_cgroup_pressure(const char* directory, StallCounters& out) noexcept {
+  char path[kPathBytes], text[256];
+  Text(path) << directory << "/memory.pressure";
+  if (system::read_file(path, text, sizeof text) <= 0) return;
+  out.cgroup_some = hundredths(system::field(text, "some avg10="));
+  out.cgroup_full = hundredths(system::field(text, "full avg10="));
+}
+
+std::uint64_t per_second(std::uint64_t count, const Stalls& stalls) noexcept {
+  constexpr std::uint64_t kMsNs = 1'000'000;
+  const std::uint64_t window_ms = stalls.window_ns / kMsNs;
+  return window_ms == 0 ? 0 : count * 1000 / window_ms;
+}
+
+}  // namespace
+
+std::uint32_t hundredths(std::string_view text) noexcept {
+  std::string_view rest;
+  const std::uint64_t whole = system::number_in(text, &rest);
+  if (!rest.empty()) rest.remove_prefix(1);
+  return static_cast<std::uint32_t>(whole * 100 + system::number_in(rest.substr(0, 2)));
+}
+
+StallCounters read_stall_counters(InHook, const CgroupDirectories& cgroup, int process) noexcept {
+  StallCounters out;
+  read_process(process, out);
+  if (cgroup.own[0] != '\0') {
+    read_refaults(cgroup.own, out);
+    if (!cgroup.v1) read_cgroup_pressure(cgroup.own, out);
+  }
+  out.time_ns = system::monotonic_ns();
+  return out;
+}
+
+session::Stalls stalls_between(const StallCounters& before, const StallCounters& now) noexcept {
+  const auto grown = [](std::uint64_t from, std::uint64_t to) noexcept {
+    return to > from ? to - from : 0;
+  };
+  if (before.time_ns == 0) return {};
+  return {grown(before.time_ns, now.time_ns),
+          grown(before.major_faults, now.major_faults),
+          grown(before.blocked_ns, now.blocked_ns),
+          grown(before.cgroup_refaults, now.cgroup_refaults),
+          now.cgroup_some,
+          now.cgroup_full};
+}
+
+bool is_stalled(const Stalls& stalls, const MachinePressure& machine) noexcept {
+  constexpr std::uint64_t kFaults = 50, kRefaults = 50;  // a second
+  constexpr std::uint64_t kFewFaults = 10;               // a second, of a slow disk
+  const std::uint64_t faults = faults_per_second(stalls);
+  const bool blocked = stalls.blocked_ns >= stalls.window_ns / 5 && faults >= kFewFaults;
+  const bool cgroup_waits =
+      per_second(stalls.cgroup_refaults, stalls) >= kRefaults || stalls.cgroup_some >= 1000;
+  const bool machine_waits = machine.full >= 1000 || machine.some >= 5000;
+  return (faults >= kFaults || blocked) && (cgroup_waits || machine_waits);
+}
+
+bool is_thrashing(const Stalls& stalls, const MachinePressure& machine) noexcept {
+  constexpr std::uint64_t kFaults = 500, kRefaults = 500;  // a second
+  const bool all_wait = machine.full >= 2000;
+  const bool cgroup_waits =
+      per_second(stalls.cgroup_refaults, stalls) >= kRefaults && machine.some >= 1000;
+  return faults_per_second(stalls) >= kFaults && (all_wait || cgroup_waits);
+}
+
+std::uint64_t faults_per_second(const Stalls& stalls) noexcept {
+  return per_second(stalls.major_faults, stalls);
+}
+
+}  // namespace oomrec::limit

@@ -1,0 +1,109 @@
+// What the account of the cgroup says: what its memory was used for, and why the recorder's holders
+// may explain little of it.
+#include <algorithm>
+#include <array>
+
+#include "common/text/text.h"
+#include "common/verdict/death_facts.h"
+#include "common/verdict/parts.h"
+
+namespace oomrec::verdict {
+namespace {
+
+using session::AccountSource;
+using session::CgroupAccount;
+
+struct Part {
+  std::string_view name;
+  std::uint64_t bytes;
+};
+
+std::array<Part, 7> parts_of(const CgroupAccount& account) noexcept {
+  return {{{"recorded processes", account.recorded_bytes},
+           {"processes without a recording", account.unrecorded_bytes},
+           {"shared memory and tmpfs", account.shared_bytes},
+           {"page cache", account.file_bytes},
+           {"slab", account.slab_bytes},
+           {"other kernel memory", account.kernel_bytes},
+           {"the rest", account.other_bytes}}};
+}
+
+// Writes the parts, largest first, without those below 1 % of the usage.
+void add_parts(text::Text& line, const CgroupAccount& account) noexcept {
+  auto parts = parts_of(account);
+  std::sort(parts.begin(), parts.end(),
+            [](const Part& one, const Part& other) { return one.bytes > other.bytes; });
+  bool first = true;
+  for (const Part& part : parts) {
+    if (part.bytes == 0 || part.bytes < account.usage_bytes / 100) continue;
+    line.add(first ? ": " : ", ").size(part.bytes).add(' ').add(part.name);
+    first = false;
+  }
+}
+
+void add_usage(Verdict& verdict, const CgroupAccount& account) noexcept {
+  const bool machine =
+      static_cast<session::AccountScope>(account.scope) == session::AccountScope::machine;
+  const bool at_kill = static_cast<AccountSource>(account.source) == AccountSource::kernel_log;
+  add_line(verdict, [&](text::Text& line) {
+    line.add(machine ? "the machine" : "its cgroup");
+    line.add(at_kill ? " at the kill, by the kernel's report: "
+                     : " after its end, and itself before: ");
+    line.size(account.usage_bytes).add(" of ").size(account.limit_bytes).add(" in use");
+    add_parts(line, account);
+  });
+}
+
+// Resident memory that no recorded block explains.
+void add_unexplained(Verdict& verdict, const DeathFacts& facts) noexcept {
+  const CgroupAccount& account = facts.account;
+  if (!is_mostly_unrecorded(facts)) return;
+  const std::uint64_t recorded = facts.usage.held;
+  add_line(verdict, [&](text::Text& line) {
+    line.add("of its ").size(account.own_bytes()).add(" resident, recorded blocks are ");
+    line.size(std::min(recorded, account.own_bytes()));
+    constexpr std::uint64_t kSmall = std::uint64_t{1} << 20;
+    if (account.own_shared_bytes >= kSmall)
+      line.add("; ").size(account.own_shared_bytes).add(" are shared memory (memfd, shm, tmpfs)");
+    if (account.own_file_bytes >= kSmall)
+      line.add("; ").size(account.own_file_bytes).add(" are mapped files");
+    if (account.own_anonymous_bytes >= recorded + kSmall)
+      line.add("; ")
+          .size(account.own_anonymous_bytes - recorded)
+          .add(
+              " are private memory that was not recorded (stacks, data of modules, mappings by raw "
+              "system calls, memory from before a fork)");
+  });
+}
+
+void add_neighbour(Verdict& verdict, const CgroupAccount& account) noexcept {
+  if (account.largest_pid == 0 || account.largest_bytes < account.own_bytes()) return;
+  add_line(verdict, [&](text::Text& line) {
+    const std::string_view name{account.largest_name, sizeof account.largest_name};
+    line.add("a larger process there: ").signed_number(account.largest_pid).add(" (");
+    line.add(name.substr(0, name.find('\0'))).add("), ").size(account.largest_bytes);
+    line.add(" resident").add(account.largest_recorded != 0 ? ", recorded" : ", not recorded");
+  });
+}
+
+}  // namespace
+
+bool is_mostly_unrecorded(const DeathFacts& facts) noexcept {
+  const CgroupAccount& account = facts.account;
+  return static_cast<AccountSource>(account.source) == AccountSource::kernel_log &&
+         facts.usage.held < account.own_bytes() / 2;
+}
+
+void add_resident(text::Text& summary, const DeathFacts& facts) noexcept {
+  summary.add("; it held ").size(facts.usage.held);
+  summary.add(" of ").size(facts.account.own_bytes()).add(" resident");
+}
+
+void add_account(Verdict& verdict, const DeathFacts& facts) noexcept {
+  if (static_cast<AccountSource>(facts.account.source) == AccountSource::none) return;
+  add_usage(verdict, facts.account);
+  add_unexplained(verdict, facts);
+  add_neighbour(verdict, facts.account);
+}
+
+}  // namespace oomrec::verdict

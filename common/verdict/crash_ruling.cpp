@@ -1,0 +1,141 @@
+#include "common/verdict/crash_ruling.h"
+
+#include <signal.h>
+
+namespace oomrec::verdict {
+namespace {
+
+using session::Crash;
+using session::CrashLink;
+using session::Failure;
+
+constexpr std::uint64_t kFewRequests = 8;  // a report of the failure on stderr makes some
+// Further from NULL than a member of a structure: an index into what was asked for.
+constexpr std::uint64_t kFar = 64 * 1024;
+// Beyond, an address is more likely a wild one.
+constexpr std::uint64_t kFurthest = std::uint64_t{1} << 30;
+constexpr std::uint64_t kSoonNs = 10'000'000'000;  // for recordings without a link
+
+// The evidence, by name.
+struct Evidence {
+  const Crash& crash;
+  const CrashLink& link;
+  const Failure& failure;
+
+  bool has(std::uint32_t flag) const noexcept { return (link.flags & flag) != 0; }
+  bool crash_has(std::uint32_t flag) const noexcept { return (crash.flags & flag) != 0; }
+  bool is_signal(int number) const noexcept {
+    return crash.signal.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(number);
+  }
+  // A fault of an access, not a signal that the process sent to itself or a trap instruction.
+  bool is_fault() const noexcept {
+    return crash.code > 0 && (is_signal(SIGSEGV) || is_signal(SIGBUS));
+  }
+  bool few_served() const noexcept {
+    if (has(session::kLinkKnown)) return link.served_since <= kFewRequests;
+    return crash.time_ns - crash.failure_time_ns <= kSoonNs &&
+           !crash_has(session::kCrashSucceededSince);
+  }
+  std::uint64_t offset() const noexcept {
+    return crash.address + (fails_with_minus_one(failure) ? 1 : 0);
+  }
+  // Whether the host can access the block: a GPU's own memory has no address on the host.
+  bool is_for_host() const noexcept {
+    const Api api = static_cast<Api>(failure.api);
+    return is_on_host(static_cast<Space>(failure.space)) || api == Api::cuMemAllocManaged ||
+           api == Api::hipMallocManaged;
+  }
+  // The fault address is the result plus an offset within what was asked for.
+  bool is_in_request(std::uint64_t furthest) const noexcept {
+    return is_for_host() && is_signal(SIGSEGV) && session::has_address(crash) &&
+           offset() < crash.failure_bytes && offset() < furthest;
+  }
+};
+
+Ruling likely_if(bool likely, Link link) noexcept {
+  return {link, likely ? Certainty::likely : Certainty::possible};
+}
+
+Ruling rule_on_fault(const Evidence& e) noexcept {
+  const bool checked = e.has(session::kLinkChecked);
+  if (e.has(session::kLinkDerived) && e.is_in_request(session::kUnlimited))
+    return {Link::derived, e.few_served() ? Certainty::proven : Certainty::likely};
+  const bool far = e.offset() >= kFar;
+  const bool in_request = e.is_in_request(kFurthest);
+  if (e.has(session::kLinkArgument) && in_request)
+    return {Link::argument, far ? Certainty::proven : Certainty::likely};
+  if (e.has(session::kLinkOnFailure))
+    return {in_request                              ? Link::near_result
+            : e.crash_has(session::kCrashGuardPage) ? Link::failure_overflow
+                                                    : Link::failure_path,
+            Certainty::likely};
+  const bool kept = e.has(session::kLinkKept);
+  if (e.crash_has(session::kCrashSucceededSince) && !kept)
+    return {Link::succeeded_since, Certainty::likely};
+  if (e.crash_has(session::kCrashGuardPage)) return {Link::stack_overflow, Certainty::likely};
+  const bool few = e.few_served();
+  // The program may have gone on in the reserved memory that it could not commit.
+  const bool may_be_commit = (e.failure.flags & session::kFailureCommit) != 0 && few;
+  if (!in_request && may_be_commit) return {Link::shortly_after, Certainty::possible};
+  if (!in_request) return {Link::other_address, Certainty::likely};
+  if (e.has(session::kLinkUnchecked)) return likely_if(few || far, Link::near_result);
+  if (kept) return likely_if(few && far, Link::near_result);
+  if (checked && e.has(session::kLinkRegardless)) return {Link::handled, Certainty::likely};
+  if (few && far) return {Link::near_result, Certainty::possible};
+  if (checked) return {Link::handled, Certainty::likely};
+  if (few || far) return {Link::near_result, Certainty::possible};
+  return {Link::much_later, Certainty::possible};
+}
+
+Ruling rule_on_exception(const Evidence& e) noexcept {
+  const bool other = e.crash_has(session::kCrashOtherThrow);
+  const bool by_new = e.crash_has(session::kCrashNew);
+  if (e.link.exception[0] == '\0' && by_new && !other) return likely_if(true, Link::bad_alloc);
+  if (e.has(session::kLinkBadAlloc)) {
+    const bool thrown_there = by_new && !other;
+    return {Link::bad_alloc, thrown_there ? Certainty::proven : Certainty::likely};
+  }
+  if (e.has(session::kLinkHandling)) return {Link::during_bad_alloc, Certainty::likely};
+  if (e.has(session::kLinkOnFailure)) return {Link::failure_path, Certainty::likely};
+  const bool excluded = e.has(session::kLinkChecked) || e.has(session::kLinkRegardless) ||
+                        (by_new && e.link.exception[0] != '\0');
+  if (excluded) return {Link::other_exception, Certainty::likely};
+  if (e.few_served()) return {Link::shortly_after, Certainty::possible};
+  return {Link::other_exception, Certainty::possible};
+}
+
+// The program ended itself: abort(), raise(), a failed assertion.
+Ruling rule_on_abort(const Evidence& e) noexcept {
+  if (e.has(session::kLinkHeapCorruption)) return {Link::heap_corruption, Certainty::likely};
+  if (e.crash_has(session::kCrashTerminate)) return rule_on_exception(e);
+  if (e.has(session::kLinkOnFailure)) return {Link::failure_path, Certainty::likely};
+  if (e.has(session::kLinkBadAlloc) || e.has(session::kLinkHandling))
+    return {Link::during_bad_alloc, Certainty::likely};
+  if (e.crash_has(session::kCrashSucceededSince)) return {Link::succeeded_since, Certainty::likely};
+  if (e.has(session::kLinkRegardless)) return {Link::handled, Certainty::likely};
+  if (e.few_served()) return {Link::shortly_after, Certainty::possible};
+  return {Link::much_later, Certainty::possible};
+}
+
+}  // namespace
+
+bool fails_with_minus_one(const Failure& failure) noexcept {
+  const Api api = static_cast<Api>(failure.api);
+  return api == Api::mmap || api == Api::mremap || api == Api::sbrk || api == Api::shmat;
+}
+
+Ruling ruling_of(const session::View& view) noexcept {
+  const session::Header& header = view.header();
+  const Crash& crash = header.crash;
+  if (crash.sender_pid != 0 && crash.sender_pid != header.pid)
+    return {Link::sent, Certainty::proven};
+  Failure failure{};
+  const bool failed = crash.failure != 0 && crash.failure_time_ns != 0 &&
+                      crash.failure_time_ns <= crash.time_ns &&  // else forged
+                      view.read(session::TableId::failures, crash.failure, failure);
+  if (!failed) return {};
+  const Evidence evidence{crash, header.crash_link, failure};
+  return evidence.is_fault() ? rule_on_fault(evidence) : rule_on_abort(evidence);
+}
+
+}  // namespace oomrec::verdict

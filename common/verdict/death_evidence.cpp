@@ -1,0 +1,160 @@
+// The lines of evidence about a process' end: log, counters, levels, pressure, sender.
+#include "common/text/text.h"
+#include "common/verdict/death_facts.h"
+#include "common/verdict/parts.h"
+
+namespace oomrec::verdict {
+namespace {
+
+constexpr std::uint64_t kWorthALine = std::uint64_t{1} << 20;
+
+void add_counter(Verdict& verdict, const DeathFacts& facts, Killer killer) noexcept {
+  const session::Death& death = facts.death;
+  const bool in_cgroup = facts.has(session::kDeathCgroupCounted);
+  if (!in_cgroup && !facts.has(session::kDeathSystemCounted)) return;
+  const bool rose = in_cgroup ? facts.cgroup_rose() : facts.system_rose();
+  const std::uint64_t before =
+      in_cgroup ? death.cgroup_oom_kills_before : death.system_oom_kills_before;
+  const std::uint64_t after =
+      in_cgroup ? death.cgroup_oom_kills_after : death.system_oom_kills_after;
+  add_line(verdict, [&](text::Text& line) {
+    line.add("the kernel's count of OOM kills ");
+    line.add(!in_cgroup                               ? "on the machine"
+             : facts.has(session::kDeathParentCgroup) ? "in the parent of its cgroup, which is gone"
+                                                      : "in its cgroup");
+    if (!rose) {
+      line.add(": ").number(after).add(", unchanged since its last check");
+      return;
+    }
+    line.add(" rose from ").number(before).add(" to ").number(after);
+    if (facts.has(session::kDeathAtOnce)) line.add(" within 1 s of its end");
+    if (facts.has(session::kDeathAlone)) line.add("; it was the only process there");
+    if (facts.has(session::kDeathOthers)) line.add("; other processes died at the same time");
+    if (killer == Killer::none) line.add(", but the killed process may be another");
+  });
+}
+
+// " 0.4 s before its end"
+void add_age(text::Text& line, const Usage& usage) noexcept {
+  if (usage.age_ns == 0) {
+    line.add(" at its last check");
+  } else {
+    line.add(" ");
+    add_time(line, usage.age_ns);
+    line.add(" before its end");
+  }
+}
+
+void add_cgroup_level(Verdict& verdict, const Usage& usage) noexcept {
+  if (usage.cgroup.limit == session::kUnlimited)
+    add_line(verdict, [](text::Text& line) { line.add("no limit on the memory of its cgroup"); });
+  if (!usage.cgroup.bounded()) return;
+  add_line(verdict, [&](text::Text& line) {
+    line.add("cgroup: working set ").size(usage.cgroup.used);
+    add_age(line, usage);
+    line.add(", ").number(usage.cgroup.percent()).add(" % of ").size(usage.cgroup.limit);
+    if (usage.freed >= kWorthALine)
+      line.add(", without ").size(usage.freed).add(" that it has freed since");
+    if (verdict.code == VerdictCode::cgroup_oom_kill && !usage.cgroup.near())
+      line.add("; the rest came after that, or as page cache");
+  });
+  if (usage.hits == 0) return;
+  add_line(verdict, [&](text::Text& line) {
+    line.add("after that, the cgroup reached its limit ").number(usage.hits).add(" times");
+  });
+}
+
+void add_levels(Verdict& verdict, const Usage& usage) noexcept {
+  add_cgroup_level(verdict, usage);
+  if (usage.soft.bounded()) {
+    add_line(verdict, [&](text::Text& line) {
+      line.add("live ").size(usage.soft.used).add(", ").number(usage.soft.percent());
+      line.add(" % of the soft limit ").size(usage.soft.limit);
+    });
+  }
+  if (usage.machine.bounded()) {
+    add_line(verdict, [&](text::Text& line) {
+      line.add("machine: ").size(usage.machine.limit - usage.machine.used).add(" available of ");
+      line.size(usage.machine.limit).add(" RAM");
+      add_age(line, usage);
+    });
+  }
+  add_untouched(verdict, usage.unresident);
+}
+
+void add_hundredths(text::Text& line, std::uint32_t value) noexcept {
+  line.number(value / 100).add('.').number(value % 100, 2).add(" %");
+}
+
+void add_pressure(Verdict& verdict, const DeathFacts& facts) noexcept {
+  if (facts.pressure.some != 0 || facts.pressure.full != 0) {
+    add_line(verdict, [&](text::Text& line) {
+      line.add("memory pressure, of the last 10 s: some ");
+      add_hundredths(line, facts.pressure.some);
+      line.add(", full ");
+      add_hundredths(line, facts.pressure.full);
+      if (facts.stalls.window_ns != 0 && !facts.stalled()) line.add("; this process did not wait");
+    });
+  }
+  if (!facts.stalled()) return;
+  add_line(verdict, [&](text::Text& line) {
+    line.add("it had ").number(facts.stalls.major_faults).add(" major faults in ");
+    add_time(line, facts.stalls.window_ns);
+    line.add(", while its cgroup needed ").number(facts.stalls.cgroup_refaults);
+    line.add(" evicted pages again");
+  });
+}
+
+void add_log(Verdict& verdict, const DeathFacts& facts) noexcept {
+  const session::Death& death = facts.death;
+  if (death.realtime_ns == 0) return;
+  if (facts.has_user_killer()) {
+    add_line(verdict, [&](text::Text& line) {
+      const std::string_view text{facts.levels.user_killer_line,
+                                  sizeof facts.levels.user_killer_line};
+      line.add(text.substr(0, text.find('\0')));
+    });
+  }
+  if (static_cast<session::KernelLine>(death.kernel_line_kind) != session::KernelLine::none) {
+    add_line(verdict, [&](text::Text& line) {
+      const std::string_view text{death.kernel_line, sizeof death.kernel_line};
+      line.add("kernel: ").add(text.substr(0, text.find('\0')));
+    });
+  } else if (facts.has(session::kDeathEarlierBoot)) {
+    add_line(verdict, [](text::Text& line) { line.add("the machine has rebooted since then"); });
+  } else if (facts.has(session::kDeathLogRead)) {
+    add_line(verdict, [&](text::Text& line) {
+      line.add("the kernel's log has no OOM kill of this process");
+      if (verdict.code == VerdictCode::killed_near_limit)
+        line.add(": another process or a user-space OOM killer may have sent the signal");
+    });
+  } else {
+    add_line(verdict, [](text::Text& line) {
+      line.add("the kernel's log could not be read, or not far enough back");
+    });
+  }
+}
+
+}  // namespace
+
+void add_death_evidence(Verdict& verdict, const DeathFacts& facts) noexcept {
+  if (verdict.code == VerdictCode::shared_memory_full)
+    return add_shared_memory_evidence(verdict, facts);
+  if (facts.has(session::kDeathEndedByLauncher)) {
+    add_line(verdict, [](text::Text& line) {
+      line.add("another rank of its job had run out of memory before: the launcher ended this one");
+    });
+  }
+  add_log(verdict, facts);
+  add_counter(verdict, facts, facts.killer());
+  if (is_death_caused_by_memory(verdict.code)) add_account(verdict, facts);
+  add_levels(verdict, facts.usage);
+  add_pressure(verdict, facts);
+  if (facts.death.sender_pid != 0) {
+    add_line(verdict, [&](text::Text& line) {
+      line.add("the signal came from process ").signed_number(facts.death.sender_pid);
+    });
+  }
+}
+
+}  // namespace oomrec::verdict
