@@ -123,7 +123,7 @@ bool fill_usage(InHook hook, oomrec_usage_info* usage) noexcept {
   put(offsetof(Info, peak_bytes), seen.peak_bytes);
   put(offsetof(Info, rss_bytes), seen.rss_bytes);
   const std::uint64_t limit = seen.limit.limit_bytes;
-  const std::uint64_t used = limit != 0 ? seen.limit.sum_bytes() : 0;
+  const std::uint64_t used = limit != 0 ? seen.limit.used_bytes : 0;
   char kind[sizeof(Info::limit_kind)] = {};
   if (limit != 0) copy_name(kind, name_of(seen.limit.kind));
   put(offsetof(Info, limit_bytes), limit);

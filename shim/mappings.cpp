@@ -1,14 +1,18 @@
 // Address space: mmap and its family, the break, System V shared memory.
 //
-// A failure is ENOMEM (or EAGAIN for a locked mapping); other errors are misuse. A caller with a
-// fallback requests huge pages, low or locked memory, a fixed address, or a resize in place: such a
-// request is a probe. A mapping by an allocator inside a hooked call is part of that call.
+// A failure is ENOMEM, or EAGAIN or EPERM for memory that would be locked; other errors are misuse.
+// A caller with a fallback requests huge pages, low or locked memory, a hinted address, or a resize
+// in place: such a request is a probe. Over memory that is mapped already a fixed address is no
+// probe, but the commit of what was reserved. A mapping by an allocator inside a hooked call is
+// part of that call.
 #include <errno.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
+#include <sys/vfs.h>
 
 #include <atomic>
+#include <bit>
 
 #include "common/system/hook_scope.h"
 #include "common/system/syscalls.h"
@@ -20,12 +24,13 @@
 #include "shim/heap.h"
 #include "shim/interpose/export.h"
 #include "shim/interpose/next.h"
+#include "shim/is_mapped.h"
 
 namespace oomrec::shim {
 namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;
-constexpr int kProbeFlags = MAP_HUGETLB | MAP_32BIT | MAP_LOCKED | MAP_FIXED | MAP_FIXED_NOREPLACE;
+constexpr int kProbeFlags = MAP_HUGETLB | MAP_32BIT | MAP_LOCKED | MAP_FIXED_NOREPLACE;
 
 std::uint64_t address_of(const void* at) noexcept { return reinterpret_cast<std::uint64_t>(at); }
 
@@ -33,18 +38,26 @@ std::uint64_t whole_pages(std::uint64_t bytes) noexcept {
   return (bytes + kPageBytes - 1) & ~(kPageBytes - 1);
 }
 
+// Only locked memory fails a mapping with EAGAIN or EPERM.
+bool is_shortage(int error, recorder::Request& request) noexcept {
+  if (error == EAGAIN) request.locks = true;
+  return error == ENOMEM || error == EAGAIN || (error == EPERM && request.locks);
+}
+
 // The common part of all hooks here: checks the limit, makes the call, records it. `made` receives
 // the result of a successful call.
 //   counted        std::uint64_t(InHook): bytes that would newly count against the limit
 //   real           the call
 //   failed_result  its result when it fails
-template <class Result, class Counted, class Real, class Made>
+//   failed         bool(InHook, Request&): completes a failed request; false: it was misuse
+template <class Result, class Counted, class Real, class Made, class Failed>
 Result observe_mapping(recorder::Request request, Result failed_result, Counted counted, Real real,
-                       Made made) noexcept {
+                       Made made, Failed failed) noexcept {
   const HookScope scope{HookState::kernel};
   if (!scope.outermost() || is_part_of_new(request.bytes)) return real();
   const std::uint64_t more = counted(scope.in_hook());
   if (!recorder::admits(scope.in_hook(), request, more)) {
+    failed(scope.in_hook(), request);
     recorder::on_failure(scope.in_hook(), request, ENOMEM, recorder::FailedBy::recorder);
     errno = ENOMEM;
     return failed_result;
@@ -54,23 +67,55 @@ Result observe_mapping(recorder::Request request, Result failed_result, Counted 
   const KeepErrno keep;
   if (result != failed_result)
     made(scope.in_hook(), result);
-  else if (keep.value() == ENOMEM || (keep.value() == EAGAIN && request.probe))
+  else if (is_shortage(keep.value(), request) && failed(scope.in_hook(), request))
     recorder::on_failure(scope.in_hook(), request, keep.value(), recorder::FailedBy::system);
   return result;
+}
+
+constexpr auto kNothingToAdd = [](InHook, recorder::Request&) noexcept { return true; };
+
+std::uint8_t huge_page_log2(int flags) noexcept {
+  if ((flags & MAP_HUGETLB) == 0) return 0;
+  const auto log2 = static_cast<std::uint8_t>(static_cast<unsigned>(flags) >> MAP_HUGE_SHIFT & 63);
+  return log2 == 0 ? recorder::kDefaultHugePage : log2;
+}
+
+// The page size of the file's file system, if that is hugetlbfs.
+std::uint8_t huge_page_log2_of_file(int fd) noexcept {
+  constexpr long kHugetlbfs = 0x958458f6;
+  struct statfs file_system;
+  if (fd < 0 || system::call(SYS_fstatfs, fd, &file_system) != 0 ||
+      file_system.f_type != kHugetlbfs)
+    return 0;
+  return static_cast<std::uint8_t>(std::bit_width(static_cast<std::uint64_t>(file_system.f_bsize)) -
+                                   1);
 }
 
 void* map(void* at, size_t n, int protection, int flags, int fd, off_t offset) noexcept {
   const bool at_fixed = (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0;
   recorder::Mapping mapping{Api::mmap, at_fixed ? address_of(at) : 0, n, protection,
                             flags,     (flags & MAP_ANONYMOUS) == 0};
+  const bool is_fixed = (flags & MAP_FIXED) != 0;
+  recorder::Request request{Space::map, Api::mmap, n};
+  request.probe = (flags & kProbeFlags) != 0 || (at != nullptr && !is_fixed);
+  request.locks = (flags & MAP_LOCKED) != 0;
+  request.huge_page_log2 = huge_page_log2(flags);
   return observe_mapping<void*>(
-      {Space::map, Api::mmap, n, at != nullptr || (flags & kProbeFlags) != 0}, MAP_FAILED,
-      [&](InHook hook) { return recorder::counted_bytes(hook, mapping); },
+      request, MAP_FAILED, [&](InHook hook) { return recorder::counted_bytes(hook, mapping); },
       [&] { return g_next.mmap(at, n, protection, flags, fd, offset); },
       [&](InHook hook, void* made) {
         mapping.address = address_of(made);
         recorder::on_map(hook, mapping);
         recorder::on_shared_file(hook, mapping, fd, static_cast<std::uint64_t>(offset));
+      },
+      [&](InHook hook, recorder::Request& failed) {
+        if (is_fixed) {
+          failed.commits =
+              recorder::is_known(hook, address_of(at), n) || is_mapped(address_of(at), n);
+          failed.probe = failed.probe || !failed.commits;
+        }
+        if (failed.huge_page_log2 == 0) failed.huge_page_log2 = huge_page_log2_of_file(fd);
+        return true;
       });
 }
 
@@ -137,7 +182,7 @@ OOMREC_HOOK(int, munmap, (void* at, size_t n)) {
 }
 
 OOMREC_HOOK(void*, mremap, (void* at, size_t old_n, size_t n, int flags, void* to)) {
-  const bool probe = (flags & MREMAP_MAYMOVE) == 0 || (flags & MREMAP_FIXED) != 0;
+  const bool probe = (flags & MREMAP_MAYMOVE) == 0;
   const bool old_stays = (flags & MREMAP_DONTUNMAP) != 0;
   return observe_mapping<void*>(
       {Space::map, Api::mremap, n, probe}, MAP_FAILED,
@@ -148,6 +193,11 @@ OOMREC_HOOK(void*, mremap, (void* at, size_t old_n, size_t n, int flags, void* t
       [&](InHook hook, void* made) {
         recorder::on_remap(hook, address_of(at), old_n, address_of(made), n,
                            old_stays ? recorder::OldRange::stays : recorder::OldRange::goes);
+      },
+      [&](InHook hook, recorder::Request& failed) {
+        if ((flags & MREMAP_FIXED) != 0)
+          failed.commits = recorder::is_known(hook, address_of(to), n);
+        return true;
       });
 }
 
@@ -160,6 +210,10 @@ OOMREC_HOOK(int, mprotect, (void* at, size_t n, int protection)) {
       [&] { return g_next.mprotect(at, n, protection); },
       [&](InHook hook, int) {
         recorder::on_protect(hook, address_of(at), whole_pages(n), protection);
+      },
+      [&](InHook, recorder::Request& failed) {
+        failed.commits = true;
+        return is_mapped(address_of(at), n);
       });
 }
 
@@ -169,7 +223,8 @@ OOMREC_HOOK(int, brk, (void* end)) {
   return observe_mapping<int>(
       {Space::map, Api::brk, more}, -1, [&](InHook) { return more; },
       [&] { return g_next.brk(end); },
-      [&](InHook hook, int) { recorder::on_break(hook, Api::brk, before, address_of(end)); });
+      [&](InHook hook, int) { recorder::on_break(hook, Api::brk, before, address_of(end)); },
+      kNothingToAdd);
 }
 
 OOMREC_HOOK(void*, sbrk, (intptr_t increment)) {
@@ -182,7 +237,8 @@ OOMREC_HOOK(void*, sbrk, (intptr_t increment)) {
       [&](InHook hook, void* before) {
         recorder::on_break(hook, Api::sbrk, address_of(before),
                            address_of(before) + static_cast<std::uint64_t>(increment));
-      });
+      },
+      kNothingToAdd);
 }
 
 OOMREC_HOOK(void*, shmat, (int id, const void* at, int flags)) {
@@ -202,7 +258,8 @@ OOMREC_HOOK(void*, shmat, (int id, const void* at, int flags)) {
         mapping.address = address_of(made);
         cache_attachment(mapping.address, mapping.bytes);
         recorder::on_map(hook, mapping);
-      });
+      },
+      kNothingToAdd);
 }
 
 OOMREC_HOOK(int, shmdt, (const void* at)) {

@@ -20,6 +20,8 @@
 #include "recorder/events/heap.h"
 #include "recorder/failures/exit.h"
 #include "recorder/failures/failures.h"
+#include "recorder/failures/php.h"
+#include "recorder/failures/runtime_limit.h"
 #include "recorder/fault_injection/fault_injection.h"
 #include "recorder/process/ended_children.h"
 #include "recorder/recorder.h"
@@ -131,6 +133,7 @@ pid_t observe_wait(int* status, Real real) {
 }  // namespace
 
 void start_exit() noexcept {
+  recorder::start_php();
   if (::on_exit != nullptr) ::on_exit(at_exit, nullptr);
 }
 
@@ -240,6 +243,29 @@ extern "C" __attribute__((visibility("hidden"))) long oomrec_watched_syscall(lon
   return asks_for_filter || (number == SYS_prctl && a == PR_SET_SECCOMP)
              ? observe_sandbox<long>(real)
              : real();
+}
+
+// Leaves no frame's destructor undone: the real function never returns here.
+#define X(result, name, parameters, arguments)                          \
+  OOMREC_HOOK(result, name, parameters) {                               \
+    if (recorder::g_is_php.load(std::memory_order_relaxed)) {           \
+      const HookScope scope;                                            \
+      const KeepErrno keep;                                             \
+      if (scope.outermost()) recorder::on_php_bailout(scope.in_hook()); \
+    }                                                                   \
+    g_next.name arguments;                                              \
+  }
+OOMREC_LONG_JUMPS(X)
+#undef X
+
+// Continues by a jump: the stack of the abort has no frame of ours.
+OOMREC_HOOK(void, abort, ()) {
+  {
+    const HookScope scope;
+    const KeepErrno keep;
+    if (scope.outermost()) recorder::on_abort(scope.in_hook());
+  }
+  g_next.abort();
 }
 
 OOMREC_HOOK(void, _exit, (int status)) {

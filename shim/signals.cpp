@@ -1,11 +1,15 @@
 // Signals: hides the recorder's handlers and signal stacks from the program.
 //
-// Async-signal-safe, like the real functions: records nothing and enters no scope.
+// Async-signal-safe, like the real functions: records nothing and enters no scope, except at an
+// interpreter's end.
 #include <signal.h>
 
 #include <cstring>
 
+#include "common/system/hook_scope.h"
+#include "recorder/failures/exceptions.h"
 #include "recorder/failures/signal_handlers.h"
+#include "recorder/python/uncaught.h"
 #include "shim/interpose/export.h"
 #include "shim/interpose/next.h"
 
@@ -29,10 +33,21 @@ int hide_action(int result, int number, struct sigaction* before) noexcept {
   return result;
 }
 
+// Python resets SIGINT when it ends.
+void observe_default_action(int number, const struct sigaction* action) noexcept {
+  if (number != SIGINT || action == nullptr || action->sa_handler != SIG_DFL) return;
+  const std::string_view type = stack::uncaught_memory_error();
+  if (type.empty()) return;
+  const HookScope scope;
+  const KeepErrno keep;
+  if (scope.outermost()) recorder::report_uncaught(scope.in_hook(), type);
+}
+
 }  // namespace
 
 OOMREC_HOOK(int, sigaction,
             (int number, const struct sigaction* action, struct sigaction* before)) {
+  observe_default_action(number, action);
   return hide_action(g_next.sigaction(number, action, before), number, before);
 }
 OOMREC_HOOK(int, __sigaction,

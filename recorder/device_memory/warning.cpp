@@ -34,7 +34,7 @@ unsigned expected_percent(const Device& device) noexcept {
   const std::uint64_t then = device.polled_counted_bytes;
   const std::uint64_t gone = then > counted ? then - counted : 0;
   near.used_bytes -= std::min(gone, near.used_bytes);
-  near.expected_bytes = counted > then ? counted - then : 0;
+  near.used_bytes += counted > then ? counted - then : 0;
   return near.percent();
 }
 

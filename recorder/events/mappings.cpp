@@ -38,6 +38,7 @@ struct Caller {
 Caller caller(InHook hook, std::uint64_t bytes, Api api, bool counts) noexcept {
   Caller from{thread_for(hook, counts ? bytes : 0)};
   if (from.thread == nullptr) return from;
+  from.thread->mapped_bytes += bytes;
   maybe_read_clock(hook, *from.thread);
   from.node = stack::capture(hook, from.thread->stacks, from.thread->root(hook));
   from.thread->note_served(from.node);
@@ -135,6 +136,11 @@ void on_break(InHook hook, Api api, std::uint64_t old_break, std::uint64_t new_b
   if (from.thread != nullptr) {
     append_event(*from.thread, EventKind::map, api, low, high - low, from.node);
   }
+}
+
+bool is_known(InHook hook, std::uint64_t address, std::uint64_t bytes) noexcept {
+  return phase() != Phase::off && (g_state.ranges.counted_bytes(hook, address, bytes) != 0 ||
+                                   g_state.ranges.promotable_bytes(hook, address, bytes) != 0);
 }
 
 std::uint64_t counted_bytes(InHook hook, const Mapping& mapping) noexcept {

@@ -6,7 +6,11 @@
 
 #include "common/system/files.h"
 #include "common/verdict/verdict.h"
+#include "recorder/failures/crash_link.h"
+#include "recorder/failures/failure_table.h"
 #include "recorder/failures/failures.h"
+#include "recorder/failures/pending_probe.h"
+#include "recorder/failures/runtime_limit.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/stack.h"
 #include "recorder/state/failed_request.h"
@@ -43,7 +47,7 @@ void fill_in_signal(Crash& crash, int signal, const siginfo_t& info) noexcept {
   const int code = info.si_code;
   crash.code = code;
   if (code == SI_USER || code == SI_QUEUE || code == SI_TKILL) crash.sender_pid = info.si_pid;
-  if (code > 0 && code != SI_KERNEL && signal != SIGABRT)
+  if (code > 0 && code != SI_KERNEL && (signal == SIGSEGV || signal == SIGBUS))
     crash.address = reinterpret_cast<std::uint64_t>(info.si_addr);
   crash.time_ns = system::monotonic_ns();
 }
@@ -51,8 +55,9 @@ void fill_in_signal(Crash& crash, int signal, const siginfo_t& info) noexcept {
 void fill_in_thread(InHook hook, Crash& crash, ThreadState& thread,
                     const stack::Registers& at) noexcept {
   crash.thread = thread.thread;
-  const FailedRequest& failed = thread.failed;
+  FailedRequest& failed = thread.failed;
   if (failed.time_ns != 0) {
+    ensure_entry(hook, failed);
     crash.failure = failed.entry;
     crash.failure_bytes = failed.request.bytes;
     crash.failure_time_ns = failed.time_ns;
@@ -60,7 +65,13 @@ void fill_in_thread(InHook hook, Crash& crash, ThreadState& thread,
   }
   if (crash.address != 0 && stack::is_beyond_stack(hook, at.sp, crash.address))
     crash.flags |= session::kCrashGuardPage;
-  crash.frame_count = stack::capture_interrupted(hook, thread.stacks, at, crash.frames);
+  const bool failed_before = failed.time_ns != 0;
+  const FailedCall& call = thread.failed_call;
+  stack::Progress progress;
+  crash.frame_count =
+      stack::capture_interrupted(hook, thread.stacks, at, crash.frames,
+                                 {call.frames, failed_before ? call.count : 0}, progress);
+  if (failed_before) fill_in_link(hook, g_session.header().crash_link, crash, thread, progress);
 }
 
 void record(InHook hook, int signal, const siginfo_t& info,
@@ -68,10 +79,13 @@ void record(InHook hook, int signal, const siginfo_t& info,
   Crash& crash = g_session.header().crash;
   fill_in_signal(crash, signal, info);
   ThreadState* const thread = current_thread(hook);
+  if (thread != nullptr) promote_pending_probe(hook, *thread);
   if (thread != nullptr) fill_in_thread(hook, crash, *thread, registers_of(interrupted));
   crash.signal.store(static_cast<std::uint32_t>(signal), std::memory_order_release);
-  if (thread != nullptr && verdict::follows_failure(g_session.header()))
+  if (thread != nullptr && verdict::follows_failure(g_session.view()))
     report_crash(hook, thread->failed);
+  else if (at_runtime_limit(hook))
+    report_crash_alone(hook);
 }
 
 }  // namespace

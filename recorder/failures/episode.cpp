@@ -16,17 +16,23 @@ constinit std::atomic<std::uint64_t> g_continued_ns{0};
 
 constexpr std::uint8_t kNotShort = session::kFailureProbe | session::kFailureInjected;
 
+bool is_impossible(const Failure& root, std::uint64_t bytes) noexcept {
+  return root.ram_bytes != 0 && bytes > root.ram_bytes && bytes - root.ram_bytes > root.swap_bytes;
+}
+
 }  // namespace
 
 bool is_aftershock(const Failure& root, std::uint64_t after_ns, std::uint64_t bytes,
                    Space space) noexcept {
   if (is_device_space(space) != is_device_space(static_cast<Space>(root.space))) return false;
+  if (!is_device_space(space) && is_impossible(root, root.bytes) && !is_impossible(root, bytes))
+    return false;
   return after_ns <= kSameMomentNs || (after_ns <= kRecoveredNs && bytes < root.bytes);
 }
 
 void begin_episode(std::uint32_t root) noexcept {
   const bool is_short = (g_session.failures.at(root).flags & kNotShort) == 0;
-  g_root.store(is_short ? root : 0, std::memory_order_relaxed);
+  g_root.store(is_short ? root : 0, std::memory_order_release);  // its entry is complete
   continue_episode(g_session.failures.at(root).time_ns);
 }
 
@@ -46,7 +52,7 @@ void abandon_episode(InHook, std::uint64_t bundle) noexcept {
 }
 
 bool join_episode(InHook, const FailedRequest& failed) noexcept {
-  const std::uint32_t root_entry = g_root.load(std::memory_order_relaxed);
+  const std::uint32_t root_entry = g_root.load(std::memory_order_acquire);
   if (root_entry == 0 || failed.entry == 0 || failed.entry == root_entry) return false;
   const Failure& root = g_session.failures.at(root_entry);
   Failure& failure = g_session.failures.at(failed.entry);

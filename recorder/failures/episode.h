@@ -17,7 +17,9 @@ namespace oomrec::recorder {
 inline constexpr std::uint64_t kSameMomentNs = 1'000'000'000;
 
 // Whether a failure of `bytes`, `after_ns` after an unresolved `root`, follows from it. A request
-// as large as the root's, made a while later, is one that the program wants: it has recovered.
+// as large as the root's, made a while later, is one that the program wants: it has recovered. If
+// only its size made the root's request impossible, memory was not short, and a possible one that
+// fails has another cause.
 bool is_aftershock(const session::Failure& root, std::uint64_t after_ns, std::uint64_t bytes,
                    Space) noexcept;
 

@@ -12,12 +12,18 @@ enum class EvidenceFrom : std::uint8_t { cache, now };
 
 struct Evidence {
   limit::Ceilings ceilings;
-  session::CountedLimits counted;  // only what may explain this failure, if it was the system's
+  // Only what may explain this failure, if it was the system's.
+  session::CountedLimits counted;
+  session::MemoryPools pools;
 };
 
 // `error`: an errno; 0 where the recorder let the request fail.
 Evidence read_evidence(InHook, const Request&, int error, std::uint64_t now_ns,
                        EvidenceFrom) noexcept;
+
+// Whether all memory that is mapped from now on is locked (MCL_FUTURE), and so counts against
+// RLIMIT_MEMLOCK.
+void note_future_is_locked(bool) noexcept;
 
 void reset_evidence_after_fork() noexcept;
 

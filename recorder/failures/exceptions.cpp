@@ -1,6 +1,7 @@
 #include "recorder/failures/exceptions.h"
 
 #include "common/system/files.h"
+#include "recorder/failures/episode.h"
 #include "recorder/failures/failure_table.h"
 #include "recorder/failures/failures.h"
 #include "recorder/helper/from_process.h"
@@ -17,6 +18,9 @@ namespace {
 // A bit for each bundle that has an exception's texts.
 constinit std::atomic<std::uint32_t> g_with_texts{0};
 
+constinit std::atomic<bool> g_reported{false};              // the program has reported one
+constinit std::atomic<std::uint64_t> g_uncaught_bundle{0};  // number of report_uncaught()'s
+
 void mark_with_texts(std::uint64_t bundle) noexcept {
   g_with_texts.fetch_or(std::uint32_t{1} << (bundle % 32), std::memory_order_relaxed);
 }
@@ -24,15 +28,18 @@ bool has_texts(std::uint64_t bundle) noexcept {
   return (g_with_texts.load(std::memory_order_relaxed) >> (bundle % 32) & 1) != 0;
 }
 
-// The thread's latest failure, if it is later than number `since`.
+// The thread's latest failure, if it is later than number `since`: the root of its episode, or, if
+// that is older, the after-shock.
 FailedRequest* failure_since(ThreadState* thread, std::uint32_t since) noexcept {
-  if (thread == nullptr || thread->failed.time_ns == 0) return nullptr;
-  return thread->failed.number > since ? &thread->failed : nullptr;
+  if (thread == nullptr) return nullptr;
+  for (FailedRequest* failed : {&thread->failed, &thread->aftershock})
+    if (failed->time_ns != 0 && failed->number > since) return failed;
+  return nullptr;
 }
 
 // Completes the bundle that reports the failure; number 0: there is none. If that bundle reports an
 // earlier failure of the same kind with its exception, and a bundle is due, this failure gets a new
-// entry.
+// entry; so does an after-shock, because the bundle of its root is about another request.
 WrittenBundle complete_reported(InHook hook, FailedRequest& failed,
                                 const text::ExceptionTexts& texts) noexcept {
   failed.settled = true;
@@ -40,6 +47,10 @@ WrittenBundle complete_reported(InHook hook, FailedRequest& failed,
   WrittenBundle written;
   written.number = bundle_of(failed);
   if (written.number == 0) return {};
+  if (was_aftershock(failed)) {
+    add_new_entry(hook, failed);
+    if (bundle_of(failed) == 0) return {};
+  }
   if (!failed.raised && has_texts(written.number)) {
     if (!bundle_is_due(system::monotonic_ns())) return written;
     add_new_entry(hook, failed);
@@ -70,6 +81,7 @@ WrittenBundle write_or_complete(InHook hook, FailedRequest& failed,
 
 WrittenBundle report_exception(InHook hook, const text::ExceptionTexts& texts, std::uint32_t since,
                                FailureOf of) noexcept {
+  g_reported.store(true, std::memory_order_relaxed);
   if (phase() == Phase::waiting) begin_waiting_session(hook);
   if (phase() != Phase::active) return {};
   if (since > failure_count(hook)) since = 0;  // a number of a parent's session
@@ -88,7 +100,23 @@ WrittenBundle report_exception(InHook hook, const text::ExceptionTexts& texts, s
   return write_requested(hook, cause);
 }
 
+void report_uncaught(InHook hook, std::string_view type) noexcept {
+  if (g_reported.load(std::memory_order_relaxed) || has_failed_lately()) return;
+  text::ExceptionTexts texts;
+  texts.type = type;
+  const WrittenBundle written = report_exception(hook, texts, 0, FailureOf::this_thread);
+  g_uncaught_bundle.store(written.number, std::memory_order_relaxed);
+}
+
+bool has_reported_uncaught() noexcept {
+  const std::uint64_t number = g_uncaught_bundle.load(std::memory_order_relaxed);
+  return number != 0 &&
+         number == g_session.header().bundles_written.load(std::memory_order_relaxed);
+}
+
 void reset_exceptions_after_fork(InHook) noexcept {
+  g_reported.store(false, std::memory_order_relaxed);
+  g_uncaught_bundle.store(0, std::memory_order_relaxed);
   g_with_texts.store(0, std::memory_order_relaxed);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "common/system/hook_scope.h"
 #include "common/text/exception_texts.h"
@@ -18,6 +19,14 @@ enum class FailureOf : std::uint8_t { this_thread, any_thread };
 // bundle with the trigger `exception`.
 WrittenBundle report_exception(InHook, const text::ExceptionTexts&, std::uint32_t since,
                                FailureOf) noexcept;
+
+// An uncaught exception of this type (empty: unknown) ends the interpreter or its script, for lack
+// of memory by its own account. Writes the bundle, unless an exception or a failure that may have
+// led to it has one.
+void report_uncaught(InHook, std::string_view type) noexcept;
+
+// Whether that has written the last bundle: an exit status that follows belongs to it.
+bool has_reported_uncaught() noexcept;
 
 void reset_exceptions_after_fork(InHook) noexcept;
 

@@ -3,7 +3,10 @@
 #include "common/system/files.h"
 #include "recorder/failures/bundle_requests.h"
 #include "recorder/failures/bundle_scheduler.h"
+#include "recorder/failures/exceptions.h"
 #include "recorder/failures/failures.h"
+#include "recorder/failures/pending_probe.h"
+#include "recorder/failures/runtime_limit.h"
 #include "recorder/helper/from_process.h"
 #include "recorder/process/ended_children.h"
 #include "recorder/session/writer.h"
@@ -36,10 +39,15 @@ bool failed_as_a_rank(const session::Header& header, int status) noexcept {
 
 void on_exit(InHook hook, int status) noexcept {
   if (phase() != Phase::active || !same_process()) return;
+  if (status != 0) promote_pending_probe(hook);
   report_last_failure(hook, status);
+  report_exit_at_runtime_limit(hook, status);
   if (g_state.options.dump_at_exit && was_large()) dump(hook, "at the end of the process");
   helper::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds));
-  complete_outcome_at_end(hook, status);
+  if (status != 0 && has_reported_uncaught())
+    complete_outcome(hook, OutcomeKind::exited, status);
+  else
+    complete_outcome_at_end(hook, status);
   session::Header& header = g_session.header();
   const std::uint64_t now = system::monotonic_ns();
   // Keep the session: `oomrec recover` decides later whether it shows a death by memory.

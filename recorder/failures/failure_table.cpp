@@ -36,7 +36,9 @@ std::uint8_t flags_of(const FailedRequest& failed) noexcept {
   const unsigned injected = failed.request.rule != 0 ? session::kFailureInjected : 0;
   const unsigned refused =
       failed.by == FailedBy::recorder && injected == 0 ? session::kFailureByRecorder : 0;
-  return static_cast<std::uint8_t>(probe | injected | refused);
+  const unsigned commit = failed.request.commits ? session::kFailureCommit : 0;
+  const unsigned unserved = failed.unserved ? session::kFailureUnserved : 0;
+  return static_cast<std::uint8_t>(probe | injected | refused | commit | unserved);
 }
 
 bool same_kind(const Failure& failure, const FailedRequest& failed) noexcept {
@@ -89,6 +91,7 @@ std::uint32_t append_entry(InHook hook, const FailedRequest& failed, EvidenceFro
     failure.cgroup_limit_bytes = seen.cgroup_limit_bytes;
     failure.last_ns.store(failed.time_ns, std::memory_order_relaxed);
     failure.counted = evidence.counted;
+    failure.pools = evidence.pools;
     failure.rule = rule;
     failure.device = device_evidence(failed.request.device, failed.time_ns);
   });
@@ -147,6 +150,19 @@ std::uint32_t entry_of_last(InHook hook, const FailedRequest& last) noexcept {
   return entry;
 }
 
+void count_as_failure(InHook, FailedRequest& probe) noexcept {
+  const system::SpinGuard guard(g_failure_table.lock);
+  if (!guard) return;
+  probe.request.probe = false;
+  probe.unserved = true;
+  auto& header = g_session.header();
+  header.probes_total.fetch_sub(1, std::memory_order_relaxed);
+  probe.number =
+      1 + static_cast<std::uint32_t>(header.failures_total.fetch_add(1, std::memory_order_relaxed));
+  if (probe.entry != 0) g_session.failures.at(probe.entry).flags = flags_of(probe);
+  g_failure_table.last = probe;
+}
+
 void settle(FailedRequest& failed) noexcept {
   failed.settled = true;
   const system::SpinGuard guard(g_failure_table.lock);
@@ -159,6 +175,11 @@ void settle(FailedRequest& failed) noexcept {
 FailedRequest last_failure() noexcept {
   const system::SpinGuard guard(g_failure_table.lock);
   return guard ? g_failure_table.last : FailedRequest{};
+}
+
+bool has_failed_lately() noexcept {
+  const std::uint64_t last_ns = last_failure().time_ns;
+  return last_ns != 0 && last_ns + kRecoveredNs > system::monotonic_ns();
 }
 
 bool claim_newest(std::uint32_t since, FailedRequest& newest) noexcept {

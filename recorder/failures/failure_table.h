@@ -32,11 +32,17 @@ void add_new_entry(InHook, FailedRequest&) noexcept;
 // an earlier one of its kind in it.
 std::uint32_t entry_of_last(InHook, const FailedRequest& last) noexcept;
 
+// The program ends of this probe: from now on it is the last failure.
+void count_as_failure(InHook, FailedRequest& probe) noexcept;
+
 // The failure did no harm. The next one of its kind may.
 void settle(FailedRequest&) noexcept;
 
 // The latest failure that was not a probe. time_ns is 0 if there is none, or the lock is held.
 FailedRequest last_failure() noexcept;
+
+// Whether that failure may still end the program.
+bool has_failed_lately() noexcept;
 
 // The newest failure of all threads, if it is later than number `since`: for an exception raised on
 // another thread than the one that made the request. Each failure is claimed once, not after it led

@@ -8,6 +8,7 @@
 #include "recorder/failures/exceptions.h"
 #include "recorder/failures/failure_table.h"
 #include "recorder/failures/oom_action.h"
+#include "recorder/failures/pending_probe.h"
 #include "recorder/failures/signal_handlers.h"
 #include "recorder/state/callbacks.h"
 #include "recorder/state/clock.h"
@@ -35,17 +36,23 @@ bool is_pending(const FailedRequest& failed, std::uint32_t device) noexcept {
          (device == 0 || failed_on == 0 || failed_on == device);
 }
 
-// Writes a bundle for the crash alone.
-bool write_crash(InHook hook, FailedRequest failed, const BundleRequest& request) noexcept {
-  failed.entry = entry_of_last(hook, failed);
+// Writes a bundle for the crash alone. `failure`: entry of the failure that it follows from; 0:
+// none.
+bool write_crash(InHook hook, std::uint32_t failure, const BundleRequest& request) noexcept {
   session::Crash& crash = g_session.header().crash;
-  crash.failure = failed.entry;
+  crash.failure = failure;
   bundle::Cause cause;
   cause.trigger = Trigger::crash;
-  cause.failure = failed.entry;
+  cause.failure = failure;
   cause.outcome = OutcomeKind::signal;
   cause.outcome_value = static_cast<std::int32_t>(crash.signal.load(std::memory_order_relaxed));
   return write_bundle(hook, cause, request).number != 0;
+}
+
+void finish_crash(InHook hook) noexcept {
+  if (!helper::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds))) return;
+  g_session.header().crash.flags |= session::kCrashInBundle;
+  if (last_failure_reported()) g_session.remove_file(hook);
 }
 
 }  // namespace
@@ -88,12 +95,23 @@ void on_failure(InHook hook, const Request& request, int error, FailedBy by) noe
     }
   }
   const bool is_aftershock = !request.probe && !failed.provisional && join_episode(hook, failed);
-  if (thread != nullptr && !request.probe) {
+  if (thread != nullptr && request.probe) {
+    note_probe(hook, failed, *thread);
+    if (first) install_handlers(hook);
+  } else if (thread != nullptr) {
     const bool handlers = first || thread->failed.time_ns == 0;
     // A crash follows from the root, not from what its handling asked for. An exception that was
     // reported ends that: the next one has another failure.
     const bool keeps_root = is_aftershock && is_root(thread->failed) && !thread->failed.raised;
-    if (!keeps_root) thread->failed = failed;
+    if (keeps_root) {
+      thread->aftershock = failed;
+    } else {
+      thread->failed = failed;
+      thread->aftershock = {};
+      FailedCall& call = thread->failed_call;
+      call.served = thread->served();
+      call.count = stack::current_activations(hook, thread->stacks, call.frames);
+    }
     if (handlers) install_handlers(hook);
   }
   if (!request.probe && !failed.provisional) {
@@ -175,17 +193,23 @@ bool confirm_failure(InHook hook, std::uint32_t device) noexcept {
 
 void report_crash(InHook hook, const FailedRequest& failed) noexcept {
   const BundleRequest request{.last_chance = true, .deadline_ns = writing_deadline_ns()};
-  if (!complete_by_crash(hook, failed, request) &&
-      (system::monotonic_ns() > request.deadline_ns || !write_crash(hook, failed, request)))
-    return;
-  if (!helper::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds))) return;
-  g_session.header().crash.flags |= session::kCrashInBundle;
-  if (last_failure_reported()) g_session.remove_file(hook);
+  if (complete_by_crash(hook, failed, request) ||
+      (system::monotonic_ns() <= request.deadline_ns &&
+       write_crash(hook, entry_of_last(hook, failed), request)))
+    finish_crash(hook);
+}
+
+void report_crash_alone(InHook hook) noexcept {
+  if (write_crash(hook, 0, {.last_chance = true, .deadline_ns = writing_deadline_ns()}))
+    finish_crash(hook);
 }
 
 std::uint32_t last_failure_number(InHook hook) noexcept {
   const ThreadState* const thread = phase() == Phase::active ? current_thread(hook) : nullptr;
-  return thread != nullptr && thread->failed.time_ns != 0 ? thread->failed.number : 0;
+  if (thread == nullptr) return 0;
+  const FailedRequest& latest =
+      thread->aftershock.time_ns != 0 ? thread->aftershock : thread->failed;
+  return latest.time_ns != 0 ? latest.number : 0;
 }
 
 std::uint32_t failure_count(InHook) noexcept {
@@ -207,6 +231,7 @@ void reset_failures_after_fork(InHook hook) noexcept {
   reset_failure_table_after_fork(hook);
   reset_bundle_scheduler_after_fork(hook);
   reset_exceptions_after_fork(hook);
+  reset_pending_probe_after_fork(hook);
 }
 
 }  // namespace oomrec::recorder

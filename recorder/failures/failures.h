@@ -43,6 +43,8 @@ bool confirm_failure(InHook, std::uint32_t device) noexcept;
 // failure: completes its bundle, or writes one. Returns within three times the bundle's time bound:
 // where a disk hangs, the session is what is left.
 void report_crash(InHook, const FailedRequest&) noexcept;
+// The same for a crash that no failure of ours led to, but a limit of the program's runtime.
+void report_crash_alone(InHook) noexcept;
 
 // Whether the last failure on record has a bundle. That bundle's recording has the earlier ones, so
 // the session is not needed any more.

@@ -28,7 +28,8 @@ extern "C" [[gnu::visibility("hidden")]] void oomrec_return_from_signal();
 namespace oomrec::recorder {
 namespace {
 
-constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGABRT};
+// SIGILL and SIGTRAP: __builtin_trap(), with which V8, Rust and sanitized programs give up.
+constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGTRAP};
 constexpr unsigned long kRestorer = 0x0400'0000;  // SA_RESTORER
 
 constexpr std::size_t kStacks = 16;
@@ -98,9 +99,10 @@ void install_signal_stack() noexcept {
 
 // --- The handler --------------------------------------------------------------------------------
 
-// A fault's instruction will raise it again. Any other signal was sent, and arrives only once.
+// A fault's instruction will raise it again. Any other signal was sent, and arrives only once, and
+// so does a breakpoint's.
 bool recurs(int signal, const siginfo_t& info) noexcept {
-  return info.si_code > 0 && signal != SIGABRT &&
+  return info.si_code > 0 && signal != SIGABRT && signal != SIGTRAP &&
          !(signal == SIGBUS && info.si_code == BUS_MCEERR_AO);
 }
 

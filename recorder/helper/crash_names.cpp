@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/text/text.h"
+
 namespace oomrec::helper {
 namespace {
 
@@ -18,23 +20,29 @@ struct Names {
   const session::View& view;
   text::ExportedName names;
 
+  std::string_view name(std::uint64_t frame, std::span<char> buffer) const noexcept {
+    session::Module module{};
+    if (session::kind_of(frame) != FrameKind::native ||
+        !view.read(TableId::modules, session::module_of(frame), module))
+      return {};
+    return text::exported_name(hook, names, module, frame, buffer);
+  }
+
   // Whether the name of the frame's function begins with one of these.
   template <class... Prefix>
   bool is_named(std::uint64_t frame, Prefix... prefix) const noexcept {
     char buffer[64];
-    session::Module module{};
-    if (session::kind_of(frame) != FrameKind::native ||
-        !view.read(TableId::modules, session::module_of(frame), module))
-      return false;
-    const std::string_view name = text::exported_name(hook, names, module, frame, buffer);
-    return (name.starts_with(prefix) || ...);
+    const std::string_view found = name(frame, buffer);
+    return (found.starts_with(prefix) || ...);
   }
 };
 
 // The operator new that failed.
 struct FailedNew {
   bool found = false;
-  std::uint64_t caller = 0;  // the frame that called it
+  std::uint64_t caller = 0;          // the frame that called it
+  std::uint32_t module = 0;          // the C++ runtime
+  std::uint32_t nothrow_frames = 0;  // of the form that returns NULL
 };
 
 FailedNew failed_new(const Names& names, const session::Crash& crash) noexcept {
@@ -45,40 +53,108 @@ FailedNew failed_new(const Names& names, const session::Crash& crash) noexcept {
   unsigned look_ups = 0;
   names.view.walk(failure.node, [&](std::uint64_t frame) {
     if (refused.caller != 0 || look_ups++ >= kFailureLookUps) return;
-    const bool is_new = names.is_named(frame, "_Znw", "_Zna");
+    char buffer[64];
+    const std::string_view name = names.name(frame, buffer);
+    const bool is_new = name.starts_with("_Znw") || name.starts_with("_Zna");
+    if (is_new) refused.module = session::module_of(frame);
+    if (is_new && name.ends_with("RKSt9nothrow_t")) refused.nothrow_frames = look_ups;
     if (refused.found && !is_new) refused.caller = frame;
     refused.found = refused.found || is_new;
   });
   return refused;
 }
 
-// The evidence on the crash's own stack. When an exception meets a noexcept function, the C++
-// library ends the program from __cxa_throw, by a twin of std::terminate that has no exported name.
-// An exception still at its first throw has the failed call's caller on the stack; any other throw
+class CrashStack {
+ public:
+  CrashStack(const Names& names, const session::Crash& crash) noexcept
+      : names_(names),
+        end_(crash.frames + std::min(crash.frame_count, session::kCrashFrames)),
+        last_(crash.frames + std::min(crash.frame_count, kCrashLookUps)),
+        begin_(crash.frames) {}
+
+  // The innermost frame of a function whose name begins with one of these; null: none.
+  template <class... Prefix>
+  const std::uint64_t* find(const std::uint64_t* from, Prefix... prefix) const noexcept {
+    const std::uint64_t* const at = std::find_if(
+        from, last_, [&](std::uint64_t frame) { return names_.is_named(frame, prefix...); });
+    return at == last_ ? nullptr : at;
+  }
+  const std::uint64_t* begin() const noexcept { return begin_; }
+  const std::uint64_t* end() const noexcept { return end_; }
+  const std::uint64_t* last() const noexcept { return last_; }
+
+ private:
+  const Names& names_;
+  const std::uint64_t* const end_;
+  const std::uint64_t* const last_;
+  const std::uint64_t* const begin_;
+};
+
+// An exception that nobody caught. When an exception meets a noexcept function, the C++ library
+// ends the program from __cxa_throw, by a twin of std::terminate that has no exported name. An
+// exception still at its first throw has the failed call's caller on the stack; any other throw
 // does not.
-std::uint32_t flags_of_end(const Names& names, const session::Crash& crash,
-                           const FailedNew& refused) noexcept {
-  const std::uint64_t* const end =
-      crash.frames + std::min(crash.frame_count, session::kCrashFrames);
-  const std::uint64_t* const last = crash.frames + std::min(crash.frame_count, kCrashLookUps);
-  const std::uint64_t* at = std::find_if(crash.frames, last, [&](auto frame) {
-    return names.is_named(frame, "_ZSt9terminatev", "__cxa_throw");
-  });
-  if (at == last) return 0;
-  at = std::find_if(at, last, [&](auto frame) { return names.is_named(frame, "__cxa_throw"); });
-  if (at == last) return session::kCrashTerminate;  // caught, and thrown again
-  const std::uint64_t* const thrown_by = std::min(at + 1 + kThrowFrames, end);
-  const bool other = std::find(at + 1, thrown_by, refused.caller) == thrown_by;
-  return session::kCrashTerminate | (other ? session::kCrashOtherThrow : 0);
+void find_terminate(const CrashStack& stack, const FailedNew& refused, CrashNames& found) noexcept {
+  const std::uint64_t* at = stack.find(stack.begin(), "_ZSt9terminatev", "__cxa_throw");
+  if (at == nullptr) return;
+  found.flags |= session::kCrashTerminate;
+  found.cxx_runtime = session::module_of(*at);
+  at = stack.find(at, "__cxa_throw");
+  if (at == nullptr) return;  // caught, and thrown again
+  const std::uint64_t* const thrown_by = std::min(at + 1 + kThrowFrames, stack.end());
+  if (std::find(at + 1, thrown_by, refused.caller) == thrown_by)
+    found.flags |= session::kCrashOtherThrow;
+}
+
+// Functions of the C library that call abort() because of what their caller did.
+constexpr std::string_view kReporters[] = {"assert_fail",    "assert_perror_fail", "assert",
+                                           "stack_chk_fail", "chk_fail",           "fortify_fail"};
+// With a damaged heap its allocator does the same, in functions without an exported name.
+constexpr std::string_view kAllocator[] = {"free",     "cfree",          "malloc",
+                                           "calloc",   "realloc",        "reallocarray",
+                                           "memalign", "posix_memalign", "aligned_alloc"};
+
+bool is_one_of(std::span<const std::string_view> names, std::string_view name) noexcept {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+void find_reporter(const CrashStack& stack, const Names& names, CrashNames& found,
+                   std::span<char> function) noexcept {
+  const std::uint64_t* at = stack.find(stack.begin(), "abort");
+  if (at == nullptr) return;
+  const std::uint32_t library = session::module_of(*at);
+  for (++at; at != stack.last() && session::kind_of(*at) == FrameKind::native &&
+             session::module_of(*at) == library;
+       ++at) {
+    char buffer[64];
+    std::string_view name = names.name(*at, buffer);
+    name.remove_prefix(std::min(name.find_first_not_of('_'), name.size()));
+    if (name.starts_with("libc_")) name.remove_prefix(5);
+    found.heap_corruption = is_one_of(kAllocator, name);
+    if (!found.heap_corruption && !is_one_of(kReporters, name)) continue;
+    text::Text{function.data(), function.size()}.add(name);
+    return;
+  }
 }
 
 }  // namespace
 
-std::uint32_t flags_by_name(InHook hook, const session::View& view, const session::Crash& crash,
-                            text::ExportedName exported) noexcept {
+CrashNames names_of_crash(InHook hook, const session::View& view, const session::Crash& crash,
+                          text::ExportedName exported, std::span<char> function) noexcept {
   const Names names{hook, view, exported};
   const FailedNew refused = failed_new(names, crash);
-  return flags_of_end(names, crash, refused) | (refused.found ? session::kCrashNew : 0);
+  const CrashStack stack{names, crash};
+  CrashNames found;
+  function[0] = '\0';
+  find_terminate(stack, refused, found);
+  find_reporter(stack, names, found, function);
+  if (refused.found) found.flags |= session::kCrashNew;
+  found.nothrow_frames = refused.nothrow_frames;
+  const std::uint64_t runtime = found.cxx_runtime != 0 ? found.cxx_runtime : refused.module;
+  session::Module module{};
+  found.cxx_runtime =
+      runtime != 0 && view.read(TableId::modules, runtime, module) ? module.start : 0;
+  return found;
 }
 
 }  // namespace oomrec::helper

@@ -4,13 +4,23 @@
 // Only the process itself can resolve these names, so the result is stored as flags of the crash.
 #pragma once
 
+#include <span>
+
 #include "common/text/frames.h"
 
 namespace oomrec::helper {
 
-// The flags kCrashTerminate, kCrashNew and kCrashOtherThrow that apply. Cost: at most 20 symbol
-// lookups.
-std::uint32_t flags_by_name(InHook, const session::View&, const session::Crash&,
-                            text::ExportedName) noexcept;
+struct CrashNames {
+  std::uint32_t flags = 0;       // kCrashTerminate, kCrashNew and kCrashOtherThrow that apply
+  bool heap_corruption = false;  // the C library's allocator ended the program
+  // The failed request's frames inside an operator new that returns NULL; 0: it is no such one.
+  std::uint32_t nothrow_frames = 0;
+  std::uint64_t cxx_runtime = 0;  // where the C++ runtime is mapped that has thrown; 0: none has
+};
+
+// `function`: receives the C library's function that called abort() for another, such as
+// __assert_fail; empty: there is none. Cost: some 20 symbol lookups.
+CrashNames names_of_crash(InHook, const session::View&, const session::Crash&, text::ExportedName,
+                          std::span<char> function) noexcept;
 
 }  // namespace oomrec::helper

@@ -11,7 +11,6 @@
 #include "common/system/memory.h"
 #include "common/system/syscalls.h"
 #include "common/text/expand.h"
-#include "recorder/helper/crash_names.h"
 #include "recorder/helper/report.h"
 #include "recorder/helper/standard_error.h"
 #include "recorder/helper/writer_state.h"
@@ -117,15 +116,7 @@ void write_with_fallback(WriterState& writer) noexcept {
   write_lines(writer.hook, {writer.lines, lines.view().size()});
 }
 
-// The verdict depends on these names, so resolve them first.
-void name_crash(WriterState& writer) noexcept {
-  session::Crash& crash = session::g_session.header().crash;
-  if (crash.signal.load(std::memory_order_acquire) != 0)
-    crash.flags |= flags_by_name(writer.hook, writer.view, crash, name_from_memory);
-}
-
 void write_bundle(WriterState& writer) noexcept {
-  name_crash(writer);
   const long bytes =
       calls::call(SYS_getcwd, address(writer.working_directory), sizeof writer.working_directory);
   if (bytes <= 0) writer.working_directory[0] = '\0';
@@ -137,7 +128,6 @@ void complete_bundle(WriterState& writer) noexcept {
 }
 
 void complete_by_crash(WriterState& writer) noexcept {
-  name_crash(writer);
   char outcome[32];
   new (&writer.work.verdict)  // constructed in place: too large for a stack frame
       verdict::Verdict(verdict::verdict_of(

@@ -21,7 +21,9 @@ constexpr std::uint32_t kThoroughEvery = 10;  // ticks: once a second
 constexpr std::uint32_t kFindEvery =
     50;  // the process may move to another cgroup, or its limit change
 constexpr unsigned kRearmPercent = 5;  // below --warn, before another bundle is due
-constexpr std::int64_t kGrowthBytes = std::int64_t{1} << 20;  // growth that triggers a check
+constexpr std::int64_t kChangeBytes = std::int64_t{1} << 20;  // change that triggers a check
+constexpr std::uint64_t kBetweenFreesNs = 10'000'000;         // checks of programs that often free
+constexpr std::uint32_t kEasedFull = 1000;  // PSI, 1/100 %: below, an episode of pressure is over
 constexpr std::int64_t kFar = std::numeric_limits<std::int64_t>::max();
 
 struct NearLimit {
@@ -30,7 +32,7 @@ struct NearLimit {
   std::uint32_t samples = 0;
   bool warned = false;                               // no other bundle until the limit is far again
   bool pressure_reported = false;                    // no other bundle until the pressure has eased
-  std::uint64_t faults = 0;                          // major ones, at the last thorough sample
+  limit::StallCounters stalls;                       // at the last thorough sample
   std::atomic<std::int64_t> next_check_bytes{kFar};  // live bytes from which a sample is due
 };
 constinit NearLimit g_near;
@@ -46,6 +48,12 @@ void find_cgroup(InHook hook, Health& health) noexcept {
   health.cgroup_used_bytes.store(seen.cgroup_used_bytes, std::memory_order_relaxed);
 }
 
+void read_stalls(InHook hook, Health& health) noexcept {
+  const limit::StallCounters now = limit::read_slow_health(hook, g_near.cgroup, health);
+  g_session.header().stalls = limit::stalls_between(g_near.stalls, now);
+  g_near.stalls = now;
+}
+
 // True: the sample was a thorough one.
 bool sample(InHook hook, std::uint64_t now) noexcept {
   Health& health = g_session.header().health;
@@ -53,7 +61,7 @@ bool sample(InHook hook, std::uint64_t now) noexcept {
   if (number % kFindEvery == 0) find_cgroup(hook, health);
   limit::read_quick_health(hook, g_near.cgroup, health);
   const bool thoroughly = number % kThoroughEvery == 0;
-  if (thoroughly) limit::read_slow_health(hook, g_near.cgroup, health);
+  if (thoroughly) read_stalls(hook, health);
   health.live_bytes.store(at_least_zero(live_bytes(nullptr)), std::memory_order_relaxed);
   health.time_ns.store(now, std::memory_order_release);
   return thoroughly;
@@ -78,49 +86,73 @@ LimitUsage nearest_watched() noexcept {
 
 // Pressure and faults are read once a second.
 void check_pressure(InHook hook) noexcept {
-  const Health& health = g_session.header().health;
-  const std::uint64_t faults = health.major_faults.load(std::memory_order_relaxed);
-  const std::uint32_t full = health.pressure_full.load(std::memory_order_relaxed);
-  const std::uint64_t more = faults - g_near.faults;
-  g_near.faults = faults;
-  if (full < limit::kThrashingFull / 2) g_near.pressure_reported = false;
-  if (full >= limit::kThrashingFull && more >= limit::kThrashingFaults && !g_near.pressure_reported)
+  const session::Header& header = g_session.header();
+  const limit::MachinePressure machine = limit::pressure_of(header.health);
+  const bool waits = limit::is_stalled(header.stalls, machine) || machine.full >= kEasedFull;
+  if (!waits) g_near.pressure_reported = false;
+  if (limit::is_thrashing(header.stalls, machine) && !g_near.pressure_reported)
     g_near.pressure_reported = warn(hook, Trigger::pressure);
+}
+
+std::int64_t next_check() noexcept {
+  return g_near.next_check_bytes.load(std::memory_order_relaxed);
 }
 
 unsigned warn_percent() noexcept { return static_cast<unsigned>(g_state.options.warn); }
 
-// Schedules the next sample at so many live bytes, independent of the clock.
+// Schedules the next sample at so many live bytes, independent of the clock. Without warnings, too:
+// the last sample is what remains after a kill.
 void set_next_check(const LimitUsage& near) noexcept {
+  constexpr unsigned kDefaultPercent = 95;
+  const unsigned percent = warn_percent() != 0 ? warn_percent() : kDefaultPercent;
   std::int64_t next = kFar;
   if (near.limit_bytes != 0 && !g_near.warned) {
-    const auto left = static_cast<std::int64_t>(near.limit_bytes / 100 * warn_percent()) -
-                      static_cast<std::int64_t>(near.sum_bytes());
+    // Untouched memory may become resident in the meantime.
+    const auto left = static_cast<std::int64_t>(near.limit_bytes / 100 * percent) -
+                      static_cast<std::int64_t>(near.used_bytes) -
+                      static_cast<std::int64_t>(near.untouched_bytes);
     next = live_bytes(nullptr) + left;
   }
   g_near.next_check_bytes.store(next, std::memory_order_relaxed);
 }
 
-void check_warning(InHook hook) noexcept {
-  if (warn_percent() == 0) return;
+// A limit that is far only while one large block makes way for the next one is still near.
+enum class SampleAt : std::uint8_t { growth, free };
+
+void check_warning(InHook hook, SampleAt at) noexcept {
   const LimitUsage near = nearest_watched();
+  if (warn_percent() == 0) return set_next_check(near);
   const unsigned percent = near.percent();
-  if (percent + kRearmPercent < warn_percent()) g_near.warned = false;
+  if (percent + kRearmPercent < warn_percent() && at != SampleAt::free) g_near.warned = false;
   if (percent >= warn_percent() && !g_near.warned) g_near.warned = warn(hook, Trigger::near_limit);
   set_next_check(near);
 }
 
-void sample_and_check(InHook hook, std::uint64_t now) noexcept {
+void sample_and_check(InHook hook, std::uint64_t now, SampleAt at) noexcept {
   if (system::is_sandboxed() || g_near.busy.exchange(true, std::memory_order_acquire)) return;
   if (sample(hook, now) && g_state.options.warn != 0) check_pressure(hook);
   check_thresholds(hook, nearest(Limits::all));
-  check_warning(hook);
+  check_warning(hook, at);
   g_near.busy.store(false, std::memory_order_release);
+}
+
+// A large block is about to be freed. Memory that became resident without a call is seen now at the
+// latest. The sample still includes the block, so its live bytes do, too: from the difference to
+// later ones, the verdict knows how much has been freed since.
+void check_before_free(InHook hook, std::int64_t freed_bytes) noexcept {
+  Health& health = g_session.header().health;
+  const std::uint64_t now = system::coarse_ns();
+  if (now - health.time_ns.load(std::memory_order_relaxed) >= kBetweenFreesNs)
+    sample_and_check(hook, now, SampleAt::free);
+  if (health.time_ns.load(std::memory_order_relaxed) != now) return;  // an older sample
+  health.live_bytes.store(at_least_zero(live_bytes(nullptr) + freed_bytes),
+                          std::memory_order_relaxed);
 }
 
 void reset_health() noexcept {
   g_near.busy.store(false, std::memory_order_relaxed);
   g_near.samples = 0;
+  g_near.stalls = {};
   g_near.warned = g_near.pressure_reported = false;
   g_near.next_check_bytes.store(kFar, std::memory_order_relaxed);
 }
@@ -130,22 +162,21 @@ void reset_health() noexcept {
 void start_health(InHook hook) noexcept {
   reset_health();
   sample(hook, system::coarse_ns());
-  if (warn_percent() != 0)
-    set_next_check(nearest_watched());  // the limit may be near before the first tick
+  set_next_check(nearest_watched());  // the limit may be near before the first tick
   session::Header& header = g_session.header();
-  g_near.faults = header.health.major_faults.load(std::memory_order_relaxed);
   header.cgroup = g_session.add_string(hook, g_near.cgroup.own);
   header.cgroup_path = g_session.add_string(hook, g_near.cgroup.named);
 }
 
-void check_limits(InHook hook, std::uint64_t now_ns) noexcept { sample_and_check(hook, now_ns); }
+void check_limits(InHook hook, std::uint64_t now_ns) noexcept {
+  sample_and_check(hook, now_ns, SampleAt::growth);
+}
 
 void on_published(InHook hook, std::int64_t share_bytes) noexcept {
   check_soft_limit_thresholds(hook, share_bytes);
-  if (share_bytes < kGrowthBytes ||
-      live_bytes(nullptr) < g_near.next_check_bytes.load(std::memory_order_relaxed))
-    return;
-  sample_and_check(hook, system::coarse_ns());
+  if (share_bytes <= -kChangeBytes) return check_before_free(hook, -share_bytes);
+  if (share_bytes >= kChangeBytes && live_bytes(nullptr) >= next_check())
+    sample_and_check(hook, system::coarse_ns(), SampleAt::growth);
 }
 
 LimitUsage sample_nearest(InHook hook) noexcept {

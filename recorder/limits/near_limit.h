@@ -1,9 +1,11 @@
 // Writes a bundle before the process is killed: afterwards it is too late.
 //
-// The process compares its memory with its cgroup's limit on the tick, and with every MiB or more
-// that it allocates. Programs touch memory long after they allocate it, with no hook in between, so
-// what is live but not yet resident counts as used. A limit that makes requests fail (--limit,
-// RLIMIT_AS) is watched only if the user requested it, because the failure itself writes a bundle.
+// The process compares its cgroup's working set with the limit on the tick, and with every MiB or
+// more that it allocates or frees. Memory that it allocated but never touched does not count: it
+// may never be touched (a runtime's reservation, `sort -S 90%`). But it may become resident without
+// another call, so the checks are closer together while there is much of it. A limit that makes
+// requests fail (--limit, RLIMIT_AS) is watched only if the user requested it, because the failure
+// itself writes a bundle.
 //
 // A process can also die slowly, by thrashing: the pages it needs keep coming back from the disk.
 // The tick reports that once, until the pressure has eased.

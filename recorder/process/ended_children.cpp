@@ -19,7 +19,7 @@ using session::EndedChild;
 using session::g_session;
 using session::Header;
 
-constexpr int kSignals[] = {SIGKILL, SIGBUS, SIGSEGV, SIGABRT, SIGTERM};
+constexpr int kSignals[] = {SIGKILL, SIGBUS, SIGSEGV, SIGABRT, SIGILL, SIGTRAP, SIGTERM};
 
 bool is_recent(const EndedChild& child, std::uint64_t now_ns) noexcept {
   const std::uint64_t then_ns = child.time_ns.load(std::memory_order_acquire);

@@ -15,7 +15,8 @@
 #define OOMREC_PYTHON_SYMBOLS(X) \
   X(Py_GetVersion) X(Py_Version) X(PyCode_Type) X(PyType_Type) X(_PyRuntime) \
   X(PyGILState_GetThisThreadState) X(_PyThreadState_UncheckedGet) X(PyThreadState_GetUnchecked) \
-  X(_Py_IsFinalizing) X(Py_IsFinalizing) X(_PyEval_EvalFrameDefault)
+  X(_Py_IsFinalizing) X(Py_IsFinalizing) X(_PyEval_EvalFrameDefault) \
+  X(PySys_GetObject) X(PyType_IsSubtype) X(PyExc_MemoryError)
 // clang-format on
 
 // Functions and data alike: we only take their addresses.
@@ -74,6 +75,9 @@ const char* set_up(Interpreter& python, const Symbols& symbols) noexcept {
   python.attached_state = function_at<void* (*)()>(attached);
   python.own_state = function_at<void* (*)()>(own);
   python.is_finalizing = function_at<int (*)()>(finalizing);
+  python.sys_object = function_at<void* (*)(const char*)>(symbols.address[kPySys_GetObject]);
+  python.is_subtype = function_at<int (*)(void*, void*)>(symbols.address[kPyType_IsSubtype]);
+  python.memory_error = symbols.address[kPyExc_MemoryError];
   python.first_changed_link = first_changed_link_by(python.at);
   if (!types_are_where_expected(python)) return "this Python lays out its objects in its own way";
   if (!prepare_codes()) return "no memory for the table of code objects";

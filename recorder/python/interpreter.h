@@ -1,7 +1,7 @@
 // The Python interpreter in this process: the offsets of its fields, and its functions.
 //
 // We only read its objects, and call three of its functions, each a few instructions without lock
-// or allocation.
+// or allocation; and at its end two more (uncaught.h).
 #pragma once
 
 #include <atomic>
@@ -26,6 +26,11 @@ struct Interpreter {
   void* (*attached_state)();
   void* (*own_state)();  // this thread's, with or without the GIL
   int (*is_finalizing)();
+
+  // uncaught.h; null or 0 where it does not export them.
+  void* (*sys_object)(const char* name);  // borrowed
+  int (*is_subtype)(void* type, void* base);
+  std::uint64_t memory_error;  // &PyExc_MemoryError
 
   // unchanged_links.h
   std::uint32_t (*first_changed_link)(const PythonCache&, std::uint32_t, const ThreadState&,

@@ -212,6 +212,18 @@ bool is_same(const CachedStack& a, const CachedStack& b) noexcept {
   return stack.node;
 }
 
+[[gnu::noinline]] std::uint32_t current_activations(InHook hook, ThreadStacks& thread,
+                                                    std::span<Activation> activations) noexcept {
+  const NativeStack native = program_stack_from(hook, start_of_walk(), thread);
+  thread.merged.native = std::min(thread.merged.native, native.reused);
+  const auto count = std::min(native.count, static_cast<std::uint32_t>(activations.size()));
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const NativeFrame& frame = native.frames[i];
+    activations[i] = {frame.pc, frame.sp, frame.bp};
+  }
+  return count;
+}
+
 void reset_thread(InHook, ThreadStacks& thread) noexcept {
   for (StackRange& range : thread.ranges) range = {};
   thread.next_range = 0;

@@ -37,10 +37,45 @@ bool is_code(InHook hook, std::uint64_t pc) noexcept {
   return slot != 0 && loaded_module(slot).segment_at(pc, PF_X).start != 0;
 }
 
+std::uint64_t word_at(InHook hook, std::uint64_t address) noexcept {
+  std::uint64_t word = 0;
+  symbols::read_own_memory(hook, address, &word, sizeof word);
+  return word;
+}
+
+// An activation exists as long as the one that called it is on the stack.
+Progress progress_since(std::span<const Activation> earlier, const NativeFrame* frames,
+                        std::uint32_t count) noexcept {
+  for (std::uint32_t i = 0; i + 1 < earlier.size(); ++i) {
+    const Activation& caller = earlier[i + 1];
+    const NativeFrame* const found = std::find_if(frames, frames + count, [&](const auto& frame) {
+      return frame.pc == caller.pc && frame.sp == caller.sp;
+    });
+    if (found == frames || found == frames + count) continue;
+    return {i, found[-1].pc, found[-1].exact};
+  }
+  return {static_cast<std::uint32_t>(earlier.size())};
+}
+
+// The same if the walk has not come so far out (deep recursion): by the return addresses that the
+// calls have left on the stack.
+Progress progress_by_return_addresses(InHook hook, std::span<const Activation> earlier,
+                                      std::uint64_t sp) noexcept {
+  constexpr std::uint64_t kWord = sizeof(std::uint64_t);
+  for (std::uint32_t i = 0; i + 1 < earlier.size(); ++i) {
+    const Activation& caller = earlier[i + 1];
+    if (caller.sp - kWord > sp && word_at(hook, caller.sp - kWord) == caller.pc)
+      return {i, word_at(hook, earlier[i].sp - kWord), false};
+  }
+  return {static_cast<std::uint32_t>(earlier.size())};
+}
+
 }  // namespace
 
 std::uint32_t capture_interrupted(InHook hook, ThreadStacks& thread, const Registers& at,
-                                  std::span<std::uint64_t> words) noexcept {
+                                  std::span<std::uint64_t> words,
+                                  std::span<const Activation> earlier,
+                                  Progress& progress) noexcept {
   clear_caches(thread);  // their buffers are used here
   NativeFrame* const frames = thread.native.frames;
   StackRange bounds = stack_near(hook, at.sp);
@@ -58,6 +93,9 @@ std::uint32_t capture_interrupted(InHook hook, ThreadStacks& thread, const Regis
   NativeFrame* const end = std::remove_if(
       frames, frames + count, [](const NativeFrame& frame) { return is_own_code(frame.pc); });
   count = static_cast<std::uint32_t>(end - frames);
+  progress = progress_since(earlier, frames, count);
+  if (truncated && progress.ended == earlier.size())
+    progress = progress_by_return_addresses(hook, earlier, at.sp);
   const NativeStack native{frames, std::min(count, session::kMaxFrames), 0, truncated, true};
 
   const PythonStack python = python_stack(hook, thread.python, true);

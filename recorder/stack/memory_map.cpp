@@ -11,14 +11,25 @@ namespace oomrec::stack {
 MemoryMap::MemoryMap(InHook, char* path, std::uint32_t capacity) noexcept
     : path_(path), capacity_(capacity), file_(system::File::open("/proc/self/maps", O_RDONLY)) {}
 
+long MemoryMap::read() noexcept {
+  long got;
+  do {
+    got = system::call(SYS_read, file_.descriptor(), buffer_, sizeof buffer_);
+  } while (got == -EINTR);
+  return got;
+}
+
 int MemoryMap::get() noexcept {
   if (used_ == filled_) {
     if (!file_.is_open()) return -1;
-    long got;
-    do {
-      got = system::call(SYS_read, file_.descriptor(), buffer_, sizeof buffer_);
-    } while (got == -EINTR);
+    long got = read();
+    // Empty once the main thread has ended: only the other threads still have the memory.
+    if (got <= 0 && !has_text_) {
+      file_ = system::File::open("/proc/thread-self/maps", O_RDONLY);
+      got = file_.is_open() ? read() : -1;
+    }
     if (got <= 0) return -1;
+    has_text_ = true;
     used_ = 0;
     filled_ = static_cast<std::uint32_t>(got);
   }

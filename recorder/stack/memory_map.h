@@ -28,12 +28,14 @@ class MemoryMap {
   bool next(MappedRange&) noexcept;
 
  private:
+  long read() noexcept;
   int get() noexcept;  // the next character, or -1
   std::uint64_t hexadecimal(int& last) noexcept;
 
   char* const path_;
   const std::uint32_t capacity_;
-  const system::File file_;
+  system::File file_;
+  bool has_text_ = false;  // something has been read
   std::uint32_t used_ = 0;
   std::uint32_t filled_ = 0;
   char buffer_[1024];

@@ -176,8 +176,11 @@ std::string_view path_of(InHook hook, const FoundModule& seen) noexcept {
   if (name.starts_with('/') || name == "[vdso]") return name;
   if (name.starts_with("linux-vdso")) return "[vdso]";
   if (name.empty()) {
-    const long bytes = system::call(SYS_readlink, "/proc/self/exe", g_path, sizeof g_path);
-    if (bytes > 0) return {g_path, static_cast<std::size_t>(bytes)};
+    // The first is empty once the main thread has ended.
+    for (const char* const link : {"/proc/self/exe", "/proc/thread-self/exe"}) {
+      const long bytes = system::call(SYS_readlink, link, g_path, sizeof g_path);
+      if (bytes > 0) return {g_path, static_cast<std::size_t>(bytes)};
+    }
   }
   MemoryMap map(hook, g_path, sizeof g_path);  // a relative name: the kernel knows the full path
   MappedRange range;

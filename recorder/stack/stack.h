@@ -161,17 +161,37 @@ void on_modules_unloaded(InHook) noexcept;
 void check_next_module(InHook) noexcept;
 void reset_after_fork(InHook) noexcept;  // interned ids belong to the parent
 
+// A native frame as an activation of its function: the same one as long as pc and sp are the same.
+// pc: a return address; sp: after the return to it.
+struct Activation {
+  std::uint64_t pc, sp, bp;
+};
+
+// The calling thread's innermost activations, without the frames of liboomrec.so itself: first the
+// hook's caller. Returns how many. Cheap after capture().
+std::uint32_t current_activations(InHook, ThreadStacks&, std::span<Activation>) noexcept;
+
 struct Registers {
   std::uint64_t pc, sp, bp;
   bool exact = true;  // pc is the instruction itself, not a return address
 };
 
+// What has become of earlier activations of the same thread.
+struct Progress {
+  std::uint32_t ended = 0;  // so many innermost ones have returned; all of them: none is left
+  // In the innermost that is left: the interrupted instruction (`exact`), or the return address of
+  // its current call. 0: unknown.
+  std::uint64_t at = 0;
+  bool exact = false;
+};
+
 // The calling thread's innermost frames where a fatal signal interrupted it: words as in
 // session::Node, native and Python, innermost first. Returns how many. The stack may be damaged or
 // have overflowed, so it is read through the kernel, two system calls a frame. Clears the thread's
-// caches.
+// caches. `progress`: since `earlier`.
 std::uint32_t capture_interrupted(InHook, ThreadStacks&, const Registers& at,
-                                  std::span<std::uint64_t> frames) noexcept;
+                                  std::span<std::uint64_t> frames,
+                                  std::span<const Activation> earlier, Progress& progress) noexcept;
 
 // Whether `address` lies beyond the end of the stack that `sp` is on, with sp near that end. Reads
 // /proc/self/maps.

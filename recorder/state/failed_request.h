@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "recorder/stack/stack.h"
 #include "recorder/state/request.h"
 
 namespace oomrec::recorder {
@@ -16,6 +17,7 @@ struct FailedRequest {
   // fails, too (confirm_failure) or succeeds (note_torch_served), else at the end of the process.
   bool provisional = false;
   bool settled = false;           // the same request was served later, or the failure was confirmed
+  bool unserved = false;          // a probe that the process ended of
   bool recovered_before = false;  // the program recovered from an earlier one of its kind
 
   // The same stack has allocated memory since. Only recorded allocations set it: in sampled mode a
@@ -29,6 +31,14 @@ struct FailedRequest {
   std::uint32_t entry = 0;    // in `failures`; 0: that table is full
   std::uint64_t time_ns = 0;  // 0: nothing has failed
   std::int64_t live_bytes = 0;
+};
+
+// Where the thread was when its latest request failed: what a crash is compared with.
+inline constexpr std::uint32_t kFailedFrames = 24;
+struct FailedCall {
+  std::uint64_t served;  // requests of the thread before it
+  std::uint32_t count;
+  stack::Activation frames[kFailedFrames];  // innermost first
 };
 
 }  // namespace oomrec::recorder

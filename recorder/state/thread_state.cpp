@@ -114,6 +114,7 @@ ThreadState* register_thread(InHook hook) noexcept {
   state->thread = thread;
   state->context_depth = 0;
   state->failed = {};
+  state->aftershock = {};
   state->last_block = state->last_torch_block = 0;
   state->roots[0] = state->common_root = group;
   state->common_label = 0;

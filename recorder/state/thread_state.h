@@ -43,13 +43,23 @@ struct ThreadState {
   live::HolderSums sums;
   // Addresses of its latest blocks, recorded exactly. PyTorch's lie inside other blocks.
   std::uint64_t last_block, last_torch_block;
-  FailedRequest failed;  // its latest failure that was no probe
+  FailedRequest failed;      // its latest failure that was no probe and no after-shock of this one
+  FailedRequest aftershock;  // the latest that follows from `failed`; time_ns 0: none
+  FailedCall failed_call;
+  std::uint64_t mapped_bytes;  // all that it has mapped, reservations included
   stack::ThreadStacks stacks;
 
   std::uint64_t& last_block_of(Space space) noexcept {
     return space == Space::torch ? last_torch_block : last_block;
   }
   std::uint32_t birth_s() const noexcept { return time_ms / 1000; }  // of a block, now
+  // Requests of the thread that were served so far. Exact in both modes.
+  std::uint64_t served() const noexcept {
+    std::uint64_t count = 0;
+    for (const auto& space : lane->spaces)
+      count += space.allocated_count.load(std::memory_order_relaxed);
+    return count;
+  }
   // A request of the stack `node` was served.
   void note_served(std::uint32_t node) noexcept {
     if (node == failed.node) [[unlikely]]

@@ -12,6 +12,12 @@
   X(sighandler_t, __sysv_signal, (int number, sighandler_t handler),                  (number, handler)) \
   X(sighandler_t, sigset,        (int number, sighandler_t handler),                  (number, handler))
 
+#define OOMREC_LONG_JUMPS(X) \
+  X(void, longjmp,       (void* target, int value), (target, value)) \
+  X(void, _longjmp,      (void* target, int value), (target, value)) \
+  X(void, siglongjmp,    (void* target, int value), (target, value)) \
+  X(void, __longjmp_chk, (void* target, int value), (target, value))
+
 //  result   name                parameters                                           arguments
 #define OOMREC_NEXT_FUNCTIONS(X) \
   X(void*,   malloc,             (size_t n),                                          (n)) \
@@ -35,6 +41,10 @@
   X(void*,   sbrk,               (intptr_t increment),                                (increment)) \
   X(void*,   shmat,              (int id, const void* at, int flags),                 (id, at, flags)) \
   X(int,     shmdt,              (const void* at),                                    (at)) \
+  X(int,     mlock,              (const void* at, size_t n),                          (at, n)) \
+  X(int,     mlock2,             (const void* at, size_t n, unsigned flags),          (at, n, flags)) \
+  X(int,     mlockall,           (int flags),                                         (flags)) \
+  X(int,     munlockall,         (),                                                  ()) \
   X(pid_t,   fork,               (),                                                  ()) \
   X(pid_t,   _Fork,              (),                                                  ()) \
   X(int,     daemon,             (int no_chdir, int no_close),                        (no_chdir, no_close)) \
@@ -73,6 +83,8 @@
                                  (number, action, before)) \
   X(int,     sigaltstack,        (const stack_t* stack, stack_t* before),             (stack, before)) \
   OOMREC_OLD_SIGNAL_FUNCTIONS(X) \
+  OOMREC_LONG_JUMPS(X) \
+  X(void,    abort,              (),                                                  ()) \
   X(void,    _exit,              (int status),                                        (status)) \
   X(void,    _Exit,              (int status),                                        (status)) \
   X(void,    quick_exit,         (int status),                                        (status))

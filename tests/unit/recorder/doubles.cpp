@@ -36,8 +36,12 @@ std::uint32_t capture(InHook hook, ThreadStacks&, std::uint32_t group) noexcept 
   return intern(hook, group, session::native_frame(doubles::t_module, doubles::t_stack));
 }
 
+std::uint32_t current_activations(InHook, ThreadStacks&, std::span<Activation>) noexcept {
+  return 0;
+}
 std::uint32_t capture_interrupted(InHook, ThreadStacks&, const Registers&,
-                                  std::span<std::uint64_t> frames) noexcept {
+                                  std::span<std::uint64_t> frames, std::span<const Activation>,
+                                  Progress&) noexcept {
   frames[0] = session::native_frame(doubles::t_module, doubles::t_stack, {.exact = true});
   return 1;
 }

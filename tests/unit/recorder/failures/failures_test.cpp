@@ -205,6 +205,12 @@ TEST_CASE("which failures follow from an unresolved one") {
   CHECK_FALSE(follows(11 * kSecond, 200 << 10));
   CHECK_FALSE(follows(60 * kSecond, 1 << 30));
   CHECK_FALSE(follows(kSecond / 10, 100, Space::cuda));
+
+  root.ram_bytes = 1 << 30;
+  CHECK(follows(kSecond / 10, 200 << 10));
+  root.bytes = std::uint64_t{1} << 40;  // impossible: memory was not short
+  CHECK_FALSE(follows(kSecond / 10, 200 << 10));
+  CHECK(follows(kSecond / 10, std::uint64_t{1} << 41));
 }
 
 TEST_CASE("a failure stays unreported if its bundle could not be written") {

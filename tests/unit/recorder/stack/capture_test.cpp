@@ -272,11 +272,14 @@ TEST_CASE("the fallback unwinder uses our list of modules") {
 std::uint64_t g_interrupted[64];
 std::uint32_t g_interrupted_count;
 Registers g_registers;
+std::vector<Activation> g_earlier;
+Progress g_progress;
 void capture_from_handler(int, siginfo_t*, void* context) {
   const auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
   const auto value = [&](int number) { return static_cast<std::uint64_t>(registers[number]); };
   g_registers = {value(REG_RIP), value(REG_RSP), value(REG_RBP), true};
-  g_interrupted_count = capture_interrupted(kHook, thread_stacks(), g_registers, g_interrupted);
+  g_interrupted_count = capture_interrupted(kHook, thread_stacks(), g_registers, g_interrupted,
+                                            g_earlier, g_progress);
 }
 
 TEST_CASE("a signal handler's stack continues into the interrupted code") {
@@ -303,15 +306,50 @@ TEST_CASE("a signal handler's stack continues into the interrupted code") {
   CHECK(frames_of(capture_at(3, group_named(31))).size() > expected.size());
 }
 
+// Its caller is the first of these activations.
+[[gnu::noinline]] void note_activations() {
+  g_earlier.resize(16);
+  g_earlier.resize(current_activations(kHook, thread_stacks(), g_earlier));
+}
+[[gnu::noinline]] void note_in_a_function() {
+  note_activations();
+  asm volatile("");
+}
+
+TEST_CASE("a crash's stack says which activations have ended since") {
+  started();
+  struct sigaction action {};
+  action.sa_sigaction = capture_from_handler;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGUSR1, &action, nullptr);
+
+  note_activations();
+  REQUIRE(g_earlier.size() > 3);
+  raise(SIGUSR1);
+  const std::uint32_t here = g_progress.ended;  // functions of ours between capture and this one
+  CHECK(here < 3);
+  CHECK(g_progress.at != 0);
+  CHECK_FALSE(g_progress.exact);  // this function has called raise()
+  note_in_a_function();
+  raise(SIGUSR1);
+  CHECK(g_progress.ended == here + 1);
+  // The first activation's caller is unknown: so is whether it is left.
+  g_earlier.resize(1);
+  raise(SIGUSR1);
+  CHECK(g_progress.ended == 1);
+  g_earlier.clear();
+}
+
 TEST_CASE("a damaged stack ends the walk, not the program") {
   started();
   raise(SIGUSR1);  // for its registers
   std::uint64_t frames[8];
   Registers at = g_registers;
   at.sp = 8;
-  CHECK(capture_interrupted(kHook, thread_stacks(), at, frames) == 1);
+  Progress progress;
+  CHECK(capture_interrupted(kHook, thread_stacks(), at, frames, {}, progress) == 1);
   at.pc = 0;
-  CHECK(capture_interrupted(kHook, thread_stacks(), at, frames) == 1);
+  CHECK(capture_interrupted(kHook, thread_stacks(), at, frames, {}, progress) == 1);
 }
 
 TEST_CASE("a stack ends with its mapping, if sp is near") {

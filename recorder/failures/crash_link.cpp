@@ -1,0 +1,135 @@
+#include "recorder/failures/crash_link.h"
+
+#include <cerrno>
+#include <new>
+#include <span>
+
+#include "recorder/code_flow/result_flow.h"
+#include "recorder/failures/rust_end.h"
+#include "recorder/failures/thrown_exception.h"
+#include "recorder/helper/crash_names.h"
+#include "recorder/session/writer.h"
+#include "recorder/symbols/elf_symbols.h"
+
+namespace oomrec::recorder {
+
+using session::CrashLink;
+using session::g_session;
+
+namespace {
+
+// What a call returns when it fails, and what it might return otherwise.
+struct Results {
+  std::uint64_t failed, good;
+};
+
+Results results_of(const FailedRequest& failed) noexcept {
+  constexpr std::uint64_t kPointer = 0x7e55'5555'5010;
+  constexpr std::uint64_t kMinusOne = ~std::uint64_t{0};
+  const Api api = failed.request.api;
+  switch (api) {
+    case Api::mmap:
+    case Api::mremap:
+    case Api::sbrk:
+    case Api::shmat:
+      return {kMinusOne, kPointer};
+    case Api::fork:
+      return {kMinusOne, 4711};
+    case Api::brk:
+    case Api::mprotect:
+    case Api::mlock:
+    case Api::mlockall:
+      return {kMinusOne, 0};
+    case Api::posix_memalign:
+    case Api::pthread_create:
+    case Api::posix_spawn:
+      return {static_cast<std::uint64_t>(failed.error), 0};
+    default:
+      break;
+  }
+  if (is_driver_api(api)) return {static_cast<std::uint64_t>(failed.error), 0};
+  return {0, kPointer};
+}
+
+std::uint32_t flags_of(const code_flow::ResultFlow& flow) noexcept {
+  const struct {
+    bool holds;
+    std::uint32_t flag;
+  } pairs[] = {{flow.checked, session::kLinkChecked},
+               {flow.unchecked, session::kLinkUnchecked},
+               {flow.kept, session::kLinkKept},
+               {flow.only_on_failure, session::kLinkOnFailure},
+               {flow.regardless, session::kLinkRegardless},
+               {flow.derived, session::kLinkDerived},
+               {flow.argument, session::kLinkArgument}};
+  std::uint32_t flags = 0;
+  for (const auto& [holds, flag] : pairs) flags |= holds ? flag : 0;
+  return flags;
+}
+
+// Names without the helper: the verdict decides whether the helper is needed.
+struct NameSpace {
+  std::uint64_t start;
+  alignas(symbols::ElfSymbols) std::byte symbols[sizeof(symbols::ElfSymbols)];
+  std::byte window[4096];
+};
+constinit NameSpace g_names{};
+
+bool name_in_module(InHook hook, std::uint64_t start, std::uint64_t pc, char* name,
+                    std::size_t capacity) noexcept {
+  if (g_names.start != start) {
+    new (g_names.symbols) symbols::ElfSymbols{hook, start, g_names.window};
+    g_names.start = start;
+  }
+  auto& symbols = *std::launder(reinterpret_cast<symbols::ElfSymbols*>(g_names.symbols));
+  std::uint64_t offset = 0;
+  return symbols.valid() && symbols.name_at(hook, pc, name, capacity, offset);
+}
+
+// `inner`: frames of the failed call inside the allocator that returned the result.
+void follow_code(InHook hook, CrashLink& link, const session::Crash& crash,
+                 const ThreadState& thread, const stack::Progress& progress,
+                 std::uint32_t inner) noexcept {
+  const FailedCall& call = thread.failed_call;
+  if (inner >= call.count || inner > progress.ended) return;
+  const Results results = results_of(thread.failed);
+  const std::span frames{call.frames + inner, call.count - inner};
+  link.flags |= flags_of(code_flow::follow_result(hook, {.frames = frames,
+                                                         .active = progress.ended - inner,
+                                                         .at = progress.at,
+                                                         .exact = progress.exact,
+                                                         .aborted = crash.code <= 0,
+                                                         .fault_address = crash.address,
+                                                         .failed_result = results.failed,
+                                                         .good_result = results.good}));
+}
+
+}  // namespace
+
+void fill_in_link(InHook hook, CrashLink& link, session::Crash& crash, const ThreadState& thread,
+                  const stack::Progress& progress) noexcept {
+  const std::uint64_t served = thread.served();
+  const FailedCall& call = thread.failed_call;
+  if (served < call.served) return;  // a fork's child
+  link.served_since = served - call.served;
+  link.failure_frames = call.count;
+  link.common_frames = call.count - progress.ended;
+  g_names.start = 0;
+  const helper::CrashNames names =
+      helper::names_of_crash(hook, g_session.view(), crash, name_in_module, link.function);
+  crash.flags |= names.flags;
+  // Any other operator new throws instead of returning.
+  const bool returned = (names.flags & session::kCrashNew) == 0 || names.nothrow_frames != 0;
+  if (returned) follow_code(hook, link, crash, thread, progress, names.nothrow_frames);
+  if (names.heap_corruption) link.flags |= session::kLinkHeapCorruption;
+  if (names.cxx_runtime != 0) {
+    const ThrownException thrown = thrown_exception(hook, names.cxx_runtime, link.exception);
+    if (thrown.is_bad_alloc) link.flags |= session::kLinkBadAlloc;
+    if (thrown.handled_bad_alloc) link.flags |= session::kLinkHandling;
+  }
+  const bool aborted = crash.code <= 0 && (link.flags & session::kLinkOnFailure) == 0;
+  if (aborted && ended_in_rust_alloc_error(hook, crash)) link.flags |= session::kLinkOnFailure;
+  link.flags |= session::kLinkKnown;
+}
+
+}  // namespace oomrec::recorder

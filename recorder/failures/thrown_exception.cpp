@@ -1,0 +1,96 @@
+#include "recorder/failures/thrown_exception.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
+
+#include "recorder/symbols/elf_symbols.h"
+
+namespace oomrec::recorder {
+namespace {
+
+constexpr unsigned kMostHandled = 8;
+constexpr unsigned kMostBases = 16;
+
+std::uint64_t word_at(InHook hook, std::uint64_t address) noexcept {
+  std::uint64_t word = 0;
+  symbols::read_own_memory(hook, address, &word, sizeof word);
+  return word;
+}
+
+std::string_view text_at(InHook hook, std::uint64_t address, std::span<char> text) noexcept {
+  std::size_t length = 0;
+  while (length + 1 < text.size() &&
+         symbols::read_own_memory(hook, address + length, &text[length], 1) && text[length] != '\0')
+    ++length;
+  text[length] = '\0';
+  return {text.data(), length};
+}
+
+// std::type_info: its vtable, then its name.
+std::string_view name_of_type(InHook hook, std::uint64_t type, std::span<char> text) noexcept {
+  return text_at(hook, word_at(hook, type + 8), text);
+}
+
+// The name of the type_info's own class, which says where the base classes are listed.
+std::string_view kind_of_type(InHook hook, std::uint64_t type, std::span<char> text) noexcept {
+  const std::uint64_t vtable = word_at(hook, type);
+  return vtable == 0 ? std::string_view{} : name_of_type(hook, word_at(hook, vtable - 8), text);
+}
+
+bool is_bad_alloc(InHook hook, std::uint64_t thrown) noexcept {
+  std::uint64_t types[kMostBases] = {thrown};
+  unsigned count = thrown != 0 ? 1 : 0;
+  for (unsigned at = 0; at < count; ++at) {
+    char text[64];
+    const std::uint64_t type = types[at];
+    if (name_of_type(hook, type, text) == "St9bad_alloc") return true;
+    const std::string_view kind = kind_of_type(hook, type, text);
+    if (kind.ends_with("__si_class_type_infoE")) {  // one base
+      if (count < kMostBases) types[count++] = word_at(hook, type + 16);
+    } else if (kind.ends_with("__vmi_class_type_infoE")) {  // flags, number of bases, bases
+      const auto bases = static_cast<std::uint32_t>(word_at(hook, type + 16) >> 32);
+      for (std::uint32_t i = 0; i < bases && count < kMostBases; ++i)
+        types[count++] = word_at(hook, type + 24 + i * std::uint64_t{16});
+    }
+  }
+  return false;
+}
+
+// Where an exception's header has its type and the next exception: libc++abi begins it with two
+// more words.
+struct HeaderLayout {
+  std::uint64_t type, next;
+};
+constexpr HeaderLayout kLayouts[] = {{0, 32}, {16, 48}};
+
+}  // namespace
+
+ThrownException thrown_exception(InHook hook, std::uint64_t runtime,
+                                 std::span<char> name) noexcept {
+  name[0] = '\0';
+  symbols::ElfSymbols symbols{hook, runtime};
+  const std::uint64_t globals_function = symbols.address_of(hook, "__cxa_get_globals_fast");
+  const std::uint64_t type_function = symbols.address_of(hook, "__cxa_current_exception_type");
+  if (globals_function == 0 || type_function == 0) return {};
+  const auto globals = reinterpret_cast<std::uint64_t (*)()>(globals_function)();
+  std::uint64_t exception = globals != 0 ? word_at(hook, globals) : 0;
+  if (exception == 0) return {};
+  const auto type = reinterpret_cast<std::uint64_t (*)()>(type_function)();
+  name_of_type(hook, type, name);
+  ThrownException thrown{.is_bad_alloc = is_bad_alloc(hook, type)};
+  const auto* const layout =
+      std::find_if(std::begin(kLayouts), std::end(kLayouts), [&](const HeaderLayout& candidate) {
+        return word_at(hook, exception + candidate.type) == type;
+      });
+  if (layout == std::end(kLayouts)) return thrown;
+  for (unsigned i = 0; i < kMostHandled; ++i) {
+    exception = word_at(hook, exception + layout->next);
+    if (exception == 0) break;
+    if (is_bad_alloc(hook, word_at(hook, exception + layout->type)))
+      thrown.handled_bad_alloc = true;
+  }
+  return thrown;
+}
+
+}  // namespace oomrec::recorder

@@ -1,0 +1,23 @@
+// The exceptions that the calling thread has thrown and not yet finished handling, by the C++ ABI
+// (Itanium). Where nobody catches an exception, the runtime makes it such a one, too, before it
+// ends the program.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "common/system/hook_scope.h"
+
+namespace oomrec::recorder {
+
+struct ThrownException {
+  bool is_bad_alloc = false;       // the latest is a std::bad_alloc, or of a derived type
+  bool handled_bad_alloc = false;  // so is one that was being handled when the latest was thrown
+};
+
+// `runtime`: where the ELF header of the C++ runtime is mapped, in which this thread has thrown
+// before: its thread-local state then exists. `name`: receives the mangled name of the latest's
+// type, NUL-terminated; empty: there is none. Reads memory through the kernel.
+ThrownException thrown_exception(InHook, std::uint64_t runtime, std::span<char> name) noexcept;
+
+}  // namespace oomrec::recorder

@@ -1,0 +1,16 @@
+// The exception that nobody caught, when it ends the interpreter.
+//
+// Python sets sys.last_type when it prints an uncaught exception, whatever sys.excepthook is. Its
+// end then resets SIGINT, as its first step that we see: modules and objects are still there.
+#pragma once
+
+#include <string_view>
+
+namespace oomrec::stack {
+
+// The name of the type of the exception printed last, if that is a MemoryError or derived from it;
+// else empty. Calls the interpreter, which may allocate: only outside of a hook's scope. Empty,
+// without a call, unless this is the main thread and runs Python code.
+std::string_view uncaught_memory_error() noexcept;
+
+}  // namespace oomrec::stack
