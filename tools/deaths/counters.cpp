@@ -28,6 +28,11 @@ std::optional<std::uint64_t> count_in(const fs::path& file, std::string_view nam
   return value.empty() ? std::nullopt : std::optional{system::number_in(value)};
 }
 
+std::optional<std::uint64_t> number_in_file(const fs::path& file) {
+  const auto text = text_of(file);
+  return text && !text->empty() ? std::optional{system::number_in(*text)} : std::nullopt;
+}
+
 std::optional<std::uint64_t> first_count(const fs::path& directory,
                                          std::initializer_list<const char*> files) {
   for (const char* const file : files)
@@ -84,6 +89,16 @@ std::optional<std::uint64_t> oom_kills_below(const fs::path& cgroup) {
 
 std::optional<std::uint64_t> system_oom_kills() {
   return count_in(fs::path{system::g_roots.proc} / "vmstat", "oom_kill ");
+}
+
+std::optional<std::uint64_t> limit_hits_in(const fs::path& cgroup) {
+  if (const auto hits = count_in(cgroup / "memory.events", "max ")) return hits;
+  return number_in_file(cgroup / "memory.failcnt");
+}
+
+std::optional<std::uint64_t> peak_usage_in(const fs::path& cgroup) {
+  if (const auto peak = number_in_file(cgroup / "memory.peak")) return peak;
+  return number_in_file(cgroup / "memory.max_usage_in_bytes");
 }
 
 std::optional<std::vector<pid_t>> processes_in(const fs::path& cgroup) {

@@ -31,6 +31,13 @@ std::optional<std::uint64_t> oom_kills_below(const std::filesystem::path& cgroup
 // The machine's OOM kills: /proc/vmstat, since Linux 4.13.
 std::optional<std::uint64_t> system_oom_kills();
 
+// How often a cgroup was at its limit and had to reclaim or kill: `max` in memory.events (v2),
+// memory.failcnt (v1).
+std::optional<std::uint64_t> limit_hits_in(const std::filesystem::path& cgroup);
+
+// The most that a cgroup ever used, page cache included: memory.peak, memory.max_usage_in_bytes.
+std::optional<std::uint64_t> peak_usage_in(const std::filesystem::path& cgroup);
+
 // The sorted pids in a cgroup. Empty if the list exceeds 64 KiB, which would be too slow to sample.
 std::optional<std::vector<pid_t>> processes_in(const std::filesystem::path& cgroup);
 

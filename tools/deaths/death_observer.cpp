@@ -51,6 +51,7 @@ bool DeathObserver::update() {
 void DeathObserver::sample() {
   if (rose_at_last_) alone_ = false;
   rose_at_last_ = update();
+  if (program_ != 0) levels_.sample(program_);
   if (task_) task_();
 }
 
@@ -71,6 +72,7 @@ DeathObservation DeathObserver::ended(int wait_status) {
   observation_.wait_status = wait_status;
   if (!WIFSIGNALED(wait_status) || WTERMSIG(wait_status) != forwarded_signal_)
     observation_.sender = 0;
+  observation_.levels = levels_.at_end(used_ ? &*used_ : nullptr);
   observation_.pressure = pressure_of(observation_.cgroup.directory);
   if (!before || !processes_) return observation_;  // the other processes are unknown
   observation_.counter_rose = is_recent((cgroup_.kills ? cgroup_ : system_).rose_after_ns, now);

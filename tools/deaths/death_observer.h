@@ -2,6 +2,7 @@
 // other processes were in the cgroup.
 #pragma once
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 
 #include "tools/deaths/counters.h"
 #include "tools/deaths/kernel_log.h"
+#include "tools/deaths/level_sampler.h"
 
 namespace oomrec::tools::deaths {
 
@@ -31,6 +33,7 @@ struct DeathObservation {
   bool was_alone = false;
   bool others_died = false;  // other processes of the cgroup or children of ours, within 1 s of it
   Pressure pressure;         // when the death was noticed
+  session::EndLevels levels{};     // of the last sample, and what is left at the end
   bool ended_by_launcher = false;  // its launcher ended it after another rank ran out of memory
   KernelLogFile kernel_log;
 };
@@ -49,6 +52,8 @@ class DeathObserver {
   void sample();
   void signal_forwarded(int signal, pid_t sender);
   void reaped_other();
+  // The program has ended, and used so much: wait4().
+  void reaped(const rusage& used) { used_ = used; }
 
   DeathObservation ended(int wait_status);
 
@@ -63,6 +68,8 @@ class DeathObserver {
   };
 
   std::function<void()> task_;
+  LevelSampler levels_;
+  std::optional<rusage> used_;
   DeathObservation observation_;
   Counter cgroup_, system_;
   std::optional<std::vector<pid_t>> processes_;

@@ -1,17 +1,23 @@
 #include "tools/deaths/evidence.h"
 
 #include <sys/vfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <set>
 
 #include "common/system/files.h"
 #include "common/system/text.h"
 #include "common/text/text.h"
+#include "tools/deaths/cgroup_account.h"
 #include "tools/deaths/kernel_kills.h"
 #include "tools/deaths/kernel_log.h"
+#include "tools/deaths/recorded_pids.h"
+#include "tools/deaths/user_killers.h"
 
 namespace oomrec::tools::deaths {
 namespace {
@@ -32,25 +38,21 @@ bool is_this_boot(const session::Header& header) {
   return !system::boot_id(boot) || std::memcmp(boot, header.boot_id, sizeof boot) == 0;
 }
 
-// The inode of the initial pid namespace. Pids in the kernel's log belong to it.
-constexpr std::uint32_t kInitialPidNamespace = 0xEFFFFFFC;
-
 std::uint64_t live_bytes(const session::View& view) {
   const std::int64_t live =
       view.totals(Space::heap).live_bytes + view.totals(Space::map).live_bytes;
   return live > 0 ? static_cast<std::uint64_t>(live) : 0;
 }
 
-// The names of its threads, and the executable's, which is the initial one.
-std::vector<std::string> names_of(const session::View& view) {
-  std::vector<std::string> names{
-      std::string{text::base_name(view.string(view.header().executable))}};
+// Its threads, and their names with the executable's, which is the initial one.
+void add_threads(KillQuery& query, const session::View& view) {
+  query.names = {std::string{text::base_name(view.string(view.header().executable))}};
   session::Thread thread{};
   for (std::uint64_t i = 1; i < view.count(TableId::threads); ++i) {
     if (!view.read(TableId::threads, i, thread)) continue;
-    names.emplace_back(thread.name, strnlen(thread.name, sizeof thread.name));
+    query.names.emplace_back(thread.name, strnlen(thread.name, sizeof thread.name));
+    query.threads.push_back(static_cast<std::uint64_t>(thread.tid));
   }
-  return names;
 }
 
 // When it last gave a sign of life.
@@ -71,7 +73,8 @@ KillQuery query_for(const session::View& view, const LogClock& clock, Boot boot)
   const std::int32_t helper = header.helper_pid;
   query.helper_pid = helper > 0 ? static_cast<std::uint64_t>(helper) : 0;
   query.same_pid_namespace = header.pid_namespace == kInitialPidNamespace;
-  query.names = names_of(view);
+  add_threads(query, view);
+  if (!query.same_pid_namespace) query.threads.clear();  // of another namespace than the log's
   query.cgroup = view.string(header.cgroup_path);
   const bool this_boot = boot == Boot::current;
   const std::uint64_t end = this_boot ? clock.now_realtime_ns : clock.boot_realtime_ns;
@@ -82,7 +85,34 @@ KillQuery query_for(const session::View& view, const LogClock& clock, Boot boot)
   return query;
 }
 
-void read_log(Death& death, const session::View& view, const KernelLogFile& file, Boot boot) {
+session::CgroupAccount account_at(const KernelKill& kill, const session::View& view,
+                                  const KillQuery& query) {
+  // Pids of another namespace say nothing about the log's.
+  const auto recorded = query.same_pid_namespace ? recorded_pids(view) : std::set<std::uint64_t>{};
+  session::CgroupAccount account = account_of(*kill.report, kill.process, recorded);
+  account.source = static_cast<std::uint32_t>(session::AccountSource::kernel_log);
+  return account;
+}
+
+// By a signal from outside, or nobody saw how.
+bool was_killed(const Death& death) {
+  if ((death.flags & session::kDeathWaited) == 0) return true;
+  return WIFSIGNALED(death.wait_status) &&
+         (WTERMSIG(death.wait_status) == SIGKILL || WTERMSIG(death.wait_status) == SIGTERM);
+}
+
+void read_user_killers(session::EndEvidence& evidence, const KillQuery& query,
+                       const LogClock& clock, const KernelLogFile& file) {
+  if (!was_killed(evidence.death)) return;
+  const auto kill = user_kill_of(read_daemon_log(clock, query.from_realtime_ns, file), query);
+  if (!kill) return;
+  evidence.levels.user_killer = static_cast<std::uint32_t>(kill->killer);
+  system::Text{evidence.levels.user_killer_line} << kill->line;
+}
+
+void read_log(session::EndEvidence& evidence, const session::View& view, const KernelLogFile& file,
+              Boot boot) {
+  Death& death = evidence.death;
   const LogClock clock = LogClock::now();
   const KillQuery query = query_for(view, clock, boot);
   const KernelLog log = read_kernel_log(clock, boot, file);
@@ -97,9 +127,11 @@ void read_log(Death& death, const session::View& view, const KernelLogFile& file
         static_cast<std::uint32_t>(kill->kind != KernelLine::none ? kill->kind : guess);
     system::Text{death.kernel_line} << kill->line;
     death.realtime_ns = std::min(death.realtime_ns, kill->realtime_ns);
+    if (kill->report != nullptr) evidence.account = account_at(*kill, view, query);
   } else if (query.same_pid_namespace && reaches_back && only_others_killed(kills, query)) {
     death.flags |= session::kDeathOthers;
   }
+  if (death.kernel_line_kind == 0) read_user_killers(evidence, query, clock, file);
 }
 
 void read_cgroup(Death& death, const session::View& view, const DeathObservation& observed) {
@@ -164,6 +196,7 @@ void read_shared_memory(Death& death, const session::Header& header) {
 session::EndEvidence end_evidence_of(const session::View& view, const DeathObservation& observed) {
   session::EndEvidence evidence{};
   Death& death = evidence.death;
+  evidence.levels = observed.levels;
   death.realtime_ns = observed.realtime_ns != 0 ? observed.realtime_ns : system::realtime_ns();
   const bool this_boot = is_this_boot(view.header());
   if (!this_boot) death.flags |= session::kDeathEarlierBoot;
@@ -181,7 +214,11 @@ session::EndEvidence end_evidence_of(const session::View& view, const DeathObser
     read_machine(death, view, observed);
     read_shared_memory(death, view.header());
   }
-  read_log(death, view, observed.kernel_log, this_boot ? Boot::current : Boot::earlier);
+  read_log(evidence, view, observed.kernel_log, this_boot ? Boot::current : Boot::earlier);
+  const bool has_account =
+      static_cast<session::AccountSource>(evidence.account.source) != session::AccountSource::none;
+  if (!has_account && this_boot && was_killed(death) && is_this_host(view.header()))
+    evidence.account = remaining_account(view);
   return evidence;
 }
 

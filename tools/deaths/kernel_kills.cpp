@@ -1,8 +1,10 @@
 #include "tools/deaths/kernel_kills.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "common/system/text.h"
 
@@ -38,12 +40,14 @@ struct Announcement {
   std::string limited_cgroup, cgroup;
 };
 
+// Reads the lines that one thread of the kernel has logged; all of them if it does not name them.
 class Reader {
  public:
-  std::vector<KernelKill> kills;
+  explicit Reader(std::vector<KernelKill>& found) : kills_(found) {}
 
   void read(const LogRecord& record) {
     const std::string_view text = record.text;
+    report_.read(text);
     if (text.starts_with("oom-kill:constraint=")) {
       read_summary(record);
     } else if (text.starts_with("Tasks in ")) {
@@ -58,6 +62,8 @@ class Reader {
       announce(record, 0, kind_of(text));
     } else if (text.starts_with("oom_reaper: reaped process ")) {
       read_reaped(record);
+    } else if (text.find(" invoked oom-killer: ") != text.npos) {
+      is_group_ = false;
     }
   }
 
@@ -100,6 +106,7 @@ class Reader {
     announced_ = {};
     announce(record, 0, KernelLine::cgroup);
     announced_.limited_cgroup = *cgroup;
+    is_group_ = true;
   }
 
   // "Task in /x/y killed as a result of limit of /x", until 4.18.
@@ -133,7 +140,24 @@ class Reader {
       kill.limited_cgroup = announced_.limited_cgroup;
       kill.cgroup = announced_.cgroup;
     }
-    kills.push_back(std::move(kill));
+    add_report(kill);
+    kills_.push_back(std::move(kill));
+  }
+
+  // The report before the kill's line belongs to it, and to those killed with it. The kernel leaves
+  // it out if it kills often.
+  void add_report(KernelKill& kill) {
+    const bool is_group = last_report_ != nullptr && is_group_;
+    if (!is_group) {
+      OomReport report = report_.take();
+      if (report.usage_bytes == 0 || report.is_mixed) return;
+      last_report_ = std::make_shared<const OomReport>(std::move(report));
+    }
+    const ReportedProcess* const killed = last_report_->process(kill.pid);
+    if (killed != nullptr) {
+      kill.process = killed->pid;
+      kill.report = last_report_;
+    }
   }
 
   // "oom_reaper: reaped process 123 (python), now anon-rss:0kB, …". Needed only if the kill line
@@ -144,13 +168,17 @@ class Reader {
     kill.pid = number_after(record.text, "reaped process ");
     kill.name = between(record.text, "(", "), ").value_or("");
     kill.line = record.text;
-    const bool is_known = std::any_of(kills.begin(), kills.end(), [&](const KernelKill& earlier) {
+    const bool is_known = std::any_of(kills_.begin(), kills_.end(), [&](const KernelKill& earlier) {
       return earlier.pid == kill.pid && earlier.name == kill.name;
     });
-    if (!is_known) kills.push_back(std::move(kill));
+    if (!is_known) kills_.push_back(std::move(kill));
   }
 
+  std::vector<KernelKill>& kills_;
   Announcement announced_;
+  OomReportReader report_;
+  std::shared_ptr<const OomReport> last_report_;
+  bool is_group_ = false;  // the kernel kills all processes of a cgroup
 };
 
 // Paths of one cgroup may differ between namespaces: one may lack its first components.
@@ -185,7 +213,9 @@ bool matches_time(const KernelKill& kill, const KillQuery& query) {
 }
 
 bool matches_pid(const KernelKill& kill, const KillQuery& query) {
-  return kill.pid == query.pid || (query.helper_pid != 0 && kill.pid == query.helper_pid);
+  if (kill.pid == query.pid || (query.helper_pid != 0 && kill.pid == query.helper_pid)) return true;
+  if (kill.process != 0) return kill.process == query.pid;
+  return std::find(query.threads.begin(), query.threads.end(), kill.pid) != query.threads.end();
 }
 
 bool matches(const KernelKill& kill, const KillQuery& query) {
@@ -198,9 +228,11 @@ bool matches(const KernelKill& kill, const KillQuery& query) {
 }  // namespace
 
 std::vector<KernelKill> kills_in(const KernelLog& log) {
-  Reader reader;
-  for (const LogRecord& record : log.records) reader.read(record);
-  return std::move(reader.kills);
+  std::vector<KernelKill> kills;
+  std::map<std::string_view, Reader> readers;  // reports of several callers interleave
+  for (const LogRecord& record : log.records)
+    readers.try_emplace(record.caller, kills).first->second.read(record);
+  return kills;
 }
 
 const KernelKill* kill_of(const std::vector<KernelKill>& kills, const KillQuery& query) {

@@ -2,24 +2,32 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "common/session/layout.h"
 #include "tools/deaths/kernel_log.h"
+#include "tools/deaths/oom_report.h"
 
 namespace oomrec::tools::deaths {
 
+// The inode of the initial pid namespace. Pids in the kernel's log belong to it.
+inline constexpr std::uint32_t kInitialPidNamespace = 0xEFFFFFFC;
+
 struct KernelKill {
   std::uint64_t realtime_ns = 0;
-  std::uint64_t pid = 0;  // in the initial pid namespace
-  std::string name;       // of the task, at most 15 bytes
+  std::uint64_t pid = 0;      // in the initial pid namespace; of a thread if its first has ended
+  std::uint64_t process = 0;  // of that thread; 0: the log does not say
+  std::string name;           // of the task, at most 15 bytes
   // Whether a cgroup or the machine ran out of memory; none: that line is missing.
   session::KernelLine kind = session::KernelLine::none;
   std::string limited_cgroup;   // the one at its limit; empty: unknown
   std::string cgroup;           // of the process; empty: unknown
   std::uint64_t rss_bytes = 0;  // 0: unknown
   std::string line;             // the log line about the kill
+  // Memory at the kill; null: not logged for this kill, or cut.
+  std::shared_ptr<const OomReport> report = {};
 };
 
 // Parses the formats of all kernels since 2.6.32.
@@ -28,8 +36,9 @@ std::vector<KernelKill> kills_in(const KernelLog& log);
 // A dead process, as its session describes it.
 struct KillQuery {
   std::uint64_t pid = 0;
-  std::uint64_t helper_pid = 0;     // shares its memory, so the log may name the helper; 0: none
-  bool same_pid_namespace = false;  // its pid is of the kernel's, the initial, namespace
+  std::uint64_t helper_pid = 0;        // shares its memory, so the log may name the helper; 0: none
+  std::vector<std::uint64_t> threads;  // their ids: the log may name one instead of the process
+  bool same_pid_namespace = false;     // its pid is of the kernel's, the initial, namespace
   std::vector<std::string> names;
   std::string cgroup;  // as in /proc/self/cgroup; empty: unknown
   std::uint64_t from_realtime_ns = 0, to_realtime_ns = 0;  // it died in between

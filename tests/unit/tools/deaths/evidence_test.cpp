@@ -227,16 +227,18 @@ TEST_CASE("far from every limit") {
   }
 }
 
-TEST_CASE("a SIGTERM under pressure") {
+TEST_CASE("a SIGTERM under pressure: whose it is, decides") {
   Scene scene;
   scene.header().health.cgroup_limit_bytes = 64'000 * kMiB;
   deaths::DeathObservation seen = scene.observed(15);
-  seen.pressure = {4999, 999};
-  CHECK(scene.verdict(seen) == "killed_externally");
-  seen.pressure = {5000, 0};
+  seen.pressure = {9000, 8000};
+  CHECK(scene.verdict(seen) == "killed_externally");  // others wait
+  seen.levels.realtime_ns = system::realtime_ns();
+  seen.levels.stalls = {1'000'000'000, 300, 0, 0, 0, 0};
   CHECK(scene.verdict(seen) == "terminated_under_pressure");
   seen.pressure = {0, 0};
-  scene.header().health.pressure_full = 1000;
+  CHECK(scene.verdict(seen) == "killed_externally");  // it reads new files
+  seen.levels.stalls.cgroup_refaults = 300;
   CHECK(scene.verdict(seen) == "terminated_under_pressure");
 }
 

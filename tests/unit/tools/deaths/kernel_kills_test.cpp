@@ -239,3 +239,56 @@ TEST_CASE("the log may contain only kills of other processes") {
   query.from_realtime_ns = 1005 * kSecond;
   CHECK_FALSE(deaths::only_others_killed(kills_of(killed(20)), query));
 }
+
+namespace {
+
+std::string report(int pid, int thread) {
+  return "x invoked oom-killer: order=0\nmemory: usage 65536kB, limit 65536kB, failcnt 21\n"
+         "[  pid  ]   uid  tgid total_vm      rss pgtables_bytes swapents oom_score_adj name\n"
+         "[  " +
+         std::to_string(thread) + "]     0 " + std::to_string(pid) +
+         "    22598    21787   225280        0             0 python3\n";
+}
+
+}  // namespace
+
+TEST_CASE("a kill has the report before it; one without a report has none") {
+  const auto kills = kills_of(report(20, 20) + killed(20) + killed(20));
+  REQUIRE(kills.size() == 2);
+  REQUIRE(kills[0].report != nullptr);
+  CHECK(kills[0].report->usage_bytes == 64 * kMiB);
+  CHECK(kills[1].report == nullptr);
+  // The table is of other processes: lines are missing.
+  CHECK(only_kill(report(30, 30) + killed(20)).report == nullptr);
+}
+
+TEST_CASE("the log names a thread if the first one has ended") {
+  deaths::KillQuery query = python(20);
+  query.threads = {20, 21};
+  CHECK(deaths::kill_of(kills_of(killed(21)), query) != nullptr);
+  CHECK(deaths::kill_of(kills_of(killed(22)), query) == nullptr);
+  // By the table it is a thread of this process, or of another.
+  CHECK(deaths::kill_of(kills_of(report(20, 25) + killed(25)), query) != nullptr);
+  CHECK(deaths::kill_of(kills_of(report(40, 21) + killed(21)), query) == nullptr);
+}
+
+TEST_CASE("reports of two threads of the kernel interleave") {
+  deaths::KernelLog log;
+  const auto add = [&](const char* caller, const std::string& text) {
+    log.records.push_back({1000 * kSecond, text, "kernel", caller});
+  };
+  for (const char* const caller : {"T1", "T2"})
+    add(caller, "memory: usage 65536kB, limit 65536kB, failcnt 21");
+  for (const char* const caller : {"T1", "T2"})
+    add(caller, "[  pid  ]   uid  tgid total_vm      rss name");
+  add("T2", "[   12]     0 12    22598    21787 two");
+  add("T1", "[   11]     0 11    22598    21787 one");
+  add("T1", "Memory cgroup out of memory: Killed process 11 (one) total-vm:9kB");
+  add("T2", "Memory cgroup out of memory: Killed process 12 (two) total-vm:9kB");
+  const auto kills = deaths::kills_in(log);
+  REQUIRE(kills.size() == 2);
+  for (const deaths::KernelKill& kill : kills) {
+    REQUIRE(kill.report != nullptr);
+    CHECK(kill.report->processes.size() == 1);
+  }
+}

@@ -64,6 +64,32 @@ TEST_CASE("a line of syslog has local time, or a time with its zone") {
   tzset();
 }
 
+TEST_CASE("the formats of dmesg's options, journalctl and BusyBox") {
+  setenv("TZ", "UTC", 1);
+  tzset();
+  constexpr std::uint64_t kThen = 1'795'310'299;  // 2026-11-22T01:18:19Z
+  for (const char* const line :
+       {"[Sun Nov 22 01:18:19 2026] text", "2026-11-22T01:18:19,972984+00:00 text",
+        "2026-11-22T01:18:19+0000 node7 kernel: text",
+        "Nov 22 01:18:19 node7 kern.warn kernel: [20579.972984] text"}) {
+    CHECK(only_record(line).text == "text");
+    CHECK(utc(only_record(line)) == kThen);
+  }
+  for (const char* const line :
+       {"<4>[   20.579984] text", "kern  :warn  : [   20.579984] text",
+        "[   20.579984] node7 kernel: text", "[   20.579984][   T42] text"}) {
+    CHECK(only_record(line).text == "text");
+    CHECK(only_record(line).realtime_ns == kClock.boot_realtime_ns + 20'579'984'000);
+  }
+  CHECK(only_record("[   20.579984][   T42] text").caller == "T42");
+  CHECK(only_record("6,1,20579984,-,caller=C1;text").caller == "C1");
+  // A kernel's line may look like another program's.
+  CHECK(only_record("[   20.579984] Out of memory: Killed process 1 (a)").text ==
+        "Out of memory: Killed process 1 (a)");
+  unsetenv("TZ");
+  tzset();
+}
+
 TEST_CASE("lines that are not from the kernel are ignored") {
   for (const char* const line :
        {"", "Nov 22 02:18:19 node7 sshd[12]: kernel: [1.000000] text", "nonsense", "6,1,2",

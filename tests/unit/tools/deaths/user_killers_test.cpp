@@ -1,0 +1,81 @@
+// Kills by earlyoom and systemd-oomd, as their logs show them.
+#include "tools/deaths/user_killers.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace oomrec::tools;
+using oomrec::session::UserKiller;
+
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::uint64_t kNow = 1'795'310'400 * kSecond;
+constexpr deaths::LogClock kClock{kNow, kNow - 3600 * kSecond};
+const std::string kHead = "30,77,3599000000,-;";  // a second ago
+
+deaths::KillQuery query() {
+  deaths::KillQuery query;
+  query.pid = 4711;
+  query.same_pid_namespace = true;
+  query.names = {"train_the_large_model"};
+  query.cgroup = "/system.slice/job.service";
+  query.from_realtime_ns = kNow - 10 * kSecond;
+  query.to_realtime_ns = kNow;
+  return query;
+}
+
+UserKiller killer_in(const std::string& text, const deaths::KillQuery& of = query()) {
+  const auto kill = deaths::user_kill_of(deaths::parse_log(text + "\n", kClock), of);
+  return kill ? kill->killer : UserKiller::none;
+}
+
+}  // namespace
+
+TEST_CASE("earlyoom names pid and command") {
+  const std::string line =
+      "earlyoom[312]: sending SIGTERM to process 4711 uid 0 \"train_the_large\": oom_score 805, "
+      "VmRSS 1024 MiB, cmdline \"train\"";
+  CHECK(killer_in(kHead + line) == UserKiller::earlyoom);
+  CHECK(killer_in("2026-11-22T01:19:59+00:00 node7 " + line) == UserKiller::earlyoom);
+  const auto kill = deaths::user_kill_of(deaths::parse_log(kHead + line, kClock), query());
+  REQUIRE(kill);
+  CHECK(kill->line.starts_with("earlyoom: sending SIGTERM to process 4711"));
+  // 1.6 called the score otherwise.
+  CHECK(killer_in(kHead + "earlyoom[312]: sending SIGKILL to process 4711 uid 0 "
+                          "\"train_the_large\": badness 805, VmRSS 1024 MiB") ==
+        UserKiller::earlyoom);
+}
+
+TEST_CASE("another process, program, time or sender is none") {
+  const std::string end = " uid 0 \"train_the_large\": oom_score 805, VmRSS 1024 MiB";
+  const std::string begin = "earlyoom[312]: sending SIGTERM to process ";
+  CHECK(killer_in(kHead + begin + "47110" + end) == UserKiller::none);
+  CHECK(killer_in(kHead + begin + "4711 uid 0 \"nginx\": oom_score 3") == UserKiller::none);
+  CHECK(killer_in("30,77,3500000000,-;" + begin + "4711" + end) == UserKiller::none);
+  CHECK(killer_in(kHead + "cron[312]: sending SIGTERM to process 4711" + end) == UserKiller::none);
+  CHECK(killer_in("3" + kHead.substr(2) + begin + "4711" + end) == UserKiller::none);
+  deaths::KillQuery elsewhere = query();
+  elsewhere.same_pid_namespace = false;
+  CHECK(killer_in(kHead + begin + "4711" + end, elsewhere) == UserKiller::none);
+}
+
+TEST_CASE("systemd-oomd names the cgroup, or one above it") {
+  const auto killed = [](const std::string& path) {
+    return killer_in(kHead + "systemd-oomd[521]: Killed " + path +
+                     " due to memory pressure for /system.slice being 60.12% > 50.00% for > 20s "
+                     "with reclaim activity");
+  };
+  CHECK(killed("/system.slice/job.service") == UserKiller::systemd_oomd);
+  CHECK(killed("/system.slice") == UserKiller::systemd_oomd);
+  CHECK(killed("/system.slice/job") == UserKiller::none);
+  CHECK(killed("/system.slice/job.service/worker") == UserKiller::none);
+  CHECK(killer_in(kHead + "systemd-oomd[521]: Killed /system.slice/job.service due to memory used "
+                          "(812) / total (824) and swap used (0) / total (0) being more than "
+                          "90.00%") == UserKiller::systemd_oomd);
+  CHECK(killer_in(kHead + "systemd[1]: job.service: systemd-oomd killed 3 process(es) in this "
+                          "unit.") == UserKiller::systemd_oomd);
+  CHECK(killer_in(kHead + "systemd[1]: b.service: systemd-oomd killed 3 process(es) in this "
+                          "unit.") == UserKiller::none);
+}

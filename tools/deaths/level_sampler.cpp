@@ -1,0 +1,69 @@
+#include "tools/deaths/level_sampler.h"
+
+#include <algorithm>
+
+#include "common/limits/health.h"
+#include "common/system/files.h"
+#include "tools/deaths/counters.h"
+
+namespace oomrec::tools::deaths {
+namespace {
+
+// Samples after which the process' cgroup is looked up again: it may have moved.
+constexpr unsigned kFindEvery = 10;
+
+std::uint64_t or_zero(std::optional<std::uint64_t> number) { return number.value_or(0); }
+
+}  // namespace
+
+void LevelSampler::find_cgroup(pid_t process) {
+  limit::Ceilings seen;
+  limit::read_cgroup(OutsideHooks::in_hook(), seen, &cgroup_, process);
+  levels_.cgroup_limit_bytes =
+      seen.cgroup_limit_bytes == session::kUnlimited ? 0 : seen.cgroup_limit_bytes;
+}
+
+void LevelSampler::sample(pid_t process) {
+  const InHook outside = OutsideHooks::in_hook();
+  if (samples_++ % kFindEvery == 0) find_cgroup(process);
+  session::Health health{};
+  health.cgroup_limit_bytes = levels_.cgroup_limit_bytes;
+  limit::read_quick_health(outside, cgroup_, health, process);
+  if (health.rss_bytes == 0) return;  // it is about to end, or not running yet
+  limit::read_available_memory(health);
+  const limit::StallCounters counters = limit::read_stall_counters(outside, cgroup_, process);
+  std::copy_backward(counters_.begin(), counters_.end() - 1, counters_.end());
+  counters_.front() = counters;
+  levels_.realtime_ns = system::realtime_ns();
+  levels_.resident_bytes = health.rss_bytes;
+  levels_.resident_peak_bytes = std::max(levels_.resident_peak_bytes, levels_.resident_bytes);
+  levels_.major_faults = counters.major_faults;
+  levels_.cgroup_used_bytes = health.cgroup_used_bytes;
+  levels_.available_bytes = health.available_bytes;
+  levels_.limit_hits_before = or_zero(limit_hits_in(cgroup_.limiting));
+}
+
+session::Stalls LevelSampler::stalls() const {
+  const auto oldest = std::find_if(counters_.rbegin(), counters_.rend(),
+                                   [](const auto& counters) { return counters.time_ns != 0; });
+  return oldest == counters_.rend() ? session::Stalls{}
+                                    : limit::stalls_between(*oldest, counters_.front());
+}
+
+session::EndLevels LevelSampler::at_end(const rusage* used) const {
+  session::EndLevels levels = levels_;
+  if (levels.realtime_ns == 0) return levels;
+  levels.stalls = stalls();
+  levels.cgroup_peak_bytes = or_zero(peak_usage_in(cgroup_.limiting));
+  const auto hits = limit_hits_in(cgroup_.limiting);
+  levels.limit_hits_after = hits.value_or(levels.limit_hits_before);
+  if (used != nullptr) {
+    levels.resident_peak_bytes = std::max<std::uint64_t>(
+        levels.resident_peak_bytes, static_cast<std::uint64_t>(used->ru_maxrss) * 1024);
+    levels.major_faults =
+        std::max<std::uint64_t>(levels.major_faults, static_cast<std::uint64_t>(used->ru_majflt));
+  }
+  return levels;
+}
+
+}  // namespace oomrec::tools::deaths

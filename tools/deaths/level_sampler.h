@@ -1,0 +1,40 @@
+// Samples the levels of a running process from outside: how near its cgroup's limit it is, and how
+// much it waits for memory. Its own last check may be old when it dies: programs touch memory long
+// after they allocate it.
+#pragma once
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+
+#include "common/limits/ceilings.h"
+#include "common/limits/stalls.h"
+#include "common/session/evidence.h"
+
+namespace oomrec::tools::deaths {
+
+class LevelSampler {
+ public:
+  // The caller does so about twice a second while the process runs; takes about 50 µs.
+  void sample(pid_t process);
+
+  // Of the last sample, with what the kernel still knows after the end. `used`: of wait4(); null:
+  // unknown.
+  session::EndLevels at_end(const rusage* used) const;
+
+  // Between the last four samples.
+  session::Stalls stalls() const;
+  std::uint64_t resident_bytes() const { return levels_.resident_bytes; }
+
+ private:
+  void find_cgroup(pid_t process);
+
+  limit::CgroupDirectories cgroup_{};
+  session::EndLevels levels_{};
+  std::array<limit::StallCounters, 4> counters_{};  // of the last samples, newest first
+  unsigned samples_ = 0;
+};
+
+}  // namespace oomrec::tools::deaths

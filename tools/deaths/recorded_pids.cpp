@@ -1,0 +1,32 @@
+#include "tools/deaths/recorded_pids.h"
+
+#include <cstdlib>
+#include <string>
+
+#include "common/session/directories.h"
+#include "common/system/files.h"
+#include "tools/base/directory.h"
+
+namespace oomrec::tools::deaths {
+
+std::set<std::uint64_t> recorded_pids(const session::View& view) {
+  std::set<std::uint64_t> pids{static_cast<std::uint64_t>(view.header().pid)};
+  const std::string dumps{view.string(view.header().dump_directory)};
+  session::DirectoryOptions options;
+  options.session_directory = std::getenv("OOMREC_SESSION_DIR");
+  options.dump_directory = dumps.empty() ? nullptr : dumps.c_str();
+  for (int kind = 0; kind < static_cast<int>(session::DirectoryKind::count_); ++kind) {
+    char buffer[4096] = {};
+    system::Text path{buffer};
+    if (!session::directory_in(static_cast<session::DirectoryKind>(kind), options, path)) continue;
+    for (const std::filesystem::path& file : entries_of(buffer)) {
+      const session::Creator creator = session::creator_of(file.filename().native());
+      const std::uint64_t now = creator.pid != 0 ? system::start_ticks(creator.pid) : 0;
+      const bool is_reused = now != 0 && now != creator.start_ticks;
+      if (creator.pid != 0 && !is_reused) pids.insert(static_cast<std::uint64_t>(creator.pid));
+    }
+  }
+  return pids;
+}
+
+}  // namespace oomrec::tools::deaths

@@ -1,0 +1,109 @@
+#include "tools/deaths/user_killers.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string_view>
+
+#include "tools/deaths/log_files.h"
+
+namespace oomrec::tools::deaths {
+namespace {
+
+using session::UserKiller;
+
+constexpr std::array<const char*, 4> kFiles = {"/dev/kmsg", "/var/log/syslog", "/var/log/messages",
+                                               "/var/log/daemon.log"};
+
+// Moves `text` behind the first `mark`. False: it has none.
+bool skip_past(std::string_view& text, std::string_view mark) {
+  const std::size_t at = text.find(mark);
+  if (at == text.npos) return false;
+  text.remove_prefix(at + mark.size());
+  return true;
+}
+
+// The kernel keeps the first 15 bytes of a command's name.
+bool is_name_of(const KillQuery& query, std::string_view logged) {
+  constexpr std::size_t kNameBytes = 15;
+  return std::any_of(query.names.begin(), query.names.end(), [&](const std::string& name) {
+    return name.substr(0, kNameBytes) == logged.substr(0, kNameBytes);
+  });
+}
+
+// `sending SIGTERM to process 1234 uid 1000 "train": oom_score 805, VmRSS 1024 MiB, …`
+bool is_by_earlyoom(std::string_view text, const KillQuery& query) {
+  if (!query.same_pid_namespace || !skip_past(text, "sending SIG") ||
+      !skip_past(text, " to process "))
+    return false;
+  std::uint64_t pid = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
+  if (error != std::errc{} || pid != query.pid || !skip_past(text, "\"")) return false;
+  return is_name_of(query, text.substr(0, text.find('"')));
+}
+
+// `Killed /system.slice/job.service due to memory pressure for …`, also `… due to memory used …`
+bool is_by_oomd(std::string_view text, const KillQuery& query) {
+  if (!text.starts_with("Killed /") || query.cgroup.size() < 2) return false;
+  text.remove_prefix(sizeof "Killed " - 1);
+  const std::string_view path = text.substr(0, text.find(" due to memory "));
+  const std::string_view own = query.cgroup;
+  return path.size() > 1 && path.size() != text.size() && own.starts_with(path) &&
+         (own.size() == path.size() || own[path.size()] == '/');
+}
+
+// systemd itself: `job.service: systemd-oomd killed 2 process(es) in this unit.`
+bool is_of_unit(std::string_view text, const KillQuery& query) {
+  const std::size_t end = text.find(": systemd-oomd killed ");
+  if (end == text.npos || end == 0) return false;
+  const std::string unit = "/" + std::string{text.substr(0, end)};
+  const std::size_t at = query.cgroup.find(unit);
+  if (at == query.cgroup.npos) return false;
+  const std::size_t behind = at + unit.size();
+  return behind == query.cgroup.size() || query.cgroup[behind] == '/';
+}
+
+struct Daemon {
+  std::string_view sender;
+  UserKiller killer;
+  bool (*is_kill)(std::string_view text, const KillQuery& query);
+};
+constexpr Daemon kDaemons[] = {
+    {"earlyoom", UserKiller::earlyoom, is_by_earlyoom},
+    {"systemd-oomd", UserKiller::systemd_oomd, is_by_oomd},
+    {"systemd", UserKiller::systemd_oomd, is_of_unit},
+};
+
+void append(std::vector<LogRecord>& records, std::vector<LogRecord> more) {
+  records.insert(records.end(), std::make_move_iterator(more.begin()),
+                 std::make_move_iterator(more.end()));
+}
+
+}  // namespace
+
+std::optional<UserKill> user_kill_of(const std::vector<LogRecord>& log, const KillQuery& query) {
+  std::optional<UserKill> found;
+  for (const LogRecord& record : log) {
+    if (record.realtime_ns < query.from_realtime_ns || record.realtime_ns > query.to_realtime_ns)
+      continue;
+    for (const Daemon& daemon : kDaemons) {
+      if (record.sender != daemon.sender || !daemon.is_kill(record.text, query)) continue;
+      if (!found || found->realtime_ns <= record.realtime_ns)
+        found = UserKill{daemon.killer, record.realtime_ns, record.sender + ": " + record.text};
+    }
+  }
+  return found;
+}
+
+std::vector<LogRecord> read_daemon_log(const LogClock& clock, std::uint64_t from_realtime_ns,
+                                       const KernelLogFile& file) {
+  if (const std::optional<std::string> named = named_kernel_log(file))
+    return parse_log(log_file_text(named->c_str(), from_realtime_ns), clock);
+  std::vector<LogRecord> records;
+  for (const char* const path : kFiles)
+    append(records, parse_log(log_file_text(path, from_realtime_ns), clock));
+  append(records, parse_log(journal_text(from_realtime_ns), clock));
+  return records;
+}
+
+}  // namespace oomrec::tools::deaths
