@@ -19,18 +19,22 @@ constexpr const char* kExamples =
 int recover_command(const Words& words) {
   Arguments arguments{"recover", "[OPTIONS]",
                       "Turns recordings of dead processes into bundles, if they were refused "
-                      "memory, were killed for it, or held 16 MiB or more. Removes the others. "
-                      "Bundles go to each program's own dump directory.",
+                      "memory, were killed for it, or were killed otherwise and held 16 MiB or "
+                      "more. Removes the others. Bundles go to each program's own dump directory.",
                       kExamples};
   bool json = false;
   arguments.flag("--json", json,
                  "print {\"schema_version\", \"bundles\": [PATH…], \"removed\": N}");
+  bool unknown = false;
+  arguments.flag("--unknown", unknown,
+                 "also of processes of 16 MiB or more about whose end nothing is known");
   if (!arguments.parse(words)) return code(Exit::shown);
 
   Json made = Json::array();
   std::uint64_t removed = 0;
   bool problems = false;
   bundles::recover_all(
+      unknown ? bundles::UnknownEnds::keep : bundles::UnknownEnds::remove,
       [&](const bundles::Session& session, const bundles::RecoveryResult& recovered) {
         if (!recovered.problem.empty()) {
           remark(recovered.problem);

@@ -1,5 +1,6 @@
 // `oomrec run`: starts a program with the recorder, waits for it, and reports how it ended.
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -17,6 +18,7 @@
 #include "tools/processes/launch/exit_report.h"
 #include "tools/processes/launch/options.h"
 #include "tools/processes/launch/process.h"
+#include "tools/processes/launch/program_facts.h"
 #include "tools/processes/launch/recorded.h"
 #include "tools/views/live_run/live_run.h"
 #include "tools/views/screen/screen.h"
@@ -25,22 +27,46 @@ namespace oomrec::tools::commands {
 
 namespace {
 
-// Runs the program, in its cgroup and under the live view if they are requested.
-processes::Ended run_under(const processes::RunOptions& options, const std::string& path,
-                           const processes::Settings& settings,
-                           const processes::ProgramCgroup* cgroup,
-                           deaths::DeathObserver* observer = nullptr,
-                           views::LiveRun* live = nullptr) {
+// What the recorder would do in the program. There it adds its own memory.
+bool limit_address_space(std::uint64_t bytes) {
+  const rlimit limit{bytes, bytes};
+  return bytes == 0 || setrlimit(RLIMIT_AS, &limit) == 0;
+}
+
+// How the program is run. Pointers may be null.
+struct Surroundings {
+  const processes::ProgramCgroup* cgroup = nullptr;
+  std::uint64_t address_space_bytes = 0;  // 0: no limit of ours
+  deaths::DeathObserver* observer = nullptr;
+  processes::ProgramSampler* sampler = nullptr;
+  views::LiveRun* live = nullptr;
+};
+
+processes::Ended run_in(const Surroundings& with, const processes::RunOptions& options,
+                        const std::string& path, const processes::Settings& settings) {
   processes::AtStart at_start;
   at_start.before_exec = [&] {
-    return (cgroup == nullptr || cgroup->enter()) && (live == nullptr || live->attach_child());
+    return (with.cgroup == nullptr || with.cgroup->enter()) &&
+           limit_address_space(with.address_space_bytes) &&
+           (with.live == nullptr || with.live->attach_child());
   };
-  if (live != nullptr) at_start.started = [live](pid_t program) { live->started(program); };
-  if (cgroup == nullptr)
-    return processes::run_program(path, options.program(), settings, observer, at_start);
-  const Options& in_force = options.in_force();
-  const processes::CgroupLimitGuard guard{*cgroup, in_force};
-  return processes::run_program(path, options.program(), settings, observer, at_start);
+  at_start.started = [&](pid_t program) {
+    if (with.sampler != nullptr) with.sampler->started(program);
+    if (with.live != nullptr) with.live->started(program);
+  };
+  if (with.sampler != nullptr) at_start.changed = [&] { with.sampler->sample(); };
+  const auto run = [&] {
+    return processes::run_program(path, options.program(), settings, with.observer, at_start);
+  };
+  if (with.cgroup == nullptr) return run();
+  const processes::CgroupLimitGuard guard{*with.cgroup, options.in_force()};
+  return run();
+}
+
+void report_unrecordable(const std::string& path, const std::string& why, const Options& options) {
+  remark(fmt::format("{} {}; it runs without the recorder", printable(path), why));
+  const std::string without_effect = processes::report_of_void_options(options);
+  if (!without_effect.empty()) remark(without_effect);
 }
 
 // An error must not stop the program.
@@ -61,33 +87,42 @@ int run_command(const Words& words) {
   // Kept until the end is explained, which reads its counters.
   std::optional<processes::ProgramCgroup> cgroup;
   if (options.cgroup_bytes() != 0) cgroup.emplace(options.cgroup_bytes());
-  const processes::ProgramCgroup* const group = cgroup ? &*cgroup : nullptr;
+  Surroundings with;
+  if (cgroup) with.cgroup = &*cgroup;
   // The settings still apply: the program may load the recorder itself, as the Python package does.
   if (options.in_force().mode == Mode::off)
-    return processes::exit_code_of(run_under(options, path, options.settings(), group).wait_status);
+    return processes::exit_code_of(run_in(with, options, path, options.settings()).wait_status);
   const std::string why_not = processes::why_unrecordable(path);
-  if (!why_not.empty()) {
-    remark(fmt::format("{} {}; it runs without the recorder", printable(path), why_not));
-    return processes::exit_code_of(run_under(options, path, {}, group).wait_status);
+  const bool is_recorded = why_not.empty();
+  if (!is_recorded) {
+    if (!options.in_force().quiet) report_unrecordable(path, why_not, options.in_force());
+    with.address_space_bytes = options.in_force().limit_as;
   }
-  const processes::Settings settings = processes::recording_settings(options);
+  const processes::Settings settings =
+      is_recorded ? processes::recording_settings(options) : processes::Settings{};
   deaths::DeathObserver observer;
+  processes::ProgramSampler sampler{path, options.program()};
   const std::uint64_t start_ns = bundles::realtime_now_ns();
   const auto sample_gpus = [&] { write_gpu_processes(options.in_force(), start_ns); };
-  observer.at_each_sample(sample_gpus);
+  observer.at_each_sample([&] {
+    sampler.sample();
+    sample_gpus();
+  });
   std::optional<views::LiveRun> live;
   if (options.live() && !views::is_screen_possible())
     remark("--live needs a terminal; the program runs without the view");
-  else if (options.live())
+  else if (options.live() && is_recorded)
     live.emplace();
-  const processes::Ended ended =
-      run_under(options, path, settings, group, &observer, live ? &*live : nullptr);
+  with.observer = &observer;
+  with.sampler = &sampler;
+  with.live = live ? &*live : nullptr;
+  const processes::Ended ended = run_in(with, options, path, settings);
   live.reset();
   sample_gpus();
   const deaths::DeathObservation observed = observer.ended(ended.wait_status);
   on_large_stack([&] {
-    processes::report_exit(ended, observed,
-                           {path, options.program(), settings, options.in_force()});
+    processes::report_exit(
+        ended, observed, {path, options.program(), settings, options.in_force(), sampler.facts()});
   });
   return processes::exit_code_of(ended.wait_status);
 }

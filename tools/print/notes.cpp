@@ -32,9 +32,8 @@ std::vector<std::string> notes_of(const bundles::Source& source) {
   const auto stored = [&](session::StringId id) { return recording.text(id); };
 
   add_if(header.heap_note != 0, [&] { return stored(header.heap_note); });
-  add_if(header.off_reason != 0, [&] {
-    return fmt::format("the recorder switched itself off: {}", stored(header.off_reason));
-  });
+  add_if(header.off_reason != 0,
+         [&] { return fmt::format("not recorded: {}", stored(header.off_reason)); });
   add_if(header.python.status != 0,
          [&] { return fmt::format("no Python stacks: {}", stored(header.python.status)); });
   add_if(header.python.version_hex != 0 && header.python.raw_malloc == 0, [] {

@@ -34,11 +34,11 @@ std::string advice_without_bundle(const std::vector<Session>& sessions) {
          "one.";
 }
 
-fs::path newest_bundle() {
+fs::path default_bundle() {
   const std::vector<fs::path> directories = dump_directories();
   recover_orphans(directories);
   const std::vector<BundleSummary> bundles = bundles_in(directories);
-  if (!bundles.empty()) return bundles.front().path;
+  if (!bundles.empty()) return newest_cause(bundles).path;
   for (const fs::path& directory : directories) {
     require_readable(directory);
     for (const fs::path& bundle : unreadable_bundles_in(directory)) require_readable(bundle);
@@ -63,7 +63,7 @@ std::optional<Source> open_job(const fs::path& directory,
 
 Source open_source(const std::string& argument,
                    std::shared_ptr<const recording::CacheDirectory> cache) {
-  const std::string name = argument.empty() ? newest_bundle().string() : argument;
+  const std::string name = argument.empty() ? default_bundle().string() : argument;
   if (std::optional<Source> job = open_job(name, cache)) return std::move(*job);
   return open_recorded(name, std::move(cache));
 }

@@ -9,7 +9,8 @@
 namespace oomrec::tools::bundles {
 
 // `argument`: what open_recorded() takes, or a directory with the bundles of a job's ranks. Empty:
-// recovers the orphans of the dump directory, and opens its newest bundle. `cache`: see Locations.
+// recovers the orphans of the dump directory, and opens the bundle that
+// tells the cause of its newest incident. `cache`: see Locations.
 // Throws Error.
 Source open_source(const std::string& argument,
                    std::shared_ptr<const recording::CacheDirectory> cache = nullptr);

@@ -36,7 +36,7 @@ static_assert(sizeof(session::SpaceCounters) == 6 * sizeof(std::uint64_t) &&
 
 std::byte* bytes_of(session::Lane& lane) { return reinterpret_cast<std::byte*>(&lane); }
 
-static_assert(sizeof(session::Failure) == 328,
+static_assert(sizeof(session::Failure) == 392,
               "translate a new field if it is an index into a table");
 
 void add_to(session::Tally& sum, const session::Tally& part) {

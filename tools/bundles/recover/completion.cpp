@@ -12,7 +12,7 @@ namespace {
 bool is_crash_of(const recording::Recording& recording, std::uint32_t failure) {
   const session::Crash& crash = recording.header().crash;
   return crash.signal != 0 && crash.failure != 0 && crash.failure == failure &&
-         verdict::follows_failure(recording.header());
+         verdict::follows_failure(recording.view());
 }
 
 // From the bundle's own recording, so that every reader computes the same verdict.

@@ -1,5 +1,6 @@
 #include "tools/bundles/recover/dead_process.h"
 
+#include <csignal>
 #include <cstdint>
 
 #include "common/verdict/verdict.h"
@@ -9,6 +10,13 @@ namespace oomrec::tools::bundles {
 namespace {
 
 constexpr std::uint64_t kNotableBytes = std::uint64_t{16} << 20;
+
+// Whether its bundle lacks memory that the process took since the failure.
+bool has_grown_since(const recording::Recording& recording, const FailedRequest& failed) {
+  session::Failure failure{};
+  return recording.view().read(session::TableId::failures, failed.index, failure) &&
+         recording.held_bytes() >= failure.live_bytes + kNotableBytes;
+}
 
 // The directories with recordings of its parent, its workers and the other ranks.
 std::vector<std::filesystem::path> directories_of_relatives(const DeadProcess& process) {
@@ -34,16 +42,53 @@ DeadProcess::DeadProcess(const recording::Recording& of, const deaths::DeathObse
   seen.ended_by_launcher = ended_by_launcher;
   ending = deaths::ending_of(recording.view(), seen);
   const bool ended_by_itself = state_of(recording.view()) != session::State::running;
+  survived_failure = failed && verdict::is_separate_crash(recording.view());
+  const bool survived_until_killed =
+      failed && verdict::outranks_failure(ending.verdict) && has_grown_since(recording, *failed);
   ended_by_failure =
-      failed && (ended_by_itself || deaths::follows(recording.view(), ending, failed->last_ns));
+      failed && !survived_failure && !survived_until_killed &&
+      (ended_by_itself || deaths::follows(recording.view(), ending, failed->last_ns));
 }
 
-bool is_notable_death(const DeadProcess& process) {
+namespace {
+
+// Ctrl-C, or the reader of its pipe has gone: as healthy programs end.
+bool ended_as_usual(const deaths::Ending& ending) {
+  return ending.outcome == OutcomeKind::signal &&
+         (ending.value == SIGINT || ending.value == SIGPIPE);
+}
+
+// Whether the kernel's records say that it did not kill the process.
+bool is_kernel_kill_excluded(const session::Death& death) {
+  const auto has = [&](std::uint32_t flag) { return (death.flags & flag) != 0; };
+  const bool cgroup_rose = has(session::kDeathCgroupCounted) &&
+                           death.cgroup_oom_kills_after > death.cgroup_oom_kills_before;
+  const bool system_rose = has(session::kDeathSystemCounted) &&
+                           death.system_oom_kills_after > death.system_oom_kills_before;
+  if (cgroup_rose || system_rose || has(session::kDeathEarlierBoot)) return false;
+  return has(session::kDeathLogRead) || has(session::kDeathCgroupCounted);
+}
+
+// Nobody saw the end, and memory had no part in it. A program that exits past our hooks (Go, a raw
+// exit_group) leaves no more than that.
+bool left_without_trace(const DeadProcess& process) {
+  const session::SharedMemory& shared = process.recording.header().shared;
+  return process.ending.outcome == OutcomeKind::unknown &&
+         process.ending.verdict == VerdictCode::unknown && !process.failed && !shared.too_small() &&
+         is_kernel_kill_excluded(process.ending.death());
+}
+
+}  // namespace
+
+bool is_notable_death(const DeadProcess& process, UnknownEnds unknown) {
   if (process.ended_by_launcher && process.ending.outcome != OutcomeKind::recovered) return true;
   if (!process.ending.killed) return false;
   if (verdict::is_death_caused_by_memory(process.ending.verdict)) return true;
-  return process.recording.held_bytes() >= kNotableBytes &&
-         !was_terminated_by_parent(process.recording, directories_of_relatives(process));
+  if (process.survived_failure && process.has_failure_in_bundle()) return true;
+  if (process.recording.held_bytes() < kNotableBytes || ended_as_usual(process.ending))
+    return false;
+  if (unknown == UnknownEnds::remove && left_without_trace(process)) return false;
+  return !was_terminated_by_parent(process.recording, directories_of_relatives(process));
 }
 
 }  // namespace oomrec::tools::bundles

@@ -2,6 +2,7 @@
 // kernel. Recovery decides by this what to do with the session.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -30,10 +31,16 @@ struct DeadProcess {
   bool ended_by_launcher = false;  // its launcher ended it after another rank ran out of memory
   deaths::Ending ending;
   bool ended_by_failure = false;  // `ending` is a consequence of `failed`
+  bool survived_failure = false;  // it crashed, and not because of `failed`
 };
 
+// Whether to keep a large process about whose end nothing is known, and that lacked no memory as
+// far as the kernel says.
+enum class UnknownEnds : std::uint8_t { remove, keep };
+
 // Whether the death alone is worth a bundle: an OOM death, one of a process that held 16 MiB or
-// more, or one in a job where another rank ran out of memory.
-bool is_notable_death(const DeadProcess& process);
+// more, unless healthy programs end like that, a crash soon after a failure that does not explain
+// it, or one in a job where another rank ran out of memory.
+bool is_notable_death(const DeadProcess& process, UnknownEnds unknown);
 
 }  // namespace oomrec::tools::bundles

@@ -88,12 +88,11 @@ RecoveryResult write_bundle_of(const DeadProcess& process, const bundle::Cause& 
 }
 
 // Completes the bundles that the process wrote. Writes one for an event that is in none of them.
-RecoveryResult make_bundle(const DeadProcess& process,
-                           const std::vector<fs::path>& dump_directories) {
+RecoveryResult make_bundle(const DeadProcess& process, const RecoverOptions& options) {
   const OwnBundles own = complete_own_bundles(process);
-  const std::optional<session::ChildDeath> worker = fatal_worker(process, dump_directories);
+  const std::optional<session::ChildDeath> worker = fatal_worker(process, options.dump_directories);
   const bool is_death_due =
-      (worker || is_notable_death(process)) && !is_death_recorded(process, own);
+      (worker || is_notable_death(process, options.unknown)) && !is_death_recorded(process, own);
   if (has_unrecorded_event(process, own) || is_death_due)
     return write_bundle_of(process, cause_of(process, trigger_of(process, own), worker));
   if (!own.completed.empty()) return {RecoveryAction::completed, own.completed, ""};
@@ -117,18 +116,19 @@ RecoveryResult recover(const Session& orphan, const RecoverOptions& options) {
   const recording::Recording recording{orphan.path};
   if (!belongs_to(dump_directory_of(recording), options.only_into)) return {};
   const DeadProcess process{recording, options.observed};
-  RecoveryResult result = make_bundle(process, options.dump_directories);
+  RecoveryResult result = make_bundle(process, options);
   if (result.action != RecoveryAction::left) unlink(orphan.path.c_str());
   if (process.ending.killed) result.verdict = process.ending.verdict;
   return result;
 }
 
-void recover_all(const std::function<void(const Session&, const RecoveryResult&)>& visit) {
+void recover_all(UnknownEnds unknown,
+                 const std::function<void(const Session&, const RecoveryResult&)>& visit) {
   for (const Session& session : sessions_of(dump_directories())) {
     if (session.alive) continue;
     RecoveryResult result;
     try {
-      result = recover(session);
+      result = recover(session, {.unknown = unknown});
     } catch (const Error& error) {
       result.problem = error.what();
     }

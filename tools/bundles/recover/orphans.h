@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "common/session/view.h"
+#include "tools/bundles/recover/dead_process.h"
 #include "tools/bundles/recover/sessions.h"
 #include "tools/bundles/store/bundles.h"
 #include "tools/deaths/death_observer.h"
@@ -46,6 +47,7 @@ struct RecoverOptions {
   std::filesystem::path only_into = {};
   // What the caller observed of the death, if anything.
   deaths::DeathObservation observed = {};
+  UnknownEnds unknown = UnknownEnds::remove;
   // Searched for the workers' bundles, in addition to the orphan's own dump directory.
   std::vector<std::filesystem::path> dump_directories = bundles::dump_directories();
 };
@@ -54,7 +56,8 @@ RecoveryResult recover(const Session& orphan, const RecoverOptions& options = {}
 
 // Recovers all orphans of the user's dump directories and calls visit(session, result) for each. An
 // error becomes the result's `problem`.
-void recover_all(const std::function<void(const Session&, const RecoveryResult&)>& visit);
+void recover_all(UnknownEnds unknown,
+                 const std::function<void(const Session&, const RecoveryResult&)>& visit);
 
 // For the reading commands: recovers the orphans of these dump directories, and reports the new
 // bundles on stderr. Returns the recordings that are now in a bundle.

@@ -11,12 +11,10 @@
 #include "common/verdict/verdict.h"
 #include "tools/base/error.h"
 #include "tools/base/text.h"
+#include "tools/bundles/recover/largest_holder.h"
 #include "tools/bundles/store/bundles.h"
 #include "tools/bundles/store/process_tree.h"
 #include "tools/bundles/store/source.h"
-#include "tools/recording/analysis/stacks.h"
-#include "tools/recording/stack_text/frame_selection.h"
-#include "tools/recording/stack_text/stack_text.h"
 
 namespace oomrec::tools::bundles {
 namespace {
@@ -70,33 +68,6 @@ std::vector<fs::path> bundles_of(const LostWorker& lost, const Header& parent,
   return found;
 }
 
-// The most informative line of a stack: the program's own, else the innermost. Columns are
-// collapsed to single spaces, for use in a sentence.
-std::string line_of(const std::vector<recording::LocationId>& stack,
-                    const recording::Locations& locations) {
-  const std::vector<recording::Interest> interest = recording::interests(stack, locations);
-  const auto most = std::min_element(interest.begin(), interest.end());
-  if (most == interest.end()) return {};
-  std::string text = recording::location_text(
-      locations[stack[static_cast<std::size_t>(most - interest.begin())]], locations);
-  const auto is_second_blank = [](char a, char b) { return a == ' ' && b == ' '; };
-  text.erase(std::unique(text.begin(), text.end(), is_second_blank), text.end());
-  return text;
-}
-
-// Adds the worker's largest holder. Inherited memory is left out: the parent holds it, too.
-void add_largest_holder(const Source& worker, ChildDeath& death) {
-  std::vector<recording::HolderFigures> holders = worker.recording->holders();
-  std::erase_if(holders,
-                [](const recording::HolderFigures& row) { return row.api == Api::inherited; });
-  recording::Stacks stacks{*worker.recording, *worker.locations};
-  const std::vector<recording::StackFigures> rows =
-      recording::merged(holders, stacks, recording::At::end);
-  if (rows.empty()) return;
-  death.largest_bytes = rows.front().bytes;
-  system::Text{death.where} << line_of(stacks.locations(rows.front().stack), *worker.locations);
-}
-
 ChildDeath child_death_of(const LostWorker& lost, const Source& worker, VerdictCode code,
                           const fs::path& beside) {
   ChildDeath death{};
@@ -104,7 +75,10 @@ ChildDeath child_death_of(const LostWorker& lost, const Source& worker, VerdictC
   death.wait_status = lost.wait_status;
   death.verdict = static_cast<std::uint32_t>(code);
   death.held_bytes = worker.recording->held_bytes();
-  add_largest_holder(worker, death);
+  if (const auto largest = largest_holder_of(worker)) {
+    death.largest_bytes = largest->bytes;
+    system::Text{death.where} << largest->where;
+  }
   const std::string executable = worker.recording->text(worker.recording->header().executable);
   system::Text{death.program} << text::base_name(executable);
   const std::string link = worker.bundle.lexically_relative(beside).string();

@@ -59,10 +59,16 @@ class Writer {
     put_json(name, redacted_file(name, std::move(json), redactor_));
   }
 
-  // The stored summary may quote the user's text for a requested bundle.
+  // The stored summary may quote the user's text for a requested bundle, the evidence another
+  // program's name.
   Json verdict_without_reason() const {
+    const session::Header& header = source_.recording->header();
+    session::EndEvidence known =
+        end() != nullptr ? *end()
+                         : session::EndEvidence{header.death, header.end_levels, header.account};
+    known.account.largest_pid = 0;
     return verdict_json(verdict::verdict_of(source_.recording->view(), source_.trigger(),
-                                            source_.failure(), {}, source_.outcome(), end()));
+                                            source_.failure(), {}, source_.outcome(), &known));
   }
 
   const session::EndEvidence* end() const {

@@ -23,11 +23,13 @@ Json zeroed_boot(const Json& process) {
 
 constexpr ClearedMember kClearedMembers[] = {
     {"manifest.json", "process", zeroed_boot},
+    {"manifest.json", "process_tree", zeroed_boot},
     {"manifest.json", "job_id", null},
     {"metadata.json", "context", null},
     {"metadata.json", "custom_metadata", no_object},
     {"metadata.json", "exception_message", null},
     {"metadata.json", "exception_traceback", null},
+    {"metadata.json", "largest_other", null},
     {"metadata.json", "uuid", null},
     {"events.json", "context", null},
     {"events.json", "metadata", null},

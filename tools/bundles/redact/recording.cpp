@@ -166,9 +166,18 @@ class RecordingRedactor {
     }
     redact_field(header.death.kernel_line);
     redact_field(header.end_levels.user_killer_line);
+    clear_largest(header.account);
     redact_field(header.child.where);
     redact_field(header.child.summary);
     redact_field(header.shared.path);
+  }
+
+  // Another program of the machine.
+  static void clear_largest(session::CgroupAccount& account) {
+    account.largest_bytes = 0;
+    account.largest_pid = 0;
+    account.largest_recorded = 0;
+    std::memset(account.largest_name, 0, sizeof account.largest_name);
   }
 
   void clear_devices() {

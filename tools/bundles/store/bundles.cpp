@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <thread>
 
+#include "common/bundle/manifest_keys.h"
 #include "common/session/view.h"
 #include "common/text/text.h"
 #include "tools/base/directory.h"
@@ -45,11 +48,28 @@ std::uint64_t bytes_of(const fs::path& bundle) {
   return bytes;
 }
 
+std::string text_of_file(const fs::path& path) {
+  std::ifstream file{path, std::ios::binary};
+  return {std::istreambuf_iterator<char>{file}, {}};
+}
+
 // The bundle's running number in its directory: 17 in oom_cuda_20261122_142754_017.
 unsigned long number_in(const fs::path& bundle) {
   const std::string name = bundle.filename();
   std::string_view number = std::string_view{name}.substr(name.rfind('_') + 1);
   return take_number<unsigned long>(number).value_or(0);
+}
+
+std::vector<bundle::EpisodeBundle> episodes_of(const std::vector<BundleSummary>& bundles) {
+  std::vector<bundle::EpisodeBundle> episodes;
+  for (const BundleSummary& bundle : bundles) episodes.push_back(bundle.episode);
+  return episodes;
+}
+
+void group(std::vector<BundleSummary>& bundles) {
+  std::vector<bundle::EpisodeBundle> episodes = episodes_of(bundles);
+  bundle::group_episodes(episodes);
+  for (std::size_t i = 0; i < bundles.size(); ++i) bundles[i].episode = episodes[i];
 }
 
 }  // namespace
@@ -113,12 +133,16 @@ BundleSummary summary_of(const fs::path& bundle) {
   summary.awaits_outcome = summary.outcome == name_of(OutcomeKind::running);
   summary.verdict = text_of(member(metadata, "verdict"), "code").value_or("");
   summary.bytes = bytes_of(bundle);
+  summary.episode = bundle::episode_bundle(summary.path.filename().native(),
+                                           text_of_file(bundle / "manifest.json"));
+  summary.episode.verdict = verdict_in(metadata).value_or(summary.episode.verdict);
   try {
     const recording::Recording recording{bundle / kRecordingName};
     summary.pid = static_cast<std::uint64_t>(recording.header().pid);
     summary.outcome = current_outcome(summary.outcome, recording.header(), summary.path, manifest);
     const std::string executable = recording.text(recording.header().executable);
     summary.program = text::base_name(executable);
+    summary.episode.recovered = summary.outcome == name_of(OutcomeKind::recovered);
   } catch (const Error&) {
     // Listed anyway: its JSON files may be intact.
   }
@@ -139,7 +163,12 @@ std::vector<BundleSummary> bundles_in(const std::vector<fs::path>& directories) 
     const unsigned long number = number_in(a.path), other = number_in(b.path);
     return number != other ? number > other : a.path > b.path;
   });
+  group(bundles);
   return bundles;
+}
+
+const BundleSummary& newest_cause(const std::vector<BundleSummary>& bundles) {
+  return bundles[bundle::newest_cause(episodes_of(bundles))];
 }
 
 fs::path absolute_directory(const fs::path& directory) {

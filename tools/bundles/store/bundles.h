@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/bundle/episodes.h"
 #include "common/session/vocabulary.h"
 #include "tools/base/json.h"
 
@@ -19,6 +20,7 @@ struct BundleSummary {
   bool awaits_outcome = false;  // still "running" in its metadata
   std::uint64_t pid = 0;        // 0: unknown
   std::uint64_t bytes = 0;
+  bundle::EpisodeBundle episode{};  // `root` is an index into the list that it is from
 };
 
 // The dump directories of OOMREC_DUMP_DIR, or ./oom_dumps, as absolute paths. A value with % is a
@@ -32,8 +34,12 @@ std::vector<std::filesystem::path> dump_directories(const std::string& value);
 // make a bundle: `oomrec diagnose` writes one, too.
 bool is_bundle(const std::filesystem::path& directory);
 
-// The bundles in these directories, newest first. Skips directories without a manifest.
+// The bundles in these directories, newest first, grouped into episodes. Skips directories without
+// a manifest.
 std::vector<BundleSummary> bundles_in(const std::vector<std::filesystem::path>& directories);
+
+// The one that tells the cause of the newest incident (common/bundle/episodes.h).
+const BundleSummary& newest_cause(const std::vector<BundleSummary>& bundles);
 
 // Waits until `is_complete()`, at most two seconds, for a bundle that another process is writing.
 void wait_for_bundle(const std::function<bool()>& is_complete);

@@ -59,7 +59,7 @@ int crash_signal(const session::View& view) {
 
 bool crash_is_due(const session::View& view) {
   const session::Crash& crash = view.header().crash;
-  return crash_signal(view) != 0 && crash.failure != 0 && verdict::follows_failure(view.header()) &&
+  return crash_signal(view) != 0 && crash.failure != 0 && verdict::follows_failure(view) &&
          (crash.flags & session::kCrashInBundle) == 0;
 }
 

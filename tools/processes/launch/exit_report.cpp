@@ -14,7 +14,10 @@
 #include "tools/bundles/recover/orphans.h"
 #include "tools/bundles/store/bundles.h"
 #include "tools/bundles/store/outcome.h"
+#include "tools/processes/launch/death_line.h"
 #include "tools/processes/launch/failed_start.h"
+#include "tools/processes/launch/unrecorded_death.h"
+#include "tools/processes/launch/unrecorded_kills.h"
 
 namespace oomrec::tools::processes {
 namespace {
@@ -58,21 +61,35 @@ bundles::OnOomCommand on_oom_command(const Options& options) {
           {{"OOMREC_DUMP_DIR", options.dump_dir}, {"OOMREC_SESSION_DIR", options.session_dir}}};
 }
 
-// How `oomrec show` finds a bundle: as the newest, or by its path.
-enum class FoundAs { newest, path };
+// `oomrec show` opens the cause without a name, and the others by their paths.
+void report_bundles(const std::vector<fs::path>& made, const Directories& directories) {
+  if (made.empty()) return;
+  const std::vector<bundles::BundleSummary> found = bundles::bundles_in(directories.searched);
+  const fs::path cause = found.empty() ? fs::path{} : bundles::newest_cause(found).path;
+  for (const fs::path& bundle : made) {
+    const std::string path = printable(bundle.string());
+    remark(fmt::format("bundle {}   read it with: oomrec show{}", path,
+                       bundle == cause ? "" : " " + shell_word(path)));
+  }
+}
 
-void report_bundle(const fs::path& bundle, FoundAs found_as) {
-  const std::string path = printable(bundle.string());
-  remark(fmt::format("bundle {}   read it with: oomrec show{}", path,
-                     found_as == FoundAs::newest ? "" : " " + shell_word(path)));
+void run_on_oom(const fs::path& bundle, const Options& options) {
+  if (options.on_oom_exec[0] != '\0' && bundles::needs_on_oom_command(bundle))
+    bundles::run_on_oom(on_oom_command(options), bundle);
+}
+
+// Says what ended the process of this bundle, if it was lack of memory.
+void report_death(const fs::path& bundle) {
+  const std::string line = death_line_of(bundles::open_recorded(bundle));
+  if (!line.empty()) remark(line);
 }
 
 // Recovers the sessions of the program and of its descendants; reading commands recover others.
 void recover_own(const Directories& directories, pid_t pid,
+                 const std::vector<bundles::Session>& sessions,
                  const deaths::DeathObservation& observed, const Options& options) {
-  const std::vector<bundles::Session> sessions =
-      bundles::sessions_of(directories.dumps, directories.named_session);
   const std::set<pid_t> tree = process_tree_of(pid, sessions);
+  std::vector<fs::path> made;
   for (const bundles::Session& session : sessions) {
     if (session.alive || !tree.contains(session.pid)) continue;
     const bool is_program = session.pid == pid;
@@ -81,33 +98,60 @@ void recover_own(const Directories& directories, pid_t pid,
     const bundles::RecoveryResult recovered = bundles::recover(
         session,
         {.observed = is_program ? observed : of_session, .dump_directories = directories.dumps});
-    if (recovered.has_bundle() && options.on_oom_exec[0] != '\0' &&
-        bundles::needs_on_oom_command(recovered.bundle))
-      bundles::run_on_oom(on_oom_command(options), recovered.bundle);
+    if (recovered.has_bundle()) run_on_oom(recovered.bundle, options);
     if (options.quiet) continue;
+    if (recovered.has_bundle()) report_death(recovered.bundle);
     if (!recovered.problem.empty()) remark(recovered.problem);
-    if (recovered.action != bundles::RecoveryAction::made) continue;
-    // The program's own bundle is recovered last: `show` opens it as the newest.
-    const std::vector<fs::path>& searched = directories.searched;
-    const bool is_newest =
-        is_program && std::find(searched.begin(), searched.end(), recovered.bundle.parent_path()) !=
-                          searched.end();
-    report_bundle(recovered.bundle, is_newest ? FoundAs::newest : FoundAs::path);
+    if (recovered.action == bundles::RecoveryAction::made) made.push_back(recovered.bundle);
   }
+  report_bundles(made, directories);
+}
+
+// The program, the one that it became by exec, or another in its cgroup has no recording.
+void report_unrecorded_process(const Directories& directories, const ProgramFacts& facts,
+                               const deaths::DeathObservation& observed, const Options& options) {
+  const UnrecordedDeath death = report_unrecorded(facts, observed, options);
+  if (!death.bundle.empty()) run_on_oom(death.bundle, options);
+  if (options.quiet) return;
+  for (const std::string& text : {death.line, death.problem})
+    if (!text.empty()) remark(text);
+  if (!death.bundle.empty()) report_bundles({death.bundle}, directories);
+}
+
+std::set<pid_t> recorded_processes(const std::vector<bundles::Session>& sessions,
+                                   const std::vector<fs::path>& dump_directories) {
+  std::set<pid_t> recorded;
+  for (const bundles::Session& session : sessions) {
+    if (!has_recording(session.pid, {session})) continue;
+    recorded.insert(session.pid);
+    // The kernel's log may name the helper, which shares the memory.
+    recorded.insert(recording::Recording{session.path}.header().helper_pid);
+  }
+  for (const bundles::BundleSummary& bundle : bundles::bundles_in(dump_directories))
+    recorded.insert(static_cast<pid_t>(bundle.pid));
+  return recorded;
+}
+
+// A bundle that the program has written itself. Empty if there is none.
+fs::path own_bundle(const std::vector<fs::path>& directories, const Launched& launched) {
+  const ProgramFacts& program = launched.facts;
+  const std::uint64_t start_s = program.start_realtime_ns / 1'000'000'000;
+  for (const bundles::BundleSummary& bundle : bundles::bundles_in(directories)) {
+    const bool is_its_pid = bundle.pid == static_cast<std::uint64_t>(program.pid);
+    if (is_its_pid && time_of_text(bundle.created_at_utc) / 1'000'000'000 >= start_s)
+      return bundle.path;
+  }
+  return {};
 }
 
 // Reports a limit too low for the program to start, which its own message may not mention.
 void report_failed_start(const std::vector<fs::path>& directories, const Ended& ended,
                          const Launched& launched) {
-  const std::vector<bundles::BundleSummary> bundles = bundles::bundles_in(directories);
-  const auto own =
-      std::find_if(bundles.begin(), bundles.end(), [&](const bundles::BundleSummary& bundle) {
-        return bundle.pid == static_cast<std::uint64_t>(ended.pid);
-      });
+  const fs::path own = own_bundle(directories, launched);
   const bool not_loaded = WIFEXITED(ended.wait_status) && WEXITSTATUS(ended.wait_status) == 127;
   std::string line;
-  if (own != bundles.end()) {
-    line = failed_start_of(bundles::open_source(own->path), launched.options);
+  if (!own.empty()) {
+    line = failed_start_of(bundles::open_source(own), launched.options);
   } else if (not_loaded) {
     line = failed_load_of(launched.path, launched.words, launched.settings);
   }
@@ -121,9 +165,25 @@ void report_exit(const Ended& ended, const deaths::DeathObservation& observed,
   const Options& options = launched.options;
   const Directories directories{bundles::dump_directories(options.dump_dir),
                                 bundles::dump_directories(), options.session_dir};
+  const std::vector<bundles::Session> sessions =
+      bundles::sessions_of(directories.dumps, directories.named_session);
+  // The recording of a program that reported its own crash is gone.
+  const bool was_recorded =
+      has_recording(ended.pid, sessions) || !own_bundle(directories.dumps, launched).empty();
+  std::set<pid_t> recorded = recorded_processes(sessions, directories.dumps);
   // Recordings first: they hold more than the bundles.
-  recover_own(directories, ended.pid, observed, options);
+  recover_own(directories, ended.pid, sessions, observed, options);
   complete_bundles(directories.dumps, ended.pid, observed);
+  if (!was_recorded && WIFSIGNALED(ended.wait_status))
+    report_unrecorded_process(directories, launched.facts, observed, options);
+  if (ended.wait_status != 0) {
+    deaths::DeathObservation of_others;
+    of_others.kernel_log = observed.kernel_log;
+    recorded.insert(ended.pid);
+    for (const ProgramFacts& killed :
+         unrecorded_kills(launched.facts, recorded, of_others.kernel_log))
+      report_unrecorded_process(directories, killed, of_others, options);
+  }
   if (ended.wait_status != 0 && !options.quiet)
     report_failed_start(bundles::dump_directories(options.dump_dir), ended, launched);
 } catch (const std::exception& error) {

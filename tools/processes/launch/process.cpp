@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -67,12 +68,14 @@ class Signals {
   // Waits for the next signal; with an observer, at most until its next sample is due. Forwards it
   // to `program` if another process sent it. Signals of the kernel (Ctrl-C, a closed terminal) and
   // of the program itself reach the whole group.
-  void forward_next(pid_t program, deaths::DeathObserver* observer) const {
+  void forward_next(pid_t program, deaths::DeathObserver* observer,
+                    const std::function<void()>& changed) const {
     constexpr timespec kBetweenSamples{0, 500'000'000};
     siginfo_t info{};
     const int signal =
         sigtimedwait(&waited_, &info, observer != nullptr ? &kBetweenSamples : nullptr);
     if (signal < 0 && errno == EAGAIN) observer->sample();
+    if (signal == SIGCHLD && changed) changed();
     const bool by_process = info.si_code <= 0 && info.si_pid != program;
     if (signal <= 0 || signal == SIGCHLD || !by_process) return;
     if (observer != nullptr) observer->signal_forwarded(signal, info.si_pid);
@@ -189,13 +192,15 @@ Ended run_program(const std::string& path, const std::vector<std::string>& words
   if (error == 0 && at_start.started) at_start.started(child);
   while (true) {
     int status = 0;
-    const pid_t ended = waitpid(-1, &status, WNOHANG);
+    rusage used{};
+    const pid_t ended = wait4(-1, &status, WNOHANG, &used);
     if (ended == child) {
+      if (observer != nullptr) observer->reaped(used);
       if (error != 0) throw_not_started(path, error);
       return {child, status};
     }
     if (ended <= 0) {
-      signals.forward_next(child, observer);
+      signals.forward_next(child, observer, at_start.changed);
     } else if (observer != nullptr) {
       observer->reaped_other();
     }

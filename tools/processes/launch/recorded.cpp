@@ -1,11 +1,56 @@
 #include "tools/processes/launch/recorded.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <cstdlib>
+#include <vector>
 
 #include "common/program/suitability.h"
 #include "tools/processes/launch/library.h"
 
 namespace oomrec::tools::processes {
+namespace {
+
+struct InProgramOption {
+  const char* flag;
+  bool (*is_given)(const Options&);
+};
+constexpr InProgramOption kInProgramOptions[] = {
+    {"--limit", [](const Options& options) { return options.limit != 0; }},
+    {"--limit-gpu", [](const Options& options) { return options.limit_gpu[0] != '\0'; }},
+    {"--fail", [](const Options& options) { return options.fail[0] != '\0'; }},
+    {"--warn", [](const Options& options) { return options.warn_named && options.warn != 0; }},
+    {"--dump-at-exit", [](const Options& options) { return options.dump_at_exit; }},
+    {"--on-oom", [](const Options& options) { return options.on_oom.what != OnOom::go_on; }},
+};
+
+// As an option accepts it: "512M".
+std::string size_word(std::uint64_t bytes) {
+  constexpr std::string_view kSuffixes = "TGMK";
+  unsigned shift = 10 * static_cast<unsigned>(kSuffixes.size());
+  for (const char suffix : kSuffixes) {
+    if (bytes % (std::uint64_t{1} << shift) == 0)
+      return fmt::format("{}{}", bytes >> shift, suffix);
+    shift -= 10;
+  }
+  return std::to_string(bytes);
+}
+
+}  // namespace
+
+std::string report_of_void_options(const Options& options) {
+  std::vector<std::string_view> given;
+  for (const InProgramOption& option : kInProgramOptions)
+    if (option.is_given(options)) given.emplace_back(option.flag);
+  if (given.empty()) return {};
+  std::string line = fmt::format("{} {} no effect on it", fmt::join(given, ", "),
+                                 given.size() == 1 ? "has" : "have");
+  if (options.limit != 0)
+    line += fmt::format("; to bound its memory, use --cgroup {0} or --limit-as {0}",
+                        size_word(options.limit));
+  return line;
+}
 
 std::string why_unrecordable(const std::string& path) {
   const program::Suitability found = program::inspect(path.c_str()).suitability;

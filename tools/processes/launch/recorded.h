@@ -10,6 +10,10 @@ namespace oomrec::tools::processes {
 // Why the program at `path` cannot be recorded, to print after its name; empty: it can be.
 std::string why_unrecordable(const std::string& path);
 
+// For a program that cannot be recorded: which of the given options have no effect, as the recorder
+// would do their work in the program, and what to use instead of --limit. One line; empty: none.
+std::string report_of_void_options(const Options&);
+
 // LD_PRELOAD, OOMREC_* and PYTHONMALLOC for these options.
 Settings recording_settings(const RunOptions& options);
 

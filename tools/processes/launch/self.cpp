@@ -19,10 +19,14 @@ SelfEnded run_self(const SelfRun& run) {
   options.parse(line, run.environment);
   const Settings settings = recording_settings(options);
   deaths::DeathObserver observer{run.kernel_log};
-  const Ended ended = run_program(self, options.program(), settings, &observer);
+  ProgramSampler sampler{self, options.program()};
+  AtStart at_start;
+  at_start.started = [&](pid_t program) { sampler.started(program); };
+  const Ended ended = run_program(self, options.program(), settings, &observer, at_start);
   const deaths::DeathObservation observed = observer.ended(ended.wait_status);
   on_large_stack([&] {
-    report_exit(ended, observed, {self, options.program(), settings, options.in_force()});
+    report_exit(ended, observed,
+                {self, options.program(), settings, options.in_force(), sampler.facts()});
   });
   return {ended, bundles::dump_directories(options.in_force().dump_dir)};
 }

@@ -33,7 +33,7 @@ void take_if_nearer(Bound& bound, std::string name, std::uint64_t used, std::uin
 
 void take_if_nearer(Bound& bound, const limit::LimitUsage& near) {
   if (near.limit_bytes != 0)
-    take_if_nearer(bound, std::string{name_of(near.kind)}, near.sum_bytes(), near.limit_bytes);
+    take_if_nearer(bound, std::string{name_of(near.kind)}, near.used_bytes, near.limit_bytes);
 }
 
 class RecordedProcess : public Observed {

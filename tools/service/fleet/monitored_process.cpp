@@ -26,7 +26,7 @@ using session::TableId;
 constexpr unsigned kSamplesToWait = 3;
 
 Gauges::Nearest headroom_of(const limit::LimitUsage& nearness) {
-  const std::uint64_t used = std::min(nearness.sum_bytes(), nearness.limit_bytes);
+  const std::uint64_t used = std::min(nearness.used_bytes, nearness.limit_bytes);
   return {nearness.kind, nearness.limit_bytes, nearness.limit_bytes - used};
 }
 

@@ -17,10 +17,8 @@ Finalizer::Finalizer(std::function<void(const std::string&)> report,
     : report_(std::move(report)), on_oom_exec_(std::move(on_oom_exec)), listener_(listener) {}
 
 bool Finalizer::finalize_dead_process(bundles::Session session,
-                                      std::optional<int> wait_status) const try {
+                                      const deaths::DeathObservation& observed) const try {
   session.alive = false;
-  deaths::DeathObservation observed;
-  observed.wait_status = wait_status;
   const bundles::RecoveryResult recovered = bundles::recover(session, {.observed = observed});
   listener_.on_gone(session.path, &recovered);
   if (!recovered.problem.empty()) remark(recovered.problem);

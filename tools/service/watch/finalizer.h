@@ -8,6 +8,7 @@
 
 #include "tools/bundles/recover/on_oom.h"
 #include "tools/bundles/recover/sessions.h"
+#include "tools/deaths/death_observer.h"
 #include "tools/service/fleet/listener.h"
 
 namespace oomrec::tools::service {
@@ -18,8 +19,9 @@ class Finalizer {
   Finalizer(std::function<void(const std::string&)> report, bundles::OnOomCommand on_oom_exec,
             Listener& listener);
 
-  // `wait_status`: empty if unknown. Returns whether the process has a bundle.
-  bool finalize_dead_process(bundles::Session session, std::optional<int> wait_status) const;
+  // Returns whether the process has a bundle.
+  bool finalize_dead_process(bundles::Session session,
+                             const deaths::DeathObservation& observed) const;
 
  private:
   bool report_bundle(const bundles::Session& session,

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <memory>
-#include <optional>
+#include <compare>
 #include <utility>
 
+#include "common/limits/stalls.h"
 #include "tools/base/log.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/writing.h"
@@ -18,33 +18,43 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kBetweenBundles = 5min;  // of the same process
-constexpr auto kBetweenSearches = 10s;  // for the largest process
+constexpr auto kBetweenSearches = 10s;  // for the process that waits
 
-struct Candidate {
-  RecordedProcess* process;
-  std::unique_ptr<recording::Recording> recording;
-  std::unique_ptr<session::Health> health;
+// The kernel has just reported the machine's pressure: its averages may still be low.
+constexpr limit::MachinePressure kReported{10'000, 0};
+
+// How much a process waits for memory; the default: it does not.
+struct Wait {
+  bool of_its_own = false;  // its own cgroup says so, too
+  std::uint64_t faults = 0;
+
+  auto operator<=>(const Wait&) const = default;
 };
 
-std::optional<Candidate> largest_of(RecordedProcesses& processes) {
-  std::optional<Candidate> largest;
-  for (auto& [path, process] : processes) {
-    auto recording = std::make_unique<recording::Recording>(path);
-    auto health = process.same_pid_namespace() ? deaths::current_health(recording->view())
-                                               : deaths::recorded_health(recording->view());
-    if (!largest || health->rss_bytes > largest->health->rss_bytes)
-      largest = Candidate{&process, std::move(recording), std::move(health)};
-  }
-  return largest;
+Wait wait_of(const session::Stalls& stalls) {
+  if (!limit::is_stalled(stalls, kReported)) return {};
+  return {limit::is_stalled(stalls, {}), limit::faults_per_second(stalls)};
 }
 
-bundles::WriteResult write_bundle_of(const Candidate& candidate) {
+RecordedProcess* longest_waiting(RecordedProcesses& processes) {
+  Wait most;
+  RecordedProcess* found = nullptr;
+  for (auto& [path, process] : processes) {
+    const Wait wait = wait_of(process.levels.stalls());
+    if (wait <= most) continue;
+    most = wait;
+    found = &process;
+  }
+  return found;
+}
+
+bundles::WriteResult write_bundle_of(const RecordedProcess& process) {
+  const recording::Recording recording{process.session.path};
+  const auto health = deaths::current_health(recording.view());
   bundle::Cause cause;
   cause.trigger = Trigger::pressure;
-  cause.health = candidate.health.get();
-  return bundles::write_bundle(
-      *candidate.recording, cause,
-      candidate.recording->text(candidate.recording->header().dump_directory));
+  cause.health = health.get();
+  return bundles::write_bundle(recording, cause, recording.text(recording.header().dump_directory));
 }
 
 bool is_within(PressureBundles::Clock::time_point then, PressureBundles::Clock::time_point now,
@@ -61,13 +71,13 @@ void PressureBundles::on_pressure(RecordedProcesses& processes) {
   const auto now = Clock::now();
   if (is_within(last_search_, now, kBetweenSearches)) return;
   last_search_ = now;
-  const std::optional<Candidate> largest = largest_of(processes);
-  if (!largest) return;
-  RecordedProcess& process = *largest->process;
+  RecordedProcess* const found = longest_waiting(processes);
+  if (found == nullptr) return;
+  RecordedProcess& process = *found;
   if (is_within(process.last_pressure_bundle, now, kBetweenBundles))
     return listener_.on_memory_pressure(process.session.path, {});
   process.last_pressure_bundle = now;
-  const bundles::WriteResult written = write_bundle_of(*largest);
+  const bundles::WriteResult written = write_bundle_of(process);
   if (written.bundle.empty())
     remark(written.problem);
   else

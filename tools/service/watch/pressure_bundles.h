@@ -1,7 +1,8 @@
-// Writes a bundle of the largest recorded process when the machine is under memory pressure.
+// Writes a bundle of the recorded process that waits the most when the machine is under memory
+// pressure.
 //
-// The process with the most resident memory is the likeliest cause. It cannot report that itself
-// while it does not allocate.
+// It cannot report that itself while it does not allocate. If no recorded process waits, the
+// pressure is somebody else's.
 #pragma once
 
 #include <functional>

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "tools/bundles/recover/sessions.h"
+#include "tools/deaths/level_sampler.h"
 #include "tools/service/watch/process_end.h"
 
 namespace oomrec::tools::service {
@@ -18,6 +19,7 @@ struct RecordedProcess {
 
   bundles::Session session;
   ProcessEnd end;
+  deaths::LevelSampler levels;
   Clock::time_point last_pressure_bundle{};  // never: the epoch
 };
 

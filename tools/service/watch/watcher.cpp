@@ -28,6 +28,7 @@ constexpr std::chrono::milliseconds kBetweenChecks = 500ms;  // of what the kern
 // kRescans.
 constexpr auto kSessionSetupTime = 50ms;
 constexpr std::chrono::milliseconds kBetweenRescans = 300ms;
+constexpr std::size_t kSamplesAtOnce = 12;  // 50 µs each, twice a second
 constexpr unsigned kRescans = 5;
 
 bool is_alive(const bundles::Session& session) {
@@ -86,11 +87,7 @@ Watcher::Polled Watcher::wait(int stop) {
 // The latest time to wake up, even without an event.
 Watcher::Clock::time_point Watcher::wake_time() const {
   Clock::time_point time = next_scan_;
-  const bool needs_checks = pressure_.descriptor() < 0 ||
-                            std::any_of(recorded_.begin(), recorded_.end(), [](const auto& entry) {
-                              return !entry.second.same_pid_namespace();
-                            });
-  if (needs_checks) time = std::min(time, next_check_);
+  if (pressure_.descriptor() < 0 || !recorded_.empty()) time = std::min(time, next_check_);
   for (const PollClient* const client : clients_)
     time = std::min(time, client->wake_time().value_or(time));
   return time;
@@ -104,6 +101,7 @@ bool Watcher::handle_next(int stop) {
   if (check_due) next_check_ = Clock::now() + kBetweenChecks;
   handle_exits(polled);
   handle_deaths(polled, check_due);
+  if (check_due) sample_levels();
   handle_pressure(polled, check_due);
   handle_new_files(polled);
   handle_clients(polled);
@@ -178,7 +176,7 @@ void Watcher::forget_gone(const std::vector<bundles::Session>& sessions) {
 void Watcher::add(const bundles::Session& session) try {
   const recording::Recording recording{session.path};
   const session::Header& header = recording.header();
-  RecordedProcess process{session, session.alive ? ProcessEnd::of(header) : ProcessEnd{}};
+  RecordedProcess process{session, session.alive ? ProcessEnd::of(header) : ProcessEnd{}, {}};
   if (fs::path directory = recording.text(header.dump_directory); !directory.empty())
     bundle_directories_.insert(std::move(directory));
   listeners_.on_found(session, process.same_pid_namespace());
@@ -225,7 +223,7 @@ void Watcher::finalize(const std::set<fs::path>& dead) {
   for (const bundles::Session& session : update_recorded()) {
     if (!dead.contains(session.path)) continue;
     const RecordedProcess& process = recorded_.at(session.path);
-    finalizer_.finalize_dead_process(process.session, wait_status(process));
+    finalizer_.finalize_dead_process(process.session, observation_of(process));
   }
   for (const fs::path& path : dead) recorded_.erase(path);
 }
@@ -241,6 +239,25 @@ std::optional<int> Watcher::wait_status(const RecordedProcess& dead) {
   if (!dead.same_pid_namespace()) return {};
   return exits_ ? exits_->wait_status(static_cast<pid_t>(dead.session.pid))
                 : dead.end.wait_status();
+}
+
+// What the kernel no longer knows after the end, and what it says then.
+deaths::DeathObservation Watcher::observation_of(const RecordedProcess& dead) {
+  deaths::DeathObservation observed;
+  observed.wait_status = wait_status(dead);
+  observed.levels = dead.levels.at_end(nullptr);
+  return observed;
+}
+
+// The next few processes in turn: many would cost too much at once.
+void Watcher::sample_levels() {
+  auto next = recorded_.upper_bound(last_sampled_);
+  for (std::size_t count = std::min(recorded_.size(), kSamplesAtOnce); count != 0; --count) {
+    if (next == recorded_.end()) next = recorded_.begin();
+    if (next->second.same_pid_namespace())
+      next->second.levels.sample(static_cast<pid_t>(next->second.session.pid));
+    last_sampled_ = next++->first;
+  }
 }
 
 }  // namespace oomrec::tools::service

@@ -76,6 +76,8 @@ class Watcher {
   void finalize(const std::set<std::filesystem::path>& dead);
   bool awaits_exit_of(pid_t process) const;
   std::optional<int> wait_status(const RecordedProcess& dead);
+  deaths::DeathObservation observation_of(const RecordedProcess& dead);
+  void sample_levels();
 
   const WatchedDirectories directories_;
   const std::uint64_t start_ns_;  // of this watch, since 1970
@@ -87,6 +89,7 @@ class Watcher {
   std::optional<ExitEvents> exits_;  // only if pidfds do not report how a process ended
   NewFiles new_files_;               // in session and dump directories
   RecordedProcesses recorded_;
+  std::filesystem::path last_sampled_;  // the recording whose process' levels were sampled last
   std::set<std::filesystem::path> bundle_directories_;  // of the programs seen so far
   Clock::time_point next_scan_{};                       // in case inotify missed a recording
   Clock::time_point next_check_{};                      // of what is not reported

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <set>
 #include <string>
+#include <string_view>
 
 #include "tools/base/text.h"
 
@@ -11,17 +13,38 @@ namespace {
 
 std::string or_unknown(const std::string& text) { return text.empty() ? "?" : printable(text); }
 
+// One below the episode's root: indented, with the time alone.
+constexpr std::string_view kFolded = "  + ";
+
+void print_row(const bundles::BundleSummary& bundle, const Terminal& terminal) {
+  const bool is_root = bundle.episode.role == bundle::EpisodeRole::root;
+  const std::string created = or_unknown(bundle.created_at_utc);
+  const std::size_t date = created.find('T');
+  const std::string time = date != std::string::npos ? created.substr(date + 1) : created;
+  fmt::print("{:<20} {:<17} {:<25} {:<11} {:<12} {:>10}\n",
+             clip(is_root ? created : std::string{kFolded} + time, 20),
+             clip(or_unknown(bundle.trigger), 17), clip(or_unknown(bundle.verdict), 25),
+             clip(or_unknown(bundle.outcome), 11), clip(or_unknown(bundle.program), 12),
+             size_text(bundle.bytes));
+  const std::size_t indent = is_root ? 2 : kFolded.size();
+  fmt::print(
+      "{:{}}{}\n", "", indent,
+      terminal.paint(Colour::dim, clip_start(printable(bundle.path.string()), kColumns - indent)));
+}
+
+// The episode with the newest bundle first; of each, the root, then the others.
 void print_bundles(const std::vector<bundles::BundleSummary>& bundles, const Terminal& terminal) {
   const std::string header = fmt::format("{:<20} {:<17} {:<25} {:<11} {:<12} {:>10}", "created",
                                          "trigger", "verdict", "outcome", "program", "size");
   fmt::print("{}\n", terminal.paint(Colour::bold, header));
-  for (const bundles::BundleSummary& bundle : bundles) {
-    fmt::print("{:<20} {:<17} {:<25} {:<11} {:<12} {:>10}\n",
-               clip(or_unknown(bundle.created_at_utc), 20), clip(or_unknown(bundle.trigger), 17),
-               clip(or_unknown(bundle.verdict), 25), clip(or_unknown(bundle.outcome), 11),
-               clip(or_unknown(bundle.program), 12), size_text(bundle.bytes));
-    fmt::print("  {}\n", terminal.paint(Colour::dim,
-                                        clip_start(printable(bundle.path.string()), kColumns - 2)));
+  std::set<std::uint32_t> printed;
+  for (const bundles::BundleSummary& newest : bundles) {
+    const std::uint32_t root = newest.episode.root;
+    if (!printed.insert(root).second) continue;
+    print_row(bundles[root], terminal);
+    for (const bundles::BundleSummary& bundle : bundles)
+      if (bundle.episode.root == root && bundle.episode.role != bundle::EpisodeRole::root)
+        print_row(bundle, terminal);
   }
 }
 
@@ -33,7 +56,7 @@ void print_sessions(const std::vector<bundles::Session>& sessions, const Termina
   }
 }
 
-Json bundle_json(const bundles::BundleSummary& bundle) {
+Json bundle_json(const bundles::BundleSummary& bundle, const BundleList& list) {
   return {
       {"bundle", bundle.path.string()},
       {"created_at_utc", text_or_null(bundle.created_at_utc)},
@@ -43,18 +66,13 @@ Json bundle_json(const bundles::BundleSummary& bundle) {
       {"program", text_or_null(bundle.program)},
       {"pid", bundle.pid != 0 ? Json(bundle.pid) : Json(nullptr)},
       {"bytes", bundle.bytes},
+      {"episode", list.bundles[bundle.episode.root].path.filename().string()},
+      {"episode_role", name_of(bundle.episode.role)},
   };
 }
 
 Json session_json(const bundles::Session& session) {
   return {{"recording", session.path.string()}, {"pid", session.pid}, {"alive", session.alive}};
-}
-
-template <class Row>
-Json rows_json(const std::vector<Row>& rows, Json (*json_of)(const Row&)) {
-  Json array = Json::array();
-  for (const Row& row : rows) array.push_back(json_of(row));
-  return array;
 }
 
 }  // namespace
@@ -65,7 +83,17 @@ void print_bundle_list(const BundleList& list, const Terminal& terminal) {
   if (!list.recordings.empty()) print_sessions(list.recordings, terminal);
 }
 
-Json bundles_json(const BundleList& list) { return rows_json(list.bundles, bundle_json); }
-Json recordings_json(const BundleList& list) { return rows_json(list.recordings, session_json); }
+Json bundles_json(const BundleList& list) {
+  Json rows = Json::array();
+  for (const bundles::BundleSummary& bundle : list.bundles)
+    rows.push_back(bundle_json(bundle, list));
+  return rows;
+}
+
+Json recordings_json(const BundleList& list) {
+  Json rows = Json::array();
+  for (const bundles::Session& session : list.recordings) rows.push_back(session_json(session));
+  return rows;
+}
 
 }  // namespace oomrec::tools::views

@@ -7,6 +7,7 @@
 #include "tools/base/text.h"
 #include "tools/bundles/redact/bundle.h"
 #include "tools/bundles/store/verdict_json.h"
+#include "tools/print/cgroup_account.h"
 #include "tools/print/crash.h"
 #include "tools/print/devices.h"
 #include "tools/print/notes.h"
@@ -108,6 +109,7 @@ Json report_facts(const bundles::Source& source) {
       {"crash", print::crash_json(source)},
       {"child", bundles::child_json(source)},
       {"limit", limit_member(verdict)},
+      {"cgroup_account", print::cgroup_account_json(source)},
       {"spaces", spaces_member(*source.recording)},
       {"devices", devices_member(source)},
       {"processes", related["processes"]},

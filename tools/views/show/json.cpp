@@ -2,8 +2,10 @@
 #include "tools/bundles/store/snapshot_source.h"
 #include "tools/bundles/store/verdict_json.h"
 #include "tools/findings/advice/advice.h"
+#include "tools/print/cgroup_account.h"
 #include "tools/print/crash.h"
 #include "tools/print/devices.h"
+#include "tools/print/episode.h"
 #include "tools/print/exception.h"
 #include "tools/print/holders.h"
 #include "tools/print/notes.h"
@@ -69,6 +71,7 @@ Json show_json(const bundles::Source& source, std::size_t top) {
       {"crash", print::crash_json(source)},
       {"child", bundles::child_json(source)},
       {"limit", bundles::limit_json(verdict)},
+      {"cgroup_account", print::cgroup_account_json(source)},
       {"spaces", print::spaces_json(*source.recording)},
       {"holders", all_holders_json(source, top)},
       {"devices", devices_json(source, top)},
@@ -77,6 +80,7 @@ Json show_json(const bundles::Source& source, std::size_t top) {
       {"advice", advice_json(source)},
       {"processes", related["processes"]},
       {"others", related["others"]},
+      {"episode", print::episode_json(source)},
       {"job", source.ranks},
       {"recording", print::recording_json(source)},
       {"notes", print::notes_of(source)},  // last: after all stacks were resolved

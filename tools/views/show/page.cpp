@@ -11,8 +11,10 @@
 #include "tools/bundles/store/snapshot_source.h"
 #include "tools/bundles/store/verdict_json.h"
 #include "tools/findings/advice/advice.h"
+#include "tools/print/cgroup_account.h"
 #include "tools/print/crash.h"
 #include "tools/print/devices.h"
+#include "tools/print/episode.h"
 #include "tools/print/exception.h"
 #include "tools/print/holders.h"
 #include "tools/print/notes.h"
@@ -52,8 +54,7 @@ class Page {
     print_snapshot();
     print_advice();
     print_related_processes(verdict);
-    heading("what happened next");
-    fmt::print("  {}\n", print::outcome_sentence(source_.outcome()));
+    print_episode();
     std::vector<std::string> notes = print::notes_of(source_);
     if (has_holders) notes.emplace_back(print::kSharesNote);
     print::print_notes(notes, terminal_);
@@ -242,9 +243,22 @@ class Page {
       heading(name);
       fmt::print("{}", lines);
     };
+    section("memory of the cgroup at the kill", print::cgroup_account_text(source_));
     section("processes of its group when the bundle was written",
             print::group_text(related, style_.full));
     section("largest other processes in its cgroup", print::others_text(related, source_, verdict));
+  }
+
+  void print_episode() const {
+    const Json episode = print::episode_json(source_);
+    heading("what happened next");
+    fmt::print("  {}\n", print::outcome_sentence(source_.outcome()));
+    const std::string job = print::job_outcome_text(episode);
+    if (!job.empty()) fmt::print("  {}\n", job);
+    const std::string others = print::episode_text(episode, source_);
+    if (others.empty()) return;
+    heading("other bundles of the same episode");
+    fmt::print("{}", others);
   }
 
   const bundles::Source& source_;

@@ -1,0 +1,41 @@
+#include "tools/processes/launch/death_line.h"
+
+#include <fmt/format.h>
+
+#include "common/text/text.h"
+#include "common/verdict/kinds.h"
+#include "tools/base/text.h"
+#include "tools/bundles/recover/largest_holder.h"
+
+namespace oomrec::tools::processes {
+namespace {
+
+// Whether the verdict is about an end, not about a failed request. These are the ends that a worker
+// can have, and that of its parent.
+bool is_end_by_memory(VerdictCode code) {
+  return code == VerdictCode::child_killed || !verdict::kind_of(code).worker.empty();
+}
+
+}  // namespace
+
+std::string end_of_process(std::string_view summary, std::string_view program, std::int64_t pid) {
+  const std::string_view clause = summary.substr(0, summary.find("; "));
+  if (program.empty() || !clause.starts_with(program))
+    return fmt::format("pid {}: {}", pid, printable(std::string{clause}));
+  return fmt::format("{} (pid {}){}", printable(std::string{program}), pid,
+                     printable(std::string{clause.substr(program.size())}));
+}
+
+std::string death_line_of(const bundles::Source& bundle) {
+  const verdict::Verdict verdict = bundle.verdict();
+  if (!is_end_by_memory(verdict.code)) return {};
+  const session::Header& header = bundle.recording->header();
+  const std::string executable = bundle.recording->text(header.executable);
+  std::string line = end_of_process(verdict.summary, text::base_name(executable), header.pid);
+  if (const auto largest = bundles::largest_holder_of(bundle); largest && !largest->where.empty())
+    line += fmt::format("; largest holder: {}, {}", size_text(largest->bytes),
+                        printable(largest->where));
+  return line;
+}
+
+}  // namespace oomrec::tools::processes

@@ -1,0 +1,20 @@
+// What ended a process, in one line for the terminal.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "tools/bundles/store/source.h"
+
+namespace oomrec::tools::processes {
+
+// The first clause of a verdict's `summary`, with the pid after the program's name: "python (pid
+// 4711) was killed by the kernel: its memory cgroup had reached its limit of 64.0 MiB".
+std::string end_of_process(std::string_view summary, std::string_view program, std::int64_t pid);
+
+// The same of a bundle, with the largest holder. Empty unless its process was ended by lack of
+// memory, its own or that of a worker: a failed request that it survived has been reported at once.
+std::string death_line_of(const bundles::Source& bundle);
+
+}  // namespace oomrec::tools::processes

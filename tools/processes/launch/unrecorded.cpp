@@ -1,0 +1,104 @@
+#include "tools/processes/launch/unrecorded.h"
+
+#include <fmt/format.h>
+#include <sys/sysinfo.h>
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "common/program/suitability.h"
+#include "common/system/files.h"
+#include "common/system/text.h"
+#include "common/text/text.h"
+#include "tools/recording/reading/image.h"
+
+namespace oomrec::tools::processes {
+namespace {
+
+using recording::Image;
+
+void describe_machine(session::Header& header) {
+  system::boot_id(header.boot_id);
+  header.pid_namespace = system::pid_namespace();
+  utsname names{};
+  if (uname(&names) == 0) system::Text{header.host} << names.nodename;
+  struct sysinfo memory {};
+  if (sysinfo(&memory) != 0) return;
+  header.ram_bytes = std::uint64_t{memory.totalram} * memory.mem_unit;
+  header.swap_bytes = std::uint64_t{memory.totalswap} * memory.mem_unit;
+}
+
+// The kernel's log names a task, which may have another name than its program.
+void add_thread(Image& image, const ProgramFacts& facts) {
+  session::Thread thread{};
+  thread.tid = facts.pid;
+  system::Text{thread.name} << facts.name;
+  image.add(session::TableId::threads, thread);
+}
+
+}  // namespace
+
+bool has_recording(pid_t program, const std::vector<bundles::Session>& sessions) {
+  const auto replaced = static_cast<session::u32>(session::State::replaced);
+  return std::any_of(sessions.begin(), sessions.end(), [&](const bundles::Session& session) {
+    if (session.pid != program || session.unfinished) return false;
+    return recording::Recording{session.path}.header().state.load() != replaced;
+  });
+}
+
+std::string why_unrecorded(const ProgramFacts& facts) {
+  const std::string program{text::base_name(facts.executable)};
+  const bool is_path = facts.executable.starts_with('/');
+  const program::Suitability found = is_path
+                                         ? program::inspect(facts.executable.c_str()).suitability
+                                         : program::Suitability::suitable;
+  if (found != program::Suitability::suitable)
+    return fmt::format("{} {}", program, program::meaning_of(found));
+  const bool lacks_preload = facts.is_preloaded && !*facts.is_preloaded;
+  return fmt::format(
+      "{} {}", program,
+      lacks_preload ? "had no LD_PRELOAD that names the recorder" : "left no recording");
+}
+
+recording::Recording recording_without_events(const ProgramFacts& facts, const std::string& why,
+                                              const std::filesystem::path& directory,
+                                              const std::string& dump_directory) {
+  Image image;
+  add_thread(image, facts);
+  const session::StringId executable = image.string(facts.executable);
+  const session::StringId arguments = image.string(facts.arguments);
+  const session::StringId working_directory = image.string(facts.working_directory);
+  const session::StringId dumps = image.string(dump_directory);
+  const session::StringId off_reason = image.string(why);
+  const session::StringId cgroup = image.string(facts.cgroup.own);
+  const session::StringId cgroup_path = image.string(facts.cgroup.named);
+  session::Header& header = image.header();
+  header.state = static_cast<session::u32>(session::State::running);
+  header.pid = facts.pid;
+  header.parent_pid = facts.parent_pid;
+  header.start_ticks = facts.start_ticks;
+  header.start_realtime_ns = facts.start_realtime_ns;
+  header.start_monotonic_ns = facts.start_monotonic_ns;
+  header.last_tick_ns = facts.start_monotonic_ns;
+  system::Text{header.oomrec_version} << OOMREC_VERSION;
+  describe_machine(header);
+  header.executable = executable;
+  header.command_line = arguments;
+  header.working_directory = working_directory;
+  header.dump_directory = dumps;
+  header.off_reason = off_reason;
+  header.cgroup = cgroup;
+  header.cgroup_path = cgroup_path;
+  header.mode = static_cast<std::uint8_t>(Mode::off);
+  header.mode_now = static_cast<session::u32>(Mode::off);
+  std::memcpy(static_cast<void*>(&header.health), static_cast<const void*>(facts.health.get()),
+              sizeof header.health);
+  std::uint64_t bytes = 0;
+  Image::Bytes session = image.finish(bytes);
+  return recording::Recording{directory / fmt::format("{}", facts.pid),
+                              std::shared_ptr<const std::byte>{std::move(session)}, bytes};
+}
+
+}  // namespace oomrec::tools::processes

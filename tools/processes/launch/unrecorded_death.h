@@ -1,0 +1,24 @@
+// The report of `oomrec run` on a program that ended without a recording.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "common/options/options.h"
+#include "tools/deaths/death_observer.h"
+#include "tools/processes/launch/unrecorded.h"
+
+namespace oomrec::tools::processes {
+
+struct UnrecordedDeath {
+  std::filesystem::path bundle;  // empty: it was not lack of memory
+  std::string line;              // for the terminal; empty: nothing worth a line
+  std::string problem;           // why the bundle could not be written
+};
+
+// Writes a bundle of a program that was killed for lack of memory. Another kill or a crash is only
+// worth a line; the end by an ordinary signal, as of Ctrl-C, is not, unless we passed it on.
+UnrecordedDeath report_unrecorded(const ProgramFacts& facts,
+                                  const deaths::DeathObservation& observed, const Options& options);
+
+}  // namespace oomrec::tools::processes
