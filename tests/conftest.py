@@ -293,6 +293,25 @@ def fake_gpu(build_dir):
 
 
 @pytest.fixture
+def start_thrashing(victim, cgroup):
+    """start_thrashing(RUNNER, *WORDS BEFORE IT) is a program that waits for its pages to come back."""
+    disk = "/var/tmp"  # a temporary file system would only count in the cgroup
+    kind = subprocess.run(["stat", "-f", "-c", "%T", disk], capture_output=True, text=True).stdout
+    if kind.strip() in ("tmpfs", "ramfs"):
+        pytest.skip(f"{disk} is not on a disk")
+
+    def start(runner: Runner, *before) -> subprocess.Popen:
+        words = [sys.executable, victim("python/thrashes.py"), disk, 96]
+        process = runner.start(
+            *before, *words, preexec_fn=cgroup("48M").enter, env={"OOMREC_WARN": "0"}
+        )
+        assert process.stdout.readline() == b"ready\n", process.stderr.read()
+        return process
+
+    return start
+
+
+@pytest.fixture
 def cgroup():
     """cgroup("200M") is a new memory cgroup with that limit. Its `enter` is a preexec_fn."""
     made = []
@@ -476,8 +495,15 @@ MARKERS = {
 }
 
 
+def stop_ignoring_signals() -> None:
+    """`nohup` and a script's background jobs ignore them, and the tests' programs would inherit that."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses the directory of temporary files
 def pytest_configure(config) -> None:
+    stop_ignoring_signals()
     # In memory, the tests' files never wait for the disk, and vanish at the end even after a failure.
     if machine_isolation.enter() and os.environ.get("OOMREC_TEST_IN_MEMORY"):
         config.option.basetemp = f"{machine_isolation.directory_in_memory()}/tests"

@@ -61,7 +61,7 @@ class Recording:
                 "recording": {"format": 5, "mode": mode, "interval_bytes": 524288, "events": 1, "dropped_events": 0,
                               "truncated_stacks": 0, "stacks": 1, "oomrec_version": "0"},
             },
-            "verdict": None, "request": None, "crash": None, "child": None, "limit": None, "advice": [], "spaces": [],
+            "verdict": None, "request": None, "crash": None, "child": None, "cgroup_account": None, "limit": None, "advice": [], "spaces": [],
             "devices": [], "groups": [""], "labels": [""],
             "processes": [{"pid": 4242, "ppid": 1, "program": "python3", "relation": "self", "live_bytes": 0, "peak_bytes": 0,
                            "rss_bytes": 0, "outcome": "exited 1", "bundle": None}],
@@ -291,11 +291,12 @@ def small() -> Recording:
     ]  # fmt: skip
     made.json["request"] = {
         "api": "malloc", "size": 32 * MIB, "space": "heap", "device": None, "error": "ENOMEM", "repeats": 1,
-        "thread": {"tid": 4242, "name": "python3"}, "stack": frames,
+        "aftershocks": {"count": 2, "last_after_ms": 40}, "thread": {"tid": 4242, "name": "python3"}, "stack": frames,
     }  # fmt: skip
     made.json["limit"] = {"kind": "soft", "bytes": limit, "used": 490 * MIB}
     made.json["verdict"] = {
         "code": "soft_limit",
+        "certainty": "proven",
         "summary": "numpy asked malloc for 32.0 MiB and was refused: the soft limit of 512.0 MiB is reached",
         "evidence": ["live 490.0 MiB + request 32.0 MiB > the soft limit 512.0 MiB"],
         "is_memory": True,
@@ -402,7 +403,13 @@ def hostile() -> Recording:
     for key in ["title", "program", "host", "user", "trigger", "outcome", "oomrec_version"]:
         made.json["meta"][key] = text
     made.json["meta"]["arguments"] = HOSTILE
-    made.json["verdict"] = {"code": text, "summary": text, "evidence": HOSTILE, "is_memory": True}
+    made.json["verdict"] = {
+        "code": text,
+        "certainty": text,
+        "summary": text,
+        "evidence": HOSTILE,
+        "is_memory": True,
+    }
     frame = {
         "kind": "native",
         "function": text,
@@ -412,7 +419,8 @@ def hostile() -> Recording:
         "offset": 1,
     }
     made.json["request"] = {"api": text, "size": 1, "space": text, "device": {"name": text}, "error": text,
-                            "repeats": 2, "thread": {"tid": 1, "name": text}, "stack": [frame]}  # fmt: skip
+                            "repeats": 2, "aftershocks": {"count": 1, "last_after_ms": None},
+                            "thread": {"tid": 1, "name": text}, "stack": [frame]}  # fmt: skip
     made.json["limit"] = {"kind": text, "bytes": 5, "used": 4}
     made.json["objects"] = {
         "objects": [{"bytes": 1, "type": text, "shape": [1], "dtype": text, "device": text, "views": 1, "address": 1,

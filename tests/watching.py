@@ -27,9 +27,9 @@ def wait_for(found, within_s=30.0):
 class Watch:
     """A running `oomrec watch` that has started watching."""
 
-    def __init__(self, oomrec, *words, **env):
+    def __init__(self, oomrec, *words, preexec_fn=None, **env):
         self._oomrec = oomrec
-        self.process = oomrec.start("watch", *words, env=env)
+        self.process = oomrec.start("watch", *words, env=env, preexec_fn=preexec_fn)
         wait_for(self.is_blocking_signals)
 
     def is_blocking_signals(self):

@@ -23,8 +23,11 @@ std::uint32_t intern(InHook hook, std::uint32_t parent, std::uint64_t frame) noe
   return node;
 }
 std::uint32_t capture(InHook, ThreadStacks&, std::uint32_t group) noexcept { return group; }
-std::uint32_t capture_interrupted(InHook, ThreadStacks&, const Registers&,
-                                  std::span<std::uint64_t>) noexcept {
+std::uint32_t current_activations(InHook, ThreadStacks&, std::span<Activation>) noexcept {
+  return 0;
+}
+std::uint32_t capture_interrupted(InHook, ThreadStacks&, const Registers&, std::span<std::uint64_t>,
+                                  std::span<const Activation>, Progress&) noexcept {
   return 0;
 }
 bool is_beyond_stack(InHook, std::uint64_t, std::uint64_t) noexcept { return false; }

@@ -181,17 +181,18 @@ def test_a_death_unrelated_to_memory_does_not_alert(alerted, preload, victim):
     assert watching.all() == []
 
 
-def test_pressure_alerts(alerted, preload, victim, tmp_path):
+@pytest.mark.needs_cgroup_write
+def test_pressure_alerts(alerted, preload, start_thrashing, tmp_path):
     trigger = tmp_path / "trigger"
     os.mkfifo(trigger)
-    large = preload.start(victim("dies"), "never", stdin=subprocess.PIPE)
-    assert large.stdout.readline() == b"ready\n"
+    waiting = start_thrashing(preload)
     watching = alerted(MEMORY_PRESSURE_WATCH=trigger)
-    wait_for(lambda: watching.watch.sees(large.pid))
+    wait_for(lambda: watching.watch.sees(waiting.pid))
+    time.sleep(1.2)  # two samples from outside
     with trigger.open("w") as fifo:
         fifo.write("x")
     alert = watching.first("pressure")
-    assert alert["pid"] == large.pid and alert["figures"]["rss_bytes"] >= 20 * MIB
+    assert alert["pid"] == waiting.pid and alert["figures"]["rss_bytes"] >= 20 * MIB
     assert (Path(alert["bundle"]) / "manifest.json").exists()
 
 

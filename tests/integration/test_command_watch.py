@@ -7,6 +7,7 @@ import subprocess
 import time
 
 import pytest
+from kernel_log import report_oom_kill
 from watching import CONNECTED, SEES_FOREIGN_EXITS, Watch, wait_for
 
 
@@ -84,6 +85,7 @@ def test_a_normal_exit_is_not_reported(preload, oomrec, victim, watch):
     for _ in range(5):
         assert preload("sh", "-c", "exit 3").exit_code == 3
     process = started(preload, victim)
+    wait_for(lambda: watching.sees(process.pid))
     process.kill()
     process.wait()
     wait_for(lambda: finished_bundles(preload))
@@ -98,35 +100,42 @@ def test_it_ends_on_a_signal(watch, name):
     assert watching.process.wait(5) == 0
 
 
+def kill(process, *runners):
+    """As the kernel does. Unlike another end that nobody saw, its log line deserves a bundle."""
+    log = runners[0].directory / "kernel.log"
+    for runner in runners:
+        runner.environment["OOMREC_KERNEL_LOG"] = str(log)
+    report_oom_kill(log, process.pid, "dies")
+    process.kill()
+    process.wait()
+
+
 def test_once_writes_bundles_for_dead_processes(preload, oomrec, victim):
     assert oomrec("watch", "--once").exit_code == 1
     process = started(preload, victim)
     assert oomrec("watch", "--once").exit_code == 1
-    process.kill()
-    process.wait()
+    kill(process, oomrec, preload)
     run = oomrec("watch", "--once", preload.session_dir, env={"OOMREC_SESSION_DIR": None})
     assert run.exit_code == 0 and "is gone" in run.stdout, str(run)
     assert len(finished_bundles(preload)) == 1
     assert oomrec("watch", "--once").exit_code == 1
 
 
-def killed_elsewhere(preload, victim):
-    """A dead process whose recording is in a default directory, the one for bundles."""
+def started_elsewhere(preload, victim):
+    """A process whose recording is in a default directory, the one for bundles."""
     preload.dump_dir.mkdir(exist_ok=True)
     process = preload.start(
         victim("dies"), "never", stdin=subprocess.PIPE, env={"OOMREC_SESSION_DIR": None}
     )
     assert process.stdout.readline() == b"ready\n"
-    process.kill()
-    process.wait()
     return process
 
 
 def test_a_given_directory_is_the_only_one(preload, oomrec, victim, tmp_path):
-    elsewhere = killed_elsewhere(preload, victim)
+    elsewhere = started_elsewhere(preload, victim)
     here = started(preload, victim)
-    here.kill()
-    here.wait()
+    for process in (elsewhere, here):
+        kill(process, oomrec, preload)
     ran = tmp_path / "ran"
     run = oomrec(
         "watch", "--once", "--on-oom-exec", f"echo %p >> {ran}", f"{preload.session_dir}/",
@@ -134,7 +143,7 @@ def test_a_given_directory_is_the_only_one(preload, oomrec, victim, tmp_path):
     )  # fmt: skip
     assert f"process {here.pid} " in run.stdout, str(run)
     assert f"process {elsewhere.pid} " not in run.stdout, str(run)
-    assert not ran.exists()
+    assert ran.read_text() == f"{here.pid}\n"
     run = oomrec("watch", "--once")
     assert f"process {elsewhere.pid} " in run.stdout, str(run)
 
@@ -166,7 +175,7 @@ def test_a_hundred_processes_cost_little(preload, watch):
         preload.start("sleep", "100")
     wait_for(lambda: len(list(preload.session_dir.rglob("*.session"))) == 100, 120)
     wait_for(watching.is_sleeping, 30)  # it has opened all of them
-    seconds = 4
+    seconds = 8
     assert spent(watching, seconds) <= 0.005 * seconds + 0.01  # one tick of the kernel's accounting
 
 
@@ -175,15 +184,16 @@ def test_an_invalid_directory_is_reported(oomrec):
     assert run.exit_code == 2 and "OOMREC_SESSION_DIR" in run.stderr
 
 
-def test_pressure_is_reported_for_the_largest_process(preload, oomrec, victim, watch, tmp_path):
+@pytest.mark.needs_cgroup_write
+def test_pressure_is_reported_once_per_episode(preload, oomrec, start_thrashing, watch, tmp_path):
     """A program that does not allocate cannot notice memory pressure itself."""
     trigger = tmp_path / "trigger"
     os.mkfifo(trigger)
-    small = preload.start("sleep", "100")
-    large = started(preload, victim)
+    waiting = start_thrashing(preload)
     watching = watch(MEMORY_PRESSURE_WATCH=trigger)
-    time.sleep(0.3)
-    for _ in range(2):  # once per episode
+    wait_for(lambda: watching.sees(waiting.pid))
+    time.sleep(1.2)  # two samples from outside
+    for _ in range(2):
         with trigger.open("w") as fifo:
             fifo.write("x")
         (bundle,) = wait_for(lambda: finished_bundles(preload))
@@ -191,7 +201,7 @@ def test_pressure_is_reported_for_the_largest_process(preload, oomrec, victim, w
     assert len(finished_bundles(preload)) == 1
     shown = oomrec.json("show", bundle)
     assert (shown["trigger"], shown["verdict"]["code"]) == ("pressure", "memory_pressure")
-    assert shown["process"]["pid"] == large.pid and small.poll() is None
+    assert shown["process"]["pid"] == waiting.pid
     resident = next(line for line in shown["verdict"]["evidence"] if "resident" in line)
     assert float(re.search(r"resident ([\d.]+) MiB", resident)[1]) >= 20
-    assert f"process {large.pid}" in watching.stop().stdout
+    assert f"process {waiting.pid}" in watching.stop().stdout

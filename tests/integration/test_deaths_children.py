@@ -115,8 +115,13 @@ def assert_parent_names_worker(oomrec, run, where: str) -> None:
     parent_bundle = bundles.pop("child_killed")
     ((code, worker_bundle),) = bundles.items()
     assert code in FATAL, bundles
-    # The newest is the parent's, so `show` finds it without an argument.
-    assert oomrec.json("show")["bundle"] == str(parent_bundle)
+    # The parent's is newer, but only a consequence: `show` opens the cause, `ls` folds the rest.
+    cause = oomrec.json("show")
+    assert cause["bundle"] == str(worker_bundle)
+    assert (cause["episode"]["role"], cause["episode"]["job_outcome"]) == ("root", "exited 1")
+    assert "its job ended with exit status 1" in oomrec("show").stdout
+    roles = {row["bundle"]: row["episode_role"] for row in oomrec.json("ls")["bundles"]}
+    assert roles[str(parent_bundle)] == "consequence" and roles[str(worker_bundle)] == "root"
     parent, worker = oomrec.json("show", parent_bundle), oomrec.json("show", worker_bundle)
     child = parent["child"]
     assert child["pid"] == worker["process"]["pid"] and child["verdict"] == code

@@ -206,10 +206,156 @@ def test_a_crash_without_a_failure_writes_no_bundle(recorded, victim):
     assert run.bundles() == []
 
 
-@pytest.mark.parametrize("way", ["other", "served"])
-def test_a_crash_unrelated_to_a_failure(recorded, oomrec, victim, way):
-    """The failure was in another thread, or the same call succeeded since."""
-    run = recorded(victim("crashes"), way)
+# What the truth is, and how sure the verdict must be at least. Only memory's own deaths may be blamed on memory, and a
+# handled failure's bundle keeps its own verdict.
+CONSEQUENCES = {
+    "at_once": ("null_dereference", 11),
+    "far_inside": ("null_dereference", 11),
+    "by_memset": ("null_dereference", 11),
+    "from_wrapper": ("null_dereference", 11),
+    "grown": ("null_dereference", 11),
+    "mapped": ("null_dereference", 11),
+    "asserted": ("crash_after_refusal", 6),
+    "given_up": ("crash_after_refusal", 6),
+    "given_up_by_wrapper": ("crash_after_refusal", 6),
+    "given_up_by_code": ("crash_after_refusal", 6),
+}
+UNRELATED = {
+    "handled_null": 11,
+    "handled_null_later": 11,
+    "inline_null": 11,
+    "retried": 11,
+    "wild": 11,
+    "freed_twice": 6,
+    "asserted_other": 6,
+    "gave_up_other": 6,
+    "overflowed": 11,
+    "trapped": 4,
+}
+# The crash is another thread's, or of a signal that the recorder does not handle.
+UNSEEN = {"in_thread": 11, "divided": 8}
+CONSEQUENCES_IN_CXX = {
+    "uncaught": ("uncaught_bad_alloc", 6),
+    "resized": ("uncaught_bad_alloc", 6),
+    "rethrown": ("uncaught_bad_alloc", 6),
+    "translated": ("crash_after_refusal", 6),
+    "own_exception": ("crash_after_refusal", 6),
+    "derived_exception": ("uncaught_bad_alloc", 6),
+    "kept_and_rethrown": ("uncaught_bad_alloc", 6),
+    "aborted_in_handler": ("crash_after_refusal", 6),
+    "nothrow_used": ("null_dereference", 11),
+}
+UNRELATED_IN_CXX = {"logic": 6, "out_of_range": 6, "after_nothrow": 6}
+
+
+@pytest.fixture(params=["gcc_O0", "gcc_O2", "clang_O0", "clang_O2"])
+def compiled(request, victim, build_dir):
+    """A victim as a compiler made it."""
+
+    def path_of(name):
+        if not (build_dir / "tests" / "victims" / f"{name}_{request.param}").exists():
+            pytest.skip("this compiler is not installed")
+        return victim(f"{name}_{request.param}")
+
+    return path_of
+
+
+def assert_consequence(run, shown, code, number):
+    died_of(run, number)
+    verdict = shown(run)["verdict"]
+    assert (verdict["code"], verdict["certainty"]) in {(code, "likely"), (code, "proven")}, str(run)
+
+
+def assert_unrelated(run, oomrec, number):
+    """The failure did no harm, and the crash has a bundle of its own."""
+    died_of(run, number)
+    refused, crashed = [oomrec.json("show", bundle) for bundle in run.bundles()]
+    assert refused["verdict"]["code"] == "request_too_large", refused["verdict"]
+    assert (refused["outcome"], refused["crash"]) == ("recovered", None)
+    assert crashed["verdict"]["code"] == "crashed", crashed["verdict"]
+    assert crashed["outcome"] == f"signal {number}"
+
+
+@pytest.mark.parametrize("way", CONSEQUENCES)
+def test_a_consequence_of_the_failure(preload, shown, compiled, way):
+    assert_consequence(preload(compiled("after_refusal"), way), shown, *CONSEQUENCES[way])
+
+
+@pytest.mark.parametrize("way", CONSEQUENCES_IN_CXX)
+def test_a_consequence_of_the_failure_in_cxx(preload, shown, compiled, way):
+    run = preload(compiled("after_refusal_in_cxx"), way)
+    assert_consequence(run, shown, *CONSEQUENCES_IN_CXX[way])
+
+
+@pytest.mark.parametrize("way", UNRELATED)
+def test_a_handled_failure_is_not_blamed(oomrec, compiled, way):
+    run = oomrec("run", "--", compiled("after_refusal"), way)
+    assert_unrelated(run, oomrec, UNRELATED[way])
+
+
+@pytest.mark.parametrize("way", UNSEEN)
+def test_a_handled_failure_keeps_its_verdict(oomrec, compiled, way):
+    run = oomrec("run", "--", compiled("after_refusal"), way)
+    died_of(run, UNSEEN[way])
+    page = oomrec.json("show", run.only_bundle())
+    assert page["verdict"]["code"] == "request_too_large", page["verdict"]
+    assert (page["outcome"], page["crash"]) == (f"signal {UNSEEN[way]}", None)
+
+
+@pytest.mark.parametrize("way", UNRELATED_IN_CXX)
+def test_a_handled_failure_is_not_blamed_in_cxx(oomrec, compiled, way):
+    run = oomrec("run", "--", compiled("after_refusal_in_cxx"), way)
+    assert_unrelated(run, oomrec, UNRELATED_IN_CXX[way])
+
+
+def test_an_abort_that_may_follow_is_said_to_be_possible(preload, shown, compiled):
+    """operator new throws: what came after the handler cannot be told from its code."""
+    verdict = shown(preload(compiled("after_refusal_in_cxx"), "aborted_later"))["verdict"]
+    assert (verdict["code"], verdict["certainty"]) == ("crash_after_refusal", "possible")
+    assert verdict["summary"].endswith("nothing excludes it")
+
+
+def test_a_stored_null_that_is_used_much_later_is_possible(preload, oomrec, compiled):
+    run = preload(compiled("after_refusal"), "stored_long_ago")
+    died_of(run, signal.SIGSEGV)
+    pages = [oomrec.json("show", bundle) for bundle in run.bundles()]
+    (page,) = [page for page in pages if page["crash"] is not None]
+    verdict = page["verdict"]
+    assert (verdict["code"], verdict["certainty"]) == ("null_dereference", "possible")
+    assert "malloc refused 64.0 TiB: the program may have used the NULL" in verdict["summary"]
+    assert any("served 500 requests in between" in line for line in verdict["evidence"])
+
+
+HANDLED = """
+import ctypes, os, sys
+try: bytearray(1 << 46)
+except MemoryError: pass
+"""
+
+
+@pytest.mark.parametrize(
+    "code, number",
+    [
+        ("ctypes.string_at(0)", 11),
+        ("kept = [object() for _ in range(20000)]; ctypes.string_at(0)", 11),
+        ("kept = [str(i) * 600 for i in range(1000)]; os.abort()", 6),
+        ("kept = [str(i) * 600 for i in range(1000)]; os.kill(os.getpid(), 4)", 4),
+    ],
+)
+def test_a_handled_memory_error_is_not_blamed(oomrec, code, number):
+    run = oomrec("run", "--", sys.executable, "-c", HANDLED + code)
+    assert_unrelated(run, oomrec, number)
+
+
+def test_a_crash_after_the_call_succeeded(recorded, oomrec, victim):
+    run = recorded(victim("crashes"), "served")
+    oomrec("recover")
+    assert_unrelated(run, oomrec, signal.SIGSEGV)
+
+
+def test_a_crash_of_another_thread(recorded, oomrec, victim):
+    """Whether the failure had to do with it is unknown: they share a bundle, but not the verdict."""
+    run = recorded(victim("crashes"), "other")
     died_of(run, signal.SIGSEGV)
     oomrec("recover")
     page = oomrec.json("show", run.only_bundle())
@@ -222,10 +368,8 @@ def test_a_signal_from_another_process_is_not_memory(preload, oomrec, victim):
     assert process.stdout.readline() == b"ready\n"
     process.send_signal(signal.SIGABRT)
     run = preload.finish(process)
-    died_of(run, signal.SIGABRT)
     oomrec("recover")
-    page = oomrec.json("show", run.only_bundle())
-    assert page["verdict"]["code"] == "request_too_large" and page["outcome"] == "signal 6"
+    assert_unrelated(run, oomrec, signal.SIGABRT)
 
 
 # --- The program is not disturbed -----------------------------------------------------------------
@@ -272,7 +416,10 @@ def caught(run, when):
 def test_there_is_no_handler_before_a_failure(plain, preload, victim):
     without, recorded = plain(victim("own_handlers")), preload(victim("own_handlers"))
     assert caught(recorded, "before") == caught(without, "before")
-    ours = sum(1 << (number - 1) for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT))
+    ours = sum(
+        1 << (getattr(signal, name) - 1)
+        for name in ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGILL", "SIGTRAP")
+    )
     assert caught(recorded, "after") == caught(without, "after") | ours
 
 

@@ -5,11 +5,12 @@ import json
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 from conftest import children_cpu_s
+from consistency import contradictions
+from kernel_log import report_oom_kill
 
 MIB = 1 << 20
 LIMIT = 64 * MIB
@@ -48,6 +49,7 @@ def shown_of(oomrec, run) -> dict:
     metadata = json.loads((bundle / "metadata.json").read_text())
     for key in ("verdict", "outcome", "limit"):
         assert metadata[key] == shown[key]
+    assert contradictions(shown) == []
     assert json.loads((bundle / "manifest.json").read_text())["verdict"] == shown["verdict"]["code"]
     return shown
 
@@ -105,7 +107,7 @@ def state_of(pid: int) -> str:
 @pytest.mark.needs_cgroup_write
 @pytest.mark.parametrize("way", ["run", "recover"])
 def test_an_intermediate_warning_does_not_hide_the_kill(oomrec, preload, victim, cgroup, way):
-    """A failure, a warning, a kill: the failure's bundle gets the verdict, the warning's the outcome."""
+    """A failure, a warning, a kill after further growth: each has its bundle; the kill is the cause."""
     warned = {"OOMREC_WARN": "95"}
     words = [victim("grows"), "refused"]
     if way == "run":
@@ -118,11 +120,15 @@ def test_an_intermediate_warning_does_not_hide_the_kill(oomrec, preload, victim,
     assert run.exit_code == 137
     (failure,) = run.bundles_for("allocation_failed")
     (warning,) = run.bundles_for("near_limit")
-    assert run.bundles() == sorted([failure, warning])
-    shown = oomrec.json("show", failure)
-    assert (shown["verdict"]["code"], shown["outcome"]) == ("cgroup_oom_kill", "oom_killed")
-    shown = oomrec.json("show", warning)
-    assert (shown["verdict"]["code"], shown["outcome"]) == ("near_limit", "oom_killed")
+    (killed,) = run.bundles_for("killed")
+    assert run.bundles() == sorted([failure, warning, killed])
+    pages = [oomrec.json("show", bundle) for bundle in (failure, warning, killed)]
+    assert [(page["verdict"]["code"], page["outcome"]) for page in pages] == [
+        ("request_too_large", "recovered"),
+        ("near_limit", "oom_killed"),
+        ("cgroup_oom_kill", "oom_killed"),
+    ]
+    assert oomrec.json("show")["bundle"] == str(killed)
 
 
 def test_the_sender_of_the_signal_is_named(oomrec, victim):
@@ -152,19 +158,12 @@ def test_the_sender_of_another_signal_is_not_named(oomrec):
     assert shown["outcome"] == "signal 9" and "came from process" not in evidence_of(shown)
 
 
-def kernel_log_of(path: Path, line: str) -> Path:
-    """A log since boot, with one current line."""
-    now = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
-    path.write_text(f"6,0,0,-;Linux version\n3,1,{now},-;{line}\n")
-    return path
-
-
 def test_a_recording_that_cannot_be_moved_is_explained_too(preload, oomrec, victim, tmp_path):
     log = tmp_path / "kernel.log"
     process = started(preload, [victim("grows")])
     process.kill()
     preload.finish(process)
-    kernel_log_of(log, f"Out of memory: Killed process {process.pid} (grows) total-vm:1kB")
+    report_oom_kill(log, process.pid, "grows")
     (session,) = preload.session_dir.glob("**/*.session")
     shown = oomrec.json("show", session, env={"OOMREC_KERNEL_LOG": log})
     assert (shown["verdict"]["code"], shown["outcome"]) == ("system_oom_kill", "oom_killed")
@@ -176,6 +175,6 @@ def test_a_program_that_exits_was_not_killed(oomrec, victim, tmp_path):
     process = started(
         oomrec, ["run", "--", victim("grows"), "ends"], env={"OOMREC_KERNEL_LOG": log}
     )
-    kernel_log_of(log, f"Out of memory: Killed process {child_of(process)} (grows) total-vm:1kB")
+    report_oom_kill(log, child_of(process), "grows")
     run = oomrec.finish(process, input="go on\n")
     assert run.exit_code == 3 and run.bundles() == []

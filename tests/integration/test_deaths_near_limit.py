@@ -3,6 +3,7 @@
 import sys
 
 import pytest
+from consistency import contradictions
 
 MIB = 1 << 20
 
@@ -33,14 +34,69 @@ def test_a_growing_python_gets_a_bundle_before_the_kill(preload, oomrec, victim,
 
 
 @pytest.mark.needs_cgroup_write
-def test_untouched_memory_counts(preload, oomrec, victim, cgroup):
-    """400 MiB in one request under a limit of 200 MiB: only 1 MiB was resident at the last call."""
+def test_untouched_memory_is_a_promise(preload, oomrec, victim, cgroup):
+    """400 MiB in one request under a limit of 200 MiB, touched later without another call.
+
+    At the request nothing is near: there is no warning. The kernel kills it later, and the bundle
+    tells what was promised from what was resident at the last check.
+    """
     run = preload(victim("touched_late"), "400", preexec_fn=cgroup("200M").enter)
-    assert (run.exit_code, run.stdout) == (128 + 9, "allocated\n"), str(run)
-    shown = oomrec.json("show", only(run, "near_limit"))
-    assert "allocated but not yet touched" in shown["verdict"]["summary"]
-    assert shown["limit"]["used"] >= 390 * MIB
+    assert (run.exit_code, run.stdout, run.stderr) == (128 + 9, "allocated\n", ""), str(run)
+    assert run.bundles() == []
+    oomrec("recover")
+    shown = oomrec.json("show", run.only_bundle())
+    assert shown["verdict"]["code"] == "cgroup_oom_kill"
     assert shown["spaces"]["heap"]["live_bytes"] >= 400 * MIB
+    assert any(
+        line.startswith("promised: ") and "allocated but never touched" in line
+        for line in shown["verdict"]["evidence"]
+    ), shown["verdict"]
+    assert contradictions(shown) == []
+
+
+LAZY = """
+import mmap, sys
+reserved = mmap.mmap(-1, 1 << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+reserved[: 20 << 20] = bytes(20 << 20)
+for _ in range(50): bytearray(2 << 20)  # each allocation is an occasion to check
+print("done")
+"""
+
+
+@pytest.mark.needs_cgroup_write
+@pytest.mark.parametrize(
+    "command",
+    [
+        [sys.executable, "-c", LAZY],
+        ["sh", "-c", "seq 50000 | sort -S 90% -r | tail -1 && echo done"],
+    ],
+    ids=["mapping", "sort"],
+)
+@pytest.mark.parametrize("way", ["run", "bare"])
+def test_a_reservation_larger_than_the_limit_is_not_near_it(preload, oomrec, cgroup, command, way):
+    """A lazily touched mapping of 1 GiB, and sort's buffer of 90 % of the RAM, in 256 MiB."""
+    words = ["run", "--", *command] if way == "run" else command
+    run = (oomrec if way == "run" else preload)(*words, preexec_fn=cgroup("256M").enter)
+    assert run.exit_code == 0 and run.stdout.endswith("done\n"), str(run)
+    assert (run.stderr, run.bundles()) == ("", [])
+
+
+TOUCHED_BY_OTHERS = """
+import mmap, sys, time
+held = mmap.mmap(-1, 190 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+block = bytearray(4 << 20)
+time.sleep(0.2)  # the last check by the clock is over
+for page in range(0, len(held), 4096): held[page] = 1  # no call of an allocator
+if sys.argv[1] == "frees": del block
+print("done")
+"""
+
+
+@pytest.mark.needs_cgroup_write
+def test_a_large_free_is_an_occasion_to_check(preload, cgroup):
+    run = preload(sys.executable, "-c", TOUCHED_BY_OTHERS, "frees", preexec_fn=cgroup("205M").enter)
+    assert run.stdout == "done\n"
+    assert len(run.bundles_for("near_limit")) == 1, str(run)
 
 
 @pytest.mark.needs_cgroup_write

@@ -1,9 +1,16 @@
 """Thrashing: a program that waits for its memory to come back from the disk."""
 
+import os
+import re
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+from consistency import contradictions
+from watching import Watch, wait_for
 
 # A program that allocates for seconds, and meanwhile worsens the figures in its fake /proc.
 SCRIPT = """
@@ -57,3 +64,77 @@ def test_thrashing_is_reported_once_per_episode(preload, oomrec, machine, steps,
         assert shown["verdict"]["code"] == "memory_pressure"
         assert "it waits for memory instead of working" in shown["verdict"]["summary"]
         assert any("major faults" in line for line in shown["verdict"]["evidence"])
+
+
+# --- Real pressure, in cgroups of their own -------------------------------------------------------
+
+
+def verdict_of(oomrec, run) -> dict:
+    shown = oomrec.json("show", run.only_bundle())
+    assert contradictions(shown) == []
+    return shown["verdict"]
+
+
+def child_of(process: subprocess.Popen) -> int:
+    (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return int(child)
+
+
+@pytest.mark.needs_cgroup_write
+@pytest.mark.parametrize(
+    "number, code",
+    [
+        (signal.SIGKILL, "killed_near_limit"),
+        (signal.SIGTERM, "terminated_under_pressure"),
+    ],
+)
+def test_a_signal_to_a_process_that_thrashes(oomrec, start_thrashing, number, code):
+    process = start_thrashing(oomrec, "run", "--")
+    time.sleep(1.2)  # two samples from outside
+    os.kill(child_of(process), number)
+    verdict = verdict_of(oomrec, oomrec.finish(process))
+    assert (verdict["code"], verdict["certainty"]) == (code, "possible"), verdict
+    waits = r"it had \d+ major faults in .* s, while its cgroup needed \d+ evicted pages again"
+    assert any(re.fullmatch(waits, line) for line in verdict["evidence"]), verdict
+
+
+@pytest.mark.needs_cgroup_write
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_signal_while_another_cgroup_thrashes(oomrec, plain, victim, start_thrashing, number):
+    start_thrashing(plain)
+    process = oomrec.start("run", "--", victim("grows"), stdin=subprocess.PIPE)
+    assert process.stdout.readline() == b"ready\n"
+    time.sleep(1.2)
+    os.kill(child_of(process), number)
+    verdict = verdict_of(oomrec, oomrec.finish(process))
+    assert verdict["code"] == "killed_externally", verdict
+    assert "not for lack of memory" in verdict["summary"]
+
+
+@pytest.mark.needs_cgroup_write
+def test_the_one_that_waits_is_named(oomrec, preload, victim, start_thrashing, tmp_path):
+    """Not the largest, which sleeps."""
+    trigger = tmp_path / "trigger"
+    os.mkfifo(trigger)
+    large = preload.start(
+        sys.executable, "-c", "import time; held = bytearray(200 << 20); print('ready', flush=True);"
+        " time.sleep(100)",
+    )  # fmt: skip
+    assert large.stdout.readline() == b"ready\n"
+    watching = Watch(oomrec, MEMORY_PRESSURE_WATCH=trigger)
+    wait_for(lambda: watching.sees(large.pid))
+    time.sleep(1.2)
+    with trigger.open("w") as fifo:
+        fifo.write("x")
+    time.sleep(0.5)
+    assert list(preload.dump_dir.glob("oom_*/manifest.json")) == []  # nobody that we know waits
+    thrashing = start_thrashing(preload)
+    wait_for(lambda: watching.sees(thrashing.pid))
+    time.sleep(10)  # until it may look again; it has sampled the new process meanwhile
+    with trigger.open("w") as fifo:
+        fifo.write("x")
+    (manifest,) = wait_for(lambda: list(preload.dump_dir.glob("oom_*/manifest.json")))
+    shown = oomrec.json("show", manifest.parent)
+    assert shown["verdict"]["code"] == "memory_pressure"
+    assert shown["process"]["pid"] == thrashing.pid
+    watching.stop()

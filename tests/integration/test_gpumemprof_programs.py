@@ -247,7 +247,7 @@ def test_recorder(runner, program, plain, tmp_path, device):
         "dumps": "3 3",
         "left": "2 True",
         "kept": "[5, 6, 7, 8]",
-        "named": "True 1",
+        "named": "True 2",
         "files": "True",
         "exception": "builtins RuntimeError request 8",
         "message": "CUDA out of memory. Tried to allocate 2.00 GiB",

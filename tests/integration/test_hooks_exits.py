@@ -25,20 +25,21 @@ def test_a_clean_end_leaves_nothing(preload, victim, way):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_last_failure_is_recorded_with_its_outcome(oomrec, preload, victim, way):
-    """Five failures on five stacks: three bundles at once, the rest wait until the end."""
+def test_a_failure_is_recorded_with_its_outcome(oomrec, preload, victim, way):
+    """Five failures on five stacks at once: the first has a bundle, which counts the others."""
     run = preload(victim("ends"), way, 5)
     assert run.exit_code == 7
-    last = oomrec.json("show", run.bundles()[-1])
-    assert last["request"]["size"] == TOO_MUCH + 1005 and last["outcome"] == "exited 7"
+    shown = oomrec.json("show", run.only_bundle())
+    assert shown["request"]["size"] == TOO_MUCH + 1001 and shown["outcome"] == "exited 7"
+    assert shown["request"]["aftershocks"]["count"] == 4
     assert sessions(preload) == [], str(run)
 
 
 def test_a_failed_exec_keeps_the_session(oomrec, preload, victim):
-    """It is killed later: a large orphan, so `recover` writes a bundle."""
+    """It is killed later, and is explained with the memory of before."""
     run = preload(victim("ends"), "exec_failed_killed")
     assert run.exit_code == 128 + signal.SIGKILL and len(sessions(preload)) == 1
-    [bundle] = oomrec.json("recover")["bundles"]
+    [bundle] = oomrec.json("recover", "--unknown")["bundles"]
     shown = oomrec.json("show", bundle)
     assert shown["process"]["pid"] == run.pid and shown["trigger"] == "killed"
     assert shown["spaces"]["heap"]["live_bytes"] > 40 << 20
@@ -51,18 +52,17 @@ def test_an_exec_is_not_a_death(oomrec, preload, victim):
     assert run.exit_code == 128 + signal.SIGKILL
     [session] = sessions(preload)  # the first image's session is removed when the second starts
     assert f"-{run.pid}-" in session.name
-    [bundle] = oomrec.json("recover")["bundles"]
+    [bundle] = oomrec.json("recover", "--unknown")["bundles"]
     shown = oomrec.json("show", bundle)
     assert shown["process"]["pid"] == run.pid and shown["process"]["argv"][-1] == "killed"
 
 
-def test_an_exec_keeps_earlier_failures(oomrec, preload, victim):
-    """A failure before the exec that had to wait for its bundle gets one at the end."""
+def test_an_exec_keeps_an_earlier_failure(oomrec, preload, victim):
     run = preload(victim("ends"), "exec", 5)
     assert (run.stdout, run.exit_code) == ("ends\nends\n", 7)
     oomrec.json("recover")
-    sizes = [oomrec.json("show", bundle)["request"]["size"] for bundle in run.bundles()]
-    assert TOO_MUCH + 1005 in sizes and sessions(preload) == []
+    shown = oomrec.json("show", run.only_bundle())
+    assert shown["request"]["size"] == TOO_MUCH + 1001 and sessions(preload) == []
 
 
 def test_a_daemon_is_recorded(oomrec, preload, victim):

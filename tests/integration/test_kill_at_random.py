@@ -58,7 +58,7 @@ def test_totals_are_exact_to_one_event_per_thread(preload, oomrec, victim, tmp_p
         killed[pid] = counters
         if (round_ + 1) % AT_ONCE:
             continue
-        recovered = oomrec("recover", "--json", env=environment)
+        recovered = oomrec("recover", "--unknown", "--json", env=environment)
         assert recovered.exit_code == 0 and recovered.stderr == "", str(recovered)
         for bundle in recovered.json()["bundles"]:
             shown = oomrec.json("show", bundle)

@@ -51,7 +51,7 @@ def make_old(preload) -> None:
 def recover(preload, oomrec, killed: dict) -> None:
     """At most one readable bundle is left of each process, and nothing else."""
     make_old(preload)
-    recovered = oomrec("recover", "--json", env={"OOMREC_MAX_DUMPS": "0"})
+    recovered = oomrec("recover", "--unknown", "--json", env={"OOMREC_MAX_DUMPS": "0"})
     assert recovered.exit_code in (0, 1) and recovered.stderr == "", str(recovered)
     assert list(preload.session_dir.rglob("*.session")) == []
     bundles = sorted(preload.dump_dir.iterdir()) if preload.dump_dir.exists() else []

@@ -154,10 +154,10 @@ def test_a_bundle_that_takes_too_long_is_abandoned(preload, victim):
         run = preload(victim("three_failures"), env={"OOMREC_BUNDLE_SECONDS": 0})
         assert run.exit_code == 0 and "exit handlers ran" in run.stdout, str(run)
         given_up += "no bundle: it was not written within" in run.stderr
-    assert given_up > 0 and len(run.bundles()) < 5 * 3
     before = len(run.bundles())
+    assert given_up > 0 and before < 5
     run = preload(victim("three_failures"), env={"OOMREC_MAX_DUMPS": 0})
-    assert len(run.bundles()) == before + 3 and "given up" not in run.stderr, str(run)
+    assert len(run.bundles()) == before + 1 and "given up" not in run.stderr, str(run)
 
 
 ENDS_WELL = "kept = bytearray(20 << 20)"

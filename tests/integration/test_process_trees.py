@@ -161,7 +161,7 @@ def test_bundles_of_dead_processes_name_each_other(preload, oomrec):
         os.kill(pid, signal.SIGKILL)
     process.wait()
     wait_for(lambda: is_gone(child))
-    made = oomrec.json("recover")["bundles"]
+    made = oomrec.json("recover", "--unknown")["bundles"]
     assert len(made) == 2
 
     pages = [oomrec.json("show", bundle) for bundle in made]

@@ -66,7 +66,7 @@ def test_a_snapshot_in_the_bundle_of_a_later_failure(attached):
     _, run = attached("seen late")
     bundles = run.bundles()
     assert [(bundle / "torch_snapshot.pickle").exists() for bundle in bundles] == [False, True]
-    assert metadata(bundles[1])["request"]["size"] == (1 << 40) + 1
+    assert metadata(bundles[1])["request"]["size"] == (2 << 30) + 1
 
 
 def test_one_snapshot_of_repeated_failures(attached):

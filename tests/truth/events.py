@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -11,6 +12,8 @@ from typing import Callable, Mapping
 
 from truth.case import Scene
 
+# A line of a daemon in the log: "earlyoom[312]: …".
+DAEMON = re.compile(r"[\w-]+\[\d+\]: ")
 Event = Callable[[Scene], None]
 CALM = "".join(f"{who} avg10=0.00 avg60=0.00 avg300=0.00 total=0\n" for who in ("some", "full"))
 GIB = 1 << 30
@@ -54,7 +57,9 @@ def logs(text: str, then: Event | None = None) -> Event:
         now_us = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
         with (scene.fixtures / "kernel.log").open("a") as log:
             for number, line in enumerate(text.splitlines()):
-                log.write(f"3,{number + 2},{now_us},-;{line.format(pid=scene.pid, comm=comm)}\n")
+                level = 30 if DAEMON.match(line) else 3
+                words = line.format(pid=scene.pid, comm=comm)
+                log.write(f"{level},{number + 2},{now_us},-;{words}\n")
         if then:
             then(scene)
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 int main(void) {
-  struct rlimit limit = {64 << 20, 64 << 20};
+  struct rlimit limit = {72 << 20, 72 << 20};
   setrlimit(RLIMIT_DATA, &limit);
   int grown = 0;
   while (sbrk(20 << 20) != (void*)-1) ++grown;

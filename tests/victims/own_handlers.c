@@ -18,9 +18,9 @@ static void on_segv(int number) {
 }
 
 static void show(const char* when) {
-  static const int kSignals[] = {SIGSEGV, SIGBUS, SIGABRT};
+  static const int kSignals[] = {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGTRAP};
   printf("%s:", when);
-  for (int i = 0; i < 3; ++i) {
+  for (size_t i = 0; i < sizeof kSignals / sizeof *kSignals; ++i) {
     struct sigaction now;
     memset(&now, 0xff, sizeof now);
     sigaction(kSignals[i], NULL, &now);

@@ -5,6 +5,8 @@
  *   hold(MIB)       allocates and keeps MIB blocks of 1 MiB
  *   ask(BYTES)      the block; NULL after a failure
  *   demand(BYTES)   ends the program on failure
+ *
+ * After `leave` the main thread has ended, and another one takes the remaining steps.
  */
 #ifndef STEPS_H
 #define STEPS_H
@@ -81,12 +83,30 @@ static void take(const char* step, size_t number) {
   while (strcmp(step, "grow") == 0) hold(1);
 }
 
-int main(int count, char** words) {
-  for (int i = 1; i < count; ++i) {
-    const char* const number = strchr(words[i], ':');
+/* Another thread takes the remaining steps, and the main one ends. */
+static void leave(char** words);
+
+static void take_all(char** words) {
+  for (; *words != NULL; ++words) {
+    const char* const number = strchr(*words, ':');
     char step[16] = "";
-    strncpy(step, words[i], number != NULL ? (size_t)(number - words[i]) : sizeof step - 1);
+    strncpy(step, *words, number != NULL ? (size_t)(number - *words) : sizeof step - 1);
+    if (strcmp(step, "leave") == 0) return leave(words + 1);
     take(step, number != NULL ? strtoull(number + 1, NULL, 10) : 0);
   }
+}
+
+static void* take_rest(void* words) {
+  take_all((char**)words);
+  exit(0);
+}
+
+static void leave(char** words) {
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, take_rest, words) == 0) pthread_exit(NULL);
+}
+
+int main(int count, char** words) {
+  if (count > 1) take_all(words + 1);
 }
 #endif

@@ -220,10 +220,23 @@ def take(driver, size):
     return driver.asked("allocate", size)
 
 
+def step_for(free):
+    """The size of blocks of which a device holds a few."""
+    return min(256 * MIB, free // 16 // (2 * MIB) * 2 * MIB)
+
+
+def context_on_full(driver):
+    """A context needs memory, too."""
+    step = step_for(driver.free_and_total()[0])
+    while take(driver, step) is not None:
+        pass
+    say(context_result=driver("create_context", byref(c_void_p()), 0, 0))
+
+
 def fill(driver):
-    """Fills the device; then creates a context, which needs memory, too; then retries with less."""
+    """Fills the device; then retries with less."""
     free, total = driver.free_and_total()
-    step = min(256 * MIB, free // 16 // (2 * MIB) * 2 * MIB)
+    step = step_for(free)
     bound = min(free, int(sys.argv[3])) if len(sys.argv) > 3 else free
     held = []
     while len(held) * step <= bound:
@@ -234,10 +247,6 @@ def fill(driver):
     result, left = driver.result, driver.free_and_total()[0]
     mark("full", device=len(held) * step)
     say(step=step, refused=result == OUT_OF_MEMORY, result=result, free=left, total=total)
-    if driver.vendor == "cuda":
-        context = c_void_p()
-        say(context_result=driver("create_context", byref(context), 0, 0))
-        driver.select(0)
     driver.must("free", c_void_p(held.pop()))
     again = take(driver, step)
     say(again=driver.result)

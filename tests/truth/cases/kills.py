@@ -148,7 +148,7 @@ CASES = [
     grows("nice", "through nice, env and timeout", "timeout", "20", "nice", "env", "A=1", "@grow",
           "heap", truth=died("cgroup_oom_kill", holder="grow_heap"), ends="signal 9"),
     grows("refused_before", "a refusal is handled; then the cgroup is full", "@handled", "grow",
-          holder="grows"),
+          holder="grows()"),
     Case("killed_after_refusal", "kills", "a refusal is handled; a second later kill -9 by hand",
          ["@handled", "rest"], innocent("killed_externally", unsure=["request_too_large"]),
          event=events.sends(9, 1.2), ends=KILLED, short=True),

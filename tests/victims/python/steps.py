@@ -1,6 +1,7 @@
 """steps.h in Python: executes the steps in its arguments with bytearrays (first argument `python`) or
 numpy arrays (`numpy`)."""
 
+import mmap
 import os
 import resource
 import signal
@@ -24,6 +25,20 @@ else:
 def hold(mib):
     for _ in range(mib):
         held.append(allocate(MIB))
+
+
+def lend(mib):
+    """Holds one block until `repay`."""
+    lent.append(allocate(mib * MIB))
+
+
+def repay(_):
+    lent.clear()
+
+
+def promise(mib):
+    """A mapping that is never touched."""
+    lent.append(mmap.mmap(-1, mib * MIB, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
 
 
 def ask(size):
@@ -102,7 +117,7 @@ def end(status):
     os._exit(status)
 
 
-held = []
+held, lent = [], []
 for word in sys.argv[2:]:
     step, _, number = word.partition(":")
     globals()[step](int(number or 0))

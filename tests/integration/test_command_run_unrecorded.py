@@ -1,0 +1,203 @@
+"""`oomrec run` on programs that it cannot record: it is their parent, and says how they ended."""
+
+import os
+import signal
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+from command_lines import reading_lines
+
+VICTIMS = Path(__file__).resolve().parent.parent / "victims"
+NOT_FOR_MEMORY = "and not for lack of memory"
+
+# How a program escapes the recorder: the compiler and its options, the words before the program.
+SHAPES = {
+    "static": (["gcc", "-static"], []),
+    "musl": (["musl-gcc"], []),
+    "sanitizer": (["gcc", "-fsanitize=address"], []),
+    "cleared environment": (["gcc"], ["env", "-i"]),
+    "cleared LD_PRELOAD": (["gcc"], ["env", "-u", "LD_PRELOAD"]),
+    "static, by exec": (["gcc", "-static"], ["env", "-i"]),
+}
+
+
+@pytest.fixture
+def unrecorded(tmp_path):
+    """unrecorded(shape, victim): the words that start it."""
+
+    def words(shape: str, victim: str) -> list[str]:
+        (compiler, *options), before = SHAPES[shape]
+        if subprocess.run(["which", compiler], capture_output=True).returncode != 0:
+            pytest.skip(f"not installed: {compiler}")
+        program = tmp_path / victim
+        build = [compiler, *options, "-g", "-o", program, VICTIMS / f"{victim}.c"]
+        subprocess.run(build, check=True, capture_output=True)
+        return [*before, str(program)]
+
+    return words
+
+
+def said(run) -> list[str]:
+    """Lines on stderr, without the one that says at the start that nothing is recorded."""
+    lines = run.stderr.splitlines()
+    return [line for line in lines if not line.endswith("; it runs without the recorder")]
+
+
+@pytest.mark.needs_cgroup_write
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("own_cgroup", [True, False], ids=["--cgroup", "in a cgroup"])
+def test_a_kill_by_the_kernel_gets_a_line_and_a_bundle(
+    oomrec, unrecorded, cgroup, shape, own_cgroup
+):
+    words = [*unrecorded(shape, "touched_late"), "200"]
+    if own_cgroup:
+        run = oomrec("run", "--cgroup", "50M", "--", *words)
+    else:
+        run = oomrec("run", "--", *words, preexec_fn=cgroup("50M").enter)
+    assert run.exit_code == 128 + signal.SIGKILL, str(run)
+    bundle = run.only_bundle()
+    shown = oomrec.json("show", bundle)
+    assert (shown["verdict"]["code"], shown["verdict"]["certainty"]) == (
+        "cgroup_oom_kill",
+        "proven",
+    )
+    assert shown["outcome"] == "oom_killed" and shown["holders"] == []
+    assert Path(shown["process"]["executable"]).name == "touched_late"
+    assert "it was not recorded" in shown["verdict"]["summary"]
+    assert any(note.startswith("not recorded: touched_late ") for note in shown["notes"])
+    line, where = said(run)
+    pid = shown["process"]["pid"]
+    assert line == (
+        f"oomrec: touched_late (pid {pid}) was killed by the kernel: its memory cgroup had reached "
+        "its limit of 50.0 MiB"
+    )
+    assert where.startswith(f"oomrec: bundle {bundle}")
+
+
+@pytest.mark.needs_cgroup_write
+def test_every_command_reads_such_a_bundle(oomrec, unrecorded):
+    run = oomrec("run", "--cgroup", "50M", "--", *unrecorded("static", "touched_late"), "200")
+    bundle = run.only_bundle()
+    lines = reading_lines(oomrec, bundle)
+    assert len(lines) >= 10
+    for command, words in lines:
+        read = oomrec(command, *words)
+        assert read.exit_code in (0, 1) and "Traceback" not in read.stderr, str(read)
+    assert oomrec("ls", bundle.parent).stdout.count("touched_late") == 1
+
+
+@pytest.mark.needs_cgroup_write
+def test_the_users_command_runs_and_quiet_is_quiet(oomrec, unrecorded):
+    words = [*unrecorded("cleared environment", "touched_late"), "200"]
+    run = oomrec(
+        "run", "--quiet", "--on-oom-exec", "echo killed %b", "--cgroup", "50M", "--", *words
+    )
+    assert run.stderr == f"killed {run.only_bundle()}\n"
+
+
+@pytest.mark.parametrize("shape", ["static", "cleared environment"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGHUP])
+def test_an_ordinary_end_is_not_worth_a_word(oomrec, unrecorded, shape, number):
+    run = oomrec("run", "--", *unrecorded(shape, "raises"), int(number))
+    assert run.exit_code == 128 + number and run.bundles() == [] and said(run) == [], str(run)
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_an_exit_is_not_worth_a_word(oomrec, status):
+    run = oomrec("run", "--", "env", "-i", "sh", "-c", f"exit {status}")
+    assert run.exit_code == status and run.bundles() == [] and run.stderr == "", str(run)
+
+
+@pytest.mark.parametrize("shape", ["static", "cleared environment"])
+@pytest.mark.parametrize(
+    "number, words",
+    [(signal.SIGKILL, "was killed by SIGKILL"), (signal.SIGSEGV, "crashed with SIGSEGV")],
+)
+def test_another_violent_end_gets_a_line_without_a_bundle(oomrec, unrecorded, shape, number, words):
+    run = oomrec("run", "--", *unrecorded(shape, "raises"), int(number))
+    assert run.exit_code == 128 + number and run.bundles() == []
+    (line,) = said(run)
+    assert line.startswith("oomrec: raises (pid ") and words in line, str(run)
+    assert "memory" not in line.replace(NOT_FOR_MEMORY, "").replace("observe", "")
+
+
+def test_a_signal_that_was_passed_on_is_said_so(oomrec, unrecorded):
+    process = oomrec.start("run", "--", *unrecorded("static", "raises"), 0)
+    assert process.stdout.readline() == b"ready\n"
+    process.send_signal(signal.SIGTERM)
+    run = oomrec.finish(process)
+    (line,) = said(run)
+    assert "was killed by SIGTERM" in line and f"came from process {os.getpid()}" in line, str(run)
+    assert run.bundles() == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes programs of another user setuid")
+def test_a_setuid_program_of_another_user(oomrec, unrecorded, build_dir, tmp_path):
+    program = unrecorded("cleared environment", "raises")[-1]
+    os.chmod(program, 0o755 | stat.S_ISUID)
+    for directory in (tmp_path, *tmp_path.parents[:-1]):
+        directory.chmod(directory.stat().st_mode | 0o055)
+    run = subprocess.run(
+        ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+         build_dir / "oomrec", "run", "--", program, "9"],
+        cwd="/tmp", capture_output=True, text=True, env={"PATH": os.environ["PATH"]},
+    )  # fmt: skip
+    first, line = run.stderr.splitlines()
+    assert "is setuid" in first and "raises (pid " in line and "SIGKILL" in line
+
+
+# --- children ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.needs_cgroup_write
+@pytest.mark.needs_pid_namespace
+@pytest.mark.parametrize("status", [7, 0])
+@pytest.mark.parametrize("before", ["env -u LD_PRELOAD", ""])
+def test_a_killed_child_of_a_shell(oomrec, victim, cgroup, before, status):
+    """Once each: without a recording only if the shell fails, too; a recorded child anyway."""
+    words = ["sh", "-c", f"{before} {victim('grows')}; exit {status}"]
+    process = oomrec.start(
+        "run", "--", *words, stdin=subprocess.PIPE, preexec_fn=cgroup("64M").enter,
+        env={"OOMREC_WARN": "0"},
+    )  # fmt: skip
+    assert process.stdout.readline() == b"ready\n"
+    run = oomrec.finish(process, input="go on\n")
+    assert run.exit_code == status
+    if before and status == 0:
+        assert run.bundles() == [] and "killed by the kernel" not in run.stderr
+        return
+    shown = oomrec.json("show", run.only_bundle())
+    assert (shown["verdict"]["code"], shown["outcome"]) == ("cgroup_oom_kill", "oom_killed")
+    assert (shown["process"]["executable"] == "grows") == bool(before)
+    assert run.stderr.count(" was killed by the kernel: its memory cgroup") == 1, str(run)
+
+
+# --- options that the recorder would have to apply in the program -----------------------------------
+
+
+@pytest.mark.parametrize("shape", ["static", "musl", "sanitizer"])
+def test_options_without_effect_are_reported_at_the_start(oomrec, unrecorded, shape):
+    words = [*unrecorded(shape, "touched_late"), "8"]
+    run = oomrec("run", "--limit", "512M", "--", *words)
+    assert run.stdout == "allocated\n"
+    lines = [line for line in said(run) if line.startswith("oomrec: ")]  # not the sanitizer's
+    assert lines == [
+        "oomrec: --limit has no effect on it; to bound its memory, use --cgroup 512M or "
+        "--limit-as 512M"
+    ]
+
+
+def test_every_option_without_effect_is_reported(oomrec, unrecorded):
+    words = [*unrecorded("static", "touched_late"), "8"]
+    several = oomrec("run", "--fail", "malloc:nth=1", "--dump-at-exit", "--", *words)
+    assert said(several) == ["oomrec: --fail, --dump-at-exit have no effect on it"]
+    assert said(oomrec("run", "--max-dumps", "3", "--", *words)) == []
+    assert oomrec("run", "--quiet", "--limit", "512M", "--", *words).stderr == ""
+
+
+def test_a_limit_of_address_space_takes_effect(oomrec, unrecorded):
+    words = [*unrecorded("static", "touched_late"), "200"]
+    assert oomrec("run", "--limit-as", "100M", "--", *words).exit_code == 1
+    assert oomrec("run", "--limit-as", "400M", "--", *words).exit_code == 0

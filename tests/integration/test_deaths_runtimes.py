@@ -1,0 +1,168 @@
+"""Memory limits of runtimes: V8, the JVM, PHP, and Python's MemoryError without a failed request.
+
+Nothing that the recorder observes fails there: the runtime gives up by itself.
+"""
+
+import pytest
+from conftest import metadata
+
+NODE_GROWS = "const a = []; for (;;) a.push(new Array(1000).fill(Math.random()).map(String))"
+JAVA = """
+import java.util.*;
+public class Limit {
+  public static void main(String[] words) throws Exception {
+    if (words.length > 0 && words[0].equals("exit")) System.exit(3);
+    if (words.length > 0) throw new IllegalStateException("nothing to do with memory");
+    List<byte[]> kept = new ArrayList<>();
+    for (;;) kept.add(new byte[1 << 16]);
+  }
+}
+"""
+PHP_GROWS = "$a = []; for (;;) $a[] = str_repeat('x', 10000);"
+
+
+@pytest.fixture
+def java(tmp_path):
+    """java(OPTION…) is the command of a Java program: without words it fills the heap."""
+    source = tmp_path / "Limit.java"
+    source.write_text(JAVA)
+    return lambda *options: ["java", "-Xmx20m", *options, str(source)]
+
+
+def the_verdict(oomrec, run):
+    return oomrec.json("show", run.only_bundle())["verdict"]
+
+
+@pytest.mark.needs_program("node")
+def test_the_heap_limit_of_v8(oomrec):
+    run = oomrec("run", "--", "node", "--max-old-space-size=40", "-e", NODE_GROWS)
+    assert run.exit_code == 134, str(run)
+    verdict = the_verdict(oomrec, run)
+    assert (verdict["code"], verdict["certainty"]) == ("runtime_limit", "proven"), str(run)
+    assert "node reached V8's heap limit (--max-old-space-size)" in verdict["summary"]
+    assert "OOM" in verdict["evidence"][0] and "stack of its abort" in verdict["evidence"][0]
+    shown = oomrec.json("show", run.only_bundle())
+    assert shown["outcome"] == "signal 6"
+    assert "oomrec: node reached V8's heap limit" in run.stderr
+
+
+@pytest.mark.needs_program("java")
+@pytest.mark.parametrize(
+    "option, exit_code, certainty",
+    [
+        ("-XX:+ExitOnOutOfMemoryError", 3, "proven"),
+        ("-XX:+CrashOnOutOfMemoryError", 134, "proven"),
+        ("-XX:-ExitOnOutOfMemoryError", 1, "possible"),  # nobody says which exception it was
+    ],
+)
+def test_the_heap_limit_of_the_jvm(oomrec, java, option, exit_code, certainty):
+    run = oomrec("run", "--", *java(option))
+    assert run.exit_code == exit_code, str(run)
+    verdict = the_verdict(oomrec, run)
+    assert (verdict["code"], verdict["certainty"]) == ("runtime_limit", certainty), str(run)
+    assert "a memory limit of the JVM (-Xmx" in verdict["summary"]
+
+
+@pytest.mark.needs_program("php")
+def test_the_memory_limit_of_php(oomrec):
+    run = oomrec("run", "--", "php", "-n", "-d", "memory_limit=8M", "-r", PHP_GROWS)
+    assert run.exit_code == 255, str(run)
+    verdict = the_verdict(oomrec, run)
+    assert (verdict["code"], verdict["certainty"]) == ("runtime_limit", "proven"), str(run)
+    assert "Allowed memory size of 8388608 bytes exhausted" in verdict["evidence"][0]
+    assert oomrec.json("show", run.only_bundle())["outcome"] == "exited 255"
+
+
+@pytest.mark.parametrize(
+    "command, exit_code",
+    [
+        pytest.param(
+            ["node", "-e", "process.abort()"], 134, marks=pytest.mark.needs_program("node")
+        ),
+        pytest.param(
+            ["node", "-e", "require('assert')(false)"], 1, marks=pytest.mark.needs_program("node")
+        ),
+        pytest.param(
+            ["node", "-e", "throw new RangeError('x')"], 1, marks=pytest.mark.needs_program("node")
+        ),
+        pytest.param(
+            ["php", "-n", "-r", "a parse error"], 255, marks=pytest.mark.needs_program("php")
+        ),
+        pytest.param(
+            ["php", "-n", "-r", "throw new Error('x');"],
+            255,
+            marks=pytest.mark.needs_program("php"),
+        ),
+        pytest.param(
+            ["php", "-n", "-r", "trigger_error('Allowed to fail', E_USER_ERROR);"],
+            255,
+            marks=pytest.mark.needs_program("php"),
+        ),
+        pytest.param(["ruby", "-e", "raise 'x'"], 1, marks=pytest.mark.needs_program("ruby")),
+        pytest.param(["ruby", "-e", "exit 1"], 1, marks=pytest.mark.needs_program("ruby")),
+    ],
+)
+def test_another_end_of_a_runtime_leaves_nothing(oomrec, command, exit_code):
+    run = oomrec("run", "--", *command)
+    assert run.exit_code == exit_code, str(run)
+    assert run.bundles() == [], str(run)
+
+
+@pytest.mark.needs_program("java")
+@pytest.mark.parametrize("word, exit_code", [("throw", 1), ("exit", 3)])
+def test_another_end_of_the_jvm_leaves_nothing(oomrec, java, word, exit_code):
+    run = oomrec("run", "--", *java("-XX:+ExitOnOutOfMemoryError"), word)
+    assert run.exit_code == exit_code, str(run)
+    assert run.bundles() == [], str(run)
+
+
+# --- Python --------------------------------------------------------------------------------------
+
+VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_uncaught_memory_error_without_a_failed_request(oomrec, preload, python, version):
+    run = preload(python(version), "-c", "[0] * 2**61")
+    assert run.exit_code == 1, str(run)
+    assert metadata(run.only_bundle())["reason"] == "exception"
+    shown = oomrec.json("show", run.only_bundle())
+    assert shown["verdict"]["code"] == "exception"
+    assert metadata(run.only_bundle())["exception_type"] == "MemoryError"
+    assert shown["outcome"] == "exited 1"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "class Full(MemoryError): pass\nraise Full",
+        "import sys\nsys.excepthook = lambda *what: None\nraise MemoryError",
+    ],
+)
+def test_an_uncaught_memory_error_in_disguise(preload, python, script):
+    run = preload(python(), "-c", script)
+    assert run.exit_code == 1, str(run)
+    assert len(run.bundles_for("exception")) == 1, str(run)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    "script",
+    [
+        "int('x')",
+        "raise KeyboardInterrupt",
+        "try: [0] * 2**61\nexcept MemoryError: raise SystemExit(1)",
+        "try: [0] * 2**61\nexcept MemoryError: raise ValueError from None",
+        "import sys\ntry: [0] * 2**61\nexcept MemoryError: pass\nsys.last_type = 'MemoryError'",
+        "import signal\nsignal.signal(signal.SIGINT, signal.SIG_DFL)",
+    ],
+)
+def test_another_end_of_python_leaves_nothing(preload, python, version, script):
+    run = preload(python(version), "-c", script)
+    assert run.bundles() == [], str(run)
+
+
+def test_a_memory_error_after_a_failed_request_has_one_bundle(preload, python):
+    run = preload(python(), "-c", "bytearray(1 << 46)")
+    assert run.exit_code == 1, str(run)
+    assert metadata(run.only_bundle())["reason"] == "allocation_failed"
