@@ -6,15 +6,20 @@ import time
 from pathlib import Path
 
 
-def report_oom_kill(log: Path, pid: int, name: str) -> Path:
-    """Adds a line to the log of a machine that has logged nothing else since it was booted.
+def report_oom_kill(log: Path, pid: int, name: str, cgroup: str = "") -> Path:
+    """Adds a kill, by the machine or by `cgroup`, to the log of a machine that has logged nothing else.
 
-    The line is one of Linux 5 to 6, from mm/oom_kill.c, in the form of /dev/kmsg.
+    The lines are those of Linux 5 to 6, from mm/oom_kill.c, in the form of /dev/kmsg.
     """
     now_us = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
     earlier = log.read_text() if log.exists() else "6,0,0,-;Linux version\n"
+    limit = (
+        f"6,1,{now_us},-;oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,"
+        f"mems_allowed=0,oom_memcg={cgroup},task_memcg={cgroup},task={name},pid={pid},uid=0\n"
+    )
+    kind = "Memory cgroup out of memory" if cgroup else "Out of memory"
     log.write_text(
-        f"{earlier}3,1,{now_us},-;Out of memory: Killed process {pid} ({name}) "
+        f"{earlier}{limit if cgroup else ''}3,1,{now_us},-;{kind}: Killed process {pid} ({name}) "
         "total-vm:30000kB, anon-rss:25000kB, file-rss:1000kB, shmem-rss:0kB, UID:0 "
         "pgtables:100kB oom_score_adj:0\n"
     )

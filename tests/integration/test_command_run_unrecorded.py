@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from command_lines import reading_lines
+from kernel_log import report_oom_kill
 
 VICTIMS = Path(__file__).resolve().parent.parent / "victims"
 NOT_FOR_MEMORY = "and not for lack of memory"
@@ -151,19 +152,36 @@ def test_a_setuid_program_of_another_user(oomrec, unrecorded, build_dir, tmp_pat
 # --- children ----------------------------------------------------------------------------------------
 
 
+def youngest(pid: int) -> int:
+    """The last of a chain of processes, each with one child."""
+    while children := Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        pid = int(children[0])
+    return pid
+
+
+def memory_cgroup_of(pid: int) -> str:
+    lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+    fields = [line.split(":", 2) for line in lines]
+    return next(path for _, kind, path in fields if "memory" in kind.split(",") or not kind)
+
+
 @pytest.mark.needs_cgroup_write
 @pytest.mark.needs_pid_namespace
 @pytest.mark.parametrize("status", [7, 0])
 @pytest.mark.parametrize("before", ["env -u LD_PRELOAD", ""])
-def test_a_killed_child_of_a_shell(oomrec, victim, cgroup, before, status):
+def test_a_killed_child_of_a_shell(oomrec, victim, cgroup, tmp_path, before, status):
     """Once each: without a recording only if the shell fails, too; a recorded child anyway."""
+    log = tmp_path / "kernel.log"
     words = ["sh", "-c", f"{before} {victim('grows')}; exit {status}"]
     process = oomrec.start(
         "run", "--", *words, stdin=subprocess.PIPE, preexec_fn=cgroup("64M").enter,
-        env={"OOMREC_WARN": "0"},
+        env={"OOMREC_WARN": "0", "OOMREC_KERNEL_LOG": log},
     )  # fmt: skip
     assert process.stdout.readline() == b"ready\n"
-    run = oomrec.finish(process, input="go on\n")
+    pid = youngest(process.pid)
+    report_oom_kill(log, pid, "grows", memory_cgroup_of(pid))
+    os.kill(pid, signal.SIGKILL)
+    run = oomrec.finish(process)
     assert run.exit_code == status
     if before and status == 0:
         assert run.bundles() == [] and "killed by the kernel" not in run.stderr

@@ -28,7 +28,7 @@ CASES = [
           "BEGIN { while (1) a[n++] = sprintf(\"%9999d\", n) }", needs=["busybox"]),
     grows("env", "env -i clears the library's variable", "env", "-i", "@grow", "heap"),
     grows("shell_child", "a shell's child with LD_PRELOAD cleared is killed; the shell exits with 7",
-          "sh", "-c", "env -u LD_PRELOAD \"$0\" heap; exit 7", "@grow", ends="exit 7", short=True),
+          "sh", "-c", "env -u LD_PRELOAD \"$0\" heap; exit 7", "@grow", ends="exit 7"),
     grows("static_child", "a shell's static child is killed; the shell exits with 137",
           "sh", "-c", "\"$0\" heap; exit 137", "@grow_static", ends=KILLED),
     grows("asan", "a program with AddressSanitizer grows and is killed", "@grow_asan", "heap",

@@ -176,7 +176,8 @@ void report_exit(const Ended& ended, const deaths::DeathObservation& observed,
   complete_bundles(directories.dumps, ended.pid, observed);
   if (!was_recorded && WIFSIGNALED(ended.wait_status))
     report_unrecorded_process(directories, launched.facts, observed, options);
-  if (ended.wait_status != 0) {
+  // As a shell does after its child was killed. A signal has its own explanation.
+  if (WIFEXITED(ended.wait_status) && WEXITSTATUS(ended.wait_status) != 0) {
     deaths::DeathObservation of_others;
     of_others.kernel_log = observed.kernel_log;
     recorded.insert(ended.pid);
