@@ -1,12 +1,10 @@
 #include "recorder/events/block_lookup.h"
 
-#include <new>
-
 #include "common/session/view.h"
 #include "common/text/frames.h"
 #include "common/text/text.h"
 #include "recorder/state/state.h"
-#include "recorder/symbols/elf_symbols.h"
+#include "recorder/symbols/module_names.h"
 
 namespace oomrec::recorder {
 
@@ -92,22 +90,14 @@ FoundBlock block_around(const View& view, std::uint64_t address) noexcept {
 // threads may unload the module.
 struct Names {
   system::SpinLock lock;
-  std::uint64_t start = 0;
-  alignas(8) std::byte window[64 * 1024];
-  alignas(symbols::ElfSymbols) char symbols[sizeof(symbols::ElfSymbols)];
+  symbols::ModuleNames<64 * 1024> module;
 };
 constinit Names g_names{};
 
 // Under the lock.
 bool name_of_function(InHook hook, std::uint64_t start, std::uint64_t pc, char* name,
                       std::size_t capacity) noexcept {
-  if (g_names.start != start) {
-    new (g_names.symbols) symbols::ElfSymbols{hook, start, g_names.window};
-    g_names.start = start;
-  }
-  auto& symbols = *std::launder(reinterpret_cast<symbols::ElfSymbols*>(g_names.symbols));
-  std::uint64_t offset = 0;
-  return symbols.valid() && symbols.name_at(hook, pc, name, capacity, offset);
+  return g_names.module.name_at(hook, start, pc, name, capacity);
 }
 
 void add_python(Text& line, const View& view, std::uint64_t frame) noexcept {
@@ -167,13 +157,13 @@ std::size_t stack_text(InHook hook, std::uint32_t node, std::span<char> text) no
     fits = all.view().size() + line.view().size() < text.size();
     if (fits) all.add(line.view());
   });
-  g_names.start = 0;  // another library may be there next time
+  g_names.module.forget();
   return all.view().size();
 }
 
 void reset_names_after_fork(InHook) noexcept {
   g_names.lock.unlock();
-  g_names.start = 0;
+  g_names.module.forget();
 }
 
 }  // namespace oomrec::recorder

@@ -1,7 +1,6 @@
 #include "recorder/failures/crash_link.h"
 
 #include <cerrno>
-#include <new>
 #include <span>
 
 #include "recorder/code_flow/result_flow.h"
@@ -9,7 +8,7 @@
 #include "recorder/failures/thrown_exception.h"
 #include "recorder/helper/crash_names.h"
 #include "recorder/session/writer.h"
-#include "recorder/symbols/elf_symbols.h"
+#include "recorder/symbols/module_names.h"
 
 namespace oomrec::recorder {
 
@@ -68,22 +67,11 @@ std::uint32_t flags_of(const code_flow::ResultFlow& flow) noexcept {
 }
 
 // Names without the helper: the verdict decides whether the helper is needed.
-struct NameSpace {
-  std::uint64_t start;
-  alignas(symbols::ElfSymbols) std::byte symbols[sizeof(symbols::ElfSymbols)];
-  std::byte window[4096];
-};
-constinit NameSpace g_names{};
+constinit symbols::ModuleNames<4096> g_names{};
 
 bool name_in_module(InHook hook, std::uint64_t start, std::uint64_t pc, char* name,
                     std::size_t capacity) noexcept {
-  if (g_names.start != start) {
-    new (g_names.symbols) symbols::ElfSymbols{hook, start, g_names.window};
-    g_names.start = start;
-  }
-  auto& symbols = *std::launder(reinterpret_cast<symbols::ElfSymbols*>(g_names.symbols));
-  std::uint64_t offset = 0;
-  return symbols.valid() && symbols.name_at(hook, pc, name, capacity, offset);
+  return g_names.name_at(hook, start, pc, name, capacity);
 }
 
 // `inner`: frames of the failed call inside the allocator that returned the result.
@@ -114,7 +102,7 @@ void fill_in_link(InHook hook, CrashLink& link, session::Crash& crash, const Thr
   link.served_since = served - call.served;
   link.failure_frames = call.count;
   link.common_frames = call.count - progress.ended;
-  g_names.start = 0;
+  g_names.forget();
   const helper::CrashNames names =
       helper::names_of_crash(hook, g_session.view(), crash, name_in_module, link.function);
   crash.flags |= names.flags;

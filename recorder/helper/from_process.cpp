@@ -31,14 +31,7 @@ long address(const void* pointer) noexcept { return reinterpret_cast<long>(point
 
 bool name_from_memory(InHook hook, std::uint64_t start, std::uint64_t pc, char* name,
                       std::size_t capacity) noexcept {
-  WriterState& writer = *g_writer;
-  if (writer.symbols_start != start) {
-    new (writer.symbols) symbols::ElfSymbols{hook, start, writer.window};
-    writer.symbols_start = start;
-  }
-  auto& symbols = *std::launder(reinterpret_cast<symbols::ElfSymbols*>(writer.symbols));
-  std::uint64_t offset = 0;
-  return symbols.valid() && symbols.name_at(hook, pc, name, capacity, offset);
+  return g_writer->names.name_at(hook, start, pc, name, capacity);
 }
 
 // --- The work, in the helper or in place --------------------------------------------------------
@@ -210,7 +203,7 @@ void fill(WriterState& writer, const bundle::Cause& cause, const bundle::Destina
                                                                   : session_path.substr(0, slash));
   writer.cause.session_directory = writer.fallback;
   writer.report = report;
-  writer.symbols_start = 0;
+  writer.names.forget();
   writer.reported = false;
   writer.lines[0] = '\0';
   writer.error = 0;
@@ -278,7 +271,7 @@ bool complete_last_by_crash(InHook hook, const ReportOptions& report, unsigned s
   if (writer == nullptr) return false;
   const session::Crash& crash = session::g_session.header().crash;
   writer->view = session::g_session.view();
-  writer->symbols_start = 0;
+  writer->names.forget();
   writer->report = report;
   writer->completion = {OutcomeKind::signal,
                         static_cast<std::int32_t>(crash.signal.load(std::memory_order_relaxed)),

@@ -12,7 +12,7 @@
 #include "recorder/helper/command.h"
 #include "recorder/helper/from_process.h"
 #include "recorder/helper/helper.h"
-#include "recorder/symbols/elf_symbols.h"
+#include "recorder/symbols/module_names.h"
 
 namespace oomrec::helper {
 
@@ -32,9 +32,7 @@ struct WrittenBundle {
 struct WriterState {
   helper::Stack stack;
   bundle::Workspace work;
-  alignas(8) std::byte window[64 * 1024];
-  alignas(symbols::ElfSymbols) char symbols[sizeof(symbols::ElfSymbols)];
-  std::uint64_t symbols_start;
+  symbols::ModuleNames<64 * 1024> names;
   InHook hook;
 
   // A bundle to be written.

@@ -168,16 +168,18 @@ void report_exit(const Ended& ended, const deaths::DeathObservation& observed,
   const std::vector<bundles::Session> sessions =
       bundles::sessions_of(directories.dumps, directories.named_session);
   // The recording of a program that reported its own crash is gone.
-  const bool was_recorded =
-      has_recording(ended.pid, sessions) || !own_bundle(directories.dumps, launched).empty();
-  std::set<pid_t> recorded = recorded_processes(sessions, directories.dumps);
+  const bool is_unrecorded = WIFSIGNALED(ended.wait_status) &&
+                             !has_recording(ended.pid, sessions) &&
+                             own_bundle(directories.dumps, launched).empty();
+  // As a shell does after its child was killed. A signal has its own explanation.
+  const bool has_failed = WIFEXITED(ended.wait_status) && WEXITSTATUS(ended.wait_status) != 0;
+  std::set<pid_t> recorded;
+  if (has_failed) recorded = recorded_processes(sessions, directories.dumps);
   // Recordings first: they hold more than the bundles.
   recover_own(directories, ended.pid, sessions, observed, options);
   complete_bundles(directories.dumps, ended.pid, observed);
-  if (!was_recorded && WIFSIGNALED(ended.wait_status))
-    report_unrecorded_process(directories, launched.facts, observed, options);
-  // As a shell does after its child was killed. A signal has its own explanation.
-  if (WIFEXITED(ended.wait_status) && WEXITSTATUS(ended.wait_status) != 0) {
+  if (is_unrecorded) report_unrecorded_process(directories, launched.facts, observed, options);
+  if (has_failed) {
     deaths::DeathObservation of_others;
     of_others.kernel_log = observed.kernel_log;
     recorded.insert(ended.pid);

@@ -14,17 +14,21 @@ constexpr std::size_t kMostKills = 4;  // of a program that restarts what is kil
 
 // The clock of the log may be wrong by seconds, but pids are given out in turn: a process whose pid
 // comes before the program's is older, and not of this run.
-bool is_younger(const deaths::KernelKill& kill, const ProgramFacts& program) {
-  constexpr std::uint64_t kDefaultMost = 4'194'304;
+bool is_younger(const deaths::KernelKill& kill, const ProgramFacts& program,
+                std::uint64_t pid_max) {
+  const auto own = static_cast<std::uint64_t>(program.pid);
+  return kill.pid != own && (kill.pid + pid_max - own) % pid_max < pid_max / 2;
+}
+
+std::uint64_t read_pid_max() {
+  constexpr std::uint64_t kMost = 4'194'304;  // of the kernel, on 64 bits
   char path[320];
   char text[32];
   system::Text{path} << system::g_roots.proc << "/sys/kernel/pid_max";
   const long bytes = system::read_file(path, text, sizeof text);
   const std::uint64_t read =
       bytes > 0 ? system::number_in({text, static_cast<std::size_t>(bytes)}) : 0;
-  const std::uint64_t most = read != 0 ? read : kDefaultMost;
-  const auto own = static_cast<std::uint64_t>(program.pid);
-  return kill.pid != own && (kill.pid + most - own) % most < most / 2;
+  return read != 0 ? read : kMost;
 }
 
 // A machine without memory kills whatever it likes, and a cgroup at its limit one of its own.
@@ -53,9 +57,10 @@ std::vector<ProgramFacts> unrecorded_kills(const ProgramFacts& program,
   if (system::pid_namespace() != deaths::kInitialPidNamespace) return found;
   const deaths::LogClock clock = deaths::LogClock::now();
   const deaths::KernelLog log = deaths::read_kernel_log(clock, deaths::Boot::current, kernel_log);
+  const std::uint64_t pid_max = read_pid_max();
   for (const deaths::KernelKill& kill : deaths::kills_in(log)) {
     if (kill.realtime_ns + clock.error_ns() < program.start_realtime_ns ||
-        !is_younger(kill, program) || !is_in_cgroup(kill, program.cgroup.named))
+        !is_younger(kill, program, pid_max) || !is_in_cgroup(kill, program.cgroup.named))
       continue;
     ProgramFacts facts = facts_of(kill, program);
     if (recorded.contains(facts.pid) || recorded.contains(static_cast<pid_t>(kill.pid))) continue;
