@@ -173,7 +173,7 @@ struct Stalls {
 static_assert(sizeof(Stalls) == 40);
 
 // Levels read from outside while the process ran, and at its end: its own last check may be old.
-// Filled in by whoever saw the end, like Death. 0: unknown.
+// Like Death, of the process that observed the end. 0: unknown.
 struct EndLevels {
   u64 realtime_ns;          // of the last reading before the end; 0: not read
   u64 resident_bytes;       // of the process
