@@ -316,7 +316,8 @@ TEST_CASE("a flood of failures is cheap, on cached and new stacks, from two thre
   const auto each_ns =
       std::chrono::duration_cast<std::chrono::nanoseconds>(lasted).count() / 200'000;
   MESSAGE("ns per failure: ", each_ns);
-  CHECK(each_ns < 200'000);  // far from what reading the evidence anew takes, on a busy machine, too
+  CHECK(each_ns <
+        200'000);  // far from what reading the evidence anew takes, on a busy machine, too
   // Bounded: 512 kinds, and those that came back as the root of an episode with a bundle.
   CHECK(f.entries() >= 512);
   CHECK(f.entries() <= 512 + g_bundles.written);
