@@ -68,7 +68,7 @@ show_progress() {
 # command with the one that made it, and recompiles those that differ.
 copy_objects() {
   mkdir "$2"
-  (cd "$1" && tar -cf - --exclude=./tests .ninja_log .ninja_deps common recorder tools subprojects ./*.p) |
+  (cd "$1" && tar -cf - --exclude=./tests .ninja_log .ninja_deps common precompiled recorder tools subprojects ./*.p) |
     tar -xf - -C "$2"
 }
 

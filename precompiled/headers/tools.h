@@ -1,6 +1,4 @@
-// Precompiled header of tools/: headers that most files include
-// (docs/decisions/17-compile-time.md). The files still include what they use, because clang
-// compiles without this header.
+// Precompiled header of tools/ (docs/decisions/17-compile-time.md).
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
