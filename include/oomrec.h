@@ -52,7 +52,7 @@ __attribute__((weak)) int oomrec_set_dumps(const char* directory, uint32_t max_d
 __attribute__((weak)) void oomrec_context_push(const char* text);
 __attribute__((weak)) void oomrec_context_pop(void);
 
-/* Marks this moment on the time line, such as the end of an epoch. The first 256 bytes of `text`
+/* Marks this moment on the timeline, such as the end of an epoch. The first 256 bytes of `text`
  * are copied. A recording keeps 4,096 marks. Further ones are only counted, as are those of a
  * signal handler that interrupts the recorder. */
 __attribute__((weak)) void oomrec_mark(const char* text);
@@ -199,7 +199,7 @@ __attribute__((weak)) int oomrec_start(void);
 /* Describes what is not recorded; "" if nothing is missing. */
 __attribute__((weak)) const char* oomrec_missing(void);
 
-/* Adds a point to the time line, if one is due (at most ten per second). Call it regularly in such
+/* Adds a point to the timeline, if one is due (at most ten per second). Call it regularly in such
  * a process, which has no events to trigger it. */
 __attribute__((weak)) void oomrec_tick(void);
 

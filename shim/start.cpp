@@ -133,7 +133,7 @@ std::string_view off_reason(const Options& options) noexcept {
   const std::string_view off = off_reason(options);
   if (off.empty() && !options.quiet) {
     for (const OptionProblem& problem : problems)
-      print({"oomrec: ", problem.variable, "=", problem.value, " is ignored: expected ",
+      print({"oomrec: ignoring ", problem.variable, "=", problem.value, ": expected ",
              accepted_by(problem.variable), "\n"});
   }
   const bool recording = off.empty() && recorder::start(options);

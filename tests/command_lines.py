@@ -35,8 +35,8 @@ def recording_options() -> dict[str, str]:
 
 def commands(oomrec) -> list[str]:
     """All of them, in the order of `oomrec --help`."""
-    listed = oomrec("--help").stdout.partition("\ncommands:\n")[2].partition("\n\n")[0]
-    return [line.split()[0] for line in listed.splitlines()]
+    listed = oomrec("--help").stdout.partition("\nexamples:\n")[0]
+    return re.findall(r"^  (\w+) ", listed, re.M)
 
 
 def help_of(oomrec, command: str) -> str:

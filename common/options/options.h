@@ -23,7 +23,7 @@ enum class Vendor : std::uint8_t;
   X(fail,             OOMREC_FAIL,           rules,  "",          "make chosen allocations fail, to test how the program handles it: malloc:nth=1000, mmap:p=0.01,seed=7, site=train.py:42, site=libfoo!function; separate rules by ;") \
   X(limit_gpu,        OOMREC_LIMIT_GPU,      device_sizes, "",       "limit the device memory of each process: SIZE, or SIZE@DEVICE[,SIZE@DEVICE...], with DEVICE a number, cuda:1 or hip:0; requests beyond it fail with the driver's own error") \
   X(mode,             OOMREC_MODE,           mode,   "sampled",   "sampled: every block >= 64 KiB and a sample of smaller ones; exact: every event; off") \
-  X(warn,             OOMREC_WARN,           percent,"95",        "write a bundle when memory reaches PERCENT of the cgroup's limit, before the kernel kills; if you give it, also of --limit, RLIMIT_AS and GPU memory; also when the program thrashes; 0: never") \
+  X(warn,             OOMREC_WARN,           percent,"95",        "write a bundle when memory reaches PERCENT of the cgroup's limit, before the kernel kills; if given explicitly, also of --limit, RLIMIT_AS and GPU memory; also when the program thrashes; 0: off") \
   X(dump_dir,         OOMREC_DUMP_DIR,       path,   "oom_dumps", "where to write bundles; %p pid, %h host, %e program, %t time") \
   X(dump_at_exit,     OOMREC_DUMP_AT_EXIT,   flag,   "0",         "also write a bundle when a process that held 16 MiB or more exits normally: its peak, its total allocations and its leaks") \
   X(session_dir,      OOMREC_SESSION_DIR,    path,   "",          "where to keep the recording while the program runs (default: /dev/shm, else the temporary directory)") \
@@ -37,7 +37,7 @@ enum class Vendor : std::uint8_t;
   X(quiet,            OOMREC_QUIET,          flag,   "0",         "print nothing on stderr") \
   X(bundle_seconds,   OOMREC_BUNDLE_SECONDS, count,  "5",         "give up writing a bundle after N seconds") \
   X(on_oom_exec,      OOMREC_ON_OOM_EXEC,    command,"",          "when memory runs out for the first time, run COMMAND with sh after the bundle is written; %p pid, %b the bundle") \
-  X(on_oom,           OOMREC_ON_OOM,         action, "continue",  "what to do after that: continue, exit=N (at once, without exit handlers) or abort")
+  X(on_oom,           OOMREC_ON_OOM,         action, "continue",  "what to do after the first failure: continue, exit=N (at once, without exit handlers) or abort")
 // clang-format on
 
 enum class OptionType : std::uint8_t {

@@ -16,9 +16,9 @@ namespace oomrec::program {
 #define OOMREC_SUITABILITIES(X) \
   X(suitable,       "can be recorded") \
   X(other_machine,  "is not a 64-bit x86-64 program") \
-  X(static_linked,  "is statically linked: no library can be preloaded into it") \
-  X(other_libc,     "does not use glibc: its C library has no functions to observe") \
-  X(privileged,     "is setuid, setgid or has file capabilities: the loader refuses preloaded libraries") \
+  X(static_linked,  "is statically linked, and no library can be preloaded into it") \
+  X(other_libc,     "does not use glibc, and its C library has no functions to observe") \
+  X(privileged,     "is setuid, setgid or has file capabilities, and the loader refuses preloaded libraries") \
   X(sanitizer,      "is built with a sanitizer whose runtime must come first")
 // clang-format on
 

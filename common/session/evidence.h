@@ -91,6 +91,8 @@ inline constexpr u32 kDeathEarlierBoot = 256;  // the machine has rebooted since
 inline constexpr u32 kDeathSharedFull = 512;   // the file system in Header::shared was full
 // A rank that its launcher ended with SIGTERM after another rank had run out of memory.
 inline constexpr u32 kDeathEndedByLauncher = 1024;
+// `kernel_line` is about a fault that ended the process; `wait_status` has its signal.
+inline constexpr u32 kDeathFaultLogged = 2048;
 enum class KernelLine : u32 { none, cgroup, system };
 static_assert(offsetof(Death, kernel_line) == 56 && sizeof(Death) == 320);
 
@@ -158,6 +160,9 @@ inline constexpr u32 kLinkArgument = 128;   // it was passed to the function tha
 inline constexpr u32 kLinkHeapCorruption = 256;  // the C library found its heap damaged
 inline constexpr u32 kLinkBadAlloc = 512;   // the exception in flight is a std::bad_alloc, or …
 inline constexpr u32 kLinkHandling = 1024;  // … it was thrown while one was being handled
+// About the failed call.
+inline constexpr u32 kLinkThrown = 2048;       // it threw a std::bad_alloc, so there is no result
+inline constexpr u32 kLinkOtherThread = 4096;  // another thread than the crash's made it
 static_assert(sizeof(CrashLink) == 24 + 96 + 96);
 
 // How much the process and its own cgroup waited for memory during the time before a reading

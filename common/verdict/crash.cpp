@@ -39,18 +39,21 @@ void add_failed_request(text::Text& text, const Crash& crash, const Failure& fai
 void add_link(Verdict& verdict, const View& view, const Crash& crash,
               const Failure& failure) noexcept {
   add_line(verdict, [&](text::Text& line) {
+    const CrashLink& link = view.header().crash_link;
+    const bool elsewhere = (link.flags & session::kLinkOtherThread) != 0;
     session::Thread thread{};
-    if (view.read(TableId::threads, crash.thread, thread)) {
+    if (view.read(TableId::threads, elsewhere ? failure.thread : crash.thread, thread)) {
       line.add("in thread ").signed_number(thread.tid).add(" \"");
       line.add({thread.name, strnlen(thread.name, sizeof thread.name)}).add("\" ");
     }
     add_failed_request(line, crash, failure);
     line.add(' ');
     add_time(line, crash.time_ns - crash.failure_time_ns);
-    line.add(" before the signal");
-    const CrashLink& link = view.header().crash_link;
-    if ((link.flags & session::kLinkKnown) != 0)
-      line.add("; the thread was served ").number(link.served_since).add(" requests in between");
+    line.add(" before the signal").add(elsewhere ? ", which came in another thread" : "");
+    if ((link.flags & session::kLinkKnown) == 0) return;
+    line.add(elsewhere ? "; all threads made " : "; the thread made ").number(link.served_since);
+    line.add(link.served_since == 1 ? " other allocation" : " other allocations");
+    line.add(" in between");
   });
 }
 
@@ -110,7 +113,7 @@ constexpr Words kWords[] = {
      {},
      {},
      "it may have ended because of that",
-     "few requests were served in between"},
+     "few other allocations were made in between"},
 };
 
 void add_words(text::Text& text, std::string_view words, std::string_view result) noexcept {
@@ -176,7 +179,7 @@ struct Reason {
 constexpr Reason kReasons[] = {
     {Link::heap_corruption, "the C library found its heap damaged"},
     {Link::stack_overflow, "the thread's stack overflowed"},
-    {Link::handled, "the program checked for it and went on"},
+    {Link::handled, "the program dealt with it and went on"},
     {Link::other_exception, "another exception was not caught"},
     {Link::other_address, "its result does not lead to such an address"},
     {Link::succeeded_since, "the refused call has succeeded since"},

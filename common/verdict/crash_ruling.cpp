@@ -9,7 +9,8 @@ using session::Crash;
 using session::CrashLink;
 using session::Failure;
 
-constexpr std::uint64_t kFewRequests = 8;  // a report of the failure on stderr makes some
+constexpr std::uint64_t kFewRequests = 8;     // a report of the failure on stderr makes some
+constexpr std::uint64_t kManyRequests = 200;  // the program has long been doing something else
 // Further from NULL than a member of a structure: an index into what was asked for.
 constexpr std::uint64_t kFar = 64 * 1024;
 // Beyond, an address is more likely a wild one.
@@ -35,6 +36,15 @@ struct Evidence {
     if (has(session::kLinkKnown)) return link.served_since <= kFewRequests;
     return crash.time_ns - crash.failure_time_ns <= kSoonNs &&
            !crash_has(session::kCrashSucceededSince);
+  }
+  bool none_served() const noexcept { return has(session::kLinkKnown) && link.served_since == 0; }
+  bool many_served() const noexcept {
+    return has(session::kLinkKnown) && link.served_since >= kManyRequests;
+  }
+  // operator new has thrown, and that exception is over: the program caught it.
+  bool was_caught() const noexcept {
+    return has(session::kLinkThrown) && !has(session::kLinkOtherThread) &&
+           !has(session::kLinkBadAlloc) && !has(session::kLinkHandling);
   }
   std::uint64_t offset() const noexcept {
     return crash.address + (fails_with_minus_one(failure) ? 1 : 0);
@@ -78,7 +88,14 @@ Ruling rule_on_fault(const Evidence& e) noexcept {
   const bool may_be_commit = (e.failure.flags & session::kFailureCommit) != 0 && few;
   if (!in_request && may_be_commit) return {Link::shortly_after, Certainty::possible};
   if (!in_request) return {Link::other_address, Certainty::likely};
+  // There is no result that this or another thread could have used.
+  if (e.has(session::kLinkThrown)) return likely_if(!few, Link::handled);
+  if (e.has(session::kLinkOtherThread))
+    return kept || e.has(session::kLinkUnchecked) || !checked
+               ? Ruling{Link::near_result, Certainty::possible}
+               : Ruling{Link::handled, Certainty::likely};
   if (e.has(session::kLinkUnchecked)) return likely_if(few || far, Link::near_result);
+  if (!checked && e.none_served()) return {Link::near_result, Certainty::likely};
   if (kept) return likely_if(few && far, Link::near_result);
   if (checked && e.has(session::kLinkRegardless)) return {Link::handled, Certainty::likely};
   if (few && far) return {Link::near_result, Certainty::possible};
@@ -101,7 +118,7 @@ Ruling rule_on_exception(const Evidence& e) noexcept {
                         (by_new && e.link.exception[0] != '\0');
   if (excluded) return {Link::other_exception, Certainty::likely};
   if (e.few_served()) return {Link::shortly_after, Certainty::possible};
-  return {Link::other_exception, Certainty::possible};
+  return likely_if(e.many_served(), Link::other_exception);
 }
 
 // The program ended itself: abort(), raise(), a failed assertion.
@@ -114,7 +131,8 @@ Ruling rule_on_abort(const Evidence& e) noexcept {
   if (e.crash_has(session::kCrashSucceededSince)) return {Link::succeeded_since, Certainty::likely};
   if (e.has(session::kLinkRegardless)) return {Link::handled, Certainty::likely};
   if (e.few_served()) return {Link::shortly_after, Certainty::possible};
-  return {Link::much_later, Certainty::possible};
+  if (e.was_caught()) return likely_if(e.many_served(), Link::handled);
+  return likely_if(e.many_served(), Link::much_later);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 // Time alone decides nothing. What does: whether the fault address was computed from the failed
 // call's result, what the program's code did with that result, whether only a failure leads to
 // where the program crashed, which exception was thrown, and how many requests were served since.
+// The failed call may be another thread's, if the one that crashed has none.
 #pragma once
 
 #include "common/session/view.h"
@@ -16,7 +17,7 @@ enum class Link : std::uint8_t {
   no_failure,       // nothing failed in this thread
   heap_corruption,  // the C library found its heap damaged
   stack_overflow,
-  handled,          // the program compared the result, and what came after does not depend on it
+  handled,          // the program dealt with it, and what came after does not depend on it
   other_exception,  // one that has nothing to do with memory
   other_address,    // not an address that the result could lead to
   succeeded_since,  // the same call has succeeded since

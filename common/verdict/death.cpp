@@ -106,8 +106,13 @@ void add_limit_usage(text::Text& text, const DeathFacts& facts) noexcept {
     text.add(" while it waited for memory");
 }
 
+constexpr std::string_view kExited = "exited ";
+
+bool was_seen(const DeathFacts& facts, std::string_view outcome) noexcept {
+  return facts.signal != 0 || facts.exited || outcome.starts_with(kExited);
+}
+
 void add_end(text::Text& text, const DeathFacts& facts, std::string_view outcome) noexcept {
-  constexpr std::string_view kExited = "exited ";
   if (facts.signal != 0) {
     text.add(" was killed by ");
     add_signal(text, facts.signal);
@@ -116,7 +121,7 @@ void add_end(text::Text& text, const DeathFacts& facts, std::string_view outcome
   } else if (facts.exited) {
     text.add(" ended with exit status 0");
   } else {
-    text.add(" ended in an unknown way");
+    text.add(" ended");
   }
 }
 
@@ -124,6 +129,18 @@ void add_end(text::Text& text, const DeathFacts& facts, std::string_view outcome
 void add_kernel_kill(text::Text& text, const DeathFacts& facts) noexcept {
   text.add(facts.has_kernel_line() ? " was killed by the kernel: "
                                    : " was probably killed by the kernel: ");
+}
+
+// The daemon's log names the process, even if nobody saw the signal.
+void add_user_space_kill(text::Text& text, const DeathFacts& facts) noexcept {
+  text.add(" was killed by ");
+  if (facts.signal != 0) {
+    add_signal(text, facts.signal);
+    text.add(" from ");
+  }
+  const bool by_earlyoom = facts.user_killer() == session::UserKiller::earlyoom;
+  text.add(by_earlyoom ? "earlyoom" : "systemd-oomd");
+  text.add(", which ends processes when memory is short");
 }
 
 void add_reason(text::Text& text, const Verdict& verdict, const DeathFacts& facts,
@@ -144,6 +161,8 @@ void add_reason(text::Text& text, const Verdict& verdict, const DeathFacts& fact
     case VerdictCode::crashed:
       text.add(" crashed with ");
       return add_signal(text, facts.signal);
+    case VerdictCode::user_space_oom_kill:
+      return add_user_space_kill(text, facts);
     default:
       break;
   }
@@ -155,18 +174,14 @@ void add_reason(text::Text& text, const Verdict& verdict, const DeathFacts& fact
       text.add(verdict.certainty == Certainty::likely
                    ? ", probably for lack of memory"
                    : ", possibly for lack of memory: nothing excludes it");
-      return;
-    case VerdictCode::user_space_oom_kill:
-      text.add(" from ").add(facts.user_killer() == session::UserKiller::earlyoom ? "earlyoom"
-                                                                                  : "systemd-oomd");
-      text.add(", which ends processes when memory is short");
-      return;
+      break;
     case VerdictCode::killed_externally:
       if (facts.memory_ruled_out()) text.add(", and not for lack of memory");
-      return;
+      break;
     default:
-      return;
+      break;
   }
+  if (!was_seen(facts, outcome)) text.add("; nobody saw how");
 }
 
 // Stores the limit that the summary names.
@@ -203,7 +218,9 @@ void add_signal(text::Text& text, int number) noexcept {
 
 void add_end(text::Text& text, const session::View& view, const End& end,
              std::string_view outcome) noexcept {
-  add_end(text, DeathFacts{view, end, outcome}, outcome);
+  const DeathFacts facts{view, end, outcome};
+  add_end(text, facts, outcome);
+  if (!was_seen(facts, outcome)) text.add(", nobody saw how,");
 }
 
 bool killed_by_kernel(const session::View& view, const End& end,

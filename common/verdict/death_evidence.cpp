@@ -23,7 +23,7 @@ void add_counter(Verdict& verdict, const DeathFacts& facts, Killer killer) noexc
              : facts.has(session::kDeathParentCgroup) ? "in the parent of its cgroup, which is gone"
                                                       : "in its cgroup");
     if (!rose) {
-      line.add(": ").number(after).add(", unchanged since its last check");
+      line.add(": ").number(after).add(", unchanged since the recorder's last check");
       return;
     }
     line.add(" rose from ").number(before).add(" to ").number(after);
@@ -79,7 +79,7 @@ void add_levels(Verdict& verdict, const Usage& usage) noexcept {
       add_age(line, usage);
     });
   }
-  add_untouched(verdict, usage.unresident);
+  add_untouched(verdict, usage.unresident, usage.soft.bounded());
 }
 
 void add_hundredths(text::Text& line, std::uint32_t value) noexcept {
@@ -115,7 +115,9 @@ void add_log(Verdict& verdict, const DeathFacts& facts) noexcept {
       line.add(text.substr(0, text.find('\0')));
     });
   }
-  if (static_cast<session::KernelLine>(death.kernel_line_kind) != session::KernelLine::none) {
+  const bool fault = facts.has(session::kDeathFaultLogged);
+  if (fault ||
+      static_cast<session::KernelLine>(death.kernel_line_kind) != session::KernelLine::none) {
     add_line(verdict, [&](text::Text& line) {
       const std::string_view text{death.kernel_line, sizeof death.kernel_line};
       line.add("kernel: ").add(text.substr(0, text.find('\0')));

@@ -81,12 +81,13 @@ void explain_near_device(Verdict& verdict, std::string_view program,
 
 }  // namespace
 
-void add_untouched(Verdict& verdict, std::uint64_t bytes) noexcept {
+void add_untouched(Verdict& verdict, std::uint64_t bytes, bool has_soft_limit) noexcept {
   constexpr std::uint64_t kWorthALine = std::uint64_t{1} << 20;
   if (bytes < kWorthALine) return;
   add_line(verdict, [&](text::Text& text) {
-    text.add("promised: ").size(bytes).add(" allocated but never touched; it does not count");
-    text.add(" against the limit until it is");
+    text.add("allocated but never touched: ").size(bytes);
+    text.add("; the kernel counts it as used only once it is touched");
+    if (has_soft_limit) text.add("; the soft limit counts it already");
   });
 }
 
@@ -96,8 +97,8 @@ void explain_near_limit(Verdict& verdict, const session::View& view,
   session::Device device;
   if (text::read_device(view, header.near_device, device))
     return explain_near_device(verdict, text::base_name(view.string(header.executable)), device);
-  const limit::LimitUsage refusal = limit::usage_of_failing_limit(
-      health, header.soft_limit_bytes.load(std::memory_order_relaxed));
+  const std::uint64_t soft_limit = header.soft_limit_bytes.load(std::memory_order_relaxed);
+  const limit::LimitUsage refusal = limit::usage_of_failing_limit(health, soft_limit);
   limit::LimitUsage near = limit::usage_of_killing_limit(health);
   if (refusal.percent() > near.percent()) near = refusal;
 
@@ -110,13 +111,13 @@ void explain_near_limit(Verdict& verdict, const session::View& view,
   summary.add(program.empty() ? "the process" : program).add(" is at ").number(near.percent());
   summary.add(" % of ").add(name_of_limit(near.kind)).add(" of ").size(near.limit_bytes);
   summary.add(" (").add(measure_of(near.kind)).size(near.used_bytes);
-  summary.add(near.kind == LimitKind::cgroup ? "): the kernel kills it at the limit"
+  summary.add(near.kind == LimitKind::cgroup ? "): the kernel will kill it at the limit"
                                              : "): requests beyond the limit fail");
 
   add_line(verdict, [&](text::Text& text) {
     text.add(measure_of(near.kind)).size(near.used_bytes).add(" of ").size(near.limit_bytes);
   });
-  add_untouched(verdict, near.untouched_bytes);
+  add_untouched(verdict, near.untouched_bytes, soft_limit != 0);
   add_pressure(verdict, health);
 }
 

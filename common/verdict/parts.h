@@ -38,8 +38,9 @@ void explain_device_failure(Verdict&, const session::View&, const session::Failu
 void explain_near_limit(Verdict&, const session::View&, const session::Health&) noexcept;
 void explain_pressure(Verdict&, const session::View&, const session::Health&) noexcept;
 
-// Memory that was allocated and never touched, if it is worth a line.
-void add_untouched(Verdict&, std::uint64_t bytes) noexcept;
+// Memory that was allocated and never touched, if it is worth a line. Neither a cgroup nor the
+// machine counts it, but --limit does.
+void add_untouched(Verdict&, std::uint64_t bytes, bool has_soft_limit) noexcept;
 
 // death.cpp. `outcome` as in metadata.json.
 void explain_death(Verdict&, const session::View&, const End&, std::string_view outcome) noexcept;
@@ -50,7 +51,7 @@ void add_death_evidence(Verdict&, const DeathFacts&) noexcept;
 
 // "SIGTERM"
 void add_signal(text::Text&, int number) noexcept;
-// " was killed by SIGTERM", " ended with exit status 1"
+// " was killed by SIGTERM", " ended with exit status 1", " ended, nobody saw how,"
 void add_end(text::Text&, const session::View&, const End&, std::string_view outcome) noexcept;
 
 // account.cpp

@@ -13,8 +13,11 @@ void explain_trigger(Verdict& verdict, Trigger trigger, std::string_view reason)
   text::Text summary{verdict.summary};
   if (trigger == Trigger::request) {
     verdict.code = VerdictCode::requested;
-    summary.add("the program or its user asked for a bundle");
-    reason.empty() ? summary.add("; nothing was refused") : summary.add(": ").add(reason);
+    summary.add("bundle requested");
+    if (reason == kReasonAtExit)
+      summary.add(" at exit (--dump-at-exit)");
+    else
+      reason.empty() ? summary.add("; nothing was refused") : summary.add(": ").add(reason);
   } else if (trigger == Trigger::exception) {
     verdict.code = VerdictCode::exception;
     summary.add("the program raised an exception for lack of memory; no request was refused");

@@ -12,6 +12,9 @@ namespace oomrec::verdict {
 
 inline constexpr unsigned kMaxEvidence = 12;
 
+// The reason of a bundle that --dump-at-exit writes.
+inline constexpr std::string_view kReasonAtExit = "at the end of the process";
+
 struct Verdict {
   VerdictCode code = VerdictCode::unknown;
   Certainty certainty = Certainty::possible;

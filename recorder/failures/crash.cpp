@@ -55,23 +55,32 @@ void fill_in_signal(Crash& crash, int signal, const siginfo_t& info) noexcept {
 void fill_in_thread(InHook hook, Crash& crash, ThreadState& thread,
                     const stack::Registers& at) noexcept {
   crash.thread = thread.thread;
-  FailedRequest& failed = thread.failed;
-  if (failed.time_ns != 0) {
-    ensure_entry(hook, failed);
-    crash.failure = failed.entry;
-    crash.failure_bytes = failed.request.bytes;
-    crash.failure_time_ns = failed.time_ns;
-    if (failed.served) crash.flags |= session::kCrashSucceededSince;
-  }
   if (crash.address != 0 && stack::is_beyond_stack(hook, at.sp, crash.address))
     crash.flags |= session::kCrashGuardPage;
-  const bool failed_before = failed.time_ns != 0;
-  const FailedCall& call = thread.failed_call;
+  FailedRequest& failed = thread.failed;
+  FailedCall& call = thread.failed_call;
+  const bool by_this_thread = failed.time_ns != 0;
   stack::Progress progress;
   crash.frame_count =
       stack::capture_interrupted(hook, thread.stacks, at, crash.frames,
-                                 {call.frames, failed_before ? call.count : 0}, progress);
-  if (failed_before) fill_in_link(hook, g_session.header().crash_link, crash, thread, progress);
+                                 {call.frames, by_this_thread ? call.count : 0}, progress);
+  // The thread is at its end: its own state serves for the other thread's failure.
+  if (!by_this_thread && !last_call(failed, call)) return;
+  if (!by_this_thread) progress.ended = call.count;
+  ensure_entry(hook, failed);
+  crash.failure = failed.entry;
+  crash.failure_bytes = failed.request.bytes;
+  crash.failure_time_ns = failed.time_ns;
+  if (failed.served) crash.flags |= session::kCrashSucceededSince;
+  const std::uint64_t served = by_this_thread ? thread.served() : served_to_all();
+  const std::uint64_t before = by_this_thread ? call.served : call.served_to_all;
+  if (served < before) return;  // a fork's child
+  fill_in_link(hook, g_session.header().crash_link, crash,
+               {.failed = failed,
+                .call = call,
+                .served_since = served - before,
+                .by_other_thread = !by_this_thread,
+                .progress = progress});
 }
 
 void record(InHook hook, int signal, const siginfo_t& info,

@@ -75,40 +75,45 @@ bool name_in_module(InHook hook, std::uint64_t start, std::uint64_t pc, char* na
 }
 
 // `inner`: frames of the failed call inside the allocator that returned the result.
-void follow_code(InHook hook, CrashLink& link, const session::Crash& crash,
-                 const ThreadState& thread, const stack::Progress& progress,
-                 std::uint32_t inner) noexcept {
-  const FailedCall& call = thread.failed_call;
-  if (inner >= call.count || inner > progress.ended) return;
-  const Results results = results_of(thread.failed);
+std::uint32_t follow_code(InHook hook, const session::Crash& crash, const CallBeforeCrash& before,
+                          std::uint32_t inner) noexcept {
+  const FailedCall& call = before.call;
+  const stack::Progress& progress = before.progress;
+  if (inner >= call.count || inner > progress.ended) return 0;
+  const Results results = results_of(before.failed);
   const std::span frames{call.frames + inner, call.count - inner};
-  link.flags |= flags_of(code_flow::follow_result(hook, {.frames = frames,
-                                                         .active = progress.ended - inner,
-                                                         .at = progress.at,
-                                                         .exact = progress.exact,
-                                                         .aborted = crash.code <= 0,
-                                                         .fault_address = crash.address,
-                                                         .failed_result = results.failed,
-                                                         .good_result = results.good}));
+  return flags_of(code_flow::follow_result(hook, {.frames = frames,
+                                                  .active = progress.ended - inner,
+                                                  .at = progress.at,
+                                                  .exact = progress.exact,
+                                                  .aborted = crash.code <= 0,
+                                                  .fault_address = crash.address,
+                                                  .failed_result = results.failed,
+                                                  .good_result = results.good}));
+}
+
+// What became of an operator new that throws instead of returning.
+std::uint32_t follow_new(const helper::CrashNames& names, const CallBeforeCrash& before) noexcept {
+  // It has not thrown yet: it is in the new handler.
+  const bool active = before.progress.ended < names.new_frames && before.served_since == 0;
+  return active ? session::kLinkOnFailure : session::kLinkThrown;
 }
 
 }  // namespace
 
-void fill_in_link(InHook hook, CrashLink& link, session::Crash& crash, const ThreadState& thread,
-                  const stack::Progress& progress) noexcept {
-  const std::uint64_t served = thread.served();
-  const FailedCall& call = thread.failed_call;
-  if (served < call.served) return;  // a fork's child
-  link.served_since = served - call.served;
-  link.failure_frames = call.count;
-  link.common_frames = call.count - progress.ended;
+void fill_in_link(InHook hook, CrashLink& link, session::Crash& crash,
+                  const CallBeforeCrash& before) noexcept {
+  link.served_since = before.served_since;
+  link.failure_frames = before.call.count;
+  link.common_frames = before.call.count - before.progress.ended;
+  if (before.by_other_thread) link.flags |= session::kLinkOtherThread;
   g_names.forget();
   const helper::CrashNames names =
       helper::names_of_crash(hook, g_session.view(), crash, name_in_module, link.function);
   crash.flags |= names.flags;
-  // Any other operator new throws instead of returning.
-  const bool returned = (names.flags & session::kCrashNew) == 0 || names.nothrow_frames != 0;
-  if (returned) follow_code(hook, link, crash, thread, progress, names.nothrow_frames);
+  const bool throws = (names.flags & session::kCrashNew) != 0 && !names.nothrow;
+  link.flags |= throws ? follow_new(names, before)
+                       : follow_code(hook, crash, before, names.nothrow ? names.new_frames : 0);
   if (names.heap_corruption) link.flags |= session::kLinkHeapCorruption;
   if (names.cxx_runtime != 0) {
     const ThrownException thrown = thrown_exception(hook, names.cxx_runtime, link.exception);

@@ -1,5 +1,6 @@
-// What links a crash to its thread's last failed request (session::CrashLink), from the thread's
-// stack, its code, its counters and the C++ runtime's list of exceptions.
+// What links a crash to a failed request (session::CrashLink): its thread's last or, if there was
+// none, the process' last. From the thread's stack, the program's code, the counters of served
+// requests and the C++ runtime's list of exceptions.
 #pragma once
 
 #include "common/session/layout.h"
@@ -9,8 +10,16 @@
 
 namespace oomrec::recorder {
 
-// `progress`: since the failed call. Sets flags of the crash, too: those that names decide.
-void fill_in_link(InHook, session::CrashLink&, session::Crash&, const ThreadState&,
-                  const stack::Progress&) noexcept;
+// The failed call, and what is left of its stack.
+struct CallBeforeCrash {
+  const FailedRequest& failed;
+  const FailedCall& call;
+  std::uint64_t served_since;
+  bool by_other_thread;  // then nothing is known of its stack
+  stack::Progress progress;
+};
+
+// Sets flags of the crash, too: those that names decide.
+void fill_in_link(InHook, session::CrashLink&, session::Crash&, const CallBeforeCrash&) noexcept;
 
 }  // namespace oomrec::recorder

@@ -1,6 +1,7 @@
 #include "recorder/failures/exit.h"
 
 #include "common/system/files.h"
+#include "common/verdict/verdict.h"
 #include "recorder/failures/bundle_requests.h"
 #include "recorder/failures/bundle_scheduler.h"
 #include "recorder/failures/exceptions.h"
@@ -42,7 +43,7 @@ void on_exit(InHook hook, int status) noexcept {
   if (status != 0) promote_pending_probe(hook);
   report_last_failure(hook, status);
   report_exit_at_runtime_limit(hook, status);
-  if (g_state.options.dump_at_exit && was_large()) dump(hook, "at the end of the process");
+  if (g_state.options.dump_at_exit && was_large()) dump(hook, verdict::kReasonAtExit);
   helper::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds));
   if (status != 0 && has_reported_uncaught())
     complete_outcome(hook, OutcomeKind::exited, status);

@@ -110,7 +110,9 @@ void on_failure(InHook hook, const Request& request, int error, FailedBy by) noe
       thread->aftershock = {};
       FailedCall& call = thread->failed_call;
       call.served = thread->served();
+      call.served_to_all = served_to_all();
       call.count = stack::current_activations(hook, thread->stacks, call.frames);
+      keep_call(failed, call);
     }
     if (handlers) install_handlers(hook);
   }

@@ -29,7 +29,8 @@ namespace oomrec::recorder {
 namespace {
 
 // SIGILL and SIGTRAP: __builtin_trap(), with which V8, Rust and sanitized programs give up.
-constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGTRAP};
+// SIGFPE: a division by the size of what was refused.
+constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGTRAP, SIGFPE};
 constexpr unsigned long kRestorer = 0x0400'0000;  // SA_RESTORER
 
 constexpr std::size_t kStacks = 16;

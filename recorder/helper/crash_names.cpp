@@ -40,9 +40,10 @@ struct Names {
 // The operator new that failed.
 struct FailedNew {
   bool found = false;
-  std::uint64_t caller = 0;          // the frame that called it
-  std::uint32_t module = 0;          // the C++ runtime
-  std::uint32_t nothrow_frames = 0;  // of the form that returns NULL
+  std::uint64_t caller = 0;  // the frame that called it
+  std::uint32_t module = 0;  // the C++ runtime
+  std::uint32_t frames = 0;  // up to its own
+  bool nothrow = false;
 };
 
 FailedNew failed_new(const Names& names, const session::Crash& crash) noexcept {
@@ -56,8 +57,11 @@ FailedNew failed_new(const Names& names, const session::Crash& crash) noexcept {
     char buffer[64];
     const std::string_view name = names.name(frame, buffer);
     const bool is_new = name.starts_with("_Znw") || name.starts_with("_Zna");
-    if (is_new) refused.module = session::module_of(frame);
-    if (is_new && name.ends_with("RKSt9nothrow_t")) refused.nothrow_frames = look_ups;
+    if (is_new) {
+      refused.module = session::module_of(frame);
+      refused.frames = look_ups;
+      refused.nothrow = name.ends_with("RKSt9nothrow_t");
+    }
     if (refused.found && !is_new) refused.caller = frame;
     refused.found = refused.found || is_new;
   });
@@ -149,7 +153,8 @@ CrashNames names_of_crash(InHook hook, const session::View& view, const session:
   find_terminate(stack, refused, found);
   find_reporter(stack, names, found, function);
   if (refused.found) found.flags |= session::kCrashNew;
-  found.nothrow_frames = refused.nothrow_frames;
+  found.new_frames = refused.frames;
+  found.nothrow = refused.nothrow;
   const std::uint64_t runtime = found.cxx_runtime != 0 ? found.cxx_runtime : refused.module;
   session::Module module{};
   found.cxx_runtime =

@@ -13,8 +13,9 @@ namespace oomrec::helper {
 struct CrashNames {
   std::uint32_t flags = 0;       // kCrashTerminate, kCrashNew and kCrashOtherThrow that apply
   bool heap_corruption = false;  // the C library's allocator ended the program
-  // The failed request's frames inside an operator new that returns NULL; 0: it is no such one.
-  std::uint32_t nothrow_frames = 0;
+  std::uint32_t new_frames =
+      0;                 // the failed request's innermost frames up to operator new's; 0: none
+  bool nothrow = false;  // it is a form of operator new that returns NULL
   std::uint64_t cxx_runtime = 0;  // where the C++ runtime is mapped that has thrown; 0: none has
 };
 

@@ -33,10 +33,11 @@ struct FailedRequest {
   std::int64_t live_bytes = 0;
 };
 
-// Where the thread was when its latest request failed: what a crash is compared with.
+// Where a thread was when its latest request failed: what a crash is compared with.
 inline constexpr std::uint32_t kFailedFrames = 24;
 struct FailedCall {
-  std::uint64_t served;  // requests of the thread before it
+  std::uint64_t served;         // requests of the thread before it
+  std::uint64_t served_to_all;  // requests of all threads before it
   std::uint32_t count;
   stack::Activation frames[kFailedFrames];  // innermost first
 };

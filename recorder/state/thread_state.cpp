@@ -170,6 +170,13 @@ void append_device_event(ThreadState& thread, EventKind kind, Api api, Space spa
                                   session::packed_location(api, space, device), key, bytes, node);
 }
 
+std::uint64_t served_to_all() noexcept {
+  std::uint64_t count = 0;
+  for (std::uint32_t lane = 1; lane < g_session.lanes.size(); ++lane)
+    count += served_on(g_session.lanes.at(lane));
+  return count;
+}
+
 void reset_threads_after_fork(InHook) noexcept {
   t_thread = nullptr;  // the child's only thread
   for (auto& state : g_threads.by_lane) {

@@ -22,6 +22,13 @@
 
 namespace oomrec::recorder {
 
+inline std::uint64_t served_on(const session::Lane& lane) noexcept {
+  std::uint64_t count = 0;
+  for (const auto& space : lane.spaces)
+    count += space.allocated_count.load(std::memory_order_relaxed);
+  return count;
+}
+
 struct ThreadState {
   session::Lane* lane;
   session::RingWriter ring;
@@ -54,12 +61,7 @@ struct ThreadState {
   }
   std::uint32_t birth_s() const noexcept { return time_ms / 1000; }  // of a block, now
   // Requests of the thread that were served so far. Exact in both modes.
-  std::uint64_t served() const noexcept {
-    std::uint64_t count = 0;
-    for (const auto& space : lane->spaces)
-      count += space.allocated_count.load(std::memory_order_relaxed);
-    return count;
-  }
+  std::uint64_t served() const noexcept { return served_on(*lane); }
   // A request of the stack `node` was served.
   void note_served(std::uint32_t node) noexcept {
     if (node == failed.node) [[unlikely]]
@@ -115,6 +117,9 @@ void append_device_event(ThreadState&, EventKind, Api, Space, std::uint32_t devi
 
 // The node of a group of threads, interned once; 0: the table is full.
 std::uint32_t group_node(InHook, std::string_view name) noexcept;
+
+// Requests of all threads that were served so far, those of threads that have ended included.
+std::uint64_t served_to_all() noexcept;
 
 void reset_threads_after_fork(InHook) noexcept;
 

@@ -5,6 +5,7 @@ Wall time, as who types it waits for it; the files are in the page cache.
 
 from __future__ import annotations
 
+import re
 import statistics
 import subprocess
 import time
@@ -28,9 +29,9 @@ def measure_all(build: Path, base: dict, scratch: Path, rounds: int, quick: bool
         help_of(name)
         return (time.perf_counter() - begin) * 1000
 
-    listed = help_of().partition("\ncommands:\n")[2].partition("\n\n")[0]
+    listed = help_of().partition("\nexamples:\n")[0]
     rows = []
-    for name in (line.split()[0] for line in listed.splitlines()):
+    for name in re.findall(r"^  (\w+) ", listed, re.M):
         took_ms(name)  # its pages come into memory
         took = [took_ms(name) for _ in range(rounds)]
         rows.append(

@@ -23,7 +23,10 @@ def all_tables(results: dict) -> str:
     if results["reading"]:
         parts += ["\n### What reading costs\n", reading_table(results["reading"])]
     if results["refusal"]:
-        parts += ["\n### How long a refusal takes\n", waiting_table(results["refusal"], "program")]
+        parts += [
+            "\n### How long a failed allocation takes\n",
+            waiting_table(results["refusal"], "program"),
+        ]
     if results["commands"]:
         parts += [
             "\n### How long a command takes to start\n",

@@ -112,8 +112,8 @@ def test_its_directory_is_not_a_bundle(oomrec, tmp_path):
     [
         (["--device", "mps"], "there is no device mps"),
         (["--device", "7"], "there is no device 7"),
-        (["--no-such"], "there is no option --no-such"),
-        (["--duration", "x"], "--duration x is not understood"),
+        (["--no-such"], "unknown option --no-such"),
+        (["--duration", "x"], "invalid value 'x' for --duration"),
         (["999999999"], "there is no process 999999999"),
         (["--output", "file"], "cannot be created: File exists"),
         (["--output", "/proc/none/here"], "cannot be created"),

@@ -353,7 +353,7 @@ def test_to_stdout_and_to_a_file_are_the_same(recorded, export):
         ),
         ("--format pprof --count", "--count does not apply to the format pprof", "Leave it out"),
         ("--format csv --json", "--json and --format csv exclude each other", "Leave one"),
-        ("--format gif", "--format gif is not understood", "Give one of folded, speedscope,"),
+        ("--format gif", "invalid value 'gif' for --format", "Use one of folded, speedscope,"),
     ],
 )
 def test_a_wrong_combination_is_reported(oomrec, words, happened, advice):

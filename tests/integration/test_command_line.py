@@ -44,7 +44,7 @@ def test_a_mistyped_command_gets_a_suggestion(oomrec, typed, meant):
     run = oomrec(typed)
     assert run.exit_code == 2
     assert run.stderr.splitlines() == [
-        f"oomrec: there is no command '{typed}'",
+        f"oomrec: unknown command '{typed}'",
         f"  Did you mean `oomrec {meant}`?",
     ]
 
@@ -84,24 +84,24 @@ def test_a_mistake_prints_two_lines(oomrec, words, exit_code):
     [
         (
             "tree --min-percent x",
-            "--min-percent x is not understood",
-            "Give a number, such as 0.5.",
+            "invalid value 'x' for --min-percent",
+            "Use a number, such as 0.5.",
         ),
-        ("tree --min-percent nan", "--min-percent nan is not understood", "Give a number"),
-        ("tree --min-percent -1", "--min-percent -1 is not understood", "Give a number"),
-        ("tree --max-depth -1", "--max-depth -1 is not understood", "Give a whole number."),
-        ("show --top x", "--top x is not understood", "Give a whole number."),
+        ("tree --min-percent nan", "invalid value 'nan' for --min-percent", "Use a number"),
+        ("tree --min-percent -1", "invalid value '-1' for --min-percent", "Use a number"),
+        ("tree --max-depth -1", "invalid value '-1' for --max-depth", "Use a whole number."),
+        ("show --top x", "invalid value 'x' for --top", "Use a whole number."),
         ("show --top", "--top needs a value", "--top N: show the N largest holders"),
         ("show one two", "unexpected argument 'two'", "`oomrec show --help` lists the options."),
-        ("tree --at now", "--at now is not understood", "Give one of peak, end."),
-        ("stats --jsn", "there is no option --jsn", "Did you mean --json?"),
+        ("tree --at now", "invalid value 'now' for --at", "Use one of peak, end."),
+        ("stats --jsn", "unknown option --jsn", "Did you mean --json?"),
         ("dump", "no process was given", "Give the pid of a running process"),
         ("run --limit", "--limit needs a value", "--limit SIZE: refuse allocations beyond SIZE"),
         ("run --limit -- true", "--limit needs a value", "--limit SIZE: "),
-        ("run --limit 8GB -- true", "--limit 8GB is not understood", "Use 8G: suffixes are K M"),
-        ("run --limit 1.5GiB -- true", "--limit 1.5GiB is not understood", "Use 1.5G: "),
-        ("run --limit B -- true", "--limit B is not understood", "Give a size such as 64M"),
-        ("run --max-dumps 3B -- true", "--max-dumps 3B is not understood", "Give a whole number."),
+        ("run --limit 8GB -- true", "invalid value '8GB' for --limit", "Use 8G: suffixes are K M"),
+        ("run --limit 1.5GiB -- true", "invalid value '1.5GiB' for --limit", "Use 1.5G: "),
+        ("run --limit B -- true", "invalid value 'B' for --limit", "Use a size such as 64M"),
+        ("run --max-dumps 3B -- true", "invalid value '3B' for --max-dumps", "Use a whole number."),
     ],
 )
 def test_a_mistake_names_the_commands_own_options(oomrec, words, happened, advice):

@@ -98,7 +98,7 @@ def test_a_gpu_is_the_default_if_present(oomrec, fake_gpu):
         (["--device", "0"], 2, "NVML reports no GPU here: give --device cpu."),
         (["--output", "/nowhere/rows"], 2, "Name a file in a directory that you may write to"),
         (["--output", "/dev/full"], 2, "Is the disk behind it full, or the reader gone?"),
-        (["999999999"], 1, "`oomrec ls --all` also recordings"),
+        (["999999999"], 1, "`oomrec ls --all` lists bundles and recordings"),
     ],
 )
 def test_a_mistake_gets_advice(oomrec, words, exit_code, advice):

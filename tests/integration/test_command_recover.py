@@ -100,21 +100,27 @@ def test_a_kill_after_a_failure_completes_its_bundle(preload, oomrec, victim):
 
 
 def test_a_killed_program_without_a_trace_gets_a_bundle_if_asked(preload, oomrec, victim):
-    """Nobody saw who killed it. A Go program that exits leaves the same, so none is made unasked."""
+    """Nobody saw who killed it. A Go program that exits leaves the same, so none is made unasked;
+    but its recording stays until somebody asks, or wants it removed."""
     run = killed(preload, victim, "never")
     assert run.bundles() == []
+    for command in ("show", "ls"):
+        looked = oomrec(command)
+        assert "1 process ended and nobody saw how; nothing points to memory" in looked.stderr
+    assert run.bundles() == [] and len(sessions_in(preload)) == 1
     recovered = oomrec("recover", "--unknown")
     assert recovered.exit_code == 0
     shown = oomrec.json("show", run.only_bundle())
     assert shown["trigger"] == "killed" and shown["request"] is None
     verdict = shown["verdict"]
     assert verdict["code"] == "unknown"
-    assert re.fullmatch("dies ended in an unknown way; " + HELD, verdict["summary"])
+    assert re.fullmatch("dies ended; nobody saw how; " + HELD, verdict["summary"])
     assert shown["holders"][0]["bytes"] == 20 << 20 and shown["holders"][0]["estimated"] is False
     assert oomrec("recover").exit_code == 1
     unasked = killed(preload, victim, "never")
     assert oomrec("ls").exit_code == 0 and unasked.bundles() == run.bundles()
-    assert sessions_in(preload) == []
+    assert len(sessions_in(preload)) == 1
+    assert "1 recording" in oomrec("recover").stdout and sessions_in(preload) == []
 
 
 def killed_under_run(oomrec, victim, *options, env=None):
@@ -298,7 +304,7 @@ def test_dump_from_outside_does_not_disturb_the_program(preload, oomrec, victim)
     dumped = oomrec("dump", "--reason", "curiosity", process.pid)
     assert dumped.exit_code == 0, str(dumped)
     assert status() == before
-    assert "asked for a bundle: curiosity\n" in oomrec("show", dumped.stdout.strip()).stdout
+    assert "bundle requested: curiosity\n" in oomrec("show", dumped.stdout.strip()).stdout
     shown = oomrec.json("show", dumped.stdout.strip())
     assert shown["context"] == "curiosity"
     assert (shown["trigger"], shown["verdict"]["code"]) == ("request", "requested")

@@ -24,14 +24,17 @@ def test_a_signal_gives_128_plus_its_number(oomrec, name):
 def test_a_missing_program_is_127(oomrec):
     run = oomrec("run", "--", "no-such-program")
     assert run.exit_code == 127
-    assert run.stderr.splitlines()[0] == "oomrec run: there is no program 'no-such-program'"
+    assert run.stderr.splitlines()[0] == "oomrec run: program not found: no-such-program"
 
 
 def test_a_program_that_may_not_be_run_is_126(oomrec, tmp_path):
     (tmp_path / "plain").write_text("text")
-    for program in ["./plain", "/etc"]:
+    hints = {"./plain": "It needs chmod +x.", "/etc": "It is a directory."}
+    for program, hint in hints.items():
         run = oomrec("run", "--", program)
-        assert run.exit_code == 126 and len(run.stderr.splitlines()) == 2
+        assert run.exit_code == 126
+        said = [f"oomrec run: {program} is not executable", f"  {hint}"]
+        assert run.stderr.splitlines() == said
 
 
 def test_output_and_input_pass_through(oomrec):
@@ -101,22 +104,22 @@ def test_every_invalid_value_is_reported(oomrec, preload, victim):
     run = oomrec("run", "--limit", "8GB", "--", "true", env=bad)
     assert run.exit_code == 125
     what, advice = run.stderr.splitlines()
-    for name in ("--limit 8GB", "OOMREC_MODE fast", "OOMREC_MAX_DUMPS many"):
-        assert name in what and f"{name.split()[0]}: " in advice, str(run)
-    assert what.endswith("are not understood")
+    assert what.startswith("oomrec run: invalid values: "), what
+    for name, value in (("--limit", "8GB"), ("OOMREC_MODE", "fast"), ("OOMREC_MAX_DUMPS", "many")):
+        assert f"'{value}' for {name}" in what and f"{name}: " in advice, str(run)
     ignored = preload(victim("hello"), env=bad).stderr.splitlines()
-    assert len(ignored) == 2 and all(" is ignored: expected " in line for line in ignored)
+    assert len(ignored) == 2 and all(
+        line.startswith("oomrec: ignoring OOMREC_M") and ": expected " in line for line in ignored
+    )
 
 
 def test_too_small_a_recording_size_is_rejected(oomrec, preload, victim):
     for size in ("1", "0", "511K"):
         run = oomrec("run", "--recording-size", size, "--", "true")
-        assert run.exit_code == 125 and f"--recording-size {size} is not" in run.stderr, str(run)
-        assert "Give a size of at least 512K" in run.stderr
+        assert run.exit_code == 125 and f"'{size}' for --recording-size" in run.stderr, str(run)
+        assert "Use a size of at least 512K" in run.stderr
         run = preload(victim("hello"), env={"OOMREC_RECORDING_SIZE": size})
-        ignored = (
-            f"oomrec: OOMREC_RECORDING_SIZE={size} is ignored: expected a size of at least 512K"
-        )
+        ignored = f"oomrec: ignoring OOMREC_RECORDING_SIZE={size}: expected a size of at least 512K"
         assert run.exit_code == 0 and run.stderr.startswith(ignored), str(run)
     run = oomrec("run", "--recording-size", "8MB", "--", "true")
     assert "Use 8M: suffixes are K M G T" in run.stderr
@@ -161,7 +164,7 @@ def test_a_fallback_session_directory_is_reported(oomrec, preload, tmp_path):
 
 def test_a_mistyped_variable_is_reported(oomrec, preload, victim):
     mistyped = {"OOMREC_LIMTI": "1G", "OOMREC_PROC_ROOT": "/proc"}
-    advice = "oomrec: the variable OOMREC_LIMTI has no meaning; did you mean OOMREC_LIMIT?\n"
+    advice = "oomrec: unknown variable OOMREC_LIMTI; did you mean OOMREC_LIMIT?\n"
     run = oomrec("run", "--", victim("hello"), env=mistyped)
     assert (run.exit_code, run.stderr) == (0, advice)
     assert oomrec("info", env=mistyped).stderr == advice
@@ -292,6 +295,7 @@ def test_a_bundle_of_a_program_that_exits_normally(oomrec, end):
     assert run.exit_code == 3 and run.stdout == ""
     result = oomrec.json("show", run.only_bundle())
     assert (result["trigger"], result["context"]) == ("request", "at the end of the process")
+    assert result["verdict"]["summary"] == "bundle requested at exit (--dump-at-exit)"
     at_peak = oomrec.json("tree", "--at", "peak", run.only_bundle())["root"]
     assert at_peak["bytes"] >= 40_000_000
 
@@ -351,7 +355,7 @@ def test_a_script_is_found_on_the_path_or_reported_missing(oomrec, tmp_path):
     assert oomrec("run", "shows_python.py", env={"PATH": path}).stdout == f"{sys.prefix} [] None\n"
 
     run = oomrec("run", "nowhere.py")
-    assert run.exit_code == 127 and "there is no program 'nowhere.py'" in run.stderr
+    assert run.exit_code == 127 and "no such file: nowhere.py" in run.stderr
 
 
 def test_info_takes_the_same_arguments(oomrec):

@@ -78,7 +78,7 @@ def test_ways_to_name_a_bundle(oomrec, tmp_path):
     script = oomrec("show", tmp_path / "held_here.py")
     assert script.exit_code == 2 and "is not an oomrec recording" in script.stderr
     nothing = oomrec("show", "nowhere")
-    assert nothing.exit_code == 2 and "nowhere cannot be read: No such file" in nothing.stderr
+    assert nothing.exit_code == 2 and "cannot read nowhere: No such file" in nothing.stderr
 
 
 def test_a_long_command_line_does_not_hide_the_pid(oomrec):

@@ -1,4 +1,4 @@
-"""`oomrec stress` grows under a cap, is recorded, and reports by its exit code how far it got."""
+"""`oomrec stress` grows under a limit, is recorded, and reports by its exit code how far it got."""
 
 import subprocess
 
@@ -63,8 +63,8 @@ def test_a_cap_is_required(oomrec):
     run = oomrec("stress", "--max", "64M")
     assert run.exit_code == 2 and run.stdout == ""
     assert run.stderr.splitlines() == [
-        "oomrec stress: no cap is set: the machine itself would run out of memory",
-        "  Set a cap: oomrec stress --limit 256M --max 1G",
+        "oomrec stress: no limit is set: the machine itself would run out of memory",
+        "  Set a limit: oomrec stress --limit 256M --max 1G",
     ]
 
 

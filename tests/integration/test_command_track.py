@@ -264,7 +264,7 @@ def test_a_gpus_events_combine_the_recording_and_nvml(oomrec, preload, fake_gpu,
         (["--rank", "4", "--world-size", "4"], "there is no rank 4 of 4"),
         (["--world-size", "0"], "there is no world size 0"),
         (["--warning-threshold", "96"], "--warning-threshold 96 is above --critical-threshold 95"),
-        (["--format", "xml"], "--format xml is not understood"),
+        (["--format", "xml"], "invalid value 'xml' for --format"),
     ],
 )
 def test_contradictory_options_are_rejected(oomrec, plain, words, problem):

@@ -127,7 +127,7 @@ def test_help(ask, module, words):
 @pytest.mark.parametrize(
     ("module", "words", "exit_code", "problem"),
     [
-        ("gpumemprof", "profile", 2, "there is no command 'profile'"),
+        ("gpumemprof", "profile", 2, "unknown command 'profile'"),
         ("tfmemprof", "profile", 2, "invalid choice"),
         ("tfmemprof", "track", 2, "--output"),
         ("tfmemprof", "analyze", 2, "--input"),

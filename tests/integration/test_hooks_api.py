@@ -62,7 +62,7 @@ def test_a_bundle_on_request(oomrec, preload, victim):
     assert (shown["trigger"], shown["verdict"]["code"]) == ("request", "requested")
     assert shown["context"] == "asked in C"
     assert shown["verdict"]["summary"] == metadata["verdict"]["summary"]
-    assert metadata["verdict"]["summary"].endswith(" asked for a bundle: asked in C")
+    assert metadata["verdict"]["summary"].endswith("bundle requested: asked in C")
     assert run.stderr.count("asked in C") == 1  # the report has it once
 
 

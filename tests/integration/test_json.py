@@ -6,6 +6,7 @@ docs/schemas, a section in docs/json.md and, if it does not read a bundle, an en
 """
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -77,6 +78,31 @@ def test_each_has_its_arguments_schema_and_section(oomrec, bundle):
         assert (SCHEMAS / f"{schema_of(name)}.json").exists(), f"no schema of {name}"
         assert f"## `oomrec {name} --json`" in page, f"docs/json.md: nothing of {name}"
         assert f"schemas/{schema_of(name)}.json" in page
+
+
+@pytest.mark.parametrize(
+    "values, page",
+    [("verdict_code", "deaths.md"), ("verdict_code", "json.md"), ("limit_kind", "json.md")],
+)
+def test_each_value_is_documented(values, page):
+    definitions = json.loads((SCHEMAS / "definitions.json").read_text())["$defs"]
+    names = {
+        "verdict_code": definitions["verdict_code"],
+        "limit_kind": definitions["limit"]["properties"]["kind"],
+    }[values]["enum"]
+    text = (SOURCE / "docs" / page).read_text()
+    assert [name for name in names if f"`{name}`" not in text] == []
+
+
+def test_the_package_knows_each_verdict_of_a_worker():
+    """The verdicts with words for a worker (common/verdict/kinds.h) are those that it looks for."""
+    table = (SOURCE / "common/verdict/kinds.h").read_text().partition("kKinds = ")[2]
+    spoken = re.findall(r"\{VerdictCode::(\w+),[^{}]*\"\},\n", table)
+    package = (SOURCE / "tools/python/oomrec/_oom_children.py").read_text()
+    known = set(
+        re.findall(r'"(\w+)"', package.partition("KILLS = (")[2].partition("\n# A pool")[0])
+    )
+    assert len(spoken) >= 10 and set(spoken) | {"child_killed"} == known
 
 
 def loose_objects(schema, where=""):

@@ -82,7 +82,7 @@ def test_a_failure_and_its_exception_share_a_bundle(recorded, python, version):
 
 def test_stderr_has_no_terminal_escapes(recorded):
     run = recorded('import oomrec; oomrec.dump("odd \\x1b[31m\\nwords\\x7f")')
-    assert "asked for a bundle: odd ?[31m" in run.stderr and "\x1b" not in run.stderr, str(run)
+    assert "bundle requested: odd ?[31m" in run.stderr and "\x1b" not in run.stderr, str(run)
 
 
 def test_show_prints_the_programs_metadata(recorded, oomrec):

@@ -78,12 +78,15 @@ def as_nobody(oomrec):
 def test_another_users_bundle_is_rejected_with_a_reason(as_nobody, shared):
     [bundle] = shared.iterdir()
     refused = as_nobody("show", bundle)
-    assert refused.exit_code == 2 and f"{bundle} may not be read: Permission denied" in str(refused)
+    assert refused.exit_code == 2 and f"cannot read {bundle}: Permission denied" in str(refused)
     assert "It belongs to root, with mode 0700" in refused.stderr
     # The directory is readable, its files are not.
     bundle.chmod(0o755)
     refused = as_nobody("show", bundle)
-    assert refused.exit_code == 2 and "recording.oomrec may not be read" in refused.stderr
+    assert (
+        refused.exit_code == 2
+        and f"cannot read {bundle}/recording.oomrec: Permission denied" in str(refused)
+    )
     (bundle / "recording.oomrec").chmod(0o644)
     run = as_nobody("show", "--json", bundle)
     assert run.exit_code == 0, str(run)
@@ -94,11 +97,15 @@ def test_another_users_bundle_is_rejected_with_a_reason(as_nobody, shared):
 def test_a_directory_of_another_user(as_nobody, shared):
     [bundle] = shared.iterdir()
     listed = as_nobody("ls", shared)
-    assert listed.exit_code == 1 and f"{bundle} may not be read: Permission denied" in listed.stderr
+    assert listed.exit_code == 1 and f"cannot read {bundle}: Permission denied" in listed.stderr
     newest = as_nobody("merge", shared, "-o", "job")
-    assert newest.exit_code == 2 and "may not be read: Permission denied" in newest.stderr
+    assert (
+        newest.exit_code == 2
+        and "cannot read " in newest.stderr
+        and ": Permission denied" in newest.stderr
+    )
     shared.chmod(0o700)
     for words in (["ls", shared], ["show", shared], ["show", bundle]):
         refused = as_nobody(*words)
         assert refused.exit_code == 2, str(refused)
-        assert "may not be read: Permission denied" in refused.stderr
+        assert "cannot read " in refused.stderr and ": Permission denied" in refused.stderr

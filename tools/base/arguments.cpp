@@ -33,9 +33,9 @@ bool read_whole_number(const std::string& text, unsigned& value) {
 
 }  // namespace
 
-Error not_understood(std::string_view name, std::string_view text, const std::string& what_to_do,
-                     Exit code) {
-  return {code, fmt::format("{} {} is not understood", name, printable(text)), what_to_do};
+Error invalid_value(std::string_view name, std::string_view text, const std::string& what_to_do,
+                    Exit code) {
+  return {code, fmt::format("invalid value '{}' for {}", printable(text), name), what_to_do};
 }
 
 struct Arguments::State {
@@ -55,7 +55,7 @@ struct Arguments::State {
            const std::function<bool(const std::string&)>& read) {
     const auto take = [this, name = row.name, accepted, read](const std::string& text) {
       if (read(text)) return;
-      throw not_understood(name, text, fmt::format("Give {}.", accepted), bad_input);
+      throw invalid_value(name, text, fmt::format("Use {}.", accepted), bad_input);
     };
     app.add_option_function<std::string>(row.name, take)->take_last();
     rows.push_back(row);
@@ -74,7 +74,7 @@ struct Arguments::State {
     if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !left.empty()) {
       const std::string word = printable(left[0]);
       return {bad_input,
-              word.starts_with("-") ? fmt::format("there is no option {}", word)
+              word.starts_with("-") ? fmt::format("unknown option {}", word)
                                     : fmt::format("unexpected argument '{}'", word),
               advice(words)};
     }
@@ -237,7 +237,7 @@ std::string Arguments::help() const {
       widest = std::max(widest, lines.back().first.size());
     }
   }
-  lines.emplace_back("--help", "this page");
+  lines.emplace_back("--help", "show this help");
 
   std::string text = fmt::format("usage: oomrec {} {}\n\n{}\n\n", state_->command, state_->usage,
                                  wrap(state_->summary, kColumns, 0));

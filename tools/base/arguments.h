@@ -28,9 +28,9 @@ struct ArgumentTable {
   bool repeated = false;  // the last positional may be given any number of times
 };
 
-// "NAME TEXT is not understood": the value of an option or variable is invalid.
-Error not_understood(std::string_view name, std::string_view text, const std::string& what_to_do,
-                     Exit code = Exit::bad_input);
+// "invalid value 'TEXT' for NAME": of an option or variable.
+Error invalid_value(std::string_view name, std::string_view text, const std::string& what_to_do,
+                    Exit code = Exit::bad_input);
 
 class Arguments {
  public:

@@ -13,8 +13,8 @@ void FailAbove::add_to(Arguments& arguments, const std::string& help) {
 
 void FailAbove::read() {
   if (text_.empty() || parse_size(text_, bytes_)) return;
-  throw not_understood("--fail-above", text_,
-                       "Give a size such as 64M: suffixes are K M G T (powers of 1024).");
+  throw invalid_value("--fail-above", text_,
+                      "Use a size such as 64M: suffixes are K M G T (powers of 1024).");
 }
 
 void FailAbove::check(std::uint64_t bytes, const std::string& what) const {

@@ -45,7 +45,7 @@ int analyze_command(const Words& words) {
                  "patterns, fragmentation, hidden memory and what to try, without the leaks");
   arguments.flag(
       "--visualize", visualize,
-      "draw time line, heat map and functions as PNG and HTML (needs python3 with matplotlib)");
+      "draw timeline, heat map and functions as PNG and HTML (needs python3 with matplotlib)");
   arguments.flag("--visualization", visualization, "same as --visualize");
   arguments.option("--plot-dir", "DIR", plot_directory, "directory for the pictures (plots)");
   arguments.option("--report", "FILE", report, "also write the page to FILE");

@@ -1,6 +1,7 @@
 // The subcommands of `oomrec`: one table, one file each.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,42 +42,57 @@ int simulate_command(const Words& words);
 int stress_command(const Words& words);
 int completion_command(const Words& words);
 
+// As in docs/commands/README.md.
+enum class Group : std::uint8_t { record, read, other };
+inline constexpr std::string_view kGroupTitles[] = {"to record", "to read",
+                                                    "to share, to test, to type less"};
+
 struct Command {
+  Group group;
   std::string_view name;
   int (*function)(const Words&);
   std::string_view summary;
 };
 
+// Group by group: the order of `oomrec --help`.
 inline constexpr Command kCommands[] = {
-    {"run", run_command, "run a program with the recorder"},
-    {"show", show_command, "why memory ran out, and what was using it"},
-    {"stats", stats_command, "totals, peak, largest functions, sizes, allocator functions"},
-    {"tree", tree_command, "what holds the memory, by caller"},
-    {"leaks", leaks_command, "call stacks whose memory keeps growing"},
-    {"diff", diff_command, "what grew between two recordings"},
-    {"fragmentation", fragmentation_command,
+    {Group::record, "run", run_command, "run a program with the recorder"},
+    {Group::record, "info", info_command,
+     "check this system, or whether a program can be recorded"},
+    {Group::record, "lib", lib_command, "print the library's path, for LD_PRELOAD"},
+    {Group::record, "watch", watch_command,
+     "run as a service: bundles, metrics and alerts of recorded processes"},
+    {Group::record, "track", track_command, "watch a process's memory: events, alerts, bundles"},
+    {Group::record, "monitor", monitor_command, "sample the memory of the machine or a process"},
+    {Group::record, "diagnose", diagnose_command,
+     "check whether memory is at risk, and keep the evidence"},
+    {Group::record, "recover", recover_command, "turn recordings of dead processes into bundles"},
+    {Group::record, "dump", dump_command,
+     "write a bundle of a running process, without disturbing it"},
+    {Group::read, "show", show_command, "why memory ran out, and what was using it"},
+    {Group::read, "stats", stats_command,
+     "totals, peak, largest functions, sizes, allocator functions"},
+    {Group::read, "tree", tree_command, "what holds the memory, by caller"},
+    {Group::read, "timeline", timeline_command, "memory over time"},
+    {Group::read, "top", top_command, "what holds a running process's memory, live"},
+    {Group::read, "analyze", analyze_command,
+     "find leaks, patterns and hidden memory in telemetry or a bundle"},
+    {Group::read, "leaks", leaks_command, "call stacks whose memory keeps growing"},
+    {Group::read, "diff", diff_command, "what grew between two recordings"},
+    {Group::read, "fragmentation", fragmentation_command,
      "memory that allocators hold and the program does not use"},
-    {"export", export_command, "write a recording in another tool's format"},
-    {"timeline", timeline_command, "memory over time"},
-    {"top", top_command, "what holds a running process's memory, live"},
-    {"monitor", monitor_command, "sample the memory of the machine or a process"},
-    {"track", track_command, "watch a process's memory: events, alerts, bundles"},
-    {"analyze", analyze_command, "find leaks, patterns and gaps in telemetry or a bundle"},
-    {"diagnose", diagnose_command, "check whether memory is at risk, and keep the evidence"},
-    {"report", report_command, "write a recording as one HTML file, for a browser"},
-    {"flamegraph", flamegraph_command, "write the report, opened at its flame graph"},
-    {"table", table_command, "write the report, opened at its table"},
-    {"merge", merge_command, "merge the bundles of a job's ranks into one"},
-    {"redact", redact_command, "copy a bundle to share, without private data"},
-    {"ls", ls_command, "list the bundles in a directory"},
-    {"recover", recover_command, "turn recordings of dead processes into bundles"},
-    {"watch", watch_command, "a service: bundles, metrics and alerts of recorded processes"},
-    {"dump", dump_command, "write a bundle of a running process, without disturbing it"},
-    {"info", info_command, "check this system, or whether a program can be recorded"},
-    {"lib", lib_command, "print the library's path, for LD_PRELOAD"},
-    {"simulate", simulate_command, "reproduce a verdict in a small process, to see its bundle"},
-    {"stress", stress_command, "allocate in steps under a cap, recorded"},
-    {"completion", completion_command, "print a completion script for bash, zsh or fish"},
+    {Group::read, "report", report_command, "write a recording as one HTML file, for a browser"},
+    {Group::read, "flamegraph", flamegraph_command, "write the report, opened at its flame graph"},
+    {Group::read, "table", table_command, "write the report, opened at its table"},
+    {Group::read, "ls", ls_command, "list the bundles in a directory"},
+    {Group::read, "merge", merge_command, "merge the bundles of a job's ranks into one"},
+    {Group::other, "export", export_command, "write a recording in another tool's format"},
+    {Group::other, "redact", redact_command, "copy a bundle to share, without private data"},
+    {Group::other, "simulate", simulate_command,
+     "reproduce a verdict in a small process, to see its bundle"},
+    {Group::other, "stress", stress_command, "allocate in steps under a limit, with the recorder"},
+    {Group::other, "completion", completion_command,
+     "print a completion script for bash, zsh or fish"},
 };
 
 constexpr int code(Exit exit) { return static_cast<int>(exit); }

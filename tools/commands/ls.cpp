@@ -34,7 +34,7 @@ std::vector<std::filesystem::path> directories_of(const std::string& named) {
 void report_closed_bundles(const std::filesystem::path& directory) {
   const std::vector<std::filesystem::path> closed = bundles::unreadable_bundles_in(directory);
   if (closed.empty()) return;
-  remark(fmt::format("{} may not be read: Permission denied{}", printable(closed[0].string()),
+  remark(fmt::format("cannot read {}: Permission denied{}", printable(closed[0].string()),
                      closed.size() == 1 ? "" : fmt::format(" (and {} more)", closed.size() - 1)));
 }
 

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <iterator>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -23,18 +24,23 @@ namespace {
 void print_usage() {
   fmt::print(
       "oomrec: find out why a program ran out of memory, even after SIGKILL\n\n"
-      "usage: oomrec COMMAND [OPTIONS] [ARGUMENTS]\n\ncommands:\n");
+      "usage: oomrec COMMAND [OPTIONS] [ARGUMENTS]\n");
   std::size_t widest = 0;
   for (const Command& command : kCommands) widest = std::max(widest, command.name.size());
-  for (const Command& command : kCommands)
-    fmt::print("  {:<{}} {}\n", command.name, widest, command.summary);
+  for (std::size_t group = 0; group < std::size(kGroupTitles); ++group) {
+    fmt::print("\n{}:\n", kGroupTitles[group]);
+    for (const Command& command : kCommands)
+      if (command.group == static_cast<Group>(group))
+        fmt::print("  {:<{}} {}\n", command.name, widest, command.summary);
+  }
   fmt::print(
       "\nexamples:\n"
       "  oomrec run --limit 8G -- python train.py\n"
       "  oomrec show                        # the newest bundle in ./oom_dumps\n"
       "  oomrec tree --space heap\n"
       "\n"
-      "exit codes: 0 shown, 1 nothing found, 2 bad input; `run` returns its program's own\n`oomrec "
+      "exit codes: 0 success, 1 nothing found, 2 bad input; `run` returns its program's "
+      "own\n`oomrec "
       "COMMAND --help` describes a command.\n");
 }
 
@@ -42,7 +48,7 @@ void print_usage() {
   std::vector<std::string_view> names;
   for (const Command& command : kCommands) names.push_back(command.name);
   const std::string_view meant = nearest(word, names);
-  throw Error{Exit::bad_input, fmt::format("there is no command '{}'", printable(word)),
+  throw Error{Exit::bad_input, fmt::format("unknown command '{}'", printable(word)),
               meant.empty() ? std::string{"`oomrec --help` lists the commands."}
                             : fmt::format("Did you mean `oomrec {}`?", meant)};
 }

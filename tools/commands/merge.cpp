@@ -25,8 +25,8 @@ constexpr std::string_view kMark = "mark=";
 std::string mark_in(const std::string& align) {
   if (align.empty()) return {};
   if (align.starts_with(kMark) && align.size() > kMark.size()) return align.substr(kMark.size());
-  throw not_understood("--align", align,
-                       "Give --align mark=TEXT: a mark that every rank makes at the same moment.");
+  throw invalid_value("--align", align,
+                      "Use --align mark=TEXT: a mark that every rank makes at the same moment.");
 }
 
 // Exit code 1 means that a bundle was written. Without any input it must be bad_input.

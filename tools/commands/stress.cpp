@@ -1,6 +1,6 @@
 // `oomrec stress`: allocates in steps in a recorded process, up to a size or until it fails.
 //
-// It needs a cap: without one the machine itself would run out. A GPU's size is its cap.
+// It needs a limit: without one the machine itself would run out. A GPU's size is its limit.
 #include <fmt/format.h>
 
 #include "common/options/options.h"
@@ -19,19 +19,18 @@ constexpr const char* kExamples =
     "  ulimit -v 1000000; oomrec stress --max 2G --space map\n"
     "  oomrec stress --space cuda --device 1 --max 20G --step 256M\n"
     "\n"
-    "Exit code: 0 it reached --max, 3 an allocation failed before, 2 bad input or no cap, 128+N "
-    "signal\nN killed it. A cap is --limit, RLIMIT_AS, RLIMIT_DATA or the memory limit of a "
-    "cgroup; a "
-    "device has\nits own size.\n";
+    "Exit code: 0 it reached --max, 3 an allocation failed before, 2 bad input or no limit, 128+N "
+    "signal\nN killed it. A limit is --limit, RLIMIT_AS, RLIMIT_DATA or the memory limit of a "
+    "cgroup; a\ndevice has its own size.\n";
 
 constexpr const char* kChild = "--child";  // internal
 
 std::uint64_t size_of(const char* flag, const std::string& text) {
   std::uint64_t bytes = 0;
   if (parse_size(text, bytes) && bytes != 0) return bytes;
-  const std::string what_to_do = "Give a size such as 64M or 1.5G (suffixes K M G T).";
+  const std::string what_to_do = "Use a size such as 64M or 1.5G (suffixes K M G T).";
   if (text.empty()) throw Error{Exit::bad_input, fmt::format("{} is missing", flag), what_to_do};
-  throw not_understood(flag, text, what_to_do);
+  throw invalid_value(flag, text, what_to_do);
 }
 
 struct StressOptions {
@@ -41,10 +40,11 @@ struct StressOptions {
   bool touch = false, no_touch = false;
 
   bool parse(const Words& words) {
-    Arguments arguments{"stress", "--max SIZE [OPTIONS]",
-                        "Allocates in steps up to a size, under a cap, in a recorded process, and "
-                        "prints what it holds.",
-                        kExamples};
+    Arguments arguments{
+        "stress", "--max SIZE [OPTIONS]",
+        "Allocates in steps up to a size, under a limit, with the recorder, and prints "
+        "what it holds.",
+        kExamples};
     arguments.option("--max", "SIZE", max, "how much in total");
     arguments.option("--step", "SIZE", step, "how much at a time [16M]");
     arguments.choice("--space", "NAME", space, {"heap", "map", "cuda", "hip"},
@@ -54,7 +54,7 @@ struct StressOptions {
     arguments.flag("--touch", touch, "write to each page (the default)");
     arguments.flag("--no-touch", no_touch, "only allocate: no RAM is used");
     arguments.option("--limit", "SIZE", limit,
-                     "the cap, as in `oomrec run`; on a GPU it is --limit-gpu");
+                     "the limit, as in `oomrec run`; on a GPU it is --limit-gpu");
     if (!arguments.parse(words)) return false;
     if (is_on_device() || !arguments.given("--device")) return true;
     throw Error{Exit::bad_input, fmt::format("--space {} is not on a device", space),

@@ -42,6 +42,10 @@ Ending ending_of(const session::View& view, const DeathObservation& observed) {
   if (by_itself) return ending;
   ending.killed = true;
   ending.evidence = end_evidence_of(view, observed);
+  if ((ending.death().flags & session::kDeathFaultLogged) != 0) {
+    ending.outcome = OutcomeKind::signal;
+    ending.value = ending.death().wait_status;
+  }
   ending.verdict =
       verdict::verdict_of(view, Trigger::killed, 0, {}, ending.outcome_text(), &ending.evidence)
           .code;

@@ -14,6 +14,7 @@
 #include "common/system/text.h"
 #include "common/text/text.h"
 #include "tools/deaths/cgroup_account.h"
+#include "tools/deaths/kernel_faults.h"
 #include "tools/deaths/kernel_kills.h"
 #include "tools/deaths/kernel_log.h"
 #include "tools/deaths/recorded_pids.h"
@@ -31,11 +32,6 @@ bool is_this_host(const session::Header& header) {
   char host[sizeof header.host] = {};
   gethostname(host, sizeof host - 1);
   return std::strncmp(host, header.host, sizeof host - 1) == 0;
-}
-
-bool is_this_boot(const session::Header& header) {
-  std::uint8_t boot[16];
-  return !system::boot_id(boot) || std::memcmp(boot, header.boot_id, sizeof boot) == 0;
 }
 
 std::uint64_t live_bytes(const session::View& view) {
@@ -110,6 +106,16 @@ void read_user_killers(session::EndEvidence& evidence, const KillQuery& query,
   system::Text{evidence.levels.user_killer_line} << kill->line;
 }
 
+// The kernel saw the end that nobody waited for.
+void read_fault(Death& death, const KernelLog& log, const KillQuery& query) {
+  const auto fault = fault_of(log, query);
+  if (!fault) return;
+  death.flags |= session::kDeathWaited | session::kDeathFaultLogged;
+  death.wait_status = fault->signal;
+  death.realtime_ns = fault->realtime_ns;
+  system::Text{death.kernel_line} << fault->line;
+}
+
 void read_log(session::EndEvidence& evidence, const session::View& view, const KernelLogFile& file,
               Boot boot) {
   Death& death = evidence.death;
@@ -131,7 +137,11 @@ void read_log(session::EndEvidence& evidence, const session::View& view, const K
   } else if (query.same_pid_namespace && reaches_back && only_others_killed(kills, query)) {
     death.flags |= session::kDeathOthers;
   }
-  if (death.kernel_line_kind == 0) read_user_killers(evidence, query, clock, file);
+  if (death.kernel_line_kind != 0) return;
+  read_user_killers(evidence, query, clock, file);
+  const bool was_seen =
+      (death.flags & session::kDeathWaited) != 0 || view.header().crash.signal.load() != 0;
+  if (!was_seen && evidence.levels.user_killer == 0) read_fault(death, log, query);
 }
 
 void read_cgroup(Death& death, const session::View& view, const DeathObservation& observed) {
@@ -192,6 +202,11 @@ void read_shared_memory(Death& death, const session::Header& header) {
 }
 
 }  // namespace
+
+bool is_this_boot(const session::Header& header) {
+  std::uint8_t boot[16];
+  return !system::boot_id(boot) || std::memcmp(boot, header.boot_id, sizeof boot) == 0;
+}
 
 session::EndEvidence end_evidence_of(const session::View& view, const DeathObservation& observed) {
   session::EndEvidence evidence{};

@@ -7,6 +7,9 @@
 
 namespace oomrec::tools::deaths {
 
+// Whether the machine has not booted since the process started.
+bool is_this_boot(const session::Header& header);
+
 // For a process that is gone and did not close its session. Reads the kernel's log, which takes
 // tens of milliseconds.
 session::EndEvidence end_evidence_of(const session::View& view, const DeathObservation& observed);

@@ -194,12 +194,6 @@ bool matches_cgroup(const KernelKill& kill, const KillQuery& query) {
                                             query.cgroup.starts_with(kill.limited_cgroup + '/'));
 }
 
-bool matches_name(const KernelKill& kill, const KillQuery& query) {
-  return std::any_of(query.names.begin(), query.names.end(), [&](const std::string& name) {
-    return std::string_view{name}.substr(0, kNameBytes) == kill.name;
-  });
-}
-
 bool matches_size(const KernelKill& kill, const KillQuery& query) {
   constexpr std::uint64_t kSlackBytes = std::uint64_t{64} << 20;
   if (kill.rss_bytes == 0 || query.rss_bytes == 0) return false;
@@ -220,8 +214,8 @@ bool matches_pid(const KernelKill& kill, const KillQuery& query) {
 
 bool matches(const KernelKill& kill, const KillQuery& query) {
   if (!matches_time(kill, query)) return false;
-  if (matches_pid(kill, query)) return matches_name(kill, query) || matches_cgroup(kill, query);
-  return !query.same_pid_namespace && matches_cgroup(kill, query) && matches_name(kill, query) &&
+  if (matches_pid(kill, query)) return is_named(query, kill.name) || matches_cgroup(kill, query);
+  return !query.same_pid_namespace && matches_cgroup(kill, query) && is_named(query, kill.name) &&
          matches_size(kill, query);
 }
 
@@ -233,6 +227,12 @@ std::vector<KernelKill> kills_in(const KernelLog& log) {
   for (const LogRecord& record : log.records)
     readers.try_emplace(record.caller, kills).first->second.read(record);
   return kills;
+}
+
+bool is_named(const KillQuery& query, std::string_view logged) {
+  return std::any_of(query.names.begin(), query.names.end(), [&](const std::string& name) {
+    return name.substr(0, kNameBytes) == logged.substr(0, kNameBytes);
+  });
 }
 
 const KernelKill* kill_of(const std::vector<KernelKill>& kills, const KillQuery& query) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/session/layout.h"
@@ -45,6 +46,9 @@ struct KillQuery {
   std::uint64_t rss_bytes = 0;                             // at its last sample; 0: unknown
   std::uint64_t most_bytes = 0;  // the most that can have become resident since
 };
+
+// Whether a task of the process has this name, of which the kernel keeps the first 15 bytes.
+bool is_named(const KillQuery& query, std::string_view logged);
 
 // The kill of this process, or null. Matches pid and name (or cgroup); in another pid namespace,
 // cgroup, name and resident size.

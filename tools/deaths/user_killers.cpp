@@ -23,14 +23,6 @@ bool skip_past(std::string_view& text, std::string_view mark) {
   return true;
 }
 
-// The kernel keeps the first 15 bytes of a command's name.
-bool is_name_of(const KillQuery& query, std::string_view logged) {
-  constexpr std::size_t kNameBytes = 15;
-  return std::any_of(query.names.begin(), query.names.end(), [&](const std::string& name) {
-    return name.substr(0, kNameBytes) == logged.substr(0, kNameBytes);
-  });
-}
-
 // `sending SIGTERM to process 1234 uid 1000 "train": oom_score 805, VmRSS 1024 MiB, …`
 bool is_by_earlyoom(std::string_view text, const KillQuery& query) {
   if (!query.same_pid_namespace || !skip_past(text, "sending SIG") ||
@@ -39,7 +31,7 @@ bool is_by_earlyoom(std::string_view text, const KillQuery& query) {
   std::uint64_t pid = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
   if (error != std::errc{} || pid != query.pid || !skip_past(text, "\"")) return false;
-  return is_name_of(query, text.substr(0, text.find('"')));
+  return is_named(query, text.substr(0, text.find('"')));
 }
 
 // `Killed /system.slice/job.service due to memory pressure for …`, also `… due to memory used …`

@@ -30,8 +30,8 @@ std::string advice_without_bundle(const std::vector<Session>& sessions) {
     return fmt::format(
         "{} recorded: `oomrec ls --all` lists them, `oomrec dump PID` writes a bundle.",
         plural(alive, "running process is", "running processes are"));
-  return "A normal exit leaves none, except with oomrec run --dump-at-exit -- PROGRAM. Or name "
-         "one.";
+  return "A program that exits normally leaves none; --dump-at-exit writes one. To read another: "
+         "oomrec show DIR";
 }
 
 fs::path default_bundle() {

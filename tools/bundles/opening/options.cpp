@@ -13,7 +13,7 @@ namespace {
 
 std::uint32_t number_of_rank(const std::string& text) {
   const auto rank = parse_number<std::uint32_t>(text);
-  if (!rank) throw not_understood("--rank", text, "Give a whole number.");
+  if (!rank) throw invalid_value("--rank", text, "Use a whole number.");
   return *rank;
 }
 

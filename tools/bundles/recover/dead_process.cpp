@@ -69,8 +69,7 @@ bool is_kernel_kill_excluded(const session::Death& death) {
   return has(session::kDeathLogRead) || has(session::kDeathCgroupCounted);
 }
 
-// Nobody saw the end, and memory had no part in it. A program that exits past our hooks (Go, a raw
-// exit_group) leaves no more than that.
+// Nobody saw the end, and memory had no part in it.
 bool left_without_trace(const DeadProcess& process) {
   const session::SharedMemory& shared = process.recording.header().shared;
   return process.ending.outcome == OutcomeKind::unknown &&
@@ -80,6 +79,12 @@ bool left_without_trace(const DeadProcess& process) {
 
 }  // namespace
 
+bool ended_unseen(const DeadProcess& process) {
+  return process.ending.killed && process.recording.held_bytes() >= kNotableBytes &&
+         left_without_trace(process) &&
+         !was_terminated_by_parent(process.recording, directories_of_relatives(process));
+}
+
 bool is_notable_death(const DeadProcess& process, UnknownEnds unknown) {
   if (process.ended_by_launcher && process.ending.outcome != OutcomeKind::recovered) return true;
   if (!process.ending.killed) return false;
@@ -87,7 +92,7 @@ bool is_notable_death(const DeadProcess& process, UnknownEnds unknown) {
   if (process.survived_failure && process.has_failure_in_bundle()) return true;
   if (process.recording.held_bytes() < kNotableBytes || ended_as_usual(process.ending))
     return false;
-  if (unknown == UnknownEnds::remove && left_without_trace(process)) return false;
+  if (unknown != UnknownEnds::keep && left_without_trace(process)) return false;
   return !was_terminated_by_parent(process.recording, directories_of_relatives(process));
 }
 

@@ -34,9 +34,17 @@ struct DeadProcess {
   bool survived_failure = false;  // it crashed, and not because of `failed`
 };
 
-// Whether to keep a large process about whose end nothing is known, and that lacked no memory as
-// far as the kernel says.
-enum class UnknownEnds : std::uint8_t { remove, keep };
+// What to do with a large process about whose end nothing is known, and that lacked no memory as
+// far as the kernel says: a program that exits past our hooks (Go, a raw exit_group) leaves no
+// more.
+enum class UnknownEnds : std::uint8_t {
+  remove,
+  keep,   // as a bundle
+  leave,  // its recording stays for a day, so that one may still ask for a bundle
+};
+
+// Whether it is such a process.
+bool ended_unseen(const DeadProcess& process);
 
 // Whether the death alone is worth a bundle: an OOM death, one of a process that held 16 MiB or
 // more, unless healthy programs end like that, a crash soon after a failure that does not explain

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "common/bundle/bundle.h"
+#include "common/system/files.h"
 #include "common/verdict/verdict.h"
 #include "tools/base/error.h"
 #include "tools/base/log.h"
@@ -14,6 +17,7 @@
 #include "tools/bundles/store/own_file.h"
 #include "tools/bundles/store/trigger.h"
 #include "tools/bundles/store/writing.h"
+#include "tools/deaths/evidence.h"
 #include "tools/recording/reading/recording.h"
 
 namespace oomrec::tools::bundles {
@@ -87,6 +91,15 @@ RecoveryResult write_bundle_of(const DeadProcess& process, const bundle::Cause& 
           in_dumps.problem};
 }
 
+// Whether the process lived within the last day, and in this boot.
+bool is_recent(const recording::Recording& recording) {
+  constexpr std::uint64_t kDayNs = std::uint64_t{24} * 3600 * 1'000'000'000;
+  const session::Header& header = recording.header();
+  const std::uint64_t last = std::max(header.start_monotonic_ns, header.last_tick_ns.load());
+  const std::uint64_t now = system::monotonic_ns();
+  return deaths::is_this_boot(header) && last <= now && now - last < kDayNs;
+}
+
 // Completes the bundles that the process wrote. Writes one for an event that is in none of them.
 RecoveryResult make_bundle(const DeadProcess& process, const RecoverOptions& options) {
   const OwnBundles own = complete_own_bundles(process);
@@ -96,7 +109,9 @@ RecoveryResult make_bundle(const DeadProcess& process, const RecoverOptions& opt
   if (has_unrecorded_event(process, own) || is_death_due)
     return write_bundle_of(process, cause_of(process, trigger_of(process, own), worker));
   if (!own.completed.empty()) return {RecoveryAction::completed, own.completed, ""};
-  return {RecoveryAction::removed, {}, ""};
+  const bool leave = options.unknown == UnknownEnds::leave && is_recent(process.recording);
+  return {
+      leave && ended_unseen(process) ? RecoveryAction::unseen : RecoveryAction::removed, {}, ""};
 }
 
 void report(const Session& session, const RecoveryResult& recovered) {
@@ -117,7 +132,8 @@ RecoveryResult recover(const Session& orphan, const RecoverOptions& options) {
   if (!belongs_to(dump_directory_of(recording), options.only_into)) return {};
   const DeadProcess process{recording, options.observed};
   RecoveryResult result = make_bundle(process, options);
-  if (result.action != RecoveryAction::left) unlink(orphan.path.c_str());
+  if (result.action != RecoveryAction::left && result.action != RecoveryAction::unseen)
+    unlink(orphan.path.c_str());
   if (process.ending.killed) result.verdict = process.ending.verdict;
   return result;
 }
@@ -138,18 +154,27 @@ void recover_all(UnknownEnds unknown,
 
 std::vector<fs::path> recover_orphans(const std::vector<fs::path>& dump_directories) {
   std::vector<fs::path> in_bundles;
+  std::uint64_t unseen = 0;
   for (const Session& session : sessions_of(dump_directories)) {
     if (session.alive) continue;
     for (const fs::path& directory : dump_directories) {
       try {
-        const RecoveryResult recovered = recover(session, {.only_into = directory});
+        const RecoveryResult recovered =
+            recover(session, {.only_into = directory, .unknown = UnknownEnds::leave});
         report(session, recovered);
         if (!recovered.bundle.empty()) in_bundles.push_back(session.path);
+        if (recovered.action == RecoveryAction::unseen) ++unseen;
         if (recovered.action != RecoveryAction::left) break;
       } catch (const Error& error) {
         remark(error.what());
       }
     }
+  }
+  if (unseen != 0) {
+    remark(
+        fmt::format("{} ended and nobody saw how; nothing points to memory (oomrec recover "
+                    "--unknown makes bundles of such recordings, oomrec recover removes them)",
+                    plural(unseen, "process", "processes")));
   }
   return in_bundles;
 }

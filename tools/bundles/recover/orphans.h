@@ -27,6 +27,7 @@ enum class RecoveryAction : std::uint8_t {
   made,       // wrote a bundle
   completed,  // completed a bundle that the process had written itself
   removed,    // deleted the recording: nothing in it is worth a bundle
+  unseen,     // nobody saw the end: the recording stays for now (UnknownEnds::leave)
   left,       // not ours, locked by another process, or the bundle could not be written
 };
 
@@ -59,8 +60,8 @@ RecoveryResult recover(const Session& orphan, const RecoverOptions& options = {}
 void recover_all(UnknownEnds unknown,
                  const std::function<void(const Session&, const RecoveryResult&)>& visit);
 
-// For the reading commands: recovers the orphans of these dump directories, and reports the new
-// bundles on stderr. Returns the recordings that are now in a bundle.
+// For the reading commands: recovers the orphans of these dump directories, but leaves those whose
+// end nobody saw. Reports both on stderr. Returns the recordings that are now in a bundle.
 std::vector<std::filesystem::path> recover_orphans(
     const std::vector<std::filesystem::path>& dump_directories);
 

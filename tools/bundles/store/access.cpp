@@ -45,7 +45,7 @@ void require_readable(const fs::path& path) {
   if (may_read(path)) return;
   const auto status = status_of(path);
   throw Error{Exit::bad_input,
-              fmt::format("{} may not be read: Permission denied", printable(path.string())),
+              fmt::format("cannot read {}: Permission denied", printable(path.string())),
               status ? fmt::format("It belongs to {}, with mode {:04o}: read it as that user, or "
                                    "as root.",
                                    name_of_user(status->st_uid), status->st_mode & 07777)

@@ -17,17 +17,17 @@ namespace {
 
 constexpr const char* kExamples =
     "  oomrec run train.py                            record; a bundle when memory runs out\n"
-    "  oomrec run --limit 8G train.py --epochs 5      refuse what goes beyond 8 GiB\n"
-    "  oomrec run --limit-gpu 20G -m package.train    the same of a GPU's memory; 4G@1: of cuda:1\n"
+    "  oomrec run --limit 8G train.py --epochs 5      fail allocations beyond 8 GiB\n"
+    "  oomrec run --limit-gpu 20G -m package.train    limit GPU memory; 4G@1: on cuda:1\n"
     "  oomrec run --mode exact -- ./server            every event, not a sample\n"
     "  oomrec run --dump-dir /var/oom/%h -- ./server  where bundles go\n"
-    "  oomrec run --live -- python3.12 train.py       who holds the memory, while it runs\n"
+    "  oomrec run --live -- python3.12 train.py       what holds the memory, while it runs\n"
     "\n"
-    "Sizes are a number with K, M, G or T: powers of 1024. Each option has a variable: --limit-as "
-    "is\n"
-    "OOMREC_LIMIT_AS. Exit code: the program's own, 128+N when signal N ended it; 125 oomrec "
-    "failed,\n"
-    "126 the program is not executable, 127 there is no such program.\n";
+    "Sizes are a number with K, M, G or T: powers of 1024. Each option except --cgroup and --live "
+    "has\n"
+    "a variable: --limit-as is OOMREC_LIMIT_AS. Exit code: the program's own, 128+N when signal N "
+    "ended\n"
+    "it; 125 oomrec failed, 126 the program is not executable, 127 there is no such program.\n";
 
 // "8G" for "8GB" and "8GiB", which other programs accept; empty for other mistakes.
 std::string_view size_meant(std::string_view value) {
@@ -47,7 +47,7 @@ struct InvalidValue {
   std::string advice() const {
     const bool is_size = row->type == OptionType::size || row->type == OptionType::budget;
     const std::string_view meant = is_size ? size_meant(value) : std::string_view{};
-    return meant.empty() ? fmt::format("Give {}.", accepted_by(row->variable))
+    return meant.empty() ? fmt::format("Use {}.", accepted_by(row->variable))
                          : fmt::format("Use {}: suffixes are K M G T, powers of 1024.", meant);
   }
 };
@@ -56,12 +56,12 @@ struct InvalidValue {
   std::string what;
   std::string advice;
   for (const InvalidValue& one : all) {
-    what += fmt::format("{}{} {}", what.empty() ? "" : " and ", one.name, printable(one.value));
+    what += fmt::format("{}'{}' for {}", what.empty() ? "" : ", ", printable(one.value), one.name);
     if (all.size() > 1) advice += fmt::format("{}{}: ", advice.empty() ? "" : " ", one.name);
     advice += one.advice();
   }
   throw Error{Exit::run_failed,
-              fmt::format("{} {} not understood", what, all.size() == 1 ? "is" : "are"), advice};
+              fmt::format("invalid value{} {}", all.size() == 1 ? "" : "s:", what), advice};
 }
 
 // Variables that are read but are no options, without OOMREC_.
@@ -136,9 +136,9 @@ const std::vector<OptionRow>& option_rows() {
 bool RunOptions::parse(const std::vector<std::string>& words, const Settings& environment) {
   Arguments arguments{
       "run", "[OPTIONS] [--] PROGRAM | FILE.py | -m MODULE | -c CODE [ARGUMENTS]",
-      "Starts PROGRAM with the recorder. When memory runs out, or the program is "
-      "killed, a bundle says what held it; `oomrec show` reads it. A FILE.py, -m and "
-      "-c are run by the python3 beside oomrec, else by that in the PATH.",
+      "Starts PROGRAM with the recorder. When memory runs out, or the program is killed, oomrec "
+      "writes a bundle that says what held the memory; `oomrec show` reads it. FILE.py, -m and "
+      "-c run with the python3 next to oomrec, or else the first in PATH.",
       kExamples};
   std::deque<std::string> values(option_rows().size());
   std::deque<bool> switches(option_rows().size());
@@ -152,10 +152,10 @@ bool RunOptions::parse(const std::vector<std::string>& words, const Settings& en
   }
   std::string cgroup;
   arguments.option("--cgroup", "SIZE", cgroup,
-                   "run in a memory cgroup of this size: at its limit the program is paused "
-                   "while a bundle is written; then the kernel decides");
+                   "run in a memory cgroup of this size: at its limit oomrec pauses the program, "
+                   "writes a bundle, then lets the kernel act");
   arguments.flag("--live", live_,
-                 "show what it holds while it runs, as `oomrec top` does, above what it prints");
+                 "show the program's memory live, as `oomrec top` does, above its output");
   arguments.rest("PROGRAM", program_, "the program and its arguments",
                  {std::begin(kPythonOptions), std::end(kPythonOptions)});
   if (!arguments.parse(words, Exit::run_failed)) return false;
@@ -164,19 +164,19 @@ bool RunOptions::parse(const std::vector<std::string>& words, const Settings& en
     const OptionRow& row = option_rows()[i];
     if (!arguments.given(row.flag())) continue;
     // To the library an empty variable is unset.
-    if (!row.value().empty() && values[i].empty()) throw_invalid({{&row, row.flag(), "''"}});
+    if (!row.value().empty() && values[i].empty()) throw_invalid({{&row, row.flag(), ""}});
     settings_.emplace_back(row.variable, row.value().empty() ? "1" : values[i]);
   }
   for (const auto& [variable, value] : environment)
     if (!is_set(variable)) settings_.emplace_back(variable, value);
   if (arguments.given("--cgroup") && (!parse_size(cgroup, cgroup_bytes_) || cgroup_bytes_ == 0)) {
-    throw not_understood("--cgroup", cgroup, fmt::format("Give {}.", accepted_by("OOMREC_LIMIT")),
-                         Exit::run_failed);
+    throw invalid_value("--cgroup", cgroup, fmt::format("Use {}.", accepted_by("OOMREC_LIMIT")),
+                        Exit::run_failed);
   }
   read();
   if (program_.empty()) {
-    throw Error{Exit::run_failed, "there is no program to run",
-                "Name it after the options: oomrec run --limit 8G train.py"};
+    throw Error{Exit::run_failed, "no program given",
+                "Put it after the options: oomrec run --limit 8G train.py"};
   }
   program_ = with_interpreter(std::move(program_));
   return true;
@@ -225,7 +225,7 @@ void report_unknown_variables() {
     if (std::find(read_variables.begin(), read_variables.end(), name) != read_variables.end())
       continue;
     const std::string_view meant = nearest(name, read_variables);
-    remark(fmt::format("the variable {}{} has no meaning{}", kPrefix, printable(name),
+    remark(fmt::format("unknown variable {}{}{}", kPrefix, printable(name),
                        meant.empty() ? "" : fmt::format("; did you mean {}{}?", kPrefix, meant)));
   }
 }

@@ -28,10 +28,28 @@ FileState state_of(const std::string& path) {
   return may_run ? FileState::executable : FileState::not_executable;
 }
 
+const char* advice_not_executable(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) return "Check the path.";
+  if (S_ISDIR(status.st_mode)) return "It is a directory.";
+  if (!S_ISREG(status.st_mode)) return "It is not a regular file.";
+  constexpr mode_t kAnyone = S_IXUSR | S_IXGRP | S_IXOTH;
+  if ((status.st_mode & kAnyone) == 0) return "It needs chmod +x.";
+  return "You may not execute it, or its file system is mounted noexec.";
+}
+
 [[noreturn]] void throw_not_executable(const std::string& path) {
-  throw Error{Exit::run_not_executable,
-              fmt::format("{} is not an executable program", printable(path)),
-              fmt::format("Is it a directory, or does it lack `chmod +x`?")};
+  throw Error{Exit::run_not_executable, fmt::format("{} is not executable", printable(path)),
+              advice_not_executable(path)};
+}
+
+[[noreturn]] void throw_not_found(const std::string& name) {
+  const bool is_script = name.ends_with(".py");
+  const bool is_path = name.find('/') != std::string::npos;
+  throw Error{
+      Exit::run_not_found,
+      fmt::format("{}: {}", is_script ? "no such file" : "program not found", printable(name)),
+      is_script || is_path ? "Check the path." : "Check the name, or give its path: ./NAME."};
 }
 
 // The signals that we wait for: all but those of job control, which stop us together with the
@@ -157,9 +175,7 @@ std::string find_program(const std::string& name) {
     }
     if (!blocked.empty()) throw_not_executable(blocked);
   }
-  throw Error{Exit::run_not_found, fmt::format("there is no program '{}'", printable(name)),
-              name.find('/') != std::string::npos ? "Check the path."
-                                                  : "Check the name, or give its path: ./NAME."};
+  throw_not_found(name);
 }
 
 Ended run_program(const std::string& path, const std::vector<std::string>& words,

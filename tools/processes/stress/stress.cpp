@@ -14,8 +14,8 @@ bool is_set(const char* variable) {
   return value != nullptr && *value != '\0';
 }
 
-// The size of a GPU caps its memory.
-bool is_capped(const StressPlan& plan, const std::string& limit) {
+// The size of a GPU limits its memory.
+bool is_limited(const StressPlan& plan, const std::string& limit) {
   return plan.is_on_device() || !limit.empty() || is_set("OOMREC_LIMIT") ||
          is_set("OOMREC_LIMIT_AS") || !limits_in_force().empty();
 }
@@ -24,9 +24,9 @@ bool is_capped(const StressPlan& plan, const std::string& limit) {
 
 int run_stress(const StressPlan& plan, const std::string& limit,
                const std::vector<std::string>& child_words) {
-  if (!is_capped(plan, limit)) {
-    throw Error{Exit::bad_input, "no cap is set: the machine itself would run out of memory",
-                "Set a cap: oomrec stress --limit 256M --max 1G"};
+  if (!is_limited(plan, limit)) {
+    throw Error{Exit::bad_input, "no limit is set: the machine itself would run out of memory",
+                "Set a limit: oomrec stress --limit 256M --max 1G"};
   }
   std::vector<std::string> options;
   if (!limit.empty()) options = {plan.is_on_device() ? "--limit-gpu" : "--limit", limit};

@@ -1,4 +1,4 @@
-"""Draws an analysis: time line, heat map and functions, each as a PNG and as an HTML page.
+"""Draws an analysis: timeline, heat map and functions, each as a PNG and as an HTML page.
 
 This file is embedded in the command. `oomrec analyze --visualize` runs it with the data as JSON on stdin
 and the output directory as its argument; it prints the names of its files as JSON. PNGs need matplotlib.

@@ -1,4 +1,4 @@
-"""Labels of what a thread does, and marks on the time line.
+"""Labels of what a thread does, and marks on the timeline.
 
 Each is one call of a C function of a fraction of a microsecond, so what can be prepared is.
 """
@@ -113,7 +113,7 @@ class context:
 
 
 def mark(text: str) -> None:
-    """Marks this moment on the time line, such as the end of an epoch.
+    """Marks this moment on the timeline, such as the end of an epoch.
 
     The text is cut to 256 bytes. A recording holds 4,096 marks, and counts those beyond. Inside a function
     compiled by torch.compile it does nothing.

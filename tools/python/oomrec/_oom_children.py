@@ -16,13 +16,20 @@ from typing import Any, NamedTuple
 from ._command import run_json
 
 # Verdicts for a process that the kernel, or a daemon on its behalf, killed.
-KILLS = ("cgroup_oom_kill", "system_oom_kill", "killed_near_limit", "terminated_under_pressure")
+KILLS = (
+    "cgroup_oom_kill",
+    "system_oom_kill",
+    "user_space_oom_kill",
+    "killed_near_limit",
+    "terminated_under_pressure",
+)
 # Also those for a process that ended by itself, after a failed allocation or the death of its own child.
 DEATHS = (
     *KILLS,
     "crash_after_refusal",
     "null_dereference",
     "uncaught_bad_alloc",
+    "runtime_limit",
     "shared_memory_full",
     "child_killed",
 )

@@ -114,7 +114,8 @@ std::string list_text(const std::vector<LiveProcess>& found) {
   return found.size() > kMostListed ? text + ", …" : text;
 }
 
-constexpr const char* kHowToRecord = "Record a program: oomrec run -- PROGRAM";
+constexpr const char* kHowToRecord =
+    "Only programs started with oomrec can be read: oomrec run -- PROGRAM";
 
 }  // namespace
 
@@ -153,8 +154,7 @@ LiveProcess require_live_process(pid_t pid) {
                   ? fmt::format("process {} is not recorded, or belongs to another user", pid)
                   : fmt::format("there is no process {}", pid),
               is_running ? kHowToRecord
-                         : "If it has ended, `oomrec ls` lists its bundle, and `oomrec ls --all` "
-                           "also recordings."};
+                         : "If it has ended: `oomrec ls --all` lists bundles and recordings."};
 }
 
 std::uint64_t resident_bytes(pid_t pid) {

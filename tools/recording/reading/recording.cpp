@@ -28,10 +28,9 @@ class RecordingFile {
       : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {
     struct stat status {};
     if (descriptor_ < 0 || fstat(descriptor_, &status) != 0) {
-      throw Error{
-          Exit::bad_input,
-          fmt::format("{} cannot be read: {}", printable(path.string()), std::strerror(errno)),
-          "`oomrec ls` lists the bundles of a directory."};
+      throw Error{Exit::bad_input,
+                  fmt::format("cannot read {}: {}", printable(path.string()), std::strerror(errno)),
+                  "`oomrec ls` lists the bundles of a directory."};
     }
     if (!S_ISREG(status.st_mode)) {
       throw Error{Exit::bad_input, fmt::format("{} is not a recording", printable(path.string())),
@@ -73,7 +72,7 @@ std::string problem_text(const session::View& view) {
     case session::Problem::none:
       return {};
     case session::Problem::too_short:
-      return "is too short for a recording";
+      return "is not a complete recording";
     case session::Problem::not_a_session:
       return "is not an oomrec recording";
     case session::Problem::newer_format:
@@ -87,14 +86,19 @@ std::string problem_text(const session::View& view) {
   return "cannot be read";
 }
 
-const char* problem_advice(session::Problem problem) {
+const char* problem_advice(session::Problem problem, const std::filesystem::path& file) {
+  constexpr const char* kWhatToGive =
+      "Give a bundle's directory, a recording, or the pid or name of a recorded process.";
   switch (problem) {
     case session::Problem::newer_format:
       return "Read it with the oomrec that recorded it: metadata.json names the version.";
     case session::Problem::unfinished:
       return "It contains no data; remove it.";
     case session::Problem::not_a_session:
-      return "Give a bundle's directory, a recording, or the pid or name of a recorded process.";
+      return kWhatToGive;
+    case session::Problem::too_short:
+      if (file.filename() != "recording.oomrec") return kWhatToGive;
+      [[fallthrough]];
     default:
       return "Was it copied completely? metadata.json and events.json beside it may still be "
              "readable.";
@@ -128,13 +132,13 @@ void Recording::open_view(std::uint64_t bytes) {
   if (view_.problem() != session::Problem::none) {
     throw Error{Exit::bad_input,
                 fmt::format("{} {}", printable(path_.string()), problem_text(view_)),
-                problem_advice(view_.problem())};
+                problem_advice(view_.problem(), path_)};
   }
   if (header().file_bytes > bytes) {
     throw Error{Exit::bad_input,
                 fmt::format("{} is cut short: {} bytes of {}", printable(path_.string()),
                             count_text(bytes), count_text(header().file_bytes)),
-                problem_advice(session::Problem::damaged)};
+                problem_advice(session::Problem::damaged, path_)};
   }
 }
 

@@ -14,8 +14,6 @@ bool can_fail(Api api) {
     case Api::free:
     case Api::operator_delete:
     case Api::munmap:
-    case Api::mprotect:
-    case Api::shmat:
     case Api::shmdt:
     case Api::inherited:
     case Api::request:

@@ -337,6 +337,16 @@ TEST_CASE("the first limit that explains a failure is the verdict") {
   }
 }
 
+TEST_CASE("a requested bundle has its reason") {
+  const TrainingSession session;
+  const auto summary = [&](std::string_view reason) {
+    return std::string{verdict::verdict_of(session.view(), Trigger::request, 0, reason).summary};
+  };
+  CHECK(summary("") == "bundle requested; nothing was refused");
+  CHECK(summary("epoch 3") == "bundle requested: epoch 3");
+  CHECK(summary(verdict::kReasonAtExit) == "bundle requested at exit (--dump-at-exit)");
+}
+
 TEST_CASE("without evidence of a death, the verdict has the outcome and the live memory") {
   const struct {
     const char* outcome;
@@ -346,7 +356,7 @@ TEST_CASE("without evidence of a death, the verdict has the outcome and the live
       {"signal 9", VerdictCode::unknown, "python3.11 was killed by SIGKILL; it held 640.0 MiB"},
       {"exited 3", VerdictCode::exited, "python3.11 ended with exit status 3; it held 640.0 MiB"},
       {"recovered", VerdictCode::exited, "python3.11 ended with exit status 0; it held 640.0 MiB"},
-      {"unknown", VerdictCode::unknown, "python3.11 ended in an unknown way; it held 640.0 MiB"},
+      {"unknown", VerdictCode::unknown, "python3.11 ended; nobody saw how; it held 640.0 MiB"},
   };
   TrainingSession session;
   for (const auto& row : rows) {

@@ -71,6 +71,10 @@ TEST_CASE("a parent that a signal ended names the signal") {
       verdict::verdict_of(parent.view(), Trigger::killed, 0, {}, "signal 6", &end);
   CHECK(std::string{verdict.summary}.starts_with("python3.11 was killed by SIGABRT after"));
   CHECK(std::string{verdict.evidence[2]}.ends_with("SIGKILL, 250.0 ms before its own end"));
+  const verdict::Verdict unseen =
+      verdict::verdict_of(parent.view(), Trigger::killed, 0, {}, "unknown");
+  CHECK(std::string{unseen.summary}.starts_with(
+      "python3.11 ended, nobody saw how, after its worker 4815 was killed by the kernel"));
 }
 
 TEST_CASE("a bundle with another trigger keeps its verdict") {

@@ -141,6 +141,16 @@ TEST_CASE("how certain a null dereference is") {
     certainty = Certainty::possible;
     end = "the program may have used the NULL it was given; nothing excludes it";
   }
+  SUBCASE("nothing is known about the code, and nothing happened since") {
+    given(0, 0, 0x10);
+    certainty = Certainty::likely;
+    end = "the program probably used the NULL it was given";
+  }
+  SUBCASE("unchecked, in another thread") {
+    given(session::kLinkUnchecked | session::kLinkOtherThread, 0, 0x10);
+    certainty = Certainty::possible;
+    end = "the program may have used the NULL it was given; nothing excludes it";
+  }
   SUBCASE("in the path that deals with the failure") {
     given(session::kLinkChecked | session::kLinkOnFailure, 2, 0x10);
     certainty = Certainty::likely;
@@ -149,7 +159,7 @@ TEST_CASE("how certain a null dereference is") {
   CHECK(session.verdict().code == VerdictCode::null_dereference);
   CHECK(session.verdict().certainty == certainty);
   CHECK(session.summary().ends_with(": " + end));
-  CHECK(session.has("requests in between"));
+  CHECK(session.has(" other allocations in between"));
   CHECK(verdict::follows_failure(session.view()));
 }
 
@@ -243,9 +253,11 @@ TEST_CASE("an exception that nobody caught: by its type and where it was thrown"
     session.crash().flags |= session::kCrashOtherThrow;
     CHECK(session.verdict().code == VerdictCode::crash_after_refusal);
     CHECK(session.verdict().certainty == Certainty::possible);
-    session.link().served_since = 500;
+    session.link().served_since = 100;
     CHECK(session.verdict().code == VerdictCode::crashed);
     CHECK(session.verdict().certainty == Certainty::possible);
+    session.link().served_since = 500;
+    CHECK(session.verdict().certainty == Certainty::likely);
   }
 }
 
@@ -262,14 +274,46 @@ TEST_CASE("an abort is a consequence if only the failure leads to it") {
   CHECK(judged(session::kLinkOnFailure, 40) == std::pair{crash_after_refusal, Certainty::likely});
   CHECK(session.summary().ends_with("the program gave up"));
   CHECK(judged(session::kLinkRegardless, 0) == std::pair{crashed, Certainty::likely});
-  CHECK(session.summary().ends_with("the program checked for it and went on"));
+  CHECK(session.summary().ends_with("the program dealt with it and went on"));
   CHECK(judged(session::kLinkHandling, 0) == std::pair{crash_after_refusal, Certainty::likely});
   CHECK(judged(0, 8) == std::pair{crash_after_refusal, Certainty::possible});
   CHECK(session.summary().ends_with("nothing excludes it"));
   CHECK(judged(0, 9) == std::pair{crashed, Certainty::possible});
+  CHECK(judged(0, 199) == std::pair{crashed, Certainty::possible});
+  CHECK(judged(0, 200) == std::pair{crashed, Certainty::likely});
   CHECK(judged(session::kLinkHeapCorruption | session::kLinkOnFailure, 0) ==
         std::pair{crashed, Certainty::likely});
   CHECK(session.summary().ends_with("the C library found its heap damaged"));
+}
+
+TEST_CASE("a bad_alloc that was caught leaves no result to crash with") {
+  CrashedSession session;
+  const auto judged = [&](std::uint32_t flags, std::uint64_t served) {
+    session.link().flags = session::kLinkKnown | session::kLinkThrown | flags;
+    session.link().served_since = served;
+    const verdict::Verdict verdict = session.verdict();
+    return std::pair{verdict.code, verdict.certainty};
+  };
+  using enum VerdictCode;
+  CHECK(judged(0, 9) == std::pair{crashed, Certainty::likely});
+  CHECK(session.summary().ends_with("the program dealt with it and went on"));
+  CHECK(judged(0, 2) == std::pair{crashed, Certainty::possible});
+  abort_by_itself(session);
+  CHECK(judged(0, 2) == std::pair{crash_after_refusal, Certainty::possible});
+  CHECK(judged(0, 9) == std::pair{crashed, Certainty::possible});
+  CHECK(judged(0, 200) == std::pair{crashed, Certainty::likely});
+  CHECK(judged(session::kLinkHandling, 9) == std::pair{crash_after_refusal, Certainty::likely});
+}
+
+TEST_CASE("a failure of another thread counts if the one that crashed has none") {
+  CrashedSession session;
+  session.link().flags = session::kLinkKnown | session::kLinkOtherThread | session::kLinkChecked;
+  CHECK(session.verdict().code == VerdictCode::crashed);
+  CHECK(session.verdict().certainty == Certainty::likely);
+  CHECK(session.has("before the signal, which came in another thread; all threads made"));
+  session.link().flags |= session::kLinkKept;
+  CHECK(session.verdict().code == VerdictCode::null_dereference);
+  CHECK(session.verdict().certainty == Certainty::possible);
 }
 
 TEST_CASE("a stack overflow is a consequence only where the program deals with the failure") {
@@ -297,7 +341,7 @@ TEST_CASE("a crash that does not follow says why, and denies memory only if that
   }
   SUBCASE("the result was checked") {
     session.link().flags |= session::kLinkChecked;
-    why += "the program checked for it and went on";
+    why += "the program dealt with it and went on";
   }
   SUBCASE("succeeded since") {
     crash.flags = session::kCrashSucceededSince;
@@ -458,8 +502,9 @@ TEST_CASE("names tell an operator new that returns NULL") {
   CrashedSession session;
   session.refusal->node =
       session.stack({frame_of(session, 3), frame_of(session, 7), frame_of(session, 2)});
-  CHECK(names_of(session).nothrow_frames == 2);
+  CHECK(names_of(session).nothrow);
+  CHECK(names_of(session).new_frames == 2);
   CHECK(names_of(session).cxx_runtime != 0);
   session.refusal->node = session.stack({frame_of(session, 3), frame_of(session, 2)});
-  CHECK(names_of(session).nothrow_frames == 0);
+  CHECK_FALSE(names_of(session).nothrow);
 }

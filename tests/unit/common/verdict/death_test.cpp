@@ -53,9 +53,8 @@ std::vector<std::string> evidence_of(const verdict::Verdict& verdict) {
   return {verdict.evidence, verdict.evidence + verdict.evidence_count};
 }
 
-const std::string kPromised =
-    "promised: 40.0 MiB allocated but never touched; it does not count against the limit until it "
-    "is";
+const std::string kUntouched =
+    "allocated but never touched: 40.0 MiB; the kernel counts it as used only once it is touched";
 
 }  // namespace
 
@@ -135,7 +134,7 @@ TEST_CASE("a kill by the kernel has its limit and its evidence") {
             "the kernel's count of OOM kills in its cgroup rose from 0 to 1 within 1 s of "
             "its end; it was the only process there",
             "cgroup: working set 620.0 MiB 400.0 ms before its end, 93 % of 660.0 MiB",
-            "machine: 8.0 GiB available of 16.0 GiB RAM 400.0 ms before its end", kPromised});
+            "machine: 8.0 GiB available of 16.0 GiB RAM 400.0 ms before its end", kUntouched});
   CHECK(verdict.limit == LimitKind::cgroup);
   CHECK(verdict.limit_bytes == 660 * kMiB);
   CHECK(verdict.limit_used_bytes == 620 * kMiB);
@@ -152,9 +151,10 @@ TEST_CASE("another death says why memory is not the reason") {
   CHECK(evidence_of(verdict) ==
         std::vector<std::string>{
             "the kernel's log has no OOM kill of this process",
-            "the kernel's count of OOM kills in its cgroup: 0, unchanged since its last check",
+            "the kernel's count of OOM kills in its cgroup: 0, unchanged since the recorder's last "
+            "check",
             "cgroup: working set 620.0 MiB 400.0 ms before its end, 15 % of 4.0 GiB",
-            "machine: 8.0 GiB available of 16.0 GiB RAM 400.0 ms before its end", kPromised,
+            "machine: 8.0 GiB available of 16.0 GiB RAM 400.0 ms before its end", kUntouched,
             "memory pressure, of the last 10 s: some 1.05 %, full 0.00 %",
             "the signal came from process 77"});
   CHECK(verdict.limit == LimitKind::none);
@@ -170,8 +170,8 @@ TEST_CASE("killed near its limit by an unknown sender") {
         "python3.11 was killed by SIGKILL at 95 % of its cgroup's limit, probably for lack of "
         "memory; it held 640.0 MiB");
   CHECK(std::string{session.verdict(death_by(0)).summary} ==
-        "python3.11 ended in an unknown way at 95 % of its cgroup's limit, possibly for lack of "
-        "memory: nothing excludes it; it held 640.0 MiB");
+        "python3.11 ended at 95 % of its cgroup's limit, possibly for lack of memory: nothing "
+        "excludes it; nobody saw how; it held 640.0 MiB");
   session.header().health.cgroup_limit_bytes = kUnlimited;
   session.header().health.available_bytes = 1024 * kMiB;
   CHECK(std::string{session.verdict(death_by(15)).summary} ==
@@ -191,11 +191,13 @@ TEST_CASE("a promise is no usage, and a soft limit does not kill") {
           "python3.11 was killed by SIGKILL, and not for lack of memory; it held 640.0 MiB, 10.0 "
           "MiB of it resident");
     CHECK(std::string{verdict.evidence[1]}.ends_with("7 % of 256.0 MiB"));
-    CHECK(std::string{verdict.evidence[3]}.starts_with("promised: 630.0 MiB"));
+    CHECK(std::string{verdict.evidence[3]}.starts_with("allocated but never touched: 630.0 MiB"));
   }
   SUBCASE("at 98 % of the soft limit") {
     session.header().soft_limit_bytes = 650 * kMiB;
     CHECK(session.verdict(death_by(9)).code == VerdictCode::killed_externally);
+    CHECK(evidence_of(session.verdict(death_by(9))).back() ==
+          kUntouched + "; the soft limit counts it already");
     CHECK(session.verdict(death_by(15)).code == VerdictCode::killed_externally);
   }
 }
@@ -295,8 +297,17 @@ TEST_CASE("a user-space OOM killer") {
   Killed session;
   EndEvidence end{death_by(15), {}, {}};
   end.levels.user_killer = static_cast<u32>(UserKiller::earlyoom);
-  CHECK(verdict::verdict_of(session.view(), Trigger::killed, 0, {}, "signal 15", &end).code ==
-        VerdictCode::user_space_oom_kill);
+  const auto verdict = [&](std::string_view outcome) {
+    return verdict::verdict_of(session.view(), Trigger::killed, 0, {}, outcome, &end);
+  };
+  CHECK(verdict("signal 15").code == VerdictCode::user_space_oom_kill);
+  CHECK(std::string{verdict("signal 15").summary} ==
+        "python3.11 was killed by SIGTERM from earlyoom, which ends processes when memory is "
+        "short; it held 640.0 MiB");
+  end.death = death_by(0);  // nobody saw the signal
+  CHECK(std::string{verdict("unknown").summary} ==
+        "python3.11 was killed by earlyoom, which ends processes when memory is short; it held "
+        "640.0 MiB");
 }
 
 TEST_CASE(

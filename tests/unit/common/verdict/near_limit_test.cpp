@@ -25,7 +25,7 @@ bool has(const std::string& text, std::string_view part) { return text.find(part
 
 }  // namespace
 
-TEST_CASE("the cgroup's limit counts what is charged; a promise has a line of its own") {
+TEST_CASE("the cgroup's limit counts what is charged; untouched memory has a line of its own") {
   SessionImage image;
   session::Health& health = image.header().health;
   health.cgroup_limit_bytes = 200 * kMiB;
@@ -39,10 +39,13 @@ TEST_CASE("the cgroup's limit counts what is charged; a promise has a line of it
   CHECK(verdict.limit_used_bytes == 192 * kMiB);
   CHECK(std::string{verdict.summary} ==
         "python3.11 is at 96 % of the cgroup's limit of 200.0 MiB (working set 192.0 MiB): the "
-        "kernel kills it at the limit");
+        "kernel will kill it at the limit");
   CHECK(has(evidence_of(verdict),
-            "promised: 1000.0 MiB allocated but never touched; it does not count against the "
-            "limit until it is\n"));
+            "allocated but never touched: 1000.0 MiB; the kernel counts it as used only once it is "
+            "touched\n"));
+  image.header().soft_limit_bytes = 4096 * kMiB;
+  CHECK(has(evidence_of(verdict::verdict_of(image.view(), Trigger::near_limit, 0)),
+            "only once it is touched; the soft limit counts it already\n"));
 }
 
 TEST_CASE("resident memory is not counted twice") {

@@ -120,6 +120,21 @@ TEST_CASE("a line in the kernel's log is proof, with or without a wait status") 
   CHECK(scene.verdict() == "system_oom_kill");
 }
 
+TEST_CASE("the kernel's line about a fault tells how a process ended that nobody waited for") {
+  Scene scene;
+  const std::string line = "python3[4711]: segfault at 10 ip 55bb8aae2400 sp 7ffe9453a740 error 6";
+  scene.log(line + "\n");
+  const deaths::Ending ending = deaths::ending_of(scene.view(), {});
+  CHECK(name_of(ending.verdict) == "crashed");
+  CHECK(ending.outcome_text() == "signal 11");
+  CHECK(ending.death().kernel_line == line);
+  CHECK(ending.death().realtime_ns < system::realtime_ns() - 400'000'000);
+  // Who waited knows better, and a kill comes after all.
+  CHECK(deaths::ending_of(scene.view(), scene.observed(kSigKill)).outcome_text() == "signal 9");
+  scene.log(line + "\n" + kill_line(4711));
+  CHECK(scene.verdict() == "cgroup_oom_kill");
+}
+
 TEST_CASE("a counter is proof only if a launcher observed it") {
   Scene scene;
   scene.no_log();

@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         exec_command(words)
     if words[0] not in COMMANDS:
         sys.stderr.write(
-            f"oomrec.gpumemprof: there is no command {words[0]!r}\n  Use {', '.join(COMMANDS)}.\n"
+            f"oomrec.gpumemprof: unknown command {words[0]!r}\n  Use {', '.join(COMMANDS)}.\n"
         )
         sys.exit(2)
     exec_command(translated(words))
