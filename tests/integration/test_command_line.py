@@ -129,7 +129,7 @@ def test_a_write_error_fails_the_command(oomrec, words):
 def test_a_bad_variable_is_named(oomrec):
     run = oomrec("run", "--", "true", env={"OOMREC_LIMIT": "lots"})
     assert run.exit_code == 125
-    assert "OOMREC_LIMIT lots" in run.stderr
+    assert "invalid value 'lots' for OOMREC_LIMIT" in run.stderr
 
 
 def test_an_empty_result_is_valid_json(oomrec):

@@ -56,15 +56,16 @@ Ending ending_of(const session::View& view, const DeathObservation& observed) {
   return ending;
 }
 
-bool follows(const session::View& view, const Ending& ending, std::uint64_t monotonic_ns) {
+bool follows(const session::View& view, const Ending& ending, std::uint64_t monotonic_ns,
+             std::uint64_t within_ns) {
   const session::Header& header = view.header();
   const bool known_when =
       (ending.death().flags & session::kDeathWaited) != 0 || ending.death().kernel_line_kind != 0;
   const std::uint64_t realtime_ns =
       header.start_realtime_ns + (monotonic_ns - header.start_monotonic_ns);
-  if (known_when) return ending.death().realtime_ns < realtime_ns + kFollowsWithinNs;
+  if (known_when) return ending.death().realtime_ns < realtime_ns + within_ns;
   const std::uint64_t last_sign = std::max(header.last_tick_ns.load(), header.crash.time_ns);
-  return last_sign < monotonic_ns + kFollowsWithinNs;
+  return last_sign < monotonic_ns + within_ns;
 }
 
 }  // namespace oomrec::tools::deaths

@@ -29,8 +29,9 @@ struct Ending {
 // For a process that is gone. If it was killed, reads the kernel's log.
 Ending ending_of(const session::View& view, const DeathObservation& observed);
 
-// Whether the process ended within kFollowsWithinNs of a moment on the session's clock. If the time
-// of death is unknown, uses the last tick instead.
-bool follows(const session::View& view, const Ending& ending, std::uint64_t monotonic_ns);
+// Whether the process ended within a time of a moment on the session's clock. If the time of death
+// is unknown, uses the last tick instead.
+bool follows(const session::View& view, const Ending& ending, std::uint64_t monotonic_ns,
+             std::uint64_t within_ns = kFollowsWithinNs);
 
 }  // namespace oomrec::tools::deaths

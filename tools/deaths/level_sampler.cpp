@@ -52,17 +52,19 @@ session::Stalls LevelSampler::stalls() const {
 
 session::EndLevels LevelSampler::at_end(const rusage* used) const {
   session::EndLevels levels = levels_;
+  if (used != nullptr) {
+    levels.resident_peak_bytes = std::max<std::uint64_t>(
+        levels.resident_peak_bytes, static_cast<std::uint64_t>(used->ru_maxrss) * 1024);
+  }
   if (levels.realtime_ns == 0) return levels;
+  if (used != nullptr) {
+    levels.major_faults =
+        std::max<std::uint64_t>(levels.major_faults, static_cast<std::uint64_t>(used->ru_majflt));
+  }
   levels.stalls = stalls();
   levels.cgroup_peak_bytes = or_zero(peak_usage_in(cgroup_.limiting));
   const auto hits = limit_hits_in(cgroup_.limiting);
   levels.limit_hits_after = hits.value_or(levels.limit_hits_before);
-  if (used != nullptr) {
-    levels.resident_peak_bytes = std::max<std::uint64_t>(
-        levels.resident_peak_bytes, static_cast<std::uint64_t>(used->ru_maxrss) * 1024);
-    levels.major_faults =
-        std::max<std::uint64_t>(levels.major_faults, static_cast<std::uint64_t>(used->ru_majflt));
-  }
   return levels;
 }
 

@@ -63,6 +63,6 @@ CASES = [
            "earlyoom[312]: sending SIGTERM to process {pid} uid 0 \"{comm}\": oom_score 1204, "
            "VmRSS 190 MiB, cmdline \"rests touched 180\"", 15),
     daemon("systemd_oomd",
-           "systemd-oomd[521]: Killed /system.slice/job.service due to memory used (8123412480) / "
+           "systemd-oomd[521]: Killed {cgroup} due to memory used (8123412480) / "
            "total (8243412992) and swap used (0) / total (0) being more than 90.00%", 9),
 ]  # fmt: skip

@@ -1,5 +1,6 @@
 #include "tools/bundles/recover/dead_process.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdint>
 
@@ -9,13 +10,25 @@
 namespace oomrec::tools::bundles {
 namespace {
 
-constexpr std::uint64_t kNotableBytes = std::uint64_t{16} << 20;
-
 // Whether its bundle lacks memory that the process took since the failure.
 bool has_grown_since(const recording::Recording& recording, const FailedRequest& failed) {
   session::Failure failure{};
   return recording.view().read(session::TableId::failures, failed.index, failure) &&
          recording.held_bytes() >= failure.live_bytes + kNotableBytes;
+}
+
+// Whether another process ended it by SIGKILL or SIGTERM, not for lack of memory, after it had gone
+// on for a second. What a failure brings about comes sooner, but for a parent that ends its
+// workers.
+bool was_ended_by_another(const DeadProcess& process,
+                          const std::vector<std::filesystem::path>& relatives) {
+  constexpr std::uint64_t kWentOnNs = 1'000'000'000;
+  const deaths::Ending& ending = process.ending;
+  return ending.outcome == OutcomeKind::signal &&
+         (ending.value == SIGKILL || ending.value == SIGTERM) &&
+         ending.verdict == VerdictCode::killed_externally && !process.ended_by_launcher &&
+         !deaths::follows(process.recording.view(), ending, process.failed->last_ns, kWentOnNs) &&
+         !was_terminated_by_parent(process.recording, relatives);
 }
 
 // The directories with recordings of its parent, its workers and the other ranks.
@@ -42,7 +55,8 @@ DeadProcess::DeadProcess(const recording::Recording& of, const deaths::DeathObse
   seen.ended_by_launcher = ended_by_launcher;
   ending = deaths::ending_of(recording.view(), seen);
   const bool ended_by_itself = state_of(recording.view()) != session::State::running;
-  survived_failure = failed && verdict::is_separate_crash(recording.view());
+  survived_failure = failed && (verdict::is_separate_crash(recording.view()) ||
+                                was_ended_by_another(*this, directories));
   const bool survived_until_killed =
       failed && verdict::outranks_failure(ending.verdict) && has_grown_since(recording, *failed);
   ended_by_failure =
@@ -52,10 +66,11 @@ DeadProcess::DeadProcess(const recording::Recording& of, const deaths::DeathObse
 
 namespace {
 
-// Ctrl-C, or the reader of its pipe has gone: as healthy programs end.
-bool ended_as_usual(const deaths::Ending& ending) {
-  return ending.outcome == OutcomeKind::signal &&
-         (ending.value == SIGINT || ending.value == SIGPIPE);
+// What it held. A crash may have damaged the counters: then what was resident counts as well.
+std::uint64_t size_of(const DeadProcess& process) {
+  const std::uint64_t held = process.recording.held_bytes();
+  const bool crashed = process.ending.verdict == VerdictCode::crashed;
+  return crashed ? std::max(held, process.recording.header().health.rss_bytes.load()) : held;
 }
 
 // Whether the kernel's records say that it did not kill the process.
@@ -79,6 +94,11 @@ bool left_without_trace(const DeadProcess& process) {
 
 }  // namespace
 
+bool ended_as_usual(const deaths::Ending& ending) {
+  return ending.outcome == OutcomeKind::signal &&
+         (ending.value == SIGINT || ending.value == SIGPIPE);
+}
+
 bool ended_unseen(const DeadProcess& process) {
   return process.ending.killed && process.recording.held_bytes() >= kNotableBytes &&
          left_without_trace(process) &&
@@ -90,8 +110,7 @@ bool is_notable_death(const DeadProcess& process, UnknownEnds unknown) {
   if (!process.ending.killed) return false;
   if (verdict::is_death_caused_by_memory(process.ending.verdict)) return true;
   if (process.survived_failure && process.has_failure_in_bundle()) return true;
-  if (process.recording.held_bytes() < kNotableBytes || ended_as_usual(process.ending))
-    return false;
+  if (size_of(process) < kNotableBytes || ended_as_usual(process.ending)) return false;
   if (unknown != UnknownEnds::keep && left_without_trace(process)) return false;
   return !was_terminated_by_parent(process.recording, directories_of_relatives(process));
 }

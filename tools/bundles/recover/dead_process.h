@@ -14,6 +14,12 @@
 
 namespace oomrec::tools::bundles {
 
+// A process that held less is a helper whose death by a signal is not worth a bundle.
+inline constexpr std::uint64_t kNotableBytes = std::uint64_t{16} << 20;
+
+// Whether it ended by Ctrl-C, or because the reader of its pipe has gone: as healthy programs end.
+bool ended_as_usual(const deaths::Ending& ending);
+
 // The dump directory that the program asked for; empty if its session has none.
 std::string dump_directory_of(const recording::Recording& recording);
 
@@ -31,7 +37,7 @@ struct DeadProcess {
   bool ended_by_launcher = false;  // its launcher ended it after another rank ran out of memory
   deaths::Ending ending;
   bool ended_by_failure = false;  // `ending` is a consequence of `failed`
-  bool survived_failure = false;  // it crashed, and not because of `failed`
+  bool survived_failure = false;  // something else than `failed` ended it
 };
 
 // What to do with a large process about whose end nothing is known, and that lacked no memory as

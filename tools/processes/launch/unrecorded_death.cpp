@@ -10,6 +10,7 @@
 #include "common/text/text.h"
 #include "common/verdict/verdict.h"
 #include "tools/base/text.h"
+#include "tools/bundles/recover/dead_process.h"
 #include "tools/bundles/store/source.h"
 #include "tools/bundles/store/writing.h"
 #include "tools/deaths/ending.h"
@@ -31,6 +32,12 @@ std::string dump_directory_for(const ProgramFacts& facts, const Options& options
   return fs::absolute(path).lexically_normal();
 }
 
+// As a recorded process' death by a signal would be.
+bool is_notable(const deaths::Ending& ending) {
+  return ending.outcome == OutcomeKind::signal && !bundles::ended_as_usual(ending) &&
+         ending.evidence.levels.resident_peak_bytes >= bundles::kNotableBytes;
+}
+
 bool is_worth_a_line(const deaths::Ending& ending, const deaths::DeathObservation& observed) {
   return ending.verdict == VerdictCode::crashed || ending.value == SIGKILL || observed.sender != 0;
 }
@@ -48,7 +55,9 @@ UnrecordedDeath report_unrecorded(const ProgramFacts& facts,
   const deaths::Ending ending = deaths::ending_of(recording.view(), observed);
   if (!ending.killed) return {};
 
-  if (verdict::is_death_caused_by_memory(ending.verdict)) {
+  UnrecordedDeath death;
+  const bool of_memory = verdict::is_death_caused_by_memory(ending.verdict);
+  if (of_memory || is_notable(ending)) {
     bundle::Cause cause;
     cause.trigger = Trigger::killed;
     cause.outcome = ending.outcome;
@@ -57,18 +66,21 @@ UnrecordedDeath report_unrecorded(const ProgramFacts& facts,
     cause.end = &ending.evidence;
     const bundles::WriteResult written = bundles::write_bundle(
         recording, cause, dumps, {options.max_dumps, options.max_total_mb << 20});
-    const std::string line = written.bundle.empty()
-                                 ? std::string{}
-                                 : death_line_of(bundles::open_recorded(written.bundle));
-    return {written.bundle, line, written.problem};
+    death.bundle = written.bundle;
+    death.problem = written.problem;
   }
-  if (!is_worth_a_line(ending, observed)) return {};
+  if (of_memory) {
+    if (!death.bundle.empty()) death.line = death_line_of(bundles::open_recorded(death.bundle));
+    return death;
+  }
+  if (!is_worth_a_line(ending, observed)) return death;
   const verdict::Verdict verdict = verdict::verdict_of(recording.view(), Trigger::killed, 0, {},
                                                        ending.outcome_text(), &ending.evidence);
   std::string line = end_of_process(verdict.summary, text::base_name(facts.executable), facts.pid);
   if (observed.sender != 0)
     line += fmt::format("; the signal came from process {}", observed.sender);
-  return {{}, fmt::format("{}; not recorded: {}", line, printable(why)), {}};
+  death.line = fmt::format("{}; not recorded: {}", line, printable(why));
+  return death;
 }
 
 }  // namespace oomrec::tools::processes

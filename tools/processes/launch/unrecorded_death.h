@@ -11,13 +11,13 @@
 namespace oomrec::tools::processes {
 
 struct UnrecordedDeath {
-  std::filesystem::path bundle;  // empty: it was not lack of memory
+  std::filesystem::path bundle;  // empty: none was worth it, or could be written
   std::string line;              // for the terminal; empty: nothing worth a line
   std::string problem;           // why the bundle could not be written
 };
 
-// Writes a bundle of a program that was killed for lack of memory. Another kill or a crash is only
-// worth a line; the end by an ordinary signal, as of Ctrl-C, is not, unless we passed it on.
+// Writes a bundle of a program that was killed for lack of memory, or that another signal than
+// Ctrl-C's ended while it was large. A kill or a crash is always worth a line.
 UnrecordedDeath report_unrecorded(const ProgramFacts& facts,
                                   const deaths::DeathObservation& observed, const Options& options);
 
