@@ -15,7 +15,7 @@ constexpr std::uint64_t kManyRequests = 200;  // the program has long been doing
 constexpr std::uint64_t kFar = 64 * 1024;
 // Beyond, an address is more likely a wild one.
 constexpr std::uint64_t kFurthest = std::uint64_t{1} << 30;
-constexpr std::uint64_t kSoonNs = 10'000'000'000;  // for recordings without a link
+constexpr std::uint64_t kSoonNs = 10'000'000'000;
 
 // The evidence, by name.
 struct Evidence {
@@ -32,10 +32,11 @@ struct Evidence {
   bool is_fault() const noexcept {
     return crash.code > 0 && (is_signal(SIGSEGV) || is_signal(SIGBUS));
   }
+  bool is_soon() const noexcept { return crash.time_ns - crash.failure_time_ns <= kSoonNs; }
+  // A recording without a link has the time only.
   bool few_served() const noexcept {
     if (has(session::kLinkKnown)) return link.served_since <= kFewRequests;
-    return crash.time_ns - crash.failure_time_ns <= kSoonNs &&
-           !crash_has(session::kCrashSucceededSince);
+    return is_soon() && !crash_has(session::kCrashSucceededSince);
   }
   bool none_served() const noexcept { return has(session::kLinkKnown) && link.served_since == 0; }
   bool many_served() const noexcept {
@@ -88,14 +89,16 @@ Ruling rule_on_fault(const Evidence& e) noexcept {
   const bool may_be_commit = (e.failure.flags & session::kFailureCommit) != 0 && few;
   if (!in_request && may_be_commit) return {Link::shortly_after, Certainty::possible};
   if (!in_request) return {Link::other_address, Certainty::likely};
-  // There is no result that this or another thread could have used.
-  if (e.has(session::kLinkThrown)) return likely_if(!few, Link::handled);
+  // There is no result, but the program may have put a NULL of its own in its place.
+  if (e.has(session::kLinkThrown))
+    return few ? Ruling{Link::near_result, Certainty::possible}
+               : likely_if(e.many_served(), Link::handled);
   if (e.has(session::kLinkOtherThread))
     return kept || e.has(session::kLinkUnchecked) || !checked
                ? Ruling{Link::near_result, Certainty::possible}
                : Ruling{Link::handled, Certainty::likely};
   if (e.has(session::kLinkUnchecked)) return likely_if(few || far, Link::near_result);
-  if (!checked && e.none_served()) return {Link::near_result, Certainty::likely};
+  if (!checked && e.none_served()) return likely_if(e.is_soon(), Link::near_result);
   if (kept) return likely_if(few && far, Link::near_result);
   if (checked && e.has(session::kLinkRegardless)) return {Link::handled, Certainty::likely};
   if (few && far) return {Link::near_result, Certainty::possible};

@@ -66,6 +66,15 @@ def logged(name: str = "") -> Callable[[Scene], None]:
     return act
 
 
+def with_fault_in_log(scene: Scene) -> None:
+    """The kernel's log has the line about a fault; who waits for the process sees another signal."""
+    comm = Path(f"/proc/{scene.pid}/comm").read_text().strip()
+    now_us = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
+    line = f"{comm}[{scene.pid}]: segfault at 10 ip 55bb8aae2400 sp 7ffe9453a740 error 6 in steps"
+    scene.log.write_text(f"6,0,0,-;Linux version 6.1\n6,1,{now_us},-;{line}\n")
+    send(scene.pid, signal.SIGKILL)
+
+
 def after_a_while(number: signal.Signals) -> Callable[[Scene], None]:
     """The signal comes when `run` and `watch` have read the level from outside."""
 
@@ -180,7 +189,10 @@ MEMORY = [
 ]  # fmt: skip
 
 OTHER_CAUSES = [
-    Death("crash", "c cxx python", "crash:16", "crashed signal 11", bare="unknown unknown"),
+    Death("crash", "c cxx python", "crash:16", "crashed signal 11", bare="unknown unknown",
+          env=FIXTURE),
+    Death("crash_in_log", "c", "", "killed_externally signal 9", bare="crashed signal 11",
+          happens=with_fault_in_log, env=FIXTURE),
     Death("assertion", "c cxx python", "abort", "crashed signal 6", bare="unknown unknown"),
     Death("thread_kill_far_from_limit", "c", "", "killed_externally signal 9",
           bare="unknown unknown", happens=after_a_while(signal.SIGKILL), holds="hold:24 leave",

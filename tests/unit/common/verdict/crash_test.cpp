@@ -146,6 +146,12 @@ TEST_CASE("how certain a null dereference is") {
     certainty = Certainty::likely;
     end = "the program probably used the NULL it was given";
   }
+  SUBCASE("nothing happened for 12 s") {
+    given(0, 0, 0x10);
+    session.crash().time_ns += 12 * kSecond;
+    certainty = Certainty::possible;
+    end = "the program may have used the NULL it was given; nothing excludes it";
+  }
   SUBCASE("unchecked, in another thread") {
     given(session::kLinkUnchecked | session::kLinkOtherThread, 0, 0x10);
     certainty = Certainty::possible;
@@ -286,7 +292,7 @@ TEST_CASE("an abort is a consequence if only the failure leads to it") {
   CHECK(session.summary().ends_with("the C library found its heap damaged"));
 }
 
-TEST_CASE("a bad_alloc that was caught leaves no result to crash with") {
+TEST_CASE("a bad_alloc that was caught leaves no result, but maybe a NULL of the program's own") {
   CrashedSession session;
   const auto judged = [&](std::uint32_t flags, std::uint64_t served) {
     session.link().flags = session::kLinkKnown | session::kLinkThrown | flags;
@@ -295,9 +301,10 @@ TEST_CASE("a bad_alloc that was caught leaves no result to crash with") {
     return std::pair{verdict.code, verdict.certainty};
   };
   using enum VerdictCode;
-  CHECK(judged(0, 9) == std::pair{crashed, Certainty::likely});
+  CHECK(judged(0, 200) == std::pair{crashed, Certainty::likely});
   CHECK(session.summary().ends_with("the program dealt with it and went on"));
-  CHECK(judged(0, 2) == std::pair{crashed, Certainty::possible});
+  CHECK(judged(0, 9) == std::pair{crashed, Certainty::possible});
+  CHECK(judged(0, 2) == std::pair{null_dereference, Certainty::possible});  // of its own NULL
   abort_by_itself(session);
   CHECK(judged(0, 2) == std::pair{crash_after_refusal, Certainty::possible});
   CHECK(judged(0, 9) == std::pair{crashed, Certainty::possible});
