@@ -44,7 +44,7 @@ std::uint64_t get(const std::atomic<std::uint64_t>& word) noexcept {
 
 // VmSwap is in the second half of about 1,500 bytes.
 [[gnu::noinline]] void read_swap(Health& health, int process) noexcept {
-  constexpr std::string_view kName = "VmSwap:";
+  static constexpr std::string_view kName = "VmSwap:";
   char text[1408];
   const auto has_swap = [](std::string_view status) noexcept {
     return !system::field(status, kName).empty();

@@ -80,7 +80,7 @@ class Decoder {
     const std::uint8_t modrm = next();
     const unsigned mode = modrm >> 6;
     extension_ = (modrm >> 3) & 7;
-    reg_ = static_cast<std::uint8_t>(extension_ | ((rex_ & 4) << 1));
+    reg_ = static_cast<std::uint8_t>(extension_ | ((rex_ & 4U) << 1));
     const auto low = static_cast<std::uint8_t>(modrm & 7);
     const auto base_bit = static_cast<std::uint8_t>((rex_ & 1) << 3);
     if (mode == 3) {

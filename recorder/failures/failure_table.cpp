@@ -28,8 +28,8 @@ struct FailureTable {
   Slot slots[kSlots] = {};
   std::uint32_t entries = 0;
   FailedRequest last;
-  FailedCall last_call{};
-  std::uint32_t last_call_number = 0;  // of the failure that `last_call` belongs to
+  FailedRequest traced;  // the latest whose call is known: no after-shock
+  FailedCall traced_call{};
 };
 constinit FailureTable g_failure_table;
 
@@ -176,18 +176,16 @@ void settle(FailedRequest& failed) noexcept {
 
 void keep_call(const FailedRequest& failed, const FailedCall& call) noexcept {
   const system::SpinGuard guard(g_failure_table.lock);
-  if (!guard || failed.number != g_failure_table.last.number) return;
-  g_failure_table.last_call = call;
-  g_failure_table.last_call_number = failed.number;
+  if (!guard) return;
+  g_failure_table.traced = failed;
+  g_failure_table.traced_call = call;
 }
 
 bool last_call(FailedRequest& failed, FailedCall& call) noexcept {
   const system::SpinGuard guard(g_failure_table.lock);
-  if (!guard || g_failure_table.last.time_ns == 0 ||
-      g_failure_table.last_call_number != g_failure_table.last.number)
-    return false;
-  failed = g_failure_table.last;
-  call = g_failure_table.last_call;
+  if (!guard || g_failure_table.traced.time_ns == 0) return false;
+  failed = g_failure_table.traced;
+  call = g_failure_table.traced_call;
   return true;
 }
 
@@ -228,7 +226,7 @@ void reset_failure_table_after_fork(InHook) noexcept {
   for (Slot& slot : g_failure_table.slots) slot = {};
   g_failure_table.entries = 0;
   g_failure_table.last = {};
-  g_failure_table.last_call_number = 0;
+  g_failure_table.traced = {};
 }
 
 }  // namespace oomrec::recorder

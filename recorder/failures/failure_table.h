@@ -38,10 +38,10 @@ void count_as_failure(InHook, FailedRequest& probe) noexcept;
 // The failure did no harm. The next one of its kind may.
 void settle(FailedRequest&) noexcept;
 
-// Where the thread of the latest failure was.
+// Where the thread of this failure was. Not for after-shocks: what follows, follows from the first.
 void keep_call(const FailedRequest&, const FailedCall&) noexcept;
 
-// The latest failure with its call. False: there is none, its call is unknown, or the lock is held.
+// The latest such failure. False: there is none, or the lock is held.
 bool last_call(FailedRequest&, FailedCall&) noexcept;
 
 // The latest failure that was not a probe. time_ns is 0 if there is none, or the lock is held.

@@ -159,7 +159,7 @@ TEST_CASE("an argument of the call in which the program crashed") {
 
 TEST_CASE("code that cannot be followed decides nothing") {
   Program indirect{{0xff, 0xe0}};  // jmp *%rax
-  Program unreadable{{0x06}};
+  Program unreadable{{0x06, 0x06}};
   Program endless{{0xeb, 0xfe}};  // jmp to itself
   for (Program* program : {&indirect, &unreadable, &endless}) {
     const ResultFlow flow = program->crash_at(2, false);
