@@ -255,15 +255,14 @@ void explain_failed_request(Verdict& verdict, const session::View& view,
 
   text::Text summary{verdict.summary};
   begin_failure(summary, view, failure);
+  const bool lock = is_lock(failure);  // takes no new memory
   if ((failure.flags & session::kFailureInjected) != 0) {
     explain_injection(verdict, summary, view, failure);
   } else if (failure.error == EAGAIN && is_task(failure)) {
     explain_tasks(verdict, summary, failure);
-  } else if (is_lock(failure)) {
-    explain_lack(verdict, summary, failure, ceilings[2]);
-  } else if (const Ceiling* const hit = first_hit(verdict, ceilings)) {
+  } else if (const Ceiling* const hit = lock ? nullptr : first_hit(verdict, ceilings)) {
     explain_ceiling(verdict, summary, failure, *hit);
-  } else if (is_too_large(failure)) {
+  } else if (!lock && is_too_large(failure)) {
     verdict.code = code_of(failure, VerdictCode::request_too_large);
     explain_size(summary, failure);
   } else {

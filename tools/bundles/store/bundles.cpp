@@ -62,6 +62,7 @@ unsigned long number_in(const fs::path& bundle) {
 
 std::vector<bundle::EpisodeBundle> episodes_of(const std::vector<BundleSummary>& bundles) {
   std::vector<bundle::EpisodeBundle> episodes;
+  episodes.reserve(bundles.size());
   for (const BundleSummary& bundle : bundles) episodes.push_back(bundle.episode);
   return episodes;
 }
