@@ -127,6 +127,7 @@ std::vector<HolderFigures> holders_on(const Recording& recording, std::uint32_t 
     row.live_count += 1;
   }
   std::vector<HolderFigures> rows;
+  rows.reserve(by_holder.size());
   for (const auto& [number, row] : by_holder) rows.push_back(row);
   return rows;
 }

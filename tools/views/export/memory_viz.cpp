@@ -70,11 +70,11 @@ class Snapshot {
   void write_traces() {
     std::vector<std::vector<EventRow>> traces(host_ + 1);
     if (request_.wants(Content::events)) {
-      for (EventRow& row : event_rows(recording_)) {
+      for (const EventRow& row : event_rows(recording_)) {
         const bool host = is_on_host(row.space);
         // Address space is no memory, and the host's tensors are already in its heap.
         if (is_address_space(row.space) || (row.space == Space::torch && row.device == 0)) continue;
-        traces[host ? host_ : device_index(recording_, row.device)].push_back(std::move(row));
+        traces[host ? host_ : device_index(recording_, row.device)].push_back(row);
       }
     }
     pickle_.begin_list();

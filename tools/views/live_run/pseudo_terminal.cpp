@@ -37,7 +37,8 @@ PseudoTerminal::~PseudoTerminal() { close(descriptor_); }
 
 bool PseudoTerminal::attach() const {
   if (setsid() < 0) return false;
-  const int terminal = open(name_.c_str(), O_RDWR);  // now the session's controlling terminal
+  // Now the session's controlling terminal. The program gets it: it may be one of the three itself.
+  const int terminal = open(name_.c_str(), O_RDWR);  // NOLINT(android-cloexec-open)
   if (terminal < 0) return false;
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (isatty(descriptor) == 1 && dup2(terminal, descriptor) < 0) return false;

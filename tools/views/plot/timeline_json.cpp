@@ -8,7 +8,8 @@ namespace {
 
 // Seconds since 1970, as in events.json.
 double timestamp_of(std::uint64_t time_ns, const recording::Recording& recording) {
-  return static_cast<double>(recording.realtime_of(time_ns) / 1'000'000) / 1000;
+  const std::uint64_t milliseconds = recording.realtime_of(time_ns) / 1'000'000;
+  return static_cast<double>(milliseconds) / 1000;
 }
 
 Json device_json(const recording::DeviceMoment& device, const recording::Recording& recording) {

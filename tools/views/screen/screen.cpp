@@ -151,8 +151,8 @@ void Screen::draw(const Picture& picture) {
     std::size_t left = size.columns;
     const auto put = [&](const std::string& text, Colour colour) {
       const Attribute& attribute = kAttributes[static_cast<std::size_t>(colour)];
-      wattr_set(stdscr, attribute.attributes | reversed, state_->coloured ? attribute.pair : 0,
-                nullptr);
+      const short pair = state_->coloured ? attribute.pair : short{0};
+      wattr_set(stdscr, attribute.attributes | reversed, pair, nullptr);
       waddwstr(stdscr, wide(charset() == Charset::utf8 ? text : in_ascii(text)).c_str());
     };
     for (const Span& span : line.spans) {

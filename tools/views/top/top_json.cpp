@@ -37,13 +37,14 @@ Json top_json(const Scene& scene) {
   const Choice& choice = scene.choice;
   Json rows = Json::array();
   for (const Row& row : scene.rows.rows) rows.push_back(row_json(row, scene));
+  const std::uint64_t elapsed_ms = session.elapsed_ns() / 1'000'000;
   return {
       {"schema_version", 1},
       {"pid", session.process().pid},
       {"arguments", recording.arguments()},
       {"mode", name_of(recording.mode_now())},
       {"estimated", recording.estimated()},
-      {"elapsed_s", static_cast<double>(session.elapsed_ns() / 1'000'000) / 1000},
+      {"elapsed_s", static_cast<double>(elapsed_ms) / 1000},
       {"ended", session.ended() ? Json(session.ending()) : Json(nullptr)},
       {"moment", moment_json(session.timeline().moments.back(), recording)},
       {"limits", limits_json(session.timeline(), recording)},
