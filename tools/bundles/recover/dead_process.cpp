@@ -1,6 +1,5 @@
 #include "tools/bundles/recover/dead_process.h"
 
-#include <algorithm>
 #include <csignal>
 #include <cstdint>
 
@@ -66,11 +65,12 @@ DeadProcess::DeadProcess(const recording::Recording& of, const deaths::DeathObse
 
 namespace {
 
-// What it held. A crash may have damaged the counters: then what was resident counts as well.
+// What it held. free() of a wrong address takes an arbitrary size from the counters: if nothing is
+// left after a crash, what was resident counts.
 std::uint64_t size_of(const DeadProcess& process) {
   const std::uint64_t held = process.recording.held_bytes();
   const bool crashed = process.ending.verdict == VerdictCode::crashed;
-  return crashed ? std::max(held, process.recording.header().health.rss_bytes.load()) : held;
+  return crashed && held == 0 ? process.recording.header().health.rss_bytes.load() : held;
 }
 
 // Whether the kernel's records say that it did not kill the process.
