@@ -82,8 +82,10 @@ def test_the_kernel_killed_it_in_another_pid_namespace(preload, oomrec, victim, 
     assert oomrec("recover").exit_code == 0
     shown = shown_of(oomrec, run)
     assert shown["process"]["pid"] == 1
-    # The line is matched by the recorded cgroup. Without one it cannot be attributed.
-    assert shown["verdict"]["code"] in ("cgroup_oom_kill", "unknown"), shown["verdict"]
+    # The line is matched by the recorded cgroup. Without one, or if the kernel left out its report
+    # because it kills often, it cannot be attributed.
+    honest = ("cgroup_oom_kill", "killed_near_limit", "unknown")
+    assert shown["verdict"]["code"] in honest, shown["verdict"]
 
 
 @pytest.mark.needs_cgroup_write

@@ -155,7 +155,7 @@ std::string TreePage::title() const {
                                              : style_.space,
                      style_.at,
                      style_.top_down ? ", from the outermost caller in"
-                                     : ", from the allocating functions out to their callers");
+                                     : ", from the allocation out to its callers");
 }
 
 Json TreePage::json() const {
