@@ -10,7 +10,8 @@ from pathlib import Path
 
 KERNEL = tuple(map(int, re.match(r"(\d+)\.(\d+)", platform.release()).groups()))
 # Root in the first pid namespace learns by the process connector how a process ended,
-CONNECTED = os.geteuid() == 0 and os.readlink("/proc/self/ns/pid") == "pid:[4026531836]"
+IN_FIRST_PID_NAMESPACE = os.readlink("/proc/self/ns/pid") == "pid:[4026531836]"
+CONNECTED = os.geteuid() == 0 and IN_FIRST_PID_NAMESPACE
 # others by PIDFD_GET_INFO.
 SEES_FOREIGN_EXITS = KERNEL >= (6, 15) or CONNECTED
 

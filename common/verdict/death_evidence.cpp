@@ -115,9 +115,7 @@ void add_log(Verdict& verdict, const DeathFacts& facts) noexcept {
       line.add(text.substr(0, text.find('\0')));
     });
   }
-  const bool fault = facts.has(session::kDeathFaultLogged);
-  if (fault ||
-      static_cast<session::KernelLine>(death.kernel_line_kind) != session::KernelLine::none) {
+  if (facts.has_kernel_line() || facts.has(session::kDeathFaultLogged)) {
     add_line(verdict, [&](text::Text& line) {
       const std::string_view text{death.kernel_line, sizeof death.kernel_line};
       line.add("kernel: ").add(text.substr(0, text.find('\0')));

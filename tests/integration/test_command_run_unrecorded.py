@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from command_lines import reading_lines
-from kernel_log import report_oom_kill
+from kernel_log import memory_cgroup_of, report_oom_kill
 
 VICTIMS = Path(__file__).resolve().parent.parent / "victims"
 NOT_FOR_MEMORY = "and not for lack of memory"
@@ -157,12 +157,6 @@ def youngest(pid: int) -> int:
     while children := Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
         pid = int(children[0])
     return pid
-
-
-def memory_cgroup_of(pid: int) -> str:
-    lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
-    fields = [line.split(":", 2) for line in lines]
-    return next(path for _, kind, path in fields if "memory" in kind.split(",") or not kind)
 
 
 @pytest.mark.needs_cgroup_write

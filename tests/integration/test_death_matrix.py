@@ -7,7 +7,6 @@ The victims follow the steps on their command line (tests/victims/steps.h).
 
 from __future__ import annotations
 
-import os
 import resource
 import signal
 import subprocess
@@ -19,8 +18,8 @@ from typing import Callable
 
 import pytest
 from consistency import contradictions
-from kernel_log import report_oom_kill
-from watching import SEES_FOREIGN_EXITS, Watch, wait_for
+from kernel_log import report_fault, report_oom_kill
+from watching import IN_FIRST_PID_NAMESPACE, SEES_FOREIGN_EXITS, Watch, wait_for
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -69,10 +68,7 @@ def logged(name: str = "") -> Callable[[Scene], None]:
 
 def with_fault_in_log(scene: Scene) -> None:
     """The kernel's log has the line about a fault; who waits for the process sees another signal."""
-    comm = Path(f"/proc/{scene.pid}/comm").read_text().strip()
-    now_us = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
-    line = f"{comm}[{scene.pid}]: segfault at 10 ip 55bb8aae2400 sp 7ffe9453a740 error 6 in steps"
-    scene.log.write_text(f"6,0,0,-;Linux version 6.1\n6,1,{now_us},-;{line}\n")
+    report_fault(scene.log, scene.pid, Path(f"/proc/{scene.pid}/comm").read_text().strip())
     send(scene.pid, signal.SIGKILL)
 
 
@@ -126,7 +122,6 @@ SOFT = {"OOMREC_LIMIT": "512M"}
 WARNING_OFF = {"OOMREC_WARN": "0"}  # no bundle before the end
 NO_LOG = {"OOMREC_KERNEL_LOG": "/nowhere", **WARNING_OFF}
 FIXTURE = {"OOMREC_KERNEL_LOG": "kernel.log"}
-IN_FIRST_PID_NAMESPACE = os.readlink("/proc/self/ns/pid") == "pid:[4026531836]"
 # It checks usage at the first request at least 0.1 s after the previous check.
 NEARLY_256 = "hold:231 pause_ms:200 hold:1"
 ADDRESS_SPACE = (resource.RLIMIT_AS, 2 * GIB)

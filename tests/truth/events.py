@@ -10,6 +10,8 @@ import time
 from pathlib import Path
 from typing import Callable, Mapping
 
+from kernel_log import memory_cgroup_of
+
 from truth.case import Scene
 
 # A line of a daemon in the log: "earlyoom[312]: …".
@@ -48,16 +50,6 @@ def neighbour(mib: int, then: Event | None = None) -> Event:
     return event
 
 
-def own_cgroup(pid: int) -> str:
-    """The path of its memory cgroup, as the recorder reads it."""
-    lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
-    rows = [line.split(":", 2) for line in lines]
-    return next(
-        (path for _, names, path in rows if "memory" in names.split(",")),
-        next((path for _, names, path in rows if not names), "/"),
-    )
-
-
 def logs(text: str, then: Event | None = None) -> Event:
     """The kernel's or a daemon's log gets a line; {pid}, {comm} and {cgroup} are the program's."""
 
@@ -68,7 +60,7 @@ def logs(text: str, then: Event | None = None) -> Event:
         with (scene.fixtures / "kernel.log").open("a") as log:
             for number, line in enumerate(text.splitlines()):
                 level = 30 if DAEMON.match(line) else 3
-                words = line.format(pid=scene.pid, comm=comm, cgroup=own_cgroup(scene.pid))
+                words = line.format(pid=scene.pid, comm=comm, cgroup=memory_cgroup_of(scene.pid))
                 log.write(f"{level},{number + 2},{now_us},-;{words}\n")
         if then:
             then(scene)
