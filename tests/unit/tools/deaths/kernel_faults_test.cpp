@@ -6,23 +6,19 @@
 #include <csignal>
 #include <string>
 
+#include "tests/unit/tools/deaths/log_query.h"
+
+using namespace oomrec::tests;
 using namespace oomrec::tools;
 
 namespace {
 
-constexpr std::uint64_t kSecond = 1'000'000'000;
-constexpr std::uint64_t kNow = 1'795'310'400 * kSecond;
-constexpr deaths::LogClock kClock{kNow, kNow - 3600 * kSecond};
 const std::string kHead = "6,77,3599000000,-;";  // a second ago
 
 deaths::KillQuery query() {
-  deaths::KillQuery query;
-  query.pid = 4711;
+  deaths::KillQuery query = log_query();
   query.threads = {4711, 4720};
-  query.same_pid_namespace = true;
-  query.names = {"train_the_large_model", "pool[3]"};
-  query.from_realtime_ns = kNow - 10 * kSecond;
-  query.to_realtime_ns = kNow;
+  query.names.emplace_back("pool[3]");
   return query;
 }
 

@@ -5,24 +5,19 @@
 
 #include <string>
 
+#include "tests/unit/tools/deaths/log_query.h"
+
+using namespace oomrec::tests;
 using namespace oomrec::tools;
 using oomrec::session::UserKiller;
 
 namespace {
 
-constexpr std::uint64_t kSecond = 1'000'000'000;
-constexpr std::uint64_t kNow = 1'795'310'400 * kSecond;
-constexpr deaths::LogClock kClock{kNow, kNow - 3600 * kSecond};
 const std::string kHead = "30,77,3599000000,-;";  // a second ago
 
 deaths::KillQuery query() {
-  deaths::KillQuery query;
-  query.pid = 4711;
-  query.same_pid_namespace = true;
-  query.names = {"train_the_large_model"};
+  deaths::KillQuery query = log_query();
   query.cgroup = "/system.slice/job.service";
-  query.from_realtime_ns = kNow - 10 * kSecond;
-  query.to_realtime_ns = kNow;
   return query;
 }
 
