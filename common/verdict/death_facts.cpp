@@ -107,7 +107,8 @@ Killer DeathFacts::killer() const noexcept {
   if (line == session::KernelLine::system) return Killer::system;
   const bool others = has(session::kDeathOthers);
   const bool just_this = has(session::kDeathAtOnce) && !others;
-  const bool it_alone = signal == kSigKill && (just_this || (has(session::kDeathAlone) && !others));
+  // Without a signal, its parent alone saw how it ended: it vanished when the counter rose.
+  const bool it_alone = just_this || (signal == kSigKill && has(session::kDeathAlone) && !others);
   if (cgroup_rose() && it_alone) {
     // The kernel counts an OOM kill of the machine in the victim's cgroup as well.
     const bool for_machine =

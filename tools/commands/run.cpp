@@ -121,8 +121,9 @@ int run_command(const Words& words) {
   sample_gpus();
   const deaths::DeathObservation observed = observer.ended(ended.wait_status);
   on_large_stack([&] {
-    processes::report_exit(
-        ended, observed, {path, options.program(), settings, options.in_force(), sampler.facts()});
+    processes::report_exit(ended, observed,
+                           {path, options.program(), settings, options.in_force(), sampler.facts(),
+                            sampler.descendants()});
   });
   return processes::exit_code_of(ended.wait_status);
 }

@@ -180,12 +180,10 @@ void report_exit(const Ended& ended, const deaths::DeathObservation& observed,
   complete_bundles(directories.dumps, ended.pid, observed);
   if (is_unrecorded) report_unrecorded_process(directories, launched.facts, observed, options);
   if (has_failed) {
-    deaths::DeathObservation of_others;
-    of_others.kernel_log = observed.kernel_log;
     recorded.insert(ended.pid);
-    for (const ProgramFacts& killed :
-         unrecorded_kills(launched.facts, recorded, of_others.kernel_log))
-      report_unrecorded_process(directories, killed, of_others, options);
+    for (const UnrecordedKill& killed :
+         unrecorded_kills(launched.facts, launched.descendants, recorded, observed))
+      report_unrecorded_process(directories, killed.facts, killed.observed, options);
   }
   if (ended.wait_status != 0 && !options.quiet)
     report_failed_start(bundles::dump_directories(options.dump_dir), ended, launched);

@@ -17,6 +17,7 @@ struct Launched {
   const Settings& settings;
   const Options& options;
   const ProgramFacts& facts;
+  const Descendants& descendants;
 };
 
 // Completes the program's bundles with its outcome. If it was killed, makes and reports a bundle of

@@ -58,6 +58,7 @@ void ProgramSampler::started(pid_t program) {
   facts_.start_ticks = system::start_ticks(program);
   facts_.start_monotonic_ns = system::monotonic_ns();
   facts_.start_realtime_ns = bundles::realtime_now_ns();
+  descendants_.started(program);
   sample();
 }
 
@@ -74,6 +75,7 @@ void ProgramSampler::sample() {
     facts_.executable = name_of_image_ = facts_.name;
     facts_.is_preloaded.reset();
   }
+  descendants_.sample(facts_.cgroup.own);
 }
 
 void ProgramSampler::read_image(const std::string& executable) {

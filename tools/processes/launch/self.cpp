@@ -26,7 +26,8 @@ SelfEnded run_self(const SelfRun& run) {
   const deaths::DeathObservation observed = observer.ended(ended.wait_status);
   on_large_stack([&] {
     report_exit(ended, observed,
-                {self, options.program(), settings, options.in_force(), sampler.facts()});
+                {self, options.program(), settings, options.in_force(), sampler.facts(),
+                 sampler.descendants()});
   });
   return {ended, bundles::dump_directories(options.in_force().dump_dir)};
 }

@@ -11,6 +11,7 @@ namespace oomrec::tools::processes {
 namespace {
 
 constexpr std::size_t kMostKills = 4;  // of a program that restarts what is killed
+constexpr std::uint64_t kEndedTogetherNs = 2'000'000'000;
 
 // The clock of the log may be wrong by seconds, but pids are given out in turn: a process whose pid
 // comes before the program's is older, and not of this run.
@@ -31,42 +32,82 @@ std::uint64_t read_pid_max() {
   return read != 0 ? read : kMost;
 }
 
-// A machine without memory kills whatever it likes, and a cgroup at its limit one of its own.
-bool is_in_cgroup(const deaths::KernelKill& kill, std::string_view cgroup) {
-  return kill.kind == session::KernelLine::cgroup && cgroup.size() > 1 &&
-         (kill.cgroup == cgroup || kill.cgroup.starts_with(std::string{cgroup} + "/"));
+// Of another cgroup, or beside other programs: only those that were seen to descend from ours.
+bool is_of_this_run(const deaths::KernelKill& kill, const ProgramFacts& program,
+                    const Descendants& descendants) {
+  const std::string_view cgroup = program.cgroup.named;
+  if (descendants.contains(static_cast<pid_t>(kill.pid)) ||
+      (kill.process != 0 && descendants.contains(static_cast<pid_t>(kill.process))))
+    return true;
+  return kill.kind == session::KernelLine::cgroup && cgroup.size() > 1 && kill.cgroup == cgroup &&
+         descendants.are_alone_in_cgroup();
 }
 
-ProgramFacts facts_of(const deaths::KernelKill& kill, const ProgramFacts& program) {
+ProgramFacts facts_of(pid_t pid, const std::string& name, const ProgramFacts& program) {
   ProgramFacts facts;
-  facts.pid = static_cast<pid_t>(kill.process != 0 ? kill.process : kill.pid);
+  facts.pid = pid;
   facts.start_realtime_ns = program.start_realtime_ns;
   facts.start_monotonic_ns = program.start_monotonic_ns;
-  facts.executable = facts.name = kill.name;
+  facts.executable = facts.name = name;
   facts.cgroup = program.cgroup;
   facts.health = program.health;
   return facts;
 }
 
+// The largest of those that ended with the program and had no recording; null: none did.
+const Descendant* largest_of(const std::vector<Descendant>& ended, const std::set<pid_t>& recorded,
+                             pid_t program) {
+  const Descendant* largest = nullptr;
+  for (const Descendant& one : ended) {
+    if (one.pid == program || recorded.contains(one.pid)) continue;
+    if (largest == nullptr || one.resident_bytes > largest->resident_bytes) largest = &one;
+  }
+  return largest;
+}
+
+// In the cgroup of the program, by the kernel's counter.
+std::uint64_t counted_kills(const deaths::DeathObservation& observed) {
+  const auto now = deaths::oom_kills_in(observed.cgroup.directory);
+  return now && observed.kills_before && *now > *observed.kills_before
+             ? *now - *observed.kills_before
+             : 0;
+}
+
 }  // namespace
 
-std::vector<ProgramFacts> unrecorded_kills(const ProgramFacts& program,
-                                           const std::set<pid_t>& recorded,
-                                           const deaths::KernelLogFile& kernel_log) {
-  std::vector<ProgramFacts> found;
+std::vector<UnrecordedKill> unrecorded_kills(const ProgramFacts& program,
+                                             const Descendants& descendants,
+                                             const std::set<pid_t>& recorded,
+                                             const deaths::DeathObservation& observed) {
+  std::vector<UnrecordedKill> found;
   if (system::pid_namespace() != deaths::kInitialPidNamespace) return found;
   const deaths::LogClock clock = deaths::LogClock::now();
-  const deaths::KernelLog log = deaths::read_kernel_log(clock, deaths::Boot::current, kernel_log);
+  const deaths::KernelLog log =
+      deaths::read_kernel_log(clock, deaths::Boot::current, observed.kernel_log);
   const std::uint64_t pid_max = read_pid_max();
+  deaths::DeathObservation of_others;
+  of_others.kernel_log = observed.kernel_log;
+  std::uint64_t logged = 0;
   for (const deaths::KernelKill& kill : deaths::kills_in(log)) {
     if (kill.realtime_ns + clock.error_ns() < program.start_realtime_ns ||
-        !is_younger(kill, program, pid_max) || !is_in_cgroup(kill, program.cgroup.named))
+        !is_younger(kill, program, pid_max))
       continue;
-    ProgramFacts facts = facts_of(kill, program);
-    if (recorded.contains(facts.pid) || recorded.contains(static_cast<pid_t>(kill.pid))) continue;
-    found.push_back(std::move(facts));
-    if (found.size() == kMostKills) break;
+    if (kill.cgroup.empty() || kill.cgroup == program.cgroup.named) ++logged;
+    if (found.size() == kMostKills || !is_of_this_run(kill, program, descendants)) continue;
+    const auto pid = static_cast<pid_t>(kill.process != 0 ? kill.process : kill.pid);
+    if (recorded.contains(pid) || recorded.contains(static_cast<pid_t>(kill.pid))) continue;
+    found.push_back({facts_of(pid, kill.name, program), of_others});
   }
+  if (!observed.counter_rose || counted_kills(observed) <= logged) return found;
+  const std::vector<Descendant> ended =
+      descendants.ended_since(system::monotonic_ns() - kEndedTogetherNs);
+  const Descendant* const largest = largest_of(ended, recorded, program.pid);
+  if (largest == nullptr || found.size() == kMostKills) return found;
+  of_others.cgroup = observed.cgroup;
+  of_others.kills_before = observed.kills_before;
+  of_others.counter_rose = true;
+  of_others.levels.resident_peak_bytes = largest->resident_bytes;
+  found.push_back({facts_of(largest->pid, largest->name, program), of_others});
   return found;
 }
 

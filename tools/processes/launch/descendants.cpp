@@ -1,0 +1,133 @@
+#include "tools/processes/launch/descendants.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "common/system/files.h"
+#include "common/system/text.h"
+#include "tools/base/directory.h"
+#include "tools/deaths/counters.h"
+
+namespace oomrec::tools::processes {
+namespace {
+
+constexpr std::size_t kMostEnded = 10'000;
+constexpr std::uint64_t kPauseForEachNs = 99;  // a sample takes at most 1 % of the time
+
+struct Status {
+  std::string name;
+  pid_t parent = 0;
+  std::uint64_t resident_bytes = 0;  // 0: of a zombie
+};
+
+// From /proc/PID/stat: "pid (name) state parent …"; field 24 is the resident size in pages. The
+// name may hold blanks and parentheses.
+std::optional<Status> status_of(pid_t pid) {
+  const std::string path = fmt::format("{}/{}/stat", system::g_roots.proc, pid);
+  char buffer[1024];
+  const long bytes = system::read_file(path.c_str(), buffer, sizeof buffer);
+  if (bytes <= 0) return std::nullopt;
+  std::string_view text{buffer, static_cast<std::size_t>(bytes)};
+  const std::size_t name = text.find('(');
+  const std::size_t end = text.rfind(')');
+  if (name >= end || end == std::string_view::npos) return std::nullopt;
+  Status status;
+  status.name = text.substr(name + 1, end - name - 1);
+  text.remove_prefix(end + 1);
+  for (int field = 3; field <= 24; ++field) {
+    text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+    if (field == 4) status.parent = static_cast<pid_t>(system::number_in(text));
+    if (field == 24)
+      status.resident_bytes =
+          system::number_in(text) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+    text.remove_prefix(std::min(text.find(' '), text.size()));
+  }
+  return status;
+}
+
+}  // namespace
+
+void Descendants::started(pid_t program) {
+  alive_[program].pid = program;
+  for (pid_t ancestor = getpid(); ancestor > 0 && ancestors_.insert(ancestor).second;) {
+    const std::optional<Status> status = status_of(ancestor);
+    ancestor = status ? status->parent : 0;
+  }
+}
+
+void Descendants::sample(const std::filesystem::path& cgroup) {
+  const std::uint64_t now = system::monotonic_ns();
+  if (now < next_sample_ns_) return;
+  // A child has a higher pid than its parent, unless pids have begun again: the parent comes first.
+  std::vector<pid_t> present;
+  for (const auto& entry : entries_of(system::g_roots.proc))
+    if (const std::uint64_t pid = system::number_in(entry.path().filename().native()); pid != 0)
+      present.push_back(static_cast<pid_t>(pid));
+  std::sort(present.begin(), present.end());
+  for (const pid_t pid : present) look_at(pid, now);
+  leave_ended(now);
+  look_at_cgroup(cgroup);
+  const std::uint64_t end = system::monotonic_ns();
+  next_sample_ns_ = end + (end - now) * kPauseForEachNs;
+}
+
+void Descendants::look_at(pid_t pid, std::uint64_t now_ns) {
+  if (const auto other = others_.find(pid); other != others_.end()) {
+    other->second = now_ns;
+    return;
+  }
+  const std::optional<Status> status = status_of(pid);
+  if (!status) return;
+  // Orphans become ours if we are pid 1.
+  const bool is_child = alive_.contains(status->parent) || status->parent == getpid();
+  if (!alive_.contains(pid) && !is_child) {
+    others_[pid] = now_ns;
+    return;
+  }
+  Descendant& descendant = alive_[pid];
+  descendant.pid = pid;
+  descendant.time_ns = now_ns;
+  descendant.name = status->name;
+  if (status->resident_bytes != 0) descendant.resident_bytes = status->resident_bytes;
+}
+
+void Descendants::leave_ended(std::uint64_t now_ns) {
+  std::erase_if(others_, [&](const auto& other) { return other.second != now_ns; });
+  std::erase_if(alive_, [&](const auto& known) {
+    if (known.second.time_ns == now_ns) return false;
+    ended_.push_back(known.second);
+    return true;
+  });
+  while (ended_.size() > kMostEnded) ended_.pop_front();
+}
+
+void Descendants::look_at_cgroup(const std::filesystem::path& cgroup) {
+  if (cgroup.empty()) return;
+  const std::optional<std::vector<pid_t>> members = deaths::processes_in(cgroup);
+  is_cgroup_seen_ = true;
+  if (!members || std::any_of(members->begin(), members->end(), [&](pid_t pid) {
+        return !alive_.contains(pid) && !ancestors_.contains(pid);
+      }))
+    are_others_in_cgroup_ = true;
+}
+
+bool Descendants::contains(pid_t pid) const {
+  return alive_.contains(pid) || std::any_of(ended_.begin(), ended_.end(), [&](const auto& known) {
+           return known.pid == pid;
+         });
+}
+
+std::vector<Descendant> Descendants::ended_since(std::uint64_t monotonic_ns) const {
+  std::vector<Descendant> found;
+  for (const auto& known : ended_)
+    if (known.time_ns >= monotonic_ns) found.push_back(known);
+  for (const auto& [pid, known] : alive_)
+    if (known.time_ns >= monotonic_ns && !status_of(pid)) found.push_back(known);
+  return found;
+}
+
+}  // namespace oomrec::tools::processes
