@@ -62,6 +62,9 @@ void Descendants::started(pid_t program) {
 void Descendants::sample(const std::filesystem::path& cgroup) {
   const std::uint64_t now = system::monotonic_ns();
   if (now < next_sample_ns_) return;
+  // Before /proc: what is in it must be there, or have ended.
+  const std::optional<std::vector<pid_t>> members =
+      cgroup.empty() ? std::nullopt : deaths::processes_in(cgroup);
   // A child has a higher pid than its parent, unless pids have begun again: the parent comes first.
   std::vector<pid_t> present;
   for (const auto& entry : entries_of(system::g_roots.proc))
@@ -70,7 +73,12 @@ void Descendants::sample(const std::filesystem::path& cgroup) {
   std::sort(present.begin(), present.end());
   for (const pid_t pid : present) look_at(pid, now);
   leave_ended(now);
-  look_at_cgroup(cgroup);
+  if (members) {
+    is_cgroup_read_ = true;
+    are_others_in_cgroup_ |= std::any_of(members->begin(), members->end(), [&](pid_t pid) {
+      return others_.contains(pid) && !ancestors_.contains(pid);
+    });
+  }
   const std::uint64_t end = system::monotonic_ns();
   next_sample_ns_ = end + (end - now) * kPauseForEachNs;
 }
@@ -103,16 +111,6 @@ void Descendants::leave_ended(std::uint64_t now_ns) {
     return true;
   });
   while (ended_.size() > kMostEnded) ended_.pop_front();
-}
-
-void Descendants::look_at_cgroup(const std::filesystem::path& cgroup) {
-  if (cgroup.empty()) return;
-  const std::optional<std::vector<pid_t>> members = deaths::processes_in(cgroup);
-  is_cgroup_seen_ = true;
-  if (!members || std::any_of(members->begin(), members->end(), [&](pid_t pid) {
-        return !alive_.contains(pid) && !ancestors_.contains(pid);
-      }))
-    are_others_in_cgroup_ = true;
 }
 
 bool Descendants::contains(pid_t pid) const {

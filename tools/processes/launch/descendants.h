@@ -35,15 +35,15 @@ class Descendants {
   // Whether this was seen as the program or a descendant. The last 10,000 to end are remembered.
   bool contains(pid_t pid) const;
 
-  // The program's cgroup was seen, and had no process in it but descendants, us and our ancestors.
-  bool are_alone_in_cgroup() const { return is_cgroup_seen_ && !are_others_in_cgroup_; }
+  // The program's cgroup was read, and no process was seen in it but descendants, us and our
+  // ancestors.
+  bool are_alone_in_cgroup() const { return is_cgroup_read_ && !are_others_in_cgroup_; }
 
   // Those that a sample saw since this monotonic time and that have ended.
   std::vector<Descendant> ended_since(std::uint64_t monotonic_ns) const;
 
  private:
   void look_at(pid_t pid, std::uint64_t now_ns);
-  void look_at_cgroup(const std::filesystem::path& cgroup);
   void leave_ended(std::uint64_t now_ns);
 
   std::map<pid_t, Descendant> alive_;
@@ -51,7 +51,7 @@ class Descendants {
   std::map<pid_t, std::uint64_t> others_;  // alive; the time of the last sample that saw them
   std::unordered_set<pid_t> ancestors_;   // our own, and we
   std::uint64_t next_sample_ns_ = 0;
-  bool is_cgroup_seen_ = false, are_others_in_cgroup_ = false;
+  bool is_cgroup_read_ = false, are_others_in_cgroup_ = false;
 };
 
 }  // namespace oomrec::tools::processes
