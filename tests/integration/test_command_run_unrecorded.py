@@ -4,6 +4,7 @@ import os
 import signal
 import stat
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -184,6 +185,55 @@ def test_a_killed_child_of_a_shell(oomrec, victim, cgroup, tmp_path, before, sta
     assert (shown["verdict"]["code"], shown["outcome"]) == ("cgroup_oom_kill", "oom_killed")
     assert (shown["process"]["executable"] == "grows") == bool(before)
     assert run.stderr.count(" was killed by the kernel: its memory cgroup") == 1, str(run)
+
+
+SAMPLED_S = 1.2  # twice the time between two looks at /proc
+
+
+def start_a_shell_with_an_unrecorded_child(oomrec, victim, cgroup, log: Path):
+    """The child holds 24 MiB, and was seen in /proc; the shell ends with 7 after it."""
+    words = ["sh", "-c", f"env -u LD_PRELOAD {victim('grows')}; exit 7"]
+    process = oomrec.start(
+        "run", "--", *words, stdin=subprocess.PIPE, preexec_fn=cgroup.enter,
+        env={"OOMREC_WARN": "0", "OOMREC_KERNEL_LOG": log},
+    )  # fmt: skip
+    assert process.stdout.readline() == b"ready\n"
+    time.sleep(SAMPLED_S)
+    return process
+
+
+@pytest.mark.needs_cgroup_write
+@pytest.mark.needs_pid_namespace
+def test_a_kill_that_the_log_omits(oomrec, victim, cgroup, tmp_path):
+    """The kernel limits the rate of its reports, but counts each kill."""
+    log = tmp_path / "kernel.log"
+    log.write_text("6,0,0,-;Linux version\n")
+    process = start_a_shell_with_an_unrecorded_child(oomrec, victim, cgroup("64M"), log)
+    run = oomrec.finish(process, input="\n")
+    assert run.exit_code == 7
+    shown = oomrec.json("show", run.only_bundle())
+    verdict = shown["verdict"]
+    assert (verdict["code"], verdict["certainty"]) == ("cgroup_oom_kill", "likely"), verdict
+    assert shown["process"]["executable"] == "grows"
+
+
+@pytest.mark.needs_cgroup_write
+@pytest.mark.needs_pid_namespace
+@pytest.mark.parametrize("place", ["beside it", "below it"])
+def test_the_kill_of_another_program_in_the_cgroup(oomrec, victim, cgroup, tmp_path, place):
+    """Two runs in one container: neither explains the other's kills."""
+    log = tmp_path / "kernel.log"
+    shared = cgroup("64M")
+    process = start_a_shell_with_an_unrecorded_child(oomrec, victim, shared, log)
+    other = subprocess.Popen(["sleep", "60"], preexec_fn=shared.enter)
+    time.sleep(SAMPLED_S)
+    cgroup_path = memory_cgroup_of(other.pid) + ("/inner" if place == "below it" else "")
+    report_oom_kill(log, other.pid, "sleep", cgroup_path)
+    other.kill()
+    other.wait()
+    os.kill(youngest(process.pid), signal.SIGTERM)
+    run = oomrec.finish(process)
+    assert run.exit_code == 7 and run.bundles() == [] and "oomrec" not in run.stderr, str(run)
 
 
 # --- options that the recorder would have to apply in the program -----------------------------------
