@@ -195,7 +195,7 @@ struct EndLevels {
   u32 flags;
   char user_killer_line[256];
 };
-enum class UserKiller : u32 { none, systemd_oomd, earlyoom };
+enum class UserKiller : u32 { none, systemd_oomd, earlyoom, kubelet };
 static_assert(offsetof(EndLevels, user_killer_line) == 128 && sizeof(EndLevels) == 384);
 
 // The memory of the whole cgroup, or of the machine if that was full, at a kill: parts that add up

@@ -138,8 +138,16 @@ void add_user_space_kill(text::Text& text, const DeathFacts& facts) noexcept {
     add_signal(text, facts.signal);
     text.add(" from ");
   }
-  const bool by_earlyoom = facts.user_killer() == session::UserKiller::earlyoom;
-  text.add(by_earlyoom ? "earlyoom" : "systemd-oomd");
+  switch (facts.user_killer()) {
+    case session::UserKiller::kubelet:
+      text.add("the kubelet, which evicts pods when the node's memory is short");
+      return;
+    case session::UserKiller::earlyoom:
+      text.add("earlyoom");
+      break;
+    default:
+      text.add("systemd-oomd");
+  }
   text.add(", which ends processes when memory is short");
 }
 

@@ -72,6 +72,7 @@ KillQuery query_for(const session::View& view, const LogClock& clock, Boot boot)
   add_threads(query, view);
   if (!query.same_pid_namespace) query.threads.clear();  // of another namespace than the log's
   query.cgroup = view.string(header.cgroup_path);
+  query.host = std::string{header.host, strnlen(header.host, sizeof header.host)};
   const bool this_boot = boot == Boot::current;
   const std::uint64_t end = this_boot ? clock.now_realtime_ns : clock.boot_realtime_ns;
   query.from_realtime_ns = last_sign_realtime_ns(view) - clock.error_ns();

@@ -42,6 +42,7 @@ struct KillQuery {
   bool same_pid_namespace = false;     // its pid is of the kernel's, the initial, namespace
   std::vector<std::string> names;
   std::string cgroup;  // as in /proc/self/cgroup; empty: unknown
+  std::string host;    // its host's name: in Kubernetes, its pod's
   std::uint64_t from_realtime_ns = 0, to_realtime_ns = 0;  // it died in between
   std::uint64_t rss_bytes = 0;                             // at its last sample; 0: unknown
   std::uint64_t most_bytes = 0;  // the most that can have become resident since

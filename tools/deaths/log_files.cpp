@@ -84,7 +84,8 @@ std::string journal_text(std::uint64_t from_realtime_ns) {
   if (access("/run/systemd/journal", F_OK) != 0) return {};
   const std::string command =
       "timeout 2 journalctl --quiet --no-pager --output=short-iso --lines=1000"
-      " --identifier=earlyoom --identifier=systemd-oomd --identifier=systemd --since=@" +
+      " --identifier=earlyoom --identifier=systemd-oomd --identifier=systemd"
+      " --identifier=kubelet --identifier=k3s --since=@" +
       std::to_string(from_realtime_ns / kSecond) + " 2>/dev/null";
   std::FILE* const output = popen(command.c_str(), "re");
   if (output == nullptr) return {};

@@ -13,7 +13,7 @@ std::string log_file_text(const char* path);
 // The same, but empty for a file that was last written before that moment.
 std::string log_file_text(const char* path, std::uint64_t from_realtime_ns);
 
-// What earlyoom, systemd-oomd and systemd have logged to systemd's journal since then, as
+// What earlyoom, systemd-oomd, systemd and kubelets have logged to systemd's journal since then, as
 // journalctl shows it. Empty: there is no journal, or it cannot be read within two seconds.
 std::string journal_text(std::uint64_t from_realtime_ns);
 

@@ -55,6 +55,25 @@ bool is_of_unit(std::string_view text, const KillQuery& query) {
   return behind == query.cgroup.size() || query.cgroup[behind] == '/';
 }
 
+// `eviction_manager.go:595] "Eviction manager: pod is evicted successfully" pod="default/train-0"`,
+// before 1.21 `… eviction manager: pod train-0_default(89c1…) is evicted successfully`. Logged when the
+// pod has ended.
+bool is_evicted_pod(std::string_view text, const KillQuery& query) {
+  if (query.host.empty() || !skip_past(text, "viction manager: pod ")) return false;
+  if (text.starts_with("is evicted successfully\""))
+    return skip_past(text, " pod=\"") && skip_past(text, "/") &&
+           text.substr(0, text.find('"')) == query.host;
+  return text.find(" is evicted successfully") != text.npos &&
+         text.substr(0, text.find('_')) == query.host;
+}
+
+// `"Eviction manager: attempting to reclaim" resourceName="memory"`, before 1.21
+// `eviction manager: attempting to reclaim memory`. Nothing: another line.
+std::optional<bool> is_memory_reclaimed(std::string_view text) {
+  if (!skip_past(text, "viction manager: attempting to reclaim")) return std::nullopt;
+  return text.find("memory") != text.npos;
+}
+
 struct Daemon {
   std::string_view sender;
   UserKiller killer;
@@ -64,6 +83,8 @@ constexpr Daemon kDaemons[] = {
     {"earlyoom", UserKiller::earlyoom, is_by_earlyoom},
     {"systemd-oomd", UserKiller::systemd_oomd, is_by_oomd},
     {"systemd", UserKiller::systemd_oomd, is_of_unit},
+    {"kubelet", UserKiller::kubelet, is_evicted_pod},
+    {"k3s", UserKiller::kubelet, is_evicted_pod},
 };
 
 void append(std::vector<LogRecord>& records, std::vector<LogRecord> more) {
@@ -75,11 +96,14 @@ void append(std::vector<LogRecord>& records, std::vector<LogRecord> more) {
 
 std::optional<UserKill> user_kill_of(const std::vector<LogRecord>& log, const KillQuery& query) {
   std::optional<UserKill> found;
+  bool is_for_memory = false;  // what the kubelet does at this place of the log
   for (const LogRecord& record : log) {
+    is_for_memory = is_memory_reclaimed(record.text).value_or(is_for_memory);
     if (record.realtime_ns < query.from_realtime_ns || record.realtime_ns > query.to_realtime_ns)
       continue;
     for (const Daemon& daemon : kDaemons) {
       if (record.sender != daemon.sender || !daemon.is_kill(record.text, query)) continue;
+      if (daemon.killer == UserKiller::kubelet && !is_for_memory) continue;
       if (!found || found->realtime_ns <= record.realtime_ns)
         found = UserKill{daemon.killer, record.realtime_ns, record.sender + ": " + record.text};
     }

@@ -70,8 +70,9 @@ std::string user_killer_text(const AdviceFacts& facts) {
   return fmt::format(
              "A service ended it before the kernel would have. It used at least {}: give it a "
              "cgroup "
-             "that has this much to itself, or change the service's thresholds (systemd-oomd: "
-             "ManagedOOMPreference=avoid; earlyoom: --avoid).",
+             "that has this much to itself (in a pod: memory requests), or change the service's "
+             "thresholds (systemd-oomd: ManagedOOMPreference=avoid; earlyoom: --avoid; kubelet: "
+             "evictionSoft and evictionHard).",
              size_text(needed_bytes(facts))) +
          trend_text(facts);
 }

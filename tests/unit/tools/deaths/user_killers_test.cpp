@@ -1,4 +1,4 @@
-// Kills by earlyoom and systemd-oomd, as their logs show them.
+// Kills by earlyoom, systemd-oomd and kubelets, as their logs show them.
 #include "tools/deaths/user_killers.h"
 
 #include <doctest/doctest.h>
@@ -73,4 +73,34 @@ TEST_CASE("systemd-oomd names the cgroup, or one above it") {
                           "unit.") == UserKiller::systemd_oomd);
   CHECK(killer_in(kHead + "systemd[1]: b.service: systemd-oomd killed 3 process(es) in this "
                           "unit.") == UserKiller::none);
+}
+
+TEST_CASE("a kubelet names the pod that it evicts, and the resource before it") {
+  deaths::KillQuery in_pod = query();
+  in_pod.host = "train-0";
+  in_pod.same_pid_namespace = false;
+  const std::string host = "2026-11-22T01:19:59+00:00 node7 ";
+  const auto evicted = [&](const std::string& resource, const std::string& pod) {
+    return killer_in(host +
+                         "kubelet[88]: I1122 01:19:59.1 88 eviction_manager.go:368] \"Eviction "
+                         "manager: attempting to reclaim\" resourceName=\"" +
+                         resource + "\"\n" + host +
+                         "kubelet[88]: I1122 01:19:59.4 88 eviction_manager.go:627] \"Eviction "
+                         "manager: pod is evicted successfully\" pod=\"" +
+                         pod + "\"",
+                     in_pod);
+  };
+  CHECK(evicted("memory", "default/train-0") == UserKiller::kubelet);
+  CHECK(evicted("ephemeral-storage", "default/train-0") == UserKiller::none);
+  CHECK(evicted("memory", "default/train-01") == UserKiller::none);
+  CHECK(evicted("memory", "train-0/web") == UserKiller::none);
+  const std::string before_1_21 =
+      "kubelet[88]: I1122 01:19:59.1 88 eviction_manager.go:345] eviction manager: attempting to "
+      "reclaim memory\n" +
+      host +
+      "kubelet[88]: I1122 01:19:59.4 88 eviction_manager.go:566] eviction manager: pod "
+      "train-0_default(89c1) is evicted successfully";
+  CHECK(killer_in(host + before_1_21, in_pod) == UserKiller::kubelet);
+  in_pod.host = "train";
+  CHECK(killer_in(host + before_1_21, in_pod) == UserKiller::none);
 }
