@@ -56,8 +56,8 @@ bool is_of_unit(std::string_view text, const KillQuery& query) {
 }
 
 // `eviction_manager.go:595] "Eviction manager: pod is evicted successfully" pod="default/train-0"`,
-// before 1.21 `… eviction manager: pod train-0_default(89c1…) is evicted successfully`. Logged when the
-// pod has ended.
+// before 1.21 `… eviction manager: pod train-0_default(89c1…) is evicted successfully`. Logged when
+// the pod has ended.
 bool is_evicted_pod(std::string_view text, const KillQuery& query) {
   if (query.host.empty() || !skip_past(text, "viction manager: pod ")) return false;
   if (text.starts_with("is evicted successfully\""))

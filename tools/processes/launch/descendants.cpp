@@ -114,9 +114,8 @@ void Descendants::leave_ended(std::uint64_t now_ns) {
 }
 
 bool Descendants::contains(pid_t pid) const {
-  return alive_.contains(pid) || std::any_of(ended_.begin(), ended_.end(), [&](const auto& known) {
-           return known.pid == pid;
-         });
+  return alive_.contains(pid) || std::any_of(ended_.begin(), ended_.end(),
+                                             [&](const auto& known) { return known.pid == pid; });
 }
 
 std::vector<Descendant> Descendants::ended_since(std::uint64_t monotonic_ns) const {

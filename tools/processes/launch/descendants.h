@@ -47,9 +47,9 @@ class Descendants {
   void leave_ended(std::uint64_t now_ns);
 
   std::map<pid_t, Descendant> alive_;
-  std::deque<Descendant> ended_;          // oldest first
+  std::deque<Descendant> ended_;           // oldest first
   std::map<pid_t, std::uint64_t> others_;  // alive; the time of the last sample that saw them
-  std::unordered_set<pid_t> ancestors_;   // our own, and we
+  std::unordered_set<pid_t> ancestors_;    // our own, and we
   std::uint64_t next_sample_ns_ = 0;
   bool is_cgroup_read_ = false, are_others_in_cgroup_ = false;
 };

@@ -1,5 +1,5 @@
-// What the kernel killed of this run, beside recorded processes: a child of a shell that could not be
-// recorded. Nobody but that child's parent sees its end.
+// What the kernel killed of this run, beside recorded processes: a child of a shell that could not
+// be recorded. Nobody but that child's parent sees its end.
 #pragma once
 
 #include <sys/types.h>
@@ -18,11 +18,11 @@ struct UnrecordedKill {
   deaths::DeathObservation observed;
 };
 
-// The killed processes, oldest first: the descendants that the kernel's log names, and those that it
-// names in the program's cgroup if no other program was in it. The log omits reports if there are
-// many: then the largest descendant that ended while the cgroup's counter rose. `recorded`: those
-// that have, or had, a recording. `observed`: of the program, which has ended. Empty in another pid
-// namespace than the log's.
+// The killed processes, oldest first: the descendants that the kernel's log names, and those that
+// it names in the program's cgroup if no other program was in it. The log omits reports if there
+// are many: then the largest descendant that ended while the cgroup's counter rose. `recorded`:
+// those that have, or had, a recording. `observed`: of the program, which has ended. Empty in
+// another pid namespace than the log's.
 std::vector<UnrecordedKill> unrecorded_kills(const ProgramFacts& program,
                                              const Descendants& descendants,
                                              const std::set<pid_t>& recorded,
