@@ -193,8 +193,11 @@ void Processes::find() noexcept {
             });
 }
 
-// The key of the group's first process.
+// The name that `oomrec run` gave it, else the key of the group's first process: it may have ended
+// before, and a child of its own be the first now.
 std::string_view Processes::tree(std::span<char> buffer) const noexcept {
+  const std::string_view named = job_.view.string(header_.process_tree);
+  if (!named.empty()) return text::Text{buffer.data(), buffer.size()}.add(named).view();
   const RecordedProcess* first = &all_[0];
   for (const RecordedProcess& process : all_.first(count_))
     if (process.relation == Relation::parent || process.relation == Relation::ancestor)

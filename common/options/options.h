@@ -15,6 +15,9 @@ namespace session {
 enum class Vendor : std::uint8_t;
 }
 
+// Not an option: `oomrec run` names in it the process tree that it starts.
+inline constexpr const char* kProcessTreeVariable = "OOMREC_PROCESS_TREE";
+
 // clang-format off
 //  flag              variable               type    default      help
 #define OOMREC_OPTIONS(X) \

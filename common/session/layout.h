@@ -200,8 +200,8 @@ struct Header {
   Atomic<u32> dropped_marks;  // marks beyond the table's capacity
   Rank rank;
   Atomic<u32> notifications;  // a futex: counts events that oomrec_wait() waits for
-  u32 reserved;
-  CrashLink crash_link;  // since version 7, as those below
+  StringId process_tree;      // what `oomrec run` calls the program and its descendants; 0: no name
+  CrashLink crash_link;       // since version 7, as those below
   EndLevels end_levels;
   CgroupAccount account;
   Stalls stalls;  // that the process itself measured at its last thorough check

@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <vector>
 
 #include "common/program/suitability.h"
+#include "common/session/layout.h"
+#include "common/system/files.h"
 #include "tools/processes/launch/library.h"
 
 namespace oomrec::tools::processes {
@@ -58,8 +61,20 @@ std::string why_unrecordable(const std::string& path) {
                                                  : std::string{program::meaning_of(found)};
 }
 
+namespace {
+
+// A run within a run is part of the outer one's.
+std::string process_tree() {
+  const char* const outer = std::getenv(kProcessTreeVariable);
+  if (outer != nullptr && *outer != '\0') return outer;
+  return fmt::format("run-{}-{}", getpid(), system::realtime_ns());
+}
+
+}  // namespace
+
 Settings recording_settings(const RunOptions& options) {
   Settings settings = options.settings();
+  settings.emplace_back(kProcessTreeVariable, process_tree());
   settings.emplace_back("LD_PRELOAD",
                         preload_value(preloadable_path(find_library()), std::getenv("LD_PRELOAD")));
   if (options.in_force().python_objects) settings.emplace_back("PYTHONMALLOC", "malloc");
