@@ -29,6 +29,7 @@
 #include "recorder/limits/thresholds.h"
 #include "recorder/process/absolute_path.h"
 #include "recorder/process/environment.h"
+#include "recorder/process/inherited.h"
 #include "recorder/process/rank.h"
 #include "recorder/stack/stack.h"
 #include "recorder/state/callbacks.h"
@@ -53,6 +54,7 @@ struct Process {
   char session_directory[kPathBytes];
   bool python_raw_malloc;
   bool simulated;
+  char tree[64];  // the name of its process tree, of `oomrec run`; empty: none
 };
 constinit Process g_process{};
 
@@ -92,21 +94,16 @@ std::uint32_t inherited_node(InHook hook) noexcept {
   return node == 0 ? group : node;
 }
 
-// Adds one holder for what is left of the parent's heap, with the little that the child has
-// allocated since; its mappings likewise. The counters have them already.
-void add_inherited_holder(InHook hook) noexcept {
+// Adds holders for what is left of the parent's heap, with the little that the child has allocated
+// since, and one for its mappings. The counters have them already.
+void add_inherited_holders(InHook hook) noexcept {
   const session::SpaceCounters& heap = g_state.unlaned[static_cast<std::size_t>(Space::heap)];
   const std::uint32_t node = inherited_node(hook);
-  const auto holder_of = [&](Space space) noexcept {
-    return g_state.holders.find_or_add(hook, node, space, Api::inherited, 0);
-  };
-  g_state.inherited_holder = holder_of(Space::heap);
-  if (g_state.inherited_holder != 0) {
-    g_state.holders.grow(hook, g_state.inherited_holder,
-                         at_least_zero(heap.usable_allocated_bytes - heap.usable_freed_bytes),
-                         at_least_zero(heap.allocated_count - heap.freed_count));
-  }
-  const live::RangeChange maps = g_state.ranges.adopt(hook, holder_of(Space::map));
+  add_inherited_heap(hook, node,
+                     at_least_zero(heap.usable_allocated_bytes - heap.usable_freed_bytes),
+                     at_least_zero(heap.allocated_count - heap.freed_count));
+  const live::RangeChange maps = g_state.ranges.adopt(
+      hook, g_state.holders.find_or_add(hook, node, Space::map, Api::inherited, 0));
   g_session.header().spaces[static_cast<std::size_t>(Space::map)].reserved_bytes.store(
       static_cast<std::uint64_t>(maps.reserved_bytes), std::memory_order_relaxed);
 }
@@ -139,13 +136,14 @@ bool open_session(InHook hook, SessionOf owner) noexcept {
   session::Header& header = g_session.header();
   header.python.raw_malloc = g_process.python_raw_malloc;
   header.simulated = g_process.simulated;
+  header.process_tree = g_session.add_string(hook, g_process.tree);
   describe_address_space_limit();
   describe_rank(hook);
   g_state.start_ns = header.start_monotonic_ns;
   header.dump_directory = describe_dump_directory(hook);
   g_state.mode.store(options.mode, std::memory_order_relaxed);
   g_state.generation->store(++g_state.last_generation, std::memory_order_relaxed);
-  if (owner == SessionOf::forked_child) add_inherited_holder(hook);
+  if (owner == SessionOf::forked_child) add_inherited_holders(hook);
   start_health(hook);
   g_state.phase.store(Phase::active, std::memory_order_release);
   return true;
@@ -191,6 +189,7 @@ bool start(const Options& options) noexcept {
   g_process.python_raw_malloc = variable(environ, "PYTHONMALLOC").substr(0, 6) == "malloc";
   store_rank(environ);
   g_process.simulated = variable(environ, "OOMREC_SIMULATED") == "1";
+  system::Text{g_process.tree} << variable(environ, kProcessTreeVariable);
   if (options.session_dir[0] != '\0')
     make_absolute(options.session_dir, g_process.session_directory);
   start_dump_directory(options.dump_dir);
@@ -227,6 +226,7 @@ void on_fork_child(InHook hook) noexcept {
 
   if (had_session) {
     save_labels(hook);
+    note_inherited(hook);
     const session::View parent = g_session.view();
     // The ranges know the inherited mappings exactly; a GPU's memory stays the parent's.
     const session::View::Totals totals = parent.totals(Space::heap);

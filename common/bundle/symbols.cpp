@@ -1,7 +1,7 @@
 // symbols.json: build-id + offset → names, for the request, a crash and the 100 largest holders.
 //
-// Inside the process only exported names are available (.dynsym, read from memory). The first
-// reader of the bundle that has the program's files adds file, line and inlined frames. Looking up
+// Inside the process only names of functions are looked up (.dynsym in memory, .symtab of small
+// files). A reader that has the program's files adds file, line and inlined frames. Looking up
 // a name scans a library's symbols, so the total time is limited.
 #include <algorithm>
 

@@ -1,6 +1,7 @@
 #include "recorder/events/heap.h"
 
 #include "recorder/fault_injection/fault_injection.h"
+#include "recorder/process/inherited.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/stack.h"
 #include "recorder/state/clock.h"
@@ -172,12 +173,12 @@ void append(ThreadState& thread, EventKind kind, const Block& block, std::uint32
 }
 
 // The block is not recorded. In a fork's child it may be the parent's.
-void release_inherited(InHook hook, Space space, std::uint64_t usable_bytes) noexcept {
-  if (g_state.inherited_holder == 0 || space != Space::heap) return;
+void release_unrecorded(InHook hook, Space space, std::uint64_t usable_bytes) noexcept {
+  if (space != Space::heap) return;
+  if (g_state.inherited_holder == 0 && phase() != Phase::waiting) return;
   // A smaller one may as well be a block of our own that was not sampled.
-  if (exact() || usable_bytes >= g_state.large_bytes.load(std::memory_order_relaxed) + 64) {
-    g_state.holders.shrink_at_most(hook, g_state.inherited_holder, usable_bytes, 1);
-  }
+  if (exact() || usable_bytes >= g_state.large_bytes.load(std::memory_order_relaxed) + 64)
+    release_inherited(hook, usable_bytes);
 }
 
 // Removes the block at released.address from the recording, if it has one, and fills in its
@@ -186,7 +187,7 @@ void release_inherited(InHook hook, Space space, std::uint64_t usable_bytes) noe
                                     std::uint32_t device, Released& released) noexcept {
   if (!remove_small(hook, thread, released)) remove(hook, thread, space, released);
   if (released.usable_bytes == 0) released.usable_bytes = released.bytes;
-  if (released.weight == 0) release_inherited(hook, space, released.usable_bytes);
+  if (released.weight == 0) release_unrecorded(hook, space, released.usable_bytes);
   if (thread == nullptr || (released.weight == 0 && !exact())) return;
   maybe_read_clock(hook, *thread);
   if (!thread->reallocating)  // a realloc is one call, tallied with its new block
@@ -230,7 +231,8 @@ Released on_free(InHook hook, Space space, Api api, std::uint64_t address,
   if (thread != nullptr) thread->reallocating = api == Api::realloc || api == Api::reallocarray;
   released.address = address;
   released.usable_bytes = usable_bytes;
-  if (exact() || g_state.may_be_recorded(address)) [[unlikely]]
+  const bool may_be_inherited = usable_bytes > kLargeBytes && phase() == Phase::waiting;
+  if (exact() || g_state.may_be_recorded(address) || may_be_inherited) [[unlikely]]
     remove_block(hook, thread, space, api, device, released);
   count(hook, thread, space, {0, 0, 1, 0, released.usable_bytes});
   return released;

@@ -15,6 +15,7 @@
 #include "recorder/helper/standard_error.h"
 #include "recorder/helper/writer_state.h"
 #include "recorder/session/writer.h"
+#include "recorder/symbols/file_symbols.h"
 
 // Not defined in a musl program.
 extern "C" [[gnu::weak]] const char* gnu_get_libc_version() noexcept;
@@ -31,7 +32,18 @@ long address(const void* pointer) noexcept { return reinterpret_cast<long>(point
 
 bool name_from_memory(InHook hook, std::uint64_t start, std::uint64_t pc, char* name,
                       std::size_t capacity) noexcept {
-  return g_writer->names.name_at(hook, start, pc, name, capacity);
+  if (g_writer->names.name_at(hook, start, pc, name, capacity)) return true;
+  const session::View& view = g_writer->view;
+  session::Module module{};
+  for (std::uint64_t i = view.count(session::TableId::modules); i-- > 1;) {
+    if (!view.read(session::TableId::modules, i, module) || module.start != start) continue;
+    char path[1024];
+    text::Text words{path};
+    words.add(view.string(module.path));
+    return !words.truncated() &&
+           symbols::name_in_file(hook, path, start, pc - module.base, name, capacity);
+  }
+  return false;
 }
 
 // --- The work, in the helper or in place --------------------------------------------------------

@@ -132,6 +132,24 @@ StringId intern_text(InHook hook, std::string_view text) noexcept {
   return id;
 }
 
+// Under the lock.
+std::uint32_t intern_texts(InHook hook, const CodeTexts& code) noexcept {
+  const std::uint64_t hash =
+      hash_of(code.line_table, hash_of(code.name, hash_of(code.file, code.first_line)));
+  if (const std::uint32_t id = g_codes.id_of(hash)) return id;
+  if (!g_codes.reserve_one(hook)) return 0;
+  session::Code entry{};
+  entry.file = intern_text(hook, code.file);
+  entry.name = intern_text(hook, code.name);
+  entry.first_line = code.first_line;
+  if (entry.file == 0 && entry.name == 0) return 0;
+  entry.line_table = g_session.add_string(hook, code.line_table);
+  std::uint32_t id = 0;
+  if (!g_session.codes.append(hook, id, [&](session::Code& added) { added = entry; })) return 0;
+  g_codes.add(hook, hash, id);
+  return id;
+}
+
 std::uint32_t intern_content(InHook hook, std::uint64_t code,
                              const CodeFingerprint& fingerprint) noexcept {
   const system::SpinGuard guard(g_lock);
@@ -143,19 +161,7 @@ std::uint32_t intern_content(InHook hook, std::uint64_t code,
     return kHiddenCode;  // 3.12's helper frame under __init__
   }
   const std::string_view table = bytes_object(g_interpreter.at, fingerprint.line_table);
-  const std::uint64_t hash = hash_of(table, hash_of(name.view(), hash_of(file.view(), first_line)));
-  if (const std::uint32_t id = g_codes.id_of(hash)) return id;
-  if (!g_codes.reserve_one(hook)) return 0;
-  session::Code entry{};
-  entry.file = intern_text(hook, file.view());
-  entry.name = intern_text(hook, name.view());
-  entry.first_line = first_line;
-  if (entry.file == 0 && entry.name == 0) return 0;
-  entry.line_table = table.empty() ? 0 : g_session.add_string(hook, table);
-  std::uint32_t id = 0;
-  if (!g_session.codes.append(hook, id, [&](session::Code& added) { added = entry; })) return 0;
-  g_codes.add(hook, hash, id);
-  return id;
+  return intern_texts(hook, {file.view(), name.view(), table, first_line});
 }
 
 // --- The cache by address ----------------------------------------------------------------------
@@ -217,6 +223,12 @@ std::uint32_t intern_code(InHook hook, std::uint64_t code,
   const std::uint32_t id = intern_content(hook, code, fingerprint);
   if (id != 0) cache_id(code, words.data(), id);
   return id;
+}
+
+std::uint32_t add_code(InHook hook, const CodeTexts& code) noexcept {
+  if (g_tables == nullptr) return 0;
+  const system::SpinGuard guard(g_lock);
+  return guard ? intern_texts(hook, code) : 0;
 }
 
 bool prepare_codes() noexcept {

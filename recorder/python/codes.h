@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "common/system/hook_scope.h"
 #include "recorder/python/chain_cache.h"
@@ -17,6 +18,16 @@ namespace oomrec::stack {
 // foreign object). kHiddenCode: a helper frame of the interpreter, not to be shown.
 inline constexpr std::uint32_t kHiddenCode = 0xffff'ffff;
 std::uint32_t intern_code(InHook, std::uint64_t code_object, const CodeFingerprint&) noexcept;
+
+// A code object's texts, as another session of this program had them.
+struct CodeTexts {
+  std::string_view file, name, line_table;
+  std::uint32_t first_line;
+};
+
+// The entry of a code object with these texts; 0: a table is full, or this program has no Python.
+std::uint32_t add_code(InHook, const CodeTexts&) noexcept;
+
 bool prepare_codes() noexcept;  // reserves the tables; false: no memory
 void reset_codes(InHook) noexcept;
 

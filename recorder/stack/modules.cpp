@@ -336,10 +336,9 @@ void reset_module_ids(InHook) noexcept {
   }
 }
 
-CodeRange code_range_at(InHook hook, std::uint64_t pc) noexcept {
-  const std::uint32_t slot = module_slot_at(hook, pc);
-  if (slot == 0) return {};
-  LoadedModule& module = g_modules[slot];
+namespace {
+
+CodeRange code_range_of(InHook hook, LoadedModule& module, std::uint64_t pc) noexcept {
   std::uint32_t id = module.id.load(std::memory_order_acquire);
   if (id == 0 && session::g_session.active()) {
     {
@@ -352,6 +351,29 @@ CodeRange code_range_at(InHook hook, std::uint64_t pc) noexcept {
   if (id == kNoId) return {};
   const AddressRange& all = module.mapped;
   return {all.start, id == 0 ? 0 : all.end - all.start, module.base, id};
+}
+
+}  // namespace
+
+CodeRange code_range_at(InHook hook, std::uint64_t pc) noexcept {
+  const std::uint32_t slot = module_slot_at(hook, pc);
+  return slot == 0 ? CodeRange{} : code_range_of(hook, g_modules[slot], pc);
+}
+
+std::uint32_t module_slot_of(std::uint32_t id) noexcept {
+  const std::uint32_t count = module_slots();
+  std::uint32_t slot = id == 0 ? 0 : count - 1;
+  while (slot != 0 && g_modules[slot].id.load(std::memory_order_relaxed) != id) --slot;
+  return slot;
+}
+
+std::uint64_t native_frame_in(InHook hook, std::uint32_t slot, std::uint64_t offset,
+                              session::NativeFlags flags) noexcept {
+  LoadedModule& module = g_modules[slot];
+  const bool is_loaded = slot != 0 && module.alive.load(std::memory_order_relaxed);
+  const std::uint64_t pc = slot == 0 ? offset : module.base + offset;
+  const CodeRange code = is_loaded ? code_range_of(hook, module, pc) : CodeRange{};
+  return session::native_frame(code.module, code.module == 0 ? pc : offset, flags);
 }
 
 ModuleRef module_at(InHook hook, std::uint64_t pc) noexcept {

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "common/session/view.h"
 #include "common/system/hook_scope.h"
 #include "recorder/stack/stack.h"
 
@@ -59,6 +60,14 @@ bool module_search_is_slow() noexcept;
 
 // module_at()'s answer for all addresses of the module; empty: do not cache.
 CodeRange code_range_at(InHook, std::uint64_t pc) noexcept;
+
+// The slot of the module with this id in the session; 0: none.
+std::uint32_t module_slot_of(std::uint32_t id) noexcept;
+
+// A frame at this offset of the module in `slot` as a word for the session; slot 0: of an address
+// in no module.
+std::uint64_t native_frame_in(InHook, std::uint32_t slot, std::uint64_t offset,
+                              session::NativeFlags) noexcept;
 
 // Whether every module is still loaded; marks those that are not as dead.
 bool modules_still_loaded(InHook) noexcept;

@@ -48,7 +48,8 @@ struct State {
   std::atomic<std::uint64_t> unlaned_events{0};
   std::atomic<std::uint64_t> waiting_bytes{0};
   std::atomic<bool> beginning{false};
-  std::uint32_t inherited_holder = 0;  // of the heap
+  // Of the rest of the parent's heap, in a fork's child: recorder/process/inherited.h.
+  std::uint32_t inherited_holder = 0;
 
   live::HolderTable holders;
   live::SideTable small_blocks;  // of the heap, recorded exactly

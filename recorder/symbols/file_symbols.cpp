@@ -8,6 +8,7 @@
 
 #include "common/system/files.h"
 #include "common/system/syscalls.h"
+#include "common/system/text.h"
 #include "recorder/symbols/elf_symbols.h"
 
 namespace oomrec::symbols {
@@ -28,7 +29,8 @@ bool same_first_page(InHook hook, const std::byte* file, std::uint64_t start) no
 
 FileSymbols::FileSymbols(InHook hook, const char* path, std::uint64_t start) noexcept {
   constexpr std::uint64_t kSmallest = 4096;
-  const system::File file = system::File::open(path, O_RDONLY);
+  // Non-blocking: a pipe may be there by now.
+  const system::File file = system::File::open(path, O_RDONLY | O_NONBLOCK);
   struct stat facts {};
   if (!file.is_open() || system::call(SYS_fstat, file.descriptor(), &facts) != 0 ||
       static_cast<std::uint64_t>(facts.st_size) < kSmallest)
@@ -87,6 +89,21 @@ std::uint64_t FileSymbols::value_of(std::string_view name) const noexcept {
     if (symbol.st_shndx != SHN_UNDEF && symbol.st_value != 0 && name_of(symbol) == name)
       return symbol.st_value;
   return 0;
+}
+
+bool name_in_file(InHook hook, const char* path, std::uint64_t start, std::uint64_t value,
+                  char* name, std::size_t capacity) noexcept {
+  constexpr std::size_t kMostSymbols = 32'768;
+  const auto function_in = [&](const char* file_path) noexcept {
+    const FileSymbols file(hook, file_path, start);
+    const bool is_quick = file.valid() && file.count() <= kMostSymbols;
+    const std::string_view function = is_quick ? file.function_at(value) : std::string_view{};
+    if (function.empty()) return false;
+    system::Text text{name, capacity};
+    text << function;
+    return true;
+  };
+  return function_in(path) || function_in("/proc/self/exe");
 }
 
 }  // namespace oomrec::symbols

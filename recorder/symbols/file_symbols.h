@@ -26,6 +26,7 @@ class FileSymbols {
   FileSymbols& operator=(const FileSymbols&) = delete;
 
   bool valid() const noexcept { return !symbols_.empty(); }
+  std::size_t count() const noexcept { return symbols_.size(); }
 
   // Both take and return values as in the file: an address less the module's load bias. Cost: one
   // pass over the table.
@@ -43,5 +44,11 @@ class FileSymbols {
   std::span<const Elf64_Sym> symbols_;
   std::span<const char> strings_;
 };
+
+// Writes the NUL-terminated name of the module's function at `value`, from the file at `path`, or,
+// if that is not the loaded module, from the running executable, which may have been deleted.
+// False: none, or the table has more than 32,768 symbols, which would take too long. About 150 µs.
+bool name_in_file(InHook, const char* path, std::uint64_t start, std::uint64_t value, char* name,
+                  std::size_t capacity) noexcept;
 
 }  // namespace oomrec::symbols

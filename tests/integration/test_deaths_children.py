@@ -129,7 +129,7 @@ def assert_parent_names_worker(oomrec, run, where: str) -> None:
     assert worker["process"]["ppid"] == parent["process"]["pid"] and worker["child"] is None
     assert (parent["trigger"], parent["outcome"]) == ("killed", "exited 1")
 
-    own = [row for row in worker["holders"] if row["stack"][0]["function"] != INHERITED]
+    own = [row for row in worker["holders"] if row["stack"][-1]["function"] != INHERITED]
     assert child["largest_bytes"] == own[0]["bytes"] >= 0.9 * sum(row["bytes"] for row in own)
     assert child["held_bytes"] >= child["largest_bytes"] > 16 * MIB
     assert where in child["where"]
@@ -157,6 +157,62 @@ def test_a_data_loader_worker(oomrec, recorded, victim, cgroup, way):
         f"loader_grows.py:{line_of(script, '# grows here')} "  # the name is qualified since 3.11
     )
     assert_parent_names_worker(oomrec, run, where)
+
+
+FORKS = """\
+import os, sys
+def load():
+    return [bytearray(b"x") * (1 << 20) for _ in range(30)]
+def index():
+    return bytearray(b"y") * (20 << 20)
+data, table = load(), index()
+def work(generations):
+    if generations > 0:
+        pid = os.fork()
+        if pid == 0:
+            work(generations - 1)
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    {first}
+    own = bytearray(b"z") * (5 << 20)
+    try:
+        bytearray(1 << 46)
+    except MemoryError:
+        os._exit(0)
+work(int(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("mode", ["sampled", "exact"])
+@pytest.mark.parametrize(
+    "generations, first, names",
+    [
+        (1, "pass", {"load": 30, "index": 20}),
+        (2, "pass", {"load": 30, "index": 20}),  # the grandchild of the one that loaded it
+        (1, "globals().pop('table')", {"load": 30}),  # freed before the child has a session
+        (1, "early = bytearray(2 << 20); globals().pop('table')", {"load": 30}),
+    ],
+    ids=["child", "grandchild", "freed at once", "freed later"],
+)
+def test_what_a_forked_worker_inherited_has_its_parents_names(
+    preload, oomrec, mode, generations, first, names
+):
+    words = ["python3", "-c", FORKS.format(first=first), generations]
+    run = preload(*words, env={"OOMREC_MODE": mode})
+    assert run.exit_code == 0, str(run)
+    shown = oomrec.json("show", run.only_bundle())
+    inherited = {
+        row["stack"][0]["function"]: row["bytes"]
+        for row in shown["holders"]
+        if any(frame["function"] == INHERITED for frame in row["stack"])
+    }
+    named = {name: bytes for name, bytes in inherited.items() if name in ("load", "index")}
+    assert named.keys() == names.keys(), inherited
+    for name, size in names.items():
+        assert size * MIB <= named[name] < (size + 1) * MIB
+    # Together they are what was there: nothing counts twice.
+    assert sum(inherited.values()) < (sum(names.values()) + 12) * MIB
+    own = [row for row in shown["holders"] if row["stack"][0]["function"] == "work"]
+    assert 5 * MIB <= own[0]["bytes"] < 8 * MIB and own[0] not in inherited
 
 
 @pytest.mark.needs_cgroup_write

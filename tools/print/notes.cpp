@@ -52,8 +52,8 @@ std::vector<std::string> notes_of(const bundles::Source& source) {
   });
   add_if(has_inherited(recording.view()), [] {
     return std::string{
-        "this process was forked: [inherited from the parent process] is memory from before the "
-        "fork, plus the first MiB that it allocated itself"};
+        "this process was forked: what is below [inherited from the parent process] was allocated "
+        "before the fork; without a further line it includes the first MiB of its own"};
   });
   add_if(header.dropped_events != 0, [&] {
     return fmt::format("{} did not fit into the recording (raise --recording-size)",

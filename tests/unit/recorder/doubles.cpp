@@ -6,7 +6,9 @@
 #include <mutex>
 
 #include "recorder/helper/from_process.h"
+#include "recorder/python/codes.h"
 #include "recorder/session/writer.h"
+#include "recorder/stack/modules.h"
 #include "recorder/stack/stack.h"
 
 namespace oomrec::stack {
@@ -46,6 +48,14 @@ std::uint32_t capture_interrupted(InHook, ThreadStacks&, const Registers&,
   return 1;
 }
 bool is_beyond_stack(InHook, std::uint64_t, std::uint64_t) noexcept { return false; }
+
+// A module's slot is its id.
+std::uint32_t module_slot_of(std::uint32_t id) noexcept { return id; }
+std::uint64_t native_frame_in(InHook, std::uint32_t slot, std::uint64_t offset,
+                              session::NativeFlags flags) noexcept {
+  return session::native_frame(slot, offset, flags);
+}
+std::uint32_t add_code(InHook, const CodeTexts&) noexcept { return 0; }
 
 }  // namespace oomrec::stack
 

@@ -65,20 +65,22 @@ void parent_holds_something() {
 #define EXPECT(condition) \
   if (!(condition)) return #condition
 
-// Live bytes of the holder of inherited memory in a space.
-std::uint64_t inherited_by_holder(Space space) {
+// Live bytes of the holders of inherited memory in a space: of those whose innermost frame is
+// `frame`, or of all (0).
+std::uint64_t inherited_by(Space space, std::uint64_t frame = 0) {
+  std::uint64_t bytes = 0;
   for (std::uint32_t i = 1; i < g_session.holders.size(); ++i) {
     const session::Holder& holder = g_session.holders.at(i);
-    const std::uint64_t frame = g_session.nodes.at(holder.node).frame;
-    if (session::kind_of(frame) == session::FrameKind::special &&
-        session::special_of(frame) == session::SpecialFrame::inherited &&
-        holder.api == static_cast<std::uint16_t>(Api::inherited) &&
-        holder.space == static_cast<std::uint8_t>(space)) {
-      return holder.live_bytes;
-    }
+    if (holder.api == static_cast<std::uint16_t>(Api::inherited) &&
+        holder.space == static_cast<std::uint8_t>(space) &&
+        (frame == 0 || g_session.nodes.at(holder.node).frame == frame))
+      bytes += holder.live_bytes;
   }
-  return 0;
+  return bytes;
 }
+
+const std::uint64_t kStack11 = session::native_frame(doubles::t_module, 11);
+const std::uint64_t kMarker = session::special_frame(session::SpecialFrame::inherited, 0);
 
 }  // namespace
 
@@ -102,8 +104,7 @@ TEST_CASE("a child is only counted until its first MiB; its parent's session sta
 }
 
 TEST_CASE(
-    "a child's session begins with its parent's totals as one holder, and nothing becomes "
-    "negative") {
+    "a child's session begins with its parent's totals by holder, and nothing becomes negative") {
   parent_holds_something();
   for (const Way way : {Way::announced, Way::raw_clone}) {
     CHECK(in_child(way, []() -> const char* {
@@ -117,13 +118,17 @@ TEST_CASE(
             EXPECT(heap.live_bytes > static_cast<std::int64_t>(22 * kMiB));
             EXPECT(totals(Space::map).live_bytes == static_cast<std::int64_t>(6 * kMiB));
 
-            const std::uint64_t inherited_bytes = inherited_by_holder(Space::heap);
+            const std::uint64_t inherited_bytes = inherited_by(Space::heap);
             // Including what the child allocated before its session.
             EXPECT(inherited_bytes >= 20 * kMiB + 1101 && inherited_bytes < 20 * kMiB + 1400);
-            EXPECT(inherited_by_holder(Space::map) == 6 * kMiB);
+            EXPECT(inherited_by(Space::heap, kStack11) == 20 * kMiB);
+            EXPECT(inherited_by(Space::heap, kMarker) == inherited_bytes - 20 * kMiB);
+            EXPECT(inherited_by(Space::map) == 6 * kMiB);
             EXPECT(holder_of(12, Space::heap)->live_bytes == 2 * kMiB);
 
             release(0x1000'0000, 20 * kMiB);
+            EXPECT(inherited_by(Space::heap, kStack11) == 0);
+            EXPECT(inherited_by(Space::heap) == inherited_bytes - 20 * kMiB);
             release(0x2000'0000, 101);
             release(0x3000'0000, 1000);
             release(0x4000'0000, 2 * kMiB);
@@ -143,7 +148,34 @@ TEST_CASE("inherited blocks that a child frees before its session starts are not
           release(0x1000'0000, 20 * kMiB);
           allocate(0x4000'0000, 2 * kMiB);
           EXPECT(g_session.active());
-          EXPECT(inherited_by_holder(Space::heap) < 1400);
+          EXPECT(inherited_by(Space::heap) < 1400);
+          return nullptr;
+        }) == "");
+}
+
+TEST_CASE("a grandchild has its grandparent's stack below one marker") {
+  parent_holds_something();
+  CHECK(in_child(Way::announced, []() -> const char* {
+          allocate(0x4000'0000, 2 * kMiB);
+          EXPECT(inherited_by(Space::heap, kStack11) == 20 * kMiB);
+          const int pid = fork();
+          if (pid == 0) {
+            recorder::on_fork_child(kHook);
+            t_stack = 13;
+            allocate(0x5000'0000, 2 * kMiB);
+            bool right = inherited_by(Space::heap, kStack11) == 20 * kMiB;
+            for (std::uint32_t i = 1; i < g_session.nodes.size(); ++i) {
+              const session::Node& node = g_session.nodes.at(i);
+              if (node.frame == kStack11)
+                right = right && g_session.nodes.at(node.parent).frame == kMarker &&
+                        g_session.nodes.at(node.parent).depth == 2;
+            }
+            g_session.remove_file(kHook);
+            _exit(right ? 0 : 1);
+          }
+          int status = 0;
+          waitpid(pid, &status, 0);
+          EXPECT(status == 0);
           return nullptr;
         }) == "");
 }

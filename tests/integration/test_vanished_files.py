@@ -1,0 +1,95 @@
+"""Names of functions where no reader finds the program's file: deleted, replaced, in a chroot."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.needs_program("gcc")
+
+# `hold` is not exported, so only the file's symbol table names it.
+PROGRAM = """\
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static __attribute__((noinline)) char *hold(size_t bytes) {
+  char *const block = malloc(bytes);
+  if (block != NULL) memset(block, 1, bytes);
+  return block;
+}
+int main(void) {
+  char *const held = hold(30 << 20);
+  puts("ready");
+  fflush(stdout);
+  getchar();
+  volatile size_t much = (size_t)1 << 46;
+  char *const refused = malloc(much);
+  return held == NULL || refused != NULL;
+}
+"""
+
+
+@pytest.fixture
+def program(tmp_path) -> Path:
+    path = tmp_path / "holds"
+    subprocess.run(["gcc", "-O1", "-x", "c", "-o", path, "-"], input=PROGRAM, text=True, check=True)
+    return path
+
+
+def functions_of_the_largest_holder(oomrec, bundle) -> list[str]:
+    shown = oomrec.json("show", bundle)
+    return [frame["function"] for frame in shown["holders"][0]["stack"]]
+
+
+def deleted(path: Path) -> None:
+    path.unlink()
+
+
+def replaced(path: Path) -> None:
+    path.unlink()
+    shutil.copy("/bin/true", path)
+
+
+def a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize("change", [deleted, replaced, a_pipe])
+def test_a_program_whose_file_is_gone(preload, oomrec, program, change):
+    process = preload.start(program, stdin=subprocess.PIPE)
+    assert process.stdout.readline() == b"ready\n"
+    change(program)
+    run = preload.finish(process, input="\n")
+    assert run.exit_code == 0, str(run)
+    assert "hold" in functions_of_the_largest_holder(oomrec, run.only_bundle())
+    assert "hold" in run.stderr, str(run)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may chroot")
+def test_a_program_in_a_chroot(oomrec, library, program, tmp_path):
+    root = tmp_path / "root"
+    (root / "tmp").mkdir(parents=True)
+    for file in (program, library, *libraries_of(program), *libraries_of(library)):
+        inside = root / str(file).lstrip("/")
+        inside.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(os.path.realpath(file), inside)
+    inside = Path("/inside")
+    (root / "inside").mkdir()
+    shutil.move(root / str(program).lstrip("/"), root / "inside/holds")
+    run = subprocess.run(
+        [inside / "holds"], input="\n", text=True, capture_output=True, cwd="/",
+        preexec_fn=lambda: os.chroot(root),
+        env={"LD_PRELOAD": str(library), "OOMREC_DUMP_DIR": "/dumps"},
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    (bundle,) = (root / "dumps").iterdir()
+    assert "hold" in functions_of_the_largest_holder(oomrec, bundle)
+
+
+def libraries_of(file: Path) -> list[Path]:
+    lines = subprocess.check_output(["ldd", file], text=True).splitlines()
+    words = [word for line in lines for word in line.split() if word.startswith("/")]
+    return [Path(word) for word in words]
