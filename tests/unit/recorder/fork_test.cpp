@@ -156,6 +156,7 @@ TEST_CASE("inherited blocks that a child frees before its session starts are not
 TEST_CASE("a grandchild has its grandparent's stack below one marker") {
   parent_holds_something();
   CHECK(in_child(Way::announced, []() -> const char* {
+          t_stack = 12;
           allocate(0x4000'0000, 2 * kMiB);
           EXPECT(inherited_by(Space::heap, kStack11) == 20 * kMiB);
           const int pid = fork();
