@@ -154,7 +154,7 @@ void run_command(WriterState& writer) noexcept {
 void run(void* argument) noexcept {
   WriterState& writer = *static_cast<WriterState*>(argument);
   if (!writer.in_place) {
-    session::g_session.header().helper_pid.store(helper::process_id(), std::memory_order_relaxed);
+    helper::note_running();
     close_inherited();
   }
   writer.task(writer);
@@ -236,7 +236,8 @@ WriterState* claim_writer(InHook hook, std::uint64_t deadline_ns) noexcept {
 long run_task(WriterState& writer, void (*task)(WriterState&) noexcept,
               Fallback fallback) noexcept {
   writer.task = task;
-  return helper::start(writer.stack, run, &writer, writer.in_place, fallback);
+  return helper::start(writer.stack, run, &writer, writer.in_place, fallback,
+                       session::g_session.header().helper_pid);
 }
 
 std::string_view bundle_path(const WriterState& writer, std::uint64_t number,

@@ -24,8 +24,8 @@ constexpr std::uint64_t kSecond = 1'000'000'000;
 constexpr std::uint64_t kSlice = kSecond / 100;
 
 constinit std::atomic<int> g_word{0};
-// The helper's pid, until it is reaped. The kernel stores it before the helper runs, so a thread
-// that sees the helper's end also sees its pid.
+// The helper's pid, until it is reaped. The helper stores it, too, so a thread that sees the
+// helper's end also sees its pid.
 constinit std::atomic<int> g_helper{0};
 constinit std::atomic<int> g_owner{0};  // the process these words belong to
 
@@ -115,8 +115,10 @@ void release() noexcept {
   system::call(SYS_futex, &g_word, FUTEX_WAKE, std::numeric_limits<int>::max());
 }
 
+void note_running() noexcept { g_helper.store(process_id(), std::memory_order_release); }
+
 long start(Stack& stack, void (*work)(void*) noexcept, void* argument, bool& in_place,
-           Fallback fallback) noexcept {
+           Fallback fallback, std::atomic<int>& started) noexcept {
   const std::uint64_t all = ~std::uint64_t{0};
   std::uint64_t before = 0;
   system::call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
@@ -126,11 +128,14 @@ long start(Stack& stack, void (*work)(void*) noexcept, void* argument, bool& in_
   const long helper = clone_onto(
       top,
       CLONE_VM | CLONE_UNTRACED | CLONE_PARENT_SETTID | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID,
-      &g_helper, &g_word, work, argument);
+      &started, &g_word, work, argument);
   if (helper < 0) {
     in_place = true;
     if (fallback == Fallback::in_place) run_on_stack(top, work, argument);
     release();
+  } else {
+    int none = 0;
+    g_helper.compare_exchange_strong(none, static_cast<int>(helper), std::memory_order_acq_rel);
   }
   system::call(SYS_rt_sigprocmask, SIG_SETMASK, &before, nullptr, sizeof before);
   return helper;

@@ -48,9 +48,13 @@ enum class Fallback : bool { none, in_place };
 
 // Starts the claimed helper: its pid, or minus an errno when clone fails. Then the task has run
 // already (`in_place` is set before it runs) if the fallback allows it, and the claim is released.
-// Otherwise the helper's end releases it.
-long start(Stack&, void (*work)(void*) noexcept, void* argument, bool& in_place,
-           Fallback fallback) noexcept;
+// Otherwise the helper's end releases it. The kernel stores the pid in `started` before the helper
+// runs, which may be killed at its first page: the OOM killer names it or the process.
+long start(Stack&, void (*work)(void*) noexcept, void* argument, bool& in_place, Fallback fallback,
+           std::atomic<int>& started) noexcept;
+
+// The helper's first call.
+void note_running() noexcept;
 
 // The helper wakes the thread that waits for the data, and goes on working.
 void notify_data_done() noexcept;

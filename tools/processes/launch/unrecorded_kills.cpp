@@ -21,6 +21,12 @@ bool is_younger(const deaths::KernelKill& kill, const ProgramFacts& program,
   return kill.pid != own && (kill.pid + pid_max - own) % pid_max < pid_max / 2;
 }
 
+bool is_of_this_time(const deaths::KernelKill& kill, const ProgramFacts& program,
+                     const deaths::LogClock& clock, std::uint64_t pid_max) {
+  return kill.realtime_ns + clock.error_ns() >= program.start_realtime_ns &&
+         is_younger(kill, program, pid_max);
+}
+
 std::uint64_t read_pid_max() {
   constexpr std::uint64_t kMost = 4'194'304;  // of the kernel, on 64 bits
   char path[320];
@@ -32,15 +38,9 @@ std::uint64_t read_pid_max() {
   return read != 0 ? read : kMost;
 }
 
-// Of another cgroup, or beside other programs: only those that were seen to descend from ours.
-bool is_of_this_run(const deaths::KernelKill& kill, const ProgramFacts& program,
-                    const Descendants& descendants) {
-  const std::string_view cgroup = program.cgroup.named;
-  if (descendants.contains(static_cast<pid_t>(kill.pid)) ||
-      (kill.process != 0 && descendants.contains(static_cast<pid_t>(kill.process))))
-    return true;
-  return kill.kind == session::KernelLine::cgroup && cgroup.size() > 1 && kill.cgroup == cgroup &&
-         descendants.are_alone_in_cgroup();
+bool is_descendant(const deaths::KernelKill& kill, const Descendants& descendants) {
+  return descendants.contains(static_cast<pid_t>(kill.pid)) ||
+         (kill.process != 0 && descendants.contains(static_cast<pid_t>(kill.process)));
 }
 
 ProgramFacts facts_of(pid_t pid, const std::string& name, const ProgramFacts& program) {
@@ -87,18 +87,30 @@ std::vector<UnrecordedKill> unrecorded_kills(const ProgramFacts& program,
   const std::uint64_t pid_max = read_pid_max();
   deaths::DeathObservation of_others;
   of_others.kernel_log = observed.kernel_log;
-  std::uint64_t logged = 0;
-  for (const deaths::KernelKill& kill : deaths::kills_in(log)) {
-    if (kill.realtime_ns + clock.error_ns() < program.start_realtime_ns ||
-        !is_younger(kill, program, pid_max))
-      continue;
-    if (kill.cgroup.empty() || kill.cgroup == program.cgroup.named) ++logged;
-    if (found.size() == kMostKills || !is_of_this_run(kill, program, descendants)) continue;
+  const std::vector<deaths::KernelKill> kills = deaths::kills_in(log);
+  const auto is_in_cgroup = [&](const deaths::KernelKill& kill) {
+    return kill.kind == session::KernelLine::cgroup && program.cgroup.named[1] != '\0' &&
+           kill.cgroup == program.cgroup.named;
+  };
+  // Kills of the cgroup that the kernel counted, but logged without the cgroup's name or not at
+  // all.
+  std::uint64_t unnamed = counted_kills(observed);
+  for (const deaths::KernelKill& kill : kills)
+    if (is_of_this_time(kill, program, clock, pid_max) && is_in_cgroup(kill) && unnamed > 0)
+      --unnamed;
+  for (const deaths::KernelKill& kill : kills) {
+    if (!is_of_this_time(kill, program, clock, pid_max)) continue;
+    const bool is_unnamed = kill.kind == session::KernelLine::cgroup && kill.cgroup.empty();
+    const bool is_ours =
+        is_descendant(kill, descendants) ||
+        (descendants.are_alone_in_cgroup() && (is_in_cgroup(kill) || (is_unnamed && unnamed > 0)));
+    if (!is_ours || found.size() == kMostKills) continue;
+    if (is_unnamed && unnamed > 0) --unnamed;
     const auto pid = static_cast<pid_t>(kill.process != 0 ? kill.process : kill.pid);
     if (recorded.contains(pid) || recorded.contains(static_cast<pid_t>(kill.pid))) continue;
     found.push_back({facts_of(pid, kill.name, program), of_others});
   }
-  if (!observed.counter_rose || counted_kills(observed) <= logged) return found;
+  if (!observed.counter_rose || unnamed == 0) return found;
   const std::vector<Descendant> ended =
       descendants.ended_since(system::monotonic_ns() - kEndedTogetherNs);
   const Descendant* const largest = largest_of(ended, recorded, program.pid);
