@@ -97,6 +97,7 @@ int with_environment(Environment environment, Inspect inspect, Start start) noex
 template <class Inspect, class Exec>
 int observe_exec(Environment environment, Inspect inspect, Exec exec) noexcept {
   return with_environment(environment, inspect, [&](Environment chosen) {
+    if (!has_thread_storage()) return exec(chosen);
     {
       const HookScope scope;
       const KeepErrno keep;

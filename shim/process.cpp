@@ -77,6 +77,7 @@ pid_t observe_fork(pid_t (*real)()) noexcept {
 }
 
 void observe_exit(int status) noexcept {
+  if (!has_thread_storage()) return;
   const HookScope scope;
   const KeepErrno keep;
   recorder::on_exit(scope.in_hook(), status);
@@ -97,6 +98,7 @@ void observe_child(pid_t child, int status) noexcept {
 // recorder.
 template <class Result, class Real>
 Result observe_sandbox(Real real) noexcept {
+  if (!has_thread_storage()) return real();
   {
     const HookScope scope;
     const KeepErrno keep;

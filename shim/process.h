@@ -6,6 +6,15 @@ namespace oomrec::shim {
 // Observes the end of the program's exit handlers. Called once, by the constructor.
 void start_exit() noexcept;
 
+// False in a clone child that the program gave thread-local storage of its own, empty (a sandbox's
+// helper, CLONE_VM | CLONE_SETTLS): neither errno nor our variables exist there. A control block
+// begins with its own address (x86-64 psABI, thread-local storage).
+inline bool has_thread_storage() noexcept {
+  const void* block;
+  asm volatile("movq %%fs:0, %0" : "=r"(block));
+  return block != nullptr;
+}
+
 // Sets whether children are recorded too, and the file name of this library. Called once, by the
 // constructor.
 void start_exec(bool children, const char* library_path) noexcept;

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "common/system/spin_lock.h"
+#include "common/system/mutex.h"
 #include "recorder/state/callbacks.h"
 #include "recorder/state/state.h"
 
@@ -15,7 +15,7 @@ using session::g_session;
 namespace {
 
 struct Devices {
-  system::SpinLock lock;
+  system::Mutex lock;
   std::atomic<bool> ready{false};
 };
 constinit Devices g_devices;
@@ -41,7 +41,7 @@ bool devices_ready(InHook hook) noexcept {
     return true;
   if (phase() == Phase::waiting) begin_waiting_session(hook);
   if (phase() != Phase::active) return false;
-  const system::SpinGuard guard(g_devices.lock);
+  const system::MutexGuard guard(g_devices.lock);
   if (!guard) return false;
   if (!g_devices.ready.load(std::memory_order_relaxed) && g_session.open_devices(hook))
     g_devices.ready.store(true, std::memory_order_release);
@@ -82,7 +82,7 @@ std::uint32_t device_entry(InHook hook, Vendor vendor, std::int32_t ordinal) noe
 
 std::uint32_t describe_device(InHook hook, const DeviceIdentity& identity) noexcept {
   if (!devices_ready(hook)) return 0;
-  const system::SpinGuard guard(g_devices.lock);
+  const system::MutexGuard guard(g_devices.lock);
   if (!guard) return 0;
   std::uint32_t entry = find(identity.vendor, identity.ordinal);
   if (entry != 0) return entry;

@@ -89,7 +89,7 @@ FoundBlock block_around(const View& view, std::uint64_t address) noexcept {
 // The names of the module that was read last. They are read through the kernel, because other
 // threads may unload the module.
 struct Names {
-  system::SpinLock lock;
+  system::Mutex lock;
   symbols::ModuleNames<64 * 1024> module;
 };
 constinit Names g_names{};
@@ -142,7 +142,7 @@ std::size_t stack_text(InHook hook, std::uint32_t node, std::span<char> text) no
   if (text.empty()) return 0;
   Text all{text.data(), text.size()};
   if (phase() != Phase::active) return 0;
-  const system::SpinGuard guard(g_names.lock);
+  const system::MutexGuard guard(g_names.lock);
   if (!guard) return 0;
   const View view = g_session.view();
   bool fits = true;

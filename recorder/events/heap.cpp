@@ -231,6 +231,8 @@ Released on_free(InHook hook, Space space, Api api, std::uint64_t address,
   if (thread != nullptr) thread->reallocating = api == Api::realloc || api == Api::reallocarray;
   released.address = address;
   released.usable_bytes = usable_bytes;
+  // A block of its own mapping, which malloc may unmap, can have been a coroutine's stack.
+  if (usable_bytes >= kLargeBytes) stack::on_unmapped(hook, address, usable_bytes);
   const bool may_be_inherited = usable_bytes > kLargeBytes && phase() == Phase::waiting;
   if (exact() || g_state.may_be_recorded(address) || may_be_inherited) [[unlikely]]
     remove_block(hook, thread, space, api, device, released);

@@ -69,6 +69,8 @@ void count_change(InHook hook, const Caller& from, Api api,
 
 void on_map(InHook hook, const Mapping& mapping) noexcept {
   if (phase() == Phase::off) return;
+  if ((mapping.flags & MAP_FIXED) != 0)  // it replaces what was there
+    stack::on_unmapped(hook, mapping.address, mapping.bytes);
   const RangeKind kind = kind_of(mapping);
   const Caller from = caller(hook, mapping.bytes, mapping.api, kind == RangeKind::counted);
   count_change(hook, from, mapping.api,
@@ -82,6 +84,7 @@ void on_map(InHook hook, const Mapping& mapping) noexcept {
 
 void on_unmap(InHook hook, Api api, std::uint64_t address, std::uint64_t bytes) noexcept {
   if (phase() == Phase::off) return;
+  stack::on_unmapped(hook, address, bytes);
   if (phase() == Phase::active) release_shared_file(address, bytes);
   const Caller from{current_thread(hook)};
   count_change(hook, from, api, g_state.ranges.unmap(hook, address, bytes));
@@ -93,6 +96,7 @@ void on_unmap(InHook hook, Api api, std::uint64_t address, std::uint64_t bytes) 
 void on_remap(InHook hook, std::uint64_t old_address, std::uint64_t old_bytes,
               std::uint64_t new_address, std::uint64_t new_bytes, OldRange old) noexcept {
   if (phase() == Phase::off) return;
+  stack::on_unmapped(hook, old_address, old_bytes);
   const bool old_stays = old == OldRange::stays;
   const bool counts = !old_stays || g_state.ranges.counted_bytes(hook, old_address, 1) != 0;
   const Caller from = caller(hook, new_bytes, Api::mremap, counts);
@@ -109,6 +113,7 @@ void on_remap(InHook hook, std::uint64_t old_address, std::uint64_t old_bytes,
 }
 
 void on_protect(InHook hook, std::uint64_t address, std::uint64_t bytes, int protection) noexcept {
+  if ((protection & PROT_READ) == 0) stack::on_unmapped(hook, address, bytes);
   if (phase() == Phase::off || ((protection & PROT_WRITE) == 0 && protection != PROT_NONE)) return;
   const std::uint64_t newly = counted_by_protect(hook, address, bytes, protection);
   const bool given_up =

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "common/system/spin_lock.h"
+#include "common/system/mutex.h"
 #include "common/system/syscalls.h"
 #include "common/text/expand.h"
 #include "recorder/process/absolute_path.h"
@@ -34,7 +34,7 @@ struct Path {
 struct Directories {
   char pattern[kPathBytes];  // as the process was started: absolute; % words not expanded
   char expanded[kPathBytes];
-  system::SpinLock lock;
+  system::Mutex lock;
   Path paths[kPaths];
   std::uint32_t next;                  // the next slot to be replaced
   std::atomic<std::uint32_t> current;  // 1 + its slot; 0: as the process was started
@@ -105,7 +105,7 @@ bundle::Destination destination() noexcept {
 bool set_dump_directory(InHook hook, std::string_view directory, std::uint64_t max_dumps,
                         std::uint64_t max_total_mb) noexcept {
   if (directory.size() >= kPathBytes || (!directory.empty() && directory[0] != '/')) return false;
-  const system::SpinGuard guard{g_directories.lock};
+  const system::MutexGuard guard{g_directories.lock};
   if (!guard) return false;
   StringId string = g_directories.as_started;
   if (directory.empty()) {

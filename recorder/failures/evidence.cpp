@@ -5,7 +5,7 @@
 
 #include "common/limits/counted_limits.h"
 #include "common/limits/memory_pools.h"
-#include "common/system/spin_lock.h"
+#include "common/system/mutex.h"
 
 namespace oomrec::recorder {
 namespace {
@@ -28,7 +28,7 @@ struct CachedReading {
 };
 
 struct EvidenceCache {
-  system::SpinLock lock;
+  system::Mutex lock;
   CachedReading<limit::Ceilings> ceilings;
   CachedReading<session::CountedLimits> tasks, mappings;
 };
@@ -48,7 +48,7 @@ limit::PoolsNeeded pools_needed(const Request& request) noexcept {
 Evidence read_evidence(InHook hook, const Request& request, int error, std::uint64_t now_ns,
                        EvidenceFrom from) noexcept {
   Evidence seen{};
-  const system::SpinGuard guard(g_cache.lock);
+  const system::MutexGuard guard(g_cache.lock);
   if (!guard) return seen;
   seen.ceilings =
       g_cache.ceilings.get(now_ns, from, [&]() noexcept { return limit::read_ceilings(hook); });

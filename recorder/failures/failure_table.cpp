@@ -1,7 +1,7 @@
 #include "recorder/failures/failure_table.h"
 
 #include "common/system/files.h"
-#include "common/system/spin_lock.h"
+#include "common/system/mutex.h"
 #include "recorder/devices/figures.h"
 #include "recorder/failures/evidence.h"
 #include "recorder/fault_injection/fault_injection.h"
@@ -24,7 +24,7 @@ struct Slot {
 };
 
 struct FailureTable {
-  system::SpinLock lock;
+  system::Mutex lock;
   Slot slots[kSlots] = {};
   std::uint32_t entries = 0;
   FailedRequest last;
@@ -104,7 +104,7 @@ std::uint32_t append_entry(InHook hook, const FailedRequest& failed, EvidenceFro
 }  // namespace
 
 RecordedFailure record_failure(InHook hook, FailedRequest& failed, EvidenceFrom from) noexcept {
-  const system::SpinGuard guard(g_failure_table.lock);
+  const system::MutexGuard guard(g_failure_table.lock);
   if (!guard) return {};
   Slot& slot = slot_of(failed);
   const bool first = slot.entry == 0;
@@ -131,7 +131,7 @@ void ensure_entry(InHook hook, FailedRequest& failed) noexcept {
 
 void add_new_entry(InHook hook, FailedRequest& failed) noexcept {
   const std::uint32_t entry = append_entry(hook, failed, EvidenceFrom::now);
-  const system::SpinGuard guard(g_failure_table.lock);
+  const system::MutexGuard guard(g_failure_table.lock);
   if (entry == 0 || !guard) return;
   slot_of(failed) = {failed.node, entry, false};
   failed.entry = entry;
@@ -153,7 +153,7 @@ std::uint32_t entry_of_last(InHook hook, const FailedRequest& last) noexcept {
 }
 
 void count_as_failure(InHook, FailedRequest& probe) noexcept {
-  const system::SpinGuard guard(g_failure_table.lock);
+  const system::MutexGuard guard(g_failure_table.lock);
   if (!guard) return;
   probe.request.probe = false;
   probe.unserved = true;
@@ -167,7 +167,7 @@ void count_as_failure(InHook, FailedRequest& probe) noexcept {
 
 void settle(FailedRequest& failed) noexcept {
   failed.settled = true;
-  const system::SpinGuard guard(g_failure_table.lock);
+  const system::MutexGuard guard(g_failure_table.lock);
   if (!guard) return;
   if (g_failure_table.last.time_ns == failed.time_ns) g_failure_table.last.settled = true;
   Slot& slot = slot_of(failed);
@@ -175,14 +175,14 @@ void settle(FailedRequest& failed) noexcept {
 }
 
 void keep_call(const FailedRequest& failed, const FailedCall& call) noexcept {
-  const system::SpinGuard guard(g_failure_table.lock);
+  const system::MutexGuard guard(g_failure_table.lock);
   if (!guard) return;
   g_failure_table.traced = failed;
   g_failure_table.traced_call = call;
 }
 
 bool last_call(FailedRequest& failed, FailedCall& call) noexcept {
-  const system::SpinGuard guard(g_failure_table.lock);
+  const system::MutexGuard guard(g_failure_table.lock);
   if (!guard || g_failure_table.traced.time_ns == 0) return false;
   failed = g_failure_table.traced;
   call = g_failure_table.traced_call;
@@ -190,7 +190,7 @@ bool last_call(FailedRequest& failed, FailedCall& call) noexcept {
 }
 
 FailedRequest last_failure() noexcept {
-  const system::SpinGuard guard(g_failure_table.lock);
+  const system::MutexGuard guard(g_failure_table.lock);
   return guard ? g_failure_table.last : FailedRequest{};
 }
 
@@ -200,7 +200,7 @@ bool has_failed_lately() noexcept {
 }
 
 bool claim_newest(std::uint32_t since, FailedRequest& newest) noexcept {
-  const system::SpinGuard guard(g_failure_table.lock);
+  const system::MutexGuard guard(g_failure_table.lock);
   if (!guard) return false;
   FailedRequest& last = g_failure_table.last;
   if (last.time_ns == 0 || last.number <= since || last.raised || last.settled ||
@@ -212,7 +212,7 @@ bool claim_newest(std::uint32_t since, FailedRequest& newest) noexcept {
 }
 
 void mark_raised(const FailedRequest& failed) noexcept {
-  const system::SpinGuard guard(g_failure_table.lock);
+  const system::MutexGuard guard(g_failure_table.lock);
   if (guard && g_failure_table.last.number == failed.number) g_failure_table.last.raised = true;
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "common/system/files.h"
-#include "common/system/spin_lock.h"
+#include "common/system/mutex.h"
 #include "recorder/failures/failure_table.h"
 #include "recorder/state/state.h"
 
@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t kMomentNs = 2'000'000'000;
 
 struct PendingProbe {
-  system::SpinLock lock;
+  system::Mutex lock;
   FailedRequest probe;
   const ThreadState* thread;   // made it; a state is kept when its thread has ended
   std::uint64_t served_bytes;  // to that thread before
@@ -36,7 +36,7 @@ bool is_explained(std::uint64_t now_ns) noexcept {
 FailedRequest take(const ThreadState* thread) noexcept {
   const std::uint64_t now_ns = system::monotonic_ns();
   if (is_explained(now_ns)) return {};
-  const system::SpinGuard guard(g_pending.lock);
+  const system::MutexGuard guard(g_pending.lock);
   if (!guard || g_pending.probe.time_ns == 0) return {};
   const FailedRequest probe = g_pending.probe;
   const bool is_served = served_bytes(*g_pending.thread) - g_pending.served_bytes >=
@@ -56,7 +56,7 @@ std::uint64_t substitute_bytes(std::uint64_t bytes) noexcept {
 }
 
 void note_probe(InHook, const FailedRequest& probe, const ThreadState& thread) noexcept {
-  const system::SpinGuard guard(g_pending.lock);
+  const system::MutexGuard guard(g_pending.lock);
   if (!guard) return;
   g_pending.probe = probe;
   g_pending.thread = &thread;

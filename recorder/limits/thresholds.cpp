@@ -28,7 +28,7 @@ struct Threshold {
 };
 
 struct Thresholds {
-  system::SpinLock lock;  // of the slots
+  system::Mutex lock;  // of the slots
   Threshold slots[kSlots] = {};
   std::atomic<bool> any{false};
   std::atomic<std::int64_t> live_ceiling{
@@ -88,7 +88,7 @@ bool cross_on_devices() noexcept {
 }
 
 bool check(const limit::LimitUsage& nearest) noexcept {
-  const system::SpinGuard guard(g_thresholds.lock);
+  const system::MutexGuard guard(g_thresholds.lock);
   if (!guard) return false;
   const bool host = cross(nearest.percent(), 0);
   const bool device = cross_on_devices();
@@ -123,7 +123,7 @@ void update() noexcept {
 bool add_threshold(InHook hook, std::uint32_t percent) noexcept {
   if (percent == 0 || percent > 100) return false;
   {
-    const system::SpinGuard guard(g_thresholds.lock);
+    const system::MutexGuard guard(g_thresholds.lock);
     Threshold* slot = guard ? find(percent) : nullptr;
     if (guard && slot == nullptr) slot = find_free();
     if (slot == nullptr) return false;
@@ -136,7 +136,7 @@ bool add_threshold(InHook hook, std::uint32_t percent) noexcept {
 
 bool remove_threshold(InHook, std::uint32_t percent) noexcept {
   if (percent == 0 || percent > 100) return false;
-  const system::SpinGuard guard(g_thresholds.lock);
+  const system::MutexGuard guard(g_thresholds.lock);
   if (!guard) return false;
   if (Threshold* const slot = find(percent); slot != nullptr) --slot->users;
   update();
@@ -164,7 +164,7 @@ void set_soft_limit(InHook, std::uint64_t bytes) noexcept {
   g_state.has_limit_or_rules.store(bytes != 0 || has_fault_rules(), std::memory_order_relaxed);
   if (phase() == Phase::active)
     g_session.header().soft_limit_bytes.store(bytes, std::memory_order_relaxed);
-  const system::SpinGuard guard(g_thresholds.lock);
+  const system::MutexGuard guard(g_thresholds.lock);
   if (guard) update_live_bounds();
 }
 

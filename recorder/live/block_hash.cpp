@@ -36,7 +36,7 @@ bool BlockHash::insert(InHook hook, const Block& block, Block& replaced) noexcep
   replaced.address = 0;
   const std::uint64_t hash = mix(block.address);
   Shard& shard = shard_of(hash);
-  const system::SpinGuard guard(shard.lock);
+  const system::MutexGuard guard(shard.lock);
   if (!guard) return false;
 
   if (const std::uint32_t slot = shard.index.find(hash, at_address(block.address))) {
@@ -68,7 +68,7 @@ bool BlockHash::insert(InHook hook, const Block& block, Block& replaced) noexcep
 bool BlockHash::find(InHook, std::uint64_t address, Block& found) noexcept {
   const std::uint64_t hash = mix(address);
   Shard& shard = shard_of(hash);
-  const system::SpinGuard guard(shard.lock);
+  const system::MutexGuard guard(shard.lock);
   if (!guard) return false;
   const std::uint32_t slot = shard.index.find(hash, at_address(address));
   if (slot != 0) found = copy_of(g_session.live_blocks.at(slot));
@@ -78,7 +78,7 @@ bool BlockHash::find(InHook, std::uint64_t address, Block& found) noexcept {
 bool BlockHash::remove(InHook, std::uint64_t address, Block& removed) noexcept {
   const std::uint64_t hash = mix(address);
   Shard& shard = shard_of(hash);
-  const system::SpinGuard guard(shard.lock);
+  const system::MutexGuard guard(shard.lock);
   if (!guard) return false;
   const std::uint32_t slot = shard.index.erase(hash, at_address(address));
   if (slot == 0) return false;

@@ -13,7 +13,7 @@
 #include <cstdint>
 
 #include "common/system/hook_scope.h"
-#include "common/system/spin_lock.h"
+#include "common/system/mutex.h"
 #include "recorder/live/index.h"
 
 namespace oomrec::live {
@@ -54,7 +54,7 @@ class BlockHash {
  private:
   static constexpr std::uint32_t kShards = 32;
   struct alignas(64) Shard {
-    system::SpinLock lock;
+    system::Mutex lock;
     std::uint32_t free_slot = 0;  // head of the list through LiveBlock::reserved
     Index<Outgrown::unmap> index;
   };

@@ -13,7 +13,7 @@
 
 #include "common/session/entries.h"
 #include "common/system/hook_scope.h"
-#include "common/system/spin_lock.h"
+#include "common/system/mutex.h"
 
 namespace oomrec::live {
 
@@ -59,7 +59,7 @@ class Candidates {
   // Holders up to this size are not candidates. Read whenever a holder grows: on its own cache
   // line, because the fields below are written.
   alignas(64) std::atomic<std::int64_t> threshold_{0};
-  alignas(64) system::SpinLock lock_;
+  alignas(64) system::Mutex lock_;
   std::uint32_t count_ = 0;
   std::uint32_t last_scanned_ = 0;      // the holder where the last scan ended
   LargeHolder candidates_[kMost] = {};  // bytes as of the last update_sizes()

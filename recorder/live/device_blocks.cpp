@@ -70,7 +70,7 @@ void DeviceBlocks::erase(InHook, std::uint32_t slot) noexcept {
 
 bool DeviceBlocks::insert(InHook hook, const DeviceBlock& block, DeviceBlock& replaced) noexcept {
   replaced.name.key = 0;
-  const system::SpinGuard guard(lock_);
+  const system::MutexGuard guard(lock_);
   if (!guard || slots() == 0 || block.name.key == 0) return false;
   std::uint32_t slot = slot_of(block.name);
   if (slot != 0) {
@@ -94,14 +94,14 @@ bool DeviceBlocks::insert(InHook hook, const DeviceBlock& block, DeviceBlock& re
 }
 
 bool DeviceBlocks::find(InHook, const DeviceName& name, DeviceBlock& found) noexcept {
-  const system::SpinGuard guard(lock_);
+  const system::MutexGuard guard(lock_);
   const std::uint32_t slot = guard ? slot_of(name) : 0;
   if (slot != 0) found = copy_of(slot);
   return slot != 0;
 }
 
 bool DeviceBlocks::remove(InHook hook, const DeviceName& name, DeviceBlock& removed) noexcept {
-  const system::SpinGuard guard(lock_);
+  const system::MutexGuard guard(lock_);
   const std::uint32_t slot = guard ? slot_of(name) : 0;
   if (slot == 0) return false;
   removed = copy_of(slot);

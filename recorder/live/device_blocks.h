@@ -11,7 +11,7 @@
 
 #include "common/session/device_layout.h"
 #include "common/system/hook_scope.h"
-#include "common/system/spin_lock.h"
+#include "common/system/mutex.h"
 #include "recorder/live/index.h"
 #include "recorder/session/writer.h"
 
@@ -53,7 +53,7 @@ class DeviceBlocks {
   // whether to keep the entry. False: there is none.
   template <class Change>
   bool change(InHook hook, const DeviceName& name, Change&& change) noexcept {
-    const system::SpinGuard guard(lock_);
+    const system::MutexGuard guard(lock_);
     if (!guard) return false;
     const std::uint32_t slot = slot_of(name);
     if (slot == 0) return false;
@@ -67,7 +67,7 @@ class DeviceBlocks {
   enum class Then : std::uint8_t { leave, changed, gone };
   template <class Visit>
   void for_each(InHook hook, Visit&& visit) noexcept {
-    const system::SpinGuard guard(lock_);
+    const system::MutexGuard guard(lock_);
     if (!guard) return;
     for (std::uint32_t slot = 1; slot < slots(); ++slot) {
       DeviceBlock block = copy_of(slot);
@@ -94,7 +94,7 @@ class DeviceBlocks {
   static void store(std::uint32_t slot, const DeviceBlock&) noexcept;
   void erase(InHook, std::uint32_t slot) noexcept;
 
-  system::SpinLock lock_;
+  system::Mutex lock_;
   std::uint32_t free_slot_ = 0;  // head of the list through DeviceBlock::reserved
   Index<Outgrown::unmap> index_;
 };

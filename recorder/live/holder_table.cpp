@@ -33,7 +33,7 @@ std::uint32_t HolderTable::find_or_add(InHook hook, std::uint32_t node, Space sp
   };
   if (const std::uint32_t found = find()) return found;
 
-  const system::SpinGuard guard(lock_);
+  const system::MutexGuard guard(lock_);
   if (!guard) return 0;
   if (const std::uint32_t found = find()) return found;
   std::uint32_t number = 0;
@@ -128,7 +128,8 @@ void HolderTable::settle(InHook hook, session::HolderSum& sum,
     return clear();
   }
   Holder& holder = g_session.holders.at(number);
-  const system::SpinGuard guard(peak_lock_of(holder));  // protects against a concurrent save_peak()
+  const system::MutexGuard guard(
+      peak_lock_of(holder));  // protects against a concurrent save_peak()
   if (guard && holder.peak_epoch.load(std::memory_order_relaxed) == now) {
     add_shared(holder.peak_bytes, live_bytes);
     add_shared(holder.peak_count, live_count);
@@ -139,7 +140,7 @@ void HolderTable::settle(InHook hook, session::HolderSum& sum,
 
 void HolderTable::reset(InHook hook) noexcept {
   lock_.unlock();  // its owner may not exist in the child
-  for (system::SpinLock& lock : peak_locks_) lock.unlock();
+  for (system::Mutex& lock : peak_locks_) lock.unlock();
   index_.reset(hook);
   candidates_.reset(hook);
 }
@@ -155,7 +156,7 @@ Holder& HolderTable::changing(std::uint32_t number) noexcept {
 }
 
 void HolderTable::save_peak(Holder& holder) noexcept {
-  const system::SpinGuard guard(peak_lock_of(holder));
+  const system::MutexGuard guard(peak_lock_of(holder));
   const std::uint32_t epoch =
       g_session.header().spaces[holder.space].peak_epoch.load(std::memory_order_relaxed);
   if (!guard || holder.peak_epoch.load(std::memory_order_relaxed) == epoch) return;

@@ -10,7 +10,7 @@
 #include "common/session/layout.h"
 #include "common/session/vocabulary.h"
 #include "common/system/hook_scope.h"
-#include "common/system/spin_lock.h"
+#include "common/system/mutex.h"
 #include "recorder/live/candidates.h"
 #include "recorder/live/index.h"
 
@@ -52,13 +52,13 @@ class HolderTable {
   // the peak's figures: at most one event a thread.
   session::Holder& changing(std::uint32_t holder) noexcept;
   void save_peak(session::Holder&) noexcept;
-  system::SpinLock& peak_lock_of(const session::Holder& holder) noexcept {
+  system::Mutex& peak_lock_of(const session::Holder& holder) noexcept {
     return peak_locks_[holder.node % std::size(peak_locks_)];
   }
 
-  system::SpinLock lock_;
+  system::Mutex lock_;
   Index<Outgrown::keep> index_;
-  system::SpinLock peak_locks_[16];
+  system::Mutex peak_locks_[16];
   Candidates candidates_;
 };
 

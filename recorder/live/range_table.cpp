@@ -18,7 +18,7 @@ RangeChange RangeTable::map(InHook hook, std::uint64_t start, std::uint64_t byte
                             bool anonymous, std::uint32_t holder, std::uint32_t birth_s,
                             Growth growth) noexcept {
   RangeChange change;
-  const system::SpinGuard guard(lock_);
+  const system::MutexGuard guard(lock_);
   if (!guard) return change;
   set(hook, {page_down(start), page_up(start + bytes), holder, 0, kind, anonymous}, birth_s, growth,
       change);
@@ -27,7 +27,7 @@ RangeChange RangeTable::map(InHook hook, std::uint64_t start, std::uint64_t byte
 
 RangeChange RangeTable::unmap(InHook hook, std::uint64_t start, std::uint64_t bytes) noexcept {
   RangeChange change;
-  const system::SpinGuard guard(lock_);
+  const system::MutexGuard guard(lock_);
   if (guard) carve(hook, page_down(start), page_up(start + bytes), change);
   return change;
 }
@@ -36,7 +36,7 @@ RangeChange RangeTable::remap(InHook hook, std::uint64_t old_start, std::uint64_
                               std::uint64_t new_start, std::uint64_t new_bytes,
                               std::uint32_t holder, std::uint32_t birth_s) noexcept {
   RangeChange change;
-  const system::SpinGuard guard(lock_);
+  const system::MutexGuard guard(lock_);
   if (!guard) return change;
   const std::uint32_t at = first_below(page_down(old_start) + 1);
   const bool found = at < count_ && ranges_[at].end > page_down(old_start);
@@ -58,7 +58,7 @@ RangeChange RangeTable::protect(InHook hook, std::uint64_t start, std::uint64_t 
   const bool writable = (protection & PROT_WRITE) != 0;
   const RangeKind wanted = writable ? RangeKind::counted : RangeKind::reservation;
   if (!writable && protection != PROT_NONE) return change;
-  const system::SpinGuard guard(lock_);
+  const system::MutexGuard guard(lock_);
   if (!guard) return change;
 
   const std::uint64_t low = page_down(start);
@@ -78,7 +78,7 @@ RangeChange RangeTable::protect(InHook hook, std::uint64_t start, std::uint64_t 
 
 std::uint64_t RangeTable::counted_bytes(InHook, std::uint64_t start, std::uint64_t bytes) noexcept {
   std::uint64_t sum = 0;
-  const system::SpinGuard guard(lock_);
+  const system::MutexGuard guard(lock_);
   const std::uint64_t low = page_down(start), high = page_up(start + bytes);
   for (std::uint32_t at = first_below(high); guard && at < count_ && ranges_[at].end > low; ++at) {
     const Range& range = ranges_[at];
@@ -91,7 +91,7 @@ std::uint64_t RangeTable::counted_bytes(InHook, std::uint64_t start, std::uint64
 std::uint64_t RangeTable::promotable_bytes(InHook, std::uint64_t start,
                                            std::uint64_t bytes) noexcept {
   std::uint64_t sum = 0;
-  const system::SpinGuard guard(lock_);
+  const system::MutexGuard guard(lock_);
   const std::uint64_t low = page_down(start), high = page_up(start + bytes);
   for (std::uint32_t at = first_below(high); guard && at < count_ && ranges_[at].end > low; ++at) {
     const Range& range = ranges_[at];
@@ -115,7 +115,7 @@ RangeChange RangeTable::detach(InHook) noexcept {
 }
 
 RangeChange RangeTable::adopt(InHook hook, std::uint32_t holder) noexcept {
-  const system::SpinGuard guard(lock_);
+  const system::MutexGuard guard(lock_);
   if (!guard) return {};
   for (std::uint32_t at = 0; at < count_; ++at) {
     if (ranges_[at].kind == RangeKind::counted) ranges_[at].holder = holder;

@@ -13,7 +13,7 @@
 
 #include "common/session/layout.h"
 #include "common/system/hook_scope.h"
-#include "common/system/spin_lock.h"
+#include "common/system/mutex.h"
 #include "recorder/live/holder_table.h"
 
 namespace oomrec::live {
@@ -107,7 +107,7 @@ class RangeTable {
   void unpublish(Range&) noexcept;
 
   HolderTable& holders_;
-  system::SpinLock lock_;
+  system::Mutex lock_;
   Range* ranges_ = nullptr;
   std::uint32_t count_ = 0;
   std::uint32_t capacity_ = 0;

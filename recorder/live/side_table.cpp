@@ -8,7 +8,7 @@ using session::kSideSpanBytes;
 std::atomic<std::uint64_t>* SideTable::new_page(InHook hook, std::uint64_t address) noexcept {
   constexpr std::uint32_t kRetryPages = 1024;  // each try may be a system call
   if (address >> 48 != 0) return nullptr;
-  const system::SpinGuard guard(lock_);
+  const system::MutexGuard guard(lock_);
   if (!guard) return nullptr;
   if (const std::uint32_t page = index_.find(hash_of(address), any)) return word_in(page, address);
   if (failed_ != 0 && ++failed_ % kRetryPages != 0) return nullptr;

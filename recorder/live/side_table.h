@@ -14,7 +14,7 @@
 
 #include "common/session/small_block.h"
 #include "common/system/hook_scope.h"
-#include "common/system/spin_lock.h"
+#include "common/system/mutex.h"
 #include "recorder/live/index.h"
 #include "recorder/session/writer.h"
 
@@ -87,7 +87,7 @@ class SideTable {
   std::atomic<bool> used_{false};
   std::uint64_t least_usable_ = 0;
   std::uint64_t usable_range_ = 0;
-  system::SpinLock lock_;
+  system::Mutex lock_;
   Index<Outgrown::keep> index_;
 };
 

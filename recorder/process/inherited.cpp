@@ -35,10 +35,42 @@ bool is_worth_a_name(const Holder& holder) noexcept {
          holder.live_bytes <= INT64_MAX;
 }
 
+// Frees are assigned by size, so one of the figures may reach zero first.
+void shrink(InHook hook, std::uint32_t number, std::uint64_t bytes) noexcept {
+  g_state.holders.shrink_at_most(hook, number, bytes, 1);
+  Holder& holder = g_session.holders.at(number);
+  if (holder.live_bytes != 0 && holder.live_count != 0) return;
+  holder.live_bytes.store(0, std::memory_order_relaxed);
+  holder.live_count.store(0, std::memory_order_relaxed);
+}
+
 // An allocator's block is a little larger than what was requested.
 bool is_block_of(std::uint64_t usable_bytes, std::uint64_t bytes, std::uint64_t count) noexcept {
   const std::uint64_t mean = count == 0 ? 0 : bytes / count;
   return mean != 0 && usable_bytes >= mean && usable_bytes - mean <= 64 + mean / 16;
+}
+
+std::span<Inherited::Row> rows() noexcept {
+  return std::span{g_inherited.rows}.first(g_inherited.stacks.count());
+}
+
+// In the child's session: the one whose blocks have this size, else the rest; if nothing is left of
+// that, the largest.
+std::uint32_t holder_of_block(std::uint64_t usable_bytes) noexcept {
+  std::uint32_t largest = 0;
+  std::uint64_t most = 0;
+  for (const Inherited::Row& row : rows()) {
+    if (row.holder == 0) continue;
+    const Holder& holder = g_session.holders.at(row.holder);
+    if (is_block_of(usable_bytes, holder.live_bytes, holder.live_count)) return row.holder;
+    if (holder.live_bytes > most) {
+      most = holder.live_bytes;
+      largest = row.holder;
+    }
+  }
+  const std::uint32_t rest = g_state.inherited_holder;
+  const bool has_rest = rest != 0 && g_session.holders.at(rest).live_bytes != 0;
+  return has_rest ? rest : largest;
 }
 
 }  // namespace
@@ -75,6 +107,7 @@ void add_inherited_heap(InHook hook, std::uint32_t node, std::uint64_t live_byte
     live_bytes -= row.bytes;
     live_count -= row.count < live_count ? row.count : live_count;
   }
+  if (live_count == 0 || live_bytes == 0) live_count = live_bytes = 0;
   g_state.inherited_holder =
       g_state.holders.find_or_add(hook, node, Space::heap, Api::inherited, 0);
   if (g_state.inherited_holder != 0)
@@ -82,24 +115,17 @@ void add_inherited_heap(InHook hook, std::uint32_t node, std::uint64_t live_byte
 }
 
 void release_inherited(InHook hook, std::uint64_t usable_bytes) noexcept {
-  std::uint32_t number = g_state.inherited_holder;
-  const bool has_session = phase() == Phase::active;
-  for (std::uint32_t i = 0; i < g_inherited.stacks.count(); ++i) {
-    Inherited::Row& row = g_inherited.rows[i];
-    if (has_session && row.holder == 0) continue;
-    const std::uint64_t bytes =
-        has_session ? g_session.holders.at(row.holder).live_bytes.load() : row.bytes;
-    const std::uint64_t count =
-        has_session ? g_session.holders.at(row.holder).live_count.load() : row.count;
-    if (!is_block_of(usable_bytes, bytes, count)) continue;
-    number = row.holder;
-    if (!has_session) {
-      row.bytes -= std::min(row.bytes, usable_bytes);
-      --row.count;
-    }
-    break;
+  if (phase() == Phase::active) {
+    if (const std::uint32_t number = holder_of_block(usable_bytes); number != 0)
+      shrink(hook, number, usable_bytes);
+    return;
   }
-  if (has_session && number != 0) g_state.holders.shrink_at_most(hook, number, usable_bytes, 1);
+  for (Inherited::Row& row : rows()) {
+    if (!is_block_of(usable_bytes, row.bytes, row.count)) continue;
+    row.bytes -= std::min(row.bytes, usable_bytes);
+    --row.count;
+    return;
+  }
 }
 
 }  // namespace oomrec::recorder

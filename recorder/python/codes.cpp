@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "common/system/memory.h"
-#include "common/system/spin_lock.h"
+#include "common/system/mutex.h"
 #include "common/system/syscalls.h"
 #include "recorder/python/code_fingerprint.h"
 #include "recorder/python/content_table.h"
@@ -38,7 +38,7 @@ struct Tables {
 };
 
 constinit Tables* g_tables = nullptr;  // private memory: programs without Python do not have it
-constinit system::SpinLock g_lock;     // of codes and strings
+constinit system::Mutex g_lock;        // of codes and strings
 constinit ContentTable g_codes;
 constinit ContentTable g_strings;
 
@@ -152,7 +152,7 @@ std::uint32_t intern_texts(InHook hook, const CodeTexts& code) noexcept {
 
 std::uint32_t intern_content(InHook hook, std::uint64_t code,
                              const CodeFingerprint& fingerprint) noexcept {
-  const system::SpinGuard guard(g_lock);
+  const system::MutexGuard guard(g_lock);
   if (!guard) return 0;
   const auto first_line = load<std::uint32_t>(code + g_interpreter.at.code_first_line);
   const Text file(fingerprint.file, g_tables->text[0]);
@@ -227,7 +227,7 @@ std::uint32_t intern_code(InHook hook, std::uint64_t code,
 
 std::uint32_t add_code(InHook hook, const CodeTexts& code) noexcept {
   if (g_tables == nullptr) return 0;
-  const system::SpinGuard guard(g_lock);
+  const system::MutexGuard guard(g_lock);
   return guard ? intern_texts(hook, code) : 0;
 }
 

@@ -98,7 +98,7 @@ bool Arena::map_next_segment() noexcept {
 std::uint64_t Arena::take(InHook, std::uint64_t bytes) noexcept {
   bytes = whole_pages(bytes);
   if (bytes == 0 || bytes > kSegmentBytes) return 0;
-  const system::SpinGuard guard{lock_};
+  const system::MutexGuard guard{lock_};
   if (!guard) return 0;
   std::uint64_t offset = used_.load(std::memory_order_relaxed);
   const std::uint64_t left = kSegmentBytes - offset % kSegmentBytes;

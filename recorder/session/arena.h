@@ -12,7 +12,7 @@
 
 #include "common/session/view.h"
 #include "common/system/hook_scope.h"
-#include "common/system/spin_lock.h"
+#include "common/system/mutex.h"
 
 namespace oomrec::session {
 
@@ -82,7 +82,7 @@ class Arena {
   std::atomic<std::uint32_t> mapped_{0};  // segments
   std::atomic<bool> no_populate_{false};  // Linux before 5.14
   bool shared_ = false;
-  system::SpinLock lock_;
+  system::Mutex lock_;
 };
 
 }  // namespace oomrec::session

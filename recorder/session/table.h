@@ -48,7 +48,7 @@ class TableBase {
   std::uint32_t touchable_bytes_ = 0;  // … and how much of it is populated
   std::uint32_t failed_ = 0;           // appends since the table could not grow
   bool retried_ = false;               // since the arena released its reserve
-  system::SpinLock lock_;
+  system::Mutex lock_;
 };
 
 template <class T>
@@ -61,10 +61,10 @@ class Table : public TableBase {
 
   // Adds an entry: `fill(T&)` completes it (initially zeroed) before readers can see it; its number
   // goes to `index`. False: the table is full or there is no memory; the caller counts the drop. A
-  // spin lock of the table serializes appends; `fill` must be short.
+  // lock of the table serializes appends; `fill` must be short.
   template <class Fill>
   bool append(InHook hook, std::uint32_t& index, Fill&& fill) noexcept {
-    const system::SpinGuard guard{lock_};
+    const system::MutexGuard guard{lock_};
     const std::uint32_t next = size_.load(std::memory_order_relaxed);
     if (!guard || next == 0 || !reach(hook, kShape, next)) return false;
     fill(at(next));

@@ -99,7 +99,7 @@ StringId Session::add_string(InHook hook, std::string_view text) noexcept {
   const auto length = static_cast<u32>(text.size());
   const u32 bytes = (sizeof(u32) + length + 3) & ~u32{3};
 
-  const system::SpinGuard guard{strings_.lock_};
+  const system::MutexGuard guard{strings_.lock_};
   if (!guard) return 0;
   u64 id = strings_.size();
   Chunks::Slot slot = kShape.locate(id);
@@ -143,10 +143,11 @@ std::uint32_t Session::acquire_lane(InHook hook, std::int32_t tid, std::uint32_t
     return true;
   };
   const u32 count = lanes.size();
-  for (u32 number = 1; number < count; ++number) {
-    if (lanes.at(number).owner_tid.load(std::memory_order_relaxed) == 0 && take_over(number, 0)) {
-      return number;
-    }
+  for (u32 number = 1; number < count && released_lanes_.load() != 0; ++number) {
+    if (lanes.at(number).owner_tid.load(std::memory_order_relaxed) != 0 || !take_over(number, 0))
+      continue;
+    released_lanes_.fetch_sub(1, std::memory_order_relaxed);
+    return number;
   }
   const bool few = count - 1 <= kProbedOwners;  // probe each of them
   for (u32 probe = 0; count > 1 && probe < std::min(kProbedOwners, count - 1); ++probe) {
@@ -156,19 +157,24 @@ std::uint32_t Session::acquire_lane(InHook hook, std::int32_t tid, std::uint32_t
     if (owner != 0 && has_ended(pid_, owner) && take_over(number, owner)) return number;
   }
   u32 number = 0;
-  const u32 main_slots = mode_ == Mode::exact ? kExactMainRingSlots : kMainRingSlots;
-  lanes.append(hook, number, [&](Lane& lane) {
+  const bool added = lanes.append(hook, number, [&](Lane& lane) {
     lane.owner_tid.store(tid, std::memory_order_relaxed);
     lane.thread.store(thread, std::memory_order_relaxed);
-    // Without a ring or sums, the lane still has its counters.
-    if (tid != pid_ || !add_ring(hook, lane, main_slots)) add_ring(hook, lane, kThreadRingSlots);
-    if (mode_ == Mode::exact) add_sums(hook, lane, tid == pid_ ? kMainSums : kThreadSums);
   });
+  if (!added) return 0;
+  // Not under the table's lock: it takes system calls. Without a ring or sums, the lane still has
+  // its counters.
+  Lane& lane = lanes.at(number);
+  const u32 main_slots = mode_ == Mode::exact ? kExactMainRingSlots : kMainRingSlots;
+  if (tid != pid_ || !add_ring(hook, lane, main_slots)) add_ring(hook, lane, kThreadRingSlots);
+  if (mode_ == Mode::exact) add_sums(hook, lane, tid == pid_ ? kMainSums : kThreadSums);
   return number;
 }
 
 void Session::release_lane(InHook, std::uint32_t lane) noexcept {
-  if (active_ && lane != 0) lanes.at(lane).owner_tid.store(0, std::memory_order_release);
+  if (!active_ || lane == 0) return;
+  lanes.at(lane).owner_tid.store(0, std::memory_order_release);
+  released_lanes_.fetch_add(1, std::memory_order_relaxed);
 }
 
 Slot* Session::ring(std::uint32_t lane) noexcept {

@@ -122,7 +122,8 @@ class Session {
   bool made_directory_ = false;
   int directory_error_ = 0;
   TableBase strings_;
-  std::atomic<std::uint32_t> probed_lane_{0};  // probes for a dead owner so far
+  std::atomic<std::uint32_t> probed_lane_{0};     // probes for a dead owner so far
+  std::atomic<std::uint32_t> released_lanes_{0};  // without an owner
   char path_[1024] = {};
 };
 

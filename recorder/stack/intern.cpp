@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "common/system/memory.h"
-#include "common/system/spin_lock.h"
+#include "common/system/mutex.h"
 #include "common/system/syscalls.h"
 #include "recorder/session/writer.h"
 
@@ -31,7 +31,7 @@ struct Index {
 constexpr std::uint64_t kFirstSlots = 8 * 1024;
 
 constinit std::atomic<Index*> g_index{nullptr};
-constinit system::SpinLock g_lock;
+constinit system::Mutex g_lock;
 
 // The slot of (parent, frame), or the free one where it belongs: then node is 0.
 struct IndexSlot {
@@ -84,7 +84,7 @@ Index* index_for_insert() noexcept {
 }
 
 std::uint32_t add(InHook hook, std::uint32_t parent, std::uint64_t frame) noexcept {
-  const system::SpinGuard guard(g_lock);
+  const system::MutexGuard guard(g_lock);
   if (!guard) return 0;
   Index* index = index_for_insert();
   if (index == nullptr) return 0;
@@ -105,7 +105,7 @@ std::uint32_t add(InHook hook, std::uint32_t parent, std::uint64_t frame) noexce
 }  // namespace
 
 void start_intern(InHook) noexcept {
-  const system::SpinGuard guard(g_lock);
+  const system::MutexGuard guard(g_lock);
   if (guard && session::g_session.active()) index_for_insert();
 }
 

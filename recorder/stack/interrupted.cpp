@@ -26,7 +26,7 @@ constexpr std::uint64_t kNearEnd = 64 * 1024;
   while (map.next(range)) {
     if (range.end <= sp || !range.readable || !range.writable) continue;
     if (range.start > sp && range.start - sp > kBeyond) break;
-    return {range.start, range.end, 0};
+    return {range.start, range.end, StackKind::mapping};
   }
   return {};
 }

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "common/system/memory.h"
-#include "common/system/spin_lock.h"
+#include "common/system/mutex.h"
 #include "common/system/syscalls.h"
 #include "recorder/python/attach.h"
 #include "recorder/session/writer.h"
@@ -40,7 +40,7 @@ constexpr std::uint32_t kNoId = ~std::uint32_t{0};
 
 constinit AddressRange g_program;  // of the program itself, less its load address
 
-constinit system::SpinLock g_lock;
+constinit system::Mutex g_lock;
 constinit LoadedModule* g_modules = nullptr;
 constinit std::atomic<std::uint32_t> g_count{1};
 constinit std::atomic<std::uint32_t> g_checks{0};  // which module to check next
@@ -229,7 +229,7 @@ std::uint32_t find_slot(std::uint64_t pc) noexcept {
 
 // A slot for the module at `pc`, seen for the first time or loaded again.
 std::uint32_t add_slot(InHook hook, std::uint64_t pc) noexcept {
-  const system::SpinGuard guard(g_lock);
+  const system::MutexGuard guard(g_lock);
   if (!guard || g_modules == nullptr) return 0;
   if (const std::uint32_t slot = find_slot(pc); slot != 0) return slot;
   FoundModule seen;
@@ -342,7 +342,7 @@ CodeRange code_range_of(InHook hook, LoadedModule& module, std::uint64_t pc) noe
   std::uint32_t id = module.id.load(std::memory_order_acquire);
   if (id == 0 && session::g_session.active()) {
     {
-      const system::SpinGuard guard(g_lock);
+      const system::MutexGuard guard(g_lock);
       if (guard && module.id.load(std::memory_order_relaxed) == 0) enter(hook, module, pc);
     }
     id = module.id.load(std::memory_order_acquire);

@@ -77,14 +77,16 @@ void start_odd_frames(InHook) noexcept {
   unw_init_local(&cursor, &context);
 }
 
-bool has_stack_for_libunwind(const StackRange& bounds) noexcept {
+bool has_stack_for_libunwind(InHook hook, const StackRange& bounds) noexcept {
   const auto here = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
-  return here >= bounds.low && here - bounds.low >= kStackNeeded;
+  if (here >= bounds.low && here - bounds.low >= kStackNeeded) return true;
+  return bounds.kind == StackKind::probed && here + kStackNeeded >= bounds.low &&
+         readable_end(hook, here - kStackNeeded, bounds.low) == bounds.low;
 }
 
-bool step_odd_frame(InHook, ThreadStacks& thread, const StackRange& bounds, const FrameState& frame,
-                    FrameState& next) noexcept {
-  if (!has_stack_for_libunwind(bounds)) return false;
+bool step_odd_frame(InHook hook, ThreadStacks& thread, const StackRange& bounds,
+                    const FrameState& frame, FrameState& next) noexcept {
+  if (!has_stack_for_libunwind(hook, bounds)) return false;
   Unwinder& unwinder = *reinterpret_cast<Unwinder*>(thread.unwinder);
   const Readable readable(unwinder, bounds);
   unw_getcontext(&unwinder.context);

@@ -9,7 +9,7 @@ namespace oomrec::stack {
 void start_odd_frames(InHook) noexcept;
 
 // Whether the calling thread's stack is large enough for libunwind.
-bool has_stack_for_libunwind(const StackRange& bounds) noexcept;
+bool has_stack_for_libunwind(InHook, const StackRange& bounds) noexcept;
 
 // Steps out of `frame` of the calling thread, whose stack is `bounds`. libunwind walks from here to
 // that frame, because it needs all registers. False: it does not reach the frame, or the stack is

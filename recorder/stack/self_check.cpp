@@ -81,7 +81,7 @@ bool find(Unwinder& unwinder, const NativeFrame& first) noexcept {
 
 void check_by_libunwind(InHook hook, const Registers& at, ThreadStacks& thread,
                         const NativeStack& stack) noexcept {
-  if (!has_stack_for_libunwind(stack_bounds(hook, thread, at.sp)))
+  if (!has_stack_for_libunwind(hook, stack_bounds(hook, thread, at.sp)))
     return count(g_counts->oracle_ends);
   const std::uint32_t first = at.exact ? 1 : 0;  // a walk that begins here: libunwind is further in
   if (stack.count <= first) return count(g_counts->oracle_ends);

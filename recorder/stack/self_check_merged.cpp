@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "common/session/view.h"
-#include "common/system/spin_lock.h"
+#include "common/system/mutex.h"
 #include "recorder/python/walk.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/capture.h"
@@ -75,8 +75,8 @@ void check_cached_stack(InHook hook, const Registers& at, ThreadStacks& thread,
   PythonStack walked;
   if (!check_python(hook, thread, python, false, walked)) return;
   static constinit NativeFrame frames[session::kMaxFrames];
-  static constinit system::SpinLock lock;
-  const system::SpinGuard guard(lock);
+  static constinit system::Mutex lock;
+  const system::MutexGuard guard(lock);
   if (!guard) return;
   NativeStack native{frames, 0, 0, false, false};
   native.count = unwind(hook, at, thread, frames, session::kMaxFrames, &native.truncated);

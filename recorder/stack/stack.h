@@ -32,10 +32,15 @@ struct NativeFrame {
   std::uint64_t bp = 0;    // in the frame itself
 };
 
-// A stack as mapped: [low, high). `grows`: downwards by itself, as the main thread's does.
+// A stack's memory: [low, high).
+enum class StackKind : std::uint64_t {
+  mapping,  // all of a mapping
+  growing,  // likewise, of one that grows downwards by itself: the main thread's
+  probed,   // readable memory around the thread's sp; there may be more of it below
+};
 struct StackRange {
   std::uint64_t low, high;
-  std::uint64_t grows;
+  StackKind kind;
 };
 inline constexpr std::uint32_t kStackRanges = 8;
 
@@ -116,6 +121,9 @@ struct NodeCache {
   static constexpr unsigned kBits = 9;
   CachedNode nodes[1u << kBits];
 };
+
+// Call it when memory may no longer be readable.
+void on_unmapped(InHook, std::uint64_t address, std::uint64_t bytes) noexcept;
 
 // One module's addresses, and its id for frame words.
 struct CodeRange {

@@ -1,7 +1,14 @@
 #include "recorder/stack/stack_bounds.h"
 
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <cstring>
 
+#include "common/system/files.h"
+#include "common/system/syscalls.h"
+#include "recorder/stack/known_stacks.h"
 #include "recorder/stack/memory_map.h"
 
 namespace oomrec::stack {
@@ -12,10 +19,44 @@ namespace {
 constexpr std::uint64_t kGuardGap = 1 << 20;
 constexpr std::uint64_t kPage = 4096;
 
-bool holds(StackRange& range, std::uint64_t sp) noexcept {
+constexpr std::uint64_t page_of(std::uint64_t address) noexcept { return address & ~(kPage - 1); }
+
+// glibc places a thread's control block, to which the thread pointer points, at the upper end of
+// its stack, also of one that the program has allocated.
+std::uint64_t thread_pointer() noexcept {
+  std::uint64_t pointer;
+  asm("movq %%fs:0, %0" : "=r"(pointer));
+  return pointer;
+}
+
+bool holds(InHook hook, StackRange& range, std::uint64_t sp) noexcept {
   if (sp >= range.low && sp < range.high) return true;
-  if (range.grows == 0 || sp >= range.low || range.low - sp > kGuardGap) return false;
-  range.low = sp & ~(kPage - 1);
+  if (range.kind == StackKind::mapping || sp >= range.low || range.low - sp > kGuardGap)
+    return false;
+  if (range.kind == StackKind::probed && readable_end(hook, sp, range.low) != range.low)
+    return false;
+  range.low = page_of(sp);
+  return true;
+}
+
+// Fails for the main thread, and on a stack that the program has switched to.
+bool find_own_by_probing(InHook hook, std::uint64_t sp, StackRange& found) noexcept {
+  const std::uint64_t end = thread_pointer();
+  if (sp >= end || end - sp > kGuardGap || readable_end(hook, sp, end) != end) return false;
+  found = {page_of(sp), end, StackKind::probed};
+  return true;
+}
+
+// Of a stack that the program has switched to: up to the first page that cannot be read. Fails if
+// there is none near, and in a sandbox.
+bool find_other_by_probing(InHook hook, std::uint64_t sp, StackRange& found) noexcept {
+  std::uint64_t end = known_stack_end(hook, sp);
+  if (end == 0) {
+    end = readable_end(hook, sp, page_of(sp) + kLargestKnown);
+    if (end == 0 || end == page_of(sp) + kLargestKnown) return false;
+    add_known_stack(hook, sp, end);
+  }
+  found = {page_of(sp), end, StackKind::probed};
   return true;
 }
 
@@ -26,7 +67,8 @@ bool find_in_maps(InHook hook, std::uint64_t sp, StackRange& found) noexcept {
   while (map.next(range)) {
     if (sp >= range.end) continue;
     if (sp < range.start || !range.readable || !range.writable) return false;
-    found = {range.start, range.end, std::strcmp(name, "[stack]") == 0};
+    const bool grows = std::strcmp(name, "[stack]") == 0;
+    found = {range.start, range.end, grows ? StackKind::growing : StackKind::mapping};
     return true;
   }
   return false;
@@ -34,16 +76,38 @@ bool find_in_maps(InHook hook, std::uint64_t sp, StackRange& found) noexcept {
 
 }  // namespace
 
+std::uint64_t readable_end(InHook, std::uint64_t from, std::uint64_t to) noexcept {
+  constexpr std::size_t kPages = 32;
+  std::uint8_t bytes[kPages];
+  iovec pages[kPages];
+  for (std::uint64_t page = page_of(from); page < to;) {
+    std::size_t count = 0;
+    for (std::uint64_t next = page; count < kPages && next < to; next += kPage)
+      pages[count++] = {reinterpret_cast<void*>(std::max(next, from)), 1};
+    const iovec local{bytes, count};
+    const long read =
+        system::call(SYS_process_vm_readv, system::process_id(), &local, 1, pages, count, 0);
+    if (read < 0 && read != -EFAULT) return 0;
+    page += static_cast<std::uint64_t>(std::max(read, 0L)) * kPage;
+    if (read != static_cast<long>(count)) return page;
+  }
+  return to;
+}
+
 StackRange find_stack_bounds(InHook hook, ThreadStacks& thread, std::uint64_t sp) noexcept {
   for (StackRange& range : thread.ranges) {
-    if (holds(range, sp)) return range;
+    if (holds(hook, range, sp)) return range;
   }
   StackRange found;
-  if (!find_in_maps(hook, sp, found)) return {};
+  const bool is_first = thread.ranges[0].high == 0;
+  if (!(is_first && find_own_by_probing(hook, sp, found)) &&
+      !(!is_first && find_other_by_probing(hook, sp, found)) && !find_in_maps(hook, sp, found))
+    return {};
+  // Many coroutines: their bounds are found more quickly elsewhere.
+  if (!is_first && found.kind == StackKind::probed) return found;
   // The first is the thread's own and stays; the others are replaced in turn.
-  StackRange& slot = thread.ranges[0].high == 0
-                         ? thread.ranges[0]
-                         : thread.ranges[1 + thread.next_range++ % (kStackRanges - 1)];
+  StackRange& slot =
+      is_first ? thread.ranges[0] : thread.ranges[1 + thread.next_range++ % (kStackRanges - 1)];
   slot = found;
   return found;
 }

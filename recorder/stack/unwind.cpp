@@ -94,7 +94,7 @@ Walk::Step Walk::step_signal(InHook hook, const FrameState& frame) noexcept {
 Walk::Step Walk::step_guess(InHook hook, const FrameState& frame) noexcept {
   if (frame.bp == 0 && !frame.exact) return {Outcome::outermost, {}, {}};
   guessed_ = true;
-  may_be_unmapped_ = may_be_unmapped_ || bounds_.grows == 0;
+  may_be_unmapped_ = may_be_unmapped_ || bounds_.kind != StackKind::growing;
   if (may_be_unmapped_) quick_end_ = 0;
   FrameState outer{0, frame.bp + 16, 0, false, true};
   if (frame.bp <= frame.sp || frame.bp % 8 != 0 || !read(hook, frame.bp, outer.bp) ||

@@ -23,7 +23,7 @@ constexpr std::uint32_t kSlots = 2 * kMaxLabels;  // a power of two
 
 // Texts by their hash: {half of the hash, StringId} in a word; 0: free. Read without the lock.
 struct Labels {
-  system::SpinLock lock;
+  system::Mutex lock;
   std::uint32_t count = 0;
   StringId other = 0;
   std::atomic<std::uint64_t> slots[kSlots] = {};
@@ -86,7 +86,7 @@ StringId find(std::string_view text, std::uint64_t hash, std::uint64_t& slot) no
 }
 
 StringId add(InHook hook, std::string_view text, std::uint64_t hash) noexcept {
-  const system::SpinGuard guard(g_labels.lock);
+  const system::MutexGuard guard(g_labels.lock);
   if (!guard) return 0;
   std::uint64_t slot = 0;
   if (const StringId found = find(text, hash, slot)) return found;

@@ -31,7 +31,7 @@ struct Group {
 
 struct Threads {
   std::atomic<ThreadState*> by_lane[kMaxLanes] = {};
-  system::SpinLock groups_lock;
+  system::Mutex groups_lock;
   std::uint32_t group_count = 0;
   Group groups[kMaxGroups] = {};
 };
@@ -136,7 +136,7 @@ bool is_quick() noexcept {
 }
 
 std::uint32_t group_node(InHook hook, std::string_view name) noexcept {
-  const system::SpinGuard guard(g_threads.groups_lock);
+  const system::MutexGuard guard(g_threads.groups_lock);
   if (!guard) return 0;
   for (std::uint32_t i = 0; i < g_threads.group_count; ++i) {
     const Group& group = g_threads.groups[i];

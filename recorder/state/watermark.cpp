@@ -28,7 +28,7 @@ void raise(std::atomic<std::int64_t>& top, std::int64_t to) noexcept {
 }  // namespace
 
 void raise_watermark(const ThreadState& thread) noexcept {
-  const system::SpinGuard guard(g_watermark.lock);
+  const system::MutexGuard guard(g_watermark.lock);
   if (!guard) return;
   raise(g_watermark.top, live_bytes(&thread));
   if (g_watermark.thread.load(kRelaxed) == &thread) raise(g_watermark.own_top, own_bytes(thread));
@@ -37,7 +37,7 @@ void raise_watermark(const ThreadState& thread) noexcept {
 void set_watermark(InHook hook) noexcept {
   const ThreadState* thread = current_thread(hook);
   if (thread == nullptr) return;
-  const system::SpinGuard guard(g_watermark.lock);
+  const system::MutexGuard guard(g_watermark.lock);
   if (!guard) return;
   const std::int64_t live = live_bytes(thread), own = own_bytes(*thread);
   g_watermark.base.store(live, kRelaxed);

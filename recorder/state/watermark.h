@@ -11,14 +11,14 @@
 #include <cstdint>
 
 #include "common/system/hook_scope.h"
-#include "common/system/spin_lock.h"
+#include "common/system/mutex.h"
 #include "recorder/state/thread_state.h"
 
 namespace oomrec::recorder {
 
 struct Watermark {
   // Taken to set it: a thread must not raise the new top by what it saw before.
-  system::SpinLock lock;
+  system::Mutex lock;
   std::atomic<bool> is_set{false};
   std::atomic<std::int64_t> base{0}, top{0};
   std::atomic<const ThreadState*> thread{nullptr};  // that set it

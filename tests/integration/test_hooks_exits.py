@@ -74,3 +74,13 @@ def test_a_daemon_is_recorded(oomrec, preload, victim):
     assert shown["process"]["pid"] not in (run.pid, os.getpid())
     assert "main" in [frame["function"] for frame in shown["request"]["stack"]]
     assert sessions(preload) == []
+
+
+@pytest.mark.parametrize("mode", ["off", "sampled", "exact"])
+@pytest.mark.parametrize("end", ["exit", "syscall", "run"])
+def test_a_helper_without_thread_local_storage(plain, preload, victim, end, mode):
+    """As a browser's sandbox starts one: hooks may not touch errno, nor variables of their own."""
+    alone = plain(victim("no_tls"), end)
+    run = preload(victim("no_tls"), end, env={"OOMREC_MODE": mode})
+    assert (alone.exit_code, run.exit_code) == (0, 0), str(run)
+    assert (run.stdout, run.stderr) == (alone.stdout, "")

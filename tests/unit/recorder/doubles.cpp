@@ -21,6 +21,7 @@ void start() noexcept {}
 void reset_thread(InHook, ThreadStacks&) noexcept {}
 void on_modules_unloaded(InHook) noexcept {}
 void check_next_module(InHook) noexcept {}
+void on_unmapped(InHook, std::uint64_t, std::uint64_t) noexcept {}
 void reset_after_fork(InHook) noexcept { g_nodes.clear(); }
 
 std::uint32_t intern(InHook hook, std::uint32_t parent, std::uint64_t frame) noexcept {

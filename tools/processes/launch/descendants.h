@@ -28,7 +28,7 @@ class Descendants {
  public:
   void started(pid_t program);
 
-  // Passes over samples such that they take at most 1 % of the time. `cgroup`: directory of the
+  // Passes over samples such that they take at most 1 % of a processor. `cgroup`: directory of the
   // program's.
   void sample(const std::filesystem::path& cgroup);
 

@@ -1,0 +1,38 @@
+/* A helper as sandboxes start it: a clone child in the parent's memory, with empty thread-local
+ * storage whose lower end is the end of readable memory. `exit`, `syscall` or `exec` is how it
+ * ends. The program exits with 0 if the helper ended as it should.
+ */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { PAGE = 4096, STATUS = 7 };
+
+__attribute__((no_stack_protector)) static int helper(void* way) {
+  const char first = *(const char*)way;
+  char* const words[] = {"true", NULL};
+  if (first == 'e') _exit(STATUS);
+  if (first == 's') syscall(SYS_exit_group, STATUS);
+  execv("/bin/true", words);
+  return 1;
+}
+
+int main(int count, char** words) {
+  char* const way = count > 1 ? words[1] : "exit";
+  char* const memory = mmap(NULL, 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  char* const stack = malloc(1 << 16);
+  mprotect(memory + PAGE, PAGE, PROT_READ | PROT_WRITE);
+  const int flags = CLONE_VM | CLONE_VFORK | CLONE_SETTLS | SIGCHLD;
+  const int pid = clone(helper, stack + (1 << 16), flags, way, NULL, memory + PAGE, NULL);
+  int status = 0;
+  if (pid < 0 || waitpid(pid, &status, 0) != pid) return 2;
+  const int expected = strcmp(way, "run") == 0 ? 0 : STATUS;
+  printf("the helper ended with %d, signal %d\n", WEXITSTATUS(status), WTERMSIG(status));
+  return !(WIFEXITED(status) && WEXITSTATUS(status) == expected);
+}
