@@ -2,7 +2,6 @@
  * storage whose lower end is the end of readable memory. `exit`, `syscall` or `exec` is how it
  * ends. The program exits with 0 if the helper ended as it should.
  */
-#define _GNU_SOURCE
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
