@@ -96,8 +96,8 @@ int with_environment(Environment environment, Inspect inspect, Start start) noex
 // after a failed one. The recorder stores nothing in a vfork child.
 template <class Inspect, class Exec>
 int observe_exec(Environment environment, Inspect inspect, Exec exec) noexcept {
+  if (!has_thread_storage()) return exec(environment);
   return with_environment(environment, inspect, [&](Environment chosen) {
-    if (!has_thread_storage()) return exec(chosen);
     {
       const HookScope scope;
       const KeepErrno keep;
