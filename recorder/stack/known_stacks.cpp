@@ -25,9 +25,8 @@ constexpr std::uint64_t low_bits(std::uint64_t value, unsigned bits) noexcept {
   return value & ((std::uint64_t{1} << bits) - 1);
 }
 
-std::uint64_t word_of(std::uint64_t page, std::uint64_t span) noexcept {
-  const std::uint64_t generation =
-      low_bits(g_generation.load(std::memory_order_acquire), kGenerationBits);
+constexpr std::uint64_t word_of(std::uint64_t page, std::uint64_t span,
+                                std::uint64_t generation) noexcept {
   return low_bits(page, kNumberBits) | span << kNumberBits |
          generation << (kNumberBits + kSpanBits);
 }
@@ -39,9 +38,13 @@ std::atomic<std::uint64_t>* slots_of(std::uint64_t page) noexcept {
 
 }  // namespace
 
+std::uint64_t known_stacks_generation() noexcept {
+  return low_bits(g_generation.load(std::memory_order_acquire), kGenerationBits);
+}
+
 std::uint64_t known_stack_end(InHook, std::uint64_t sp) noexcept {
   const std::uint64_t page = sp >> kPageBits;
-  const std::uint64_t wanted = word_of(page, 0);
+  const std::uint64_t wanted = word_of(page, 0, known_stacks_generation());
   const std::atomic<std::uint64_t>* const slots = slots_of(page);
   for (std::uint32_t way = 0; way < kWays; ++way) {
     const std::uint64_t word = slots[way].load(std::memory_order_relaxed);
@@ -51,9 +54,10 @@ std::uint64_t known_stack_end(InHook, std::uint64_t sp) noexcept {
   return 0;
 }
 
-void add_known_stack(InHook, std::uint64_t sp, std::uint64_t end) noexcept {
+void add_known_stack(InHook, std::uint64_t sp, std::uint64_t end,
+                     std::uint64_t generation) noexcept {
   const std::uint64_t page = sp >> kPageBits;
-  const std::uint64_t word = word_of(page, (end >> kPageBits) - page);
+  const std::uint64_t word = word_of(page, (end >> kPageBits) - page, generation);
   std::uint64_t seen = g_lowest.load(std::memory_order_relaxed);
   while (sp < seen && !g_lowest.compare_exchange_weak(seen, sp, std::memory_order_relaxed)) {
   }
@@ -61,7 +65,6 @@ void add_known_stack(InHook, std::uint64_t sp, std::uint64_t end) noexcept {
   while (end > seen && !g_highest.compare_exchange_weak(seen, end, std::memory_order_relaxed)) {
   }
   std::atomic<std::uint64_t>* const slots = slots_of(page);
-  const std::uint64_t generation = word >> (kNumberBits + kSpanBits);
   std::uint32_t way = 0;
   while (way < kWays - 1 &&
          slots[way].load(std::memory_order_relaxed) >> (kNumberBits + kSpanBits) == generation)

@@ -1,12 +1,9 @@
 #include "recorder/stack/stack_bounds.h"
 
-#include <sys/uio.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
-#include "common/system/files.h"
 #include "common/system/syscalls.h"
 #include "recorder/stack/known_stacks.h"
 #include "recorder/stack/memory_map.h"
@@ -41,10 +38,16 @@ bool holds(InHook hook, StackRange& range, std::uint64_t sp) noexcept {
 
 // Fails for the main thread, and on a stack that the program has switched to.
 bool find_own_by_probing(InHook hook, std::uint64_t sp, StackRange& found) noexcept {
+  // Some pages in reserve: after a sandbox has closed, nothing can be probed.
+  constexpr std::uint64_t kReserve = 8 * kPage;
   const std::uint64_t end = thread_pointer();
-  if (sp >= end || end - sp > kGuardGap || readable_end(hook, sp, end) != end) return false;
-  found = {page_of(sp), end, StackKind::probed};
-  return true;
+  if (sp >= end || end - sp > kGuardGap) return false;
+  for (const std::uint64_t low : {page_of(sp) - kReserve, page_of(sp)}) {
+    if (readable_end(hook, low, end) != end) continue;
+    found = {low, end, StackKind::probed};
+    return true;
+  }
+  return false;
 }
 
 // Of a stack that the program has switched to: up to the first page that cannot be read. Fails if
@@ -52,9 +55,10 @@ bool find_own_by_probing(InHook hook, std::uint64_t sp, StackRange& found) noexc
 bool find_other_by_probing(InHook hook, std::uint64_t sp, StackRange& found) noexcept {
   std::uint64_t end = known_stack_end(hook, sp);
   if (end == 0) {
+    const std::uint64_t generation = known_stacks_generation();
     end = readable_end(hook, sp, page_of(sp) + kLargestKnown);
     if (end == 0 || end == page_of(sp) + kLargestKnown) return false;
-    add_known_stack(hook, sp, end);
+    add_known_stack(hook, sp, end, generation);
   }
   found = {page_of(sp), end, StackKind::probed};
   return true;
@@ -76,20 +80,15 @@ bool find_in_maps(InHook hook, std::uint64_t sp, StackRange& found) noexcept {
 
 }  // namespace
 
+// The kernel reads the set before it rejects the request. Every program may call this one, also
+// where a filter kills it for process_vm_readv.
 std::uint64_t readable_end(InHook, std::uint64_t from, std::uint64_t to) noexcept {
-  constexpr std::size_t kPages = 32;
-  std::uint8_t bytes[kPages];
-  iovec pages[kPages];
-  for (std::uint64_t page = page_of(from); page < to;) {
-    std::size_t count = 0;
-    for (std::uint64_t next = page; count < kPages && next < to; next += kPage)
-      pages[count++] = {reinterpret_cast<void*>(std::max(next, from)), 1};
-    const iovec local{bytes, count};
-    const long read =
-        system::call(SYS_process_vm_readv, system::process_id(), &local, 1, pages, count, 0);
-    if (read < 0 && read != -EFAULT) return 0;
-    page += static_cast<std::uint64_t>(std::max(read, 0L)) * kPage;
-    if (read != static_cast<long>(count)) return page;
+  constexpr long kNoSuchRequest = -1;
+  constexpr std::size_t kSetBytes = 8;
+  for (std::uint64_t page = page_of(from); page < to; page += kPage) {
+    const long result = system::call(SYS_rt_sigprocmask, kNoSuchRequest, page, nullptr, kSetBytes);
+    if (result == -EFAULT) return page;
+    if (result != -EINVAL) return 0;
   }
   return to;
 }
