@@ -1,5 +1,6 @@
 #include "tools/processes/launch/unrecorded_kills.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "common/session/layout.h"
@@ -54,15 +55,20 @@ ProgramFacts facts_of(pid_t pid, const std::string& name, const ProgramFacts& pr
   return facts;
 }
 
-// The largest of those that ended with the program and had no recording; null: none did.
+// The largest of those that ended with the program and had no recording; null: none did, or another
+// one was nearly as large.
 const Descendant* largest_of(const std::vector<Descendant>& ended, const std::set<pid_t>& recorded,
                              pid_t program) {
   const Descendant* largest = nullptr;
+  std::uint64_t second_bytes = 0;
   for (const Descendant& one : ended) {
     if (one.pid == program || recorded.contains(one.pid)) continue;
-    if (largest == nullptr || one.resident_bytes > largest->resident_bytes) largest = &one;
+    const bool is_larger = largest == nullptr || one.resident_bytes > largest->resident_bytes;
+    const std::uint64_t bytes_before = largest == nullptr ? 0 : largest->resident_bytes;
+    second_bytes = std::max(second_bytes, is_larger ? bytes_before : one.resident_bytes);
+    if (is_larger) largest = &one;
   }
-  return largest;
+  return largest != nullptr && second_bytes <= largest->resident_bytes / 2 ? largest : nullptr;
 }
 
 // In the cgroup of the program, by the kernel's counter.
@@ -110,7 +116,7 @@ std::vector<UnrecordedKill> unrecorded_kills(const ProgramFacts& program,
     if (recorded.contains(pid) || recorded.contains(static_cast<pid_t>(kill.pid))) continue;
     found.push_back({facts_of(pid, kill.name, program), of_others});
   }
-  if (!observed.counter_rose || unnamed == 0) return found;
+  if (!observed.counter_rose || unnamed == 0 || !descendants.are_alone_in_cgroup()) return found;
   const std::vector<Descendant> ended =
       descendants.ended_since(system::monotonic_ns() - kEndedTogetherNs);
   const Descendant* const largest = largest_of(ended, recorded, program.pid);

@@ -19,10 +19,10 @@ struct UnrecordedKill {
 };
 
 // The killed processes, oldest first: the descendants that the kernel's log names, and those that
-// it names in the program's cgroup if no other program was in it. The log omits reports if there
-// are many: then the largest descendant that ended while the cgroup's counter rose. `recorded`:
-// those that have, or had, a recording. `observed`: of the program, which has ended. Empty in
-// another pid namespace than the log's.
+// it names in the program's cgroup if nobody else was in it. The log omits reports if there are
+// many: then the descendant that ended while the cgroup's counter rose, if it was by far the
+// largest and nobody else was in the cgroup. `recorded`: those that have, or had, a recording.
+// `observed`: of the program, which has ended. Empty in another pid namespace than the log's.
 std::vector<UnrecordedKill> unrecorded_kills(const ProgramFacts& program,
                                              const Descendants& descendants,
                                              const std::set<pid_t>& recorded,
