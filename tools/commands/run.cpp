@@ -54,7 +54,7 @@ processes::Ended run_in(const Surroundings& with, const processes::RunOptions& o
     if (with.sampler != nullptr) with.sampler->started(program);
     if (with.live != nullptr) with.live->started(program);
   };
-  if (with.sampler != nullptr) at_start.changed = [&] { with.sampler->sample(); };
+  if (with.sampler != nullptr) at_start.ended = [&] { with.sampler->sample(); };
   const auto run = [&] {
     return processes::run_program(path, options.program(), settings, with.observer, at_start);
   };

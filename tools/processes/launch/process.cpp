@@ -86,14 +86,12 @@ class Signals {
   // Waits for the next signal; with an observer, at most until its next sample is due. Forwards it
   // to `program` if another process sent it. Signals of the kernel (Ctrl-C, a closed terminal) and
   // of the program itself reach the whole group.
-  void forward_next(pid_t program, deaths::DeathObserver* observer,
-                    const std::function<void()>& changed) const {
+  void forward_next(pid_t program, deaths::DeathObserver* observer) const {
     constexpr timespec kBetweenSamples{0, 500'000'000};
     siginfo_t info{};
     const int signal =
         sigtimedwait(&waited_, &info, observer != nullptr ? &kBetweenSamples : nullptr);
     if (signal < 0 && errno == EAGAIN) observer->sample();
-    if (signal == SIGCHLD && changed) changed();
     const bool by_process = info.si_code <= 0 && info.si_pid != program;
     if (signal <= 0 || signal == SIGCHLD || !by_process) return;
     if (observer != nullptr) observer->signal_forwarded(signal, info.si_pid);
@@ -147,6 +145,12 @@ class ExecPipe {
   }
   int ends_[2] = {-1, -1};
 };
+
+bool is_zombie(pid_t child) {
+  siginfo_t info{};
+  return waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == child;
+}
 
 [[noreturn]] void throw_not_started(const std::string& path, int error) {
   const bool lacks_interpreter = error == ENOENT;
@@ -207,6 +211,7 @@ Ended run_program(const std::string& path, const std::vector<std::string>& words
   const int error = pipe.error_of_child();
   if (error == 0 && at_start.started) at_start.started(child);
   while (true) {
+    if (at_start.ended && is_zombie(child)) at_start.ended();
     int status = 0;
     rusage used{};
     const pid_t ended = wait4(-1, &status, WNOHANG, &used);
@@ -216,7 +221,7 @@ Ended run_program(const std::string& path, const std::vector<std::string>& words
       return {child, status};
     }
     if (ended <= 0) {
-      signals.forward_next(child, observer, at_start.changed);
+      signals.forward_next(child, observer);
     } else if (observer != nullptr) {
       observer->reaped_other();
     }

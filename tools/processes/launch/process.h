@@ -31,7 +31,7 @@ struct Ended {
 struct AtStart {
   std::function<bool()> before_exec;   // in the child; false: errno says why it does not start
   std::function<void(pid_t)> started;  // in this process, once the program runs
-  std::function<void()> changed;       // likewise, when it may have ended, before it is waited for
+  std::function<void()> ended;         // likewise, when it has ended, before it is waited for
 };
 
 // `observer` samples twice a second while the program runs; may be null. Throws Error if the
