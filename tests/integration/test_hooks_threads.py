@@ -25,7 +25,9 @@ def processor_s(run) -> tuple:
 @pytest.mark.parametrize("threads", [1000, 5000])
 def test_threads_that_start_together(plain, preload, victim, threads, mode):
     """They wait for the same locks, and each needs the bounds of its stack."""
-    _, alone_s = processor_s(lambda: plain(victim("meets"), threads))
+    alone, alone_s = processor_s(lambda: plain(victim("meets"), threads))
+    if alone.exit_code != 0:
+        pytest.skip(f"this machine does not start {threads} threads")
     run, recorded_s = processor_s(
         lambda: preload(victim("meets"), threads, env={"OOMREC_MODE": mode})
     )
