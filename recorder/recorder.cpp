@@ -94,8 +94,8 @@ std::uint32_t inherited_node(InHook hook) noexcept {
   return node == 0 ? group : node;
 }
 
-// Adds holders for what is left of the parent's heap, with the little that the child has allocated
-// since, and one for its mappings. The counters have them already.
+// Adds holders for the memory of the parent's heap that still exists, with the little that the
+// child has allocated since, and one for its mappings. The counters have them already.
 void add_inherited_holders(InHook hook) noexcept {
   const session::SpaceCounters& heap = g_state.unlaned[static_cast<std::size_t>(Space::heap)];
   const std::uint32_t node = inherited_node(hook);

@@ -60,7 +60,7 @@ class Mutex {
     std::uint64_t since_ns = coarse_ns();
     for (std::uint32_t seen = state_.load(std::memory_order_relaxed);;) {
       if (seen == kPoisoned) return false;
-      if (seen == kFree) {  // others may sleep: whoever got it after waiting wakes the next
+      if (seen == kFree) {  // contended: unlock() must wake the next waiter, if there is one
         if (state_.compare_exchange_weak(seen, kContended, std::memory_order_acquire)) return true;
         continue;
       }
@@ -90,35 +90,24 @@ class Mutex {
   std::atomic<std::uint32_t> turns_{0};  // unlocks while others waited
 };
 
-class MutexGuard {
+// Holds a mutex until the end of the scope, if it got it.
+template <bool (Mutex::*kAcquire)() noexcept>
+class BasicGuard {
  public:
-  explicit MutexGuard(Mutex& mutex) noexcept : mutex_(mutex), locked_(mutex.lock()) {}
-  ~MutexGuard() {
+  explicit BasicGuard(Mutex& mutex) noexcept : mutex_(mutex), locked_((mutex.*kAcquire)()) {}
+  ~BasicGuard() {
     if (locked_) mutex_.unlock();
   }
-  MutexGuard(const MutexGuard&) = delete;
-  MutexGuard& operator=(const MutexGuard&) = delete;
+  BasicGuard(const BasicGuard&) = delete;
+  BasicGuard& operator=(const BasicGuard&) = delete;
   explicit operator bool() const noexcept { return locked_; }
 
  private:
   Mutex& mutex_;
   const bool locked_;
 };
-
+using MutexGuard = BasicGuard<&Mutex::lock>;
 // For work that another thread may do, or that may be done later.
-class TryGuard {
- public:
-  explicit TryGuard(Mutex& mutex) noexcept : mutex_(mutex), locked_(mutex.try_lock()) {}
-  ~TryGuard() {
-    if (locked_) mutex_.unlock();
-  }
-  TryGuard(const TryGuard&) = delete;
-  TryGuard& operator=(const TryGuard&) = delete;
-  explicit operator bool() const noexcept { return locked_; }
-
- private:
-  Mutex& mutex_;
-  const bool locked_;
-};
+using TryGuard = BasicGuard<&Mutex::try_lock>;
 
 }  // namespace oomrec::system

@@ -99,11 +99,11 @@ StackRange find_stack_bounds(InHook hook, ThreadStacks& thread, std::uint64_t sp
   }
   StackRange found;
   const bool is_first = thread.ranges[0].high == 0;
-  if (!(is_first && find_own_by_probing(hook, sp, found)) &&
-      !(!is_first && find_other_by_probing(hook, sp, found)) && !find_in_maps(hook, sp, found))
-    return {};
+  const bool is_probed =
+      is_first ? find_own_by_probing(hook, sp, found) : find_other_by_probing(hook, sp, found);
+  if (!is_probed && !find_in_maps(hook, sp, found)) return {};
   // Many coroutines: their bounds are found more quickly elsewhere.
-  if (!is_first && found.kind == StackKind::probed) return found;
+  if (!is_first && is_probed) return found;
   // The first is the thread's own and stays; the others are replaced in turn.
   StackRange& slot =
       is_first ? thread.ranges[0] : thread.ranges[1 + thread.next_range++ % (kStackRanges - 1)];

@@ -1,5 +1,5 @@
 // What the kernel killed of this run, beside recorded processes: a child of a shell that could not
-// be recorded. Nobody but that child's parent sees its end.
+// be recorded. Only that child's parent can wait for it.
 #pragma once
 
 #include <sys/types.h>
@@ -19,9 +19,9 @@ struct UnrecordedKill {
 };
 
 // The killed processes, oldest first: the descendants that the kernel's log names, and those that
-// it names in the program's cgroup if nobody else was in it. The log omits reports if there are
-// many: then the descendant that ended while the cgroup's counter rose, if it was by far the
-// largest and nobody else was in the cgroup. `recorded`: those that have, or had, a recording.
+// it names in the program's cgroup if no other program was in it. The log omits reports if there
+// are many: then the descendant that ended while the cgroup's counter rose, if it was by far the
+// largest and no other program was in the cgroup. `recorded`: those that have, or had, a recording.
 // `observed`: of the program, which has ended. Empty in another pid namespace than the log's.
 std::vector<UnrecordedKill> unrecorded_kills(const ProgramFacts& program,
                                              const Descendants& descendants,
