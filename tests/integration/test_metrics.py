@@ -62,7 +62,9 @@ def test_figures_match_the_process(oomrec, metrics, started):
     assert live >= 20 * MIB
     resident = page.value("rss_bytes", **labels)
     with open(f"/proc/{process.pid}/statm") as statm:
-        assert resident == int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+        now = int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+    # The kernel adds up its processors' counts late: 64 pages of each may be missing.
+    assert resident == pytest.approx(now, abs=MIB)
     assert page.value("limit_bytes", kind="soft", **labels) == 100 * MIB
     assert page.value("headroom_bytes", **labels) == 100 * MIB - live
     assert page.value("headroom_ratio", **labels) == pytest.approx(1 - live / (100 * MIB))

@@ -29,6 +29,8 @@ constexpr std::chrono::milliseconds kBetweenChecks = 500ms;  // of what the kern
 constexpr auto kSessionSetupTime = 50ms;
 constexpr std::chrono::milliseconds kBetweenRescans = 300ms;
 constexpr std::size_t kSamplesAtOnce = 12;  // 50 µs each, twice a second
+// Hundreds of processes may end at once, at tens of milliseconds each: a scrape waits no longer.
+constexpr auto kLongestOfDeaths = 500ms;
 constexpr unsigned kRescans = 5;
 
 bool is_alive(const bundles::Session& session) {
@@ -218,14 +220,17 @@ std::set<fs::path> Watcher::dead_processes(const Polled& polled, bool check_due)
 }
 
 // In this order: dead processes whose sessions were not known yet (in update_recorded()), workers,
-// their parents.
+// their parents. Those that are left when the time is up stay ready for the next poll.
 void Watcher::finalize(const std::set<fs::path>& dead) {
-  for (const bundles::Session& session : update_recorded()) {
+  const std::vector<bundles::Session> sessions = update_recorded();
+  const Clock::time_point deadline = Clock::now() + kLongestOfDeaths;
+  for (const bundles::Session& session : sessions) {
     if (!dead.contains(session.path)) continue;
-    const RecordedProcess& process = recorded_.at(session.path);
-    finalizer_.finalize_dead_process(process.session, observation_of(process));
+    const auto process = recorded_.find(session.path);
+    finalizer_.finalize_dead_process(process->second.session, observation_of(process->second));
+    recorded_.erase(process);
+    if (Clock::now() >= deadline) return;
   }
-  for (const fs::path& path : dead) recorded_.erase(path);
 }
 
 bool Watcher::awaits_exit_of(pid_t process) const {
