@@ -80,7 +80,7 @@ void* observe_reallocation(Api api, void* block, std::uint64_t bytes, Real real)
 }  // namespace
 
 #define X(name, parameters, arguments, bytes, may_be_invalid)    \
-  OOMREC_HOOK(void*, name, parameters) {                         \
+  OOMREC_DIRECT_HOOK(void*, name, parameters) {                  \
     return observe_allocation(                                   \
         Api::name, bytes, [=] { return g_next.name arguments; }, \
         [] { return !(may_be_invalid) || errno != EINVAL; });    \
@@ -89,18 +89,18 @@ OOMREC_HEAP_ALLOCATORS(X)
 #undef X
 
 #define X(name, parameters, arguments, bytes)                                                    \
-  OOMREC_HOOK(void*, name, parameters) {                                                         \
+  OOMREC_DIRECT_HOOK(void*, name, parameters) {                                                  \
     return observe_reallocation(Api::name, block, bytes, [&] { return g_next.name arguments; }); \
   }
 OOMREC_HEAP_REALLOCATORS(X)
 #undef X
 
-OOMREC_HOOK(void, free, (void* block)) {
+OOMREC_DIRECT_HOOK(void, free, (void* block)) {
   if (is_bootstrap_block(block)) return;
   observe_release(Api::free, block, [=] { g_next.free(block); });
 }
 
-OOMREC_HOOK(int, posix_memalign, (void** block, size_t alignment, size_t n)) {
+OOMREC_DIRECT_HOOK(int, posix_memalign, (void** block, size_t alignment, size_t n)) {
   int error = ENOMEM;  // the result at the soft limit, when the lambda is not called
   bool asked = false;
   const int errno_before = errno;

@@ -114,9 +114,12 @@ template <class Real, class Failed>
 template <class Real, class Failed>
 [[gnu::always_inline]] inline void* observe_allocation(Api api, std::uint64_t bytes, Real real,
                                                        Failed failed) noexcept {
+  // First, because without a recorder a thread's storage may not be ours to read.
+  if (watched(api) != Watch::on) [[unlikely]]
+    return observe_allocation_fully(api, bytes, real, failed);
   recorder::ThreadState* const thread = recorder::quick_thread();
-  if (thread == nullptr || watched(api) != Watch::on || !HookScope::idle() ||
-      !recorder::passes_quickly(*thread, bytes)) [[unlikely]]
+  if (thread == nullptr || !HookScope::idle() || !recorder::passes_quickly(*thread, bytes))
+      [[unlikely]]
     return observe_allocation_fully(api, bytes, real, failed);
   {
     const QuickScope scope;
@@ -149,8 +152,10 @@ template <class Real>
 
 template <class Real>
 [[gnu::always_inline]] inline void observe_release(Api api, void* block, Real real) noexcept {
+  if (watched(api) != Watch::on) [[unlikely]]
+    return observe_release_fully(api, block, real);
   recorder::ThreadState* const thread = recorder::quick_thread();
-  if (thread == nullptr || block == nullptr || watched(api) != Watch::on || !HookScope::idle() ||
+  if (thread == nullptr || block == nullptr || !HookScope::idle() ||
       recorder::may_be_recorded(block)) [[unlikely]]
     return observe_release_fully(api, block, real);
   const QuickScope scope;

@@ -3,7 +3,7 @@
 // It runs before all other constructors (initfirst in the root's meson.build), even libc's own: the
 // environment comes from its arguments, and it uses neither stdio nor getenv. It leaves errno,
 // environment and descriptors unchanged. If the recorder must stay off (another C library, a
-// privileged program, OOMREC_MODE=off), every hook is a jump to the next definition.
+// privileged program, OOMREC_MODE=off), every hook is a jump to the next definition (entries.h).
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
@@ -22,6 +22,7 @@
 #include "shim/gpu/driver.h"
 #include "shim/heap.h"
 #include "shim/info.h"
+#include "shim/interpose/entries.h"
 #include "shim/interpose/next.h"
 #include "shim/interpose/real_dlsym.h"
 #include "shim/process.h"
@@ -147,7 +148,10 @@ std::string_view off_reason(const Options& options) noexcept {
   }
   if (recording && !heap.observed && options.limit != 0 && !options.quiet)
     print({"oomrec: ", heap.note, "; the limit covers mappings only\n"});
-  if (off.empty()) start_exec(options.children, library_path);
+  if (off.empty())
+    start_exec(options.children, library_path);
+  else
+    bypass_hooks();
   if (recording) start_exit();
   gpu::start_gpu();
   if (const char* const path = value_of(environment, "OOMREC_INFO");

@@ -1,10 +1,11 @@
 # long syscall(long number, ...): all but a few numbers continue by a jump with unchanged arguments.
 # No frame of ours is in between, because a number may fork or return twice.
         .text
-        .globl  syscall
-        .type   syscall, @function
+        .globl  hook_syscall
+        .hidden hook_syscall
+        .type   hook_syscall, @function
         .p2align 4
-syscall:
+hook_syscall:
         .cfi_startproc
         endbr64
         cmp     $157, %rdi                    # prctl
@@ -16,5 +17,5 @@ syscall:
         jmp     *oomrec_next_syscall(%rip)
 1:      jmp     oomrec_watched_syscall
         .cfi_endproc
-        .size   syscall, . - syscall
+        .size   hook_syscall, . - hook_syscall
         .section .note.GNU-stack, "", @progbits

@@ -158,26 +158,26 @@ void reset_torch_if_closed() noexcept {
 
 }  // namespace oomrec::shim::gpu
 
-#define X(symbol)                                                                                 \
-  OOMREC_HOOK(void, symbol,                                                                       \
-              (void* block, std::int64_t change, std::uint64_t allocated, std::uint64_t reserved, \
-               oomrec::shim::gpu::Device device)) {                                               \
-    using namespace oomrec::shim::gpu;                                                            \
-    report_memory(g_##symbol, block, change, allocated, reserved, device);                        \
+#define X(symbol)                                                                  \
+  OOMREC_DIRECT_HOOK(void, symbol,                                                 \
+                     (void* block, std::int64_t change, std::uint64_t allocated,   \
+                      std::uint64_t reserved, oomrec::shim::gpu::Device device)) { \
+    using namespace oomrec::shim::gpu;                                             \
+    report_memory(g_##symbol, block, change, allocated, reserved, device);         \
   }
 OOMREC_MEMORY_REPORTERS(X)
 #undef X
-#define X(symbol)                                                                   \
-  OOMREC_HOOK(void, symbol,                                                         \
-              (std::int64_t bytes, std::uint64_t allocated, std::uint64_t reserved, \
-               oomrec::shim::gpu::Device device)) {                                 \
-    using namespace oomrec::shim::gpu;                                              \
-    report_failure(g_##symbol, bytes, allocated, reserved, device);                 \
+#define X(symbol)                                                                          \
+  OOMREC_DIRECT_HOOK(void, symbol,                                                         \
+                     (std::int64_t bytes, std::uint64_t allocated, std::uint64_t reserved, \
+                      oomrec::shim::gpu::Device device)) {                                 \
+    using namespace oomrec::shim::gpu;                                                     \
+    report_failure(g_##symbol, bytes, allocated, reserved, device);                        \
   }
 OOMREC_FAILURE_REPORTERS(X)
 #undef X
 
-OOMREC_HOOK(bool, _ZN3c1022memoryProfilingEnabledEv, ()) {
+OOMREC_DIRECT_HOOK(bool, _ZN3c1022memoryProfilingEnabledEv, ()) {
   using namespace oomrec::shim::gpu;
   const bool profiling = is_profiling(__builtin_return_address(0));
   return profiling || (oomrec::recorder::is_active() && oomrec::recorder::wants_torch_on_cpu());

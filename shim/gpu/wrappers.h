@@ -10,7 +10,7 @@
 #include "shim/interpose/export.h"
 
 #define OOMREC_WRAPPER(name, base, parameters, arguments, ...)                        \
-  OOMREC_HOOK(Result, name, parameters) {                                             \
+  OOMREC_DIRECT_HOOK(Result, name, parameters) {                                      \
     constexpr auto row = static_cast<std::size_t>(Index::name);                       \
     const gpu::Calling calling{kVendor, row};                                         \
     void* const next = gpu::driver_of(kVendor).next(row, calling.entry());            \

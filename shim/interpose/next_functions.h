@@ -1,5 +1,5 @@
 // All hooked C functions. The library itself calls the next definition of the same name, in
-// whatever library.
+// whatever library. Also read by the assembler (entries.S).
 #pragma once
 
 // clang-format off
@@ -18,8 +18,9 @@
   X(void, siglongjmp,    (void* target, int value), (target, value)) \
   X(void, __longjmp_chk, (void* target, int value), (target, value))
 
+// Called too often for a jump through a table: their hooks are exported as they are.
 //  result   name                parameters                                           arguments
-#define OOMREC_NEXT_FUNCTIONS(X) \
+#define OOMREC_HEAP_FUNCTIONS(X) \
   X(void*,   malloc,             (size_t n),                                          (n)) \
   X(void*,   calloc,             (size_t k, size_t n),                                (k, n)) \
   X(void*,   realloc,            (void* block, size_t n),                             (block, n)) \
@@ -30,7 +31,10 @@
   X(int,     posix_memalign,     (void** block, size_t alignment, size_t n),          (block, alignment, n)) \
   X(void*,   valloc,             (size_t n),                                          (n)) \
   X(void*,   pvalloc,            (size_t n),                                          (n)) \
-  X(size_t,  malloc_usable_size, (void* block),                                       (block)) \
+  X(size_t,  malloc_usable_size, (void* block),                                       (block))
+
+// The program enters these through a table of pointers (entries.h).
+#define OOMREC_ENTERED_FUNCTIONS(X) \
   X(void*,   mmap,               (void* at, size_t n, int protection, int flags, int fd, off_t offset), \
                                  (at, n, protection, flags, fd, offset)) \
   X(int,     munmap,             (void* at, size_t n),                                (at, n)) \
@@ -88,4 +92,10 @@
   X(void,    _exit,              (int status),                                        (status)) \
   X(void,    _Exit,              (int status),                                        (status)) \
   X(void,    quick_exit,         (int status),                                        (status))
+
+// Like these, but their hooks call one of the others.
+#define OOMREC_OTHER_ENTERED_FUNCTIONS(X) \
+  X(mmap64) X(execv) X(execvp) X(execl) X(execlp) X(execle)
+
+#define OOMREC_NEXT_FUNCTIONS(X) OOMREC_HEAP_FUNCTIONS(X) OOMREC_ENTERED_FUNCTIONS(X)
 // clang-format on

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 
@@ -76,8 +77,10 @@ def test_a_daemon_is_recorded(oomrec, preload, victim):
     assert sessions(preload) == []
 
 
-@pytest.mark.parametrize("mode", ["off", "sampled", "exact"])
-@pytest.mark.parametrize("end", ["exit", "syscall", "run"])
+@pytest.mark.parametrize(
+    ("end", "mode"),
+    [*itertools.product(["exit", "syscall", "run"], ["off", "sampled", "exact"]), ("map", "off")],
+)
 def test_a_helper_without_thread_local_storage(plain, preload, victim, end, mode):
     """As a browser's sandbox starts one: hooks may not touch errno, nor variables of their own."""
     alone = plain(victim("no_tls"), end)

@@ -1,12 +1,15 @@
 /* A helper as sandboxes start it: a clone child in the parent's memory, with empty thread-local
- * storage whose lower end is the end of readable memory. `exit`, `syscall` or `exec` is how it
- * ends. The program exits with 0 if the helper ended as it should.
+ * storage whose lower end is the end of readable memory. `exit`, `syscall` or `run` is how it
+ * ends; `map` first maps memory and more. The program exits with 0 if the helper ended as it
+ * should.
  */
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,7 +19,16 @@ enum { PAGE = 4096, STATUS = 7 };
 __attribute__((no_stack_protector)) static int helper(void* way) {
   const char first = *(const char*)way;
   char* const words[] = {"true", NULL};
-  if (first == 'e') _exit(STATUS);
+  if (first == 'm') {
+    char* const memory = mmap(NULL, 4 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(memory, PAGE, PROT_READ | PROT_WRITE);
+    *memory = 1;
+    mlock(memory, PAGE);
+    prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
+    sigaltstack(NULL, NULL);
+    munmap(mremap(memory, 4 * PAGE, PAGE, 0), PAGE);
+  }
+  if (first == 'e' || first == 'm') _exit(STATUS);
   if (first == 's') syscall(SYS_exit_group, STATUS);
   execv("/bin/true", words);
   return 1;
