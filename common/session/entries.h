@@ -134,7 +134,7 @@ static_assert(sizeof(LiveRange) == 32 && offsetof(LiveRange, holder) == 16);
 // --- Threads, counters, events ------------------------------------------------------------------
 
 struct Thread {
-  i32 tid;
+  i32 tid;    // 0: being added
   u32 group;  // StringId: the name without digits
   char name[16];
   u64 first_seen_ns;

@@ -43,7 +43,7 @@ class Mutex {
  private:
   // kContended: held, and others sleep or are about to.
   static constexpr std::uint32_t kFree = 0, kHeld = 1, kContended = 2, kPoisoned = 3;
-  static constexpr int kSpins = 200;
+  static constexpr int kSpins = 25;
   static constexpr std::uint64_t kPatienceNs = 2'000'000'000;
 
   [[gnu::noinline, gnu::cold]] void wake() noexcept {

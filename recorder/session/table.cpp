@@ -21,7 +21,36 @@ bool TableBase::open(InHook hook, Arena& arena, TableDirectory& directory, const
   directory_ = &directory;
   directory.entry_bytes = shape.entry_bytes();
   if (!reach(hook, shape, 0)) return false;
+  prepared_ = std::min(touchable_bytes_ / shape.entry_bytes(), shape.capacity(0));
   commit(static_cast<std::uint32_t>(first_committed));
+  return true;
+}
+
+bool TableBase::may_grow() noexcept {
+  if (!retried_ && arena_->has_released_reserve()) {
+    retried_ = true;
+    failures_ = 0;
+  }
+  return failures_ == 0 || ++failures_ % kRetryAppends == 0;
+}
+
+bool TableBase::has_chunk(InHook hook, std::uint32_t chunk) noexcept {
+  if (chunks_[chunk] != nullptr) return true;
+  const std::uint64_t offset = arena_->take(hook, chunk_bytes(chunk));
+  if (offset == 0) return false;
+  directory_->chunk_offsets[chunk].store(offset, std::memory_order_relaxed);
+  chunks_[chunk] = arena_->at(offset);
+  return true;
+}
+
+bool TableBase::populate(InHook hook, std::uint32_t chunk, std::uint32_t from,
+                         std::uint32_t to) noexcept {
+  const std::uint64_t offset = directory_->chunk_offsets[chunk].load(std::memory_order_relaxed);
+  if (!arena_->populate(hook, offset + from, to - from)) {
+    failures_ = std::max(failures_.load(), 1u);
+    return false;
+  }
+  failures_ = 0;
   return true;
 }
 
@@ -29,36 +58,58 @@ bool TableBase::reach(InHook hook, const Chunks& shape, std::uint64_t last) noex
   const Chunks::Slot slot = shape.locate(last);
   const std::uint32_t end = slot.byte + shape.entry_bytes();
   if (slot.chunk == chunk_ && end <= touchable_bytes_) return true;
-  if (slot.chunk >= kMaxChunks || last > ~std::uint32_t{0} - 1) return false;
-  if (!retried_ && arena_->has_released_reserve()) {
-    retried_ = true;
-    failed_ = 0;
+  if (slot.chunk >= kMaxChunks || last > ~std::uint32_t{0} - 1 || !may_grow()) return false;
+  if (!has_chunk(hook, slot.chunk)) {
+    failures_ = std::max(failures_.load(), 1u);
+    return false;
   }
-  if (failed_ != 0 && ++failed_ % kRetryAppends != 0) return false;
-
-  if (chunks_[slot.chunk] == nullptr) {
-    const std::uint64_t offset = arena_->take(hook, chunk_bytes(slot.chunk));
-    if (offset == 0) {
-      failed_ = std::max(failed_, 1u);
-      return false;
-    }
-    chunks_[slot.chunk] = arena_->at(offset);
-    directory_->chunk_offsets[slot.chunk].store(offset, std::memory_order_relaxed);
-    chunk_offset_ = offset;
-    chunk_ = slot.chunk;
-    touchable_bytes_ = 0;
-  }
+  if (slot.chunk != chunk_) touchable_bytes_ = 0;
+  chunk_ = slot.chunk;
   while (touchable_bytes_ < end) {
     const std::uint32_t left = static_cast<std::uint32_t>(chunk_bytes(chunk_)) - touchable_bytes_;
     const std::uint32_t step = std::min(kStepBytes, left);
-    if (!arena_->populate(hook, chunk_offset_ + touchable_bytes_, step)) {
-      failed_ = std::max(failed_, 1u);
-      return false;
-    }
+    if (!populate(hook, chunk_, touchable_bytes_, touchable_bytes_ + step)) return false;
     touchable_bytes_ += step;
   }
-  failed_ = 0;
   return true;
+}
+
+bool TableBase::prepare(InHook hook, const Chunks& shape, std::uint32_t prepared) noexcept {
+  const Chunks::Slot slot = shape.locate(prepared);
+  if (slot.chunk >= kMaxChunks || !may_grow()) return false;
+  if (slot.byte == 0) {  // the first entry of a chunk
+    const system::MutexGuard guard{lock_};
+    if (!guard || !has_chunk(hook, slot.chunk)) {
+      failures_ = std::max(failures_.load(), 1u);
+      return false;
+    }
+  }
+  const std::uint32_t number = slot.byte / shape.entry_bytes();  // in the chunk
+  const std::uint32_t entries =
+      std::min(kStepBytes / shape.entry_bytes(), shape.capacity(slot.chunk) - number);
+  const auto from = static_cast<std::uint32_t>(slot.byte - slot.byte % kPageBytes);
+  if (!populate(hook, slot.chunk, from, slot.byte + entries * shape.entry_bytes())) return false;
+  prepared_.compare_exchange_strong(prepared, prepared + entries);
+  return true;
+}
+
+std::uint32_t TableBase::reserve(InHook hook, const Chunks& shape, std::uint32_t count) noexcept {
+  std::uint32_t first = size_.load(std::memory_order_relaxed);
+  for (;;) {
+    const std::uint32_t prepared = prepared_.load(std::memory_order_acquire);
+    if (first == 0) return 0;
+    if (first + count <= prepared) {
+      if (size_.compare_exchange_weak(first, first + count)) break;
+    } else {
+      if (!prepare(hook, shape, prepared)) return 0;
+      first = size_.load(std::memory_order_relaxed);
+    }
+  }
+  const std::uint32_t size = first + count;
+  u64 committed = directory_->committed.load();
+  while (committed < size && !directory_->committed.compare_exchange_weak(committed, size))
+    continue;
+  return first;
 }
 
 }  // namespace oomrec::session

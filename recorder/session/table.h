@@ -1,7 +1,8 @@
 // An append-only table in the arena.
 //
 // Promise: entries never move; an entry is complete before the commit index in the file includes
-// it, so a writer killed inside append() loses that one entry. append() to a table that cannot grow
+// it, so a writer killed inside append() loses that one entry. (Those of reserve() are zero until
+// they are complete.) append() to a table that cannot grow
 // fails, and retries only now and then. Prohibition: entries are never removed.
 #pragma once
 
@@ -33,6 +34,8 @@ class TableBase {
   // lock_.
   bool reach(InHook, const Chunks& shape, std::uint64_t last) noexcept;
 
+  std::uint32_t reserve(InHook hook, const Chunks& shape, std::uint32_t count) noexcept;
+
   // Publishes entries [0, size) to readers. Under lock_.
   void commit(std::uint32_t size) noexcept {
     size_.store(size, std::memory_order_release);
@@ -43,12 +46,24 @@ class TableBase {
   Arena* arena_ = nullptr;
   TableDirectory* directory_ = nullptr;
   std::atomic<std::uint32_t> size_{0};
-  std::uint64_t chunk_offset_ = 0;     // the chunk that grows, in the file …
-  std::uint32_t chunk_ = 0;            // … its number …
-  std::uint32_t touchable_bytes_ = 0;  // … and how much of it is populated
-  std::uint32_t failed_ = 0;           // appends since the table could not grow
-  bool retried_ = false;               // since the arena released its reserve
   system::Mutex lock_;
+
+ private:
+  // False: not now, because the table could not grow before.
+  bool may_grow() noexcept;
+  bool has_chunk(InHook hook,
+                 std::uint32_t chunk) noexcept;  // takes it from the arena. Under lock_
+  bool populate(InHook hook, std::uint32_t chunk, std::uint32_t from, std::uint32_t to) noexcept;
+  // Prepares more entries than `prepared`, unless another thread has. Without the lock: others need
+  // not wait for one that is preempted here, they do it themselves.
+  bool prepare(InHook hook, const Chunks& shape, std::uint32_t prepared) noexcept;
+
+  // For append(): the chunk that grows, and how much of it is populated.
+  std::uint32_t chunk_ = 0;
+  std::uint32_t touchable_bytes_ = 0;
+  std::atomic<std::uint32_t> prepared_{0};  // for reserve(): entries [0, prepared_) are populated
+  std::atomic<std::uint32_t> failures_{0};  // appends since the table could not grow
+  std::atomic<bool> retried_{false};        // since the arena released its reserve
 };
 
 template <class T>
@@ -71,6 +86,14 @@ class Table : public TableBase {
     index = next;
     commit(next + 1);
     return true;
+  }
+
+  // Adds `count` adjacent entries, which readers see at once, zeroed until the caller has filled
+  // them in. Takes no lock while the table need not grow: of a thousand threads that start at once,
+  // one that is preempted here delays none. Returns the first; 0 as append() returns false. Not
+  // together with append() on one table.
+  std::uint32_t reserve(InHook hook, std::uint32_t count) noexcept {
+    return TableBase::reserve(hook, kShape, count);
   }
 
   // `index` is below size(), or of an append() in progress.

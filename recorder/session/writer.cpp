@@ -25,6 +25,7 @@ constexpr u32 kExactMainRingSlots = 16384;
 constexpr u32 kThreadSums = 128;  // of exact mode: a page, and one more for their temporaries
 constexpr u32 kMainSums = 1024;
 constexpr u32 kProbedOwners = 8;
+constexpr u32 kMostLanesAtOnce = 8;
 
 bool has_ended(i32 pid, i32 tid) noexcept { return call(SYS_tgkill, pid, tid, 0) == -ESRCH; }
 
@@ -115,66 +116,92 @@ StringId Session::add_string(InHook hook, std::string_view text) noexcept {
   return static_cast<StringId>(id);
 }
 
-bool Session::add_ring(InHook hook, Lane& lane, std::uint32_t slots) noexcept {
-  const u64 bytes = u64{slots} * sizeof(Slot);
-  const u64 offset = arena.take(hook, bytes);
-  if (offset == 0 || !arena.populate(hook, offset, bytes)) return false;
-  lane.ring_offset = offset;
-  lane.ring_slots = slots;
+// A ring and sums for each lane from `first` on. Without them a lane still has its counters.
+bool Session::add_memory(InHook hook, u32 first, u32 count, u32 slots, u32 sums) noexcept {
+  const u64 ring_bytes = u64{slots} * sizeof(Slot);
+  const u64 sums_bytes = u64{sums} * sizeof(HolderSum);
+  const u64 lane_bytes = ring_bytes + sums_bytes + u64{sums} * sizeof(u32);
+  u64 offset = arena.take(hook, count * lane_bytes);
+  if (offset == 0 || !arena.populate(hook, offset, count * lane_bytes)) return false;
+  for (u32 number = first; number != first + count; ++number, offset += lane_bytes) {
+    Lane& lane = lanes.at(number);
+    lane.ring_offset = offset;
+    lane.ring_slots = slots;
+    if (sums == 0) continue;
+    lane.sums_offset = offset + ring_bytes;
+    lane.temporaries_offset = lane.sums_offset + sums_bytes;
+    lane.sums = sums;
+  }
   return true;
 }
 
-void Session::add_sums(InHook hook, Lane& lane, std::uint32_t sums) noexcept {
-  const u64 sums_bytes = u64{sums} * sizeof(HolderSum);
-  const u64 bytes = sums_bytes + u64{sums} * sizeof(u32);
-  const u64 offset = arena.take(hook, bytes);
-  if (offset == 0 || !arena.populate(hook, offset, bytes)) return;
-  lane.sums_offset = offset;
-  lane.temporaries_offset = offset + sums_bytes;
-  lane.sums = sums;
+// Adds lanes: one that `tid` owns, and as many as there are already, up to a few, for the threads
+// that are likely to come, since each step takes locks and system calls. 0: none could be added.
+u32 Session::add_lanes(InHook hook, i32 tid) noexcept {
+  const u32 count = std::clamp(lanes.size() - 1, u32{1}, kMostLanesAtOnce);
+  const u32 first = lanes.reserve(hook, count);
+  if (first == 0) return 0;
+  // All get an owner until their memory is there. Another thread may have taken one for a free
+  // lane.
+  u32 own = 0;
+  for (u32 number = first; number != first + count; ++number)
+    if (take_lane(number, 0, tid) && own == 0) own = number;
+  const bool exact = mode_ == Mode::exact;
+  const bool is_main = tid == pid_;
+  if (!is_main || !add_memory(hook, first, count, exact ? kExactMainRingSlots : kMainRingSlots,
+                              exact ? kMainSums : 0))
+    add_memory(hook, first, count, kThreadRingSlots, exact ? kThreadSums : 0);
+  for (u32 number = first; number != first + count; ++number)
+    if (number != own && lanes.at(number).owner_tid.load(std::memory_order_relaxed) == tid)
+      release_lane(hook, number);
+  return own;
 }
 
-std::uint32_t Session::acquire_lane(InHook hook, std::int32_t tid, std::uint32_t thread) noexcept {
-  if (!active_) return 0;
-  const auto take_over = [&](u32 number, i32 owner) {
-    Lane& lane = lanes.at(number);
-    if (!lane.owner_tid.compare_exchange_strong(owner, tid)) return false;
-    lane.thread.store(thread, std::memory_order_relaxed);
-    return true;
-  };
-  const u32 count = lanes.size();
-  for (u32 number = 1; number < count && released_lanes_.load() != 0; ++number) {
-    if (lanes.at(number).owner_tid.load(std::memory_order_relaxed) != 0 || !take_over(number, 0))
+bool Session::take_lane(u32 number, i32 owner, i32 tid) noexcept {
+  return lanes.at(number).owner_tid.compare_exchange_strong(owner, tid);
+}
+
+u32 Session::take_free_lane(i32 tid) noexcept {
+  const u32 count = lanes.size() - 1;
+  const u32 start = free_lane_.load(std::memory_order_relaxed);
+  for (u32 i = 0; i < count && free_lanes_.load(std::memory_order_relaxed) != 0; ++i) {
+    const u32 number = 1 + (start + i) % count;
+    if (lanes.at(number).owner_tid.load(std::memory_order_relaxed) != 0 ||
+        !take_lane(number, 0, tid))
       continue;
-    released_lanes_.fetch_sub(1, std::memory_order_relaxed);
+    free_lanes_.fetch_sub(1, std::memory_order_relaxed);
+    free_lane_.store(number, std::memory_order_relaxed);  // the next one, counted from 0
     return number;
   }
-  const bool few = count - 1 <= kProbedOwners;  // probe each of them
-  for (u32 probe = 0; count > 1 && probe < std::min(kProbedOwners, count - 1); ++probe) {
+  return 0;
+}
+
+u32 Session::take_lane_of_ended_thread(i32 tid) noexcept {
+  const u32 count = lanes.size() - 1;
+  const bool few = count <= kProbedOwners;  // probe each of them
+  for (u32 probe = 0; probe < std::min(kProbedOwners, count); ++probe) {
     const u32 search = probed_lane_.fetch_add(1, std::memory_order_relaxed);
-    const u32 number = 1 + (few ? search : scattered(search)) % (count - 1);
+    const u32 number = 1 + (few ? search : scattered(search)) % count;
     const i32 owner = lanes.at(number).owner_tid.load(std::memory_order_relaxed);
-    if (owner != 0 && has_ended(pid_, owner) && take_over(number, owner)) return number;
+    if (owner != 0 && has_ended(pid_, owner) && take_lane(number, owner, tid)) return number;
   }
-  u32 number = 0;
-  const bool added = lanes.append(hook, number, [&](Lane& lane) {
-    lane.owner_tid.store(tid, std::memory_order_relaxed);
-    lane.thread.store(thread, std::memory_order_relaxed);
-  });
-  if (!added) return 0;
-  // Not under the table's lock: it takes system calls. Without a ring or sums, the lane still has
-  // its counters.
-  Lane& lane = lanes.at(number);
-  const u32 main_slots = mode_ == Mode::exact ? kExactMainRingSlots : kMainRingSlots;
-  if (tid != pid_ || !add_ring(hook, lane, main_slots)) add_ring(hook, lane, kThreadRingSlots);
-  if (mode_ == Mode::exact) add_sums(hook, lane, tid == pid_ ? kMainSums : kThreadSums);
+  return 0;
+}
+
+u32 Session::acquire_lane(InHook hook, i32 tid, u32 thread) noexcept {
+  if (!active_) return 0;
+  u32 number = take_free_lane(tid);
+  if (number == 0) number = take_lane_of_ended_thread(tid);
+  if (number == 0) number = add_lanes(hook, tid);
+  if (number != 0) lanes.at(number).thread.store(thread, std::memory_order_relaxed);
   return number;
 }
 
 void Session::release_lane(InHook, std::uint32_t lane) noexcept {
   if (!active_ || lane == 0) return;
   lanes.at(lane).owner_tid.store(0, std::memory_order_release);
-  released_lanes_.fetch_add(1, std::memory_order_relaxed);
+  free_lane_.store(lane - 1, std::memory_order_relaxed);
+  free_lanes_.fetch_add(1, std::memory_order_relaxed);
 }
 
 Slot* Session::ring(std::uint32_t lane) noexcept {

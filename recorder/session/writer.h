@@ -110,8 +110,13 @@ class Session {
                   std::uint64_t budget_bytes) noexcept;
   bool open_tables(InHook) noexcept;
   void describe_process(InHook, const Settings&) noexcept;
-  bool add_ring(InHook, Lane& lane, std::uint32_t slots) noexcept;
-  void add_sums(InHook, Lane& lane, std::uint32_t sums) noexcept;
+  bool add_memory(InHook, std::uint32_t first, std::uint32_t count, std::uint32_t slots,
+                  std::uint32_t sums) noexcept;
+  std::uint32_t add_lanes(InHook, std::int32_t tid) noexcept;
+  // The lane that `tid` owns now; 0: none was found.
+  std::uint32_t take_free_lane(std::int32_t tid) noexcept;
+  std::uint32_t take_lane_of_ended_thread(std::int32_t tid) noexcept;
+  bool take_lane(std::uint32_t number, std::int32_t owner, std::int32_t tid) noexcept;
 
   Header* header_ = nullptr;
   bool active_ = false;
@@ -122,8 +127,9 @@ class Session {
   bool made_directory_ = false;
   int directory_error_ = 0;
   TableBase strings_;
-  std::atomic<std::uint32_t> probed_lane_{0};     // probes for a dead owner so far
-  std::atomic<std::uint32_t> released_lanes_{0};  // without an owner
+  std::atomic<std::uint32_t> probed_lane_{0};  // probes for a dead owner so far
+  std::atomic<std::uint32_t> free_lanes_{0};   // without an owner
+  std::atomic<std::uint32_t> free_lane_{0};    // where to begin the search for one, from 0
   char path_[1024] = {};
 };
 

@@ -184,6 +184,7 @@ bool is_same(const CachedStack& a, const CachedStack& b) noexcept {
 [[gnu::noinline]] std::uint32_t capture(InHook hook, ThreadStacks& thread,
                                         std::uint32_t group) noexcept {
   const Registers at = start_of_walk();
+  const bool has_stacks = thread.generation != 0;
   MergedCache& cache = thread.merged;
   CachedStack stack{cached_chain(hook, at, thread), 0, group, 0};
   NativeStack native{};  // not walked yet
@@ -200,7 +201,7 @@ bool is_same(const CachedStack& a, const CachedStack& b) noexcept {
 
   CachedStack& cached = slot_of(thread, stack);
   const bool is_cacheable = !in_handler && !python.truncated;
-  if (is_cacheable && is_same(cached, stack)) {
+  if (is_cacheable && has_stacks && is_same(cached, stack)) {
     if constexpr (kSelfCheck) check_cached_stack(hook, at, thread, python, cached);
     return cached.node;
   }
@@ -227,7 +228,7 @@ bool is_same(const CachedStack& a, const CachedStack& b) noexcept {
 void reset_thread(InHook, ThreadStacks& thread) noexcept {
   for (StackRange& range : thread.ranges) range = {};
   thread.next_range = 0;
-  clear_caches(thread);
+  if (thread.generation != 0) clear_caches(thread);
 }
 
 void on_modules_unloaded(InHook hook) noexcept {

@@ -133,18 +133,19 @@ struct CodeRange {
 inline constexpr std::uint32_t kCodeRanges = 16;  // by address, in MiB
 
 // A thread's buffers and caches: too large for the program's stack. One for each lane, in private
-// mapped memory, initially zeroed, reused by the lane's next thread after reset_thread().
+// mapped memory, initially zeroed, reused by the lane's next thread after reset_thread(). What
+// every capture needs comes first.
 struct ThreadStacks {
-  NativeCache native;
-  PythonCache python;
-  MergedCache merged;
-  NodeCache nodes;
-  CachedWalk walks[1u << kCachedWalkBits];
-  CachedStack stacks[1u << kCachedStackBits];
-  CodeRange code[kCodeRanges];
   StackRange ranges[kStackRanges];  // the thread's own first
   std::uint32_t next_range;
-  std::uint32_t generation;                  // of the caches: walk_cache.cpp
+  std::uint32_t generation;  // of the caches: walk_cache.cpp; 0: never used, all zero
+  CodeRange code[kCodeRanges];
+  NodeCache nodes;
+  MergedCache merged;
+  NativeCache native;
+  PythonCache python;
+  CachedWalk walks[1u << kCachedWalkBits];
+  CachedStack stacks[1u << kCachedStackBits];
   alignas(16) unsigned char unwinder[2048];  // libunwind's cursor and context, for odd frames
 };
 

@@ -38,16 +38,10 @@ bool holds(InHook hook, StackRange& range, std::uint64_t sp) noexcept {
 
 // Fails for the main thread, and on a stack that the program has switched to.
 bool find_own_by_probing(InHook hook, std::uint64_t sp, StackRange& found) noexcept {
-  // Some pages in reserve: after a sandbox has closed, nothing can be probed.
-  constexpr std::uint64_t kReserve = 8 * kPage;
   const std::uint64_t end = thread_pointer();
-  if (sp >= end || end - sp > kGuardGap) return false;
-  for (const std::uint64_t low : {page_of(sp) - kReserve, page_of(sp)}) {
-    if (readable_end(hook, low, end) != end) continue;
-    found = {low, end, StackKind::probed};
-    return true;
-  }
-  return false;
+  if (sp >= end || end - sp > kGuardGap || readable_end(hook, sp, end) != end) return false;
+  found = {page_of(sp), end, StackKind::probed};
+  return true;
 }
 
 // Of a stack that the program has switched to: up to the first page that cannot be read. Fails if

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <iterator>
 
+#include "common/system/memory.h"
 #include "recorder/python/chain.h"
 #include "recorder/python/walk.h"
 #include "recorder/stack/self_check.h"
@@ -184,13 +185,23 @@ class Unwinding {
   Walk walk_;
 };
 
+// The memory that every first walk touches, with one system call instead of a fault for each page.
+// Where the kernel cannot do that, they are touched one by one.
+void populate_for_first_walk(ThreadStacks& thread) noexcept {
+  constexpr std::uintptr_t kPage = 4096;
+  const auto from = reinterpret_cast<std::uintptr_t>(&thread.ranges) & ~(kPage - 1);
+  const auto to = reinterpret_cast<std::uintptr_t>(&thread.merged.frames[1]);
+  system::populate(reinterpret_cast<void*>(from), to - from);
+}
+
 }  // namespace
 
 std::uint64_t cached_chain(InHook hook, const Registers& at, ThreadStacks& thread) noexcept {
+  // First, so that a thread's first walk does not read a page that it then writes: two page faults.
+  if (thread.generation != g_generation.load(std::memory_order_relaxed)) return 0;
   const CachedWalk& walk = slot_of(thread, at.pc, at.sp);
   const NativeCache& cache = thread.native;
   if (walk.pc != at.pc || walk.sp != at.sp || walk.hit > cache.reusable || at.exact ||
-      thread.generation != g_generation.load(std::memory_order_relaxed) ||
       (walk.bp_matters && walk.bp != at.bp)) {
     return 0;
   }
@@ -216,6 +227,8 @@ NativeStack cached_unwind(InHook hook, const Registers& at, ThreadStacks& thread
 }
 
 void clear_caches(ThreadStacks& thread) noexcept {
+  const bool is_new = thread.generation == 0;
+  if (is_new) populate_for_first_walk(thread);
   NativeCache& cache = thread.native;
   cache.reusable = 0;
   cache.frames[kWalkedFrames].sp = ~std::uint64_t{0};
@@ -223,6 +236,7 @@ void clear_caches(ThreadStacks& thread) noexcept {
   Cell& last = cache.cells[kCells];
   last.address = reinterpret_cast<std::uint64_t>(&last.address);
   last.value = 0;
+  if (is_new) return;  // the rest is zero, and its pages are untouched
   thread.merged.count = 0;
   thread.nodes = {};
   for (CodeRange& code : thread.code) code = {};

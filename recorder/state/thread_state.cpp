@@ -2,7 +2,9 @@
 
 #include <sys/prctl.h>
 
+#include <bit>
 #include <cstring>
+#include <span>
 #include <string_view>
 
 #include "common/session/view.h"
@@ -29,10 +31,30 @@ struct Group {
   char name[kGroupNameBytes];
 };
 
+// The states of neighbouring lanes are mapped together: a mapping of its own for each would stop
+// all page faults of the process, which a thousand threads that start at once wait for. The first
+// ones are few, because most programs have few threads and some have little address space.
+constexpr std::uint32_t kMostStates = 16;  // in one mapping
+struct StateGroup {
+  std::uint32_t index;  // of the group
+  std::uint32_t first;  // its first lane
+  std::uint32_t count;
+};
+constexpr StateGroup group_of_lane(std::uint32_t lane) noexcept {
+  if (lane >= kMostStates)
+    return {std::bit_width(kMostStates) - 2 + lane / kMostStates, lane / kMostStates * kMostStates,
+            kMostStates};
+  const std::uint32_t count = std::bit_floor(lane);
+  return {static_cast<std::uint32_t>(std::bit_width(lane)) - 1, count, count};
+}
+static_assert(group_of_lane(1).index == 0 && group_of_lane(15).index == 3 &&
+              group_of_lane(16).index == 4 && group_of_lane(33).index == 5);
+constexpr std::uint32_t kStateGroups = group_of_lane(kMaxLanes - 1).index + 1;
+
 struct Threads {
-  std::atomic<ThreadState*> by_lane[kMaxLanes] = {};
+  std::atomic<ThreadState*> states[kStateGroups] = {};
   system::Mutex groups_lock;
-  std::uint32_t group_count = 0;
+  std::atomic<std::uint32_t> group_count{0};  // a counted group does not change
   Group groups[kMaxGroups] = {};
 };
 constinit Threads g_threads;
@@ -48,6 +70,15 @@ void read_name(char (&name)[16]) noexcept {
   name[15] = '\0';
 }
 
+// The node of a group that a thread had before; 0: none had.
+std::uint32_t known_group(std::string_view name) noexcept {
+  const std::uint32_t count = g_threads.group_count.load(std::memory_order_acquire);
+  for (const Group& group : std::span{g_threads.groups, count})
+    if (std::string_view{group.name, strnlen(group.name, kGroupNameBytes)} == name)
+      return group.node;
+  return 0;
+}
+
 std::uint32_t group_of(InHook hook, std::int32_t tid, const char* name) noexcept {
   if (tid == g_state.pid) return group_node(hook, "main");
   char group[16];
@@ -59,23 +90,37 @@ std::uint32_t group_of(InHook hook, std::int32_t tid, const char* name) noexcept
   return group_node(hook, found.empty() ? "thread" : found);
 }
 
-// The state of a lane: mapped for its first owner, reused by the next.
+ThreadState* map_states(const StateGroup& group) noexcept {
+  const std::size_t bytes = group.count * sizeof(ThreadState);
+  void* const mapping = system::map_private(bytes);
+  if (mapping == nullptr) return nullptr;
+  system::call(SYS_madvise, mapping, bytes, MADV_NOHUGEPAGE);
+  // A child forked unseen finds an empty state, which is not quick.
+  system::call(SYS_madvise, mapping, bytes, MADV_WIPEONFORK);
+  ThreadState* states = nullptr;
+  if (g_threads.states[group.index].compare_exchange_strong(states,
+                                                            static_cast<ThreadState*>(mapping)))
+    return static_cast<ThreadState*>(mapping);
+  system::unmap(mapping, bytes);  // another thread was faster
+  return states;
+}
+
+// The state of a lane, which only the lane's owner uses.
 ThreadState* state_of(InHook hook, std::uint32_t lane) noexcept {
   if (lane == 0 || lane >= kMaxLanes) return nullptr;
-  ThreadState* state = g_threads.by_lane[lane].load(std::memory_order_acquire);
-  if (state != nullptr) {
-    take_over(state);
+  const StateGroup group = group_of_lane(lane);
+  ThreadState* states = g_threads.states[group.index].load(std::memory_order_acquire);
+  if (states == nullptr) states = map_states(group);
+  if (states == nullptr) return nullptr;
+  ThreadState* const state = states + (lane - group.first);
+  take_over(state);
+  if (state->lane != nullptr) {  // from the lane's last owner
     stack::reset_thread(hook, state->stacks);
     return state;
   }
-  state = static_cast<ThreadState*>(system::map_private(sizeof(ThreadState)));
-  if (state == nullptr) return nullptr;
-  // A child forked unseen finds an empty state, which is not quick.
-  system::call(SYS_madvise, state, sizeof(ThreadState), MADV_WIPEONFORK);
   state->lane = &g_session.lanes.at(lane);
   state->ring.use(*state->lane, g_session.ring(lane));
   state->sums.use(*state->lane, g_session.sums(lane), g_session.temporaries(lane));
-  g_threads.by_lane[lane].store(state, std::memory_order_release);
   return state;
 }
 
@@ -95,14 +140,14 @@ ThreadState* register_thread(InHook hook) noexcept {
   const std::uint32_t group = group_of(hook, tid, name);
   const std::uint64_t now = system::coarse_ns();
 
-  std::uint32_t thread = 0;
-  const bool entered = g_session.threads.append(hook, thread, [&](session::Thread& entry) noexcept {
+  const std::uint32_t thread = g_session.threads.reserve(hook, 1);
+  if (thread != 0) {
+    session::Thread& entry = g_session.threads.at(thread);
     entry.tid = tid;
     entry.group = group == 0 ? 0 : session::argument_of(g_session.nodes.at(group).frame);
     std::memcpy(entry.name, name, sizeof(name));
     entry.first_seen_ns = now;
-  });
-  if (!entered) thread = 0;
+  }
 
   const std::uint32_t lane = g_session.acquire_lane(hook, tid, thread);
   ThreadState* const state = state_of(hook, lane);
@@ -136,21 +181,20 @@ bool is_quick() noexcept {
 }
 
 std::uint32_t group_node(InHook hook, std::string_view name) noexcept {
+  if (const std::uint32_t node = known_group(name)) return node;
   const system::MutexGuard guard(g_threads.groups_lock);
   if (!guard) return 0;
-  for (std::uint32_t i = 0; i < g_threads.group_count; ++i) {
-    const Group& group = g_threads.groups[i];
-    if (std::string_view{group.name, strnlen(group.name, kGroupNameBytes)} == name)
-      return group.node;
-  }
-  if (g_threads.group_count == kMaxGroups) return g_threads.groups[0].node;
+  if (const std::uint32_t node = known_group(name)) return node;  // meanwhile
+  const std::uint32_t count = g_threads.group_count.load(std::memory_order_relaxed);
+  if (count == kMaxGroups) return g_threads.groups[0].node;
   const session::StringId text = g_session.add_string(hook, name);
   const std::uint32_t node =
       stack::intern(hook, 0, session::special_frame(SpecialFrame::thread_group, text));
   if (node == 0) return 0;
-  Group& group = g_threads.groups[g_threads.group_count++];
+  Group& group = g_threads.groups[count];
   group = {node, {}};
   std::memcpy(group.name, name.data(), name.size());
+  g_threads.group_count.store(count + 1, std::memory_order_release);
   return node;
 }
 
@@ -179,9 +223,11 @@ std::uint64_t served_to_all() noexcept {
 
 void reset_threads_after_fork(InHook) noexcept {
   t_thread = nullptr;  // the child's only thread
-  for (auto& state : g_threads.by_lane) {
-    if (ThreadState* const mapped = state.exchange(nullptr))
-      system::unmap(mapped, sizeof(ThreadState));
+  for (std::uint32_t lane = 1; lane < kMaxLanes;) {
+    const StateGroup group = group_of_lane(lane);
+    if (ThreadState* const states = g_threads.states[group.index].exchange(nullptr))
+      system::unmap(states, group.count * sizeof(ThreadState));
+    lane = group.first + group.count;
   }
   g_threads.groups_lock.unlock();
   g_threads.group_count = 0;
