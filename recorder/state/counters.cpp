@@ -38,10 +38,10 @@ void raise_peak(SpaceTotals& totals, std::int64_t live) noexcept {
 }
 
 void count_unlaned(Space space, Delta delta) noexcept {
-  add_delta(
-      g_state.unlaned[static_cast<std::size_t>(space)], delta,
-      [](auto& word, std::uint64_t by) noexcept { word.fetch_add(by, std::memory_order_relaxed); });
-  g_state.unlaned_events.fetch_add(1, std::memory_order_release);
+  add_delta(g_state.unlaned[static_cast<std::size_t>(space)], delta,
+            [](auto& word, std::uint64_t by) noexcept { add_shared(word, by); });
+  std::atomic_thread_fence(std::memory_order_release);
+  add_shared(g_state.unlaned_events, std::uint64_t{1});
 }
 
 void fold_unlaned(InHook hook, ThreadState& thread) noexcept {

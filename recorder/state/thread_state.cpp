@@ -202,8 +202,8 @@ std::uint32_t group_node(InHook hook, std::string_view name) noexcept {
 ThreadState* thread_for(InHook hook, std::uint64_t bytes) noexcept {
   ThreadState* const thread = current_thread(hook);
   if (thread != nullptr || phase() != Phase::waiting) return thread;
-  if (g_state.waiting_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes < kWaitingBytes)
-    return nullptr;
+  add_shared(g_state.waiting_bytes, bytes);
+  if (g_state.waiting_bytes.load(std::memory_order_relaxed) < kWaitingBytes) return nullptr;
   return begin_waiting_session(hook) ? current_thread(hook) : nullptr;
 }
 

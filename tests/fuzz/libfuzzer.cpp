@@ -1,0 +1,18 @@
+// The same targets under libFuzzer: OOMREC_FUZZ_TARGET names one (scripts/fuzz).
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+
+#include "tests/fuzz/target.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t count) {
+  static const oomrec::fuzz::Target* const target = [] {
+    const char* const name = std::getenv("OOMREC_FUZZ_TARGET");
+    const auto* const found = oomrec::fuzz::target_of(name != nullptr ? name : "");
+    if (found == nullptr || std::freopen("/dev/null", "w", stdout) == nullptr) std::exit(2);
+    std::atexit(oomrec::fuzz::remove_files);
+    return found;
+  }();
+  target->read({reinterpret_cast<const char*>(bytes), count});
+  return 0;
+}

@@ -1,0 +1,160 @@
+"""The whole command under AddressSanitizer and UBSan, and each reader under mutations (tests/fuzz)."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_lines import commands, reading_lines
+from conftest import SOURCE, Runner, rounds
+from watching import wait_for
+
+TARGETS = {
+    # Rounds of scripts/test, and of scripts/test --full: about ten seconds, and a minute.
+    "recording": (400, 4_000),
+    "bundle": (1_500, 15_000),
+    "telemetry": (4_000, 40_000),
+    "snapshot": (20_000, 200_000),
+    "json": (40_000, 400_000),
+    "csv": (10_000, 100_000),
+    "log": (10_000, 100_000),
+    "cgroup": (4_000, 40_000),
+    "symbols": (10_000, 100_000),
+    "options": (40_000, 400_000),
+    "arguments": (40_000, 400_000),
+}
+FINDING = re.compile(r"runtime error:|AddressSanitizer|UndefinedBehavior")
+
+
+@pytest.fixture(scope="session")
+def sanitized_dir(build_dir) -> Path:
+    path = build_dir.with_name(build_dir.name + "-asan")
+    if not (path / "oomrec").exists():
+        pytest.skip(f"no command in {path}: scripts/test builds it")
+    return path
+
+
+@pytest.fixture
+def sanitized(sanitized_dir, build_dir, tmp_path):
+    """The sanitized command, which records programs with the plain library."""
+    runner = Runner(
+        tmp_path,
+        [str(sanitized_dir / "oomrec")],
+        {
+            "OOMREC_LIBRARY": str(build_dir / "liboomrec.so"),
+            "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+            "ASAN_OPTIONS": "detect_leaks=0",
+        },
+    )
+    yield runner
+    runner.end_all()
+
+
+@pytest.fixture(scope="session")
+def seeds(sanitized_dir, build_dir, tmp_path_factory) -> Path:
+    directory = tmp_path_factory.mktemp("fuzz")
+    recording = directory / "recording"
+    subprocess.check_call([build_dir / "tests" / "unit" / "tools" / "hostile_recording", recording])
+    script = SOURCE / "tests" / "fuzz" / "seeds.py"
+    subprocess.check_call([sys.executable, script, directory / "seeds", recording])
+    return directory / "seeds"
+
+
+def is_clean(run) -> bool:
+    return run.exit_code in (0, 1, 2) and not FINDING.search(run.stderr)
+
+
+def test_every_target_has_rounds(sanitized_dir):
+    usage = subprocess.run(
+        [sanitized_dir / "tests" / "fuzz" / "fuzz"], capture_output=True, text=True
+    )
+    assert usage.returncode == 2
+    assert usage.stderr.partition("targets:")[2].split() == list(TARGETS)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_mutations_of_every_format(sanitized_dir, seeds, tmp_path, target):
+    count = rounds(*TARGETS[target])
+    fuzz = sanitized_dir / "tests" / "fuzz" / "fuzz"
+    inputs = len(list((seeds / target).iterdir()))
+    run = subprocess.run(
+        [fuzz, target, "--rounds", str(count), "--findings", tmp_path, seeds / target],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        env={"PATH": "/usr/bin", "TMPDIR": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)},
+    )
+    assert run.returncode == 0, run.stderr[-4000:]
+    tally = re.search(r"(\d+) inputs, (\d+) accepted, slowest (\S+) s, (\d+) MiB\n$", run.stderr)
+    assert tally, run.stderr[-2000:]
+    assert int(tally[1]) == inputs + count
+    assert 0 < int(tally[2]) < int(tally[1])  # some are accepted, some refused
+
+
+def test_the_fuzzer_finds_a_fault(sanitized_dir, tmp_path):
+    """The control: a reader that takes too much memory is reported, and its input kept."""
+    run = subprocess.run(
+        [sanitized_dir / "tests" / "fuzz" / "fuzz", "json", "--findings", tmp_path, "/dev/zero"],
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert (
+        run.returncode != 0
+        and "allocation-size-too-big" in run.stderr + run.stdout
+        or "rss" in run.stderr
+    )
+
+
+@pytest.fixture
+def bundle(sanitized, tmp_path):
+    (tmp_path / "leak.py").write_text(
+        "kept = []\ndef train():\n    while True:\n        kept.append(bytearray(20 << 20))\ntrain()\n"
+    )
+    run = sanitized("run", "--limit", "128M", "--", sys.executable, "leak.py")
+    assert run.exit_code == 1 and not FINDING.search(run.stderr), str(run)
+    return run.bundles()[0]
+
+
+def test_every_reading_command(sanitized, bundle):
+    for json in (False, True):
+        for command, words in reading_lines(sanitized, bundle, json):
+            run = sanitized(command, *words)
+            assert is_clean(run), str(run)
+
+
+def test_every_help_page_and_wrong_option(sanitized):
+    for command in commands(sanitized):
+        assert is_clean(sanitized(command, "--help"))
+        run = sanitized(command, "--no-such-option")
+        assert not FINDING.search(run.stderr) and run.exit_code != 0
+
+
+def test_a_watched_kill(sanitized, preload, victim):
+    watch = sanitized.start("watch")
+    process = preload.start(victim("dies"), stdout=subprocess.DEVNULL)
+    wait_for(lambda: list(preload.session_dir.glob("*/*.session")))
+    process.kill()
+    process.wait()
+    wait_for(lambda: list(sanitized.dump_dir.glob("oom_*/manifest.json")))
+    watch.send_signal(signal.SIGTERM)
+    run = sanitized.finish(watch)
+    assert run.exit_code == 0 and not FINDING.search(run.stderr), str(run)
+
+
+def test_recovered_and_merged(sanitized, preload, victim):
+    for rank in (0, 1):
+        environment = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2}
+        preload(victim("naive_malloc"), env=environment)
+    for words in (
+        ["recover"],
+        ["ls"],
+        ["merge", "-o", "merged", preload.dump_dir],
+        ["show", "merged"],
+    ):
+        run = sanitized(*words)
+        assert is_clean(run), str(run)
