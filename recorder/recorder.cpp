@@ -130,6 +130,7 @@ bool open_session(InHook hook, SessionOf owner) noexcept {
   settings.soft_limit_bytes = g_state.limit.bytes();
   settings.session_directory =
       g_process.session_directory[0] == '\0' ? nullptr : g_process.session_directory;
+  settings.only_names_of_options = options.arguments == RecordedArguments::names;
   settings.dump_directory = options.dump_dir_named ? dump_directory() : nullptr;
   if (!g_session.create(hook, settings)) return false;
 
@@ -149,8 +150,8 @@ bool open_session(InHook hook, SessionOf owner) noexcept {
   return true;
 }
 
-// The user named a directory for recordings, and may look for them there. Forked children do not
-// repeat this.
+// The user named a directory for recordings, and may look for them there; or none of ours serves.
+// Forked children do not repeat this.
 void report_session_directory() noexcept {
   const std::string_view named{g_process.session_directory};
   if (g_session.made_directory()) write_stderr({"made ", named, " for recordings"});
@@ -158,9 +159,11 @@ void report_session_directory() noexcept {
   if (error == 0) return;
   const std::string_view path{g_session.path()};
   const std::string_view why = text::error_words(error);
-  if (path.empty())
-    return write_stderr(
-        {named, ": ", why, "; the recording is private memory, and is lost in a kill"});
+  if (path.empty()) {
+    return write_stderr({named.empty() ? "no file for the recording" : named, ": ", why,
+                         "; the recording is private memory, and is lost in a kill; ",
+                         text::error_advice(error, "set OOMREC_SESSION_DIR to another directory")});
+  }
   write_stderr(
       {named, ": ", why, "; the recording is in ", path.substr(0, path.rfind('/')), " instead"});
 }

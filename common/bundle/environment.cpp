@@ -2,7 +2,8 @@
 //
 // Read from the process' /proc while it exists; for a dead process, what the session does not hold
 // is null. Environment variables come from a list (environment_variables.h). Secrets in argv were
-// masked when the session was created (common/session/secrets.h).
+// masked when the session was created (common/session/secrets.h); those in variables, as in the
+// command of OOMREC_ON_OOM_EXEC, are masked here.
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 
@@ -13,6 +14,7 @@
 #include "common/bundle/files.h"
 #include "common/bundle/heap_areas.h"
 #include "common/calls/calls.h"
+#include "common/session/secrets.h"
 #include "common/system/files.h"
 #include "common/text/device_text.h"
 #include "common/text/text.h"
@@ -359,7 +361,10 @@ void Environment::write_variables() noexcept {
     text.remove_prefix(std::min(line.size() + 1, text.size()));
     const auto equals = line.find('=');
     if (equals == std::string_view::npos || !is_listed_variable(line.substr(0, equals))) continue;
-    json_.key(line.substr(0, equals)).string(line.substr(equals + 1));
+    // In place: `text` is in Workspace::text.
+    char* const start = job_.work.text + (line.data() - job_.work.text);
+    const std::string_view masked{start, session::mask_secrets(start, line.size())};
+    json_.key(line.substr(0, equals)).string(masked.substr(std::min(equals + 1, masked.size())));
   }
   json_.end_object();
 }

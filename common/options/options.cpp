@@ -57,6 +57,12 @@ bool parse_mode(std::string_view text, Mode& mode) noexcept {
   return named.has_value();
 }
 
+bool parse_arguments(std::string_view text, RecordedArguments& arguments) noexcept {
+  const bool names = text == "names";
+  if (names || text == "all") arguments = names ? RecordedArguments::names : RecordedArguments::all;
+  return names || text == "all";
+}
+
 bool parse_action(std::string_view text, OomAction& action) noexcept {
   constexpr std::string_view kExit = "exit=";
   std::uint64_t status = 0;
@@ -167,6 +173,12 @@ struct Parser<OptionType::flag> {
 template <>
 struct Parser<OptionType::mode> {
   static bool parse(const char* text, Mode& value) noexcept { return parse_mode(text, value); }
+};
+template <>
+struct Parser<OptionType::arguments> {
+  static bool parse(const char* text, RecordedArguments& value) noexcept {
+    return parse_arguments(text, value);
+  }
 };
 template <>
 struct Parser<OptionType::action> {
@@ -288,6 +300,7 @@ std::string_view accepted_by(std::string_view variable) noexcept {
       "rules such as malloc:nth=1000, mmap:p=0.01,seed=7 or site=train.py:42 (docs/options.md)",
       "a size such as 64M or 1.5G, or sizes with devices such as 8G@0,4G@1 or 8G@cuda:0,4G@hip:0",
       "a size of at least 512K, such as 64M (suffixes K M G T)",
+      "all or names",
   };
 #define X(field, name, type, fallback, help) \
   if (variable == #name) return kAccepted[static_cast<std::size_t>(OptionType::type)];

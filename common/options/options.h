@@ -36,10 +36,11 @@ inline constexpr const char* kProcessTreeVariable = "OOMREC_PROCESS_TREE";
   X(sample_interval,  OOMREC_SAMPLE_INTERVAL,size,   "512K",      "mean number of bytes between samples of blocks below 64 KiB") \
   X(python_objects,   OOMREC_PYTHON_OBJECTS, flag,   "0",         "run Python with PYTHONMALLOC=malloc, to record each small object") \
   X(torch_cpu,        OOMREC_TORCH_CPU,      flag,   "0",         "also record PyTorch's tensors in host memory (space torch); those on GPUs are always recorded") \
+  X(arguments,        OOMREC_ARGUMENTS,      arguments, "all",       "which part of command lines to record: all, with passwords and tokens masked; or names: the program and the names of its options, without any value") \
   X(children,         OOMREC_CHILDREN,       flag,   "1",         "also record child processes") \
   X(quiet,            OOMREC_QUIET,          flag,   "0",         "print nothing on stderr") \
   X(bundle_seconds,   OOMREC_BUNDLE_SECONDS, count,  "5",         "give up writing a bundle after N seconds") \
-  X(on_oom_exec,      OOMREC_ON_OOM_EXEC,    command,"",          "when memory runs out for the first time, run COMMAND with sh after the bundle is written; %p pid, %b the bundle") \
+  X(on_oom_exec,      OOMREC_ON_OOM_EXEC,    command,"",          "when memory runs out for the first time, run COMMAND with sh after the bundle is written; %p or $1: pid, %b or $2: the bundle") \
   X(on_oom,           OOMREC_ON_OOM,         action, "continue",  "what to do after the first failure: continue, exit=N (at once, without exit handlers) or abort")
 // clang-format on
 
@@ -55,11 +56,15 @@ enum class OptionType : std::uint8_t {
   rules,
   device_sizes,
   budget,  // a size with a minimum
+  arguments,
 };
 
 // Less memory is too small for a useful recording: a quarter is the index of live blocks, and the
 // recording of an idle shell takes 150 KiB.
 inline constexpr std::uint64_t kMinRecordingBytes = std::uint64_t{512} << 10;
+
+// How much of a command line is recorded.
+enum class RecordedArguments : std::uint8_t { all, names };
 
 // What happens to the program after its first failure.
 enum class OnOom : std::uint8_t { go_on, exit, abort };
@@ -87,6 +92,7 @@ struct Options {
   bool python_objects = false;
   bool torch_cpu = false;
   bool dump_at_exit = false;
+  RecordedArguments arguments = RecordedArguments::all;
   bool children = true;
   bool quiet = false;
   std::uint64_t bundle_seconds = 5;

@@ -56,6 +56,7 @@ VALUES = {
     "session_dir": ".", "max_dumps": "7", "max_total_mb": "99", "recording_size": "4M",
     "sample_interval": "4K", "python_objects": None, "torch_cpu": None, "children": "0",
     "quiet": None, "bundle_seconds": "3", "on_oom_exec": "echo %p", "on_oom": "exit=3",
+    "arguments": "names",
 }  # fmt: skip
 
 

@@ -101,7 +101,7 @@ int run_command(const Words& words) {
   const processes::Settings settings =
       is_recorded ? processes::recording_settings(options) : processes::Settings{};
   deaths::DeathObserver observer;
-  processes::ProgramSampler sampler{path, options.program()};
+  processes::ProgramSampler sampler{path, options.program(), options.in_force().arguments};
   const std::uint64_t start_ns = bundles::realtime_now_ns();
   const auto sample_gpus = [&] { write_gpu_processes(options.in_force(), start_ns); };
   observer.at_each_sample([&] {

@@ -9,6 +9,7 @@
 
 #include "common/system/files.h"
 #include "tools/base/output_file.h"
+#include "tools/base/secrets.h"
 #include "tools/base/text.h"
 #include "tools/findings/diagnose/exit.h"
 
@@ -69,7 +70,7 @@ void DiagnoseArtifact::finish(const std::vector<std::string>& command_line, int 
   files_.emplace_back(kName);
   Json manifest{{"version", 1},
                 {"created_iso", time_text(system::realtime_ns())},
-                {"command_line", command_line},
+                {"command_line", masked_words(command_line)},
                 {"files", files_},
                 {"exit_code", exit_code},
                 {"risk_detected", risk}};

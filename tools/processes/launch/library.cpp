@@ -88,7 +88,13 @@ std::string find_library() {
   }
   if (const fs::path packaged = find_packaged(directory); !packaged.empty())
     return resolved(packaged);
-  throw Error{Exit::run_failed, fmt::format("there is no {} near {}", kName, directory.string()),
+  if (directory.empty()) {
+    throw Error{Exit::run_failed,
+                "oomrec cannot find its own directory: /proc/self/exe cannot be read",
+                "Mount /proc, or set OOMREC_LIBRARY to the path of liboomrec.so."};
+  }
+  throw Error{Exit::run_failed,
+              fmt::format("there is no {} near {}", kName, printable(directory.string())),
               "Build or install it, or set OOMREC_LIBRARY to its path."};
 }
 

@@ -66,8 +66,8 @@ struct InvalidValue {
 
 // Variables that are read but are no options, without OOMREC_.
 constexpr std::string_view kOtherVariables[] = {
-    "LIBRARY",   "INFO",    "PROC_ROOT", "SYS_ROOT", "CGROUP_ROOT", "KERNEL_LOG",
-    "SIMULATED", "COMMAND", "PYTHON",    "PYTEST",   "PROCESS_TREE"};
+    "LIBRARY", "INFO",   "PROC_ROOT", "SYS_ROOT",     "CGROUP_ROOT", "KERNEL_LOG", "SIMULATED",
+    "COMMAND", "PYTHON", "PYTEST",    "PROCESS_TREE", "PID",         "BUNDLE"};
 
 }  // namespace
 
@@ -95,6 +95,8 @@ std::string_view OptionRow::value() const {
       return "COMMAND";
     case OptionType::action:
       return "ACTION";
+    case OptionType::arguments:
+      return "WHICH";
     case OptionType::rules:
       return "RULES";
     case OptionType::device_sizes:
@@ -114,6 +116,8 @@ std::vector<std::string> OptionRow::words() const {
   switch (type) {
     case OptionType::mode:
       return {"sampled", "exact", "off"};
+    case OptionType::arguments:
+      return {"all", "names"};
     case OptionType::action:
       return {"continue", "exit=", "abort"};
     case OptionType::flag:

@@ -11,6 +11,7 @@
 #include "common/session/secrets.h"
 #include "common/system/files.h"
 #include "common/text/text.h"
+#include "tools/base/secrets.h"
 #include "tools/bundles/store/outcome.h"
 
 namespace oomrec::tools::processes {
@@ -29,11 +30,6 @@ std::optional<std::string> contents_of(pid_t pid, const char* file) {
   return std::string{std::istreambuf_iterator<char>{stream}, {}};
 }
 
-std::string masked(std::string arguments) {
-  arguments.resize(session::mask_secrets(arguments.data(), arguments.size()));
-  return arguments;
-}
-
 std::string link_of(pid_t pid, const char* file) {
   std::error_code error;
   return fs::read_symlink(path_in_proc(pid, file), error);
@@ -41,15 +37,24 @@ std::string link_of(pid_t pid, const char* file) {
 
 }  // namespace
 
-ProgramSampler::ProgramSampler(const std::string& path, const std::vector<std::string>& words) {
+ProgramSampler::ProgramSampler(const std::string& path, const std::vector<std::string>& words,
+                               RecordedArguments recorded)
+    : recorded_(recorded) {
   constexpr std::size_t kNameBytes = 15;
   std::error_code error;
   facts_.executable = fs::canonical(path, error);
   name_of_image_ = text::base_name(path).substr(0, kNameBytes);
   std::string arguments;
   for (const std::string& word : words) arguments += word + '\0';
-  facts_.arguments = masked(std::move(arguments));
+  facts_.arguments = recorded_part(std::move(arguments));
   facts_.working_directory = fs::current_path(error);
+}
+
+// As the recorder would record them.
+std::string ProgramSampler::recorded_part(std::string arguments) const {
+  if (recorded_ == RecordedArguments::all) return mask_secrets(std::move(arguments));
+  arguments.resize(session::keep_names(arguments.data(), arguments.size()));
+  return arguments;
 }
 
 void ProgramSampler::started(pid_t program) {
@@ -83,7 +88,7 @@ void ProgramSampler::read_image(const std::string& executable) {
   facts_.executable = executable;
   name_of_image_ = facts_.name;
   facts_.working_directory = link_of(facts_.pid, "cwd");
-  facts_.arguments = masked(contents_of(facts_.pid, "cmdline").value_or(""));
+  facts_.arguments = recorded_part(contents_of(facts_.pid, "cmdline").value_or(""));
   facts_.is_preloaded.reset();
   if (const auto environment = contents_of(facts_.pid, "environ"))
     facts_.is_preloaded = environment->find(kLibrary) != environment->npos;

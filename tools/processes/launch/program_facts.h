@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/limits/ceilings.h"
+#include "common/options/options.h"
 #include "common/session/layout.h"
 #include "tools/processes/launch/descendants.h"
 
@@ -36,7 +37,7 @@ struct ProgramFacts {
 class ProgramSampler {
  public:
   // `path` and `words`: of the program to start, which may end before it can be sampled.
-  ProgramSampler(const std::string& path, const std::vector<std::string>& words);
+  ProgramSampler(const std::string& path, const std::vector<std::string>& words, RecordedArguments);
 
   void started(pid_t program);
   void sample();
@@ -47,7 +48,9 @@ class ProgramSampler {
  private:
   void read_image(const std::string& executable);
   void read_health();
+  std::string recorded_part(std::string arguments) const;
 
+  const RecordedArguments recorded_;
   ProgramFacts facts_;
   Descendants descendants_;
   std::string name_of_image_;  // the kernel's, for `executable`

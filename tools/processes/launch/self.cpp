@@ -19,7 +19,7 @@ SelfEnded run_self(const SelfRun& run) {
   options.parse(line, run.environment);
   const Settings settings = recording_settings(options);
   deaths::DeathObserver observer{run.kernel_log};
-  ProgramSampler sampler{self, options.program()};
+  ProgramSampler sampler{self, options.program(), options.in_force().arguments};
   AtStart at_start;
   at_start.started = [&](pid_t program) { sampler.started(program); };
   const Ended ended = run_program(self, options.program(), settings, &observer, at_start);

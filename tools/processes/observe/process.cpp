@@ -9,6 +9,7 @@
 #include "common/limits/health.h"
 #include "common/system/files.h"
 #include "tools/base/error.h"
+#include "tools/base/secrets.h"
 #include "tools/base/text.h"
 #include "tools/deaths/current_health.h"
 #include "tools/deaths/ending.h"
@@ -185,7 +186,7 @@ class RecordedGpu : public RecordedProcess {
 
 std::string command_line(pid_t pid) {
   std::ifstream file{fmt::format("/proc/{}/cmdline", pid)};
-  std::string line{std::istreambuf_iterator<char>{file}, {}};
+  std::string line = mask_secrets({std::istreambuf_iterator<char>{file}, {}});
   std::replace(line.begin(), line.end(), '\0', ' ');
   while (line.ends_with(' ')) line.pop_back();
   return line.empty() ? std::string{"a process"} : printable(line);
