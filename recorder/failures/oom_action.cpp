@@ -9,6 +9,7 @@
 #include "recorder/failures/exit.h"
 #include "recorder/failures/signal_handlers.h"
 #include "recorder/helper/from_process.h"
+#include "recorder/helper/standard_error.h"
 #include "recorder/state/state.h"
 
 namespace oomrec::recorder {
@@ -41,7 +42,13 @@ void act_on_failure(InHook hook) noexcept {
   const auto seconds = static_cast<unsigned>(options.bundle_seconds);
   helper::finish(hook, seconds);
   session::g_session.header().acted.store(1, std::memory_order_relaxed);
-  if (has_command) helper::run_from_process(hook, options.on_oom_exec, seconds);
+  if (has_command && !helper::run_from_process(hook, options.on_oom_exec, seconds) &&
+      !options.quiet) {
+    helper::write_stderr(
+        hook,
+        "oomrec: --on-oom-exec: the command was not started: it is longer than 8 KiB, or the "
+        "system allows no further process\n");
+  }
   switch (options.on_oom.what) {
     case OnOom::go_on:
       return;

@@ -13,6 +13,8 @@
 
 #include "common/calls/calls.h"
 #include "common/system/signal_action.h"
+#include "common/text/expand.h"
+#include "common/text/text.h"
 #include "recorder/helper/clone.h"
 
 namespace oomrec::helper {
@@ -23,6 +25,8 @@ constexpr std::string_view kStandardPath =
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 long address(const void* pointer) noexcept { return reinterpret_cast<long>(pointer); }
+
+const char* value_of(const char* variable) noexcept { return std::strchr(variable, '=') + 1; }
 
 // The child shares our memory, so the program's signal handlers must not run in it.
 void reset_handlers_after_fork() noexcept {
@@ -40,7 +44,8 @@ void reset_handlers_after_fork() noexcept {
   // The helper has closed all but fd 2.
   calls::call(SYS_openat, AT_FDCWD, address("/dev/null"), O_RDONLY);
   calls::call(SYS_dup3, 2, 1, 0);
-  const char* const words[] = {"sh", "-c", space.text, nullptr};
+  const char* const words[] = {
+      "sh", "-c", space.text, "sh", value_of(space.pid), value_of(space.bundle), nullptr};
   calls::call(SYS_execve, address("/bin/sh"), address(words), address(space.environment));
   for (;;) calls::call(SYS_exit, 127);
 }
@@ -66,7 +71,18 @@ void keep_environment(const char* const* environment, CommandSpace& space) noexc
     }
   }
   if (!has_path) keep(kStandardPath);
+  space.environment[count++] = space.pid;
+  space.environment[count++] = space.bundle;
   space.environment[count] = nullptr;
+}
+
+bool set_command(std::string_view pattern, int pid, std::string_view bundle,
+                 CommandSpace& space) noexcept {
+  text::Text number{space.pid}, path{space.bundle};
+  number.add(text::kPidVariable).add('=').signed_number(pid);
+  path.add(text::kBundleVariable).add('=').add(bundle);
+  return !path.truncated() &&
+         text::expand_command(pattern, pid, bundle, space.text, sizeof space.text);
 }
 
 void run_command(CommandSpace& space, unsigned seconds) noexcept {

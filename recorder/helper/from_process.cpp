@@ -10,7 +10,6 @@
 #include "common/calls/calls.h"
 #include "common/system/memory.h"
 #include "common/system/syscalls.h"
-#include "common/text/expand.h"
 #include "recorder/helper/report.h"
 #include "recorder/helper/standard_error.h"
 #include "recorder/helper/writer_state.h"
@@ -313,9 +312,8 @@ std::string_view path_of(InHook hook, std::uint64_t number, std::span<char> buff
 bool run_from_process(InHook hook, const char* command, unsigned seconds) noexcept {
   WriterState* const writer = claim_writer(hook, calls::monotonic_ns() + seconds * kSecond);
   if (writer == nullptr) return false;
-  if (!text::expand_command(command, helper::process_id(),
-                            writer->last_written ? writer->work.path : "", writer->command.text,
-                            sizeof writer->command.text)) {
+  if (!set_command(command, helper::process_id(), writer->last_written ? writer->work.path : "",
+                   writer->command)) {
     helper::release();
     return false;
   }

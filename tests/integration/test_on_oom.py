@@ -43,7 +43,9 @@ def test_the_command_is_not_recorded_itself(preload, victim, tmp_path):
     )
     environment = lines_of(log)
     assert "HOME=/home/of/mine" in environment and any(x.startswith("PATH=") for x in environment)
-    assert not any(x.startswith(("LD_PRELOAD", "OOMREC_", "SECRET")) for x in environment)
+    assert not any(x.startswith(("LD_PRELOAD", "SECRET")) for x in environment)
+    ours = {x.split("=")[0] for x in environment if x.startswith("OOMREC_")}
+    assert ours == {"OOMREC_PID", "OOMREC_BUNDLE"}
     signals = dict(x.split(":\t") for x in environment if x.startswith("Sig"))
     assert int(signals["SigBlk"], 16) == 0
     assert int(signals["SigCgt"], 16) & (1 << 5) == 0  # the program's SIGABRT handler
@@ -123,6 +125,76 @@ def test_a_kill_runs_the_command_from_outside(oomrec, preload, victim, cgroup, t
     pid, verdict = lines_of(log)
     assert verdict == '"code": "cgroup_oom_kill"', str(run)
     assert int(pid) == run.pid or way == "run"
+
+
+# Directories whose names a shell would run, split, expand or take for an option.
+ODD_NAMES = [
+    "a$(touch RAN)b", "a`touch RAN`b", "it's", 'say "so"', "two  words", "line\nfeed", "a;touch RAN;",
+    "-n $(touch RAN)", "'$(touch RAN)'", "\"$(touch RAN)\"", "back\\slash", "* ?", "a&touch RAN&",
+]  # fmt: skip
+
+# Each position writes the path and a NUL.
+POSITIONS = ["%b", '"%b"', "'%b'", '"$2"', '"$OOMREC_BUNDLE"']
+
+
+def writes_each_position(log: Path) -> str:
+    command = "; ".join(f"printf '%%s\\0' {position}" for position in POSITIONS)
+    return f'cd {log.parent}; {{ {command}; printf \'%%s\\0\' %p "$1" "$OOMREC_PID"; }} > {log}.new; mv {log}.new {log}'
+
+
+def check_positions(log: Path, bundle: Path, pid: int | None):
+    *paths, end = log.read_text().split("\0")
+    paths, pids = paths[: len(POSITIONS)], paths[len(POSITIONS) :]
+    assert (paths, end) == ([str(bundle)] * len(POSITIONS), "")
+    assert len(pids) == 3 and len(set(pids)) == 1 and pid in (None, int(pids[0]))
+    assert not list(log.parent.rglob("RAN*"))
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_the_name_of_a_directory_is_not_run(preload, victim, tmp_path, name):
+    """In the dying process: the shell gets the path in each quoting, and none of it as code."""
+    log = tmp_path / "log"
+    dumps = tmp_path / name
+    run = preload(
+        victim("three_failures"),
+        env={"OOMREC_ON_OOM_EXEC": writes_each_position(log), "OOMREC_DUMP_DIR": str(dumps)},
+    )
+    assert (run.exit_code, run.stdout) == (0, LIVES_ON), str(run)
+    [bundle] = dumps.iterdir()
+    check_positions(log, bundle, run.pid)
+
+
+@pytest.mark.needs_cgroup_write
+@pytest.mark.parametrize("name", ODD_NAMES[:3])
+@pytest.mark.parametrize("way", ["run", "watch"])
+def test_the_name_of_a_directory_is_not_run_from_outside(
+    oomrec, preload, victim, cgroup, tmp_path, way, name
+):
+    log = tmp_path / "log"
+    dumps = tmp_path / name
+    grow = [sys.executable, victim("python/grow_objects.py")]
+    group = cgroup("100M")
+    env = {"OOMREC_DUMP_DIR": str(dumps)}
+    command = writes_each_position(log)
+    if way == "run":
+        oomrec("run", "--on-oom-exec", command, "--", *grow, preexec_fn=group.enter, env=env)
+    else:
+        watching = oomrec.start("watch", "--on-oom-exec", command)
+        preload(*grow, preexec_fn=group.enter, env=env)
+        deadline = time.monotonic() + 10
+        while not log.exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        watching.terminate()
+        assert watching.wait(10) == 0
+    bundles = sorted(path for path in dumps.iterdir() if path.is_dir())
+    [bundle] = [path for path in bundles if str(path) == log.read_text().split("\0")[0]]
+    check_positions(log, bundle, None)
+
+
+def test_a_command_that_is_too_long_is_reported(preload, victim):
+    run = preload(victim("three_failures"), env={"OOMREC_ON_OOM_EXEC": "true " + "x" * 9000})
+    assert (run.exit_code, run.stdout) == (0, LIVES_ON), str(run)
+    assert "--on-oom-exec: the command was not started: it is longer than 8 KiB" in run.stderr
 
 
 @pytest.mark.parametrize("value", ["exit", "exit=256", "exit=-1", "kill", "abort=1"])

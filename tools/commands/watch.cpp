@@ -60,9 +60,10 @@ int watch_command(const Words& words) {
   arguments.positional("DIR", directory, "a directory of recordings (those that oomrec chooses)");
   arguments.flag("--once", once, "write bundles of what is dead now, and exit (0: some, 1: none)");
   std::string command;
-  arguments.option("--on-oom-exec", "COMMAND", command,
-                   "run COMMAND by sh for each process that was killed for its memory; %p pid, %b "
-                   "the bundle");
+  arguments.option(
+      "--on-oom-exec", "COMMAND", command,
+      "run COMMAND by sh for each process that was killed for its memory; %p or $1: pid, "
+      "%b or $2: the bundle");
   service::ServiceOptions options;
   arguments.option("--metrics", "[ADDR:]PORT", options.metrics,
                    "serve figures for Prometheus at http://ADDR:PORT/metrics (ADDR: loopback)");

@@ -20,28 +20,36 @@
 namespace oomrec::tools::bundles {
 namespace {
 
-using Environment = decltype(OnOomCommand::environment);
+// The user's command for one bundle: what sh gets.
+struct ShellCommand {
+  std::string text;  // % words expanded
+  std::string pid, bundle;
+};
 
 // Space for %b, which may occur several times.
 constexpr std::size_t kPathBytes = 64 * 1024;
 
-[[noreturn]] void become_shell(const std::string& text, const Environment& environment) {
+[[noreturn]] void become_shell(const ShellCommand& command,
+                               const decltype(OnOomCommand::environment)& environment) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   dup2(STDERR_FILENO, STDOUT_FILENO);
   for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
-  execl("/bin/sh", "sh", "-c", text.c_str(), nullptr);
+  setenv(text::kPidVariable.data(), command.pid.c_str(), 1);
+  setenv(text::kBundleVariable.data(), command.bundle.c_str(), 1);
+  execl("/bin/sh", "sh", "-c", command.text.c_str(), "sh", command.pid.c_str(),
+        command.bundle.c_str(), nullptr);
   _exit(127);
 }
 
 // Empty, with a remark, if it is too long.
-std::optional<std::string> expanded(const OnOomCommand& command,
-                                    const std::filesystem::path& bundle) {
+std::optional<ShellCommand> expanded(const OnOomCommand& command,
+                                     const std::filesystem::path& bundle) {
   const auto pid = static_cast<std::int64_t>(summary_of(bundle).pid);
   std::string text(command.text.size() + kPathBytes, '\0');
   if (text::expand_command(command.text, pid, bundle.native(), text.data(), text.size()))
-    return text;
+    return ShellCommand{text.c_str(), std::to_string(pid), bundle.native()};
   remark("--on-oom-exec: the command is too long");
   return std::nullopt;
 }

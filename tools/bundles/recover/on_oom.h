@@ -1,5 +1,6 @@
 // Runs the user's command (--on-oom-exec) for a process that died of memory before it could run the
-// command itself.
+// command itself. As in the process, the command gets the pid and the bundle as "$1" and "$2", as
+// OOMREC_PID and OOMREC_BUNDLE, and for %p and %b (common/text/expand.h).
 #pragma once
 
 #include <filesystem>
