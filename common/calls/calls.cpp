@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "common/system/files.h"
 #include "common/system/syscalls.h"
 
 namespace oomrec::calls {
@@ -64,7 +65,7 @@ long call(long number, long a, long b, long c, long d, long e, long f) noexcept 
 int open_at(int directory, const char* path, int flags, unsigned mode) noexcept {
   const long fd = call(SYS_openat, directory, address_of(path), flags | O_CLOEXEC, mode);
   if (fd < 0 || fd > 2) return static_cast<int>(fd);
-  const long higher = call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3);
+  const long higher = system::duplicated(call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3));
   close(static_cast<int>(fd));
   return static_cast<int>(higher);
 }

@@ -44,7 +44,7 @@ File File::open_at(int directory, const char* path, int flags, unsigned mode) no
     descriptor = call(SYS_openat, directory, path, flags | O_CLOEXEC, mode);
   } while (descriptor == -EINTR);
   if (descriptor >= 0 && descriptor <= 2) {
-    const long higher = call(SYS_fcntl, descriptor, F_DUPFD_CLOEXEC, 3);
+    const long higher = duplicated(call(SYS_fcntl, descriptor, F_DUPFD_CLOEXEC, 3));
     call(SYS_close, descriptor);
     descriptor = higher;
   }

@@ -5,6 +5,7 @@
 // closed its stderr must not write into our file), and is closed with its File.
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -49,6 +50,10 @@ class File {
   explicit File(int descriptor) noexcept : descriptor_(descriptor) {}
   int descriptor_ = -1;
 };
+
+// The result of F_DUPFD(3) for a descriptor below 3. The kernel calls it an invalid argument if
+// RLIMIT_NOFILE allows no descriptor from 3 on.
+constexpr long duplicated(long result) noexcept { return result == -EINVAL ? -EMFILE : result; }
 
 // Reads a whole file (for example of /proc), at most capacity - 1 bytes, and NUL-terminates it.
 // Returns the bytes read, or -errno.

@@ -127,6 +127,21 @@ std::string_view error_words(int error) noexcept {
   return entry->words.empty() ? entry->name : entry->words;
 }
 
+std::string_view error_advice(int error, std::string_view otherwise) noexcept {
+  switch (error) {
+    case EMFILE:
+      return "raise the number of open files (ulimit -n)";
+    case ENFILE:
+      return "raise the system's number of open files (sysctl fs.file-max)";
+    case EFBIG:
+      return "raise the limit of file sizes (ulimit -f)";
+    case ENOMEM:
+      return "raise the limit of memory (ulimit -v, or the cgroup's)";
+    default:
+      return otherwise;
+  }
+}
+
 std::string_view signal_name(std::uint32_t signal) noexcept {
   switch (signal) {
     case SIGABRT:

@@ -44,6 +44,10 @@ std::string_view error_name(Space, int error) noexcept;
 // "No space left on device" for the common errors of files; the name for others.
 std::string_view error_words(int error) noexcept;
 
+// What helps if a file cannot be written: the limit to raise, or `otherwise` for errors that only
+// concern its directory.
+std::string_view error_advice(int error, std::string_view otherwise) noexcept;
+
 // "SIGSEGV"; "" for a signal other than those of crashes.
 std::string_view signal_name(std::uint32_t signal) noexcept;
 

@@ -271,7 +271,9 @@ void report_fallback_directory(text::Text& text, std::string_view wanted, int er
                                std::string_view instead) noexcept {
   text.add("oomrec: ").add(wanted).add(": ").add(text::error_words(error)).add("; ");
   if (instead.empty()) {
-    text.add("no bundle could be written\n");
+    text.add("no bundle could be written; ")
+        .add(text::error_advice(error, "set OOMREC_DUMP_DIR to another directory"))
+        .add('\n');
   } else {
     text.add("the bundle went to ").add(instead).add(" instead\n");
   }

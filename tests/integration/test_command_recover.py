@@ -160,7 +160,7 @@ def test_an_unwritable_dump_directory_sends_the_bundle_beside_the_recording(
     recovered = oomrec("recover")
     (bundle,) = session.parent.glob("oom_*")
     assert recovered.exit_code == 0 and str(bundle) in recovered.stdout
-    problem = f"oomrec: no bundle could be written to {preload.dump_dir}: Not a directory\n"
+    problem = f"oomrec: no bundle could be written to {preload.dump_dir}: Not a directory; set OOMREC_DUMP_DIR to another directory\n"
     assert recovered.stderr == problem
     assert sessions_in(preload) == []
 
@@ -174,7 +174,7 @@ def test_a_recording_that_cannot_be_written_is_not_reported_as_missing(preload, 
         "recover", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     )
     assert recovered.exit_code == 1 and recovered.stdout == ""
-    problem = f"oomrec: no bundle could be written to {preload.dump_dir}: Not a directory\n"
+    problem = f"oomrec: no bundle could be written to {preload.dump_dir}: Not a directory; set OOMREC_DUMP_DIR to another directory\n"
     assert recovered.stderr == problem
     assert sessions_in(preload) == [session]
 
@@ -191,10 +191,14 @@ def test_a_failure_without_a_bundle_is_reported_once(oomrec, victim):
     assert run.exit_code == 3 and run.bundles() == []
     place, *lines = run.stderr.splitlines()
     assert place.endswith(
-        ": File too large; the recording is private memory, and is lost in a kill"
+        ": File too large; the recording is private memory, and is lost in a kill; "
+        "raise the limit of file sizes (ulimit -f)"
     )
     assert len(lines) == 3 and lines[0].startswith("oomrec: dies asked malloc for"), str(run)
-    assert lines[2] == f"oomrec: {run.dump_dir}: File too large; no bundle could be written"
+    assert (
+        lines[2]
+        == f"oomrec: {run.dump_dir}: File too large; no bundle could be written; raise the limit of file sizes (ulimit -f)"
+    )
 
 
 @pytest.mark.needs_numpy

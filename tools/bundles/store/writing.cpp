@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 
+#include "common/text/text.h"
 #include "tools/base/number.h"
 #include "tools/base/text.h"
 
@@ -42,8 +43,9 @@ WriteResult write_bundle(const recording::Recording& recording, bundle::Cause ca
     return {workspace->path, workspace->verdict.summary, ""};
   return {{},
           "",
-          fmt::format("no bundle could be written to {}: {}", printable(directory),
-                      std::strerror(error))};
+          fmt::format("no bundle could be written to {}: {}; {}", printable(directory),
+                      std::strerror(error),
+                      text::error_advice(error, "set OOMREC_DUMP_DIR to another directory"))};
 }
 
 }  // namespace oomrec::tools::bundles

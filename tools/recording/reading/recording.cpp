@@ -10,8 +10,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <span>
 #include <utility>
 
+#include "common/session/directories.h"
 #include "tools/base/error.h"
 #include "tools/base/text.h"
 
@@ -67,8 +69,19 @@ class RecordingFile {
   std::uint64_t bytes_ = 0;
 };
 
-std::string problem_text(const session::View& view) {
-  switch (view.problem()) {
+// Whether a process created this file, and ended before it wrote anything.
+bool was_never_begun(const session::View& view, std::span<const std::byte> bytes,
+                     const std::filesystem::path& file) {
+  const auto start = bytes.first(std::min<std::size_t>(bytes.size(), session::kHeaderBytes));
+  return file.extension() == session::kFileSuffix &&
+         (view.problem() == session::Problem::too_short ||
+          view.problem() == session::Problem::not_a_session) &&
+         std::all_of(start.begin(), start.end(),
+                     [](std::byte byte) { return byte == std::byte{}; });
+}
+
+std::string problem_text(session::Problem problem, const session::View& view) {
+  switch (problem) {
     case session::Problem::none:
       return {};
     case session::Problem::too_short:
@@ -79,7 +92,7 @@ std::string problem_text(const session::View& view) {
       return fmt::format("has format {}; this oomrec reads up to {}", view.format(),
                          session::kVersion);
     case session::Problem::unfinished:
-      return "is incomplete: its process died during startup";
+      return "holds no data: its process died in its first moments";
     case session::Problem::damaged:
       return "is damaged: its header is inconsistent";
   }
@@ -93,7 +106,7 @@ const char* problem_advice(session::Problem problem, const std::filesystem::path
     case session::Problem::newer_format:
       return "Read it with the oomrec that recorded it: metadata.json names the version.";
     case session::Problem::unfinished:
-      return "It contains no data; remove it.";
+      return "Nothing was recorded. `oomrec recover` removes it.";
     case session::Problem::not_a_session:
       return kWhatToGive;
     case session::Problem::too_short:
@@ -130,9 +143,12 @@ Recording::Recording(const std::filesystem::path& file, std::shared_ptr<const st
 void Recording::open_view(std::uint64_t bytes) {
   view_ = session::View{session::Bytes::contiguous(bytes_.get(), bytes)};
   if (view_.problem() != session::Problem::none) {
+    const session::Problem problem = was_never_begun(view_, {bytes_.get(), bytes}, path_)
+                                         ? session::Problem::unfinished
+                                         : view_.problem();
     throw Error{Exit::bad_input,
-                fmt::format("{} {}", printable(path_.string()), problem_text(view_)),
-                problem_advice(view_.problem(), path_)};
+                fmt::format("{} {}", printable(path_.string()), problem_text(problem, view_)),
+                problem_advice(problem, path_)};
   }
   if (header().file_bytes > bytes) {
     throw Error{Exit::bad_input,
