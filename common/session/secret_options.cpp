@@ -104,6 +104,11 @@ bool NamedPrograms::find(std::string_view word, SecretOption& found) const noexc
       found = {row.part, false, row.option};
       return true;
     }
+    const bool is_assigned = has_value && word.starts_with("--") && word[row.option.size()] == '=';
+    if (is_assigned) {
+      found = {row.part, true, word.substr(0, row.option.size() + 1)};
+      return true;
+    }
     if (has_value && row.form != Form::separate) {
       found = {row.part, true, row.option};
       return true;

@@ -175,8 +175,14 @@ Span url_password_at(std::string_view text, std::size_t at) noexcept {
     authority = url;
   }
   const std::size_t host = authority.rfind('@');
-  if (host == authority.npos || colon > host) return {};
-  return {start + colon + 1, start + host};
+  if (host == authority.npos) return {};
+  if (colon <= host) return {start + colon + 1, start + host};
+  // https://TOKEN@github.com
+  constexpr std::size_t kShortestToken = 16;
+  const std::string_view scheme = text.substr(0, at);
+  const bool is_token = (scheme.ends_with("http") || scheme.ends_with("https")) &&
+                        host >= kShortestToken && looks_random(authority.substr(0, host));
+  return is_token ? Span{start, start + host} : Span{};
 }
 
 }  // namespace

@@ -285,7 +285,7 @@ Span Scanner::value_at(std::size_t separator) const noexcept {
     const bool has_blank = start != separator + 1;
     const bool is_path = name.before == '/' || text_[start] == '/';  // ./token:/run/token:ro
     const bool is_field = name.is_quoted || has_blank || kind == NameKind::certain ||
-                          equals_ignoring_case(name.text, "pass");
+                          kind == NameKind::key || equals_ignoring_case(name.text, "pass");
     if (is_path || !is_field || (kind == NameKind::opaque && !is_quoted)) return {};
   } else if (text_[start] == '=') {
     return {};  // a comparison

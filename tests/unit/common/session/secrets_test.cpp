@@ -138,6 +138,9 @@ const Case kSecrets[] = {
      "x|https://h/k?X-Amz-Signature=***&X-Amz-Date=1"},
     {{"x", "https://maps/api?key=abc"}, "x|https://maps/api?key=***"},
     {{"x", "https://hooks.slack.com/services/T0/B0/abc"}, "x|https://hooks.slack.com/services/***"},
+    {{"git", "clone", "https://0123456789abcdef@h/a"}, "git|clone|https://***@h/a"},
+    {{"curl", "--user=user:hunter2"}, "curl|--user=user:***"},
+    {{"curl", "--header=X-Api-Key:abc"}, "curl|--header=X-Api-Key:***"},
     // JSON and other structures
     {{"x", R"({"user":"me","password":"hunter2"})"}, R"(x|{"user":"me","password":"***"})"},
     {{"x", R"({"password" : "a\"b", "n": 1})"}, R"(x|{"password" : "***", "n": 1})"},
@@ -336,7 +339,7 @@ TEST_CASE("the longest list takes no time to speak of") {
     CAPTURE(piece);
     const auto began = std::chrono::steady_clock::now();
     mask_secrets(text.data(), text.size());
-    CHECK(std::chrono::steady_clock::now() - began < std::chrono::milliseconds{500});
+    CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds{2});
   }
 }
 
