@@ -9,6 +9,7 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "common/session/directories.h"
 #include "common/system/files.h"
 #include "common/system/memory.h"
 #include "common/system/syscalls.h"
@@ -130,7 +131,6 @@ bool open_session(InHook hook, SessionOf owner) noexcept {
   settings.soft_limit_bytes = g_state.limit.bytes();
   settings.session_directory =
       g_process.session_directory[0] == '\0' ? nullptr : g_process.session_directory;
-  settings.only_names_of_options = options.arguments == RecordedArguments::names;
   settings.dump_directory = options.dump_dir_named ? dump_directory() : nullptr;
   if (!g_session.create(hook, settings)) return false;
 
@@ -150,22 +150,29 @@ bool open_session(InHook hook, SessionOf owner) noexcept {
   return true;
 }
 
-// The user named a directory for recordings, and may look for them there; or none of ours serves.
-// Forked children do not repeat this.
+// What a kill leaves of the recording, and where: the user may have named a directory and look for
+// it there. Forked children do not repeat this.
 void report_session_directory() noexcept {
   const std::string_view named{g_process.session_directory};
   if (g_session.made_directory()) write_stderr({"made ", named, " for recordings"});
   const int error = g_session.directory_error();
   if (error == 0) return;
   const std::string_view path{g_session.path()};
-  const std::string_view why = text::error_words(error);
-  if (path.empty()) {
-    return write_stderr({named.empty() ? "no file for the recording" : named, ": ", why,
-                         "; the recording is private memory, and is lost in a kill; ",
-                         text::error_advice(error, "set OOMREC_SESSION_DIR to another directory")});
-  }
+  const std::string_view why = error == session::kTaken
+                                   ? "another user has taken this name, or it is no directory"
+                                   : text::error_words(error);
+  const std::string_view preferred{g_session.preferred_directory()};
+  const std::string_view unusable = named.empty() || error == session::kTaken ? preferred : named;
+  if (path.empty() && named.empty())
+    return write_stderr({unusable, ": ", why,
+                         "; the recording is private memory, and is lost in a kill. Set "
+                         "OOMREC_SESSION_DIR to a directory of yours"});
+  if (path.empty())
+    return write_stderr(
+        {unusable, ": ", why, "; the recording is private memory, and is lost in a kill"});
+  if (named.empty()) return;  // the commands search all of our own directories
   write_stderr(
-      {named, ": ", why, "; the recording is in ", path.substr(0, path.rfind('/')), " instead"});
+      {unusable, ": ", why, "; the recording is in ", path.substr(0, path.rfind('/')), " instead"});
 }
 
 bool begin_session(InHook hook) noexcept {

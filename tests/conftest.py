@@ -27,6 +27,7 @@ import machine_isolation
 import pytest
 from holding import Held
 from memory_cgroup import MemoryCgroup
+from other_users import two_accounts
 from virtual_terminal import VirtualTerminal
 
 SOURCE = Path(__file__).resolve().parent.parent
@@ -254,6 +255,13 @@ def victim(build_dir):
         return str(path)
 
     return path_of
+
+
+@pytest.fixture
+def users(build_dir, library):
+    """users.victim and users.attacker are accounts of this test (other_users.py)."""
+    with two_accounts(build_dir, library) as accounts:
+        yield accounts
 
 
 @pytest.fixture

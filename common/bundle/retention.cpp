@@ -69,13 +69,16 @@ bool measure(int directory, char* buffer, std::uint64_t& bytes) noexcept {
   return ours;
 }
 
-bool describe(int dump_directory, const char* name, Workspace& work, StoredBundle& out) noexcept {
+bool describe(int dump_directory, const char* name, uid_t owner, Workspace& work,
+              StoredBundle& out) noexcept {
   const int directory = calls::open_at(dump_directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (directory < 0) return false;
   char* const buffer = work.json + kPart;
   const long read = calls::read_file(directory, "manifest.json", buffer, kPart);
   const std::string_view manifest{buffer, read > 0 ? static_cast<std::size_t>(read) : 0};
-  bool ours = !manifest_value(manifest, "oomrec_version").empty();
+  struct stat status;
+  bool ours = !manifest_value(manifest, "oomrec_version").empty() &&
+              calls::stat_at(directory, ".", status) == 0 && status.st_uid == owner;
   out = {};
   if (ours) {
     out.episode = episode_bundle(name, manifest);
@@ -100,6 +103,16 @@ void group(std::span<StoredBundle> bundles, std::span<std::uint64_t> buffer) noe
   for (std::size_t i = 0; i < count; ++i) grouped[i] = bundles[i].episode;
   group_episodes({grouped, count});
   for (std::size_t i = 0; i < count; ++i) bundles[i].episode = grouped[i];
+}
+
+// Whoever may open a directory may lock it, for ever. Without a lock two processes at most remove
+// the same bundles.
+bool is_done_by_another(int listing) noexcept {
+  struct stat status;
+  if (calls::stat_at(listing, ".", status) != 0 || (status.st_mode & (S_IRGRP | S_IROTH)) != 0)
+    return false;
+  // Some network file systems cannot lock directories: go on without the lock.
+  return calls::call(SYS_flock, listing, LOCK_EX | LOCK_NB) == -EWOULDBLOCK;
 }
 
 // Renames first: a half-removed bundle then has a hidden name, under which remove_leftovers() finds
@@ -149,16 +162,15 @@ void enforce_bounds(int dump_directory, const char* written, const Bounds& bound
   if (bounds.bundles == 0 && bounds.bytes == 0) return;
   const int listing = calls::open_at(dump_directory, ".", O_RDONLY | O_DIRECTORY);
   if (listing < 0) return;
-  // Some network file systems cannot lock directories: go on without the lock.
-  const long locked = calls::call(SYS_flock, listing, LOCK_EX | LOCK_NB);
-  if (locked != -EWOULDBLOCK) {
+  struct stat just_written;
+  if (!is_done_by_another(listing) && calls::stat_at(dump_directory, written, just_written) == 0) {
     static_assert(alignof(StoredBundle) <= 8);
     const std::span<StoredBundle> all{reinterpret_cast<StoredBundle*>(work.text),
                                       std::size(work.text) / sizeof(StoredBundle)};
     std::size_t found = 0;
     calls::for_each_entry(listing, work.json, kPart, [&](const char* name) {
       if (found == all.size() || !is_bundle_name(name)) return;
-      if (!describe(dump_directory, name, work, all[found])) return;
+      if (!describe(dump_directory, name, just_written.st_uid, work, all[found])) return;
       all[found].just_written = std::strcmp(name, written) == 0;
       ++found;
     });

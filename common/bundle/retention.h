@@ -1,6 +1,7 @@
 // Retention: keeps at most N bundles and at most M bytes in one directory.
 //
-// Counts and removes only directories with our manifest; never the newest, nor the one just
+// Counts and removes only directories with our manifest, of the user who wrote the last one: other
+// users of the directory have bounds of their own. Never removes the newest, nor the one just
 // written. A removal starts with a rename, so that nobody reads half a bundle. Two processes at
 // once remove the same bundles, because the order depends only on the directory.
 #pragma once

@@ -45,6 +45,29 @@ bool is_local(const struct statfs& facts) noexcept {
 
 bool is_set(const char* directory) noexcept { return directory != nullptr && directory[0] != '\0'; }
 
+std::uint64_t user() noexcept { return static_cast<std::uint64_t>(call(SYS_geteuid)); }
+
+// Recordings must not use up memory that other programs need.
+bool has_room(const char* base, std::uint64_t budget_bytes) noexcept {
+  struct statfs facts {};
+  return call(SYS_statfs, base, &facts) == 0 &&
+         budget_bytes / static_cast<std::uint64_t>(facts.f_bsize) <= facts.f_bavail / 8;
+}
+
+// After `sudo -E` XDG_RUNTIME_DIR is another user's, who could rename what we create there.
+bool is_private(const char* directory) noexcept {
+  struct stat facts;
+  return call(SYS_newfstatat, AT_FDCWD, directory, &facts, 0) == 0 && facts.st_uid == user() &&
+         (facts.st_mode & 077) == 0;
+}
+
+// XDG_RUNTIME_DIR, or where it is for the processes that have no such variable.
+const char* runtime_base(Text& buffer) noexcept {
+  if (system::g_roots.runtime[0] != '\0') return system::g_roots.runtime;
+  (buffer << "/run/user/").number(user());
+  return buffer.c_str();
+}
+
 // An entry that getdents64 returns.
 struct Entry {
   std::uint64_t inode;
@@ -122,10 +145,12 @@ bool is_dead(const File& directory, const char* name, DeadSession& dead) noexcep
 
 }  // namespace
 
-bool directory_in(DirectoryKind kind, const DirectoryOptions& options, Text& path) noexcept {
+bool directory_in(const Directory& directory, const DirectoryOptions& options) noexcept {
   const char* base = nullptr;
   struct statfs facts {};
-  switch (kind) {
+  char runtime[32];
+  Text runtime_text{runtime};
+  switch (directory.kind) {
     case DirectoryKind::session_directory:
       base = options.session_directory;
       break;
@@ -134,44 +159,48 @@ bool directory_in(DirectoryKind kind, const DirectoryOptions& options, Text& pat
       if (is_set(base) && (call(SYS_statfs, base, &facts) != 0 || !is_local(facts))) return false;
       break;
     case DirectoryKind::shared_memory:
+    case DirectoryKind::spare_shared_memory:
       base = "/dev/shm";
-      if (call(SYS_statfs, base, &facts) != 0 ||
-          options.budget_bytes / static_cast<std::uint64_t>(facts.f_bsize) > facts.f_bavail / 8) {
-        return false;
-      }
+      if (!has_room(base, options.budget_bytes)) return false;
       break;
     case DirectoryKind::temporary:
+    case DirectoryKind::spare_temporary:
       base = system::g_roots.temporary;
+      break;
+    case DirectoryKind::runtime:
+      base = runtime_base(runtime_text);
+      if (!is_private(base) || !has_room(base, options.budget_bytes)) return false;
       break;
     case DirectoryKind::count_:
       break;
   }
   if (!is_set(base)) return false;
+  Text& path = directory.path;
   path.clear();
   if (base[0] != '/') {
     char here[1024];
     if (call(SYS_getcwd, here, sizeof(here)) <= 0) return false;
     path << here << '/';
   }
-  path << base << "/oomrec-";
-  path.number(static_cast<std::uint64_t>(call(SYS_geteuid)));
+  (path << base << "/oomrec-").number(user());
+  if (directory.spare != 0) (path << '.').number(directory.spare);
   return !path.truncated();
 }
 
 File open_own_directory(const char* path, IfMissing missing) noexcept {
   const bool create = missing == IfMissing::create;
   const long made = create ? call(SYS_mkdir, path, 0700) : 0;
+  if (made < 0 && made != -EEXIST) return File::failed(static_cast<int>(-made));
   File directory = File::open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  const int error = directory.error();
+  if (error == EACCES || error == ENOTDIR || error == ELOOP) return File::failed(kTaken);
   struct stat facts;
-  if (!directory.is_open())
-    return made < 0 && made != -EEXIST ? File::failed(static_cast<int>(-made))
-                                       : std::move(directory);
-  const bool own = call(SYS_fstat, directory.descriptor(), &facts) == 0 &&
-                   facts.st_uid == static_cast<uid_t>(call(SYS_geteuid));
-  const bool is_private = own && ((facts.st_mode & 077) == 0 ||
-                                  (create && call(SYS_fchmod, directory.descriptor(), 0700) == 0));
-  if (!is_private) directory = File::failed(EPERM);
-  return directory;
+  if (!directory.is_open()) return directory;
+  if (call(SYS_fstat, directory.descriptor(), &facts) != 0 || facts.st_uid != user())
+    return File::failed(kTaken);
+  const bool is_closed_to_others =
+      (facts.st_mode & 077) == 0 || (create && call(SYS_fchmod, directory.descriptor(), 0700) == 0);
+  return is_closed_to_others ? std::move(directory) : File::failed(EPERM);
 }
 
 // HOST-PID-START-RANDOM.session; a host's name may contain any number of '-'.

@@ -99,7 +99,8 @@ void read_roots(const char* const* environment) noexcept {
   const Row rows[] = {{"OOMREC_PROC_ROOT=", g_roots.proc},
                       {"OOMREC_SYS_ROOT=", g_roots.sys},
                       {"OOMREC_CGROUP_ROOT=", g_roots.cgroup},
-                      {"TMPDIR=", g_roots.temporary}};
+                      {"TMPDIR=", g_roots.temporary},
+                      {"XDG_RUNTIME_DIR=", g_roots.runtime}};
   for (; environment != nullptr && *environment != nullptr; ++environment) {
     for (const Row& row : rows) {
       const std::string_view entry{*environment};

@@ -67,12 +67,13 @@ struct Roots {
   char sys[256] = "/sys";
   char cgroup[256] = "/sys/fs/cgroup";
   char temporary[256] = "/tmp";  // TMPDIR
+  char runtime[256] = "";        // XDG_RUNTIME_DIR
 };
 extern constinit Roots g_roots;
 
 // Sets the roots from OOMREC_PROC_ROOT, OOMREC_SYS_ROOT, OOMREC_CGROUP_ROOT (default: fs/cgroup of
-// OOMREC_SYS_ROOT) and TMPDIR. Call it once, before there are other threads: hooks must not read
-// the environment, which the program may be changing.
+// OOMREC_SYS_ROOT), TMPDIR and XDG_RUNTIME_DIR. Call it once, before there are other threads: hooks
+// must not read the environment, which the program may be changing.
 void read_roots(const char* const* environment) noexcept;
 
 // --- Facts --------------------------------------------------------------------------------------

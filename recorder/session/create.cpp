@@ -66,6 +66,14 @@ void copy_name(char (&to)[N], const char* from) noexcept {
   Text{to} << std::string_view{from, strnlen(from, N - 1)};
 }
 
+bool is_in_shared_memory(DirectoryKind kind) noexcept {
+  return kind == DirectoryKind::shared_memory || kind == DirectoryKind::spare_shared_memory;
+}
+
+bool is_temporary(DirectoryKind kind) noexcept {
+  return kind == DirectoryKind::temporary || kind == DirectoryKind::spare_temporary;
+}
+
 }  // namespace
 
 bool Session::create(InHook hook, const Settings& settings) noexcept {
@@ -98,25 +106,29 @@ bool Session::open_in_directory(InHook hook, const Settings& settings, u64 budge
   const DirectoryOptions options{settings.session_directory, settings.dump_directory, budget};
   const bool is_named =
       options.session_directory != nullptr && options.session_directory[0] != '\0';
-  made_directory_ = is_named && call(SYS_mkdir, options.session_directory, 0777) == 0;
-  for (unsigned number = 0; number < static_cast<unsigned>(DirectoryKind::count_); ++number) {
-    const auto kind = static_cast<DirectoryKind>(number);
-    char buffer[sizeof(path_) - 128];
-    Text directory_path{buffer};
-    int error = ENAMETOOLONG;
-    if (directory_in(kind, options, directory_path)) {
-      const File directory = open_own_directory(directory_path.c_str(), IfMissing::create);
-      error = directory.is_open() ? open_file(hook, directory_path.c_str(), directory, budget)
-                                  : directory.error();
-      if (error == 0) {
-        if (!is_named) directory_error_ = 0;
-        enforce_dead_budget(directory, g_scratch, sizeof(g_scratch));
-        return true;
-      }
+  // Not writable by others whatever the umask: they could rename our own directory in it.
+  made_directory_ = is_named && call(SYS_mkdir, options.session_directory, 0755) == 0;
+  directory_error_ = is_named ? ENAMETOOLONG : 0;
+  int shared_memory_error = 0, temporary_error = 0, other_error = 0;  // of the last name there
+  char buffer[sizeof(path_) - 128];
+  Text path{buffer};
+  return find_directory(options, path, [&](const session::Directory& found) noexcept {
+    int& last_error = is_in_shared_memory(found.kind) ? shared_memory_error
+                      : is_temporary(found.kind)      ? temporary_error
+                                                      : other_error;
+    if (found.spare != 0 && last_error != kTaken) return false;
+    const File directory = open_own_directory(path.c_str(), IfMissing::create);
+    const int error =
+        directory.is_open() ? open_file(hook, path.c_str(), directory, budget) : directory.error();
+    last_error = error;
+    if (is_named ? found.kind == DirectoryKind::session_directory
+                 : found.kind >= DirectoryKind::shared_memory && preferred_[0] == '\0') {
+      Text{preferred_} << path.view();
+      directory_error_ = error;
     }
-    if (!is_named || kind == DirectoryKind::session_directory) directory_error_ = error;
-  }
-  return false;
+    if (error == 0) enforce_dead_budget(directory, g_scratch, sizeof(g_scratch));
+    return error == 0;
+  });
 }
 
 int Session::open_file(InHook hook, const char* directory_path, const File& directory,
@@ -188,9 +200,8 @@ void Session::describe_process(InHook hook, const Settings& settings) noexcept {
 
   long bytes = system::read_file("/proc/self/cmdline", g_scratch, sizeof(g_scratch));
   if (bytes > 0) {
-    const auto as_recorded = settings.only_names_of_options ? keep_names : mask_secrets;
-    header.command_line =
-        add_string(hook, {g_scratch, as_recorded(g_scratch, static_cast<std::size_t>(bytes))});
+    const std::size_t masked = mask_secrets(g_scratch, static_cast<std::size_t>(bytes));
+    header.command_line = add_string(hook, {g_scratch, masked});
   }
   bytes = call(SYS_readlink, "/proc/self/exe", g_scratch, sizeof(g_scratch));
   if (bytes > 0) header.executable = add_string(hook, {g_scratch, static_cast<std::size_t>(bytes)});

@@ -64,8 +64,11 @@ class Session {
   const char* path() const noexcept { return path_; }  // of the file, absolute; "" when private
   const char* off_reason() const noexcept { return off_reason_; }  // why create() returned false
 
-  // The user's directory for sessions: whether it was created, and the errno if it cannot be used.
+  // Whether the user's directory for sessions was created.
   bool made_directory() const noexcept { return made_directory_; }
+  // The directory that the session should be in: our own in the one that the user named, else in
+  // the first of ours. The errno if it cannot be used.
+  const char* preferred_directory() const noexcept { return preferred_; }
   int directory_error() const noexcept { return directory_error_; }
 
   // Copies `text` into the table of strings, at most kMaxStringBytes of it. 0: the table is full,
@@ -127,6 +130,7 @@ class Session {
   const char* off_reason_ = "";
   bool made_directory_ = false;
   int directory_error_ = 0;
+  char preferred_[256] = {};
   TableBase strings_;
   std::atomic<std::uint32_t> probed_lane_{0};  // probes for a dead owner so far
   std::atomic<std::uint32_t> free_lanes_{0};   // without an owner

@@ -15,17 +15,19 @@ std::set<std::uint64_t> recorded_pids(const session::View& view) {
   session::DirectoryOptions options;
   options.session_directory = std::getenv("OOMREC_SESSION_DIR");
   options.dump_directory = dumps.empty() ? nullptr : dumps.c_str();
-  for (int kind = 0; kind < static_cast<int>(session::DirectoryKind::count_); ++kind) {
-    char buffer[4096] = {};
-    system::Text path{buffer};
-    if (!session::directory_in(static_cast<session::DirectoryKind>(kind), options, path)) continue;
+  char buffer[4096] = {};
+  system::Text path{buffer};
+  session::find_directory(options, path, [&](const session::Directory&) {
+    // Another user could claim any process by files with such names.
+    if (!session::open_own_directory(buffer, session::IfMissing::fail).is_open()) return false;
     for (const std::filesystem::path& file : entries_of(buffer)) {
       const session::Creator creator = session::creator_of(file.filename().native());
       const std::uint64_t now = creator.pid != 0 ? system::start_ticks(creator.pid) : 0;
       const bool is_reused = now != 0 && now != creator.start_ticks;
       if (creator.pid != 0 && !is_reused) pids.insert(static_cast<std::uint64_t>(creator.pid));
     }
-  }
+    return false;
+  });
   return pids;
 }
 

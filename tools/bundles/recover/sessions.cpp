@@ -53,12 +53,12 @@ std::vector<fs::path> session_directories(const std::vector<fs::path>& dump_dire
     session::DirectoryOptions options;
     options.session_directory = named.c_str();
     options.dump_directory = dump.c_str();
-    for (int kind = 0; kind < static_cast<int>(session::DirectoryKind::count_); ++kind) {
-      char buffer[4096];
-      system::Text path{buffer};
-      if (session::directory_in(static_cast<session::DirectoryKind>(kind), options, path))
-        directories.emplace_back(fs::path{path.c_str()}.lexically_normal());
-    }
+    char buffer[4096];
+    system::Text path{buffer};
+    session::find_directory(options, path, [&](const session::Directory&) {
+      directories.emplace_back(fs::path{path.c_str()}.lexically_normal());
+      return false;
+    });
   }
   std::sort(directories.begin(), directories.end());
   directories.erase(std::unique(directories.begin(), directories.end()), directories.end());

@@ -98,11 +98,12 @@ int post(const HttpUrl& url) {
   return accepted ? 0 : kFailed;
 }
 
+// --disable: reads no .curlrc, which after `sudo -E` is another user's.
 int run_curl(const std::string& url) {
   const std::string timeout = std::to_string(kPostTimeout.count());
-  execlp("curl", "curl", "--silent", "--show-error", "--fail", "--proto", "=https", "--max-time",
-         timeout.c_str(), "--header", "Content-Type: application/json", "--data-binary", "@-",
-         "--output", "/dev/null", "--", url.c_str(), nullptr);
+  execlp("curl", "curl", "--disable", "--silent", "--show-error", "--fail", "--proto", "=https",
+         "--max-time", timeout.c_str(), "--header", "Content-Type: application/json",
+         "--data-binary", "@-", "--output", "/dev/null", "--", url.c_str(), nullptr);
   return 127;
 }
 

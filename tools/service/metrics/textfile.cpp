@@ -63,11 +63,13 @@ void Textfile::on_poll(std::span<const pollfd>) {
   due_ = written_ + kInterval;
 }
 
-// The temporary name does not end in .prom, so node exporter ignores it.
+// The temporary name does not end in .prom, so node exporter ignores it. It is a new file, never
+// one that another user of the directory has put there: that user could keep it open, or be a
+// FIFO's other end.
 bool Textfile::write() const {
   const std::filesystem::path temporary = directory_ / fmt::format(".{}.{}", kName, getpid());
-  const int descriptor =
-      open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+  unlink(temporary.c_str());  // left by a process that was killed
+  const int descriptor = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (descriptor < 0) return false;
   // Independent of the umask: node exporter runs as another user.
   const bool written = fchmod(descriptor, 0644) == 0 && write_all(descriptor, *page_());
