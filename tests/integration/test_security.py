@@ -1,6 +1,7 @@
 """What docs/security.md promises, tried by real accounts. Each test is an attack."""
 
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -271,6 +272,99 @@ for number in range(3):
     for words in (["ls"], ["show"], ["recover"], ["watch", "--once"]):
         users.victim.oomrec(*words, env=env)
     assert time.monotonic() - begin < 30
+
+
+NO_BUILD_ID = (b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0", b"\x04\0\0\0\x14\0\0\0\x63\0\0\0GNU\0")
+
+
+@pytest.mark.parametrize("forged", [False, True])
+def test_root_reveals_no_names_in_files_of_its_own(users, victim, forged):
+    """A recording names any file as a module. A build id would have to be guessed."""
+    private = users.scratch / "private"
+    private.mkdir(mode=0o700)
+    program = private / "program"
+    program.write_bytes(Path(victim("leak")).read_bytes().replace(*NO_BUILD_ID))
+    program.chmod(0o700)
+    environment = {**users_environment(users.victim), "OOMREC_DUMP_DIR": str(private / "dumps")}
+    environment |= {"OOMREC_MODE": "exact"}
+    subprocess.run([program], env=environment, capture_output=True, timeout=60)
+    (bundle,) = bundles_in(private / "dumps")
+    if forged:
+        os.chown(bundle / "recording.oomrec", users.attacker.uid, users.attacker.uid)
+    (bundle / "symbols.json").unlink()  # its names are the recording's own
+    run = root(users, "stats", "--json", bundle)
+    assert run.returncode == 0, run.stderr
+    assert ('"function": "leak"' in run.stdout) == (not forged)
+
+
+NEWEST = "oom_cuda_20300101_000000_"
+
+
+def plant_bundle(account, shared, number, process, more=""):
+    """A bundle of the future, as the account's: for a watch it is new."""
+    account.python(
+        f"""
+import json, os
+bundle = {str(shared / NEWEST)!r} + "{number:03}"
+os.mkdir(bundle, 0o755)
+manifest = {{"created_at_utc": "2030-01-01T00:00:00Z", "oomrec_version": "1", "reason": "request"}}
+manifest["process"] = {process!r}
+with open(bundle + "/manifest.json", "w") as file:
+    json.dump(manifest, file)
+{more}
+"""
+    )
+    return shared / f"{NEWEST}{number:03}"
+
+
+def test_a_watch_neither_believes_nor_completes_bundles_of_others(users, shared, build_dir):
+    """It adds the GPUs' processes to new bundles: through a link, root could write anywhere."""
+    precious = users.scratch / "precious"
+    precious.write_text("kept")
+    environment = {
+        **users_environment(users.victim),
+        "LD_LIBRARY_PATH": str(build_dir / "tests" / "fake_gpu"),
+        "FAKE_NVML": "0:used=950M,pid=1/300M",
+        "OOMREC_DUMP_DIR": str(shared),
+        "OOMREC_SESSION_DIR": str(users.scratch / "sessions"),
+    }
+    recorded = subprocess.Popen(
+        [users.python, "-c", WAITS], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    environment["LD_PRELOAD"] = ""
+    textfiles = users.scratch / "textfiles"
+    textfiles.mkdir()
+    watch = subprocess.Popen(
+        [users.command, "watch", "--textfile", textfiles], env=environment, cwd=users.scratch
+    )
+    try:
+        pid = int(recorded.stdout.readline())
+        page = textfiles / "oomrec.prom"
+        counted = rf'oomrec_bundles_total{{.*pid="{pid}".*trigger="request"}} (\d+)'
+        wait_for(lambda: page.exists() and re.search(counted, page.read_text()))
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")
+        ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        key = f"{boot}-{pid}-{ticks}"
+        link = f"os.symlink({str(precious)!r}, bundle + '/.gpu_processes.json.partial')"
+        planted = [
+            plant_bundle(users.attacker, shared, 1, key, link),
+            plant_bundle(users.attacker, shared, 2, key, "os.chmod(bundle, 0o777)"),
+        ]
+        own = shared / f"{NEWEST}003"
+        shutil.copytree(planted[1], shared / ".own")  # root's
+        (shared / ".own").rename(own)
+        wait_for((own / "gpu_processes.json").exists)
+        assert mode_of(own / "gpu_processes.json") == 0o600
+        assert precious.read_text() == "kept"
+        assert not [path for path in planted if (path / "gpu_processes.json").exists()]
+        wait_for(lambda: int(re.search(counted, page.read_text())[1]) > 0)
+        watch.terminate()  # it writes the page a last time
+        watch.wait()
+        assert int(re.search(counted, page.read_text())[1]) == 1
+    finally:
+        for process in (watch, recorded):
+            process.kill()
+            process.wait()
 
 
 # --- Privileged programs --------------------------------------------------------------------------

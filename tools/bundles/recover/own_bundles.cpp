@@ -11,6 +11,7 @@
 #include "tools/base/json.h"
 #include "tools/base/text.h"
 #include "tools/bundles/recover/completion.h"
+#include "tools/bundles/store/access.h"
 #include "tools/bundles/store/bundles.h"
 
 namespace oomrec::tools::bundles {
@@ -30,7 +31,8 @@ std::vector<BundleSummary> bundles_written_by(const DeadProcess& process) {
   const session::Header& header = process.recording.header();
   std::vector<BundleSummary> own;
   for (BundleSummary& bundle : bundles_in({process.dump_directory})) {
-    if (bundle.pid != static_cast<std::uint64_t>(header.pid)) continue;
+    if (bundle.pid != static_cast<std::uint64_t>(header.pid) || !is_own_bundle(bundle.path))
+      continue;
     const recording::Recording recorded{bundle.path / kRecordingName};
     if (recorded.header().start_realtime_ns == header.start_realtime_ns)
       own.push_back(std::move(bundle));

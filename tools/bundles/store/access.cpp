@@ -53,6 +53,15 @@ void require_readable(const fs::path& path) {
                                    "user whose program wrote it, or as root."}};
 }
 
+bool is_own_bundle(const fs::path& bundle) {
+  struct stat status {
+  }, above{};
+  if (lstat(bundle.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return false;
+  if (status.st_uid == geteuid()) return true;
+  return stat(bundle.parent_path().c_str(), &above) == 0 && above.st_uid == status.st_uid &&
+         (above.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
 std::vector<fs::path> unreadable_bundles_in(const fs::path& directory) {
   std::vector<fs::path> unreadable;
   for (const fs::path& path : entries_of(directory))

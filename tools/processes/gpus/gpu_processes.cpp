@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-
 #include "common/session/view.h"
 #include "tools/base/directory.h"
+#include "tools/base/error.h"
+#include "tools/base/output_file.h"
 #include "tools/base/text.h"
+#include "tools/bundles/store/access.h"
 #include "tools/bundles/store/outcome.h"
 
 namespace oomrec::tools::processes {
@@ -36,23 +37,27 @@ Json samples_json(const std::vector<GpuSample>& samples) {
 
 bool needs_file(const fs::path& bundle, std::uint64_t since_ns) {
   std::error_code error;
-  if (!bundle.filename().native().starts_with("oom_cuda_") || fs::exists(bundle / kFile, error))
+  if (!bundle.filename().native().starts_with("oom_cuda_") || fs::exists(bundle / kFile, error) ||
+      !bundles::is_own_bundle(bundle))
     return false;
   const Json manifest = read_json(bundle / "manifest.json");
   const auto created = text_of(manifest, "created_at_utc");
   return created && time_of_text(*created) + kSecondNs >= since_ns;
 }
 
-// Renamed once it is complete, like every file of a bundle.
-void write_file(const fs::path& bundle, const Json& devices) {
+// Renamed once it is complete, like every file of a bundle. Fails silently: the bundle may be
+// deleted at any time.
+void write_file(const fs::path& bundle, const Json& devices) try {
   const fs::path partial = bundle / fmt::format(".{}.partial", kFile);
+  std::error_code error;
+  fs::remove(partial, error);  // left by a process that was killed
   const Json content = {{"schema_version", 1},
                         {"asked_at_utc", time_text(bundles::realtime_now_ns())},
                         {"devices", devices}};
-  std::ofstream{partial} << content.dump(1) << '\n';
-  std::error_code error;
+  write_output(partial, content.dump(1) + "\n", IfExists::fail);
   fs::rename(partial, bundle / kFile, error);
   if (error) fs::remove(partial, error);
+} catch (const Error&) {
 }
 
 // null: NVML was not called while the process ran.

@@ -158,6 +158,11 @@ void Recording::open_view(std::uint64_t bytes) {
   }
 }
 
+uid_t Recording::owner() const {
+  struct stat status {};
+  return stat(path_.c_str(), &status) == 0 ? status.st_uid : static_cast<uid_t>(-1);
+}
+
 std::vector<HolderFigures> Recording::holders() const {
   std::vector<HolderFigures> rows;
   const std::uint64_t count = view_.count(TableId::holders);

@@ -6,6 +6,8 @@
 // file is cut there. view() checks everything that is read through it.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <filesystem>
 #include <memory>
@@ -56,6 +58,7 @@ class Recording {
   const session::View& view() const { return view_; }
   const session::Header& header() const { return view_.header(); }
   const std::filesystem::path& path() const { return path_; }
+  uid_t owner() const;  // of the file; −1: unknown
 
   std::vector<HolderFigures> holders() const;
 

@@ -1,6 +1,7 @@
 #include "tools/recording/symbolize/locations.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -64,7 +65,11 @@ Locations::ModuleEntry& Locations::module(std::uint32_t id) {
   entry->path = recording_.text(row.path);
   entry->build_id = hexadecimal(row.build_id, id_bytes);
   entry->interpreter = is_interpreter(entry->path);
-  if (auto symbols = ModuleSymbols::open(entry->path, {row.build_id, id_bytes})) {
+  // Only a build id ties a file to a recording. Without one, a forged recording could make root
+  // reveal the names in a file that its owner may not read.
+  const bool is_tied = id_bytes != 0 || recording_.owner() == geteuid();
+  auto symbols = is_tied ? ModuleSymbols::open(entry->path, {row.build_id, id_bytes}) : nullptr;
+  if (symbols != nullptr) {
     entry->symbols = std::make_unique<CachedSymbols>(std::move(symbols), entry->build_id, cache_);
   }
   entry->unreadable = entry->symbols == nullptr && entry->path.starts_with('/');

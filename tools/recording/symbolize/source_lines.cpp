@@ -29,12 +29,6 @@ bool is_source_name(const fs::path& path) {
   return std::find(kSuffixes.begin(), kSuffixes.end(), suffix) != kSuffixes.end();
 }
 
-// The owner of the file; -1: unknown.
-uid_t owner_of(const fs::path& path) {
-  struct stat status {};
-  return stat(path.c_str(), &status) == 0 ? status.st_uid : static_cast<uid_t>(-1);
-}
-
 // Whether all users may search every directory above it.
 bool is_reachable_by_all(const fs::path& path) {
   for (fs::path above = path.parent_path();; above = above.parent_path()) {
@@ -65,7 +59,7 @@ std::string_view without_blanks(std::string_view line) {
 SourceLines::SourceLines(const Recording& recording, fs::path directory)
     : working_directory_(recording.text(recording.header().working_directory)),
       start_ns_(recording.header().start_realtime_ns),
-      recorded_by_(owner_of(recording.path())),
+      recorded_by_(recording.owner()),
       directory_(std::move(directory)) {}
 
 std::string SourceLines::of(const Location& location) {

@@ -3,6 +3,7 @@
 #include "tools/base/directory.h"
 #include "tools/base/json.h"
 #include "tools/base/text.h"
+#include "tools/bundles/store/access.h"
 #include "tools/bundles/store/bundles.h"
 #include "tools/bundles/store/outcome.h"
 
@@ -32,7 +33,7 @@ std::vector<NewBundle> NewBundles::take_new(const std::set<fs::path>& directorie
     std::set<std::string> present;
     for (const fs::path& path : entries_of(directory)) {
       std::string name = path.filename();
-      if (!name.starts_with("oom_")) continue;
+      if (!name.starts_with("oom_") || !bundles::is_own_bundle(path)) continue;
       if (!seen_[directory].contains(name)) {
         const Json manifest = read_json(path / "manifest.json");
         const auto created = text_of(manifest, "created_at_utc");
