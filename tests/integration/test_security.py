@@ -153,6 +153,27 @@ def test_forged_names_make_no_process_a_recorded_one(users):
         other.stdin.close()
 
 
+def test_root_runs_no_module_of_the_working_directory(users):
+    """Drawing imports json, html and matplotlib."""
+    bundle = bundle_of(users.victim)
+    mark = users.scratch / "run-by-root"
+    module = f"open({str(mark)!r}, 'w')"
+    names = ("json", "html", "sitecustomize", "matplotlib")
+    users.attacker.python(f"for name in {names}: open(name + '.py', 'w').write({module!r})")
+    pictures = users.scratch / "pictures"
+    run = root(
+        users,
+        "analyze",
+        bundle,
+        "--visualize",
+        "--plot-dir",
+        pictures,
+        cwd=users.attacker.home,
+    )
+    assert list(pictures.iterdir()), run.stderr
+    assert not mark.exists()
+
+
 def test_a_live_recording_that_shrinks_ends_no_reader(users):
     """Root looks at another user's program, which cuts its recording."""
     attacker = users.attacker
@@ -165,6 +186,52 @@ def test_a_live_recording_that_shrinks_ends_no_reader(users):
                 run = root(users, *words, session)
                 assert run.returncode >= 0, f"{words} at {bytes_left} died of {-run.returncode}"
         process.kill()
+
+
+# Swaps the name for a directory of the attacker's, a link to one, and nothing.
+SWAPS = """
+import itertools, os
+os.mkdir("trap")
+os.chmod("trap", 0o777)
+print("started", flush=True)
+for _ in itertools.count():
+    for take, leave in ((lambda: os.mkdir(name, 0o777), lambda: os.rmdir(name)),
+                        (lambda: os.symlink(os.path.abspath("trap"), name), lambda: os.unlink(name)),
+                        (lambda: os.rename(name, name + ".away"), lambda: None)):
+        try:
+            take()
+            leave()
+        except OSError:
+            pass
+"""
+
+
+def test_a_swapped_directory_gets_no_recording(users):
+    """In a directory without the sticky bit the attacker may rename everything."""
+    attacker, victim = users.attacker, users.victim
+    shared = users.scratch / "sessions"
+    shared.mkdir()
+    shared.chmod(0o777)
+    name = str(victim.name_in(shared))
+    swapping = subprocess.Popen(
+        [users.python, "-c", f"name = {name!r}\n{SWAPS}"],
+        cwd=attacker.home,
+        stdout=subprocess.PIPE,
+        preexec_fn=attacker.become,
+    )
+    try:
+        assert swapping.stdout.readline() == b"started\n"
+        for _ in range(20):
+            run = victim.recorded(KILLED, env={"OOMREC_SESSION_DIR": str(shared)})
+            assert run.returncode == -9, run.stderr
+    finally:
+        swapping.kill()
+        swapping.wait()
+    recordings = list(users.scratch.rglob("*.session")) + list(victim.sessions())
+    assert len(recordings) >= 1
+    for recording in recordings:
+        directory = recording.parent.stat()
+        assert (directory.st_uid, stat.S_IMODE(directory.st_mode)) == (victim.uid, 0o700), recording
 
 
 # --- A directory that several users write to ------------------------------------------------------
