@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <initializer_list>
 #include <string_view>
@@ -163,13 +164,13 @@ void report_session_directory() noexcept {
                                    : text::error_words(error);
   const std::string_view preferred{g_session.preferred_directory()};
   const std::string_view unusable = named.empty() || error == session::kTaken ? preferred : named;
-  if (path.empty() && named.empty())
+  if (path.empty()) {
+    const bool is_limit = error == EFBIG || error == EMFILE || error == ENFILE;
+    const bool has_remedy = named.empty() && !is_limit;  // another directory would do
     return write_stderr({unusable, ": ", why,
-                         "; the recording is private memory, and is lost in a kill. Set "
-                         "OOMREC_SESSION_DIR to a directory of yours"});
-  if (path.empty())
-    return write_stderr(
-        {unusable, ": ", why, "; the recording is private memory, and is lost in a kill"});
+                         "; the recording is private memory, and is lost in a kill",
+                         has_remedy ? ". Set OOMREC_SESSION_DIR to a directory of yours" : ""});
+  }
   if (named.empty()) return;  // the commands search all of our own directories
   write_stderr(
       {unusable, ": ", why, "; the recording is in ", path.substr(0, path.rfind('/')), " instead"});

@@ -108,6 +108,7 @@ bool Session::open_in_directory(InHook hook, const Settings& settings, u64 budge
       options.session_directory != nullptr && options.session_directory[0] != '\0';
   // Not writable by others whatever the umask: they could rename our own directory in it.
   made_directory_ = is_named && call(SYS_mkdir, options.session_directory, 0755) == 0;
+  preferred_[0] = '\0';
   directory_error_ = is_named ? ENAMETOOLONG : 0;
   int shared_memory_error = 0, temporary_error = 0, other_error = 0;  // of the last name there
   char buffer[sizeof(path_) - 128];

@@ -45,6 +45,9 @@ def test_all_that_we_create_is_the_owners_alone(users):
     report = victim.home / "report.html"
     assert victim.oomrec("report", bundle, "-o", report).returncode == 0
     assert victim.oomrec("redact", bundle, "-o", victim.home / "shared").returncode == 0
+    words = ["--format", "folded", "-o", victim.home / "stacks.folded"]
+    assert victim.oomrec("export", *words, bundle).returncode == 0
+    victim.oomrec("analyze", bundle, "--visualize")
     victim.oomrec("show", bundle)  # writes the cache of names
     created = [victim.name_in(MEMORY), *victim.sessions()]
     created += list(victim.home.rglob("*"))

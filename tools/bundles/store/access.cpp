@@ -54,8 +54,8 @@ void require_readable(const fs::path& path) {
 }
 
 bool is_own_bundle(const fs::path& bundle) {
-  struct stat status {
-  }, above{};
+  struct stat status {};
+  struct stat above {};
   if (lstat(bundle.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return false;
   if (status.st_uid == geteuid()) return true;
   return stat(bundle.parent_path().c_str(), &above) == 0 && above.st_uid == status.st_uid &&

@@ -1,6 +1,7 @@
 #include "tools/processes/launch/python_interpreter.h"
 
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -78,6 +79,7 @@ PythonResult run_python(const fs::path& python, const std::string& script,
   argv.push_back(nullptr);
   const pid_t child = fork();
   if (child == 0) {
+    umask(077);  // what it draws is as private as the recording
     dup2(in.descriptor(), STDIN_FILENO);
     dup2(out.descriptor(), STDOUT_FILENO);
     dup2(errors.descriptor(), STDERR_FILENO);

@@ -1,5 +1,6 @@
 #include "tools/views/export/output.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -14,7 +15,10 @@ namespace oomrec::tools::views {
 
 Output::Output(const std::string& path, Encoding encoding) : path_(path), file_(stdout) {
   if (!path.empty()) {
-    file_ = std::fopen(path.c_str(), "wbe");
+    // As private as the recording, whatever the umask.
+    const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (descriptor < 0) fail(errno);
+    file_ = fdopen(descriptor, "wb");
     if (file_ == nullptr) fail(errno);
   } else if (encoding == Encoding::binary && isatty(STDOUT_FILENO) != 0) {
     throw Error{Exit::bad_input, "this format is binary: not for a terminal",
