@@ -25,7 +25,7 @@ MOST_BUNDLES = 5  # --max-dumps
 MOST_DEAD = 20 + 10 * AT_ONCE
 MOST_DEAD_BYTES = 256 << 20
 MOST_DESCRIPTORS = 20  # of a watch without living processes; with each comes a pidfd
-STALE_S = 600 + 60  # what a killed writer left is deleted with the next bundle (kStaleSeconds)
+STALE_S = 30 + 60  # what a killed writer left is deleted with the next bundle (kAbandonedSeconds)
 MIB = 1 << 20
 
 

@@ -1,5 +1,8 @@
 #include "common/bundle/directory.h"
 
+#include <sys/file.h>
+#include <sys/syscall.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -55,6 +58,19 @@ unsigned last_number(int dump_directory, std::uint64_t created_ns, Workspace& wo
   return last;
 }
 
+bool lock(int directory) noexcept {
+  return calls::call(SYS_flock, directory, LOCK_EX | LOCK_NB) == 0;
+}
+
+// Whether a directory can be locked, and its writer does not hold the lock.
+bool is_abandoned(int dump_directory, const char* name) noexcept {
+  const int directory = calls::open_at(dump_directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  if (directory < 0) return false;
+  const bool locked = lock(directory);
+  calls::close(directory);
+  return locked;
+}
+
 }  // namespace
 
 int open_dump_directory(const char* path, Workspace& work) noexcept {
@@ -98,7 +114,10 @@ int claim_name(int dump_directory, std::string_view backend, std::uint64_t creat
     if (!exists(dump_directory, work.name)) {
       const int directory =
           calls::open_at(dump_directory, work.temporary, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-      if (directory < 0) calls::unlink_at(dump_directory, work.temporary, AT_REMOVEDIR);
+      if (directory < 0)
+        calls::unlink_at(dump_directory, work.temporary, AT_REMOVEDIR);
+      else
+        lock(directory);
       return directory;
     }
     calls::unlink_at(dump_directory, work.temporary, AT_REMOVEDIR);
@@ -124,7 +143,10 @@ void remove_leftovers(int dump_directory, std::uint64_t now_ns, Workspace& work)
   calls::for_each_entry(listing, work.json, kPart, [&](const char* name) {
     struct stat status;
     if (leftover_name(name).empty() || calls::stat_at(dump_directory, name, status) != 0) return;
-    if (now_s - status.st_mtim.tv_sec > static_cast<std::int64_t>(kStaleSeconds))
+    const std::int64_t age_s = now_s - status.st_mtim.tv_sec;
+    if (age_s > static_cast<std::int64_t>(kStaleSeconds) ||
+        (age_s > static_cast<std::int64_t>(kAbandonedSeconds) &&
+         is_abandoned(dump_directory, name)))
       remove_directory(dump_directory, name, work);
   });
   calls::close(listing);

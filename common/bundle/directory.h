@@ -3,8 +3,11 @@
 //
 // `oom_cpu_20261121_101530_001` is written as `.oom_cpu_20261121_101530_001.partial` and renamed
 // when complete. Creating that directory claims the next number of that second: only one of several
-// processes succeeds, and no path is ever used for two bundles. What a dead writer left is removed
-// after kStaleSeconds; a living writer gives up long before.
+// processes succeeds, and no path is ever used for two bundles.
+//
+// The writer locks the temporary directory; the kernel unlocks it at the writer's death. What a
+// dead writer left is removed after kAbandonedSeconds, or after kStaleSeconds where directories
+// cannot be locked; a living writer gives up long before that.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +18,7 @@
 namespace oomrec::bundle {
 
 inline constexpr std::uint64_t kStaleSeconds = 600;
+inline constexpr std::uint64_t kAbandonedSeconds = 30;  // a new writer locks long before
 
 // Opens the dump directory, creating it if missing. Returns a descriptor or minus an errno.
 int open_dump_directory(const char* path, Workspace& work) noexcept;

@@ -1,8 +1,13 @@
 #include "common/bundle/retention.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+#include <memory>
 #include <vector>
 
 #include "common/bundle/directory.h"
@@ -212,6 +217,44 @@ TEST_CASE("what dead writers left is removed when it is old") {
   scratch.write(session.view(), cause);
   CHECK_FALSE(std::filesystem::exists(old));
   CHECK(std::filesystem::exists(fresh));
+}
+
+TEST_CASE("what a dead writer left is removed sooner where its writer is known to be dead") {
+  session::TrainingSession session;
+  Scratch scratch;
+  const auto dead = scratch.dumps / ".oom_cpu_20200101_000000_001.partial";
+  const auto living = scratch.dumps / ".oom_cpu_20200101_000000_002.partial";
+  for (const auto& path : {dead, living}) {
+    std::filesystem::create_directories(path);
+    std::filesystem::last_write_time(
+        path, std::filesystem::file_time_type::clock::now() - std::chrono::minutes(1));
+  }
+  const int held = open(living.c_str(), O_RDONLY | O_DIRECTORY);
+  REQUIRE(flock(held, LOCK_EX | LOCK_NB) == 0);
+  Cause cause;
+  cause.trigger = Trigger::request;
+  cause.alive = false;
+  scratch.write(session.view(), cause);
+  CHECK_FALSE(std::filesystem::exists(dead));
+  CHECK(std::filesystem::exists(living));
+  close(held);
+  scratch.write(session.view(), cause);
+  CHECK_FALSE(std::filesystem::exists(living));
+}
+
+TEST_CASE("a writer holds the lock of its temporary directory") {
+  Scratch scratch;
+  std::filesystem::create_directories(scratch.dumps);
+  const auto work = std::make_unique<Workspace>();
+  const int dumps = open(scratch.dumps.c_str(), O_RDONLY | O_DIRECTORY);
+  const int directory = claim_name(dumps, "cpu", 1795256102'000'000'000U, *work);
+  REQUIRE(directory >= 0);
+  const int other = openat(dumps, work->temporary, O_RDONLY | O_DIRECTORY);
+  CHECK(flock(other, LOCK_EX | LOCK_NB) != 0);
+  close(directory);  // as the kernel does at the writer's death
+  CHECK(flock(other, LOCK_EX | LOCK_NB) == 0);
+  close(other);
+  close(dumps);
 }
 
 TEST_CASE("names of bundles") {
