@@ -132,6 +132,7 @@ bool open_session(InHook hook, SessionOf owner) noexcept {
   settings.soft_limit_bytes = g_state.limit.bytes();
   settings.session_directory =
       g_process.session_directory[0] == '\0' ? nullptr : g_process.session_directory;
+  settings.only_names_of_options = options.arguments == RecordedArguments::names;
   settings.dump_directory = options.dump_dir_named ? dump_directory() : nullptr;
   if (!g_session.create(hook, settings)) return false;
 
@@ -164,13 +165,10 @@ void report_session_directory() noexcept {
                                    : text::error_words(error);
   const std::string_view preferred{g_session.preferred_directory()};
   const std::string_view unusable = named.empty() || error == session::kTaken ? preferred : named;
-  if (path.empty()) {
-    const bool is_limit = error == EFBIG || error == EMFILE || error == ENFILE;
-    const bool has_remedy = named.empty() && !is_limit;  // another directory would do
-    return write_stderr({unusable, ": ", why,
-                         "; the recording is private memory, and is lost in a kill",
-                         has_remedy ? ". Set OOMREC_SESSION_DIR to a directory of yours" : ""});
-  }
+  if (path.empty())
+    return write_stderr(
+        {unusable, ": ", why, "; the recording is private memory, and is lost in a kill; ",
+         text::error_advice(error, "set OOMREC_SESSION_DIR to a directory of yours")});
   if (named.empty()) return;  // the commands search all of our own directories
   write_stderr(
       {unusable, ": ", why, "; the recording is in ", path.substr(0, path.rfind('/')), " instead"});

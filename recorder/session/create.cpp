@@ -201,8 +201,9 @@ void Session::describe_process(InHook hook, const Settings& settings) noexcept {
 
   long bytes = system::read_file("/proc/self/cmdline", g_scratch, sizeof(g_scratch));
   if (bytes > 0) {
-    const std::size_t masked = mask_secrets(g_scratch, static_cast<std::size_t>(bytes));
-    header.command_line = add_string(hook, {g_scratch, masked});
+    const auto as_recorded = settings.only_names_of_options ? keep_names : mask_secrets;
+    header.command_line =
+        add_string(hook, {g_scratch, as_recorded(g_scratch, static_cast<std::size_t>(bytes))});
   }
   bytes = call(SYS_readlink, "/proc/self/exe", g_scratch, sizeof(g_scratch));
   if (bytes > 0) header.executable = add_string(hook, {g_scratch, static_cast<std::size_t>(bytes)});

@@ -55,8 +55,8 @@ def test_a_recording_in_private_memory_is_reported(preload, victim, tmp_path):
     """Nowhere can a file be made, and nobody named a directory."""
     set_limit = limited(resource.RLIMIT_FSIZE, 4096)
     run = run_limited(preload, victim, set_limit, OOMREC_SESSION_DIR=None)
-    assert lines_with(run, "no file for the recording") == [
-        "oomrec: no file for the recording: File too large; the recording is private memory, and is "
+    assert lines_with(run, "private memory") == [
+        f"oomrec: /dev/shm/oomrec-{os.getuid()}: File too large; the recording is private memory, and is "
         "lost in a kill; raise the limit of file sizes (ulimit -f)"
     ]
     quiet = run_limited(preload, victim, set_limit, OOMREC_SESSION_DIR=None, OOMREC_QUIET="1")

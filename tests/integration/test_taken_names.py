@@ -107,8 +107,8 @@ def test_without_any_name_one_line_says_what_is_lost(users):
     take(users, "open directory", *names)
     run = victim.recorded("import os; print(len(bytes(1 << 20))); os.fork() or os._exit(0)")
     assert (run.returncode, run.stdout) == (0, f"{1 << 20}\n")
-    hint = "Set OOMREC_SESSION_DIR to a directory of yours"
-    assert run.stderr == f"oomrec: {names[0]}: {TAKEN}; {LOST}. {hint}\n"
+    hint = "set OOMREC_SESSION_DIR to a directory of yours"
+    assert run.stderr == f"oomrec: {names[0]}: {TAKEN}; {LOST}; {hint}\n"
     own = {"OOMREC_SESSION_DIR": str(victim.home)}
     assert victim.recorded(KILLED, env=own).stderr == ""
     assert [session.parent for session in victim.home.rglob("*.session")] == [
