@@ -136,8 +136,8 @@ def test_every_help_page_and_wrong_option(sanitized):
 
 def test_a_watched_kill(sanitized, preload, victim):
     watch = sanitized.start("watch")
-    process = preload.start(victim("dies"), stdout=subprocess.DEVNULL)
-    wait_for(lambda: list(preload.session_dir.glob("*/*.session")))
+    process = preload.start(victim("dies"), "waits")
+    assert process.stdout.readline() == b"ready\n"
     process.kill()
     process.wait()
     wait_for(lambda: list(sanitized.dump_dir.glob("oom_*/manifest.json")))
