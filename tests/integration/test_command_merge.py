@@ -145,6 +145,26 @@ def test_the_rest_is_shown_without_ranks_json(oomrec, ranks, tmp_path):
     assert oomrec("report", "-o", "page.html", tmp_path / "job").exit_code == 0
 
 
+@pytest.mark.parametrize(
+    "name", ["absolute", "../oom_dumps/{}", "ranks/../../oom_dumps/{}", "ranks/7"]
+)
+def test_a_rank_is_read_only_from_within_the_bundle(oomrec, ranks, tmp_path, name):
+    """ranks.json may be forged: it leads to no other directory, by name or by a link."""
+    bundles = ranks(2)
+    oomrec("merge", tmp_path / "oom_dumps", "-o", tmp_path / "job")
+    (tmp_path / "job" / "ranks" / "7").symlink_to(bundles[0])
+    file = tmp_path / "job" / "ranks.json"
+    forged = json.loads(file.read_text())
+    outside = str(bundles[0]) if name == "absolute" else name.format(bundles[0].name)
+    forged["ranks"][0].update({"bundle": outside, **({"rank": 7} if name == "ranks/7" else {})})
+    file.write_text(json.dumps(forged))
+    run = oomrec("show", "--rank", forged["ranks"][0]["rank"], tmp_path / "job")
+    assert run.exit_code == 2, str(run)
+    assert f'ranks.json names "{outside}", which is not in the bundle' in run.stderr
+    assert oomrec("show", "--rank", forged["ranks"][1]["rank"], tmp_path / "job").exit_code == 0
+    assert oomrec("show", tmp_path / "job").exit_code == 0
+
+
 def test_targets_of_links_in_a_bundle_are_not_copied(oomrec, ranks, tmp_path):
     bundles = ranks(2)
     (tmp_path / "secret").write_text("of whoever merges")

@@ -200,3 +200,27 @@ TEST_CASE("a copy is independent, and a moved-from value is null") {
   other = other["rows"];  // a part of itself
   CHECK(other.dump() == "[1,2,3]");
 }
+
+TEST_CASE("a text that would take too much memory is refused") {
+  const auto list_of = [](std::string_view element, std::size_t count) {
+    std::string text = "[";
+    for (std::size_t i = 0; i < count; ++i) text.append(element).append(",");
+    return text + "0]";
+  };
+  CHECK_THROWS_AS(Json::parse(list_of("[]", 10'000'000)), JsonTooLarge);
+  CHECK_THROWS_AS(Json::parse(list_of("{\"a\":0}", 10'000'000)), JsonTooLarge);
+  CHECK_THROWS_AS(Json::parse(list_of("\"\"", 10'000'000)), JsonTooLarge);
+  CHECK(Json::parse(list_of("0", 1'000'000)).size() == 1'000'001);
+}
+
+TEST_CASE("an object with many members is read in linear time, its repeated keys as ever") {
+  constexpr std::size_t kMembers = 300'000;
+  std::string text = "{";
+  for (std::size_t i = 0; i < kMembers; ++i) text += "\"key " + std::to_string(i) + "\":0,";
+  text += "\"key 7\":1,\"key 299999\":2}";
+  const Json value = Json::parse(text);
+  CHECK(value.size() == kMembers);
+  CHECK(value["key 7"] == Json(1));
+  CHECK(value["key 299999"] == Json(2));
+  CHECK(value.items()[8].key == "key 8");
+}
