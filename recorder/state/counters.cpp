@@ -37,9 +37,13 @@ void raise_peak(SpaceTotals& totals, std::int64_t live) noexcept {
   }
 }
 
-void count_unlaned(Space space, Delta delta) noexcept {
-  add_delta(g_state.unlaned[static_cast<std::size_t>(space)], delta,
-            [](auto& word, std::uint64_t by) noexcept { add_shared(word, by); });
+void count_unlaned(Space space, std::uint64_t allocated_bytes, std::uint64_t allocated_count,
+                   std::uint64_t freed_count, std::uint64_t usable_allocated_bytes,
+                   std::uint64_t usable_freed_bytes) noexcept {
+  add_delta(
+      g_state.unlaned[static_cast<std::size_t>(space)],
+      {allocated_bytes, allocated_count, freed_count, usable_allocated_bytes, usable_freed_bytes},
+      [](auto& word, std::uint64_t by) noexcept { add_shared(word, by); });
   std::atomic_thread_fence(std::memory_order_release);
   add_shared(g_state.unlaned_events, std::uint64_t{1});
 }

@@ -47,9 +47,15 @@ void publish(InHook, ThreadState&, Space) noexcept;
 // `live` more bytes are in a space's total: raises peak and step.
 void raise_peak(session::SpaceTotals&, std::int64_t live) noexcept;
 
-// Counts without a lane: slower, shared. By value, as a reference would keep the fast path's Delta
-// in memory.
-void count_unlaned(Space, Delta) noexcept;
+// Counts without a lane: slower, shared. In registers: a Delta in memory would be read back in
+// larger words than it was written, for which the processor waits.
+void count_unlaned(Space, std::uint64_t allocated_bytes, std::uint64_t allocated_count,
+                   std::uint64_t freed_count, std::uint64_t usable_allocated_bytes,
+                   std::uint64_t usable_freed_bytes) noexcept;
+inline void count_unlaned(Space space, const Delta& delta) noexcept {
+  count_unlaned(space, delta.allocated_bytes, delta.allocated_count, delta.freed_count,
+                delta.usable_allocated_bytes, delta.usable_freed_bytes);
+}
 
 // Adds what was counted without a lane to this one.
 void fold_unlaned(InHook, ThreadState&) noexcept;
