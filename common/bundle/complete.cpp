@@ -27,8 +27,7 @@ class Rewrite {
   Rewrite(InHook hook, int directory, const char* name, Workspace& work) noexcept
       : hook_(hook), directory_(directory), name_(name), work_(work) {
     text::Text{temporary_}.add('.').add(name).add(".partial");
-    // O_NONBLOCK: a pipe in its place would wait for a writer.
-    from_ = calls::open_at(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    from_ = calls::open_at(directory, name, O_RDONLY | O_NOFOLLOW);
     fail(from_);
     if (error_ == 0) {
       calls::unlink_at(directory, temporary_, 0);  // left by a writer that died

@@ -6,7 +6,6 @@ namespace oomrec::tools {
 namespace {
 
 constexpr std::string_view kFormula = "=+-@\t";
-constexpr std::size_t kMostCells = 6'000'000;  // and rows; of at least 32 bytes each
 
 // Ignores apostrophes in front.
 bool is_formula(std::string_view cell) {
@@ -47,28 +46,21 @@ CsvRows csv_rows(std::string_view text) {
   std::string cell;
   std::size_t cell_begin = 0;
   bool quoted = false;
-  std::size_t count = 0;
   const auto end_cell = [&](std::size_t at) {
     if (cell.starts_with('\'') && is_formula(cell)) cell.erase(0, 1);
     row.push_back(std::move(cell));
-    ++count;
     cell.clear();
     cell_begin = at + 1;
   };
   const auto end_row = [&](std::size_t at) {
     end_cell(at);
     if (!is_blank_line(row)) {
-      ++count;
       csv.rows.push_back(std::move(row));
       csv.ended = at != text.size();
     }
     row.clear();
   };
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (count > kMostCells) {
-      csv.too_large = true;
-      return csv;
-    }
     const char c = text[i];
     if (quoted) {
       const bool doubled = c == '"' && i + 1 < text.size() && text[i + 1] == '"';

@@ -18,7 +18,6 @@ struct CsvRows {
   std::vector<std::vector<std::string>> rows;  // including the header
   bool ended = true;                           // the last row has a line end
   bool cut = false;                 // the last line ends within quotes, and is not in `rows`
-  bool too_large = false;           // more cells than any file of ours: the rest was not read
   std::size_t open_quote_line = 0;  // where a quote starts that no later line closes
 };
 

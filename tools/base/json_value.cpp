@@ -4,7 +4,6 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
-#include <unordered_map>
 #include <utility>
 
 namespace oomrec::tools {
@@ -17,11 +16,7 @@ const Json& null() {
 
 [[noreturn]] void throw_wrong_type() { throw std::domain_error{"a JSON value of another type"}; }
 
-// What a parsed text may become: a list of [] takes thirty times its text.
-constexpr std::size_t kMostMemory = std::size_t{512} << 20;
-
-// Builds the value from the parser's callbacks. Takes time in proportion to the text, and bounds
-// the memory.
+// Builds the value from the parser's callbacks.
 class Builder : public nlohmann::json_sax<nlohmann::ordered_json> {
  public:
   explicit Builder(std::size_t deepest) : deepest_(deepest) {}
@@ -33,10 +28,7 @@ class Builder : public nlohmann::json_sax<nlohmann::ordered_json> {
   bool number_integer(std::int64_t number) override { return put(number); }
   bool number_unsigned(std::uint64_t number) override { return put(number); }
   bool number_float(double number, const std::string&) override { return put(number); }
-  bool string(std::string& text) override {
-    spend(kAllocation + text.size());
-    return put(std::move(text));
-  }
+  bool string(std::string& text) override { return put(std::move(text)); }
   bool binary(nlohmann::ordered_json::binary_t&) override { return false; }
   bool start_object(std::size_t) override { return open(Json::object()); }
   bool start_array(std::size_t) override { return open(Json::array()); }
@@ -57,69 +49,25 @@ class Builder : public nlohmann::json_sax<nlohmann::ordered_json> {
   }
   bool open(Json container) {
     if (around_.size() == deepest_) throw std::length_error{"nested too deep"};
-    spend(kAllocation);
-    around_.push_back({&place(std::move(container)), {}});
+    around_.push_back(&place(std::move(container)));
     return true;
   }
   bool close() {
     around_.pop_back();
     return true;
   }
-  void spend(std::size_t bytes) {
-    if (bytes > left_) throw JsonTooLarge{};
-    left_ -= bytes;
-  }
   // The returned reference stays valid until the value is closed: only then does its container
   // grow.
   Json& place(Json value) {
     if (around_.empty()) return root = std::move(value);
-    Open& around = around_.back();
-    if (around.container->is_object()) return member(around) = std::move(value);
-    spend(kGrowth * sizeof(Json));
-    around.container->push_back(std::move(value));
-    return around.container->back();
+    Json& around = *around_.back();
+    if (around.is_object()) return around[key_] = std::move(value);
+    around.push_back(std::move(value));
+    return around.back();
   }
-
-  // An object that is not closed yet. Its members are found by a search, or if there are many, by a
-  // hash of their keys.
-  struct Open {
-    Json* container;
-    std::unordered_multimap<std::size_t, std::size_t> members;  // hash of the key → position
-  };
-  Json& member(Open& object) {
-    constexpr std::size_t kMany = 64;
-    Json& container = *object.container;
-    const std::size_t count = container.size();
-    if (count < kMany) {
-      Json& found = container[key_];
-      if (container.size() != count) spend(kGrowth * sizeof(Json::Member) + key_.size());
-      return found;
-    }
-    const auto hash_of = [](const std::string& key) { return std::hash<std::string>{}(key); };
-    if (object.members.empty()) {
-      std::size_t position = 0;
-      for (const auto& [key, value] : container.items())
-        object.members.emplace(hash_of(key), position++);
-    }
-    const std::size_t hash = hash_of(key_);
-    const auto [first, last] = object.members.equal_range(hash);
-    for (auto entry = first; entry != last; ++entry) {
-      Json::Member& found = container.items()[entry->second];
-      if (found.key == key_) return found.value;
-    }
-    spend(kGrowth * sizeof(Json::Member) + key_.size() + 2 * kAllocation);
-    object.members.emplace(hash, count);
-    container.items().push_back({key_, nullptr});
-    return container.items().back().value;
-  }
-
-  // A vector that grows has up to twice its elements, and while it moves, the old ones beside it.
-  static constexpr std::size_t kGrowth = 2;
-  static constexpr std::size_t kAllocation = 48;
 
   std::size_t deepest_;
-  std::size_t left_ = kMostMemory;
-  std::vector<Open> around_;  // the outermost first
+  std::vector<Json*> around_;  // the outermost first
   std::string key_;
 };
 

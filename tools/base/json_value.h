@@ -10,19 +10,12 @@
 #include <cstdint>
 #include <initializer_list>
 #include <map>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
 
 namespace oomrec::tools {
-
-// A text that would take more memory than any file of ours.
-class JsonTooLarge : public std::length_error {
- public:
-  JsonTooLarge() : std::length_error("it has too many values") {}
-};
 
 class Json {
  public:
@@ -73,8 +66,7 @@ class Json {
   static Json array(std::initializer_list<Json> elements);
   static Json object();
 
-  // `discarded` if the text is not JSON. Throws std::length_error if it is nested deeper, and
-  // JsonTooLarge if the value would take more than 512 MiB. Linear in the text.
+  // `discarded` if the text is not JSON. Throws std::length_error if it is nested deeper.
   static Json parse(std::string_view text, std::size_t deepest = 64);
   // The text, on one line or with `indent` spaces for each level. Invalid UTF-8 is replaced.
   std::string dump(int indent = -1) const;

@@ -164,25 +164,9 @@ void write_into(const Job& job, const fs::path& to, const std::map<std::string, 
 
 const Json& rows_of(const Source& merged) { return member(merged.ranks, "ranks"); }
 
-bool is_own_directory(const fs::path& path) {
-  std::error_code error;
-  return fs::is_directory(fs::symlink_status(path, error));
-}
-
-// A job that this process has merged names bundles anywhere. A file's names may be forged: only
-// what write_into() makes counts, and no link that leads elsewhere.
 fs::path bundle_in(const Json& row, const Source& merged) {
-  const std::string named = text_of(row, "bundle").value_or("");
-  if (merged.bundle.empty()) return named;
-  const auto number = number_of(row, "rank");
-  const bool is_ours = number && named == fmt::format("{}/{}", kRanksName, *number);
-  if (!is_ours || !is_own_directory(merged.bundle / kRanksName) ||
-      !is_own_directory(merged.bundle / named))
-    throw Error{
-        Exit::bad_input,
-        fmt::format("ranks.json names \"{}\", which is not in the bundle", printable(named)),
-        "Merge the ranks' own bundles again: oomrec merge BUNDLE…"};
-  return merged.bundle / named;
+  const fs::path named = text_of(row, "bundle").value_or("");
+  return named.is_absolute() ? named : merged.bundle / named;
 }
 
 }  // namespace

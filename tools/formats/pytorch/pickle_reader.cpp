@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -72,11 +71,7 @@ std::int64_t number_of(std::string_view bytes) {
 // Interprets the opcodes with a stack of values.
 class Pickle::Machine {
  public:
-  Machine(Pickle& pickle, std::string_view file)
-      : pickle_(pickle),
-        file_(file),
-        most_values_(std::max(kMostValues, std::uint64_t{file.size() / 4})),
-        most_containers_(std::max(kMostContainers, std::uint64_t{file.size() / 16})) {}
+  Machine(Pickle& pickle, std::string_view file) : pickle_(pickle), file_(file) {}
 
   void run() {
     if (byte() != PROTO || byte() > kHighestProtocol) fail("it does not begin like a pickle");
@@ -179,7 +174,7 @@ class Pickle::Machine {
   }
 
   void push(const Value& value) {
-    if (++values_ > most_values_) fail("it has too many values");
+    if (++values_ > kMostValues) fail("it has too many values");
     stack_.push_back(value);
   }
   void push_number(std::int64_t number, Kind kind = Kind::number) {
@@ -204,7 +199,7 @@ class Pickle::Machine {
     push(value);
   }
   void push_container(Kind kind, std::vector<Value> items) {
-    if (pickle_.containers_.size() >= most_containers_) fail("it has too many lists");
+    if (pickle_.containers_.size() >= kMostContainers) fail("it has too many lists");
     Value value;
     value.kind_ = kind;
     value.container_ = pickle_.containers_.size();
@@ -256,18 +251,13 @@ class Pickle::Machine {
 
   Pickle& pickle_;
   const std::string_view file_;
-  const std::uint64_t most_values_, most_containers_;
   std::uint64_t at_ = 0;
   std::uint64_t values_ = 0;
   std::vector<Value> stack_, memo_;
   std::vector<std::size_t> marks_;  // heights of the stack
 };
 
-Pickle::Pickle(std::string_view file) {
-  Machine{*this, file}.run();
-  constexpr std::uint64_t kSearchesOfByte = 64;
-  searches_ = (file.size() + (std::uint64_t{1} << 20)) * kSearchesOfByte;
-}
+Pickle::Pickle(std::string_view file) { Machine{*this, file}.run(); }
 
 std::span<const Pickle::Value> Pickle::items(const Value& list) const {
   if (!list.is(Kind::list)) return {};
@@ -288,7 +278,6 @@ const Pickle::Value& Pickle::member(const Value& dict, std::string_view key) con
   if (!dict.is(Kind::dict)) return kNone;
   const std::vector<Value>& entries = containers_[dict.container_];
   for (std::size_t i = entries.size(); i >= 2; i -= 2) {
-    if (searches_-- == 0) throw PickleError{"its dicts are too large to be searched"};
     if (text(entries[i - 2]) == key && entries[i - 2].is(Kind::text)) return entries[i - 1];
   }
   return kNone;

@@ -43,10 +43,9 @@ class Pickle {
     };
   };
 
-  // Bounds: a real snapshot has at least four bytes for each value, and sixteen for each container.
-  // Small files may have more.
-  static constexpr std::uint64_t kMostValues = std::uint64_t{1} << 24;
-  static constexpr std::uint64_t kMostContainers = std::uint64_t{1} << 22;
+  static constexpr std::uint64_t kMostValues = std::uint64_t{1} << 27;
+  static constexpr std::uint64_t kMostContainers = std::uint64_t{1} << 25;
+
   // Throws PickleError. `file` must outlive this and its values.
   explicit Pickle(std::string_view file);
 
@@ -59,7 +58,6 @@ class Pickle {
   // Identifies a list or dict: equal if both values are the same object.
   std::uint64_t identity(const Value& container) const { return container.container_; }
   // The value of a key, the last one if it is repeated; a value of kind `none` if it is missing.
-  // Throws PickleError if all searches together take too long.
   const Value& member(const Value& dict, std::string_view key) const;
 
  private:
@@ -67,7 +65,6 @@ class Pickle {
 
   std::vector<std::vector<Value>> containers_;  // of a dict: alternating keys and values
   Value root_;
-  mutable std::uint64_t searches_ = 0;  // entries of dicts that member() may still look at
 };
 
 }  // namespace oomrec::tools::formats

@@ -4,10 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <optional>
 #include <set>
-#include <utility>
 
 #include "tools/base/csv.h"
 #include "tools/base/number.h"
@@ -23,12 +21,6 @@ namespace {
 constexpr std::string_view kBlanks = " \t\r\n";
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";
-constexpr std::size_t kMostRecords = 1'000'000;  // each takes about 1 KiB until the end
-
-void check_count(std::size_t records) {
-  if (records > kMostRecords)
-    throw TelemetryProblem{"size", fmt::format("it has more than {} records", kMostRecords)};
-}
 
 // Removes the byte order mark, and replaces a UTF-8 character that is cut off at the end.
 void decode(std::string& text) {
@@ -56,7 +48,6 @@ FileRecords lines_of_json(std::string_view text) {
     if (stripped(line, kBlanks).empty()) continue;
     Json row = parsed_json(line);
     if (!row.is_discarded()) {
-      check_count(records.rows.size() + 1);
       records.rows.push_back(std::move(row));
     } else if (end == text.npos && !records.rows.empty()) {
       records.cut = true;
@@ -72,7 +63,6 @@ std::vector<Json> rows_of_timeline(const Json& timeline) {
   const Json& times = member(timeline, "timestamps");
   const Json& allocated = member(timeline, "allocated");
   const Json& reserved = member(timeline, "reserved");
-  check_count(times.size());
   if (!allocated.is_array() || allocated.size() != times.size() || !reserved.is_array() ||
       reserved.size() != times.size())
     throw TelemetryProblem{"timeline", "timestamps, allocated and reserved are not equally long"};
@@ -85,14 +75,13 @@ std::vector<Json> rows_of_timeline(const Json& timeline) {
 
 // The records in a document: its elements, a list under a known key, the rows of a time line, or
 // the document itself.
-FileRecords document(Json all) {
-  const auto rows = [](Json& list) {
-    check_count(list.size());
-    return FileRecords{{std::move_iterator{list.begin()}, std::move_iterator{list.end()}}};
+FileRecords document(const Json& all) {
+  const auto rows = [](const Json& list) {
+    return FileRecords{std::vector<Json>(list.begin(), list.end())};
   };
   if (all.is_array()) return rows(all);
   for (const std::string_view key : {"events", "function_calls"})
-    if (member(all, key).is_array()) return rows(all[key]);
+    if (const Json& list = member(all, key); list.is_array()) return rows(list);
   if (member(all, "timestamps").is_array()) return {rows_of_timeline(all), true};
   bool is_record = all.contains(kVersionKey) || call_of(all);
   const TelemetryFields& table = telemetry_fields();
@@ -164,12 +153,10 @@ std::vector<std::string> columns_of(const std::vector<std::string>& header) {
 
 FileRecords table(std::string_view text) {
   CsvRows csv = csv_rows(text);
-  if (csv.too_large) throw TelemetryProblem{"size", "it has too many cells"};
   if (csv.open_quote_line != 0)
     throw TelemetryProblem{"quote",
                            fmt::format("line {}: a quote is not closed", csv.open_quote_line)};
   auto& rows = csv.rows;
-  check_count(rows.size());
   if (rows.empty() || rows[0].size() < 2)
     throw TelemetryProblem{"table", "it is neither JSON nor a table"};
   const std::vector<std::string> columns = columns_of(rows[0]);
@@ -198,8 +185,8 @@ FileRecords records_of(std::string contents) {
   if (text.empty())
     throw TelemetryProblem{"empty", "it is empty: there is nothing to analyze in it"};
   if (text[0] != '[' && text[0] != '{') return table(text);
-  Json all = parsed_json(text);
-  if (!all.is_discarded()) return document(std::move(all));
+  const Json all = parsed_json(text);
+  if (!all.is_discarded()) return document(all);
   if (text[0] == '{') return lines_of_json(text);
   throw TelemetryProblem{"json", "it starts like JSON, but is not valid JSON"};
 }

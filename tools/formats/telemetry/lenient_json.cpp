@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "tools/base/number.h"
-#include "tools/formats/telemetry/fields.h"
 
 namespace oomrec::tools::formats {
 namespace {
@@ -105,8 +104,6 @@ Json parsed_json(std::string_view text) {
     Json value = Json::parse(cleaned(text));
     restore_constants(value);
     return value;
-  } catch (const JsonTooLarge& problem) {
-    throw TelemetryProblem{"size", problem.what()};
   } catch (const std::length_error&) {
     return Json::discarded();  // nested deeper than any record
   }
