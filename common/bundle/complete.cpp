@@ -21,13 +21,24 @@ namespace {
 
 constexpr std::string_view kCustom = "\"custom_metadata\":";
 
+// Opens a file of the bundle. A FIFO or device in its place would block us: -EINVAL.
+int open_regular(int directory, const char* name, int flags) noexcept {
+  const int fd = calls::open_at(directory, name, flags | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return fd;
+  struct stat status {};
+  const long result = calls::call(SYS_fstat, fd, reinterpret_cast<long>(&status));
+  if (result == 0 && S_ISREG(status.st_mode)) return fd;
+  calls::close(fd);
+  return result < 0 ? static_cast<int>(result) : -EINVAL;
+}
+
 // A JSON file being copied with some values replaced.
 class Rewrite {
  public:
   Rewrite(InHook hook, int directory, const char* name, Workspace& work) noexcept
       : hook_(hook), directory_(directory), name_(name), work_(work) {
     text::Text{temporary_}.add('.').add(name).add(".partial");
-    from_ = calls::open_at(directory, name, O_RDONLY | O_NOFOLLOW);
+    from_ = open_regular(directory, name, O_RDONLY);
     fail(from_);
     if (error_ == 0) {
       calls::unlink_at(directory, temporary_, 0);  // left by a writer that died
@@ -171,7 +182,7 @@ class HeaderFields {
 
 bool complete_recording(int directory, const Completion& completion) noexcept {
   if (completion.crash == nullptr && completion.end == nullptr) return true;
-  const int fd = calls::open_at(directory, "recording.oomrec", O_WRONLY | O_NOFOLLOW);
+  const int fd = open_regular(directory, "recording.oomrec", O_WRONLY);
   if (fd < 0) return false;
   HeaderFields header{fd};
   if (completion.crash != nullptr) {

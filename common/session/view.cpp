@@ -231,7 +231,9 @@ View::LaneSums View::sums_of(u64 lane) const noexcept {
   const u64 offset = offset_of_entry(kLaneChunks, TableId::lanes, lane, entry_bytes);
   const std::byte* const from = offset == 0 ? nullptr : bytes_.at(offset, entry_bytes);
   // Before version 5 a lane had no temporaries.
-  if (from == nullptr || entry_bytes < offsetof(Lane, temporaries_offset)) return {};
+  // In a forged file it may also lie where no writer puts one.
+  const bool aligned = reinterpret_cast<std::uintptr_t>(from) % alignof(Lane) == 0;
+  if (from == nullptr || !aligned || entry_bytes < offsetof(Lane, temporaries_offset)) return {};
   const auto* const entry = reinterpret_cast<const Lane*>(from);
   const u32 sums = entry->sums;
   const u64 sums_offset = entry->sums_offset;

@@ -44,11 +44,12 @@ CsvRows csv_rows(std::string_view text) {
   CsvRows csv;
   std::vector<std::string> row;
   std::string cell;
-  std::size_t cell_begin = 0;
+  std::size_t cell_begin = 0, cells = 0;
   bool quoted = false;
   const auto end_cell = [&](std::size_t at) {
     if (cell.starts_with('\'') && is_formula(cell)) cell.erase(0, 1);
     row.push_back(std::move(cell));
+    ++cells;
     cell.clear();
     cell_begin = at + 1;
   };
@@ -61,6 +62,10 @@ CsvRows csv_rows(std::string_view text) {
     row.clear();
   };
   for (std::size_t i = 0; i < text.size(); ++i) {
+    if (cells > kMostCsvCells) {
+      csv.too_large = true;
+      return csv;
+    }
     const char c = text[i];
     if (quoted) {
       const bool doubled = c == '"' && i + 1 < text.size() && text[i + 1] == '"';

@@ -1,6 +1,7 @@
 // Writes cells and reads rows of comma-separated values (RFC 4180, but lines end with \n).
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,8 +15,11 @@ namespace oomrec::tools {
 std::string csv_cell(std::string text);
 std::string csv_cell(const Json& value);  // null is empty; arrays and objects are JSON
 
+inline constexpr std::size_t kMostCsvCells = std::size_t{1} << 22;
+
 struct CsvRows {
   std::vector<std::vector<std::string>> rows;  // including the header
+  bool too_large = false;           // more than kMostCsvCells: the rest is not in `rows`
   bool ended = true;                           // the last row has a line end
   bool cut = false;                 // the last line ends within quotes, and is not in `rows`
   std::size_t open_quote_line = 0;  // where a quote starts that no later line closes

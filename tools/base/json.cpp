@@ -2,12 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <stdexcept>
 
+#include "tools/base/foreign_file.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools {
@@ -15,19 +12,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uintmax_t kMostBytes = std::uintmax_t{64} << 20;
+constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;
 
 // The value in `file`. Throws std::runtime_error with the end of a sentence.
 Json parse_file(const fs::path& file) {
-  std::error_code error;
-  const fs::file_status status = fs::status(file, error);
-  if (status.type() == fs::file_type::not_found) throw std::runtime_error{"is missing"};
-  if (error) throw std::runtime_error{"cannot be read: " + error.message()};
-  if (!fs::is_regular_file(status)) throw std::runtime_error{"is not a file"};
-  if (fs::file_size(file, error) > kMostBytes) throw std::runtime_error{"is larger than 64 MiB"};
-  std::ifstream stream{file, std::ios::binary};
-  if (!stream) throw std::runtime_error{fmt::format("cannot be read: {}", std::strerror(errno))};
-  const std::string text{std::istreambuf_iterator<char>{stream}, {}};
+  const std::string text = read_foreign_file(file, kMostBytes);
   Json value = Json::parse(text);
   if (value.is_discarded()) throw std::runtime_error{"is not JSON"};
   return value;

@@ -4,7 +4,10 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <unordered_map>
 #include <utility>
+
+#include "tools/base/json_budget.h"
 
 namespace oomrec::tools {
 namespace {
@@ -16,10 +19,20 @@ const Json& null() {
 
 [[noreturn]] void throw_wrong_type() { throw std::domain_error{"a JSON value of another type"}; }
 
+// The largest object whose members are searched one by one.
+constexpr std::size_t kFewMembers = 16;
+// What an allocation costs beside its bytes.
+constexpr std::size_t kAllocationBytes = 16;
+
+std::size_t cost_of(const std::string& text) {
+  const bool is_inline = text.size() <= std::string{}.capacity();
+  return is_inline ? 0 : text.capacity() + kAllocationBytes;
+}
+
 // Builds the value from the parser's callbacks.
 class Builder : public nlohmann::json_sax<nlohmann::ordered_json> {
  public:
-  explicit Builder(std::size_t deepest) : deepest_(deepest) {}
+  Builder(JsonBudget& budget, std::size_t deepest) : budget_(budget), deepest_(deepest) {}
 
   Json root{nullptr};
 
@@ -28,7 +41,10 @@ class Builder : public nlohmann::json_sax<nlohmann::ordered_json> {
   bool number_integer(std::int64_t number) override { return put(number); }
   bool number_unsigned(std::uint64_t number) override { return put(number); }
   bool number_float(double number, const std::string&) override { return put(number); }
-  bool string(std::string& text) override { return put(std::move(text)); }
+  bool string(std::string& text) override {
+    budget_.take(sizeof text + kAllocationBytes + cost_of(text));
+    return put(std::move(text));
+  }
   bool binary(nlohmann::ordered_json::binary_t&) override { return false; }
   bool start_object(std::size_t) override { return open(Json::object()); }
   bool start_array(std::size_t) override { return open(Json::array()); }
@@ -48,8 +64,9 @@ class Builder : public nlohmann::json_sax<nlohmann::ordered_json> {
     return true;
   }
   bool open(Json container) {
-    if (around_.size() == deepest_) throw std::length_error{"nested too deep"};
-    around_.push_back(&place(std::move(container)));
+    if (around_.size() == deepest_) throw std::length_error{"is nested too deep"};
+    budget_.take(sizeof(Json::Object) + kAllocationBytes);
+    around_.push_back({&place(std::move(container)), {}});
     return true;
   }
   bool close() {
@@ -60,14 +77,45 @@ class Builder : public nlohmann::json_sax<nlohmann::ordered_json> {
   // grow.
   Json& place(Json value) {
     if (around_.empty()) return root = std::move(value);
-    Json& around = *around_.back();
-    if (around.is_object()) return around[key_] = std::move(value);
+    Json& around = *around_.back().value;
+    if (around.is_object()) return member(around_.back()) = std::move(value);
+    budget_.take(kGrowth * sizeof(Json));
     around.push_back(std::move(value));
     return around.back();
   }
 
+  struct Around {
+    Json* value;
+    std::unordered_map<std::string, std::size_t> index;  // of the members of a large object
+  };
+
+  // The member `key_`, which may have been there before.
+  Json& member(Around& around) {
+    Json::Object& members = around.value->items();
+    const std::size_t count = members.size();
+    if (count >= kFewMembers) {
+      if (around.index.empty())
+        for (std::size_t i = 0; i < count; ++i) index(around, members[i].key, i);
+      const auto at = around.index.find(key_);
+      if (at != around.index.end()) return members[at->second].value;
+      index(around, key_, count);
+    } else {
+      for (Json::Member& one : members)
+        if (one.key == key_) return one.value;
+    }
+    budget_.take(kGrowth * sizeof(Json::Member) + cost_of(key_));
+    return members.emplace_back(Json::Member{std::move(key_), nullptr}).value;
+  }
+  void index(Around& around, const std::string& key, std::size_t at) {
+    budget_.take(sizeof(std::string) + 4 * sizeof(void*) + kAllocationBytes + cost_of(key));
+    around.index.emplace(key, at);
+  }
+
+  static constexpr std::size_t kGrowth = 2;  // a vector has up to twice the capacity it needs
+
+  JsonBudget& budget_;
   std::size_t deepest_;
-  std::vector<Json*> around_;  // the outermost first
+  std::vector<Around> around_;  // the outermost first
   std::string key_;
 };
 
@@ -249,9 +297,14 @@ void Json::become(Type type) {
 }
 
 Json Json::parse(std::string_view text, std::size_t deepest) {
-  Builder builder{deepest};
+  JsonBudget budget;
+  return parse_json(text, budget, deepest);
+}
+
+Json parse_json(std::string_view text, JsonBudget& budget, std::size_t deepest) {
+  Builder builder{budget, deepest};
   if (nlohmann::ordered_json::sax_parse(text, &builder)) return std::move(builder.root);
-  return discarded();
+  return Json::discarded();
 }
 
 std::string Json::dump(int indent) const {

@@ -164,9 +164,31 @@ void write_into(const Job& job, const fs::path& to, const std::map<std::string, 
 
 const Json& rows_of(const Source& merged) { return member(merged.ranks, "ranks"); }
 
+// Whether the path, without links and "..", is a directory beneath `directory`.
+bool is_beneath(const fs::path& directory, const fs::path& path) {
+  if (path.empty() || path.is_absolute()) return false;
+  fs::path at = directory;
+  for (const fs::path& part : path) {
+    if (part == "..") return false;
+    at /= part;
+    std::error_code error;
+    if (!fs::is_directory(fs::symlink_status(at, error))) return false;
+  }
+  return true;
+}
+
+// The bundle of a row. A merged bundle's file may be forged: it may name only its own directories.
+// The paths of a job that we found ourselves are absolute. Throws Error.
 fs::path bundle_in(const Json& row, const Source& merged) {
   const fs::path named = text_of(row, "bundle").value_or("");
-  return named.is_absolute() ? named : merged.bundle / named;
+  if (merged.bundle.empty()) return named;
+  if (!is_beneath(merged.bundle, named))
+    throw Error{Exit::bad_input,
+                fmt::format("{} names a bundle that is not a directory in it: {}",
+                            printable((merged.bundle / kJobName).string()),
+                            printable(named.string())),
+                "Merge the bundles again: oomrec merge."};
+  return merged.bundle / named;
 }
 
 }  // namespace

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <thread>
 
 #include "common/bundle/manifest_keys.h"
@@ -14,6 +12,7 @@
 #include "common/text/text.h"
 #include "tools/base/directory.h"
 #include "tools/base/error.h"
+#include "tools/base/foreign_file.h"
 #include "tools/base/number.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/outcome.h"
@@ -48,9 +47,14 @@ std::uint64_t bytes_of(const fs::path& bundle) {
   return bytes;
 }
 
-std::string text_of_file(const fs::path& path) {
-  std::ifstream file{path, std::ios::binary};
-  return {std::istreambuf_iterator<char>{file}, {}};
+// Empty if it cannot be read.
+std::string text_of_manifest(const fs::path& bundle) {
+  constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;
+  try {
+    return read_foreign_file(bundle / "manifest.json", kMostBytes);
+  } catch (const std::exception&) {
+    return {};
+  }
 }
 
 // The bundle's running number in its directory: 17 in oom_cuda_20261122_142754_017.
@@ -135,7 +139,7 @@ BundleSummary summary_of(const fs::path& bundle) {
   summary.verdict = text_of(member(metadata, "verdict"), "code").value_or("");
   summary.bytes = bytes_of(bundle);
   summary.episode = bundle::episode_bundle(summary.path.filename().native(),
-                                           text_of_file(bundle / "manifest.json"));
+                                           text_of_manifest(bundle));
   summary.episode.verdict = verdict_in(metadata).value_or(summary.episode.verdict);
   try {
     const recording::Recording recording{bundle / kRecordingName};

@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <fstream>
-
 #include "tools/base/error.h"
+#include "tools/base/foreign_file.h"
 #include "tools/base/text.h"
 #include "tools/formats/pytorch/pickle_reader.h"
 #include "tools/formats/pytorch/snapshot.h"
@@ -14,16 +13,14 @@
 namespace oomrec::tools::bundles {
 namespace {
 
-constexpr std::uintmax_t kMostBytes = std::uintmax_t{2} << 30;
+constexpr std::uint64_t kMostBytes = std::uint64_t{512} << 20;
 
 std::string contents_of(const std::filesystem::path& file) {
-  if (std::filesystem::file_size(file) > kMostBytes)
-    throw formats::PickleError{"it is larger than 2 GiB"};
-  std::ifstream stream{file, std::ios::binary};
-  std::string bytes(std::filesystem::file_size(file), '\0');
-  stream.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  bytes.resize(static_cast<std::size_t>(stream.gcount()));
-  return bytes;
+  try {
+    return read_foreign_file(file, kMostBytes);
+  } catch (const std::runtime_error& error) {
+    throw formats::PickleError{fmt::format("it {}", error.what())};
+  }
 }
 
 std::uint64_t modified_ns(const std::filesystem::path& file) {
@@ -36,11 +33,7 @@ std::uint64_t modified_ns(const std::filesystem::path& file) {
 }  // namespace
 
 bool is_snapshot(const std::filesystem::path& file) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(file, error)) return false;
-  std::ifstream stream{file, std::ios::binary};
-  char first = 0;
-  return stream.get(first) && formats::may_be_snapshot({&first, 1});
+  return formats::may_be_snapshot(first_bytes_of(file, 1));
 }
 
 std::filesystem::path snapshot_in(const std::filesystem::path& bundle) {

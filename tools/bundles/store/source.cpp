@@ -2,10 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
+#include <cstring>
 
 #include "common/bundle/bundle.h"
 #include "tools/base/error.h"
+#include "tools/base/foreign_file.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/access.h"
 #include "tools/bundles/store/bundles.h"
@@ -32,14 +33,19 @@ std::uint32_t last_failure(const session::View& view) {
   return 0;
 }
 
+bool has_session_magic(const fs::path& path) {
+  std::uint64_t magic = 0;
+  const std::string first = first_bytes_of(path, sizeof magic);
+  std::memcpy(&magic, first.data(), first.size());
+  return magic == session::kMagic;
+}
+
 // Whether the path is a directory, a recording or a snapshot, by its first bytes. A running program
 // may have the same name as another file.
 bool is_openable(const fs::path& path) {
   std::error_code error;
   if (fs::is_directory(path, error) || is_snapshot(path)) return true;
-  std::uint64_t magic = 0;
-  std::ifstream{path, std::ios::binary}.read(reinterpret_cast<char*>(&magic), sizeof magic);
-  return magic == session::kMagic;
+  return has_session_magic(path);
 }
 
 [[noreturn]] void throw_no_recording(const fs::path& directory) {

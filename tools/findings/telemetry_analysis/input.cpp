@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
+#include <cstring>
 
 #include "common/session/layout.h"
+#include "tools/base/foreign_file.h"
 #include "tools/base/log.h"
 #include "tools/base/text.h"
 #include "tools/bundles/opening/open.h"
@@ -33,7 +34,8 @@ bool is_telemetry(const std::string& named) {
   std::error_code error;
   if (!fs::is_regular_file(named, error) || bundles::is_snapshot(named)) return false;
   std::uint64_t magic = 0;
-  std::ifstream{named, std::ios::binary}.read(reinterpret_cast<char*>(&magic), sizeof magic);
+  const std::string first = first_bytes_of(named, sizeof magic);
+  std::memcpy(&magic, first.data(), first.size());
   return magic != session::kMagic;
 }
 
@@ -70,7 +72,8 @@ std::vector<formats::TelemetryEvent> events_of(const bundles::Source& source) {
     const Json& shift = member(row, "shift_seconds");
     const auto shift_ns = std::llround((shift.is_number() ? shift.get<double>() : 0) * 1e9);
     for (formats::TelemetryEvent& event : formats::events_over_time(*rank.recording)) {
-      event.timestamp_ns += shift_ns;
+      // Times in a file may be anything.
+      if (__builtin_add_overflow(event.timestamp_ns, shift_ns, &event.timestamp_ns)) continue;
       if (const auto number = number_of(row, "rank")) event.rank = *number;
       all.push_back(std::move(event));
     }

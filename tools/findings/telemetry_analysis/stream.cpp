@@ -65,7 +65,10 @@ StreamFindings findings_of(const Stream& stream, std::int64_t begin_ns) {
   StreamFindings found;
   for (const formats::TelemetryEvent& event : stream.events) {
     if (!is_sample(event)) continue;
-    const double seconds = static_cast<double>(event.timestamp_ns - begin_ns) / 1e9;
+    // Unsigned: the times in a file may be further apart than a signed difference can say.
+    const std::uint64_t elapsed_ns =
+        static_cast<std::uint64_t>(event.timestamp_ns) - static_cast<std::uint64_t>(begin_ns);
+    const double seconds = static_cast<double>(elapsed_ns) / 1e9;
     const auto allocated = static_cast<double>(event.allocated_bytes);
     const auto used = static_cast<double>(event.used_bytes);
     found.allocated.add(seconds, allocated);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -103,7 +104,7 @@ class Pickle::Machine {
         take(sizeof(std::uint64_t));
         return;
       case MARK:
-        return marks_.push_back(stack_.size());
+        return grow(marks_, stack_.size());
       case NONE:
         return push({});
       case NEWTRUE:
@@ -173,9 +174,26 @@ class Pickle::Machine {
     }
   }
 
+  // Adds an element, and takes what the vector grows by from the budget first.
+  template <typename Element>
+  void grow(std::vector<Element>& elements, const Element& element) {
+    if (elements.size() == elements.capacity()) reserve(elements, elements.size() + 1);
+    elements.push_back(element);
+  }
+  template <typename Element>
+  void reserve(std::vector<Element>& elements, std::size_t count) {
+    if (count <= elements.capacity()) return;
+    count = std::max(count, elements.capacity() + elements.capacity() / 2);
+    take_memory((count - elements.capacity()) * sizeof(Element));
+    elements.reserve(count);
+  }
+  void take_memory(std::uint64_t bytes) {
+    used_ += bytes;
+    if (used_ > kMostBytes) fail("its values need more than 768 MiB of memory");
+  }
+
   void push(const Value& value) {
-    if (++values_ > kMostValues) fail("it has too many values");
-    stack_.push_back(value);
+    grow(stack_, value);
   }
   void push_number(std::int64_t number, Kind kind = Kind::number) {
     Value value;
@@ -199,12 +217,18 @@ class Pickle::Machine {
     push(value);
   }
   void push_container(Kind kind, std::vector<Value> items) {
-    if (pickle_.containers_.size() >= kMostContainers) fail("it has too many lists");
+    if (!items.empty()) take_memory(items.capacity() * sizeof(Value) + kAllocationBytes);
     Value value;
     value.kind_ = kind;
     value.container_ = pickle_.containers_.size();
-    pickle_.containers_.push_back(std::move(items));
+    add_container(std::move(items));
     push(value);
+  }
+
+  void add_container(std::vector<Value> items) {
+    std::vector<std::vector<Value>>& all = pickle_.containers_;
+    if (all.size() == all.capacity()) reserve(all, all.size() + 1);
+    all.push_back(std::move(items));
   }
 
   std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
@@ -235,13 +259,14 @@ class Pickle::Machine {
     if (!has_container) fail("it adds items to a value that is not a container");
     if (kind == Kind::dict && items.size() % 2 != 0) fail("a key has no value");
     std::vector<Value>& to = pickle_.containers_[stack_.back().container_];
+    reserve(to, to.size() + items.size());
     to.insert(to.end(), items.begin(), items.end());
   }
 
   // Python numbers the entries of its memo consecutively.
   void put(std::uint64_t number) {
     if (stack_.size() <= floor() || number > memo_.size()) fail("it stores an invalid memo");
-    if (number == memo_.size()) memo_.emplace_back();
+    if (number == memo_.size()) grow(memo_, Value{});
     memo_[number] = stack_.back();
   }
   void get(std::uint64_t number) {
@@ -252,7 +277,8 @@ class Pickle::Machine {
   Pickle& pickle_;
   const std::string_view file_;
   std::uint64_t at_ = 0;
-  std::uint64_t values_ = 0;
+  static constexpr std::uint64_t kAllocationBytes = 16;
+  std::uint64_t used_ = 0;  // bytes of all vectors
   std::vector<Value> stack_, memo_;
   std::vector<std::size_t> marks_;  // heights of the stack
 };
@@ -278,6 +304,7 @@ const Pickle::Value& Pickle::member(const Value& dict, std::string_view key) con
   if (!dict.is(Kind::dict)) return kNone;
   const std::vector<Value>& entries = containers_[dict.container_];
   for (std::size_t i = entries.size(); i >= 2; i -= 2) {
+    if (++comparisons_ > kMostComparisons) throw PickleError{"its dicts are too large"};
     if (text(entries[i - 2]) == key && entries[i - 2].is(Kind::text)) return entries[i - 1];
   }
   return kNone;

@@ -43,8 +43,8 @@ class Pickle {
     };
   };
 
-  static constexpr std::uint64_t kMostValues = std::uint64_t{1} << 27;
-  static constexpr std::uint64_t kMostContainers = std::uint64_t{1} << 25;
+  static constexpr std::uint64_t kMostBytes = std::uint64_t{768} << 20;  // of values in memory
+  static constexpr std::uint64_t kMostComparisons = std::uint64_t{1} << 30;  // of keys
 
   // Throws PickleError. `file` must outlive this and its values.
   explicit Pickle(std::string_view file);
@@ -58,6 +58,7 @@ class Pickle {
   // Identifies a list or dict: equal if both values are the same object.
   std::uint64_t identity(const Value& container) const { return container.container_; }
   // The value of a key, the last one if it is repeated; a value of kind `none` if it is missing.
+  // Throws PickleError after kMostComparisons: a dict may have millions of keys.
   const Value& member(const Value& dict, std::string_view key) const;
 
  private:
@@ -65,6 +66,7 @@ class Pickle {
 
   std::vector<std::vector<Value>> containers_;  // of a dict: alternating keys and values
   Value root_;
+  mutable std::uint64_t comparisons_ = 0;
 };
 
 }  // namespace oomrec::tools::formats

@@ -16,7 +16,7 @@ using session::TableId;
 
 constexpr std::uint64_t kNsPerUs = 1000;
 constexpr std::uint32_t kMostDevices = 256;
-constexpr std::size_t kMostBlocks = std::size_t{1} << 22;
+constexpr std::size_t kMostBlocks = std::size_t{1} << 21;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 60;  // a larger figure is forged
 constexpr std::string_view kFree = "reserved by PyTorch, not allocated";
 

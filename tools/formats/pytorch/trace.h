@@ -20,7 +20,7 @@ struct TraceEvent {
 
 // The events of all devices, sorted by time, without those that change no memory. Throws
 // PickleError if there are more than kMostTrace.
-inline constexpr std::size_t kMostTrace = std::size_t{1} << 23;
+inline constexpr std::size_t kMostTrace = std::size_t{1} << 21;
 std::vector<TraceEvent> trace_of(const Pickle&, const Pickle::Value& snapshot);
 
 }  // namespace oomrec::tools::formats

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <set>
 
@@ -41,12 +42,14 @@ std::string_view stripped(std::string_view text, std::string_view blanks) {
 
 FileRecords lines_of_json(std::string_view text) {
   FileRecords records;
+  JsonBudget budget;
   for (std::size_t number = 1; !text.empty(); ++number) {
     const std::size_t end = text.find('\n');
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(end == text.npos ? text.size() : end + 1);
     if (stripped(line, kBlanks).empty()) continue;
-    Json row = parsed_json(line);
+    Json row = parsed_json(line, budget);
+    budget.take(2 * sizeof row);  // a vector has up to twice the capacity it needs
     if (!row.is_discarded()) {
       records.rows.push_back(std::move(row));
     } else if (end == text.npos && !records.rows.empty()) {
@@ -75,13 +78,14 @@ std::vector<Json> rows_of_timeline(const Json& timeline) {
 
 // The records in a document: its elements, a list under a known key, the rows of a time line, or
 // the document itself.
-FileRecords document(const Json& all) {
-  const auto rows = [](const Json& list) {
-    return FileRecords{std::vector<Json>(list.begin(), list.end())};
+FileRecords document(Json all) {
+  const auto rows = [](Json& list) {
+    return FileRecords{std::vector<Json>(std::make_move_iterator(list.begin()),
+                                         std::make_move_iterator(list.end()))};
   };
   if (all.is_array()) return rows(all);
   for (const std::string_view key : {"events", "function_calls"})
-    if (const Json& list = member(all, key); list.is_array()) return rows(list);
+    if (member(all, key).is_array()) return rows(all[key]);
   if (member(all, "timestamps").is_array()) return {rows_of_timeline(all), true};
   bool is_record = all.contains(kVersionKey) || call_of(all);
   const TelemetryFields& table = telemetry_fields();
@@ -90,7 +94,7 @@ FileRecords document(const Json& all) {
   if (!is_record)
     throw TelemetryProblem{
         "no_events", "there are no telemetry events: no list, no key \"events\", no timestamp"};
-  return {{all}};
+  return {{std::move(all)}};
 }
 
 // The cell's number, else its text. 17.0 becomes 17: some writers use floats in columns with gaps.
@@ -111,24 +115,26 @@ Json number_of_cell(const std::string& text) {
 }
 
 // Metadata in a cell: JSON, or a value as Python prints it; else the text itself.
-Json metadata_of_cell(const std::string& text) {
-  if (Json value = parsed_json(text); !value.is_discarded()) return value;
+Json metadata_of_cell(const std::string& text, JsonBudget& budget) {
+  if (Json value = parsed_json(text, budget); !value.is_discarded()) return value;
   if (const auto json = json_of_python(text))
-    if (Json value = parsed_json(*json); !value.is_discarded()) return value;
+    if (Json value = parsed_json(*json, budget); !value.is_discarded()) return value;
   return text;
 }
 
-Json value_of_cell(const std::string& column, const std::string& text) {
+Json value_of_cell(const std::string& column, const std::string& text, JsonBudget& budget) {
   if (telemetry_fields().text_columns.contains(column)) return text;
-  return column == "metadata" ? metadata_of_cell(text) : number_of_cell(text);
+  return column == "metadata" ? metadata_of_cell(text, budget) : number_of_cell(text);
 }
 
 // A row as a JSON record. An empty cell becomes null if version 2 requires the field; else the
 // field is left out.
-Json record_of(const std::vector<std::string>& columns, const std::vector<std::string>& cells) {
+Json record_of(const std::vector<std::string>& columns, const std::vector<std::string>& cells,
+               JsonBudget& budget) {
   Json record = Json::object();
   for (std::size_t i = 0; i < columns.size(); ++i)
-    if (!is_blank(cells[i])) record[columns[i]] = value_of_cell(columns[i], cells[i]);
+    if (!is_blank(cells[i]))  // columns differ: there is no earlier member to look for
+      record.items().push_back({columns[i], value_of_cell(columns[i], cells[i], budget)});
   if (!record.contains(kVersionKey)) return record;
   for (const std::string& column : columns) {
     const auto index = telemetry_fields().find(column);
@@ -153,6 +159,8 @@ std::vector<std::string> columns_of(const std::vector<std::string>& header) {
 
 FileRecords table(std::string_view text) {
   CsvRows csv = csv_rows(text);
+  if (csv.too_large)
+    throw TelemetryProblem{"size", fmt::format("it has more than {} cells", kMostCsvCells)};
   if (csv.open_quote_line != 0)
     throw TelemetryProblem{"quote",
                            fmt::format("line {}: a quote is not closed", csv.open_quote_line)};
@@ -161,6 +169,7 @@ FileRecords table(std::string_view text) {
     throw TelemetryProblem{"table", "it is neither JSON nor a table"};
   const std::vector<std::string> columns = columns_of(rows[0]);
   FileRecords records;
+  JsonBudget budget;
   records.cut = csv.cut;
   if (!csv.ended && rows.size() > 1 && rows.back().size() < columns.size()) {
     rows.pop_back();
@@ -170,25 +179,40 @@ FileRecords table(std::string_view text) {
     if (rows[i].size() != columns.size())
       throw TelemetryProblem{"cells", fmt::format("row {} has {} cells, and there are {} columns",
                                                   i, rows[i].size(), columns.size())};
-    records.rows.push_back(record_of(columns, rows[i]));
+    records.rows.push_back(record_of(columns, rows[i], budget));
+    rows[i] = {};
   }
   records.may_be_cut = !csv.ended && !records.rows.empty();
   return records;
 }
 
-}  // namespace
-
-FileRecords records_of(std::string contents) {
+FileRecords read_records(std::string contents) {
   decode(contents);
   std::string_view text = contents;
   text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
   if (text.empty())
     throw TelemetryProblem{"empty", "it is empty: there is nothing to analyze in it"};
   if (text[0] != '[' && text[0] != '{') return table(text);
-  const Json all = parsed_json(text);
-  if (!all.is_discarded()) return document(all);
+  JsonBudget budget;
+  Json all = parsed_json(text, budget);
+  if (!all.is_discarded()) return document(std::move(all));
   if (text[0] == '{') return lines_of_json(text);
   throw TelemetryProblem{"json", "it starts like JSON, but is not valid JSON"};
+}
+
+constexpr std::size_t kMostRecords = std::size_t{1} << 19;
+
+}  // namespace
+
+FileRecords records_of(std::string contents) {
+  try {
+    FileRecords records = read_records(std::move(contents));
+    if (records.rows.size() > kMostRecords)
+      throw TelemetryProblem{"size", fmt::format("it has more than {} records", kMostRecords)};
+    return records;
+  } catch (const JsonTooLarge& problem) {
+    throw TelemetryProblem{"size", fmt::format("it {}", problem.what())};
+  }
 }
 
 }  // namespace oomrec::tools::formats

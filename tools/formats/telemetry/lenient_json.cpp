@@ -96,12 +96,12 @@ void restore_constants(Json& value) {
 
 }  // namespace
 
-Json parsed_json(std::string_view text) {
+Json parsed_json(std::string_view text, JsonBudget& budget) {
   // The parser would skip a byte order mark, and stop at a NUL.
   if (text.starts_with("\xef\xbb\xbf") || text.find('\0') != text.npos) return Json::discarded();
   try {
-    if (!needs_cleaning(text)) return Json::parse(text);
-    Json value = Json::parse(cleaned(text));
+    if (!needs_cleaning(text)) return parse_json(text, budget);
+    Json value = parse_json(cleaned(text), budget);
     restore_constants(value);
     return value;
   } catch (const std::length_error&) {

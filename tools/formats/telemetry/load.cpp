@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 
+#include "tools/base/foreign_file.h"
 #include "tools/base/text.h"
 #include "tools/formats/telemetry/fields.h"
 #include "tools/formats/telemetry/file_records.h"
@@ -16,16 +15,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uintmax_t kMostBytes = std::uintmax_t{1} << 30;
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
 
 std::string contents(const fs::path& file) {
   std::error_code error;
   if (!fs::exists(file, error)) throw UnreadTelemetry{file, "file", "there is no such file"};
-  if (!fs::is_regular_file(file, error) || fs::file_size(file, error) > kMostBytes)
-    throw UnreadTelemetry{file, "file", "it is not a regular file, or larger than 1 GiB"};
-  std::ifstream stream{file, std::ios::binary};
-  if (!stream) throw UnreadTelemetry{file, "file", "it cannot be opened"};
-  return {std::istreambuf_iterator<char>{stream}, {}};
+  try {
+    return read_foreign_file(file, kMostBytes);
+  } catch (const std::runtime_error& problem) {
+    throw UnreadTelemetry{file, "file", fmt::format("it {}", problem.what())};
+  }
 }
 
 FileRecords records_in(const fs::path& file) {
@@ -55,11 +54,11 @@ UnreadTelemetry::UnreadTelemetry(const fs::path& file, std::string reason, const
       reason_(std::move(reason)) {}
 
 LoadedTelemetry load_telemetry(const fs::path& file) {
-  const FileRecords records = records_in(file);
+  FileRecords records = records_in(file);
   LoadedTelemetry loaded;
   if (records.is_timeline) loaded.kind = "timeline";
   bool cut = records.cut, has_no_size = false;
-  for (const Json& row : records.rows) {
+  for (Json& row : records.rows) {
     const bool is_last = &row == &records.rows.back();
     const std::size_t events = loaded.events.size();
     try {
@@ -73,6 +72,7 @@ LoadedTelemetry load_telemetry(const fs::path& file) {
     }
     if (loaded.events.size() > events && !row.contains(kVersionKey) && !has_size(row))
       has_no_size = true;
+    row = nullptr;  // a large file's records and events do not fit in memory together
   }
   const auto note = [&](const char* name) {
     loaded.notes.push_back(telemetry_fields().notes.at(name).get<std::string>());

@@ -20,13 +20,17 @@ class PythonValue {
   // Nothing: JSON has no such value.
   std::optional<std::string> json() {
     for (skip_blanks(); !rest_.empty(); skip_blanks())
-      if (!token()) return std::nullopt;
+      if (!token() || brackets_.size() > kDeepest || written_.size() > kMostTokens)
+        return std::nullopt;
     std::string all;
     for (const std::string& one : written_) all += one;
     return all;
   }
 
  private:
+  // A cell with more is kept as text: the parser rejects what is nested deeper.
+  static constexpr std::size_t kDeepest = 64, kMostTokens = std::size_t{1} << 20;
+
   struct Bracket {
     char mark;
     std::size_t at;  // in written_

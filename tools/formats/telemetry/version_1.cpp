@@ -191,7 +191,8 @@ Json version_2_of(const Json& record) {
   Json& kept = event["metadata"] = Json::object();
   for (const auto& [key, value] : metadata.items()) {
     const auto index = table.find(key);
-    if (!index || !table.fields[*index].optional) kept[key] = value;
+    if (!index || !table.fields[*index].optional)
+      kept.items().push_back({key, value});  // keys differ
   }
   return event;
 }

@@ -1,0 +1,38 @@
+// Bounds what it costs to parse JSON that others wrote.
+//
+// A byte of text can become a value of 48 bytes: the size of a file says little about its memory.
+// Texts that end up in one result, such as the lines of a file, share a budget.
+#pragma once
+
+#include <cstddef>
+#include <stdexcept>
+#include <string_view>
+
+#include "tools/base/json_value.h"
+
+namespace oomrec::tools {
+
+// "needs more than 384 MiB of memory": the end of a sentence.
+class JsonTooLarge : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class JsonBudget {
+ public:
+  static constexpr std::size_t kBytes = std::size_t{384} << 20;
+
+  // Throws JsonTooLarge once the sum exceeds kBytes.
+  void take(std::size_t bytes) {
+    if (bytes > left_) throw JsonTooLarge{"needs more than 384 MiB of memory"};
+    left_ -= bytes;
+  }
+
+ private:
+  std::size_t left_ = kBytes;
+};
+
+// Like Json::parse(), in time linear in the text. Throws JsonTooLarge, too.
+Json parse_json(std::string_view text, JsonBudget& budget, std::size_t deepest = 64);
+
+}  // namespace oomrec::tools
