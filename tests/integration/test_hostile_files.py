@@ -87,7 +87,7 @@ def bounded(oomrec, build_dir):
 
 @pytest.fixture
 def bundle(oomrec):
-    run = oomrec("run", "--dump-at-exit", "--", "python3", "-c", "kept = bytearray(9 << 20)")
+    run = oomrec("run", "--limit", "128M", "--", "python3", "-c", "kept = bytearray(1 << 30)")
     return run.only_bundle()
 
 
@@ -124,7 +124,7 @@ def test_a_bundle_of_such_files(bounded, bundle, shape):
         name.write_bytes(text)
     for command in ("show", "stats", "report"):
         bounded(command, bundle, *(["-o", bundle / "page.html"] if command == "report" else []))
-    bounded("ls", "-d", bundle.parent)
+    assert bounded("ls", bundle.parent)[0] in (0, 1)
 
 
 def replace(file, kind, target):
@@ -142,8 +142,8 @@ def replace(file, kind, target):
 def test_what_is_not_a_file_does_not_block(bounded, bundle, kind, name):
     replace(bundle / name, kind, "/dev/zero")
     bounded("show", bundle)
-    bounded("ls", "-d", bundle.parent)
-    bounded("recover", "-d", bundle.parent)
+    assert bounded("ls", bundle.parent)[0] in (0, 1)
+    assert bounded("recover")[0] in (0, 1)
 
 
 @pytest.mark.parametrize("command", ["show", "analyze", "stats"])

@@ -19,7 +19,7 @@ inline constexpr std::size_t kMostCsvCells = std::size_t{1} << 22;
 
 struct CsvRows {
   std::vector<std::vector<std::string>> rows;  // including the header
-  bool too_large = false;           // more than kMostCsvCells: the rest is not in `rows`
+  bool too_large = false;                      // more than kMostCsvCells: the rest is not in `rows`
   bool ended = true;                           // the last row has a line end
   bool cut = false;                 // the last line ends within quotes, and is not in `rows`
   std::size_t open_quote_line = 0;  // where a quote starts that no later line closes

@@ -11,8 +11,8 @@
 
 namespace oomrec::tools {
 
-// The contents. Throws std::runtime_error with the end of a sentence: "is missing", "is not a file",
-// "is larger than 64 MiB", "cannot be read: Permission denied".
+// The contents. Throws std::runtime_error with the end of a sentence: "is missing", "is not a
+// file", "is larger than 64 MiB", "cannot be read: Permission denied".
 std::string read_foreign_file(const std::filesystem::path& file, std::uint64_t most_bytes);
 
 // The first bytes; fewer if the file is shorter, none if it is not a readable regular file.

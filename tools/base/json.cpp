@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "tools/base/foreign_file.h"
+#include "tools/base/json_budget.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools {
@@ -14,10 +15,14 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;
 
+// A command reads up to ten files of a bundle, each an object.
+constexpr std::size_t kObjectBytes = std::size_t{128} << 20;
+
 // The value in `file`. Throws std::runtime_error with the end of a sentence.
-Json parse_file(const fs::path& file) {
+Json parse_file(const fs::path& file, std::size_t budget_bytes = JsonBudget::kBytes) {
   const std::string text = read_foreign_file(file, kMostBytes);
-  Json value = Json::parse(text);
+  JsonBudget budget{budget_bytes};
+  Json value = parse_json(text, budget);
   if (value.is_discarded()) throw std::runtime_error{"is not JSON"};
   return value;
 }
@@ -34,7 +39,7 @@ Json read_any_json(const fs::path& file) {
 
 Json read_json(const fs::path& file, std::string* problem) {
   try {
-    Json value = parse_file(file);
+    Json value = parse_file(file, kObjectBytes);
     if (!value.is_object()) throw std::runtime_error{"is not a JSON object"};
     return value;
   } catch (const std::exception& error) {

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 
 #include "tools/base/json_value.h"
@@ -22,14 +23,17 @@ class JsonBudget {
  public:
   static constexpr std::size_t kBytes = std::size_t{384} << 20;
 
-  // Throws JsonTooLarge once the sum exceeds kBytes.
+  explicit JsonBudget(std::size_t bytes = kBytes) : bytes_(bytes) {}
+
+  // Throws JsonTooLarge once the sum exceeds the budget.
   void take(std::size_t bytes) {
-    if (bytes > left_) throw JsonTooLarge{"needs more than 384 MiB of memory"};
-    left_ -= bytes;
+    if (bytes > bytes_ - used_)
+      throw JsonTooLarge{"needs more than " + std::to_string(bytes_ >> 20) + " MiB of memory"};
+    used_ += bytes;
   }
 
  private:
-  std::size_t left_ = kBytes;
+  std::size_t bytes_, used_ = 0;
 };
 
 // Like Json::parse(), in time linear in the text. Throws JsonTooLarge, too.

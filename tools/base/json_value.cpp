@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
-#include <unordered_map>
 #include <utility>
 
 #include "tools/base/json_budget.h"
@@ -27,6 +27,43 @@ constexpr std::size_t kAllocationBytes = 16;
 std::size_t cost_of(const std::string& text) {
   const bool is_inline = text.size() <= std::string{}.capacity();
   return is_inline ? 0 : text.capacity() + kAllocationBytes;
+}
+
+// Keeps each key once: at its first position, with its last value. By sorting, because keys that
+// were made to collide would slow down a hash table.
+void remove_duplicates(Json::Object& members, JsonBudget& budget) {
+  struct Key {
+    std::size_t hash, at;
+  };
+  budget.take(members.size() * sizeof(Key));
+  std::vector<Key> keys;
+  keys.reserve(members.size());
+  for (std::size_t i = 0; i < members.size(); ++i)
+    keys.push_back({std::hash<std::string>{}(members[i].key), i});
+  const auto is_same = [&](const Key& a, const Key& b) {
+    return a.hash == b.hash && members[a.at].key == members[b.at].key;
+  };
+  std::sort(keys.begin(), keys.end(), [&](const Key& a, const Key& b) {
+    if (a.hash != b.hash) return a.hash < b.hash;
+    const int order = members[a.at].key.compare(members[b.at].key);
+    return order != 0 ? order < 0 : a.at < b.at;
+  });
+  std::vector<bool> repeated(members.size());
+  for (std::size_t first = 0, i = 1; i < keys.size(); ++i) {
+    if (!is_same(keys[first], keys[i])) {
+      first = i;
+      continue;
+    }
+    members[keys[first].at].value = std::move(members[keys[i].at].value);
+    repeated[keys[i].at] = true;
+  }
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (repeated[i]) continue;
+    if (kept != i) members[kept] = std::move(members[i]);
+    ++kept;
+  }
+  members.resize(kept);
 }
 
 // Builds the value from the parser's callbacks.
@@ -52,7 +89,11 @@ class Builder : public nlohmann::json_sax<nlohmann::ordered_json> {
     key_ = std::move(text);
     return true;
   }
-  bool end_object() override { return close(); }
+  bool end_object() override {
+    Json::Object& members = around_.back()->items();
+    if (members.size() > kFewMembers) remove_duplicates(members, budget_);
+    return close();
+  }
   bool end_array() override { return close(); }
   bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
     return false;
@@ -66,7 +107,7 @@ class Builder : public nlohmann::json_sax<nlohmann::ordered_json> {
   bool open(Json container) {
     if (around_.size() == deepest_) throw std::length_error{"is nested too deep"};
     budget_.take(sizeof(Json::Object) + kAllocationBytes);
-    around_.push_back({&place(std::move(container)), {}});
+    around_.push_back(&place(std::move(container)));
     return true;
   }
   bool close() {
@@ -77,45 +118,28 @@ class Builder : public nlohmann::json_sax<nlohmann::ordered_json> {
   // grow.
   Json& place(Json value) {
     if (around_.empty()) return root = std::move(value);
-    Json& around = *around_.back().value;
-    if (around.is_object()) return member(around_.back()) = std::move(value);
+    Json& around = *around_.back();
+    if (around.is_object()) return member(around.items()) = std::move(value);
     budget_.take(kGrowth * sizeof(Json));
     around.push_back(std::move(value));
     return around.back();
   }
 
-  struct Around {
-    Json* value;
-    std::unordered_map<std::string, std::size_t> index;  // of the members of a large object
-  };
-
-  // The member `key_`, which may have been there before.
-  Json& member(Around& around) {
-    Json::Object& members = around.value->items();
-    const std::size_t count = members.size();
-    if (count >= kFewMembers) {
-      if (around.index.empty())
-        for (std::size_t i = 0; i < count; ++i) index(around, members[i].key, i);
-      const auto at = around.index.find(key_);
-      if (at != around.index.end()) return members[at->second].value;
-      index(around, key_, count);
-    } else {
+  // The member `key_`, which may have been there before. In a large object it is added once more,
+  // until end_object().
+  Json& member(Json::Object& members) {
+    if (members.size() < kFewMembers)
       for (Json::Member& one : members)
         if (one.key == key_) return one.value;
-    }
     budget_.take(kGrowth * sizeof(Json::Member) + cost_of(key_));
     return members.emplace_back(Json::Member{std::move(key_), nullptr}).value;
-  }
-  void index(Around& around, const std::string& key, std::size_t at) {
-    budget_.take(sizeof(std::string) + 4 * sizeof(void*) + kAllocationBytes + cost_of(key));
-    around.index.emplace(key, at);
   }
 
   static constexpr std::size_t kGrowth = 2;  // a vector has up to twice the capacity it needs
 
   JsonBudget& budget_;
   std::size_t deepest_;
-  std::vector<Around> around_;  // the outermost first
+  std::vector<Json*> around_;  // the outermost first
   std::string key_;
 };
 

@@ -183,11 +183,11 @@ fs::path bundle_in(const Json& row, const Source& merged) {
   const fs::path named = text_of(row, "bundle").value_or("");
   if (merged.bundle.empty()) return named;
   if (!is_beneath(merged.bundle, named))
-    throw Error{Exit::bad_input,
-                fmt::format("{} names a bundle that is not a directory in it: {}",
-                            printable((merged.bundle / kJobName).string()),
-                            printable(named.string())),
-                "Merge the bundles again: oomrec merge."};
+    throw Error{
+        Exit::bad_input,
+        fmt::format("{} names a bundle that is not a directory in it: {}",
+                    printable((merged.bundle / kJobName).string()), printable(named.string())),
+        "Merge the bundles again: oomrec merge."};
   return merged.bundle / named;
 }
 

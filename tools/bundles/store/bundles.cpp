@@ -138,8 +138,8 @@ BundleSummary summary_of(const fs::path& bundle) {
   summary.awaits_outcome = summary.outcome == name_of(OutcomeKind::running);
   summary.verdict = text_of(member(metadata, "verdict"), "code").value_or("");
   summary.bytes = bytes_of(bundle);
-  summary.episode = bundle::episode_bundle(summary.path.filename().native(),
-                                           text_of_manifest(bundle));
+  summary.episode =
+      bundle::episode_bundle(summary.path.filename().native(), text_of_manifest(bundle));
   summary.episode.verdict = verdict_in(metadata).value_or(summary.episode.verdict);
   try {
     const recording::Recording recording{bundle / kRecordingName};

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <cstring>
+#include <filesystem>
 
 #include "common/session/layout.h"
 #include "tools/base/foreign_file.h"

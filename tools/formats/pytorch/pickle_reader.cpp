@@ -192,9 +192,7 @@ class Pickle::Machine {
     if (used_ > kMostBytes) fail("its values need more than 768 MiB of memory");
   }
 
-  void push(const Value& value) {
-    grow(stack_, value);
-  }
+  void push(const Value& value) { grow(stack_, value); }
   void push_number(std::int64_t number, Kind kind = Kind::number) {
     Value value;
     value.kind_ = kind;

@@ -43,7 +43,7 @@ class Pickle {
     };
   };
 
-  static constexpr std::uint64_t kMostBytes = std::uint64_t{768} << 20;  // of values in memory
+  static constexpr std::uint64_t kMostBytes = std::uint64_t{768} << 20;      // of values in memory
   static constexpr std::uint64_t kMostComparisons = std::uint64_t{1} << 30;  // of keys
 
   // Throws PickleError. `file` must outlive this and its values.

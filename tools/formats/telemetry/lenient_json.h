@@ -9,7 +9,8 @@
 namespace oomrec::tools::formats {
 
 // A lone surrogate becomes U+FFFD (Python writes them for file names that are not UTF-8). Returns a
-// discarded value if the text is not JSON, or is nested deeper than any record. Throws JsonTooLarge.
+// discarded value if the text is not JSON, or is nested deeper than any record. Throws
+// JsonTooLarge.
 Json parsed_json(std::string_view text, JsonBudget& budget);
 
 }  // namespace oomrec::tools::formats

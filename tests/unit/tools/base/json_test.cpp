@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "tools/base/json_budget.h"
+
 using namespace oomrec::tools;
 using Library = nlohmann::ordered_json;
 
@@ -146,6 +148,36 @@ TEST_CASE("nesting is bounded") {
   CHECK_THROWS_AS(Json::parse(nested(100'000)), std::length_error);
   CHECK_FALSE(Json::parse(nested(16), 16).is_discarded());
   CHECK_THROWS_AS(Json::parse(nested(17), 16), std::length_error);
+}
+
+TEST_CASE("a repeated key keeps its first position and its last value") {
+  for (const int count : {3, 15, 16, 17, 1000}) {
+    CAPTURE(count);
+    std::string text = "{";
+    for (int i = 0; i < count; ++i)
+      text += "\"k" + std::to_string(i) + "\":" + std::to_string(i) + ",";
+    text += R"("k2":[1],"z":0,"k1":"b","k2":{"c":1}})";
+    const Json value = Json::parse(text);
+    CHECK(value.dump() == library_text(Library::parse(text)));
+    CHECK(value.size() == static_cast<std::size_t>(count) + 1);
+  }
+}
+
+TEST_CASE("parsing is linear in keys and bounded in memory") {
+  std::string keys = "{", pairs = "[";
+  for (int i = 0; i < 300'000; ++i) keys += "\"k" + std::to_string(i) + "\":0,";
+  keys += "\"k\":0}";
+  CHECK(Json::parse(keys).size() == 300'001);  // minutes, if each key is compared with all others
+  for (int i = 0; i < 10'000'000; ++i) pairs += "[],";
+  pairs += "0]";
+  CHECK_THROWS_AS(Json::parse(pairs), JsonTooLarge);
+}
+
+TEST_CASE("texts share a budget") {
+  JsonBudget budget;
+  const std::string text = '"' + std::string(100 << 20, 'x') + '"';
+  for (int i = 0; i < 3; ++i) CHECK(parse_json(text, budget).is_string());
+  CHECK_THROWS_AS(parse_json(text, budget), JsonTooLarge);
 }
 
 TEST_CASE("an initializer list of pairs is an object, any other an array") {
