@@ -20,6 +20,7 @@
 #include "tools/base/csv.h"
 #include "tools/base/error.h"
 #include "tools/base/json.h"
+#include "tools/base/json_budget.h"
 #include "tools/bundles/store/bundles.h"
 #include "tools/commands/commands.h"
 #include "tools/deaths/cgroup_account.h"
@@ -117,6 +118,8 @@ bool json(std::string_view input) try {
   if (Json::parse(text).dump() != text) std::abort();  // what we write, we read
   json_text(value, 2);
   return true;
+} catch (const JsonTooLarge&) {
+  return false;
 } catch (const std::length_error&) {
   return false;
 }

@@ -160,7 +160,7 @@ def test_a_rank_is_read_only_from_within_the_bundle(oomrec, ranks, tmp_path, nam
     file.write_text(json.dumps(forged))
     run = oomrec("show", "--rank", forged["ranks"][0]["rank"], tmp_path / "job")
     assert run.exit_code == 2, str(run)
-    assert f'ranks.json names "{outside}", which is not in the bundle' in run.stderr
+    assert f"ranks.json names a bundle that is not a directory in it: {outside}" in run.stderr
     assert oomrec("show", "--rank", forged["ranks"][1]["rank"], tmp_path / "job").exit_code == 0
     assert oomrec("show", tmp_path / "job").exit_code == 0
 
