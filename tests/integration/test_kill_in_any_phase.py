@@ -101,4 +101,4 @@ def test_a_kill_in_any_phase(preload, oomrec, victim, language, seed, kills):
             if sum(died_in.values()) == kills:
                 break
     assert sum(died_in.values()) == kills
-    assert all(died_in[phase] >= kills / 20 for phase in PHASES), died_in
+    assert all(died_in[phase] >= 1 for phase in PHASES), died_in

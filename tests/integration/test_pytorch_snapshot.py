@@ -27,7 +27,7 @@ def block(address: int, size: int, frames=None, state="active_allocated") -> dic
         "size": size,
         "requested_size": size if frames else 0,
         "state": state,
-        "frames": frames or [],
+        "frames": list(frames or []),
     }
 
 
