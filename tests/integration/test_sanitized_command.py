@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 from command_lines import commands, reading_lines
 from conftest import SOURCE, Runner, rounds
-from watching import wait_for
+from watching import Watch, wait_for
 
 TARGETS = {
     # Rounds of scripts/test, and of scripts/test --full: about five seconds, and a minute.
@@ -135,16 +134,14 @@ def test_every_help_page_and_wrong_option(sanitized):
 
 
 def test_a_watched_kill(sanitized, preload, victim):
-    watch = sanitized.start("watch")
-    process = preload.start(
-        victim("dies"), "never"
-    )  # without failures, so without a bundle of its own
+    watching = Watch(sanitized)
+    process = preload.start(victim("dies"), "never")
     assert process.stdout.readline() == b"ready\n"
+    wait_for(lambda: watching.sees(process.pid))
     process.kill()
     process.wait()
     wait_for(lambda: list(sanitized.dump_dir.glob("oom_*/manifest.json")))
-    watch.send_signal(signal.SIGTERM)
-    run = sanitized.finish(watch)
+    run = watching.stop()
     assert run.exit_code == 0 and not FINDING.search(run.stderr), str(run)
 
 
