@@ -2,11 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
-
 #include "common/bundle/bundle.h"
 #include "tools/base/error.h"
-#include "tools/base/foreign_file.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/access.h"
 #include "tools/bundles/store/bundles.h"
@@ -16,6 +13,7 @@
 #include "tools/bundles/store/trigger.h"
 #include "tools/bundles/store/verdict_json.h"
 #include "tools/recording/live/processes.h"
+#include "tools/recording/reading/session_file.h"
 
 namespace oomrec::tools::bundles {
 namespace {
@@ -33,19 +31,12 @@ std::uint32_t last_failure(const session::View& view) {
   return 0;
 }
 
-bool has_session_magic(const fs::path& path) {
-  std::uint64_t magic = 0;
-  const std::string first = first_bytes_of(path, sizeof magic);
-  std::memcpy(&magic, first.data(), first.size());
-  return magic == session::kMagic;
-}
-
 // Whether the path is a directory, a recording or a snapshot, by its first bytes. A running program
 // may have the same name as another file.
 bool is_openable(const fs::path& path) {
   std::error_code error;
   if (fs::is_directory(path, error) || is_snapshot(path)) return true;
-  return has_session_magic(path);
+  return recording::is_session_file(path);
 }
 
 [[noreturn]] void throw_no_recording(const fs::path& directory) {

@@ -4,11 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 
-#include "common/session/layout.h"
-#include "tools/base/foreign_file.h"
 #include "tools/base/log.h"
 #include "tools/base/text.h"
 #include "tools/bundles/opening/open.h"
@@ -20,6 +17,7 @@
 #include "tools/findings/leaks/suggest.h"
 #include "tools/formats/telemetry/load.h"
 #include "tools/formats/telemetry/recorded.h"
+#include "tools/recording/reading/session_file.h"
 #include "tools/recording/stack_text/stack_text.h"
 
 namespace oomrec::tools::findings {
@@ -32,11 +30,8 @@ constexpr std::size_t kMostFunctions = 100;
 // A file that is neither a recording nor a PyTorch snapshot.
 bool is_telemetry(const std::string& named) {
   std::error_code error;
-  if (!fs::is_regular_file(named, error) || bundles::is_snapshot(named)) return false;
-  std::uint64_t magic = 0;
-  const std::string first = first_bytes_of(named, sizeof magic);
-  std::memcpy(&magic, first.data(), first.size());
-  return magic != session::kMagic;
+  return fs::is_regular_file(named, error) && !bundles::is_snapshot(named) &&
+         !recording::is_session_file(named);
 }
 
 std::string_view severity_of_bytes(double bytes) {
