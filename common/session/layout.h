@@ -4,7 +4,7 @@
 // A file consists of a header (one fixed struct at offset 0) and *tables* listed in the header's
 // directory. A table is append-only. Its entries are in chunks, which double in size up to a limit:
 // a table starts with one page and an entry never moves. A chunk never crosses a segment
-// (kSegmentBytes of the file), because the writer maps the file in segments. A bundle's
+// (kSegmentBytes of the file), because the writer maps no more at a time (pieces.h). A bundle's
 // recording.oomrec is a copy of this file in the same format.
 //
 // Little-endian. Entry 0 of every table means "none" and is all zero. Times are CLOCK_MONOTONIC

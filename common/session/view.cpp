@@ -34,20 +34,15 @@ void load_barrier() noexcept { std::atomic_signal_fence(std::memory_order_acq_re
 }  // namespace
 
 Bytes Bytes::contiguous(const void* data, std::uint64_t bytes) noexcept {
-  Bytes result;
-  result.total = bytes < kMaxSegments * kSegmentBytes ? bytes : kMaxSegments * kSegmentBytes;
-  for (u64 offset = 0; offset < result.total; offset += kSegmentBytes) {
-    result.segments[offset / kSegmentBytes] = static_cast<const std::byte*>(data) + offset;
-  }
-  return result;
+  return {static_cast<const std::byte*>(data), nullptr, std::min(bytes, kMostBytes)};
 }
 
 const std::byte* Bytes::at(std::uint64_t offset, std::uint64_t bytes) const noexcept {
   if (offset >= total || bytes > total - offset) return nullptr;
-  const u64 within = offset % kSegmentBytes;
-  if (bytes > kSegmentBytes - within) return nullptr;
-  const std::byte* const segment = segments[offset / kSegmentBytes];
-  return segment == nullptr ? nullptr : segment + within;
+  if (whole != nullptr) return whole + offset;
+  const u32 piece = piece_of(offset);
+  if (pieces[piece] == nullptr || bytes > piece_start(piece + 1) - offset) return nullptr;
+  return pieces[piece] + (offset - piece_start(piece));
 }
 
 View::View(const Bytes& bytes) noexcept : bytes_(bytes) {

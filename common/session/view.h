@@ -15,6 +15,7 @@
 
 #include "common/session/chunks.h"
 #include "common/session/layout.h"
+#include "common/session/pieces.h"
 #include "common/session/ring.h"
 #include "common/session/small_block.h"
 
@@ -29,15 +30,16 @@ enum class Problem : std::uint8_t {
   damaged,        // the header contradicts itself
 };
 
-// The bytes of a session, in segments of kSegmentBytes (the last may be shorter). A file mapped in
-// one piece has consecutive segments.
+// Where the bytes of a session are: one after the other, or in the pieces (pieces.h) that its
+// writer maps when it needs them.
 struct Bytes {
-  const std::byte* segments[kMaxSegments] = {};
-  std::uint64_t total = 0;
+  const std::byte* whole = nullptr;
+  const std::byte* const* pieces = nullptr;  // kMaxPieces; null: not mapped yet
+  std::uint64_t total = 0;                   // of the file, mapped or not
 
   static Bytes contiguous(const void* data, std::uint64_t bytes) noexcept;
 
-  // `bytes` bytes at file offset `offset`; nullptr unless all are in one segment.
+  // `bytes` bytes at file offset `offset`; nullptr unless all are mapped, in one piece.
   const std::byte* at(std::uint64_t offset, std::uint64_t bytes) const noexcept;
 };
 

@@ -1,10 +1,13 @@
 // Copies of an exception's texts for the helper: the program may free its own while the helper
-// writes them. Reserved at start, made accessible at first use.
+// writes them. Reserved at start, made accessible at first use; the space for objects, which few
+// programs give, is mapped at their first use.
 #pragma once
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
+#include "common/system/memory.h"
 #include "common/text/exception_texts.h"
 #include "common/text/json_check.h"
 
@@ -13,7 +16,7 @@ namespace oomrec::helper {
 class TextSpace {
  public:
   // Copies what fits. False: metadata (which must be a JSON object) or objects (any JSON value) are
-  // not JSON or too long, and are left out.
+  // not JSON or too long, or there is no memory for them, and they are left out.
   bool copy(const text::ExceptionTexts& given) noexcept {
     texts_.type = cut(type_, given.type);
     texts_.module = cut(module_, given.module);
@@ -24,7 +27,10 @@ class TextSpace {
     const auto is_object = [](text::JsonKind kind) { return kind == text::JsonKind::object; };
     const auto is_json = [](text::JsonKind kind) { return kind != text::JsonKind::none; };
     const bool has_metadata = copy_if(is_object, metadata_, given.metadata, texts_.metadata);
-    const bool has_objects = copy_if(is_json, objects_, given.objects, texts_.objects);
+    if (objects_ == nullptr && given.objects.data() != nullptr)
+      objects_ = static_cast<char*>(system::map_private(text::kMaxObjectsBytes));
+    const std::span<char> objects{objects_, objects_ == nullptr ? 0 : text::kMaxObjectsBytes};
+    const bool has_objects = copy_if(is_json, objects, given.objects, texts_.objects);
     return has_metadata && has_objects;
   }
   const text::ExceptionTexts& texts() const noexcept { return texts_; }
@@ -41,15 +47,15 @@ class TextSpace {
   }
 
   // Checks our copy, not the program's text: that may change meanwhile.
-  template <class Accepts, std::size_t N>
-  static bool copy_if(Accepts accepts, char (&to)[N], std::string_view text,
+  template <class Accepts>
+  static bool copy_if(Accepts accepts, std::span<char> to, std::string_view text,
                       std::string_view& out) noexcept {
     out = {};
     if (text.data() == nullptr) return true;
-    if (text.size() > N) return false;
-    std::memcpy(to, text.data(), text.size());
-    if (!accepts(text::check_json({to, text.size()}))) return false;
-    out = {to, text.size()};
+    if (text.size() > to.size()) return false;
+    std::memcpy(to.data(), text.data(), text.size());
+    if (!accepts(text::check_json({to.data(), text.size()}))) return false;
+    out = {to.data(), text.size()};
     return true;
   }
 
@@ -60,7 +66,7 @@ class TextSpace {
   char message_[text::kMaxTextBytes];
   char traceback_[text::kMaxTextBytes];
   char metadata_[text::kMaxTextBytes];
-  char objects_[text::kMaxObjectsBytes];
+  char* objects_;  // of kMaxObjectsBytes; null: not mapped
 };
 
 }  // namespace oomrec::helper

@@ -2,6 +2,8 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+
 #include "common/system/memory.h"
 #include "common/system/syscalls.h"
 
@@ -20,6 +22,12 @@ std::byte* address_of(long result) noexcept {
   return result < 0 && result > -4096 ? nullptr : reinterpret_cast<std::byte*>(result);
 }
 
+// So much is mapped before it is used: when the program has reached its RLIMIT_AS, there is room to
+// record what was refused, and who holds the rest.
+constexpr std::uint64_t kept_ahead(std::uint64_t used) noexcept {
+  return std::clamp(used / 2, std::uint64_t{256} << 10, kLargestChunkBytes);
+}
+
 // A huge page would take 2 MiB for the first byte.
 void keep_small_pages(std::byte* from, std::uint64_t bytes) noexcept {
   call(SYS_madvise, from, bytes, MADV_NOHUGEPAGE);
@@ -27,10 +35,10 @@ void keep_small_pages(std::byte* from, std::uint64_t bytes) noexcept {
 
 }  // namespace
 
-std::uint64_t Arena::segment_bytes(std::uint64_t segment) const noexcept {
-  const std::uint64_t start = segment * kSegmentBytes;
-  if (start >= file_bytes_) return 0;
-  return file_bytes_ - start < kSegmentBytes ? file_bytes_ - start : kSegmentBytes;
+// Of a file that ends inside the piece, what is left of it.
+std::uint64_t Arena::piece_bytes(std::uint32_t piece) const noexcept {
+  const std::uint64_t start = piece_start(piece);
+  return std::min(piece_start(piece + 1), std::max(file_bytes_, start)) - start;
 }
 
 bool Arena::open(InHook, int descriptor, std::uint64_t file_bytes,
@@ -39,27 +47,27 @@ bool Arena::open(InHook, int descriptor, std::uint64_t file_bytes,
   budget_bytes_ = budget_bytes;
   shared_ = descriptor >= 0;
   const int flags = shared_ ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-  segments_[0] = address_of(
-      call(SYS_mmap, nullptr, segment_bytes(0), PROT_READ | PROT_WRITE, flags, descriptor, 0));
-  if (segments_[0] == nullptr) return false;
-  keep_small_pages(segments_[0], segment_bytes(0));
+  pieces_[0] = address_of(
+      call(SYS_mmap, nullptr, piece_bytes(0), PROT_READ | PROT_WRITE, flags, descriptor, 0));
+  if (pieces_[0] == nullptr) return false;
+  keep_small_pages(pieces_[0], piece_bytes(0));
   mapped_ = 1;
   return true;
 }
 
 void Arena::close(InHook, FirstPage first_page) noexcept {
   const std::uint32_t mapped = mapped_.load();
-  for (std::uint32_t segment = 0; segment < mapped; ++segment) {
-    std::byte* from = segments_[segment];
-    std::uint64_t bytes = segment_bytes(segment);
-    if (segment == 0 && first_page == FirstPage::zeros) {
+  for (std::uint32_t piece = 0; piece < mapped; ++piece) {
+    std::byte* from = pieces_[piece];
+    std::uint64_t bytes = piece_bytes(piece);
+    if (piece == 0 && first_page == FirstPage::zeros) {
       call(SYS_mmap, from, kPageBytes, PROT_READ | PROT_WRITE,
            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
       from += kPageBytes;
       bytes -= kPageBytes;
     }
     call(SYS_munmap, from, bytes);
-    segments_[segment] = nullptr;
+    pieces_[piece] = nullptr;
   }
   mapped_ = 0;
   used_ = 0;
@@ -70,16 +78,16 @@ void Arena::close(InHook, FirstPage first_page) noexcept {
 }
 
 // The caller holds lock_.
-bool Arena::map_next_segment() noexcept {
-  const std::uint32_t segment = mapped_.load(std::memory_order_relaxed);
-  if (segment == 0 || segment >= kMaxSegments) return false;
-  const std::uint64_t bytes = segment_bytes(segment);
+bool Arena::map_next_piece() noexcept {
+  const std::uint32_t piece = mapped_.load(std::memory_order_relaxed);
+  if (piece == 0 || piece >= kMaxPieces) return false;
+  const std::uint64_t bytes = piece_bytes(piece);
   if (bytes == 0) return false;
   std::byte* mapping;
   if (shared_) {
-    // The copy begins with the previous segment's last page, so that the new segment follows it in
-    // the file. That page is then unmapped.
-    std::byte* const last_page = segments_[segment - 1] + kSegmentBytes - kPageBytes;
+    // The copy begins with the previous piece's last page, so that the new piece follows it in the
+    // file. That page is then unmapped.
+    std::byte* const last_page = pieces_[piece - 1] + piece_bytes(piece - 1) - kPageBytes;
     mapping = address_of(call(SYS_mremap, last_page, 0, kPageBytes + bytes, MREMAP_MAYMOVE));
     if (mapping == nullptr) return false;
     call(SYS_munmap, mapping, kPageBytes);
@@ -90,8 +98,8 @@ bool Arena::map_next_segment() noexcept {
     if (mapping == nullptr) return false;
   }
   keep_small_pages(mapping, bytes);
-  segments_[segment] = mapping;
-  mapped_.store(segment + 1, std::memory_order_release);
+  pieces_[piece] = mapping;
+  mapped_.store(piece + 1, std::memory_order_release);
   return true;
 }
 
@@ -101,15 +109,16 @@ std::uint64_t Arena::take(InHook, std::uint64_t bytes) noexcept {
   const system::MutexGuard guard{lock_};
   if (!guard) return 0;
   std::uint64_t offset = used_.load(std::memory_order_relaxed);
-  const std::uint64_t left = kSegmentBytes - offset % kSegmentBytes;
-  if (bytes > left) offset += left;
+  std::uint32_t piece = piece_of(offset);
+  while (bytes > piece_start(piece + 1) - offset) offset = piece_start(++piece);
   if (offset > file_bytes_ || bytes > file_bytes_ - offset) return 0;
-  if (offset / kSegmentBytes >= mapped_.load(std::memory_order_relaxed) && !map_next_segment()) {
-    return 0;
-  }
+  while (piece >= mapped_.load(std::memory_order_relaxed))
+    if (!map_next_piece()) return 0;
+  if (piece_start(mapped_.load(std::memory_order_relaxed)) < offset + bytes + kept_ahead(offset))
+    map_next_piece();
   used_.store(offset + bytes, std::memory_order_relaxed);
   if (offset != 0) {  // at offset 0 there is no header yet: it is being populated
-    reinterpret_cast<Header*>(segments_[0])
+    reinterpret_cast<Header*>(pieces_[0])
         ->used_bytes.store(offset + bytes, std::memory_order_relaxed);
   }
   return offset;
@@ -141,16 +150,6 @@ bool Arena::touch_pages(std::byte* from, std::uint64_t bytes) noexcept {
     from[page] = std::byte{0};
   }
   return true;
-}
-
-Bytes Arena::bytes() const noexcept {
-  Bytes result;
-  const std::uint32_t mapped = mapped_.load(std::memory_order_acquire);
-  for (std::uint32_t segment = 0; segment < mapped; ++segment) {
-    result.segments[segment] = segments_[segment];
-    result.total = segment * kSegmentBytes + segment_bytes(segment);
-  }
-  return result;
 }
 
 }  // namespace oomrec::session

@@ -1,8 +1,8 @@
-// The file or private memory behind a session, mapped segment by segment.
+// The file or private memory behind a session, mapped piece by piece.
 //
 // Promise: the disk blocks of a page are allocated before it is first touched, so that a full disk
 // cannot raise SIGBUS; nothing beyond the budget is touched; open() is the last use of the
-// descriptor. A new segment is a copy of the last one's mapping, further on in the file (mremap
+// descriptor. A new piece is a copy of the last one's mapping, further on in the file (mremap
 // with old size 0). Prohibition: nothing is unmapped before close(): references stay valid.
 #pragma once
 
@@ -21,14 +21,14 @@ enum class FirstPage : bool { unmapped, zeros };
 
 class Arena {
  public:
-  // Maps the first segment: of the file `descriptor`, which is file_bytes long, or of private
+  // Maps the first piece: of the file `descriptor`, which is file_bytes long, or of private
   // memory when it is −1. `budget_bytes` limits populate(). False: no address space.
   bool open(InHook, int descriptor, std::uint64_t file_bytes, std::uint64_t budget_bytes) noexcept;
 
   // Unmaps everything. FirstPage::zeros is for Session::detach().
   void close(InHook, FirstPage) noexcept;
 
-  // Reserves `bytes` of the file: whole pages, inside one segment; maps a new segment when needed.
+  // Reserves `bytes` of the file: whole pages, inside one piece; maps new pieces when needed.
   // Returns the offset; 0: the file or the address space is exhausted. Do not touch before
   // populate().
   std::uint64_t take(InHook, std::uint64_t bytes) noexcept;
@@ -55,7 +55,8 @@ class Arena {
   }
 
   std::byte* at(std::uint64_t offset) noexcept {
-    return segments_[offset / kSegmentBytes] + offset % kSegmentBytes;
+    const std::uint32_t piece = piece_of(offset);
+    return pieces_[piece] + (offset - piece_start(piece));
   }
   std::uint64_t populated_bytes() const noexcept {
     return populated_.load(std::memory_order_relaxed);
@@ -64,14 +65,15 @@ class Arena {
   std::uint64_t used_bytes() const noexcept { return used_.load(std::memory_order_relaxed); }
   bool is_file() const noexcept { return shared_; }
 
-  Bytes bytes() const noexcept;  // for a View of the writer's own memory
+  // For a View of the writer's own memory, also of what is mapped later.
+  Bytes bytes() const noexcept { return {nullptr, pieces_, file_bytes_}; }
 
  private:
-  std::uint64_t segment_bytes(std::uint64_t segment) const noexcept;
-  bool map_next_segment() noexcept;
+  std::uint64_t piece_bytes(std::uint32_t piece) const noexcept;
+  bool map_next_piece() noexcept;
   bool touch_pages(std::byte* from, std::uint64_t bytes) noexcept;
 
-  std::byte* segments_[kMaxSegments] = {};
+  std::byte* pieces_[kMaxPieces] = {};
   std::uint64_t file_bytes_ = 0;
   std::uint64_t budget_bytes_ = 0;
   std::atomic<std::uint64_t> reserve_bytes_{0};
@@ -79,7 +81,7 @@ class Arena {
   std::atomic<bool> reserve_released_{false};
   std::atomic<std::uint64_t> used_{0};
   std::atomic<std::uint64_t> populated_{0};
-  std::atomic<std::uint32_t> mapped_{0};  // segments
+  std::atomic<std::uint32_t> mapped_{0};  // pieces
   std::atomic<bool> no_populate_{false};  // Linux before 5.14
   bool shared_ = false;
   system::Mutex lock_;

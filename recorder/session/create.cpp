@@ -36,7 +36,7 @@ alignas(8) constinit char g_scratch[kMaxStringBytes];
 // beyond the budget. Exceeding RLIMIT_FSIZE would raise SIGXFSZ.
 u64 file_bytes_for(u64 budget_bytes, u64 most) noexcept {
   const u64 wanted = std::max(2 * budget_bytes, kSegmentBytes);
-  return std::min({wanted, most, kMaxSegments * kSegmentBytes}) & ~(kPageBytes - 1);
+  return std::min({wanted, most, kMostBytes}) & ~(kPageBytes - 1);
 }
 
 // The part of an exact recording's budget that is left for samples when the rest is used up.

@@ -10,6 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
     const char* const name = std::getenv("OOMREC_FUZZ_TARGET");
     const auto* const found = oomrec::fuzz::target_of(name != nullptr ? name : "");
     if (found == nullptr || std::freopen("/dev/null", "w", stdout) == nullptr) std::exit(2);
+    oomrec::fuzz::directory();  // made now, so that it is destroyed after it was removed
     std::atexit(oomrec::fuzz::remove_files);
     return found;
   }();

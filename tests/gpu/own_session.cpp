@@ -77,7 +77,7 @@ const session::View& view() {
 
 void reopen() {
   if (g_view.problem() == session::Problem::none)  // so that path() does not find the parent's
-    munmap(const_cast<std::byte*>(g_view.bytes().segments[0]), g_view.bytes().total);
+    munmap(const_cast<std::byte*>(g_view.bytes().whole), g_view.bytes().total);
   g_view = open_view();
 }
 

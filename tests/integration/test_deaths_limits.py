@@ -3,6 +3,7 @@
 import contextlib
 import os
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,43 @@ def test_a_thread_beyond_the_address_space_limit(oomrec, preload, python):
     assert run.stdout == "can't start new thread\n", str(run)
     verdict, limit = verdict_of(oomrec, run)
     assert (verdict["code"], limit["kind"]) == ("thread_creation_failed", "rlimit_as")
+
+
+def mapped_mib(start, *command) -> float:
+    pages = int(start(*command).stdout.split()[0])
+    return pages * os.sysconf("SC_PAGESIZE") / (1 << 20)
+
+
+@pytest.mark.parametrize("mode, native, of_python", [("sampled", 6.4, 8), ("exact", 7, 9)])
+def test_address_space_of_the_recorder(preload, plain, python, mode, native, of_python):
+    """Of a limit of 64 MiB about a tenth."""
+    script = [python(), "-c", "print(open('/proc/self/statm').read())"]
+    for command, bound in ((["cat", "/proc/self/statm"], native), (script, of_python)):
+        with_recorder = mapped_mib(partial(preload, env={"OOMREC_MODE": mode}), *command)
+        assert 3 < with_recorder - mapped_mib(plain, *command) <= bound
+
+
+@pytest.mark.parametrize("mode", ["sampled", "exact"])
+def test_the_recording_grows_below_an_address_space_limit(oomrec, preload, python, mode):
+    """It needs many times the memory that it has mapped when the program sets the limit."""
+    script = (
+        "import resource\n"
+        "used = int(open('/proc/self/statm').read().split()[0]) * 4096\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (used + (100 << 20), -1))\n"
+        "kept = []\n"
+        "def keep(depth, size):\n"
+        "    kept.append(bytearray(size)) if depth == 0 else keep(depth - 1, size)\n"
+        "try:\n"
+        "    while True:\n"
+        "        for depth in range(60): keep(depth, 20_000)\n"
+        "except MemoryError: print(len(kept))\n"
+    )
+    run = preload(python(), "-c", script, env={"OOMREC_MODE": mode})
+    assert int(run.stdout) > 3000, str(run)
+    shown = oomrec.json("show", run.only_bundle())
+    assert shown["verdict"]["code"] == "address_space_limit"
+    assert any(frame["function"] == "keep" for frame in shown["request"]["stack"])
+    assert sum(holder["bytes"] for holder in shown["holders"]) > 50 << 20
 
 
 @pytest.fixture

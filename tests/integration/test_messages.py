@@ -83,7 +83,7 @@ def test_a_locale_changes_no_message(preload, victim, locale):
     assert len(lines_with(run, "oomrec: bundle ")) == 1
 
 
-@pytest.mark.parametrize("mib", [40, 60, 80])
+@pytest.mark.parametrize("mib", [16, 40, 60, 80])
 def test_a_small_address_space(preload, victim, mib):
     run = run_limited(preload, victim, limited(resource.RLIMIT_AS, mib * MIB))
     assert lines_with(run, f"address space limit (RLIMIT_AS) of {mib}.0 MiB")

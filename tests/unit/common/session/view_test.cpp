@@ -314,11 +314,8 @@ TEST_CASE("an unusable header has a reason") {
     CHECK(problem_of(image) == Problem::damaged);
   }
   SUBCASE("a short file of another format") {
-    Bytes bytes;
     const char text[] = "import numpy as np";
-    bytes.segments[0] = reinterpret_cast<const std::byte*>(text);
-    bytes.total = sizeof text;
-    CHECK(View{bytes}.problem() == Problem::not_a_session);
+    CHECK(View{Bytes::contiguous(text, sizeof text)}.problem() == Problem::not_a_session);
   }
   SUBCASE("an empty file") {
     CHECK(View{}.problem() == Problem::too_short);

@@ -47,7 +47,7 @@ TEST_CASE("appended entries are read back, also from the file") {
   CHECK_FALSE(session->view().read(TableId::nodes, 300'001, node));
 }
 
-TEST_CASE("a session grows beyond its first segments, in its file and in private memory") {
+TEST_CASE("a session grows piece by piece, in its file and in private memory") {
   const Scratch scratch;
   Settings settings;
   settings.mode = Mode::exact;
@@ -69,8 +69,8 @@ TEST_CASE("a session grows beyond its first segments, in its file and in private
       if (reinterpret_cast<u64>(session->arena.at(offset)) != start) FAIL_CHECK(offset);
     }
   }
-  const u64 segments = (session->arena.used_bytes() + kSegmentBytes - 1) / kSegmentBytes;
-  CHECK(bytes == segments * kSegmentBytes);
+  CHECK(bytes >= session->arena.used_bytes());
+  CHECK(bytes <= session->arena.used_bytes() + 2 * kSegmentBytes);
 }
 
 TEST_CASE("a full table rejects entries, others continue within the budget") {
