@@ -15,7 +15,6 @@ namespace {
 using session::Failure;
 using session::kUnlimited;
 
-constexpr std::uint64_t kAddressSpaceBytes = std::uint64_t{1} << 47;
 constexpr std::uint64_t kPageBytes = 4096;
 
 // An allocator without free memory asks the system for a larger piece, even for a small block. A

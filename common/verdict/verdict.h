@@ -12,6 +12,9 @@ namespace oomrec::verdict {
 
 inline constexpr unsigned kMaxEvidence = 12;
 
+// No process has more (x86-64 with page tables of four levels).
+inline constexpr std::uint64_t kAddressSpaceBytes = std::uint64_t{1} << 47;
+
 // The reason of a bundle that --dump-at-exit writes.
 inline constexpr std::string_view kReasonAtExit = "at the end of the process";
 

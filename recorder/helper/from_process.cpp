@@ -69,12 +69,18 @@ void on_data_written(InHook hook, void* argument) noexcept {
   set_result(writer, bundle::Result::written);
   if (!writer.report.quiet && !writer.reported) {
     text::Text lines{writer.lines};
-    if (!writer.report.failure_reported)
-      report_failure(hook, lines, writer.view, writer.cause, writer.work.verdict, writer.work);
-    if (writer.error != 0)
-      report_fallback_directory(lines, writer.directories[writer.directory], writer.error,
-                                writer.destination.directory);
-    report_bundle(lines, writer.work.path, writer.working_directory);
+    const verdict::Verdict& verdict = writer.work.verdict;
+    if (!writer.report.failure_reported && writer.error == 0 &&
+        is_absurd(writer.view, writer.cause, verdict)) {
+      report_absurd(lines, verdict, writer.work.path, writer.working_directory);
+    } else {
+      if (!writer.report.failure_reported)
+        report_failure(hook, lines, writer.view, writer.cause, verdict, writer.work);
+      if (writer.error != 0)
+        report_fallback_directory(lines, writer.directories[writer.directory], writer.error,
+                                  writer.destination.directory);
+      report_bundle(lines, writer.work.path, writer.working_directory);
+    }
     write_lines(hook, {writer.lines, lines.view().size()});
   }
   writer.reported = true;

@@ -255,12 +255,32 @@ void add_shell_word(text::Text& text, std::string_view word) noexcept {
   text.add('\'');
 }
 
-}  // namespace
-
-void report_bundle(text::Text& text, std::string_view path, std::string_view directory) noexcept {
+// As seen from `directory`.
+std::string_view shortened(std::string_view path, std::string_view directory) noexcept {
   if (!directory.empty() && path.starts_with(directory) && path.size() > directory.size() + 1 &&
       path[directory.size()] == '/')
     path.remove_prefix(directory.size() + 1);
+  return path;
+}
+
+}  // namespace
+
+bool is_absurd(const View& view, const bundle::Cause& cause,
+               const verdict::Verdict& verdict) noexcept {
+  session::Failure failure{};
+  return verdict.code == VerdictCode::request_too_large && cause.failure != 0 &&
+         view.read(TableId::failures, cause.failure, failure) &&
+         failure.bytes >= verdict::kAddressSpaceBytes;
+}
+
+void report_absurd(text::Text& text, const verdict::Verdict& verdict, std::string_view path,
+                   std::string_view directory) noexcept {
+  text.add("oomrec: ").add(verdict.summary).add("; bundle ");
+  text.add(shortened(path, directory)).add('\n');
+}
+
+void report_bundle(text::Text& text, std::string_view path, std::string_view directory) noexcept {
+  path = shortened(path, directory);
   text.add("oomrec: bundle ").add(path).add("   read it with: oomrec show");
   // `oomrec show` finds bundles in ./oom_dumps without a path.
   if (!path.starts_with("oom_dumps/")) add_shell_word(text.add(' '), path);

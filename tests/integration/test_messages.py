@@ -83,6 +83,38 @@ def test_a_locale_changes_no_message(preload, victim, locale):
     assert len(lines_with(run, "oomrec: bundle ")) == 1
 
 
+PROBES = """\
+for size in (1 << 62, 1 << 55, 1 << 48):
+    for _ in range(50):
+        try: bytearray(size)
+        except MemoryError: pass
+        try: [None] * (size // 8)
+        except MemoryError: pass
+"""
+
+
+def test_requests_that_no_machine_could_serve_get_one_line(oomrec, preload, python):
+    """Test suites make hundreds of them."""
+    run = preload(python(), "-c", "kept = b'x' * (200 << 20)\n" + PROBES + "print('lives on')")
+    assert (run.exit_code, run.stdout) == (0, "lives on\n")
+    bundle = run.only_bundle()
+    assert run.stderr == (
+        "oomrec: python asked malloc for 4.0 EiB and was refused: no address space is that large;"
+        f" bundle oom_dumps/{bundle.name}\n"
+    )
+    shown = oomrec.json("show", bundle)
+    assert (shown["verdict"]["code"], shown["outcome"]) == ("request_too_large", "recovered")
+
+
+@pytest.mark.parametrize("size", ["1 << 62", "100 << 40"])
+def test_such_a_request_that_ends_the_program_is_its_end(oomrec, preload, python, size):
+    run = preload(python(), "-c", f"kept = b'x' * (200 << 20)\nbytearray({size})")
+    assert run.exit_code == 1
+    assert len(lines_with(run, "oomrec: bundle " if "40" in size else "; bundle ")) == 1
+    shown = oomrec.json("show", run.only_bundle())
+    assert (shown["verdict"]["code"], shown["outcome"]) == ("request_too_large", "exited 1")
+
+
 @pytest.mark.parametrize("mib", [16, 40, 60, 80])
 def test_a_small_address_space(preload, victim, mib):
     run = run_limited(preload, victim, limited(resource.RLIMIT_AS, mib * MIB))
