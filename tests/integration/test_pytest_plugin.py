@@ -312,15 +312,23 @@ def pytest_collection_modifyitems(items):
     )
 
 
+INCREASE = """
+import pytest
+
+@pytest.mark.limit_memory("64 MB")
+def test_it():
+    kept = bytearray(%d << 20)
+"""
+
+
 def test_growth_since_the_last_success_fails_on_request(project):
-    text = "import pytest\n@pytest.mark.limit_memory('64 MB')\ndef test_it():\n    kept = bytearray(%d << 20)\n"
-    project.write(test_increase=text % 8)
+    project.write(test_increase=INCREASE % 8)
     assert project.run("--cache", "--fail-on-increase").returncode == 0
-    project.write(test_increase=text % 4)
+    project.write(test_increase=INCREASE % 4)
     assert project.run("--cache", "--fail-on-increase").returncode == 0
-    project.write(test_increase=text % 6)
+    project.write(test_increase=INCREASE % 6)
     assert project.run("--cache").returncode == 0
-    project.write(test_increase=text % 16)
+    project.write(test_increase=INCREASE % 16)
     run = project.run("--cache", "--fail-on-increase")
     assert run.returncode == 1 and re.search(
         r"previously used 6\.\d MiB but now uses 16\.\d MiB", run.stdout
@@ -478,42 +486,48 @@ def test_under_oomrec_run_pytest_is_not_restarted(project):
     assert run.returncode == 1 and run.stdout.count("\nTest was limited to 24.0 MiB") == 2
 
 
-FAKE_MEMRAY = """
-import pytest
-
-class Manager:
-    @pytest.hookimpl(hookwrapper=True)
-    def pytest_pyfunc_call(self, pyfuncitem):
-        print("memray measures", pyfuncitem.name)
-        yield
-
-def pytest_addoption(parser):
-    group = parser.getgroup("memray")
-    group.addoption("--most-allocations", type=int)
-    group.addoption("--stacks", type=int)
-    group.addoption("--native", action="store_true")
-    group.addoption("--fail-on-increase", action="store_true")
-    group.addoption("--trace-python-allocators", action="store_true")
-    for name in ("most_allocations", "stacks", "native", "fail_on_increase", "trace_python_allocators"):
-        parser.addini(name, "", default=None)
-
-def pytest_configure(config):
-    config.pluginmanager.register(Manager(), "memray_manager")
-"""
+@pytest.fixture(params=["1.7.0", "1.11.0"])
+def memray(request, project) -> str:
+    """The real pytest-memray, which pytest loads by itself. It needs pytest's cache."""
+    places = [BUILD / f"pytest-memray-{release}" for release in (request.param, "1.11.0")]
+    if not all((place / "pytest_memray").is_dir() for place in places):
+        pytest.skip(f"pytest-memray {request.param} is not installed: scripts/test installs it")
+    paths = [SOURCE / "tools" / "python", *places]
+    project.environment["PYTHONPATH"] = os.pathsep.join(map(str, paths))
+    return request.param
 
 
-def test_pytest_memray_owns_the_marks_by_default(project):
-    """With a stand-in that has its options and names, because the real one is a compiled profiler."""
-    (project.directory / "pytest_memray").mkdir()
-    project.write(
-        **{"pytest_memray/__init__": "", "pytest_memray/plugin": FAKE_MEMRAY, "test_limits": LIMITS}
+def test_pytest_memray_owns_the_marks_by_default(project, memray):
+    project.write(test_limits=LIMITS)
+    theirs = project.run("--cache")
+    assert theirs.returncode == 1, theirs.stdout + theirs.stderr
+    assert "Test was limited to 24.0MiB" in theirs.stdout and "OOMREC" not in theirs.stdout
+    report = project.run("--cache", "--memray")
+    assert "MEMRAY REPORT" in report.stdout and "OOMREC" not in report.stdout
+
+
+@pytest.mark.parametrize("words", [(), ("--memray",), ("-p", "no:memray")])
+def test_with_oomrec_the_marks_are_ours(project, memray, words):
+    project.write(test_limits=LIMITS)
+    ours = project.run("--cache", "--oomrec", *words)
+    assert ours.returncode == 1, ours.stdout + ours.stderr
+    assert "Test was limited to 24.0 MiB" in ours.stdout and "MEMRAY" not in ours.stdout
+    assert ours.stdout.count("high-water mark") > 1 and "OOMREC REPORT" in ours.stdout
+    prefix = "--" if words == ("-p", "no:memray") else "--oomrec-"
+    fewer = project.run("--cache", "--oomrec", *words, f"{prefix}most-allocations=1")
+    assert fewer.stdout.count("high-water mark") == 1, fewer.stdout + fewer.stderr
+
+
+@pytest.mark.parametrize("words", [(), ("-p", "no:memray")])
+@pytest.mark.parametrize("name", ["fail-on-increase", "fail_on_increase"])
+def test_ini_values_beside_pytest_memray(project, memray, name, words):
+    (project.directory / "pytest.ini").write_text(
+        f"[pytest]\nmost_allocations = 1\nstacks = 2\n{name} = true\n"
     )
-    project.environment["PYTHONPATH"] = f"{project.directory}:{SOURCE / 'tools' / 'python'}"
-    both = ("-p", "pytest_memray.plugin", "-s")
-    theirs = project.run(*both)
-    assert theirs.returncode == 0 and "memray measures test_beyond" in theirs.stdout, (
-        theirs.stdout + theirs.stderr
-    )
-    ours = project.run(*both, "--oomrec", "--oomrec-most-allocations=1")
-    assert ours.returncode == 1 and "memray measures" not in ours.stdout
-    assert "Test was limited to 24.0 MiB" in ours.stdout and "OOMREC REPORT" in ours.stdout
+    project.write(test_increase=INCREASE % 6)
+    first = project.run("--cache", "--oomrec", *words)
+    assert first.returncode == 0 and "Unknown" not in first.stdout, first.stdout + first.stderr
+    assert first.stdout.count("high-water mark") == 1
+    project.write(test_increase=INCREASE % 16)
+    second = project.run("--cache", "--oomrec", *words)
+    assert second.returncode == 1 and "previously used 6." in second.stdout, second.stdout

@@ -24,8 +24,8 @@ from ._marks import Stack, StackFrame
 __all__ = ["Stack", "StackFrame"]
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    _options.add_to(parser)
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    _options.add_to(parser, pluginmanager)
 
 
 @pytest.hookimpl(trylast=True)

@@ -1,7 +1,12 @@
-"""Options, ini values and marks. Beside pytest-memray, options of the same name get the prefix --oomrec-."""
+"""Options, ini values and marks.
+
+Beside pytest-memray, options of the same name get the prefix --oomrec-, and of its ini values those that it
+has serve both: they depend on its version.
+"""
 
 from __future__ import annotations
 
+import contextlib
 from importlib.util import find_spec
 from typing import Any
 
@@ -32,12 +37,29 @@ _MARKS = (
 )
 
 
-def _flag_name(name: str) -> str:
-    memray = find_spec("pytest_memray") is not None and not name.endswith("oomrec_summary")
-    return ("--oomrec-" if memray else "--") + name.replace("_", "-")
+_OF_MEMRAY = {*_VALUES, *_FLAGS} - {"hide_oomrec_summary"}
+_INI_OF_MEMRAY = _OF_MEMRAY - {"fail_on_increase"} | {"fail-on-increase"}
 
 
-def add_to(parser: pytest.Parser) -> None:
+def _ini_names(name: str) -> list[str]:
+    """pytest-memray has dashes in one of its names."""
+    return [name, "fail-on-increase"] if name == "fail_on_increase" else [name]
+
+
+def add_to(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    beside_memray = find_spec("pytest_memray") is not None and not pluginmanager.is_blocked(
+        "memray"
+    )
+
+    def flag_name(name: str) -> str:
+        prefix = "--oomrec-" if beside_memray and name in _OF_MEMRAY else "--"
+        return prefix + name.replace("_", "-")
+
+    def add_ini(name: str, text: str, **how: Any) -> None:
+        for ini_name in _ini_names(name):
+            if not beside_memray or ini_name not in _INI_OF_MEMRAY:
+                parser.addini(ini_name, text, **how)
+
     group = parser.getgroup("oomrec", "who allocates memory, and memory limits for tests")
     group.addoption(
         "--oomrec",
@@ -46,24 +68,30 @@ def add_to(parser: pytest.Parser) -> None:
         help="record every test, and report at the end",
     )
     parser.addini("oomrec", "record every test, and report at the end", type="bool", default=False)
-    beside_memray = find_spec("pytest_memray") is not None
     for name, (kind, default, text) in _VALUES.items():
         group.addoption(
-            _flag_name(name),
+            flag_name(name),
             dest=f"oomrec_{name}",
             type=kind,
             metavar="N",
             default=None,
             help=f"{text} ({default})",
         )
-        if not beside_memray:
-            parser.addini(name, text, default=str(default))
+        add_ini(name, text, default=str(default))
     for name, text in _FLAGS.items():
         group.addoption(
-            _flag_name(name), dest=f"oomrec_{name}", action="store_true", default=None, help=text
+            flag_name(name), dest=f"oomrec_{name}", action="store_true", default=None, help=text
         )
-        if not beside_memray or name.endswith("oomrec_summary"):
-            parser.addini(name, text, type="bool", default=False)
+        add_ini(name, text, type="bool", default=False)
+
+
+def _of_ini(config: pytest.Config, name: str) -> Any:
+    """None: not there, or not in the ini files of the installed pytest-memray."""
+    for ini_name in _ini_names(name):
+        with contextlib.suppress(KeyError, ValueError):
+            if found := config.getini(ini_name):
+                return found
+    return None
 
 
 def value(config: pytest.Config, name: str) -> Any:
@@ -71,11 +99,11 @@ def value(config: pytest.Config, name: str) -> Any:
     given = config.getoption("oomrec" if name == "oomrec" else f"oomrec_{name}")
     if given is not None:
         return given
-    found = config.getini(name)
+    found = _of_ini(config, name)
     if name in _VALUES:
         kind, default, _ = _VALUES[name]
         try:
-            return kind(found) if found not in (None, "", []) else default
+            return kind(found) if found else default
         except ValueError as error:
             raise pytest.UsageError(f"ini option {name}: {error}") from error
     return bool(found)
