@@ -25,6 +25,7 @@ namespace {
 // Above this size smaps_rollup is skipped: the kernel walks every page of the process to make it.
 constexpr std::uint64_t kMaxRollupBytes = std::uint64_t{32} << 30;
 constexpr unsigned kMaxAreas = 512;
+constexpr std::size_t kPathBytes = 512;  // of a cgroup
 
 std::string_view next_line(std::string_view& text) noexcept {
   const auto end = text.find('\n');
@@ -67,6 +68,10 @@ class Environment {
   void write_kernel() noexcept;
   void write_limits() noexcept;
   void write_cgroup() noexcept;
+  std::string_view read_cgroup(std::string_view path, bool version1,
+                               std::string_view file) noexcept;
+  void write_swap_of_version1(std::string_view path, std::string_view with_swap,
+                              std::string_view memory_file) noexcept;
   void write_sizes(std::string_view text) noexcept;
   void write_pressure() noexcept;
   void write_rollup() noexcept;
@@ -163,17 +168,45 @@ void Environment::write_limits() noexcept {
   json_.end_object();
 }
 
+// The word in a memory cgroup's file. Inside a container `path` is the host's and does not exist;
+// there the container's cgroup is the root. Valid until the next read.
+std::string_view Environment::read_cgroup(std::string_view path, bool version1,
+                                          std::string_view file) noexcept {
+  const std::string_view root = version1 ? "/memory" : "";
+  for (const std::string_view inside : {path == "/" ? "" : path, std::string_view{}}) {
+    text::Text full{job_.work.line, sizeof job_.work.line - kPathBytes};
+    full.add(system::g_roots.cgroup).add(root).add(inside).add('/').add(file);
+    std::string_view value = read(full.c_str());
+    if (!value.empty()) return next_word(value);
+  }
+  return {};
+}
+
+// Version 1 counts memory and swap together. Null where swap is not counted.
+void Environment::write_swap_of_version1(std::string_view path, std::string_view with_swap,
+                                         std::string_view memory_file) noexcept {
+  // How version 1 says that there is no limit; whole pages below 2^63.
+  constexpr std::uint64_t kUnlimited = std::uint64_t{1} << 62;
+  std::uint64_t both = 0, memory = 0;
+  if (!parse_number(read_cgroup(path, true, with_swap), both) ||
+      !parse_number(read_cgroup(path, true, memory_file), memory))
+    return json_.null();
+  if (both >= kUnlimited) return json_.string("unlimited");
+  json_.number(both > memory ? both - memory : 0);
+}
+
 // "0::/user.slice" (version 2) or "5:memory:/user.slice" (version 1).
 void Environment::write_cgroup() noexcept {
   struct File {
-    std::string_view key, version2, version1;
+    std::string_view key, version2, version1, memory;
   };
+  constexpr std::string_view kUsed = "memory.usage_in_bytes", kMost = "memory.limit_in_bytes";
   constexpr File kFiles[] = {
-      {"current_bytes", "memory.current", "memory.usage_in_bytes"},
-      {"max_bytes", "memory.max", "memory.limit_in_bytes"},
-      {"high_bytes", "memory.high", "memory.soft_limit_in_bytes"},
-      {"swap_current_bytes", "memory.swap.current", "memory.memsw.usage_in_bytes"},
-      {"swap_max_bytes", "memory.swap.max", "memory.memsw.limit_in_bytes"},
+      {"current_bytes", "memory.current", kUsed, {}},
+      {"max_bytes", "memory.max", kMost, {}},
+      {"high_bytes", "memory.high", "memory.soft_limit_in_bytes", {}},
+      {"swap_current_bytes", "memory.swap.current", "memory.memsw.usage_in_bytes", kUsed},
+      {"swap_max_bytes", "memory.swap.max", "memory.memsw.limit_in_bytes", kMost},
   };
   json_.key("cgroup");
   std::string_view text = alive_ ? read_process("cgroup") : std::string_view{};
@@ -190,28 +223,19 @@ void Environment::write_cgroup() noexcept {
     }
   }
   // A copy, because later reads overwrite the text.
-  constexpr std::size_t kPathBytes = 512;
   char* const path_copy = job_.work.line + sizeof job_.work.line - kPathBytes;
   if (path.empty() || text::Text{path_copy, kPathBytes}.add(path).truncated()) return json_.null();
   json_.begin_object();
   json_.key("version").number(version1 ? 1 : 2);
   json_.key("path").string(path_copy);
   for (const File& file : kFiles) {
-    const std::size_t capacity = sizeof job_.work.line - kPathBytes;
-    text::Text full{job_.work.line, capacity};
-    full.add(system::g_roots.cgroup).add(version1 ? "/memory" : "");
-    // Inside a container the path is the host's and does not exist; there the container's cgroup is
-    // the root.
-    const std::string_view inside = path_copy == std::string_view{"/"} ? "" : path_copy;
-    full.add(inside).add('/').add(version1 ? file.version1 : file.version2);
-    std::string_view value = read(full.c_str());
-    if (value.empty()) {
-      text::Text root{job_.work.line, capacity};
-      root.add(system::g_roots.cgroup).add(version1 ? "/memory/" : "/");
-      value = read(root.add(version1 ? file.version1 : file.version2).c_str());
-    }
-    const std::string_view word = next_word(value);
     json_.key(file.key);
+    if (version1 && !file.memory.empty()) {
+      write_swap_of_version1(path_copy, file.version1, file.memory);
+      continue;
+    }
+    const std::string_view word =
+        read_cgroup(path_copy, version1, version1 ? file.version1 : file.version2);
     word == "max" ? json_.string("unlimited") : limit_value(word);
   }
   json_.end_object();

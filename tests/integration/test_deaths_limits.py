@@ -1,6 +1,7 @@
 """Threads, processes and mappings that fail: which limit was the cause."""
 
 import contextlib
+import json
 import os
 import time
 from functools import partial
@@ -155,3 +156,37 @@ def test_a_library_that_does_not_fit_the_address_space(oomrec, preload, victim):
     verdict, limit = verdict_of(oomrec, run)
     assert (verdict["code"], limit["kind"]) == ("mapping_failed", "rlimit_as")
     assert "(RLIMIT_AS) of 512.0 MiB is the only one that explains it" in verdict["summary"]
+
+
+@pytest.mark.parametrize(
+    "with_swap, limit_with_swap, current, most",
+    [
+        (1_500_000, 5_000_000, 500_000, 1_000_000),
+        (1_000_000, 4_000_000, 0, 0),
+        (999_000, (1 << 63) - 4096, 0, "unlimited"),  # read a moment later than the other
+        (None, None, None, None),
+    ],
+)
+def test_swap_of_a_cgroup_of_version_1(
+    preload, python, tmp_path, with_swap, limit_with_swap, current, most
+):
+    """Its files count memory and swap together."""
+    if ":memory:" not in Path("/proc/self/cgroup").read_text():
+        pytest.skip("the memory cgroup here is of version 2")
+    files = {
+        "usage_in_bytes": 1_000_000,
+        "limit_in_bytes": 4_000_000,
+        "memsw.usage_in_bytes": with_swap,
+        "memsw.limit_in_bytes": limit_with_swap,
+    }
+    group = tmp_path / "cgroup" / "memory"
+    group.mkdir(parents=True)
+    for name, value in files.items():
+        if value is not None:
+            (group / f"memory.{name}").write_text(f"{value}\n")
+    run = preload(
+        python(), "-c", "bytearray(1 << 62)", env={"OOMREC_CGROUP_ROOT": str(tmp_path / "cgroup")}
+    )
+    found = json.loads((run.only_bundle() / "environment.json").read_text())["cgroup"]
+    assert (found["current_bytes"], found["max_bytes"]) == (1_000_000, 4_000_000)
+    assert (found["swap_current_bytes"], found["swap_max_bytes"]) == (current, most)
