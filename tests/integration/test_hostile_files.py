@@ -32,6 +32,7 @@ TELEMETRY = {
     **JSON,
     "lines": lambda: b"{}\n" * (21 * MIB),
     "metadata": lambda: b'[{"timestamp":1,"metadata":{' + KEYS + b"}}]",
+    "metadata_members": lambda: b'[{"timestamp":1,' + KEYS.replace(b'"k', b'"metadata_k') + b"}]",
     "records": lambda: b"[" + b'{"timestamp":1},' * (3 * MIB) + b"0]",
     "commas": lambda: b"," * (63 * MIB),
     "rows": lambda: b"a,b\n" * (16 * MIB),

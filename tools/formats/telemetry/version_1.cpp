@@ -7,6 +7,8 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "tools/base/number.h"
 #include "tools/base/text.h"
@@ -118,9 +120,23 @@ Json metadata_of(const Json& record) {
   const Json& given = member(record, "metadata");
   if (!given.is_null() && !given.is_object()) reject_name("metadata", "an object", given);
   Json metadata = given.is_object() ? given : Json::object();
+  // A file may have a million of them: no search through all members for each. Sorted, because keys
+  // that were made to collide would slow down a hash table.
+  std::vector<std::pair<std::string_view, std::size_t>> given_at;
+  for (std::size_t i = 0; i < given.items().size(); ++i)
+    given_at.emplace_back(given.items()[i].key, i);
+  std::sort(given_at.begin(), given_at.end());
   constexpr std::string_view kPrefix = "metadata_";
-  for (const auto& [key, value] : record.items())
-    if (key.starts_with(kPrefix)) metadata[key.substr(kPrefix.size())] = value;
+  for (const auto& [key, value] : record.items()) {
+    if (!key.starts_with(kPrefix)) continue;
+    const std::string_view name = std::string_view{key}.substr(kPrefix.size());
+    const auto at =
+        std::lower_bound(given_at.begin(), given_at.end(), std::pair{name, std::size_t{0}});
+    if (at != given_at.end() && at->first == name)
+      metadata.items()[at->second].value = value;
+    else
+      metadata.items().push_back({std::string{name}, value});  // the record's keys differ
+  }
   return metadata;
 }
 
