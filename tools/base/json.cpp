@@ -18,8 +18,8 @@ constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;
 // A command reads up to ten files of a bundle, each an object.
 constexpr std::size_t kObjectBytes = std::size_t{128} << 20;
 
-// The value in `file`. Throws std::runtime_error with the end of a sentence.
-Json parse_file(const fs::path& file, std::size_t budget_bytes = JsonBudget::kBytes) {
+// The value in the file. Throws std::runtime_error with the end of a sentence.
+Json parse_file(const ForeignPath& file, std::size_t budget_bytes = JsonBudget::kBytes) {
   const std::string text = read_foreign_file(file, kMostBytes);
   JsonBudget budget{budget_bytes};
   Json value = parse_json(text, budget);
@@ -29,17 +29,17 @@ Json parse_file(const fs::path& file, std::size_t budget_bytes = JsonBudget::kBy
 
 }  // namespace
 
-Json read_any_json(const fs::path& file) {
+Json read_any_json(const fs::path& bundle, std::string_view name) {
   try {
-    return parse_file(file);
+    return parse_file(ForeignPath::in(bundle, name));
   } catch (const std::exception&) {
     return nullptr;
   }
 }
 
-Json read_json(const fs::path& file, std::string* problem) {
+Json read_json(const fs::path& bundle, std::string_view name, std::string* problem) {
   try {
-    Json value = parse_file(file, kObjectBytes);
+    Json value = parse_file(ForeignPath::in(bundle, name), kObjectBytes);
     if (!value.is_object()) throw std::runtime_error{"is not a JSON object"};
     return value;
   } catch (const std::exception& error) {

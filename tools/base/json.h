@@ -11,11 +11,12 @@
 
 namespace oomrec::tools {
 
-// The object in `file`; an empty one if the file is missing, is not JSON or exceeds 64 MiB. Then
-// `problem`, if given, says why: "is missing", "cannot be read: Permission denied".
-Json read_json(const std::filesystem::path& file, std::string* problem = nullptr);
-// The value in `file`, of any type; null where read_json() returns an empty object.
-Json read_any_json(const std::filesystem::path& file);
+// The object in the file `name` of a bundle; an empty one if the file is missing, is a link, is not
+// JSON or exceeds 64 MiB. Then `problem`, if given, says why: "is missing", "is a symbolic link".
+Json read_json(const std::filesystem::path& bundle, std::string_view name,
+               std::string* problem = nullptr);
+// The value in the file, of any type; null where read_json() returns an empty object.
+Json read_any_json(const std::filesystem::path& bundle, std::string_view name);
 
 // A member of an object; nullopt if it is absent or has another type.
 std::optional<std::string> text_of(const Json& object, std::string_view key);

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 
+#include "tools/base/log.h"
 #include "tools/base/text.h"
 #include "tools/bundles/opening/options.h"
 #include "tools/bundles/redact/bundle.h"
@@ -43,6 +44,7 @@ int redact_command(const Words& words) {
   if (!arguments.parse(words)) return code(Exit::shown);
 
   const bundles::Source source = options.open();
+  for (const std::string& problem : source.read_problems) remark(printable(problem));
   const std::filesystem::path to = directory.empty() ? default_name(source) : directory;
   source.is_job() ? bundles::write_redacted_job(source, to) : bundles::write_redacted(source, to);
   const std::string written = std::filesystem::absolute(to).lexically_normal().string();

@@ -73,9 +73,8 @@ recording::LiveProcess process_of(const std::string& word,
   process.start_ticks = source.recording->header().start_ticks;
   process.ending = source.is_job() ? std::string{"belongs to a merged job"}
                                    : "comes from a bundle; outcome: " + source.outcome();
-  process.symbols = source.bundle.empty()
-                        ? recording::StoredSymbols{}
-                        : recording::StoredSymbols::load(source.bundle / "symbols.json");
+  process.symbols = source.bundle.empty() ? recording::StoredSymbols{}
+                                          : recording::StoredSymbols::load(source.bundle);
   process.recording = std::move(source.recording);
   return process;
 }

@@ -92,7 +92,7 @@ std::size_t first_python_frame(const Json& stack) {
 
 Json python_objects_json(const bundles::Source& source) {
   if (source.bundle.empty()) return nullptr;
-  const Json file = read_json(source.bundle / kObjectsFile);
+  const Json file = read_json(source.bundle, kObjectsFile);
   if (!member(file, "objects").is_array()) return nullptr;
   Json objects = Json::array();
   for (const Json& object : rows_of(file, "objects"))

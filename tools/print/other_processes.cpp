@@ -24,7 +24,7 @@ std::map<std::string, fs::path> latest_bundles(const fs::path& directory) {
   std::map<std::string, std::pair<std::string, fs::path>> latest;
   for (const fs::path& path : entries_of(directory)) {
     if (is_hidden(path)) continue;
-    const Json manifest = read_json(path / "manifest.json");
+    const Json manifest = read_json(path, "manifest.json");
     const std::pair candidate{text_of(manifest, "created_at_utc").value_or(""), path};
     if (const auto process = text_of(manifest, "process"))
       latest[*process] = std::max(latest[*process], candidate);
@@ -57,7 +57,7 @@ Json member_row(const Json& row, const bundles::Source& source,
     outcome = source.outcome();
   } else if (later != bundles.end()) {
     if (bundle.empty()) bundle = later->second.filename();
-    const auto final_outcome = text_of(read_json(later->second / "metadata.json"), "outcome");
+    const auto final_outcome = text_of(read_json(later->second, "metadata.json"), "outcome");
     if (is_provisional(outcome) && final_outcome && *final_outcome != name_of(OutcomeKind::running))
       outcome = *final_outcome;
   }
@@ -105,7 +105,7 @@ std::string group_line(const Json& row) {
 Json related_processes(const bundles::Source& source) {
   Json related = {{"processes", nullptr}, {"others", nullptr}, {"left_out", 0}};
   if (source.bundle.empty()) return related;
-  const Json file = read_json(source.bundle / "processes.json");
+  const Json file = read_json(source.bundle, "processes.json");
   const Json &members = member(file, "processes"), &others = member(file, "others");
   if (!members.is_array() || !others.is_array()) return related;
   related["left_out"] = number_of(file, "left_out").value_or(0);

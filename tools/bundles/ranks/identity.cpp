@@ -10,7 +10,7 @@ formats::Variables variables_in(const Json& environment) {
 }
 
 Json environment_of(const std::filesystem::path& bundle) {
-  return member(read_json(bundle / "environment.json"), "environment");
+  return member(read_json(bundle, "environment.json"), "environment");
 }
 
 std::optional<RankIdentity> checked(std::optional<std::uint64_t> rank,
@@ -32,7 +32,7 @@ std::optional<RankIdentity> rank_in(const Json& environment) {
 }
 
 std::optional<RankIdentity> rank_of_bundle(const std::filesystem::path& bundle) {
-  const Json manifest = read_json(bundle / "manifest.json");
+  const Json manifest = read_json(bundle, "manifest.json");
   if (auto found =
           checked(number_of(manifest, "rank"), number_of(manifest, "local_rank"),
                   number_of(manifest, "world_size"), text_of(manifest, "job_id").value_or("")))

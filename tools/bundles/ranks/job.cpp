@@ -55,6 +55,15 @@ std::vector<fs::path> visible_in(const fs::path& directory) {
   return paths;
 }
 
+// The bundles in a merged bundle. A link would lead out of it.
+std::vector<fs::path> ranks_in(const fs::path& merged) {
+  std::error_code error;
+  if (fs::is_symlink(merged / kRanksName, error)) return {};
+  std::vector<fs::path> ranks = visible_in(merged / kRanksName);
+  std::erase_if(ranks, [&](const fs::path& rank) { return fs::is_symlink(rank, error); });
+  return ranks;
+}
+
 bool is_recording(const fs::path& path) { return path.extension() == session::kFileSuffix; }
 
 void add_bundles(const fs::path& path, Origin origin, std::vector<FoundBundle>& found) {
@@ -63,8 +72,7 @@ void add_bundles(const fs::path& path, Origin origin, std::vector<FoundBundle>& 
   const bool is_open_directory = fs::is_directory(path, error) && may_read(path);
   if (is_open_directory && is_merged(path)) {
     if (!is_argument) return;  // the bundles it was merged from are in the same directory
-    for (const fs::path& rank : visible_in(path / kRanksName))
-      found.push_back({rank, Origin::directory});
+    for (const fs::path& rank : ranks_in(path)) found.push_back({rank, Origin::directory});
   } else if (!is_open_directory || is_bundle(path)) {
     found.push_back({path, origin});
   } else if (is_argument) {

@@ -33,7 +33,7 @@ Json symbols_of(const Job& job) {
   bool full = true;
   for (const JobRank& rank : job.ranks) {
     const Json stored =
-        rank.source.bundle.empty() ? Json(nullptr) : read_json(rank.source.bundle / "symbols.json");
+        rank.source.bundle.empty() ? Json(nullptr) : read_json(rank.source.bundle, "symbols.json");
     full = full && text_of(stored, "source") == "debug_info";
     const Json& symbols = member(stored, "symbols");
     if (!symbols.is_array()) continue;
@@ -194,7 +194,7 @@ fs::path bundle_in(const Json& row, const Source& merged) {
 }  // namespace
 
 bool is_merged(const fs::path& bundle) {
-  const Json manifest = read_json(bundle / "manifest.json");
+  const Json manifest = read_json(bundle, "manifest.json");
   return member(manifest, "merged") == Json(true);
 }
 

@@ -18,7 +18,7 @@ bool is_crash_of(const recording::Recording& recording, std::uint32_t failure) {
 // From the bundle's own recording, so that every reader computes the same verdict.
 verdict::Verdict verdict_with_death(const std::filesystem::path& bundle, const Json& metadata,
                                     std::uint32_t failure, const deaths::Ending& ending) {
-  const recording::Recording recorded{bundle / kRecordingName};
+  const recording::Recording recorded{recording_in(bundle)};
   return verdict::verdict_of(recorded.view(), trigger_in(metadata).value_or(Trigger::none), failure,
                              text_of(metadata, "context").value_or(""), ending.outcome_text(),
                              &ending.evidence);
@@ -29,7 +29,7 @@ verdict::Verdict verdict_with_death(const std::filesystem::path& bundle, const J
 CompletionResult complete_bundle(const std::filesystem::path& path,
                                  const recording::Recording& recording,
                                  const deaths::Ending& ending, BundleEvent event) {
-  const Json metadata = read_json(path / "metadata.json");
+  const Json metadata = read_json(path, "metadata.json");
   const auto failure = static_cast<std::uint32_t>(number_of(metadata, "failure").value_or(0));
   bundle::Completion completion{OutcomeKind::recovered, 0,
                                 bundle::repeats_of(recording.view(), failure),

@@ -70,7 +70,7 @@ void in_child(const std::function<void()>& work) {
 bool needs_on_oom_command(const std::filesystem::path& path) {
   const auto verdict = value_named<VerdictCode>(kVerdictNames, summary_of(path).verdict);
   return verdict && verdict::is_death_caused_by_memory(*verdict) &&
-         recording::Recording{path / kRecordingName}.header().acted == 0;
+         recording::Recording{recording_in(path)}.header().acted == 0;
 }
 
 void run_on_oom(const OnOomCommand& command, const std::filesystem::path& bundle) {

@@ -33,7 +33,7 @@ std::vector<BundleSummary> bundles_written_by(const DeadProcess& process) {
   for (BundleSummary& bundle : bundles_in({process.dump_directory})) {
     if (bundle.pid != static_cast<std::uint64_t>(header.pid) || !is_own_bundle(bundle.path))
       continue;
-    const recording::Recording recorded{bundle.path / kRecordingName};
+    const recording::Recording recorded{recording_in(bundle.path)};
     if (recorded.header().start_realtime_ns == header.start_realtime_ns)
       own.push_back(std::move(bundle));
   }
@@ -55,7 +55,7 @@ std::vector<BundleSummary> await_bundles_of(const DeadProcess& process) {
 }
 
 bool holds_failure(const BundleSummary& bundle) {
-  return number_of(read_json(bundle.path / "metadata.json"), "failure").has_value();
+  return number_of(read_json(bundle.path, "metadata.json"), "failure").has_value();
 }
 
 // The time of writing, on the session's clock.

@@ -109,7 +109,7 @@ std::optional<ChildDeath> fatal_worker(const DeadProcess& process,
     for (const fs::path& path :
          bundles_of(lost, parent.header(), process.session_directory, directories)) {
       const VerdictCode code =
-          verdict_in(read_json(path / "metadata.json")).value_or(VerdictCode::unknown);
+          verdict_in(read_json(path, "metadata.json")).value_or(VerdictCode::unknown);
       if (verdict::kind_of(code).worker.empty()) continue;
       try {
         const Source worker = open_recorded(path);

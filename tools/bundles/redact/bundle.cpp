@@ -48,7 +48,7 @@ class Writer {
 
  private:
   void put_file(const std::string& name) {
-    Json json = source_.bundle.empty() ? Json(nullptr) : read_any_json(source_.bundle / name);
+    Json json = source_.bundle.empty() ? Json(nullptr) : read_any_json(source_.bundle, name);
     if (name == "metadata.json" && json.is_null()) json = metadata_of(source_);
     if (json.is_null()) return;
     if (name == "manifest.json") {

@@ -1,6 +1,7 @@
 #include "tools/bundles/store/bundles.h"
 
 #include <glob.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
@@ -12,7 +13,6 @@
 #include "common/text/text.h"
 #include "tools/base/directory.h"
 #include "tools/base/error.h"
-#include "tools/base/foreign_file.h"
 #include "tools/base/number.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/outcome.h"
@@ -40,9 +40,9 @@ std::string glob_pattern(const std::string& text) {
 std::uint64_t bytes_of(const fs::path& bundle) {
   std::uint64_t bytes = 0;
   for (const fs::path& path : entries_of(bundle)) {
-    std::error_code error;
-    const std::uintmax_t size = fs::file_size(path, error);
-    if (!error) bytes += size;
+    struct stat status {};
+    if (lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode))
+      bytes += static_cast<std::uint64_t>(status.st_size);
   }
   return bytes;
 }
@@ -51,7 +51,7 @@ std::uint64_t bytes_of(const fs::path& bundle) {
 std::string text_of_manifest(const fs::path& bundle) {
   constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;
   try {
-    return read_foreign_file(bundle / "manifest.json", kMostBytes);
+    return read_foreign_file(ForeignPath::in(bundle, "manifest.json"), kMostBytes);
   } catch (const std::exception&) {
     return {};
   }
@@ -123,15 +123,17 @@ std::optional<VerdictCode> verdict_in(const Json& metadata) {
 bool is_bundle(const fs::path& directory) {
   std::error_code error;
   return fs::is_regular_file(directory / kRecordingName, error) ||
-         text_of(read_json(directory / "manifest.json"), "bundle_name").has_value();
+         text_of(read_json(directory, "manifest.json"), "bundle_name").has_value();
 }
+
+ForeignPath recording_in(const fs::path& bundle) { return ForeignPath::in(bundle, kRecordingName); }
 
 BundleSummary summary_of(const fs::path& bundle) {
   BundleSummary summary;
   summary.path = fs::absolute(bundle).lexically_normal();
   if (!summary.path.has_filename()) summary.path = summary.path.parent_path();
-  const Json manifest = read_json(bundle / "manifest.json");
-  const Json metadata = read_json(bundle / "metadata.json");
+  const Json manifest = read_json(bundle, "manifest.json");
+  const Json metadata = read_json(bundle, "metadata.json");
   summary.created_at_utc = text_of(manifest, "created_at_utc").value_or("");
   summary.trigger = text_of(manifest, "reason").value_or("");
   summary.outcome = text_of(metadata, "outcome").value_or("");
@@ -142,7 +144,7 @@ BundleSummary summary_of(const fs::path& bundle) {
       bundle::episode_bundle(summary.path.filename().native(), text_of_manifest(bundle));
   summary.episode.verdict = verdict_in(metadata).value_or(summary.episode.verdict);
   try {
-    const recording::Recording recording{bundle / kRecordingName};
+    const recording::Recording recording{recording_in(bundle)};
     summary.pid = static_cast<std::uint64_t>(recording.header().pid);
     summary.outcome = current_outcome(summary.outcome, recording.header(), summary.path, manifest);
     const std::string executable = recording.text(recording.header().executable);

@@ -10,6 +10,7 @@
 
 #include "common/bundle/episodes.h"
 #include "common/session/vocabulary.h"
+#include "tools/base/foreign_file.h"
 #include "tools/base/json.h"
 
 namespace oomrec::tools::bundles {
@@ -56,6 +57,10 @@ BundleSummary summary_of(const std::filesystem::path& bundle);
 std::filesystem::path absolute_directory(const std::filesystem::path& directory);
 
 inline constexpr const char* kRecordingName = "recording.oomrec";
+inline constexpr const char* kSnapshotName = "torch_snapshot.pickle";
+
+// The recording in a bundle.
+ForeignPath recording_in(const std::filesystem::path& bundle);
 
 // In a merged bundle: the directory of its ranks' bundles, and the file that lists them.
 inline constexpr const char* kRanksName = "ranks";

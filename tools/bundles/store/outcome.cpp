@@ -27,10 +27,10 @@ std::string outcome_by_later_bundles(const fs::path& bundle, const Json& manifes
   const auto number = number_of(manifest, "process_bundle");
   if (!process) return std::string{name_of(OutcomeKind::unknown)};
   for (const fs::path& path : entries_of(bundle.parent_path())) {
-    const Json other = read_json(path / "manifest.json");
+    const Json other = read_json(path, "manifest.json");
     if (text_of(other, "process") != process || number_of(other, "process_bundle") <= number)
       continue;
-    const auto outcome = text_of(read_json(path / "metadata.json"), "outcome");
+    const auto outcome = text_of(read_json(path, "metadata.json"), "outcome");
     if (!outcome || *outcome == kRunning) continue;
     const std::uint64_t later_ns = time_of_text(text_of(other, "created_at_utc").value_or(""));
     return later_ns > created_ns + deaths::kFollowsWithinNs

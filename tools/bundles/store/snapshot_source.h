@@ -2,18 +2,20 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 
+#include "tools/base/foreign_file.h"
 #include "tools/bundles/store/source.h"
 
 namespace oomrec::tools::bundles {
 
 // Whether the file begins like a pickle.
-bool is_snapshot(const std::filesystem::path& file);
+bool is_snapshot(const ForeignPath& file);
 
-// The snapshot that the Python package added to a bundle; empty if there is none.
-std::filesystem::path snapshot_in(const std::filesystem::path& bundle);
+// The snapshot that the Python package added to a bundle, if there is one.
+std::optional<ForeignPath> snapshot_in(const std::filesystem::path& bundle);
 
 // Throws Error.
-Source open_snapshot(const std::filesystem::path& file);
+Source open_snapshot(const ForeignPath& file);
 
 }  // namespace oomrec::tools::bundles

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+
 #include "common/bundle/bundle.h"
 #include "tools/base/error.h"
 #include "tools/base/text.h"
@@ -35,7 +37,7 @@ std::uint32_t last_failure(const session::View& view) {
 // may have the same name as another file.
 bool is_openable(const fs::path& path) {
   std::error_code error;
-  if (fs::is_directory(path, error) || is_snapshot(path)) return true;
+  if (fs::is_directory(path, error) || is_snapshot(ForeignPath::named(path))) return true;
   return recording::is_session_file(path);
 }
 
@@ -75,7 +77,7 @@ fs::path resolve(const std::string& argument) {
 // now.
 Json read_bundle_file(Source& source, const char* name, std::string_view missing) {
   std::string problem;
-  Json json = read_json(source.bundle / name, &problem);
+  Json json = read_json(source.bundle, name, &problem);
   if (!problem.empty())
     source.read_problems.push_back(fmt::format("{} {}: {}", name, problem, missing));
   return json;
@@ -87,6 +89,13 @@ void read_bundle_files(Source& source) {
                                      "verdict and outcome come from the recording alone");
   if (member(source.manifest, "merged") == Json(true))
     source.ranks = read_bundle_file(source, kJobName, "the ranks are unknown");
+  // The others are read where they are needed, or never.
+  for (const char* name : {"events.json", "environment.json", "symbols.json", "processes.json",
+                           "objects.json", "gpu_processes.json", "telemetry.json", kSnapshotName}) {
+    const ForeignFile file{ForeignPath::in(source.bundle, name)};
+    if (!file.problem().empty() && file.error() != ENOENT)
+      source.read_problems.push_back(fmt::format("{} {}: it is left out", name, file.problem()));
+  }
 }
 
 }  // namespace
@@ -97,12 +106,13 @@ Source open_recorded(const std::string& name,
   require_readable(path);
   std::error_code error;
   Source source;
-  fs::path file = path;
+  ForeignPath file = ForeignPath::named(path);
   if (fs::is_directory(path, error)) {
     source.bundle = absolute_directory(path);
-    file = source.bundle / kRecordingName;
-    if (!fs::exists(file, error)) throw_no_recording(path);
-    require_readable(file);
+    file = recording_in(source.bundle);
+    const fs::file_status status = fs::symlink_status(file.path(), error);
+    if (!fs::exists(status)) throw_no_recording(path);
+    if (!fs::is_symlink(status)) require_readable(file.path());
     read_bundle_files(source);
   }
   if (is_snapshot(file)) return open_snapshot(file);
@@ -115,7 +125,7 @@ Source open_recorded(const std::string& name,
   source.locations = std::make_unique<recording::Locations>(
       *source.recording,
       source.bundle.empty() ? recording::StoredSymbols{}
-                            : recording::StoredSymbols::load(source.bundle / "symbols.json"),
+                            : recording::StoredSymbols::load(source.bundle),
       source.cache);
   return source;
 }

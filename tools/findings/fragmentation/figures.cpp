@@ -28,7 +28,7 @@ bool contains(const Json& variables, std::string_view name, std::string_view wor
 
 Fragmentation fragmentation_of(const bundles::Source& source) {
   const Json environment =
-      source.bundle.empty() ? Json::object() : read_json(source.bundle / "environment.json");
+      source.bundle.empty() ? Json::object() : read_json(source.bundle, "environment.json");
   const Json& variables = member(environment, "environment");
   const recording::Recording& recording = *source.recording;
   Fragmentation figures;

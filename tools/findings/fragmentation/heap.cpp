@@ -71,7 +71,7 @@ std::optional<std::vector<HeapArea>> areas_of(const bundles::Source& source) {
   const session::View& view = source.recording->view();
   std::optional<std::vector<HeapArea>> areas;
   if (!source.bundle.empty())
-    areas = stored_areas(member(read_json(source.bundle / "environment.json"), "heap"));
+    areas = stored_areas(member(read_json(source.bundle, "environment.json"), "heap"));
   else if (source.is_live())
     areas = areas_of_process(view.header().pid);
   if (areas) remove_mappings(*areas, view);

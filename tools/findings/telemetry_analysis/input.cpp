@@ -30,7 +30,7 @@ constexpr std::size_t kMostFunctions = 100;
 // A file that is neither a recording nor a PyTorch snapshot.
 bool is_telemetry(const std::string& named) {
   std::error_code error;
-  return fs::is_regular_file(named, error) && !bundles::is_snapshot(named) &&
+  return fs::is_regular_file(named, error) && !bundles::is_snapshot(ForeignPath::named(named)) &&
          !recording::is_session_file(named);
 }
 

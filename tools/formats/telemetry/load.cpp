@@ -21,7 +21,7 @@ std::string contents(const fs::path& file) {
   std::error_code error;
   if (!fs::exists(file, error)) throw UnreadTelemetry{file, "file", "there is no such file"};
   try {
-    return read_foreign_file(file, kMostBytes);
+    return read_foreign_file(ForeignPath::named(file), kMostBytes);
   } catch (const std::runtime_error& problem) {
     throw UnreadTelemetry{file, "file", fmt::format("it {}", problem.what())};
   }

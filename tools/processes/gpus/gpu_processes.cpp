@@ -40,29 +40,23 @@ bool needs_file(const fs::path& bundle, std::uint64_t since_ns) {
   if (!bundle.filename().native().starts_with("oom_cuda_") || fs::exists(bundle / kFile, error) ||
       !bundles::is_own_bundle(bundle))
     return false;
-  const Json manifest = read_json(bundle / "manifest.json");
+  const Json manifest = read_json(bundle, "manifest.json");
   const auto created = text_of(manifest, "created_at_utc");
   return created && time_of_text(*created) + kSecondNs >= since_ns;
 }
 
-// Renamed once it is complete, like every file of a bundle. Fails silently: the bundle may be
-// deleted at any time.
+// Fails silently: the bundle may be deleted at any time.
 void write_file(const fs::path& bundle, const Json& devices) try {
-  const fs::path partial = bundle / fmt::format(".{}.partial", kFile);
-  std::error_code error;
-  fs::remove(partial, error);  // left by a process that was killed
   const Json content = {{"schema_version", 1},
                         {"asked_at_utc", time_text(bundles::realtime_now_ns())},
                         {"devices", devices}};
-  write_output(partial, content.dump(1) + "\n", IfExists::fail);
-  fs::rename(partial, bundle / kFile, error);
-  if (error) fs::remove(partial, error);
+  replace_bundle_file(bundle, kFile, content.dump(1) + "\n");
 } catch (const Error&) {
 }
 
 // null: NVML was not called while the process ran.
 Json devices_of(const bundles::Source& source) {
-  if (!source.bundle.empty()) return member(read_json(source.bundle / kFile), "devices");
+  if (!source.bundle.empty()) return member(read_json(source.bundle, kFile), "devices");
   const bool alive = session::life_of(source.recording->view()) == session::Life::alive;
   return alive ? samples_json(sample_gpus()) : Json(nullptr);
 }

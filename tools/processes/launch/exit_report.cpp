@@ -28,7 +28,7 @@ void complete_bundles(const std::vector<fs::path>& directories, pid_t pid,
                       const deaths::DeathObservation& observed) {
   for (const bundles::BundleSummary& bundle : bundles::bundles_in(directories)) {
     if (!bundle.awaits_outcome || bundle.pid != static_cast<std::uint64_t>(pid)) continue;
-    const recording::Recording recording{bundle.path / bundles::kRecordingName};
+    const recording::Recording recording{bundles::recording_in(bundle.path)};
     const bool recent =
         bundles::realtime_now_ns() - time_of_text(bundle.created_at_utc) < deaths::kFollowsWithinNs;
     bundles::complete_bundle(

@@ -1,6 +1,5 @@
 #include "tools/recording/reading/recording.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -26,38 +25,36 @@ constexpr std::uint64_t kBlockBytes = std::uint64_t{1} << 20;
 
 class RecordingFile {
  public:
-  explicit RecordingFile(const std::filesystem::path& path)
-      : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {
-    struct stat status {};
-    if (descriptor_ < 0 || fstat(descriptor_, &status) != 0) {
-      throw Error{Exit::bad_input,
-                  fmt::format("cannot read {}: {}", printable(path.string()), std::strerror(errno)),
-                  "`oomrec ls` lists the bundles of a directory."};
+  explicit RecordingFile(const ForeignPath& path) : file_(path) {
+    if (file_.problem().empty()) {
+      bytes_ = std::min(file_.bytes(), session::kMostBytes);
+      return;
     }
-    if (!S_ISREG(status.st_mode)) {
-      throw Error{Exit::bad_input, fmt::format("{} is not a recording", printable(path.string())),
+    const std::string name = printable(path.path().string());
+    if (file_.error() == 0)
+      throw Error{Exit::bad_input, fmt::format("{} is not a recording", name),
                   "Give a bundle's directory, or the recording.oomrec in it."};
-    }
-    bytes_ = std::min(static_cast<std::uint64_t>(status.st_size), session::kMostBytes);
+    if (file_.error() == ELOOP && !path.may_be_link())
+      throw Error{Exit::bad_input, fmt::format("{} {}", name, file_.problem()),
+                  "A bundle contains its files: copy the recording into it, or read it by name."};
+    throw Error{Exit::bad_input,
+                fmt::format("cannot read {}: {}", name, std::strerror(file_.error())),
+                "`oomrec ls` lists the bundles of a directory."};
   }
-  ~RecordingFile() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  RecordingFile(const RecordingFile&) = delete;
-  RecordingFile& operator=(const RecordingFile&) = delete;
 
+  uid_t owner() const { return file_.status().st_uid; }
   std::uint64_t bytes() const { return bytes_; }
 
   // Copies the data between the holes; `to` must be zeroed.
   void read_into(std::byte* to) const {
     std::uint64_t at = 0;
     while (at < bytes_) {
-      const off_t data = lseek(descriptor_, static_cast<off_t>(at), SEEK_DATA);
+      const off_t data = lseek(file_.descriptor(), static_cast<off_t>(at), SEEK_DATA);
       if (data < 0 && errno == ENXIO) return;
       if (data > 0) at = static_cast<std::uint64_t>(data);
       if (at >= bytes_) return;
-      const ssize_t got =
-          pread(descriptor_, to + at, std::min(kBlockBytes, bytes_ - at), static_cast<off_t>(at));
+      const ssize_t got = pread(file_.descriptor(), to + at, std::min(kBlockBytes, bytes_ - at),
+                                static_cast<off_t>(at));
       if (got < 0 && errno == EINTR) continue;
       if (got <= 0) return;
       at += static_cast<std::uint64_t>(got);
@@ -65,7 +62,7 @@ class RecordingFile {
   }
 
  private:
-  int descriptor_;
+  const ForeignFile file_;
   std::uint64_t bytes_ = 0;
 };
 
@@ -118,14 +115,22 @@ const char* problem_advice(session::Problem problem, const std::filesystem::path
   }
 }
 
+uid_t owner_of(const std::filesystem::path& file) {
+  struct stat status {};
+  return stat(file.c_str(), &status) == 0 ? status.st_uid : static_cast<uid_t>(-1);
+}
+
 std::uint64_t at_least_zero(std::int64_t sum) {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(0, sum));
 }
 
 }  // namespace
 
-Recording::Recording(const std::filesystem::path& file) : path_(file) {
+Recording::Recording(const std::filesystem::path& file) : Recording(ForeignPath::named(file)) {}
+
+Recording::Recording(const ForeignPath& file) : path_(file.path()) {
   const RecordingFile source{file};
+  owner_ = source.owner();
   // calloc's pages are zero until they are written: holes cost no memory.
   auto* const copy = static_cast<std::byte*>(std::calloc(source.bytes() + 1, 1));
   if (copy == nullptr) throw std::bad_alloc{};
@@ -136,7 +141,7 @@ Recording::Recording(const std::filesystem::path& file) : path_(file) {
 
 Recording::Recording(const std::filesystem::path& file, std::shared_ptr<const std::byte> session,
                      std::uint64_t bytes)
-    : path_(file), bytes_(std::move(session)) {
+    : path_(file), owner_(owner_of(file)), bytes_(std::move(session)) {
   open_view(bytes);
 }
 
@@ -156,11 +161,6 @@ void Recording::open_view(std::uint64_t bytes) {
                             count_text(bytes), count_text(header().file_bytes)),
                 problem_advice(session::Problem::damaged, path_)};
   }
-}
-
-uid_t Recording::owner() const {
-  struct stat status {};
-  return stat(path_.c_str(), &status) == 0 ? status.st_uid : static_cast<uid_t>(-1);
 }
 
 std::vector<HolderFigures> Recording::holders() const {

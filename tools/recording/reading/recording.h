@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "common/session/view.h"
+#include "tools/base/foreign_file.h"
 
 namespace oomrec::tools::recording {
 
@@ -47,6 +48,8 @@ const std::vector<Space>& spaces_that_add_up();  // those for which is_additive(
 class Recording {
  public:
   // Throws Error with bad_input if the file cannot be read or does not contain a session.
+  explicit Recording(const ForeignPath& file);
+  // The same for a file that the user named, or that is not in a bundle.
   explicit Recording(const std::filesystem::path& file);
 
   // Reads a session in memory without copying it: one that was built from `file`, or the mapping of
@@ -58,7 +61,7 @@ class Recording {
   const session::View& view() const { return view_; }
   const session::Header& header() const { return view_.header(); }
   const std::filesystem::path& path() const { return path_; }
-  uid_t owner() const;  // of the file; −1: unknown
+  uid_t owner() const { return owner_; }  // of the file; −1: unknown
 
   std::vector<HolderFigures> holders() const;
 
@@ -90,6 +93,7 @@ class Recording {
   void open_view(std::uint64_t bytes);  // throws Error if bytes_ is not a session
 
   std::filesystem::path path_;
+  uid_t owner_;
   std::shared_ptr<const std::byte> bytes_;
   session::View view_;
 };

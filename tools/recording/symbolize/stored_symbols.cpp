@@ -11,7 +11,9 @@ std::string key_of(const std::string& build_id, std::uint64_t offset) {
 
 }  // namespace
 
-StoredSymbols StoredSymbols::load(const std::filesystem::path& file) { return of(read_json(file)); }
+StoredSymbols StoredSymbols::load(const std::filesystem::path& bundle) {
+  return of(read_json(bundle, "symbols.json"));
+}
 
 StoredSymbols StoredSymbols::of(const Json& root) {
   StoredSymbols stored;

@@ -14,8 +14,8 @@ namespace oomrec::tools::recording {
 
 class StoredSymbols {
  public:
-  // Empty if there is no such file. Skips entries that it does not understand.
-  static StoredSymbols load(const std::filesystem::path& file);
+  // Empty if the bundle has no such file. Skips entries that it does not understand.
+  static StoredSymbols load(const std::filesystem::path& bundle);
   static StoredSymbols of(const Json& root);  // from the contents of such a file
 
   void add(const std::string& build_id, std::uint64_t offset, LineInfo line_info);

@@ -35,7 +35,7 @@ std::vector<NewBundle> NewBundles::take_new(const std::set<fs::path>& directorie
       std::string name = path.filename();
       if (!name.starts_with("oom_") || !bundles::is_own_bundle(path)) continue;
       if (!seen_[directory].contains(name)) {
-        const Json manifest = read_json(path / "manifest.json");
+        const Json manifest = read_json(path, "manifest.json");
         const auto created = text_of(manifest, "created_at_utc");
         if (!created) continue;  // still being written
         if (time_of_text(*created) / kNsPerSecond >= watch_start_s_) {

@@ -153,7 +153,7 @@ void ProcessRegistry::on_gone(const fs::path& recording, const bundles::Recovery
 // Empty while the bundle is not completed, and if the process survived the bundle's event.
 std::optional<ProcessRegistry::RecordedEnd> ProcessRegistry::recorded_end_of(const Member& dead) {
   if (dead.last_bundle.empty()) return {};
-  const Json metadata = read_json(dead.last_bundle / "metadata.json");
+  const Json metadata = read_json(dead.last_bundle, "metadata.json");
   const std::string outcome = text_of(metadata, "outcome").value_or("running");
   const auto verdict = bundles::verdict_in(metadata);
   if (outcome == name_of(OutcomeKind::running) || outcome == name_of(OutcomeKind::recovered) ||

@@ -17,13 +17,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kBetweenBundles = std::chrono::seconds{30};
 constexpr const char* kTelemetryName = "telemetry.json";
-
-// Writes a file of a bundle under a temporary name, and renames it when it is complete.
-void write_file(const fs::path& file, const std::string& text) {
-  const fs::path partial = file.parent_path() / ("." + file.filename().string() + ".partial");
-  write_output(partial, text, IfExists::overwrite);
-  fs::rename(partial, file);
-}
+constexpr const char* kManifestName = "manifest.json";
 
 }  // namespace
 
@@ -63,11 +57,10 @@ FlightRecorder::CaptureResult FlightRecorder::capture(const recording::Recording
 void FlightRecorder::add_telemetry(const std::string& bundle) const {
   Json events = Json::array();
   for (const Json& event : events_) events.push_back(event);
-  const fs::path manifest = fs::path{bundle} / "manifest.json";
-  Json updated = read_json(manifest);
+  Json updated = read_json(bundle, kManifestName);
   updated["files"].push_back(kTelemetryName);
-  write_file(fs::path{bundle} / kTelemetryName, json_text(events) + "\n");
-  write_file(manifest, json_text(updated, 1) + "\n");
+  replace_bundle_file(bundle, kTelemetryName, json_text(events) + "\n");
+  replace_bundle_file(bundle, kManifestName, json_text(updated, 1) + "\n");
 }
 
 }  // namespace oomrec::tools::service

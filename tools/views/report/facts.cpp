@@ -100,7 +100,7 @@ Json report_facts(const bundles::Source& source) {
   const verdict::Verdict verdict = source.verdict();
   const Json related = print::related_processes(source);
   const Json environment =
-      source.bundle.empty() ? Json(nullptr) : read_json(source.bundle / "environment.json");
+      source.bundle.empty() ? Json(nullptr) : read_json(source.bundle, "environment.json");
   return {
       {"schema_version", 1},
       {"meta", meta_json(source)},

@@ -56,6 +56,7 @@ Json advice_json(const bundles::Source& source) {
 Json show_json(const bundles::Source& source, std::size_t top) {
   const verdict::Verdict verdict = source.verdict();
   const Json related = print::related_processes(source);
+  const auto snapshot = bundles::snapshot_in(source.bundle);
   return {
       {"schema_version", 2},
       {"bundle", text_or_null(source.bundle.string())},
@@ -76,7 +77,7 @@ Json show_json(const bundles::Source& source, std::size_t top) {
       {"holders", all_holders_json(source, top)},
       {"devices", devices_json(source, top)},
       {"objects", print::python_objects_json(source)},
-      {"torch_snapshot", text_or_null(bundles::snapshot_in(source.bundle).string())},
+      {"torch_snapshot", snapshot ? Json(snapshot->path().string()) : Json(nullptr)},
       {"advice", advice_json(source)},
       {"processes", related["processes"]},
       {"others", related["others"]},

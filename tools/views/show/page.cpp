@@ -191,12 +191,12 @@ class Page {
 
   // PyTorch's own snapshot of its allocator, written when it ran out of memory.
   void print_snapshot() const {
-    const std::filesystem::path file = bundles::snapshot_in(source_.bundle);
-    if (file.empty()) return;
+    const std::optional<ForeignPath> file = bundles::snapshot_in(source_.bundle);
+    if (!file) return;
     heading("PyTorch's own snapshot");
-    const std::string name = printable(file.string());
+    const std::string name = printable(file->path().string());
     try {
-      const bundles::Source snapshot = bundles::open_snapshot(file);
+      const bundles::Source snapshot = bundles::open_snapshot(*file);
       recording::Stacks stacks{*snapshot.recording, *snapshot.locations};
       for (const print::HolderGroup& group : print::holder_groups(snapshot, stacks)) {
         const recording::StackStyle lines{terminal_, 6, style_.full, nullptr};
