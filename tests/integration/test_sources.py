@@ -88,3 +88,21 @@ def test_a_duplicate_type_is_found_in_any_file():
     )
     assert twins({"a.h": one, "c.h": apart}) == {}
     assert "oomrec::report::Row" in types_in(apart)
+
+
+def test_json_passes_one_parser():
+    """parse_json() bounds what a foreign text costs (tools/base/json_budget.h). nlohmann's own do not."""
+    beside = re.compile(r"\bnlohmann\b|\bsax_parse\b|\bordered_json\b|\bJson::parse\b")
+    found = {
+        str(path.relative_to(ROOT))
+        for folder in FOLDERS
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in (".h", ".cpp")
+        and beside.search(COMMENT_OR_TEXT.sub(" ", path.read_text(encoding="utf-8")))
+        or path.suffix in (".h", ".cpp")
+        and "nlohmann/" in path.read_text(encoding="utf-8")
+    }
+    assert found == {"tools/base/json_value.cpp"}
+    door = (ROOT / "tools/base/json_value.cpp").read_text(encoding="utf-8")
+    assert len(re.findall(r"\bsax_parse\(", door)) == 1
+    assert not re.search(r"ordered_json::(parse|accept)\(|>> *\w*json", door)

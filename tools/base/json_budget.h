@@ -1,4 +1,4 @@
-// Bounds what it costs to parse JSON that others wrote.
+// Parses JSON, and bounds what it costs: others wrote it.
 //
 // A byte of text can become a value of 48 bytes: the size of a file says little about its memory.
 // Texts that end up in one result, such as the lines of a file, share a budget.
@@ -36,7 +36,11 @@ class JsonBudget {
   std::size_t bytes_, used_ = 0;
 };
 
-// Like Json::parse(), in time linear in the text. Throws JsonTooLarge, too.
+// The only parser of JSON in tools/, in time linear in the text. `discarded` if the text is not
+// JSON. Throws JsonTooLarge, and std::length_error if it is nested deeper.
 Json parse_json(std::string_view text, JsonBudget& budget, std::size_t deepest = 64);
+
+// The same with a budget of its own: `discarded` also if it is too large or nested too deep.
+Json parse_json(std::string_view text);
 
 }  // namespace oomrec::tools

@@ -320,15 +320,19 @@ void Json::become(Type type) {
   type_ = type;
 }
 
-Json Json::parse(std::string_view text, std::size_t deepest) {
-  JsonBudget budget;
-  return parse_json(text, budget, deepest);
-}
-
 Json parse_json(std::string_view text, JsonBudget& budget, std::size_t deepest) {
   Builder builder{budget, deepest};
   if (nlohmann::ordered_json::sax_parse(text, &builder)) return std::move(builder.root);
   return Json::discarded();
+}
+
+Json parse_json(std::string_view text) {
+  try {
+    JsonBudget budget;
+    return parse_json(text, budget);
+  } catch (const std::exception&) {
+    return Json::discarded();
+  }
 }
 
 std::string Json::dump(int indent) const {

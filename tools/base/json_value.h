@@ -2,7 +2,8 @@
 //
 // Half of the files in tools/ use JSON. Each one instantiated nlohmann's basic_json, which took
 // longer than the rest of its compilation (docs/decisions/17-compile-time.md). This class has the
-// same interface without templates; nlohmann still parses the text.
+// same interface without templates; nlohmann still parses the text, for parse_json()
+// (json_budget.h).
 #pragma once
 
 #include <concepts>
@@ -66,8 +67,6 @@ class Json {
   static Json array(std::initializer_list<Json> elements);
   static Json object();
 
-  // `discarded` if the text is not JSON. Throws std::length_error if it is nested deeper.
-  static Json parse(std::string_view text, std::size_t deepest = 64);
   // The text, on one line or with `indent` spaces for each level. Invalid UTF-8 is replaced.
   std::string dump(int indent = -1) const;
 

@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "tools/base/json_budget.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools::formats {
@@ -44,7 +45,7 @@ TelemetryField field_of(const Json& row) {
 }
 
 TelemetryFields read_table() {
-  const Json table = Json::parse(kTable);
+  const Json table = parse_json(kTable);
   TelemetryFields all;
   all.version = table.at("schema_version").get<std::int64_t>();
   for (const Json& row : table.at("fields")) all.fields.push_back(field_of(row));

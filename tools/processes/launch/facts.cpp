@@ -11,10 +11,12 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
+#include <stdexcept>
 
 #include "tools/base/error.h"
+#include "tools/base/foreign_file.h"
 #include "tools/base/json.h"
+#include "tools/base/json_budget.h"
 #include "tools/base/text.h"
 #include "tools/deaths/cgroup_limit.h"
 
@@ -67,6 +69,16 @@ void run_quietly(const std::string& path, const std::vector<std::string>& words,
   if (child > 0) waitpid(child, &status, 0);
 }
 
+// The program may have written into its report itself. Empty if it is too long.
+std::string contents_of(const std::string& report) {
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 20;
+  try {
+    return read_foreign_file(ForeignPath::named(report), kMostBytes);
+  } catch (const std::runtime_error&) {
+    return {};
+  }
+}
+
 }  // namespace
 
 std::vector<Fact> facts_of(const std::string& path, const std::vector<std::string>& words,
@@ -77,9 +89,9 @@ std::vector<Fact> facts_of(const std::string& path, const std::vector<std::strin
   run_quietly(path, words, with_report);
 
   std::vector<Fact> facts;
-  std::ifstream lines{report.path()};
-  for (std::string line; std::getline(lines, line);) {
-    const Json row = Json::parse(line);
+  const std::string text = contents_of(report.path());
+  for (const std::string_view line : split(text, '\n')) {
+    const Json row = parse_json(line);
     const auto name = text_of(row, "fact");
     if (!name) continue;
     const Json& active = member(row, "active");

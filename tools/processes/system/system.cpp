@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "tools/base/json_budget.h"
 #include "tools/base/text.h"
 #include "tools/processes/gpus/nvml.h"
 #include "tools/processes/launch/python_interpreter.h"
@@ -87,7 +88,7 @@ PythonFacts python_facts(PythonDetail detail) {
   facts.path = python.string();
   const std::vector<std::string> names =
       detail == PythonDetail::packages ? kPackages : std::vector<std::string>{};
-  const Json result = Json::parse(run_python(python, kVersionsScript, names, "").output);
+  const Json result = parse_json(run_python(python, kVersionsScript, names, "").output);
   facts.version = printable(text_of(result, "version").value_or(""));
   if (const Json& packages = member(result, "packages"); packages.is_object())
     facts.packages = packages;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "tools/base/error.h"
+#include "tools/base/json_budget.h"
 #include "tools/base/text.h"
 #include "tools/processes/launch/python_interpreter.h"
 
@@ -33,7 +34,7 @@ DrawResult draw(const Json& data, const std::string& directory) {
   const std::filesystem::path target = std::filesystem::absolute(directory).lexically_normal();
   const processes::PythonResult run = processes::run_python(
       python, std::string{kDrawScript, kDrawScriptEnd}, {target.string()}, json_text(data));
-  const Json result = Json::parse(run.output);
+  const Json result = parse_json(run.output);
   if (run.exit_code != 0 || !result.is_object()) {
     throw Error{
         Exit::bad_input,

@@ -9,6 +9,7 @@
 
 #include "common/bundle/bundle.h"
 #include "tests/unit/scratch_directory.h"
+#include "tools/base/json_budget.h"
 #include "tools/base/json_value.h"
 
 namespace oomrec::bundle {
@@ -30,7 +31,7 @@ class Scratch {
     return work->path;
   }
   static tools::Json json(const std::filesystem::path& path) {
-    tools::Json value = tools::Json::parse(text(path));
+    tools::Json value = tools::parse_json(text(path));
     if (value.is_discarded()) throw std::runtime_error(path.string() + " is not JSON");
     return value;
   }

@@ -260,7 +260,7 @@ TEST_CASE("an exception's texts are added later, and stay when the outcome is co
     expected["exception_message"] = message;
     expected["exception_traceback"] = traceback;
     expected["context"] = "epoch 3";
-    expected["custom_metadata"] = tools::Json::parse(texts.metadata);
+    expected["custom_metadata"] = tools::parse_json(texts.metadata);
     CHECK(Scratch::json(path / "metadata.json") == expected);
     CHECK(Scratch::json(path / "objects.json") == tools::Json{1, 2});
     CHECK(Scratch::json(path / "manifest.json")["files"].back() == "objects.json");

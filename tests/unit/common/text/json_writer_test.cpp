@@ -9,6 +9,7 @@
 #include <string>
 
 #include "common/text/text.h"
+#include "tools/base/json_budget.h"
 #include "tools/base/json_value.h"
 
 using namespace oomrec;
@@ -33,7 +34,7 @@ std::string written(std::size_t capacity, Fill&& fill, int* error = nullptr) {
 }
 
 std::string string_back(const std::string& text) {
-  return tools::Json::parse(written(3, [&](text::JsonWriter& json) { json.string(text); }))
+  return tools::parse_json(written(3, [&](text::JsonWriter& json) { json.string(text); }))
       .get<std::string>();
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tools/base/json.h"
+#include "tools/base/json_budget.h"
 
 namespace oomrec::tests {
 
@@ -22,7 +23,7 @@ class Inflated {
     bytes.resize(length);
     std::uint32_t text_bytes = 0;
     std::memcpy(&text_bytes, bytes.data(), sizeof text_bytes);
-    json_ = tools::Json::parse(bytes.substr(sizeof text_bytes, text_bytes));
+    json_ = tools::parse_json(bytes.substr(sizeof text_bytes, text_bytes));
     arrays_ = bytes.substr((sizeof text_bytes + text_bytes + 7) / 8 * 8);
   }
 
