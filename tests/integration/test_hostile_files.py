@@ -12,52 +12,7 @@ import subprocess
 
 import pytest
 from conftest import SOURCE
-
-MIB = 1 << 20
-MOST_BYTES = 1 << 30
-MOST_CPU_S = 10
-
-KEYS = b",".join(b'"k%d":0' % number for number in range(1_000_000))
-# Each within 64 MiB, and in each the smallest text that makes the most of its kind of value.
-JSON = {
-    "arrays": lambda: b'{"events":[' + b"[]," * (21 * MIB) + b"0]}",
-    "objects": lambda: b"[" + b"{}," * (21 * MIB) + b"0]",
-    "numbers": lambda: b"[" + b"0," * (31 * MIB) + b"0]",
-    "text": lambda: b'{"a":"' + b"x" * (63 * MIB) + b'"}',
-    "keys": lambda: b"{" + KEYS + b"}",
-    "digits": lambda: b"[" + (b"1" * MIB + b",") * 60 + b"0]",
-    "nested": lambda: b"[" * (63 * MIB),
-}
-TELEMETRY = {
-    **JSON,
-    "lines": lambda: b"{}\n" * (21 * MIB),
-    "metadata": lambda: b'[{"timestamp":1,"metadata":{' + KEYS + b"}}]",
-    "metadata_members": lambda: b'[{"timestamp":1,' + KEYS.replace(b'"k', b'"metadata_k') + b"}]",
-    "records": lambda: b"[" + b'{"timestamp":1},' * (3 * MIB) + b"0]",
-    "commas": lambda: b"," * (63 * MIB),
-    "rows": lambda: b"a,b\n" * (16 * MIB),
-    "columns": lambda: (
-        b",".join(b"c%d" % number for number in range(1_000_000)) + b"\n" + b"1," * 999_999 + b"1\n"
-    ),
-    "nested_cell": lambda: b'timestamp,metadata\n1,"' + b"[" * 100_000 + b"]" * 100_000 + b'"\n',
-    "nested_tuple": lambda: b'timestamp,metadata\n1,"' + b"(" * 100_000 + b")" * 100_000 + b'"\n',
-    "long_cell": lambda: b'timestamp,metadata\n1,"(' + b"1," * (31 * MIB) + b')"\n',
-}
-PICKLES = {
-    "nones": lambda: b"\x80\x02" + b"N" * (63 * MIB) + b".",
-    "lists": lambda: b"\x80\x02" + b"]" * (63 * MIB) + b".",
-    "marks": lambda: b"\x80\x02" + b"(" * (63 * MIB) + b".",
-    "memos": lambda: b"\x80\x05N" + b"\x94" * (63 * MIB) + b".",
-    "tuples": lambda: b"\x80\x02N" + b"\x85" * (63 * MIB) + b".",
-    # A dict of a million keys, in which each of a million entries of the trace looks up its keys.
-    "lookups": lambda: (
-        b"\x80\x02}(X\x08\x00\x00\x00segments]X\x0d\x00\x00\x00device_traces](](}("
-        + b"K\x00N" * MIB
-        + b"uq\x00"
-        + b"h\x00" * MIB
-        + b"eeu."
-    ),
-}
+from hostile_files import JSON, MIB, MOST_BYTES, MOST_CPU_S, PICKLES, TELEMETRY
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ._command import run_json
+from ._foreign_files import read_in
 
 # Verdicts for a process that the kernel, or a daemon on its behalf, killed.
 KILLS = (
@@ -35,6 +36,7 @@ DEATHS = (
 )
 # A pool reports a worker's death at once, but `oomrec ls` or another command may write the bundle later.
 _RECENT_S = 120.0
+_MOST_BYTES = 4 << 20  # of a file in a bundle
 _KILLED = (-9, 128 + 9)  # SIGKILL, as Python and as a shell reports it
 
 
@@ -176,15 +178,13 @@ def _is_descendant(row: dict[str, Any]) -> bool:
     import json
 
     try:
-        with open(
-            os.path.join(str(row.get("bundle")), "environment.json"), encoding="utf-8"
-        ) as file:
-            parent = int(json.load(file)["ppid"])
+        environment = read_in(str(row.get("bundle")), "environment.json", _MOST_BYTES)
+        parent = int(json.loads(environment)["ppid"])
         for _generation in range(8):
             if parent == os.getpid():
                 return True
             with open(f"/proc/{parent}/stat", encoding="utf-8", errors="replace") as file:
                 parent = int(file.read().rpartition(")")[2].split()[1])
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        pass  # the bundle may be another user's
     return False

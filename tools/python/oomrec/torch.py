@@ -13,6 +13,7 @@ import time
 from typing import Any, Callable
 
 from ._bundles import dump, failure_bundle
+from ._foreign_files import open_in, replaced_in
 from ._labels import context
 from ._session import recorder
 
@@ -195,7 +196,7 @@ def _dump_if_due(reason: str) -> str | None:
 
 def _write_snapshot(bundle: str) -> None:
     path = os.path.join(bundle, SNAPSHOT_NAME)
-    if os.path.exists(path):
+    if os.path.lexists(path):
         return
     unfinished = f"{path}.{os.getpid()}.part"
     try:
@@ -209,14 +210,12 @@ def _write_snapshot(bundle: str) -> None:
 
 
 def _list_in_manifest(bundle: str) -> None:
-    path = os.path.join(bundle, "manifest.json")
-    with open(path, encoding="utf-8") as file:
+    with open_in(bundle, "manifest.json") as file:
         manifest = json.load(file)
     if SNAPSHOT_NAME not in manifest["files"]:
         manifest["files"].append(SNAPSHOT_NAME)
-        with open(path + ".part", "x", encoding="utf-8", opener=_private) as file:
+        with replaced_in(bundle, "manifest.json") as file:
             json.dump(manifest, file, ensure_ascii=False)
-        os.rename(path + ".part", path)
 
 
 def _private(path: str, flags: int) -> int:

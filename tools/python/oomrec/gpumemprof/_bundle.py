@@ -7,12 +7,12 @@ not at all. A failure leaves the bundle unchanged.
 
 from __future__ import annotations
 
-import contextlib
 import heapq
 import json
-import os
 import re
 from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
+
+from .._foreign_files import open_in, replaced_in
 
 # Both kinds of event have the same keys. Those of the other kind are null.
 _TRACKER_KEYS = (
@@ -30,18 +30,13 @@ _TIMESTAMP = re.compile(r'\{"timestamp": ([0-9.]+),')
 
 def add_events(bundle: str, events: Sequence[Mapping[str, Any]]) -> bool:
     """Adds a tracker's events, oldest first, to a bundle. Returns False if the bundle is unchanged."""
-    path = os.path.join(bundle, "events.json")
-    partial = os.path.join(bundle, f".events.json.{os.getpid()}.partial")
     try:
-        with open(path, encoding="utf-8") as old, _private(partial) as new:
+        with open_in(bundle, "events.json") as old, replaced_in(bundle, "events.json") as new:
             count = _write(new, heapq.merge(_recorded(old), _tracked(events), key=_when))
-        os.rename(partial, path)
         _set_number(bundle, "manifest.json", "event_count", count)
         _set_number(bundle, "metadata.json", "captured_event_count", count)
         return True
     except Exception:  # the disk is full, the format is unknown, or an event has no JSON form
-        with contextlib.suppress(OSError):  # not created, or renamed already
-            os.unlink(partial)
         return False
 
 
@@ -59,11 +54,6 @@ def add_system(bundle: str, system: Mapping[str, Any]) -> bool:
         return True
     except Exception:  # for the same reasons
         return False
-
-
-def _private(path: str) -> Any:
-    """Opens a new file that only its owner can read, like all of a bundle."""
-    return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8")
 
 
 def _recorded(lines: Iterable[str]) -> Iterator[tuple[float, str]]:
@@ -110,14 +100,7 @@ def _set_number(bundle: str, name: str, key: str, value: int) -> None:
 
 
 def _rewrite(bundle: str, name: str, edit: Callable[[str], str]) -> None:
-    path = os.path.join(bundle, name)
-    partial = os.path.join(bundle, f".{name}.{os.getpid()}.partial")
-    try:
-        with open(path, encoding="utf-8") as file:
-            text = edit(file.read())
-        with _private(partial) as file:
-            file.write(text)
-        os.rename(partial, path)
-    finally:
-        with contextlib.suppress(OSError):  # not created, or renamed already
-            os.unlink(partial)
+    with open_in(bundle, name) as file:
+        text = edit(file.read())
+    with replaced_in(bundle, name) as file:
+        file.write(text)

@@ -9,10 +9,13 @@ from __future__ import annotations
 import json
 import math
 import pkgutil
+import reprlib
 from decimal import Decimal
 from typing import Any, Callable, Mapping, NamedTuple, Optional
 
 MIB = 1024 * 1024
+_REPR = reprlib.Repr()
+_REPR.maxstring = _REPR.maxother = 60
 ASCII_BLANKS = " \t\n\r\v\f"
 
 
@@ -41,6 +44,11 @@ def is_number(value: object) -> bool:
 def is_blank(text: str) -> bool:
     """Whether `text` is empty or has only ASCII blanks."""
     return not text.strip(ASCII_BLANKS)
+
+
+def shown(value: object) -> str:
+    """The value for a message: a foreign one may be of any size."""
+    return _REPR.repr(value)
 
 
 def nanoseconds(seconds: float) -> int:
@@ -140,7 +148,9 @@ _REQUIRED = {"schema_version", *(field.key for field in FIELDS.values() if not f
 def check_version(version: Any) -> None:
     """Checks `schema_version`: only the current version can be read."""
     if not is_integer(version):
-        raise TelemetryProblem("version", f"schema_version must be an integer, not {version!r}")
+        raise TelemetryProblem(
+            "version", f"schema_version must be an integer, not {shown(version)}"
+        )
     if version != VERSION:
         message = f"Unsupported schema_version: {version}; this reads version {VERSION}"
         raise TelemetryProblem("version", message)
@@ -155,7 +165,9 @@ def check_keys(record: Mapping[str, Any]) -> None:
         raise TelemetryProblem("missing", message)
     if not keys <= _KNOWN:
         unknown = [str(key) for key in record if key not in _KNOWN]
-        raise TelemetryProblem("unknown", f"Unknown telemetry fields: {', '.join(unknown)}")
+        more = f" and {len(unknown) - 10} more" if len(unknown) > 10 else ""
+        message = f"Unknown telemetry fields: {', '.join(unknown[:10])}{more}"
+        raise TelemetryProblem("unknown", message)
 
 
 def check_values(record: Mapping[str, Any]) -> None:
@@ -164,7 +176,7 @@ def check_values(record: Mapping[str, Any]) -> None:
         if key in record:
             reason = field.rule(record[key])
             if reason:
-                message = f"{key} must be {field.wanted}, not {record[key]!r}"
+                message = f"{key} must be {field.wanted}, not {shown(record[key])}"
                 raise TelemetryProblem(reason, message)
     for part, whole in AT_MOST:
         if None not in (record[part], record[whole]) and record[part] > record[whole]:

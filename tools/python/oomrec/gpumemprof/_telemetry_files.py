@@ -11,6 +11,7 @@ import codecs
 import json
 import math
 import re
+import sys
 from typing import Any, NamedTuple
 
 from ._telemetry_fields import (
@@ -20,15 +21,20 @@ from ._telemetry_fields import (
     TelemetryProblem,
     is_blank,
     is_integer,
+    shown,
 )
 
 _BLANKS = " \t\r\n"
 _DEEPEST = 64
+_MOST_CELLS = 1 << 22
+_ROW_BYTES = 64  # a list and its slot in another
 # Group 1 is a lone surrogate in JSON, which is not a character; file names that are not UTF-8 lead to it.
 _ESCAPE = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
     re.DOTALL,
 )
+# A line that is not blank, from its first character that is not a blank.
+_LINE = re.compile(r"[^ \t\r\n][^\n]*")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 # A token of a value as Python prints it: a string, a punctuation mark, a word or number. A colon after it
@@ -45,9 +51,37 @@ _IN_JSON = {"None": "null", "True": "true", "False": "false",
             "nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}  # fmt: skip
 _CLOSES = {"(": ")", "[": "]", "{": "}"}
 _IN_STRING = re.compile(r'\\x(..)|\\U(.{8})|(\\u....)|\\(.)|(["\x00-\x1f])')
-_CELL = re.compile(r'(?:"([^"]*(?:""[^"]*)*)"(?!")([^,\r\n]*)|(?!")([^,\r\n]*))(,|\r\n?|\n|\Z)')
+_QUOTES = re.compile('"+')
+# A cell without quotes, or what follows the quoted part, and its end.
+_CELL = re.compile(r"([^,\r\n]*)(,|\r\n?|\n|\Z)")
 # Writers put an apostrophe before a cell that a spreadsheet would take for a formula.
 _FORMULA = re.compile(r"'*[=+\-@\t]")
+
+
+class Budget:
+    """The memory that a file may take. Its texts share it: a byte of JSON can become a list of 64 bytes."""
+
+    BYTES = 768 << 20
+
+    def __init__(self) -> None:
+        self._left = self.BYTES
+
+    def take(self, count: int) -> None:
+        """Raises TelemetryProblem once the sum exceeds the budget."""
+        self._left -= count
+        if self._left < 0:
+            raise TelemetryProblem("size", f"it needs more than {self.BYTES >> 20} MiB of memory")
+
+    def take_json(self, text: str) -> None:
+        """Takes what the values in a JSON text need at most, if characters within strings are marks, too."""
+        strings = text.count('"') // 2
+        self.take(
+            64 * text.count("[") + 240 * text.count("{") + 40 * text.count(",") + 56 * strings
+        )
+
+    def take_python(self, text: str) -> None:
+        """Takes what it costs to convert a value as Python prints it: mostly time, for each of its tokens."""
+        self.take(256 * sum(text.count(mark) for mark in "{}[](),:"))
 
 
 class Records(NamedTuple):
@@ -86,7 +120,7 @@ def _depth(value: Any) -> int:
 def _finite(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise ValueError(f"{text} is too large")
+        raise ValueError(f"{shown(text)} is too large")
     return number
 
 
@@ -96,8 +130,9 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-def _parsed(text: str) -> Any:
+def _parsed(text: str, budget: Budget) -> Any:
     if re.search(r"\\u[dD]", text):
+        budget.take(96 * text.count("\\"))
         text = _ESCAPE.sub(lambda match: "\\ufffd" if match[1] else match[0], text)
     try:
         value = json.loads(text, parse_float=_finite, parse_int=_whole)
@@ -108,17 +143,18 @@ def _parsed(text: str) -> Any:
     return value
 
 
-def _lines(text: str) -> Records:
+def _lines(text: str, budget: Budget) -> Records:
     rows: list[Any] = []
-    lines = text.split("\n")
-    for number, line in enumerate(lines, 1):
-        if not line.strip(_BLANKS):
-            continue
+    for line in _LINE.finditer(text):
+        budget.take(_ROW_BYTES)
         try:
-            rows.append(_parsed(line))
+            rows.append(_parsed(line[0], budget))
         except TelemetryProblem as problem:
-            if rows and number == len(lines):
+            if problem.reason != "json":
+                raise
+            if rows and line.end() == len(text):
                 return Records(rows, cut=True)
+            number = text.count("\n", 0, line.start()) + 1
             raise TelemetryProblem("json", f"line {number}: {problem}") from None
     return Records(rows)
 
@@ -208,14 +244,17 @@ def _json_of_python(text: str) -> str:
     return "".join(written)
 
 
-def _literal(text: str) -> Any:
+def _literal(text: str, budget: Budget) -> Any:
     """Metadata in a cell: JSON, or a value as Python prints it; the text itself if it is neither."""
+    budget.take_json(text)
     try:
-        return _parsed(text)
-    except TelemetryProblem:
-        pass
+        return _parsed(text, budget)
+    except TelemetryProblem as problem:
+        if problem.reason != "json":
+            raise
+    budget.take_python(text)
     try:
-        return _parsed(_json_of_python(text))
+        return _parsed(_json_of_python(text), budget)
     except (ValueError, OverflowError):  # OverflowError: \Uffffffff
         return text
 
@@ -236,16 +275,18 @@ def _number(text: str) -> Any:
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
 
-def _value(column: str, text: str) -> Any:
+def _value(column: str, text: str, budget: Budget) -> Any:
     if column in TEXT_COLUMNS:
         return text
-    return _literal(text) if column == "metadata" else _number(text)
+    return _literal(text, budget) if column == "metadata" else _number(text)
 
 
-def _record(columns: list[str], cells: list[str]) -> dict[str, Any]:
+def _record(columns: list[str], cells: list[str], budget: Budget) -> dict[str, Any]:
     """A row as a JSON record: an empty cell is null in a field that version 2 requires, else the field is absent."""
     record = {
-        column: _value(column, text) for column, text in zip(columns, cells) if not is_blank(text)
+        column: _value(column, text, budget)
+        for column, text in zip(columns, cells)
+        if not is_blank(text)
     }
     if "schema_version" in record:
         for column in columns:
@@ -254,21 +295,46 @@ def _record(columns: list[str], cells: list[str]) -> dict[str, Any]:
     return record
 
 
-def _cells(text: str) -> tuple[list[list[str]], bool, bool]:
+def _closing_quote(text: str, position: int, budget: Budget) -> int:
+    """The position of the quote that ends the cell; -1 if there is none. Within the cell they are doubled."""
+    while True:
+        run = _QUOTES.search(text, position)
+        if run is None:
+            return -1
+        if (run.end() - run.start()) % 2:
+            return run.end() - 1
+        budget.take(64)  # of time
+        position = run.end()
+
+
+def _line_ends(text: str, end: int) -> int:
+    return text.count("\n", 0, end) + text.count("\r", 0, end) - text.count("\r\n", 0, end)
+
+
+def _cells(text: str, budget: Budget) -> tuple[list[list[str]], bool, bool]:
     """The rows of a CSV text, without blank lines; whether a cut-off last row was dropped; and whether the last
     row has its line end."""
     rows: list[list[str]] = []
     row: list[str] = []
-    position, ended = 0, True
+    position, ended, cells = 0, True, 0
     while position < len(text) or row:
+        cells += 1
+        if cells > _MOST_CELLS:
+            raise TelemetryProblem("size", f"it has more than {_MOST_CELLS} cells")
+        quoted = ""
+        if text.startswith('"', position):
+            close = _closing_quote(text, position + 1, budget)
+            if close < 0:
+                if text.find("\n", position) >= 0 or text.find("\r", position) >= 0:
+                    number = _line_ends(text, position) + 1
+                    raise TelemetryProblem("quote", f"line {number}: a quote is not closed")
+                return rows, True, True
+            quoted = text[position + 1 : close].replace('""', '"')
+            position = close + 1
         match = _CELL.match(text, position)
-        if match is None:
-            if "\n" in text[position:] or "\r" in text[position:]:
-                number = len(re.findall(r"\r\n?|\n", text[:position])) + 1
-                raise TelemetryProblem("quote", f"line {number}: a quote is not closed")
-            return rows, True, True
-        quoted, rest, plain, end = match.groups()
-        cell = plain if quoted is None else quoted.replace('""', '"') + rest
+        assert match is not None
+        rest, end = match.groups()
+        cell = quoted + rest
         row.append(cell[1:] if cell[:1] == "'" and _FORMULA.match(cell) else cell)
         position = match.end()
         if end != ",":
@@ -279,14 +345,16 @@ def _cells(text: str) -> tuple[list[list[str]], bool, bool]:
     return rows, False, ended
 
 
-def _table(text: str) -> Records:
-    rows, cut, ended = _cells(text)
+def _table(text: str, budget: Budget) -> Records:
+    rows, cut, ended = _cells(text, budget)
     if not rows or len(rows[0]) < 2:
         raise TelemetryProblem("table", "it is neither JSON nor a table")
     columns = [name.strip(_BLANKS) for name in rows[0]]
+    seen: set[str] = set()
     for column in columns:
-        if columns.count(column) > 1:
-            raise TelemetryProblem("columns", f"there are two columns {column!r}")
+        if column in seen:
+            raise TelemetryProblem("columns", f"there are two columns {shown(column)}")
+        seen.add(column)
     if not ended and len(rows) > 1 and len(rows[-1]) < len(columns):
         rows.pop()
         cut = ended = True
@@ -294,24 +362,28 @@ def _table(text: str) -> Records:
         if len(row) != len(columns):
             message = f"row {number} has {len(row)} cells, and there are {len(columns)} columns"
             raise TelemetryProblem("cells", message)
-    records = [_record(columns, row) for row in rows[1:]]
+    budget.take(2 * 240 * (len(rows) - 1))  # of its object and its metadata
+    records = [_record(columns, row, budget) for row in rows[1:]]
     return Records(records, cut, may_be_cut=not ended and bool(records))
 
 
-def records_of(data: bytes, events_key: str | None = None) -> Records:
+def records_of(data: bytes, events_key: str | None = None, budget: Budget | None = None) -> Records:
     """The records in a file's bytes. Raises TelemetryProblem if it is not a telemetry file.
 
-    `events_key` names the list in a JSON object (default ``events``).
+    `events_key` names the list in a JSON object (default ``events``). `budget` is shared with what is made of them.
     """
+    budget = budget or Budget()
     text = _decoded(data).lstrip(_BLANKS)
     if not text:
         raise TelemetryProblem("empty", "it is empty: there are no telemetry events")
+    budget.take(sys.getsizeof(text))
     if text[0] not in "[{":
-        return _table(text)
+        return _table(text, budget)
+    budget.take_json(text)
     try:
-        payload = _parsed(text)
-    except TelemetryProblem:
-        if text[0] == "{":
-            return _lines(text)
+        payload = _parsed(text, budget)
+    except TelemetryProblem as problem:
+        if text[0] == "{" and problem.reason == "json":
+            return _lines(text, budget)
         raise
     return Records(_document(payload, events_key))

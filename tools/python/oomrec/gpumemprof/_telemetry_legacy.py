@@ -21,6 +21,7 @@ from ._telemetry_fields import (
     is_integer,
     is_number,
     nanoseconds,
+    shown,
 )
 
 _NOTHING = object()
@@ -63,7 +64,7 @@ def _converted(name: str, kind: str, value: Any) -> Any:
         return None if other == "null" else _NOTHING
     if base in ("seconds", "mebibytes", "bytes"):
         if not is_number(value):
-            raise TelemetryProblem("type", f"{name} must be a number, not {value!r}")
+            raise TelemetryProblem("type", f"{name} must be a number, not {shown(value)}")
         if value == 0 and other == "zero":
             return _NOTHING
         if base == "seconds":
@@ -73,7 +74,7 @@ def _converted(name: str, kind: str, value: Any) -> Any:
             return size  # out of range; the check of version 2 rejects it
         return round(size) if base == "bytes" else int(size)
     if base == "integer" and not is_integer(value):
-        raise TelemetryProblem("type", f"{name} must be an integer, not {value!r}")
+        raise TelemetryProblem("type", f"{name} must be an integer, not {shown(value)}")
     if base == "text" and other == "nothing" and (not isinstance(value, str) or is_blank(value)):
         return _NOTHING
     return value
@@ -93,7 +94,7 @@ def _first(record: Mapping[str, Any], names: Mapping[str, str]) -> Any:
 def _metadata(record: Mapping[str, Any]) -> dict[str, Any]:
     metadata = record.get("metadata")
     if metadata is not None and not isinstance(metadata, dict):
-        raise TelemetryProblem("type", f"metadata must be an object, not {metadata!r}")
+        raise TelemetryProblem("type", f"metadata must be an object, not {shown(metadata)}")
     folded = {
         key[len(_PREFIX) :]: value
         for key, value in record.items()

@@ -17,6 +17,7 @@ import warnings
 from dataclasses import dataclass, field, fields
 from typing import Any, Iterable, Mapping
 
+from .._foreign_files import read_named
 from ._telemetry_fields import (
     FIELDS,
     NOTES,
@@ -26,7 +27,7 @@ from ._telemetry_fields import (
     check_values,
     check_version,
 )
-from ._telemetry_files import guarded, records_of
+from ._telemetry_files import Budget, guarded, records_of
 from ._telemetry_legacy import as_version_2, has_size
 
 # The version of records that are written.
@@ -43,6 +44,10 @@ REQUIRED_V2_FIELDS: tuple[str, ...] = (
 )
 # The further keys in a record of a rank.
 OPTIONAL_V2_FIELDS: tuple[str, ...] = tuple(each.key for each in FIELDS.values() if each.optional)
+
+
+_MOST_BYTES = 256 << 20  # of a file
+_EVENT_BYTES = 4096  # of memory, and for the time to check it
 
 
 @dataclass
@@ -130,11 +135,17 @@ def load_telemetry_events(
 
     The content decides which of them it is, not the file's name. `events_key` names the list in a JSON
     object (``events`` if not given). A last line that a killed writer cut off is skipped with a
-    warning. Raises ValueError, which names the first record that cannot be read, or OSError.
+    warning. Raises ValueError, which names the first record that cannot be read, or OSError. A file of more
+    than 256 MiB is not read, nor one that would need about a gigabyte of memory: some 100,000 events.
     """
-    with open(path, "rb") as file:
-        data = file.read()
-    records = records_of(data, events_key)
+    try:
+        data = read_named(path, _MOST_BYTES)
+    except ValueError as error:
+        raise TelemetryProblem("file", f"it {error}") from None
+    budget = Budget()
+    records = records_of(data, events_key, budget)
+    del data
+    budget.take(len(records.rows) * _EVENT_BYTES)
     cut, has_no_size = records.cut, False
     events = []
     for number, record in enumerate(records.rows, 1):

@@ -1,0 +1,72 @@
+"""Files made to exhaust the programs that read them, each of at most 64 MiB."""
+
+from __future__ import annotations
+
+MIB = 1 << 20
+# What reading each of them may cost.
+MOST_BYTES = 1 << 30
+MOST_CPU_S = 10
+
+KEYS = b",".join(b'"k%d":0' % number for number in range(1_000_000))
+# Each within 64 MiB, and in each the smallest text that makes the most of its kind of value.
+JSON = {
+    "arrays": lambda: b'{"events":[' + b"[]," * (21 * MIB) + b"0]}",
+    "objects": lambda: b"[" + b"{}," * (21 * MIB) + b"0]",
+    "numbers": lambda: b"[" + b"0," * (31 * MIB) + b"0]",
+    "text": lambda: b'{"a":"' + b"x" * (63 * MIB) + b'"}',
+    "keys": lambda: b"{" + KEYS + b"}",
+    "digits": lambda: b"[" + (b"1" * MIB + b",") * 60 + b"0]",
+    "nested": lambda: b"[" * (63 * MIB),
+}
+TELEMETRY = {
+    **JSON,
+    "lines": lambda: b"{}\n" * (21 * MIB),
+    "metadata": lambda: b'[{"timestamp":1,"metadata":{' + KEYS + b"}}]",
+    "metadata_members": lambda: b'[{"timestamp":1,' + KEYS.replace(b'"k', b'"metadata_k') + b"}]",
+    "records": lambda: b"[" + b'{"timestamp":1},' * (3 * MIB) + b"0]",
+    "commas": lambda: b"," * (63 * MIB),
+    "rows": lambda: b"a,b\n" * (16 * MIB),
+    "columns": lambda: (
+        b",".join(b"c%d" % number for number in range(1_000_000)) + b"\n" + b"1," * 999_999 + b"1\n"
+    ),
+    "nested_cell": lambda: b'timestamp,metadata\n1,"' + b"[" * 100_000 + b"]" * 100_000 + b'"\n',
+    "nested_tuple": lambda: b'timestamp,metadata\n1,"' + b"(" * 100_000 + b")" * 100_000 + b'"\n',
+    "long_cell": lambda: b'timestamp,metadata\n1,"(' + b"1," * (31 * MIB) + b')"\n',
+}
+# Files near the bounds of the Python package's reader, and what its regular expressions would stumble over.
+TELEMETRY_FOR_PYTHON = {
+    **TELEMETRY,
+    "wide": lambda: b'["' + "\U0001f600".encode() + b'"' + b",[]" * (5 * MIB) + b"]",
+    "escapes": lambda: b'["\\ud800' + b"\\n" * (31 * MIB) + b'"]',
+    "few_escapes": lambda: b'["\\ud800' + b"\\n" * 7_000_000 + b'"]',
+    "few_arrays": lambda: b"[" + b"[]," * (7 * MIB) + b"0]",
+    "floats": lambda: b"[" + b"0.1," * (15 * MIB) + b"0]",
+    "events": lambda: b"\n".join(b'{"timestamp":%d}' % number for number in range(170_000)),
+    "value": lambda: b'[{"timestamp":[' + b"0," * (15 * MIB) + b"0]}]",
+    "long_value": lambda: b'[{"timestamp":"' + b"\\u0001" * (10 * MIB) + b'"}]',
+    "repeated_keys": lambda: b"{" + b'"a":0,' * (10 * MIB) + b'"a":0}',
+    "same_columns": lambda: b",".join([b"c"] * 1_000_000) + b"\n",
+    "many_columns": lambda: b",".join(b"c%d" % number for number in range(1_000_000)) + b"\n1",
+    "doubled_quotes": lambda: b'timestamp,metadata\n1,"' + b'""' * (31 * MIB) + b'"\n',
+    "spread_quotes": lambda: b'timestamp,metadata\n1,"' + b'""x' * (20 * MIB) + b'"\n',
+    "open_quote": lambda: b"timestamp,metadata\n" + b"x\n" * MIB + b'1,"' + b"\n" * (60 * MIB),
+    "blank_lines": lambda: b"a,b\n" + b"\n" * (63 * MIB),
+    "blank_lines_of_json": lambda: b"{}\n" + b"\n" * (63 * MIB) + b"x",
+    "python_value": lambda: b'timestamp,metadata\n1,"(' + b"1," * 2_500_000 + b')"\n',
+    "python_pairs": lambda: b'timestamp,metadata\n1,"{' + b"'a': 1, " * (6 * MIB) + b'}"\n',
+}
+PICKLES = {
+    "nones": lambda: b"\x80\x02" + b"N" * (63 * MIB) + b".",
+    "lists": lambda: b"\x80\x02" + b"]" * (63 * MIB) + b".",
+    "marks": lambda: b"\x80\x02" + b"(" * (63 * MIB) + b".",
+    "memos": lambda: b"\x80\x05N" + b"\x94" * (63 * MIB) + b".",
+    "tuples": lambda: b"\x80\x02N" + b"\x85" * (63 * MIB) + b".",
+    # A dict of a million keys, in which each of a million entries of the trace looks up its keys.
+    "lookups": lambda: (
+        b"\x80\x02}(X\x08\x00\x00\x00segments]X\x0d\x00\x00\x00device_traces](](}("
+        + b"K\x00N" * MIB
+        + b"uq\x00"
+        + b"h\x00" * MIB
+        + b"eeu."
+    ),
+}

@@ -1,0 +1,159 @@
+"""The Python package's readers and files made to exhaust them: each is read within bounds, or rejected."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import PACKAGE_PYTHON_VERSIONS, SOURCE
+from hostile_files import MIB, MOST_BYTES, MOST_CPU_S, TELEMETRY_FOR_PYTHON
+from oomrec import _oom_children
+from oomrec._foreign_files import open_in, read_in, read_named, replaced_in
+from oomrec.gpumemprof._bundle import add_events, add_system
+
+PACKAGE = SOURCE / "tools" / "python"
+LOAD = """
+import sys, warnings
+warnings.simplefilter("ignore")
+from oomrec.gpumemprof.telemetry import load_telemetry_events
+try:
+    print(len(load_telemetry_events(sys.argv[1])), "events")
+except (ValueError, OSError) as error:
+    print(f"{type(error).__name__}: {error}")
+"""
+# Those that come near a bound in memory or time.
+COSTLY = ["few_escapes", "few_arrays", "floats", "events", "spread_quotes", "python_value"]
+
+
+@pytest.fixture
+def load(python, tmp_path):
+    """load(file) is what the reader says, in one line, within the bounds of a hostile file."""
+
+    def run(file: Path, version: str | None = None) -> str:
+        process = subprocess.Popen(
+            ["prlimit", f"--cpu={2 * MOST_CPU_S}", python(version), "-c", LOAD, file],
+            env={"PYTHONPATH": str(PACKAGE), "PATH": os.environ["PATH"]},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        output = process.stdout.read(MIB)
+        process.stdout.close()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        said = output.decode(errors="replace")
+        assert process.returncode == 0, (process.returncode, said[-500:])
+        assert usage.ru_maxrss * 1024 <= MOST_BYTES, usage.ru_maxrss >> 10
+        assert usage.ru_utime + usage.ru_stime <= MOST_CPU_S
+        assert len(said) < 1000, said[:500]  # no message quotes a whole value
+        return said.strip()
+
+    return run
+
+
+@pytest.mark.parametrize("shape", TELEMETRY_FOR_PYTHON)
+def test_telemetry(load, tmp_path, shape):
+    file = tmp_path / "hostile"
+    file.write_bytes(TELEMETRY_FOR_PYTHON[shape]())
+    said = load(file)
+    readable = {"metadata": 1, "metadata_members": 1, "events": 170_000, "many_columns": 0}
+    assert said == f"{readable.get(shape)} events" or said.startswith("TelemetryProblem: ")
+    assert said.endswith("events") == (shape in readable), said
+
+
+@pytest.mark.parametrize("shape", COSTLY)
+@pytest.mark.parametrize("version", PACKAGE_PYTHON_VERSIONS)
+def test_every_python(load, tmp_path, version, shape):
+    file = tmp_path / "hostile"
+    file.write_bytes(TELEMETRY_FOR_PYTHON[shape]())
+    load(file, version)
+
+
+def test_what_is_no_file_is_not_waited_for(load, tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    for path in (tmp_path / "fifo", tmp_path / "zero", Path("/dev/zero"), tmp_path):
+        assert load(path) == "TelemetryProblem: it is not a file"
+    (tmp_path / "sparse").write_bytes(b"[")
+    os.truncate(tmp_path / "sparse", 2 << 30)
+    assert load(tmp_path / "sparse") == "TelemetryProblem: it is larger than 256 MiB"
+    (tmp_path / "events").write_text('[{"timestamp": 1, "allocated": 2}]')
+    (tmp_path / "link").symlink_to(tmp_path / "events")
+    assert load(tmp_path / "link") == "1 events"  # the control: the user named it
+
+
+@pytest.mark.parametrize("kind", ["link", "zero", "fifo", "directory"])
+def test_files_of_a_bundle_lie_in_it(tmp_path, kind):
+    bundle = tmp_path / "bundle"
+    bundle.mkdir()
+    outside = tmp_path / "outside"
+    outside.write_text('{"ppid": 1}')
+    file = bundle / "environment.json"
+    if kind == "fifo":
+        os.mkfifo(file)
+    elif kind == "directory":
+        file.mkdir()
+    else:
+        file.symlink_to(outside if kind == "link" else "/dev/zero")
+    for read in (
+        lambda: read_in(str(bundle), file.name, 100),
+        lambda: open_in(str(bundle), file.name),
+    ):
+        with pytest.raises((OSError, ValueError)):
+            read()
+    assert not add_system(str(bundle), {"platform": "Linux"})
+    assert not _oom_children._is_descendant({"bundle": str(bundle)})
+    assert outside.read_text() == '{"ppid": 1}'
+    file.rename(bundle / "events.json")
+    assert not add_events(str(bundle), [{"timestamp": 1.0}])
+    assert sorted(path.name for path in bundle.iterdir()) == ["events.json"]
+
+
+def test_regular_files_of_a_bundle_are_read(tmp_path):
+    """The control, through a link to the bundle."""
+    (tmp_path / "bundle").mkdir()
+    bundle = tmp_path / "latest"
+    bundle.symlink_to(tmp_path / "bundle")
+    text = json.dumps({"ppid": os.getpid()})
+    (bundle / "environment.json").write_text(text)
+    assert read_in(str(bundle), "environment.json", len(text)) == text.encode()
+    with pytest.raises(ValueError, match="is larger than"):
+        read_in(str(bundle), "environment.json", len(text) - 1)
+    assert _oom_children._is_descendant({"bundle": str(bundle)})
+    assert b"Name:" in read_named("/proc/self/status", 1 << 20)  # its size is 0
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, "{" * 5_000_000, '{"ppid": "x"}', '{"ppid": 1e999}']
+)
+def test_a_damaged_bundle_ends_no_program(tmp_path, text):
+    """It is read while an exception propagates."""
+    (tmp_path / "environment.json").write_text(text)
+    assert not _oom_children._is_descendant({"bundle": str(tmp_path)})
+
+
+def test_a_new_file_replaces_the_old_one_or_nothing(tmp_path):
+    (tmp_path / "victim").write_text("mine")
+    (tmp_path / f".a.json.{os.getpid()}.partial").symlink_to(tmp_path / "victim")
+    with replaced_in(str(tmp_path), "a.json") as file:
+        file.write("new")
+    with pytest.raises(KeyError), replaced_in(str(tmp_path), "a.json") as file:
+        file.write("half")
+        raise KeyError
+    assert (tmp_path / "a.json").read_text() == "new"
+    assert (tmp_path / "victim").read_text() == "mine"
+    assert {path.name for path in tmp_path.iterdir()} == {"a.json", "victim"}
+
+
+def test_no_module_unpickles():
+    """Pickle runs code: the package writes PyTorch's snapshots, and only the command reads them."""
+    called = set()
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            named = ast.unparse(node) if isinstance(node, (ast.Attribute, ast.Name)) else ""
+            if named.split(".")[0] in ("pickle", "marshal", "shelve", "eval", "exec", "Unpickler"):
+                called.add((path.name, named))
+    assert called == {("torch.py", "pickle.dump"), ("torch.py", "pickle")}
