@@ -1,5 +1,7 @@
 #include "recorder/stack/cfi.h"
 
+#include <cstring>
+
 #include "recorder/stack/frame_program.h"
 
 namespace oomrec::stack {
@@ -49,16 +51,38 @@ bool bp_rule(const Row& row, std::uint64_t address, Rule& rule) noexcept {
   return rule.bp_offset == cell.constant;
 }
 
+// Whether the instruction after `address` is where the outermost function of a Boost.Context stack
+// returns to. make_fcontext has no CFI, and is often a part of the program (PHP's fibres). A jump
+// precedes: no call produced this return address.
+bool ends_context(const LoadedModule& module, std::uint64_t address) noexcept {
+  constexpr unsigned char kJump[] = {0xff, 0xe3};                 // jmp *%rbx
+  constexpr unsigned char kLanding[] = {0xf3, 0x0f, 0x1e, 0xfa};  // endbr64, where compiled for it
+  constexpr unsigned char kExit[] = {0x48, 0x31, 0xff, 0xe8};     // xor %rdi, %rdi; call _exit
+  const std::uint64_t start = address + 1 - sizeof kJump;
+  const AddressRange code = module.segment_at(start, PF_R | PF_X);
+  if (!code.holds(start, sizeof kJump + sizeof kLanding + sizeof kExit)) return false;
+  const auto* at = reinterpret_cast<const unsigned char*>(start);
+  if (std::memcmp(at, kJump, sizeof kJump) != 0) return false;
+  at += sizeof kJump;
+  if (std::memcmp(at, kLanding, sizeof kLanding) == 0) at += sizeof kLanding;
+  return std::memcmp(at, kExit, sizeof kExit) == 0;
+}
+
 }  // namespace
 
 Rule compile_rule(InHook, const LoadedModule& module, std::uint64_t address) noexcept {
   Rule rule;
+  if (module.stack_switch.holds(address)) {
+    rule.kind = RuleKind::end;
+    return rule;
+  }
   FrameEntry entry;
   switch (find_entry(module, address, entry)) {
     case Found::nothing:
       // A return address at the very start of a function, which no call produced: makecontext()
       // and the like store it to catch the outermost function's return.
-      if (find_entry(module, address + 1, entry) == Found::entry && entry.start == address + 1) {
+      if ((find_entry(module, address + 1, entry) == Found::entry && entry.start == address + 1) ||
+          ends_context(module, address)) {
         rule.kind = RuleKind::end;
       }
       return rule;

@@ -16,6 +16,7 @@
 #include "recorder/python/attach.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/memory_map.h"
+#include "recorder/symbols/elf_symbols.h"
 
 namespace oomrec::stack {
 namespace {
@@ -108,8 +109,21 @@ void find_build_id(LoadedModule& module, const Elf64_Phdr& notes) noexcept {
   }
 }
 
+// The outermost function of a greenlet. Greenlets take turns on one stack: a switch copies the part
+// inside this function, and the memory further out belongs to whoever runs at the time. Walked
+// into, one line of a greenlet would have a stack for each place that the others have reached.
+constexpr std::string_view kGreenletStart = "_ZN8greenlet12UserGreenlet13g_initialstubEPv";
+
+void find_stack_switch(InHook hook, LoadedModule& module) noexcept {
+  symbols::ElfSymbols exported(hook, module.mapped.start);
+  if (!exported.valid()) return;
+  std::uint64_t bytes = 0;
+  const std::uint64_t start = exported.address_of(hook, kGreenletStart, &bytes);
+  if (start != 0 && module.mapped.holds(start, bytes)) module.stack_switch = {start, start + bytes};
+}
+
 // Completes `module` from the headers in memory. False: unreadable.
-bool describe(const FoundModule& seen, LoadedModule& module) noexcept {
+bool describe(InHook hook, const FoundModule& seen, LoadedModule& module) noexcept {
   module.mapped = seen.mapped;
   if (!read_image(seen.mapped.start, seen.base, module)) return false;
   for (std::uint32_t i = 0; i < module.segment_count; ++i) {
@@ -121,6 +135,7 @@ bool describe(const FoundModule& seen, LoadedModule& module) noexcept {
       module.eh_frame_header = {at, at + segment.p_memsz};
     }
   }
+  find_stack_switch(hook, module);
   return true;
 }
 
@@ -237,7 +252,7 @@ std::uint32_t add_slot(InHook hook, std::uint64_t pc) noexcept {
   if (count == kModuleSlots || !find_module(hook, pc, seen)) return 0;
   LoadedModule& fresh = g_modules[count];  // invisible to others until g_count grows
   new (&fresh) LoadedModule{};
-  if (!describe(seen, fresh)) return 0;
+  if (!describe(hook, seen, fresh)) return 0;
   for (std::uint32_t slot = 1; slot < count; ++slot) {
     if (!is_same(g_modules[slot], fresh)) continue;
     g_modules[slot].alive.store(true, std::memory_order_release);

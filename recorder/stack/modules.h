@@ -37,6 +37,7 @@ struct LoadedModule {
   const unsigned char* build_id_at;  // in the module's own memory
   unsigned char build_id[32];
   AddressRange eh_frame_header;  // empty: none
+  AddressRange stack_switch;     // code whose caller's frame may be gone: modules.cpp
   std::atomic<bool> alive;
   std::atomic<std::uint32_t> id;  // in the session; 0: not recorded yet
 

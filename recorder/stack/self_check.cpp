@@ -79,6 +79,12 @@ bool find(Unwinder& unwinder, const NativeFrame& first) noexcept {
   return false;
 }
 
+// libunwind walks on into what the coroutines' common stack holds at the moment.
+bool ends_coroutine(InHook hook, const NativeFrame& frame) noexcept {
+  const std::uint64_t address = frame.exact ? frame.pc : frame.pc - 1;
+  return loaded_module(module_slot_at(hook, address)).stack_switch.holds(address);
+}
+
 void check_by_libunwind(InHook hook, const Registers& at, ThreadStacks& thread,
                         const NativeStack& stack) noexcept {
   if (!has_stack_for_libunwind(hook, stack_bounds(hook, thread, at.sp)))
@@ -106,7 +112,8 @@ void check_by_libunwind(InHook hook, const Registers& at, ThreadStacks& thread,
       return;
     }
     const bool more = unw_step(&unwinder.cursor) > 0 && unwinder.value_of(UNW_REG_IP) != 0;
-    if (last && stack.truncated) return count(g_counts->oracle_ends);
+    if (last && (stack.truncated || ends_coroutine(hook, ours)))
+      return count(g_counts->oracle_ends);
     if (more == last) {
       return report_difference(hook, last ? "libunwind has more frames" : "libunwind ends earlier",
                                i, ours.pc, unwinder.value_of(UNW_REG_IP));

@@ -83,6 +83,28 @@ def workloads(build: Path, scratch: Path, quick: bool) -> list[Workload]:
         )  # fmt: skip
         yield Workload(f"{name}-pymalloc", name, title, command, "s", printed, goals=own)
 
+    def coroutines():
+        """2,000 that take turns and fill a block in each, of the libraries that are there."""
+        victims = HERE.parent / "victims"
+        fibres = build / "tests" / "victims" / "fibres"
+        turns = size(100)
+        at_most = goals({"ratio": 1.5}, {})
+        if fibres.exists():
+            command = [str(fibres), "protected", "2000", turns, "ends"]
+            yield Workload(
+                "coroutines-boost", "coroutines", "2,000 fibres of Boost.Context", command,
+                goals=at_most, ours_alone=True,
+            )  # fmt: skip
+        for kind in ("greenlet", "gevent"):
+            if subprocess.run([python, "-c", f"import {kind}"], capture_output=True).returncode:
+                continue
+            program = str(victims / "python" / "coroutines.py")
+            command = [python, program, kind, "2000", turns, "ends"]
+            yield Workload(
+                f"coroutines-{kind}", "coroutines", f"2,000 coroutines of {kind}", command,
+                goals=at_most, ours_alone=True,
+            )  # fmt: skip
+
     like_one = {"like": "threads-1"}
     three_ms = goals({"added": 3}, {"added": 3})
     return [
@@ -104,6 +126,7 @@ def workloads(build: Path, scratch: Path, quick: bool) -> list[Workload]:
                 goals({"added": 1000}, {"added": 1000})),
         devices("look-ups", "a look-up by dlsym", "look-ups", goals({"added": 20}, {"added": 20})),
         Workload("server", "server", "server, 200 threads", native("server", "200", size(200_000))),
+        *coroutines(),
         *python_pair("json", "JSON and objects", script("json_objects.py", size(50)),
                      goals({"ratio": 1.12, "added_mib": 6}, {"ratio": 1.65, "added_mib": 12}),
                      goals({"ratio": 1.02}, {"ratio": 1.02})),

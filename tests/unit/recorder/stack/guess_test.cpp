@@ -1,4 +1,6 @@
-// Guessed frames on a stack that the program partly unmaps.
+// Frames without CFI: guessed on a stack that the program partly unmaps, and the outermost one of a
+// coroutine.
+#include <setjmp.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
@@ -21,6 +23,42 @@ call_with_bp:
         .size   call_with_bp, . - call_with_bp
 )");
 extern "C" void call_with_bp(void (*function)(), std::uint64_t bp);
+
+// How a stack of Boost.Context begins: the function in rbx returns to where no call leads.
+asm(R"(
+        .text
+        .type   enter_context, @function
+enter_context:
+        push    %rbx
+        mov     %rdi, %rbx
+        leaq    1f(%rip), %rbp
+        push    %rbp
+        jmp     *%rbx
+1:      xor     %rdi, %rdi
+        call    never_called
+        hlt
+        .size   enter_context, . - enter_context
+
+        .type   enter_context_with_landing, @function
+enter_context_with_landing:
+        push    %rbx
+        mov     %rdi, %rbx
+        leaq    1f(%rip), %rbp
+        push    %rbp
+        jmp     *%rbx
+1:      endbr64
+        xor     %rdi, %rdi
+        call    never_called
+        hlt
+        .size   enter_context_with_landing, . - enter_context_with_landing
+
+        .type   never_called, @function
+never_called:
+        hlt
+        .size   never_called, . - never_called
+)");
+extern "C" void enter_context(void (*function)());
+extern "C" void enter_context_with_landing(void (*function)());
 
 namespace oomrec::stack {
 namespace {
@@ -126,6 +164,22 @@ TEST_CASE("a guess reads only memory that is still mapped") {
     }
     stack.plant(bp);
     CHECK(stack.walk_with(bp).guessed());
+  }
+}
+
+TEST_CASE("a stack of Boost.Context ends where its outermost function would return to") {
+  start();
+  static constinit jmp_buf back;
+  for (void (*const enter)(void (*)()) : {enter_context, enter_context_with_landing}) {
+    if (setjmp(back) == 0) {
+      enter([] {
+        walk();
+        longjmp(back, 1);  // past code that would end the process
+      });
+    }
+    CHECK_FALSE(g_walked.truncated);
+    CHECK_FALSE(g_walked.guessed());
+    CHECK(g_walked.count == 3);
   }
 }
 
