@@ -158,7 +158,9 @@ void report_session_directory() noexcept {
   const std::string_view named{g_process.session_directory};
   if (g_session.made_directory()) write_stderr({"made ", named, " for recordings"});
   const int error = g_session.directory_error();
-  if (error == 0) return;
+  // Every kernel can make a directory: a sandbox pretends not to, in each of man's many helpers.
+  // Nobody could do what we would advise.
+  if (error == 0 || error == ENOSYS) return;
   const std::string_view path{g_session.path()};
   const std::string_view why = error == session::kTaken
                                    ? "another user has taken this name, or it is no directory"
