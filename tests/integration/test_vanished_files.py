@@ -68,6 +68,24 @@ def test_a_program_whose_file_is_gone(preload, oomrec, program, change):
     assert "hold" in run.stderr, str(run)
 
 
+@pytest.mark.parametrize("place", ["beside", "below .debug"])
+def test_a_pipe_in_place_of_a_debug_file(preload, oomrec, program, place):
+    """The program's owner chose the name: libdwfl would wait for the pipe's writer."""
+    directory = program.parent if place == "beside" else program.parent / ".debug"
+    directory.mkdir(exist_ok=True)
+    (program.parent / "linked.debug").write_text("to compute its checksum")
+    subprocess.run(
+        ["objcopy", "--add-gnu-debuglink=linked.debug", program], cwd=program.parent, check=True
+    )
+    (program.parent / "linked.debug").unlink()
+    os.mkfifo(directory / "linked.debug")
+    process = preload.start(program, stdin=subprocess.PIPE)
+    assert process.stdout.readline() == b"ready\n"
+    run = preload.finish(process, input="\n")
+    shown = oomrec("show", run.only_bundle(), timeout=60)
+    assert shown.exit_code == 0, str(shown)
+
+
 def own_mounts() -> bool:
     return subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0
 

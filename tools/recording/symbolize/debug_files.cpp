@@ -28,10 +28,26 @@ Settings& settings() {
   return current;
 }
 
+// Whether libdwfl would open something that is not a file beside the module, whose owner chose the
+// name of its debug file: it waits for the writer of a FIFO.
+bool would_block(const fs::path& module, const char* link) {
+  const fs::path name =
+      link != nullptr ? fs::path{link} : fs::path{module.filename().string() + ".debug"};
+  const fs::path directory = module.parent_path();
+  for (const fs::path& file :
+       {directory / name, directory / name.filename(), directory / ".debug" / name.filename()}) {
+    std::error_code error;
+    const fs::file_status status = fs::status(file, error);
+    if (fs::exists(status) && !fs::is_regular_file(status)) return true;
+  }
+  return false;
+}
+
 // libdwfl calls it for a module without debug information in its file, and for the supplementary
 // file that several debug files share (.gnu_debugaltlink).
 int find_debug_file(Dwfl_Module* module, void** own, const char* name, Dwarf_Addr base,
                     const char* file, const char* link, GElf_Word crc, char** found) {
+  if (file != nullptr && would_block(file, link)) return -1;
   const std::string_view subject = link != nullptr ? link : name != nullptr ? name : "";
   const ServerQuery query{subject.substr(subject.rfind('/') + 1)};
   return dwfl_standard_find_debuginfo(module, own, name, base, file, link, crc, found);
@@ -46,6 +62,12 @@ std::string name_by_build_id(std::span<const std::uint8_t> build_id) {
 }
 
 }  // namespace
+
+int find_debug_file_of(Dwfl_Module* module, const char* file, const char* link, GElf_Word crc,
+                       char** found) {
+  if (would_block(file, link)) return -1;
+  return dwfl_standard_find_debuginfo(module, nullptr, nullptr, 0, file, link, crc, found);
+}
 
 void use_debug_files(const DebugFiles& files) {
   Settings& current = settings();

@@ -25,6 +25,10 @@ void use_debug_files(const DebugFiles& files);
 // A libdwfl session that finds debug files according to these settings.
 Dwfl* begin_dwfl();
 
+// A descriptor of the module's debug file; −1: none. The caller frees `found`, its path.
+int find_debug_file_of(Dwfl_Module* module, const char* file, const char* link, GElf_Word crc,
+                       char** found);
+
 // The debug file of a module that is not installed here; empty: none.
 std::string debug_file_of(std::span<const std::uint8_t> build_id);
 

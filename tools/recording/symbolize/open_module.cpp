@@ -22,6 +22,11 @@ std::string identity_of(int file) {
                      status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
 }
 
+bool is_regular_file(const std::string& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+}
+
 // Restores standard input. In libdw 0.188 at least, dwfl_end() closes descriptor 0 if
 // dwfl_standard_find_debuginfo() was called directly (sources_of): the module then has a debug file
 // whose descriptor was never set.
@@ -43,7 +48,9 @@ class KeepStandardInput {
 }  // namespace
 
 OpenModule::OpenModule(const std::string& path) {
-  // Must not block on a FIFO or a device.
+  // A recording may name any path: must not block on a FIFO, nor open a device, which may act on
+  // it.
+  if (!is_regular_file(path)) return;
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (file < 0) return;
   identity = identity_of(file);
@@ -70,8 +77,7 @@ std::string sources_of(const std::string& path) {
   const char* const link = dwelf_elf_gnu_debuglink(probe.elf(), &crc);
   char* found = nullptr;
   const ServerQuery query{path.substr(path.rfind('/') + 1)};
-  const int file = dwfl_standard_find_debuginfo(probe.module, nullptr, nullptr, 0, path.c_str(),
-                                                link, crc, &found);
+  const int file = find_debug_file_of(probe.module, path.c_str(), link, crc, &found);
   std::free(found);
   std::string sources = fmt::format("{}\n{}\n", probe.identity, identity_of(file));
   if (file >= 0) close(file);
