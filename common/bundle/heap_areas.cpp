@@ -115,6 +115,7 @@ bool HeapAreas::next(HeapArea& area) noexcept {
     const Mapping mapping = mapping_of(line);
     const HeapArea candidate = candidate_;
     candidate_ = {};
+    if (mapping.end <= mapping.start) continue;  // not a line of the kernel's
     if (mapping.writable && mapping.anonymous && mapping.start % kArenaBytes == 0)
       candidate_ = {mapping.start, mapping.end, 0, false};
     // The rest of the arena: reserved, not yet writable.

@@ -110,6 +110,65 @@ full avg10=1.50 avg60=0.20 avg300=0.00 total=12345
 4242
 """
 
+PROC = {
+    "status": """\
+Name:\tvictim
+State:\tS (sleeping)
+Pid:\t4242
+Uid:\t0\t0\t0\t0
+VmSize:\t  120000 kB
+VmLck:\t       0 kB
+VmRSS:\t  102400 kB
+VmData:\t  110000 kB
+VmSwap:\t       0 kB
+Threads:\t2
+CapEff:\t000001ffffffffff
+""",
+    "stat": "4242 (a (b) c) S 1 4242 4242 0 -1 4194304 100 0 7 0 1 2 0 0 20 0 2 0 12345 122880000 25600 18446744073709551615 "
+    + "0 " * 17 + "3 " + "0 " * 10 + "\n",
+    "statm": "30000 25600 500 1 0 27500 0\n",
+    "maps": """\
+55d0a0000000-55d0a0001000 r-xp 00000000 08:01 42                         /bin/victim
+55d0b0000000-55d0b0021000 rw-p 00000000 00:00 0                          [heap]
+7f0000000000-7f0000021000 rw-p 00000000 00:00 0 \n7f0000021000-7f0004000000 ---p 00000000 00:00 0 \n7ffd00000000-7ffd00021000 rw-p 00000000 00:00 0                          [stack]
+""",
+    "cgroup": "0::/test\n",
+    "comm": "victim\n",
+    "cmdline": "victim\0--password\0secret\0",
+    "environ": "LD_PRELOAD=/x/liboomrec.so\0RANK=0\0",
+    "uid_map": "         0          0 4294967295\n",
+    "meminfo": """\
+MemTotal:       16000000 kB
+MemAvailable:    8000000 kB
+CommitLimit:     8000000 kB
+Committed_AS:    4000000 kB
+HugePages_Total:       4
+HugePages_Free:        2
+HugePages_Rsvd:        1
+Hugepagesize:       2048 kB
+SwapTotal:             0 kB
+SwapFree:              0 kB
+""",
+    "vmstat": "pgmajfault 12\noom_kill 3\nworkingset_refault_anon 7\n",
+    "loadavg": "0.10 0.20 0.30 2/345 6789\n",
+    "pressure/memory": "some avg10=1.50 avg60=0.00 avg300=0.00 total=5\nfull avg10=0.50 avg60=0.00 avg300=0.00 total=3\n",
+    "sys/vm/overcommit_memory": "2\n",
+    "sys/vm/max_map_count": "65530\n",
+    "sys/kernel/pid_max": "32768\n",
+    "sys/kernel/threads-max": "127000\n",
+    "sys/kernel/random/boot_id": "01234567-89ab-cdef-0123-456789abcdef\n",
+    "memory.current": "104857600\n",
+    "memory.max": "209715200\n",
+    "memory.peak": "204857600\n",
+    "memory.stat": "anon 104857600\nfile 4096\ninactive_file 4096\nworkingset_refault_anon 7\n",
+    "memory.events": "low 0\nhigh 0\nmax 7\noom 1\noom_kill 1\n",
+    "memory.events.local": "max 7\noom_kill 1\n",
+    "memory.pressure": "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n",
+    "cgroup.procs": "4242\n4243\n",
+    "pids.current": "7\n",
+    "pids.max": "max\n",
+}  # fmt: skip
+
 METADATA = {"schema_version": 5, "verdict": {"code": "soft_limit", "certainty": "proven"}, "outcome": "exited 1", "trigger": "allocation_failed"}  # fmt: skip
 ENVIRONMENT = {"pid": 4242, "variables": {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0"}, "command_line": ["victim"]}  # fmt: skip
 MANIFEST = {"schema_version": 1, "files": [{"name": "metadata.json", "bytes": 10}], "written_ns": 1_700_000_000_000_000_000}  # fmt: skip
@@ -170,6 +229,19 @@ def main(directory: Path, recording: bytes) -> None:
     )
     write(directory / "log", {"cgroup": OOM_REPORT.encode(), "syslog": SYSLOG.encode()})
     write(directory / "cgroup", {"all": CGROUP.encode(), "one": b"104857600\n", "none": b"max\n"})
+    first_version = {
+        "cgroup": "5:memory:/test\n4:pids:/test\n",
+        "memory.limit_in_bytes": "209715200\n",
+        "memory.usage_in_bytes": "104857600\n",
+        "memory.failcnt": "7\n",
+        "memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n",
+    }
+    files = {name: data.encode() for name, data in PROC.items()}
+    older = {**files, **{name: data.encode() for name, data in first_version.items()}}
+    write(
+        directory / "proc",
+        {"all": sections(files), "version_1": sections(older), "none": b"", "one": b"max\n"},
+    )
     write(directory / "options", {"all": OPTIONS.encode()})
     write(directory / "arguments", {"all": ARGUMENTS.encode()})
     scratch = directory / "scratch"

@@ -9,13 +9,23 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <vector>
 
+#include "common/bundle/heap_areas.h"
+#include "common/limits/ceilings.h"
+#include "common/limits/counted_limits.h"
+#include "common/limits/health.h"
+#include "common/limits/memory_pools.h"
+#include "common/limits/privileges.h"
+#include "common/limits/stalls.h"
 #include "common/options/options.h"
 #include "common/session/secrets.h"
+#include "common/system/files.h"
 #include "common/system/hook_scope.h"
+#include "common/system/text.h"
 #include "recorder/symbols/file_symbols.h"
 #include "tools/base/csv.h"
 #include "tools/base/error.h"
@@ -24,11 +34,14 @@
 #include "tools/bundles/store/bundles.h"
 #include "tools/commands/commands.h"
 #include "tools/deaths/cgroup_account.h"
+#include "tools/deaths/counters.h"
 #include "tools/deaths/kernel_faults.h"
 #include "tools/deaths/kernel_kills.h"
 #include "tools/deaths/kernel_log.h"
 #include "tools/formats/pytorch/pickle_reader.h"
 #include "tools/formats/pytorch/snapshot.h"
+#include "tools/processes/launch/program_facts.h"
+#include "tools/processes/observe/meminfo.h"
 
 namespace oomrec::fuzz {
 namespace {
@@ -158,6 +171,108 @@ bool cgroup(std::string_view input) {
   return report.limit_bytes != 0;
 }
 
+constexpr int kPid = 4242;
+// What is read of /proc for `kPid` and for ourselves, of the machine, and of a cgroup.
+constexpr const char* kProcessFiles[] = {"status", "stat",    "statm",   "maps",    "cgroup",
+                                         "comm",   "cmdline", "environ", "uid_map", "pagemap"};
+constexpr const char* kMachineFiles[] = {"meminfo",
+                                         "vmstat",
+                                         "loadavg",
+                                         "pressure/memory",
+                                         "sys/vm/overcommit_memory",
+                                         "sys/vm/max_map_count",
+                                         "sys/kernel/pid_max",
+                                         "sys/kernel/threads-max",
+                                         "sys/kernel/random/boot_id"};
+constexpr const char* kCgroupFiles[] = {
+    "memory.current", "memory.max",        "memory.peak",           "memory.stat",
+    "memory.events",  "cgroup.procs",      "memory.pressure",       "memory.events.local",
+    "pids.current",   "pids.max",          "memory.usage_in_bytes", "memory.limit_in_bytes",
+    "memory.failcnt", "memory.oom_control"};
+
+// The text of the section "=== NAME"; all of the input if it has none.
+std::string_view section_of(std::string_view input, std::string_view name) {
+  const std::string begin = "=== " + std::string{name} + "\n";
+  const std::size_t at = input.find(begin);
+  if (at == input.npos) return input.substr(0, input.find("=== "));
+  input.remove_prefix(at + begin.size());
+  return input.substr(0, input.find("\n=== "));
+}
+
+// A /proc and a cgroup of the input's files, as the roots of all readers.
+void write_proc(std::string_view input) {
+  const fs::path root = fs::path{directory()} / "proc-root", own = root / "proc" / "4242";
+  const fs::path group = root / "cgroup" / "test";
+  if (!fs::exists(root)) {
+    for (const char* const made : {"pressure", "sys/vm", "sys/kernel/random"})
+      fs::create_directories(root / "proc" / made);
+    fs::create_directories(own / "task" / "4243");
+    fs::create_directories(group);
+    fs::create_directory_symlink("4242", root / "proc" / "self");
+    system::Text{system::g_roots.proc} << (root / "proc").c_str();
+    system::Text{system::g_roots.cgroup} << (root / "cgroup").c_str();
+    system::Text{system::g_roots.sys} << root.c_str();
+  }
+  for (const char* const name : kProcessFiles) {
+    write_file(own / name, section_of(input, name));
+    write_file(own / "task" / "4243" / name, section_of(input, name));
+  }
+  for (const char* const name : kMachineFiles)
+    write_file(root / "proc" / name, section_of(input, name));
+  for (const char* const name : kCgroupFiles)
+    for (const fs::path& in : {group, group.parent_path()})
+      write_file(in / name, section_of(input, name));
+}
+
+bool read_limits(int process) {
+  const InHook hook = OutsideHooks::in_hook();
+  limit::Ceilings ceilings = limit::read_ceilings(hook);
+  const auto directories = std::make_unique<limit::CgroupDirectories>();
+  limit::read_cgroup(hook, ceilings, directories.get(), process);
+  std::uint64_t figure = 0;
+  limit::read_cgroup_usage(hook, *directories, figure);
+  limit::read_cgroup_kills(hook, *directories, figure);
+  const auto health = std::make_unique<session::Health>();
+  limit::read_quick_health(hook, *directories, *health, process);
+  const limit::StallCounters before = limit::read_slow_health(hook, *directories, *health, process);
+  limit::read_available_memory(*health);
+  limit::usage_of_killing_limit(*health).percent();
+  limit::stalls_between(before, limit::read_stall_counters(hook, *directories, process));
+  session::CountedLimits counted{};
+  limit::read_task_limits(hook, counted);
+  limit::read_mapping_limits(hook, counted);
+  session::MemoryPools pools{};
+  limit::read_memory_pools(hook, {true, true, 2 << 20}, pools);
+  limit::is_in_initial_namespace();
+  return ceilings.rss_bytes != 0;
+}
+
+bool proc(std::string_view input) {
+  write_proc(input);
+  const bool read = read_limits(0);
+  read_limits(kPid);
+  system::start_ticks(kPid);
+  system::pid_namespace();
+  std::uint8_t boot[16];
+  system::boot_id(boot);
+  std::vector<char> buffer(std::size_t{16} << 10);
+  bundle::HeapAreas areas{kPid, buffer};
+  for (bundle::HeapArea area; areas.next(area);)
+    if (area.end < area.start) std::abort();
+  const fs::path cgroup = deaths::own_cgroup().directory;
+  deaths::oom_kills_in(cgroup);
+  deaths::oom_kills_below(cgroup);
+  deaths::system_oom_kills();
+  deaths::limit_hits_in(cgroup);
+  deaths::peak_usage_in(cgroup);
+  deaths::processes_in(cgroup);
+  deaths::pressure_of(cgroup);
+  processes::read_meminfo();
+  processes::ProgramSampler sampler{"/bin/true", {"true"}, RecordedArguments::all};
+  sampler.started(kPid);
+  return read;
+}
+
 bool symbols(std::string_view input) {
   const std::string path = write_file(directory() + "/library.so", input);
   // The mapped header of a module, which the file must have, too.
@@ -274,6 +389,30 @@ constexpr std::string_view kLogTokens[] = {"Out of memory: Killed process ",
                                            "victim",
                                            "task_memcg=/",
                                            "18446744073709551615"};
+constexpr std::string_view kProcTokens[] = {"VmRSS:\t",
+                                            "VmSize:",
+                                            " kB\n",
+                                            "Threads:",
+                                            "CapEff:\t000001ffffffffff\n",
+                                            ") S ",
+                                            "(",
+                                            "0::/test\n",
+                                            "5:memory:/",
+                                            "/../..",
+                                            "some avg10=",
+                                            "99999.99",
+                                            "full",
+                                            "oom_kill ",
+                                            "[heap]\n",
+                                            "7f0000000000-7f0004000000 rw-p 00000000 00:00 0 ",
+                                            "ffffffffffffffff",
+                                            "-",
+                                            "MemAvailable:",
+                                            "HugePages_Free:",
+                                            "18446744073709551615",
+                                            "max\n",
+                                            "workingset_refault_anon ",
+                                            "\n"};
 constexpr std::string_view kOptionTokens[] = {"OOMREC_LIMIT=",
                                               "OOMREC_FAIL=",
                                               "OOMREC_LIMIT_GPU=",
@@ -316,6 +455,7 @@ constexpr Target kTargets[] = {
     {"csv", csv, kTelemetryTokens},
     {"log", log, kLogTokens},
     {"cgroup", cgroup, kLogTokens},
+    {"proc", proc, kProcTokens},
     {"symbols", symbols, kElfTokens},
     {"options", options, kOptionTokens},
     {"arguments", arguments, kArgumentTokens},
