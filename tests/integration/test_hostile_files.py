@@ -134,3 +134,21 @@ def test_foreign_files_pass_one_function():
         if "std::ifstream" in path.read_text()
     }
     assert {path for path in found if not kernel.match(path)} == set()
+
+
+@pytest.mark.parametrize("file", ["memory.max", "memory.stat", "memory.current", "cgroup.procs"])
+def test_a_recording_names_no_cgroup_elsewhere(bounded, preload, victim, tmp_path, file):
+    """Its own name for the cgroup leads to a directory of pipes."""
+    cgroup = tmp_path / "cgroup"
+    cgroup.mkdir()
+    numbers = {"memory.max": 100 * MIB, "memory.current": 99 * MIB, "memory.stat": "anon 1"}
+    for name, number in {**numbers, "cgroup.procs": "1"}.items():
+        (cgroup / name).write_text(f"{number}\n")
+    environment = {"OOMREC_CGROUP_ROOT": cgroup}
+    process = preload.start(victim("dies"), "never", env=environment)
+    assert process.stdout.readline() == b"ready\n"
+    [recording] = preload.session_dir.rglob("*.session")
+    process.kill()
+    process.wait()
+    replace(cgroup / file, "fifo", None)
+    assert bounded("show", recording)[0] == 0

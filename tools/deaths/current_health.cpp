@@ -1,19 +1,36 @@
 #include "tools/deaths/current_health.h"
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 
 #include "common/limits/cgroup.h"
 #include "common/limits/health.h"
+#include "common/system/files.h"
 #include "common/system/text.h"
 
 namespace oomrec::tools::deaths {
+
+namespace {
+
+// A recording may name any directory. Only the kernel makes the files of a cgroup: elsewhere, one
+// may be a FIFO.
+bool is_in_cgroups(const std::filesystem::path& directory) {
+  std::error_code error;
+  const std::filesystem::path root = std::filesystem::canonical(system::g_roots.cgroup, error);
+  if (error) return false;
+  const std::filesystem::path path = std::filesystem::canonical(directory, error);
+  if (error) return false;
+  return std::mismatch(root.begin(), root.end(), path.begin(), path.end()).first == root.end();
+}
+
+}  // namespace
 
 limit::CgroupDirectories limiting_cgroup(const session::View& view) {
   limit::CgroupDirectories cgroup{};
   std::error_code error;
   const std::filesystem::path directory{view.string(view.header().cgroup)};
-  if (!std::filesystem::is_directory(directory, error)) return cgroup;
+  if (!std::filesystem::is_directory(directory, error) || !is_in_cgroups(directory)) return cgroup;
   cgroup.v1 = std::filesystem::exists(directory / "memory.limit_in_bytes", error);
   system::Text{cgroup.own} << directory.c_str();
   const char* const file = cgroup.v1 ? "/memory.limit_in_bytes" : "/memory.max";
