@@ -169,7 +169,7 @@ TEST_CASE("a guess reads only memory that is still mapped") {
 
 TEST_CASE("a stack of Boost.Context ends where its outermost function would return to") {
   start();
-  static constinit jmp_buf back;
+  static jmp_buf back;
   for (void (*const enter)(void (*)()) : {enter_context, enter_context_with_landing}) {
     if (setjmp(back) == 0) {
       enter([] {
