@@ -158,8 +158,8 @@ void report_session_directory() noexcept {
   const std::string_view named{g_process.session_directory};
   if (g_session.made_directory()) write_stderr({"made ", named, " for recordings"});
   const int error = g_session.directory_error();
-  // Every kernel can make a directory: a sandbox pretends not to, in each of man's many helpers.
-  // Nobody could do what we would advise.
+  // ENOSYS: a sandbox denies it, such as the one of each of man's many helpers; no advice would
+  // help.
   if (error == 0 || error == ENOSYS) return;
   const std::string_view path{g_session.path()};
   const std::string_view why = error == session::kTaken

@@ -110,7 +110,7 @@ void find_build_id(LoadedModule& module, const Elf64_Phdr& notes) noexcept {
 }
 
 // The outermost function of a greenlet. Greenlets take turns on one stack: a switch copies the part
-// inside this function, and the memory further out belongs to whoever runs at the time. Walked
+// inside this function, and the memory further out is of the greenlet that runs at the time. Walked
 // into, one line of a greenlet would have a stack for each place that the others have reached.
 constexpr std::string_view kGreenletStart = "_ZN8greenlet12UserGreenlet13g_initialstubEPv";
 

@@ -136,19 +136,20 @@ def test_foreign_files_pass_one_function():
     assert {path for path in found if not kernel.match(path)} == set()
 
 
-@pytest.mark.parametrize("file", ["memory.max", "memory.stat", "memory.current", "cgroup.procs"])
-def test_a_recording_names_no_cgroup_elsewhere(bounded, preload, victim, tmp_path, file):
+def test_a_recording_names_no_cgroup_elsewhere(bounded, preload, victim, tmp_path):
     """Its own name for the cgroup leads to a directory of pipes."""
     cgroup = tmp_path / "cgroup"
     cgroup.mkdir()
-    numbers = {"memory.max": 100 * MIB, "memory.current": 99 * MIB, "memory.stat": "anon 1"}
-    for name, number in {**numbers, "cgroup.procs": "1"}.items():
-        (cgroup / name).write_text(f"{number}\n")
-    environment = {"OOMREC_CGROUP_ROOT": cgroup}
-    process = preload.start(victim("dies"), "never", env=environment)
+    (cgroup / "memory.max").write_text("104857600\n")
+    (cgroup / "memory.current").write_text("100000000\n")
+    process = preload.start(victim("dies"), "never", env={"OOMREC_CGROUP_ROOT": cgroup})
     assert process.stdout.readline() == b"ready\n"
     [recording] = preload.session_dir.rglob("*.session")
     process.kill()
     process.wait()
-    replace(cgroup / file, "fifo", None)
+    assert str(cgroup).encode() in recording.read_bytes()
+    for name in ("memory.stat", "memory.events", "memory.events.local", "memory.oom_control"):
+        os.mkfifo(cgroup / name)
+    (cgroup / "memory.max").unlink()
+    os.mkfifo(cgroup / "memory.max")
     assert bounded("show", recording)[0] == 0

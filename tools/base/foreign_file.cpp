@@ -30,8 +30,8 @@ std::string problem_of(int error, const ForeignPath& file) {
 
 ForeignPath ForeignPath::named(fs::path file) { return {std::move(file), true}; }
 
-// One component below the directory leads nowhere else: openat2() with RESOLVE_BENEATH, which
-// kernels before 5.6 lack, would add nothing.
+// One component below the directory, which is no link (O_NOFOLLOW), leads nowhere else: openat2()
+// with RESOLVE_BENEATH, which kernels before 5.6 lack, would add nothing.
 ForeignPath ForeignPath::in(const fs::path& directory, std::string_view name) {
   if (name.empty() || name == "." || name == ".." || name.find('/') != name.npos)
     throw std::logic_error{fmt::format("{} is not a name of a file in a bundle", name)};
@@ -39,15 +39,7 @@ ForeignPath ForeignPath::in(const fs::path& directory, std::string_view name) {
 }
 
 int ForeignPath::open() const {
-  if (may_be_link_) return ::open(path_.c_str(), kFlags);
-  const fs::path above = path_.has_parent_path() ? path_.parent_path() : fs::path{"."};
-  const int directory = ::open(above.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (directory < 0) return -1;
-  const int file = openat(directory, path_.filename().c_str(), kFlags | O_NOFOLLOW);
-  const int error = errno;
-  close(directory);
-  errno = error;
-  return file;
+  return ::open(path_.c_str(), may_be_link_ ? kFlags : kFlags | O_NOFOLLOW);
 }
 
 ForeignFile::ForeignFile(const ForeignPath& file) : descriptor_(file.open()) {

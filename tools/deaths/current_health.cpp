@@ -11,32 +11,31 @@
 
 namespace oomrec::tools::deaths {
 
-namespace {
+namespace fs = std::filesystem;
 
-// A recording may name any directory. Only the kernel makes the files of a cgroup: elsewhere, one
-// may be a FIFO.
-bool is_in_cgroups(const std::filesystem::path& directory) {
+fs::path recorded_cgroup(const session::View& view) {
+  const fs::path recorded{view.string(view.header().cgroup)};
+  if (!recorded.is_absolute()) return {};
   std::error_code error;
-  const std::filesystem::path root = std::filesystem::canonical(system::g_roots.cgroup, error);
-  if (error) return false;
-  const std::filesystem::path path = std::filesystem::canonical(directory, error);
-  if (error) return false;
-  return std::mismatch(root.begin(), root.end(), path.begin(), path.end()).first == root.end();
+  const fs::path root = fs::weakly_canonical(system::g_roots.cgroup, error);
+  if (error) return {};
+  const fs::path path = fs::weakly_canonical(recorded, error);
+  if (error) return {};
+  const auto first_other = std::mismatch(root.begin(), root.end(), path.begin(), path.end()).first;
+  return first_other == root.end() ? recorded : fs::path{};
 }
-
-}  // namespace
 
 limit::CgroupDirectories limiting_cgroup(const session::View& view) {
   limit::CgroupDirectories cgroup{};
   std::error_code error;
-  const std::filesystem::path directory{view.string(view.header().cgroup)};
-  if (!std::filesystem::is_directory(directory, error) || !is_in_cgroups(directory)) return cgroup;
-  cgroup.v1 = std::filesystem::exists(directory / "memory.limit_in_bytes", error);
+  const fs::path directory = recorded_cgroup(view);
+  if (!fs::is_directory(directory, error)) return cgroup;
+  cgroup.v1 = fs::exists(directory / "memory.limit_in_bytes", error);
   system::Text{cgroup.own} << directory.c_str();
   const char* const file = cgroup.v1 ? "/memory.limit_in_bytes" : "/memory.max";
   const std::uint64_t limit = view.header().health.cgroup_limit_bytes.load();
   std::uint64_t found = 0;
-  for (std::filesystem::path at = directory; at.has_relative_path(); at = at.parent_path()) {
+  for (fs::path at = directory; at.has_relative_path(); at = at.parent_path()) {
     if (!limit::read_cgroup_number(at.c_str(), file, found) || found != limit) continue;
     system::Text{cgroup.limiting} << at.c_str();
     break;

@@ -14,6 +14,7 @@
 #include "common/system/text.h"
 #include "common/text/text.h"
 #include "tools/deaths/cgroup_account.h"
+#include "tools/deaths/current_health.h"
 #include "tools/deaths/kernel_faults.h"
 #include "tools/deaths/kernel_kills.h"
 #include "tools/deaths/kernel_log.h"
@@ -149,8 +150,8 @@ void read_cgroup(Death& death, const session::View& view, const DeathObservation
   const session::Health& health = view.header().health;
   // In another container, the same path is another cgroup.
   if (!is_this_host(view.header())) return;
-  const fs::path recorded{view.string(view.header().cgroup)};
-  const fs::path own = recorded.empty() ? observed.cgroup.directory : recorded;
+  const bool is_recorded = view.header().cgroup != 0;
+  const fs::path own = is_recorded ? recorded_cgroup(view) : observed.cgroup.directory;
   if (own.empty()) return;
   std::error_code error;
   const bool gone = !fs::is_directory(own, error);
