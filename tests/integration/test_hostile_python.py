@@ -72,6 +72,22 @@ def test_every_python(load, tmp_path, version, shape):
     load(file, version)
 
 
+def test_telemetry_of_three_hours_is_read(load, tmp_path):
+    """Ordinary events, however many: 66 MB."""
+    event = (
+        '{"schema_version": 2, "timestamp_ns": 17952561%011d, "event_type": "sample", "collector":'
+        ' "gpumemprof.cuda_tracker", "sampling_interval_ms": 100, "pid": 123, "host": "node17",'
+        ' "device_id": 0, "allocator_allocated_bytes": 123456789, "allocator_reserved_bytes":'
+        ' 223456789, "allocator_active_bytes": null, "allocator_inactive_bytes": null,'
+        ' "allocator_change_bytes": 0, "device_used_bytes": 999999999, "device_free_bytes":'
+        ' 84899345921, "device_total_bytes": 85899345920, "context": "training step", "job_id":'
+        ' null, "rank": 0, "local_rank": 0, "world_size": 1, "metadata": {"backend": "cuda"}}'
+    )
+    events = ",\n".join(event % number for number in range(110_000))
+    (tmp_path / "events.json").write_text(f"[{events}]")
+    assert load(tmp_path / "events.json") == "110000 events"
+
+
 def test_what_is_no_file_is_not_waited_for(load, tmp_path):
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "zero").symlink_to("/dev/zero")
@@ -79,7 +95,7 @@ def test_what_is_no_file_is_not_waited_for(load, tmp_path):
         assert load(path) == "TelemetryProblem: it is not a file"
     (tmp_path / "sparse").write_bytes(b"[")
     os.truncate(tmp_path / "sparse", 2 << 30)
-    assert load(tmp_path / "sparse") == "TelemetryProblem: it is larger than 256 MiB"
+    assert load(tmp_path / "sparse") == "TelemetryProblem: it is larger than 1024 MiB"
     (tmp_path / "events").write_text('[{"timestamp": 1, "allocated": 2}]')
     (tmp_path / "link").symlink_to(tmp_path / "events")
     assert load(tmp_path / "link") == "1 events"  # the control: the user named it

@@ -46,7 +46,7 @@ REQUIRED_V2_FIELDS: tuple[str, ...] = (
 OPTIONAL_V2_FIELDS: tuple[str, ...] = tuple(each.key for each in FIELDS.values() if each.optional)
 
 
-_MOST_BYTES = 256 << 20  # of a file
+_MOST_BYTES = 1 << 30  # of a file
 _EVENT_BYTES = 4096  # of memory, and for the time to check it
 
 
@@ -136,13 +136,13 @@ def load_telemetry_events(
     The content decides which of them it is, not the file's name. `events_key` names the list in a JSON
     object (``events`` if not given). A last line that a killed writer cut off is skipped with a
     warning. Raises ValueError, which names the first record that cannot be read, or OSError. A file of more
-    than 256 MiB is not read, nor one that would need about a gigabyte of memory: some 100,000 events.
+    than 1 GiB is not read, nor one whose texts would need many times its size in memory, as no events do.
     """
     try:
         data = read_named(path, _MOST_BYTES)
     except ValueError as error:
         raise TelemetryProblem("file", f"it {error}") from None
-    budget = Budget()
+    budget = Budget(len(data))
     records = records_of(data, events_key, budget)
     del data
     budget.take(len(records.rows) * _EVENT_BYTES)
