@@ -214,7 +214,7 @@ bool start(const Options& options) noexcept {
   report_session_directory();
   prepare_handlers();
   if (!helper::prepare(environ)) write_stderr({"no bundles: no memory for their writer"});
-  if (!limit_address_space()) write_stderr({"RLIMIT_AS could not be set"});
+  if (!limit_address_space(hook)) write_stderr({"RLIMIT_AS could not be set"});
   return true;
 }
 

@@ -28,12 +28,14 @@ void describe_address_space_limit() noexcept {
   header.limit_as_own_bytes = g_limit.own_bytes;
 }
 
-bool limit_address_space() noexcept {
+bool limit_address_space(InHook hook) noexcept {
   const Options& options = g_state.options;
   if (options.limit_as == 0) return true;
   const bool want_exact = options.mode == Mode::exact;
   const std::uint64_t ours =
       want_exact ? g_state.budget_bytes + 64 * kMiB : std::max(2 * g_state.budget_bytes, 32 * kMiB);
+  // The part of it that most recordings need is taken now: the program cannot.
+  session::g_session.arena.map_ahead(hook, session::kSegmentBytes);
   rlimit64 limits{};
   if (system::call(SYS_prlimit64, 0, RLIMIT_AS, nullptr, &limits) != 0) return true;
   limits.rlim_cur = std::min(limits.rlim_max, std::max(options.limit_as + ours, ours));

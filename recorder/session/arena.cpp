@@ -103,6 +103,12 @@ bool Arena::map_next_piece() noexcept {
   return true;
 }
 
+void Arena::map_ahead(InHook, std::uint64_t bytes) noexcept {
+  const system::MutexGuard guard{lock_};
+  while (guard && piece_start(mapped_.load(std::memory_order_relaxed)) < bytes && map_next_piece())
+    continue;
+}
+
 std::uint64_t Arena::take(InHook, std::uint64_t bytes) noexcept {
   bytes = whole_pages(bytes);
   if (bytes == 0 || bytes > kSegmentBytes) return 0;

@@ -33,6 +33,9 @@ class Arena {
   // populate().
   std::uint64_t take(InHook, std::uint64_t bytes) noexcept;
 
+  // Maps the first `bytes` of the file, as far as there is address space.
+  void map_ahead(InHook, std::uint64_t bytes) noexcept;
+
   // Backs [offset, offset + bytes), whole pages never populated before, by memory. False: disk
   // full, budget used up, or a sandbox forbids system calls. madvise, a microsecond for each 4
   // pages.

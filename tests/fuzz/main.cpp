@@ -87,7 +87,11 @@ void read(const std::string& input, Tally& tally) {
 
 std::string contents_of(const fs::path& path) {
   std::ifstream stream{path, std::ios::binary};
-  return {std::istreambuf_iterator<char>{stream}, {}};
+  std::string text;
+  std::vector<char> part(1 << 20);
+  while (stream.read(part.data(), static_cast<std::streamsize>(part.size())), stream.gcount() > 0)
+    text.append(part.data(), static_cast<std::size_t>(stream.gcount()));
+  return text;
 }
 
 std::vector<std::string> corpus_of(const std::vector<std::string>& inputs) {
