@@ -79,7 +79,7 @@ class Builder : public nlohmann::json_sax<nlohmann::ordered_json> {
   bool number_unsigned(std::uint64_t number) override { return put(number); }
   bool number_float(double number, const std::string&) override { return put(number); }
   bool string(std::string& text) override {
-    budget_.take(sizeof text + kAllocationBytes + cost_of(text));
+    budget_.take(sizeof(std::string) + kAllocationBytes + cost_of(text));
     return put(std::move(text));
   }
   bool binary(nlohmann::ordered_json::binary_t&) override { return false; }

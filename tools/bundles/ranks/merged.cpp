@@ -180,7 +180,7 @@ bool is_beneath(const fs::path& directory, const fs::path& path) {
 // The bundle of a row. A merged bundle's file may be forged: it may name only its own directories.
 // The paths of a job that we found ourselves are absolute. Throws Error.
 fs::path bundle_in(const Json& row, const Source& merged) {
-  const fs::path named = text_of(row, "bundle").value_or("");
+  fs::path named = text_of(row, "bundle").value_or("");
   if (merged.bundle.empty()) return named;
   if (!is_beneath(merged.bundle, named))
     throw Error{
