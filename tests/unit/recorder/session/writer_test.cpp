@@ -229,7 +229,7 @@ TEST_CASE("threads that reserve concurrently get different entries, all readable
     REQUIRE(view.read(TableId::threads, i, thread));
     ++found[thread.tid];
   }
-  for (const u32 number : {1, 2, 3, 4}) CHECK(found[number] == kEach);
+  for (const u32 number : {1u, 2u, 3u, 4u}) CHECK(found[number] == kEach);
 }
 
 TEST_CASE("an ended thread's lane goes to the next thread") {
