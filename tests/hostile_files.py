@@ -2,10 +2,36 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+from typing import Any
+
 MIB = 1 << 20
 # What reading each of them may cost.
 MOST_BYTES = 1 << 30
 MOST_CPU_S = 10
+
+
+def run_bounded(command: list[Any], env: dict[str, str], *limits: str) -> tuple[int, str]:
+    """Runs a reader under `limits` of prlimit and twice the processor time; returns its exit code and output.
+
+    Fails the test if it used more than a reader may.
+    """
+    process = subprocess.Popen(
+        ["prlimit", f"--cpu={2 * MOST_CPU_S}", *limits, *command],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    output = process.stdout.read(MIB).decode(errors="replace")
+    process.stdout.close()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    cpu_s = usage.ru_utime + usage.ru_stime
+    assert usage.ru_maxrss * 1024 <= MOST_BYTES, (command, usage.ru_maxrss >> 10, output[:500])
+    assert cpu_s <= MOST_CPU_S, (command, cpu_s, output[:500])
+    return process.returncode, output
+
 
 KEYS = b",".join(b'"k%d":0' % number for number in range(1_000_000))
 # Each within 64 MiB, and in each the smallest text that makes the most of its kind of value.

@@ -14,6 +14,7 @@
 #include "common/bundle/files.h"
 #include "common/bundle/heap_areas.h"
 #include "common/calls/calls.h"
+#include "common/limits/cgroup.h"
 #include "common/session/secrets.h"
 #include "common/system/files.h"
 #include "common/text/device_text.h"
@@ -185,13 +186,11 @@ std::string_view Environment::read_cgroup(std::string_view path, bool version1,
 // Version 1 counts memory and swap together. Null where swap is not counted.
 void Environment::write_swap_of_version1(std::string_view path, std::string_view with_swap,
                                          std::string_view memory_file) noexcept {
-  // How version 1 says that there is no limit; whole pages below 2^63.
-  constexpr std::uint64_t kUnlimited = std::uint64_t{1} << 62;
   std::uint64_t both = 0, memory = 0;
   if (!parse_number(read_cgroup(path, true, with_swap), both) ||
       !parse_number(read_cgroup(path, true, memory_file), memory))
     return json_.null();
-  if (both >= kUnlimited) return json_.string("unlimited");
+  if (both >= limit::kNoLimitOfV1) return json_.string("unlimited");
   json_.number(both > memory ? both - memory : 0);
 }
 

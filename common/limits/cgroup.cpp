@@ -11,9 +11,6 @@ namespace {
 using session::kUnlimited;
 using system::Text;
 
-// v1 expresses "no limit" as the largest multiple of a page.
-constexpr std::uint64_t kHuge = std::uint64_t{1} << 60;
-
 // "…:memory:PATH" in v1, "0::PATH" in v2. Points into `text`.
 std::string_view own_path(std::string_view text, std::string_view controller, bool& v1) noexcept {
   std::string_view unified;
@@ -54,7 +51,7 @@ bool is_below_root(std::string_view text) noexcept {
   char text[64];
   if (name.truncated() || system::read_file(path, text, sizeof(text)) <= 0) return false;
   value = text[0] == 'm' ? kUnlimited : system::number_in(text);
-  if (value >= kHuge) value = kUnlimited;
+  if (value >= kNoLimitOfV1) value = kUnlimited;
   return true;
 }
 

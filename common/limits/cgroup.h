@@ -13,6 +13,8 @@
 namespace oomrec::limit {
 
 inline constexpr std::size_t kCgroupPathBytes = 384;
+// v1 expresses "no limit" as the largest multiple of a page: any number from this one on.
+inline constexpr std::uint64_t kNoLimitOfV1 = std::uint64_t{1} << 60;
 
 // Reads a number from a file of a cgroup: kUnlimited for "max" and for v1's largest. False: no such
 // file.

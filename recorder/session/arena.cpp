@@ -22,8 +22,8 @@ std::byte* address_of(long result) noexcept {
   return result < 0 && result > -4096 ? nullptr : reinterpret_cast<std::byte*>(result);
 }
 
-// So much is mapped before it is used: when the program has reached its RLIMIT_AS, there is room to
-// record what was refused, and who holds the rest.
+// The address space that is mapped before it is needed: a program that reaches its RLIMIT_AS leaves
+// none, but the refused request and the holders must still be recorded.
 constexpr std::uint64_t kept_ahead(std::uint64_t used) noexcept {
   return std::clamp(used / 2, std::uint64_t{256} << 10, kLargestChunkBytes);
 }
@@ -35,7 +35,7 @@ void keep_small_pages(std::byte* from, std::uint64_t bytes) noexcept {
 
 }  // namespace
 
-// Of a file that ends inside the piece, what is left of it.
+// A piece's size in the file, whose end may lie inside it.
 std::uint64_t Arena::piece_bytes(std::uint32_t piece) const noexcept {
   const std::uint64_t start = piece_start(piece);
   return std::min(piece_start(piece + 1), std::max(file_bytes_, start)) - start;
@@ -103,10 +103,16 @@ bool Arena::map_next_piece() noexcept {
   return true;
 }
 
+// The caller holds lock_. False: the file or the address space is exhausted.
+bool Arena::map_up_to(std::uint64_t end) noexcept {
+  while (piece_start(mapped_.load(std::memory_order_relaxed)) < end)
+    if (!map_next_piece()) return false;
+  return true;
+}
+
 void Arena::map_ahead(InHook, std::uint64_t bytes) noexcept {
   const system::MutexGuard guard{lock_};
-  while (guard && piece_start(mapped_.load(std::memory_order_relaxed)) < bytes && map_next_piece())
-    continue;
+  if (guard) map_up_to(bytes);
 }
 
 std::uint64_t Arena::take(InHook, std::uint64_t bytes) noexcept {
@@ -118,10 +124,8 @@ std::uint64_t Arena::take(InHook, std::uint64_t bytes) noexcept {
   std::uint32_t piece = piece_of(offset);
   while (bytes > piece_start(piece + 1) - offset) offset = piece_start(++piece);
   if (offset > file_bytes_ || bytes > file_bytes_ - offset) return 0;
-  while (piece >= mapped_.load(std::memory_order_relaxed))
-    if (!map_next_piece()) return 0;
-  if (piece_start(mapped_.load(std::memory_order_relaxed)) < offset + bytes + kept_ahead(offset))
-    map_next_piece();
+  if (!map_up_to(offset + bytes)) return 0;
+  map_up_to(offset + bytes + kept_ahead(offset));
   used_.store(offset + bytes, std::memory_order_relaxed);
   if (offset != 0) {  // at offset 0 there is no header yet: it is being populated
     reinterpret_cast<Header*>(pieces_[0])

@@ -74,6 +74,7 @@ class Arena {
  private:
   std::uint64_t piece_bytes(std::uint32_t piece) const noexcept;
   bool map_next_piece() noexcept;
+  bool map_up_to(std::uint64_t end) noexcept;
   bool touch_pages(std::byte* from, std::uint64_t bytes) noexcept;
 
   std::byte* pieces_[kMaxPieces] = {};

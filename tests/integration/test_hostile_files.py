@@ -8,11 +8,10 @@ import json
 import os
 import re
 import shutil
-import subprocess
 
 import pytest
 from conftest import SOURCE
-from hostile_files import JSON, MIB, MOST_BYTES, MOST_CPU_S, PICKLES, TELEMETRY
+from hostile_files import JSON, MOST_BYTES, PICKLES, TELEMETRY, run_bounded
 
 
 @pytest.fixture
@@ -20,23 +19,10 @@ def bounded(oomrec, build_dir):
     """Runs the command under a limit on its address space and processor time; returns its result."""
 
     def run(*words):
-        limits = [f"--as={3 * MOST_BYTES}", f"--cpu={2 * MOST_CPU_S}"]
-        process = subprocess.Popen(
-            ["prlimit", *limits, build_dir / "oomrec", *words],
-            env=oomrec.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-        output = process.stdout.read(MIB)
-        process.stdout.close()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        said = output.decode(errors="replace")[:500]
-        cpu_s = usage.ru_utime + usage.ru_stime
-        assert process.returncode in (0, 1, 2), (words, process.returncode, said)
-        assert usage.ru_maxrss * 1024 <= MOST_BYTES, (words, usage.ru_maxrss >> 10, said)
-        assert cpu_s <= MOST_CPU_S, (words, cpu_s, said)
-        return process.returncode, said
+        command = [build_dir / "oomrec", *words]
+        code, said = run_bounded(command, oomrec.environment, f"--as={3 * MOST_BYTES}")
+        assert code in (0, 1, 2), (words, code, said[:500])
+        return code, said[:500]
 
     return run
 

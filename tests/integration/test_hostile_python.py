@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 import json
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 from conftest import PACKAGE_PYTHON_VERSIONS, SOURCE
-from hostile_files import MIB, MOST_BYTES, MOST_CPU_S, TELEMETRY_FOR_PYTHON
+from hostile_files import TELEMETRY_FOR_PYTHON, run_bounded
 from oomrec import _oom_children
 from oomrec._foreign_files import open_in, read_in, read_named, replaced_in
 from oomrec.gpumemprof._bundle import add_events, add_system
@@ -34,20 +33,9 @@ def load(python, tmp_path):
     """load(file) is what the reader says, in one line, within the bounds of a hostile file."""
 
     def run(file: Path, version: str | None = None) -> str:
-        process = subprocess.Popen(
-            ["prlimit", f"--cpu={2 * MOST_CPU_S}", python(version), "-c", LOAD, file],
-            env={"PYTHONPATH": str(PACKAGE), "PATH": os.environ["PATH"]},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-        output = process.stdout.read(MIB)
-        process.stdout.close()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        said = output.decode(errors="replace")
-        assert process.returncode == 0, (process.returncode, said[-500:])
-        assert usage.ru_maxrss * 1024 <= MOST_BYTES, usage.ru_maxrss >> 10
-        assert usage.ru_utime + usage.ru_stime <= MOST_CPU_S
+        environment = {"PYTHONPATH": str(PACKAGE), "PATH": os.environ["PATH"]}
+        code, said = run_bounded([python(version), "-c", LOAD, file], environment)
+        assert code == 0, (code, said[-500:])
         assert len(said) < 1000, said[:500]  # no message quotes a whole value
         return said.strip()
 

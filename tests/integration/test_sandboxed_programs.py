@@ -112,7 +112,7 @@ def test_bubblewrap(users, mode):
 @pytest.mark.needs_program("man")
 @pytest.mark.parametrize("mode", MODES)
 def test_helpers_of_man(plain, preload, tmp_path, mode):
-    """Their filter refuses the system calls that make a recording: they run without one, and nobody is told to mend that."""
+    """Their filter refuses the system calls that make a recording: they run without one, and print no advice."""
     page = tmp_path / "page.1"
     page.write_text(".TH PAGE 1\n.SH NAME\npage \\- a page\n.SH TEXT\n" + "Some words.\n" * 500)
     command = ["man", "-P", "cat", "-l", page]

@@ -19,8 +19,8 @@ class ForeignPath {
  public:
   // A file that the user named: links are followed.
   static ForeignPath named(std::filesystem::path file);
-  // A file of a bundle. The user may have named the directory by a link. The file itself must be in
-  // it: whoever made the bundle does not choose other files for us to read.
+  // A file of a bundle. The user may have named the directory by a link; the file itself may not be
+  // one, or the bundle's author could make us read any file.
   static ForeignPath in(const std::filesystem::path& directory, std::string_view name);
 
   const std::filesystem::path& path() const { return path_; }

@@ -54,11 +54,7 @@ def replaced_in(bundle: str, name: str) -> Iterator[Any]:
 
 
 def _descriptor_in(bundle: str, name: str) -> int:
-    directory = os.open(bundle, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        return os.open(name, _FLAGS | os.O_NOFOLLOW, dir_fd=directory)
-    finally:
-        os.close(directory)
+    return os.open(os.path.join(bundle, name), _FLAGS | os.O_NOFOLLOW)
 
 
 def _size_of(descriptor: int) -> int:
