@@ -279,6 +279,13 @@ void exec_failed(InHook hook) noexcept {
   if (phase() == Phase::active && same_process()) g_session.mark(hook, session::State::running, 0);
 }
 
+void on_daemon_child(InHook hook) noexcept {
+  if (phase() != Phase::active) return;
+  const session::Header& parent = g_session.header();
+  if (parent.failures_total.load() == 0 && parent.ended_count.load() == 0)
+    g_session.remove_file(hook);
+}
+
 void on_module_unload(InHook hook) noexcept {
   if (phase() != Phase::active) return;
   g_session.header().module_generation.fetch_add(1, std::memory_order_relaxed);

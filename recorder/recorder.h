@@ -35,6 +35,10 @@ void on_fork_child(InHook) noexcept;
 void before_exec(InHook) noexcept;
 void exec_failed(InHook) noexcept;
 
+// In the child of daemon(), before on_fork_child: the parent ends without a hook, so the child
+// removes its recording, unless something in it is still to be explained.
+void on_daemon_child(InHook) noexcept;
+
 // dlclose has returned: its addresses may belong to another module from now on.
 void on_module_unload(InHook) noexcept;
 

@@ -143,7 +143,7 @@ OOMREC_HOOK(pid_t, fork, ()) { return observe_fork(g_next.fork); }
 OOMREC_HOOK(pid_t, _Fork, ()) { return observe_fork(g_next._Fork); }
 
 // The parent ends inside the real call, by libc's own _exit. So its end is recorded before, as for
-// an exec, and reverted if there was no fork.
+// an exec, and reverted if there was no fork; the child removes its recording.
 OOMREC_HOOK(int, daemon, (int no_chdir, int no_close)) {
   const pid_t parent = current_process();
   {
@@ -153,6 +153,10 @@ OOMREC_HOOK(int, daemon, (int no_chdir, int no_close)) {
   const int result = g_next.daemon(no_chdir, no_close);
   const KeepErrno keep;
   if (current_process() != parent) {
+    {
+      const HookScope scope;
+      recorder::on_daemon_child(scope.in_hook());
+    }
     begin_child();
     return result;
   }

@@ -140,7 +140,9 @@ class Exploration {
       case Operation::jump_if:
         return branch(instruction.condition, target, next);
       case Operation::jump_indirect:
-        return give_up();
+        if (!is_tail_call(instruction)) return give_up();
+        note_call(instruction, next);
+        [[fallthrough]];
       case Operation::leave_function:
         note_return();
         return false;
@@ -151,6 +153,16 @@ class Exploration {
     }
     pc_ = next;
     return true;
+  }
+
+  // Through a linkage table's entry, as the last thing that a function does: the return address is
+  // all that is left of its frame. A switch reads its table by an index.
+  bool is_tail_call(const Instruction& instruction) const noexcept {
+    const Memory& memory = instruction.memory;
+    const Value& stack_pointer = machine_.registers[kRsp];
+    return instruction.has_memory && !memory.other_segment && memory.base == kRip &&
+           memory.index == kNoRegister && stack_pointer.known &&
+           stack_pointer.bits == bounds_.end - 8;
   }
 
   bool branch(std::uint8_t condition, std::uint64_t target, std::uint64_t next) noexcept {

@@ -139,6 +139,26 @@ TEST_CASE("what a function returns is followed in its caller") {
   CHECK(wrapper.crash_at(0, true, 0x20).derived);
 }
 
+TEST_CASE("a tail call through a linkage table returns to the caller") {
+  // test %rax,%rax; jne +5; call …; add $0x58,%rsp; jmp *0(%rip); caller: ud2
+  Program handled{{0x48, 0x85, 0xc0, 0x75, 0x05, 0xe8, 0, 0, 0, 0,
+                   0x48, 0x83, 0xc4, 0x58, 0xff, 0x25, 0, 0, 0, 0},
+                  {0x0f, 0x0b}};
+  handled.active = 1;
+  CHECK(handled.crash_at(0, true).regardless);
+  // Nothing is known of what it returns, as of any call.
+  Program returned{{0x48, 0x83, 0xc4, 0x58, 0xff, 0x25, 0, 0, 0, 0}, {0xc6, 0x40, 0x20, 0x01}};
+  returned.active = 1;
+  CHECK_FALSE(returned.crash_at(0, true, 0x20).derived);
+  // With the frame still there: not a tail call. Nor is a jump through a switch's table.
+  Program open_frame{{0xff, 0x25, 0, 0, 0, 0}, {0x0f, 0x0b}};
+  Program table{{0x48, 0x83, 0xc4, 0x58, 0xff, 0x24, 0xc8}, {0x0f, 0x0b}};  // jmp *(%rax,%rcx,8)
+  for (Program* program : {&open_frame, &table}) {
+    program->active = 1;
+    CHECK_FALSE(program->crash_at(0, true).regardless);
+  }
+}
+
 TEST_CASE("a value that a comparison selects counts as a check") {
   // xor %ecx,%ecx; test %rax,%rax; mov $-1,%edx; mov %ecx,%eax; cmove: xor would change the flags
   Program program{{0x31, 0xc9, 0xba, 0xff, 0xff, 0xff, 0xff, 0x48, 0x85, 0xc0, 0x0f, 0x44, 0xca,
