@@ -130,6 +130,7 @@ bool open_session(InHook hook, SessionOf owner) noexcept {
   settings.interval_bytes = g_state.interval_bytes.load(std::memory_order_relaxed);
   settings.large_bytes = kLargeBytes;
   settings.soft_limit_bytes = g_state.limit.bytes();
+  settings.limit_reserve_bytes = g_state.limit.reserve_bytes();
   settings.session_directory =
       g_process.session_directory[0] == '\0' ? nullptr : g_process.session_directory;
   settings.only_names_of_options = options.arguments == RecordedArguments::names;
@@ -259,7 +260,7 @@ void on_fork_child(InHook hook) noexcept {
     reset_devices_after_fork(hook);
     reset_device_warnings_after_fork(hook);
     g_state.small_blocks.reset(hook);
-    g_state.limit.reset();
+    g_state.limit.close_reserve();
     const live::RangeChange maps = g_state.ranges.detach(hook);
     count_unlaned(Space::map, {maps.added_bytes, maps.added_count, 0, maps.added_bytes, 0});
   }

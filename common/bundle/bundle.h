@@ -87,6 +87,7 @@ struct Completion {
   std::int32_t value = 0;                   // exit status or signal number
   std::uint32_t repeats = kRepeatsUnknown;  // of the request; unknown: leave the bundle's count
   Aftershocks aftershocks = {};             // of the request; count 0: leave the bundle's
+  session::LimitReserve reserve = {};       // without a limit: leave the bundle's
 
   // Null: keep what the bundle has.
   const verdict::Verdict* verdict = nullptr;

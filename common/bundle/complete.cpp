@@ -181,7 +181,8 @@ class HeaderFields {
 };
 
 bool complete_recording(int directory, const Completion& completion) noexcept {
-  if (completion.crash == nullptr && completion.end == nullptr) return true;
+  if (completion.crash == nullptr && completion.end == nullptr && !completion.reserve.has_limit)
+    return true;
   const int fd = open_regular(directory, "recording.oomrec", O_WRONLY);
   if (fd < 0) return false;
   HeaderFields header{fd};
@@ -196,6 +197,9 @@ bool complete_recording(int directory, const Completion& completion) noexcept {
     header.write(completion.end->levels, offsetof(session::Header, end_levels));
     header.write(completion.end->account, offsetof(session::Header, account));
   }
+  if (completion.reserve.has_limit)
+    header.write(completion.reserve.used_bytes,
+                 offsetof(session::Header, limit_reserve_used_bytes));
   calls::close(fd);
   return header.written();
 }
@@ -232,6 +236,11 @@ bool complete_metadata(InHook hook, int directory, const Completion& completion,
   if (completion.verdict != nullptr) {
     metadata.replace("\"limit\":",
                      [&](text::JsonWriter& json) { write_limit(json, *completion.verdict); });
+  }
+  if (completion.reserve.has_limit) {
+    metadata.replace("\"limit_reserve\":", [&](text::JsonWriter& json) {
+      write_limit_reserve(json, completion.reserve);
+    });
   }
   if (completion.end != nullptr) {
     metadata.replace("\"cgroup_account\":",

@@ -1,8 +1,8 @@
 // metadata.json: what happened: outcome, verdict, crash, limit, request.
 //
-// complete() must find "outcome", "verdict", "crash", "limit" and "cgroup_account" in this order
-// near the front, and the request's "repeats" and "aftershocks" in the first 64 KiB. The program's
-// own texts come last, because they may be long.
+// complete() must find "outcome", "verdict", "crash", "limit", "limit_reserve" and "cgroup_account"
+// in this order near the front, and the request's "repeats" and "aftershocks" in the first 64 KiB.
+// The program's own texts come last, because they may be long.
 #include <algorithm>
 
 #include "common/bundle/files.h"
@@ -121,6 +121,14 @@ void write_limit(text::JsonWriter& json, const verdict::Verdict& verdict) noexce
   json.end_object();
 }
 
+void write_limit_reserve(text::JsonWriter& json, const session::LimitReserve& reserve) noexcept {
+  if (!reserve.has_limit) return json.null();
+  json.begin_object(text::JsonLayout::one_line);
+  json.key("bytes").number(reserve.bytes);
+  json.key("used").number(reserve.used_bytes);
+  json.end_object();
+}
+
 std::string_view outcome_text(OutcomeKind kind, std::int32_t value,
                               std::span<char> buffer) noexcept {
   text::Text text{buffer.data(), buffer.size()};
@@ -156,6 +164,8 @@ bool write_metadata(InHook hook, Job& job) noexcept {
   write_crash(hook, json, job.view, job.cause.exported_name);
   json.key("limit");
   write_limit(json, job.work.verdict);
+  json.key("limit_reserve");
+  write_limit_reserve(json, session::limit_reserve_of(job.view.header()));
   json.key("cgroup_account");
   job.cause.end == nullptr ? json.null() : write_account(json, job.cause.end->account);
   json.key("request");

@@ -29,7 +29,7 @@
 namespace oomrec::session {
 
 inline constexpr u64 kMagic = 0x014345524d4f4f1aULL;  // 1A "OOMREC" 01
-inline constexpr u32 kVersion = 7;
+inline constexpr u32 kVersion = 8;
 inline constexpr u64 kSegmentBytes = u64{16} << 20;
 inline constexpr u32 kMaxSegments = 64;
 inline constexpr u64 kMostBytes = kMaxSegments * kSegmentBytes;
@@ -206,6 +206,8 @@ struct Header {
   CgroupAccount account;
   Stalls stalls;  // that the process itself measured at its last thorough check
   RuntimeLimit runtime_limit;
+  Atomic<u64> limit_reserve_bytes;       // since version 8: beyond the soft limit, after a refusal
+  Atomic<u64> limit_reserve_used_bytes;  // the most of it that was in use
 };
 static_assert(offsetof(Header, used_bytes) == 24 && offsetof(Header, alive_mutex) == 40 &&
               offsetof(Header, pid) == 104 && offsetof(Header, boot_id) == 120 &&
@@ -232,9 +234,22 @@ static_assert(offsetof(Header, limit_as_bytes) == 864 + kTableSlots * sizeof(Tab
               offsetof(Header, crash_link) == offsetof(Header, notifications) + 8 &&
               offsetof(Header, stalls) == offsetof(Header, account) + sizeof(CgroupAccount) &&
               offsetof(Header, runtime_limit) == offsetof(Header, stalls) + sizeof(Stalls) &&
-              sizeof(Header) == offsetof(Header, runtime_limit) + sizeof(RuntimeLimit) &&
+              offsetof(Header, limit_reserve_bytes) ==
+                  offsetof(Header, runtime_limit) + sizeof(RuntimeLimit) &&
+              sizeof(Header) == offsetof(Header, limit_reserve_used_bytes) + 8 &&
               sizeof(Header) <= kHeaderBytes);
 static_assert(std::is_standard_layout_v<Header> && std::is_trivially_destructible_v<Header>);
 static_assert(Atomic<u64>::is_always_lock_free, "a lock would die with its owner");
+
+// The reserve of --limit as a bundle reports it.
+struct LimitReserve {
+  bool has_limit = false;
+  u64 bytes = 0;
+  u64 used_bytes = 0;  // the most
+};
+inline LimitReserve limit_reserve_of(const Header& header) noexcept {
+  return {header.soft_limit_bytes != 0, header.limit_reserve_bytes,
+          header.limit_reserve_used_bytes};
+}
 
 }  // namespace oomrec::session

@@ -278,7 +278,8 @@ bool complete_last(InHook hook, OutcomeKind kind, std::int32_t value, unsigned s
   WriterState* const writer = claim_last_bundle(hook, 0);
   if (writer == nullptr) return false;
   writer->completion = {kind, value, bundle::repeats_of(writer->view, writer->cause.failure),
-                        bundle::aftershocks_of(writer->view, writer->cause.failure)};
+                        bundle::aftershocks_of(writer->view, writer->cause.failure),
+                        session::limit_reserve_of(session::g_session.header())};
   run_task(*writer, complete_bundle);
   finish(hook, seconds);
   return true;
@@ -294,7 +295,8 @@ bool complete_last_by_crash(InHook hook, const ReportOptions& report, unsigned s
   writer->completion = {OutcomeKind::signal,
                         static_cast<std::int32_t>(crash.signal.load(std::memory_order_relaxed)),
                         bundle::repeats_of(writer->view, writer->cause.failure),
-                        bundle::aftershocks_of(writer->view, writer->cause.failure)};
+                        bundle::aftershocks_of(writer->view, writer->cause.failure),
+                        session::limit_reserve_of(session::g_session.header())};
   writer->completion.crash = &crash;
   writer->completion.crash_session = &writer->view;
   writer->completion.exported_name = name_from_memory;

@@ -159,11 +159,28 @@ void check_thresholds(InHook hook, const limit::LimitUsage& nearest) noexcept {
   if (g_thresholds.any.load(std::memory_order_relaxed) && check(nearest)) notify_waiters(hook);
 }
 
+void observe_soft_limit(InHook) noexcept {
+  const std::uint64_t limit = g_state.limit.bytes();
+  if (limit == 0) return;
+  const std::int64_t live = live_bytes(nullptr);
+  g_state.limit.observe(live);
+  const std::int64_t beyond = live - static_cast<std::int64_t>(limit);
+  if (beyond <= 0) return;
+  raise_to(g_session.header().limit_reserve_used_bytes,
+           std::min(static_cast<std::uint64_t>(beyond), g_state.limit.reserve_bytes()));
+}
+
 void set_soft_limit(InHook, std::uint64_t bytes) noexcept {
-  g_state.limit.set(bytes);
+  using live::SoftLimit;
+  const std::uint64_t chosen = g_state.options.limit_reserve;
+  const bool is_default = chosen == Options::kDefaultReserve;
+  g_state.limit.set(bytes, is_default ? SoftLimit::default_reserve(bytes) : chosen);
   g_state.has_limit_or_rules.store(bytes != 0 || has_fault_rules(), std::memory_order_relaxed);
-  if (phase() == Phase::active)
-    g_session.header().soft_limit_bytes.store(bytes, std::memory_order_relaxed);
+  if (phase() == Phase::active) {
+    session::Header& header = g_session.header();
+    header.soft_limit_bytes.store(bytes, std::memory_order_relaxed);
+    header.limit_reserve_bytes.store(g_state.limit.reserve_bytes(), std::memory_order_relaxed);
+  }
   const system::MutexGuard guard(g_thresholds.lock);
   if (guard) update_live_bounds();
 }

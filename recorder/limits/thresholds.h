@@ -22,6 +22,9 @@ bool remove_threshold(InHook, std::uint32_t percent) noexcept;
 // near.
 void check_soft_limit_thresholds(InHook, std::int64_t grown_bytes) noexcept;
 
+// Where totals are published: keeps account of the reserve beyond the soft limit.
+void observe_soft_limit(InHook) noexcept;
+
 // On the tick: all of them, with `nearest` of the host's limits.
 void check_thresholds(InHook, const limit::LimitUsage& nearest) noexcept;
 

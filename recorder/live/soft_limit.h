@@ -1,9 +1,16 @@
 // --limit: how much one process may hold, heap and counted mappings together.
 //
-// Checked against the totals that the threads have published, within 64 KiB a thread. After the
-// first failure a reserve (2 % of the limit, at least 8 MiB) stays open for requests under 64 KiB
-// and mappings of at most 1 MiB, so that the program can still report its own error: Python's small
-// objects are in arenas that are mapped, and a traceback needs a few.
+// Checked against the totals that the threads have published, within 64 KiB a thread.
+//
+// A program that was refused memory must still be able to report that: Python imports modules and
+// maps arenas for a traceback, V8 describes its heap. So a refusal opens a reserve beyond the
+// limit, for small requests of every thread. It is closed when the program holds less again by as
+// much as the reserve, or has gone on to grow by twice as much below the limit. Then the next
+// request beyond the limit is refused again, with the whole reserve to report that.
+//
+// An allocator whose mapping is refused may serve its caller in another way, as Python's does by
+// malloc, so that the program does not know yet. A refused mapping therefore opens only a quarter,
+// to blocks of the heap: the program must not use up the reserve before its own request is refused.
 #pragma once
 
 #include <algorithm>
@@ -14,41 +21,71 @@ namespace oomrec::live {
 
 class SoftLimit {
  public:
-  static constexpr std::uint64_t kSmallBytes = 64 * 1024;
-  static constexpr std::uint64_t kArenaBytes = 1 << 20;
+  static constexpr std::uint64_t kSmallBytes = 256 * 1024;  // such as a module of the traceback
+  static constexpr std::uint64_t kArenaBytes = 1 << 20;     // of a mapping, such as Python's arenas
 
-  void set(std::uint64_t bytes) noexcept { bytes_.store(bytes, std::memory_order_relaxed); }
-  std::uint64_t bytes() const noexcept {
-    return bytes_.load(std::memory_order_relaxed);
-  }  // 0: none
+  // 1 % of the limit, at least 4 MiB, at most 64 MiB.
+  static constexpr std::uint64_t default_reserve(std::uint64_t limit_bytes) noexcept {
+    return std::clamp(limit_bytes / 100, std::uint64_t{4} << 20, std::uint64_t{64} << 20);
+  }
+
+  // `bytes` 0: no limit. `reserve_bytes` 0: nothing beyond the limit.
+  void set(std::uint64_t bytes, std::uint64_t reserve_bytes) noexcept {
+    bytes_.store(bytes, std::memory_order_relaxed);
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 60;  // so that no sum overflows
+    reserve_.store(std::min(reserve_bytes, kMost), std::memory_order_relaxed);
+    close_reserve();
+  }
+  std::uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
+  std::uint64_t reserve_bytes() const noexcept { return reserve_.load(std::memory_order_relaxed); }
 
   // Whether `requested` more bytes are allowed on top of `live` bytes; `mapped`: as a mapping.
   bool admits(std::int64_t live, std::uint64_t requested, bool mapped = false) noexcept {
     const std::uint64_t limit = bytes();
     if (limit == 0) return true;
-    std::uint64_t sum = 0;
     const std::uint64_t held = live < 0 ? 0 : static_cast<std::uint64_t>(live);
+    std::uint64_t sum = 0;
     if (!__builtin_add_overflow(held, requested, &sum)) {
       if (sum <= limit) return true;
       const bool is_small = mapped ? requested <= kArenaBytes : requested < kSmallBytes;
-      if (is_small && failed_.load(std::memory_order_relaxed) &&
-          sum - limit <= reserve_bytes(limit)) {
-        return true;
-      }
+      if (is_small && sum - limit <= open_bytes(mapped)) return true;
     }
-    failed_.store(true, std::memory_order_relaxed);
+    opened_at_.store(held, std::memory_order_relaxed);
+    if (!mapped) to_mappings_.store(true, std::memory_order_relaxed);
     return false;
   }
 
-  static std::uint64_t reserve_bytes(std::uint64_t limit) noexcept {
-    return std::max(limit / 50, std::uint64_t{8} << 20);
+  // The process holds `live` bytes now, as published.
+  void observe(std::int64_t live) noexcept {
+    const std::uint64_t opened_at = opened_at_.load(std::memory_order_relaxed);
+    if (opened_at == kClosed) [[likely]]
+      return;
+    const std::uint64_t held = live < 0 ? 0 : static_cast<std::uint64_t>(live);
+    const std::uint64_t reserve = reserve_bytes();
+    const bool has_shrunk = held + reserve < std::min(opened_at, bytes());
+    const bool has_gone_on = held <= bytes() && held > opened_at + 2 * reserve;
+    if (has_shrunk || has_gone_on) close_reserve();
   }
 
-  void reset() noexcept { failed_.store(false, std::memory_order_relaxed); }
+  void close_reserve() noexcept {
+    opened_at_.store(kClosed, std::memory_order_relaxed);
+    to_mappings_.store(false, std::memory_order_relaxed);
+  }
 
  private:
+  // How much of the reserve is open to such a request.
+  std::uint64_t open_bytes(bool mapped) const noexcept {
+    if (opened_at_.load(std::memory_order_relaxed) == kClosed) return 0;
+    if (to_mappings_.load(std::memory_order_relaxed)) return reserve_bytes();
+    return mapped ? 0 : reserve_bytes() / 4;
+  }
+
+  static constexpr std::uint64_t kClosed = ~std::uint64_t{0};
+
   std::atomic<std::uint64_t> bytes_{0};
-  std::atomic<bool> failed_{false};
+  std::atomic<std::uint64_t> reserve_{0};
+  std::atomic<std::uint64_t> opened_at_{kClosed};  // live bytes at the latest refusal
+  std::atomic<bool> to_mappings_{false};           // a block of the heap was refused
 };
 
 }  // namespace oomrec::live

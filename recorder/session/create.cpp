@@ -96,6 +96,7 @@ bool Session::create(InHook hook, const Settings& settings) noexcept {
   header_->interval_bytes = settings.interval_bytes;
   header_->large_bytes = settings.large_bytes;
   header_->soft_limit_bytes.store(settings.soft_limit_bytes);
+  header_->limit_reserve_bytes.store(settings.limit_reserve_bytes);
   active_ = true;
   describe_process(hook, settings);
   header_->state.store(static_cast<u32>(State::running), std::memory_order_release);

@@ -28,6 +28,7 @@ struct Settings {
   std::uint64_t interval_bytes = 512 * 1024;
   std::uint64_t large_bytes = 64 * 1024;
   std::uint64_t soft_limit_bytes = 0;
+  std::uint64_t limit_reserve_bytes = 0;
   const char* session_directory = nullptr;  // as the user named it
   const char* dump_directory = nullptr;     // absolute, and named by the user; else nullptr
   bool only_names_of_options = false;       // of the command line, no values

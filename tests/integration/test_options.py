@@ -51,7 +51,7 @@ def test_the_help_has_the_same_options(oomrec):
 
 # Names without dashes, so that this does not count as a test of the option.
 VALUES = {
-    "limit": "1G", "limit_as": "64G", "fail": "malloc:nth=1000000", "limit_gpu": "2G@cuda:1",
+    "limit": "1G", "limit_reserve": "8M", "limit_as": "64G", "fail": "malloc:nth=1000000", "limit_gpu": "2G@cuda:1",
     "mode": "exact", "warn": "90", "dump_dir": "elsewhere/%p", "dump_at_exit": None,
     "session_dir": ".", "max_dumps": "7", "max_total_mb": "99", "recording_size": "4M",
     "sample_interval": "4K", "python_objects": None, "torch_cpu": None, "children": "0",

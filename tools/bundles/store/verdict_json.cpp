@@ -81,6 +81,12 @@ Json limit_json(const verdict::Verdict& verdict) {
           {"used", none ? Json(nullptr) : Json(verdict.limit_used_bytes)}};
 }
 
+Json limit_reserve_json(const session::Header& header) {
+  const session::LimitReserve reserve = session::limit_reserve_of(header);
+  if (!reserve.has_limit) return nullptr;
+  return {{"bytes", reserve.bytes}, {"used", reserve.used_bytes}};
+}
+
 namespace {
 
 Json aftershocks_json(const bundle::Aftershocks& aftershocks) {

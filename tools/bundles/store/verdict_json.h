@@ -27,6 +27,8 @@ Json verdict_json(const verdict::Verdict&);
 verdict::Verdict stored_verdict(const Json& metadata);
 
 Json limit_json(const verdict::Verdict&);
+// null: the process had no soft limit.
+Json limit_reserve_json(const session::Header&);
 Json request_json(const Source&);  // null: no request failed
 Json child_json(const Source&);    // null: no worker's death ended it
 

@@ -72,6 +72,7 @@ Json show_json(const bundles::Source& source, std::size_t top) {
       {"crash", print::crash_json(source)},
       {"child", bundles::child_json(source)},
       {"limit", bundles::limit_json(verdict)},
+      {"limit_reserve", bundles::limit_reserve_json(source.recording->header())},
       {"cgroup_account", print::cgroup_account_json(source)},
       {"spaces", print::spaces_json(*source.recording)},
       {"holders", all_holders_json(source, top)},

@@ -157,6 +157,10 @@ class Page {
     const auto figure = is_count_limit(verdict.limit) ? count_text : size_text;
     fmt::print("  {}: {} of {} in use\n", name_of(verdict.limit), figure(verdict.limit_used_bytes),
                figure(verdict.limit_bytes));
+    const session::LimitReserve reserve = session::limit_reserve_of(source_.recording->header());
+    if (verdict.limit == LimitKind::soft && reserve.used_bytes != 0)
+      fmt::print("  after the refusal: {} of the reserve of {} were used\n",
+                 size_text(reserve.used_bytes), size_text(reserve.bytes));
   }
 
   void print_spaces() const {

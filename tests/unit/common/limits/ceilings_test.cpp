@@ -24,7 +24,7 @@ TEST_CASE("without a limit everything is admitted") {
 
 TEST_CASE("a request beyond the limit fails") {
   live::SoftLimit limit;
-  limit.set(100 * kMiB);
+  limit.set(100 * kMiB, 8 * kMiB);
   CHECK(limit.admits(60 * kMiB, 40 * kMiB));
   CHECK_FALSE(limit.admits(60 * kMiB, 40 * kMiB + 1));
   CHECK_FALSE(limit.admits(60 * kMiB, ~std::uint64_t{0}));  // the sum overflows
@@ -33,23 +33,69 @@ TEST_CASE("a request beyond the limit fails") {
 
 TEST_CASE("after the first failure a reserve is open to small requests and arenas only") {
   live::SoftLimit limit;
-  limit.set(100 * kMiB);
+  limit.set(100 * kMiB, 8 * kMiB);
   CHECK_FALSE(limit.admits(100 * kMiB, 1000));  // the first
   CHECK(limit.admits(100 * kMiB, 1000));
   CHECK(limit.admits(108 * kMiB - 1000, 1000));
   CHECK_FALSE(limit.admits(108 * kMiB - 1000, 1001));
-  CHECK_FALSE(limit.admits(100 * kMiB, 64 * 1024));
+  CHECK_FALSE(limit.admits(100 * kMiB, 256 * 1024));
   CHECK(limit.admits(100 * kMiB, kMiB, true));  // an arena of Python's small objects
   CHECK_FALSE(limit.admits(100 * kMiB, kMiB + 1, true));
   CHECK_FALSE(limit.admits(108 * kMiB, 4096, true));
-  limit.reset();
+  limit.close_reserve();
   CHECK_FALSE(limit.admits(100 * kMiB, 1000));
+}
 
-  limit.set(std::uint64_t{1000} * kMiB);
-  limit.reset();
-  CHECK_FALSE(limit.admits(1000 * kMiB, 1));
-  CHECK(limit.admits(1020 * kMiB - 1, 1));
-  CHECK_FALSE(limit.admits(1020 * kMiB, 1));
+TEST_CASE("the reserve is a hundredth of the limit, within bounds, or as it was chosen") {
+  using live::SoftLimit;
+  CHECK(SoftLimit::default_reserve(100 * kMiB) == 4 * kMiB);
+  CHECK(SoftLimit::default_reserve(1000 * kMiB) == 10 * kMiB);
+  CHECK(SoftLimit::default_reserve(kMiB << 20) == 64 * kMiB);
+  SoftLimit none;
+  none.set(100 * kMiB, 0);
+  CHECK_FALSE(none.admits(100 * kMiB, 1));
+  CHECK_FALSE(none.admits(100 * kMiB, 1));
+}
+
+TEST_CASE("a refused mapping opens a quarter of the reserve, to blocks of the heap") {
+  live::SoftLimit limit;
+  limit.set(100 * kMiB, 8 * kMiB);
+  CHECK_FALSE(limit.admits(100 * kMiB, kMiB, true));
+  CHECK_FALSE(limit.admits(100 * kMiB, kMiB, true));   // the allocator tries again
+  CHECK(limit.admits(102 * kMiB - 1000, 1000));        // … and does without
+  CHECK_FALSE(limit.admits(102 * kMiB - 1000, 1001));  // now the program's own request is refused
+  CHECK(limit.admits(107 * kMiB, kMiB, true));
+  CHECK(limit.admits(108 * kMiB - 1000, 1000));
+}
+
+TEST_CASE("the reserve closes when the program is below the limit again") {
+  live::SoftLimit limit;
+  limit.set(100 * kMiB, 4 * kMiB);
+  CHECK_FALSE(limit.admits(100 * kMiB, 1));
+  limit.observe(98 * kMiB);  // a little was freed: the error is still being handled
+  CHECK(limit.admits(100 * kMiB, 1));
+  limit.observe(103 * kMiB);
+  CHECK(limit.admits(103 * kMiB, 1));
+  limit.observe(96 * kMiB - 1);
+  CHECK_FALSE(limit.admits(100 * kMiB, 1));  // refused again, and opened again
+  CHECK(limit.admits(100 * kMiB, 1));
+}
+
+TEST_CASE("the reserve closes when the program has gone on after a refusal far below the limit") {
+  live::SoftLimit limit;
+  limit.set(100 * kMiB, 4 * kMiB);
+  CHECK_FALSE(limit.admits(50 * kMiB, 60 * kMiB));
+  limit.observe(50 * kMiB);
+  limit.observe(58 * kMiB);
+  CHECK(limit.admits(100 * kMiB, 1));  // as far as is known the error is still being handled
+  limit.observe(58 * kMiB + 1);
+  CHECK_FALSE(limit.admits(100 * kMiB, 1));
+  // Close to the limit the report itself may go beyond it.
+  limit.close_reserve();
+  CHECK_FALSE(limit.admits(95 * kMiB, 60 * kMiB));
+  limit.observe(100 * kMiB);
+  limit.observe(103 * kMiB);
+  CHECK(limit.admits(103 * kMiB, 1));
 }
 
 TEST_CASE("usage comes from /proc/self/status") {

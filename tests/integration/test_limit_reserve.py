@@ -1,0 +1,143 @@
+"""At the soft limit a program can still say what happened: the reserve of --limit."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import PYTHON_VERSIONS, rounds
+
+MIB = 1 << 20
+# Sizes of no round number, so that the refusal hits another allocation each time.
+LIMITS_KIB = [24_000 + 7_919 * number for number in range(rounds(4, 40))]
+GROWS = """
+import sys
+rows = []
+
+def fill():
+    i = 0
+    while True:
+        i += 1
+        rows.append({"id": i, "name": "row %d" % i} if sys.argv[1] == "small" else bytes(int(sys.argv[1])))
+
+fill()
+"""
+
+
+@pytest.fixture
+def grows(tmp_path):
+    script = tmp_path / "grows.py"
+    script.write_text(GROWS)
+    return script
+
+
+# Small: of Python's own allocator, whose arena is refused first; then blocks of malloc, whose refusal Python
+# sees at once; then large ones.
+@pytest.mark.parametrize("piece", ["small", "5000", "1000000"])
+@pytest.mark.parametrize("version", PYTHON_VERSIONS)
+def test_python_prints_its_traceback(preload, python, grows, version, piece):
+    interpreter = python(version)
+    for limit in LIMITS_KIB:
+        run = preload(interpreter, "-I", grows, piece, env={"OOMREC_LIMIT": f"{limit}K"})
+        printed = [line for line in run.stderr.splitlines() if not line.startswith("oomrec:")]
+        assert run.exit_code == 1, str(run)
+        assert printed[0] == "Traceback (most recent call last):", str(run)
+        assert any(line.endswith("in fill") for line in printed), str(run)
+        assert any("i += 1" in line or "rows.append" in line for line in printed), str(run)
+        assert printed[-1] == "MemoryError", str(run)
+        run.only_bundle()
+        for bundle in run.bundles():
+            bundle.rename(bundle.with_name(f"{limit}"))
+
+
+def test_without_the_reserve_python_cannot(preload, python, grows):
+    """The control: what the tests above look at depends on the reserve."""
+    limits = {"OOMREC_LIMIT": "64M", "OOMREC_LIMIT_RESERVE": "0"}
+    run = preload(python(), "-I", grows, "small", env=limits)
+    printed = [line for line in run.stderr.splitlines() if not line.startswith("oomrec:")]
+    assert run.exit_code == 1 and printed[0] != "Traceback (most recent call last):", str(run)
+
+
+def test_the_bundle_says_how_much_was_used(oomrec, python, grows):
+    run = oomrec("run", "--limit", "64M", "--", python(), "-I", grows, "small")
+    shown = oomrec.json("show", run.only_bundle())
+    reserve = shown["limit_reserve"]
+    assert reserve["bytes"] == 4 * MIB and 0 < reserve["used"] <= 4 * MIB, reserve
+    assert run.json()["limit_reserve"] == reserve
+    page = oomrec("show", run.only_bundle()).stdout
+    assert "of the reserve of 4.0 MiB were used" in page
+
+
+def test_without_a_limit_there_is_no_reserve(oomrec, victim):
+    run = oomrec("run", "--", victim("ends"), "return", 1)
+    assert oomrec.json("show", run.only_bundle())["limit_reserve"] is None
+    assert run.json()["limit_reserve"] is None
+
+
+@pytest.mark.parametrize(
+    "options, expected",
+    [
+        (["--limit", "300M"], 4 * MIB),
+        (["--limit", "1000M"], 10 * MIB),
+        (["--limit", "300M", "--limit-reserve", "20M"], 20 * MIB),
+        (["--limit", "300M", "--limit-reserve", "0"], 0),
+    ],
+)
+def test_the_size_of_the_reserve(oomrec, victim, options, expected):
+    run = oomrec("run", *options, "--", victim("ends"), "return", 1)
+    assert oomrec.json("show", run.only_bundle())["limit_reserve"]["bytes"] == expected
+
+
+CATCHES_AND_FREES = """
+import sys
+refused = []
+for attempt in range(3):
+    rows = []
+    try:
+        while True:
+            rows.append(bytes(5000))
+    except MemoryError:
+        refused.append(len(rows) * 5000 >> 20)
+print(*refused)
+"""
+
+
+def test_the_reserve_is_refilled(preload, python):
+    """Each time the program has freed its memory, it is refused at the limit again, not beyond it."""
+    run = preload(python(), "-I", "-c", CATCHES_AND_FREES, env={"OOMREC_LIMIT": "100M"})
+    refused = [int(word) for word in run.stdout.split()]
+    assert run.exit_code == 0 and len(refused) == 3, str(run)
+    assert max(refused) - min(refused) <= 1 and max(refused) <= 100, refused
+
+
+GROWS_IN_JAVA = """
+import java.util.*;
+class Grows {
+  public static void main(String[] words) {
+    List<byte[]> kept = new ArrayList<>();
+    for (;;) kept.add(new byte[50000]);
+  }
+}
+"""
+RUNTIMES = {
+    "node": (["node", "-e", "const kept = []; for (;;) kept.push(new Array(5000).fill(1.5))"],
+             300, "heap out of memory"),
+    "java": (["java", "-Xmx8g", "-XX:ErrorFile=/dev/null", "Grows.java"], 400,
+             "insufficient memory for the Java Runtime Environment"),
+    "ruby": (["ruby", "-e", "kept = []; loop { kept << 'x' * 5000 }"], 60, "NoMemoryError"),
+    "php": (["php", "-n", "-d", "memory_limit=-1", "-r",
+             "$kept = []; for (;;) $kept[] = str_repeat('x', 5000);"], 60, "Out of memory"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "words, first_mib, message",
+    [
+        pytest.param(*case, id=name, marks=pytest.mark.needs_program(name))
+        for name, case in RUNTIMES.items()
+    ],
+)
+def test_a_runtime_prints_its_own_message(preload, tmp_path, words, first_mib, message):
+    (tmp_path / "Grows.java").write_text(GROWS_IN_JAVA)
+    for number in range(rounds(2, 10)):
+        limit = f"{(first_mib << 10) + 7_919 * number}K"
+        run = preload(*words, env={"OOMREC_LIMIT": limit}, cwd=tmp_path)
+        assert message in run.stdout + run.stderr and "recursively" not in run.stderr, str(run)
