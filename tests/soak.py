@@ -54,6 +54,17 @@ class Sample:
         )
 
 
+def processor_s(group: int) -> float:
+    """Processor time of the living processes of a process group."""
+    ticks = 0
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = file.read_text().rpartition(")")[2].split()
+            if int(fields[2]) == group:
+                ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 class Soak:
     def __init__(self, directory: Path, memory: Path, chance: random.Random):
         self.dumps = directory / "oom_dumps"
@@ -90,17 +101,29 @@ class Soak:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        try:
-            process.wait(killed_after_s or 120)
-        except subprocess.TimeoutExpired:
+        if self.ends(process, killed_after_s):
+            how = "done" if process.returncode >= 0 else f"died of {-process.returncode}"
+        else:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # its children, too
             how = "killed" if killed_after_s else "hung"
-        else:
-            how = "done" if process.returncode >= 0 else f"died of {-process.returncode}"
         process.wait()
         name = f"{words[0]} {how}"
         self.ended[name] = self.ended.get(name, 0) + 1
+
+    def ends(self, process: subprocess.Popen, killed_after_s: float | None) -> bool:
+        """Whether it ends before it is to be killed, or else before it hangs: it got no processor time in
+        two minutes, or took twenty. At a low priority on a busy machine a storm takes minutes."""
+        used_s = -1.0
+        for _ in range(10):
+            try:
+                process.wait(killed_after_s or 120)
+                return True
+            except subprocess.TimeoutExpired:
+                before_s, used_s = used_s, processor_s(process.pid)
+                if killed_after_s or used_s == before_s:
+                    break
+        return False
 
     def one_storm(self, _: int) -> None:
         kill = self.chance.choice([None, self.chance.uniform(0.01, 0.5)])

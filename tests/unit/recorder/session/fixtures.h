@@ -64,6 +64,7 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
+  pid_t pid() const { return pid_; }
   void kill() {
     ::kill(pid_, SIGKILL);
     wait();

@@ -1,9 +1,13 @@
 // A writer killed at random instants leaves a readable session.
 //
 // A child appends to every table and to its ring as fast as it can, and is SIGKILLed after a random
-// time. Every entry can be recomputed from its number, so torn ones are detected.
+// processor time. Every entry can be recomputed from its number, so torn ones are detected.
 #include <doctest/doctest.h>
 
+#include <sched.h>
+#include <time.h>
+
+#include <chrono>
 #include <random>
 
 #include "tests/unit/common/session/exercise.h"
@@ -25,7 +29,7 @@ u64 secret_of(u64 number) { return number * 0x9E37'79B9'7F4A'7C15 | 1; }
   u32 index = 0, extra_lane = 0;
   // Entries after a table is full would get other numbers, so it then waits to be killed.
   const auto need = [](bool entered) {
-    while (!entered) pause();
+    while (!entered) sched_yield();
   };
   for (u64 number = 1;; ++number) {
     const u64 secret = secret_of(number);
@@ -124,6 +128,20 @@ u64 torn_events(const View& view, u64& wrong) {
   return torn;
 }
 
+// Waits until the process has run for so long from now on: by the clock, it may not have run at
+// all.
+void wait_for_cpu(pid_t pid, std::chrono::nanoseconds time) {
+  clockid_t clock;
+  REQUIRE(clock_getcpuclockid(pid, &clock) == 0);
+  const auto now = [&] {
+    timespec at{};
+    clock_gettime(clock, &at);
+    return std::chrono::seconds{at.tv_sec} + std::chrono::nanoseconds{at.tv_nsec};
+  };
+  const auto begin = now();
+  while (now() - begin < time) usleep(100);
+}
+
 }  // namespace
 
 TEST_CASE("a writer killed at any instant leaves only complete entries") {
@@ -142,7 +160,7 @@ TEST_CASE("a writer killed at any instant leaves only complete entries") {
       write_for_ever(*session);
     }};
     ready.take();
-    usleep(static_cast<useconds_t>(random() % 8000));
+    wait_for_cpu(child.pid(), std::chrono::microseconds{random() % 8000});
     child.kill();
 
     const std::string path = files_in(scratch.own()).at(0);
