@@ -24,9 +24,10 @@ class SoftLimit {
   static constexpr std::uint64_t kSmallBytes = 256 * 1024;  // such as a module of the traceback
   static constexpr std::uint64_t kArenaBytes = 1 << 20;     // of a mapping, such as Python's arenas
 
-  // 1 % of the limit, at least 4 MiB, at most 64 MiB.
+  // 1 % of the limit, within 4 and 64 MiB, but at most a quarter of the limit.
   static constexpr std::uint64_t default_reserve(std::uint64_t limit_bytes) noexcept {
-    return std::clamp(limit_bytes / 100, std::uint64_t{4} << 20, std::uint64_t{64} << 20);
+    constexpr std::uint64_t kLeast = 4 << 20, kMost = 64 << 20;
+    return std::min(std::clamp(limit_bytes / 100, kLeast, kMost), limit_bytes / 4);
   }
 
   // `bytes` 0: no limit. `reserve_bytes` 0: nothing beyond the limit.

@@ -49,6 +49,7 @@ TEST_CASE("after the first failure a reserve is open to small requests and arena
 TEST_CASE("the reserve is a hundredth of the limit, within bounds, or as it was chosen") {
   using live::SoftLimit;
   CHECK(SoftLimit::default_reserve(100 * kMiB) == 4 * kMiB);
+  CHECK(SoftLimit::default_reserve(8 * kMiB) == 2 * kMiB);
   CHECK(SoftLimit::default_reserve(1000 * kMiB) == 10 * kMiB);
   CHECK(SoftLimit::default_reserve(kMiB << 20) == 64 * kMiB);
   SoftLimit none;
