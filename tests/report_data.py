@@ -54,7 +54,7 @@ class Recording:
                 "pid": 4242, "ppid": 1, "cwd": "/srv/train", "executable": "/usr/bin/python3.11", "python": "3.11.2",
                 "drivers": [], "host": "box", "user": None, "created_utc": "2026-11-18T11:07:40Z",
                 "start_utc": "2026-11-18T11:06:40Z", "oomrec_version": "0", "mode": mode,
-                "estimated": mode == "sampled", "redacted": False, "live": False,
+                "estimated": mode == "sampled", "redacted": False, "live": False, "moment": "end",
                 "trigger": "soft_limit", "outcome": "exited 1",
                 "outcome_sentence": "exited 1: the program exited with code 1",
                 "bundle": "oom_cpu_20261118_110740_001",

@@ -962,6 +962,23 @@ def test_bytes_are_formatted_as_by_the_commands(show):
         assert page.evaluate("(bytes) => report.bytes(bytes)", bytes) == text
 
 
+def test_a_program_that_ended_well_opens_at_its_peak(show):
+    made = report_data.small()
+    page = show(made)
+    at_end = page.locator(".holders").inner_text()
+    change(page, view="flame")
+    assert choice(page, "Show").input_value() == "live"
+    made.json["meta"]["moment"] = "peak"
+    page = show(made)
+    assert "Who held most at the peak" in page.locator("#panel").inner_text()
+    assert page.locator(".holders").inner_text() != at_end
+    change(page, view="flame")
+    assert choice(page, "Show").input_value() == "peak"
+    choice(page, "Show").select_option("live")
+    settled(page)
+    assert "mode=live" in address(page)  # so that the address shows the same elsewhere
+
+
 def test_missing_parts_are_explained(show):
     page = show(report_data.empty())
     for view, words in {

@@ -4,6 +4,7 @@
 #include "tools/bundles/opening/options.h"
 #include "tools/commands/choices.h"
 #include "tools/commands/commands.h"
+#include "tools/print/moment.h"
 #include "tools/views/export/format.h"
 
 namespace oomrec::tools::commands {
@@ -21,7 +22,7 @@ constexpr const char* kExamples =
 struct ExportOptions : bundles::ReadOptions {
   std::string format, what, output;
   views::Selection selection;
-  std::string at = "end";
+  std::string at;
   bool count = false;
 };
 
@@ -55,9 +56,10 @@ int export_command(const Words& words) {
                    "holders in one space (all: the spaces that add up)");
   arguments.option("--group", "NAME", options.selection.group,
                    "holders of the threads of one group, such as main (all of them)");
-  arguments.choice("--at", "WHEN", options.at,
-                   {recording::kAtNames.begin(), recording::kAtNames.end()},
-                   "folded: at the end, at the peak of the space, or ever allocated");
+  arguments.choice(
+      "--at", "WHEN", options.at, {recording::kAtNames.begin(), recording::kAtNames.end()},
+      "folded: at the end, at the peak of the space, or ever allocated (the peak if the "
+      "program ended without a failure, else the end)");
   arguments.flag("--count", options.count, "folded: blocks instead of bytes");
   if (!arguments.parse(words)) return code(Exit::shown);
 
@@ -75,8 +77,8 @@ int export_command(const Words& words) {
                                  options.what == "events" ? "events" : std::string{format.name});
   recording::Stacks stacks{*source.recording, *source.locations};
   views::Output output{options.output, format.encoding};
-  format.write({source, stacks, contents, options.selection,
-                value_named<recording::At>(recording::kAtNames, options.at).value(), options.count},
+  format.write({source, stacks, contents, options.selection, print::moment_of(source, options.at),
+                options.count},
                output);
   output.finish();
   return code(Exit::shown);

@@ -15,9 +15,8 @@ constexpr const char* kExamples =
     "  oomrec show oom_dumps                            the ranks of a job, if their bundles are "
     "in it\n"
     "  oomrec show --full --top 3                       every frame of the three largest holders\n"
+    "  oomrec show --at end                             what was left when the program exited\n"
     "  oomrec show --json | jq .verdict\n";
-
-constexpr std::size_t kMostInJson = 100;
 
 }  // namespace
 
@@ -33,13 +32,16 @@ int show_command(const Words& words) {
   arguments.option(
       "--top", "N", style.top,
       "show the N largest holders (those with 1 % or more, at most 10; 100 with --json)");
+  arguments.choice("--at", "WHEN", style.at, {"peak", "end"},
+                   "holders at the peak of their space, or at the end (the peak if the program "
+                   "ended without a failure)");
   arguments.flag("--full", style.full,
                  "show every frame of each stack, not only the 14 most relevant");
   if (!arguments.parse(words)) return code(Exit::shown);
 
   const bundles::Source source = options.open();
   if (options.json) {
-    print_json(views::show_json(source, style.top != 0 ? style.top : kMostInJson));
+    print_json(views::show_json(source, style));
   } else {
     views::print_show_page(source, style, Terminal{STDOUT_FILENO});
   }

@@ -52,7 +52,8 @@ int tree_command(const Words& words) {
   arguments.option("--device", "DEVICE", style.device,
                    "only what is held on this GPU: cuda:0, hip:1 (not with --at peak)");
   arguments.choice("--at", "WHEN", style.at, {"peak", "end"},
-                   "at the peak of the space, or at the end");
+                   "at the peak of the space, or at the end (the peak if the program ended without "
+                   "a failure)");
   arguments.flag("--top-down", style.top_down, "from the outermost caller inwards");
   arguments.flag("-i,--interactive", interactive,
                  "browse the tree: open, close and search branches");

@@ -69,8 +69,9 @@ std::vector<HolderGroup> holder_groups(const std::vector<recording::StackFigures
   return groups;
 }
 
-std::vector<HolderGroup> holder_groups(const bundles::Source& source, recording::Stacks& stacks) {
-  return holder_groups(recording::merged(source.recording->holders(), stacks, recording::At::end));
+std::vector<HolderGroup> holder_groups(const bundles::Source& source, recording::Stacks& stacks,
+                                       recording::At at) {
+  return holder_groups(recording::merged(source.recording->holders(), stacks, at));
 }
 
 HolderGroup holders_on(const bundles::Source& source, const recording::DeviceFigures& device,

@@ -28,8 +28,8 @@ struct HolderGroup {
 // they have rows.
 std::vector<HolderGroup> holder_groups(const std::vector<recording::StackFigures>& rows);
 
-// All holders at the end of the recording.
-std::vector<HolderGroup> holder_groups(const bundles::Source&, recording::Stacks&);
+// All holders of the recording.
+std::vector<HolderGroup> holder_groups(const bundles::Source&, recording::Stacks&, recording::At);
 
 // The holders of one device's memory at the end.
 HolderGroup holders_on(const bundles::Source&, const recording::DeviceFigures&, recording::Stacks&);

@@ -134,6 +134,14 @@ bool Source::is_live() const {
   return bundle.empty() && session::life_of(recording->view()) == session::Life::alive;
 }
 
+bool Source::ended_well() const {
+  if (failure() != 0) return false;
+  const session::Header& header = recording->header();
+  const bool has_exited =
+      header.state == static_cast<std::uint32_t>(session::State::exited) && header.exit_status == 0;
+  return bundle.empty() ? has_exited : reason() == verdict::kReasonAtExit;
+}
+
 Trigger Source::trigger() const {
   if (const auto stored = trigger_in(metadata)) return *stored;
   if (const auto stored = trigger_in(manifest)) return *stored;

@@ -32,7 +32,9 @@ struct Source {
   std::string
       imported_from;  // the foreign format it was converted from: "memory snapshot of PyTorch"
 
-  bool is_live() const;                             // the session of a running process
+  bool is_live() const;  // the session of a running process
+  // The process has ended without a failure: little is left of what it used.
+  bool ended_well() const;
   bool is_job() const { return !ranks.is_null(); }  // several ranks (ranks/merged.h)
 
   // From the metadata; without it, derived from the recording. The trigger may be in the manifest.

@@ -66,7 +66,7 @@ void write_speedscope(const ExportRequest& request, Output& output) {
   json.member("$schema", "https://www.speedscope.app/file-format-schema.json");
   json.member("name", printable(request.recording().path().string()));
   json.member("exporter", "oomrec " OOMREC_VERSION);
-  json.member("activeProfileIndex", 0);
+  json.member("activeProfileIndex", request.at == recording::At::peak ? 1 : 0);
   json.begin_array("profiles");
   for (const ProfileKind& profile : kProfiles)
     json.row(profile_json(profile, rows, request.stacks, frames));

@@ -10,6 +10,7 @@
 #include "tools/print/cgroup_account.h"
 #include "tools/print/crash.h"
 #include "tools/print/devices.h"
+#include "tools/print/moment.h"
 #include "tools/print/notes.h"
 #include "tools/print/objects.h"
 #include "tools/print/other_processes.h"
@@ -38,6 +39,7 @@ Json meta_json(const bundles::Source& source) {
   meta["estimated"] = recording.estimated();
   meta["redacted"] = bundles::is_redacted(source);
   meta["live"] = source.is_live();
+  meta["moment"] = name_of(recording::kAtNames, print::moment_of(source));
   meta["trigger"] = name_of(source.trigger());
   meta["outcome"] = source.outcome();
   meta["outcome_sentence"] = print::outcome_sentence(source.outcome());

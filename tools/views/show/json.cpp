@@ -8,6 +8,7 @@
 #include "tools/print/episode.h"
 #include "tools/print/exception.h"
 #include "tools/print/holders.h"
+#include "tools/print/moment.h"
 #include "tools/print/notes.h"
 #include "tools/print/objects.h"
 #include "tools/print/other_processes.h"
@@ -21,10 +22,10 @@
 namespace oomrec::tools::views {
 namespace {
 
-Json all_holders_json(const bundles::Source& source, std::size_t top) {
+Json all_holders_json(const bundles::Source& source, std::size_t top, recording::At at) {
   recording::Stacks stacks{*source.recording, *source.locations};
   Json holders = Json::array();
-  for (const print::HolderGroup& group : print::holder_groups(source, stacks)) {
+  for (const print::HolderGroup& group : print::holder_groups(source, stacks, at)) {
     for (Json& row : print::holders_json(group, stacks, *source.locations, top))
       holders.push_back(std::move(row));
   }
@@ -53,7 +54,10 @@ Json advice_json(const bundles::Source& source) {
 
 }  // namespace
 
-Json show_json(const bundles::Source& source, std::size_t top) {
+Json show_json(const bundles::Source& source, const ShowStyle& style) {
+  constexpr unsigned kMostHolders = 100;
+  const std::size_t top = style.top != 0 ? style.top : kMostHolders;
+  const recording::At at = print::moment_of(source, style.at);
   const verdict::Verdict verdict = source.verdict();
   const Json related = print::related_processes(source);
   const auto snapshot = bundles::snapshot_in(source.bundle);
@@ -75,7 +79,8 @@ Json show_json(const bundles::Source& source, std::size_t top) {
       {"limit_reserve", bundles::limit_reserve_json(source.recording->header())},
       {"cgroup_account", print::cgroup_account_json(source)},
       {"spaces", print::spaces_json(*source.recording)},
-      {"holders", all_holders_json(source, top)},
+      {"holders_at", name_of(recording::kAtNames, at)},
+      {"holders", all_holders_json(source, top, at)},
       {"devices", devices_json(source, top)},
       {"objects", print::python_objects_json(source)},
       {"torch_snapshot", snapshot ? Json(snapshot->path().string()) : Json(nullptr)},

@@ -17,6 +17,7 @@
 #include "tools/print/episode.h"
 #include "tools/print/exception.h"
 #include "tools/print/holders.h"
+#include "tools/print/moment.h"
 #include "tools/print/notes.h"
 #include "tools/print/objects.h"
 #include "tools/print/other_processes.h"
@@ -172,9 +173,12 @@ class Page {
   bool print_holders() const {
     recording::Stacks stacks{*source_.recording, *source_.locations};
     bool has_holders = false;
-    for (const print::HolderGroup& group : print::holder_groups(source_, stacks)) {
+    const recording::At at = print::moment_of(source_, style_.at);
+    const std::string_view when =
+        at == recording::At::peak ? " (at the peak of each space; --at end: what was left)" : "";
+    for (const print::HolderGroup& group : print::holder_groups(source_, stacks, at)) {
       has_holders = has_holders || !group.rows.empty();
-      heading(group.rows.empty() ? "holders: none" : group.heading);
+      heading(group.rows.empty() ? "holders: none" : fmt::format("{}{}", group.heading, when));
       print_group(group, stacks, style_.top);
     }
     return has_holders;
@@ -202,7 +206,8 @@ class Page {
     try {
       const bundles::Source snapshot = bundles::open_snapshot(*file);
       recording::Stacks stacks{*snapshot.recording, *snapshot.locations};
-      for (const print::HolderGroup& group : print::holder_groups(snapshot, stacks)) {
+      for (const print::HolderGroup& group :
+           print::holder_groups(snapshot, stacks, recording::At::end)) {
         const recording::StackStyle lines{terminal_, 6, style_.full, nullptr};
         fmt::print("{}", print::holders_text(group, stacks, *snapshot.locations,
                                              {lines, kDefaultTopPerDevice}));

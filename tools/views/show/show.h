@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 #include "tools/base/json.h"
 #include "tools/base/terminal.h"
@@ -13,11 +14,12 @@ namespace oomrec::tools::views {
 struct ShowStyle {
   unsigned top = 0;   // number of largest holders; 0: those with 1 % or more, 10 at most
   bool full = false;  // every frame, rank, process and metadata entry
+  std::string at;     // holders at "peak" or "end"; empty: print::moment_of()
 };
 
 void print_show_page(const bundles::Source& source, const ShowStyle& style,
                      const Terminal& terminal);
 
-Json show_json(const bundles::Source& source, std::size_t top);
+Json show_json(const bundles::Source& source, const ShowStyle& style);
 
 }  // namespace oomrec::tools::views

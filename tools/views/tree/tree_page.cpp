@@ -8,6 +8,7 @@
 
 #include "tools/base/error.h"
 #include "tools/base/text.h"
+#include "tools/print/moment.h"
 #include "tools/print/notes.h"
 #include "tools/recording/reading/devices.h"
 #include "tools/recording/stack_text/stack_text.h"
@@ -39,12 +40,11 @@ std::vector<recording::HolderFigures> holders_on(const recording::Recording& rec
 }
 
 recording::TreeNode root_of(const bundles::Source& source, recording::Stacks& stacks,
-                            const TreeStyle& style) {
+                            const TreeStyle& style, recording::At at) {
   const recording::Recording& recording = *source.recording;
   const std::vector<recording::HolderFigures> holders = style.device.empty()
                                                             ? holders_in(recording, style.space)
                                                             : holders_on(recording, style.device);
-  const recording::At at = style.at == "peak" ? recording::At::peak : recording::At::end;
   return recording::call_tree(recording::merged(holders, stacks, at), stacks, *source.locations,
                               {style.max_depth, style.min_percent / 100, style.top_down});
 }
@@ -144,8 +144,9 @@ class Printer {
 TreePage::TreePage(const bundles::Source& source, const TreeStyle& style)
     : source_(source),
       style_(style),
+      at_(style.device.empty() ? print::moment_of(source, style.at) : recording::At::end),
       stacks_(*source.recording, *source.locations),
-      root_(root_of(source, stacks_, style)) {}
+      root_(root_of(source, stacks_, style, at_)) {}
 
 // What follows the size: " in 12 blocks  all spaces, at the end, from …".
 std::string TreePage::title() const {
@@ -153,7 +154,7 @@ std::string TreePage::title() const {
                      !style_.device.empty()  ? style_.device
                      : style_.space == "all" ? "all spaces"
                                              : style_.space,
-                     style_.at,
+                     name_of(recording::kAtNames, at_),
                      style_.top_down ? ", from the outermost caller in"
                                      : ", from the allocation out to its callers");
 }
@@ -162,7 +163,7 @@ Json TreePage::json() const {
   return {{"schema_version", 1},
           {"space", style_.space},
           {"device", text_or_null(style_.device)},
-          {"at", style_.at},
+          {"at", name_of(recording::kAtNames, at_)},
           {"root", node_json(root_, *source_.locations)}};
 }
 

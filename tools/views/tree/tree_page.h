@@ -15,8 +15,8 @@ struct TreeStyle {
   unsigned max_depth = 40;
   double min_percent = 1;
   std::string space = "all";
-  std::string device;      // empty: all, and memory on no device
-  std::string at = "end";  // or "peak"
+  std::string device;  // empty: all, and memory on no device
+  std::string at;      // "peak" or "end"; empty: print::moment_of()
   bool top_down = false;
 };
 
@@ -34,6 +34,7 @@ class TreePage {
 
   const bundles::Source& source_;
   const TreeStyle& style_;
+  const recording::At at_;
   recording::Stacks stacks_;
   const recording::TreeNode root_;
 };

@@ -124,6 +124,7 @@ const main = {
     report.data = data;
     const view = document.documentElement.dataset.view;
     report.defaults.view = report.order.includes(view) ? view : "overview";
+    if (data.meta.moment === "peak") report.defaults.mode = "peak";
     const label = data.labels.indexOf(document.documentElement.dataset.label);
     if (label > 0) report.defaults.label = String(label);
     if (!data.job && report.filters(data).some(({name}) => name === "process"))

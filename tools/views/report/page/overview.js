@@ -4,17 +4,19 @@
 
 report.views = {};
 
-// The holders by their live bytes at the end, largest first: [{row, bytes, count}].
+// The holders by their bytes at the moment the page opens at, largest first: [{row, bytes, count}].
 report.topHolders = (data, most) => {
+  const mode = report.modes[report.defaults.mode];
+  const [all, counts] = [mode.bytes(data), mode.count(data)];
   const rows = [];
   let sum = 0;
   for (let row = 0; row < data.rows; ++row) {
-    const bytes = data.row_live_bytes[row];
+    const bytes = all[row];
     if (!data.spaces[data.row_space[row]]?.adds_up || bytes === 0 ||
         (!data.job && data.row_process[row] !== data.own_process))
       continue;
     sum += bytes;
-    rows.push({row, bytes, count: data.row_live_count[row]});
+    rows.push({row, bytes, count: counts[row]});
   }
   rows.sort((a, b) => b.bytes - a.bytes || a.row - b.row);
   return {top: rows.slice(0, most), others: rows.length - Math.min(most, rows.length), sum};
@@ -22,12 +24,13 @@ report.topHolders = (data, most) => {
 
 // Opens the flame graph at a stack.
 report.showInFlame = (data, node) => {
-  const {shown, keys} = report.chosen(data, {...report.state, mode: "live", window: ""});
+  const {mode} = report.defaults;
+  const {shown, keys} = report.chosen(data, {...report.state, mode, window: ""});
   const path = report.stackOf(data, node)
                    .filter((location) => shown[location])
                    .reverse()
                    .map((location) => keys[location]);
-  report.change({view: "flame", mode: "live", window: "", inverted: "", zoom: path.join(".")});
+  report.change({view: "flame", mode, window: "", inverted: "", zoom: path.join(".")});
 };
 
 const section = (title, ...content) =>
@@ -159,7 +162,9 @@ const holdersCard = (data) => {
     return element("li", {}, details);
   };
   return section(
-      data.meta.live ? "Who holds most" : "Who held most",
+      data.meta.live                  ? "Who holds most" :
+          data.meta.moment === "peak" ? "Who held most at the peak" :
+                                        "Who held most",
       element("ol", {class: "holders"}, top.map(item)),
       top.length === 0 ? element("p", {class: "quiet"}, "No memory was held.") : null,
       others > 0 ?

@@ -69,10 +69,11 @@ report.drawSelection = (data, section) => {
   );
 };
 
-// Sets or clears the window. Setting one selects a mode of the window, clearing it the mode `live`.
+// Sets or clears the window. Setting one selects a mode of the window, clearing it the default.
 report.setWindow = (data, window) => {
   const inWindow = report.state.mode.startsWith("window_");
-  if (!window) return report.change({window: "", mode: inWindow ? "live" : report.state.mode});
+  if (!window)
+    return report.change({window: "", mode: inWindow ? report.defaults.mode : report.state.mode});
   const mode = data.checkpoints > 0 && !inWindow ? "window_end" : report.state.mode;
   return report.change({window: `${Math.round(window[0])}-${Math.round(window[1])}`, mode});
 };
