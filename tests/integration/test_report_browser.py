@@ -970,7 +970,7 @@ def test_a_program_that_ended_well_opens_at_its_peak(show):
     assert choice(page, "Show").input_value() == "live"
     made.json["meta"]["moment"] = "peak"
     page = show(made)
-    assert "Who held most at the peak" in page.locator("#panel").inner_text()
+    assert "who held most at the peak" in page.locator("#panel").inner_text().lower()
     assert page.locator(".holders").inner_text() != at_end
     change(page, view="flame")
     assert choice(page, "Show").input_value() == "peak"
