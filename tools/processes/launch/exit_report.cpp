@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <memory>
 #include <set>
 
 #include "tools/base/log.h"
@@ -14,6 +15,7 @@
 #include "tools/bundles/recover/orphans.h"
 #include "tools/bundles/store/bundles.h"
 #include "tools/bundles/store/outcome.h"
+#include "tools/bundles/store/own_file.h"
 #include "tools/processes/launch/death_line.h"
 #include "tools/processes/launch/failed_start.h"
 #include "tools/processes/launch/unrecorded_death.h"
@@ -121,11 +123,14 @@ void report_unrecorded_process(const Directories& directories, const ProgramFact
 std::set<pid_t> recorded_processes(const std::vector<bundles::Session>& sessions,
                                    const std::vector<fs::path>& dump_directories) {
   std::set<pid_t> recorded;
+  const auto header = std::make_unique<session::Header>();
   for (const bundles::Session& session : sessions) {
-    if (!has_recording(session.pid, {session})) continue;
+    // A descendant that ended well since then has removed its recording.
+    if (session.unfinished || !bundles::OwnFile{session.path}.read_header(*header)) continue;
+    if (header->state == static_cast<session::u32>(session::State::replaced)) continue;
     recorded.insert(session.pid);
     // The kernel's log may name the helper, which shares the memory.
-    recorded.insert(recording::Recording{session.path}.header().helper_pid);
+    recorded.insert(header->helper_pid);
   }
   for (const bundles::BundleSummary& bundle : bundles::bundles_in(dump_directories))
     recorded.insert(static_cast<pid_t>(bundle.pid));
