@@ -24,6 +24,7 @@
 #include "recorder/failures/runtime_limit.h"
 #include "recorder/fault_injection/fault_injection.h"
 #include "recorder/process/ended_children.h"
+#include "recorder/process/sent_signals.h"
 #include "recorder/recorder.h"
 #include "recorder/state/request.h"
 #include "shim/gpu/driver.h"
@@ -190,6 +191,26 @@ OOMREC_HOOK(int, waitid, (int kind, unsigned id, siginfo_t* info, int options)) 
     observe_child(found->si_pid, W_EXITCODE(found->si_status & 0xff, 0));
   else if (found->si_code == CLD_KILLED || found->si_code == CLD_DUMPED)
     observe_child(found->si_pid, found->si_status | (found->si_code == CLD_DUMPED ? WCOREFLAG : 0));
+  return result;
+}
+
+// The other process' memory is read before the call, since a signal may end it at once.
+OOMREC_HOOK(int, kill, (pid_t pid, int signal)) {
+  if (!has_thread_storage() || !recorder::may_end_another(pid, signal))
+    return g_next.kill(pid, signal);
+  bool is_recorded = false;
+  std::uint64_t resident_bytes = 0;
+  {
+    const HookScope scope;
+    const KeepErrno keep;
+    is_recorded = scope.outermost();
+    if (is_recorded) resident_bytes = recorder::resident_bytes_of(scope.in_hook(), pid);
+  }
+  const int result = g_next.kill(pid, signal);
+  if (result != 0 || !is_recorded) return result;
+  const HookScope scope;
+  const KeepErrno keep;
+  recorder::on_signal_sent(scope.in_hook(), pid, signal, resident_bytes);
   return result;
 }
 

@@ -194,8 +194,8 @@ std::uint64_t Recording::lay_out(Reduction reduction) noexcept {
     set(TableId::nodes, nodes_.total(), sizeof(Node));
     set(TableId::holders, memory_.holders.rows().size() + 1, sizeof(Holder));
     set(TableId::failures, view_.count(TableId::failures), sizeof(Failure));
-    for (const TableId id :
-         {TableId::live_blocks, TableId::live_ranges, TableId::side_pages, TableId::device_blocks})
+    for (const TableId id : {TableId::live_blocks, TableId::live_ranges, TableId::side_pages,
+                             TableId::device_blocks, TableId::sent_signals})
       set(id, 0, table(id).entry_bytes);
     if (table(TableId::checkpoint_rows).entry_bytes != 0)
       set(TableId::checkpoint_rows, view_.count(TableId::checkpoint_rows), sizeof(CheckpointRow));

@@ -302,7 +302,7 @@ struct Code {
 };
 static_assert(sizeof(Code) == 16);
 
-// --- Time line, checkpoints, marks --------------------------------------------------------------
+// --- Time line, checkpoints, marks, signals -----------------------------------------------------
 
 // Not ordered by time: when the table is full, entries are reused for later points. Readers sort
 // them and skip one with time 0, which is being written.
@@ -340,5 +340,17 @@ struct Mark {
   u32 thread;
 };
 static_assert(sizeof(Mark) == 16);
+
+// A SIGTERM or SIGKILL that the process sent to another one, perhaps to a child of its own.
+inline constexpr u32 kSentSignals = 4096;  // further ones are not recorded
+struct SentSignal {
+  u64 time_ns;
+  i32 pid;
+  i32 signal;
+  u64 resident_bytes;  // of the other process, just before; 0: unknown
+  u32 node;            // stack of the call; 0: unknown
+  u32 reserved;
+};
+static_assert(sizeof(SentSignal) == 32 && offsetof(SentSignal, node) == 24);
 
 }  // namespace oomrec::session

@@ -63,6 +63,7 @@ enum class TableId : u32 {
   device_points,
   api_tallies,  // Tally of Api i at entry i + 1, for functions without one in a lane
   checkpoint_rows,
+  sent_signals,
   count_
 };
 inline constexpr u32 kTableSlots = 24;

@@ -10,6 +10,7 @@
 #include "recorder/failures/runtime_limit.h"
 #include "recorder/helper/from_process.h"
 #include "recorder/process/ended_children.h"
+#include "recorder/process/sent_signals.h"
 #include "recorder/session/writer.h"
 #include "recorder/state/state.h"
 
@@ -54,8 +55,9 @@ void on_exit(InHook hook, int status) noexcept {
   // Keep the session: `oomrec recover` decides later whether it shows a death by memory.
   const bool may_follow = lost_child_recently(header, now) || failed_as_a_rank(header, status);
   if (may_follow) header.last_tick_ns.store(now, std::memory_order_relaxed);
+  const bool explains_another = has_ended_a_large_process(hook);
   g_session.mark(hook, session::State::exited, status);
-  if (last_failure_reported() && !may_follow) g_session.remove_file(hook);
+  if (last_failure_reported() && !may_follow && !explains_another) g_session.remove_file(hook);
 }
 
 }  // namespace oomrec::recorder

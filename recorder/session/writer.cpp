@@ -52,6 +52,7 @@ bool Session::open_tables(InHook hook) noexcept {
          open(codes, TableId::codes) && open(points, TableId::points) &&
          open(checkpoints, TableId::checkpoints) &&
          open(checkpoint_rows, TableId::checkpoint_rows) && open(marks, TableId::marks) &&
+         open(sent_signals, TableId::sent_signals) &&
          (mode_ != Mode::exact || open(side_pages, TableId::side_pages));
 }
 

@@ -98,6 +98,7 @@ class Session {
   Table<Checkpoint> checkpoints;
   Table<CheckpointRow> checkpoint_rows;
   Table<Mark> marks;
+  Table<SentSignal> sent_signals;
   Table<SidePage> side_pages;
 
   // Opened by a program's first driver call. False: no space.

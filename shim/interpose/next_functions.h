@@ -72,6 +72,7 @@
   X(int,     waitid,             (int kind, unsigned id, siginfo_t* info, int options), (kind, id, info, options)) \
   X(pid_t,   wait3,              (int* status, int options, void* usage),             (status, options, usage)) \
   X(pid_t,   wait4,              (pid_t pid, int* status, int options, void* usage),  (pid, status, options, usage)) \
+  X(int,     kill,               (pid_t pid, int signal),                             (pid, signal)) \
   X(int,     pthread_create,     (pthread_t* thread, const pthread_attr_t* attributes, \
                                   void* (*start)(void*), void* argument), \
                                  (thread, attributes, start, argument)) \
