@@ -29,6 +29,7 @@ from holding import Held
 from memory_cgroup import MemoryCgroup
 from other_users import two_accounts
 from virtual_terminal import VirtualTerminal
+from ways import Ways
 
 SOURCE = Path(__file__).resolve().parent.parent
 TIMEOUT_S = 60
@@ -230,6 +231,12 @@ def preload(library, tmp_path):
     runner = Runner(tmp_path, [], {"LD_PRELOAD": str(library)})
     yield runner
     runner.end_all()
+
+
+@pytest.fixture
+def recorded(oomrec, preload):
+    """recorded(way, PROGRAM, …) runs it in one of the three WAYS (ways.py)."""
+    return Ways(oomrec, preload)
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ OF_SIGNALS = {
     "killed_externally",
     "terminated_under_pressure",
     "user_space_oom_kill",
+    "terminated_by_parent",
 }
 
 

@@ -191,11 +191,13 @@ struct EndLevels {
   u64 limit_hits_after;     // … and after the end
   u64 available_bytes;      // of the machine
   Stalls stalls;
-  u32 user_killer;  // UserKiller: who sent the signal, if it is a user-space OOM killer
+  u32 user_killer;  // UserKiller: who sent the signal, if memory was the reason
   u32 flags;
+  // The daemon's line of a log. Of a recorded parent, what its recording says of the signal,
+  // whether or not memory was the reason.
   char user_killer_line[256];
 };
-enum class UserKiller : u32 { none, systemd_oomd, earlyoom, kubelet };
+enum class UserKiller : u32 { none, systemd_oomd, earlyoom, kubelet, parent };
 static_assert(offsetof(EndLevels, user_killer_line) == 128 && sizeof(EndLevels) == 384);
 
 // The memory of the whole cgroup, or of the machine if that was full, at a kill: parts that add up

@@ -33,7 +33,7 @@ namespace oomrec {
   X(cgroup_oom_kill) X(system_oom_kill) X(killed_near_limit) X(terminated_under_pressure) \
   X(killed_externally) X(memory_pressure) X(child_killed) X(shared_memory_full) X(exited) \
   X(device_out_of_memory) X(device_limit) X(device_fragmentation) X(exception) \
-  X(runtime_limit) X(user_space_oom_kill) X(memory_lock_failed)
+  X(runtime_limit) X(user_space_oom_kill) X(memory_lock_failed) X(terminated_by_parent)
 
 // How far the evidence carries a verdict. possible: it does not contradict it, nor does it exclude
 // another cause. likely: it points to this cause and to no other. proven: it names the cause (the

@@ -53,9 +53,14 @@ VerdictCode code_of(const DeathFacts& facts) noexcept {
       break;
   }
   if (facts.exited) return VerdictCode::exited;
-  if (facts.has_user_killer() && (is_kill(facts.signal) || facts.signal == kSigTerm))
-    return VerdictCode::user_space_oom_kill;
+  if (facts.has_user_killer() && (is_kill(facts.signal) || facts.signal == kSigTerm)) {
+    return facts.user_killer() == session::UserKiller::parent ? VerdictCode::terminated_by_parent
+                                                              : VerdictCode::user_space_oom_kill;
+  }
   const bool short_of_memory = facts.near_limit() || facts.stalled();
+  if (short_of_memory && facts.sent_by_parent() && !facts.has(session::kDeathEndedByLauncher) &&
+      (facts.signal == kSigKill || facts.signal == kSigTerm))
+    return VerdictCode::terminated_by_parent;
   if (is_kill(facts.signal)) {
     if (facts.has(session::kDeathEarlierBoot)) return VerdictCode::unknown;
     // mpirun, for example, kills its ranks without waiting for them.
@@ -82,6 +87,8 @@ Certainty certainty_of(VerdictCode code, const DeathFacts& facts) noexcept {
       const bool by_kernel = facts.signal == kSigKill && !facts.kernel_ruled_out();
       return by_kernel && facts.usage.at_limit() ? Certainty::likely : Certainty::possible;
     }
+    case VerdictCode::terminated_by_parent:
+      return facts.has_user_killer() ? Certainty::likely : Certainty::possible;
     case VerdictCode::terminated_under_pressure:
     case VerdictCode::unknown:
       return Certainty::possible;
@@ -176,6 +183,13 @@ void add_reason(text::Text& text, const Verdict& verdict, const DeathFacts& fact
   }
   add_end(text, facts, outcome);
   switch (verdict.code) {
+    case VerdictCode::terminated_by_parent:
+      text.add(" from its parent");
+      if (facts.has_user_killer()) {
+        text.add(", which ends workers that take too much memory");
+        break;
+      }
+      [[fallthrough]];
     case VerdictCode::killed_near_limit:
     case VerdictCode::terminated_under_pressure:
       add_limit_usage(text, facts);
@@ -197,6 +211,7 @@ void set_limit(Verdict& verdict, const DeathFacts& facts) noexcept {
   const Level& level = facts.usage.cgroup;
   const bool killed = verdict.code == VerdictCode::cgroup_oom_kill;
   const bool near = level.near() && (verdict.code == VerdictCode::killed_near_limit ||
+                                     verdict.code == VerdictCode::terminated_by_parent ||
                                      verdict.code == VerdictCode::terminated_under_pressure);
   if (!level.bounded() || !(killed || near)) return;
   verdict.limit = LimitKind::cgroup;

@@ -108,13 +108,8 @@ void add_pressure(Verdict& verdict, const DeathFacts& facts) noexcept {
 void add_log(Verdict& verdict, const DeathFacts& facts) noexcept {
   const session::Death& death = facts.death;
   if (death.realtime_ns == 0) return;
-  if (facts.has_user_killer()) {
-    add_line(verdict, [&](text::Text& line) {
-      const std::string_view text{facts.levels.user_killer_line,
-                                  sizeof facts.levels.user_killer_line};
-      line.add(text.substr(0, text.find('\0')));
-    });
-  }
+  if (const std::string_view sender = facts.sender_line(); !sender.empty())
+    add_line(verdict, [&](text::Text& line) { line.add(sender); });
   if (facts.has_kernel_line() || facts.has(session::kDeathFaultLogged)) {
     add_line(verdict, [&](text::Text& line) {
       const std::string_view text{death.kernel_line, sizeof death.kernel_line};
@@ -150,7 +145,7 @@ void add_death_evidence(Verdict& verdict, const DeathFacts& facts) noexcept {
   if (is_death_caused_by_memory(verdict.code)) add_account(verdict, facts);
   add_levels(verdict, facts.usage);
   add_pressure(verdict, facts);
-  if (facts.death.sender_pid != 0) {
+  if (facts.death.sender_pid != 0 && facts.sender_line().empty()) {
     add_line(verdict, [&](text::Text& line) {
       line.add("the signal came from process ").signed_number(facts.death.sender_pid);
     });

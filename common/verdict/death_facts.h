@@ -87,10 +87,19 @@ struct DeathFacts {
   // and no other process died.
   Killer killer() const noexcept;
 
-  // Whether another process sent the signal because memory was short, and said so.
+  // Whether another process sent the signal because of memory, and said so or is known for it.
   bool has_user_killer() const noexcept { return user_killer() != session::UserKiller::none; }
   session::UserKiller user_killer() const noexcept {
     return static_cast<session::UserKiller>(levels.user_killer);
+  }
+
+  // What is known of it beyond its number: a log's line, or what the parent's recording has.
+  std::string_view sender_line() const noexcept {
+    const std::string_view text{levels.user_killer_line, sizeof levels.user_killer_line};
+    return text.substr(0, text.find('\0'));
+  }
+  bool sent_by_parent() const noexcept {
+    return death.sender_pid != 0 && death.sender_pid == header.parent_pid;
   }
 
   // SIGBUS from the kernel while the file system of its shared memory was full.

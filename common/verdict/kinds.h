@@ -75,6 +75,8 @@ inline constexpr auto kKinds = std::to_array<Kind>({
   {VerdictCode::user_space_oom_kill,       Cause::certain,  true,  ": a user-space OOM killer chose it",
    "was killed by a user-space OOM killer"},
   {VerdictCode::memory_lock_failed,        Cause::refused,  true,  " after memory could not be locked", {}},
+  {VerdictCode::terminated_by_parent,      Cause::probable, true,  " because its parent ended it when it took too much memory",
+   "was ended by its parent for lack of memory"},
 });
 // clang-format on
 

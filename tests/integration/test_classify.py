@@ -298,6 +298,7 @@ def test_exceptions_caused_by_a_childs_death(monkeypatch):
 
     exceptions = {
         "BrokenProcessPool": exception_like("concurrent", "BrokenProcessPool", "terminated abruptly"),
+        "KilledWorker": exception_like("distributed", "KilledWorker", "Attempted to run task"),
         "CalledProcessError": exception_like("subprocess", "CalledProcessError", "", returncode=137),
         "ProcessExitedException": exception_like("torch", "ProcessExitedException", "", exit_code=-9, error_pid=76),
         "ChildFailedError": exception_like("torch", "ChildFailedError", "", failures={0: Failure()}),
@@ -306,7 +307,7 @@ def test_exceptions_caused_by_a_childs_death(monkeypatch):
     assert set(exceptions) == {row.name for row in _oom_children.CHILDREN}
     for error in exceptions.values():
         assert classify_oom_exception(error) == oom("child_process:cgroup_oom_kill")
-    assert asked == [None, None, {76}, {77}, {5, 6}]
+    assert asked == [None, None, None, {76}, {77}, {5, 6}]
     del asked[:]
     for error in (
         exception_like("subprocess", "CalledProcessError", "", returncode=1),

@@ -8,10 +8,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from watching import wait_for
+from ways import WAYS
 
 MIB = 1 << 20
 FATAL = ("cgroup_oom_kill", "killed_near_limit")
@@ -24,31 +25,6 @@ def without_warning(oomrec, preload, calm_machine):
         runner.environment["OOMREC_WARN"] = "0"
 
 
-def wait_for(found, within_s=30.0):
-    until = time.monotonic() + within_s
-    while not (result := found()):
-        assert time.monotonic() < until, f"nothing within {within_s} s"
-        time.sleep(0.02)
-    return result
-
-
-@contextlib.contextmanager
-def watching(oomrec):
-    """A running `oomrec watch` until the end of the block."""
-    process = oomrec.start("watch")
-    status = Path(f"/proc/{process.pid}/status")
-
-    def blocks_signals():
-        lines = status.read_text().splitlines()
-        blocked = next(line.split()[1] for line in lines if line.startswith("SigBlk:"))
-        return int(blocked, 16) & (1 << (signal.SIGTERM - 1))
-
-    wait_for(blocks_signals)
-    yield
-    process.terminate()
-    oomrec.finish(process)
-
-
 def exempt_in(group):
     """A preexec_fn: in this cgroup the kernel kills only processes that raise their oom_score_adj."""
 
@@ -58,37 +34,6 @@ def exempt_in(group):
             Path("/proc/self/oom_score_adj").write_text("-1000")
 
     return enter
-
-
-class Ways:
-    """Three ways to record a program and to learn how it ended."""
-
-    def __init__(self, oomrec, preload):
-        self._oomrec, self._preload = oomrec, preload
-
-    def run(self, *words, **options):
-        return self._oomrec("run", "--", *words, **options)
-
-    def watch(self, *words, **options):
-        with watching(self._oomrec):
-            run = self._preload(*words, **options)
-            # Recordings of dead processes are removed once their bundles exist.
-            wait_for(lambda: not list(self._preload.session_dir.rglob("*.session")))
-        return run
-
-    def recover(self, *words, **options):
-        run = self._preload(*words, **options)
-        self._oomrec("recover")
-        return run
-
-
-WAYS = ["run", "watch", "recover"]
-
-
-@pytest.fixture
-def recorded(oomrec, preload):
-    ways = Ways(oomrec, preload)
-    return lambda way, *words, **options: getattr(ways, way)(*words, **options)
 
 
 def by_verdict(run) -> dict[str, Path]:

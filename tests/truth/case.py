@@ -26,7 +26,10 @@ REFUSALS = {
 }  # fmt: skip
 CRASHES = {"null_dereference", "uncaught_bad_alloc", "crash_after_refusal"}
 KERNEL = {"cgroup_oom_kill", "system_oom_kill"}
-KILLS = {*KERNEL, "killed_near_limit", "terminated_under_pressure", "user_space_oom_kill"}
+KILLS = {
+    *KERNEL, "killed_near_limit", "terminated_under_pressure", "user_space_oom_kill",
+    "terminated_by_parent",
+}  # fmt: skip
 MEMORY_DEATHS = {*REFUSALS, *CRASHES, *KILLS, "shared_memory_full", "child_killed"}
 
 

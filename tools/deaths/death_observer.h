@@ -18,12 +18,19 @@
 
 namespace oomrec::tools::deaths {
 
+// What a recorded parent's recording says of the signal by which it ended the process.
+struct ParentSignal {
+  bool for_memory = false;
+  std::string evidence;  // empty: it sent none
+};
+
 // What was observed of a death. Default: nothing.
 struct DeathObservation {
   std::optional<int> wait_status;
   std::uint64_t realtime_ns = 0;  // when wait() returned it; 0: just now
-  pid_t sender = 0;               // of the signal that ended it, if we forwarded it; 0: unknown
-  MemoryCgroup cgroup;            // that was sampled
+  // Of the signal that ended it, if we forwarded it or a recorded parent sent it; 0: unknown.
+  pid_t sender = 0;
+  MemoryCgroup cgroup;                               // that was sampled
   std::optional<std::uint64_t> kills_before;         // in it, at the start
   std::optional<std::uint64_t> parent_kills_before;  // in its parent and below
   std::optional<std::uint64_t> system_kills_before;
@@ -35,6 +42,7 @@ struct DeathObservation {
   Pressure pressure;         // when the death was noticed
   session::EndLevels levels{};     // of the last sample, and what is left at the end
   bool ended_by_launcher = false;  // its launcher ended it after another rank ran out of memory
+  ParentSignal parent_signal;
   KernelLogFile kernel_log;
 };
 

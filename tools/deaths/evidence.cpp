@@ -28,6 +28,7 @@ namespace fs = std::filesystem;
 using session::Death;
 using session::KernelLine;
 using session::TableId;
+using session::UserKiller;
 
 bool is_this_host(const session::Header& header) {
   char host[sizeof header.host] = {};
@@ -106,6 +107,11 @@ void read_user_killers(session::EndEvidence& evidence, const KillQuery& query,
   if (!kill) return;
   evidence.levels.user_killer = static_cast<std::uint32_t>(kill->killer);
   system::Text{evidence.levels.user_killer_line} << kill->line;
+}
+
+void note_parent_signal(session::EndLevels& levels, const ParentSignal& signal) {
+  if (signal.for_memory) levels.user_killer = static_cast<std::uint32_t>(UserKiller::parent);
+  system::Text{levels.user_killer_line} << signal.evidence;
 }
 
 // The kernel saw the end that nobody waited for.
@@ -232,6 +238,8 @@ session::EndEvidence end_evidence_of(const session::View& view, const DeathObser
     read_shared_memory(death, view.header());
   }
   read_log(evidence, view, observed.kernel_log, this_boot ? Boot::current : Boot::earlier);
+  if (death.kernel_line_kind == 0 && evidence.levels.user_killer == 0)
+    note_parent_signal(evidence.levels, observed.parent_signal);
   const bool has_account =
       static_cast<session::AccountSource>(evidence.account.source) != session::AccountSource::none;
   if (!has_account && this_boot && was_killed(death) && is_this_host(view.header()))

@@ -2,8 +2,10 @@
 
 #include <csignal>
 #include <cstdint>
+#include <utility>
 
 #include "common/verdict/verdict.h"
+#include "tools/bundles/store/parent_signal.h"
 #include "tools/bundles/store/process_tree.h"
 
 namespace oomrec::tools::bundles {
@@ -50,6 +52,7 @@ DeadProcess::DeadProcess(const recording::Recording& of, const deaths::DeathObse
   const std::vector<std::filesystem::path> directories = directories_of_relatives(*this);
   deaths::DeathObservation seen =
       with_wait_status_from_parent(observed, recording.header(), directories);
+  seen = with_signal_from_parent(std::move(seen), recording.header(), directories);
   ended_by_launcher = other_rank_ran_short(recording.header(), directories);
   seen.ended_by_launcher = ended_by_launcher;
   ending = deaths::ending_of(recording.view(), seen);

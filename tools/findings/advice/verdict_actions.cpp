@@ -77,6 +77,15 @@ std::string user_killer_text(const AdviceFacts& facts) {
          trend_text(facts);
 }
 
+std::string parent_text(const AdviceFacts& facts) {
+  return fmt::format(
+             "Its parent ends workers that take too much memory. Raise the parent's limit for each "
+             "worker to about {} (Dask: memory_limit, --memory-limit), run fewer workers, or let "
+             "each work on less data at a time.",
+             size_text(rounded(with_quarter(needed_bytes(facts))))) +
+         trend_text(facts);
+}
+
 std::string pressure_text(const AdviceFacts& facts) {
   const std::uint64_t bytes =
       rounded(with_quarter(std::max(needed_bytes(facts), facts.limit.limit)));
@@ -135,6 +144,7 @@ constexpr Action kActions[] = {
     {VerdictCode::memory_pressure, pressure_text},
     {VerdictCode::near_limit, pressure_text},
     {VerdictCode::user_space_oom_kill, user_killer_text},
+    {VerdictCode::terminated_by_parent, parent_text},
     {VerdictCode::runtime_limit, runtime_text},
     {VerdictCode::child_killed, child_text},
     {VerdictCode::device_out_of_memory, device_text},

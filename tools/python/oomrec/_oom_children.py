@@ -23,6 +23,7 @@ KILLS = (
     "user_space_oom_kill",
     "killed_near_limit",
     "terminated_under_pressure",
+    "terminated_by_parent",
 )
 # Also those for a process that ended by itself, after a failed allocation or the death of its own child.
 DEATHS = (
@@ -99,6 +100,13 @@ CHILDREN = (
         _of_pool,
         "a worker ended (joblib's and loky's TerminatedWorkerError are of this type)",
         "CPython, Lib/concurrent/futures/process.py",
+    ),
+    ChildRow(
+        "distributed",
+        "KilledWorker",
+        _of_pool,
+        "all workers that tried a task ended",
+        "distributed, distributed/scheduler.py",
     ),
     ChildRow(
         "subprocess",

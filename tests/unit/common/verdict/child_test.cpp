@@ -93,9 +93,9 @@ TEST_CASE("a worker's death counts only if memory was its cause") {
   std::vector<std::string_view> fatal;
   for (const verdict::Kind& kind : verdict::kKinds)
     if (!kind.worker.empty()) fatal.push_back(name_of(kind.code));
-  CHECK(fatal == std::vector<std::string_view>{"null_dereference", "uncaught_bad_alloc",
-                                               "crash_after_refusal", "cgroup_oom_kill",
-                                               "system_oom_kill", "killed_near_limit",
-                                               "terminated_under_pressure", "shared_memory_full",
-                                               "runtime_limit", "user_space_oom_kill"});
+  CHECK(fatal == std::vector<std::string_view>{
+                     "null_dereference", "uncaught_bad_alloc", "crash_after_refusal",
+                     "cgroup_oom_kill", "system_oom_kill", "killed_near_limit",
+                     "terminated_under_pressure", "shared_memory_full", "runtime_limit",
+                     "user_space_oom_kill", "terminated_by_parent"});
 }

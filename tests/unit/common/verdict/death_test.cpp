@@ -310,6 +310,52 @@ TEST_CASE("a user-space OOM killer") {
         "640.0 MiB");
 }
 
+TEST_CASE("a parent that ends its child") {
+  const std::string line = "its parent 4710 sent SIGTERM from watch.py:12 check";
+  Killed session;
+  EndEvidence end{death_by(15, kDeathLogRead), {}, {}};
+  end.death.sender_pid = 4710;
+  std::strcpy(end.levels.user_killer_line, line.c_str());
+  const auto verdict = [&] {
+    return verdict::verdict_of(session.view(), Trigger::killed, 0, {}, "signal 15", &end);
+  };
+  SUBCASE("far from any limit and for an unknown reason: memory is not blamed") {
+    CHECK(verdict().code == VerdictCode::killed_externally);
+    CHECK(evidence_of(verdict()).front() == line);
+    CHECK(evidence_of(verdict()).back().find("signal came from") == std::string::npos);
+  }
+  SUBCASE("for memory, as its code or its arguments show") {
+    end.levels.user_killer = static_cast<u32>(UserKiller::parent);
+    CHECK(verdict().code == VerdictCode::terminated_by_parent);
+    CHECK(verdict().certainty == Certainty::likely);
+    CHECK(std::string{verdict().summary} ==
+          "python3.11 was killed by SIGTERM from its parent, which ends workers that take too much "
+          "memory; it held 640.0 MiB");
+    CHECK(evidence_of(verdict()).front() == line);
+    end.death = with_line(death_by(9), KernelLine::cgroup);  // the kernel was faster
+    CHECK(verdict().code == VerdictCode::cgroup_oom_kill);
+  }
+  SUBCASE("near the cgroup's limit: it may be for memory") {
+    session.header().health.cgroup_limit_bytes = 688 * kMiB;
+    for (const int signal : {9, 15}) {
+      end.death.wait_status = signal;
+      CHECK(verdict().code == VerdictCode::terminated_by_parent);
+      CHECK(verdict().certainty == Certainty::possible);
+      CHECK(verdict().limit == LimitKind::cgroup);
+    }
+    CHECK(std::string{verdict().summary}.starts_with(
+        "python3.11 was killed by SIGTERM from its parent at 90 % of its cgroup's limit, possibly "
+        "for lack of memory: nothing excludes it"));
+    end.death.flags |= kDeathEndedByLauncher;
+    CHECK(verdict().code == VerdictCode::killed_externally);
+  }
+  SUBCASE("near the limit, but another process sent it") {
+    session.header().health.cgroup_limit_bytes = 688 * kMiB;
+    end.death.sender_pid = 4242;
+    CHECK(verdict().code == VerdictCode::terminated_under_pressure);
+  }
+}
+
 TEST_CASE(
     "a failure before a kill by the kernel is evidence; before another death it is the verdict") {
   Killed session{660 * kMiB};

@@ -1,0 +1,173 @@
+// Why a recorded parent ended its child, from the parent's recording.
+#include "tools/bundles/store/parent_signal.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <filesystem>
+#include <string>
+
+#include "tests/unit/tools/recording_image.h"
+
+using namespace oomrec;
+using namespace oomrec::tools;
+
+namespace {
+
+constexpr std::uint64_t kMB = 1'000'000;
+constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr int kChild = 815;
+
+// A parent that sent signals, and the header of its child, which began 10 s after it.
+struct Parent : tests::RecordingImage {
+  Parent() {
+    child.pid = kChild;
+    child.parent_pid = header().pid;
+    child.start_ticks = header().start_ticks + 1000;
+    child.start_monotonic_ns = header().start_monotonic_ns + 10 * kSecond;
+    child.pid_namespace = header().pid_namespace;
+    std::memcpy(child.boot_id, header().boot_id, sizeof child.boot_id);
+    std::memcpy(child.host, header().host, sizeof child.host);
+  }
+  session::Header& header() { return session().header(); }
+  std::uint64_t after(std::uint64_t seconds) const {
+    return child.start_monotonic_ns + seconds * kSecond;
+  }
+  void arguments(std::string text) {
+    for (char& letter : text)
+      if (letter == ' ') letter = '\0';
+    header().command_line = session().add_string(kHook, text + '\0');
+  }
+  void sent(int signal, std::uint64_t second, std::uint64_t resident, std::uint32_t node = 0,
+            int pid = kChild) {
+    std::uint32_t entry = 0;
+    REQUIRE(session().sent_signals.append(kHook, entry, [&](session::SentSignal& row) {
+      row = {after(second), pid, signal, resident, node, 0};
+    }));
+  }
+  void waited(int status, std::uint64_t second) {
+    header().ended[0].pid = kChild;
+    header().ended[0].wait_status = status;
+    header().ended[0].time_ns = after(second);
+  }
+  deaths::DeathObservation observed(int status = SIGTERM) const {
+    deaths::DeathObservation seen;
+    seen.wait_status = status;
+    return bundles::with_signal_from_parent(seen, child,
+                                            {std::filesystem::path{path()}.parent_path()});
+  }
+  std::string evidence() const { return observed().parent_signal.evidence; }
+
+  using RecordingImage::path;
+  session::Header child{};
+};
+
+}  // namespace
+
+TEST_CASE("the sender is known if the parent's recording has the signal that ended the child") {
+  Parent parent;
+  CHECK(parent.observed().sender == 0);
+  parent.sent(SIGTERM, 5, 300 * kMB, 0, kChild + 1);
+  parent.sent(SIGTERM, 0, 300 * kMB);  // before it was the child's pid
+  CHECK(parent.observed().sender == 0);
+  parent.sent(SIGTERM, 7, 300 * kMB);
+  CHECK(parent.observed().sender == parent.header().pid);
+  CHECK(parent.evidence() == "its parent " + std::to_string(parent.header().pid) +
+                                 " sent SIGTERM when it had 286.1 MiB resident");
+  CHECK_FALSE(parent.observed().parent_signal.for_memory);
+  CHECK(parent.observed(SIGKILL).sender == 0);  // another one sent that
+  CHECK(parent.observed(W_EXITCODE(1, 0)).sender == 0);
+  SUBCASE("the pid's next process") {
+    parent.waited(SIGTERM, 6);
+    CHECK(parent.observed().sender == 0);
+    parent.waited(SIGTERM, 8);
+    CHECK(parent.observed().sender == parent.header().pid);
+  }
+  SUBCASE("another parent's child") {
+    parent.child.parent_pid = 99;
+    CHECK(parent.observed().sender == 0);
+  }
+}
+
+TEST_CASE("a child at the limit among its parent's arguments was ended for its memory") {
+  const struct {
+    const char* arguments;
+    bool for_memory;
+    const char* evidence;
+  } rows[] = {
+      {"dask worker --memory-limit 300MB", true, ", 95 % of the parent's --memory-limit 300MB"},
+      {"dask worker --memory-limit=300MB", true, ", 95 % of the parent's --memory-limit 300MB"},
+      {"x --memory-limit 3e8", true, ", 95 % of the parent's --memory-limit 3e8"},
+      {"x --memory-limit 0.3GB --n 4", true, ", 95 % of the parent's --memory-limit 0.3GB"},
+      {"x --memory-limit 300m", true, ", 95 % of the parent's --memory-limit 300m"},
+      {"x --memory-limit 287MiB", true, ", 95 % of the parent's --memory-limit 287MiB"},
+      {"x --memory-limit 0.0003", true, ", 95 % of the parent's --memory-limit 0.0003"},  // of RAM
+      {"x --memory-limit 302MB", false, ", 94 % of the parent's --memory-limit 302MB"},
+      {"x --memory-limit 4GB", false, ", 7 % of the parent's --memory-limit 4GB"},
+      {"x --memory-limit auto", false, "resident"},
+      {"x --memory-limit 0", false, "resident"},
+      {"x --memory-limit -1", false, "resident"},
+      {"x --memory-limit nan", false, "resident"},
+      {"x --memory-limit 1e300", false, "resident"},
+      {"x --memory-limit 300parsecs", false, "resident"},
+      {"x --memory-limits 300MB", false, "resident"},
+      {"x --memory-limit", false, "resident"},
+      {"x", false, "resident"},
+  };
+  for (const auto& row : rows) {
+    CAPTURE(row.arguments);
+    Parent parent;
+    parent.header().ram_bytes = 1'000'000 * kMB;
+    parent.arguments(row.arguments);
+    parent.sent(SIGTERM, 7, 286 * kMB);
+    CHECK(parent.observed().parent_signal.for_memory == row.for_memory);
+    CHECK(parent.evidence().ends_with(row.evidence));
+  }
+}
+
+TEST_CASE("the evidence names the line that decided to send it") {
+  Parent parent;
+  const std::uint64_t library = parent.python("/usr/lib/python3.11/subprocess.py", "terminate", 9);
+  const std::uint64_t package = parent.python("/x/site-packages/guard/loop.py", "check", 12);
+  const std::uint64_t own = parent.python("/srv/app.py", "stop", 31);
+  std::uint32_t node = 0;
+  const char* from = " sent SIGTERM";
+  SUBCASE("nothing but native code") {}
+  SUBCASE("the program's own") {
+    node = parent.stack({own, package, library});
+    from = " sent SIGTERM from app.py:31 stop";
+  }
+  SUBCASE("a package's") {
+    node = parent.stack({package, library});
+    from = " sent SIGTERM from loop.py:12 check";
+  }
+  SUBCASE("the library's") {
+    node = parent.stack({library});
+    from = " sent SIGTERM from subprocess.py:9 terminate";
+  }
+  parent.sent(SIGTERM, 7, 0, node);
+  CHECK(parent.evidence() == "its parent " + std::to_string(parent.header().pid) + from);
+  CHECK_FALSE(parent.observed().parent_signal.for_memory);
+}
+
+TEST_CASE("Dask's nanny sends SIGTERM for memory, and SIGKILL at a shutdown as well") {
+  Parent parent;
+  const char* file = "/x/site-packages/distributed/process.py";
+  const std::uint32_t node =
+      parent.stack({parent.python(file, "AsyncProcess._watch_message_queue", 231),
+                    parent.python(file, "_call_and_set_future", 42)});
+  SUBCASE("SIGTERM") {
+    parent.sent(SIGTERM, 7, 286 * kMB, node);
+    CHECK(parent.observed().parent_signal.for_memory);
+    CHECK(parent.evidence().ends_with(
+        " sent SIGTERM from process.py:42 _call_and_set_future when it had 272.8 MiB resident, as "
+        "Dask's nanny does when a worker exceeds its memory limit"));
+    parent.sent(SIGKILL, 8, 286 * kMB, node);  // it had not obeyed
+    CHECK(parent.observed(SIGKILL).parent_signal.for_memory);
+  }
+  SUBCASE("SIGKILL") {
+    parent.sent(SIGKILL, 7, 286 * kMB, node);
+    CHECK_FALSE(parent.observed(SIGKILL).parent_signal.for_memory);
+    CHECK(parent.observed(SIGKILL).sender == parent.header().pid);
+  }
+}

@@ -1,0 +1,211 @@
+#include "tools/bundles/store/parent_signal.h"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <csignal>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/text/own_code.h"
+#include "common/text/text.h"
+#include "tools/base/error.h"
+#include "tools/base/text.h"
+#include "tools/bundles/store/process_tree.h"
+#include "tools/recording/stack_text/stack_text.h"
+#include "tools/recording/symbolize/locations.h"
+
+namespace oomrec::tools::bundles {
+namespace {
+
+namespace fs = std::filesystem;
+using recording::Location;
+using recording::LocationId;
+using recording::Recording;
+using session::Header;
+using session::SentSignal;
+using session::TableId;
+
+// A supervisor acts at its limit or shortly before; a worker that it ends for another reason is
+// rarely there.
+constexpr std::uint64_t kAtLimitPercent = 95;
+
+// A limit for each child, in the arguments of its parent.
+struct ChildLimit {
+  std::string option;  // "--memory-limit 300MB"
+  std::uint64_t bytes;
+};
+
+// Code of a supervisor that sends this signal to children that exceed their memory limit, and at no
+// other time to one that runs.
+struct Watcher {
+  std::string_view file, function;
+  int signal;
+  std::string_view words;
+};
+constexpr std::array<Watcher, 1> kWatchers = {{
+    // Nanny.memory_monitor() asks this thread for it, and so does a worker's failed start. At a
+    // shutdown a nanny sends a message, and SIGKILL to a worker that does not obey.
+    {"/distributed/process.py", "_watch_message_queue", SIGTERM,
+     "as Dask's nanny does when a worker exceeds its memory limit"},
+}};
+
+// Sizes as Dask reads them: decimal without an "i", and up to 1 a part of the machine. Empty: no
+// limit, or one that only the program knows ("auto").
+std::optional<std::uint64_t> bytes_of(std::string_view text, std::uint64_t ram_bytes) {
+  struct Unit {
+    std::string_view name;
+    double bytes;
+  };
+  constexpr std::array<Unit, 14> kUnits = {{{"", 1},
+                                            {"B", 1},
+                                            {"K", 1e3},
+                                            {"KB", 1e3},
+                                            {"M", 1e6},
+                                            {"MB", 1e6},
+                                            {"G", 1e9},
+                                            {"GB", 1e9},
+                                            {"T", 1e12},
+                                            {"TB", 1e12},
+                                            {"KIB", 0x1p10},
+                                            {"MIB", 0x1p20},
+                                            {"GIB", 0x1p30},
+                                            {"TIB", 0x1p40}}};
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || !(number > 0)) return std::nullopt;
+  std::string unit;
+  for (const char* at = end; at != text.data() + text.size(); ++at)
+    if (*at != ' ') unit += static_cast<char>(*at >= 'a' && *at <= 'z' ? *at - 'a' + 'A' : *at);
+  for (const Unit& known : kUnits) {
+    if (known.name != unit) continue;
+    const bool is_part = unit.empty() && number <= 1;
+    const double bytes = number * (is_part ? static_cast<double>(ram_bytes) : known.bytes);
+    if (bytes < 1 || bytes >= 0x1p63) return std::nullopt;
+    return static_cast<std::uint64_t>(bytes);
+  }
+  return std::nullopt;
+}
+
+std::optional<ChildLimit> limit_in_arguments(const Recording& parent) {
+  constexpr std::string_view kOption = "--memory-limit";
+  const std::vector<std::string> arguments = parent.arguments();
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    std::string_view value = arguments[i];
+    if (!value.starts_with(kOption)) continue;
+    value.remove_prefix(kOption.size());
+    if (value.empty() && i + 1 < arguments.size())
+      value = arguments[i + 1];
+    else if (value.starts_with('='))
+      value.remove_prefix(1);
+    else
+      continue;
+    if (const auto bytes = bytes_of(value, parent.header().ram_bytes))
+      return ChildLimit{fmt::format("{} {}", kOption, value), *bytes};
+  }
+  return std::nullopt;
+}
+
+// The Python lines from which the signal was sent, innermost first. Native frames are left out:
+// their names would take seconds to find.
+std::vector<Location> python_stack(const Recording& parent, std::uint32_t node) {
+  recording::Locations locations{parent, {}};
+  std::vector<Location> stack;
+  parent.view().walk(node, [&](std::uint64_t frame) {
+    if (session::kind_of(frame) != session::FrameKind::python) return;
+    for (const LocationId id : locations.of_frame(frame)) stack.push_back(locations[id]);
+  });
+  return stack;
+}
+
+const Watcher* watcher_in(const std::vector<Location>& stack, int signal) {
+  for (const Watcher& watcher : kWatchers)
+    for (const Location& location : stack)
+      if (watcher.signal == signal && location.file.ends_with(watcher.file) &&
+          location.function.ends_with(watcher.function))
+        return &watcher;
+  return nullptr;
+}
+
+// The innermost line that is the program's own, else of a package: who decided to send it.
+std::string sender_line(const std::vector<Location>& stack) {
+  const auto found = [&](auto is_wanted) {
+    return std::find_if(stack.begin(), stack.end(), [&](const Location& location) {
+      return is_wanted(std::string_view{location.file});
+    });
+  };
+  auto line = found(text::is_programs_own);
+  if (line == stack.end())
+    line = found([](std::string_view file) { return file.find("-packages/") != file.npos; });
+  if (line == stack.end()) line = stack.begin();
+  if (line == stack.end()) return {};
+  return fmt::format(" from {}:{} {}", printable(text::base_name(line->file)), line->line,
+                     printable(line->function));
+}
+
+// Those sent to the child while it lived, in the order of time. Pids are reused: the recorded end
+// of the child, if the parent waited for it, is the latest.
+std::vector<SentSignal> signals_to(const Header& child, const Recording& parent) {
+  std::uint64_t end_ns = session::kUnlimited;
+  for (const session::EndedChild& ended : parent.header().ended)
+    if (ended.pid == child.pid && ended.time_ns > child.start_monotonic_ns)
+      end_ns = std::min(end_ns, ended.time_ns.load());
+  std::vector<SentSignal> signals;
+  SentSignal sent{};
+  for (std::uint64_t i = 1; i < parent.view().count(TableId::sent_signals); ++i)
+    if (parent.view().read(TableId::sent_signals, i, sent) && sent.pid == child.pid &&
+        sent.time_ns > child.start_monotonic_ns && sent.time_ns <= end_ns)
+      signals.push_back(sent);
+  return signals;
+}
+
+// What the parent's recording says of the first signal: it may have sent SIGKILL only because the
+// child had not obeyed.
+deaths::ParentSignal explained(const SentSignal& sent, const Recording& parent) {
+  const std::vector<Location> stack = python_stack(parent, sent.node);
+  const Watcher* const watcher = watcher_in(stack, sent.signal);
+  const std::optional<ChildLimit> limit = limit_in_arguments(parent);
+  const bool is_at_limit = limit && sent.resident_bytes >= limit->bytes / 100 * kAtLimitPercent;
+  std::string evidence =
+      fmt::format("its parent {} sent {}{}", parent.header().pid,
+                  sent.signal == SIGTERM ? "SIGTERM" : "SIGKILL", sender_line(stack));
+  if (sent.resident_bytes != 0)
+    evidence += fmt::format(" when it had {} resident", size_text(sent.resident_bytes));
+  if (limit && sent.resident_bytes != 0)
+    evidence += fmt::format(", {} % of the parent's {}", sent.resident_bytes * 100 / limit->bytes,
+                            printable(limit->option));
+  if (watcher != nullptr) evidence += fmt::format(", {}", watcher->words);
+  return {.for_memory = is_at_limit || watcher != nullptr, .evidence = evidence};
+}
+
+}  // namespace
+
+deaths::DeathObservation with_signal_from_parent(deaths::DeathObservation observed,
+                                                 const Header& child,
+                                                 const std::vector<fs::path>& directories) {
+  const int signal = observed.wait_status && WIFSIGNALED(*observed.wait_status)
+                         ? WTERMSIG(*observed.wait_status)
+                         : 0;
+  if (observed.sender != 0 || (signal != SIGTERM && signal != SIGKILL)) return observed;
+  for_each_recording(directories, [&](const fs::path& path, const Header& header) {
+    if (observed.sender != 0 || !is_parent(header, child)) return;
+    try {
+      const Recording parent{path};
+      const std::vector<SentSignal> signals = signals_to(child, parent);
+      const bool has_sent_it = std::any_of(signals.begin(), signals.end(),
+                                           [&](const auto& sent) { return sent.signal == signal; });
+      if (!has_sent_it) return;
+      observed.sender = header.pid;
+      observed.parent_signal = explained(signals.front(), parent);
+    } catch (const Error&) {
+      return;  // deleted meanwhile
+    }
+  });
+  return observed;
+}
+
+}  // namespace oomrec::tools::bundles
