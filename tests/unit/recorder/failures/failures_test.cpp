@@ -296,7 +296,7 @@ TEST_CASE(
   CHECK(g_bundles.last.trigger == Trigger::soft_limit);
   allocate(0x7800'0000, 10 << 20);
   CHECK(admits(1000));
-  CHECK_FALSE(admits(64 << 10));
+  CHECK_FALSE(admits(256 << 10));
   release(0x7000'0000, 90 << 20);
   CHECK(admits(64 << 20));
   release(0x7800'0000, 10 << 20);
