@@ -143,7 +143,7 @@ def test_arrays_are_consistent(oomrec, bundle):
 
 
 def test_output_paths(oomrec, bundle, tmp_path):
-    """A single private file that never overwrites an existing one."""
+    """A single private file that replaces an earlier report, but no other file."""
     pid = oomrec.json("show", bundle)["process"]["pid"]
     run = oomrec("report", bundle)
     file = tmp_path / f"oomrec-report-leak.py-{pid}.html"
@@ -151,6 +151,20 @@ def test_output_paths(oomrec, bundle, tmp_path):
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert Page(file.read_text()).json["meta"]["pid"] == pid
 
+    file.write_text(file.read_text().replace("</html>", "<!-- old --></html>"))
+    assert oomrec("report", bundle).exit_code == 0
+    assert "<!-- old -->" not in file.read_text()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+    page = file.read_text()
+    (tmp_path / "elsewhere.html").write_text(page)
+    file.unlink()
+    file.symlink_to("elsewhere.html")
+    assert oomrec("report", bundle).exit_code == 2
+    assert (tmp_path / "elsewhere.html").read_text() == page
+    file.unlink()
+
+    file.write_text("notes")
     again = oomrec("report", bundle)
     assert again.exit_code == 2 and again.stderr.splitlines() == [
         f"oomrec report: {file.name} already exists",

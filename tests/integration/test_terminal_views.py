@@ -76,6 +76,10 @@ def test_an_interactive_tree(terminal, bundle, columns, rows):
     tree.wait_until(lambda text: text.split("\n")[11].startswith(" q quit"))
     tree.type("/no such thing\r")
     tree.wait_for("is not in the tree")
+    tree.type("?")
+    tree.wait_for("open all branches below this one")
+    tree.type("q")  # leaves the keys, not the tree
+    tree.wait_until(lambda text: text.split("\n")[11].startswith(" q quit"))
     tree.type("q")
     assert tree.finish() == 0
 

@@ -47,17 +47,17 @@ void write_output(const std::filesystem::path& file, const std::string& bytes, I
   throw_cannot_write(file, error);
 }
 
-void replace_bundle_file(const std::filesystem::path& bundle, const std::string& name,
-                         const std::string& bytes) {
-  const std::filesystem::path partial = bundle / fmt::format(".{}.partial", name);
+void replace_file(const std::filesystem::path& directory, const std::string& name,
+                  const std::string& bytes) {
+  const std::filesystem::path partial = directory / fmt::format(".{}.partial", name);
   std::error_code error;
   std::filesystem::remove(partial, error);  // left by a process that was killed
   write_output(partial, bytes, IfExists::fail);
-  std::filesystem::rename(partial, bundle / name, error);
+  std::filesystem::rename(partial, directory / name, error);
   if (!error) return;
   const int problem = error.value();
   std::filesystem::remove(partial, error);
-  throw_cannot_write(bundle / name, problem);
+  throw_cannot_write(directory / name, problem);
 }
 
 }  // namespace oomrec::tools

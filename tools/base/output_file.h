@@ -13,9 +13,9 @@ enum class IfExists : std::uint8_t { fail, overwrite };
 // file.
 void write_output(const std::filesystem::path& file, const std::string& bytes, IfExists if_exists);
 
-// Writes a file of a bundle under a temporary name, and renames it when it is complete. Follows no
-// link in the bundle. Throws Error.
-void replace_bundle_file(const std::filesystem::path& bundle, const std::string& name,
-                         const std::string& bytes);
+// Writes a file of a directory, such as a bundle, under a temporary name, and renames it when it is
+// complete. Follows no link in the directory. Throws Error.
+void replace_file(const std::filesystem::path& directory, const std::string& name,
+                  const std::string& bytes);
 
 }  // namespace oomrec::tools

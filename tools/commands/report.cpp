@@ -65,7 +65,8 @@ int report(const ReportCommand& command, const Words& words) {
   options.add_to(arguments);
   arguments.option("-o", "FILE", options.file,
                    "write FILE (oomrec-report-PROGRAM-PID.html); - is stdout");
-  arguments.flag("--force", options.force, "overwrite the default file");
+  arguments.flag("--force", options.force,
+                 "overwrite the default file, even if it is not a report");
   arguments.flag("--redact", options.redact, "leave out private data, as `oomrec redact` does");
   arguments.flag("--open", options.in_browser, "open it in the browser");
   arguments.choice("--view", "VIEW", options.view,
@@ -90,7 +91,11 @@ int report(const ReportCommand& command, const Words& words) {
             : views::report_file(
                   views::program_name(*source.recording),
                   source.is_job() ? "ranks" : std::to_string(source.recording->header().pid));
-  write_output(file, page, named || options.force ? IfExists::overwrite : IfExists::fail);
+  // A report is replaced, not rewritten: what a link of the default name leads to stays as it is.
+  if (!named && views::is_own_report(file))
+    replace_file(".", file.string(), page);
+  else
+    write_output(file, page, named || options.force ? IfExists::overwrite : IfExists::fail);
   print_file(file, options, page.size());
   if (options.in_browser && !views::open_in_browser(file))
     fmt::print(stderr, "no browser could be started: open file://{}\n",

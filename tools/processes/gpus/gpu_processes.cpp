@@ -50,7 +50,7 @@ void write_file(const fs::path& bundle, const Json& devices) try {
   const Json content = {{"schema_version", 1},
                         {"asked_at_utc", time_text(bundles::realtime_now_ns())},
                         {"devices", devices}};
-  replace_bundle_file(bundle, kFile, content.dump(1) + "\n");
+  replace_file(bundle, kFile, content.dump(1) + "\n");
 } catch (const Error&) {
 }
 

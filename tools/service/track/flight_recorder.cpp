@@ -59,8 +59,8 @@ void FlightRecorder::add_telemetry(const std::string& bundle) const {
   for (const Json& event : events_) events.push_back(event);
   Json updated = read_json(bundle, kManifestName);
   updated["files"].push_back(kTelemetryName);
-  replace_bundle_file(bundle, kTelemetryName, json_text(events) + "\n");
-  replace_bundle_file(bundle, kManifestName, json_text(updated, 1) + "\n");
+  replace_file(bundle, kTelemetryName, json_text(events) + "\n");
+  replace_file(bundle, kManifestName, json_text(updated, 1) + "\n");
 }
 
 }  // namespace oomrec::tools::service

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "tools/base/foreign_file.h"
+
 namespace oomrec::tools::views {
 namespace {
 
@@ -28,6 +30,13 @@ std::filesystem::path report_file(const std::string& program, const std::string&
     if (!plain) byte = '_';
   }
   return fmt::format("oomrec-report-{}-{}.html", name, which);
+}
+
+bool is_own_report(const std::filesystem::path& file) {
+  constexpr std::size_t kHeadBytes = 2048;  // the skeleton's head up to the title (page.html)
+  const ForeignPath path = ForeignPath::in(file.parent_path(), file.filename().string());
+  return first_bytes_of(path, kHeadBytes)
+             .find(R"(<meta name="generator" content="oomrec report">)") != std::string::npos;
 }
 
 bool open_in_browser(const std::filesystem::path& file) {

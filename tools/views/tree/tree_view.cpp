@@ -6,7 +6,6 @@
 
 #include "tools/base/text.h"
 #include "tools/recording/stack_text/stack_text.h"
-#include "tools/views/screen/chooser.h"
 #include "tools/views/screen/columns.h"
 
 namespace oomrec::tools::views {
@@ -92,7 +91,25 @@ void TreeView::find_next() {
   if (found_) select(found);
 }
 
+void TreeView::show_help() {
+  help_.emplace("keys", std::vector<Line>{
+                            Line{"  ↑ ↓     move; also Page Up, Page Down, Home, End"},
+                            Line{"  →       open the branch, as far as it has only one"},
+                            Line{"  ←       close the branch, or go to its parent"},
+                            Line{"  Enter   open or close the branch; also Space"},
+                            Line{"  *       open all branches below this one"},
+                            Line{"  /       search a function, file or line"},
+                            Line{"  n       the next that matches"},
+                            Line{"  ?       this page; also h"},
+                            Line{"  q       quit"},
+                        });
+}
+
 bool TreeView::key(Key key) {
+  if (help_ && key != Key::interrupt) {
+    if (help_->key(key, size_) != Chooser::Answer::choosing) help_.reset();
+    return true;
+  }
   if (search_) {
     const Prompt::Answer answer = search_->key(key);
     if (answer == Prompt::Answer::accepted) searched_ = search_->text();
@@ -116,6 +133,8 @@ bool TreeView::key(Key key) {
     search_.emplace();
   } else if (character(key) == U'n') {
     find_next();
+  } else if (character(key) == U'?' || character(key) == U'h') {
+    show_help();
   }
   update_items();
   return true;
@@ -146,10 +165,12 @@ Line TreeView::line_of(const Item& item) const {
 std::string TreeView::footer() const {
   if (search_) return fmt::format(" search: {}_", printable(search_->text()));
   if (!found_) return fmt::format(" \"{}\" is not in the tree", printable(searched_));
-  return " q quit  ↑↓ move  → open  ← close  * open all below  / search  n next";
+  return " q quit  ? keys  ↑↓ move  → open  ← close  * open all below  / search  n next";
 }
 
 Picture TreeView::picture(Size size) {
+  size_ = size;
+  if (help_) return help_->picture(size);
   page_ = size.rows > 2 ? size.rows - 2 : 1;
   first_ = scrolled_to(selected_, page_, first_);
   Picture picture{Line::bar(" " + title_)};

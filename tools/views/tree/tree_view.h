@@ -8,6 +8,7 @@
 
 #include "tools/recording/analysis/call_tree.h"
 #include "tools/recording/analysis/statistics.h"
+#include "tools/views/screen/chooser.h"
 #include "tools/views/screen/prompt.h"
 #include "tools/views/screen/screen.h"
 
@@ -45,6 +46,7 @@ class TreeView {
   void select(const recording::TreeNode* node);
   Line line_of(const Item& item) const;
   std::string footer() const;
+  void show_help();
 
   const std::string title_;
   const recording::TreeNode& root_;
@@ -53,7 +55,9 @@ class TreeView {
   std::vector<Item> items_;  // the visible branches
   std::size_t selected_ = 0, first_ = 0;
   std::size_t page_ = 1;          // rows
+  Size size_{};                   // of the screen
   std::optional<Prompt> search_;  // while the user types it
+  std::optional<Chooser> help_;   // while it is shown
   std::string searched_;          // the last searched text
   bool found_ = true;
 };
