@@ -107,6 +107,14 @@ def test_ranks_are_separate_and_the_first_to_fail_is_named(analyze):
     assert found["streams"][0]["utilization_ratio"] == pytest.approx(0.608)
 
 
+def test_a_process_outside_a_job_is_named_by_its_number(analyze):
+    """Its events have rank 0 of 1; those of a job's only known rank, rank 0 of 2."""
+    alone = [version_2(i / 10, i * MIB, i * MIB, i * MIB, 0) for i in range(20)]
+    found = analyze([{**event, "world_size": 1} for event in alone])
+    assert [stream["rank"] for stream in found["streams"]] == [None] and found["first_rank"] is None
+    assert [stream["rank"] for stream in analyze(alone)["streams"]] == [0]
+
+
 def test_fragmentation_and_the_hidden_gap(analyze):
     events = [version_2(i, 400 * MIB, 1000 * MIB, (2000 + 50 * i) * MIB, 0) for i in range(30)]
     (stream,) = analyze(events)["streams"]

@@ -16,6 +16,7 @@ from watching import wait_for
 
 MIB = 1 << 20
 RANK = {"RANK": "2", "LOCAL_RANK": "0", "WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "night"}
+RANK_KEYS = ("job_id", "rank", "local_rank", "world_size")
 
 
 def events_of(path) -> list[dict]:
@@ -279,6 +280,16 @@ def test_rank_options_override_the_processs_rank(oomrec, preload, tmp_path):
     track.stop()
     event = track.events()[0]
     assert (event["rank"], event["local_rank"], event["job_id"]) == (3, 0, "day")
+
+
+def test_outside_a_job_the_rank_is_0_of_1(oomrec, plain, tmp_path):
+    process = plain.start("sleep", "600")
+    run = oomrec(
+        "track", process.pid, "--device", "cpu", "--duration", "0.1", "--output", "alone.json"
+    )
+    assert run.exit_code == 0, str(run)
+    for event in events_of(tmp_path / "alone.json"):
+        assert [event[key] for key in RANK_KEYS] == [None, 0, 0, 1]
 
 
 def test_it_costs_little(oomrec, preload, tmp_path):

@@ -13,10 +13,10 @@ from collections import UserDict
 import pytest
 import telemetry as rules
 from oomrec.errors import ConfigurationError
-from oomrec.gpumemprof._ranks import rank_identity
 from oomrec.gpumemprof.telemetry import (
     TelemetryEventV2,
     load_telemetry_events,
+    resolve_distributed_identity,
     telemetry_event_from_record,
     telemetry_event_to_dict,
     validate_telemetry_record,
@@ -86,7 +86,10 @@ def broken() -> list:
     return [pytest.param(key, value, id=f"{key}={value!r}: {why}") for why, key, value in cases]
 
 
-@pytest.mark.parametrize("record", [VALID, RANKED], ids=["alone", "of a job"])
+ALONE = {**VALID, "job_id": None, "rank": 0, "local_rank": 0, "world_size": 1}
+
+
+@pytest.mark.parametrize("record", [ALONE, RANKED], ids=["alone", "of a job"])
 def test_a_valid_record_round_trips(record):
     assert rules.problems(record) == []
     validate_telemetry_record(record)
@@ -396,27 +399,59 @@ SLURM = {"SLURM_PROCID": "6", "SLURM_LOCALID": "2", "SLURM_NTASKS": "16", "SLURM
 @pytest.mark.parametrize(
     ("environment", "expected"),
     [
-        ({}, {}),
-        (TORCHRUN, {"rank": 3, "local_rank": 1, "world_size": 4, "job_id": "run-1"}),
-        (OPEN_MPI, {"rank": 5, "local_rank": 1, "world_size": 8}),
-        (SLURM, {"rank": 6, "local_rank": 2, "world_size": 16, "job_id": "99"}),
-        ({**SLURM, **TORCHRUN}, {"rank": 3, "local_rank": 1, "world_size": 4, "job_id": "run-1"}),
-        ({**SLURM, "RANK": "3", "WORLD_SIZE": "4"}, {"rank": 6, "local_rank": 2, "world_size": 16, "job_id": "99"}),
-        ({**OPEN_MPI, **TORCHRUN, "RANK": "4"}, {"rank": 5, "local_rank": 1, "world_size": 8, "job_id": "run-1"}),
-        ({**TORCHRUN, "RANK": "-1"}, {"job_id": "run-1"}),
-        ({**TORCHRUN, "RANK": "³"}, {"job_id": "run-1"}),
+        ({}, (None, 0, 0, 1)),
+        (TORCHRUN, ("run-1", 3, 1, 4)),
+        (OPEN_MPI, (None, 5, 1, 8)),
+        (SLURM, ("99", 6, 2, 16)),
+        ({**SLURM, **TORCHRUN}, ("run-1", 3, 1, 4)),
+        ({**SLURM, "RANK": "3", "WORLD_SIZE": "4"}, ("99", 3, 3, 4)),
+        ({**SLURM, "RANK": "3", "LOCAL_RANK": "1"}, ("99", 6, 2, 16)),
+        ({**OPEN_MPI, **TORCHRUN, "RANK": "4"}, ("run-1", 5, 1, 8)),
+        ({**TORCHRUN, "RANK": "-1"}, ("run-1", 0, 0, 1)),
+        ({**TORCHRUN, "RANK": "³"}, ("run-1", 0, 0, 1)),
+        ({**TORCHRUN, "LOCAL_RANK": " "}, ("run-1", 3, 3, 4)),
+        ({**TORCHRUN, "TORCHELASTIC_RUN_ID": " "}, (None, 3, 1, 4)),
     ],
-)  # fmt: skip
+)
 def test_the_rank_comes_from_the_first_consistent_set_of_variables(environment, expected):
-    assert rank_identity(environment=environment) == expected
+    identity = resolve_distributed_identity(env=environment)
+    assert list(identity) == ["job_id", "rank", "local_rank", "world_size"]
+    assert tuple(identity.values()) == expected
 
 
-def test_given_ranks_override_the_environment():
-    found = rank_identity(job_id="mine", rank=2, environment=TORCHRUN)
-    assert found == {"rank": 2, "local_rank": 1, "world_size": 4, "job_id": "mine"}
+def test_given_ranks_override_metadata_and_the_environment():
+    metadata = {"rank": 0, "local_rank": 0, "job_id": "theirs"}
+    found = resolve_distributed_identity(job_id="mine", rank=2, metadata=metadata, env=TORCHRUN)
+    assert found == {"rank": 2, "local_rank": 0, "world_size": 4, "job_id": "mine"}
 
 
-@pytest.mark.parametrize("given", [{"rank": 4}, {"rank": -1}, {"world_size": 0}, {"rank": True}])
+@pytest.mark.parametrize(
+    "given",
+    [{"rank": 4}, {"rank": -1}, {"world_size": 0}, {"rank": True}, {"local_rank": "1"}],
+)
 def test_given_ranks_must_be_consistent(given):
-    with pytest.raises(ConfigurationError):
-        rank_identity(environment=TORCHRUN, **given)
+    with pytest.raises(ConfigurationError, match=next(iter(given))):
+        resolve_distributed_identity(env=TORCHRUN, **given)
+
+
+def test_a_rank_needs_its_world():
+    with pytest.raises(ConfigurationError, match="rank must be < world_size: 1 of 1"):
+        resolve_distributed_identity(rank=1)
+
+
+def test_every_record_has_a_rank():
+    assert rules.problems(VALID) == []  # which has none
+    assert telemetry_event_to_dict(telemetry_event_from_record(VALID)) == ALONE
+    version_1 = telemetry_event_from_record(
+        {"timestamp": 1.0, "metadata": {"rank": 1, "world_size": 2}}
+    )
+    assert (version_1.rank, version_1.local_rank, version_1.world_size) == (1, 1, 2)
+
+
+def test_a_rank_without_a_world_is_read_but_not_made():
+    event = telemetry_event_from_record({**VALID, "rank": 5})
+    assert (event.rank, event.local_rank, event.world_size) == (5, 5, 6)
+    with pytest.raises(ValueError, match="rank must be < world_size: 5 of 1"):
+        TelemetryEventV2(**VALID, rank=5)
+    with pytest.raises(ValueError, match="world_size"):
+        telemetry_event_from_record({**VALID, "rank": 2**63 - 1})

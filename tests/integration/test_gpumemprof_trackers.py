@@ -5,6 +5,7 @@ They run in the test process. test_gpumemprof_recorder.py covers what the record
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import threading
@@ -23,6 +24,8 @@ from oomrec.gpumemprof.oom_flight_recorder import OOMFlightRecorder, OOMFlightRe
 from oomrec.tfmemprof import TensorFlowMemoryTracker
 from scripted_tracker import MIB, kinds, tick, tracker_of
 
+RANK = ("job_id", "rank", "local_rank", "world_size")
+
 
 def test_a_change_between_two_samples_is_an_event():
     tracker = tracker_of((100, 100, 100), (150, 160, 200), (120, 160, 200), (120, 160, 200))
@@ -38,6 +41,10 @@ def test_a_change_between_two_samples_is_an_event():
         "memory_change": 50 * MIB,
         "device_id": 0,
         "context": "Memory allocated: 50.00 MB",
+        "job_id": None,
+        "rank": 0,
+        "local_rank": 0,
+        "world_size": 1,
         "metadata": None,
         "active_memory": 150 * MIB,
         "inactive_memory": 0,
@@ -59,7 +66,7 @@ def test_statistics_have_every_field():
         current_memory_allocated current_memory_reserved memory_utilization_percent
         average_allocation_size average_deallocation_size tracking_duration_seconds
         allocations_per_second bytes_allocated_per_second backend oom_flight_recorder_enabled
-        last_oom_dump_path""".split()
+        last_oom_dump_path last_memory_check""".split()
     )
     assert stats["peak_memory"] == 150 * MIB
     assert (stats["total_allocations"], stats["total_allocation_bytes"]) == (1, 50 * MIB)
@@ -69,6 +76,36 @@ def test_statistics_have_every_field():
     assert stats["backend"] == "cuda" and stats["last_oom_dump_path"] is None
     tracker.clear_events()
     assert tracker.get_statistics()["total_allocations"] == 0 and tracker.events == []
+
+
+def test_stats_are_counted_as_they_happen():
+    """Programs read `tracker.stats[…]` without get_statistics()."""
+    before = time.time()
+    tracker = tracker_of((100, 100, 100), (150, 160, 200), (120, 160, 990), max_events=3)
+    stats = tracker.stats
+    assert set(stats) == set(
+        """peak_memory total_allocations total_deallocations total_allocation_bytes
+        total_deallocation_bytes alert_count total_events tracking_start_time
+        last_memory_check""".split()
+    )
+    assert (stats["total_events"], stats["last_memory_check"]) == (1, 0)
+    assert stats["tracking_start_time"] >= before
+    tick(tracker, 2)
+    assert kinds(tracker) == ["allocation", "deallocation", "critical"]
+    # start, peak, allocation, deallocation, critical: two more than are kept
+    assert (stats["total_events"], stats["alert_count"]) == (5, 1)
+    assert tracker.get_statistics()["total_events"] == 3
+    assert before <= stats["last_memory_check"] <= time.time()
+    assert (stats["peak_memory"], stats["total_deallocation_bytes"]) == (150 * MIB, 30 * MIB)
+    tracker.clear_events()
+    assert stats is tracker.stats and stats["total_events"] == stats["peak_memory"] == 0
+    assert stats["last_memory_check"] >= before and stats["tracking_start_time"] >= before
+
+
+def test_a_failed_sample_is_no_check():
+    tracker = tracker_of((100, 100, 100), RuntimeError("driver"))
+    tick(tracker)
+    assert kinds(tracker)[-1] == "error" and tracker.stats["last_memory_check"] == 0
 
 
 def test_a_failed_sample_is_an_event_and_sampling_resumes(monkeypatch):
@@ -280,6 +317,34 @@ def test_every_tracker_has_its_rank(made, tmp_path):
     tracker.export_events(tmp_path / "e.json", "json")
     event = load_telemetry_events(tmp_path / "e.json")[0]
     assert {key: getattr(event, key) for key in given} == given
+    assert tracker.distributed_identity == given
+    assert {key: getattr(tracker.events[0], key) for key in given} == given
+
+
+@pytest.mark.parametrize("made", [MemoryTracker, CPUMemoryTracker, TensorFlowMemoryTracker])
+def test_outside_a_job_the_rank_is_0_of_1(made, tmp_path, monkeypatch):
+    for name in (
+        "RANK",
+        "OMPI_COMM_WORLD_RANK",
+        "SLURM_PROCID",
+        "TORCHELASTIC_RUN_ID",
+        "SLURM_JOB_ID",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    with made() as tracker:
+        pass
+    tracker.export_events(tmp_path / "e.json", "json")
+    tracker.export_events(tmp_path / "e.csv", "csv")
+    [first, *_] = json.loads((tmp_path / "e.json").read_text())
+    assert [first[key] for key in RANK] == [None, 0, 0, 1]
+    [first, *_] = csv.DictReader((tmp_path / "e.csv").open(newline=""))
+    assert [first[key] for key in RANK] == ["", "0", "0", "1"]
+
+
+@pytest.mark.parametrize("made", [MemoryTracker, CPUMemoryTracker, TensorFlowMemoryTracker])
+def test_a_rank_beyond_its_world_is_rejected(made):
+    with pytest.raises(ValueError, match="rank must be < world_size: 2 of 2"):
+        made(rank=2, world_size=2)
 
 
 def test_the_cpu_trackers_file_name_has_the_time(tmp_path):

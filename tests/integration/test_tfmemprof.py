@@ -8,6 +8,7 @@ import time
 from types import ModuleType, SimpleNamespace
 
 import pytest
+import telemetry as rules
 from conftest import metadata
 from oomrec import tfmemprof
 from oomrec.gpumemprof import ConfigurationError, load_telemetry_events
@@ -253,6 +254,10 @@ def test_the_tracker(tensorflow, tmp_path):
     result = tracker.stop_tracking()
     assert not tracker.tracking
     assert len(result.memory_usage) == len(result.timestamps) == len(result.events) >= 4
+    for record, size in zip(result.events, result.memory_usage):
+        assert rules.problems(record) == [] and record["event_type"] == "sample"
+        assert record["allocator_allocated_bytes"] == int(size * MIB)
+        assert [record[key] for key in ("job_id", "rank", "world_size")] == [None, 0, 1]
     assert result.min_memory <= result.average_memory <= result.peak_memory
     if tensorflow.gpus:
         assert result.peak_memory == tracker.get_current_memory() == 100

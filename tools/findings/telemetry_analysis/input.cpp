@@ -69,7 +69,10 @@ std::vector<formats::TelemetryEvent> events_of(const bundles::Source& source) {
     for (formats::TelemetryEvent& event : formats::events_over_time(*rank.recording)) {
       // Times in a file may be anything.
       if (__builtin_add_overflow(event.timestamp_ns, shift_ns, &event.timestamp_ns)) continue;
-      if (const auto number = number_of(row, "rank")) event.rank = *number;
+      if (const auto number = number_of(row, "rank")) {
+        event.rank = *number;
+        event.world_size.reset();  // the job's, which the process need not know
+      }
       all.push_back(std::move(event));
     }
   });

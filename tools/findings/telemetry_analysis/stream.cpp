@@ -36,11 +36,13 @@ std::string Stream::name() const {
 std::vector<Stream> streams_of(const std::vector<formats::TelemetryEvent>& events) {
   std::map<std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t>, Stream> found;
   for (const formats::TelemetryEvent& event : events) {
-    Stream& stream = found[{event.host, event.rank.value_or(-1), event.pid, event.device_id}];
+    // Writers give a process outside a job rank 0 of 1, too: its process id says more.
+    const auto rank = event.world_size == 1 ? std::nullopt : event.rank;
+    Stream& stream = found[{event.host, rank.value_or(-1), event.pid, event.device_id}];
     stream.host = event.host;
     stream.pid = event.pid;
     stream.device_id = event.device_id;
-    stream.rank = event.rank;
+    stream.rank = rank;
     stream.oom_events += event.event_type == "error" || event.event_type == "oom";
     stream.events.push_back(event);
   }

@@ -1,5 +1,6 @@
 #include "tools/formats/telemetry/event.h"
 
+#include <algorithm>
 #include <map>
 #include <string_view>
 #include <variant>
@@ -68,15 +69,23 @@ Json written(const std::optional<T>& slot) {
   return slot ? Json(*slot) : Json(nullptr);
 }
 
+// GPU Memory Profiler's readers expect a rank in every event: outside a job, rank 0 of 1.
+TelemetryEvent with_rank(TelemetryEvent event) {
+  if (!event.rank) event.rank = 0;
+  if (!event.local_rank) event.local_rank = event.rank;
+  // The smallest world that has these ranks.
+  if (!event.world_size) event.world_size = std::max(*event.rank, *event.local_rank) + 1;
+  return event;
+}
+
 }  // namespace
 
-Json event_json(const TelemetryEvent& event) {
+Json event_json(const TelemetryEvent& known) {
+  const TelemetryEvent event = with_rank(known);
   const auto& fields = telemetry_fields().fields;
   Json record{{kVersionKey, telemetry_fields().version}};
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    Json value = std::visit([&](auto slot) { return written(event.*slot); }, slots()[i]);
-    if (!fields[i].optional || !value.is_null()) record[fields[i].key] = std::move(value);
-  }
+  for (std::size_t i = 0; i < fields.size(); ++i)
+    record[fields[i].key] = std::visit([&](auto slot) { return written(event.*slot); }, slots()[i]);
   return record;
 }
 

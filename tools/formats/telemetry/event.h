@@ -31,7 +31,7 @@ struct TelemetryEvent : RankTags {
   Json metadata = Json::object();
 };
 
-// Keys are in the order of the format. Those of the rank are left out if they are unknown.
+// Keys are in the order of the format. An unknown rank is written as rank 0 of 1, without a job.
 Json event_json(const TelemetryEvent& event);
 std::vector<std::string> event_columns();  // all keys of event_json()
 

@@ -143,10 +143,16 @@ std::vector<const Json*> checked_values(const Json& record) {
     if (const auto numbers = both(values, pair); numbers && numbers->first > numbers->second)
       reject_field("contradiction", table.fields[pair.first].key,
                    "is more than " + table.fields[pair.second].key);
-  for (const auto& pair : table.less_than)
-    if (const auto numbers = both(values, pair); numbers && numbers->first >= numbers->second)
+  for (const auto& pair : table.less_than) {
+    const Json *const first = values[pair.first], *const second = values[pair.second];
+    // Without the second, the smallest that exceeds the first counts: there must be one.
+    const bool none = first != nullptr && second == nullptr &&
+                      first->get<std::int64_t>() == std::numeric_limits<std::int64_t>::max();
+    if (const auto numbers = both(values, pair);
+        none || (numbers && numbers->first >= numbers->second))
       reject_field("contradiction", table.fields[pair.first].key,
                    "is not less than " + table.fields[pair.second].key);
+  }
   return values;
 }
 

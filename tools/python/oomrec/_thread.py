@@ -71,7 +71,7 @@ def subscribe(
     ValueError for an interval that is not above 0.
     """
     if interval_s is not None and not interval_s > 0:
-        raise ValueError(f"an interval is a number of seconds above 0, not {interval_s!r}")
+        raise ValueError(f"interval must be > 0 seconds, not {interval_s!r}")
     if on_events is None:
         on_events = interval_s is None
     subscription = Subscription(callback, interval_s, on_events)

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
+#include <limits>
 #include <map>
 #include <stdexcept>
 
@@ -88,9 +89,25 @@ TEST_CASE("an event survives writing and reading") {
   CHECK(formats::event_json(formats::event_of(written)) == written);
   formats::TelemetryEvent small;
   const Json least = formats::event_json(small);
-  CHECK(least.size() == 18);
+  CHECK(least.size() == 22);
   CHECK(least["context"].is_null());
+  CHECK(least["job_id"].is_null());
+  CHECK(least["rank"] == 0);
+  CHECK(least["local_rank"] == 0);
+  CHECK(least["world_size"] == 1);
   CHECK(formats::event_json(formats::event_of(least)) == least);
+}
+
+TEST_CASE("a rank without the rest of its job is written so that it can be read") {
+  formats::TelemetryEvent event;
+  event.rank = 5;
+  const Json record = formats::event_json(event);
+  CHECK(record["local_rank"] == 5);
+  CHECK(record["world_size"] == 6);
+  CHECK(formats::event_json(formats::event_of(record)) == record);
+  Json last = without("world_size");
+  last["rank"] = std::numeric_limits<std::int64_t>::max();  // no world is larger
+  CHECK(problem_of(last) == "rank is not less than world_size");
 }
 
 TEST_CASE("every key of version 2 is required, except those of the rank") {

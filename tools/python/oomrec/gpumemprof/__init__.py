@@ -27,6 +27,7 @@ from .profiler import GPUMemoryProfiler, MemorySnapshot, ProfileResult
 from .telemetry import (
     TelemetryEventV2,
     load_telemetry_events,
+    resolve_distributed_identity,
     telemetry_event_from_record,
     telemetry_event_to_dict,
     validate_telemetry_record,
@@ -59,6 +60,7 @@ __all__ = [
     "telemetry_event_to_dict",
     "validate_telemetry_record",
     "load_telemetry_events",
+    "resolve_distributed_identity",
     "get_system_info",
     "get_gpu_info",
     "format_memory",

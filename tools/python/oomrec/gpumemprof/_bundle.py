@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import heapq
 import json
+import os
 import re
 from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 from .._foreign_files import open_in, replaced_in
+from ._ranks import resolve_distributed_identity
 
-# Both kinds of event have the same keys. Those of the other kind are null.
+# Both kinds of event have the same keys. Those of the other kind are null; the rank is the process'.
 _TRACKER_KEYS = (
     "metadata",
     "active_memory",
@@ -32,7 +34,9 @@ def add_events(bundle: str, events: Sequence[Mapping[str, Any]]) -> bool:
     """Adds a tracker's events, oldest first, to a bundle. Returns False if the bundle is unchanged."""
     try:
         with open_in(bundle, "events.json") as old, replaced_in(bundle, "events.json") as new:
-            count = _write(new, heapq.merge(_recorded(old), _tracked(events), key=_when))
+            rank = _rank_of(events)
+            merged = heapq.merge(_recorded(old, rank), _tracked(events, rank), key=_when)
+            count = _write(new, merged)
         _set_number(bundle, "manifest.json", "event_count", count)
         _set_number(bundle, "metadata.json", "captured_event_count", count)
         return True
@@ -56,8 +60,16 @@ def add_system(bundle: str, system: Mapping[str, Any]) -> bool:
         return False
 
 
-def _recorded(lines: Iterable[str]) -> Iterator[tuple[float, str]]:
+def _rank_of(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """This process' rank: the tracker's, which the program may have named, else the environment's."""
+    rank = resolve_distributed_identity(env=os.environ)
+    latest = events[-1] if events else {}
+    return {key: latest.get(key, value) for key, value in rank.items()}
+
+
+def _recorded(lines: Iterable[str], rank: Mapping[str, Any]) -> Iterator[tuple[float, str]]:
     """Time and text of the recorder's events, one per line. Raises ValueError for another format."""
+    further = f"{_TRACKER_NULLS}, {json.dumps(rank)[1:-1]}}}"
     for line in lines:
         text = line.strip().rstrip(",")
         if text in ("[", "]", "[]", ""):
@@ -65,12 +77,15 @@ def _recorded(lines: Iterable[str]) -> Iterator[tuple[float, str]]:
         found = _TIMESTAMP.match(text)
         if found is None or not text.endswith("}"):
             raise ValueError(f"a line is not an event: {text[:80]}")
-        yield float(found.group(1)), f"{text[:-1]}{_TRACKER_NULLS}}}"
+        yield float(found.group(1)), text[:-1] + further
 
 
-def _tracked(events: Sequence[Mapping[str, Any]]) -> Iterator[tuple[float, str]]:
+def _tracked(
+    events: Sequence[Mapping[str, Any]], rank: Mapping[str, Any]
+) -> Iterator[tuple[float, str]]:
     for event in events:
         whole: dict[str, Any] = {**event, **dict.fromkeys(_RECORDER_KEYS)}
+        whole.update({key: value for key, value in rank.items() if key not in event})
         yield time_of(event), json.dumps(whole, default=str)
 
 

@@ -25,10 +25,9 @@ class EventLog:
     sampling_interval: float
     collector_capabilities: dict[str, Any]
 
-    def __init__(self, max_events: int, identity: dict[str, Any]) -> None:
+    def __init__(self, max_events: int) -> None:
         self.max_events = max_events
         self.alert_callbacks: list[AlertCallback] = []
-        self._identity = identity
         self._events: deque[TrackingEvent] = deque(maxlen=max_events)
         self._lock = threading.Lock()
 
@@ -59,9 +58,7 @@ class EventLog:
 
     def export_events(self, filename: str | os.PathLike[str], format: str = "csv") -> None:
         """Writes the events as TelemetryEvent version 2: "csv" or "json", else ValueError."""
-        records = as_telemetry(
-            self.events, self.collector_capabilities, self._interval_ms(), self._identity
-        )
+        records = as_telemetry(self.events, self.collector_capabilities, self._interval_ms())
         write_telemetry_events(filename, records, format)
 
     def _interval_ms(self) -> int:

@@ -19,7 +19,7 @@ class TrackingEvent:
 
     `event_type`: start, stop, peak, allocation, deallocation, warning, critical, error, cleanup.
     `memory_change` is what the event added, or took away (negative); `device_used`, `device_free` and
-    `device_total` are the whole device's, None where they are not known.
+    `device_total` are the whole device's, None where they are not known. Outside a job the rank is 0 of 1.
     """
 
     timestamp: float
@@ -29,6 +29,10 @@ class TrackingEvent:
     memory_change: int
     device_id: int
     context: str | None = None
+    job_id: str | None = None
+    rank: int = 0
+    local_rank: int = 0
+    world_size: int = 1
     metadata: dict[str, Any] | None = None
     active_memory: int | None = None
     inactive_memory: int | None = None
@@ -85,11 +89,10 @@ def as_telemetry(
     events: Iterable[TrackingEvent],
     capabilities: Mapping[str, Any],
     sampling_interval_ms: int,
-    identity: Mapping[str, Any],
 ) -> Iterator[TelemetryEventV2]:
     """This process' events as records of TelemetryEvent version 2.
 
-    `capabilities`: the collector's; `identity`: the known fields of the rank.
+    `capabilities`: the collector's.
     """
     host, pid = socket.gethostname() or "unknown", os.getpid()
     facts = dict(capabilities)
@@ -116,6 +119,9 @@ def as_telemetry(
             device_free_bytes=event.device_free,
             device_total_bytes=event.device_total,
             context=event.context,
+            job_id=event.job_id,
+            rank=event.rank,
+            local_rank=event.local_rank,
+            world_size=event.world_size,
             metadata={**(event.metadata or {}), **facts},
-            **identity,
         )

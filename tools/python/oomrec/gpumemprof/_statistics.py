@@ -15,6 +15,7 @@ _COUNTERS = (
     "total_allocation_bytes",
     "total_deallocation_bytes",
     "alert_count",
+    "total_events",
 )
 _AN_HOUR_S = 3600.0
 
@@ -24,8 +25,14 @@ def zeros() -> dict[str, Any]:
     return dict.fromkeys(_COUNTERS, 0)
 
 
+def initial() -> dict[str, Any]:
+    """The statistics of a new tracker: clearing its events leaves the two times."""
+    return {**zeros(), "tracking_start_time": None, "last_memory_check": 0}
+
+
 def count(stats: dict[str, Any], allocated: int, change: int) -> bool:
     """Counts a sample, in bytes. Returns whether it is a new peak."""
+    stats["last_memory_check"] = time.time()
     is_peak: bool = allocated > stats["peak_memory"]
     if is_peak:
         stats["peak_memory"] = allocated

@@ -176,7 +176,9 @@ def check_values(record: Mapping[str, Any]) -> None:
         if key in record:
             reason = field.rule(record[key])
             if reason:
-                message = f"{key} must be {field.wanted}, not {shown(record[key])}"
+                is_small = reason == "value" and field.least is not None
+                wanted = f">= {field.least}" if is_small else field.wanted
+                message = f"{key} must be {wanted}, not {shown(record[key])}"
                 raise TelemetryProblem(reason, message)
     for part, whole in AT_MOST:
         if None not in (record[part], record[whole]) and record[part] > record[whole]:
@@ -184,5 +186,5 @@ def check_values(record: Mapping[str, Any]) -> None:
             raise TelemetryProblem("contradiction", message)
     for rank, world in LESS_THAN:
         if None not in (record.get(rank), record.get(world)) and record[rank] >= record[world]:
-            message = f"{rank} ({record[rank]}) must be less than {world} ({record[world]})"
+            message = f"{rank} must be < {world}: {record[rank]} of {record[world]}"
             raise TelemetryProblem("contradiction", message)

@@ -8,6 +8,7 @@ stopped tracker. Methods are thread-safe. In a forked child all trackers are sto
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 import weakref
@@ -20,8 +21,8 @@ from ._capture import CapturesOOM
 from ._event_log import EventLog
 from ._events import ALERT_TYPES, TrackingEvent
 from ._periodic import PeriodicCall
-from ._ranks import rank_identity
-from ._statistics import count, statistics, zeros
+from ._ranks import resolve_distributed_identity
+from ._statistics import count, initial, statistics, zeros
 from .device_collectors import DeviceMemoryCollector, DeviceMemorySample
 from .oom_flight_recorder import OOMFlightRecorderConfig
 from .utils import format_bytes
@@ -49,10 +50,10 @@ class Tracker(EventLog, CapturesOOM):
     ) -> None:
         if not sampling_interval > 0:
             raise ConfigurationError(
-                f"sampling_interval={sampling_interval!r}: a number of seconds above 0 is needed"
+                f"sampling_interval must be > 0 seconds, not {sampling_interval!r}"
             )
         if max_events < 1:
-            raise ConfigurationError(f"max_events={max_events!r}: at least 1 is needed")
+            raise ConfigurationError(f"max_events must be >= 1, not {max_events!r}")
         self.collector = collector
         self.collector_capabilities = collector.capabilities()
         self.backend = collector.name()
@@ -60,10 +61,11 @@ class Tracker(EventLog, CapturesOOM):
         self.enable_alerts = enable_alerts
         self.is_tracking = False
         self.thresholds = default_thresholds()
-        self.stats: dict[str, Any] = {**zeros(), "tracking_start_time": None}
+        self.stats: dict[str, Any] = initial()
         self.total_memory = self.sample().total_bytes or 0
 
-        EventLog.__init__(self, max_events, rank_identity(**identity))
+        self.distributed_identity = resolve_distributed_identity(env=os.environ, **identity)
+        EventLog.__init__(self, max_events)
         CapturesOOM.__init__(self, oom)
         self._ticks = PeriodicCall()
         self._last_allocated = 0
@@ -179,6 +181,7 @@ class Tracker(EventLog, CapturesOOM):
             memory_change=memory_change,
             device_id=sample.device_id,
             context=context,
+            **self.distributed_identity,
             metadata=metadata,
             active_memory=sample.active_bytes,
             inactive_memory=sample.inactive_bytes,
@@ -193,6 +196,7 @@ class Tracker(EventLog, CapturesOOM):
                 return sample.allocated_bytes
             self._events.append(event)
             self.stats["alert_count"] += is_alert
+            self.stats["total_events"] += 1
         self._oom_flight_recorder.record_event(event.to_dict())
         if is_alert:
             self._call_back(event)
@@ -208,19 +212,19 @@ class Tracker(EventLog, CapturesOOM):
             "sampling_interval_ms": self._interval_ms(),
             "total_memory": self.total_memory,
             **self.stats,
-            **self._identity,
+            **self.distributed_identity,
         }
 
     def get_statistics(self) -> dict[str, Any]:
         """Counts and sums since the start, and current memory.
 
-        Numbers of events: `total_events`, `events_last_hour`, `alert_count`, `total_allocations`,
-        `total_deallocations`. Bytes: `peak_memory`, `total_allocation_bytes`,
-        `total_deallocation_bytes`, `average_allocation_size`, `average_deallocation_size`,
-        `current_memory_allocated`, `current_memory_reserved`. Per second: `allocations_per_second`,
-        `bytes_allocated_per_second`. `memory_utilization_percent` is of 100;
-        `tracking_start_time` in seconds since 1970, None before the first start;
-        `tracking_duration_seconds`; `backend`, `oom_flight_recorder_enabled`, `last_oom_dump_path`.
+        Numbers of events: `total_events` (those kept; `stats` counts all since the last clear),
+        `events_last_hour`, `alert_count`, `total_allocations`, `total_deallocations`. Bytes:
+        `peak_memory`, `total_allocation_bytes`, `total_deallocation_bytes`, `average_allocation_size`,
+        `average_deallocation_size`, `current_memory_allocated`, `current_memory_reserved`. Per second:
+        `allocations_per_second`, `bytes_allocated_per_second`. `memory_utilization_percent` is of 100;
+        `tracking_start_time` and `last_memory_check` (the latest sample) in seconds since 1970, None
+        and 0 before the first; `tracking_duration_seconds`; `backend`, `oom_flight_recorder_enabled`, `last_oom_dump_path`.
         """
         sample = self._sample_or_zeros()
         with self._lock:

@@ -1,11 +1,11 @@
 """TelemetryEvent version 2, the trackers' export format, checked strictly when written and read.
 
 A record has the 18 fields of ``REQUIRED_V2_FIELDS``, may have those of ``OPTIONAL_V2_FIELDS``, and no
-others. Sizes are bytes, times nanoseconds since 1970, ``device_id`` is -1 for the host. An unknown value is
-null; its field is never omitted. A file is a JSON array (or an object with the list under ``events``), one
-JSON object per line, or CSV. Records of version 1, without ``schema_version``, are converted. Every problem is
-a ValueError that names the field, and in a file the record. `oomrec analyze` reads the same files in the same
-way.
+others. Written records have all: a process outside a job has rank 0 of 1, and no job. Sizes are bytes, times
+nanoseconds since 1970, ``device_id`` is -1 for the host. An unknown value is null; its field is never omitted.
+A file is a JSON array (or an object with the list under ``events``), one JSON object per line, or CSV. Records
+of version 1, without ``schema_version``, are converted. Every problem is a ValueError that names the field,
+and in a file the record. `oomrec analyze` reads the same files in the same way.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Iterable, Mapping
 
 from .._foreign_files import read_named
+from ._ranks import resolve_distributed_identity, with_defaults
 from ._telemetry_fields import (
     FIELDS,
     NOTES,
@@ -42,7 +43,7 @@ REQUIRED_V2_FIELDS: tuple[str, ...] = (
     "schema_version",
     *(each.key for each in FIELDS.values() if not each.optional),
 )
-# The further keys in a record of a rank.
+# The keys of a rank, which a record that is read may lack.
 OPTIONAL_V2_FIELDS: tuple[str, ...] = tuple(each.key for each in FIELDS.values() if each.optional)
 
 
@@ -52,7 +53,7 @@ _EVENT_BYTES = 4096  # of memory, and for the time to check it
 
 @dataclass
 class TelemetryEventV2:
-    """One event. An invalid field raises ValueError; a missing rank stays None."""
+    """One event. An invalid field raises ValueError. Outside a job the rank is 0 of 1."""
 
     schema_version: int
     timestamp_ns: int
@@ -71,26 +72,22 @@ class TelemetryEventV2:
     device_free_bytes: int | None
     device_total_bytes: int | None
     context: str | None
-    metadata: dict[str, Any] = field(default_factory=dict)
     job_id: str | None = None
-    rank: int | None = None
-    local_rank: int | None = None
-    world_size: int | None = None
+    rank: int = 0
+    local_rank: int = 0
+    world_size: int = 1
+    metadata: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         validate_telemetry_record(telemetry_event_to_dict(self))
 
 
 def telemetry_event_to_dict(event: TelemetryEventV2) -> dict[str, Any]:
-    """The record of an event; optional fields only if known."""
+    """The record of an event, with all its fields."""
     record = {each.name: getattr(event, each.name) for each in fields(event)}
     if isinstance(event.metadata, dict):
         record["metadata"] = dict(event.metadata)
-    return {
-        key: value
-        for key, value in record.items()
-        if key not in OPTIONAL_V2_FIELDS or value is not None
-    }
+    return record
 
 
 def validate_telemetry_record(record: Mapping[str, Any]) -> None:
@@ -121,9 +118,18 @@ def telemetry_event_from_record(
     else:
         raise ValueError("Legacy record conversion is disabled")
     check_keys(record)
-    if any(record.get(key, "") is None for key in OPTIONAL_V2_FIELDS):
-        check_values(record)  # an event does not distinguish null from a missing key
+    if not all(key in record for key in OPTIONAL_V2_FIELDS):
+        check_values(record)  # before the missing ones are derived
+        record = {**record, **_rank_of(record)}
     return TelemetryEventV2(**record)
+
+
+def _rank_of(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of the rank. A world size that is missing is the smallest with these ranks."""
+    rank = with_defaults({key: record[key] for key in OPTIONAL_V2_FIELDS if key in record})
+    if "world_size" not in record:
+        rank["world_size"] = max(rank["rank"], rank["local_rank"]) + 1
+    return rank
 
 
 def load_telemetry_events(
@@ -199,6 +205,7 @@ __all__ = [
     "UNKNOWN_PID",
     "TelemetryEventV2",
     "load_telemetry_events",
+    "resolve_distributed_identity",
     "telemetry_event_from_record",
     "telemetry_event_to_dict",
     "validate_telemetry_record",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
+import socket
 import time
 from dataclasses import dataclass, field
 from typing import Any, Callable
@@ -14,6 +16,7 @@ from ..gpumemprof._events import TrackingEvent
 from ..gpumemprof._periodic import PeriodicCall
 from ..gpumemprof._tracking import Tracker
 from ..gpumemprof.device_collectors import DeviceMemorySample
+from ..gpumemprof.telemetry import telemetry_event_from_record, telemetry_event_to_dict
 from ._tensorflow import MIB, build_collector, free_caches, resolve_device, tensorflow
 
 logger = logging.getLogger(__name__)
@@ -23,7 +26,8 @@ RECENT_S = 10.0  # an alert counts as recent for that long
 
 @dataclass
 class TrackingResult:
-    """A tracker's result; memory in MiB, times in seconds since 1970."""
+    """A tracker's result; memory in MiB, times in seconds since 1970. `events`: a telemetry record of each
+    sample."""
 
     start_time: float
     end_time: float
@@ -145,15 +149,26 @@ class MemoryTracker(Tracker):
             end_time=times[-1] if times else now,
             memory_usage=usage,
             timestamps=times,
-            events=[
-                {"timestamp": when, "memory_mb": used, "type": "sample", "device": self.device}
-                for when, used in zip(times, usage)
-            ],
+            events=[self._record(when, used) for when, used in zip(times, usage)],
             alerts_triggered=alerts,
             peak_memory=max(usage, default=0.0),
             average_memory=sum(usage) / len(usage) if usage else 0.0,
             min_memory=min(usage, default=0.0),
         )
+
+    def _record(self, when: float, used: float) -> dict[str, Any]:
+        """A sample as a telemetry record: `used` in MiB, `when` in seconds since 1970."""
+        sample = {
+            "timestamp": when,
+            "memory_mb": used,
+            "device_id": self.collector.device_id,
+            "collector": self.collector_capabilities["telemetry_collector"],
+            "sampling_interval_ms": self._interval_ms(),
+            "pid": os.getpid(),
+            "host": socket.gethostname() or "unknown",
+            **self.distributed_identity,
+        }
+        return telemetry_event_to_dict(telemetry_event_from_record(sample))
 
     def get_current_memory(self) -> float:
         """The current memory in MiB."""
