@@ -5,10 +5,18 @@ from __future__ import annotations
 import functools
 import threading
 from contextlib import contextmanager
-from typing import Any, Callable, Iterator
+from typing import TYPE_CHECKING, Any, Callable, Iterator, TypeVar, overload
 
+from .._decorate import measured, runs_in_steps
 from ._devices import parse_device
 from .profiler import GPUMemoryProfiler, ProfileResult
+
+if TYPE_CHECKING:
+    from typing_extensions import ParamSpec  # at run time, Python 3.8 has none
+
+    Parameters = ParamSpec("Parameters")
+
+Result = TypeVar("Result")
 
 _lock = threading.Lock()
 # By the requested device; None: no device was named.
@@ -42,6 +50,26 @@ def set_global_profiler(profiler: GPUMemoryProfiler) -> None:
         _profilers[None] = profiler
 
 
+@overload
+def profile_function(
+    func: Callable[Parameters, Result],
+    *,
+    name: str | None = None,
+    device: Any = None,
+    profiler: GPUMemoryProfiler | None = None,
+) -> Callable[Parameters, Result]: ...
+
+
+@overload
+def profile_function(
+    func: None = None,
+    *,
+    name: str | None = None,
+    device: Any = None,
+    profiler: GPUMemoryProfiler | None = None,
+) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]: ...
+
+
 def profile_function(
     func: Callable[..., Any] | None = None,
     *,
@@ -51,6 +79,9 @@ def profile_function(
 ) -> Any:
     """Decorator: measures each call. `@profile_function`, or with arguments.
 
+    A generator or coroutine is measured from its first step to its end. For type checkers the function keeps
+    its signature.
+
     Args:
         name: of the results; by default the function's
         device: as for GPUMemoryProfiler
@@ -58,18 +89,41 @@ def profile_function(
     """
 
     def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
+        if isinstance(function, (staticmethod, classmethod)):
+            return type(function)(decorated(function.__func__))
         label = name or str(getattr(function, "__name__", "unknown_function"))
 
-        @functools.wraps(function)
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
-            with (profiler or get_global_profiler(device)).profile_context(label):
-                return function(*args, **kwargs)
+        def chosen() -> GPUMemoryProfiler:
+            return profiler or get_global_profiler(device)
 
+        if runs_in_steps(function):
+            wrapper = measured(function, lambda: chosen().profile_context(label))
+        else:
+            wrapper = _by_profiler(function, label, chosen)
         wrapper._is_profiled = True  # type: ignore[attr-defined]
         wrapper._profile_name = label  # type: ignore[attr-defined]
         return wrapper
 
     return decorated if func is None else decorated(func)
+
+
+def _by_profiler(
+    function: Callable[..., Any], label: str, chosen: Callable[[], GPUMemoryProfiler]
+) -> Callable[..., Any]:
+    """Calls the function by the profiler's own `profile_function`, which a program may have replaced."""
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        returned: list[Any] = []
+
+        def run() -> None:
+            returned.append(function(*args, **kwargs))
+
+        run.__name__ = label
+        chosen().profile_function(run)
+        return returned[0]
+
+    return wrapper
 
 
 @contextmanager

@@ -5,10 +5,18 @@ from __future__ import annotations
 import functools
 import threading
 from contextlib import contextmanager
-from typing import Any, Callable, ContextManager, Iterator
+from typing import TYPE_CHECKING, Any, Callable, ContextManager, Iterator, TypeVar, overload
 
+from .._decorate import measured, runs_in_steps
 from ._tensorflow import tensorflow
 from .profiler import ProfileResult, TFMemoryProfiler
+
+if TYPE_CHECKING:
+    from typing_extensions import ParamSpec  # at run time, Python 3.8 has none
+
+    Parameters = ParamSpec("Parameters")
+
+Result = TypeVar("Result")
 
 _lock = threading.Lock()
 _profiler: TFMemoryProfiler | None = None
@@ -30,6 +38,24 @@ def set_global_profiler(profiler: TFMemoryProfiler | None) -> None:
         _profiler = profiler
 
 
+@overload
+def profile_function(
+    func: Callable[Parameters, Result],
+    *,
+    profiler: TFMemoryProfiler | None = None,
+    name: str | None = None,
+) -> Callable[Parameters, Result]: ...
+
+
+@overload
+def profile_function(
+    func: None = None,
+    *,
+    profiler: TFMemoryProfiler | None = None,
+    name: str | None = None,
+) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]: ...
+
+
 def profile_function(
     func: Callable[..., Any] | None = None,
     *,
@@ -38,18 +64,34 @@ def profile_function(
 ) -> Any:
     """Decorator: measures each call as a block. `@profile_function`, or with arguments.
 
+    A generator or coroutine is measured from its first step to its end. For type checkers the function keeps
+    its signature.
+
     Args:
         profiler: receives the measurement; by default the program's own
         name: of the block; by default the function's
     """
 
     def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
+        if isinstance(function, (staticmethod, classmethod)):
+            return type(function)(decorated(function.__func__))
         label = name or str(getattr(function, "__name__", "function"))
+        if runs_in_steps(function):
+            return measured(
+                function, lambda: (profiler or get_global_profiler()).profile_context(label)
+            )
+
+        @functools.wraps(function, updated=())  # not a class's attributes, such as its __call__
+        def labelled(*args: Any, **kwargs: Any) -> Any:
+            return function(*args, **kwargs)
+
+        labelled.__name__ = label
 
         @functools.wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            with (profiler or get_global_profiler()).profile_context(label):
-                return function(*args, **kwargs)
+            # By the profiler's own decorator, which a program may have replaced.
+            chosen = profiler or get_global_profiler()
+            return chosen.profile_function(labelled)(*args, **kwargs)
 
         return wrapper
 

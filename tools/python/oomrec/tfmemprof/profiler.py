@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Callable, Iterator, TypeVar, cast
+from typing import Any, Iterator
 
+from .._decorate import Function, measured
 from ..gpumemprof import _proc
 from ..gpumemprof._periodic import PeriodicCall
 from ._tensorflow import (
@@ -19,8 +19,6 @@ from ._tensorflow import (
     resolve_device,
     tensorflow,
 )
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 COUNT_INTERVAL_S = 1.0  # between two counts of the tensors, each a walk through all Python objects
 
@@ -142,14 +140,9 @@ class TFMemoryProfiler:
         return snapshot
 
     def profile_function(self, func: Function) -> Function:
-        """Decorator: measures each call under the function's name."""
-
-        @functools.wraps(func)
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
-            with self.profile_context(func.__name__):
-                return func(*args, **kwargs)
-
-        return cast(Function, wrapper)
+        """Decorator: measures each call under the function's name; a generator or coroutine to its end."""
+        label = str(getattr(func, "__name__", "function"))
+        return measured(func, lambda: self.profile_context(label))
 
     @contextmanager
     def profile_context(self, name: str = "context") -> Iterator[TFMemoryProfiler]:
