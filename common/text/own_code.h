@@ -1,4 +1,5 @@
-// Whether a Python line is the program's own, or belongs to a library that it uses.
+// Whether a Python line or a native module is the program's own, or belongs to a library that it
+// uses.
 //
 // A figure is most useful at the innermost line that its reader can change. Works on text only, for
 // the emergency writer and the tools.
@@ -7,6 +8,8 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+
+#include "common/text/text.h"
 
 namespace oomrec::text {
 
@@ -21,6 +24,27 @@ constexpr bool is_programs_own(std::string_view python_file) noexcept {
   const auto begins = [&](std::string_view word) { return python_file.starts_with(word); };
   if (begins("<")) return std::any_of(kTyped.begin(), kTyped.end(), begins);
   return !python_file.empty() && std::none_of(kInstalled.begin(), kInstalled.end(), has);
+}
+
+// Whether a native module is the Python interpreter's: "libpython3.11.so.1.0", "python3.11", and
+// the standard library's extension modules, "…/lib/python3.11/lib-dynload/_json.….so".
+constexpr bool is_interpreter(std::string_view module_path) noexcept {
+  const std::string_view name = base_name(module_path);
+  const auto begins = [&](std::string_view word) { return name.starts_with(word); };
+  if (begins("libpython") || begins("libpypy")) return true;
+  if ((begins("python") || begins("pypy")) && !name.ends_with(".so")) return true;
+  module_path.remove_suffix(name.size());
+  constexpr std::string_view kExtensions = "/lib-dynload/";
+  if (!module_path.ends_with(kExtensions)) return false;
+  module_path.remove_suffix(kExtensions.size());
+  return base_name(module_path).starts_with("python");
+}
+
+// Whether a native module came with the system or with a Python package.
+constexpr bool is_installed(std::string_view module_path) noexcept {
+  const auto has = [&](std::string_view word) { return module_path.find(word) != word.npos; };
+  return has("site-packages/") || has("dist-packages/") || module_path.starts_with("/usr/lib") ||
+         module_path.starts_with("/lib");
 }
 
 }  // namespace oomrec::text

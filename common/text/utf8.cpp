@@ -32,4 +32,18 @@ char32_t code_point(std::string_view sequence) noexcept {
   return point;
 }
 
+std::string_view utf8_of(char32_t point, char (&bytes)[4]) noexcept {
+  const bool is_control = point < 0x20 || (point >= 0x7f && point < 0xa0);
+  if (is_control || (point >= 0xd800 && point < 0xe000) || point > 0x10'ffff) return {};
+  if (point < 0x80) {
+    bytes[0] = static_cast<char>(point);
+    return {bytes, 1};
+  }
+  const std::size_t count = point < 0x800 ? 2 : point < 0x1'0000 ? 3 : 4;
+  for (std::size_t i = count - 1; i != 0; --i, point >>= 6)
+    bytes[i] = static_cast<char>(0x80 | (point & 0x3f));
+  bytes[0] = static_cast<char>((0xf00 >> count & 0xff) | point);
+  return {bytes, count};
+}
+
 }  // namespace oomrec::text

@@ -186,8 +186,7 @@ void weaken(Verdict& verdict) noexcept {
 
 }  // namespace
 
-void begin_failure(text::Text& summary, const session::View& view,
-                   const Failure& failure) noexcept {
+void add_request(text::Text& summary, const session::View& view, const Failure& failure) noexcept {
   char name[80];
   summary.add(text::requester_of(view, failure.node, name));
   const std::string_view api = name_of(static_cast<Api>(failure.api));
@@ -203,6 +202,11 @@ void begin_failure(text::Text& summary, const session::View& view,
     summary.add(" on ");
     text::add_device(summary, device);
   }
+}
+
+void begin_failure(text::Text& summary, const session::View& view,
+                   const Failure& failure) noexcept {
+  add_request(summary, view, failure);
   summary.add(" and was refused: ");
 }
 

@@ -23,7 +23,7 @@ inline End end_of(const session::Header& header, const session::EndEvidence* fou
 // failure.cpp
 void explain_failed_request(Verdict&, const session::View&, const session::Failure&) noexcept;
 
-// "numpy asked malloc for 412.0 MiB and was refused: "
+// "numpy asked malloc for 412.0 MiB and was refused: ", from add_request().
 void begin_failure(text::Text& summary, const session::View&, const session::Failure&) noexcept;
 // A failure that a rule of --fail injected.
 void explain_injection(Verdict&, text::Text& summary, const session::View&,

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "common/session/view.h"
+#include "common/text/text.h"
 #include "common/verdict/kinds.h"
 
 namespace oomrec::verdict {
@@ -46,6 +47,9 @@ inline Verdict verdict_of(const session::View& view, Trigger trigger, std::uint3
   explain(verdict, view, trigger, failure, reason, outcome, end);
   return verdict;
 }
+
+// "numpy asked malloc for 412.0 MiB": how the summary of a failed request begins.
+void add_request(text::Text&, const session::View&, const session::Failure&) noexcept;
 
 // Whether the crash in a session's header follows, or may follow, from the failed request of its
 // thread (crash_ruling.h).

@@ -4,9 +4,10 @@
 
 #include "common/bundle/files.h"
 #include "common/bundle/largest.h"
+#include "common/names/library_functions.h"
+#include "common/names/names.h"
 #include "common/text/device_text.h"
 #include "common/text/own_code.h"
-#include "recorder/helper/demangle.h"
 
 namespace oomrec::helper {
 namespace {
@@ -20,6 +21,7 @@ struct KeyFrames {
   std::uint64_t own_python = 0;  // the innermost line of the program's own code
   std::uint64_t python = 0;      // the innermost of all
   std::uint64_t native = 0;      // the innermost one outside allocators and the C library
+  std::uint64_t own_native = 0;  // the innermost one of these in a module of the program
   std::uint32_t node = 0;        // the stack they are of
 };
 
@@ -34,10 +36,12 @@ KeyFrames key_frames(const View& view, std::uint32_t node) noexcept {
       if (found.own_python == 0 && view.read(TableId::codes, session::code_of(frame), code) &&
           text::is_programs_own(view.string(code.file)))
         found.own_python = frame;
-    } else if (session::kind_of(frame) == FrameKind::native && found.native == 0 &&
-               view.read(TableId::modules, session::module_of(frame), module) &&
-               !text::is_plumbing(view.string(module.path))) {
-      found.native = frame;
+    } else if (session::kind_of(frame) == FrameKind::native && found.own_native == 0 &&
+               view.read(TableId::modules, session::module_of(frame), module)) {
+      const std::string_view path = view.string(module.path);
+      if (text::is_plumbing(path)) return;
+      if (found.native == 0) found.native = frame;
+      if (!text::is_installed(path) && !text::is_interpreter(path)) found.own_native = frame;
     }
   });
   return found;
@@ -156,52 +160,99 @@ const LineFigures* largest_line(const View& view, LargestLine& memory,
   return largest;
 }
 
-// The innermost exported function of the module on this stack that is not the standard library's:
-// functions without an export have no name in the process, and every module contains copies of
-// containers. Failing that, the innermost exported one; empty: none. Cost: each lookup may be a
-// pass over the module's symbols.
-std::string_view own_function(InHook hook, const View& view, const KeyFrames& found,
-                              const session::Module& module, text::ExportedName names,
-                              std::span<char> buffer) noexcept {
+// The innermost named function of the frame's module on this stack that is not the standard
+// library's. Failing that, the innermost named one; empty: none. Cost: each lookup may be a pass
+// over the module's symbols.
+std::string_view own_function(InHook hook, const View& view, std::uint32_t node,
+                              std::uint64_t frame_of_module, const session::Module& module,
+                              text::ExportedName names, std::span<char> buffer) noexcept {
   constexpr unsigned kMostLookUps = 16;
   unsigned look_ups = 0;
   std::uint64_t innermost = 0;
-  std::string_view reset_after_fork;
-  view.walk(found.node, [&](std::uint64_t frame) {
+  std::string_view own;
+  view.walk(node, [&](std::uint64_t frame) {
     const bool in_module = session::kind_of(frame) == FrameKind::native &&
-                           session::module_of(frame) == session::module_of(found.native);
-    if (!in_module || !reset_after_fork.empty() || ++look_ups > kMostLookUps) return;
+                           session::module_of(frame) == session::module_of(frame_of_module);
+    if (!in_module || !own.empty() || ++look_ups > kMostLookUps) return;
     const std::string_view name = text::exported_name(hook, names, module, frame, buffer);
     if (name.empty()) return;
-    if (!is_standard_library(name)) reset_after_fork = name;
+    char readable[256];
+    if (!names::is_library_function(name) &&
+        !names::is_library_function(names::short_name(name, readable)))
+      own = name;
     if (innermost == 0) innermost = frame;
   });
-  return reset_after_fork.empty() && innermost != 0
-             ? text::exported_name(hook, names, module, innermost, buffer)
-             : reset_after_fork;
+  return own.empty() && innermost != 0 ? text::exported_name(hook, names, module, innermost, buffer)
+                                       : own;
 }
 
-// ", train.py:31 make_batch", or ", make_noise in libsound.so", or " from libsound.so".
-void add_location(InHook hook, text::Text& text, const View& view, const KeyFrames& found,
-                  text::ExportedName names, std::span<char> buffer) noexcept {
-  const std::uint64_t python = found.own_python != 0 ? found.own_python : found.python;
-  session::Code code{};
-  session::Module module{};
-  if (python != 0 && view.read(TableId::codes, session::code_of(python), code)) {
-    text.add(", ").add(text::base_name(view.string(code.file))).add(':');
-    text.number(text::line_of(view, code, session::instruction_of(python)));
-    text.add(' ').add(view.string(code.name));
-  } else if (found.native != 0 &&
-             view.read(TableId::modules, session::module_of(found.native), module)) {
-    const std::string_view name = own_function(hook, view, found, module, names, buffer);
-    char readable[256];
-    if (name.empty()) {
-      text.add(" from ");
-    } else {
-      text.add(", ").add(demangled(name, readable)).add(" in ");
+// Finds the frame by which a reader recognizes a stack: "train.py:31 make_batch", or the program's
+// own function.
+class LeadingFrame {
+ public:
+  // `buffer` holds the name of a native function.
+  LeadingFrame(InHook hook, const View& view, const KeyFrames& found, text::ExportedName names,
+               std::span<char> buffer) noexcept
+      : view_(view), python_(found.own_python != 0 ? found.own_python : found.python) {
+    is_python_ = python_ != 0 && view.read(TableId::codes, session::code_of(python_), code_);
+    if (is_python_) return;
+    for (const std::uint64_t frame : {found.own_native, found.native}) {
+      session::Module module{};
+      if (!function_.empty() || frame == 0 ||
+          !view.read(TableId::modules, session::module_of(frame), module))
+        continue;
+      function_ = own_function(hook, view, found.node, frame, module, names, buffer);
+      module_ = text::base_name(view.string(module.path));
     }
-    text.add(text::base_name(view.string(module.path)));
   }
+
+  // Adds `before` and the frame. False: only the module is known.
+  bool add(text::Text& text, std::string_view before) const noexcept {
+    if (is_python_) {
+      text.add(before).add(text::base_name(view_.string(code_.file))).add(':');
+      text.number(text::line_of(view_, code_, session::instruction_of(python_)));
+      text.add(' ').add(view_.string(code_.name));
+      return true;
+    }
+    if (function_.empty()) return false;
+    char readable[256];
+    text.add(before).add(names::short_name(function_, readable));
+    return true;
+  }
+  std::string_view module() const noexcept { return module_; }  // empty: the frame is Python's
+
+ private:
+  const View& view_;
+  const std::uint64_t python_;
+  session::Code code_{};
+  bool is_python_ = false;
+  std::string_view function_;
+  std::string_view module_;
+};
+
+// ", train.py:31 make_batch", or ", make_noise in libsound.so", or " from libsound.so".
+void add_location(text::Text& text, const LeadingFrame& frame) noexcept {
+  const bool is_named = frame.add(text, ", ");
+  if (!frame.module().empty()) text.add(is_named ? " in " : " from ").add(frame.module());
+}
+
+// The verdict's sentence, which tells who asked for how much, with the frame that did.
+void add_summary(InHook hook, text::Text& text, const View& view, const bundle::Cause& cause,
+                 const verdict::Verdict& verdict, std::span<char> buffer) noexcept {
+  std::string_view summary{verdict.summary};
+  session::Failure failure{};
+  char words[sizeof verdict.summary];
+  if (cause.failure != 0 && view.read(TableId::failures, cause.failure, failure)) {
+    text::Text request{words};
+    verdict::add_request(request, view, failure);
+    if (summary.starts_with(request.view())) {
+      text.add(request.view());
+      summary.remove_prefix(request.view().size());
+      const KeyFrames found = key_frames(view, failure.node);
+      LeadingFrame{hook, view, found, cause.exported_name, buffer}.add(text, " at ");
+    }
+  }
+  text.add(summary);
 }
 
 // The state of the device where the request failed, unless the verdict's sentence contains it.
@@ -222,7 +273,10 @@ void add_device_line(text::Text& text, const View& view, const bundle::Cause& ca
 
 void report_failure(InHook hook, text::Text& text, const View& view, const bundle::Cause& cause,
                     const verdict::Verdict& verdict, bundle::Workspace& work) noexcept {
-  text.add("oomrec: ").add(verdict.summary).add('\n');
+  const std::span<char> names{work.line, 512};
+  text.add("oomrec: ");
+  add_summary(hook, text, view, cause, verdict, names);
+  text.add('\n');
   if (verdict.code != VerdictCode::device_out_of_memory) add_device_line(text, view, cause);
 
   LargestLine& memory = *reinterpret_cast<LargestLine*>(work.sort);
@@ -231,7 +285,7 @@ void report_failure(InHook hook, text::Text& text, const View& view, const bundl
     text.add("oomrec: largest holder: ").add(largest->estimated ? "about " : "");
     text.size(largest->bytes).add(" in ").count(largest->blocks);
     text.add(largest->blocks == 1 ? " block" : " blocks");
-    add_location(hook, text, view, largest->frames, cause.exported_name, {work.line, 512});
+    add_location(text, {hook, view, largest->frames, cause.exported_name, names});
     text.add('\n');
   }
   const std::string_view note = view.string(view.header().heap_note);

@@ -1,11 +1,12 @@
 // The report on stderr at a failure: at most eight lines.
 //
-//   oomrec: numpy asked malloc for 412.0 MiB and was refused: the soft limit of 1.0 GiB is reached
+//   oomrec: numpy asked malloc for 412.0 MiB at train.py:31 make_batch and was refused: the soft …
 //   oomrec: largest holder: 640.0 MiB in 10 blocks, train.py:31 make_batch
 //   oomrec: bundle oom_dumps/oom_cpu_20261121_101530_001   read it with: oomrec show
 //
-// The line is the innermost one of the program's own code, else the innermost of all. A holder here
-// is the sum of one line and one module, over the 32 largest stacks.
+// The line is the innermost one of the program's own code, else the innermost of all. Without
+// Python it is the innermost function that is not the standard library's. A holder here is the sum
+// of one line and one module, over the 32 largest stacks.
 #pragma once
 
 #include "common/text/text.h"

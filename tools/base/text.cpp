@@ -31,10 +31,6 @@ bool is_control(char32_t point) {
 
 bool starts_character(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }
 
-std::size_t width(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_character));
-}
-
 // Number of edits (insert, delete, replace, swap neighbours) from one word to the other.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1);
@@ -163,6 +159,10 @@ std::string shell_word(std::string_view text) {
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./@%+=:,-";
   const bool is_safe = !text.empty() && text.find_first_not_of(kSafe) == text.npos;
   return is_safe ? std::string{text} : single_quoted(text);
+}
+
+std::size_t width(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_character));
 }
 
 std::string clip(std::string_view text, std::size_t columns) {

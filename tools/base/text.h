@@ -43,6 +43,9 @@ std::string single_quoted(std::string_view text);
 // A word of a command line, quoted if necessary.
 std::string shell_word(std::string_view text);
 
+// Code points: the columns of printable text.
+std::size_t width(std::string_view text);
+
 // At most `columns` code points, cut at the end or, for paths, at the start. "…" marks the cut.
 std::string clip(std::string_view text, std::size_t columns);
 std::string clip_start(std::string_view text, std::size_t columns);

@@ -18,7 +18,7 @@ std::string line_of(const std::vector<recording::LocationId>& stack,
   const auto most = std::min_element(interest.begin(), interest.end());
   if (most == interest.end()) return {};
   std::string text = recording::location_text(
-      locations[stack[static_cast<std::size_t>(most - interest.begin())]], locations);
+      locations[stack[static_cast<std::size_t>(most - interest.begin())]], locations, kColumns);
   const auto is_second_blank = [](char a, char b) { return a == ' ' && b == ' '; };
   text.erase(std::unique(text.begin(), text.end(), is_second_blank), text.end());
   return text;

@@ -81,8 +81,8 @@ class Subjects {
                                  const std::vector<recording::LocationId>& stack,
                                  const recording::Locations& locations) {
     SubjectFigures held;
-    held.subject =
-        subject != 0 ? recording::location_text(locations[subject], locations) : "unknown code";
+    held.subject = subject != 0 ? recording::location_text(locations[subject], locations, kColumns)
+                                : "unknown code";
     held.stack = copied(stack, locations);
     held.holder = holder.entry;
     held.space = holder.space;

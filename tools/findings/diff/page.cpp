@@ -198,7 +198,7 @@ void DiffPage::print_functions(const DiffStyle& style, const Terminal& terminal)
     const recording::Location& location = location_of(*change, locations);
     const std::string text = location.function.empty() && location.file.empty()
                                  ? "unknown code"
-                                 : recording::location_text(location, *locations);
+                                 : recording::location_text(location, *locations, kColumns - 47);
     fmt::print("  {} {} {:>10} {}\n",
                terminal.paint(colour_of(change->growth()),
                               fmt::format("{:>11}", growth_text(change->growth()))),

@@ -87,9 +87,9 @@ std::string suggestion_of(const Leak& leak, const recording::Stacks& stacks,
   const Frames frames{leak, locations, stacks.locations(leak.stack)};
   const auto rule = std::find_if(kRules.begin(), kRules.end(),
                                  [&](const Rule& one) { return one.matches(frames); });
-  const std::string subject = leak.subject != 0
-                                  ? recording::location_text(locations[leak.subject], locations)
-                                  : std::string{"unknown code"};
+  const std::string subject =
+      leak.subject != 0 ? recording::location_text(locations[leak.subject], locations, kColumns)
+                        : std::string{"unknown code"};
   return fmt::format(fmt::runtime(rule->text), subject);
 }
 

@@ -5,27 +5,22 @@
 #include <unordered_map>
 
 #include "common/text/own_code.h"
+#include "tools/recording/symbolize/function_name.h"
 
 namespace oomrec::tools::recording {
 namespace {
 
 using session::TableId;
 
-// Libraries that allocate on behalf of their callers, and the C++ library, which is also inlined
-// into other modules.
+// Libraries that allocate on behalf of their callers.
 bool is_plumbing(const Location& location, const Locations& locations) {
   static constexpr std::array<std::string_view, 9> kLibraries = {
       "libc.so",     "libc-2",      "libstdc++",   "libc++",   "ld-linux",
       "libjemalloc", "libtcmalloc", "libmimalloc", "liboomrec"};
-  static constexpr std::array<std::string_view, 6> kFunctions = {
-      "std::", "__gnu_cxx::", "operator new", "void std::", "void* std::", "void* __gnu_cxx::"};
   const std::string path = locations.module_path(location);
-  const std::string_view name = std::string_view{path}.substr(path.rfind('/') + 1);
-  const auto begins = [](std::string_view text) {
-    return [text](std::string_view word) { return text.starts_with(word); };
-  };
-  return std::any_of(kLibraries.begin(), kLibraries.end(), begins(name)) ||
-         std::any_of(kFunctions.begin(), kFunctions.end(), begins(location.function));
+  const std::string_view name = text::base_name(path);
+  return std::any_of(kLibraries.begin(), kLibraries.end(),
+                     [&](std::string_view word) { return name.starts_with(word); });
 }
 
 // Functions without a slot in the lanes.
@@ -77,7 +72,8 @@ Relevance relevance_of(const Location& location, const Locations& locations) {
     return text::is_programs_own(location.file) ? Relevance::own_python_line
                                                 : Relevance::python_line;
   }
-  const bool is_relevant = !location.function.empty() && !is_plumbing(location, locations);
+  const bool is_relevant = !location.function.empty() && !is_library_function(location) &&
+                           !is_plumbing(location, locations);
   return is_relevant ? Relevance::function : Relevance::little;
 }
 

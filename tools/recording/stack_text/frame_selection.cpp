@@ -9,6 +9,7 @@
 #include "common/text/frames.h"
 #include "common/text/own_code.h"
 #include "tools/base/text.h"
+#include "tools/recording/symbolize/function_name.h"
 
 namespace oomrec::tools::recording {
 namespace {
@@ -17,10 +18,6 @@ constexpr std::size_t kInnermost = 4;     // how the memory was requested: alway
 constexpr std::size_t kLongestCycle = 8;  // of functions that call each other in turn
 
 bool is_python(const Location& location) { return location.kind == Location::Kind::python; }
-
-bool has(std::string_view text, std::string_view word) {
-  return text.find(word) != std::string_view::npos;
-}
 
 // Modules compiled into the interpreter, such as the import system.
 bool is_frozen(const Location& location) {
@@ -38,11 +35,6 @@ bool is_start(const Location& location) {
   return std::find(kStarts.begin(), kStarts.end(), location.function) != kStarts.end();
 }
 
-bool is_installed(std::string_view module_path) {
-  return has(module_path, "site-packages/") || has(module_path, "dist-packages/") ||
-         module_path.starts_with("/usr/lib") || module_path.starts_with("/lib");
-}
-
 Interest interest_of(const Location& location, const Locations& locations, bool below_python) {
   if (location.kind == Location::Kind::note) return Interest::own_line;
   if (is_python(location)) {
@@ -56,7 +48,7 @@ Interest interest_of(const Location& location, const Locations& locations, bool 
     return below_python && !location.function.empty() ? Interest::library_function
                                                       : Interest::machinery;
   if (is_start(location) || text::is_plumbing(module) || module.empty()) return Interest::machinery;
-  if (is_installed(module))
+  if (text::is_installed(module) || is_library_function(location))
     return location.function.empty() ? Interest::machinery : Interest::library_function;
   return Interest::own_function;
 }

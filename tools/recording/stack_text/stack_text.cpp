@@ -5,22 +5,27 @@
 #include "common/text/text.h"
 #include "tools/base/text.h"
 #include "tools/recording/stack_text/frame_selection.h"
+#include "tools/recording/symbolize/function_name.h"
 
 namespace oomrec::tools::recording {
 namespace {
 
 constexpr std::size_t kMostLines = 14;  // for one stack, unless all frames are wanted
 constexpr std::size_t kWidestPath = 46;
+constexpr std::size_t kNarrowestPath = 16;
+// On a terminal of 80 columns the method's name, at the end, must still be visible.
+constexpr std::size_t kWidestFunction = 72;
+constexpr std::size_t kNarrowestFunction = 40;
 
 using text::base_name;
 
 // A path relative to site-packages, if it is in there; the end of a path that is still too long.
-std::string short_path(std::string_view path) {
+std::string short_path(std::string_view path, std::size_t columns = kWidestPath) {
   for (const std::string_view folder : {"/site-packages/", "/dist-packages/"}) {
     const auto at = path.find(folder);
     if (at != std::string_view::npos) path.remove_prefix(at + folder.size());
   }
-  return clip_start(printable(path), kWidestPath);
+  return clip_start(printable(path), columns);
 }
 
 bool is_own(Interest interest) {
@@ -51,15 +56,23 @@ std::vector<StackRow> rows_of(const std::vector<LocationId>& stack, const Locati
 }
 
 std::string row_text(const StackRow& row, const std::vector<LocationId>& stack,
-                     const Locations& locations) {
+                     const Locations& locations, std::size_t columns) {
   if (row.cycle > 1) return fmt::format("… these {} frames × {}", row.cycle, count_text(row.times));
-  const std::string text = location_text(locations[stack[row.first]], locations);
-  return row.times > 1 ? fmt::format("{}  × {}", text, count_text(row.times)) : text;
+  const std::string times = row.times > 1 ? fmt::format("  × {}", count_text(row.times)) : "";
+  return location_text(locations[stack[row.first]], locations, columns - width(times)) + times;
+}
+
+// A function's name in the columns that `others` leave in its row.
+std::string fitted(const std::string& function, std::size_t columns, std::size_t others) {
+  if (columns == kAnyWidth) return function;
+  const std::size_t left = columns - std::min(columns, others);
+  return shortened_name(function, std::clamp(left, kNarrowestFunction, kWidestFunction));
 }
 
 }  // namespace
 
-std::string location_text(const Location& location, const Locations& locations) {
+std::string location_text(const Location& location, const Locations& locations,
+                          std::size_t columns) {
   std::string function = printable(location.function);
   if (location.kind == Location::Kind::note) return function;
   if (location.kind == Location::Kind::python) {
@@ -68,18 +81,22 @@ std::string location_text(const Location& location, const Locations& locations) 
                        location.line, function.empty() ? "?" : function);
   }
   const std::string module = printable(text::base_name(locations.module_path(location)));
-  std::string text = function;
-  if (function.empty()) {
-    text = fmt::format("{}+{:#x}", module.empty() ? "unknown code" : module, location.offset);
+  const bool is_named = !function.empty();
+  if (!is_named) {
+    function = fmt::format("{}+{:#x}", module.empty() ? "unknown code" : module, location.offset);
   }
-  if (!location.file.empty()) {
-    text += fmt::format("  {}:{}", short_path(location.file), location.line);
-  } else if (!function.empty() && !module.empty()) {
-    text += fmt::format("  ({})", module);
+  const std::string marks =
+      std::string{location.inlined ? "  inlined" : ""} + (location.guessed ? "  guessed" : "");
+  if (location.file.empty()) {
+    const std::string from = is_named && !module.empty() ? fmt::format("  ({})", module) : "";
+    return fitted(function, columns, from.size() + marks.size()) + from + marks;
   }
-  if (location.inlined) text += "  inlined";
-  if (location.guessed) text += "  guessed";
-  return text;
+  const std::string line = fmt::format(":{}{}", location.line, marks);
+  std::string path = short_path(location.file);
+  function = fitted(function, columns, 2 + width(path) + line.size());
+  const std::size_t left = columns - std::min(columns, width(function) + 2 + line.size());
+  path = short_path(location.file, std::clamp(left, kNarrowestPath, kWidestPath));
+  return fmt::format("{}  {}{}", function, path, line);
 }
 
 std::string stack_text(const std::vector<LocationId>& stack, const Locations& locations,
@@ -102,7 +119,8 @@ std::string stack_text(const std::vector<LocationId>& stack, const Locations& lo
       style.full ? std::vector<bool>(rows.size(), true) : select_rows(rows, kMostLines);
   for (std::size_t at = 0; at < rows.size();) {
     if (shown[at]) {
-      add(colour_of(rows[at].interest), row_text(rows[at], stack, locations));
+      add(colour_of(rows[at].interest),
+          row_text(rows[at], stack, locations, kColumns - style.indent));
       add_source(rows[at]);
       ++at;
       continue;

@@ -1,6 +1,8 @@
 // A stack as text and as JSON.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -20,8 +22,12 @@ struct StackStyle {
   SourceLines* lines = nullptr;  // nullptr: no source lines
 };
 
+inline constexpr std::size_t kAnyWidth = SIZE_MAX;
+
 // One frame: "train.py:31 make_batch", "PyArray_NewFromDescr  ctors.c:1045", "libfoo.so+0x1234".
-std::string location_text(const Location& location, const Locations& locations);
+// Names of functions and files are shortened to fit `columns`, as far as that leaves them readable.
+std::string location_text(const Location& location, const Locations& locations,
+                          std::size_t columns = kAnyWidth);
 
 // A stack, innermost first, one line each.
 std::string stack_text(const std::vector<LocationId>& stack, const Locations& locations,

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "common/session/python_lines.h"
+#include "common/text/own_code.h"
 #include "tools/recording/symbolize/cached_symbols.h"
 
 namespace oomrec::tools::recording {
@@ -20,13 +21,6 @@ std::string hexadecimal(const std::uint8_t* bytes, std::size_t count) {
   std::string text;
   for (std::size_t i = 0; i < count; ++i) text += fmt::format("{:02x}", bytes[i]);
   return text;
-}
-
-// "libpython3.11.so.1.0", "python3.11". "python_magic.so" is an extension module.
-bool is_interpreter(std::string_view path) {
-  const std::string_view name = path.substr(path.rfind('/') + 1);
-  if (name.starts_with("libpython") || name.starts_with("libpypy")) return true;
-  return (name.starts_with("python") || name.starts_with("pypy")) && !name.ends_with(".so");
 }
 
 Location note(std::string text) {
@@ -64,7 +58,7 @@ Locations::ModuleEntry& Locations::module(std::uint32_t id) {
   const std::size_t id_bytes = std::min<std::size_t>(row.build_id_bytes, sizeof row.build_id);
   entry->path = recording_.text(row.path);
   entry->build_id = hexadecimal(row.build_id, id_bytes);
-  entry->interpreter = is_interpreter(entry->path);
+  entry->interpreter = text::is_interpreter(entry->path);
   // Only a build id ties a file to a recording. Without one, a forged recording could make root
   // reveal the names in a file that its owner may not read.
   const bool is_tied = id_bytes != 0 || recording_.owner() == geteuid();

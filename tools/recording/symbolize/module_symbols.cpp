@@ -1,18 +1,17 @@
 #include "tools/recording/symbolize/module_symbols.h"
 
-#include <cxxabi.h>
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <optional>
 #include <unordered_map>
 
 #include "tools/recording/symbolize/address_ranges.h"
 #include "tools/recording/symbolize/debug_files.h"
+#include "tools/recording/symbolize/function_name.h"
 #include "tools/recording/symbolize/open_module.h"
 #include "tools/recording/symbolize/symbol_table.h"
 
@@ -76,7 +75,7 @@ std::string function_name(Dwarf_Die* die) {
   const char* plain = dwarf_attr_integrate(die, DW_AT_name, &attribute) != nullptr
                           ? dwarf_formstring(&attribute)
                           : nullptr;
-  return plain != nullptr ? plain : "";
+  return plain != nullptr ? demangled(plain) : "";
 }
 
 // Sets file and line of the call of an inlined function in `unit`.
@@ -210,13 +209,6 @@ bool ModuleSymbols::is_complete() const {
   return state_->dwarf == nullptr ||
          dwelf_dwarf_gnu_debugaltlink(state_->dwarf, &name, &build_id) <= 0 ||
          dwarf_getalt(state_->dwarf) != nullptr;
-}
-
-std::string demangled(const char* symbol) {
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text{
-      abi::__cxa_demangle(symbol, nullptr, nullptr, &status), &std::free};
-  return status == 0 && text != nullptr ? text.get() : symbol;
 }
 
 }  // namespace oomrec::tools::recording

@@ -48,7 +48,4 @@ class ModuleSymbols {
   std::unique_ptr<State> state_;
 };
 
-// The demangled name; `symbol` itself if it is not mangled.
-std::string demangled(const char* symbol);
-
 }  // namespace oomrec::tools::recording

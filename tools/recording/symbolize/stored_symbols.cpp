@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "tools/recording/symbolize/function_name.h"
+
 namespace oomrec::tools::recording {
 namespace {
 

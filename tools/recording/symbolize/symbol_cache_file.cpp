@@ -29,7 +29,8 @@ struct Row {
 static_assert(sizeof(Head) == 32 && sizeof(Entry) == 16 && sizeof(Row) == 16);
 static_assert(offsetof(Head, entries) == SymbolCacheFile::kChecksumStart);
 
-constexpr std::uint64_t kFormat = 0x01'6d79'7372'6d6f'6fULL;  // "oomrsym", version 1
+// "oomrsym", version 2: names of Cython and Rust are those of the source.
+constexpr std::uint64_t kFormat = 0x02'6d79'7372'6d6f'6fULL;
 constexpr std::uint64_t kMostAnswerBytes = std::uint64_t{1} << 16;
 // Of all answers. Each text is stored once, so a small file may expand to much more.
 constexpr std::uint64_t kMostBytesOfAll = std::uint64_t{1} << 29;

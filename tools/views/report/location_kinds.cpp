@@ -8,6 +8,7 @@
 
 #include "common/text/frames.h"
 #include "tools/recording/stack_text/frame_selection.h"
+#include "tools/recording/symbolize/function_name.h"
 
 namespace oomrec::tools::views {
 namespace {
@@ -23,14 +24,11 @@ bool is_import_machinery(const recording::Location& location) {
                      [&](std::string_view name) { return location.function.starts_with(name); });
 }
 
-// Code of allocators. C++ inlines them into any module, so names count as well as modules.
+// Code of allocators. Compilers copy it into any module, so names count as well as modules.
 bool is_allocator(const recording::Location& location, const recording::Locations& locations) {
-  if (location.kind != recording::Location::Kind::native) return false;
-  constexpr std::array<std::string_view, 6> kNames = {
-      "operator new", "std::", "__gnu_cxx::", "void std::", "void* std::", "void* __gnu_cxx::"};
-  return text::is_plumbing(locations.module_path(location)) ||
-         std::any_of(kNames.begin(), kNames.end(),
-                     [&](std::string_view name) { return location.function.starts_with(name); });
+  return location.kind == recording::Location::Kind::native &&
+         (text::is_plumbing(locations.module_path(location)) ||
+          recording::is_library_function(location));
 }
 
 bool is_own(recording::LocationId id, const recording::Locations& locations) {

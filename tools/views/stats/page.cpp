@@ -111,7 +111,8 @@ class Page {
     columns(fmt::format("  {:>10}  {:>14}  {}", "allocated", "allocations", "function"));
     for (std::size_t i = 0; i < std::min(functions.size(), top_); ++i) {
       const recording::Location& location = (*source_.locations)[functions[i].location];
-      const std::string text = recording::location_text(location, *source_.locations);
+      const std::string text =
+          recording::location_text(location, *source_.locations, kColumns - 30);
       fmt::print(
           "  {:>10}  {:>14}  {}\n", size_text(functions[i].bytes), count_text(functions[i].count),
           location.kind == recording::Location::Kind::python ? clip_start(text, kColumns - 30)

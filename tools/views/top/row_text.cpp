@@ -7,11 +7,13 @@
 #include "common/text/text.h"
 #include "tools/base/text.h"
 #include "tools/recording/stack_text/stack_text.h"
+#include "tools/recording/symbolize/function_name.h"
 
 namespace oomrec::tools::views {
 namespace {
 
 constexpr std::size_t kMostCallers = 4;
+constexpr std::size_t kWidestFunction = 48;
 
 using text::base_name;
 
@@ -21,7 +23,7 @@ std::string short_text(const recording::Location& location, const recording::Loc
     return printable(
         fmt::format("{}:{} {}", text::base_name(location.file), location.line, location.function));
   if (location.kind == recording::Location::Kind::native && !location.function.empty())
-    return printable(location.function);
+    return recording::shortened_name(printable(location.function), kWidestFunction);
   return recording::location_text(location, locations);
 }
 
@@ -54,7 +56,9 @@ std::string function_row_text(const recording::Location& location,
   const std::string_view file = location.file.empty() ? std::string_view{module} : location.file;
   if (location.function.empty())
     return fmt::format("[functions without a name]  {}", printable(text::base_name(file)));
-  return printable(fmt::format("{}  {}", location.function, text::base_name(file)));
+  const std::string function =
+      recording::shortened_name(printable(location.function), kWidestFunction);
+  return fmt::format("{}  {}", function, printable(text::base_name(file)));
 }
 
 }  // namespace

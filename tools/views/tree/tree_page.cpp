@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
@@ -100,8 +101,8 @@ class Printer {
       const recording::TreeNode& child = node.children[i];
       const bool alone = node.children.size() == 1 && child.bytes == node.bytes;
       const bool last = i + 1 == node.children.size() && !has_rest_line;
-      const std::string text =
-          recording::location_text((*source_.locations)[child.location], *source_.locations);
+      const std::string text = recording::location_text((*source_.locations)[child.location],
+                                                        *source_.locations, columns_after(indent));
       const std::string figures = alone ? std::string(kFiguresColumns, ' ')
                                         : figures_of(child.bytes, share_of(child.bytes));
       print_line(figures, indent, alone ? "" : last ? "└ " : "├ ", text);
@@ -112,6 +113,13 @@ class Printer {
           figures_of(node.small_bytes, share_left_out), indent, "└ ",
           fmt::format("… {}", plural(node.small_children, "smaller branch", "smaller branches")));
     }
+  }
+
+  // For a row's text, behind its indent and branch.
+  static std::size_t columns_after(const std::string& indent) {
+    constexpr std::size_t kBranchColumns = 2;
+    const std::size_t all = kColumns - kFiguresColumns - kBranchColumns;
+    return all - std::min(all, width(indent));
   }
 
   void print_line(const std::string& figures, const std::string& indent, std::string_view branch,

@@ -152,7 +152,8 @@ Line TreeView::line_of(const Item& item) const {
   const recording::Location& location = locations_[node.location];
   const bool own =
       recording::relevance_of(location, locations_) == recording::Relevance::own_python_line;
-  line.add(recording::location_text(location, locations_), own ? Colour::cyan : Colour::plain);
+  line.add(recording::location_text(location, locations_, kColumns),
+           own ? Colour::cyan : Colour::plain);
   if (node.small_children != 0 && is_open(node)) {
     line.add(
         fmt::format("  … {}", plural(node.small_children, "smaller branch", "smaller branches")),

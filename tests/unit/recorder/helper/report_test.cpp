@@ -7,7 +7,6 @@
 #include <string>
 
 #include "common/text/own_code.h"
-#include "recorder/helper/demangle.h"
 #include "tests/unit/common/bundle/session_image.h"
 
 using namespace oomrec;
@@ -30,15 +29,35 @@ struct Reported : SessionImage {
     return session::python_frame(code, 0);
   }
 
-  // The line of the largest holder.
-  std::string holder_line() const {
+  std::string report(std::uint32_t failure, const verdict::Verdict& verdict) const {
     char buffer[2048];
     text::Text text{buffer, sizeof buffer};
     const auto work = std::make_unique<Workspace>();
     Cause cause;
+    cause.failure = failure;
     cause.exported_name = names;
-    helper::report_failure(OutsideHooks::in_hook(), text, view(), cause, {}, *work);
-    const std::string report{text.view()};
+    helper::report_failure(OutsideHooks::in_hook(), text, view(), cause, verdict, *work);
+    return std::string{text.view()};
+  }
+
+  // The line of the failed request, with that stack.
+  std::string request_line(std::uint32_t node) {
+    std::uint32_t number = 0;
+    session::Failure& failure = add<session::Failure>(TableId::failures, &number);
+    failure.node = node;
+    failure.bytes = 3 << 20;
+    failure.api = static_cast<std::uint16_t>(Api::malloc);
+    failure.soft_limit_bytes = 1 << 20;
+    failure.flags = session::kFailureByRecorder;
+    const verdict::Verdict verdict =
+        verdict::verdict_of(view(), Trigger::allocation_failed, number);
+    const std::string text = report(number, verdict);
+    return text.substr(0, text.find('\n'));
+  }
+
+  // The line of the largest holder.
+  std::string holder_line() const {
+    const std::string report = this->report(0, {});
     const auto begin = report.find("largest holder: ");
     if (begin == std::string::npos) return {};
     return report.substr(begin + 16, report.find('\n', begin) - begin - 16);
@@ -135,39 +154,31 @@ TEST_CASE("a native holder is named by the innermost named function that is not 
   CHECK(name_of({at(200), at(500)}) == " from libsound.so");
 }
 
-TEST_CASE("a C++ symbol is demangled without its parameters, or kept") {
-  constexpr std::pair<const char*, const char*> kRows[] = {
-      {"main", "main"},
-      {"_Z10load_tablem", "load_table"},
-      {"_ZN5train5Model4growEm", "train::Model::grow"},
-      {"_ZNK5train5Model4sizeEv", "train::Model::size"},
-      {"_ZN5train5ModelC2ERKS0_", "train::Model::Model"},
-      {"_ZN5train5ModelD1Ev", "train::Model::~Model"},
-      {"_ZN12_GLOBAL__N_14growEv", "(anonymous namespace)::grow"},
-      {"_ZN5train5StackIiLi4EE4pushERKi", "train::Stack::push"},
-      {"_ZN5train5StackISt6vectorIiSaIiEELb1EE4pushEv", "train::Stack::push"},
-      {"_Z4fillISt6vectorIdSaIdEEEvRT_m", "fill"},
-      {"_ZSt4moveIRiEONSt16remove_referenceIT_E4typeEOS2_", "std::move"},
-      {"_ZNSt6vectorIdSaIdEE17_M_default_appendEm", "std::vector::_M_default_append"},
-      {"_ZN5train5ModelclEv", "train::Model::operator()"},
-      {"_ZN4load5tableB5cxx11Ev", "load::table"},
-      {"_ZZ4mainENKUlvE_clEv", "_ZZ4mainENKUlvE_clEv"},
-      {"_ZN3fooS1_E", "_ZN3fooS1_E"},
-      {"_ZN99foo", "_ZN99foo"},
-      {"_ZN99999999999999999999999foo", "_ZN99999999999999999999999foo"},
-      {"_ZN3fooI", "_ZN3fooI"},
-      {"_ZNE", "_ZNE"},
-      {"_Z", "_Z"},
+TEST_CASE("the line of a failed request names the frame that asked") {
+  Reported session;
+  session.names = name_of_sound;
+  const auto at = [](std::uint32_t module, std::uint64_t offset) {
+    return session::native_frame(module, offset, {.exact = true});
   };
-  char buffer[128];
-  for (const auto& row : kRows) {
-    const char* const symbol = row.first;
-    CAPTURE(symbol);
-    CHECK(std::string{helper::demangled(symbol, buffer)} == row.second);
-    // Cut anywhere, it is at most odd.
-    for (std::size_t bytes = 0; bytes < std::string_view{symbol}.size(); ++bytes)
-      CHECK(helper::demangled(std::string_view{symbol}.substr(0, bytes), buffer).size() <= 127);
-  }
+  const auto own = session.module("/opt/app/sound");
+  const auto system = session.module("/usr/lib/libxml2.so.2");
+  const auto libc = session.module("/usr/lib/libc.so.6");
+  const std::string refused =
+      " and was refused: that is more than the soft limit of 1.0 MiB (live 0 bytes)";
+  const auto line = [&](std::initializer_list<std::uint64_t> frames) {
+    const std::string text = session.request_line(session.stack(frames));
+    const auto begin = text.find("asked");
+    return text.substr(begin);
+  };
+  CHECK(line({at(own, 400), at(own, 300), at(own, 100), at(libc, 500)}) ==
+        "asked malloc for 3.0 MiB at sound::Model::grow" + refused);
+  // A library of the system asked on behalf of the program's function.
+  CHECK(line({at(own, 400), at(system, 300)}) == "asked malloc for 3.0 MiB at main_loop" + refused);
+  CHECK(line({at(own, 200), at(system, 300)}) ==
+        "asked malloc for 3.0 MiB at sound::Model::grow" + refused);
+  CHECK(line({at(own, 200)}) == "asked malloc for 3.0 MiB" + refused);
+  CHECK(line({session.python("/home/me/train.py", "grow", 7), at(own, 400)}) ==
+        "asked malloc for 3.0 MiB at train.py:7 grow" + refused);
 }
 
 TEST_CASE("only sampled figures are marked as estimates") {
@@ -193,5 +204,30 @@ TEST_CASE("the owner of a Python file's code") {
         "/opt/python/lib/python311.zip/abc.py"}) {
     CAPTURE(other);
     CHECK_FALSE(text::is_programs_own(other));
+  }
+}
+
+TEST_CASE("the interpreter's modules include the standard library's extensions") {
+  for (const char* path :
+       {"/usr/bin/python3.11", "/usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0",
+        "/usr/lib/python3.11/lib-dynload/_json.cpython-311-x86_64-linux-gnu.so",
+        "/usr/lib64/python3.9/lib-dynload/_pickle.cpython-39-x86_64-linux-gnu.so",
+        "/opt/conda/envs/a/lib/python3.12/lib-dynload/_sqlite3.cpython-312-x86_64-linux-gnu.so",
+        "/home/me/.pyenv/versions/3.13.0/lib/python3.13/lib-dynload/"
+        "_csv.cpython-313-x86_64-linux-gnu.so",
+        "/home/me/.local/share/uv/python/cpython-3.13.1+freethreaded-linux-x86_64-gnu/lib/"
+        "python3.13t/lib-dynload/_heapq.so",
+        "/usr/bin/pypy3.10", "libpypy3.10-c.so"}) {
+    CAPTURE(path);
+    CHECK(text::is_interpreter(path));
+  }
+  for (const char* path :
+       {"", "/", "/lib-dynload/x.so", "/home/me/lib-dynload/x.so", "/srv/python_magic.so",
+        "/usr/lib/python3.11/x.so", "/usr/lib/python3/dist-packages/apt_pkg.so",
+        "/v/lib/python3.11/site-packages/numpy/_umath.so",
+        "/v/lib/python3.11/site-packages/pkg/lib-dynload/x.so", "/opt/app/sound",
+        "/usr/lib/python3.11/lib-dynload"}) {
+    CAPTURE(path);
+    CHECK_FALSE(text::is_interpreter(path));
   }
 }

@@ -147,14 +147,15 @@ TEST_CASE("import system, interpreter and startup code are counted; packages hav
     };
   };
   const auto python = module("/usr/bin/python3.11");
+  const auto pickle = module("/opt/python/lib/python3.11/lib-dynload/_pickle.cpython-311.so");
   const auto umath = module("/v/lib/python3.11/site-packages/numpy/_umath.so");
   const auto load = image.python("<frozen importlib._bootstrap>", "_load_unlocked", 690);
   const auto own = image.python("/home/me/train.py", "main", 9);
   const auto numpy =
       image.python("/v/lib/python3.11/site-packages/numpy/__init__.py", "<module>", 4);
   const std::uint32_t node =
-      image.stack({python(1), python(2), own, python(3), load, load, load, numpy, load, python(4),
-                   umath(1), umath(2), umath(3), umath(4)});
+      image.stack({python(1), python(2), own, python(3), load, load, pickle(1), numpy, load,
+                   python(4), umath(1), umath(2), umath(3), umath(4)});
 
   CHECK(printed.text(node) ==
         "_umath.so+0x4\n_umath.so+0x3\n_umath.so+0x2\n_umath.so+0x1\n"

@@ -114,8 +114,3 @@ TEST_CASE("without a file, a frame is shown as module and offset") {
   CHECK(locations.module_path(location) == "/gone/libfoo.so");
   CHECK(locations.unreadable_modules() == std::vector<std::string>{"/gone/libfoo.so"});
 }
-
-TEST_CASE("C++ names are demangled, C names are unchanged") {
-  CHECK(recording::demangled("_ZN6shapes5outerEv") == "shapes::outer()");
-  CHECK(recording::demangled("malloc") == "malloc");
-}

@@ -1,9 +1,9 @@
 // The Itanium C++ ABI, 5.1 "External names": <encoding> as far as its <name>.
-#include "recorder/helper/demangle.h"
+#include "common/names/cxx_name.h"
 
 #include "common/text/text.h"
 
-namespace oomrec::helper {
+namespace oomrec::names {
 namespace {
 
 constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
@@ -107,17 +107,10 @@ class Name {
 
 }  // namespace
 
-std::string_view demangled(std::string_view symbol, std::span<char> buffer) noexcept {
+std::string_view short_cxx_name(std::string_view symbol, std::span<char> buffer) noexcept {
   if (!symbol.starts_with("_Z")) return symbol;
   text::Text out{buffer.data(), buffer.size()};
   return Name{symbol.substr(2), out}.read() ? out.view() : symbol;
 }
 
-bool is_standard_library(std::string_view symbol) noexcept {
-  for (const std::string_view begin :
-       {"_ZNSt", "_ZNKSt", "_ZSt", "_ZNSa", "_ZNSs", "_ZN9__gnu_cxx", "_ZNK9__gnu_cxx"})
-    if (symbol.starts_with(begin)) return true;
-  return false;
-}
-
-}  // namespace oomrec::helper
+}  // namespace oomrec::names

@@ -1,0 +1,13 @@
+// Which functions are the standard library's, although the program's own module contains them.
+#pragma once
+
+#include <string_view>
+
+namespace oomrec::names {
+
+// Whether the function belongs to the allocator, or to the standard library of C++ or Rust: the
+// compiler puts copies into every module that uses their templates. `name`: a symbol, or its name
+// in the source without the type that it returns.
+bool is_library_function(std::string_view name) noexcept;
+
+}  // namespace oomrec::names

@@ -1,0 +1,170 @@
+#include "tools/recording/symbolize/function_name.h"
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <memory>
+
+#include "common/names/library_functions.h"
+#include "common/names/names.h"
+#include "tools/base/text.h"
+
+namespace oomrec::tools::recording {
+namespace {
+
+constexpr std::size_t kDeepest = 8;  // deeper template arguments are cut first, all at once
+
+bool is_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+// Walks over a demangled name. Brackets of operators and of "(anonymous namespace)" are part of a
+// word; all others nest.
+class Walk {
+ public:
+  explicit Walk(std::string_view name) : name_(name) {}
+
+  bool at_end() const { return at_ >= name_.size(); }
+  std::size_t at() const { return at_; }
+  std::size_t depth() const { return depth_; }
+  char next() const { return name_[at_]; }
+  std::string_view rest() const { return name_.substr(at_); }
+
+  // How many characters belong together here; more than 1: they are words.
+  std::size_t token() const {
+    constexpr std::string_view kAnonymous = "(anonymous namespace)";
+    constexpr std::string_view kOperator = "operator";
+    if (rest().starts_with(kAnonymous)) return kAnonymous.size();
+    if (rest().starts_with("->")) return 2;
+    const bool is_operator =
+        rest().starts_with(kOperator) && (at_ == 0 || !is_word(name_[at_ - 1]));
+    if (!is_operator) return 1;
+    const std::string_view symbol = rest().substr(kOperator.size());
+    if (symbol.starts_with("()") || symbol.starts_with("[]")) return kOperator.size() + 2;
+    const auto end = symbol.find_first_not_of("<>=-*");
+    return kOperator.size() + std::min<std::size_t>(end == symbol.npos ? symbol.size() : end, 3);
+  }
+  bool opens() const {
+    return token() == 1 && std::string_view{"<({["}.find(next()) != std::string_view::npos;
+  }
+  bool closes() const {
+    return token() == 1 && std::string_view{">)}]"}.find(next()) != std::string_view::npos;
+  }
+
+  void step() {
+    const std::size_t bytes = token();
+    if (opens()) {
+      ++depth_;
+    } else if (closes() && depth_ != 0) {
+      --depth_;
+    }
+    at_ += bytes;
+  }
+
+ private:
+  std::string_view name_;
+  std::size_t at_ = 0;
+  std::size_t depth_ = 0;
+};
+
+// "void std::vector<int>::push_back(int) const" → "std::vector<int>::push_back" and
+// "(int) const".
+struct Parts {
+  std::string_view name;
+  std::string_view parameters;  // and what follows them; empty: none
+};
+
+Parts parts_of(std::string_view full) {
+  std::size_t begin = 0;
+  for (Walk walk{full}; !walk.at_end(); walk.step()) {
+    if (walk.depth() != 0) continue;
+    // "operator new", "operator std::string": the blank is part of the name.
+    if (walk.token() > 1 && walk.rest().starts_with("operator")) {
+      const auto parameters = full.find('(', walk.at() + walk.token());
+      return {full.substr(begin, parameters - begin),
+              parameters == full.npos ? "" : full.substr(parameters)};
+    }
+    if (walk.next() == ' ') begin = walk.at() + 1;
+    const bool is_type = full.substr(0, walk.at()).ends_with("decltype ");
+    if (walk.opens() && walk.next() == '(' && !is_type && walk.at() > begin)
+      return {full.substr(begin, walk.at() - begin), full.substr(walk.at())};
+  }
+  return {full.substr(begin), ""};
+}
+
+// The name with "…" for template arguments at `depth`, but of the first ones as much as fits in
+// `more` columns.
+std::string with_cut_arguments(std::string_view name, std::size_t depth, std::size_t more) {
+  std::string text;
+  for (Walk walk{name}; !walk.at_end();) {
+    const bool is_cut = walk.opens() && walk.next() == '<' && walk.depth() == depth;
+    const std::size_t begin = walk.at();
+    walk.step();
+    text += name.substr(begin, walk.at() - begin);
+    if (!is_cut) continue;
+    const std::size_t first = walk.at();
+    while (!walk.at_end() && !(walk.closes() && walk.depth() == depth + 1)) walk.step();
+    const std::string arguments = clip(name.substr(first, walk.at() - first), 1 + more);
+    if (!arguments.empty()) more -= width(arguments) - 1;
+    text += arguments;
+  }
+  return text;
+}
+
+// "…::method", of Cython "….method": as many inner scopes as fit.
+std::string with_cut_scopes(std::string_view name, std::size_t columns) {
+  const std::size_t all = width(name);
+  if (all <= columns) return std::string{name};
+  std::size_t before = 0;
+  for (Walk walk{name}; !walk.at_end();) {
+    const bool is_scope = walk.rest().starts_with("::") || walk.next() == '.';
+    if (walk.depth() == 0 && is_scope && all - before + 1 <= columns)
+      return "…" + std::string{walk.rest()};
+    const std::size_t begin = walk.at();
+    walk.step();
+    before += width(name.substr(begin, walk.at() - begin));
+  }
+  return clip(name, columns);
+}
+
+}  // namespace
+
+std::string demangled(const char* symbol) {
+  std::array<char, 4096> buffer;
+  if (const auto found = names::cython_or_rust_name(symbol, buffer); !found.empty())
+    return std::string{found};
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text{
+      abi::__cxa_demangle(symbol, nullptr, nullptr, &status), &std::free};
+  return status == 0 && text != nullptr ? text.get() : symbol;
+}
+
+std::string shortened_name(std::string_view name, std::size_t columns) {
+  if (width(name) <= columns) return std::string{name};
+  const Parts parts = parts_of(name);
+  const std::size_t named = width(parts.name);
+  if (named + width(parts.parameters) <= columns)
+    return std::string{parts.name} + std::string{parts.parameters};
+  const std::string_view end = parts.parameters.empty()             ? ""
+                               : parts.parameters.starts_with("()") ? "()"
+                                                                    : "(…)";
+  const std::size_t room = columns > width(end) ? columns - width(end) : 1;
+  std::size_t depth = kDeepest;
+  std::string cut{parts.name};
+  for (std::size_t columns_of_cut = named; columns_of_cut > room; --depth) {
+    cut = with_cut_arguments(parts.name, depth, 0);
+    columns_of_cut = width(cut);
+    if (columns_of_cut <= room) cut = with_cut_arguments(parts.name, depth, room - columns_of_cut);
+    if (depth == 0) break;
+  }
+  return with_cut_scopes(cut, room) + std::string{end};
+}
+
+bool is_library_function(const Location& location) {
+  return location.kind == Location::Kind::native &&
+         names::is_library_function(parts_of(location.function).name);
+}
+
+}  // namespace oomrec::tools::recording

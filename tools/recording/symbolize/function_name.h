@@ -1,0 +1,25 @@
+// Names of native functions for people: demangled, cut to a width, and told from those of standard
+// libraries.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "tools/recording/symbolize/locations.h"
+
+namespace oomrec::tools::recording {
+
+// The name in the source, of Cython, Rust or C++; `symbol` itself if it is not mangled.
+std::string demangled(const char* symbol);
+
+// A demangled name in at most `columns`, of which there are at least 4. Template arguments,
+// parameters and outer scopes give way to "…"; the function's own name stays:
+// "std::vector<train::Row, …>::_M_realloc_insert<…>(…)".
+std::string shortened_name(std::string_view name, std::size_t columns);
+
+// Whether a native function is an allocator's or the standard library's, wherever it was compiled
+// into.
+bool is_library_function(const Location& location);
+
+}  // namespace oomrec::tools::recording
