@@ -37,7 +37,8 @@ def test_a_full_device(on_gpu):
     assert metadata["backend"] == "cuda" and metadata["outcome"] == "exited 3"
     assert metadata["verdict"]["code"] == "device_out_of_memory"
     summary = metadata["verdict"]["summary"]
-    assert summary in run.stderr
+    asked, refused = summary.split(" and was refused: ")
+    assert f"{asked} at gpu_failures.py:20 Cuda.allocate and was refused: {refused}" in run.stderr
     assert "asked cuMemAlloc for 200.0 MiB on cuda:0 (Fake CUDA GPU) and was refused: " in summary
     assert "24.0 MiB of 1.0 GiB were free; this process holds 1000.0 MiB, others" in summary
     assert "largest holder: 1000.0 MiB in 5 blocks, gpu_failures.py:" in run.stderr
