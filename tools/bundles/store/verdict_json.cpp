@@ -60,7 +60,9 @@ verdict::Verdict stored_verdict(const Json& metadata) {
   const Json& stored = member(metadata, "verdict");
   verdict.code = verdict_in(metadata).value_or(verdict.code);
   verdict.certainty = certainty_in(metadata).value_or(verdict.certainty);
-  text::Text{verdict.summary}.add(text_of(stored, "summary").value_or(""));
+  // A variable: gcc 14 warns of a temporary's end.
+  const std::string summary = text_of(stored, "summary").value_or("");
+  text::Text{verdict.summary}.add(summary);
   if (const Json& lines = member(stored, "evidence"); lines.is_array()) {
     for (const Json& line : lines)
       if (line.is_string() && verdict.evidence_count < verdict::kMaxEvidence)
