@@ -76,8 +76,8 @@ class Punycode {
   static constexpr std::uint64_t kMostValue = std::uint64_t{1} << 32;
 
   bool insert(std::uint64_t at, char32_t point) noexcept {
-    if (count_ == kMostCharacters) return false;
-    std::copy_backward(points_ + at, points_ + count_, points_ + count_ + 1);
+    if (count_ == kMostCharacters || at > count_) return false;
+    for (std::size_t i = count_; i > at; --i) points_[i] = points_[i - 1];
     points_[at] = point;
     ++count_;
     return true;
