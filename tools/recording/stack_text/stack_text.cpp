@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "common/text/text.h"
 #include "tools/base/text.h"
 #include "tools/recording/stack_text/frame_selection.h"
