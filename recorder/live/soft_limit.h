@@ -11,6 +11,8 @@
 // An allocator whose mapping is refused may serve its caller in another way, as Python's does by
 // malloc, so that the program does not know yet. A refused mapping therefore opens only a quarter,
 // to blocks of the heap: the program must not use up the reserve before its own request is refused.
+// Tiny blocks may use that quarter at any time: runtimes such as V8 cannot handle the failure of
+// their own bookkeeping, and grow by larger pieces, which are refused first.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +24,8 @@ namespace oomrec::live {
 class SoftLimit {
  public:
   static constexpr std::uint64_t kSmallBytes = 256 * 1024;  // such as a module of the traceback
-  static constexpr std::uint64_t kArenaBytes = 1 << 20;     // of a mapping, such as Python's arenas
+  static constexpr std::uint64_t kTinyBytes = 4 * 1024;
+  static constexpr std::uint64_t kArenaBytes = 1 << 20;  // of a mapping, such as Python's arenas
 
   // 1 % of the limit, within 4 and 64 MiB, but at most a quarter of the limit.
   static constexpr std::uint64_t default_reserve(std::uint64_t limit_bytes) noexcept {
@@ -48,8 +51,7 @@ class SoftLimit {
     std::uint64_t sum = 0;
     if (!__builtin_add_overflow(held, requested, &sum)) {
       if (sum <= limit) return true;
-      const bool is_small = mapped ? requested <= kArenaBytes : requested < kSmallBytes;
-      if (is_small && sum - limit <= open_bytes(mapped)) return true;
+      if (sum - limit <= open_bytes(requested, mapped)) return true;
     }
     opened_at_.store(held, std::memory_order_relaxed);
     if (!mapped) to_mappings_.store(true, std::memory_order_relaxed);
@@ -75,10 +77,12 @@ class SoftLimit {
 
  private:
   // How much of the reserve is open to such a request.
-  std::uint64_t open_bytes(bool mapped) const noexcept {
-    if (opened_at_.load(std::memory_order_relaxed) == kClosed) return 0;
+  std::uint64_t open_bytes(std::uint64_t requested, bool mapped) const noexcept {
+    const bool is_small = mapped ? requested <= kArenaBytes : requested < kSmallBytes;
+    if (!is_small) return 0;
     if (to_mappings_.load(std::memory_order_relaxed)) return reserve_bytes();
-    return mapped ? 0 : reserve_bytes() / 4;
+    const bool is_open = opened_at_.load(std::memory_order_relaxed) != kClosed;
+    return !mapped && (is_open || requested < kTinyBytes) ? reserve_bytes() / 4 : 0;
   }
 
   static constexpr std::uint64_t kClosed = ~std::uint64_t{0};

@@ -226,7 +226,7 @@ def test_profilers(runner, program, device):
 @pytest.mark.parametrize("device", ["cpu", GPU])
 def test_alerts(runner, program, device):
     said = program(runner, "alerts", device)
-    assert said.pop("fields") == str(sorted(telemetry.REQUIRED))
+    assert said.pop("fields") == str(sorted({**telemetry.REQUIRED, **telemetry.OPTIONAL}))
     assert said == {
         "unknown": "Unknown threshold",
         "kinds": "['warning']",

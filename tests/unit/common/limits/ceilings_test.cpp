@@ -34,8 +34,8 @@ TEST_CASE("a request beyond the limit fails") {
 TEST_CASE("after the first failure a reserve is open to small requests and arenas only") {
   live::SoftLimit limit;
   limit.set(100 * kMiB, 8 * kMiB);
-  CHECK_FALSE(limit.admits(100 * kMiB, 1000));  // the first
-  CHECK(limit.admits(100 * kMiB, 1000));
+  CHECK_FALSE(limit.admits(100 * kMiB, 5000));  // the first
+  CHECK(limit.admits(100 * kMiB, 5000));
   CHECK(limit.admits(108 * kMiB - 1000, 1000));
   CHECK_FALSE(limit.admits(108 * kMiB - 1000, 1001));
   CHECK_FALSE(limit.admits(100 * kMiB, 256 * 1024));
@@ -43,7 +43,17 @@ TEST_CASE("after the first failure a reserve is open to small requests and arena
   CHECK_FALSE(limit.admits(100 * kMiB, kMiB + 1, true));
   CHECK_FALSE(limit.admits(108 * kMiB, 4096, true));
   limit.close_reserve();
-  CHECK_FALSE(limit.admits(100 * kMiB, 1000));
+  CHECK_FALSE(limit.admits(100 * kMiB, 5000));
+}
+
+TEST_CASE("a quarter of the reserve is always open to tiny blocks") {
+  live::SoftLimit limit;
+  limit.set(100 * kMiB, 8 * kMiB);
+  CHECK(limit.admits(102 * kMiB - 32, 32));
+  CHECK_FALSE(limit.admits(100 * kMiB, 4096, true));  // not to mappings
+  limit.close_reserve();
+  CHECK_FALSE(limit.admits(102 * kMiB - 32, 33));
+  CHECK(limit.admits(102 * kMiB, 32));  // now all of it is open
 }
 
 TEST_CASE("the reserve is a hundredth of the limit, within bounds, or as it was chosen") {
@@ -72,14 +82,14 @@ TEST_CASE("a refused mapping opens a quarter of the reserve, to blocks of the he
 TEST_CASE("the reserve closes when the program is below the limit again") {
   live::SoftLimit limit;
   limit.set(100 * kMiB, 4 * kMiB);
-  CHECK_FALSE(limit.admits(100 * kMiB, 1));
+  CHECK_FALSE(limit.admits(100 * kMiB, 5000));
   limit.observe(98 * kMiB);  // a little was freed: the error is still being handled
-  CHECK(limit.admits(100 * kMiB, 1));
+  CHECK(limit.admits(100 * kMiB, 5000));
   limit.observe(103 * kMiB);
-  CHECK(limit.admits(103 * kMiB, 1));
+  CHECK(limit.admits(103 * kMiB, 5000));
   limit.observe(96 * kMiB - 1);
-  CHECK_FALSE(limit.admits(100 * kMiB, 1));  // refused again, and opened again
-  CHECK(limit.admits(100 * kMiB, 1));
+  CHECK_FALSE(limit.admits(100 * kMiB, 5000));  // refused again, and opened again
+  CHECK(limit.admits(100 * kMiB, 5000));
 }
 
 TEST_CASE("the reserve closes when the program has gone on after a refusal far below the limit") {
@@ -88,15 +98,15 @@ TEST_CASE("the reserve closes when the program has gone on after a refusal far b
   CHECK_FALSE(limit.admits(50 * kMiB, 60 * kMiB));
   limit.observe(50 * kMiB);
   limit.observe(58 * kMiB);
-  CHECK(limit.admits(100 * kMiB, 1));  // as far as is known the error is still being handled
+  CHECK(limit.admits(100 * kMiB, 5000));  // as far as is known the error is still being handled
   limit.observe(58 * kMiB + 1);
-  CHECK_FALSE(limit.admits(100 * kMiB, 1));
+  CHECK_FALSE(limit.admits(100 * kMiB, 5000));
   // Close to the limit the report itself may go beyond it.
   limit.close_reserve();
   CHECK_FALSE(limit.admits(95 * kMiB, 60 * kMiB));
   limit.observe(100 * kMiB);
   limit.observe(103 * kMiB);
-  CHECK(limit.admits(103 * kMiB, 1));
+  CHECK(limit.admits(103 * kMiB, 5000));
 }
 
 TEST_CASE("usage comes from /proc/self/status") {
