@@ -83,9 +83,8 @@ def replaceable(module):
             module.torch = importlib.import_module("torch")
             use_framework(module, "torch", "torch")
     if "exec_command" in vars(module):
-        module.exec_command = Absent(
-            "a command line within the process"
-        )  # it would replace the tests
+        # It would replace the process, which runs the tests.
+        module.exec_command = Absent("a command line within the process")
     if hasattr(module, "tensorflow"):
         module.tf, module.TF_AVAILABLE = None, False
         use_framework(module, "tf", "tensorflow")

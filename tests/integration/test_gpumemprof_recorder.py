@@ -461,6 +461,22 @@ def test_events_are_merged_by_time(tmp_path):
     assert (bundle / "events.json").stat().st_mode & 0o777 == 0o600
 
 
+RANK = ("job_id", "rank", "local_rank", "world_size")
+
+
+@pytest.mark.parametrize("own", [{}, {"job_id": "mine", "rank": 1}], ids=["unnamed", "named"])
+def test_every_event_of_a_bundle_has_the_rank_of_its_process(tmp_path, monkeypatch, own):
+    """The tracker's, which its program may have named, else the launcher's."""
+    for name, value in (("RANK", "2"), ("LOCAL_RANK", "0"), ("WORLD_SIZE", "4")):
+        monkeypatch.setenv(name, value)
+    bundle = bundle_with(tmp_path, RECORDED)
+    assert add_events(str(bundle), [{"timestamp": 11.0, **own}])
+    rank = {"job_id": None, "rank": 2, "local_rank": 0, "world_size": 4, **own}
+    events = events_of(bundle)
+    assert [event["timestamp"] for event in events] == [10.5, 11.0, 12.25]
+    assert all({key: event[key] for key in RANK} == rank for event in events)
+
+
 @pytest.mark.parametrize("text", ["[]\n", "[\n]\n"])
 def test_events_of_a_bundle_without_events(tmp_path, text):
     bundle = bundle_with(tmp_path, text)

@@ -119,14 +119,16 @@ def telemetry_event_from_record(
         raise ValueError("Legacy record conversion is disabled")
     check_keys(record)
     if not all(key in record for key in OPTIONAL_V2_FIELDS):
-        check_values(record)  # before the missing ones are derived
         record = {**record, **_rank_of(record)}
     return TelemetryEventV2(**record)
 
 
 def _rank_of(record: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of the rank. A world size that is missing is the smallest with these ranks."""
-    rank = with_defaults({key: record[key] for key in OPTIONAL_V2_FIELDS if key in record})
+    known = {key: record[key] for key in OPTIONAL_V2_FIELDS if key in record}
+    if any(FIELDS[key].rule(value) for key, value in known.items()):
+        check_values(record)  # raises: nothing can be derived from these
+    rank = with_defaults(known)
     if "world_size" not in record:
         rank["world_size"] = max(rank["rank"], rank["local_rank"]) + 1
     return rank
