@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
-from conftest import PACKAGE_PYTHON_VERSIONS, SOURCE
+from conftest import PACKAGE_PYTHON_VERSIONS, SOURCE, rounds
 from hostile_files import TELEMETRY_FOR_PYTHON, run_bounded
 from oomrec import _oom_children
 from oomrec._foreign_files import open_in, read_in, read_named, replaced_in
@@ -24,6 +24,8 @@ try:
 except (ValueError, OSError) as error:
     print(f"{type(error).__name__}: {error}")
 """
+# The oldest Python and the newest; all of them with `scripts/test --full`.
+VERSIONS = PACKAGE_PYTHON_VERSIONS[:: rounds(len(PACKAGE_PYTHON_VERSIONS) - 1, 1)]
 # Those that come near a bound in memory or time.
 COSTLY = ["few_escapes", "few_arrays", "floats", "events", "spread_quotes", "python_value"]
 
@@ -53,7 +55,7 @@ def test_telemetry(load, tmp_path, shape):
 
 
 @pytest.mark.parametrize("shape", COSTLY)
-@pytest.mark.parametrize("version", PACKAGE_PYTHON_VERSIONS)
+@pytest.mark.parametrize("version", VERSIONS)
 def test_every_python(load, tmp_path, version, shape):
     file = tmp_path / "hostile"
     file.write_bytes(TELEMETRY_FOR_PYTHON[shape]())
