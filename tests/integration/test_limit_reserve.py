@@ -50,7 +50,8 @@ def is_whole(lines: list[str]) -> bool:
 def test_python_prints_its_traceback(preload, python, grows, version, piece):
     interpreter = python(version)
     for number, limit in enumerate(LIMITS_KIB):
-        run = preload(interpreter, "-I", grows, piece, env={"OOMREC_LIMIT": f"{limit}K"})
+        environment = {"OOMREC_LIMIT": f"{limit}K", "OOMREC_MAX_DUMPS": "0"}
+        run = preload(interpreter, "-I", grows, piece, env=environment)
         assert run.exit_code == 1 and is_whole(traceback_of(run)), str(run)
         assert len(run.bundles()) == number + 1
 
