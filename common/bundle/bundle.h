@@ -103,6 +103,10 @@ std::uint32_t repeats_of(const session::View&, std::uint64_t failure) noexcept;
 // The after-shocks of this failure so far.
 Aftershocks aftershocks_of(const session::View&, std::uint64_t failure) noexcept;
 
+// The outcome, with what the session has counted so far since this failure.
+Completion completion_of(const session::View&, std::uint64_t failure, OutcomeKind,
+                         std::int32_t value) noexcept;
+
 // Completes the bundle at `path`: first crash and death in its recording, then the verdict in its
 // manifest, then metadata.json. Each file is old or new, never torn. metadata.json comes last
 // because it says that the outcome is known.

@@ -325,6 +325,12 @@ Aftershocks aftershocks_of(const session::View& view, std::uint64_t failure) noe
   return found;
 }
 
+Completion completion_of(const session::View& view, std::uint64_t failure, OutcomeKind outcome,
+                         std::int32_t value) noexcept {
+  return {outcome, value, repeats_of(view, failure), aftershocks_of(view, failure),
+          session::limit_reserve_of(view.header())};
+}
+
 bool complete(InHook hook, const char* path, const Completion& completion,
               Workspace& work) noexcept {
   const int directory = calls::open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);

@@ -1,12 +1,11 @@
 // The Itanium C++ ABI, 5.1 "External names": <encoding> as far as its <name>.
 #include "common/names/cxx_name.h"
 
+#include "common/names/digits.h"
 #include "common/text/text.h"
 
 namespace oomrec::names {
 namespace {
-
-constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
 class Name {
  public:
@@ -32,13 +31,10 @@ class Name {
 
   // <source-name>: the length, then the name. Empty: none here.
   std::string_view take_source_name() noexcept {
-    std::size_t length = 0;
-    std::size_t digits = 0;
-    while (digits < rest_.size() && is_digit(rest_[digits]) && length < rest_.size())
-      length = length * 10 + static_cast<std::size_t>(rest_[digits++] - '0');
-    if (digits == 0 || length > rest_.size() - digits) return {};
-    const std::string_view name = rest_.substr(digits, length);
-    rest_.remove_prefix(digits + length);
+    const std::size_t length = take_length(rest_);
+    if (length > rest_.size()) return {};
+    const std::string_view name = rest_.substr(0, length);
+    rest_.remove_prefix(length);
     return name;
   }
 

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "common/names/digits.h"
+
 namespace oomrec::names {
 namespace {
-
-constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
 // Whether a counter may stand between the scopes and the name. A Python wrapper always has one,
 // because the function that it wraps comes first.
@@ -33,18 +33,6 @@ std::string_view without(std::string_view text, std::string_view from) noexcept 
 
 std::string_view without_digits(std::string_view text) noexcept {
   return text.substr(std::min(text.find_first_not_of("0123456789"), text.size()));
-}
-
-// Takes the number at the start of the text; more than its size if there is none, or a larger one.
-std::size_t take_length(std::string_view& text) noexcept {
-  const std::size_t most = text.size();
-  if (text.empty() || !is_digit(text[0])) return most + 1;
-  std::size_t length = 0;
-  while (!text.empty() && is_digit(text[0]) && length <= most) {
-    length = length * 10 + static_cast<std::size_t>(text[0] - '0');
-    text.remove_prefix(1);
-  }
-  return length;
 }
 
 // "__pyx_pw_…" of _ZL44__pyx_pw_…P7_object: Cython can generate C++, too.

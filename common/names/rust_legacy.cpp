@@ -1,12 +1,11 @@
 #include <algorithm>
 
+#include "common/names/digits.h"
 #include "common/names/rust_name.h"
 #include "common/text/utf8.h"
 
 namespace oomrec::names {
 namespace {
-
-constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
 constexpr int hexadecimal_digit(char c) noexcept {
   if (is_digit(c)) return c - '0';
@@ -15,11 +14,7 @@ constexpr int hexadecimal_digit(char c) noexcept {
 
 // Takes the length and so many characters. Empty: the text begins otherwise, or is too short.
 std::string_view take_part(std::string_view& rest) noexcept {
-  std::size_t length = 0;
-  while (!rest.empty() && is_digit(rest[0]) && length <= rest.size()) {
-    length = length * 10 + static_cast<std::size_t>(rest[0] - '0');
-    rest.remove_prefix(1);
-  }
+  const std::size_t length = take_length(rest);
   if (length > rest.size()) return {};
   const std::string_view part = rest.substr(0, length);
   rest.remove_prefix(length);

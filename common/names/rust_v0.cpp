@@ -1,6 +1,7 @@
 // RFC 2603, "Rust symbol name mangling v0". The functions of Reader are the rules of its grammar.
 #include <algorithm>
 
+#include "common/names/digits.h"
 #include "common/names/rust_name.h"
 #include "common/text/utf8.h"
 
@@ -12,7 +13,6 @@ constexpr unsigned kMostRules = 1 << 16;  // back references can repeat a part w
 constexpr std::uint64_t kMostLifetimes = 1000;
 constexpr std::size_t kMostCharacters = 128;  // of an identifier that is not ASCII
 
-constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 constexpr bool is_lower(char c) noexcept { return c >= 'a' && c <= 'z'; }
 constexpr bool is_upper(char c) noexcept { return c >= 'A' && c <= 'Z'; }
 

@@ -93,7 +93,7 @@ struct DeathFacts {
     return static_cast<session::UserKiller>(levels.user_killer);
   }
 
-  // What is known of it beyond its number: a log's line, or what the parent's recording has.
+  // Evidence of who sent it: the daemon's line of a log, or the entry in the parent's recording.
   std::string_view sender_line() const noexcept {
     const std::string_view text{levels.user_killer_line, sizeof levels.user_killer_line};
     return text.substr(0, text.find('\0'));

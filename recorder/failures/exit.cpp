@@ -1,5 +1,6 @@
 #include "recorder/failures/exit.h"
 
+#include "common/session/notable.h"
 #include "common/system/files.h"
 #include "common/verdict/verdict.h"
 #include "recorder/failures/bundle_requests.h"
@@ -20,15 +21,14 @@ using session::g_session;
 
 namespace {
 
-// Whether the process used enough memory to be of interest. The shells that start a program are
-// recorded, too.
+// Whether the process used enough memory to be of interest.
 bool was_large() noexcept {
   std::uint64_t peak = 0;
   for (std::size_t i = 0; i < kSpaceCount; ++i) {
     if (is_additive(static_cast<Space>(i)))
       peak += g_session.header().spaces[i].peak_bytes.load(std::memory_order_relaxed);
   }
-  return peak >= std::uint64_t{16} << 20;
+  return peak >= session::kNotableBytes;
 }
 
 // Whether a rank fails without a failed request of its own: another rank's failure may be the

@@ -277,9 +277,7 @@ bool finish(InHook, unsigned seconds) noexcept {
 bool complete_last(InHook hook, OutcomeKind kind, std::int32_t value, unsigned seconds) noexcept {
   WriterState* const writer = claim_last_bundle(hook, 0);
   if (writer == nullptr) return false;
-  writer->completion = {kind, value, bundle::repeats_of(writer->view, writer->cause.failure),
-                        bundle::aftershocks_of(writer->view, writer->cause.failure),
-                        session::limit_reserve_of(session::g_session.header())};
+  writer->completion = bundle::completion_of(writer->view, writer->cause.failure, kind, value);
   run_task(*writer, complete_bundle);
   finish(hook, seconds);
   return true;
@@ -292,11 +290,9 @@ bool complete_last_by_crash(InHook hook, const ReportOptions& report, unsigned s
   writer->view = session::g_session.view();
   writer->names.forget();
   writer->report = report;
-  writer->completion = {OutcomeKind::signal,
-                        static_cast<std::int32_t>(crash.signal.load(std::memory_order_relaxed)),
-                        bundle::repeats_of(writer->view, writer->cause.failure),
-                        bundle::aftershocks_of(writer->view, writer->cause.failure),
-                        session::limit_reserve_of(session::g_session.header())};
+  writer->completion = bundle::completion_of(
+      writer->view, writer->cause.failure, OutcomeKind::signal,
+      static_cast<std::int32_t>(crash.signal.load(std::memory_order_relaxed)));
   writer->completion.crash = &crash;
   writer->completion.crash_session = &writer->view;
   writer->completion.exported_name = name_from_memory;

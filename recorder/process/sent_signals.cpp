@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include "common/limits/health.h"
+#include "common/session/notable.h"
 #include "common/system/files.h"
 #include "common/system/syscalls.h"
 #include "recorder/session/writer.h"
@@ -38,9 +39,8 @@ void on_signal_sent(InHook hook, int pid, int signal, std::uint64_t resident_byt
 }
 
 bool has_ended_a_large_process(InHook) noexcept {
-  constexpr std::uint64_t kNotableBytes = std::uint64_t{16} << 20;
   for (std::uint32_t entry = g_session.sent_signals.size(); entry-- > 1;)
-    if (g_session.sent_signals.at(entry).resident_bytes >= kNotableBytes) return true;
+    if (g_session.sent_signals.at(entry).resident_bytes >= session::kNotableBytes) return true;
   return false;
 }
 

@@ -1,5 +1,5 @@
-// The signals by which the process ends others, in its session: whether a parent ended its worker,
-// and how large the worker was then, is known to nobody else.
+// Records the signals by which the process ends others. Only the sender can record that a parent
+// ended its worker, and how large the worker was then.
 #pragma once
 
 #include <cstdint>

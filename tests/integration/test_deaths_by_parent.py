@@ -85,7 +85,7 @@ def test_sigkill_far_from_every_limit(oomrec, recorded, watches, way):
 
 
 def test_a_small_worker(oomrec, recorded):
-    """An ordinary end by subprocess, with a limit that nobody is near."""
+    """An ordinary end by subprocess, with a limit that no process is near."""
     script = (
         "import subprocess, sys; p = subprocess.Popen(['sleep', '60']); p.terminate(); p.wait()"
     )

@@ -31,10 +31,8 @@ CompletionResult complete_bundle(const std::filesystem::path& path,
                                  const deaths::Ending& ending, BundleEvent event) {
   const Json metadata = read_json(path, "metadata.json");
   const auto failure = static_cast<std::uint32_t>(number_of(metadata, "failure").value_or(0));
-  bundle::Completion completion{OutcomeKind::recovered, 0,
-                                bundle::repeats_of(recording.view(), failure),
-                                bundle::aftershocks_of(recording.view(), failure),
-                                session::limit_reserve_of(recording.header())};
+  bundle::Completion completion =
+      bundle::completion_of(recording.view(), failure, OutcomeKind::recovered, 0);
   verdict::Verdict verdict;
   const bool led_to_end = event == BundleEvent::led_to_end;
   const bool with_crash = led_to_end && is_crash_of(recording, failure);

@@ -8,14 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "common/session/notable.h"
 #include "tools/bundles/store/trigger.h"
 #include "tools/deaths/ending.h"
 #include "tools/recording/reading/recording.h"
 
 namespace oomrec::tools::bundles {
 
-// A process that held less is a helper whose death by a signal is not worth a bundle.
-inline constexpr std::uint64_t kNotableBytes = std::uint64_t{16} << 20;
+using session::kNotableBytes;
 
 // Whether it ended by Ctrl-C, or because the reader of its pipe has gone: as healthy programs end.
 bool ended_as_usual(const deaths::Ending& ending);

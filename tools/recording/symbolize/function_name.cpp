@@ -150,16 +150,17 @@ std::string shortened_name(std::string_view name, std::size_t columns) {
   const std::string_view end = parts.parameters.empty()             ? ""
                                : parts.parameters.starts_with("()") ? "()"
                                                                     : "(…)";
-  const std::size_t room = columns > width(end) ? columns - width(end) : 1;
+  const std::size_t available = columns > width(end) ? columns - width(end) : 1;
   std::size_t depth = kDeepest;
   std::string cut{parts.name};
-  for (std::size_t columns_of_cut = named; columns_of_cut > room; --depth) {
+  for (std::size_t cut_columns = named; cut_columns > available; --depth) {
     cut = with_cut_arguments(parts.name, depth, 0);
-    columns_of_cut = width(cut);
-    if (columns_of_cut <= room) cut = with_cut_arguments(parts.name, depth, room - columns_of_cut);
+    cut_columns = width(cut);
+    if (cut_columns <= available)
+      cut = with_cut_arguments(parts.name, depth, available - cut_columns);
     if (depth == 0) break;
   }
-  return with_cut_scopes(cut, room) + std::string{end};
+  return with_cut_scopes(cut, available) + std::string{end};
 }
 
 bool is_library_function(const Location& location) {
