@@ -1,0 +1,123 @@
+"""A fuzzing campaign: campaign.py --fuzz PROGRAM --hours H --directory DIR [--mutations] TARGET… (README.md).
+
+The targets take turns of two minutes, one a processor, until each has had its share of H processor hours. What
+each has had is in DIR/figures.json, so a campaign that was stopped goes on where it was. Inputs that reach new code
+are kept in DIR/corpus (libFuzzer only); findings lie in DIR/findings. Ends with 1 if there is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+TURN_SECONDS = 120
+
+
+class Campaign:
+    """What all targets have had so far, and whose turn is next. Shared by the threads."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.directory: Path = options.directory
+        self.share = options.hours * 3600 / len(options.targets)
+        self.lock = threading.Lock()
+        self.running: set[str] = set()
+        self.figures: dict[str, dict] = {}
+        if self.file.exists():
+            self.figures = json.loads(self.file.read_text())
+        for target in options.targets:
+            self.figures.setdefault(target, {"processor_s": 0.0, "inputs": 0, "turns": 0})
+
+    @property
+    def file(self) -> Path:
+        return self.directory / "figures.json"
+
+    def next_target(self) -> str | None:
+        """The target that has had the least and is owed more; None when there is nothing to start."""
+        with self.lock:
+            owed = [
+                target
+                for target in self.options.targets
+                if target not in self.running and self.figures[target]["processor_s"] < self.share
+            ]
+            if not owed:
+                return None
+            target = min(owed, key=lambda each: self.figures[each]["processor_s"])
+            self.running.add(target)
+            return target
+
+    def command(self, target: str) -> list[str | Path]:
+        seeds = self.directory / "seeds" / target
+        findings = self.directory / "findings" / target
+        findings.mkdir(parents=True, exist_ok=True)
+        left = self.share - self.figures[target]["processor_s"]
+        seconds = max(1, min(TURN_SECONDS, int(left)))
+        if self.options.mutations:
+            seed = str(self.figures[target]["turns"] + 1)
+            words = ["--seconds", str(seconds), "--seed", seed, "--findings", findings]
+            return [self.options.fuzz, target, *words, seeds]
+        corpus = self.directory / "corpus" / target
+        corpus.mkdir(parents=True, exist_ok=True)
+        bounds = ["-timeout=10", "-rss_limit_mb=2048", "-max_len=65536", "-print_final_stats=1"]
+        time = f"-max_total_time={seconds}"
+        return [self.options.fuzz, time, *bounds, f"-artifact_prefix={findings}/", corpus, seeds]
+
+    def turn(self, target: str) -> None:
+        """One turn of a target; what it cost and read is counted however it ended."""
+        with open(self.directory / f"{target}.log", "wb") as log:
+            process = subprocess.Popen(
+                self.command(target),
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "OOMREC_FUZZ_TARGET": target},
+            )
+            _, _, used = os.wait4(process.pid, 0)
+        text = (self.directory / f"{target}.log").read_text(errors="replace")
+        inputs = re.search(r"number_of_executed_units: (\d+)|: (\d+) inputs", text)
+        covered = re.findall(r" cov: (\d+) ", text)
+        with self.lock:
+            figures = self.figures[target]
+            figures["processor_s"] = round(figures["processor_s"] + used.ru_utime + used.ru_stime, 1)
+            figures["inputs"] += int(inputs[1] or inputs[2]) if inputs else 0
+            figures["turns"] += 1
+            if covered:
+                figures["covered_edges"] = int(covered[-1])
+            self.running.discard(target)
+            self.file.write_text(json.dumps(self.figures, indent=1))
+
+    def run(self) -> None:
+        while (target := self.next_target()) is not None:
+            self.turn(target)
+
+    def findings(self) -> list[Path]:
+        return sorted(path for path in self.directory.glob("findings/*/*") if path.is_file())
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--fuzz", type=Path, required=True)
+    parser.add_argument("--hours", type=float, required=True)
+    parser.add_argument("--directory", type=Path, required=True)
+    parser.add_argument("--mutations", action="store_true", help="without libFuzzer")
+    parser.add_argument("targets", nargs="+")
+    campaign = Campaign(parser.parse_args())
+    threads = [threading.Thread(target=campaign.run) for _ in range(os.cpu_count() or 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for target, figures in campaign.figures.items():
+        print(f"{target}: " + ", ".join(f"{key} {value}" for key, value in figures.items()))
+    for finding in campaign.findings():
+        print(f"finding: {finding}")
+    return 1 if campaign.findings() else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
