@@ -257,6 +257,8 @@ void on_fork_child(InHook hook) noexcept {
     reset_names_after_fork(hook);
     g_state.holders.reset(hook);
     g_state.blocks.reset(hook);
+    g_state.objects.reset(hook);
+    g_state.object_pool_holder.store(0, std::memory_order_relaxed);
     reset_devices_after_fork(hook);
     reset_device_warnings_after_fork(hook);
     g_state.small_blocks.reset(hook);

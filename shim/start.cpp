@@ -26,6 +26,7 @@
 #include "shim/interpose/next.h"
 #include "shim/interpose/real_dlsym.h"
 #include "shim/process.h"
+#include "shim/python_objects.h"
 
 // Only glibc has these: a musl program must start, too, with this library before it.
 extern "C" int dladdr1(const void*, Dl_info*, void**, int) noexcept __attribute__((weak));
@@ -153,6 +154,7 @@ std::string_view off_reason(const Options& options) noexcept {
   else
     bypass_hooks();
   if (recording) start_exit();
+  if (recording && options.python_sampling) start_python_objects();
   gpu::start_gpu();
   if (const char* const path = value_of(environment, "OOMREC_INFO");
       path != nullptr && ::getauxval(AT_SECURE) == 0) {

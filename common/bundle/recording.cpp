@@ -341,7 +341,7 @@ int Recording::write(int fd) noexcept {
     rewrite_table(TableId::holders, [&](std::uint64_t i, char* out) {
       Holder holder{};
       if (i == 0 || !view_.holder(memory_.holders.rows()[i - 1].holder, holder)) return;
-      holder.peak_epoch.store(view_.header().spaces[holder.space].peak_epoch);
+      holder.peak_epoch.store(session::peak_epoch_of(view_.header(), holder));
       holder.node = nodes_.renumbered(holder.node);
       std::memcpy(out, static_cast<const void*>(&holder), sizeof holder);
     });

@@ -36,6 +36,7 @@ inline constexpr const char* kProcessTreeVariable = "OOMREC_PROCESS_TREE";
   X(recording_size,   OOMREC_RECORDING_SIZE, budget, "",          "memory for the recorder, at least 512K (default 16M sampled, 256M exact, which falls back to sampling when it is used up)") \
   X(sample_interval,  OOMREC_SAMPLE_INTERVAL,size,   "512K",      "mean number of bytes between samples of blocks below 64 KiB") \
   X(python_objects,   OOMREC_PYTHON_OBJECTS, flag,   "0",         "run Python with PYTHONMALLOC=malloc, to record each small object") \
+  X(python_sampling,  OOMREC_PYTHON_SAMPLING,flag,   "1",         "sample small Python objects through the interpreter's table of allocators; 0: leave the table alone, and count their arenas") \
   X(torch_cpu,        OOMREC_TORCH_CPU,      flag,   "0",         "also record PyTorch's tensors in host memory (space torch); those on GPUs are always recorded") \
   X(arguments,        OOMREC_ARGUMENTS,      arguments, "all",       "which part of command lines to record: all, with passwords and tokens masked; or names: the program and the names of its options, without any value") \
   X(children,         OOMREC_CHILDREN,       flag,   "1",         "also record child processes") \
@@ -94,6 +95,7 @@ struct Options {
   std::uint64_t recording_size = 0;
   std::uint64_t sample_interval = 512 * 1024;
   bool python_objects = false;
+  bool python_sampling = true;
   bool torch_cpu = false;
   bool dump_at_exit = false;
   RecordedArguments arguments = RecordedArguments::all;

@@ -31,6 +31,7 @@ enum class SpecialFrame : u8 {
   inherited,     // memory inherited from the parent of a fork; argument 0
   context,       // the program's label, inside its group; argument: StringId
   rank,          // outermost in a merged recording (oomrec merge); argument: the rank
+  object_pool,   // what Python has mapped for small objects, without the objects; argument 0
 };
 inline constexpr u32 kMaxFrames = 512;
 
@@ -56,8 +57,9 @@ struct Holder {
   Atomic<u64> live_count;
   Atomic<u64> total_bytes;  // ever allocated
   Atomic<u64> total_count;
-  // Live at the last peak step of the space. Valid if peak_epoch equals the space's; otherwise the
-  // holder has not changed since that step, and live_* is its value at the peak.
+  // Live at the last peak step of the space (peak_space_of). Valid if peak_epoch equals the
+  // space's; otherwise the holder has not changed since that step, and live_* is its value at the
+  // peak.
   Atomic<u64> peak_bytes;
   Atomic<u64> peak_count;
   Atomic<u32> peak_epoch;

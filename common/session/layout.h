@@ -110,10 +110,10 @@ enum class State : u32 {
 };
 
 struct Python {
-  u32 version_hex;  // PY_VERSION_HEX, 0: no interpreter seen
-  StringId status;  // why there are no Python stacks; 0: there are some
-  u32 raw_malloc;   // 1: PYTHONMALLOC=malloc, every object is a block
-  u32 reserved;
+  u32 version_hex;      // PY_VERSION_HEX, 0: no interpreter seen
+  StringId status;      // why there are no Python stacks; 0: there are some
+  u32 raw_malloc;       // 1: PYTHONMALLOC=malloc, every object is a block
+  u32 objects_sampled;  // 1: small objects have holders (space python); 0: the pool has only one
 };
 
 // For a process of a distributed job (torchrun, mpirun, srun). The job may be known without a rank.
@@ -241,6 +241,12 @@ static_assert(offsetof(Header, limit_as_bytes) == 864 + kTableSlots * sizeof(Tab
               sizeof(Header) <= kHeaderBytes);
 static_assert(std::is_standard_layout_v<Header> && std::is_trivially_destructible_v<Header>);
 static_assert(Atomic<u64>::is_always_lock_free, "a lock would die with its owner");
+
+// The number of the latest peak step that concerns a holder, whose space is below kLaneSpaces.
+inline u32 peak_epoch_of(const Header& header, const Holder& holder) noexcept {
+  const Space space = peak_space_of(static_cast<Space>(holder.space));
+  return header.spaces[static_cast<std::size_t>(space)].peak_epoch.load(std::memory_order_relaxed);
+}
 
 // The reserve of --limit as a bundle reports it.
 struct LimitReserve {

@@ -194,7 +194,7 @@ bool View::holder(std::uint64_t index, Holder& out) const noexcept {
   const auto add = [](Atomic<u64>& word, u64 by) noexcept {
     word.store(word.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
   };
-  if (out.peak_epoch != header_->spaces[out.space].peak_epoch) {
+  if (out.peak_epoch != peak_epoch_of(*header_, out)) {
     out.peak_bytes.store(out.live_bytes, std::memory_order_relaxed);
     out.peak_count.store(out.live_count, std::memory_order_relaxed);
   }

@@ -12,7 +12,8 @@ namespace oomrec {
 
 // The kinds of memory.
 // clang-format off
-#define OOMREC_SPACES(X) X(heap) X(map) X(cuda) X(cuda_host) X(cuda_va) X(hip) X(hip_host) X(hip_va) X(torch)
+#define OOMREC_SPACES(X) X(heap) X(map) X(cuda) X(cuda_host) X(cuda_va) X(hip) X(hip_host) X(hip_va) X(torch) \
+  X(python)
 
 #define OOMREC_EVENT_KINDS(X) X(none) X(allocate) X(free) X(map) X(unmap) X(remap) X(fail) X(mark)
 
@@ -56,7 +57,9 @@ namespace oomrec {
   X(mmap) X(munmap) X(mremap) X(mprotect) X(brk) X(sbrk) X(shmat) X(shmdt) \
   X(fork) X(pthread_create) X(dlopen) X(posix_spawn) X(inherited) X(request) \
   X(reportMemoryUsageToProfiler) X(reportOutOfMemoryToProfiler) X(oomrec_mark) \
-  X(mlock) X(mlockall)
+  X(mlock) X(mlockall) \
+  X(PyMem_Malloc) X(PyMem_Calloc) X(PyMem_Realloc) X(PyMem_Free) \
+  X(PyObject_Malloc) X(PyObject_Calloc) X(PyObject_Realloc) X(PyObject_Free)
 
 // Functions of GPU drivers (shim/gpu/), without version suffixes: cuMemAlloc_v2 is cuMemAlloc.
 #define OOMREC_CUDA_APIS(X) \
@@ -175,18 +178,21 @@ constexpr std::optional<Value> value_named(const auto& names, std::string_view w
 constexpr Space space_of(Api api) noexcept {
   if (api >= Api::mmap && api <= Api::shmdt) return Space::map;
   if (api == Api::mlock || api == Api::mlockall) return Space::map;
+  if (api >= Api::PyMem_Malloc && api <= Api::PyObject_Free) return Space::python;
   const bool torch =
       api == Api::reportMemoryUsageToProfiler || api == Api::reportOutOfMemoryToProfiler;
   return torch ? Space::torch : Space::heap;
 }
 
 // A space of a GPU, or of a framework that subdivides a GPU's memory.
-constexpr bool is_device_space(Space space) noexcept { return space >= Space::cuda; }
+constexpr bool is_device_space(Space space) noexcept {
+  return space >= Space::cuda && space != Space::python;
+}
 
 // Host memory, whatever allocated it.
 constexpr bool is_on_host(Space space) noexcept {
   return space == Space::heap || space == Space::map || space == Space::cuda_host ||
-         space == Space::hip_host;
+         space == Space::hip_host || space == Space::python;
 }
 
 // Address space of a GPU, or imported memory: neither uses memory of its own.
@@ -221,6 +227,15 @@ constexpr bool is_driver_api_that_fails(Api api) noexcept {
 constexpr bool is_additive(Space space) noexcept {
   return !is_address_space(space) && space != Space::torch;
 }
+
+// The space whose peak is that of a holder in `space`: objects of Python lie in mapped memory.
+constexpr Space peak_space_of(Space space) noexcept {
+  return space == Space::python ? Space::map : space;
+}
+
+// Whether the space has totals of its own. Objects of Python lie in mapped memory, and are counted
+// there: only their holders are known.
+constexpr bool has_totals(Space space) noexcept { return space != Space::python; }
 
 // Whether the limit is on a number of tasks or mappings, not on bytes.
 constexpr bool is_count_limit(LimitKind kind) noexcept {

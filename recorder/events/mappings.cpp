@@ -1,6 +1,9 @@
 #include <sys/mman.h>
 
+#include <utility>
+
 #include "recorder/events/mappings.h"
+#include "recorder/events/objects.h"
 #include "recorder/events/shared_memory.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/stack.h"
@@ -40,6 +43,12 @@ Caller caller(InHook hook, std::uint64_t bytes, Api api, bool counts) noexcept {
   if (from.thread == nullptr) return from;
   from.thread->mapped_bytes += bytes;
   maybe_read_clock(hook, *from.thread);
+  const std::uint64_t arena_bytes = std::exchange(from.thread->announced_arena_bytes, 0);
+  if (counts && arena_bytes == bytes) {
+    from.holder = object_pool_holder(hook);
+    from.node = g_session.holders.at(from.holder).node;
+    return from;
+  }
   from.node = stack::capture(hook, from.thread->stacks, from.thread->root(hook));
   from.thread->note_served(from.node);
   if (counts) from.holder = g_state.holders.find_or_add(hook, from.node, Space::map, api, 0);

@@ -32,7 +32,8 @@ auto at_address(std::uint64_t address) noexcept {
 
 }  // namespace
 
-bool BlockHash::insert(InHook hook, const Block& block, Block& replaced) noexcept {
+bool BlockHash::insert(InHook hook, const Block& block, Block& replaced,
+                       InFilter filtered) noexcept {
   replaced.address = 0;
   const std::uint64_t hash = mix(block.address);
   Shard& shard = shard_of(hash);
@@ -61,7 +62,7 @@ bool BlockHash::insert(InHook hook, const Block& block, Block& replaced) noexcep
     return false;
   }
   store(entry, block);
-  note(block.address);
+  if (filtered == InFilter::yes) note(block.address);
   return true;
 }
 
@@ -75,7 +76,7 @@ bool BlockHash::find(InHook, std::uint64_t address, Block& found) noexcept {
   return slot != 0;
 }
 
-bool BlockHash::remove(InHook, std::uint64_t address, Block& removed) noexcept {
+bool BlockHash::remove(InHook, std::uint64_t address, Block& removed, InFilter filtered) noexcept {
   const std::uint64_t hash = mix(address);
   Shard& shard = shard_of(hash);
   const system::MutexGuard guard(shard.lock);
@@ -87,7 +88,7 @@ bool BlockHash::remove(InHook, std::uint64_t address, Block& removed) noexcept {
   entry.address.store(0, std::memory_order_relaxed);
   entry.reserved = shard.free_slot;
   shard.free_slot = slot;
-  unnote(address);
+  if (filtered == InFilter::yes) unnote(address);
   return true;
 }
 

@@ -31,14 +31,18 @@ struct Block {
   std::uint32_t birth_s = 0;
 };
 
+// Whether a block is in the filter of the heap's frees. Objects of Python have their own
+// (object_bits.h): there are so many that the heap's would be full of them.
+enum class InFilter : bool { no, yes };
+
 class BlockHash {
  public:
   // False: the table is full. A block still recorded at this address goes to `replaced` (its free
   // passed no hook); replaced.address is 0 if there was none.
-  bool insert(InHook, const Block&, Block& replaced) noexcept;
+  bool insert(InHook, const Block&, Block& replaced, InFilter = InFilter::yes) noexcept;
 
   // Removes the block at `address`. False: none is recorded there.
-  bool remove(InHook, std::uint64_t address, Block& removed) noexcept;
+  bool remove(InHook, std::uint64_t address, Block& removed, InFilter = InFilter::yes) noexcept;
 
   // Finds the block at `address`. False: none is recorded there.
   bool find(InHook, std::uint64_t address, Block& found) noexcept;

@@ -17,6 +17,10 @@ void add_flags(Holder& holder, std::uint8_t flags) noexcept {
     present.fetch_or(flags, std::memory_order_relaxed);
 }
 
+std::uint32_t peak_epoch_of(const Holder& holder) noexcept {
+  return session::peak_epoch_of(g_session.header(), holder);
+}
+
 }  // namespace
 
 std::uint32_t HolderTable::find_or_add(InHook hook, std::uint32_t node, Space space, Api api,
@@ -43,9 +47,7 @@ std::uint32_t HolderTable::find_or_add(InHook hook, std::uint32_t node, Space sp
     holder.flags = flags;
     holder.api = static_cast<std::uint16_t>(api);
     // Valid for the last peak step: it had no blocks then.
-    const auto& totals = g_session.header().spaces[static_cast<std::size_t>(space)];
-    holder.peak_epoch.store(totals.peak_epoch.load(std::memory_order_relaxed),
-                            std::memory_order_relaxed);
+    holder.peak_epoch.store(peak_epoch_of(holder), std::memory_order_relaxed);
   });
   return added && index_.insert(hook, hash, number) ? number : 0;
 }
@@ -147,18 +149,14 @@ void HolderTable::reset(InHook hook) noexcept {
 
 Holder& HolderTable::changing(std::uint32_t number) noexcept {
   Holder& holder = g_session.holders.at(number);
-  const auto& totals = g_session.header().spaces[holder.space];
-  if (holder.peak_epoch.load(std::memory_order_acquire) !=
-      totals.peak_epoch.load(std::memory_order_relaxed)) [[unlikely]] {
+  if (holder.peak_epoch.load(std::memory_order_acquire) != peak_epoch_of(holder)) [[unlikely]]
     save_peak(holder);
-  }
   return holder;
 }
 
 void HolderTable::save_peak(Holder& holder) noexcept {
   const system::MutexGuard guard(peak_lock_of(holder));
-  const std::uint32_t epoch =
-      g_session.header().spaces[holder.space].peak_epoch.load(std::memory_order_relaxed);
+  const std::uint32_t epoch = peak_epoch_of(holder);
   if (!guard || holder.peak_epoch.load(std::memory_order_relaxed) == epoch) return;
   holder.peak_bytes.store(holder.live_bytes.load(std::memory_order_relaxed),
                           std::memory_order_relaxed);

@@ -16,7 +16,9 @@
   X(Py_GetVersion) X(Py_Version) X(PyCode_Type) X(PyType_Type) X(_PyRuntime) \
   X(PyGILState_GetThisThreadState) X(_PyThreadState_UncheckedGet) X(PyThreadState_GetUnchecked) \
   X(_Py_IsFinalizing) X(Py_IsFinalizing) X(_PyEval_EvalFrameDefault) \
-  X(PySys_GetObject) X(PyType_IsSubtype) X(PyExc_MemoryError)
+  X(PySys_GetObject) X(PyType_IsSubtype) X(PyExc_MemoryError) \
+  X(PyMem_GetAllocator) X(PyMem_SetAllocator) \
+  X(PyObject_GetArenaAllocator) X(PyObject_SetArenaAllocator)
 // clang-format on
 
 // Functions and data alike: we only take their addresses.
@@ -78,6 +80,9 @@ const char* set_up(Interpreter& python, const Symbols& symbols) noexcept {
   python.sys_object = function_at<void* (*)(const char*)>(symbols.address[kPySys_GetObject]);
   python.is_subtype = function_at<int (*)(void*, void*)>(symbols.address[kPyType_IsSubtype]);
   python.memory_error = symbols.address[kPyExc_MemoryError];
+  python.allocators = {symbols.address[kPyMem_GetAllocator], symbols.address[kPyMem_SetAllocator],
+                       symbols.address[kPyObject_GetArenaAllocator],
+                       symbols.address[kPyObject_SetArenaAllocator]};
   python.first_changed_link = first_changed_link_by(python.at);
   if (!types_are_where_expected(python)) return "this Python lays out its objects in its own way";
   if (!prepare_codes()) return "no memory for the table of code objects";
@@ -93,6 +98,7 @@ void find_eval_loop(InHook hook, symbols::ElfSymbols& module, Interpreter& pytho
 }
 
 constinit std::atomic<bool> g_described{false};
+constinit bool g_objects_sampled = false;
 
 // Attaches once, to the first interpreter.
 void attach(InHook hook, const Symbols& symbols, std::uint64_t module_start) noexcept {
@@ -108,6 +114,7 @@ void attach(InHook hook, const Symbols& symbols, std::uint64_t module_start) noe
     python.ready.store(python.problem == nullptr, std::memory_order_release);
     g_described.store(false, std::memory_order_relaxed);
     python_describe(hook);
+    if (python.problem == nullptr && g_on_python != nullptr) g_on_python(hook);
   }
   g_busy.store(false, std::memory_order_release);
 }
@@ -157,6 +164,12 @@ void python_reset_after_fork(InHook hook) noexcept {
   g_described.store(false, std::memory_order_relaxed);
 }
 
+void note_objects_sampled(InHook hook) noexcept {
+  g_objects_sampled = true;
+  g_described.store(false, std::memory_order_relaxed);
+  python_describe(hook);
+}
+
 void python_describe(InHook hook) noexcept {
   if (!session::g_session.active() || g_described.load(std::memory_order_relaxed)) return;
   if (g_interpreter.version_hex == 0 || g_described.exchange(true)) return;
@@ -165,6 +178,7 @@ void python_describe(InHook hook) noexcept {
   python.version_hex = g_interpreter.version_hex;
   python.status = problem == nullptr ? 0 : session::g_session.add_string(hook, problem);
   python.raw_malloc = objects_come_from_malloc();
+  python.objects_sampled = g_objects_sampled && python.raw_malloc == 0;
 }
 
 }  // namespace oomrec::stack

@@ -22,6 +22,13 @@ void python_module_loaded(InHook, std::uint64_t start) noexcept;
 // Called when modules were unloaded: detaches from an interpreter that was among them.
 void python_modules_unloaded(InHook) noexcept;
 
+// The interpreter's small objects are recorded, if they come from its pool. The session says so.
+void note_objects_sampled(InHook) noexcept;
+
+// Called once an interpreter is attached to. The shim sets it.
+using OnPython = void(InHook);
+inline constinit OnPython* g_on_python = nullptr;
+
 // In the child of a fork: code ids belong to the parent's session.
 void python_reset_after_fork(InHook) noexcept;
 

@@ -32,6 +32,13 @@ struct Interpreter {
   int (*is_subtype)(void* type, void* base);
   std::uint64_t memory_error;  // &PyExc_MemoryError
 
+  // Functions of its table of allocators; 0 where it does not export one. `arena`: of the table
+  // that maps the pool.
+  struct Allocators {
+    std::uint64_t get, set, get_arena, set_arena;
+  };
+  Allocators allocators;
+
   // unchanged_links.h
   std::uint32_t (*first_changed_link)(const PythonCache&, std::uint32_t, const ThreadState&,
                                       std::uint64_t& cframe);

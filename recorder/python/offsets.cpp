@@ -92,6 +92,7 @@ bool read_published(std::uint32_t version_hex, const std::byte* runtime, PythonO
   o.text_length = published.offset(at.text_length);
   o.text_ascii_data = published.offset(at.text_ascii_bytes);
   o.text_wide_data = static_cast<std::uint16_t>(o.text_ascii_data + kWideBehindAscii);
+  o.free_threaded = free_threaded;
   if (free_threaded) {
     o.object_refcount = kNone;  // split in a local and a shared part
     if (minor >= 14) {

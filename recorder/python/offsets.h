@@ -62,6 +62,7 @@ struct PythonOffsets {
   std::uint16_t text_kind_shift;  // of the state word: kind, compact and ascii bits
   std::uint16_t text_compact_mask;
   std::uint16_t text_ascii_mask;
+  bool free_threaded;
   std::uint8_t first_shim_owner;  // frames with an owner from this value on are not Python's
 };
 

@@ -63,6 +63,10 @@ class Sampler {
     return true;
   }
 
+  // The stream gets so many bytes that no sample point lies in: the next call for a block of that
+  // size, which is decided elsewhere, takes it for certain not.
+  void skip(std::uint64_t bytes) noexcept { countdown_ += static_cast<std::int64_t>(bytes + 1); }
+
   // How many blocks the one just taken represents; draws the distance to the next.
   std::uint32_t weight(std::uint64_t bytes, std::uint64_t interval) noexcept {
     countdown_ = distance(interval);

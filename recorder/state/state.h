@@ -10,6 +10,7 @@
 #include "recorder/live/block_hash.h"
 #include "recorder/live/device_blocks.h"
 #include "recorder/live/holder_table.h"
+#include "recorder/live/object_bits.h"
 #include "recorder/live/range_table.h"
 #include "recorder/live/side_table.h"
 #include "recorder/live/soft_limit.h"
@@ -51,9 +52,12 @@ struct State {
   // Of the rest of the parent's heap, in a fork's child: recorder/process/inherited.h.
   std::uint32_t inherited_holder = 0;
 
+  std::atomic<std::uint32_t> object_pool_holder{0};  // recorder/events/objects.h
+
   live::HolderTable holders;
   live::SideTable small_blocks;  // of the heap, recorded exactly
   live::BlockHash blocks;        // all others
+  live::ObjectBits objects;      // which of them are objects of Python
   live::RangeTable ranges{holders};
   live::DeviceBlocks device_blocks;
 

@@ -167,6 +167,10 @@ ThreadState* register_thread(InHook hook) noexcept {
   state->quick = is_quick();
   state->time_ms = static_cast<std::uint32_t>((now - g_state.start_ns) / 1'000'000);
   state->sampler.start(seed(tid), g_state.interval_bytes.load(std::memory_order_relaxed));
+  state->announced_arena_bytes = 0;
+  state->object_shift = kFirstObjectShift;
+  state->objects_in_window = 0;
+  state->object_window_ms = state->time_ms;
   t_thread = state;
   restore_labels(hook, *state);
   fold_unlaned(hook, *state);

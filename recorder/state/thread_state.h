@@ -42,6 +42,9 @@ struct ThreadState {
   // Between the free and the allocation of a realloc: a tick now would see neither block. In a
   // program that keeps growing one buffer that would be every tick.
   bool reallocating;
+  std::uint8_t object_shift;            // how much more finely objects of Python are sampled
+  std::uint64_t announced_arena_bytes;  // recorder/events/objects.h; 0: none
+  std::uint32_t objects_in_window, object_window_ms;
   // Outermost nodes of this thread's stacks: [0] is its group, the others its labels below it.
   std::uint32_t roots[1 + kMaxContexts];
   std::uint32_t common_root;      // the group below the common label, made when that was:
@@ -79,6 +82,9 @@ struct ThreadState {
     return common_root;
   }
 };
+
+// Of a thread that is new: Python's objects are sampled finely at first.
+inline constexpr std::uint8_t kFirstObjectShift = 8;
 
 // initial-exec: the first access must not allocate, nor one during the thread's TLS destructors.
 [[gnu::tls_model("initial-exec")]] inline constinit thread_local ThreadState* t_thread = nullptr;

@@ -75,7 +75,7 @@ class Campaign:
                 self.command(target),
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, "OOMREC_FUZZ_TARGET": target},
+                env={**os.environ, "FUZZ_TARGET": target},
             )
             _, _, used = os.wait4(process.pid, 0)
         text = (self.directory / f"{target}.log").read_text(errors="replace")
@@ -83,7 +83,9 @@ class Campaign:
         covered = re.findall(r" cov: (\d+) ", text)
         with self.lock:
             figures = self.figures[target]
-            figures["processor_s"] = round(figures["processor_s"] + used.ru_utime + used.ru_stime, 1)
+            figures["processor_s"] = round(
+                figures["processor_s"] + used.ru_utime + used.ru_stime, 1
+            )
             figures["inputs"] += int(inputs[1] or inputs[2]) if inputs else 0
             figures["turns"] += 1
             if covered:

@@ -1,4 +1,4 @@
-// The same targets under libFuzzer: OOMREC_FUZZ_TARGET names one (scripts/fuzz).
+// The same targets under libFuzzer: FUZZ_TARGET names one (scripts/fuzz).
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -7,7 +7,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t count) {
   static const oomrec::fuzz::Target* const target = [] {
-    const char* const name = std::getenv("OOMREC_FUZZ_TARGET");
+    const char* const name = std::getenv("FUZZ_TARGET");
     const auto* const found = oomrec::fuzz::target_of(name != nullptr ? name : "");
     if (found == nullptr || std::freopen("/dev/null", "w", stdout) == nullptr) std::exit(2);
     oomrec::fuzz::directory();  // made now, so that it is destroyed after it was removed

@@ -54,7 +54,7 @@ VALUES = {
     "limit": "1G", "limit_reserve": "8M", "limit_as": "64G", "fail": "malloc:nth=1000000", "limit_gpu": "2G@cuda:1",
     "mode": "exact", "warn": "90", "dump_dir": "elsewhere/%p", "dump_at_exit": None,
     "session_dir": ".", "max_dumps": "7", "max_total_mb": "99", "recording_size": "4M",
-    "sample_interval": "4K", "python_objects": None, "torch_cpu": None, "children": "0",
+    "sample_interval": "4K", "python_objects": None, "python_sampling": "0", "torch_cpu": None, "children": "0",
     "quiet": None, "bundle_seconds": "3", "on_oom_exec": "echo %p", "on_oom": "exit=3",
     "arguments": "names",
 }  # fmt: skip
@@ -93,17 +93,23 @@ def holders(oomrec, bundle: Path, function: str) -> list[dict]:
     ]
 
 
-@pytest.mark.parametrize("flag", [[], ["--python-objects"]])
-def test_python_objects_are_arenas_or_single_blocks(oomrec, flag):
+@pytest.mark.parametrize(
+    "flag", [[], ["--python-objects"], ["--python-sampling", "0"]], ids=["default", "objects", "no"]
+)
+def test_python_objects_are_sampled_or_single_blocks_or_arenas(oomrec, flag):
     run = oomrec("run", "--mode", "exact", *flag, "--", sys.executable, "-c", HOARD)
     held = holders(oomrec, run.only_bundle(), "hoard")
     blocks = sum(holder["count"] for holder in held if holder["space"] == "heap")
+    sampled = sum(holder["count"] for holder in held if holder["space"] == "python")
     arenas = sum(holder["count"] for holder in held if holder["space"] == "map")
-    note = "oomrec run --python-objects" in oomrec("show", run.only_bundle()).stdout
-    if flag:
-        assert (blocks >= 3 * 50_000 - 100, arenas, note) == (True, 0, False), str(run)
+    note = "counted as arenas" in oomrec("show", run.only_bundle()).stdout
+    if "--python-objects" in flag:
+        assert (blocks >= 3 * 50_000 - 100, sampled, arenas, note) == (True, 0, 0, False), str(run)
+    elif flag:
+        assert (blocks < 100, sampled, arenas >= 3, note) == (True, 0, True, True), str(run)
     else:
-        assert (blocks < 100, arenas >= 3, note) == (True, True, True), str(run)
+        assert (blocks < 100, arenas, note) == (True, 0, False), str(run)
+        assert sampled == pytest.approx(3 * 50_000, rel=0.2)
 
 
 @pytest.mark.parametrize("interval", ["1", "64K", "64G"])

@@ -22,6 +22,7 @@ def test_the_failing_line_and_the_holding_line_are_named(
     environment = {
         "OOMREC_LIMIT": "128M",
         "OOMREC_SAMPLE_INTERVAL": "64G",
+        "OOMREC_PYTHON_SAMPLING": "0",
         "PYTHONMALLOC": memory,
     }
     run = preload(python(version), script, kind, env=environment)

@@ -36,9 +36,16 @@ std::vector<std::string> notes_of(const bundles::Source& source) {
          [&] { return fmt::format("not recorded: {}", stored(header.off_reason)); });
   add_if(header.python.status != 0,
          [&] { return fmt::format("no Python stacks: {}", stored(header.python.status)); });
-  add_if(header.python.version_hex != 0 && header.python.raw_malloc == 0, [] {
+  const bool has_pool = header.python.version_hex != 0 && header.python.raw_malloc == 0;
+  add_if(has_pool && header.python.objects_sampled == 0, [] {
     return std::string{
         "small Python objects are counted as arenas; to see each one: oomrec run --python-objects"};
+  });
+  add_if(has_pool && header.python.objects_sampled != 0, [] {
+    return std::string{
+        "Python's small objects (space python) are estimates from samples, one per 2 KiB or more; "
+        "to "
+        "record each one: oomrec run --python-objects"};
   });
   add_if(header.mode == static_cast<std::uint8_t>(Mode::exact) && recording.estimated(), [] {
     return std::string{

@@ -7,8 +7,10 @@
 namespace oomrec::tools::print {
 namespace {
 
-// Why a space is in no sum.
-std::string_view remark_of(Space space) {
+// Why a space is in no sum; of mapped memory, what has rows of its own.
+std::string_view remark_of(const recording::Recording& recording, Space space) {
+  if (space == Space::map && recording.header().python.objects_sampled != 0)
+    return "  incl. python";
   if (is_additive(space)) return "";
   return space == Space::torch ? "  counted above" : "  address space";
 }
@@ -25,7 +27,7 @@ std::string spaces_text(const recording::Recording& recording) {
     text += fmt::format("  {:<10} {:>12} {:>12} {:>12} {:>14} {:>14}{}\n", name_of(space),
                         size_text(totals.live_bytes), size_text(recording.peak_bytes(space)),
                         size_text(totals.allocated_bytes), count_text(totals.live_count),
-                        count_text(totals.allocated_count), remark_of(space));
+                        count_text(totals.allocated_count), remark_of(recording, space));
   }
   const std::uint64_t reserved =
       recording.header().spaces[static_cast<std::size_t>(Space::map)].reserved_bytes;
@@ -38,6 +40,7 @@ Json spaces_json(const recording::Recording& recording) {
   Json spaces = Json::object();
   for (std::size_t i = 0; i < kSpaceCount; ++i) {
     const auto space = static_cast<Space>(i);
+    if (!has_totals(space)) continue;
     const recording::SpaceTotals totals = recording.totals(space);
     Json& row = spaces[std::string{name_of(space)}];
     row = {

@@ -183,9 +183,13 @@ std::vector<HolderFigures> Recording::holders() const {
     row.live_count = holder.live_count;
     row.total_bytes = holder.total_bytes;
     row.total_count = holder.total_count;
-    const bool changed_since = holder.peak_epoch == header().spaces[holder.space].peak_epoch;
+    const bool changed_since = holder.peak_epoch == session::peak_epoch_of(header(), holder);
     row.peak_bytes = changed_since ? holder.peak_bytes.load() : row.live_bytes;
     row.peak_count = changed_since ? holder.peak_count.load() : row.live_count;
+    if (row.space == Space::map) {  // the pool of Python's objects, whose estimates may exceed it
+      row.live_bytes = at_least_zero(row.live_bytes);
+      row.peak_bytes = at_least_zero(row.peak_bytes);
+    }
     rows.push_back(row);
   }
   view_.for_each_sum([&](const session::View::PendingSum& pending) {

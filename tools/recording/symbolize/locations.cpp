@@ -145,6 +145,10 @@ const std::vector<LocationId>& Locations::of_frame(std::uint64_t frame) {
         case SpecialFrame::truncated:
           ids.push_back(intern(note("[frames further out were not recorded]")));
           break;
+        case SpecialFrame::object_pool:
+          ids.push_back(
+              intern(note("[Python's pool of small objects: free, or lost to rounding]")));
+          break;
         case SpecialFrame::inherited:
           ids.push_back(intern(note("[inherited from the parent process]")));
           break;

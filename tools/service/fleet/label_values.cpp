@@ -21,7 +21,7 @@ bool can_fail(Api api) {
     case Api::oomrec_mark:
       return false;
     default:
-      return api < Api::end_of_host;
+      return api < Api::end_of_host && has_totals(space_of(api));
   }
 }
 

@@ -41,7 +41,7 @@ Json event_record(const recording::Recording& recording, const EventRow& row) {
 Json moment_record(const recording::Recording& recording, const recording::Moment& moment) {
   Json live = Json::object();
   for (std::size_t i = 0; i < kSpaceCount; ++i)
-    live[std::string{kSpaceNames[i]}] = moment.live_bytes[i];
+    if (has_totals(static_cast<Space>(i))) live[std::string{kSpaceNames[i]}] = moment.live_bytes[i];
   Json devices = Json::object();
   for (const recording::DeviceMoment& device : moment.devices) {
     devices[recording::device_label(recording, device.device)] = {

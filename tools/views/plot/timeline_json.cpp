@@ -29,7 +29,8 @@ Json device_json(const recording::DeviceMoment& device, const recording::Recordi
 Json moment_json(const recording::Moment& moment, const recording::Recording& recording) {
   Json live = Json::object();
   for (std::size_t i = 0; i < kSpaceCount; ++i)
-    live[std::string{name_of(static_cast<Space>(i))}] = moment.live_bytes[i];
+    if (const auto space = static_cast<Space>(i); has_totals(space))
+      live[std::string{name_of(space)}] = moment.live_bytes[i];
   Json devices = Json::array();
   for (const recording::DeviceMoment& device : moment.devices)
     devices.push_back(device_json(device, recording));

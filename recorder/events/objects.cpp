@@ -1,0 +1,148 @@
+#include "recorder/events/objects.h"
+
+#include <algorithm>
+
+#include "recorder/session/writer.h"
+#include "recorder/stack/stack.h"
+#include "recorder/state/clock.h"
+#include "recorder/state/counters.h"
+
+namespace oomrec::recorder {
+
+using session::g_session;
+
+namespace {
+
+// An interval of 512 KiB becomes one of 2 KiB.
+constexpr std::uint8_t kFinestShift = kFirstObjectShift;
+// A sample costs 0.3 to 1 µs: a percent or two of a thread's time. A process may make its first
+// ones as fast as it allocates: imports are short, and what they leave is spread over many lines.
+constexpr std::uint32_t kWindowMs = 20;
+constexpr std::uint32_t kMostInWindow = 10 * kWindowMs;
+constexpr std::uint64_t kUnlimited = 8 * 1024;
+// Live samples are 32 bytes each in the session, and half of that in its index: ever coarser, so
+// that a GiB of objects is some 100,000 samples.
+constexpr std::uint32_t kFineSamples = 32 * 1024, kSamplesOfAShift = 16 * 1024;
+
+// Every 32nd of the recording that is used, from a quarter on, makes samples coarser: the stacks of
+// imports must not fill it before the program does what it is for.
+std::uint32_t shifts_for_space() noexcept {
+  const std::uint64_t budget = g_state.budget_bytes;
+  const std::uint64_t used = g_session.arena.populated_bytes();
+  return used * 4 < budget ? 0 : static_cast<std::uint32_t>(used * 32 / budget) - 7;
+}
+
+std::uint8_t finest_shift() noexcept {
+  const std::uint32_t live = g_state.objects.count();
+  std::uint32_t coarser = shifts_for_space();
+  if (live >= kFineSamples) coarser += 1 + (live - kFineSamples) / kSamplesOfAShift;
+  return static_cast<std::uint8_t>(kFinestShift - std::min<std::uint32_t>(coarser, kFinestShift));
+}
+
+// A thread starts finely, and samples less while it makes many samples.
+void adapt(ThreadState& thread) noexcept {
+  const std::uint8_t finest = finest_shift();
+  thread.object_shift = std::min(thread.object_shift, finest);
+  if (g_state.objects.ever() < kUnlimited) return;
+  ++thread.objects_in_window;
+  const bool many = thread.objects_in_window > kMostInWindow;
+  if (!many && thread.time_ms - thread.object_window_ms < kWindowMs) return;
+  if (many && thread.object_shift > 0)
+    --thread.object_shift;
+  else if (thread.objects_in_window < kMostInWindow / 4 && thread.object_shift < finest)
+    ++thread.object_shift;
+  thread.objects_in_window = 0;
+  thread.object_window_ms = thread.time_ms;
+}
+
+// The pool's holder, if a holder's objects are in the pool; else 0.
+std::uint32_t pool_of(InHook hook, std::uint32_t holder) noexcept {
+  const auto space = static_cast<Space>(g_session.holders.at(holder).space);
+  return space == Space::python ? object_pool_holder(hook) : 0;
+}
+
+// An object's share of the pool is its holder's now.
+void take_from_pool(InHook hook, std::uint32_t holder, std::uint64_t bytes) noexcept {
+  if (const std::uint32_t pool = pool_of(hook, holder); pool != 0)
+    g_state.holders.shrink(hook, pool, bytes, 0);
+}
+
+void shrink_holder(InHook hook, const live::Block& block) noexcept {
+  const std::uint64_t bytes = block.bytes * block.weight;
+  g_state.holders.shrink(hook, block.holder, bytes, block.weight);
+  if (const std::uint32_t pool = pool_of(hook, block.holder); pool != 0)
+    g_state.holders.restore(hook, pool, bytes, 0);
+}
+
+bool insert(InHook hook, const live::Block& block) noexcept {
+  live::Block replaced;
+  if (!g_state.objects.add(hook, block.address)) return false;
+  if (!g_state.blocks.insert(hook, block, replaced, live::InFilter::no)) {
+    g_state.objects.remove(hook, block.address);
+    return false;
+  }
+  if (replaced.address != 0) shrink_holder(hook, replaced);  // its free was not seen
+  return true;
+}
+
+}  // namespace
+
+void on_object(InHook hook, Source source, Api api, std::uint64_t address,
+               std::uint64_t bytes) noexcept {
+  ThreadState* const thread = current_thread(hook);
+  if (thread == nullptr || !thread->sampler.take(scaled(*thread, source, bytes))) return;
+  const std::uint32_t weight = thread->sampler.weight(
+      scaled(*thread, source, bytes), g_state.interval_bytes.load(std::memory_order_relaxed));
+  maybe_read_clock(hook, *thread);
+  adapt(*thread);
+  const std::uint32_t node = stack::capture(hook, thread->stacks, thread->root(hook));
+  const Space space = source == Source::pool ? Space::python : Space::heap;
+  const std::uint32_t holder =
+      g_state.holders.find_or_add(hook, node, space, api, session::kHolderEstimated);
+  if (holder == 0 || !insert(hook, {address, bytes, holder, weight, thread->birth_s()}))
+    return drop();
+  g_state.holders.grow(hook, holder, bytes * weight, weight);
+  take_from_pool(hook, holder, bytes * weight);
+  tally_api(*thread, api, bytes, weight);
+  append_event(*thread, EventKind::allocate, api, address, bytes, node);
+}
+
+FreedObject on_object_freed(InHook hook, Api api, std::uint64_t address) noexcept {
+  live::Block block;
+  g_state.objects.remove(hook, address);
+  if (phase() != Phase::active || !g_state.blocks.remove(hook, address, block, live::InFilter::no))
+    return {};
+  shrink_holder(hook, block);
+  if (ThreadState* const thread = current_thread(hook); thread != nullptr) {
+    maybe_read_clock(hook, *thread);
+    tally_api(*thread, api, block.bytes, block.weight);
+    append_event(*thread, EventKind::free, api, address, block.bytes, 0);
+  }
+  return {address, block.bytes, block.holder, block.weight, block.birth_s};
+}
+
+void restore_object(InHook hook, const FreedObject& freed) noexcept {
+  if (freed.address == 0) return;
+  if (!insert(hook, {freed.address, freed.bytes, freed.holder, freed.weight, freed.birth_s}))
+    return drop();
+  g_state.holders.restore(hook, freed.holder, freed.bytes * freed.weight, freed.weight);
+  take_from_pool(hook, freed.holder, freed.bytes * freed.weight);
+}
+
+void announce_arena(std::uint64_t bytes) noexcept {
+  const QuickScope scope;
+  if (ThreadState* const thread = current_thread(scope.in_hook()); thread != nullptr)
+    thread->announced_arena_bytes = bytes;
+}
+
+std::uint32_t object_pool_holder(InHook hook) noexcept {
+  std::uint32_t holder = g_state.object_pool_holder.load(std::memory_order_relaxed);
+  if (holder != 0) return holder;
+  const std::uint64_t frame = session::special_frame(session::SpecialFrame::object_pool, 0);
+  const std::uint32_t node = stack::intern(hook, group_node(hook, "main"), frame);
+  holder = g_state.holders.find_or_add(hook, node, Space::map, Api::mmap, 0);
+  g_state.object_pool_holder.store(holder, std::memory_order_relaxed);
+  return holder;
+}
+
+}  // namespace oomrec::recorder

@@ -1,0 +1,76 @@
+// Memory that Python's allocator hands out: objects of up to 512 bytes, which it cuts out of a pool
+// of its own (pymalloc's arenas), and larger ones, which it passes on to malloc.
+//
+// Both are sampled here, and more finely than other blocks, because they are small and many: by the
+// same sampler, to which each of their bytes counts 2^shift times. The shift adapts to how many
+// samples a thread makes, and to how many live ones are on record. Large blocks are left to the
+// heap's own hooks, and so are all that come from malloc in exact mode.
+//
+// The pool is mapped memory, which is counted when it is mapped. So that nothing counts twice, the
+// pool is one holder, and an object's share moves from it to the holder of the object's stack
+// (space `python`). What remains is the pool's free space.
+#pragma once
+
+#include <cstdint>
+
+#include "common/session/vocabulary.h"
+#include "common/system/hook_scope.h"
+#include "recorder/state/state.h"
+#include "recorder/state/thread_state.h"
+
+namespace oomrec::recorder {
+
+// Where an object comes from.
+enum class Source : std::uint8_t { pool, malloc };
+
+// The bytes that the sampler is told. Its one byte more for each block is scaled, too. Those of
+// malloc count twice: they are fewer, and hold as much.
+inline std::uint64_t scaled(const ThreadState& thread, Source source,
+                            std::uint64_t bytes) noexcept {
+  const unsigned shift = thread.object_shift + (source == Source::malloc ? 1 : 0);
+  return ((bytes + 1) << shift) - 1;
+}
+
+// True: the new object is not recorded here. False: call on_object() once it is there.
+inline bool passes_unrecorded(Source source, std::uint64_t bytes) noexcept {
+  ThreadState* const thread = t_thread;
+  if (thread == nullptr) return phase() != Phase::active;
+  return thread->sampler.passes(scaled(*thread, source, bytes));
+}
+
+// The same for one that comes from malloc. Call skip_in_heap() before malloc is called.
+inline bool is_left_to_heap(std::uint64_t bytes) noexcept {
+  return t_thread == nullptr || exact() ||
+         bytes >= g_state.large_bytes.load(std::memory_order_relaxed);
+}
+inline void skip_in_heap(std::uint64_t bytes) noexcept {
+  if (t_thread != nullptr) t_thread->sampler.skip(bytes);
+}
+
+// False: no object at this address is on record.
+inline bool is_recorded_object(const void* object) noexcept {
+  return g_state.objects.holds(reinterpret_cast<std::uint64_t>(object));
+}
+
+// A new object, of which passes_unrecorded() returned false; or one that was moved or resized.
+void on_object(InHook, Source, Api, std::uint64_t address, std::uint64_t bytes) noexcept;
+
+// A recorded object is about to be freed, moved or resized. The result restores it if that fails.
+struct FreedObject {
+  std::uint64_t address = 0;  // 0: it was not on record
+  std::uint64_t bytes = 0;
+  std::uint32_t holder = 0;
+  std::uint32_t weight = 0;
+  std::uint32_t birth_s = 0;
+};
+FreedObject on_object_freed(InHook, Api, std::uint64_t address) noexcept;
+void restore_object(InHook, const FreedObject&) noexcept;
+
+// The thread's next mapping, if it has this size, is an arena of the pool. Not inside a hook. (A
+// scope around the mapping would be a frame of ours in the middle of its stack.)
+void announce_arena(std::uint64_t bytes) noexcept;
+
+// The pool's holder; 0: the table is full.
+std::uint32_t object_pool_holder(InHook) noexcept;
+
+}  // namespace oomrec::recorder

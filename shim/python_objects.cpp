@@ -1,0 +1,230 @@
+// Each domain's functions pass their arguments on, and so may be called with any context. Whoever
+// sets the table later (tracemalloc, memray) calls ours as we call the interpreter's.
+//
+// The table is set when the interpreter is attached to: before it starts, for one that is loaded
+// with the program. The interpreter itself then sets the table anew if PYTHONMALLOC or -X dev asks
+// for it; so the table is looked at once more when the first arena is mapped, and by then no other
+// tool has run. With PYTHONMALLOC=malloc there are no arenas, and each object is a block of malloc.
+// A free-threaded interpreter has heaps of its own (mimalloc) instead of pymalloc: it is left
+// alone.
+#include "shim/python_objects.h"
+
+#include <cstddef>
+#include <cstdint>
+
+#include "recorder/events/objects.h"
+#include "recorder/python/attach.h"
+#include "recorder/python/interpreter.h"
+
+namespace oomrec::shim {
+namespace {
+
+using recorder::FreedObject;
+using recorder::Source;
+
+// PyMemAllocatorEx, and of PyMemAllocatorDomain those that use the pool.
+struct Allocator {
+  void* context;
+  void* (*malloc)(void*, std::size_t);
+  void* (*calloc)(void*, std::size_t, std::size_t);
+  void* (*realloc)(void*, void*, std::size_t);
+  void (*free)(void*, void*);
+};
+enum Domain : int { kMem = 1, kObject = 2 };
+
+// PyObjectArenaAllocator
+struct ArenaAllocator {
+  void* context;
+  void* (*alloc)(void*, std::size_t);
+  void (*free)(void*, void*, std::size_t);
+};
+
+using GetAllocator = void(int, Allocator*);
+using SetAllocator = void(int, Allocator*);
+using GetArenaAllocator = void(ArenaAllocator*);
+using SetArenaAllocator = void(ArenaAllocator*);
+
+// The largest request that pymalloc serves from its arenas; it passes on larger ones to malloc.
+constexpr std::size_t kMostPymallocBytes = 512;
+
+std::uint64_t address_of(const void* object) noexcept {
+  return reinterpret_cast<std::uint64_t>(object);
+}
+
+Source source_of(std::size_t bytes) noexcept {
+  return bytes > kMostPymallocBytes ? Source::malloc : Source::pool;
+}
+
+// True: nothing is to do but the call itself.
+[[gnu::always_inline]] inline bool is_unobserved(std::size_t bytes) noexcept {
+  if (source_of(bytes) == Source::pool) [[likely]]
+    return recorder::passes_unrecorded(Source::pool, bytes);
+  if (recorder::is_left_to_heap(bytes)) return true;
+  if (!recorder::passes_unrecorded(Source::malloc, bytes)) return false;
+  recorder::skip_in_heap(bytes);
+  return true;
+}
+
+// How many blocks this thread has allocated. Tells whether the pool has passed a request on to
+// malloc, which has then recorded it: under the interpreter's debug hooks objects are larger.
+std::uint64_t heap_blocks() noexcept {
+  const recorder::ThreadState* const thread = recorder::registered_thread();
+  if (thread == nullptr) return 0;
+  return thread->lane->spaces[static_cast<std::size_t>(Space::heap)].allocated_count.load(
+      std::memory_order_relaxed);
+}
+
+// `allocate` makes the call. Inlined, so that the stack starts at the caller of the function that
+// replaces the interpreter's.
+template <class Allocate>
+[[gnu::always_inline]] inline void* observe(Api api, std::size_t bytes,
+                                            Allocate allocate) noexcept {
+  const Source source = source_of(bytes);
+  if (source == Source::malloc) recorder::skip_in_heap(bytes);
+  const std::uint64_t blocks = heap_blocks();
+  void* const object = allocate();
+  if (object == nullptr || (source == Source::pool && heap_blocks() != blocks)) return object;
+  const HookScope scope;
+  if (scope.outermost())
+    recorder::on_object(scope.in_hook(), source, api, address_of(object), bytes);
+  return object;
+}
+
+FreedObject forget(Api api, void* object) noexcept {
+  const HookScope scope;
+  if (!scope.outermost()) return {};
+  return recorder::on_object_freed(scope.in_hook(), api, address_of(object));
+}
+
+void restore(const FreedObject& freed) noexcept {
+  const HookScope scope;
+  if (scope.outermost()) recorder::restore_object(scope.in_hook(), freed);
+}
+
+// The functions of one domain. Those that the interpreter calls do no more than decide whether the
+// call is observed, and end in a jump.
+template <Domain domain, Api of_malloc>
+struct Functions {
+  static constexpr Api kMalloc = of_malloc;
+  static constexpr Api kCalloc = static_cast<Api>(static_cast<int>(of_malloc) + 1);
+  static constexpr Api kRealloc = static_cast<Api>(static_cast<int>(of_malloc) + 2);
+  static constexpr Api kFree = static_cast<Api>(static_cast<int>(of_malloc) + 3);
+  static inline constinit Allocator next{};
+
+  static void* malloc(void* context, std::size_t bytes) noexcept {
+    if (is_unobserved(bytes)) [[likely]]
+      return next.malloc(context, bytes);
+    return observed_malloc(context, bytes);
+  }
+  static void* calloc(void* context, std::size_t count, std::size_t size) noexcept {
+    std::size_t bytes = 0;
+    if (__builtin_mul_overflow(count, size, &bytes) || is_unobserved(bytes)) [[likely]]
+      return next.calloc(context, count, size);
+    return observed_calloc(context, count, size);
+  }
+  static void* realloc(void* context, void* object, std::size_t bytes) noexcept {
+    if (!recorder::is_recorded_object(object) && is_unobserved(bytes)) [[likely]]
+      return next.realloc(context, object, bytes);
+    return observed_realloc(context, object, bytes);
+  }
+  static void free(void* context, void* object) noexcept {
+    if (!recorder::is_recorded_object(object)) [[likely]]
+      return next.free(context, object);
+    return observed_free(context, object);
+  }
+
+  [[gnu::noinline]] static void* observed_malloc(void* context, std::size_t bytes) noexcept {
+    return observe(kMalloc, bytes, [=] { return next.malloc(context, bytes); });
+  }
+  [[gnu::noinline]] static void* observed_calloc(void* context, std::size_t count,
+                                                 std::size_t size) noexcept {
+    return observe(kCalloc, count * size, [=] { return next.calloc(context, count, size); });
+  }
+  [[gnu::noinline]] static void* observed_realloc(void* context, void* object,
+                                                  std::size_t bytes) noexcept {
+    const bool recorded = recorder::is_recorded_object(object);
+    const FreedObject freed = recorded ? forget(kRealloc, object) : FreedObject{};
+    const auto real = [=] { return next.realloc(context, object, bytes); };
+    const bool left = source_of(bytes) == Source::malloc && recorder::is_left_to_heap(bytes);
+    void* const moved = left ? real() : observe(kRealloc, bytes, real);
+    if (moved == nullptr) restore(freed);
+    return moved;
+  }
+  [[gnu::noinline]] static void observed_free(void* context, void* object) noexcept {
+    forget(kFree, object);
+    next.free(context, object);
+  }
+
+  // Puts them into the table, unless they are there, or malloc is.
+  static void install(GetAllocator* get, SetAllocator* set) noexcept {
+    constexpr int kRaw = 0;
+    Allocator present{}, raw{};
+    get(domain, &present);
+    get(kRaw, &raw);
+    if (present.malloc == malloc || present.malloc == nullptr || present.malloc == raw.malloc)
+      return;
+    next = present;
+    Allocator ours{present.context, malloc, calloc, realloc, free};
+    set(domain, &ours);
+  }
+};
+using MemFunctions = Functions<kMem, Api::PyMem_Malloc>;
+using ObjectFunctions = Functions<kObject, Api::PyObject_Malloc>;
+
+void install_in_table() noexcept {
+  const stack::Interpreter::Allocators& table = stack::g_interpreter.allocators;
+  if (table.get == 0 || table.set == 0) return;
+  auto* const get = reinterpret_cast<GetAllocator*>(table.get);
+  auto* const set = reinterpret_cast<SetAllocator*>(table.set);
+  MemFunctions::install(get, set);
+  ObjectFunctions::install(get, set);
+}
+
+constinit ArenaAllocator g_next_arena{};
+constinit std::atomic<bool> g_had_arena{false};
+
+// 256 KiB up to 3.9, later a MiB. The stacks of Python's frames come from the same functions, in
+// pieces of 16 KiB.
+constexpr std::size_t kLeastArenaBytes = std::size_t{256} << 10;
+
+void* map_arena(void* context, std::size_t bytes) noexcept {
+  if (bytes < kLeastArenaBytes) return g_next_arena.alloc(context, bytes);
+  if (!g_had_arena.exchange(true, std::memory_order_relaxed)) {
+    const KeepErrno keep;
+    install_in_table();
+  }
+  if (HookScope::idle()) recorder::announce_arena(bytes);
+  return g_next_arena.alloc(context, bytes);
+}
+void unmap_arena(void* context, void* arena, std::size_t bytes) noexcept {
+  g_next_arena.free(context, arena, bytes);
+}
+
+void observe_arenas() noexcept {
+  const stack::Interpreter::Allocators& table = stack::g_interpreter.allocators;
+  if (table.get_arena == 0 || table.set_arena == 0) return;
+  ArenaAllocator present{};
+  reinterpret_cast<GetArenaAllocator*>(table.get_arena)(&present);
+  if (present.alloc == map_arena || present.alloc == nullptr) return;
+  g_next_arena = present;
+  ArenaAllocator ours{present.context, map_arena, unmap_arena};
+  reinterpret_cast<SetArenaAllocator*>(table.set_arena)(&ours);
+}
+
+void on_python(InHook hook) noexcept {
+  if (stack::g_interpreter.at.free_threaded) return;
+  const KeepErrno keep;
+  install_in_table();
+  observe_arenas();
+  stack::note_objects_sampled(hook);
+}
+
+}  // namespace
+
+void start_python_objects() noexcept {
+  stack::g_on_python = on_python;
+  if (stack::g_interpreter.ready.load(std::memory_order_acquire))
+    on_python(OutsideHooks::in_hook());
+}
+
+}  // namespace oomrec::shim

@@ -1,0 +1,238 @@
+"""Python's small objects: sampled through the interpreter's table of allocators, and counted once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import PYTHON_VERSIONS
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from line_shares import compare, share
+
+POOL = "[Python's pool of small objects: free, or lost to rounding]"
+
+HOARD = """
+import sys
+def floats(n):
+    return [i * 1.5 for i in range(n)]  # 24 bytes each
+def pairs(n):
+    return [(i, None) for i in range(n)]  # 56 bytes each, and 28 of the number
+def texts(n):
+    return [str(i) * 200 for i in range(n)]  # more than 512 bytes: from malloc
+kept = floats(400_000), pairs(200_000), texts(20_000)
+gone = floats(300_000)
+del gone
+try:
+    bytearray(1 << 46)
+except MemoryError:
+    pass
+print(sys.getallocatedblocks() > 0)
+"""
+FLOATS, PAIRS = 400_000 * 24, 200_000 * 84
+TEXTS = sum(49 + 200 * len(str(i)) for i in range(100, 20_000))
+
+
+def rows_of(oomrec, bundle) -> list[dict]:
+    return oomrec.json("show", "--top", "1000000", "--at", "end", bundle)["holders"]
+
+
+def bytes_in(rows: list[dict], function: str, space: str) -> int:
+    return sum(
+        row["bytes"]
+        for row in rows
+        if row["space"] == space
+        and any(function in (frame["function"] or "") for frame in row["stack"])
+    )
+
+
+@pytest.mark.parametrize("version", PYTHON_VERSIONS)
+@pytest.mark.parametrize("mode", ["sampled", "exact"])
+def test_objects_are_named_by_their_lines(oomrec, python, version, mode):
+    run = oomrec("run", "--mode", mode, "--", python(version), "-c", HOARD)
+    assert run.stdout == "True\n", str(run)
+    bundle = run.only_bundle()
+    rows = rows_of(oomrec, bundle)
+    # Some 5,000 samples each, or fewer once the process has made many: within a few percent.
+    assert bytes_in(rows, "floats", "python") == pytest.approx(FLOATS, rel=0.25)
+    assert bytes_in(rows, "pairs", "python") == pytest.approx(PAIRS, rel=0.25)
+    assert bytes_in(rows, "texts", "heap") == pytest.approx(TEXTS, rel=0.15)
+    assert all(row["estimated"] for row in rows if row["space"] == "python")
+    # Once, and what is mapped is exact, whatever was sampled.
+    shown = oomrec.json("show", bundle)
+    mapped = sum(row["bytes"] for row in rows if row["space"] in ("map", "python"))
+    assert mapped == shown["spaces"]["map"]["live_bytes"]
+    assert "python" not in shown["spaces"]
+    # `gone` has left room in the pool, and nothing else.
+    assert bytes_in(rows, POOL, "map") > 2 << 20
+    page = oomrec("show", bundle).stdout
+    assert "record each one: oomrec run --python-objects" in page and "as arenas" not in page
+
+
+@pytest.mark.parametrize(
+    "options, environment, note",
+    [
+        (["--python-sampling", "0"], {}, "counted as arenas"),
+        (["--python-objects"], {}, ""),
+        ([], {"PYTHONMALLOC": "malloc"}, ""),
+    ],
+)
+def test_a_table_that_is_left_alone(oomrec, options, environment, note):
+    run = oomrec("run", *options, "--", sys.executable, "-c", HOARD, env=environment)
+    rows = rows_of(oomrec, run.only_bundle())
+    assert {row["space"] for row in rows} == {"heap", "map"}
+    assert not any(frame["function"] == POOL for row in rows for frame in row["stack"])
+    page = oomrec("show", run.only_bundle()).stdout
+    assert note in page and "space python" not in page
+    if "--python-sampling" in options:  # the arenas, by the lines that happened to need one
+        assert bytes_in(rows, "floats", "map") > FLOATS / 2
+
+
+@pytest.mark.parametrize("allocator", ["pymalloc", "debug", "pymalloc_debug", "default"])
+@pytest.mark.parametrize("version", PYTHON_VERSIONS)
+def test_a_table_that_the_interpreter_sets_itself(oomrec, python, version, allocator):
+    """PYTHONMALLOC sets it after ours; it is there again before the program runs."""
+    environment = {"PYTHONMALLOC": allocator}
+    run = oomrec("run", "--", python(version), "-c", HOARD, env=environment)
+    assert run.stdout == "True\n", str(run)
+    rows = rows_of(oomrec, run.only_bundle())
+    assert bytes_in(rows, "pairs", "python") == pytest.approx(PAIRS, rel=0.3)
+
+
+WITH_TRACEMALLOC = """
+import json, tracemalloc
+tracemalloc.start()
+before = tracemalloc.get_traced_memory()[0]
+kept = [(i, None) for i in range(100_000)]
+grown = tracemalloc.get_traced_memory()[0] - before
+tracemalloc.stop()
+after = [(i, None) for i in range(100_000)]
+print(json.dumps([grown // 100_000, tracemalloc.is_tracing()]))
+try:
+    bytearray(1 << 46)
+except MemoryError:
+    pass
+"""
+
+
+@pytest.mark.parametrize("version", PYTHON_VERSIONS)
+def test_tracemalloc_on_top_sees_what_it_sees_alone(oomrec, python, version):
+    alone = subprocess.run(
+        [python(version), "-c", WITH_TRACEMALLOC], capture_output=True, text=True, check=True
+    )
+    run = oomrec("run", "--", python(version), "-c", WITH_TRACEMALLOC)
+    assert run.stdout == alone.stdout
+    rows = rows_of(oomrec, run.only_bundle())
+    held = sum(row["bytes"] for row in rows if row["space"] == "python")
+    assert held > 0.7 * 2 * 100_000 * 56
+
+
+FORKS = """
+import os, threading
+kept = [(i, None) for i in range(100_000)]
+child = os.fork()
+mine = [[i * 1.5, str(i)] for i in range(300_000)]
+kept.clear()
+if child == 0:
+    try:
+        bytearray(1 << 46)
+    except MemoryError:
+        os._exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) if hasattr(os, "waitstatus_to_exitcode") else 7)
+"""
+
+
+def test_a_forked_child_has_its_own(oomrec):
+    run = oomrec("run", "--", sys.executable, "-c", FORKS)
+    assert run.stdout == "7\n", str(run)
+    rows = rows_of(oomrec, run.only_bundle())
+    assert sum(row["bytes"] for row in rows if row["space"] == "python") > 10 << 20
+    assert all(row["bytes"] < 1 << 40 for row in rows)  # nothing went below zero
+
+
+THREADS = """
+import threading
+kept = []
+lock = threading.Lock()
+def fill(number):
+    mine = [(i, number) for i in range(20_000)]
+    handed = [float(i) for i in range(20_000)]
+    with lock:
+        kept.append(mine)
+        kept.append(handed)
+    if number % 2:
+        with lock:
+            kept[0] = None  # frees another thread's
+threads = [threading.Thread(target=fill, args=(n,)) for n in range(16)]
+for t in threads: t.start()
+for t in threads: t.join()
+del kept[:]
+try:
+    bytearray(1 << 46)
+except MemoryError:
+    pass
+"""
+
+
+def test_objects_freed_by_other_threads_are_gone(oomrec):
+    run = oomrec("run", "--", sys.executable, "-c", THREADS)
+    rows = rows_of(oomrec, run.only_bundle())
+    assert bytes_in(rows, "fill", "python") < 200_000
+
+
+SUBINTERPRETERS = """
+try:
+    import _interpreters as interpreters
+except ImportError:
+    import _xxsubinterpreters as interpreters
+made = interpreters.create()
+interpreters.{run}(made, "kept = [(i, None) for i in range(100_000)]")
+try:
+    bytearray(1 << 46)
+except MemoryError:
+    pass
+print("done")
+"""
+
+
+@pytest.mark.parametrize("version", ["3.8", "3.12", "3.13"])
+def test_subinterpreters_share_the_table(oomrec, python, version):
+    script = SUBINTERPRETERS.format(run="exec" if version == "3.13" else "run_string")
+    run = oomrec("run", "--", python(version), "-c", script)
+    assert run.stdout == "done\n", str(run)
+    rows = rows_of(oomrec, run.only_bundle())
+    assert sum(row["bytes"] for row in rows if row["space"] == "python") > 0.7 * 100_000 * 56
+
+
+# --- Beside tracemalloc ---------------------------------------------------------------------------
+
+JSON = """
+import json
+data = json.dumps([{"id": i, "tags": ["a%d" % i, "b"], "v": i * 1.5} for i in range(60000)])
+docs = [json.loads(data) for _ in range(2)]
+"""
+IMPORTS = """
+import argparse, asyncio, email.message, http.client, unittest, xml.dom.minidom, decimal, logging.config
+import ctypes, multiprocessing, urllib.request, concurrent.futures, dataclasses, typing, inspect, pydoc
+"""
+
+
+@pytest.mark.parametrize(
+    "script, least",
+    [(JSON, (0.95, 0.97, 0.98)), (IMPORTS, (0.70, 0.90, 0.95))],
+    ids=["json", "imports"],
+)
+def test_lines_hold_what_tracemalloc_says(build_dir, tmp_path, script, least):
+    ours, theirs = compare(str(build_dir / "oomrec"), sys.executable, script, [], tmp_path)
+    assert sum(theirs.values()) > 8 << 20
+    shares = [share(ours, theirs, bytes_) for bytes_ in (0, 4096, 65536)]
+    assert all(is_ >= wanted for is_, wanted in zip(shares, least)), shares
+
+
+def test_without_sampling_they_do_not(build_dir, tmp_path):
+    """The control: what the share is when arenas are counted."""
+    options = ["--python-sampling", "0"]
+    ours, theirs = compare(str(build_dir / "oomrec"), sys.executable, IMPORTS, options, tmp_path)
+    assert share(ours, theirs, 4096) < 0.85

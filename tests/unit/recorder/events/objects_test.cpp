@@ -1,0 +1,129 @@
+// Python's objects are sampled, and move out of the pool's holder: nothing counts twice.
+#include "recorder/events/objects.h"
+
+#include <doctest/doctest.h>
+
+#include <sys/mman.h>
+
+#include <vector>
+
+#include "recorder/events/mappings.h"
+#include "tests/unit/recorder/running.h"
+
+using namespace oomrec;
+using namespace oomrec::running;
+using recorder::FreedObject;
+using recorder::Source;
+using session::g_session;
+
+namespace {
+
+constexpr std::uint64_t kPool = 0x7100'0000'0000;
+constexpr std::uint32_t kMaker = 77, kOther = 78;
+
+void map_pool(std::uint64_t bytes) {
+  recorder::announce_arena(bytes);
+  recorder::on_map(
+      kHook, {Api::mmap, kPool, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, false});
+}
+
+// As the interpreter's functions do. True: it was recorded.
+bool make(std::uint64_t address, std::uint64_t bytes, Source source = Source::pool) {
+  if (recorder::passes_unrecorded(source, bytes)) return false;
+  const std::uint32_t before = recorder::g_state.objects.count();
+  recorder::on_object(kHook, source, Api::PyObject_Malloc, address, bytes);
+  return recorder::g_state.objects.count() != before;
+}
+
+std::uint64_t held_by(std::uint32_t stack, Space space) {
+  const session::Holder* const holder = holder_of(stack, space);
+  return holder != nullptr ? holder->live_bytes.load() : 0;
+}
+std::uint64_t pool_bytes() {
+  return g_session.holders.at(recorder::object_pool_holder(kHook)).live_bytes;
+}
+
+}  // namespace
+
+TEST_CASE("a pool is one holder, from which objects move to their stacks and back") {
+  need(Mode::sampled);
+  doubles::t_stack = kMaker;
+  map_pool(64 * kMiB);
+  CHECK(pool_bytes() == 64 * kMiB);
+
+  std::vector<std::uint64_t> recorded;
+  constexpr std::uint64_t kObjects = 500'000, kBytes = 60;
+  for (std::uint64_t i = 0; i < kObjects; ++i)
+    if (make(kPool + i * 64, kBytes)) recorded.push_back(kPool + i * 64);
+  const std::uint64_t held = held_by(kMaker, Space::python);
+  CHECK(recorded.size() > 1'000);
+  CHECK(recorded.size() < kObjects / 10);
+  CHECK(static_cast<double>(held) == doctest::Approx(kObjects * kBytes).epsilon(0.1));
+  CHECK(pool_bytes() + held == 64 * kMiB);
+  CHECK(totals(Space::map).live_bytes == 64 * kMiB);  // exact, whatever was sampled
+  CHECK(totals(Space::python).live_bytes == 0);
+  CHECK((holder_of(kMaker, Space::python)->flags & session::kHolderEstimated) != 0);
+
+  for (const std::uint64_t address : recorded) {
+    REQUIRE(recorder::is_recorded_object(reinterpret_cast<void*>(address)));
+    recorder::on_object_freed(kHook, Api::PyObject_Free, address);
+  }
+  CHECK(held_by(kMaker, Space::python) == 0);
+  CHECK(pool_bytes() == 64 * kMiB);
+  CHECK(recorder::g_state.objects.count() == 0);
+}
+
+TEST_CASE(
+    "an object that could not be moved is back; one at an address whose free was not seen replaces "
+    "it") {
+  need(Mode::sampled);
+  doubles::t_stack = kMaker;
+  while (!make(kPool, 400)) {
+  }
+  const std::uint64_t held = held_by(kMaker, Space::python), left = pool_bytes();
+  const FreedObject freed = recorder::on_object_freed(kHook, Api::PyObject_Realloc, kPool);
+  CHECK(freed.bytes == 400);
+  CHECK(held_by(kMaker, Space::python) == 0);
+  recorder::restore_object(kHook, freed);
+  CHECK(held_by(kMaker, Space::python) == held);
+  CHECK(pool_bytes() == left);
+  recorder::restore_object(kHook, {});  // was not on record: nothing happens
+  CHECK(pool_bytes() == left);
+
+  doubles::t_stack = kOther;
+  while (!recorder::is_recorded_object(reinterpret_cast<void*>(kPool)) ||
+         held_by(kOther, Space::python) == 0)
+    make(kPool, 300);
+  CHECK(held_by(kMaker, Space::python) == 0);
+  CHECK(pool_bytes() + held_by(kOther, Space::python) == 64 * kMiB);
+  recorder::on_object_freed(kHook, Api::PyObject_Free, kPool);
+  CHECK(pool_bytes() == 64 * kMiB);
+}
+
+TEST_CASE(
+    "an object of malloc is recorded once: not by the heap's hook, too, and not out of the pool") {
+  need(Mode::sampled);
+  doubles::t_stack = kOther;
+  constexpr std::uint64_t kHeap = 0x5500'0000'0000, kBytes = 2000, kObjects = 20'000;
+  std::vector<std::uint64_t> recorded;
+  for (std::uint64_t i = 0; i < kObjects; ++i) {
+    const std::uint64_t address = kHeap + i * 4096;
+    REQUIRE_FALSE(recorder::is_left_to_heap(kBytes));
+    const bool passes = recorder::passes_unrecorded(Source::malloc, kBytes);
+    recorder::skip_in_heap(kBytes);
+    allocate(address, kBytes);
+    if (passes) continue;
+    recorder::on_object(kHook, Source::malloc, Api::PyObject_Malloc, address, kBytes);
+    if (recorder::is_recorded_object(reinterpret_cast<void*>(address))) recorded.push_back(address);
+  }
+  // Each recorded block is an object: the heap's own hook has recorded none of them.
+  std::uint64_t blocks = 0;
+  for (std::uint32_t i = 1; i < g_session.live_blocks.size(); ++i)
+    blocks += g_session.live_blocks.at(i).address >= kHeap &&
+              g_session.live_blocks.at(i).address < kHeap + kObjects * 4096;
+  CHECK(blocks == recorded.size());
+  CHECK(static_cast<double>(held_by(kOther, Space::heap)) ==
+        doctest::Approx(kObjects * kBytes).epsilon(0.05));
+  CHECK(pool_bytes() == 64 * kMiB);
+  CHECK(recorder::is_left_to_heap(recorder::kLargeBytes));
+}
