@@ -144,7 +144,7 @@ def test_a_gpu_as_numba_sees_it(no_frameworks, monkeypatch):
             return None
 
     cuda = ModuleType("numba.cuda")
-    cuda.is_available = lambda: True
+    cuda.is_available = lambda: False  # there is no CUDA toolkit
     cuda.gpus = [Gpu(), Gpu()]
     cuda.get_current_device = lambda: SimpleNamespace(id=1)
     cuda.current_context = lambda: SimpleNamespace(get_memory_info=lambda: (3 * GIB, 4 * GIB))

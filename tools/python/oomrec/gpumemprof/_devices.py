@@ -98,11 +98,18 @@ def torch_with_gpu(may_import: bool = False) -> Any:
 
 
 def numba_cuda_with_gpu(may_import: bool = False) -> Any:
-    """``numba.cuda``, if it is imported (or may be) and has a GPU; else None."""
+    """``numba.cuda``, if it is imported (or may be) and has a GPU; else None.
+
+    Its ``is_available()`` also wants the compiler of the CUDA toolkit, which memory figures do not need.
+    """
     cuda = _module("numba.cuda", may_import)
     try:
-        return cuda if cuda is not None and cuda.is_available() else None
-    except (AttributeError, RuntimeError):
+        return cuda if cuda is not None and len(cuda.gpus) > 0 else None
+    except (
+        AttributeError,
+        ImportError,
+        RuntimeError,
+    ):  # numba's error for no driver is an ImportError
         return None
 
 
