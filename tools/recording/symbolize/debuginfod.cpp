@@ -18,6 +18,7 @@ using std::chrono::steady_clock;
 
 constexpr const char* kServers = "DEBUGINFOD_URLS";
 constexpr const char* kTimeout = "DEBUGINFOD_TIMEOUT";  // in seconds
+constexpr const char* kRetries = "DEBUGINFOD_RETRY_LIMIT";
 constexpr std::chrono::milliseconds kProgressInterval{200};
 
 using Progress = int (*)(debuginfod_client*, long done, long total);
@@ -74,8 +75,9 @@ void require_debuginfod() {
                 "Install libdebuginfod1 (Debian) or elfutils-debuginfod-client (Fedora)."};
   }
   // The client's own timeout aborts a stalled transfer. It must be longer than answer_timeout(),
-  // after which all servers are disabled.
+  // after which all servers are disabled. Retries would multiply it.
   setenv(kTimeout, std::to_string(3 * answer_timeout().count()).c_str(), 1);
+  setenv(kRetries, "0", 0);
 }
 
 void disable_servers() { unsetenv(kServers); }
@@ -87,6 +89,16 @@ ServerQuery::ServerQuery(std::string_view subject) : subject_(printable(subject)
 ServerQuery::~ServerQuery() {
   current_ = nullptr;
   if (visible_) fmt::print(stderr, "\r\x1b[K");
+  // The client of elfutils 0.192 reports progress only once a server has begun to answer.
+  if (is_set(kServers)) give_up_if_late();
+}
+
+bool ServerQuery::give_up_if_late() {
+  if (is_answered_ || steady_clock::now() - start_ <= answer_timeout()) return false;
+  remark(fmt::format("no server of {} answered within {} s: continuing without them", kServers,
+                     answer_timeout().count()));
+  disable_servers();
+  return true;
 }
 
 void ServerQuery::show_progress_of(Dwfl* dwfl) {
@@ -101,13 +113,9 @@ int ServerQuery::on_progress(debuginfod_client*, long done, long total) {
 
 // `total` is 0 until a server begins to answer. Only then does `done` count bytes.
 bool ServerQuery::should_continue(long done, long total) {
+  is_answered_ = is_answered_ || total > 0;
+  if (give_up_if_late()) return false;
   const auto now = steady_clock::now();
-  if (total <= 0 && now - start_ > answer_timeout()) {
-    remark(fmt::format("no server of {} answered within {} s: continuing without them", kServers,
-                       answer_timeout().count()));
-    disable_servers();
-    return false;
-  }
   if (now - last_shown_ >= kProgressInterval) {
     last_shown_ = now;
     show(done, total);

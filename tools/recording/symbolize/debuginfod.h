@@ -2,7 +2,8 @@
 // first use and never linked, because it depends on curl.
 //
 // If no server begins to answer within 10 s (DEBUGINFOD_TIMEOUT), all are disabled for the rest of
-// the command: a recording has dozens of modules. The client caches what it has fetched.
+// the command: a recording has dozens of modules. (The client of elfutils 0.192 cannot be stopped
+// before three times that.) The client caches what it has fetched.
 #pragma once
 
 #include <elfutils/libdwfl.h>
@@ -37,11 +38,13 @@ class ServerQuery {
   static int on_progress(debuginfod_client* client, long done, long total);
   bool should_continue(long done, long total);
   void show(long done, long total);
+  bool give_up_if_late();
 
   static inline ServerQuery* current_ = nullptr;
   std::string subject_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point last_shown_ = start_;
+  bool is_answered_ = false;
   bool visible_ = false;
 };
 
