@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import functools
 import os
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -27,6 +29,16 @@ def mount(
     words = [os.fsencode(word) for word in (source, target, kind)]
     if libc.mount(*words, ctypes.c_ulong(flags), data.encode()) != 0:
         raise OSError(ctypes.get_errno(), f"{target} cannot be mounted")
+
+
+def make_mounts_private() -> None:
+    """Keeps later mounts in this namespace. The root of a chroot need not be a mount: then, each mount below it."""
+    try:
+        mount("none", "/", flags=MS_REC | MS_PRIVATE)
+    except OSError:
+        points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+        for point in dict.fromkeys(points):
+            mount("none", point.encode().decode("unicode_escape"), flags=MS_PRIVATE)
 
 
 def put_over(file: Path, text: str) -> None:
@@ -50,7 +62,7 @@ def enter() -> bool:
     if libc.unshare(CLONE_NEWNS) != 0:
         return False
     try:
-        mount("none", "/", flags=MS_REC | MS_PRIVATE)
+        make_mounts_private()
         recordings = Path(f"/dev/shm/oomrec-{os.geteuid()}")
         recordings.mkdir(mode=0o700, exist_ok=True)
         mount("tmpfs", recordings, "tmpfs", data="mode=700")
@@ -68,10 +80,28 @@ def enter_alone(pressure: Path) -> bool:
     if libc.unshare(CLONE_NEWNS) != 0:
         return False
     try:
-        mount("none", "/", flags=MS_REC | MS_PRIVATE)
+        make_mounts_private()
         libc.umount2(b"/proc/pressure/memory", MNT_DETACH)  # of enter(): its file has no name
         mount(pressure, "/proc/pressure/memory", flags=MS_BIND)
     except OSError:
+        return False
+    return True
+
+
+def enter_small_dev_shm() -> None:
+    """A preexec_fn: the program gets a /dev/shm of 64 MiB."""
+    if libc.unshare(CLONE_NEWNS) != 0:
+        raise OSError(ctypes.get_errno(), "no mount namespace")
+    make_mounts_private()
+    mount("tmpfs", "/dev/shm", "tmpfs", data="size=64m")
+
+
+@functools.lru_cache(maxsize=None)
+def may_mount() -> bool:
+    """Whether a program can get a /dev/shm of its own."""
+    try:
+        subprocess.run(["true"], preexec_fn=enter_small_dev_shm, check=True)
+    except (OSError, subprocess.SubprocessError):
         return False
     return True
 

@@ -1,10 +1,10 @@
 """`oomrec simulate`: shows each verdict without waiting for a real death."""
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
+from machine_isolation import may_mount
 
 # Each verdict, and how its process ends.
 KINDS = {
@@ -33,11 +33,6 @@ KINDS = {
     "crashed": "signal 11",
     "child_killed": "exited 1",
 }
-
-
-def may_mount() -> bool:
-    command = ["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/dev/shm"]
-    return subprocess.run(command, capture_output=True).returncode == 0
 
 
 @pytest.mark.parametrize("kind, outcome", KINDS.items())

@@ -3,18 +3,16 @@
 /dev/shm has 64 MiB here, as in a container. The test mounts it, which needs root.
 """
 
-import ctypes
-import functools
 import json
-import os
 import signal
 import sys
+from pathlib import Path
 
 import pytest
+from machine_isolation import enter_small_dev_shm, may_mount
 
 MIB = 1 << 20
 ROOM = 64 * MIB
-CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 0x40000
 
 SHARED_BLOCK = """
 import numpy, multiprocessing.shared_memory as shared
@@ -41,39 +39,14 @@ for batch in DataLoader(Images(), num_workers=1):
 """
 
 
-def small_dev_shm() -> None:
-    """A preexec_fn: the program gets a /dev/shm of 64 MiB."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    for call in (
-        lambda: libc.unshare(CLONE_NEWNS),
-        lambda: libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None),
-        lambda: libc.mount(b"tmpfs", b"/dev/shm", b"tmpfs", 0, b"size=64m"),
-    ):
-        if call() != 0:
-            raise OSError(ctypes.get_errno(), "no /dev/shm of its own")
-
-
-@functools.lru_cache(maxsize=None)
-def mount_skip_reason() -> str | None:
-    child = os.fork()
-    if child == 0:
-        try:
-            small_dev_shm()
-        except OSError:
-            os._exit(1)
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    return "no file system can be mounted here" if status else None
-
-
 @pytest.fixture(autouse=True)
 def small(oomrec, preload):
-    if mount_skip_reason():
-        pytest.skip(mount_skip_reason())
+    if not may_mount():
+        pytest.skip("no file system can be mounted here")
 
 
 def dies_under_run(oomrec, *words, **options):
-    run = oomrec("run", "--", *words, preexec_fn=small_dev_shm, **options)
+    run = oomrec("run", "--", *words, preexec_fn=enter_small_dev_shm, **options)
     assert run.exit_code == 128 + signal.SIGBUS, str(run)
     return run
 
@@ -129,7 +102,7 @@ def test_an_earlier_failure_adds_one_line(oomrec, victim):
 def test_a_shared_numpy_array(oomrec):
     """An array that fits is not a cause, one that does not is. The resource tracker removes the file."""
     shown = shown_of(oomrec, dies_under_run(oomrec, sys.executable, "-c", SHARED_BLOCK))
-    assert_is_full(shown, "python3.11" if sys.version_info[:2] == (3, 11) else "python")
+    assert_is_full(shown, Path(sys.executable).resolve().name)
     words = "of which 48.0 MiB were free when it needed 80.0 MiB for psm_"
     assert words in shown["verdict"]["summary"]
 
@@ -137,7 +110,9 @@ def test_a_shared_numpy_array(oomrec):
 @pytest.mark.needs_torch
 def test_a_data_loader_worker_with_a_full_dev_shm(oomrec):
     """The parent learns the signal. PyTorch's handlers in the worker re-raise it."""
-    run = oomrec("run", "--", sys.executable, "-c", LOADER, preexec_fn=small_dev_shm, timeout=300)
+    run = oomrec(
+        "run", "--", sys.executable, "-c", LOADER, preexec_fn=enter_small_dev_shm, timeout=300
+    )
     assert run.exit_code == 1 and "DataLoader worker" in run.stderr, str(run)
     oomrec("recover")
     pages = [oomrec.json("show", bundle) for bundle in run.bundles()]
@@ -148,7 +123,7 @@ def test_a_data_loader_worker_with_a_full_dev_shm(oomrec):
 
 
 def test_without_a_waiting_parent_the_signal_is_unknown(preload, oomrec, victim):
-    run = preload(victim("shared_memory"), "too_much", "/dev/shm", preexec_fn=small_dev_shm)
+    run = preload(victim("shared_memory"), "too_much", "/dev/shm", preexec_fn=enter_small_dev_shm)
     assert run.exit_code == 128 + signal.SIGBUS
     (session,) = preload.session_dir.rglob("*.session")
     shown = oomrec.json("show", session)
@@ -156,7 +131,9 @@ def test_without_a_waiting_parent_the_signal_is_unknown(preload, oomrec, victim)
 
 
 def test_a_crash_that_the_process_caught(preload, oomrec, victim):
-    run = preload(victim("shared_memory"), "after_refusal", "/dev/shm", preexec_fn=small_dev_shm)
+    run = preload(
+        victim("shared_memory"), "after_refusal", "/dev/shm", preexec_fn=enter_small_dev_shm
+    )
     assert run.exit_code == 128 + signal.SIGBUS
     assert_is_full(shown_of(oomrec, run), "shared_memory")
     assert "\noomrec: shared_memory died of SIGBUS: /dev/shm has 64.0 MiB" in run.stderr
@@ -179,7 +156,9 @@ def test_a_mapping_that_fit(oomrec, victim, way):
 
 def test_a_signal_sent_by_another_process(preload, oomrec, victim):
     """The file system was nearly full, but that did not kill it."""
-    process = preload.start(victim("shared_memory"), "wait", "/dev/shm", preexec_fn=small_dev_shm)
+    process = preload.start(
+        victim("shared_memory"), "wait", "/dev/shm", preexec_fn=enter_small_dev_shm
+    )
     assert process.stdout.readline() == b"ready\n"
     process.send_signal(signal.SIGBUS)
     run = preload.finish(process)

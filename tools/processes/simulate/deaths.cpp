@@ -49,6 +49,13 @@ void be_killed_by_kernel(const char* cause) {
   std::raise(SIGKILL);
 }
 
+// Keeps a mount over /dev/shm in this namespace. The root of a chroot need not be a mount.
+bool make_mounts_private() {
+  for (const char* const point : {"/", "/dev/shm", "/dev"})
+    if (mount(nullptr, point, nullptr, MS_REC | MS_PRIVATE, nullptr) == 0) return true;
+  return false;
+}
+
 }  // namespace
 
 void use_null() {
@@ -95,7 +102,7 @@ void lose_a_worker() {
 void fill_shared_memory() {
   leave_no_core();
   const int namespaces = CLONE_NEWNS | (geteuid() == 0 ? 0 : CLONE_NEWUSER);
-  if (unshare(namespaces) != 0 || mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+  if (unshare(namespaces) != 0 || !make_mounts_private() ||
       mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=1m") != 0)
     return;
   const int file = open("/dev/shm/simulated", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
