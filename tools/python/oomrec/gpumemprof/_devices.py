@@ -105,11 +105,7 @@ def numba_cuda_with_gpu(may_import: bool = False) -> Any:
     cuda = _module("numba.cuda", may_import)
     try:
         return cuda if cuda is not None and len(cuda.gpus) > 0 else None
-    except (
-        AttributeError,
-        ImportError,
-        RuntimeError,
-    ):  # numba's error for no driver is an ImportError
+    except (AttributeError, ImportError, RuntimeError):  # ImportError: numba's, for no driver
         return None
 
 
