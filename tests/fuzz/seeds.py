@@ -184,13 +184,16 @@ def text(value) -> bytes:
 
 
 def library(directory: Path) -> bytes:
-    """A small shared library with a symbol table."""
+    """A small shared library with a symbol table, whose first function is at 0x1000, where the target looks."""
     source = directory / "source.c"
     source.write_text(
         "int counted; static int helper(int n) { return n * 3; }\nint work(int n) { return helper(n) + counted; }\n"
     )
-    subprocess.check_call(["cc", "-shared", "-fPIC", "-O0", "-o", directory / "library.so", source])
-    return (directory / "library.so").read_bytes()
+    made = directory / "library.so"
+    subprocess.check_call(
+        ["cc", "-shared", "-fPIC", "-O0", "-nostdlib", "-Wl,-z,separate-code", "-o", made, source]
+    )
+    return made.read_bytes()
 
 
 def write(target: Path, seeds: dict[str, bytes]) -> None:
