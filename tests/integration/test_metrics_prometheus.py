@@ -190,13 +190,15 @@ def test_a_death_alerts_with_the_numbers_of_its_bundle(oomrec, preload, promethe
         assert server.values(f'oomrec_failures_total{{{labels},api="{api}"}}') == [refused]
         assert server.values(f'oomrec_bundles_total{{{labels},trigger="{trigger}"}}') == [1]
         assert server.values(f'oomrec_deaths_total{{{labels},verdict="soft_limit"}}') == [1]
-    assert server.values(f"oomrec_peak_bytes{{{heap}}}") == [peak]
+    # From Python 3.13 on, printing the traceback imports modules, after the bundle.
+    (last_peak,) = server.values(f"oomrec_peak_bytes{{{heap}}}")
+    assert peak <= last_peak < peak + 2**20
     assert (
         server.values(f"oomrec_limit_bytes{{{pid}}}") == [100 * 2**20] == [shown["limit"]["bytes"]]
     )
     # Scrapes saw it grow, and none was above the final value.
     seen = server.values(f"max_over_time(oomrec_live_bytes{{{heap}}}[1m])")
-    assert 0.5 * peak < seen[0] <= peak
+    assert 0.5 * peak < seen[0] <= last_peak
     # Each counter rises by 0 or 1 between scrapes.
     assert server.values(f'resets(oomrec_failures_total{{{pid},api="{api}"}}[1m])') == [0]
 
