@@ -1,5 +1,6 @@
 #include "recorder/limits/near_limit.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "common/limits/health.h"
@@ -20,7 +21,8 @@ namespace {
 constexpr std::uint32_t kThoroughEvery = 10;  // ticks: once a second
 constexpr std::uint32_t kFindEvery =
     50;  // the process may move to another cgroup, or its limit change
-constexpr unsigned kRearmPercent = 5;  // below --warn, before another bundle is due
+constexpr unsigned kRearmPercent = 5;       // below --warn, before another bundle is due
+constexpr std::uint32_t kRearmSamples = 2;  // in a row: one may fall between two large blocks
 constexpr std::int64_t kChangeBytes = std::int64_t{1} << 20;  // change that triggers a check
 constexpr std::uint64_t kBetweenFreesNs = 10'000'000;         // checks of programs that often free
 constexpr std::uint32_t kEasedFull = 1000;  // PSI, 1/100 %: below, an episode of pressure is over
@@ -31,6 +33,7 @@ struct NearLimit {
   limit::CgroupDirectories cgroup{};
   std::uint32_t samples = 0;
   bool warned = false;                               // no other bundle until the limit is far again
+  std::uint32_t far_samples = 0;                     // in a row
   bool pressure_reported = false;                    // no other bundle until the pressure has eased
   limit::StallCounters stalls;                       // at the last thorough sample
   std::atomic<std::int64_t> next_check_bytes{kFar};  // live bytes from which a sample is due
@@ -104,9 +107,10 @@ unsigned warn_percent() noexcept { return static_cast<unsigned>(g_state.options.
 // the last sample is what remains after a kill.
 void set_next_check(const LimitUsage& near) noexcept {
   constexpr unsigned kDefaultPercent = 95;
-  const unsigned percent = warn_percent() != 0 ? warn_percent() : kDefaultPercent;
+  unsigned percent = warn_percent() != 0 ? warn_percent() : kDefaultPercent;
+  if (g_near.warned) percent -= std::min(percent, kRearmPercent);
   std::int64_t next = kFar;
-  if (near.limit_bytes != 0 && !g_near.warned) {
+  if (near.limit_bytes != 0 && (!g_near.warned || g_near.far_samples != 0)) {
     // Untouched memory may become resident in the meantime.
     const auto left = static_cast<std::int64_t>(near.limit_bytes / 100 * percent) -
                       static_cast<std::int64_t>(near.used_bytes) -
@@ -123,7 +127,11 @@ void check_warning(InHook hook, SampleAt at) noexcept {
   const LimitUsage near = nearest_watched();
   if (warn_percent() == 0) return set_next_check(near);
   const unsigned percent = near.percent();
-  if (percent + kRearmPercent < warn_percent() && at != SampleAt::free) g_near.warned = false;
+  if (percent + kRearmPercent >= warn_percent()) {
+    g_near.far_samples = 0;
+  } else if (at != SampleAt::free && ++g_near.far_samples >= kRearmSamples) {
+    g_near.warned = false;
+  }
   if (percent >= warn_percent() && !g_near.warned) g_near.warned = warn(hook, Trigger::near_limit);
   set_next_check(near);
 }
@@ -151,7 +159,7 @@ void check_before_free(InHook hook, std::int64_t freed_bytes) noexcept {
 
 void reset_health() noexcept {
   g_near.busy.store(false, std::memory_order_relaxed);
-  g_near.samples = 0;
+  g_near.samples = g_near.far_samples = 0;
   g_near.stalls = {};
   g_near.warned = g_near.pressure_reported = false;
   g_near.next_check_bytes.store(kFar, std::memory_order_relaxed);

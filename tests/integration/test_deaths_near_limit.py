@@ -135,6 +135,21 @@ def test_once_per_approach(preload, victim, steps, expected):
     assert len(run.bundles()) == expected
 
 
+def test_a_large_block_that_makes_way_for_the_next_is_no_departure(preload):
+    """The recorder samples at the free: nothing else happens in a tenth of a second."""
+    run = preload(
+        sys.executable,
+        "-c",
+        "import time\n"
+        "for mib in (185, 178, 185):\n"
+        "    held = bytearray(mib << 20)\n"
+        "    time.sleep(0.15)\n"
+        "    del held\n",
+        env={"OOMREC_LIMIT": "200M", "OOMREC_WARN": "90", "OOMREC_MAX_DUMPS": "0"},
+    )
+    assert len(run.bundles_for("near_limit")) == 1, str(run)
+
+
 def test_the_soft_limit_is_watched_only_on_request(preload, victim):
     run = preload(
         sys.executable, victim("python/up_and_down.py"), 195, env={"OOMREC_LIMIT": "200M"}
