@@ -54,6 +54,20 @@ Mapping mapping_of(std::string_view line) noexcept {
   return mapping;
 }
 
+// The arena in a writable mapping, which the next mapping tells; else empty. The kernel joins an
+// arena to another mapping that happens to end where it starts.
+HeapArea arena_in(HeapArea writable, const Mapping& next) noexcept {
+  // The rest of the arena: reserved, not yet writable.
+  const bool is_rest = next.anonymous && !next.accessible && next.start == writable.end &&
+                       next.end % kArenaBytes == 0;
+  if (writable.start % kArenaBytes == 0)
+    return is_rest || writable.end % kArenaBytes == 0 ? writable : HeapArea{};
+  const std::uint64_t start = next.end - kArenaBytes;
+  if (!is_rest || start < writable.start || start >= writable.end) return {};
+  writable.start = start;
+  return writable;
+}
+
 }  // namespace
 
 HeapAreas::HeapAreas(int pid, std::span<char> buffer) noexcept
@@ -113,18 +127,14 @@ bool HeapAreas::next(HeapArea& area) noexcept {
   std::string_view line;
   while (is_open() && next_line(line)) {
     const Mapping mapping = mapping_of(line);
-    const HeapArea candidate = candidate_;
+    const HeapArea arena = arena_in(candidate_, mapping);
     candidate_ = {};
     if (mapping.end <= mapping.start) continue;  // not a line of the kernel's
-    if (mapping.writable && mapping.anonymous && mapping.start % kArenaBytes == 0)
-      candidate_ = {mapping.start, mapping.end, 0, false};
-    // The rest of the arena: reserved, not yet writable.
-    const bool is_rest = mapping.anonymous && !mapping.accessible &&
-                         mapping.start == candidate.end && mapping.end % kArenaBytes == 0;
+    if (mapping.writable && mapping.anonymous) candidate_ = {mapping.start, mapping.end, 0, false};
     if (mapping.heap) {
       area = {mapping.start, mapping.end, 0, true};
-    } else if (candidate.end != 0 && (is_rest || candidate.end % kArenaBytes == 0)) {
-      area = candidate;
+    } else if (arena.end != 0) {
+      area = arena;
     } else {
       continue;
     }

@@ -107,9 +107,11 @@ TEST_CASE("lines of /proc/PID/maps that are an arena, and others") {
       "7f0030000000-7f0030021000 rw-p 00000000 08:01 77  /data/file [heap] of ours\n"
       "7f0040000000-7f0040021000 rw-p 00000000 00:00 0  [anon: glibc: malloc arena]\n"
       "7f0040021000-7f0044000000 ---p 00000000 00:00 0 \n"
+      "7f004f800000-7f0050021000 rw-p 00000000 00:00 0 \n"  // joined to another mapping
+      "7f0050021000-7f0054000000 ---p 00000000 00:00 0 \n"
       "7ffd00000000-7ffd00021000 rw-p 00000000 00:00 0                          [stack]\n");
 
-  REQUIRE(areas.size() == 4);
+  REQUIRE(areas.size() == 5);
   CHECK(areas[0].is_main);
   CHECK(areas[0].bytes() == 0x21000);
   CHECK(areas[0].resident_bytes == bundle::kNotCounted);  // there is no pagemap
@@ -117,6 +119,8 @@ TEST_CASE("lines of /proc/PID/maps that are an arena, and others") {
   CHECK(areas[1].bytes() == 0x21000);
   CHECK(areas[2].bytes() == 64 * kMiB);
   CHECK(areas[3].start == 0x7f0040000000);
+  CHECK(areas[4].start == 0x7f0050000000);
+  CHECK(areas[4].bytes() == 0x21000);
 }
 
 TEST_CASE("lines longer than the buffer, and a file cut anywhere") {
