@@ -1,7 +1,13 @@
-// glibc 2.38 and newer compile calls of strtol into calls of __isoc23_strtol, which an older glibc
-// lacks: here, and in the static archives. With these definitions the command runs on both. They
-// only read no "0b" prefix, which C23 adds for bases 0 and 2.
+// Functions that only newer glibcs have, and that our code and the static archives call when they
+// are compiled with its headers. With these definitions the command runs on glibc 2.34, wherever it
+// was built.
+#include <stdarg.h>
+#include <sys/random.h>
+#include <termios.h>
+
 #pragma GCC visibility push(hidden)
+
+// 2.38: strtol and sscanf by names that also read C23's "0b". The old functions do not.
 #define CALL_OLD(type, name)                                     \
   type old_##name(const char*, char**, int) __asm__(#name);      \
   type __isoc23_##name(const char* text, char** end, int base);  \
@@ -13,3 +19,31 @@ CALL_OLD(long, strtol)
 CALL_OLD(unsigned long, strtoul)
 CALL_OLD(long long, strtoll)
 CALL_OLD(unsigned long long, strtoull)
+
+int old_vsscanf(const char*, const char*, va_list) __asm__("__isoc99_vsscanf");
+int __isoc23_sscanf(const char* text, const char* format, ...);
+int __isoc23_sscanf(const char* text, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  const int read = old_vsscanf(text, format, arguments);
+  va_end(arguments);
+  return read;
+}
+
+// 2.36, for libstdc++.
+unsigned own_arc4random(void) __asm__("arc4random");
+unsigned own_arc4random(void) {
+  unsigned number = 0;
+  while (getrandom(&number, sizeof number, 0) != sizeof number) {
+  }
+  return number;
+}
+
+#if __GLIBC_PREREQ(2, 42)
+// 2.42: another version, in bits per second. ncurses asks for it, to slow down for old terminals.
+unsigned own_cfgetospeed(const struct termios* terminal) __asm__("cfgetospeed");
+unsigned own_cfgetospeed(const struct termios* terminal) {
+  (void)terminal;
+  return 38400;
+}
+#endif
