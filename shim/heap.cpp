@@ -14,6 +14,7 @@ namespace oomrec::shim {
 constinit Watch g_watched[kHostApiCount] = {};
 constinit bool g_entered_unwatched = false;
 constinit bool g_glibc_chunks = false;
+constinit std::uint64_t g_long_header_flag = kMappedFlag;
 
 namespace {
 
@@ -118,6 +119,14 @@ OOMREC_DIRECT_HOOK(int, posix_memalign, (void** block, size_t alignment, size_t 
 
 namespace {
 
+// Whether usable_bytes() reads this block's size correctly.
+bool reads_size_of(void* block) noexcept {
+  g_glibc_chunks = true;
+  const bool equal = usable_bytes(block) == g_next.malloc_usable_size(block);
+  g_glibc_chunks = false;
+  return equal;
+}
+
 // Whether a block's size can be read from the word before it, as in glibc's heap.
 bool has_glibc_chunks() noexcept {
   void* const own = real_dlsym()(RTLD_NEXT, "malloc");
@@ -131,9 +140,11 @@ bool has_glibc_chunks() noexcept {
   for (const std::size_t bytes : kSizes) {
     void* const block = g_next.malloc(bytes);
     if (block == nullptr) continue;
-    g_glibc_chunks = true;
-    const bool equal = usable_bytes(block) == g_next.malloc_usable_size(block);
-    g_glibc_chunks = false;
+    bool equal = reads_size_of(block);
+    if (!equal) {
+      g_long_header_flag = 0;
+      equal = reads_size_of(block);
+    }
     g_next.free(block);
     if (!equal) return false;
   }

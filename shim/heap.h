@@ -62,12 +62,16 @@ bool is_part_of_new(std::uint64_t bytes) noexcept;
 // anyway.
 extern constinit bool g_glibc_chunks;
 
+// The flag of chunks with a header of 16 bytes; others have 8. Mapped chunks, but not from
+// glibc 2.43 on.
+extern constinit std::uint64_t g_long_header_flag;
+inline constexpr std::uint64_t kMappedFlag = 2;
+
 inline std::uint64_t usable_bytes(void* block) noexcept {
   if (g_glibc_chunks) [[likely]] {
-    constexpr std::uint64_t kMapped = 2;  // such a chunk has a header of 16 bytes, others 8
     constexpr std::uint64_t kFlags = 7;
     const std::uint64_t word = static_cast<const std::uint64_t*>(block)[-1];
-    return (word & ~kFlags) - 8 - (word & kMapped) * 4;
+    return (word & ~kFlags) - 8 - (word & g_long_header_flag) * 4;
   }
   return g_next.malloc_usable_size(block);
 }
