@@ -117,6 +117,9 @@ constexpr std::string_view kReporters[] = {"assert_fail",    "assert_perror_fail
 constexpr std::string_view kAllocator[] = {"free",     "cfree",          "malloc",
                                            "calloc",   "realloc",        "reallocarray",
                                            "memalign", "posix_memalign", "aligned_alloc"};
+// From glibc 2.43 on, free() jumps to such a function, which leaves no exported name on the stack:
+// only the function, malloc_printerr and __libc_message.
+constexpr std::ptrdiff_t kUnnamedFrames = 3;
 
 bool is_one_of(std::span<const std::string_view> names, std::string_view name) noexcept {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -127,11 +130,14 @@ void find_reporter(const CrashStack& stack, const Names& names, CrashNames& foun
   const std::uint64_t* at = stack.find(stack.begin(), "abort");
   if (at == nullptr) return;
   const std::uint32_t library = session::module_of(*at);
+  const std::uint64_t* const first = at + 1;
+  bool any_name = false;
   for (++at; at != stack.last() && session::kind_of(*at) == FrameKind::native &&
              session::module_of(*at) == library;
        ++at) {
     char buffer[64];
     std::string_view name = names.name(*at, buffer);
+    any_name = any_name || !name.empty();
     name.remove_prefix(std::min(name.find_first_not_of('_'), name.size()));
     if (name.starts_with("libc_")) name.remove_prefix(5);
     found.heap_corruption = is_one_of(kAllocator, name);
@@ -139,6 +145,7 @@ void find_reporter(const CrashStack& stack, const Names& names, CrashNames& foun
     text::Text{function.data(), function.size()}.add(name);
     return;
   }
+  found.heap_corruption = !any_name && at != stack.last() && at - first >= kUnnamedFrames;
 }
 
 }  // namespace

@@ -71,7 +71,8 @@ def check_coroutines_own(stack: list[dict], kind: str, what: str) -> None:
         assert stack[-1]["function"].startswith("greenlet::UserGreenlet::g_initialstub"), stack[-1]
     else:
         names = [frame["function"] for frame in stack]
-        assert names[0] == OF_BOOST[what] and names[-1] == "make_fcontext", names
+        # Boost 1.92 has no name for the place where the coroutine begins.
+        assert names[0] == OF_BOOST[what] and names[-1] in ("make_fcontext", None), names
 
 
 @pytest.mark.parametrize("mode", MODES)

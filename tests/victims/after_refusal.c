@@ -138,8 +138,10 @@ static void wild(void) {
 static void freed_twice(void) {
   handle();
   char* volatile block = malloc(2000);
+  char* volatile next = malloc(2000);  // else the block joins the unused end of the heap
   free(block);
   free(block);
+  free(next);
 }
 static void asserted_other(void) {
   char* block = malloc(asked);

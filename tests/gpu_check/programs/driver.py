@@ -14,7 +14,8 @@ OUT_OF_MEMORY = 2  # in both
 
 LIBRARIES = {
     "cuda": ["libcuda.so.1"],
-    "hip": [*(f"libamdhip64.so.{version}" for version in (7, 6, 5)), "libamdhip64.so"],
+    # The one without a number first: a machine may have several releases, and not each knows its devices.
+    "hip": ["libamdhip64.so", *(f"libamdhip64.so.{version}" for version in (7, 6, 5))],
 }
 
 # Our name: the function of the CUDA driver and of HIP. None: it does not exist.

@@ -500,6 +500,14 @@ TEST_CASE("names tell which function of the C library ended the program, and for
   crash.frames[2] = frame(6);  // __assert_fail
   CHECK_FALSE(names_of(session).heap_corruption);
   CHECK(std::string{session.link().function} == "assert_fail");
+  // Without names it is the allocator's if there are enough frames.
+  crash.frame_count = 6;
+  for (std::size_t i : {2, 3, 4}) crash.frames[i] = frame(kUnnamed);
+  crash.frames[5] = session::native_frame(0, 1);
+  CHECK(names_of(session).heap_corruption);
+  crash.frames[3] = frame(3);
+  CHECK_FALSE(names_of(session).heap_corruption);
+  crash.frames[3] = frame(kUnnamed);
   // Beyond the C library it is the program's own business.
   crash.frames[2] = session::native_frame(0, 1);
   CHECK_FALSE(names_of(session).heap_corruption);
