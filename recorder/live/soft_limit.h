@@ -27,9 +27,9 @@ class SoftLimit {
   static constexpr std::uint64_t kTinyBytes = 4 * 1024;
   static constexpr std::uint64_t kArenaBytes = 1 << 20;  // of a mapping, such as Python's arenas
 
-  // 1 % of the limit, within 4 and 64 MiB, but at most a quarter of the limit.
+  // 1 % of the limit, within 8 and 64 MiB, but at most a quarter of the limit.
   static constexpr std::uint64_t default_reserve(std::uint64_t limit_bytes) noexcept {
-    constexpr std::uint64_t kLeast = 4 << 20, kMost = 64 << 20;
+    constexpr std::uint64_t kLeast = 8 << 20, kMost = 64 << 20;
     return std::min(std::clamp(limit_bytes / 100, kLeast, kMost), limit_bytes / 4);
   }
 

@@ -70,10 +70,10 @@ def test_the_bundle_says_how_much_was_used(oomrec, python, grows):
     run = oomrec("run", "--limit", "64M", "--", python(), "-I", grows, "small")
     shown = oomrec.json("show", run.only_bundle())
     reserve = shown["limit_reserve"]
-    assert reserve["bytes"] == 4 * MIB and 0 < reserve["used"] <= 4 * MIB, reserve
+    assert reserve["bytes"] == 8 * MIB and 0 < reserve["used"] <= 8 * MIB, reserve
     assert metadata(run.only_bundle())["limit_reserve"] == reserve
     page = oomrec("show", run.only_bundle()).stdout
-    assert "of the reserve of 4.0 MiB were used" in page
+    assert "of the reserve of 8.0 MiB were used" in page
 
 
 def test_without_a_limit_there_is_no_reserve(oomrec, victim):
@@ -85,7 +85,7 @@ def test_without_a_limit_there_is_no_reserve(oomrec, victim):
 @pytest.mark.parametrize(
     "options, expected",
     [
-        (["--limit", "300M"], 4 * MIB),
+        (["--limit", "300M"], 8 * MIB),
         (["--limit", "8M"], 2 * MIB),
         (["--limit", "1000M"], 10 * MIB),
         (["--limit", "300M", "--limit-reserve", "20M"], 20 * MIB),

@@ -58,7 +58,7 @@ TEST_CASE("a quarter of the reserve is always open to tiny blocks") {
 
 TEST_CASE("the reserve is a hundredth of the limit, within bounds, or as it was chosen") {
   using live::SoftLimit;
-  CHECK(SoftLimit::default_reserve(100 * kMiB) == 4 * kMiB);
+  CHECK(SoftLimit::default_reserve(100 * kMiB) == 8 * kMiB);
   CHECK(SoftLimit::default_reserve(8 * kMiB) == 2 * kMiB);
   CHECK(SoftLimit::default_reserve(1000 * kMiB) == 10 * kMiB);
   CHECK(SoftLimit::default_reserve(kMiB << 20) == 64 * kMiB);
