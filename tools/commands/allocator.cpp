@@ -10,7 +10,7 @@
 // set_new_handler links libstdc++'s, which replaces it.
 #include "tools/commands/allocator.h"
 
-#ifndef __SANITIZE_ADDRESS__  // which brings its own allocator
+#ifdef OOMREC_MIMALLOC
 #include <mimalloc-new-delete.h>
 #endif
 #include <unistd.h>
