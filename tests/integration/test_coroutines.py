@@ -53,12 +53,13 @@ def line_of(source: str, text: str) -> int:
 
 
 def kept_by_coroutines(shown: dict, kind: str) -> list[dict]:
-    """The holders of what they keep, each with the function further in."""
+    """The holders of what they keep, each with the function further in. Python may map an arena there, too."""
     function = (OF_PYTHON if is_python(kind) else OF_BOOST)["keep"]
     return [
         holder
         for holder in shown["holders"]
-        if any(frame.get("function") == function for frame in holder["stack"])
+        if holder["space"] == "heap"
+        and any(frame.get("function") == function for frame in holder["stack"])
     ]
 
 
