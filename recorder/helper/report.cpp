@@ -64,6 +64,7 @@ struct LineFigures {
   std::uint64_t blocks;
   std::uint8_t space;
   bool estimated;
+  bool is_pool;  // of Python's small objects
 };
 
 // A line has several holders when the interpreter reaches it through different internal functions.
@@ -137,9 +138,12 @@ const LineFigures* largest_line(const View& view, LargestLine& memory,
     if (memory.holders[i].live_bytes == 0 || !view.holder(memory.holders[i].holder, holder))
       continue;
     const std::uint64_t live_count = holder.live_count.load(std::memory_order_relaxed);
-    const LineFigures figures{key_frames(view, holder.node), memory.holders[i].live_bytes,
-                              wanted.on_device != 0 ? blocks[i] : live_count, holder.space,
-                              (holder.flags & session::kHolderEstimated) != 0};
+    const LineFigures figures{key_frames(view, holder.node),
+                              memory.holders[i].live_bytes,
+                              wanted.on_device != 0 ? blocks[i] : live_count,
+                              holder.space,
+                              (holder.flags & session::kHolderEstimated) != 0,
+                              session::is_object_pool(view, holder.node)};
     LineFigures* const end = memory.lines + count;
     LineFigures* const line = std::find_if(memory.lines, end, [&](const LineFigures& other) {
       return other.frames.python != 0 && other.space == figures.space &&
@@ -285,6 +289,7 @@ void report_failure(InHook hook, text::Text& text, const View& view, const bundl
     text.add("oomrec: largest holder: ").add(largest->estimated ? "about " : "");
     text.size(largest->bytes).add(" in ").count(largest->blocks);
     text.add(largest->blocks == 1 ? " block" : " blocks");
+    if (largest->is_pool) text.add(", free in Python's pool of small objects");
     add_location(text, {hook, view, largest->frames, cause.exported_name, names});
     text.add('\n');
   }

@@ -236,3 +236,47 @@ def test_without_sampling_they_do_not(build_dir, tmp_path):
     options = ["--python-sampling", "0"]
     ours, theirs = compare(str(build_dir / "oomrec"), sys.executable, IMPORTS, options, tmp_path)
     assert share(ours, theirs, 4096) < 0.85
+
+
+FREED = """
+rows = [[(i, j) for j in range(10)] for i in range(200_000)]
+kept = rows[::97]  # one of nearly every page of the pool
+del rows
+try:
+    bytearray(1 << 46)
+except MemoryError:
+    pass
+"""
+
+
+def test_a_pool_that_is_mostly_free_is_named_and_is_no_leak(oomrec):
+    run = oomrec("run", "--", sys.executable, "-c", FREED)
+    assert "blocks, free in Python's pool of small objects\n" in run.stderr
+    rows = rows_of(oomrec, run.only_bundle())
+    assert rows[0]["stack"][0]["function"] == POOL and rows[0]["bytes"] > 100 << 20
+    page = oomrec("show", run.only_bundle()).stdout
+    assert f"{POOL} holds" not in page  # no advice takes it for what a line of the program keeps
+
+
+LEAK = """
+import time
+kept = []
+def leak():
+    for i in range(12_000):
+        kept.append((i, str(i)))
+for _ in range(40):
+    leak()
+    time.sleep(0.1)
+try:
+    bytearray(1 << 46)
+except MemoryError:
+    pass
+"""
+
+
+def test_a_leak_of_small_objects_is_found(oomrec):
+    run = oomrec("run", "--", sys.executable, "-c", LEAK)
+    found = oomrec.json("leaks", run.only_bundle())
+    names = {frame["function"] for leak in found["leaks"] for frame in leak["stack"]}
+    assert "leak" in names, found
+    assert POOL not in names

@@ -30,7 +30,7 @@ std::vector<recording::Location> copied(const std::vector<recording::LocationId>
 std::vector<recording::HolderFigures> living_holders(const recording::Recording& recording) {
   std::vector<recording::HolderFigures> holders = recording.holders();
   std::erase_if(holders, [](const recording::HolderFigures& holder) {
-    return !is_additive(holder.space) || holder.live_bytes == 0;
+    return !is_additive(holder.space) || holder.is_object_pool || holder.live_bytes == 0;
   });
   return holders;
 }

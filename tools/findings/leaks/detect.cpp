@@ -101,7 +101,7 @@ class Detector {
   std::vector<recording::HolderFigures> held() const {
     std::vector<recording::HolderFigures> holders = recording_.holders();
     std::erase_if(holders, [&](const recording::HolderFigures& row) {
-      return is_address_space(row.space) || !curves_.has_curve(row.entry);
+      return is_address_space(row.space) || row.is_object_pool || !curves_.has_curve(row.entry);
     });
     recording_.add_ages(holders);
     return holders;

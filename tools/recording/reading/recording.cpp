@@ -186,7 +186,8 @@ std::vector<HolderFigures> Recording::holders() const {
     const bool changed_since = holder.peak_epoch == session::peak_epoch_of(header(), holder);
     row.peak_bytes = changed_since ? holder.peak_bytes.load() : row.live_bytes;
     row.peak_count = changed_since ? holder.peak_count.load() : row.live_count;
-    if (row.space == Space::map) {  // the pool of Python's objects, whose estimates may exceed it
+    row.is_object_pool = row.space == Space::map && session::is_object_pool(view_, row.node);
+    if (row.is_object_pool) {  // the estimates of its objects may exceed it
       row.live_bytes = at_least_zero(row.live_bytes);
       row.peak_bytes = at_least_zero(row.peak_bytes);
     }

@@ -26,6 +26,7 @@ struct HolderFigures {
   Space space = Space::heap;
   Api api = Api::none;
   bool estimated = false;
+  bool is_object_pool = false;  // Python's: free space, that no line holds
   std::uint64_t live_bytes = 0, live_count = 0;
   std::uint64_t peak_bytes = 0, peak_count = 0;  // at the peak of the space
   std::uint64_t total_bytes = 0, total_count = 0;
