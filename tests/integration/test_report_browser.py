@@ -577,6 +577,18 @@ def test_the_timeline_shows_limits_marks_and_failures(show):
     assert "16:37:00" in page.locator("svg.chart text").all_text_contents()
 
 
+@pytest.mark.parametrize("seconds", [0.5, 4, 6, 8, 45, 400, 3000, 40_000, 200_000])
+def test_labels_of_the_time_axis_do_not_repeat(show, seconds):
+    made = report_data.Recording()
+    for part in range(11):
+        made.moment(seconds * part / 10, 300 * MIB, [200 * MIB, 0, 0, 0])
+    page = show(made, "view=timeline")
+    settled(page)
+    labels = page.locator("svg.chart .time text").all_text_contents()
+    first = labels[: len(labels) // page.locator("svg.chart").count()]
+    assert len(first) >= 3 and len(set(first)) == len(first), first
+
+
 def holders_over_time(made, show, most=8) -> dict:
     page = show(made, "view=timeline")
     series = page.evaluate(
@@ -910,6 +922,11 @@ def test_leaks_and_fragmentation(show):
     assert widths == sorted(widths, reverse=True) and widths[2] / widths[0] == pytest.approx(
         410 / 470, abs=0.01
     )
+    assert "mappings of their own" not in text  # all of the heap lies in its areas
+    made = report_data.small()
+    made.json["fragmentation"]["heap"]["live_bytes"] += 90 * MIB
+    text = show(made, "view=fragmentation").locator("#panel").inner_text()
+    assert "Beside them, large blocks of 90.0 MiB in all have mappings of their own." in text
     made = report_data.small()
     made.json["leaks"] |= {"checkpoints": 3, "detected": False, "leaks": []}
     assert (

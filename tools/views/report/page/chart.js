@@ -80,10 +80,11 @@ report.Chart = class {
 
   axes(svg, top) {
     const {margin, width, height} = this;
+    const count = Math.max(2, width / 110);
     svg.append("g")
-        .attr("class", "axis")
+        .attr("class", "axis time")
         .attr("transform", `translate(0,${height - margin.bottom})`)
-        .call(d3.axisBottom(this.x).ticks(Math.max(2, width / 110)).tickFormat(this.timeFormat()));
+        .call(d3.axisBottom(this.x).ticks(count).tickFormat(this.timeFormat(this.x.ticks(count))));
     svg.append("g")
         .attr("class", "axis")
         .attr("transform", `translate(${margin.left},0)`)
@@ -93,13 +94,13 @@ report.Chart = class {
                   .tickSize(-(width - margin.left - margin.right)));
   }
 
-  timeFormat() {
+  // As fine as the distance of the labels, so that no two are equal.
+  timeFormat(ticks) {
     const [format, day] =
         report.state.time === "local" ? [d3.timeFormat, d3.timeDay] : [d3.utcFormat, d3.utcDay];
-    return format(
-        day.count(...this.domain) > 0              ? "%d %b %H:%M" :
-            this.domain[1] - this.domain[0] < 5000 ? "%H:%M:%S.%L" :
-                                                     "%H:%M:%S");
+    const step = ticks.length > 1 ? ticks[1] - ticks[0] : this.domain[1] - this.domain[0];
+    const time = step < 1000 ? "%H:%M:%S.%L" : step < 60_000 ? "%H:%M:%S" : "%H:%M";
+    return format(day.count(...this.domain) > 0 ? `%d %b ${time}` : time);
   }
 
   drawSeries(lines, one) {

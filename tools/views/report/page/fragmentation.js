@@ -18,6 +18,12 @@ report.bars = (rows) => {
   ]));
 };
 
+// Why the heap has more live bytes than its areas.
+const besides = ({live_bytes, areas}) => live_bytes > areas.live_bytes ?
+    ` Beside them, large blocks of ${
+        report.bytes(live_bytes - areas.live_bytes)} in all have mappings of their own.` :
+    "";
+
 const heapBars = (heap) => {
   const {areas} = heap;
   if (!areas) {
@@ -35,7 +41,7 @@ const heapBars = (heap) => {
       ["in live blocks", areas.live_bytes], ["free inside", areas.free_bytes]
     ]),
     report.sentence(`${report.plural(areas.count, "area", "areas")}; ${
-        report.factText("free_share", areas.free_share)} of it is free.`)
+        report.factText("free_share", areas.free_share)} of it is free.${besides(heap)}`)
   ];
 };
 
