@@ -43,11 +43,12 @@ const leakRow = (leak) => {
   const about = leak.estimated ? "about " : "";
   const stack = report.element(
       "details", {}, report.element("summary", {}, leakWhere(leak.stack)),
-      report.frameList(leak.stack));
+      report.frameList(leak.stack),
+      report.sentence(`R² of a straight line through the growth: ${leak.r_squared.toFixed(2)}`));
   return [
     stack, about + report.bytes(leak.growth_bytes), `${report.bytes(leak.bytes_per_second)}/s`,
     about + report.bytes(leak.live_bytes), report.factText("confidence", leak.confidence),
-    leak.r_squared.toFixed(2), report.factText("survivor_share", leak.survivor_share),
+    report.factText("survivor_share", leak.survivor_share),
     report.factText("oldest_seconds", leak.oldest_seconds),
     report.text([leak.space, leak.device].filter(Boolean).join(", "), 60)
   ];
@@ -89,8 +90,8 @@ report.views.leaks = {
           report.simpleTable(
               "Stacks that grow",
               [
-                "stack", "growth", "per second", "held", "confidence", "R²", "survivors",
-                "oldest block", "space"
+                "stack", "growth", "per second", "held", "confidence", "survivors", "oldest block",
+                "space"
               ],
               leaks.leaks.map(leakRow)));
     }
