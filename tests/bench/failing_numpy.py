@@ -1,4 +1,4 @@
-"""Keeps batches like docs/examples/train.py until one fails. Prints how long that call took, in ms."""
+"""Keeps batches like docs/examples/train_numpy.py until one fails. Prints how long that call took, in ms."""
 
 import time
 

@@ -13,7 +13,7 @@ import measure
 
 NAME = "reading"
 TIMEOUT_S = 300
-EXAMPLE = Path(__file__).resolve().parent.parent.parent / "docs" / "examples" / "train.py"
+EXAMPLE = Path(__file__).resolve().parent.parent.parent / "docs" / "examples" / "train_numpy.py"
 
 
 def measure_all(build: Path, base: dict, scratch: Path, rounds: int, quick: bool) -> list[dict]:
@@ -27,7 +27,7 @@ def measure_all(build: Path, base: dict, scratch: Path, rounds: int, quick: bool
          {"stats": 2, "show": 2, "tree": 2, "tree --top-down": 2}),
         ("100,000 distinct stacks", ["--mode", "exact", "--recording-size", "2G"],
          [*stacks[:1], "17", "100000"], {"report --force": 2}),
-        ("docs/examples/train.py (NumPy)", ["--limit", "512M"], [python, str(EXAMPLE)],
+        ("docs/examples/train_numpy.py", ["--limit", "512M"], [python, str(EXAMPLE)],
          {"show": 0.5}),
     ]  # fmt: skip
     environment = {**base, "XDG_CACHE_HOME": str(scratch)}

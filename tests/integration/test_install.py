@@ -30,6 +30,7 @@ def test_every_file_is_installed(installed):
         "include/oomrec.h",
         "share/man/man1/oomrec.1",
         "share/doc/oomrec/examples/train.py",
+        "share/doc/oomrec/examples/train_numpy.py",
         "share/doc/oomrec/schemas/show.json",
         "share/doc/oomrec/schemas/definitions.json",
         "share/bash-completion/completions/oomrec.bash",

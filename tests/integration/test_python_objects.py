@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from conftest import PYTHON_VERSIONS
+from conftest import PYTHON_VERSIONS, SOURCE
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from line_shares import compare, share
@@ -280,3 +281,19 @@ def test_a_leak_of_small_objects_is_found(oomrec):
     names = {frame["function"] for leak in found["leaks"] for frame in leak["stack"]}
     assert "leak" in names, found
     assert POOL not in names
+
+
+EXAMPLE = SOURCE / "docs" / "examples" / "train.py"
+
+
+@pytest.mark.parametrize("version", [PYTHON_VERSIONS[0], "3.13", PYTHON_VERSIONS[-1]])
+def test_the_example_of_the_readme(oomrec, python, version):
+    run = oomrec("run", "--limit", "128M", "--", python(version), EXAMPLE)
+    assert run.exit_code == 1 and run.stderr.endswith("MemoryError\n"), str(run)
+    readme = (SOURCE / "README.md").read_text()
+    holder = re.search(r"largest holder: about \S+ MiB in [\d,]+ blocks, (.*)\n", readme)[1]
+    assert re.search(
+        rf"largest holder: about \S+ MiB in [\d,]+ blocks, {re.escape(holder)}\n", run.stderr
+    )
+    largest = rows_of(oomrec, run.only_bundle())[0]
+    assert largest["space"] == "python" and largest["bytes"] > 90 << 20
