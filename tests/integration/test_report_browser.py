@@ -899,10 +899,7 @@ def test_leaks_and_fragmentation(show):
     row = page.locator("tbody tr").first
     # Named by the program's own line, although a library's is more inner.
     assert row.inner_text().startswith("make_batch train.py:21")
-    assert (
-        "384.0 MiB\t6.4 MiB/s\t384.0 MiB\thigh (0.97)\t100.0 %\t58.0 s\theap"
-        in row.inner_text()
-    )
+    assert "384.0 MiB\t6.4 MiB/s\t384.0 MiB\thigh (0.97)\t100.0 %\t58.0 s\theap" in row.inner_text()
     row.locator("summary").click()
     assert row.locator(".stack li").all_inner_texts() == [
         "malloc libc.so.6",
@@ -933,6 +930,7 @@ def test_leaks_and_fragmentation(show):
         "3 checkpoints, but leak detection needs 8"
         in show(made, "view=leaks").locator("#panel").inner_text()
     )
+
 
 def test_the_table_of_leaks_fits_900_pixels(show):
     made = report_data.small()
