@@ -13,7 +13,7 @@
 
 // clang-format off
 #define OOMREC_PYTHON_SYMBOLS(X) \
-  X(Py_GetVersion) X(Py_Version) X(PyCode_Type) X(PyType_Type) X(_PyRuntime) \
+  X(Py_GetVersion) X(Py_Version) X(PyCode_Type) X(PyType_Type) X(PyBytes_Type) X(PyUnicode_Type) X(_PyRuntime) \
   X(PyGILState_GetThisThreadState) X(_PyThreadState_UncheckedGet) X(PyThreadState_GetUnchecked) \
   X(_Py_IsFinalizing) X(Py_IsFinalizing) X(_PyEval_EvalFrameDefault) \
   X(PySys_GetObject) X(PyType_IsSubtype) X(PyExc_MemoryError) \
@@ -57,11 +57,23 @@ bool types_are_where_expected(const Interpreter& python) noexcept {
   return load<std::uint64_t>(python.code_type + python.at.object_type) == python.type_type;
 }
 
+// tp_basicsize of the types whose instances we read; 0: not exported.
+TypeSizes sizes_of_types(const Symbols& symbols) noexcept {
+  constexpr std::uint64_t kBasicSize = 32;  // behind an object with a size, and tp_name
+  const auto size = [&](SymbolIndex type) noexcept {
+    return symbols.address[type] == 0 ? 0 : load<std::uint64_t>(symbols.address[type] + kBasicSize);
+  };
+  return {size(kPyCode_Type), size(kPyBytes_Type), size(kPyUnicode_Type)};
+}
+
 const char* set_up(Interpreter& python, const Symbols& symbols) noexcept {
   const char* problem = nullptr;
   const auto* const runtime = reinterpret_cast<const std::byte*>(symbols.address[k_PyRuntime]);
   python.version_hex = version_of(symbols);
-  if (!find_python_offsets(python.version_hex, runtime, python.at, problem)) return problem;
+  if (!find_python_offsets(python.version_hex, runtime, sizes_of_types(symbols), python.at,
+                           problem))
+    return problem;
+  python.unverified.store(!is_known_version(python.version_hex), std::memory_order_relaxed);
   const bool since_313 = python.version_hex >= kVersion313;
   const std::uint64_t attached =
       symbols.address[since_313 ? kPyThreadState_GetUnchecked : k_PyThreadState_UncheckedGet];
@@ -166,6 +178,13 @@ void python_reset_after_fork(InHook hook) noexcept {
 
 void note_objects_sampled(InHook hook) noexcept {
   g_objects_sampled = true;
+  g_described.store(false, std::memory_order_relaxed);
+  python_describe(hook);
+}
+
+void python_reject(InHook hook, const char* problem) noexcept {
+  g_interpreter.problem = problem;
+  g_interpreter.ready.store(false, std::memory_order_release);
   g_described.store(false, std::memory_order_relaxed);
   python_describe(hook);
 }

@@ -22,6 +22,10 @@ void python_module_loaded(InHook, std::uint64_t start) noexcept;
 // Called when modules were unloaded: detaches from an interpreter that was among them.
 void python_modules_unloaded(InHook) noexcept;
 
+// The interpreter turned out not to be what we took it for: it is not read any more, and the
+// session says why. `problem`: static text.
+void python_reject(InHook, const char* problem) noexcept;
+
 // The interpreter's small objects are recorded, if they come from its pool. The session says so.
 void note_objects_sampled(InHook) noexcept;
 

@@ -17,6 +17,8 @@ struct ThreadState;
 
 struct Interpreter {
   std::atomic<bool> ready;  // release: what follows is complete and the self tests passed
+  // Of a version in no table: the first walk decides whether its frames are what we take them for.
+  std::atomic<bool> unverified;
   std::uint32_t version_hex;
   const char* problem;  // static text: why there are no Python frames; null: none seen, or ready
   PythonOffsets at;

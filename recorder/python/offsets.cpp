@@ -1,4 +1,5 @@
 #include "recorder/python/layouts.h"
+#include "recorder/python/published_positions.h"
 
 #include <cstring>
 
@@ -10,27 +11,6 @@ constexpr std::uint16_t kNone = PythonOffsets::kAbsent;
 constexpr std::uint32_t minor_of(std::uint32_t version_hex) noexcept {
   return (version_hex >> 16) & 0xff;
 }
-
-// The position of each offset in `_PyRuntime.debug_offsets`, by minor version. Only its first three
-// fields have fixed positions: cookie, version, free_threaded.
-struct DebugPositions {
-  std::uint16_t total_bytes;
-  std::uint16_t current_frame, thread_id;
-  std::uint16_t previous, executable, instr_ptr, owner, tlbc_index;
-  std::uint16_t filename, qualname, linetable, firstlineno, code_adaptive, tlbc;
-  std::uint16_t ob_type;
-  std::uint16_t bytes_size, bytes_data;
-  std::uint16_t text_state, text_length, text_ascii_bytes;
-};
-constexpr std::uint32_t kFirstPublished = 13;
-// clang-format off
-constexpr DebugPositions kDebugPositions[] = {
-  {584, 184, 192, 232, 240, 248, 264, kNone, 280, 296, 304, 312, 344, kNone, 360, 520, 528, 544, 552, 560},
-  {760, 208, 216, 256, 264, 272, 288, 304,   320, 336, 344, 352, 384, 392,   408, 600, 608, 624, 632, 640},
-  {888, 208, 240, 320, 328, 336, 352, 368,   384, 400, 408, 416, 448, 456,   472, 696, 704, 720, 728, 736},
-};
-// clang-format on
-constexpr std::uint32_t kLastPublished = kFirstPublished + std::size(kDebugPositions) - 1;
 
 // Not published: co_version is 24 bytes behind co_firstlineno in each of these versions, compact
 // text's data 16 behind ASCII text's; the bits of the state word moved in 3.14t.
@@ -54,8 +34,8 @@ struct PublishedReader {
   }
 };
 
-bool read_published(std::uint32_t version_hex, const std::byte* runtime, PythonOffsets& o,
-                    const char*& problem) noexcept {
+bool read_published(std::uint32_t version_hex, const std::byte* runtime, const TypeSizes& sizes,
+                    PythonOffsets& o, const char*& problem) noexcept {
   if (runtime == nullptr) {
     problem = "this Python does not export _PyRuntime";
     return false;
@@ -66,8 +46,14 @@ bool read_published(std::uint32_t version_hex, const std::byte* runtime, PythonO
     return false;
   }
   const std::uint32_t minor = minor_of(version_hex);
-  const DebugPositions& at = kDebugPositions[minor - kFirstPublished];
   const bool free_threaded = published.word(16) != 0;
+  DebugPositions at{};
+  if (const DebugPositions* const known = known_positions(minor)) {
+    at = *known;
+  } else if (free_threaded || !find_positions(runtime, sizes, at)) {
+    problem = "this Python is newer than this oomrec knows";
+    return false;
+  }
   o = kLayout312;
   o.chain = FrameChain::shim;
   o.thread_cframe = kNone;
@@ -138,8 +124,14 @@ std::uint32_t parse_python_version(std::string_view text) noexcept {
   return parts[0] << 24 | parts[1] << 16 | parts[2] << 8 | level << 4 | (serial & 0xf);
 }
 
+bool is_known_version(std::uint32_t version_hex) noexcept {
+  const std::uint32_t minor = minor_of(version_hex);
+  return minor < kFirstPublished || known_positions(minor) != nullptr;
+}
+
 bool find_python_offsets(std::uint32_t version_hex, const std::byte* debug_offsets,
-                         PythonOffsets& out, const char*& problem) noexcept {
+                         const TypeSizes& sizes, PythonOffsets& out,
+                         const char*& problem) noexcept {
   const std::uint32_t minor = minor_of(version_hex);
   if (version_hex >> 24 != 3 || minor < kFirstTabled) {
     problem = "this Python is older than 3.8";
@@ -149,11 +141,8 @@ bool find_python_offsets(std::uint32_t version_hex, const std::byte* debug_offse
     problem = "this Python is a pre-release";
     return false;
   }
-  if (minor > kLastPublished) {
-    problem = "this Python is newer than this oomrec knows";
-    return false;
-  }
-  if (minor >= kFirstPublished) return read_published(version_hex, debug_offsets, out, problem);
+  if (minor >= kFirstPublished)
+    return read_published(version_hex, debug_offsets, sizes, out, problem);
   out = *kTabled[minor - kFirstTabled];
   return true;
 }

@@ -2,9 +2,10 @@
 //
 // 3.8 to 3.12: a table, derived from each version's headers; patch releases and debug builds agree.
 // From 3.13 on the interpreter publishes the offsets in `_PyRuntime`, but the format of that
-// changes with every minor version, so it needs a table, too. A version in neither table, a
-// pre-release, or a build with another object layout (Py_TRACE_REFS, patched forks) is rejected
-// with a reason: no Python frames are better than wrong ones.
+// changes with every minor version, so it needs a table, too; for a version that is not in it yet,
+// the offsets are found by what is known of its types (published_positions.h). A pre-release, or a
+// build with another object layout (Py_TRACE_REFS, patched forks) is rejected with a reason: no
+// Python frames are better than wrong ones.
 #pragma once
 
 #include <cstddef>
@@ -69,9 +70,17 @@ struct PythonOffsets {
 // PY_VERSION_HEX of "3.11.7 (main, …)"; 0: not a version.
 std::uint32_t parse_python_version(std::string_view text) noexcept;
 
+// Whether tables have the layout of this version.
+bool is_known_version(std::uint32_t version_hex) noexcept;
+
+// Bytes of an instance, as the types say (tp_basicsize).
+struct TypeSizes {
+  std::uint64_t code, bytes, text;
+};
+
 // Offsets of version `version_hex`. `debug_offsets` is the address of `_PyRuntime` (needed
 // from 3.13 on, else null). On failure returns false and names the problem in static text.
 bool find_python_offsets(std::uint32_t version_hex, const std::byte* debug_offsets,
-                         PythonOffsets& out, const char*& problem) noexcept;
+                         const TypeSizes&, PythonOffsets& out, const char*& problem) noexcept;
 
 }  // namespace oomrec::stack

@@ -38,4 +38,24 @@ bool innermost_call_is_linked(InHook hook, std::uint64_t state, std::uint64_t cf
   return false;
 }
 
+FrameCheck check_frames(InHook hook, std::uint64_t frame) noexcept {
+  const PythonOffsets& at = g_interpreter.at;
+  FrameCheck found = FrameCheck::none;
+  for (std::uint32_t left = session::kMaxFrames; frame != 0 && left != 0; --left) {
+    std::byte copy[128];
+    if (frame % 8 != 0 || at.frame_instruction + 8u > sizeof copy ||
+        !symbols::read_own_memory(hook, frame, copy, sizeof copy))
+      return FrameCheck::wrong;
+    const FrameCells cells = cells_of(at, reinterpret_cast<std::uint64_t>(copy));
+    frame = cells.previous;
+    if (is_shim_owner(cells.role)) continue;
+    std::uint64_t type = 0;
+    if (!symbols::read_own_memory(hook, code_of(cells.code) + at.object_type, &type, sizeof type) ||
+        type != g_interpreter.code_type)
+      return FrameCheck::wrong;
+    found = FrameCheck::right;
+  }
+  return found;
+}
+
 }  // namespace oomrec::stack

@@ -84,4 +84,9 @@ inline bool is_shim_owner(std::uint64_t owner) noexcept {
 // `cframe`: the state's innermost C frame.
 bool innermost_call_is_linked(InHook, std::uint64_t state, std::uint64_t cframe) noexcept;
 
+// Whether frames from `frame` outwards are laid out as we think: each executes a code object. Read
+// by system calls, which do not fault. `none`: no frame of Python code among them.
+enum class FrameCheck : std::uint8_t { none, right, wrong };
+FrameCheck check_frames(InHook, std::uint64_t frame) noexcept;
+
 }  // namespace oomrec::stack

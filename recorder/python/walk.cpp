@@ -207,6 +207,17 @@ class ChainWalk {
   bool died_ = false;
 };
 
+// False: not yet, or never, because the frames are something else.
+[[gnu::cold, gnu::noinline]] bool verify(InHook hook, std::uint64_t frame) noexcept {
+  const FrameCheck found = check_frames(hook, frame);
+  if (found == FrameCheck::wrong)
+    python_reject(
+        hook,
+        "this Python is newer than this oomrec knows, and lays out its frames in another way");
+  if (found == FrameCheck::right) g_interpreter.unverified.store(false, std::memory_order_relaxed);
+  return found == FrameCheck::right;
+}
+
 }  // namespace
 
 PythonStack python_stack(InHook hook, PythonCache& cache, bool in_handler) noexcept {
@@ -230,6 +241,8 @@ PythonStack python_stack(InHook hook, PythonCache& cache, bool in_handler) noexc
     frame = load<std::uint64_t>(cframe + at.cframe_current);
   }
   if (frame == 0 || !state.was_alive()) return clear_python_cache(cache);
+  if (python.unverified.load(std::memory_order_relaxed) && !verify(hook, frame)) [[unlikely]]
+    return clear_python_cache(cache);
   return ChainWalk(hook, state, cache, frame, cframe).stack();
 }
 

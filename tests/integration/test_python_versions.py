@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import struct
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -84,3 +86,96 @@ def python_frames(stack, script, source):
     frames = [frame for frame in stack if frame["kind"] == "python"]
     assert all(Path(frame["file"]).name == script.name for frame in frames), frames
     return [(frame["function"], source[frame["line"] - 1].strip()) for frame in frames]
+
+
+# --- A version that no table has ------------------------------------------------------------------
+
+
+def file_offset(image: bytearray, address: int) -> int:
+    """Of a virtual address in an ELF file of 64 bits."""
+    (headers,) = struct.unpack_from("<Q", image, 32)
+    (count,) = struct.unpack_from("<H", image, 56)
+    for number in range(count):
+        at = headers + 56 * number
+        kind, _, offset, start, _, size = struct.unpack_from("<IIQQQQ", image, at)
+        if kind == 1 and start <= address < start + size:
+            return offset + address - start
+    raise AssertionError(hex(address))
+
+
+def newer_python(python: str, directory: Path, version_hex: int, change: dict[int, int]) -> dict:
+    """The interpreter with another version, and `change` of its published words by their position: the environment
+    in which `python` loads it."""
+    library = subprocess.check_output(
+        [python, "-c", "import sysconfig; print(sysconfig.get_config_var('INSTSONAME') or '')"],
+        text=True,
+    ).strip()
+    folder = subprocess.check_output(
+        [python, "-c", "import sysconfig; print(sysconfig.get_config_var('LIBDIR'))"], text=True
+    ).strip()
+    if not library.startswith("libpython"):
+        pytest.skip("this interpreter is no shared library")
+    image = bytearray((Path(folder) / library).read_bytes())
+    names = subprocess.check_output(["nm", "-D", Path(folder) / library], text=True)
+    address = {
+        words[2]: int(words[0], 16)
+        for words in map(str.split, names.splitlines())
+        if len(words) == 3
+    }
+    runtime = file_offset(image, address["_PyRuntime"])
+    assert image[runtime : runtime + 8] == b"xdebugpy"
+    for place in (file_offset(image, address["Py_Version"]), runtime + 8):
+        struct.pack_into("<Q", image, place, version_hex)
+    for position, value in change.items():
+        struct.pack_into("<Q", image, runtime + position, value)
+    (directory / library).write_bytes(image)
+    return {"LD_LIBRARY_PATH": str(directory)}
+
+
+KEEPS = """
+def keep():
+    return [bytearray(1 << 20) for _ in range(8)]
+def between():
+    yield keep()
+kept = list(between())
+try:
+    bytearray(1 << 46)
+except MemoryError:
+    print("refused")
+"""
+
+
+def test_an_unknown_version_is_read_by_what_it_publishes(preload, oomrec, python, tmp_path):
+    """3.13 that says it is 3.17: no table has it."""
+    environment = newer_python(python("3.13"), tmp_path, 0x031100F0, {})
+    run = preload(python("3.13"), "-c", KEEPS, env=environment)
+    assert run.stdout == "refused\n", str(run)
+    shown = oomrec.json("show", run.only_bundle())
+    assert shown["process"]["python"].startswith("3.17")
+    functions = [
+        [frame["function"] for frame in holder["stack"] if frame["kind"] == "python"]
+        for holder in shown["holders"]
+        if holder["bytes"] >= 8 << 20
+    ]
+    assert functions == [["keep", "between", "<module>"]], shown["holders"][0]
+
+
+@pytest.mark.parametrize(
+    "change, why",
+    [
+        ({184: 16}, "in another way"),  # the running frame stands elsewhere
+        ({232: 24}, "newer than this oomrec knows"),  # a frame begins in another way
+        ({8: 0x031200F0}, "not those of its version"),
+    ],
+    ids=["frame", "parts", "version"],
+)
+def test_an_unknown_version_that_is_different_is_not_read(
+    preload, oomrec, python, tmp_path, change, why
+):
+    environment = newer_python(python("3.13"), tmp_path, 0x031100F0, change)
+    run = preload(python("3.13"), "-c", KEEPS, env=environment)
+    assert run.stdout == "refused\n" and run.exit_code == 0, str(run)
+    shown = oomrec.json("show", run.only_bundle())
+    assert any(why in note for note in shown["notes"]), shown["notes"]
+    kinds = {frame["kind"] for holder in shown["holders"] for frame in holder["stack"]}
+    assert "python" not in kinds

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 #include <string>
+#include <vector>
 
 using namespace oomrec::stack;
 
@@ -12,7 +13,7 @@ namespace {
 
 // A `_PyRuntime` as in 3.13.0: the fields that are read, the rest zero.
 struct Published {
-  std::array<std::byte, 1024> bytes{};
+  std::array<std::byte, 2048> bytes{};
 
   explicit Published(std::uint64_t version_hex, std::uint64_t free_threaded = 0) {
     std::memcpy(bytes.data(), "xdebugpy", 8);
@@ -37,7 +38,7 @@ Published published_3_13() {
 std::string problem_of(std::uint32_t version_hex, const std::byte* runtime = nullptr) {
   PythonOffsets offsets;
   const char* problem = nullptr;
-  return find_python_offsets(version_hex, runtime, offsets, problem) ? "" : problem;
+  return find_python_offsets(version_hex, runtime, {}, offsets, problem) ? "" : problem;
 }
 
 }  // namespace
@@ -60,7 +61,10 @@ TEST_CASE("untested versions are rejected with a reason") {
   CHECK(problem_of(0x020712f0) == "this Python is older than 3.8");
   CHECK(problem_of(0) == "this Python is older than 3.8");
   CHECK(problem_of(0x030c00b1) == "this Python is a pre-release");
-  CHECK(problem_of(0x031000f0) == "this Python is newer than this oomrec knows");
+  const Published unknown(0x031000f0);
+  CHECK(problem_of(0x031000f0, unknown.bytes.data()) ==
+        "this Python is newer than this oomrec knows");
+  CHECK(problem_of(0x031000f0) == "this Python does not export _PyRuntime");
   CHECK(problem_of(0x030d00f0) == "this Python does not export _PyRuntime");
 }
 
@@ -69,7 +73,7 @@ TEST_CASE("published offsets are used for versions that have them") {
   PythonOffsets offsets;
   const char* problem = nullptr;
 
-  REQUIRE(find_python_offsets(0x030d00f0, runtime.bytes.data(), offsets, problem));
+  REQUIRE(find_python_offsets(0x030d00f0, runtime.bytes.data(), {}, offsets, problem));
 
   CHECK(offsets.chain == FrameChain::shim);
   CHECK(offsets.thread_frame == 72);
@@ -80,6 +84,77 @@ TEST_CASE("published offsets are used for versions that have them") {
   CHECK(offsets.code_version == 92);
   CHECK(offsets.text_wide_data == 56);
   CHECK(offsets.frame_tlbc_index == PythonOffsets::kAbsent);
+}
+
+namespace {
+
+// What real interpreters publish from byte 24 on, and what their types say.
+struct Sample {
+  std::uint32_t version_hex;
+  TypeSizes sizes;
+  std::vector<std::uint64_t> words;
+};
+const Sample kSamples[] = {
+    {0x030d00f0,
+     {200, 33, 64},
+     {283320, 608, 632, 194968, 7272, 7264, 7344, 7400, 7656, 7640, 7648, 16, 7752, 0,   7768,
+      7760,   304, 0,   8,      16,   72,   152,  160,  232,  32,   80,   8,  0,    56,  72,
+      70,     208, 112, 120,    128,  136,  68,   52,   96,   104,  200,  16, 8,    416, 24,
+      88,     168, 32,  24,     16,   40,   24,   16,   48,   32,   40,   24, 16,   32,  16,
+      24,     40,  16,  32,     64,   32,   16,   40,   240,  200,  1}},
+    {0x030e0af0,
+     {208, 33, 64},
+     {316616, 784,  808,  225864, 7280, 7272, 7344, 7360, 7408, 7688, 7672, 7680, 16,  7784, 0,
+      7800,   7792, 7992, 0,      832,  0,    8,    16,   72,   152,  160,  232,  32,  88,   8,
+      0,      56,   80,   74,     64,   0,    216,  112,  120,  128,  136,  68,   52,  96,   104,
+      208,    0,    16,   8,      416,  24,   88,   168,  40,   32,   16,   40,   24,  16,   200,
+      24,     40,   32,   48,     32,   40,   24,   16,   32,   16,   24,   40,   16,  32,   64,
+      32,     16,   40,   264,    192,  160,  24,   72,   67,   0,    8,    24,   304, 8076, 0}}};
+
+Published published(const Sample& sample, std::uint32_t version_hex) {
+  Published runtime(version_hex);
+  for (std::size_t i = 0; i < sample.words.size(); ++i) runtime.put(24 + 8 * i, sample.words[i]);
+  return runtime;
+}
+
+}  // namespace
+
+TEST_CASE("a version that is in no table is read as one in a table with the same layout") {
+  for (const Sample& sample : kSamples) {
+    CAPTURE(sample.version_hex);
+    PythonOffsets known, found;
+    const char* problem = nullptr;
+    const Published own = published(sample, sample.version_hex);
+    REQUIRE(
+        find_python_offsets(sample.version_hex, own.bytes.data(), sample.sizes, known, problem));
+    constexpr std::uint32_t kNext = 0x031100f0;
+    CHECK(is_known_version(sample.version_hex));
+    CHECK_FALSE(is_known_version(kNext));
+    const Published next = published(sample, kNext);
+    REQUIRE(find_python_offsets(kNext, next.bytes.data(), sample.sizes, found, problem));
+    CHECK(std::memcmp(&known, &found, sizeof known) == 0);
+  }
+}
+
+TEST_CASE("parts that a new version has moved are found; without one of them it is rejected") {
+  Sample sample = kSamples[1];
+  constexpr std::uint32_t kNext = 0x031100f0;
+  PythonOffsets before, after;
+  const char* problem = nullptr;
+  const Published first = published(sample, kNext);
+  REQUIRE(find_python_offsets(kNext, first.bytes.data(), sample.sizes, before, problem));
+  sample.words.insert(sample.words.begin() + 5, {4096, 40, 48});  // at the interpreter's state
+  sample.words.insert(sample.words.end() - 20, {72, 8, 24});
+  const Published second = published(sample, kNext);
+  REQUIRE(find_python_offsets(kNext, second.bytes.data(), sample.sizes, after, problem));
+  CHECK(std::memcmp(&before, &after, sizeof before) == 0);
+
+  SUBCASE("code objects of another size") { sample.sizes.code += 8; }
+  SUBCASE("other bytes objects") { sample.sizes.bytes += 8; }
+  SUBCASE("other texts") { sample.sizes.text += 8; }
+  SUBCASE("types that are not exported") { sample.sizes = {}; }
+  const Published third = published(sample, kNext);
+  CHECK_FALSE(find_python_offsets(kNext, third.bytes.data(), sample.sizes, after, problem));
 }
 
 TEST_CASE("published offsets of another build are rejected") {
@@ -97,7 +172,7 @@ TEST_CASE("a free-threaded 3.14 keeps bytecode by thread and moves the bits of a
   PythonOffsets offsets;
   const char* problem = nullptr;
 
-  REQUIRE(find_python_offsets(0x030e00f0, runtime.bytes.data(), offsets, problem));
+  REQUIRE(find_python_offsets(0x030e00f0, runtime.bytes.data(), {}, offsets, problem));
 
   CHECK(offsets.frame_tlbc_index == 72);
   CHECK(offsets.code_tlbc == 224);
