@@ -123,7 +123,7 @@ def test_a_signal_from_somebody_else(oomrec, preload, watches, way):
 @pytest.mark.needs_cgroup_write
 def test_near_the_cgroups_limit(oomrec, recorded, watches, cgroup):
     """A limit of the kernel's is near: memory may be the reason, or not."""
-    run = recorded("run", *watches, "SIGTERM", preexec_fn=cgroup("120M").enter)
+    run = recorded("run", *watches, "SIGTERM", preexec_fn=cgroup("130M").enter)
     verdict = oomrec.json("show", run.only_bundle())["verdict"]
     assert (verdict["code"], verdict["certainty"]) == ("terminated_by_parent", "possible"), verdict
     assert " % of its cgroup's limit, possibly for lack of memory" in verdict["summary"]

@@ -97,7 +97,9 @@ def test_a_growing_list_and_a_sawtooth(preload, victim, read_history, mode):
 
 def test_blocks_freed_before_the_next_allocation_are_temporary(preload, victim, read_history):
     run = preload(
-        sys.executable, victim("python/temporary_blocks.py"), env={"OOMREC_MODE": "exact"}
+        sys.executable,
+        victim("python/temporary_blocks.py"),
+        env={"OOMREC_MODE": "exact", "OOMREC_PYTHON_SAMPLING": "0"},
     )
     rows = read_history(run.bundle_at("end") / "recording.oomrec")["holders"]
 
