@@ -56,10 +56,10 @@ def test_objects_are_named_by_their_lines(oomrec, python, version, mode):
     assert run.stdout == "True\n", str(run)
     bundle = run.only_bundle()
     rows = rows_of(oomrec, bundle)
-    # Some 5,000 samples each, or fewer once the process has made many: within a few percent.
-    assert bytes_in(rows, "floats", "python") == pytest.approx(FLOATS, rel=0.25)
-    assert bytes_in(rows, "pairs", "python") == pytest.approx(PAIRS, rel=0.25)
-    assert bytes_in(rows, "texts", "heap") == pytest.approx(TEXTS, rel=0.15)
+    # Some 5,000 samples each, or 150 once the process has made many: five times what these vary by.
+    assert bytes_in(rows, "floats", "python") == pytest.approx(FLOATS, rel=0.4)
+    assert bytes_in(rows, "pairs", "python") == pytest.approx(PAIRS, rel=0.4)
+    assert bytes_in(rows, "texts", "heap") == pytest.approx(TEXTS, rel=0.4)
     assert all(row["estimated"] for row in rows if row["space"] == "python")
     # Once, and what is mapped is exact, whatever was sampled.
     shown = oomrec.json("show", bundle)
@@ -99,7 +99,7 @@ def test_a_table_that_the_interpreter_sets_itself(oomrec, python, version, alloc
     run = oomrec("run", "--", python(version), "-c", HOARD, env=environment)
     assert run.stdout == "True\n", str(run)
     rows = rows_of(oomrec, run.only_bundle())
-    assert bytes_in(rows, "pairs", "python") == pytest.approx(PAIRS, rel=0.3)
+    assert bytes_in(rows, "pairs", "python") == pytest.approx(PAIRS, rel=0.5)
 
 
 WITH_TRACEMALLOC = """
