@@ -102,9 +102,7 @@ class Campaign:
         covered = re.findall(r" cov: (\d+) ", text)
         with self.lock:
             figures = self.figures[target]
-            figures["processor_s"] = round(
-                figures["processor_s"] + used.ru_utime + used.ru_stime, 1
-            )
+            figures["processor_s"] = round(figures["processor_s"] + used, 1)
             figures["inputs"] += int(inputs[1] or inputs[2]) if inputs else 0
             figures["turns"] += 1
             if covered:
