@@ -122,10 +122,19 @@ def test_a_signal_from_somebody_else(oomrec, preload, watches, way):
 
 @pytest.mark.needs_cgroup_write
 def test_near_the_cgroups_limit(oomrec, recorded, watches, cgroup):
-    """A limit of the kernel's is near: memory may be the reason, or not."""
-    run = recorded("run", *watches, "SIGTERM", preexec_fn=cgroup("130M").enter)
-    verdict = oomrec.json("show", run.only_bundle())["verdict"]
-    assert (verdict["code"], verdict["certainty"]) == ("terminated_by_parent", "possible"), verdict
+    """A limit of the kernel's is near: memory may be the reason, or not.
+
+    Near is a twentieth of it, and what three interpreters and their files take varies by that: so several limits.
+    """
+    for limit in ("120M", "123M", "126M", "129M", "132M"):
+        run = recorded("run", *watches, "SIGTERM", preexec_fn=cgroup(limit).enter)
+        ended = [each for each in run.bundles() if verdict_in(each) == "terminated_by_parent"]
+        if ended:
+            break
+    else:
+        pytest.fail(str(run))
+    verdict = oomrec.json("show", ended[0])["verdict"]
+    assert verdict["certainty"] == "possible", verdict
     assert " % of its cgroup's limit, possibly for lack of memory" in verdict["summary"]
 
 
