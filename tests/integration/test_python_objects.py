@@ -15,6 +15,14 @@ from line_shares import compare, share
 
 POOL = "[Python's pool of small objects: free, or lost to rounding]"
 
+# The end of a program: a refused request, which makes a bundle.
+REFUSED = """
+try:
+    bytearray(1 << 46)
+except MemoryError:
+    pass
+"""
+
 HOARD = """
 import sys
 def floats(n):
@@ -102,7 +110,8 @@ def test_a_table_that_the_interpreter_sets_itself(oomrec, python, version, alloc
     assert bytes_in(rows, "pairs", "python") == pytest.approx(PAIRS, rel=0.5)
 
 
-WITH_TRACEMALLOC = """
+WITH_TRACEMALLOC = (
+    """
 import json, tracemalloc
 tracemalloc.start()
 before = tracemalloc.get_traced_memory()[0]
@@ -111,11 +120,9 @@ grown = tracemalloc.get_traced_memory()[0] - before
 tracemalloc.stop()
 after = [(i, None) for i in range(100_000)]
 print(json.dumps([grown // 100_000, tracemalloc.is_tracing()]))
-try:
-    bytearray(1 << 46)
-except MemoryError:
-    pass
 """
+    + REFUSED
+)
 
 
 @pytest.mark.parametrize("version", PYTHON_VERSIONS)
@@ -153,7 +160,8 @@ def test_a_forked_child_has_its_own(oomrec):
     assert all(row["bytes"] < 1 << 40 for row in rows)  # nothing went below zero
 
 
-THREADS = """
+THREADS = (
+    """
 import threading
 kept = []
 lock = threading.Lock()
@@ -170,11 +178,9 @@ threads = [threading.Thread(target=fill, args=(n,)) for n in range(16)]
 for t in threads: t.start()
 for t in threads: t.join()
 del kept[:]
-try:
-    bytearray(1 << 46)
-except MemoryError:
-    pass
 """
+    + REFUSED
+)
 
 
 def test_objects_freed_by_other_threads_are_gone(oomrec):
@@ -239,15 +245,14 @@ def test_without_sampling_they_do_not(build_dir, tmp_path):
     assert share(ours, theirs, 4096) < 0.85
 
 
-FREED = """
+FREED = (
+    """
 rows = [[(i, j) for j in range(10)] for i in range(200_000)]
 kept = rows[::97]  # one of nearly every page of the pool
 del rows
-try:
-    bytearray(1 << 46)
-except MemoryError:
-    pass
 """
+    + REFUSED
+)
 
 
 def test_a_pool_that_is_mostly_free_is_named_and_is_no_leak(oomrec):
@@ -259,7 +264,8 @@ def test_a_pool_that_is_mostly_free_is_named_and_is_no_leak(oomrec):
     assert f"{POOL} holds" not in page  # no advice takes it for what a line of the program keeps
 
 
-LEAK = """
+LEAK = (
+    """
 import time
 kept = []
 def leak():
@@ -268,11 +274,9 @@ def leak():
 for _ in range(40):
     leak()
     time.sleep(0.1)
-try:
-    bytearray(1 << 46)
-except MemoryError:
-    pass
 """
+    + REFUSED
+)
 
 
 def test_a_leak_of_small_objects_is_found(oomrec):
@@ -295,5 +299,7 @@ def test_the_example_of_the_readme(oomrec, python, version):
     assert re.search(
         rf"largest holder: about \S+ MiB in [\d,]+ blocks, {re.escape(holder)}\n", run.stderr
     )
-    largest = rows_of(oomrec, run.only_bundle())[0]
-    assert largest["space"] == "python" and largest["bytes"] > 90 << 20
+    rows = rows_of(oomrec, run.only_bundle())
+    # Its function, not one stack of it: an estimate of 105 MiB, which varies by 2.5.
+    assert rows[0]["space"] == "python"
+    assert bytes_in(rows, "read_message", "python") > 90 << 20
