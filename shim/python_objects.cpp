@@ -1,9 +1,9 @@
-// Each domain's functions pass their arguments on, and so may be called with any context. Whoever
-// sets the table later (tracemalloc, memray) calls ours as we call the interpreter's.
+// Our functions pass their arguments on to the functions that they replace. A tool that sets the
+// table later (tracemalloc, memray) calls ours in the same way.
 //
 // The table is set when the interpreter is attached to: before it starts, for one that is loaded
 // with the program. The interpreter itself then sets the table anew if PYTHONMALLOC or -X dev asks
-// for it; so the table is looked at once more when the first arena is mapped, and by then no other
+// for it; so our functions are put there again when the first arena is mapped, before any other
 // tool has run. With PYTHONMALLOC=malloc there are no arenas, and each object is a block of malloc.
 // A free-threaded interpreter has heaps of its own (mimalloc) instead of pymalloc: it is left
 // alone.

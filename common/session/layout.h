@@ -113,7 +113,7 @@ struct Python {
   u32 version_hex;      // PY_VERSION_HEX, 0: no interpreter seen
   StringId status;      // why there are no Python stacks; 0: there are some
   u32 raw_malloc;       // 1: PYTHONMALLOC=malloc, every object is a block
-  u32 objects_sampled;  // 1: small objects have holders (space python); 0: the pool has only one
+  u32 objects_sampled;  // 1: small objects have holders (space python); 0: only the arenas do
 };
 
 // For a process of a distributed job (torchrun, mpirun, srun). The job may be known without a rank.

@@ -118,13 +118,12 @@ FreedObject on_object_freed(InHook hook, Api api, std::uint64_t address) noexcep
     tally_api(*thread, api, block.bytes, block.weight);
     append_event(*thread, EventKind::free, api, address, block.bytes, 0);
   }
-  return {address, block.bytes, block.holder, block.weight, block.birth_s};
+  return block;
 }
 
 void restore_object(InHook hook, const FreedObject& freed) noexcept {
   if (freed.address == 0) return;
-  if (!insert(hook, {freed.address, freed.bytes, freed.holder, freed.weight, freed.birth_s}))
-    return drop();
+  if (!insert(hook, freed)) return drop();
   g_state.holders.restore(hook, freed.holder, freed.bytes * freed.weight, freed.weight);
   take_from_pool(hook, freed.holder, freed.bytes * freed.weight);
 }

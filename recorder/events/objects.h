@@ -23,8 +23,8 @@ namespace oomrec::recorder {
 // Where an object comes from.
 enum class Source : std::uint8_t { pool, malloc };
 
-// The bytes that the sampler is told. Its one byte more for each block is scaled, too. Those of
-// malloc count twice: they are fewer, and hold as much.
+// The size of a block as the sampler counts it, including the byte that it adds to each block.
+// Objects from malloc count twice: they are fewer, and hold as much.
 inline std::uint64_t scaled(const ThreadState& thread, Source source,
                             std::uint64_t bytes) noexcept {
   const unsigned shift = thread.object_shift + (source == Source::malloc ? 1 : 0);
@@ -55,14 +55,9 @@ inline bool is_recorded_object(const void* object) noexcept {
 // A new object, of which passes_unrecorded() returned false; or one that was moved or resized.
 void on_object(InHook, Source, Api, std::uint64_t address, std::uint64_t bytes) noexcept;
 
-// A recorded object is about to be freed, moved or resized. The result restores it if that fails.
-struct FreedObject {
-  std::uint64_t address = 0;  // 0: it was not on record
-  std::uint64_t bytes = 0;
-  std::uint32_t holder = 0;
-  std::uint32_t weight = 0;
-  std::uint32_t birth_s = 0;
-};
+// A recorded object is about to be freed, moved or resized. The result restores it if that fails;
+// address 0: it was not on record.
+using FreedObject = live::Block;
 FreedObject on_object_freed(InHook, Api, std::uint64_t address) noexcept;
 void restore_object(InHook, const FreedObject&) noexcept;
 
