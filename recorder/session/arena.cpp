@@ -28,9 +28,12 @@ constexpr std::uint64_t kept_ahead(std::uint64_t used) noexcept {
   return std::clamp(used / 2, std::uint64_t{256} << 10, kLargestChunkBytes);
 }
 
-// A huge page would take 2 MiB for the first byte.
-void keep_small_pages(std::byte* from, std::uint64_t bytes) noexcept {
+// A huge page would take 2 MiB for the first byte. And near a cgroup's limit the kernel drops pages
+// of a file on disk: if it read others ahead of each that is used again, it would drop those in use
+// for them, and the program would stand still instead of being killed.
+void advise(std::byte* from, std::uint64_t bytes) noexcept {
   call(SYS_madvise, from, bytes, MADV_NOHUGEPAGE);
+  call(SYS_madvise, from, bytes, MADV_RANDOM);
 }
 
 }  // namespace
@@ -50,7 +53,7 @@ bool Arena::open(InHook, int descriptor, std::uint64_t file_bytes,
   pieces_[0] = address_of(
       call(SYS_mmap, nullptr, piece_bytes(0), PROT_READ | PROT_WRITE, flags, descriptor, 0));
   if (pieces_[0] == nullptr) return false;
-  keep_small_pages(pieces_[0], piece_bytes(0));
+  advise(pieces_[0], piece_bytes(0));
   mapped_ = 1;
   return true;
 }
@@ -97,7 +100,7 @@ bool Arena::map_next_piece() noexcept {
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
     if (mapping == nullptr) return false;
   }
-  keep_small_pages(mapping, bytes);
+  advise(mapping, bytes);
   pieces_[piece] = mapping;
   mapped_.store(piece + 1, std::memory_order_release);
   return true;

@@ -1,6 +1,7 @@
 """A bundle before the kill: the process notices that its cgroup's limit is near."""
 
 import sys
+import tempfile
 
 import pytest
 from consistency import contradictions
@@ -36,6 +37,21 @@ def test_a_growing_python_gets_a_bundle_before_the_kill(preload, oomrec, victim,
         if (holder["stack"][0]["function"] or "").startswith("[Python's pool")
     )
     assert pool < 0.2 * live and growing >= 0.9 * (live - pool), shown["holders"]
+
+
+@pytest.mark.needs_cgroup_write
+def test_a_recording_on_disk_does_not_delay_the_kill(oomrec, victim, cgroup, build_dir):
+    """The kernel drops such a recording's pages before it kills; reading ahead, it dropped those in use, without end."""
+    grow = ("run", "--", sys.executable, victim("python/grow_objects.py"))
+    for limit in range(20, 121, 5):
+        with tempfile.TemporaryDirectory(dir=build_dir) as on_disk:
+            run = oomrec(
+                *grow,
+                preexec_fn=cgroup(f"{limit}M").enter,
+                env={"OOMREC_SESSION_DIR": on_disk, "OOMREC_DUMP_DIR": on_disk},
+                timeout=20,
+            )
+        assert run.exit_code == 128 + 9, f"{limit} MiB: {run}"
 
 
 @pytest.mark.needs_cgroup_write
