@@ -185,16 +185,18 @@ def test_lists_have_headings_and_name_their_omissions(oomrec):
     assert "allocations   allocated\n" in stats and "calls       bytes\n" in stats
     assert stats.count("   allocated     allocations  function\n") == 2
 
-    page, _, notes = oomrec("tree", "--min-percent", "5", "--max-depth", "2").stdout.partition(
-        "\nnotes\n"
-    )
+    page, _, notes = oomrec(
+        "tree", "--frames", "both", "--min-percent", "5", "--max-depth", "2"
+    ).stdout.partition("\nnotes\n")
     assert "branches below 5 % are left out" in notes and "cut after 2 frames" in notes
     rest = page.splitlines()[-1]
     assert rest.endswith("smaller branches")  # 20 MiB, and what the interpreter holds
     assert 25 < float(rest.split()[0]) < 50
     # Their sum is below the minimum size of a branch.
-    assert "smaller branches" not in oomrec("tree", "--min-percent", "60").stdout
-    whole = oomrec("tree", "--min-percent", "0", "--max-depth", "500").stdout
+    assert (
+        "smaller branches" not in oomrec("tree", "--frames", "both", "--min-percent", "60").stdout
+    )
+    whole = oomrec("tree", "--frames", "both", "--min-percent", "0", "--max-depth", "500").stdout
     assert "smaller" not in whole and "are left out" not in whole and "are cut" not in whole
 
 

@@ -33,9 +33,9 @@ def request_stack(oomrec, run):
     return oomrec.json("show", run.only_bundle())["request"]["stack"]
 
 
-def rows_of_request(oomrec, run):
+def rows_of_request(oomrec, run, *words):
     """The request's stack as a page shows it."""
-    page = oomrec("show", "--source-dir", SOURCE, run.only_bundle()).stdout
+    page = oomrec("show", *words, "--source-dir", SOURCE, run.only_bundle()).stdout
     return re.search(r"\nrequest\n.*?\n  in thread[^\n]*\n(.*?)\n\n", page, re.S)[1].splitlines()
 
 
@@ -47,7 +47,7 @@ def test_a_cython_function_has_its_name_in_the_source(preload, oomrec):
     assert not [name for name in functions if name and name.startswith("__pyx_p")], functions
     assert any(
         row.strip().startswith("numpy.random._generator.Generator.standard_normal  (_generator.")
-        for row in rows_of_request(oomrec, run)
+        for row in rows_of_request(oomrec, run, "--full")
     )
 
 

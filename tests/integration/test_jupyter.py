@@ -118,7 +118,7 @@ def test_a_cell_is_followed_by_its_report(kernel):
     assert frame is not None, shown["html"][:300]
     assert "allow-same-origin" not in frame[2] and "height: 300px" in frame[3]
     page = html.unescape(frame[1])
-    assert re.search(r'<html lang="en" data-view="flame" data-label="cell \d+">', page)
+    assert re.search(r'<html lang="en" data-view="flame" data-label="cell \d+"\s', page)
     assert kernel.run("print(len(kept))")["stdout"] == "24\n"  # it belongs to the notebook
 
 

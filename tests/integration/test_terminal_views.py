@@ -69,9 +69,9 @@ def test_a_timeline_uses_the_terminals_width(terminal, bundle):
 def test_an_interactive_tree(terminal, bundle, columns, rows):
     tree = terminal("tree", "-i", "--top-down", bundle, columns=columns, rows=rows)
     text = tree.wait_for("▸ ", "q quit")
-    branches = text.count(" MiB")
+    branches = text.count(" %")
     tree.type("*")
-    tree.wait_until(lambda text: text.count(" MiB") > branches)
+    tree.wait_until(lambda text: text.count(" %") > branches)
     tree.resize(60, 12)
     tree.wait_until(lambda text: text.split("\n")[11].startswith(" q quit"))
     tree.type("/no such thing\r")

@@ -69,7 +69,7 @@ def test_keys(terminal, held):
     top.type(" ")
     top.wait_for("300.0 MiB")
     top.type("f")
-    top.wait_for("python frames")
+    top.wait_for("Python frames")
     top.type("f")
     top.wait_for("native frames")
     top.type("p")

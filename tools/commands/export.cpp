@@ -22,7 +22,7 @@ constexpr const char* kExamples =
 struct ExportOptions : bundles::ReadOptions {
   std::string format, what, output;
   views::Selection selection;
-  std::string at;
+  std::string at, frames;
   bool count = false;
 };
 
@@ -34,6 +34,9 @@ void check_figure(const views::Format& format, const Arguments& arguments) {
                   fmt::format("{} does not apply to the format {}", option, format.name),
                   "Leave it out: this format holds all figures of holders, or none."};
   }
+  if (format.name == "telemetry" && arguments.given("--frames"))
+    throw Error{Exit::bad_input, "--frames does not apply to the format telemetry",
+                "Leave it out: this format holds no stacks."};
 }
 
 }  // namespace
@@ -60,6 +63,7 @@ int export_command(const Words& words) {
       "--at", "WHEN", options.at, {recording::kAtNames.begin(), recording::kAtNames.end()},
       "folded: at the end, at the peak of the space, or ever allocated (the peak if the "
       "program ended without a failure, else the end)");
+  add_frames_choice(arguments, options.frames, "both");
   arguments.flag("--count", options.count, "folded: blocks instead of bytes");
   if (!arguments.parse(words)) return code(Exit::shown);
 
@@ -75,7 +79,8 @@ int export_command(const Words& words) {
   if (format.name == "memory_viz" || format.name == "telemetry" || options.what == "events")
     bundles::require_one_process(source,
                                  options.what == "events" ? "events" : std::string{format.name});
-  recording::Stacks stacks{*source.recording, *source.locations};
+  recording::Stacks stacks{*source.recording, *source.locations,
+                           recording::frames_named(options.frames)};
   views::Output output{options.output, format.encoding};
   format.write({source, stacks, contents, options.selection, print::moment_of(source, options.at),
                 options.count},

@@ -6,6 +6,7 @@
 #include "tools/base/output_file.h"
 #include "tools/base/text.h"
 #include "tools/bundles/opening/options.h"
+#include "tools/commands/choices.h"
 #include "tools/commands/commands.h"
 #include "tools/views/report/data.h"
 #include "tools/views/report/output.h"
@@ -30,6 +31,7 @@ constexpr ReportCommand kReport = {
 constexpr ReportCommand kFlamegraph = {
     "flamegraph", "flame", "Writes the page of `oomrec report`, opened at the flame graph.",
     "  oomrec flamegraph --open\n"
+    "  oomrec flamegraph --frames python        without native functions\n"
     "  oomrec flamegraph -o flames.html\n"};
 constexpr ReportCommand kTable = {"table", "table",
                                   "Writes the page of `oomrec report`, opened at the table.",
@@ -39,7 +41,7 @@ constexpr ReportCommand kTable = {"table", "table",
 struct ReportOptions : bundles::ReadOptions {
   std::string file;
   std::string view;
-  std::string label;
+  std::string label, frames;
   bool redact = false;
   bool in_browser = false;
   bool force = false;
@@ -75,10 +77,11 @@ int report(const ReportCommand& command, const Words& words) {
                    "the view to open at");
   arguments.option("--label", "TEXT", options.label,
                    "select what was allocated under this label of the program's own");
+  add_frames_choice(arguments, options.frames, "both");
   if (!arguments.parse(words)) return code(Exit::shown);
 
   const bundles::Source source = options.open();
-  const views::InitialView initial_view{options.view, options.label};
+  const views::InitialView initial_view{options.view, options.label, options.frames};
   const std::string page = options.redact ? views::redacted_report_of(source, initial_view)
                                           : views::report_of(source, initial_view);
   if (options.file == "-") {

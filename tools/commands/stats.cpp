@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "tools/bundles/opening/options.h"
+#include "tools/commands/choices.h"
 #include "tools/commands/commands.h"
 #include "tools/recording/analysis/statistics.h"
 #include "tools/views/stats/stats.h"
@@ -23,13 +24,15 @@ int stats_command(const Words& words) {
       "by the innermost Python line of the program's own, else the innermost function.",
       kExamples};
   bundles::ReadOptions options;
+  std::string frames;
   unsigned top = 5;
   options.add_to(arguments);
   arguments.option("--top", "N", top, "the N largest functions (5; 100 with --json)");
+  add_frames_choice(arguments, frames, "both");
   if (!arguments.parse(words)) return code(Exit::shown);
 
   const bundles::Source source = options.open();
-  recording::Stacks stacks{*source.recording, *source.locations};
+  recording::Stacks stacks{*source.recording, *source.locations, recording::frames_named(frames)};
   const recording::Statistics statistics =
       recording::statistics_of(*source.recording, stacks, *source.locations);
   if (options.json) {

@@ -16,6 +16,8 @@ constexpr const char* kExamples =
     "callers\n"
     "  oomrec tree --top-down --max-depth 8     from main inwards\n"
     "  oomrec tree --at peak --space heap       when the heap was largest\n"
+    "  oomrec tree --frames both                Python's lines and the native functions below "
+    "them\n"
     "  oomrec tree -i                           interactive: open, close, search branches\n"
     "  oomrec tree --json --min-percent 5\n";
 
@@ -38,7 +40,7 @@ int tree_command(const Words& words) {
   Arguments arguments{
       "tree", "[OPTIONS] [BUNDLE]",
       "Shows an inverted call tree: the functions that allocated what is held, and below each its "
-      "callers, with their shares. Frames of the Python interpreter are left out.",
+      "callers, with their shares. Of a program that runs Python, the functions are its lines.",
       kExamples};
   bundles::ReadOptions options;
   views::TreeStyle style;
@@ -57,10 +59,14 @@ int tree_command(const Words& words) {
   arguments.flag("--top-down", style.top_down, "from the outermost caller inwards");
   arguments.flag("-i,--interactive", interactive,
                  "browse the tree: open, close and search branches");
+  add_frames_choice(arguments, style.frames, "python if the program ran it, else both");
   if (!arguments.parse(words)) return code(Exit::shown);
   check(style);
 
   const bundles::Source source = options.open();
+  // A script gets every frame, whatever the program was.
+  if (options.json && style.frames.empty())
+    style.frames = name_of(recording::kFramesNames, recording::Frames::both);
   const views::TreePage page{source, style};
   if (options.json) {
     print_json(page.json());

@@ -9,6 +9,7 @@
 #include "tools/recording/analysis/common_names.h"
 #include "tools/recording/analysis/statistics.h"
 #include "tools/recording/reading/timeline.h"
+#include "tools/recording/symbolize/function_name.h"
 
 namespace oomrec::tools::findings {
 namespace {
@@ -21,7 +22,7 @@ bool is_import(recording::StackId stack, const recording::Stacks& stacks,
   for (; stack != 0; stack = stacks.parent(stack)) {
     const recording::Location& location = locations[stacks.innermost(stack)];
     if (location.kind != recording::Location::Kind::python) continue;
-    if (location.file.starts_with("<frozen importlib")) return true;
+    if (recording::is_import_machinery(location)) return true;
     if (text::is_programs_own(location.file)) return false;
   }
   return false;
@@ -168,8 +169,7 @@ class Detector {
   void name_devices() {
     std::unordered_map<std::uint64_t, std::string> device_of;  // by stack and space
     const auto key = [&](recording::StackId stack, Space space) {
-      return std::uint64_t{stacks_.without_interpreter(stack)} << 8 |
-             static_cast<std::uint64_t>(space);
+      return std::uint64_t{stacks_.reduced(stack)} << 8 | static_cast<std::uint64_t>(space);
     };
     for (const recording::DeviceFigures& device : recording::devices_of(recording_, 0)) {
       for (const recording::HolderFigures& row : recording::holders_on(recording_, device.entry)) {

@@ -55,6 +55,7 @@ class Inverted : Builder {
   struct Cursor {
     StackId stack;
     Sum sum;
+    StackId whole;
   };
 
   Inverted(const Stacks& stacks, const Locations& locations, const TreeBounds& bounds,
@@ -77,6 +78,7 @@ class Inverted : Builder {
       TreeNode* const node = add_child(parent, group.location, group.sum);
       if (node == nullptr) continue;
       const std::span<Cursor> inside = cursors.subspan(group.begin, group.size);
+      if (depth == 0) node->largest = largest_of(inside);
       for (Cursor& cursor : inside) cursor.stack = stacks_.parent(cursor.stack);
       add_children(*node, inside, depth + 1);
     }
@@ -84,6 +86,13 @@ class Inverted : Builder {
   }
 
  private:
+  static StackId largest_of(std::span<const Cursor> cursors) {
+    return std::max_element(
+               cursors.begin(), cursors.end(),
+               [](const Cursor& a, const Cursor& b) { return a.sum.bytes < b.sum.bytes; })
+        ->whole;
+  }
+
   struct Group {
     LocationId location;
     Sum sum;
@@ -137,7 +146,7 @@ class TopDown : Builder {
         sums_(stacks.size()),
         first_(stacks.size()),
         next_(stacks.size()) {
-    for (const StackFigures& row : rows) add(stacks.without_interpreter(row.stack), row);
+    for (const StackFigures& row : rows) add(stacks.reduced(row.stack), row);
     for (auto stack = static_cast<StackId>(sums_.size() - 1); stack > 0; --stack) {
       if (sums_[stack].bytes == 0) continue;
       const StackId parent = stacks.parent(stack);
@@ -187,7 +196,7 @@ TreeNode call_tree(const std::vector<StackFigures>& rows, const Stacks& stacks,
   std::vector<Inverted::Cursor> cursors;
   cursors.reserve(rows.size());
   for (const StackFigures& row : rows) {
-    cursors.push_back({stacks.without_interpreter(row.stack), {row.bytes, row.count}});
+    cursors.push_back({stacks.reduced(row.stack), {row.bytes, row.count}, row.stack});
   }
   Inverted{stacks, locations, bounds, root.bytes, cursors.size()}.add_children(root, cursors, 0);
   return root;

@@ -1,5 +1,5 @@
-// A call tree of holders: inverted (from the allocating function to its callers) or top-down. In
-// stacks that run Python code the interpreter's native functions are left out: see stacks.h.
+// A call tree of holders: inverted (from the allocating function to its callers) or top-down. The
+// stacks are reduced: see stacks.h.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,8 @@ struct TreeNode {
   std::uint64_t bytes = 0;
   std::uint64_t count = 0;
   std::vector<TreeNode> children;  // largest first
+  // Of an inverted tree's innermost frame: the whole stack of its largest holder. Else 0.
+  StackId largest = 0;
   // Children that were left out because they are too small.
   std::uint64_t small_bytes = 0;
   std::uint64_t small_children = 0;

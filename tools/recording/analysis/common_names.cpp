@@ -51,7 +51,7 @@ CommonStack CommonNames::child(CommonStack parent, NameId name) {
 }
 
 CommonStack SideStacks::of(StackId stack) {
-  stack = stacks_.without_interpreter(stack);
+  stack = stacks_.reduced(stack);
   // Outwards to a cached stack, then back in.
   std::vector<StackId> missing;
   CommonStack common = 0;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "tools/recording/symbolize/function_name.h"
+
 namespace oomrec::tools::recording {
 namespace {
 
@@ -46,9 +48,20 @@ std::vector<StackFigures> grouped(const std::vector<StackFigures>& rows, const S
 
 }  // namespace
 
-Stacks::Stacks(const Recording& recording, Locations& locations)
+Frames frames_named(std::string_view name) {
+  const auto at = std::find(kFramesNames.begin(), kFramesNames.end(), name);
+  return at == kFramesNames.end() ? Frames::both : static_cast<Frames>(at - kFramesNames.begin());
+}
+
+Frames frames_of(const Recording& recording, std::string_view asked) {
+  const bool is_python = recording.header().python.version_hex != 0;
+  return asked.empty() && is_python ? Frames::python : frames_named(asked);
+}
+
+Stacks::Stacks(const Recording& recording, Locations& locations, Frames frames)
     : recording_(recording),
       locations_(locations),
+      frames_(frames),
       entries_{{0, 0, 0, 0, 0, false}},
       of_node_(recording.view().count(session::TableId::nodes)),
       is_cached_(of_node_.size()) {
@@ -80,20 +93,32 @@ StackId Stacks::child(StackId parent, LocationId location) {
     stack = new_child(parent, location);
     (last == 0 ? entries_[parent].first_child : entries_[last].next_sibling) = stack;
   }
-  // The recursion is at most one call deep: `outer` has no interpreter frames, so it is its own
-  // shorter stack.
-  const StackId outer = entries_[parent].without_interpreter;
-  if (locations_[location].interpreter) {
-    entries_[stack].without_interpreter = outer;
+  // The recursion is at most one call deep: `outer` is reduced, so it is its own shorter stack.
+  const StackId outer = entries_[parent].reduced;
+  if (is_left_out(locations_[location])) {
+    entries_[stack].reduced = outer;
   } else if (outer != parent) {
     const StackId shorter = child(outer, location);
-    entries_[stack].without_interpreter = shorter;
+    entries_[stack].reduced = shorter;
   }
   return stack;
 }
 
-StackId Stacks::without_interpreter(StackId stack) const {
-  return entries_[stack].runs_python ? entries_[stack].without_interpreter : stack;
+bool Stacks::is_left_out(const Location& location) const {
+  switch (frames_) {
+    case Frames::both:
+      return location.interpreter;
+    case Frames::python:
+      return location.kind == Location::Kind::native || is_import_machinery(location);
+    case Frames::native:
+      return location.kind == Location::Kind::python;
+  }
+  return false;
+}
+
+StackId Stacks::reduced(StackId stack) const {
+  const Entry& entry = entries_[stack];
+  return entry.runs_python && entry.reduced != 0 ? entry.reduced : stack;
 }
 
 // A live session gains nodes after it was opened: the cache grows with it.
@@ -150,8 +175,8 @@ std::vector<StackFigures> merged(const std::vector<HolderFigures>& holders, Stac
     rows.push_back({stacks.of_node(holder.node), holder.space, holder.estimated, bytes, count});
   }
   rows = grouped(rows, stacks, [](StackId stack) { return stack; });
-  // Of stacks that differ only in the interpreter's functions, the largest represents the group.
-  rows = grouped(rows, stacks, [&](StackId stack) { return stacks.without_interpreter(stack); });
+  // Of stacks that differ only in the frames left out, the largest represents the group.
+  rows = grouped(rows, stacks, [&](StackId stack) { return stacks.reduced(stack); });
   sort_by_bytes(rows);
   return rows;
 }

@@ -3,7 +3,8 @@
 //
 // CPython reaches the same code through different interpreter functions the first times a line runs
 // than later (specialized instructions, vectorcall). To the program these are the same call, so
-// stacks are compared, and figures summed, without the interpreter's native functions.
+// stacks are compared, and figures summed, without the interpreter's native functions. The user may
+// reduce them further, to one kind of frames.
 //
 // Stacks are symbolized on demand. There may be millions: each costs 32 bytes, and finding a callee
 // compares few siblings.
@@ -22,15 +23,31 @@ namespace oomrec::tools::recording {
 
 using StackId = std::uint32_t;  // 0: the empty stack
 
+// Which frames of a stack count, if it runs Python code. Notes always do.
+enum class Frames : std::uint8_t {
+  both,    // all but the interpreter's native ones
+  python,  // lines of Python, but not those of its import system
+  native,  // all but Python's
+};
+inline constexpr std::array<std::string_view, 3> kFramesNames{"both", "python", "native"};
+
+// `name`: one of kFramesNames; else Frames::both.
+Frames frames_named(std::string_view name);
+
+// `asked`: the value of --frames. Empty: lines of Python, if the recorded process ran it.
+Frames frames_of(const Recording& recording, std::string_view asked = {});
+
 class Stacks {
  public:
-  Stacks(const Recording& recording, Locations& locations);
+  Stacks(const Recording& recording, Locations& locations, Frames frames = Frames::both);
 
   // The stack of a node of the recording, also of one that was added after it was opened.
   StackId of_node(std::uint32_t node);
 
-  // The stack without the interpreter's native frames; itself if it runs no Python code.
-  StackId without_interpreter(StackId stack) const;
+  // The stack with the chosen frames only; itself if it runs no Python code, or if none were left.
+  StackId reduced(StackId stack) const;
+
+  bool runs_python(StackId stack) const { return entries_[stack].runs_python; }
 
   StackId parent(StackId stack) const { return entries_[stack].parent; }  // one frame further out
   LocationId innermost(StackId stack) const { return entries_[stack].location; }
@@ -42,7 +59,7 @@ class Stacks {
   struct Entry {
     StackId parent;
     LocationId location;
-    StackId without_interpreter;
+    StackId reduced;
     StackId first_child;   // 0: none
     StackId next_sibling;  // 0: none
     bool runs_python;
@@ -51,11 +68,13 @@ class Stacks {
   static constexpr unsigned kListed = 16;
 
   bool has_node(std::uint32_t node);
+  bool is_left_out(const Location& location) const;
   StackId child(StackId parent, LocationId location);
   StackId new_child(StackId parent, LocationId location);
 
   const Recording& recording_;
   Locations& locations_;
+  const Frames frames_;
   std::vector<Entry> entries_;
   std::unordered_map<std::uint64_t, StackId> unlisted_;  // by parent and location
   std::vector<StackId> of_node_;
@@ -63,7 +82,7 @@ class Stacks {
   std::vector<std::pair<std::uint32_t, std::uint64_t>> missing_;  // scratch: nodes and frames
 };
 
-// Sum over stacks in one space that are equal without the interpreter's functions.
+// Sum over stacks in one space that are equal once they are reduced.
 struct StackFigures {
   StackId stack = 0;  // the largest of them
   Space space = Space::heap;
@@ -75,8 +94,7 @@ struct StackFigures {
 enum class At : std::uint8_t { end, peak, ever };  // live at the end, at the peak; ever allocated
 inline constexpr std::array<std::string_view, 3> kAtNames{"end", "peak", "ever"};
 
-// Holders merged by space, and by stack without the interpreter's functions. Largest first, without
-// empty ones.
+// Holders merged by space and reduced stack. Largest first, without empty ones.
 std::vector<StackFigures> merged(const std::vector<HolderFigures>& holders, Stacks& stacks, At at);
 
 }  // namespace oomrec::tools::recording

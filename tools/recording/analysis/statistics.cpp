@@ -107,7 +107,7 @@ Statistics statistics_of(const Recording& recording, Stacks& stacks, const Locat
   const std::vector<StackFigures> rows = merged(holders, stacks, At::ever);
   const std::vector<LocationId> subjects = subjects_of(stacks, locations);
   for (const StackFigures& row : rows) {
-    const LocationId location = subjects[row.stack];
+    const LocationId location = subjects[stacks.reduced(row.stack)];
     FunctionFigures& function = functions[location];
     function.location = location;
     function.bytes += row.bytes;

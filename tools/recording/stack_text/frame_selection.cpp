@@ -14,7 +14,6 @@
 namespace oomrec::tools::recording {
 namespace {
 
-constexpr std::size_t kInnermost = 4;     // how the memory was requested: always shown
 constexpr std::size_t kLongestCycle = 8;  // of functions that call each other in turn
 
 bool is_python(const Location& location) { return location.kind == Location::Kind::python; }
@@ -153,9 +152,10 @@ std::vector<StackRow> fold_repetitions(const std::vector<LocationId>& stack,
   return rows;
 }
 
-std::vector<bool> select_rows(const std::vector<StackRow>& rows, std::size_t most_lines) {
+std::vector<bool> select_rows(const std::vector<StackRow>& rows, std::size_t most_lines,
+                              std::size_t innermost) {
   std::vector<bool> shown(rows.size());
-  std::fill_n(shown.begin(), std::min(kInnermost, rows.size()), true);
+  std::fill_n(shown.begin(), std::min(innermost, rows.size()), true);
   const auto show_if_it_fits = [&](std::size_t row) {
     if (shown[row]) return;
     shown[row] = true;

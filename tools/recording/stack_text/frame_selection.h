@@ -40,8 +40,10 @@ std::vector<Interest> interests(const std::vector<LocationId>& stack, const Loca
 std::vector<StackRow> fold_repetitions(const std::vector<LocationId>& stack,
                                        const std::vector<Interest>& interests);
 
-// True for each row to show. The selected rows, and one line for each gap, fit in `most_lines`.
-std::vector<bool> select_rows(const std::vector<StackRow>& rows, std::size_t most_lines);
+// True for each row to show. The selected rows, and one line for each gap, fit in `most_lines`. The
+// `innermost` ones always are shown.
+std::vector<bool> select_rows(const std::vector<StackRow>& rows, std::size_t most_lines,
+                              std::size_t innermost);
 
 // "… 8 frames of the interpreter": replaces the locations [first, last).
 std::string gap_text(const std::vector<LocationId>& stack, std::size_t first, std::size_t last,

@@ -13,6 +13,8 @@ namespace oomrec::tools::recording {
 namespace {
 
 constexpr std::size_t kMostLines = 14;  // for one stack, unless all frames are wanted
+// How the memory was requested: always shown, and the line of Python if a line below sums this up.
+constexpr std::size_t kInnermost = 4, kInnermostOfPython = 1;
 constexpr std::size_t kWidestPath = 46;
 constexpr std::size_t kNarrowestPath = 16;
 // On a terminal of 80 columns the method's name, at the end, must still be visible.
@@ -55,6 +57,35 @@ std::vector<StackRow> rows_of(const std::vector<LocationId>& stack, const Locati
   std::vector<StackRow> rows;
   for (std::size_t i = 0; i < stack.size(); ++i) rows.push_back({i, i + 1, interest[i]});
   return rows;
+}
+
+// The native functions inside of a stack's innermost line of Python: the range [first, last), empty
+// without such a line. Notes before them are no functions.
+struct NativePart {
+  std::size_t first = 0, last = 0;
+  bool empty() const { return first == last; }
+};
+
+NativePart native_part_of(const std::vector<LocationId>& stack, const Locations& locations) {
+  const auto is_a = [&](Location::Kind kind) {
+    return [&, kind](LocationId id) { return locations[id].kind == kind; };
+  };
+  const auto python = std::find_if(stack.begin(), stack.end(), is_a(Location::Kind::python));
+  if (python == stack.end()) return {};
+  const auto first = std::find_if_not(stack.begin(), python, is_a(Location::Kind::note));
+  if (!std::all_of(first, python, is_a(Location::Kind::native))) return {};
+  return {static_cast<std::size_t>(first - stack.begin()),
+          static_cast<std::size_t>(python - stack.begin())};
+}
+
+// Whether the rows of the native part can be left out: no repeated cycle reaches into it.
+bool is_apart(const NativePart& part, const std::vector<StackRow>& rows) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].cycle > 1 && rows[i].first >= part.last &&
+        rows[i - rows[i].cycle].first < part.last)
+      return false;
+  }
+  return !part.empty();
 }
 
 std::string row_text(const StackRow& row, const std::vector<LocationId>& stack,
@@ -101,6 +132,32 @@ std::string location_text(const Location& location, const Locations& locations,
   return fmt::format("{}  {}{}", function, path, line);
 }
 
+std::string native_part_text(const std::vector<LocationId>& stack, const Locations& locations,
+                             std::size_t columns) {
+  const NativePart part = native_part_of(stack, locations);
+  // Of the interpreter's functions only those tell something that have a name, and only if there
+  // are no others.
+  std::vector<std::string> names, of_interpreter;
+  for (std::size_t at = part.first; at < part.last; ++at) {
+    const Location& location = locations[stack[at]];
+    const std::string module{text::base_name(locations.module_path(location))};
+    if (!location.interpreter)
+      names.push_back(!location.function.empty() ? location.function
+                      : module.empty()           ? "unknown code"
+                                                 : module);
+    else if (!location.function.empty())
+      of_interpreter.push_back(location.function);
+  }
+  if (names.empty()) names = std::move(of_interpreter);
+  if (names.empty()) return "";
+  const auto name = [&](const std::string& function) {
+    return shortened_name(printable(function), columns == kAnyWidth ? kAnyWidth : columns / 3);
+  };
+  const std::string count = names.size() == 1 ? "" : fmt::format(" ({} functions)", names.size());
+  if (names.front() == names.back()) return "in native code: " + name(names.front()) + count;
+  return fmt::format("in native code: {} … {}{}", name(names.back()), name(names.front()), count);
+}
+
 std::string stack_text(const std::vector<LocationId>& stack, const Locations& locations,
                        const StackStyle& style) {
   const std::string indent(style.indent, ' ');
@@ -116,14 +173,26 @@ std::string stack_text(const std::vector<LocationId>& stack, const Locations& lo
     has_source = has_source || !source.empty();
     if (!source.empty()) add(Colour::dim, "    " + source);
   };
-  const std::vector<StackRow> rows = rows_of(stack, locations, style.full);
+  std::vector<StackRow> rows = rows_of(stack, locations, style.full);
+  const NativePart native = native_part_of(stack, locations);
+  const bool folds_native = !style.full && is_apart(native, rows);
+  if (folds_native) {
+    std::erase_if(rows, [&](const StackRow& row) {
+      return row.first >= native.first && row.first < native.last;
+    });
+  }
+  const std::string native_text =
+      folds_native ? native_part_text(stack, locations, kColumns - style.indent - 4) : "";
   const std::vector<bool> shown =
-      style.full ? std::vector<bool>(rows.size(), true) : select_rows(rows, kMostLines);
+      style.full ? std::vector<bool>(rows.size(), true)
+                 : select_rows(rows, kMostLines, folds_native ? kInnermostOfPython : kInnermost);
   for (std::size_t at = 0; at < rows.size();) {
     if (shown[at]) {
       add(colour_of(rows[at].interest),
           row_text(rows[at], stack, locations, kColumns - style.indent));
       add_source(rows[at]);
+      if (folds_native && rows[at].first == native.last && !native_text.empty())
+        add(Colour::dim, "    " + native_text);
       ++at;
       continue;
     }

@@ -29,7 +29,13 @@ inline constexpr std::size_t kAnyWidth = SIZE_MAX;
 std::string location_text(const Location& location, const Locations& locations,
                           std::size_t columns = kAnyWidth);
 
-// A stack, innermost first, one line each.
+// What a stack, innermost first, does inside of its innermost line of Python: "in native code:
+// array_empty … default_malloc (5 functions)". Empty: nothing of its own, or there is no such line.
+std::string native_part_text(const std::vector<LocationId>& stack, const Locations& locations,
+                             std::size_t columns = kAnyWidth);
+
+// A stack, innermost first, one line each. Unless `full`, the native functions inside of the
+// innermost line of Python are one line below it.
 std::string stack_text(const std::vector<LocationId>& stack, const Locations& locations,
                        const StackStyle& style);
 

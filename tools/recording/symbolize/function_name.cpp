@@ -163,6 +163,17 @@ std::string shortened_name(std::string_view name, std::size_t columns) {
   return with_cut_scopes(cut, available) + std::string{end};
 }
 
+bool is_import_machinery(const Location& location) {
+  if (location.kind == Location::Kind::python)
+    return location.file.starts_with("<frozen importlib") ||
+           location.file.find("/importlib/_bootstrap") != std::string::npos;
+  constexpr std::array<std::string_view, 4> kNames = {"PyImport_", "_PyImport_", "import_",
+                                                      "builtin___import__"};
+  return location.interpreter &&
+         std::any_of(kNames.begin(), kNames.end(),
+                     [&](std::string_view name) { return location.function.starts_with(name); });
+}
+
 bool is_library_function(const Location& location) {
   return location.kind == Location::Kind::native &&
          names::is_library_function(parts_of(location.function).name);

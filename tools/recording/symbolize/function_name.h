@@ -1,5 +1,5 @@
-// Names of native functions for people: demangled, cut to a width, and told from those of standard
-// libraries.
+// Names of functions for people: demangled, cut to a width, and told from those of standard
+// libraries and of Python's import system.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,9 @@ std::string demangled(const char* symbol);
 // parameters and outer scopes give way to "…"; the function's own name stays:
 // "std::vector<train::Row, …>::_M_realloc_insert<…>(…)".
 std::string shortened_name(std::string_view name, std::size_t columns);
+
+// Whether it belongs to Python's import system.
+bool is_import_machinery(const Location& location);
 
 // Whether a native function is an allocator's or the standard library's, wherever it was compiled
 // into.

@@ -51,7 +51,7 @@ bool is_selected(const recording::Recording& recording, const recording::HolderF
 }  // namespace
 
 recording::StackId exported_stack(recording::Stacks& stacks, std::uint32_t node) {
-  return stacks.without_interpreter(stacks.of_node(node));
+  return stacks.reduced(stacks.of_node(node));
 }
 
 std::vector<HolderRow> holder_rows(const recording::Recording& recording, recording::Stacks& stacks,

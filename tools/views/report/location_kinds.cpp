@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <string_view>
 
 #include "common/text/frames.h"
@@ -12,17 +10,6 @@
 
 namespace oomrec::tools::views {
 namespace {
-
-bool is_import_machinery(const recording::Location& location) {
-  if (location.kind == recording::Location::Kind::python)
-    return location.file.starts_with("<frozen importlib") ||
-           location.file.find("/importlib/_bootstrap") != std::string::npos;
-  constexpr std::array<std::string_view, 4> kNames = {"PyImport_", "_PyImport_", "import_",
-                                                      "builtin___import__"};
-  return location.interpreter &&
-         std::any_of(kNames.begin(), kNames.end(),
-                     [&](std::string_view name) { return location.function.starts_with(name); });
-}
 
 // Code of allocators. Compilers copy it into any module, so names count as well as modules.
 bool is_allocator(const recording::Location& location, const recording::Locations& locations) {
@@ -46,7 +33,7 @@ std::uint8_t kind_bits(recording::LocationId id, const recording::Locations& loc
   if (location.interpreter) bits |= kInterpreter;
   if (location.guessed) bits |= kGuessed;
   if (is_allocator(location, locations)) bits |= kAllocator;
-  if (is_import_machinery(location)) bits |= kImport;
+  if (recording::is_import_machinery(location)) bits |= kImport;
   if (is_own(id, locations)) bits |= kOwn;
   return static_cast<std::uint8_t>(bits);
 }

@@ -55,6 +55,8 @@ std::string report_page(std::string_view title, const InitialView& initial_view,
   html += escaped(initial_view.view);
   html += take_up_to("OOMREC_LABEL", page);
   html += escaped(initial_view.label);
+  html += take_up_to("OOMREC_FRAMES", page);
+  html += escaped(initial_view.frames);
   html += take_up_to("OOMREC_TITLE", page);
   html += escaped(title);
   html += take_up_to("OOMREC_DATA", page);

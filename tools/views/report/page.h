@@ -11,8 +11,9 @@ namespace oomrec::tools::views {
 
 // What the page shows at first.
 struct InitialView {
-  std::string_view view;   // a view of the page, such as "flame"; empty: its default
-  std::string_view label;  // only the blocks of this label; empty: all
+  std::string_view view;    // a view of the page, such as "flame"; empty: its default
+  std::string_view label;   // only the blocks of this label; empty: all
+  std::string_view frames;  // "python", "native" or "both", which is the page's default, too
 };
 
 // `data`: any bytes.

@@ -11,7 +11,7 @@
 namespace oomrec::tools::views {
 
 struct ChoiceOptions {
-  std::string by = "stack", sort = "own", frames = "merged", space = "all";
+  std::string by = "stack", sort = "own", frames = "both", space = "all";
 
   void add_to(Arguments& arguments) {
     const auto words = [](const auto& names) {
@@ -21,8 +21,8 @@ struct ChoiceOptions {
     spaces.insert(spaces.begin(), "all");
     arguments.choice("--by", "WHAT", by, words(kByNames), "what a row is (stack)");
     arguments.choice("--sort", "FIGURE", sort, words(kSortNames), "sort by, largest first (own)");
-    arguments.choice("--frames", "KIND", frames, words(kFramesNames),
-                     "which frames of a stack count (merged)");
+    arguments.choice("--frames", "KIND", frames, words(recording::kFramesNames),
+                     "which frames count in a stack that runs Python (both)");
     arguments.choice("--space", "SPACE", space, spaces,
                      "which memory to count (all: the spaces that add up)");
   }
@@ -34,7 +34,7 @@ struct ChoiceOptions {
     Choice choice;
     choice.by = static_cast<By>(index(kByNames, by));
     choice.sort = static_cast<SortBy>(index(kSortNames, sort));
-    choice.frames = static_cast<Frames>(index(kFramesNames, frames));
+    choice.frames = recording::frames_named(frames);
     if (space != "all") choice.space = static_cast<Space>(index(kSpaceNames, space));
     return choice;
   }

@@ -150,7 +150,9 @@ std::string choice_text(const Choice& choice, const LiveHolders& holders) {
   std::string text = choice.space ? std::string{name_of(*choice.space)} : "all spaces";
   text += choice.group ? fmt::format(" · threads {}", printable(holders.groups()[*choice.group]))
                        : " · all threads";
-  text += fmt::format(" · {} frames", kFramesNames[static_cast<std::size_t>(choice.frames)]);
+  text += choice.frames == recording::Frames::both     ? " · all frames"
+          : choice.frames == recording::Frames::python ? " · Python frames"
+                                                       : " · native frames";
   if (!choice.search.empty()) text += fmt::format(" · with \"{}\"", printable(choice.search));
   return text;
 }

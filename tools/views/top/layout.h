@@ -34,7 +34,7 @@ Picture snapshot_of(const Scene&, std::size_t columns);
 // The first line of every page: process, mode, time.
 Line title_of(const recording::LiveSession&, std::size_t columns, std::string_view state);
 
-// "all spaces · all threads · merged frames".
+// "all spaces · all threads · all frames".
 std::string choice_text(const Choice&, const LiveHolders&);
 
 }  // namespace oomrec::tools::views

@@ -44,11 +44,15 @@ const Names::Entry& Names::entry(recording::LocationId location) {
   return entries_[location];
 }
 
-Paths::Paths(const recording::Stacks& stacks, Names& names, Frames frames)
-    : stacks_(stacks), names_(names), frames_(frames), of_stack_{0} {}
+Paths::Paths(const recording::Stacks& stacks, Names& names, recording::Frames frames)
+    : stacks_(stacks), names_(names), frames_(frames) {
+  of_stack_.fill({0});
+}
 
-bool Paths::is_included(const recording::Location& location) const {
-  if (frames_ == Frames::merged || location.kind == recording::Location::Kind::note) return true;
+bool Paths::is_included(const recording::Location& location, bool runs_python) const {
+  using recording::Frames;
+  if (!runs_python || frames_ == Frames::both || location.kind == recording::Location::Kind::note)
+    return true;
   return (location.kind == recording::Location::Kind::python) == (frames_ == Frames::python);
 }
 
@@ -74,15 +78,17 @@ PathId Paths::child(PathId parent, recording::LocationId location) {
 }
 
 PathId Paths::of(recording::StackId stack) {
-  if (frames_ != Frames::native) stack = stacks_.without_interpreter(stack);
-  if (of_stack_.size() < stacks_.size()) of_stack_.resize(stacks_.size(), kUnresolved);
+  const bool runs_python = stacks_.runs_python(stack);
+  if (frames_ != recording::Frames::native) stack = stacks_.reduced(stack);
+  std::vector<PathId>& of_stack = of_stack_[runs_python ? 1 : 0];
+  if (of_stack.size() < stacks_.size()) of_stack.resize(stacks_.size(), kUnresolved);
   pending_.clear();
-  for (; of_stack_[stack] == kUnresolved; stack = stacks_.parent(stack)) pending_.push_back(stack);
-  PathId path = of_stack_[stack];
+  for (; of_stack[stack] == kUnresolved; stack = stacks_.parent(stack)) pending_.push_back(stack);
+  PathId path = of_stack[stack];
   for (auto at = pending_.rbegin(); at != pending_.rend(); ++at) {
     const recording::LocationId location = stacks_.innermost(*at);
-    if (is_included(names_.locations()[location])) path = child(path, location);
-    of_stack_[*at] = path;
+    if (is_included(names_.locations()[location], runs_python)) path = child(path, location);
+    of_stack[*at] = path;
   }
   return path;
 }

@@ -2,6 +2,7 @@
 // by function and by file need. Parents have lower numbers than their children.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -49,18 +50,14 @@ class Names {
   std::unordered_map<std::string, std::uint32_t> function_ids_, file_ids_;
 };
 
-enum class Frames : std::uint8_t { merged, python, native };
-inline constexpr std::string_view kFramesNames[] = {"merged", "python", "native"};
-
 using PathId = std::uint32_t;                      // 0: the empty path
 inline constexpr PathId kUnresolved = ~PathId{0};  // not computed yet
 
 class Paths {
  public:
-  Paths(const recording::Stacks& stacks, Names& names, Frames frames);
+  Paths(const recording::Stacks& stacks, Names& names, recording::Frames frames);
 
-  // The path of a stack. It has only frames of the chosen kind, and none of the interpreter's
-  // functions if the stack runs Python code.
+  // The path of a stack. If the stack runs Python code, only frames of the chosen kind are in it.
   PathId of(recording::StackId stack);
 
   struct Entry {
@@ -77,13 +74,15 @@ class Paths {
 
  private:
   PathId child(PathId parent, recording::LocationId location);
-  bool is_included(const recording::Location& location) const;
+  bool is_included(const recording::Location& location, bool runs_python) const;
 
   const recording::Stacks& stacks_;
   Names& names_;
-  Frames frames_;
+  recording::Frames frames_;
   std::vector<Entry> entries_{{0, 0, 0, false, false}};
-  std::vector<PathId> of_stack_;                        // or kUnresolved
+  // By stack, or kUnresolved. The callers of a line of Python are reduced as it is, and so have
+  // another path than by themselves.
+  std::array<std::vector<PathId>, 2> of_stack_;
   std::unordered_map<std::uint64_t, PathId> children_;  // by parent and location
   std::vector<recording::StackId> pending_;
 };

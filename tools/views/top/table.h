@@ -27,7 +27,7 @@ inline constexpr std::string_view kSortNames[] = {"own", "total", "count", "grow
 struct Choice {
   By by = By::stack;
   SortBy sort = SortBy::own;
-  Frames frames = Frames::merged;
+  recording::Frames frames = recording::Frames::both;
   std::optional<Space> space;          // nullopt: all that add up
   std::optional<std::uint16_t> group;  // of threads: LiveHolders::groups(); nullopt: all
   std::string search;  // only rows with a frame that contains it, in any case; empty: all

@@ -50,7 +50,7 @@ Json top_json(const Scene& scene) {
       {"limits", limits_json(session.timeline(), recording)},
       {"by", kByNames[static_cast<std::size_t>(choice.by)]},
       {"sort", kSortNames[static_cast<std::size_t>(choice.sort)]},
-      {"frames", kFramesNames[static_cast<std::size_t>(choice.frames)]},
+      {"frames", name_of(recording::kFramesNames, choice.frames)},
       {"space", choice.space ? Json(name_of(*choice.space)) : Json("all")},
       {"threads", choice.group ? Json(scene.holders.groups()[*choice.group]) : Json(nullptr)},
       {"search", text_or_null(choice.search)},

@@ -47,10 +47,10 @@ const std::vector<TopView::Binding>& TopView::bindings() {
       {on(U's'), "s", "choose a space of memory", [](TopView& view) { view.choose_space(); }},
       {on(U'r'), "r", "choose threads by name", [](TopView& view) { view.choose_group(); }},
       {on(U'p'), "p", "choose a process", [](TopView& view) { view.choose_process(); }},
-      {on(U'f'), "f", "frames: merged, Python's only, native only",
+      {on(U'f'), "f", "frames: both, Python's only, native only",
        [](TopView& view) {
          view.choice_.frames =
-             static_cast<Frames>((static_cast<unsigned>(view.choice_.frames) + 1) % 3);
+             static_cast<recording::Frames>((static_cast<unsigned>(view.choice_.frames) + 1) % 3);
        }},
       {Key::enter, "Enter", "the whole stack of a row", [](TopView& view) { view.show_stack(); }},
       {on(U' '), "Space", "pause the figures, or resume",

@@ -67,9 +67,15 @@ Json node_json(const recording::TreeNode& node, const recording::Locations& loca
 
 class Printer {
  public:
-  Printer(const recording::TreeNode& root, const bundles::Source& source, const TreeStyle& style,
+  Printer(const recording::TreeNode& root, const bundles::Source& source,
+          const recording::Stacks& stacks, recording::Frames frames, const TreeStyle& style,
           const Terminal& terminal)
-      : root_(root), source_(source), style_(style), terminal_(terminal) {}
+      : root_(root),
+        source_(source),
+        stacks_(stacks),
+        frames_(frames),
+        style_(style),
+        terminal_(terminal) {}
 
   void print(const std::string& title) {
     fmt::print("{}{}\n", terminal_.paint(Colour::bold, size_text(root_.bytes)), title);
@@ -86,6 +92,10 @@ class Printer {
       notes.push_back(fmt::format("branches are cut after {} (--max-depth)",
                                   plural(style_.max_depth, "frame", "frames")));
     }
+    if (frames_ == recording::Frames::python)
+      notes.emplace_back(
+          "in stacks that run Python, native functions and Python's import system are left out: "
+          "--frames both");
     print::print_notes(notes, terminal_);
   }
 
@@ -106,13 +116,23 @@ class Printer {
       const std::string figures = alone ? std::string(kFiguresColumns, ' ')
                                         : figures_of(child.bytes, share_of(child.bytes));
       print_line(figures, indent, alone ? "" : last ? "└ " : "├ ", text);
-      print_children(child, alone ? indent : indent + (last ? "  " : "│ "));
+      const std::string below = alone ? indent : indent + (last ? "  " : "│ ");
+      print_native_part(child, below);
+      print_children(child, below);
     }
     if (has_rest_line) {
       print_line(
           figures_of(node.small_bytes, share_left_out), indent, "└ ",
           fmt::format("… {}", plural(node.small_children, "smaller branch", "smaller branches")));
     }
+  }
+
+  // What the innermost line of Python called, of the largest of the stacks that are one row.
+  void print_native_part(const recording::TreeNode& node, const std::string& indent) const {
+    if (frames_ != recording::Frames::python || node.largest == 0) return;
+    const std::string text = recording::native_part_text(stacks_.locations(node.largest),
+                                                         *source_.locations, columns_after(indent));
+    if (!text.empty()) print_line(std::string(kFiguresColumns, ' '), indent, "  ", text);
   }
 
   // For a row's text, behind its indent and branch.
@@ -141,6 +161,8 @@ class Printer {
 
   const recording::TreeNode& root_;
   const bundles::Source& source_;
+  const recording::Stacks& stacks_;
+  const recording::Frames frames_;
   const TreeStyle& style_;
   const Terminal& terminal_;
   bool left_out_ = false;  // because of --min-percent
@@ -153,7 +175,8 @@ TreePage::TreePage(const bundles::Source& source, const TreeStyle& style)
     : source_(source),
       style_(style),
       at_(style.device.empty() ? print::moment_of(source, style.at) : recording::At::end),
-      stacks_(*source.recording, *source.locations),
+      frames_(recording::frames_of(*source.recording, style.frames)),
+      stacks_(*source.recording, *source.locations, frames_),
       root_(root_of(source, stacks_, style, at_)) {}
 
 // What follows the size: " in 12 blocks  all spaces, at the end, from …".
@@ -172,11 +195,12 @@ Json TreePage::json() const {
           {"space", style_.space},
           {"device", text_or_null(style_.device)},
           {"at", name_of(recording::kAtNames, at_)},
+          {"frames", name_of(recording::kFramesNames, frames_)},
           {"root", node_json(root_, *source_.locations)}};
 }
 
 void TreePage::print(const Terminal& terminal) const {
-  Printer{root_, source_, style_, terminal}.print(title());
+  Printer{root_, source_, stacks_, frames_, style_, terminal}.print(title());
 }
 
 void TreePage::browse() const {

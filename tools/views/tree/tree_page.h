@@ -17,6 +17,7 @@ struct TreeStyle {
   std::string space = "all";
   std::string device;  // empty: all, and memory on no device
   std::string at;      // "peak" or "end"; empty: print::moment_of()
+  std::string frames;  // one of kFramesNames; empty: recording::frames_of()
   bool top_down = false;
 };
 
@@ -35,6 +36,7 @@ class TreePage {
   const bundles::Source& source_;
   const TreeStyle& style_;
   const recording::At at_;
+  const recording::Frames frames_;
   recording::Stacks stacks_;
   const recording::TreeNode root_;
 };

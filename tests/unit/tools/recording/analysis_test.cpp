@@ -224,3 +224,103 @@ TEST_CASE("a file that is not a recording is reported as bad input") {
   CHECK_THROWS_AS(recording::Recording{"/nowhere/at/all"}, Error);
   CHECK_THROWS_AS(recording::Recording{"/tmp"}, Error);
 }
+
+namespace {
+
+// numpy.ones() by train.py, whose import was recorded, too; and a library's thread.
+struct Frames {
+  RecordingImage image;
+  Frames() {
+    const auto in = [&](const char* path) {
+      return [id = image.module(path, 0x1000)](std::uint64_t offset) {
+        return session::native_frame(id, offset);
+      };
+    };
+    const auto python = in("/opt/oomrec-test/bin/python3.11");
+    const auto umath = in("/opt/oomrec-test/_umath.so");
+    const auto pool = in("/opt/oomrec-test/libpool.so");
+    const std::uint64_t main = image.python("/p/train.py", "main", 10);
+    const std::uint64_t ones = image.python("/p/numeric.py", "ones", 20);
+    const std::uint64_t load = image.python("<frozen importlib._bootstrap>", "_load_unlocked", 690);
+    const std::uint64_t numpy = image.python("/p/__init__.py", "<module>", 4);
+    image.holder(image.stack({pool(9), python(1), main, python(2), ones, python(3), umath(1)}),
+                 Space::heap, 503, 503, 503);
+    image.holder(image.stack({pool(9), python(1), main, python(2), ones, umath(2), umath(3)}),
+                 Space::heap, 101, 101, 101);
+    image.holder(image.stack({python(1), main, load, numpy, load, umath(4)}), Space::heap, 41, 41,
+                 41);
+    image.holder(image.stack({python(1), load, umath(5)}), Space::heap, 31, 31, 31);
+    image.holder(image.stack({pool(9), pool(1), pool(2)}), Space::heap, 23, 23, 23);
+  }
+
+  // Stacks as "function:line < caller:line …" or "module+offset", with their bytes, largest first.
+  std::vector<std::pair<std::string, std::uint64_t>> rows(recording::Frames frames) {
+    const recording::Recording recording{image.path()};
+    recording::Locations locations{recording, {}};
+    recording::Stacks stacks{recording, locations, frames};
+    std::vector<std::pair<std::string, std::uint64_t>> result;
+    for (const auto& row : recording::merged(recording.holders(), stacks, recording::At::end)) {
+      std::string text;
+      for (const recording::LocationId id : stacks.locations(stacks.reduced(row.stack))) {
+        const recording::Location& location = locations[id];
+        const std::string path = locations.module_path(location);
+        text += text.empty() ? "" : " < ";
+        text += location.kind == recording::Location::Kind::python
+                    ? location.function
+                    : path.substr(path.rfind('/') + 1) + "+" + std::to_string(location.offset);
+      }
+      result.emplace_back(text, row.bytes);
+    }
+    return result;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("stacks are reduced to lines of Python, or to native functions") {
+  Frames sample;
+  using Rows = std::vector<std::pair<std::string, std::uint64_t>>;
+  CHECK(sample.rows(recording::Frames::python) ==
+        Rows{{"ones < main", 604},
+             {"<module> < main", 41},
+             {"_umath.so+5 < _load_unlocked < python3.11+1", 31},
+             {"libpool.so+2 < libpool.so+1 < libpool.so+9", 23}});
+  CHECK(sample.rows(recording::Frames::native) ==
+        Rows{{"_umath.so+1 < python3.11+3 < python3.11+2 < python3.11+1 < libpool.so+9", 503},
+             {"_umath.so+3 < _umath.so+2 < python3.11+2 < python3.11+1 < libpool.so+9", 101},
+             {"_umath.so+4 < python3.11+1", 41},
+             {"_umath.so+5 < python3.11+1", 31},
+             {"libpool.so+2 < libpool.so+1 < libpool.so+9", 23}});
+  CHECK(sample.rows(recording::Frames::both) ==
+        Rows{{"_umath.so+1 < ones < main < libpool.so+9", 503},
+             {"_umath.so+3 < _umath.so+2 < ones < main < libpool.so+9", 101},
+             {"_umath.so+4 < _load_unlocked < <module> < _load_unlocked < main", 41},
+             {"_umath.so+5 < _load_unlocked", 31},
+             {"libpool.so+2 < libpool.so+1 < libpool.so+9", 23}});
+}
+
+TEST_CASE("an inverted tree knows the largest whole stack of each innermost line") {
+  Frames sample;
+  const recording::Recording recording{sample.image.path()};
+  recording::Locations locations{recording, {}};
+  recording::Stacks stacks{recording, locations, recording::Frames::python};
+  const recording::TreeNode root = recording::call_tree(
+      recording::merged(recording.holders(), stacks, recording::At::end), stacks, locations, {});
+  REQUIRE(root.children.size() == 4);
+  CHECK(function_of(root.children[0], locations) == "ones");
+  CHECK(stacks.locations(root.children[0].largest).size() == 7);
+  CHECK(root.children[0].children[0].largest == 0);
+}
+
+TEST_CASE("statistics by native function name no line of Python") {
+  Frames sample;
+  const recording::Recording recording{sample.image.path()};
+  recording::Locations locations{recording, {}};
+  const auto largest = [&](recording::Frames frames) {
+    recording::Stacks stacks{recording, locations, frames};
+    return locations[recording::statistics_of(recording, stacks, locations).by_bytes[0].location];
+  };
+  CHECK(largest(recording::Frames::both).function == "ones");
+  CHECK(largest(recording::Frames::python).function == "ones");
+  CHECK(largest(recording::Frames::native).kind == recording::Location::Kind::native);
+}

@@ -44,7 +44,8 @@ struct Printed {
 
 TEST_CASE("a stack that fits is shown completely, except for machinery") {
   const auto shown = recording::select_rows(
-      rows({{5, recording::Interest::library_function}, {3, recording::Interest::machinery}}), 14);
+      rows({{5, recording::Interest::library_function}, {3, recording::Interest::machinery}}), 14,
+      4);
   CHECK(std::count(shown.begin(), shown.end(), true) == 5);
   CHECK_FALSE(shown[7]);
 }
@@ -56,7 +57,7 @@ TEST_CASE("own lines take precedence over own functions, and these over librarie
                            {9, recording::Interest::own_function},
                            {3, recording::Interest::own_line},
                            {9, recording::Interest::library_line}});
-  const auto shown = recording::select_rows(stack, 14);
+  const auto shown = recording::select_rows(stack, 14, 4);
   CHECK(lines_of(shown) <= 14);
   CHECK(shown[0]);
   for (const std::size_t own : {40u, 41u, 91u, 92u, 93u}) CHECK(shown[own]);
@@ -66,7 +67,8 @@ TEST_CASE("own lines take precedence over own functions, and these over librarie
 
 TEST_CASE("of many own lines, the innermost and the two outermost are shown") {
   const auto shown = recording::select_rows(
-      rows({{9, recording::Interest::library_function}, {30, recording::Interest::own_line}}), 14);
+      rows({{9, recording::Interest::library_function}, {30, recording::Interest::own_line}}), 14,
+      4);
   CHECK(lines_of(shown) <= 14);
   for (const std::size_t own : {9u, 10u, 11u, 12u, 13u, 37u, 38u}) CHECK(shown[own]);
   CHECK_FALSE(shown[36]);
@@ -75,7 +77,7 @@ TEST_CASE("of many own lines, the innermost and the two outermost are shown") {
 TEST_CASE("library lines take precedence over library functions") {
   const auto shown = recording::select_rows(
       rows({{50, recording::Interest::library_function}, {5, recording::Interest::library_line}}),
-      14);
+      14, 4);
   for (const std::size_t line : {50u, 51u, 52u, 53u, 54u}) CHECK(shown[line]);
 }
 
@@ -97,7 +99,7 @@ TEST_CASE("any selection fits in its lines, and no gap replaces a single row") {
       covered = row.last;
     }
     REQUIRE(covered == stack.size());
-    const auto shown = recording::select_rows(lines, 14);
+    const auto shown = recording::select_rows(lines, 14, 4);
     REQUIRE(lines_of(shown) <= 14);
     for (std::size_t i = 0; i < shown.size(); ++i) {
       const bool gap_of_one =
@@ -158,12 +160,54 @@ TEST_CASE("import system, interpreter and startup code are counted; packages hav
                    python(4), umath(1), umath(2), umath(3), umath(4)});
 
   CHECK(printed.text(node) ==
-        "_umath.so+0x4\n_umath.so+0x3\n_umath.so+0x2\n_umath.so+0x1\n"
-        "… 2 frames of the interpreter\n"
+        "<frozen importlib._bootstrap>:690 _load_unlocked\n"
+        "    in native code: _umath.so (4 functions)\n"
         "numpy/__init__.py:4 <module>\n"
         "… 4 frames of the interpreter\n"
         "/home/me/train.py:9 main\n"
         "… 2 frames of the interpreter\n");
   const std::string full = printed.text(node, true);
   CHECK(std::count(full.begin(), full.end(), '\n') == 14);
+}
+
+TEST_CASE("native functions inside of the innermost line of Python are one line below it") {
+  Printed printed;
+  RecordingImage& image = printed.image;
+  const auto module = [&](const char* path) {
+    return [id = image.module(path, 0x1000)](std::uint64_t offset) {
+      return session::native_frame(id, offset);
+    };
+  };
+  const auto python = module("/usr/bin/python3.11");
+  const auto reader = module("/p/reader.so");
+  const auto codec = module("/p/codec.so");
+  const auto own = image.python("/home/me/train.py", "main", 9);
+  const auto inner = image.python("/home/me/train.py", "load", 5);
+
+  SUBCASE("from the outermost to the innermost, without the interpreter's") {
+    CHECK(printed.text(image.stack({own, inner, python(1), reader(1), reader(2), codec(3)})) ==
+          "/home/me/train.py:5 load\n    in native code: reader.so … codec.so (3 functions)\n"
+          "/home/me/train.py:9 main\n");
+  }
+  SUBCASE("a single one") {
+    CHECK(printed.text(image.stack({own, codec(3)})) ==
+          "/home/me/train.py:9 main\n    in native code: codec.so\n");
+  }
+  SUBCASE("the interpreter's functions without a name say nothing") {
+    CHECK(printed.text(image.stack({own, python(1), python(2)})) == "/home/me/train.py:9 main\n");
+  }
+  SUBCASE("with --full, each is a line of its own") {
+    CHECK(printed.text(image.stack({own, reader(1), codec(3)}), true) ==
+          "codec.so+0x3\nreader.so+0x1\n/home/me/train.py:9 main\n");
+  }
+  SUBCASE("a stack without Python is shown as it is") {
+    CHECK(printed.text(image.stack({reader(1), codec(3)})) == "codec.so+0x3\nreader.so+0x1\n");
+  }
+  SUBCASE("native code that calls Python in turn is a repetition, of which nothing is taken away") {
+    const std::string text = printed.text(
+        image.stack({own, inner, codec(1), inner, codec(1), inner, codec(1), inner, codec(1)}));
+    CHECK(text ==
+          "codec.so+0x1\n/home/me/train.py:5 load\n… these 2 frames × 4\n"
+          "/home/me/train.py:9 main\n");
+  }
 }

@@ -294,7 +294,7 @@ TEST_CASE("any name is made printable and cut") {
                        [](char byte) { return static_cast<unsigned char>(byte) < ' '; }));
   }
   CHECK(there);
-  const std::string page = tools::views::report_page("<b>\"&", {"flame", "a & b"}, data);
+  const std::string page = tools::views::report_page("<b>\"&", {"flame", "a & b", ""}, data);
   CHECK(page.find("&lt;b&gt;&quot;&amp;") != page.npos);
   CHECK(page.find("<b>\"&") == page.npos);
   CHECK(page.find("alert(1)") == page.npos);

@@ -64,7 +64,7 @@ struct Live {
 };
 
 views::Choice choice(views::By by, views::SortBy sort = views::SortBy::own,
-                     views::Frames frames = views::Frames::merged) {
+                     recording::Frames frames = recording::Frames::both) {
   views::Choice chosen;
   chosen.by = by;
   chosen.sort = sort;
@@ -107,7 +107,7 @@ TEST_CASE("rows follow the chosen space, search and frames") {
   chosen = choice(views::By::file);
   chosen.search = "train";
   CHECK(live.rows(chosen) == Texts{"/app/train.py 1000"});
-  chosen = choice(views::By::function, views::SortBy::own, views::Frames::native);
+  chosen = choice(views::By::function, views::SortBy::own, recording::Frames::native);
   CHECK(live.rows(chosen) == Texts{"[no stack was recorded] 4000"});
 }
 

@@ -8,7 +8,7 @@ import re
 import sys
 from pathlib import Path
 
-WORDS = ("OOMREC_VIEW", "OOMREC_LABEL", "OOMREC_TITLE", "OOMREC_DATA")
+WORDS = ("OOMREC_VIEW", "OOMREC_LABEL", "OOMREC_FRAMES", "OOMREC_TITLE", "OOMREC_DATA")
 
 
 def assembled(skeleton: Path, d3: Path) -> str:

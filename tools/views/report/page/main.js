@@ -125,6 +125,7 @@ const main = {
     const view = document.documentElement.dataset.view;
     report.defaults.view = report.order.includes(view) ? view : "overview";
     if (data.meta.moment === "peak") report.defaults.mode = "peak";
+    report.defaults.frames = document.documentElement.dataset.frames || "both";
     const label = data.labels.indexOf(document.documentElement.dataset.label);
     if (label > 0) report.defaults.label = String(label);
     if (!data.job && report.filters(data).some(({name}) => name === "process"))

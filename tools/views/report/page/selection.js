@@ -51,7 +51,7 @@ report.drawSelection = (data, section) => {
               label, [["", all], ...choices], state[name],
               (value) => report.change({[name]: value}))),
       report.select(
-          "Frames", [["merged", "native and Python"], ["native", "native"], ["python", "Python"]],
+          "Frames", [["both", "native and Python"], ["native", "native"], ["python", "Python"]],
           state.frames, (frames) => report.change({frames})),
       element(
           "fieldset", {class: "choices"}, element("legend", {}, "Also"),

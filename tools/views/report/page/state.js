@@ -7,7 +7,7 @@ report.defaults = {
   mode:
       "live",  // live, peak, never_freed, total, temporary; window_end, window_growth with a window
   by: "bytes",         // bytes, count
-  frames: "merged",    // merged, native, python
+  frames: "both",      // both, native, python
   lines: "functions",  // functions, lines: which locations share a frame
   inverted: "",
   interpreter: "",  // "1": shown

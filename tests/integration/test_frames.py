@@ -1,0 +1,197 @@
+"""`--frames`: lines of Python, native functions or both; memory is never lost by the choice."""
+
+import gzip
+import json
+import re
+import subprocess
+
+import pytest
+
+MIB = 1 << 20
+
+# A native library that allocates for Python, and a thread of its own that runs none.
+LIBRARY = """
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+static void* keep(size_t bytes) { return memset(malloc(bytes), 1, bytes); }
+void* codec_decode(size_t bytes) { return keep(bytes); }
+static void* pool(void* bytes) { return keep((size_t)bytes); }
+void codec_start(size_t bytes) {
+  pthread_t thread;
+  pthread_create(&thread, NULL, pool, (void*)bytes);
+  pthread_join(thread, NULL);
+}
+"""
+PROGRAM = """
+import ctypes
+codec = ctypes.CDLL("./libcodec.so")
+codec.codec_decode.argtypes = codec.codec_start.argtypes = [ctypes.c_size_t]
+def load_shard():
+    codec.codec_decode(20 << 20)
+def main():
+    load_shard()
+    codec.codec_start(30 << 20)
+    kept = bytearray(10 << 20)
+    bytearray(1 << 46)
+main()
+"""
+
+
+def make_library(directory):
+    (directory / "codec.c").write_text(LIBRARY)
+    flags = ["-g", "-O1", "-fno-optimize-sibling-calls", "-shared", "-fPIC", "-pthread"]
+    subprocess.run(["cc", *flags, "-o", "libcodec.so", "codec.c"], cwd=directory, check=True)
+
+
+@pytest.fixture
+def bundle(preload, tmp_path):
+    make_library(tmp_path)
+    (tmp_path / "train.py").write_text(PROGRAM)
+    run = preload("python3", "train.py", cwd=tmp_path)
+    assert run.exit_code == 1 and "MemoryError" in run.stderr, str(run)
+    return run.only_bundle()
+
+
+def nodes_of(node: dict) -> list[dict]:
+    return [node] + [below for child in node["children"] for below in nodes_of(child)]
+
+
+def is_python(node: dict) -> bool:
+    return (node["file"] or "").endswith(".py")
+
+
+def named(root: dict, function: str) -> list[dict]:
+    return [node for node in nodes_of(root)[1:] if node["function"] == function]
+
+
+def tree(oomrec, bundle, frames, *words) -> dict:
+    shown = oomrec.json("tree", "--min-percent", "0", "--frames", frames, *words, bundle)
+    assert shown["frames"] == frames
+    return shown["root"]
+
+
+def test_a_tree_of_lines_of_functions_and_of_both(oomrec, bundle):
+    python, native, both = (tree(oomrec, bundle, frames) for frames in ("python", "native", "both"))
+    assert python["bytes"] == native["bytes"] == both["bytes"] > 60 * MIB
+    by_largest = [child["function"] for child in python["children"][:3]]
+    assert by_largest == ["keep", "load_shard", "main"], python
+    # The library's thread has no line of Python: its functions stay.
+    [keep] = named(python, "keep")
+    assert keep["bytes"] == 30 * MIB and [node["function"] for node in keep["children"]] == ["pool"]
+    [load] = named(python, "load_shard")
+    assert load["bytes"] == 20 * MIB and named(python, "codec_decode") == []
+    assert not any(is_python(node) for node in nodes_of(native))
+    assert sum(node["bytes"] for node in named(native, "keep")) == 50 * MIB
+    assert named(both, "codec_decode") and named(both, "load_shard")
+    assert oomrec.json("tree", "--min-percent", "0", bundle)["root"] == both, "JSON has every frame"
+
+
+def test_top_down_agrees(oomrec, bundle):
+    root = tree(oomrec, bundle, "python", "--top-down")
+    [load] = named(root, "load_shard")
+    assert load["bytes"] == 20 * MIB and load["children"] == []
+    assert [node for node in named(root, "main") if node["children"] == [load]]
+
+
+def test_the_page_leads_with_lines_and_folds_native_functions(oomrec, bundle):
+    text = oomrec("tree", bundle).stdout
+    assert re.search(
+        r"├ \S*train\.py:6 load_shard\n.*  in native code: .* … keep \(\d+ functions\)\n.*train\.py:8 main\n",
+        text,
+    ), text
+    assert "import system are left out: --frames both" in " ".join(text.split())
+    assert "__libc_start" not in text.replace(" pool", "") and "importlib" not in text
+    shown = oomrec("show", bundle).stdout
+    assert re.search(
+        r"train\.py:6 load_shard\n +codec\.codec_decode\(20 << 20\)\n +in native code: .* … keep ",
+        shown,
+    ), shown
+    assert re.search(
+        r"\n +keep .*codec\.c:5.*\n(.*\n)?(.*\n)? +codec_decode ",
+        oomrec("show", "--full", bundle).stdout,
+    )
+    both = oomrec("tree", "--frames", "both", bundle).stdout
+    assert "in native code" not in both and "codec_decode" in both
+
+
+def test_a_program_without_python_is_the_same_in_each(preload, oomrec, tmp_path):
+    source = LIBRARY + "int main(void) { codec_decode(8 << 20); return malloc(1ul << 46) != NULL; }"
+    (tmp_path / "codec.c").write_text(source)
+    subprocess.run(["cc", "-g", "-pthread", "-o", "codec", "codec.c"], cwd=tmp_path, check=True)
+    bundle = preload(tmp_path / "codec").only_bundle()
+    roots = [tree(oomrec, bundle, frames) for frames in ("both", "python", "native")]
+    assert roots[0] == roots[1] == roots[2] and roots[0]["children"]
+    assert oomrec("tree", bundle).stdout == oomrec("tree", "--frames", "both", bundle).stdout
+
+
+def test_stats_attribute_to_the_chosen_frames(oomrec, bundle):
+    def largest(*words):
+        return [row["function"] for row in oomrec.json("stats", *words, bundle)["top_by_bytes"][:3]]
+
+    assert largest() == largest("--frames", "python") == ["keep", "load_shard", "main"]
+    native = oomrec.json("stats", "--frames", "native", bundle)["top_by_bytes"]
+    assert native[0]["function"] == "keep" and native[0]["bytes"] == 50 * MIB
+    assert not any(is_python(row) for row in native)
+
+
+@pytest.mark.parametrize("format", ["folded", "speedscope", "json", "csv", "pprof", "perfetto", "memory_viz"])  # fmt: skip
+def test_an_export_has_the_chosen_frames(oomrec, bundle, tmp_path, format):
+    """Names are looked for in the file itself, whatever its form; pprof is compressed."""
+    contents = {}
+    for frames in ("both", "python", "native"):
+        path = tmp_path / frames
+        run = oomrec("export", "--format", format, "--frames", frames, "-o", path, bundle)
+        assert (run.exit_code, run.stderr) == (0, ""), str(run)
+        data = path.read_bytes()
+        contents[frames] = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    assert b"codec_decode" in contents["both"] and b"load_shard" in contents["both"]
+    assert b"codec_decode" not in contents["python"] and b"load_shard" in contents["python"]
+    assert b"codec_decode" in contents["native"] and b"load_shard" not in contents["native"]
+
+
+def test_folded_sums_are_equal(oomrec, bundle):
+    sums = set()
+    for frames in ("both", "python", "native"):
+        lines = oomrec(
+            "export", "--format", "folded", "--frames", frames, bundle
+        ).stdout.splitlines()
+        sums.add(sum(int(line.rpartition(" ")[2]) for line in lines))
+    assert len(sums) == 1 and sums.pop() > 60 * MIB
+
+
+def test_telemetry_has_no_frames(oomrec, bundle):
+    run = oomrec("export", "--format", "telemetry", "--frames", "python", bundle)
+    assert run.exit_code == 2 and "--frames does not apply to the format telemetry" in run.stderr
+
+
+@pytest.mark.parametrize("command", ["report", "flamegraph", "table"])
+def test_a_report_opens_with_the_chosen_frames(oomrec, bundle, command):
+    page = oomrec(command, "--frames", "python", "-o", "-", bundle).stdout
+    assert 'data-frames="python"' in page
+    assert 'data-frames=""' in oomrec(command, "-o", "-", bundle).stdout
+
+
+@pytest.mark.parametrize("words", [["tree"], ["stats"], ["report"], ["top"], ["export", "--format", "folded"]])  # fmt: skip
+def test_an_unknown_kind_is_rejected(oomrec, words):
+    run = oomrec(*words, "--frames", "merged")
+    assert run.exit_code == 2 and "invalid value 'merged' for --frames" in run.stderr
+
+
+def test_top_keeps_stacks_without_python(apart, tmp_path):
+    """Of a library's thread no frame is Python: with --frames python its functions are shown."""
+    make_library(tmp_path)
+    waiting = PROGRAM.replace("bytearray(1 << 46)", "import time; time.sleep(60)")
+    (tmp_path / "train.py").write_text(waiting)
+    run = apart(f"""
+cd {tmp_path}
+recorded python3 train.py
+sleep 0.5
+oomrec top --once --json --frames python $!
+kill $!
+""")
+    shown = json.loads(run.stdout)
+    assert shown["frames"] == "python"
+    stacks = [[frame["function"] for frame in row["stack"]] for row in shown["rows"]]
+    assert any(stack[:2] == ["keep", "pool"] for stack in stacks), stacks
+    assert ["load_shard", "main", "<module>"] in stacks
