@@ -360,6 +360,7 @@ def own_sessions(tmp_path, monkeypatch) -> None:
     directory = tmp_path.with_name(f"{tmp_path.name}-sessions")
     directory.mkdir(mode=0o700)
     monkeypatch.setenv("OOMREC_SESSION_DIR", str(directory))
+    machine_isolation.forget_recordings()
 
 
 @pytest.fixture

@@ -57,15 +57,26 @@ def pressure_files() -> list[Path]:
     return [file for file in files if file.exists()]
 
 
+def recordings() -> Path:
+    """Where programs of this user are recorded by default."""
+    return Path(f"/dev/shm/oomrec-{os.geteuid()}")
+
+
+def forget_recordings() -> None:
+    """Of programs of an earlier test, so that the next one does not find them; only in a private directory."""
+    if recordings().is_mount():
+        for file in recordings().iterdir():
+            file.unlink()
+
+
 def enter() -> bool:
     """Isolates this process. False, without any change, unless it is root."""
     if libc.unshare(CLONE_NEWNS) != 0:
         return False
     try:
         make_mounts_private()
-        recordings = Path(f"/dev/shm/oomrec-{os.geteuid()}")
-        recordings.mkdir(mode=0o700, exist_ok=True)
-        mount("tmpfs", recordings, "tmpfs", data="mode=700")
+        recordings().mkdir(mode=0o700, exist_ok=True)
+        mount("tmpfs", recordings(), "tmpfs", data="mode=700")
         for file in pressure_files():
             put_over(file, CALM)
         vmstat = Path("/proc/vmstat")

@@ -90,6 +90,8 @@ int top_command(const Words& words) {
   TopOptions options;
   options.add_to(arguments);
   if (!arguments.parse(words)) return code(Exit::shown);
+  if (options.json && !arguments.given("--frames"))
+    options.frames = name_of(recording::kFramesNames, recording::Frames::both);
 
   const auto interval = std::chrono::duration_cast<std::chrono::steady_clock::duration>(
       std::chrono::duration<double>(std::max(options.interval_s, kShortestInterval_s)));

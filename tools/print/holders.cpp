@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <unordered_map>
 
 #include "tools/base/text.h"
 
@@ -17,25 +18,59 @@ double share_of(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
+// A row of the text.
+struct HolderRow {
+  recording::StackFigures figures;  // of all its spaces; the stack of the largest
+  std::vector<Space> spaces;        // of the largest first
+};
+
+// `rows`: the largest first.
+std::vector<HolderRow> rows_by_stack(const std::vector<recording::StackFigures>& rows,
+                                     const recording::Stacks& stacks) {
+  std::vector<HolderRow> result;
+  std::unordered_map<recording::StackId, std::size_t> row_of;
+  for (const recording::StackFigures& row : rows) {
+    const auto [at, is_new] = row_of.try_emplace(stacks.reduced(row.stack), result.size());
+    if (is_new) {
+      result.push_back({row, {row.space}});
+      continue;
+    }
+    HolderRow& sum = result[at->second];
+    sum.figures.bytes += row.bytes;
+    sum.figures.count += row.count;
+    sum.figures.estimated = sum.figures.estimated || row.estimated;
+    sum.spaces.push_back(row.space);
+  }
+  std::stable_sort(result.begin(), result.end(), [](const HolderRow& a, const HolderRow& b) {
+    return a.figures.bytes > b.figures.bytes;
+  });
+  return result;
+}
+
 // How many rows to show by default: those with at least 1 % of the bytes, at most 10, and always
 // the first.
-std::size_t default_row_count(const std::vector<recording::StackFigures>& rows,
-                              std::uint64_t whole) {
+std::size_t default_row_count(const std::vector<HolderRow>& rows, std::uint64_t whole) {
   std::size_t count = std::min<std::size_t>(rows.size(), 1);
   while (count < std::min(rows.size(), kMostHolders) &&
-         share_of(rows[count].bytes, whole) >= kLeastShare) {
+         share_of(rows[count].figures.bytes, whole) >= kLeastShare) {
     ++count;
   }
   return count;
 }
 
-std::string holder_text(std::size_t number, const recording::StackFigures& row, double share,
+std::string holder_text(std::size_t number, const HolderRow& row, double share,
                         const std::string& stack, const Terminal& terminal) {
+  const recording::StackFigures& of = row.figures;
   const std::string figures =
-      fmt::format("{}{} in {} ({})", row.estimated ? "about " : "", size_text(row.bytes),
-                  plural(row.count, "block", "blocks"), percent_text(share));
-  return fmt::format("  {:>2}  {}  {}\n{}", number, terminal.paint(Colour::yellow, figures),
-                     name_of(row.space), stack);
+      fmt::format("{}{} in {} ({})", of.estimated ? "about " : "", size_text(of.bytes),
+                  plural(of.count, "block", "blocks"), percent_text(share));
+  std::string spaces;
+  for (const Space space : row.spaces) {
+    if (!spaces.empty()) spaces += ", ";
+    spaces += name_of(space);
+  }
+  return fmt::format("  {:>2}  {}  {}\n{}", number, terminal.paint(Colour::yellow, figures), spaces,
+                     stack);
 }
 
 struct GroupKind {
@@ -83,17 +118,18 @@ HolderGroup holders_on(const bundles::Source& source, const recording::DeviceFig
 
 std::string holders_text(const HolderGroup& group, const recording::Stacks& stacks,
                          const recording::Locations& locations, const HoldersStyle& style) {
-  const std::vector<recording::StackFigures>& rows = group.rows;
+  const std::vector<HolderRow> rows = rows_by_stack(group.rows, stacks);
   const std::uint64_t whole = group.bytes();
   const std::size_t shown = style.top != 0 ? std::min<std::size_t>(rows.size(), style.top)
                                            : default_row_count(rows, whole);
   std::string text;
   std::uint64_t rest = whole;
   for (std::size_t i = 0; i < shown; ++i) {
-    rest -= rows[i].bytes;
+    const recording::StackFigures& figures = rows[i].figures;
+    rest -= figures.bytes;
     text +=
-        holder_text(i + 1, rows[i], share_of(rows[i].bytes, whole),
-                    recording::stack_text(stacks.locations(rows[i].stack), locations, style.stack),
+        holder_text(i + 1, rows[i], share_of(figures.bytes, whole),
+                    recording::stack_text(stacks.locations(figures.stack), locations, style.stack),
                     style.stack.terminal);
   }
   if (shown < rows.size()) {

@@ -39,6 +39,7 @@ struct HoldersStyle {
   unsigned top = 0;  // number of rows; 0: those with 1 % or more, 10 at most
 };
 
+// The rows of a group by stack alone: what a line holds in several spaces is one figure.
 std::string holders_text(const HolderGroup&, const recording::Stacks&, const recording::Locations&,
                          const HoldersStyle&);
 

@@ -46,7 +46,7 @@ Json device_json(const DeviceGrowth& device) {
 
 LeakReport::LeakReport(const bundles::Source& source)
     : source_(source),
-      stacks_(*source.recording, *source.locations),
+      stacks_(*source.recording, *source.locations, recording::frames_of(*source.recording)),
       leaks_(leaks_of(*source.recording, stacks_, *source.locations)),
       reach_(first_reached(leaks_, *source.recording, recording::timeline_of(*source.recording))),
       processes_(process_leaks(source, leaks_)) {}

@@ -36,7 +36,8 @@ ProcessLeaks row_of(const bundles::Source& source, Leaks leaks) {
 std::vector<ProcessLeaks> process_leaks(const bundles::Source& source, const Leaks& own) {
   std::vector<ProcessLeaks> rows{row_of(source, own)};
   const auto add = [&](const bundles::Source& other) {
-    recording::Stacks stacks{*other.recording, *other.locations};
+    recording::Stacks stacks{*other.recording, *other.locations,
+                             recording::frames_of(*other.recording)};
     rows.push_back(row_of(other, leaks_of(*other.recording, stacks, *other.locations)));
   };
   if (source.is_job()) {

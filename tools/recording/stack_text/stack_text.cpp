@@ -59,23 +59,24 @@ std::vector<StackRow> rows_of(const std::vector<LocationId>& stack, const Locati
   return rows;
 }
 
-// The native functions inside of a stack's innermost line of Python: the range [first, last), empty
-// without such a line. Notes before them are no functions.
+// What a stack does inside of its innermost line of Python, that of its import system aside: the
+// range [first, last), empty without such a line. Notes before it are no functions.
 struct NativePart {
   std::size_t first = 0, last = 0;
   bool empty() const { return first == last; }
 };
 
 NativePart native_part_of(const std::vector<LocationId>& stack, const Locations& locations) {
-  const auto is_a = [&](Location::Kind kind) {
-    return [&, kind](LocationId id) { return locations[id].kind == kind; };
+  const auto is_line = [&](LocationId id) {
+    return locations[id].kind == Location::Kind::python && !is_import_machinery(locations[id]);
   };
-  const auto python = std::find_if(stack.begin(), stack.end(), is_a(Location::Kind::python));
-  if (python == stack.end()) return {};
-  const auto first = std::find_if_not(stack.begin(), python, is_a(Location::Kind::note));
-  if (!std::all_of(first, python, is_a(Location::Kind::native))) return {};
+  const auto is_note = [&](LocationId id) { return locations[id].kind == Location::Kind::note; };
+  const auto line = std::find_if(stack.begin(), stack.end(), is_line);
+  if (line == stack.end()) return {};
+  const auto first = std::find_if_not(stack.begin(), line, is_note);
+  if (std::any_of(first, line, is_note)) return {};
   return {static_cast<std::size_t>(first - stack.begin()),
-          static_cast<std::size_t>(python - stack.begin())};
+          static_cast<std::size_t>(line - stack.begin())};
 }
 
 // Whether the rows of the native part can be left out: no repeated cycle reaches into it.
@@ -140,6 +141,7 @@ std::string native_part_text(const std::vector<LocationId>& stack, const Locatio
   std::vector<std::string> names, of_interpreter;
   for (std::size_t at = part.first; at < part.last; ++at) {
     const Location& location = locations[stack[at]];
+    if (location.kind == Location::Kind::python) continue;
     const std::string module{text::base_name(locations.module_path(location))};
     if (!location.interpreter)
       names.push_back(!location.function.empty() ? location.function

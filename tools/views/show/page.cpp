@@ -171,7 +171,8 @@ class Page {
 
   // False if there are none.
   bool print_holders() const {
-    recording::Stacks stacks{*source_.recording, *source_.locations};
+    recording::Stacks stacks{*source_.recording, *source_.locations,
+                             recording::frames_of(*source_.recording)};
     bool has_holders = false;
     const recording::At at = print::moment_of(source_, style_.at);
     const std::string_view when =
@@ -228,7 +229,8 @@ class Page {
       fmt::print("{}{}", print::device_text(device),
                  processes::others_on_text(processes::others_on(source_, device.uuid)));
     if (devices.size() < 2) return;
-    recording::Stacks stacks{*source_.recording, *source_.locations};
+    recording::Stacks stacks{*source_.recording, *source_.locations,
+                             recording::frames_of(*source_.recording)};
     for (const recording::DeviceFigures& device : devices) {
       const print::HolderGroup group = print::holders_on(source_, device, stacks);
       if (group.rows.empty()) continue;

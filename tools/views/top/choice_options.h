@@ -11,7 +11,7 @@
 namespace oomrec::tools::views {
 
 struct ChoiceOptions {
-  std::string by = "stack", sort = "own", frames = "both", space = "all";
+  std::string by = "stack", sort = "own", frames = "python", space = "all";
 
   void add_to(Arguments& arguments) {
     const auto words = [](const auto& names) {
@@ -22,7 +22,7 @@ struct ChoiceOptions {
     arguments.choice("--by", "WHAT", by, words(kByNames), "what a row is (stack)");
     arguments.choice("--sort", "FIGURE", sort, words(kSortNames), "sort by, largest first (own)");
     arguments.choice("--frames", "KIND", frames, words(recording::kFramesNames),
-                     "which frames count in a stack that runs Python (both)");
+                     "which frames count in a stack that runs Python (python; both with --json)");
     arguments.choice("--space", "SPACE", space, spaces,
                      "which memory to count (all: the spaces that add up)");
   }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tools/recording/symbolize/function_name.h"
+
 namespace oomrec::tools::views {
 namespace {
 
@@ -49,11 +51,12 @@ Paths::Paths(const recording::Stacks& stacks, Names& names, recording::Frames fr
   of_stack_.fill({0});
 }
 
-bool Paths::is_included(const recording::Location& location, bool runs_python) const {
+bool Paths::is_included(const recording::Location& location) const {
   using recording::Frames;
-  if (!runs_python || frames_ == Frames::both || location.kind == recording::Location::Kind::note)
-    return true;
-  return (location.kind == recording::Location::Kind::python) == (frames_ == Frames::python);
+  if (frames_ == Frames::both || location.kind == recording::Location::Kind::note) return true;
+  const bool is_python = location.kind == recording::Location::Kind::python;
+  return frames_ == Frames::python ? is_python && !recording::is_import_machinery(location)
+                                   : !is_python;
 }
 
 PathId Paths::child(PathId parent, recording::LocationId location) {
@@ -78,16 +81,21 @@ PathId Paths::child(PathId parent, recording::LocationId location) {
 }
 
 PathId Paths::of(recording::StackId stack) {
-  const bool runs_python = stacks_.runs_python(stack);
+  if (!stacks_.runs_python(stack)) return of(stack, false);
   if (frames_ != recording::Frames::native) stack = stacks_.reduced(stack);
-  std::vector<PathId>& of_stack = of_stack_[runs_python ? 1 : 0];
+  const PathId reduced = of(stack, true);
+  return reduced != 0 ? reduced : of(stack, false);
+}
+
+PathId Paths::of(recording::StackId stack, bool is_reduced) {
+  std::vector<PathId>& of_stack = of_stack_[is_reduced ? 1 : 0];
   if (of_stack.size() < stacks_.size()) of_stack.resize(stacks_.size(), kUnresolved);
   pending_.clear();
   for (; of_stack[stack] == kUnresolved; stack = stacks_.parent(stack)) pending_.push_back(stack);
   PathId path = of_stack[stack];
   for (auto at = pending_.rbegin(); at != pending_.rend(); ++at) {
     const recording::LocationId location = stacks_.innermost(*at);
-    if (is_included(names_.locations()[location], runs_python)) path = child(path, location);
+    if (!is_reduced || is_included(names_.locations()[location])) path = child(path, location);
     of_stack[*at] = path;
   }
   return path;

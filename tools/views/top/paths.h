@@ -57,7 +57,8 @@ class Paths {
  public:
   Paths(const recording::Stacks& stacks, Names& names, recording::Frames frames);
 
-  // The path of a stack. If the stack runs Python code, only frames of the chosen kind are in it.
+  // The path of a stack. If the stack runs Python code, only frames of the chosen kind are in it,
+  // as recording::Stacks reduces stacks.
   PathId of(recording::StackId stack);
 
   struct Entry {
@@ -73,15 +74,15 @@ class Paths {
   std::vector<recording::LocationId> locations(PathId path) const;  // innermost first
 
  private:
+  PathId of(recording::StackId stack, bool is_reduced);
   PathId child(PathId parent, recording::LocationId location);
-  bool is_included(const recording::Location& location, bool runs_python) const;
+  bool is_included(const recording::Location& location) const;
 
   const recording::Stacks& stacks_;
   Names& names_;
   recording::Frames frames_;
   std::vector<Entry> entries_{{0, 0, 0, false, false}};
-  // By stack, or kUnresolved. The callers of a line of Python are reduced as it is, and so have
-  // another path than by themselves.
+  // By stack, or kUnresolved: of whole stacks, and of reduced ones.
   std::array<std::vector<PathId>, 2> of_stack_;
   std::unordered_map<std::uint64_t, PathId> children_;  // by parent and location
   std::vector<recording::StackId> pending_;

@@ -160,9 +160,8 @@ TEST_CASE("import system, interpreter and startup code are counted; packages hav
                    python(4), umath(1), umath(2), umath(3), umath(4)});
 
   CHECK(printed.text(node) ==
-        "<frozen importlib._bootstrap>:690 _load_unlocked\n"
-        "    in native code: _umath.so (4 functions)\n"
         "numpy/__init__.py:4 <module>\n"
+        "    in native code: _umath.so (4 functions)\n"
         "… 4 frames of the interpreter\n"
         "/home/me/train.py:9 main\n"
         "… 2 frames of the interpreter\n");
