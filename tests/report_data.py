@@ -25,7 +25,8 @@ INTERPRETER, ALLOCATOR, IMPORTS, OWN = 8, 32, 64, 128
 
 COLUMNS = {
     "place_function": "u32", "place_file": "u32", "place_line": "u32", "place_module": "u32",
-    "place_kind": "u8", "place_source": "u32", "node_parent": "u32", "node_place": "u32",
+    "place_kind": "u8", "place_source": "u32", "place_excerpt": "u32",
+    "excerpt_first": "u32", "excerpt_end": "u32", "excerpt_text": "u32", "node_parent": "u32", "node_place": "u32",
     "row_node": "u32", "row_space": "u8", "row_device": "u8", "row_group": "u16",
     "row_label": "u16", "row_process": "u16", "row_estimated": "u8",
     "row_live_bytes": "f64", "row_live_count": "f64", "row_peak_bytes": "f64",

@@ -38,13 +38,30 @@ bool is_reachable_by_all(const fs::path& path) {
   }
 }
 
+// Removes the first line from `text`, and returns it.
+std::string_view take_line(std::string_view& text) {
+  const std::string_view line = text.substr(0, text.find('\n'));
+  text.remove_prefix(std::min(line.size() + 1, text.size()));
+  return line;
+}
+
+// The text from a line on. Empty: it has fewer lines.
+std::string_view from_line(std::string_view text, std::uint32_t number) {
+  for (std::uint32_t line = 1; line < number && !text.empty(); ++line) take_line(text);
+  return text;
+}
+
 std::string_view line_of(std::string_view text, std::uint32_t number) {
-  for (std::uint32_t line = 1; line < number; ++line) {
-    const std::size_t end = text.find('\n');
-    if (end == text.npos) return {};
-    text.remove_prefix(end + 1);
-  }
-  return text.substr(0, text.find('\n'));
+  text = from_line(text, number);
+  return take_line(text);
+}
+
+// Without the blanks at the end; a tab is four spaces.
+std::string with_spaces(std::string_view line) {
+  std::string spaced;
+  for (const char c : line.substr(0, line.find_last_not_of(" \t\r\f\v") + 1))
+    c == '\t' ? spaced.append(4, ' ') : spaced.append(1, c);
+  return spaced;
 }
 
 std::string_view without_blanks(std::string_view line) {
@@ -62,11 +79,29 @@ SourceLines::SourceLines(const Recording& recording, fs::path directory)
       recorded_by_(recording.owner()),
       directory_(std::move(directory)) {}
 
-std::string SourceLines::of(const Location& location) {
+const SourceLines::File* SourceLines::file_of(const Location& location) {
   const bool nameless = location.line == 0 || location.kind == Location::Kind::note;
-  if (nameless || location.file.size() >= PATH_MAX || !is_source_name(location.file)) return {};
-  const std::string_view line = without_blanks(line_of(file_of(location.file).text, location.line));
-  return clip(printable(line), kMostColumns);
+  if (nameless || location.file.size() >= PATH_MAX || !is_source_name(location.file))
+    return nullptr;
+  return &file_of(location.file);
+}
+
+std::string SourceLines::of(const Location& location) {
+  const File* const file = file_of(location);
+  if (file == nullptr) return {};
+  return clip(printable(without_blanks(line_of(file->text, location.line))), kMostColumns);
+}
+
+Excerpt SourceLines::excerpt_of(const Location& location, std::uint32_t around) {
+  const File* const file = file_of(location);
+  if (file == nullptr || file->newer || file->text.empty()) return {};
+  Excerpt excerpt{location.line > around ? location.line - around : 1, {}};
+  std::string_view rest = from_line(file->text, excerpt.first);
+  for (std::uint64_t line = excerpt.first;
+       !rest.empty() && line <= std::uint64_t{location.line} + around; ++line)
+    excerpt.lines.push_back(clip(printable(with_spaces(take_line(rest))), kMostColumns));
+  const bool reaches_it = excerpt.first + excerpt.lines.size() > location.line;
+  return reaches_it ? excerpt : Excerpt{};
 }
 
 std::vector<std::string> SourceLines::newer_files() const {

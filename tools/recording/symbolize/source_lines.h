@@ -19,6 +19,12 @@
 
 namespace oomrec::tools::recording {
 
+// Lines of a file, one below the other.
+struct Excerpt {
+  std::uint32_t first = 0;         // the number of the first line
+  std::vector<std::string> lines;  // printable, with their indentation; empty: not available
+};
+
 class SourceLines {
  public:
   static constexpr std::uint64_t kMostFileBytes = std::uint64_t{4} << 20;
@@ -32,6 +38,10 @@ class SourceLines {
   // The line, printable and without surrounding blanks; empty: not available.
   std::string of(const Location& location);
 
+  // The line with up to `around` lines before and after it. Empty if the file changed after the
+  // recorded process started: what is around the line is not what it was.
+  Excerpt excerpt_of(const Location& location, std::uint32_t around);
+
   std::vector<std::string> newer_files() const;
 
  private:
@@ -40,6 +50,7 @@ class SourceLines {
     bool newer = false;
   };
   const File& file_of(const std::string& name);
+  const File* file_of(const Location& location);  // nullptr: it names no line of a source file
   bool read(const std::filesystem::path& path, File& file);
   bool may_be_shown(const std::filesystem::path& path, uid_t owner, mode_t mode) const;
 

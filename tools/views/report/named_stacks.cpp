@@ -10,6 +10,9 @@ namespace {
 using session::SpecialFrame;
 using session::TableId;
 
+constexpr std::uint32_t kLinesAround = 5;           // of source code, before and after a location's
+constexpr std::size_t kMostExcerptLines = 100'000;  // in a report: some 4 MiB, which deflate well
+
 std::uint16_t number_in(TextTable& table, std::string_view text) {
   const std::uint32_t id = table.id(text);
   return id <= std::numeric_limits<std::uint16_t>::max() ? static_cast<std::uint16_t>(id)
@@ -39,6 +42,27 @@ void StackTrie::add_locations(const recording::Locations& locations,
     sources_.push_back(lines != nullptr ? texts_.id(lines->of(location)) : 0);
     kinds_.push_back(kind_bits(id, locations));
   }
+  if (lines == nullptr) return;
+  // The program's own code first: others may find the room used up.
+  excerpts_.resize(functions_.size());
+  const std::size_t first = functions_.size() - locations.size();
+  for (const unsigned own : {unsigned{kOwn}, 0u}) {
+    for (recording::LocationId id = 1; id < locations.size(); ++id) {
+      if ((kinds_[first + id] & kOwn) == own)
+        excerpts_[first + id] = add_excerpt(locations[id], *lines);
+    }
+  }
+}
+
+std::uint32_t StackTrie::add_excerpt(const recording::Location& location,
+                                     recording::SourceLines& lines) {
+  if (excerpt_texts_.size() >= kMostExcerptLines) return 0;
+  const recording::Excerpt excerpt = lines.excerpt_of(location, kLinesAround);
+  if (excerpt.lines.empty()) return 0;
+  for (const std::string& line : excerpt.lines) excerpt_texts_.push_back(texts_.id(line));
+  excerpt_first_.push_back(excerpt.first);
+  excerpt_end_.push_back(static_cast<std::uint32_t>(excerpt_texts_.size()));
+  return static_cast<std::uint32_t>(excerpt_first_.size());
 }
 
 std::uint16_t StackTrie::group(std::string_view text) { return number_in(groups_, text); }
@@ -53,6 +77,12 @@ void StackTrie::add_to(Container& container) const {
   container.add("place_source", sources_);
   container.add("place_module", modules_);
   container.add("place_kind", kinds_);
+  std::vector<std::uint32_t> excerpts = excerpts_;
+  excerpts.resize(functions_.size());
+  container.add("place_excerpt", excerpts);
+  container.add("excerpt_first", excerpt_first_);
+  container.add("excerpt_end", excerpt_end_);
+  container.add("excerpt_text", excerpt_texts_);
 }
 
 NamedStacks::NamedStacks(const recording::Recording& recording, recording::Locations& locations,

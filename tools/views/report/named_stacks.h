@@ -51,9 +51,16 @@ class StackTrie {
  private:
   std::vector<std::uint32_t> parents_{0}, node_locations_{0};
   std::unordered_map<std::uint64_t, std::uint32_t> children_;  // by parent and location
+  // Adds the lines around a location's. The number of the excerpt from 1 on; 0: none.
+  std::uint32_t add_excerpt(const recording::Location& location, recording::SourceLines& lines);
+
   TextTable groups_, labels_, texts_;
   std::vector<std::uint32_t> functions_, files_, line_numbers_, modules_, sources_;
   std::vector<std::uint8_t> kinds_;
+  std::vector<std::uint32_t> excerpts_;  // by location
+  // By excerpt: the number of its first line, and the end of its lines in excerpt_texts_.
+  std::vector<std::uint32_t> excerpt_first_, excerpt_end_;
+  std::vector<std::uint32_t> excerpt_texts_;
 };
 
 // The stacks of one recording, added to the trie as they are used.

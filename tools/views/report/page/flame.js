@@ -32,10 +32,14 @@ report.views.flame = {
     this.path = element("nav", {class: "path", "aria-label": "Frames around the zoomed one"});
     this.about = element("div", {class: "about"});
     this.legend = element("ul", {class: "legend"});
+    this.source = report.sourcePane(data);
     this.behind = report.behind(
         "The zoomed frame as a table", ["what", "frame", "bytes", "blocks", "share"],
         () => this.tableRows(data));
-    panel.append(this.bar, this.path, this.about, this.canvas.element, this.legend, this.behind);
+    panel.append(
+        this.bar, this.path, this.about,
+        element("div", {class: "beside"}, this.canvas.element, this.source?.element), this.legend,
+        this.behind);
     report.steerFlame(this.canvas, {
       describe: (node) => this.describe(data, node),
       zoom: (node) => report.change({zoom: report.pathOf(this.canvas.tree, node).join(".")}),
@@ -174,6 +178,7 @@ report.views.flame = {
         element("p", {}, element("strong", {}, name), `  ${held}`),
         element(
             "p", {class: "quiet"}, parts.flatMap((part, i) => (i > 0 ? ["  ·  ", part] : [part]))));
+    this.source?.show(location);
     return `${name}: ${held}. ${where}`;
   },
 

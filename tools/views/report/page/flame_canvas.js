@@ -168,13 +168,19 @@ report.FlameCanvas = class {
         this.font;
     context.fillText(shown, box.x + 4, y + this.rowHeight / 2, box.width - 6);
     context.font = this.font;
-    const left = capacity - name.length - 2;
-    if (left < 6 || where === "") return;
     context.globalAlpha = 0.7;
-    context.fillText(
-        where.length > left ? `${where.slice(0, left - 1)}…` : where,
-        box.x + 4 + (name.length + 2) * this.letter, y + this.rowHeight / 2,
-        Math.max(1, box.width - 8 - (name.length + 2) * this.letter));
+    let at = name.length + 2;
+    // The file and the line, then the line's text, as far as there is room.
+    const source = where.includes(":") ? report.locationSource(this.data, location) : "";
+    for (const text of [where, source]) {
+      const left = capacity - at;
+      if (left < 6) break;
+      if (text === "") continue;
+      context.fillText(
+          text.length > left ? `${text.slice(0, left - 1)}…` : text, box.x + 4 + at * this.letter,
+          y + this.rowHeight / 2, Math.max(1, box.width - 8 - at * this.letter));
+      at += text.length + 2;
+    }
     context.globalAlpha = 1;
   }
 

@@ -40,6 +40,16 @@ report.locationLabel = (data, location) => {
 report.locationSource = (data, location) =>
     report.text((data.strings[data.place_source?.[location] ?? 0] ?? "").trim());
 
+// The lines around a location's, [{number, text}]; empty if they are not available.
+report.locationExcerpt = (data, location) => {
+  const excerpt = data.place_excerpt?.[location] ?? 0;
+  if (excerpt === 0) return [];
+  const from = excerpt === 1 ? 0 : data.excerpt_end[excerpt - 2];
+  const texts = data.excerpt_text.subarray(from, data.excerpt_end[excerpt - 1]);
+  return [...texts].map(
+      (text, i) => ({number: data.excerpt_first[excerpt - 1] + i, text: data.strings[text] ?? ""}));
+};
+
 report.kindText = (kind) => {
   const words = [["native", "Python", "note"][kind & report.kind.mask]];
   if (kind & report.kind.inlined) words.push("inlined");
