@@ -1069,6 +1069,54 @@ def test_a_real_recording(show, oomrec, tmp_path):
     assert "--limit 96.0 MiB" in page.locator("svg.chart").first.text_content()
 
 
+def code_beside(page) -> list[tuple[int, str, bool]]:
+    """The lines of source code beside the flame graph: number, text, whether it is the frame's."""
+    lines = page.locator(".code-pane li")
+    return [
+        (
+            int(line.get_attribute("value")),
+            line.inner_text(),
+            line.get_attribute("aria-current") == "true",
+        )
+        for line in lines.all()
+    ]
+
+
+def test_source_code_is_in_the_boxes_and_beside_them(show, oomrec, tmp_path):
+    (tmp_path / "leak.py").write_text(LEAK)
+    bundle = oomrec("run", "--limit", "96M", "--", "python3", "leak.py").bundles()[0]
+    html = oomrec("flamegraph", bundle, "-o", "-").stdout
+    page = show(html)
+    assert page.locator(".code-pane").inner_text().startswith("Source code of the frame under")
+    # One function of two lines: both of them. It is the one of the two that allocated 3 MiB.
+    at = box_of(page, "make_batch")
+    page.mouse.move(at["x"], at["y"])
+    reads(page, ".code-pane .where", "leak.py, the lines of make_batch|leak.py:4")
+    change(page, lines="lines")
+    page.mouse.move(at["x"], at["y"] - 1)
+    reads(page, ".code-pane .where", "leak.py:4")
+    source = LEAK.splitlines()
+    assert code_beside(page) == [
+        (number, text, number == 4) for number, text in enumerate(source, 1)
+    ]
+    # In the box: the name, the line, its text.
+    drawn = page.evaluate("""() => {
+      const {canvas} = report.views.flame, drawn = [];
+      const context = canvas.canvas.getContext("2d"), fill = context.fillText;
+      context.fillText = (text, ...at) => { drawn.push(text); fill.call(context, text, ...at); };
+      canvas.paint();
+      delete context.fillText;
+      return drawn;
+    }""")
+    at = drawn.index("leak.py:4")
+    assert drawn[at - 1 : at + 2] == ["make_batch", "leak.py:4", "return bytearray(3 << 20)"], drawn
+
+
+def test_without_source_code_there_is_no_pane(show):
+    page = show(report_data.small(), "view=flame")
+    assert page.locator(".code-pane").count() == 0
+
+
 # How many times slower than docs/commands/report.md a busy machine with two cores may be.
 SLACK = 15
 

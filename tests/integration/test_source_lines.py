@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from report_page import Page
 
 LEAK = """\
 kept = []
@@ -108,3 +109,52 @@ def test_root_shows_only_files_that_the_owner_may_read(oomrec, owner, mode, pass
         script.chmod(mode)
         os.chmod(folder, 0o755 if passable else 0o700)
         assert (BELOW in shown(oomrec, bundle)) == is_shown
+
+
+def excerpts(oomrec, bundle, *options) -> dict[int, dict[int, str]]:
+    """In the report's data: for each line of leak.py with an excerpt, the lines around it by number."""
+    html = oomrec("report", "-o", "-", *options, bundle).stdout
+    page = Page(html)
+    strings, texts = page.json["strings"], page["excerpt_text"]
+    found = {}
+    for location, excerpt in enumerate(page["place_excerpt"]):
+        if excerpt == 0 or not strings[page["place_file"][location]].endswith("leak.py"):
+            continue
+        ends = [0, *page["excerpt_end"]]
+        lines = [strings[text] for text in texts[ends[excerpt - 1] : ends[excerpt]]]
+        first = page["excerpt_first"][excerpt - 1]
+        found[page["place_line"][location]] = dict(enumerate(lines, first))
+    return found
+
+
+def test_a_report_has_the_lines_around_each_line(oomrec, bundle):
+    whole = dict(enumerate(LEAK.splitlines(), 1))
+    assert excerpts(oomrec, bundle) == {3: whole, 5: whole}
+
+
+def test_a_long_file_is_cut_to_the_lines_around(oomrec, tmp_path):
+    """And a tab is four spaces; the last line of the file ends without a line break."""
+    before = "".join(f"x{n} = {n}\n" for n in range(1, 40))
+    text = f"{before}if True:\n\tkept = bytearray(80 << 20)\nbytearray(80 << 20)"
+    (tmp_path / "leak.py").write_text(text)
+    bundle = oomrec("run", "--limit", "128M", "--", "python3", tmp_path / "leak.py").only_bundle()
+    shown = excerpts(oomrec, bundle)
+    assert {41, 42} <= set(shown), shown.keys()  # and lines of which small objects were sampled
+    assert list(shown[41]) == [36, 37, 38, 39, 40, 41, 42]
+    assert shown[41][41] == "    kept = bytearray(80 << 20)" and shown[41][36] == "x36 = 36"
+    assert list(shown[42]) == [37, 38, 39, 40, 41, 42] and shown[42][42] == "bytearray(80 << 20)"
+
+
+def test_a_changed_file_is_not_shown_around_a_line(oomrec, bundle, tmp_path):
+    assert excerpts(oomrec, bundle)
+    later = (tmp_path / "leak.py").stat().st_mtime + 60
+    os.utime(tmp_path / "leak.py", (later, later))
+    assert excerpts(oomrec, bundle) == {}
+
+
+def test_a_redacted_report_has_no_source(oomrec, bundle):
+    assert excerpts(oomrec, bundle, "--redact") == {}
+    assert (
+        "a batch"
+        not in Page(oomrec("report", "-o", "-", "--redact", bundle).stdout).json["strings"]
+    )
