@@ -134,3 +134,35 @@ def test_a_bundle_and_a_running_process(oomrec, bundle_of):
 def test_two_inputs_are_required(oomrec, bundle_of):
     alone = oomrec("diff", bundle_of("5", ""))
     assert alone.exit_code == 2 and "diff needs two recordings" in alone.stderr
+
+
+SMALL = """\
+import sys
+def keep(count):
+    return [str(n) * 8 for n in range(count)]
+kept = keep(int(sys.argv[1]))
+bytearray(1 << 46)
+"""
+
+
+def test_small_objects_of_python_alone(oomrec, tmp_path):
+    """Their space has no totals of its own: those of its holders count. 180,000 texts of 80 to 97 bytes."""
+    (tmp_path / "small.py").write_text(SMALL)
+    bundles = [
+        oomrec("run", "--quiet", "--", sys.executable, "small.py", count).bundles()[-1]
+        for count in (20_000, 200_000)
+    ]
+    words = ["--space", "python", "--by-chance", "--top", "1000000", *bundles]
+    result = oomrec.json("diff", *words)
+    check("diff", result)
+    total = result["total"]
+    for side in ("before", "after"):
+        stacks = sum(row[side]["bytes"] for row in result["stacks"])
+        assert total[f"{side}_bytes"] == stacks > 0, side
+    assert 0.7 < (total["after_bytes"] - total["before_bytes"]) / (180_000 * 92) < 1.4, total
+    assert result["spaces"]["python"]["after"]["bytes"] == total["after_bytes"]
+    grown = next(row for row in result["stacks"] if row["change"] == "grown")
+    lines = [frame["function"] for frame in grown["stack"] if frame["kind"] == "python"]
+    assert lines[0].startswith("keep")
+    page = oomrec("diff", "--space", "python", *bundles).stdout
+    assert "python, at the end" in page and "\n  python " in page

@@ -240,6 +240,17 @@ Difference difference(DiffSide before, DiffSide after, recording::At at,
 
   const std::vector<recording::StackFigures> rows_before = rows_of(before, at, only);
   const std::vector<recording::StackFigures> rows_after = rows_of(after, at, only);
+  if (only && !has_totals(*only)) {  // then they are those of the holders
+    for (const recording::StackFigures& row : rows_before)
+      add(found.total.before, {row.bytes, row.count});
+    for (const recording::StackFigures& row : rows_after)
+      add(found.total.after, {row.bytes, row.count});
+    SpaceChange change;
+    change.space = *only;
+    change.before = found.total.before;
+    change.after = found.total.after;
+    found.spaces.push_back(change);
+  }
   found.stacks = match_stacks(rows_before, rows_after, before, after);
   Functions functions{before, after};
   for (const recording::StackFigures& row : rows_before) functions.add_before(row);

@@ -109,8 +109,8 @@ DiffPage::DiffPage(const bundles::Source& before, const bundles::Source& after, 
                    std::optional<Space> only)
     : before_(before),
       after_(after),
-      stacks_before_(*before.recording, *before.locations),
-      stacks_after_(*after.recording, *after.locations),
+      stacks_before_(*before.recording, *before.locations, recording::frames_of(*before.recording)),
+      stacks_after_(*after.recording, *after.locations, recording::frames_of(*after.recording)),
       difference_(tools::findings::difference(
           {*before.recording, stacks_before_, *before.locations},
           {*after.recording, stacks_after_, *after.locations}, at, only)) {}

@@ -146,10 +146,10 @@ void LeakReport::print_leak(std::size_t number, const Leak& leak,
   fmt::print("\n  {:>2}  {}  {}, confidence {} ({:.2f})\n", number,
              style.terminal.paint(Colour::yellow, figures), memory,
              confidence_word(leak.confidence), leak.confidence);
-  std::string facts =
-      fmt::format("holds {} in {}, {} of all that it allocated; R² {:.2f}",
-                  size_text(leak.live_bytes), plural(leak.live_count, "block", "blocks"),
-                  percent_text(leak.survivors), leak.growth.r_squared);
+  std::string facts = fmt::format("holds {}{} in {}, {} of all that it allocated; R² {:.2f}",
+                                  leak.estimated ? "about " : "", size_text(leak.live_bytes),
+                                  plural(leak.live_count, "block", "blocks"),
+                                  percent_text(leak.survivors), leak.growth.r_squared);
   if (leak.oldest_s)
     facts += fmt::format("; the oldest is {} old", print::duration_text(*leak.oldest_s));
   fmt::print("      {}\n", wrap(facts, kColumns, 6));
