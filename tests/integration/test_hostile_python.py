@@ -24,8 +24,8 @@ try:
 except (ValueError, OSError) as error:
     print(f"{type(error).__name__}: {error}")
 """
-# The oldest Python and the newest; all of them with `scripts/test --full`.
-VERSIONS = PACKAGE_PYTHON_VERSIONS[:: rounds(len(PACKAGE_PYTHON_VERSIONS) - 1, 1)]
+# The oldest Python, beside the one that runs the tests; all of them with `scripts/test --full`.
+VERSIONS = PACKAGE_PYTHON_VERSIONS[:: rounds(len(PACKAGE_PYTHON_VERSIONS), 1)]
 # Those that come near a bound in memory or time.
 COSTLY = ["few_escapes", "few_arrays", "floats", "events", "spread_quotes", "python_value"]
 
