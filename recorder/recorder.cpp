@@ -1,4 +1,5 @@
 #include "recorder/recorder.h"
+#include "recorder/events/objects.h"
 
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -97,7 +98,8 @@ std::uint32_t inherited_node(InHook hook) noexcept {
 }
 
 // Adds holders for the memory of the parent's heap that still exists, with the little that the
-// child has allocated since, and one for its mappings. The counters have them already.
+// child has allocated since, for its mappings, and for Python's objects in these. The counters have
+// them already.
 void add_inherited_holders(InHook hook) noexcept {
   const session::SpaceCounters& heap = g_state.unlaned[static_cast<std::size_t>(Space::heap)];
   const std::uint32_t node = inherited_node(hook);
@@ -105,7 +107,9 @@ void add_inherited_holders(InHook hook) noexcept {
                      at_least_zero(heap.usable_allocated_bytes - heap.usable_freed_bytes),
                      at_least_zero(heap.allocated_count - heap.freed_count));
   const live::RangeChange maps = g_state.ranges.adopt(
-      hook, g_state.holders.find_or_add(hook, node, Space::map, Api::inherited, 0));
+      hook, g_state.holders.find_or_add(hook, node, Space::map, Api::inherited, 0),
+      inherits_pool() ? object_pool_holder(hook) : 0);
+  add_inherited_objects(hook);
   g_session.header().spaces[static_cast<std::size_t>(Space::map)].reserved_bytes.store(
       static_cast<std::uint64_t>(maps.reserved_bytes), std::memory_order_relaxed);
 }
@@ -257,13 +261,13 @@ void on_fork_child(InHook hook) noexcept {
     reset_names_after_fork(hook);
     g_state.holders.reset(hook);
     g_state.blocks.reset(hook);
-    g_state.objects.reset(hook);
-    g_state.object_pool_holder.store(0, std::memory_order_relaxed);
+    g_state.objects.start_anew(hook);
     reset_devices_after_fork(hook);
     reset_device_warnings_after_fork(hook);
     g_state.small_blocks.reset(hook);
     g_state.limit.close_reserve();
-    const live::RangeChange maps = g_state.ranges.detach(hook);
+    const live::RangeChange maps =
+        g_state.ranges.detach(hook, g_state.object_pool_holder.exchange(0));
     count_unlaned(Space::map, {maps.added_bytes, maps.added_count, 0, maps.added_bytes, 0});
   }
   reset_fault_injection_after_fork();

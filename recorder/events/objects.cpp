@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "recorder/process/inherited.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/stack.h"
 #include "recorder/state/clock.h"
@@ -110,8 +111,11 @@ void on_object(InHook hook, Source source, Api api, std::uint64_t address,
 FreedObject on_object_freed(InHook hook, Api api, std::uint64_t address) noexcept {
   live::Block block;
   g_state.objects.remove(hook, address);
-  if (phase() != Phase::active || !g_state.blocks.remove(hook, address, block, live::InFilter::no))
+  if (phase() != Phase::active ||
+      !g_state.blocks.remove(hook, address, block, live::InFilter::no)) {
+    release_inherited_object(hook, address);
     return {};
+  }
   shrink_holder(hook, block);
   if (ThreadState* const thread = current_thread(hook); thread != nullptr) {
     maybe_read_clock(hook, *thread);

@@ -76,17 +76,9 @@ bool ObjectBits::add_span(std::uint64_t number) noexcept {
   return false;
 }
 
-void ObjectBits::reset(InHook) noexcept {
+void ObjectBits::start_anew(InHook) noexcept {
   lock_.unlock();  // its owner may not exist in the child
   ever_.store(0, std::memory_order_relaxed);
-  if (count_.exchange(0, std::memory_order_relaxed) == 0) return;
-  for (Span& span : spans_) {
-    if (span.number.load(std::memory_order_relaxed) == 0) continue;
-    for (std::size_t i = 0; i < kSpanWords; ++i) {
-      if (span.words[i].load(std::memory_order_relaxed) != 0)
-        span.words[i].store(0, std::memory_order_relaxed);
-    }
-  }
 }
 
 }  // namespace oomrec::live

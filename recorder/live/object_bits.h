@@ -34,8 +34,9 @@ class ObjectBits {
   std::uint32_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
   std::uint64_t ever() const noexcept { return ever_.load(std::memory_order_relaxed); }
 
-  // In the child of a fork, whose session has none of the parent's objects.
-  void reset(InHook) noexcept;
+  // In the child of a fork: keeps the parent's objects, which it has, too, but counts anew how many
+  // ever were.
+  void start_anew(InHook) noexcept;
 
  private:
   using Word = std::atomic<std::uint64_t>;

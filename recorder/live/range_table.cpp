@@ -102,28 +102,31 @@ std::uint64_t RangeTable::promotable_bytes(InHook, std::uint64_t start,
   return sum;
 }
 
-RangeChange RangeTable::detach(InHook) noexcept {
+RangeChange RangeTable::detach(InHook, std::uint32_t pool) noexcept {
   if (lock_.held())
     count_ = 0;  // its owner, in the middle of a change, does not exist in the child
   lock_.unlock();
   free_slot_ = 0;
   for (std::uint32_t at = 0; at < count_; ++at) {
     ranges_[at].slot = 0;
+    ranges_[at].of_pool = pool != 0 && ranges_[at].holder == pool;
     ranges_[at].holder = 0;
   }
   return sum();
 }
 
-RangeChange RangeTable::adopt(InHook hook, std::uint32_t holder) noexcept {
+RangeChange RangeTable::adopt(InHook hook, std::uint32_t holder, std::uint32_t pool) noexcept {
   const system::MutexGuard guard(lock_);
   if (!guard) return {};
   for (std::uint32_t at = 0; at < count_; ++at) {
-    if (ranges_[at].kind == RangeKind::counted) ranges_[at].holder = holder;
-    publish(hook, ranges_[at], 0);
+    Range& range = ranges_[at];
+    if (range.kind == RangeKind::counted) {
+      range.holder = range.of_pool && pool != 0 ? pool : holder;
+      if (range.holder != 0) holders_.grow(hook, range.holder, range.end - range.start, 1);
+    }
+    publish(hook, range, 0);
   }
-  const RangeChange all = sum();
-  if (holder != 0) holders_.grow(hook, holder, all.added_bytes, all.added_count);
-  return all;
+  return sum();
 }
 
 RangeChange RangeTable::sum() const noexcept {
@@ -152,7 +155,7 @@ void RangeTable::carve(InHook hook, std::uint64_t start, std::uint64_t end,
     const std::uint64_t bytes = std::min(range.end, end) - std::max(range.start, start);
     const Range whole = range;
     if (low_stays && high_stays) {
-      Range high{end, whole.end, whole.holder, 0, whole.kind, whole.anonymous};
+      Range high{end, whole.end, whole.holder, 0, whole.kind, whole.anonymous, whole.of_pool};
       range.end = start;
       republish(range);
       publish(

@@ -34,7 +34,8 @@ struct Range {
   std::uint32_t holder;  // 0 unless counted
   std::uint32_t slot;    // in live_ranges; 0: not published
   RangeKind kind;
-  bool anonymous;  // would count, once made writable
+  bool anonymous;        // would count, once made writable
+  bool of_pool = false;  // of the parent's, between detach() and adopt()
 };
 
 // How a call changed the figures of space `map`.
@@ -76,11 +77,13 @@ class RangeTable {
   std::uint64_t counted_bytes(InHook, std::uint64_t start, std::uint64_t bytes) noexcept;
   std::uint64_t promotable_bytes(InHook, std::uint64_t start, std::uint64_t bytes) noexcept;
 
-  // After a fork, before the child has a session: drops the parent's entries and holders. Returns
+  // After a fork, before the child has a session: drops the parent's entries and holders, but
+  // remembers which ranges are those of its holder `pool` (0: none). Returns
   // what the child has mapped, as if added now. A table that another thread was changing is empty.
-  RangeChange detach(InHook) noexcept;
-  // Once the child has a session: publishes everything for `holder`, and returns the same.
-  RangeChange adopt(InHook, std::uint32_t holder) noexcept;
+  RangeChange detach(InHook, std::uint32_t pool) noexcept;
+  // Once the child has a session: publishes everything for `holder`, and those of the parent's pool
+  // for `pool`. Returns the same.
+  RangeChange adopt(InHook, std::uint32_t holder, std::uint32_t pool) noexcept;
 
   // For tests: visits every range, highest first.
   template <class Visit>

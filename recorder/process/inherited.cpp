@@ -5,6 +5,7 @@
 #include <span>
 
 #include "common/session/view.h"
+#include "recorder/process/inherited_objects.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/copied_stacks.h"
 #include "recorder/state/state.h"
@@ -23,15 +24,19 @@ struct Inherited {
   CopiedStacks stacks;
   struct Row {
     std::uint64_t bytes, count;
+    Space space;
     std::uint8_t flags;
     std::uint32_t holder;  // in the child's session; 0: none yet
   };
   std::array<Row, CopiedStacks::kMost> rows{};  // of the stacks
+  InheritedObjects objects;
+  bool has_pool = false;
 };
 constinit Inherited g_inherited{};
 
 bool is_worth_a_name(const Holder& holder) noexcept {
-  return static_cast<Space>(holder.space) == Space::heap && holder.live_bytes >= kSmallest &&
+  const auto space = static_cast<Space>(holder.space);
+  return (space == Space::heap || space == Space::python) && holder.live_bytes >= kSmallest &&
          holder.live_bytes <= INT64_MAX;
 }
 
@@ -54,13 +59,31 @@ std::span<Inherited::Row> rows() noexcept {
   return std::span{g_inherited.rows}.first(g_inherited.stacks.count());
 }
 
+// In the child's session: the row's holder, with what the child has not freed. False: there is
+// nothing, or a table is full.
+bool add_holder(InHook hook, std::uint32_t number) noexcept {
+  Inherited::Row& row = g_inherited.rows[number];
+  if (row.count == 0 || row.bytes == 0) return false;
+  const std::uint64_t marker = session::special_frame(session::SpecialFrame::inherited, 0);
+  constexpr auto kFlags = static_cast<std::uint8_t>(~session::kHolderCandidate);
+  const std::uint32_t group = group_node(hook, g_inherited.stacks.group(number));
+  const std::uint32_t root = stack::intern(hook, group, marker);
+  const std::uint32_t leaf = root == 0 ? 0 : g_inherited.stacks.intern(hook, number, root);
+  if (leaf == 0) return false;
+  row.holder =
+      g_state.holders.find_or_add(hook, leaf, row.space, Api::inherited, row.flags & kFlags);
+  if (row.holder == 0) return false;
+  g_state.holders.grow(hook, row.holder, row.bytes, row.count);
+  return true;
+}
+
 // In the child's session: the one whose blocks have this size, else the rest; if nothing is left of
 // that, the largest.
 std::uint32_t holder_of_block(std::uint64_t usable_bytes) noexcept {
   std::uint32_t largest = 0;
   std::uint64_t most = 0;
   for (const Inherited::Row& row : rows()) {
-    if (row.holder == 0) continue;
+    if (row.holder == 0 || row.space != Space::heap) continue;
     const Holder& holder = g_session.holders.at(row.holder);
     if (is_block_of(usable_bytes, holder.live_bytes, holder.live_count)) return row.holder;
     if (holder.live_bytes > most) {
@@ -77,33 +100,35 @@ std::uint32_t holder_of_block(std::uint64_t usable_bytes) noexcept {
 
 void note_inherited(InHook hook) noexcept {
   CopiedStacks& stacks = g_inherited.stacks;
+  // By row, those of Python's objects: the parent's, and in its session those that have a row now.
+  std::array<std::uint32_t, CopiedStacks::kMost> own_holders{}, holders{};
+  for (std::uint32_t i = 0; i < stacks.count(); ++i)
+    if (g_inherited.rows[i].space == Space::python) own_holders[i] = g_inherited.rows[i].holder;
   stacks.clear();
   std::array<live::LargeHolder, 2 * CopiedStacks::kMost> rows;  // of all spaces
   std::span<live::LargeHolder> largest{rows};
-  if (!g_state.holders.candidates().largest(hook, largest)) return;
+  if (!g_state.holders.candidates().largest(hook, largest)) largest = {};
   for (const live::LargeHolder& row : largest) {
     const Holder& holder = g_session.holders.at(row.holder);
     if (!is_worth_a_name(holder) || !stacks.add(hook, holder.node)) continue;
-    g_inherited.rows[stacks.count() - 1] = {holder.live_bytes, holder.live_count, holder.flags, 0};
+    const std::uint32_t number = stacks.count() - 1;
+    const auto space = static_cast<Space>(holder.space);
+    g_inherited.rows[number] = {holder.live_bytes, holder.live_count, space, holder.flags, 0};
+    if (space == Space::python) holders[number] = row.holder;
     if (stacks.count() == CopiedStacks::kMost) break;
   }
+  g_inherited.objects.copy(hook, holders, own_holders);
+  g_inherited.has_pool = g_state.object_pool_holder.load() != 0;
 }
+
+bool inherits_pool() noexcept { return g_inherited.has_pool; }
 
 void add_inherited_heap(InHook hook, std::uint32_t node, std::uint64_t live_bytes,
                         std::uint64_t live_count) noexcept {
-  const std::uint64_t marker = session::special_frame(session::SpecialFrame::inherited, 0);
-  constexpr auto kFlags = static_cast<std::uint8_t>(~session::kHolderCandidate);
   for (std::uint32_t i = 0; i < g_inherited.stacks.count(); ++i) {
-    Inherited::Row& row = g_inherited.rows[i];
-    if (row.count == 0 || row.bytes > live_bytes) continue;  // freed before the session began
-    const std::uint32_t group = group_node(hook, g_inherited.stacks.group(i));
-    const std::uint32_t root = stack::intern(hook, group, marker);
-    const std::uint32_t leaf = root == 0 ? 0 : g_inherited.stacks.intern(hook, i, root);
-    if (leaf == 0) continue;
-    row.holder =
-        g_state.holders.find_or_add(hook, leaf, Space::heap, Api::inherited, row.flags & kFlags);
-    if (row.holder == 0) continue;
-    g_state.holders.grow(hook, row.holder, row.bytes, row.count);
+    const Inherited::Row& row = g_inherited.rows[i];
+    // Larger: freed before the session began.
+    if (row.space != Space::heap || row.bytes > live_bytes || !add_holder(hook, i)) continue;
     live_bytes -= row.bytes;
     live_count -= row.count < live_count ? row.count : live_count;
   }
@@ -114,6 +139,15 @@ void add_inherited_heap(InHook hook, std::uint32_t node, std::uint64_t live_byte
     g_state.holders.grow(hook, g_state.inherited_holder, live_bytes, live_count);
 }
 
+void add_inherited_objects(InHook hook) noexcept {
+  for (std::uint32_t i = 0; i < g_inherited.stacks.count(); ++i) {
+    const Inherited::Row& row = g_inherited.rows[i];
+    if (row.space != Space::python || !add_holder(hook, i)) continue;
+    if (const std::uint32_t pool = g_state.object_pool_holder.load(); pool != 0)
+      g_state.holders.shrink(hook, pool, row.bytes, 0);
+  }
+}
+
 void release_inherited(InHook hook, std::uint64_t usable_bytes) noexcept {
   if (phase() == Phase::active) {
     if (const std::uint32_t number = holder_of_block(usable_bytes); number != 0)
@@ -121,11 +155,27 @@ void release_inherited(InHook hook, std::uint64_t usable_bytes) noexcept {
     return;
   }
   for (Inherited::Row& row : rows()) {
-    if (!is_block_of(usable_bytes, row.bytes, row.count)) continue;
+    if (row.space != Space::heap || !is_block_of(usable_bytes, row.bytes, row.count)) continue;
     row.bytes -= std::min(row.bytes, usable_bytes);
     --row.count;
     return;
   }
+}
+
+void release_inherited_object(InHook hook, std::uint64_t address) noexcept {
+  InheritedObjects::Object object;
+  if (!g_inherited.objects.take(hook, address, object)) return;
+  Inherited::Row& row = g_inherited.rows[object.row];
+  if (phase() != Phase::active) {
+    row.bytes -= std::min(row.bytes, object.bytes);
+    row.count -= std::min<std::uint64_t>(row.count, object.weight);
+    return;
+  }
+  if (row.holder == 0) return;
+  const std::uint64_t live = g_session.holders.at(row.holder).live_bytes;
+  g_state.holders.shrink_at_most(hook, row.holder, object.bytes, object.weight);
+  if (const std::uint32_t pool = g_state.object_pool_holder.load(); pool != 0)
+    g_state.holders.restore(hook, pool, std::min(live, object.bytes), 0);
 }
 
 }  // namespace oomrec::recorder

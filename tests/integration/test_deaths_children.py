@@ -307,3 +307,61 @@ def test_the_end_of_a_healthy_pool_is_not_reported(oomrec, preload, tmp_path, wa
     assert run.exit_code == 0, str(run)
     oomrec("recover")
     assert run.bundles() == [] and oomrec.sessions_left() == [], str(run)
+
+
+SMALL_FORKS = """\
+import os, sys
+def load():
+    return [str(n) * 12 for n in range(300_000)]  # 30 MiB
+def index():
+    return {{n: float(n) for n in range(400_000)}}
+data, table = load(), index()
+def work(generations):
+    if generations > 0:
+        pid = os.fork()
+        if pid == 0:
+            work(generations - 1)
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    {first}
+    own = [str(n) * 12 for n in range(100_000)]  # 10 MiB
+    try:
+        bytearray(1 << 46)
+    except MemoryError:
+        os._exit(0)
+work(int(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize(
+    "generations, first, names",
+    [
+        (1, "pass", {"load", "index"}),
+        (2, "pass", {"load", "index"}),
+        (1, "globals().pop('table')", {"load"}),  # freed before the child has a session
+        (1, "early = [str(n) * 12 for n in range(50_000)]; globals().pop('data')", {"index"}),
+        (2, "early = [str(n) * 12 for n in range(50_000)]; globals().pop('table')", {"load"}),
+    ],
+    ids=["child", "grandchild", "freed at once", "freed later", "freed by a grandchild"],
+)
+def test_small_objects_that_a_forked_worker_inherited(preload, oomrec, generations, first, names):
+    """By the parent's lines, as estimates, until the child frees them; the rest of the pool is unnamed."""
+    run = preload("python3", "-c", SMALL_FORKS.format(first=first), generations)
+    assert run.exit_code == 0, str(run)
+    shown = oomrec.json("show", "--top", "100000", run.only_bundle())
+    rows = [row for row in shown["holders"] if row["space"] == "python"]
+    inherited = dict.fromkeys(("load", "index", "work"), 0)
+    for row in rows:
+        is_inherited = any(frame["function"] == INHERITED for frame in row["stack"])
+        name = python_function(row).partition(".")[0]
+        if name in inherited and is_inherited == (name != "work"):
+            inherited[name] += row["bytes"]
+    sizes = {"load": 300_000 * 113, "index": 400_000 * 56}  # of the objects alone: texts, numbers
+    for name, size in sizes.items():
+        if name in names:
+            assert 0.75 * size < inherited[name] < 1.25 * size, inherited
+        else:
+            assert inherited[name] < 0.1 * size, inherited
+    assert inherited["work"] > 100_000 * 113 * 0.75
+    # Nothing counts twice: with the mappings, what is left of the pool included, it is the total.
+    mapped = sum(row["bytes"] for row in shown["holders"] if row["space"] in ("map", "python"))
+    assert mapped == pytest.approx(shown["spaces"]["map"]["live_bytes"], rel=0.05)

@@ -188,8 +188,8 @@ std::vector<HolderFigures> Recording::holders() const {
     row.peak_count = changed_since ? holder.peak_count.load() : row.live_count;
     row.is_object_pool = row.space == Space::map && session::is_object_pool(view_, row.node);
     if (row.is_object_pool) {  // the estimates of its objects may exceed it
-      row.live_bytes = at_least_zero(row.live_bytes);
-      row.peak_bytes = at_least_zero(row.peak_bytes);
+      row.live_bytes = at_least_zero(static_cast<std::int64_t>(row.live_bytes));
+      row.peak_bytes = at_least_zero(static_cast<std::int64_t>(row.peak_bytes));
     }
     rows.push_back(row);
   }

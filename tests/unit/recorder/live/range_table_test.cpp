@@ -210,14 +210,22 @@ TEST_CASE("a forked child has its parent's mappings in its own session") {
   const std::uint32_t holder = g_holders.find_or_add(kHook, 97, Space::map, Api::mmap, 0);
   f.apply(f.table.map(kHook, address(0), 3 * kPageBytes, RangeKind::counted, true, holder, 0));
   f.apply(f.table.map(kHook, address(8), 5 * kPageBytes, RangeKind::reservation, true, 0, 0));
-  const RangeChange mapped = f.table.detach(kHook);
-  CHECK(mapped.added_bytes == 3 * kPageBytes);
-  CHECK(mapped.added_count == 1);
+  const std::uint32_t pool = g_holders.find_or_add(kHook, 98, Space::map, Api::mmap, 0);
+  f.apply(f.table.map(kHook, address(20), 9 * kPageBytes, RangeKind::counted, true, pool, 0));
+  const RangeChange mapped = f.table.detach(kHook, pool);
+  CHECK(mapped.added_bytes == 12 * kPageBytes);
+  CHECK(mapped.added_count == 2);
   CHECK(mapped.reserved_bytes == 5 * kPageBytes);
   f.apply(f.table.unmap(kHook, address(2), kPageBytes));  // before the child's session starts
   const std::uint32_t inherited = g_holders.find_or_add(kHook, 96, Space::map, Api::inherited, 0);
-  CHECK(f.table.adopt(kHook, inherited).added_bytes == 2 * kPageBytes);
+  f.apply(f.table.unmap(kHook, address(22), kPageBytes));  // splits the pool's
+  const std::uint32_t own_pool = g_holders.find_or_add(kHook, 95, Space::map, Api::mmap, 0);
+  CHECK(f.table.adopt(kHook, inherited, own_pool).added_bytes == 10 * kPageBytes);
+  CHECK(g_session.holders.at(own_pool).live_bytes == 8 * kPageBytes);
+  CHECK(g_session.holders.at(own_pool).live_count == 2);
   f.fill(0, 2, {RangeKind::counted, true, inherited});
+  f.fill(20, 22, {RangeKind::counted, true, own_pool});
+  f.fill(23, 29, {RangeKind::counted, true, own_pool});
   f.fill(8, 13, {RangeKind::reservation, true, 0});
   f.check();
 }
