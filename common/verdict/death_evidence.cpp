@@ -79,7 +79,7 @@ void add_levels(Verdict& verdict, const Usage& usage) noexcept {
       add_age(line, usage);
     });
   }
-  add_untouched(verdict, usage.unresident, usage.soft.bounded());
+  add_untouched(verdict, usage.unresident, usage.soft.bounded(), Checked::earlier);
 }
 
 void add_hundredths(text::Text& line, std::uint32_t value) noexcept {

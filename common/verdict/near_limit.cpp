@@ -81,11 +81,14 @@ void explain_near_device(Verdict& verdict, std::string_view program,
 
 }  // namespace
 
-void add_untouched(Verdict& verdict, std::uint64_t bytes, bool has_soft_limit) noexcept {
+void add_untouched(Verdict& verdict, std::uint64_t bytes, bool has_soft_limit,
+                   Checked checked) noexcept {
   constexpr std::uint64_t kWorthALine = std::uint64_t{1} << 20;
   if (bytes < kWorthALine) return;
   add_line(verdict, [&](text::Text& text) {
-    text.add("allocated but never touched: ").size(bytes);
+    text.add(checked == Checked::now ? "allocated but never touched: "
+                                     : "allocated but not touched by its last check: ");
+    text.size(bytes);
     text.add("; the kernel counts it as used only once it is touched");
     if (has_soft_limit) text.add("; the soft limit counts it already");
   });
@@ -117,7 +120,7 @@ void explain_near_limit(Verdict& verdict, const session::View& view,
   add_line(verdict, [&](text::Text& text) {
     text.add(measure_of(near.kind)).size(near.used_bytes).add(" of ").size(near.limit_bytes);
   });
-  add_untouched(verdict, near.untouched_bytes, soft_limit != 0);
+  add_untouched(verdict, near.untouched_bytes, soft_limit != 0, Checked::now);
   add_pressure(verdict, health);
 }
 

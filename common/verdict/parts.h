@@ -40,7 +40,8 @@ void explain_pressure(Verdict&, const session::View&, const session::Health&) no
 
 // Memory that was allocated and never touched, if it is worth a line. Neither a cgroup nor the
 // machine counts it, but --limit does.
-void add_untouched(Verdict&, std::uint64_t bytes, bool has_soft_limit) noexcept;
+enum class Checked : bool { now, earlier };
+void add_untouched(Verdict&, std::uint64_t bytes, bool has_soft_limit, Checked) noexcept;
 
 // death.cpp. `outcome` as in metadata.json.
 void explain_death(Verdict&, const session::View&, const End&, std::string_view outcome) noexcept;

@@ -14,7 +14,9 @@ import pytest
 from kernel_log import report_oom_kill
 
 # The victim does not touch its memory.
-HELD = r"it held 20\.0 MiB, \S+ MiB of it resident; no refused request is on record"
+HELD = (
+    r"it held 20\.0 MiB, \S+ MiB of it resident at its last check; no refused request is on record"
+)
 
 
 def started(preload, victim, way, **env):

@@ -59,7 +59,7 @@ def test_untouched_memory_is_a_promise(preload, oomrec, victim, cgroup):
     """400 MiB in one request under a limit of 200 MiB, touched later without another call.
 
     At the request nothing is near: there is no warning. The kernel kills it later, and the bundle
-    tells what was never touched from what was resident at the last check.
+    tells what was not touched by then from what was resident at the last check.
     """
     run = preload(victim("touched_late"), "400", preexec_fn=cgroup("200M").enter)
     assert (run.exit_code, run.stdout, run.stderr) == (128 + 9, "allocated\n", ""), str(run)
@@ -69,7 +69,8 @@ def test_untouched_memory_is_a_promise(preload, oomrec, victim, cgroup):
     assert shown["verdict"]["code"] == "cgroup_oom_kill"
     assert shown["spaces"]["heap"]["live_bytes"] >= 400 * MIB
     assert any(
-        line.startswith("allocated but never touched: ") and "only once it is touched" in line
+        line.startswith("allocated but not touched by its last check: ")
+        and "only once it is touched" in line
         for line in shown["verdict"]["evidence"]
     ), shown["verdict"]
     assert contradictions(shown) == []

@@ -25,7 +25,7 @@ void codec_start(size_t bytes) {
 """
 PROGRAM = """
 import ctypes
-codec = ctypes.CDLL("./libcodec.so")
+codec = ctypes.CDLL("./{folder}/libcodec.so")
 codec.codec_decode.argtypes = codec.codec_start.argtypes = [ctypes.c_size_t]
 def load_shard():
     codec.codec_decode(20 << 20)
@@ -38,19 +38,26 @@ main()
 """
 
 
-def make_library(directory):
+def make_program(directory, folder, text=PROGRAM):
+    """train.py, and its library in a folder: an installed one in site-packages, else one of its own."""
     (directory / "codec.c").write_text(LIBRARY)
+    (directory / folder).mkdir()
     flags = ["-g", "-O1", "-fno-optimize-sibling-calls", "-shared", "-fPIC", "-pthread"]
-    subprocess.run(["cc", *flags, "-o", "libcodec.so", "codec.c"], cwd=directory, check=True)
+    library = f"{folder}/libcodec.so"
+    subprocess.run(["cc", *flags, "-o", library, "codec.c"], cwd=directory, check=True)
+    (directory / "train.py").write_text(text.replace("{folder}", folder))
+
+
+def bundle_of(preload, directory, folder):
+    make_program(directory, folder)
+    run = preload("python3", "train.py", cwd=directory)
+    assert run.exit_code == 1 and "MemoryError" in run.stderr, str(run)
+    return run.only_bundle()
 
 
 @pytest.fixture
 def bundle(preload, tmp_path):
-    make_library(tmp_path)
-    (tmp_path / "train.py").write_text(PROGRAM)
-    run = preload("python3", "train.py", cwd=tmp_path)
-    assert run.exit_code == 1 and "MemoryError" in run.stderr, str(run)
-    return run.only_bundle()
+    return bundle_of(preload, tmp_path, "site-packages")
 
 
 def nodes_of(node: dict) -> list[dict]:
@@ -113,6 +120,45 @@ def test_the_page_leads_with_lines_and_folds_native_functions(oomrec, bundle):
     )
     both = oomrec("tree", "--frames", "both", bundle).stdout
     assert "in native code" not in both and "codec_decode" in both
+
+
+def test_native_functions_of_the_programs_own_count_as_its_lines(preload, oomrec, tmp_path):
+    bundle = bundle_of(preload, tmp_path, "own")
+    [keep] = named(tree(oomrec, bundle, "python"), "keep")
+    by_caller = {child["function"]: child["bytes"] for child in keep["children"]}
+    assert by_caller == {"pool": 30 * MIB, "codec_decode": 20 * MIB}
+    [decode] = [child for child in keep["children"] if child["function"] == "codec_decode"]
+    assert [child["function"] for child in decode["children"]] == ["load_shard"]
+    shown = oomrec("show", bundle).stdout
+    assert re.search(r"codec_decode .*codec\.c:6\n(.*\n)*? +\S*train\.py:6 load_shard\n", shown), (
+        shown
+    )
+
+
+BESIDE = """
+def inner():
+    return bytearray(20 << 20)
+def main():
+    kept = [bytearray(10 << 20), inner()]
+    bytearray(1 << 46)
+main()
+"""
+
+
+def test_from_the_outermost_caller_in_own_bytes_have_a_row(preload, oomrec, tmp_path):
+    """The line of main holds 10 MiB itself, beside the 20 MiB of what it calls."""
+    (tmp_path / "beside.py").write_text(BESIDE)
+    bundle = preload("python3", "beside.py", cwd=tmp_path).only_bundle()
+    text = oomrec("tree", "--top-down", bundle).stdout
+    own, called = (
+        re.search(rf"^ +[\d.]+ % +(\S+) MiB  .*{name}$", text, re.M)
+        for name in (r"\(allocated here\)", r"beside\.py:3 inner")
+    )
+    assert own is not None and called is not None, text
+    assert float(own[1]) == pytest.approx(10, abs=1) and float(called[1]) == pytest.approx(
+        20, abs=1
+    )
+    assert "(allocated here)" not in oomrec("tree", bundle).stdout
 
 
 def test_a_program_without_python_is_the_same_in_each(preload, oomrec, tmp_path):
@@ -180,9 +226,8 @@ def test_an_unknown_kind_is_rejected(oomrec, words):
 
 def test_top_keeps_stacks_without_python(apart, tmp_path):
     """Of a library's thread no frame is Python: with --frames python its functions are shown."""
-    make_library(tmp_path)
     waiting = PROGRAM.replace("bytearray(1 << 46)", "import time; time.sleep(60)")
-    (tmp_path / "train.py").write_text(waiting)
+    make_program(tmp_path, "site-packages", waiting)
     run = apart(f"""
 cd {tmp_path}
 recorded python3 train.py

@@ -7,6 +7,7 @@
 #include "tools/commands/choices.h"
 #include "tools/commands/commands.h"
 #include "tools/findings/diff/page.h"
+#include "tools/print/moment.h"
 
 namespace oomrec::tools::commands {
 namespace {
@@ -34,14 +35,14 @@ int diff_command(const Words& words) {
   bundles::ReadOptions options;
   std::string other;
   findings::DiffStyle style;
-  style.at = "end";
   style.space = "all";
   FailAbove fail_above;
   options.add_to(arguments, kCompared);
   arguments.positional("OTHER", other, "the later one, to compare with");
-  arguments.choice("--at", "WHEN", style.at,
-                   {recording::kAtNames.begin(), recording::kAtNames.end()},
-                   "at the end, at the peak of the space, or all that was ever allocated");
+  arguments.choice(
+      "--at", "WHEN", style.at, {recording::kAtNames.begin(), recording::kAtNames.end()},
+      "at the end, at the peak of the space, or all that was ever allocated (the peak if "
+      "both programs ended without a failure, else the end)");
   arguments.choice("--space", "SPACE", style.space, space_choices(),
                    "which memory to count (all: the spaces that add up)");
   arguments.option("--top", "N", style.top,
@@ -60,7 +61,10 @@ int diff_command(const Words& words) {
   if (options.json && !arguments.given("--top")) style.top = 100;
   const bundles::Source before = options.open(options.bundle);
   const bundles::Source after = options.open(other);
-  const auto when = value_named<recording::At>(recording::kAtNames, style.at).value();
+  const recording::At usual = std::min(print::moment_of(before), print::moment_of(after));
+  const recording::At when =
+      value_named<recording::At>(recording::kAtNames, style.at).value_or(usual);
+  style.at = name_of(recording::kAtNames, when);
   const findings::DiffPage page{before, after, when, value_named<Space>(kSpaceNames, style.space)};
   if (options.json) {
     print_json(page.json(style));

@@ -54,7 +54,7 @@ int export_command(const Words& words) {
   arguments.choice("--what", "WHAT", options.what,
                    {views::kContentNames.begin(), views::kContentNames.end()},
                    "what to write, if the format can hold several");
-  arguments.option("-o", "FILE", options.output, "write to FILE (stdout)");
+  arguments.option("-o", "FILE", options.output, "write to FILE; - is stdout (stdout)");
   arguments.choice("--space", "SPACE", options.selection.space, space_choices(),
                    "holders in one space (all: the spaces that add up)");
   arguments.option("--group", "NAME", options.selection.group,

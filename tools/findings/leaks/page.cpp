@@ -121,8 +121,8 @@ void LeakReport::print_summary(const Terminal& terminal) const {
     return;
   }
   if (!leaks_.detected()) {
-    fmt::print("{}\n  nothing grows steadily: {}\n", terminal.paint(Colour::bold, "no leak"),
-               period);
+    fmt::print("{}\n  nothing has grown steadily enough, for long enough: {}\n",
+               terminal.paint(Colour::bold, "no leak found"), period);
     return;
   }
   const std::string found =

@@ -95,7 +95,7 @@ StackId Stacks::child(StackId parent, LocationId location) {
   }
   // The recursion is at most one call deep: `outer` is reduced, so it is its own shorter stack.
   const StackId outer = entries_[parent].reduced;
-  if (is_left_out(locations_[location])) {
+  if (is_left_out(location)) {
     entries_[stack].reduced = outer;
   } else if (outer != parent) {
     const StackId shorter = child(outer, location);
@@ -104,16 +104,25 @@ StackId Stacks::child(StackId parent, LocationId location) {
   return stack;
 }
 
-bool Stacks::is_left_out(const Location& location) const {
-  switch (frames_) {
+bool counts(const Location& location, const Locations& locations, Frames frames) {
+  if (location.kind == Location::Kind::note) return true;
+  const bool is_python = location.kind == Location::Kind::python;
+  switch (frames) {
     case Frames::both:
-      return location.interpreter;
+      return !location.interpreter;
     case Frames::python:
-      return location.kind == Location::Kind::native || is_import_machinery(location);
+      return is_python ? !is_import_machinery(location) : is_own_function(location, locations);
     case Frames::native:
-      return location.kind == Location::Kind::python;
+      return !is_python;
   }
-  return false;
+  return true;
+}
+
+bool Stacks::is_left_out(LocationId id) {
+  if (kept_.size() <= id) kept_.resize(locations_.size(), Kept::unknown);
+  if (kept_[id] == Kept::unknown)
+    kept_[id] = counts(locations_[id], locations_, frames_) ? Kept::kept : Kept::left_out;
+  return kept_[id] == Kept::left_out;
 }
 
 StackId Stacks::reduced(StackId stack) const {

@@ -26,10 +26,13 @@ using StackId = std::uint32_t;  // 0: the empty stack
 // Which frames of a stack count, if it runs Python code. Notes always do.
 enum class Frames : std::uint8_t {
   both,    // all but the interpreter's native ones
-  python,  // lines of Python, but not those of its import system
+  python,  // lines of Python, without its import system, and the program's own native functions
   native,  // all but Python's
 };
 inline constexpr std::array<std::string_view, 3> kFramesNames{"both", "python", "native"};
+
+// Whether a location counts in a stack that runs Python.
+bool counts(const Location& location, const Locations& locations, Frames frames);
 
 // `name`: one of kFramesNames; else Frames::both.
 Frames frames_named(std::string_view name);
@@ -68,13 +71,15 @@ class Stacks {
   static constexpr unsigned kListed = 16;
 
   bool has_node(std::uint32_t node);
-  bool is_left_out(const Location& location) const;
+  bool is_left_out(LocationId id);
   StackId child(StackId parent, LocationId location);
   StackId new_child(StackId parent, LocationId location);
 
   const Recording& recording_;
   Locations& locations_;
   const Frames frames_;
+  enum class Kept : std::uint8_t { unknown, kept, left_out };
+  std::vector<Kept> kept_;  // by location
   std::vector<Entry> entries_;
   std::unordered_map<std::uint64_t, StackId> unlisted_;  // by parent and location
   std::vector<StackId> of_node_;

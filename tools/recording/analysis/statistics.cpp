@@ -103,7 +103,10 @@ Statistics statistics_of(const Recording& recording, Stacks& stacks, const Locat
   }
   std::unordered_map<LocationId, FunctionFigures> functions;
   std::vector<HolderFigures> holders = recording.holders();
-  std::erase_if(holders, [](const HolderFigures& holder) { return !is_additive(holder.space); });
+  // What was mapped for Python's pool is counted by its objects.
+  std::erase_if(holders, [](const HolderFigures& holder) {
+    return !is_additive(holder.space) || holder.is_object_pool;
+  });
   const std::vector<StackFigures> rows = merged(holders, stacks, At::ever);
   const std::vector<LocationId> subjects = subjects_of(stacks, locations);
   for (const StackFigures& row : rows) {

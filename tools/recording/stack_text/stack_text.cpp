@@ -59,16 +59,22 @@ std::vector<StackRow> rows_of(const std::vector<LocationId>& stack, const Locati
   return rows;
 }
 
-// What a stack does inside of its innermost line of Python, that of its import system aside: the
-// range [first, last), empty without such a line. Notes before it are no functions.
+// What a stack that runs Python does inside of its innermost line of Python, that of its import
+// system aside, or native function of the program's own: the range [first, last), else empty. Notes
+// before it are no functions.
 struct NativePart {
   std::size_t first = 0, last = 0;
   bool empty() const { return first == last; }
 };
 
 NativePart native_part_of(const std::vector<LocationId>& stack, const Locations& locations) {
+  const bool runs_python = std::any_of(stack.begin(), stack.end(), [&](LocationId id) {
+    return locations[id].kind == Location::Kind::python;
+  });
   const auto is_line = [&](LocationId id) {
-    return locations[id].kind == Location::Kind::python && !is_import_machinery(locations[id]);
+    return locations[id].kind == Location::Kind::python
+               ? !is_import_machinery(locations[id])
+               : runs_python && is_own_function(locations[id], locations);
   };
   const auto is_note = [&](LocationId id) { return locations[id].kind == Location::Kind::note; };
   const auto line = std::find_if(stack.begin(), stack.end(), is_line);

@@ -1,5 +1,8 @@
 #include "tools/recording/symbolize/function_name.h"
 
+#include "common/text/frames.h"
+#include "common/text/own_code.h"
+
 #include <cxxabi.h>
 
 #include <algorithm>
@@ -161,6 +164,14 @@ std::string shortened_name(std::string_view name, std::size_t columns) {
     if (depth == 0) break;
   }
   return with_cut_scopes(cut, available) + std::string{end};
+}
+
+bool is_own_function(const Location& location, const Locations& locations) {
+  if (location.kind != Location::Kind::native || location.interpreter || location.function.empty())
+    return false;
+  const std::string module = locations.module_path(location);
+  return !module.empty() && location.function != "_start" && !text::is_plumbing(module) &&
+         !text::is_installed(module) && !is_library_function(location);
 }
 
 bool is_import_machinery(const Location& location) {

@@ -21,6 +21,10 @@ std::string shortened_name(std::string_view name, std::size_t columns);
 // Whether it belongs to Python's import system.
 bool is_import_machinery(const Location& location);
 
+// Whether it is a native function with a name, of the program's own: of no library that came with
+// the system or with a Python package, and not the interpreter's.
+bool is_own_function(const Location& location, const Locations& locations);
+
 // Whether a native function is an allocator's or the standard library's, wherever it was compiled
 // into.
 bool is_library_function(const Location& location);

@@ -13,10 +13,11 @@
 
 namespace oomrec::tools::views {
 
-Output::Output(const std::string& path, Encoding encoding) : path_(path), file_(stdout) {
-  if (!path.empty()) {
+Output::Output(const std::string& path, Encoding encoding)
+    : path_(path == "-" ? "" : path), file_(stdout) {
+  if (!path_.empty()) {
     // As private as the recording, whatever the umask.
-    const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    const int descriptor = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (descriptor < 0) fail(errno);
     file_ = fdopen(descriptor, "wb");
     if (file_ == nullptr) fail(errno);

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "tools/recording/symbolize/function_name.h"
-
 namespace oomrec::tools::views {
 namespace {
 
@@ -51,14 +49,6 @@ Paths::Paths(const recording::Stacks& stacks, Names& names, recording::Frames fr
   of_stack_.fill({0});
 }
 
-bool Paths::is_included(const recording::Location& location) const {
-  using recording::Frames;
-  if (frames_ == Frames::both || location.kind == recording::Location::Kind::note) return true;
-  const bool is_python = location.kind == recording::Location::Kind::python;
-  return frames_ == Frames::python ? is_python && !recording::is_import_machinery(location)
-                                   : !is_python;
-}
-
 PathId Paths::child(PathId parent, recording::LocationId location) {
   const std::uint64_t key = std::uint64_t{parent} << 32 | location;
   const auto [at, is_new] = children_.try_emplace(key, static_cast<PathId>(entries_.size()));
@@ -95,7 +85,8 @@ PathId Paths::of(recording::StackId stack, bool is_reduced) {
   PathId path = of_stack[stack];
   for (auto at = pending_.rbegin(); at != pending_.rend(); ++at) {
     const recording::LocationId location = stacks_.innermost(*at);
-    if (!is_reduced || is_included(names_.locations()[location])) path = child(path, location);
+    if (!is_reduced || recording::counts(names_.locations()[location], names_.locations(), frames_))
+      path = child(path, location);
     of_stack[*at] = path;
   }
   return path;

@@ -76,7 +76,6 @@ class Paths {
  private:
   PathId of(recording::StackId stack, bool is_reduced);
   PathId child(PathId parent, recording::LocationId location);
-  bool is_included(const recording::Location& location) const;
 
   const recording::Stacks& stacks_;
   Names& names_;

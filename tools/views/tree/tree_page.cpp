@@ -110,7 +110,7 @@ class Printer {
     for (std::size_t i = 0; i < node.children.size(); ++i) {
       const recording::TreeNode& child = node.children[i];
       const bool alone = node.children.size() == 1 && child.bytes == node.bytes;
-      const bool last = i + 1 == node.children.size() && !has_rest_line;
+      const bool last = i + 1 == node.children.size() && !has_rest_line && !has_own_line(node);
       const std::string text = recording::location_text((*source_.locations)[child.location],
                                                         *source_.locations, columns_after(indent));
       const std::string figures = alone ? std::string(kFiguresColumns, ' ')
@@ -119,6 +119,10 @@ class Printer {
       const std::string below = alone ? indent : indent + (last ? "  " : "│ ");
       print_native_part(child, below);
       print_children(child, below);
+    }
+    if (const std::uint64_t own = own_bytes(node); style_.top_down && has_own_line(node)) {
+      print_line(figures_of(own, share_of(own)), indent, has_rest_line ? "├ " : "└ ",
+                 "(allocated here)");
     }
     if (has_rest_line) {
       print_line(
@@ -149,6 +153,18 @@ class Printer {
     fmt::print("{}{}\n", terminal_.paint(Colour::yellow, figures),
                clip(line, kColumns - kFiguresColumns));
   }
+
+  // From the outermost caller in: what a function itself allocated, beside its callees.
+  static std::uint64_t own_bytes(const recording::TreeNode& node) {
+    std::uint64_t below = node.small_bytes;
+    for (const recording::TreeNode& child : node.children) below += child.bytes;
+    return node.bytes - std::min(node.bytes, below);
+  }
+  bool has_own_line(const recording::TreeNode& node) const {
+    return style_.top_down && !node.children.empty() &&
+           share_of(own_bytes(node)) * 100 >= std::max(style_.min_percent, kLeastOwnPercent);
+  }
+  static constexpr double kLeastOwnPercent = 0.05;  // shown as 0.1 %
 
   double share_of(std::uint64_t bytes) const {
     return static_cast<double>(bytes) / static_cast<double>(root_.bytes);

@@ -54,7 +54,8 @@ std::vector<std::string> evidence_of(const verdict::Verdict& verdict) {
 }
 
 const std::string kUntouched =
-    "allocated but never touched: 40.0 MiB; the kernel counts it as used only once it is touched";
+    "allocated but not touched by its last check: 40.0 MiB; the kernel counts it as used only once "
+    "it is touched";
 
 }  // namespace
 
@@ -189,9 +190,10 @@ TEST_CASE("a promise is no usage, and a soft limit does not kill") {
     CHECK(verdict.code == VerdictCode::killed_externally);
     CHECK(std::string{verdict.summary} ==
           "python3.11 was killed by SIGKILL, and not for lack of memory; it held 640.0 MiB, 10.0 "
-          "MiB of it resident");
+          "MiB of it resident at its last check");
     CHECK(std::string{verdict.evidence[1]}.ends_with("7 % of 256.0 MiB"));
-    CHECK(std::string{verdict.evidence[3]}.starts_with("allocated but never touched: 630.0 MiB"));
+    CHECK(std::string{verdict.evidence[3]}.starts_with(
+        "allocated but not touched by its last check: 630.0 MiB"));
   }
   SUBCASE("at 98 % of the soft limit") {
     session.header().soft_limit_bytes = 650 * kMiB;
