@@ -22,10 +22,20 @@ namespace oomrec::tools::findings {
 struct SubjectFigures {
   std::string subject;                     // "train.py:31 make_batch"
   std::vector<recording::Location> stack;  // of the largest holder, innermost first
+  std::size_t line = 0;                    // position of the subject in `stack`
   std::uint32_t holder = 0;                // entry of the largest one in `holders`
   Space space = Space::heap;               // of the largest one
   std::uint64_t bytes = 0, count = 0;
-  std::optional<Growth> growth;  // if it leaks (leaks/detect.h)
+  std::uint64_t ever_bytes = 0;     // allocated by the same stacks, also what was freed
+  std::size_t kept_operations = 0;  // of PyTorch, whose results are kept in step
+  bool has_graph_nodes = false;     // of PyTorch's autograd
+  std::optional<Growth> growth;     // if it leaks (leaks/detect.h)
+};
+
+// The memory limit of a runtime of its own, as its options have it.
+struct HeapLimit {
+  std::string option;       // "-Xmx", as given; empty: none is given
+  std::uint64_t bytes = 0;  // 0: unknown
 };
 
 // The limit that the verdict names, and what the process is known to have needed.
@@ -36,7 +46,9 @@ struct LimitFacts {
   std::uint64_t other_bytes = 0;      // of the limited cgroup: memory of other processes
   std::uint64_t ram_bytes = 0, swap_bytes = 0;
   std::uint64_t shared_total_bytes = 0, shared_needed_bytes = 0;  // of a full tmpfs, as mapped
+  std::uint64_t cgroup_bytes = 0;  // the lowest limit of its cgroups; 0: none, or unknown
   std::string program;
+  HeapLimit heap;
 };
 
 struct AdviceFacts {
@@ -44,6 +56,7 @@ struct AdviceFacts {
   std::uint64_t all_bytes = 0;       // requested bytes of all holders
   std::uint64_t request_bytes = 0;   // of the failed request; 0: none
   std::vector<recording::Location> request_stack;
+  std::size_t request_line = 0;   // position of its subject in `request_stack`
   std::uint64_t limit_bytes = 0;  // of the verdict; 0: none, or not in bytes
   VerdictCode verdict = VerdictCode::unknown;
   LimitFacts limit;

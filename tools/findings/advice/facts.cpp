@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <span>
 #include <unordered_map>
 
 #include "common/text/text.h"
@@ -6,7 +7,7 @@
 #include "tools/bundles/opening/open.h"
 #include "tools/bundles/ranks/merged.h"
 #include "tools/bundles/store/verdict_json.h"
-#include "tools/findings/advice/advice.h"
+#include "tools/findings/advice/heap_limit.h"
 #include "tools/findings/leaks/detect.h"
 #include "tools/recording/analysis/statistics.h"
 #include "tools/recording/stack_text/stack_text.h"
@@ -45,6 +46,58 @@ void keep_largest(std::vector<recording::HolderFigures>& holders) {
   holders.resize(kept);
 }
 
+// The position of the subject in its stack, innermost first; the stack's size if it is unknown
+// code.
+std::size_t line_in(const std::vector<recording::LocationId>& stack,
+                    recording::LocationId subject) {
+  return static_cast<std::size_t>(std::find(stack.begin(), stack.end(), subject) - stack.begin());
+}
+
+// What PyTorch keeps for one subject.
+class TorchParts {
+ public:
+  explicit TorchParts(std::uint64_t interval_bytes) : interval_bytes_(interval_bytes) {}
+
+  // `inside`: the frames inside of the subject, innermost first.
+  void add(const recording::HolderFigures& holder, std::span<const recording::LocationId> inside,
+           const recording::Locations& locations) {
+    if (inside.empty()) return;
+    // A step's own nodes may be sampled by chance, seldom two of them.
+    const bool is_certain = !holder.estimated || holder.live_bytes >= 2 * interval_bytes_;
+    if (is_certain && locations[inside.front()].function.starts_with(kOnTensors))
+      nodes_ += holder.live_count;
+    if (holder.estimated) return;
+    const auto with = [&](std::string_view beginning) {
+      return std::find_if(inside.begin(), inside.end(), [&](recording::LocationId id) {
+        return locations[id].function.starts_with(beginning);
+      });
+    };
+    // Not torch.rand and the like: the inputs that the program makes are in no graph yet.
+    const auto operation = with(kOperation);
+    if (operation != inside.end() && with(kOnTensors) != inside.end())
+      results_[locations[*operation].function] += holder.live_count;
+  }
+
+  void describe(SubjectFigures& held, std::uint64_t largest_count) const {
+    const auto in_step = [&](std::uint64_t count) {
+      return count >= kFewest && 2 * count >= largest_count;
+    };
+    held.has_graph_nodes = in_step(nodes_);
+    held.kept_operations = static_cast<std::size_t>(std::count_if(
+        results_.begin(), results_.end(), [&](const auto& row) { return in_step(row.second); }));
+  }
+
+ private:
+  static constexpr std::string_view kOperation = "torch::autograd::THPVariable_";
+  // The function of an operation whose arguments are tensors. It creates the nodes of a graph.
+  static constexpr std::string_view kOnTensors = "torch::autograd::VariableType::";
+  static constexpr std::uint64_t kFewest = 4;  // fewer may be those of the current step
+
+  std::uint64_t interval_bytes_;
+  std::uint64_t nodes_ = 0;
+  std::unordered_map<std::string, std::uint64_t> results_;  // blocks, by operation
+};
+
 // Sums the holders by subject.
 class Subjects {
  public:
@@ -57,15 +110,9 @@ class Subjects {
       stack_of.push_back(stacks.of_node(holder.node));
     const std::vector<recording::LocationId> subjects =
         recording::subjects_of(stacks, *source.locations);
-    for (std::size_t i = 0; i < holders.size(); ++i) {
-      const recording::LocationId subject = subjects[stack_of[i]];
-      const auto [at, is_new] = number_of_.try_emplace(subject, held_.size());
-      if (is_new)
-        held_.push_back(
-            first_of(subject, holders[i], stacks.locations(stack_of[i]), *source.locations));
-      held_[at->second].bytes += holders[i].live_bytes;
-      held_[at->second].count += holders[i].live_count;
-    }
+    for (std::size_t i = 0; i < holders.size(); ++i)
+      add(subjects[stack_of[i]], holders[i], stacks.locations(stack_of[i]), source);
+    for (std::size_t i = 0; i < held_.size(); ++i) torch_[i].describe(held_[i], largest_counts_[i]);
     add_growth(leaks);
   }
 
@@ -76,6 +123,22 @@ class Subjects {
   }
 
  private:
+  void add(recording::LocationId subject, const recording::HolderFigures& holder,
+           const std::vector<recording::LocationId>& stack, const bundles::Source& source) {
+    const auto [at, is_new] = number_of_.try_emplace(subject, held_.size());
+    if (is_new) {
+      held_.push_back(first_of(subject, holder, stack, *source.locations));
+      torch_.emplace_back(source.recording->header().interval_bytes);
+      largest_counts_.push_back(holder.live_count);
+    }
+    SubjectFigures& held = held_[at->second];
+    held.bytes += holder.live_bytes;
+    held.count += holder.live_count;
+    held.ever_bytes += holder.total_bytes;
+    torch_[at->second].add(holder, std::span{stack}.first(line_in(stack, subject)),
+                           *source.locations);
+  }
+
   static SubjectFigures first_of(recording::LocationId subject,
                                  const recording::HolderFigures& holder,
                                  const std::vector<recording::LocationId>& stack,
@@ -84,6 +147,7 @@ class Subjects {
     held.subject = subject != 0 ? recording::location_text(locations[subject], locations, kColumns)
                                 : "unknown code";
     held.stack = copied(stack, locations);
+    held.line = line_in(stack, subject);
     held.holder = holder.entry;
     held.space = holder.space;
     return held;
@@ -100,6 +164,8 @@ class Subjects {
   }
 
   std::vector<SubjectFigures> held_;
+  std::vector<TorchParts> torch_;              // of each in held_
+  std::vector<std::uint64_t> largest_counts_;  // likewise: blocks of its largest holder
   std::unordered_map<recording::LocationId, std::size_t> number_of_;  // by subject
 };
 
@@ -126,7 +192,26 @@ LimitFacts limit_facts(const recording::Recording& recording, const session::End
   facts.shared_total_bytes = header.shared.total_bytes;
   facts.shared_needed_bytes = header.shared.needed_bytes;
   facts.program = text::base_name(recording.text(header.executable));
+  const std::uint64_t own_reading = header.health.cgroup_limit_bytes;
+  const std::uint64_t cgroup_bytes =
+      levels.cgroup_limit_bytes != 0 ? levels.cgroup_limit_bytes : own_reading;
+  facts.cgroup_bytes = cgroup_bytes != session::kUnlimited ? cgroup_bytes : 0;
+  facts.heap = heap_limit_of(facts.program, recording.arguments());
+  if (facts.heap.bytes == 0) facts.heap.bytes = php_limit_in(header.runtime_limit.evidence);
   return facts;
+}
+
+void add_request_stack(AdviceFacts& facts, const bundles::Source& source, std::uint32_t node) {
+  const std::vector<recording::LocationId> ids = source.locations->of_stack(node);
+  const recording::Locations& locations = *source.locations;
+  facts.request_stack = copied(ids, locations);
+  const auto subject =  // the innermost of the most relevant, as in subjects_of()
+      std::max_element(ids.begin(), ids.end(),
+                       [&](recording::LocationId a, recording::LocationId b) {
+                         return recording::relevance_of(locations[a], locations) <
+                                recording::relevance_of(locations[b], locations);
+                       });
+  facts.request_line = static_cast<std::size_t>(subject - ids.begin());
 }
 
 }  // namespace
@@ -146,8 +231,7 @@ AdviceFacts advice_facts(const bundles::Source& source, const Leaks& leaks) {
   const bundles::FailureDetails failed{source};
   if (failed.exists) {
     facts.request_bytes = failed.failure.bytes;
-    facts.request_stack =
-        copied(source.locations->of_stack(failed.failure.node), *source.locations);
+    add_request_stack(facts, source, failed.failure.node);
   }
   const verdict::Verdict verdict = source.verdict();
   facts.verdict = verdict.code;

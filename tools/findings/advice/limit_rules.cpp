@@ -9,6 +9,7 @@
 
 #include "common/verdict/kinds.h"
 #include "tools/base/text.h"
+#include "tools/findings/advice/heap_limit.h"
 #include "tools/findings/advice/need.h"
 
 namespace oomrec::tools::findings {
@@ -99,7 +100,7 @@ std::string bytes_text(const AdviceFacts& facts, const Knob& knob) {
   return fmt::format("{}: {}.", evidence_text(facts),
                      fmt::format(fmt::runtime(knob.advice), value_text(bytes), bytes / kKiB,
                                  (bytes + kHugePage - 1) / kHugePage)) +
-         trend_text(facts) + others_text(facts);
+         heap_in_cgroup_text(facts) + trend_text(facts) + others_text(facts);
 }
 
 // A verdict whose limit says nothing about what to raise.

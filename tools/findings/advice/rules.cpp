@@ -4,64 +4,16 @@
 #include <array>
 
 #include "tools/base/text.h"
-#include "tools/findings/advice/advice.h"
-#include "tools/print/duration.h"
+#include "tools/findings/advice/held.h"
 
 namespace oomrec::tools::findings {
 namespace {
 
-constexpr double kLargeShare = 0.2;  // of the bytes of all holders: worth a hint
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
-using Words = std::initializer_list<std::string_view>;
-
-bool has(std::string_view text, std::string_view word) {
-  return text.find(word) != std::string_view::npos;
-}
-
-bool has_any(std::string_view text, Words words) {
-  return std::any_of(words.begin(), words.end(),
-                     [text](std::string_view word) { return has(text, word); });
-}
-
-// Whether a Python line of the stack is in one of these files or functions.
-bool runs(const std::vector<recording::Location>& stack, Words files, Words functions) {
-  return std::any_of(stack.begin(), stack.end(), [&](const recording::Location& location) {
-    return location.kind == recording::Location::Kind::python &&
-           (has_any(location.file, files) || has_any(location.function, functions));
-  });
-}
-
-// The largest one that meets the condition and has a large share; nullptr: none.
-template <class Condition>
-const SubjectFigures* find_large(const AdviceFacts& facts, Condition&& condition) {
-  for (const SubjectFigures& held : facts.held) {
-    if (facts.share_of(held.bytes) < kLargeShare) break;
-    if (condition(held)) return &held;
-  }
-  return nullptr;
-}
-
-std::string held_text(const SubjectFigures& held) {
-  return fmt::format("{} holds {} in {}", held.subject, size_text(held.bytes),
-                     plural(held.count, "block", "blocks"));
-}
-
-// With its growth: "…, 412 MiB of it in the last 3 min, none of which was freed".
-std::string growth_text(const SubjectFigures& held) {
-  return fmt::format("{}, {} of it in the last {}, none of which was freed", held_text(held),
-                     size_text(static_cast<std::uint64_t>(held.growth->bytes)),
-                     print::duration_text(held.growth->window_seconds));
-}
-
-bool is_python(const std::vector<recording::Location>& stack) {
-  return std::any_of(stack.begin(), stack.end(), [](const recording::Location& location) {
-    return location.kind == recording::Location::Kind::python;
-  });
-}
-
-bool is_torch(const std::vector<recording::Location>& stack) {
-  return runs(stack, {"/torch/"}, {});
+bool is_python(const SubjectFigures& held) {
+  return std::any_of(held.stack.begin(), held.stack.end(),
+                     [](const recording::Location& frame) { return findings::is_python(frame); });
 }
 
 std::optional<Hint> request_above_limit(const AdviceFacts& facts) {
@@ -75,38 +27,37 @@ std::optional<Hint> request_above_limit(const AdviceFacts& facts) {
               {}};
 }
 
-// A rule about a large holder. Its hint is `evidence` followed by `advice`.
-struct HeldRule {
-  bool (*matches)(const SubjectFigures&);
-  std::string (*evidence)(const SubjectFigures&);  // held_text() or growth_text()
-  std::string_view advice;
-};
-
-template <const HeldRule& rule>
-std::optional<Hint> about_held(const AdviceFacts& facts) {
-  const SubjectFigures* const held = find_large(facts, rule.matches);
-  if (held == nullptr) return {};
-  return Hint{{}, rule.evidence(*held) + std::string{rule.advice}, held->holder};
-}
-
-constexpr HeldRule kKeptGraph = {
-    [](const SubjectFigures& row) { return is_torch(row.stack) && row.growth; }, growth_text,
-    ", allocated inside PyTorch. A tensor that you keep also keeps its whole graph: store "
-    "loss.item() or loss.detach() in lists, not the loss, and keep no outputs across steps."};
-
 constexpr HeldRule kLost = {
-    [](const SubjectFigures& row) { return !is_python(row.stack) && row.growth; }, growth_text,
+    [](const SubjectFigures& row) { return !is_python(row) && row.growth; }, growth_text,
     ": look for a return path without free or delete, or a container that only grows."};
 
-constexpr HeldRule kGrowing = {
-    [](const SubjectFigures& row) {
-      return is_python(row.stack) && !is_torch(row.stack) && row.growth.has_value();
-    },
-    growth_text,
-    ": look for a list, dictionary or closure that grows in every step and is never emptied."};
+bool is_made_by_torch(const SubjectFigures& row) {
+  const Frames frames = inside(row);
+  return std::any_of(frames.begin(), frames.end(), [](const recording::Location& frame) {
+    return frame.function.starts_with("torch::autograd::THPVariable_");
+  });
+}
+
+std::optional<Hint> growing(const AdviceFacts& facts) {
+  const SubjectFigures* const held = find_large(facts, [](const SubjectFigures& row) {
+    return row.growth && is_python(row) && !is_kept_graph(row) && !is_kept_item(row);
+  });
+  if (held == nullptr) return {};
+  return Hint{{},
+              growth_text(*held) +
+                  ": look for a list, dictionary or closure that grows in every step and is never "
+                  "emptied." +
+                  (is_made_by_torch(*held) ? " If it keeps tensors that carry gradients, keep "
+                                             "their .item() or .detach() instead."
+                                           : ""),
+              held->holder};
+}
 
 constexpr HeldRule kDataLoader = {
-    [](const SubjectFigures& row) { return runs(row.stack, {"torch/utils/data/"}, {}); }, held_text,
+    [](const SubjectFigures& row) {
+      return runs(row.stack, {"torch/utils/data/"}, {}) && !is_kept_item(row);
+    },
+    held_text,
     ", inside a DataLoader. It keeps num_workers × prefetch_factor batches ready, and each worker "
     "keeps a copy of the dataset: lower these, or let the dataset read from a file or a mapped "
     "array."};
@@ -118,15 +69,6 @@ constexpr HeldRule kPinnedMemory = {
     held_text,
     " of pinned host memory, which cannot be swapped and which PyTorch keeps for reuse: pin only "
     "what is copied all the time (pin_memory=False elsewhere)."};
-
-constexpr HeldRule kCache = {
-    [](const SubjectFigures& row) {
-      return has_any(row.subject, {"cache", "Cache", "memoize"}) ||
-             runs(row.stack, {"cachetools/", "joblib/memory"}, {"lru_cache", "memoize", "_cached"});
-    },
-    held_text,
-    ", which its name suggests is a cache: give it a bound or a smaller one "
-    "(functools.lru_cache(maxsize=…), a size in bytes), or empty it between steps."};
 
 std::optional<Hint> device_fragmentation(const AdviceFacts& facts) {
   constexpr double kRatio = 0.3;
@@ -206,12 +148,14 @@ const std::vector<AdviceRule>& advice_rules() {
   static const std::vector<AdviceRule> rules = {
       {"request_above_limit", request_above_limit},
       {"shared_memory", enlarge_shared_memory},
-      {"kept_graph", about_held<kKeptGraph>},
-      {"growing", about_held<kGrowing>},
+      {"kept_graph", kept_graph},
+      {"kept_items", kept_items},
+      {"growing", growing},
       {"lost", about_held<kLost>},
       {"data_loader", about_held<kDataLoader>},
       {"pinned_memory", about_held<kPinnedMemory>},
-      {"cache", about_held<kCache>},
+      {"cache", cache},
+      {"copied_table", copied_table},
       {"read_whole", read_whole},
       {"device_fragmentation", device_fragmentation},
       {"thread_arenas", thread_arenas},

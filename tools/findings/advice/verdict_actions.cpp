@@ -5,14 +5,11 @@
 #include <algorithm>
 
 #include "tools/base/text.h"
+#include "tools/findings/advice/heap_limit.h"
 #include "tools/findings/advice/need.h"
 
 namespace oomrec::tools::findings {
 namespace {
-
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
-
-// ---------------------------------------------------------------
 
 std::string request_text(const AdviceFacts& facts) {
   return machine_text(facts, rounded(with_quarter(facts.request_bytes))) +
@@ -47,23 +44,7 @@ std::string exception_text(const AdviceFacts&) {
 }
 
 std::string runtime_text(const AdviceFacts& facts) {
-  const std::uint64_t bytes = rounded(with_quarter(needed_bytes(facts)));
-  struct Runtime {
-    std::string_view program, option;
-  };
-  constexpr Runtime kRuntimes[] = {{"node", "NODE_OPTIONS=--max-old-space-size={0}"},
-                                   {"java", "-Xmx{0}m"},
-                                   {"php", "memory_limit={0}M"},
-                                   {"dotnet", "DOTNET_GCHeapHardLimit={1:x}"}};
-  for (const Runtime& runtime : kRuntimes) {
-    if (!facts.limit.program.starts_with(runtime.program)) continue;
-    return fmt::format("{}'s own limit was reached, not the machine's: try {}.", runtime.program,
-                       fmt::format(fmt::runtime(runtime.option), bytes / kMiB, bytes)) +
-           trend_text(facts);
-  }
-  return "The language runtime's own limit was reached, not the machine's: raise its heap limit "
-         "(its documentation names the option)." +
-         trend_text(facts);
+  return raise_heap_text(facts) + trend_text(facts);
 }
 
 std::string user_killer_text(const AdviceFacts& facts) {

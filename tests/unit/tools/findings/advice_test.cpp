@@ -24,6 +24,12 @@ recording::Location python(std::string file, std::string function) {
   return location;
 }
 
+recording::Location native(std::string function) {
+  recording::Location location;
+  location.function = std::move(function);
+  return location;
+}
+
 // A training program at its limit, whose largest holder is level.
 findings::AdviceFacts facts() {
   findings::AdviceFacts facts;
@@ -31,6 +37,7 @@ findings::AdviceFacts facts() {
   held.subject = "train.py:7 make_batch";
   held.stack = {python("/p/train.py", "make_batch"), python("/p/train.py", "main")};
   held.holder = 5;
+  held.ever_bytes = 6000 * kMiB;  // most of it was freed
   held.bytes = 600 * kMiB;
   held.count = 60;
   facts.held = {held};
@@ -43,6 +50,24 @@ findings::AdviceFacts facts() {
   facts.is_python = true;
   facts.request_stack = held.stack;
   return facts;
+}
+
+// Puts a frame just inside of the largest holder's line, or just outside of its function.
+void add_inside(findings::AdviceFacts& facts, recording::Location frame) {
+  auto& held = facts.held[0];
+  held.stack.insert(held.stack.begin() + static_cast<std::ptrdiff_t>(held.line++),
+                    std::move(frame));
+}
+void add_outside(findings::AdviceFacts& facts, recording::Location frame) {
+  auto& held = facts.held[0];
+  held.stack.insert(held.stack.begin() + static_cast<std::ptrdiff_t>(held.line + 1),
+                    std::move(frame));
+}
+
+// The line is a Dataset's, called by a DataLoader.
+void make_items(findings::AdviceFacts& facts) {
+  facts.held[0].stack[0].function = "Images.__getitem__";
+  facts.held[0].ever_bytes = facts.held[0].bytes;
 }
 
 struct Trial {
@@ -73,18 +98,51 @@ const Trial kTrials[] = {
     {"kept_graph",
      [](findings::AdviceFacts& f) {
        grow(f);
-       f.held[0].stack.insert(f.held[0].stack.begin(),
-                              python("/v/site-packages/torch/nn/functional.py", "linear"));
+       f.held[0].kept_operations = 2;
      },
+     [](findings::AdviceFacts& f) {  // outputs that are kept under torch.no_grad()
+       grow(f);
+       f.held[0].kept_operations = 1;
+     },
+     true},
+    {"kept_graph",
      [](findings::AdviceFacts& f) {
-       f.held[0].stack.insert(f.held[0].stack.begin(),
-                              python("/v/site-packages/torch/nn/functional.py", "linear"));
+       grow(f);
+       f.held[0].has_graph_nodes = true;
+     },
+     [](findings::AdviceFacts& f) { f.held[0].has_graph_nodes = true; }, true},
+    {"kept_items", make_items,
+     [](findings::AdviceFacts& f) {  // a batch that is in flight
+       make_items(f);
+       f.held[0].ever_bytes = 2 * f.held[0].bytes;
+     },
+     true},
+    {"kept_items",
+     [](findings::AdviceFacts& f) {  // in a function of the program's that __getitem__ calls
+       make_items(f);
+       add_outside(f, f.held[0].stack[0]);
+       f.held[0].stack[0].function = "decode";
+     },
+     [](findings::AdviceFacts& f) {  // the library's own __getitem__ calls the program
+       make_items(f);
+       f.held[0].stack[0].function = "decode";
+       add_outside(f, python("/v/site-packages/torch/utils.py", "Subset.__getitem__"));
      },
      true},
     {"growing", grow,
      [](findings::AdviceFacts& f) {
        grow(f);
        f.held[0].bytes = 100 * kMiB;  // little
+     },
+     true},
+    {"growing",
+     [](findings::AdviceFacts& f) {  // called by PyTorch, which says nothing of its memory
+       grow(f);
+       add_outside(f, python("/v/site-packages/torch/utils/_contextlib.py", "decorate_context"));
+     },
+     [](findings::AdviceFacts& f) {
+       grow(f);
+       f.held[0].has_graph_nodes = true;
      },
      true},
     {"lost",
@@ -105,12 +163,60 @@ const Trial kTrials[] = {
      true},
     {"pinned_memory", [](findings::AdviceFacts& f) { f.held[0].space = Space::cuda_host; },
      [](findings::AdviceFacts& f) { f.held[0].space = Space::cuda; }, true},
-    {"cache", [](findings::AdviceFacts& f) { f.held[0].subject = "store.py:3 fill_cache"; },
+    {"cache", [](findings::AdviceFacts& f) { f.held[0].stack[0].function = "fill_cache"; },
      [](findings::AdviceFacts& f) {
-       f.held[0].subject = "store.py:3 fill_cache";
+       f.held[0].stack[0].function = "fill_cache";
        f.held[0].bytes = 100 * kMiB;  // little
      },
      true},
+    {"cache",
+     [](findings::AdviceFacts& f) { add_outside(f, native("bounded_lru_cache_wrapper.cold")); },
+     [](findings::AdviceFacts& f) { add_outside(f, native("uncached_lru_cache_wrapper")); }, true},
+    {"cache",
+     [](findings::AdviceFacts& f) { add_outside(f, native("infinite_lru_cache_wrapper")); },
+     [](findings::AdviceFacts& f) {  // another function is the cached one
+       add_outside(f, native("infinite_lru_cache_wrapper"));
+       add_outside(f, python("/p/train.py", "cached"));
+     },
+     true},
+    {"cache",
+     [](findings::AdviceFacts& f) {
+       add_outside(f, python("/v/site-packages/cachetools/func.py", "wrapper"));
+     },
+     [](findings::AdviceFacts& f) { f.held[0].subject = "/root/.cache/hub/model.py:7 build"; },
+     true},
+    {"cache",
+     [](findings::AdviceFacts& f) {  // a decorator of the program's own
+       add_outside(f, python("/p/train.py", "memoize.<locals>.wrapper"));
+     },
+     [](findings::AdviceFacts& f) {  // its caller's caller
+       add_outside(f, python("/p/train.py", "memoize.<locals>.wrapper"));
+       add_outside(f, python("/p/train.py", "read"));
+     },
+     true},
+    {"copied_table",
+     [](findings::AdviceFacts& f) {
+       add_inside(f, python("/v/site-packages/pandas/core/internals/managers.py", "astype"));
+       add_inside(f, python("/v/site-packages/pandas/core/generic.py", "NDFrame.fillna"));
+       add_inside(f, python("/v/site-packages/pandas/util/_decorators.py", "wrapper"));
+     },
+     [](findings::AdviceFacts& f) {  // made, not copied, although a copy is part of it
+       add_inside(f, python("/v/site-packages/pandas/core/internals/managers.py", "copy"));
+       add_inside(f, python("/v/site-packages/pandas/core/frame.py", "DataFrame.__init__"));
+     },
+     true},
+    {"copied_table",
+     [](findings::AdviceFacts& f) {
+       f.request_stack = {python("/v/site-packages/pandas/core/reshape/concat.py", "concat"),
+                          python("/p/train.py", "main")};
+       f.request_line = 1;
+     },
+     [](findings::AdviceFacts& f) {  // pandas calls the program, which asks
+       f.request_stack = {python("/p/train.py", "grow"),
+                          python("/v/site-packages/pandas/core/generic.py", "NDFrame.copy")};
+       f.request_line = 0;
+     },
+     false},
     {"read_whole",
      [](findings::AdviceFacts& f) { f.request_stack = {python("/v/pandas/io.py", "read_csv")}; },
      [](findings::AdviceFacts& f) { f.request_stack = {python("/v/pandas/io.py", "to_csv")}; },
@@ -152,6 +258,14 @@ TEST_CASE("each rule fires on its facts, and no other rule does") {
   CHECK(rules_of(facts()).empty());
 }
 
+TEST_CASE("tensors that grow without a sign of a graph: detach() may help") {
+  findings::AdviceFacts tensors = facts(), bytes = facts();
+  grow(tensors), grow(bytes);
+  add_inside(tensors, native("torch::autograd::THPVariable_linear(_object*, _object*)"));
+  CHECK(findings::advice_of(tensors).at(0).text.find(".detach()") != std::string::npos);
+  CHECK(findings::advice_of(bytes).at(0).text.find(".detach()") == std::string::npos);
+}
+
 TEST_CASE("the facts of a recording: holders by subject, with their growth") {
   tests::ReadableImage image;
   image.open<session::Checkpoint>(session::TableId::checkpoints);
@@ -182,6 +296,8 @@ TEST_CASE("the facts of a recording: holders by subject, with their growth") {
   CHECK(facts.held[0].bytes == 800 * kMiB);
   CHECK(facts.held[0].count == 5);
   CHECK(facts.held[0].stack[0].function == "linear");
+  CHECK(facts.held[0].line == 1);  // linear() is inside of the program's line
+  CHECK(facts.held[0].ever_bytes == 800 * kMiB);
   REQUIRE(facts.held[0].growth);
   CHECK(facts.held[0].growth->bytes == doctest::Approx(650.0 * kMiB));
   CHECK(!facts.held[1].growth);

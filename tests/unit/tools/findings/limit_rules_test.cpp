@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "common/verdict/kinds.h"
-#include "tools/findings/advice/advice.h"
+#include "tools/findings/advice/heap_limit.h"
 
 using namespace oomrec;
 using namespace oomrec::tools;
@@ -101,6 +101,71 @@ TEST_CASE("a runtime's own limit is raised by its own option") {
   CHECK(contains(text_of(node), "--max-old-space-size=128"));
   node.limit.program = "lua5.4";
   CHECK(contains(text_of(node), "its documentation names the option"));
+}
+
+TEST_CASE("the heap limit that the command line sets") {
+  const auto limit = [](std::string_view program, std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), std::string{program});
+    return findings::heap_limit_of(program, arguments);
+  };
+  CHECK(limit("java", {"-cp", "a.jar", "-Xmx512m", "Main"}).bytes == 512 * kMiB);
+  CHECK(limit("java", {"-Xmx1g", "-XX:MaxHeapSize=2G", "Main"}).option == "-XX:MaxHeapSize=2G");
+  CHECK(limit("java", {"-Xmx1048576", "Main"}).bytes == kMiB);
+  CHECK(limit("node", {"--max-old-space-size=40", "a.js"}).bytes == 40 * kMiB);
+  CHECK(limit("node", {"--max_old_space_size=40", "-e", "1"}).bytes == 40 * kMiB);
+  CHECK(limit("php", {"-n", "-d", "memory_limit=8M", "a.php"}).bytes == 8 * kMiB);
+  CHECK(limit("java", {"-XX:MaxRAMPercentage=75", "Main"}).option == "-XX:MaxRAMPercentage=75");
+  CHECK(limit("java", {"-XX:MaxRAMPercentage=75", "Main"}).bytes == 0);  // of an unknown size
+  CHECK(limit("node", {"--max-old-space-size", "40", "a.js"}).bytes == 0);
+  CHECK(limit("node", {"--max-old-space-size", "40", "a.js"}).option == "--max-old-space-size");
+  CHECK(limit("java", {"Main", "-Xmx512m"}).option.empty());  // the program's own argument
+  CHECK(limit("node", {"a.js", "--max-old-space-size=40"}).option.empty());
+  CHECK(limit("node", {"-Xmx512m", "a.js"}).option.empty());
+  for (const char* value : {"-Xmx", "-Xmxlots", "-Xmx5x", "-Xmx5mm", "-Xmx99999999999t"})
+    CHECK_MESSAGE(limit("java", {value}).bytes == 0, value);
+  CHECK(findings::php_limit_in(
+            "PHP's last error: Allowed memory size of 8388608 bytes exhausted") == 8 * kMiB);
+  CHECK(findings::php_limit_in("Allowed to fail") == 0);
+}
+
+TEST_CASE("a runtime's limit: the value it has, and one that fits into its cgroup") {
+  auto java = facts(VerdictCode::runtime_limit);
+  java.limit.program = "java";
+  java.limit.peak_bytes = 600 * kMiB;
+  java.limit.heap = {"-Xmx512m", 512 * kMiB};
+  CHECK(contains(text_of(java), "(512.0 MiB, set by -Xmx512m) was reached"));
+  CHECK(contains(text_of(java), "try -Xmx768m."));
+  java.limit.cgroup_bytes = 4 * kGiB;
+  CHECK(contains(text_of(java), "try -Xmx768m."));
+  java.limit.cgroup_bytes = 800 * kMiB;
+  CHECK(contains(text_of(java),
+                 "try -Xmx600m, the most that leaves a quarter of its cgroup's 800.0 MiB"));
+  java.limit.cgroup_bytes = 600 * kMiB;  // three quarters of it are less than the heap has
+  CHECK(contains(text_of(java), "raise both, to -Xmx768m and to 1G for the cgroup"));
+}
+
+TEST_CASE("a cgroup's limit that a runtime's heap may exceed") {
+  auto kill = facts(VerdictCode::cgroup_oom_kill, LimitKind::cgroup, 512 * kMiB, 511 * kMiB);
+  CHECK(!contains(text_of(kill), "heap"));  // no such runtime
+  kill.limit.program = "java";
+  CHECK(contains(text_of(kill), "Its command line sets no limit for the JVM's heap"));
+  CHECK(contains(text_of(kill), "at most -Xmx384m in a cgroup of 512.0 MiB"));
+  kill.limit.heap = {"-Xmx2g", 2 * kGiB};
+  CHECK(contains(text_of(kill), "-Xmx2g lets the heap alone grow beyond the cgroup's 512.0 MiB"));
+  kill.limit.heap = {"-Xmx480m", 480 * kMiB};
+  CHECK(contains(text_of(kill), "-Xmx480m leaves only 32.0 MiB of the cgroup's 512.0 MiB"));
+  kill.limit.heap = {"-Xmx128m", 128 * kMiB};
+  CHECK(contains(text_of(kill), "-Xmx128m leaves 384.0 MiB of the cgroup's 512.0 MiB"));
+  kill.limit.program = "php8.2";  // each of its processes has a limit of its own
+  kill.limit.heap = {};
+  CHECK(!contains(text_of(kill), "heap"));
+  kill.limit.program = "java";
+  kill.limit.heap = {"-Xmxlots", 0};
+  CHECK(!contains(text_of(kill), "heap"));
+  kill.limit.heap = {};
+  kill.limit.kind = LimitKind::rlimit_as;
+  kill.verdict = VerdictCode::address_space_limit;
+  CHECK(!contains(text_of(kill), "heap"));
 }
 
 TEST_CASE("a full tmpfs: the value is its size and what was missing") {
