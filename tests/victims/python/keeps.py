@@ -129,8 +129,7 @@ def outputs_are_kept_without_graphs():
     torch, net = model()
     with torch.no_grad():
         while True:
-            batch = torch.rand(10_000, 100)
-            KEPT.append((batch, net(batch)))
+            KEPT.append((batch := torch.rand(10_000, 100), net(batch)))  # on one line
             time.sleep(0.03)
 
 

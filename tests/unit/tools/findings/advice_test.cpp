@@ -118,6 +118,17 @@ const Trial kTrials[] = {
      },
      true},
     {"kept_items",
+     [](findings::AdviceFacts& f) {
+       make_items(f);
+       grow(f);
+       add_outside(f, python("/v/site-packages/torch/utils/data/_utils/fetch.py", "fetch"));
+     },
+     [](findings::AdviceFacts& f) {  // one item, in a few blocks
+       make_items(f);
+       f.held[0].count = 3;
+     },
+     true},
+    {"kept_items",
      [](findings::AdviceFacts& f) {  // in a function of the program's that __getitem__ calls
        make_items(f);
        add_outside(f, f.held[0].stack[0]);

@@ -116,6 +116,7 @@ TEST_CASE("the heap limit that the command line sets") {
   CHECK(limit("php", {"-n", "-d", "memory_limit=8M", "a.php"}).bytes == 8 * kMiB);
   CHECK(limit("java", {"-XX:MaxRAMPercentage=75", "Main"}).option == "-XX:MaxRAMPercentage=75");
   CHECK(limit("java", {"-XX:MaxRAMPercentage=75", "Main"}).bytes == 0);  // of an unknown size
+  CHECK(limit("java", {"-XX:MaxRAM5", "Main"}).bytes == 0);              // no such option
   CHECK(limit("node", {"--max-old-space-size", "40", "a.js"}).bytes == 0);
   CHECK(limit("node", {"--max-old-space-size", "40", "a.js"}).option == "--max-old-space-size");
   CHECK(limit("java", {"Main", "-Xmx512m"}).option.empty());  // the program's own argument
