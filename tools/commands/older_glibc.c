@@ -6,13 +6,14 @@
 #include <termios.h>
 
 #pragma GCC visibility push(hidden)
+#define IN_GLIBC __attribute__((visibility("default")))
 
 // 2.38: strtol and sscanf by names that also read C23's "0b". The old functions do not.
-#define CALL_OLD(type, name)                                     \
-  type old_##name(const char*, char**, int) __asm__(#name);      \
-  type __isoc23_##name(const char* text, char** end, int base);  \
-  type __isoc23_##name(const char* text, char** end, int base) { \
-    return old_##name(text, end, base);                          \
+#define CALL_OLD(type, name)                                         \
+  IN_GLIBC type old_##name(const char*, char**, int) __asm__(#name); \
+  type __isoc23_##name(const char* text, char** end, int base);      \
+  type __isoc23_##name(const char* text, char** end, int base) {     \
+    return old_##name(text, end, base);                              \
   }
 
 CALL_OLD(long, strtol)
@@ -20,7 +21,7 @@ CALL_OLD(unsigned long, strtoul)
 CALL_OLD(long long, strtoll)
 CALL_OLD(unsigned long long, strtoull)
 
-int old_vsscanf(const char*, const char*, va_list) __asm__("__isoc99_vsscanf");
+IN_GLIBC int old_vsscanf(const char*, const char*, va_list) __asm__("__isoc99_vsscanf");
 int __isoc23_sscanf(const char* text, const char* format, ...);
 int __isoc23_sscanf(const char* text, const char* format, ...) {
   va_list arguments;
