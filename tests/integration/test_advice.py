@@ -1,5 +1,6 @@
 """Advice on real programs: for each rule one that makes the mistake, and one that looks alike."""
 
+import re
 import subprocess
 import sys
 
@@ -172,3 +173,22 @@ def test_a_jvm_at_its_cgroups_limit(oomrec, tmp_path, option, words):
 def test_a_program_without_such_a_heap_at_its_cgroups_limit(oomrec, victim):
     run = oomrec("run", "--cgroup", "150M", "--", sys.executable, victim("python/grow_objects.py"))
     assert "heap" not in limit_advice(oomrec, run.bundles()[0])
+
+
+RESIDENT = """\
+import mmap
+with open("data", "wb") as file:
+    file.write(bytes(200 << 20))
+data = mmap.mmap(open("data", "rb").fileno(), 0, prot=mmap.PROT_READ)
+touched = sum(data[at] for at in range(0, len(data), 4096))
+kept = bytearray(40 << 20)
+bytearray(30 << 20)
+"""
+
+
+def test_what_is_resident_is_no_need_of_a_soft_limit(oomrec, tmp_path):
+    """A file of 200 MiB is resident, too, but --limit counts only what was requested."""
+    run = oomrec("run", "--limit", "64M", "--", sys.executable, "-c", RESIDENT)
+    text = " ".join(oomrec("show", run.only_bundle()).stdout.split())
+    needed = re.search(r"It needed at least (\S+) MiB at once: set --limit (\d+)M", text)
+    assert needed is not None and 70 <= float(needed[1]) < 85 and int(needed[2]) < 110, text

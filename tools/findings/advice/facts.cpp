@@ -184,8 +184,9 @@ LimitFacts limit_facts(const recording::Recording& recording, const session::End
   facts.kind = verdict.limit;
   facts.limit = verdict.limit_bytes;
   facts.used = verdict.limit_used_bytes;
-  facts.peak_bytes = std::max<std::uint64_t>(
-      {levels.resident_peak_bytes, header.health.rss_bytes, recording.held_bytes()});
+  if (facts.kind != LimitKind::soft)  // which counts what is requested, not what is resident
+    facts.peak_bytes = std::max<std::uint64_t>(
+        {levels.resident_peak_bytes, header.health.rss_bytes, recording.held_bytes()});
   facts.other_bytes = account.unrecorded_bytes;
   facts.ram_bytes = header.ram_bytes;
   facts.swap_bytes = header.swap_bytes;
