@@ -177,8 +177,6 @@ def test_a_program_without_such_a_heap_at_its_cgroups_limit(oomrec, victim):
 
 RESIDENT = """\
 import mmap
-with open("data", "wb") as file:
-    file.write(bytes(200 << 20))
 data = mmap.mmap(open("data", "rb").fileno(), 0, prot=mmap.PROT_READ)
 touched = sum(data[at] for at in range(0, len(data), 4096))
 kept = bytearray(40 << 20)
@@ -188,6 +186,7 @@ bytearray(30 << 20)
 
 def test_what_is_resident_is_no_need_of_a_soft_limit(oomrec, tmp_path):
     """A file of 200 MiB is resident, too, but --limit counts only what was requested."""
+    (tmp_path / "data").write_bytes(bytes(200 << 20))
     run = oomrec("run", "--limit", "64M", "--", sys.executable, "-c", RESIDENT)
     text = " ".join(oomrec("show", run.only_bundle()).stdout.split())
     needed = re.search(r"It needed at least (\S+) MiB at once: set --limit (\d+)M", text)
