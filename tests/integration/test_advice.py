@@ -177,7 +177,8 @@ def test_a_program_without_such_a_heap_at_its_cgroups_limit(oomrec, victim):
 
 RESIDENT = """\
 import mmap
-data = mmap.mmap(open("data", "rb").fileno(), 0, prot=mmap.PROT_READ)
+file = open("data", "rb")
+data = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
 touched = sum(data[at] for at in range(0, len(data), 4096))
 kept = bytearray(40 << 20)
 bytearray(30 << 20)
