@@ -502,7 +502,7 @@ TEST_CASE("names tell which function of the C library ended the program, and for
   CHECK(std::string{session.link().function} == "assert_fail");
   // Without names it is the allocator's if there are enough frames.
   crash.frame_count = 6;
-  for (std::size_t i : {2, 3, 4}) crash.frames[i] = frame(kUnnamed);
+  for (const std::size_t i : {2u, 3u, 4u}) crash.frames[i] = frame(kUnnamed);
   crash.frames[5] = session::native_frame(0, 1);
   CHECK(names_of(session).heap_corruption);
   crash.frames[3] = frame(3);
