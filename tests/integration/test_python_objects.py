@@ -242,7 +242,7 @@ def test_without_sampling_they_do_not(build_dir, tmp_path):
     """The control: what the share is when arenas are counted."""
     options = ["--python-sampling", "0"]
     ours, theirs = compare(str(build_dir / "oomrec"), sys.executable, IMPORTS, options, tmp_path)
-    assert share(ours, theirs, 4096) < 0.85
+    assert share(ours, theirs, 0) < 0.70  # 0.45 to 0.58 in four runs, with sampling 0.81 to 0.83
 
 
 FREED = (

@@ -129,7 +129,9 @@ def excerpts(oomrec, bundle, *options) -> dict[int, dict[int, str]]:
 
 def test_a_report_has_the_lines_around_each_line(oomrec, bundle):
     whole = dict(enumerate(LEAK.splitlines(), 1))
-    assert excerpts(oomrec, bundle) == {3: whole, 5: whole}
+    shown = excerpts(oomrec, bundle)
+    # And other lines of which a small object was sampled.
+    assert {3, 5} <= set(shown) and all(lines == whole for lines in shown.values()), shown
 
 
 def test_a_long_file_is_cut_to_the_lines_around(oomrec, tmp_path):
