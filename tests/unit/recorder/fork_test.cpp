@@ -2,12 +2,9 @@
 // totals.
 #include <doctest/doctest.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <string>
-
+#include "tests/unit/recorder/forked.h"
 #include "tests/unit/recorder/running.h"
 
 #include "recorder/events/mappings.h"
@@ -25,33 +22,6 @@ using session::g_session;
 
 namespace {
 
-enum class Way { announced, raw_clone };
-
-// Runs `child` in a forked process. It returns nullptr, or an error message.
-template <class Child>
-std::string in_child(Way way, Child child) {
-  int pipes[2];
-  REQUIRE(pipe(pipes) == 0);
-  const long pid = way == Way::announced
-                       ? fork()
-                       : syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr);
-  if (pid == 0) {
-    if (way == Way::announced) recorder::on_fork_child(kHook);
-    const char* const wrong = child();
-    if (g_session.active()) g_session.remove_file(kHook);
-    if (wrong != nullptr && write(pipes[1], wrong, strlen(wrong)) < 0) _exit(2);
-    _exit(0);
-  }
-  close(pipes[1]);
-  char text[256] = {};
-  const ssize_t bytes = read(pipes[0], text, sizeof(text) - 1);
-  close(pipes[0]);
-  int status = 0;
-  waitpid(static_cast<int>(pid), &status, 0);
-  return status != 0 ? "child died: " + std::to_string(status)
-                     : std::string(text, static_cast<std::size_t>(bytes));
-}
-
 void parent_holds_something() {
   need(Mode::exact);
   if (totals(Space::heap).live_count >= 2) return;
@@ -60,23 +30,6 @@ void parent_holds_something() {
   allocate(0x2000'0000, 101);
   recorder::on_map(kHook, {Api::mmap, 0x7100'0000'0000, 6 * kMiB, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS, false});
-}
-
-#define EXPECT(condition) \
-  if (!(condition)) return #condition
-
-// Live bytes of the holders of inherited memory in a space: of those whose innermost frame is
-// `frame`, or of all (0).
-std::uint64_t inherited_by(Space space, std::uint64_t frame = 0) {
-  std::uint64_t bytes = 0;
-  for (std::uint32_t i = 1; i < g_session.holders.size(); ++i) {
-    const session::Holder& holder = g_session.holders.at(i);
-    if (holder.api == static_cast<std::uint16_t>(Api::inherited) &&
-        holder.space == static_cast<std::uint8_t>(space) &&
-        (frame == 0 || g_session.nodes.at(holder.node).frame == frame))
-      bytes += holder.live_bytes;
-  }
-  return bytes;
 }
 
 const std::uint64_t kStack11 = session::native_frame(doubles::t_module, 11);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "recorder/events/mappings.h"
+#include "tests/unit/recorder/forked.h"
 #include "tests/unit/recorder/running.h"
 
 using namespace oomrec;
@@ -126,4 +127,46 @@ TEST_CASE(
         doctest::Approx(kObjects * kBytes).epsilon(0.25));
   CHECK(pool_bytes() == 64 * kMiB);
   CHECK(recorder::is_left_to_heap(recorder::kLargeBytes));
+}
+
+TEST_CASE("a forked child has its parent's objects by the parent's stacks, until it frees them") {
+  need(Mode::sampled);
+  constexpr std::uint32_t kParent = 81;
+  constexpr std::uint64_t kArena = kPool + (std::uint64_t{1} << 32), kObjects = 200'000;
+  doubles::t_stack = kParent;
+  recorder::announce_arena(32 * kMiB);
+  recorder::on_map(kHook, {Api::mmap, kArena, 32 * kMiB, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS, false});
+  std::vector<std::uint64_t> recorded;
+  for (std::uint64_t i = 0; i < kObjects; ++i)
+    if (make(kArena + i * 64, 60)) recorded.push_back(kArena + i * 64);
+  const std::uint64_t held = held_by(kParent, Space::python);
+  const std::int64_t mapped = totals(Space::map).live_bytes;
+  REQUIRE(held > 8 * kMiB);
+
+  for (const Way way : {Way::announced, Way::raw_clone}) {
+    CHECK(in_child(way, [&]() -> const char* {
+            const auto release_objects = [&](std::size_t from, std::size_t to) {
+              for (std::size_t i = from; i < to; ++i)
+                if (recorder::is_recorded_object(reinterpret_cast<void*>(recorded[i])))
+                  recorder::on_object_freed(kHook, Api::PyObject_Free, recorded[i]);
+            };
+            // A raw clone is noticed at its first event of the heap.
+            allocate(0x3000'0000, 1000);
+            EXPECT(!g_session.active());
+            release_objects(0, recorded.size() / 2);
+            doubles::t_stack = 82;
+            allocate(0x4000'0000, 2 * kMiB);
+            EXPECT(g_session.active());
+            const std::uint64_t left = inherited_by(Space::python);
+            EXPECT(left > held / 10 * 4 && left < held / 10 * 6);
+            EXPECT(pool_bytes() + left <= static_cast<std::uint64_t>(mapped));
+            const std::uint64_t pool = pool_bytes();
+            release_objects(recorded.size() / 2, recorded.size());
+            EXPECT(inherited_by(Space::python) == 0);
+            EXPECT(pool_bytes() == pool + left);
+            return nullptr;
+          }) == "");
+  }
+  CHECK(held_by(kParent, Space::python) == held);
 }
