@@ -146,11 +146,13 @@ def test_run_names_the_signal_that_killed_a_large_program(oomrec, victim):
 
 def test_run_names_a_bundle_outside_the_default_directory(oomrec, victim, tmp_path):
     found = killed_under_run(oomrec, victim)
-    words = f"oomrec: bundle {found.only_bundle()}   read it with: oomrec show"
-    assert found.stderr == words + "\n"
+    death, words = found.stderr.splitlines()
+    killed = r"oomrec: dies \(pid \d+\) was killed by SIGKILL, and not for lack of memory"
+    assert re.fullmatch(killed, death), found.stderr
+    assert words == f"oomrec: bundle {found.only_bundle()}   read it with: oomrec show"
     run = killed_under_run(oomrec, victim, "--dump-dir", tmp_path / "other")
     (bundle,) = (tmp_path / "other").glob("oom_*")
-    assert run.stderr == f"oomrec: bundle {bundle}   read it with: oomrec show {bundle}\n"
+    assert run.stderr.endswith(f"\noomrec: bundle {bundle}   read it with: oomrec show {bundle}\n")
 
 
 def test_an_unwritable_dump_directory_sends_the_bundle_beside_the_recording(

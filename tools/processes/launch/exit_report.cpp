@@ -80,7 +80,7 @@ void run_on_oom(const fs::path& bundle, const Options& options) {
     bundles::run_on_oom(on_oom_command(options), bundle);
 }
 
-// Says what ended the process of this bundle, if it was lack of memory.
+// Says what ended the process of this bundle, if it was lack of memory or another process.
 void report_death(const fs::path& bundle) {
   const std::string line = death_line_of(bundles::open_recorded(bundle));
   if (!line.empty()) remark(line);
