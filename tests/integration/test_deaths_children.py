@@ -105,12 +105,15 @@ def test_a_data_loader_worker(oomrec, recorded, victim, cgroup, way):
     assert_parent_names_worker(oomrec, run, where)
 
 
-FORKS = """\
+LARGE = """\
 import os, sys
 def load():
     return [bytearray(b"x") * (1 << 20) for _ in range(30)]
 def index():
     return bytearray(b"y") * (20 << 20)
+"""
+# Then a child, or a grandchild, allocates itself and fails.
+WORK = """\
 data, table = load(), index()
 def work(generations):
     if generations > 0:
@@ -119,7 +122,7 @@ def work(generations):
             work(generations - 1)
         os._exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
     {first}
-    own = bytearray(b"z") * (5 << 20)
+    own = {own}
     try:
         bytearray(1 << 46)
     except MemoryError:
@@ -148,7 +151,8 @@ def python_function(row: dict) -> str:
 def test_what_a_forked_worker_inherited_has_its_parents_names(
     preload, oomrec, mode, generations, first, names
 ):
-    words = ["python3", "-c", FORKS.format(first=first), generations]
+    program = LARGE + WORK.format(first=first, own='bytearray(b"z") * (5 << 20)')
+    words = ["python3", "-c", program, generations]
     run = preload(*words, env={"OOMREC_MODE": mode})
     assert run.exit_code == 0, str(run)
     shown = oomrec.json("show", run.only_bundle())
@@ -309,26 +313,12 @@ def test_the_end_of_a_healthy_pool_is_not_reported(oomrec, preload, tmp_path, wa
     assert run.bundles() == [] and oomrec.sessions_left() == [], str(run)
 
 
-SMALL_FORKS = """\
+SMALL = """\
 import os, sys
 def load():
     return [str(n) * 12 for n in range(300_000)]  # 30 MiB
 def index():
-    return {{n: float(n) for n in range(400_000)}}
-data, table = load(), index()
-def work(generations):
-    if generations > 0:
-        pid = os.fork()
-        if pid == 0:
-            work(generations - 1)
-        os._exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-    {first}
-    own = [str(n) * 12 for n in range(100_000)]  # 10 MiB
-    try:
-        bytearray(1 << 46)
-    except MemoryError:
-        os._exit(0)
-work(int(sys.argv[1]))
+    return {n: float(n) for n in range(400_000)}
 """
 
 
@@ -345,7 +335,8 @@ work(int(sys.argv[1]))
 )
 def test_small_objects_that_a_forked_worker_inherited(preload, oomrec, generations, first, names):
     """By the parent's lines, as estimates, until the child frees them; the rest of the pool is unnamed."""
-    run = preload("python3", "-c", SMALL_FORKS.format(first=first), generations)
+    own = "[str(n) * 12 for n in range(100_000)]"  # 10 MiB
+    run = preload("python3", "-c", SMALL + WORK.format(first=first, own=own), generations)
     assert run.exit_code == 0, str(run)
     shown = oomrec.json("show", "--top", "100000", run.only_bundle())
     rows = [row for row in shown["holders"] if row["space"] == "python"]
@@ -362,6 +353,6 @@ def test_small_objects_that_a_forked_worker_inherited(preload, oomrec, generatio
         else:
             assert inherited[name] < 0.1 * size, inherited
     assert inherited["work"] > 100_000 * 113 * 0.75
-    # Nothing counts twice: with the mappings, what is left of the pool included, it is the total.
+    # No byte counts twice: these rows and those of mappings, with the rest of the pool, add up.
     mapped = sum(row["bytes"] for row in shown["holders"] if row["space"] in ("map", "python"))
     assert mapped == pytest.approx(shown["spaces"]["map"]["live_bytes"], rel=0.05)

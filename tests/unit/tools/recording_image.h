@@ -52,6 +52,13 @@ class RecordingImage {
     return id;
   }
 
+  // frames_of(path)(offset): a native frame of a module.
+  auto frames_of(const std::string& path) {
+    return [id = module(path, 0x1000)](std::uint64_t offset) {
+      return session::native_frame(id, offset);
+    };
+  }
+
   // A stack from the outermost frame in; a new node for each, as from another thread.
   std::uint32_t stack(std::initializer_list<std::uint64_t> outermost_first) {
     std::uint32_t node = 0;

@@ -49,8 +49,7 @@ std::vector<StackFigures> grouped(const std::vector<StackFigures>& rows, const S
 }  // namespace
 
 Frames frames_named(std::string_view name) {
-  const auto at = std::find(kFramesNames.begin(), kFramesNames.end(), name);
-  return at == kFramesNames.end() ? Frames::both : static_cast<Frames>(at - kFramesNames.begin());
+  return value_named<Frames>(kFramesNames, name).value_or(Frames::both);
 }
 
 Frames frames_of(const Recording& recording, std::string_view asked) {

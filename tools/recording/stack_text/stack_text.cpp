@@ -85,6 +85,32 @@ NativePart native_part_of(const std::vector<LocationId>& stack, const Locations&
           static_cast<std::size_t>(line - stack.begin())};
 }
 
+std::string text_of(const NativePart& part, const std::vector<LocationId>& stack,
+                    const Locations& locations, std::size_t columns) {
+  // Of the interpreter's functions only those tell something that have a name, and only if there
+  // are no others.
+  std::vector<std::string> names, of_interpreter;
+  for (std::size_t at = part.first; at < part.last; ++at) {
+    const Location& location = locations[stack[at]];
+    if (location.kind == Location::Kind::python) continue;
+    const std::string module{text::base_name(locations.module_path(location))};
+    if (!location.interpreter)
+      names.push_back(!location.function.empty() ? location.function
+                      : module.empty()           ? "unknown code"
+                                                 : module);
+    else if (!location.function.empty())
+      of_interpreter.push_back(location.function);
+  }
+  if (names.empty()) names = std::move(of_interpreter);
+  if (names.empty()) return "";
+  const auto name = [&](const std::string& function) {
+    return shortened_name(printable(function), columns == kAnyWidth ? kAnyWidth : columns / 3);
+  };
+  const std::string count = names.size() == 1 ? "" : fmt::format(" ({} functions)", names.size());
+  if (names.front() == names.back()) return "in native code: " + name(names.front()) + count;
+  return fmt::format("in native code: {} … {}{}", name(names.back()), name(names.front()), count);
+}
+
 // Whether the rows of the native part can be left out: no repeated cycle reaches into it.
 bool is_apart(const NativePart& part, const std::vector<StackRow>& rows) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -141,29 +167,7 @@ std::string location_text(const Location& location, const Locations& locations,
 
 std::string native_part_text(const std::vector<LocationId>& stack, const Locations& locations,
                              std::size_t columns) {
-  const NativePart part = native_part_of(stack, locations);
-  // Of the interpreter's functions only those tell something that have a name, and only if there
-  // are no others.
-  std::vector<std::string> names, of_interpreter;
-  for (std::size_t at = part.first; at < part.last; ++at) {
-    const Location& location = locations[stack[at]];
-    if (location.kind == Location::Kind::python) continue;
-    const std::string module{text::base_name(locations.module_path(location))};
-    if (!location.interpreter)
-      names.push_back(!location.function.empty() ? location.function
-                      : module.empty()           ? "unknown code"
-                                                 : module);
-    else if (!location.function.empty())
-      of_interpreter.push_back(location.function);
-  }
-  if (names.empty()) names = std::move(of_interpreter);
-  if (names.empty()) return "";
-  const auto name = [&](const std::string& function) {
-    return shortened_name(printable(function), columns == kAnyWidth ? kAnyWidth : columns / 3);
-  };
-  const std::string count = names.size() == 1 ? "" : fmt::format(" ({} functions)", names.size());
-  if (names.front() == names.back()) return "in native code: " + name(names.front()) + count;
-  return fmt::format("in native code: {} … {}{}", name(names.back()), name(names.front()), count);
+  return text_of(native_part_of(stack, locations), stack, locations, columns);
 }
 
 std::string stack_text(const std::vector<LocationId>& stack, const Locations& locations,
@@ -182,15 +186,15 @@ std::string stack_text(const std::vector<LocationId>& stack, const Locations& lo
     if (!source.empty()) add(Colour::dim, "    " + source);
   };
   std::vector<StackRow> rows = rows_of(stack, locations, style.full);
-  const NativePart native = native_part_of(stack, locations);
-  const bool folds_native = !style.full && is_apart(native, rows);
+  const NativePart native = style.full ? NativePart{} : native_part_of(stack, locations);
+  const bool folds_native = is_apart(native, rows);
   if (folds_native) {
     std::erase_if(rows, [&](const StackRow& row) {
       return row.first >= native.first && row.first < native.last;
     });
   }
   const std::string native_text =
-      folds_native ? native_part_text(stack, locations, kColumns - style.indent - 4) : "";
+      folds_native ? text_of(native, stack, locations, kColumns - style.indent - 4) : "";
   const std::vector<bool> shown =
       style.full ? std::vector<bool>(rows.size(), true)
                  : select_rows(rows, kMostLines, folds_native ? kInnermostOfPython : kInnermost);

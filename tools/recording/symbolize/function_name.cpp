@@ -1,8 +1,5 @@
 #include "tools/recording/symbolize/function_name.h"
 
-#include "common/text/frames.h"
-#include "common/text/own_code.h"
-
 #include <cxxabi.h>
 
 #include <algorithm>
@@ -12,6 +9,8 @@
 
 #include "common/names/library_functions.h"
 #include "common/names/names.h"
+#include "common/text/frames.h"
+#include "common/text/own_code.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools::recording {

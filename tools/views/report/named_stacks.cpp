@@ -43,7 +43,7 @@ void StackTrie::add_locations(const recording::Locations& locations,
     kinds_.push_back(kind_bits(id, locations));
   }
   if (lines == nullptr) return;
-  // The program's own code first: others may find the room used up.
+  // The program's own code first, because the number of lines is bounded.
   excerpts_.resize(functions_.size());
   const std::size_t first = functions_.size() - locations.size();
   for (const unsigned own : {unsigned{kOwn}, 0u}) {

@@ -62,11 +62,7 @@ TEST_CASE("holders that differ only in the interpreter's functions are merged") 
   RecordingImage image;
   const std::uint64_t main = image.python("/p/train.py", "main", 10);
   const std::uint64_t keep = image.python("/p/train.py", "keep", 20);
-  const auto in = [&](const char* path) {
-    return [id = image.module(path, 0x1000)](std::uint64_t offset) {
-      return session::native_frame(id, offset);
-    };
-  };
+  const auto in = [&](const char* path) { return image.frames_of(path); };
   const auto python = in("/opt/oomrec-test/bin/python3.11");
   const auto umath = in("/opt/oomrec-test/_umath.so");
   const auto module = in("/opt/oomrec-test/python_magic.so");
@@ -231,11 +227,7 @@ namespace {
 struct Frames {
   RecordingImage image;
   Frames() {
-    const auto in = [&](const char* path) {
-      return [id = image.module(path, 0x1000)](std::uint64_t offset) {
-        return session::native_frame(id, offset);
-      };
-    };
+    const auto in = [&](const char* path) { return image.frames_of(path); };
     const auto python = in("/opt/oomrec-test/bin/python3.11");
     const auto umath = in("/opt/oomrec-test/_umath.so");
     const auto pool = in("/opt/oomrec-test/libpool.so");

@@ -143,11 +143,7 @@ TEST_CASE("recursion is shown once, with its count") {
 TEST_CASE("import system, interpreter and startup code are counted; packages have short paths") {
   Printed printed;
   RecordingImage& image = printed.image;
-  const auto module = [&](const char* path) {
-    return [id = image.module(path, 0x1000)](std::uint64_t offset) {
-      return session::native_frame(id, offset);
-    };
-  };
+  const auto module = [&](const char* path) { return image.frames_of(path); };
   const auto python = module("/usr/bin/python3.11");
   const auto pickle = module("/opt/python/lib/python3.11/lib-dynload/_pickle.cpython-311.so");
   const auto umath = module("/v/lib/python3.11/site-packages/numpy/_umath.so");
@@ -172,11 +168,7 @@ TEST_CASE("import system, interpreter and startup code are counted; packages hav
 TEST_CASE("native functions inside of the innermost line of Python are one line below it") {
   Printed printed;
   RecordingImage& image = printed.image;
-  const auto module = [&](const char* path) {
-    return [id = image.module(path, 0x1000)](std::uint64_t offset) {
-      return session::native_frame(id, offset);
-    };
-  };
+  const auto module = [&](const char* path) { return image.frames_of(path); };
   const auto python = module("/usr/bin/python3.11");
   const auto reader = module("/p/reader.so");
   const auto codec = module("/p/codec.so");
