@@ -291,8 +291,9 @@ bool Processes::write_recorded(text::JsonWriter& json, const RecordedProcess& pr
                                  memory_.header};
   if (!recording.is_session()) return false;
   const Header& header = recording.header();
-  const bool alive =
-      has_session ? session::life_of(header) == session::Life::alive : is_visible_by_pid(header);
+  const bool alive = has_session
+                         ? session::life_of(session::HeaderStart{header}) == session::Life::alive
+                         : is_visible_by_pid(header);
   Row row;
   row.program = recording.base_name(header.executable, program_);
   const bool replaced = header.state == static_cast<std::uint32_t>(State::replaced);

@@ -128,18 +128,16 @@ bool is_dead(const File& directory, const char* name, DeadSession& dead) noexcep
   dead.bytes = static_cast<std::uint64_t>(facts.st_blocks) * 512;
   Text{dead.name} << name;
 
-  // The part that life_of() needs; the tables after it are not read.
-  constexpr std::size_t kStart = offsetof(Header, python);
-  alignas(Header) std::byte start[kStart] = {};
-  const bool whole = file.read(start, kStart) == static_cast<long>(kStart);
-  const Header& header = *reinterpret_cast<const Header*>(start);
-  const auto state = static_cast<State>(header.state.load());
-  if (!whole || header.magic != kMagic || state == State::starting) {
+  alignas(Header) std::byte start[HeaderStart::kBytes] = {};
+  const bool whole = file.read(start, sizeof start) == static_cast<long>(sizeof start);
+  const HeaderStart header{start};
+  const State state = header.state();
+  if (!whole || header.magic() != kMagic || state == State::starting) {
     dead.is_disposable = true;
     return was_never_completed(creator_of(name), dead.modified_s);
   }
   const bool left = state == State::exited || state == State::replaced;
-  dead.is_disposable = left && header.failures_total.load() == 0 && !has_ended_children(file);
+  dead.is_disposable = left && header.failures_total() == 0 && !has_ended_children(file);
   return life_of(header) == Life::dead;
 }
 

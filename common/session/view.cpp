@@ -296,37 +296,36 @@ namespace {
 // The thread that holds the mutex is gone, although the kernel has not marked the mutex. That
 // happens when the kernel kills the process for memory and the session's page is swapped out.
 // Decided only where pids mean the same and no processes are hidden.
-bool is_owner_gone(const Header& header, i32 owner) noexcept {
-  const u32 counted_in = header.pid_namespace;
+bool is_owner_gone(const HeaderStart& header, i32 owner) noexcept {
+  const u32 counted_in = header.pid_namespace();
   if (counted_in == 0 || counted_in != system::pid_namespace() || system::start_ticks(1) == 0)
     return false;
   const u64 start = system::start_ticks(owner);
-  return owner == header.pid ? start != header.start_ticks : start == 0;
+  return owner == header.pid() ? start != header.start_ticks() : start == 0;
 }
 
 }  // namespace
 
-Life life_of(const Header& header) noexcept {
-  static_assert(sizeof(pthread_mutex_t) <= sizeof(header.alive_mutex));
+Life life_of(const HeaderStart& header) noexcept {
   u8 this_boot[16];
   if (system::boot_id(this_boot) &&
-      std::memcmp(this_boot, header.boot_id, sizeof(this_boot)) != 0) {
+      std::memcmp(this_boot, header.boot_id(), sizeof(this_boot)) != 0) {
     return Life::dead;
   }
-  const u32 word = reinterpret_cast<const Atomic<u32>*>(header.alive_mutex)->load();
+  const u32 word = header.alive_word();
   const u32 owner = word & kFutexOwner;
   if (owner != 0 && (word & kFutexOwnerDied) == 0)
     return is_owner_gone(header, static_cast<i32>(owner)) ? Life::dead : Life::alive;
   // The thread that held it may have ended before its process; the next tick takes over the mutex.
-  const auto state = static_cast<State>(header.state.load());
+  const State state = header.state();
   const bool has_left = state == State::exited || state == State::replaced;
-  const u64 start = header.start_ticks;
-  return !has_left && start != 0 && system::start_ticks(header.pid) == start ? Life::alive
-                                                                             : Life::dead;
+  const u64 start = header.start_ticks();
+  return !has_left && start != 0 && system::start_ticks(header.pid()) == start ? Life::alive
+                                                                               : Life::dead;
 }
 
 Life life_of(const View& view) noexcept {
-  return view.problem() == Problem::none ? life_of(view.header()) : Life::dead;
+  return view.problem() == Problem::none ? life_of(HeaderStart{view.header()}) : Life::dead;
 }
 
 }  // namespace oomrec::session

@@ -181,13 +181,46 @@ class View {
   Problem problem_ = Problem::too_short;
 };
 
+// A header's fields up to pid_namespace, for a reader that has not read its tables: no reference to
+// a Header may stand for fewer bytes than it has.
+class HeaderStart {
+ public:
+  static constexpr std::size_t kBytes = offsetof(Header, python);
+
+  // `bytes`: kBytes of them, aligned as a Header.
+  explicit HeaderStart(const std::byte* bytes) noexcept : bytes_(bytes) {}
+  explicit HeaderStart(const Header& header) noexcept
+      : bytes_(reinterpret_cast<const std::byte*>(&header)) {}
+
+  u64 magic() const noexcept { return at<u64>(offsetof(Header, magic)); }
+  State state() const noexcept {
+    return static_cast<State>(at<Atomic<u32>>(offsetof(Header, state)).load());
+  }
+  u32 alive_word() const noexcept { return at<Atomic<u32>>(offsetof(Header, alive_mutex)).load(); }
+  i32 pid() const noexcept { return at<i32>(offsetof(Header, pid)); }
+  u64 start_ticks() const noexcept { return at<u64>(offsetof(Header, start_ticks)); }
+  const u8* boot_id() const noexcept { return &at<u8>(offsetof(Header, boot_id)); }
+  u64 failures_total() const noexcept {
+    return at<Atomic<u64>>(offsetof(Header, failures_total)).load();
+  }
+  u32 pid_namespace() const noexcept { return at<u32>(offsetof(Header, pid_namespace)); }
+
+ private:
+  template <class Field>
+  const Field& at(std::size_t offset) const noexcept {
+    return *reinterpret_cast<const Field*>(bytes_ + offset);
+  }
+
+  const std::byte* bytes_;
+};
+
 // Whether the session's process image is still alive. Dead: another boot; or the alive mutex says
 // so (also valid from another pid namespace) and no process with its pid and start time is visible,
 // except one that marked its own end; or the mutex has an owner that should be visible here and is
 // not. Reads /proc.
 enum class Life : std::uint8_t { alive, dead };
 Life life_of(const View& view) noexcept;
-Life life_of(const Header& header) noexcept;  // needs the fields up to pid_namespace only
+Life life_of(const HeaderStart& start) noexcept;
 
 // Adds two counts that saturate at 2^32 − 1.
 constexpr std::uint32_t saturated_sum(std::uint32_t a, std::uint32_t b) noexcept {

@@ -1,7 +1,7 @@
 #include "recorder/helper/helper.h"
 
 #include <linux/futex.h>
-#ifdef __SANITIZE_ADDRESS__
+#ifdef OOMREC_ADDRESS_SANITIZER
 #include <sanitizer/asan_interface.h>
 #endif
 #include <sched.h>
@@ -89,7 +89,7 @@ void run_on_stack(void* top, void (*work)(void*) noexcept, void* argument) noexc
 
 // AddressSanitizer still considers the frames of a killed helper in use.
 void clear([[maybe_unused]] Stack& stack) noexcept {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef OOMREC_ADDRESS_SANITIZER
   __asan_unpoison_memory_region(stack.bytes, sizeof stack.bytes);
 #endif
 }

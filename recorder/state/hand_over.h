@@ -4,13 +4,13 @@
 // that the first has exited. ThreadSanitizer does not know that. In other builds these do nothing.
 #pragma once
 
-#ifdef __SANITIZE_THREAD__
+#ifdef OOMREC_THREAD_SANITIZER
 #include <sanitizer/tsan_interface.h>
 #endif
 
 namespace oomrec::recorder {
 
-#ifdef __SANITIZE_THREAD__
+#ifdef OOMREC_THREAD_SANITIZER
 // The calling thread has written to it, perhaps for the last time.
 inline void leave(void* state) noexcept { __tsan_release(state); }
 // Its thread has exited.

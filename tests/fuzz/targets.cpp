@@ -280,7 +280,7 @@ bool symbols(std::string_view input) {
   std::copy_n(input.begin(), std::min(input.size(), header.size()), header.begin());
   char name[256];
   bool found = false;
-  for (const std::uint64_t value : {0x1000, 0x1139, 0x20000})
+  for (const std::uint64_t value : {0x1000UL, 0x1139UL, 0x20000UL})
     found = symbols::name_in_file(OutsideHooks::in_hook(), path.c_str(),
                                   reinterpret_cast<std::uint64_t>(header.data()), value, name,
                                   sizeof name) ||

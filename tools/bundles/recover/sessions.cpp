@@ -32,7 +32,8 @@ std::optional<Session> session_in(const fs::path& path) {
   found.parent_pid = header->parent_pid;
   found.start_ticks = header->start_ticks;
   found.start_monotonic_ns = header->start_monotonic_ns;
-  found.alive = !found.unfinished && session::life_of(*header) == session::Life::alive;
+  found.alive =
+      !found.unfinished && session::life_of(session::HeaderStart{*header}) == session::Life::alive;
   found.writable = access(path.parent_path().c_str(), W_OK) == 0;
   return found;
 }

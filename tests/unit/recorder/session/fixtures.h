@@ -22,7 +22,7 @@ namespace oomrec::session {
 
 inline const InHook kHook = OutsideHooks::in_hook();
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(OOMREC_ADDRESS_SANITIZER) || defined(OOMREC_THREAD_SANITIZER)
 inline constexpr bool kSanitized = true;  // the sanitizer's own address space exceeds RLIMIT_AS
 #else
 inline constexpr bool kSanitized = false;
