@@ -14,6 +14,7 @@ import difflib
 import functools
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -207,6 +208,35 @@ def build_dir() -> Path:
     if not (path / "build.ninja").exists():
         pytest.exit(f"nothing is built in {path}: run scripts/build", returncode=2)
     return path
+
+
+@pytest.fixture(scope="session")
+def sanitized_dir(build_dir) -> Path:
+    path = build_dir.with_name(build_dir.name + "-asan")
+    if not (path / "oomrec").exists():
+        pytest.skip(f"no command in {path}: scripts/test builds it")
+    return path
+
+
+@pytest.fixture
+def fuzz(sanitized_dir, tmp_path):
+    """fuzz(target, rounds, seeds): mutates them; returns how many inputs were read, and how many accepted."""
+
+    def run(target: str, count: int, seeds: Path) -> tuple[int, int]:
+        program = sanitized_dir / "tests" / "fuzz" / "fuzz"
+        run = subprocess.run(
+            [program, target, "--rounds", str(count), "--findings", tmp_path, seeds],
+            capture_output=True,
+            text=True,
+            timeout=900,
+            env={"PATH": "/usr/bin", "TMPDIR": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)},
+        )
+        assert run.returncode == 0, run.stderr[-4000:]
+        tally = re.search(r"(\d+) inputs, (\d+) accepted, slowest \S+ s, \d+ MiB\n$", run.stderr)
+        assert tally, run.stderr[-2000:]
+        return int(tally[1]), int(tally[2])
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -24,10 +24,17 @@ try:
 except (ValueError, OSError) as error:
     print(f"{type(error).__name__}: {error}")
 """
-# The oldest Python, beside the one that runs the tests; all of them with `scripts/test --full`.
-VERSIONS = PACKAGE_PYTHON_VERSIONS[:: rounds(len(PACKAGE_PYTHON_VERSIONS), 1)]
-# Those that come near a bound in memory or time.
+# Those that come near a bound in memory or time: by the oldest Python, with `scripts/test --full` by each. The others
+# by the one that runs the tests.
 COSTLY = ["few_escapes", "few_arrays", "floats", "events", "spread_quotes", "python_value"]
+CASES = [
+    *((None, shape) for shape in TELEMETRY_FOR_PYTHON if shape not in COSTLY),
+    *(
+        (version, shape)
+        for version in PACKAGE_PYTHON_VERSIONS[:: rounds(len(PACKAGE_PYTHON_VERSIONS), 1)]
+        for shape in COSTLY
+    ),
+]
 
 
 @pytest.fixture
@@ -44,22 +51,14 @@ def load(python, tmp_path):
     return run
 
 
-@pytest.mark.parametrize("shape", TELEMETRY_FOR_PYTHON)
-def test_telemetry(load, tmp_path, shape):
+@pytest.mark.parametrize(("version", "shape"), CASES)
+def test_telemetry(load, tmp_path, version, shape):
     file = tmp_path / "hostile"
     file.write_bytes(TELEMETRY_FOR_PYTHON[shape]())
-    said = load(file)
+    said = load(file, version)
     readable = {"metadata": 1, "metadata_members": 1, "events": 170_000, "many_columns": 0}
     assert said == f"{readable.get(shape)} events" or said.startswith("TelemetryProblem: ")
     assert said.endswith("events") == (shape in readable), said
-
-
-@pytest.mark.parametrize("shape", COSTLY)
-@pytest.mark.parametrize("version", VERSIONS)
-def test_every_python(load, tmp_path, version, shape):
-    file = tmp_path / "hostile"
-    file.write_bytes(TELEMETRY_FOR_PYTHON[shape]())
-    load(file, version)
 
 
 def test_telemetry_of_three_hours_is_read(load, tmp_path):

@@ -486,7 +486,7 @@ def test_under_oomrec_run_pytest_is_not_restarted(project):
     assert run.returncode == 1 and run.stdout.count("\nTest was limited to 24.0 MiB") == 2
 
 
-@pytest.fixture(params=["1.7.0", "1.11.0"])
+@pytest.fixture
 def memray(request, project) -> str:
     """The real pytest-memray, which pytest loads by itself. It needs pytest's cache."""
     places = [BUILD / f"pytest-memray-{release}" for release in (request.param, "1.11.0")]
@@ -497,6 +497,7 @@ def memray(request, project) -> str:
     return request.param
 
 
+@pytest.mark.parametrize("memray", ["1.7.0", "1.11.0"], indirect=True)
 def test_pytest_memray_owns_the_marks_by_default(project, memray):
     project.write(test_limits=LIMITS)
     theirs = project.run("--cache")
@@ -506,7 +507,17 @@ def test_pytest_memray_owns_the_marks_by_default(project, memray):
     assert "MEMRAY REPORT" in report.stdout and "OOMREC" not in report.stdout
 
 
-@pytest.mark.parametrize("words", [(), ("--memray",), ("-p", "no:memray")])
+# Each value once with a release, not each with each: a case starts pytest two or three times.
+@pytest.mark.parametrize(
+    ("memray", "words"),
+    [
+        ("1.7.0", ()),
+        ("1.7.0", ("-p", "no:memray")),
+        ("1.11.0", ()),
+        ("1.11.0", ("--memray",)),
+    ],
+    indirect=["memray"],
+)
 def test_with_oomrec_the_marks_are_ours(project, memray, words):
     project.write(test_limits=LIMITS)
     ours = project.run("--cache", "--oomrec", *words)
@@ -518,8 +529,16 @@ def test_with_oomrec_the_marks_are_ours(project, memray, words):
     assert fewer.stdout.count("high-water mark") == 1, fewer.stdout + fewer.stderr
 
 
-@pytest.mark.parametrize("words", [(), ("-p", "no:memray")])
-@pytest.mark.parametrize("name", ["fail-on-increase", "fail_on_increase"])
+@pytest.mark.parametrize(
+    ("memray", "name", "words"),
+    [
+        ("1.7.0", "fail-on-increase", ()),
+        ("1.7.0", "fail_on_increase", ("-p", "no:memray")),
+        ("1.11.0", "fail_on_increase", ()),
+        ("1.11.0", "fail-on-increase", ("-p", "no:memray")),
+    ],
+    indirect=["memray"],
+)
 def test_ini_values_beside_pytest_memray(project, memray, name, words):
     (project.directory / "pytest.ini").write_text(
         f"[pytest]\nmost_allocations = 1\nstacks = 2\n{name} = true\n"
