@@ -161,6 +161,32 @@ def test_from_the_outermost_caller_in_own_bytes_have_a_row(preload, oomrec, tmp_
     assert "(allocated here)" not in oomrec("tree", bundle).stdout
 
 
+# One line that holds through three functions of C, and one that holds less in all but more than each of them.
+LINES = """
+import ctypes
+codec = ctypes.CDLL("./site-packages/libcodec.so")
+codec.codec_decode.argtypes = [ctypes.c_size_t]
+def cache():
+    return bytearray(20 << 20), codec.codec_decode(20 << 20), [None] * (20 << 17)
+def decode():
+    codec.codec_decode(35 << 20)
+kept = cache()
+decode()
+bytearray(b"x" * (50 << 20))
+"""
+
+
+@pytest.mark.needs_cgroup_write
+def test_the_line_at_death_names_the_holder_that_show_names(oomrec, cgroup, tmp_path):
+    make_program(tmp_path, "site-packages", LINES)
+    options = {"cwd": tmp_path, "env": {"OOMREC_WARN": "0"}, "preexec_fn": cgroup("125M").enter}
+    run = oomrec("run", "--", "python3", "train.py", **options)
+    said = re.search(r"largest holder: (.*) MiB, (.*)", run.stderr)
+    assert said and float(said[1]) >= 60 and said[2].endswith("train.py:6 cache"), str(run)
+    show = oomrec("show", run.only_bundle()).stdout
+    assert re.search(rf"\n +1 +{re.escape(said[1])} MiB in [^\n]*\n[^\n]*train\.py:6", show), show
+
+
 def test_a_program_without_python_is_the_same_in_each(preload, oomrec, tmp_path):
     source = LIBRARY + "int main(void) { codec_decode(8 << 20); return malloc(1ul << 46) != NULL; }"
     (tmp_path / "codec.c").write_text(source)

@@ -268,6 +268,30 @@ def test_holders_have_the_same_names_as_in_the_commands(show):
     assert named.first.get_attribute("title").startswith(name[:290])
 
 
+def test_a_line_that_holds_through_several_functions_is_one_holder(show):
+    """In several spaces, too; what is called without Python is a holder of its own."""
+    made = report_data.Recording()
+    line = made.location("load", "/srv/train.py", 7, kind=report_data.PYTHON | report_data.OWN)
+    importing = made.location(
+        "_load", "<frozen importlib._bootstrap>", 9, kind=report_data.PYTHON | report_data.IMPORTS
+    )
+    calls = [
+        made.location(name, "", 0, "/usr/lib/libnp.so") for name in ("decode", "resize", "upload")
+    ]
+    made.row(made.stack([line, calls[0]]), 20 * MIB)
+    made.row(made.stack([importing, line, calls[1]]), 30 * MIB, count=2)
+    made.row(made.stack([line, calls[2]]), 10 * MIB, space=2)
+    made.row(made.stack([calls[0]]), 40 * MIB)
+    made.row(made.stack([calls[0], calls[1]]), 5 * MIB)
+    page = show(made, size=(1280, 800))
+    holders = page.locator(".holders li").all_inner_texts()
+    assert len(holders) == 3, holders
+    assert "60.0 MiB" in holders[0] and "load train.py:7 in 4 blocks, heap, cuda" in holders[0]
+    assert "40.0 MiB" in holders[1] and "5.0 MiB" in holders[2]
+    page.locator(".holders summary").first.click()
+    assert "resize" in page.locator(".holders .stack").first.inner_text()  # of the largest row
+
+
 def test_the_flame_graph_adds_up(show):
     page = show(report_data.small(), "view=flame")
     whole, blocks, below = tree(page)

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <unordered_map>
 
 #include "tools/base/text.h"
 
@@ -18,38 +17,9 @@ double share_of(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-// A row of the text.
-struct HolderRow {
-  recording::StackFigures figures;  // of all its spaces; the stack of the largest
-  std::vector<Space> spaces;        // of the largest first
-};
-
-// `rows`: the largest first.
-std::vector<HolderRow> rows_by_stack(const std::vector<recording::StackFigures>& rows,
-                                     const recording::Stacks& stacks) {
-  std::vector<HolderRow> result;
-  std::unordered_map<recording::StackId, std::size_t> row_of;
-  for (const recording::StackFigures& row : rows) {
-    const auto [at, is_new] = row_of.try_emplace(stacks.reduced(row.stack), result.size());
-    if (is_new) {
-      result.push_back({row, {row.space}});
-      continue;
-    }
-    HolderRow& sum = result[at->second];
-    sum.figures.bytes += row.bytes;
-    sum.figures.count += row.count;
-    sum.figures.estimated = sum.figures.estimated || row.estimated;
-    sum.spaces.push_back(row.space);
-  }
-  std::stable_sort(result.begin(), result.end(), [](const HolderRow& a, const HolderRow& b) {
-    return a.figures.bytes > b.figures.bytes;
-  });
-  return result;
-}
-
 // How many rows to show by default: those with at least 1 % of the bytes, at most 10, and always
 // the first.
-std::size_t default_row_count(const std::vector<HolderRow>& rows, std::uint64_t whole) {
+std::size_t default_row_count(const std::vector<recording::StackSum>& rows, std::uint64_t whole) {
   std::size_t count = std::min<std::size_t>(rows.size(), 1);
   while (count < std::min(rows.size(), kMostHolders) &&
          share_of(rows[count].figures.bytes, whole) >= kLeastShare) {
@@ -58,7 +28,7 @@ std::size_t default_row_count(const std::vector<HolderRow>& rows, std::uint64_t 
   return count;
 }
 
-std::string holder_text(std::size_t number, const HolderRow& row, double share,
+std::string holder_text(std::size_t number, const recording::StackSum& row, double share,
                         const std::string& stack, const Terminal& terminal) {
   const recording::StackFigures& of = row.figures;
   const std::string figures =
@@ -118,7 +88,7 @@ HolderGroup holders_on(const bundles::Source& source, const recording::DeviceFig
 
 std::string holders_text(const HolderGroup& group, const recording::Stacks& stacks,
                          const recording::Locations& locations, const HoldersStyle& style) {
-  const std::vector<HolderRow> rows = rows_by_stack(group.rows, stacks);
+  const std::vector<recording::StackSum> rows = recording::summed_over_spaces(group.rows, stacks);
   const std::uint64_t whole = group.bytes();
   const std::size_t shown = style.top != 0 ? std::min<std::size_t>(rows.size(), style.top)
                                            : default_row_count(rows, whole);

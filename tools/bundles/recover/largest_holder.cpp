@@ -28,14 +28,16 @@ std::string line_of(const std::vector<recording::LocationId>& stack,
 
 std::optional<LargestHolder> largest_holder_of(const Source& source) {
   std::vector<recording::HolderFigures> holders = source.recording->holders();
-  std::erase_if(holders,
-                [](const recording::HolderFigures& row) { return row.api == Api::inherited; });
-  recording::Stacks stacks{*source.recording, *source.locations};
-  const std::vector<recording::StackFigures> rows =
-      recording::merged(holders, stacks, recording::At::end);
-  if (rows.empty()) return std::nullopt;
-  return LargestHolder{rows.front().bytes,
-                       line_of(stacks.locations(rows.front().stack), *source.locations)};
+  std::erase_if(holders, [](const recording::HolderFigures& row) {
+    return row.api == Api::inherited || !is_additive(row.space);
+  });
+  recording::Stacks stacks{*source.recording, *source.locations,
+                           recording::frames_of(*source.recording)};
+  const std::vector<recording::StackSum> sums =
+      recording::summed_over_spaces(recording::merged(holders, stacks, recording::At::end), stacks);
+  if (sums.empty()) return std::nullopt;
+  const recording::StackFigures& largest = sums.front().figures;
+  return LargestHolder{largest.bytes, line_of(stacks.locations(largest.stack), *source.locations)};
 }
 
 }  // namespace oomrec::tools::bundles

@@ -189,4 +189,26 @@ std::vector<StackFigures> merged(const std::vector<HolderFigures>& holders, Stac
   return rows;
 }
 
+std::vector<StackSum> summed_over_spaces(const std::vector<StackFigures>& rows,
+                                         const Stacks& stacks) {
+  std::vector<StackSum> sums;
+  std::unordered_map<StackId, std::size_t> sum_of;
+  for (const StackFigures& row : rows) {
+    const auto [at, is_new] = sum_of.try_emplace(stacks.reduced(row.stack), sums.size());
+    if (is_new) {
+      sums.push_back({row, {row.space}});
+      continue;
+    }
+    StackSum& sum = sums[at->second];
+    sum.figures.bytes += row.bytes;
+    sum.figures.count += row.count;
+    sum.figures.estimated = sum.figures.estimated || row.estimated;
+    sum.spaces.push_back(row.space);
+  }
+  std::stable_sort(sums.begin(), sums.end(), [](const StackSum& a, const StackSum& b) {
+    return a.figures.bytes > b.figures.bytes;
+  });
+  return sums;
+}
+
 }  // namespace oomrec::tools::recording

@@ -102,4 +102,14 @@ inline constexpr std::array<std::string_view, 3> kAtNames{"end", "peak", "ever"}
 // Holders merged by space and reduced stack. Largest first, without empty ones.
 std::vector<StackFigures> merged(const std::vector<HolderFigures>& holders, Stacks& stacks, At at);
 
+// The figures of a reduced stack in all the spaces of some rows.
+struct StackSum {
+  StackFigures figures;       // stack and space of the largest row
+  std::vector<Space> spaces;  // of the largest first
+};
+
+// `rows`: as of merged(). Largest first.
+std::vector<StackSum> summed_over_spaces(const std::vector<StackFigures>& rows,
+                                         const Stacks& stacks);
+
 }  // namespace oomrec::tools::recording

@@ -4,11 +4,14 @@
 
 report.views = {};
 
-// The holders by their bytes at the moment the page opens at, largest first: [{row, bytes, count}].
+// The holders by their bytes at the moment the page opens at, largest first: [{row, bytes, count,
+// estimated, spaces, devices}]. `row` is the largest of the holder's rows, which may be in several
+// spaces and on several devices.
 report.topHolders = (data, most) => {
   const mode = report.modes[report.defaults.mode];
   const [all, counts] = [mode.bytes(data), mode.count(data)];
-  const rows = [];
+  const numbers = report.holderNumbers(data);
+  const holders = new Map();
   let sum = 0;
   for (let row = 0; row < data.rows; ++row) {
     const bytes = all[row];
@@ -16,10 +19,19 @@ report.topHolders = (data, most) => {
         (!data.job && data.row_process[row] !== data.own_process))
       continue;
     sum += bytes;
-    rows.push({row, bytes, count: counts[row]});
+    const key = `${numbers[data.row_node[row]]} ${data.job ? data.row_process[row] : ""}`;
+    const holder = holders.get(key) ??
+        {row, bytes: 0, count: 0, estimated: false, spaces: new Set(), devices: new Set()};
+    holders.set(key, holder);
+    if (bytes > all[holder.row]) holder.row = row;
+    holder.bytes += bytes;
+    holder.count += counts[row];
+    holder.estimated ||= data.row_estimated[row] === 1;
+    holder.spaces.add(data.row_space[row]);
+    if (data.row_device[row]) holder.devices.add(data.row_device[row]);
   }
-  rows.sort((a, b) => b.bytes - a.bytes || a.row - b.row);
-  return {top: rows.slice(0, most), others: rows.length - Math.min(most, rows.length), sum};
+  const sorted = [...holders.values()].sort((a, b) => b.bytes - a.bytes || a.row - b.row);
+  return {top: sorted.slice(0, most), others: Math.max(sorted.length - most, 0), sum};
 };
 
 // Opens the flame graph at a stack.
@@ -126,15 +138,15 @@ const limitCard = (data) => {
 const holdersCard = (data) => {
   const {element} = report;
   const {top, others, sum} = report.topHolders(data, 8);
-  const item = ({row, bytes, count}) => {
+  const item = ({row, bytes, count, estimated, spaces, devices}) => {
     const node = data.row_node[row];
     const location = report.mostRelevant(data, node);
-    const about = data.row_estimated[row] ? "about " : "";
+    const about = estimated ? "about " : "";
     const where =
         [
           data.job ? `rank ${data.job.ranks[data.row_process[row]]?.rank}` : null,
-          data.spaces[data.row_space[row]].name,
-          data.row_device[row] ? data.devices[data.row_device[row] - 1]?.device : null
+          ...[...spaces].map((space) => data.spaces[space].name),
+          ...[...devices].map((device) => data.devices[device - 1]?.device)
         ].filter(Boolean)
             .map((name) => report.text(name, 60))
             .join(", ");

@@ -26,6 +26,35 @@ report.mostRelevant = (data, node) => {
   return best;
 };
 
+// For each node a number that is the same for stacks that are one holder, by the commands' rule
+// (counts() in tools/recording/analysis/stacks.cpp): of a stack that runs Python, its lines outside
+// the import system and the program's own native functions are compared; of any other, all frames.
+report.holderNumbers = (data) => {
+  if (data.holderNumbers) return data.holderNumbers;
+  const {kind} = report;
+  const numbers =
+      new Map();  // of a compared stack, by the number of the next outer one and a location
+  const compared = new Uint32Array(data.nodes);  // 0: no frame of it counts
+  const runsPython = new Uint8Array(data.nodes);
+  const result = new Float64Array(data.nodes);
+  for (let node = 1; node < data.nodes; ++node) {
+    const [parent, location] = [data.node_parent[node], data.node_place[node]];
+    const flags = data.place_kind[location];
+    const what = flags & kind.mask;
+    const isPython = what === kind.python;
+    runsPython[node] = isPython ? 1 : runsPython[parent];
+    compared[node] = compared[parent];
+    if (what === kind.note || (isPython ? !(flags & kind.imports) : flags & kind.own)) {
+      const key = compared[parent] * data.locations + location;
+      if (!numbers.has(key)) numbers.set(key, numbers.size + 1);
+      compared[node] = numbers.get(key);
+    }
+    result[node] = runsPython[node] && compared[node] !== 0 ? compared[node] : -node;
+  }
+  data.holderNumbers = result;
+  return result;
+};
+
 // source: the line of code, or "".
 report.frameItem = (name, where, source = "") => {
   const {element} = report;
