@@ -169,13 +169,21 @@ def test_targets_of_links_in_a_bundle_are_not_copied(oomrec, ranks, tmp_path):
     bundles = ranks(2)
     (tmp_path / "secret").write_text("of whoever merges")
     (bundles[0] / "notes.txt").symlink_to(tmp_path / "secret")
+    os.mkfifo(bundles[0] / "pipe")
+    (bundles[0] / "logs").mkdir()
+    (bundles[0] / "logs" / "today.txt").write_text("kept")
+    (bundles[0] / "logs" / "yesterday").symlink_to(tmp_path)
     (tmp_path / "link").symlink_to(bundles[0])  # a link may be given
 
     merged = oomrec("merge", tmp_path / "link", bundles[1], "-o", tmp_path / "job")
 
     assert merged.exit_code == 0, str(merged)
-    copied = {path.name for path in (tmp_path / "job" / "ranks" / "0").iterdir()}
-    assert copied == {path.name for path in bundles[0].iterdir()} - {"notes.txt"}
+    rank = tmp_path / "job" / "ranks" / "0"
+    copied = {path.name for path in rank.iterdir()}
+    assert copied == {path.name for path in bundles[0].iterdir()} - {"notes.txt", "pipe"}
+    assert [path.name for path in (rank / "logs").iterdir()] == ["today.txt"]
+    for path in bundles[0].glob("*.json"):
+        assert (rank / path.name).read_bytes() == path.read_bytes()
 
 
 def test_each_rank_is_analyzed(oomrec, ranks, tmp_path):

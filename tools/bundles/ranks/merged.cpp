@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <set>
+#include <system_error>
 
 #include "common/bundle/bundle.h"
 #include "common/text/text.h"
@@ -15,6 +16,7 @@
 #include "tools/base/output_file.h"
 #include "tools/base/text.h"
 #include "tools/bundles/ranks/combined.h"
+#include "tools/bundles/ranks/copied_bundle.h"
 #include "tools/bundles/ranks/job_json.h"
 #include "tools/bundles/store/bundles.h"
 #include "tools/bundles/store/outcome.h"
@@ -128,15 +130,14 @@ void copy_rank(const JobRank& rank, const fs::path& ranks) {
     fs::rename(bundle_made_of(rank, scratch), to);
     fs::remove_all(scratch);
   } else {
-    // Nobody's bundle makes us copy what it only points at.
-    constexpr auto kHow = fs::copy_options::recursive | fs::copy_options::skip_symlinks;
-    std::error_code error;
-    fs::copy(fs::weakly_canonical(rank.source.bundle), to, kHow, error);
-    if (error)
+    try {
+      copy_bundle(rank.source.bundle, to);
+    } catch (const std::system_error& error) {
       throw Error{Exit::bad_input,
                   fmt::format("the bundle {} cannot be copied: {}",
-                              printable(rank.source.bundle.string()), error.message()),
+                              printable(rank.source.bundle.string()), error.code().message()),
                   "Is the disk full? To merge without it, name the other bundles one by one."};
+    }
   }
 }
 
