@@ -74,19 +74,26 @@ std::uint64_t heap_blocks() noexcept {
       std::memory_order_relaxed);
 }
 
+std::uint32_t weight_of(Source source, std::size_t bytes) noexcept {
+  const HookScope scope;
+  return scope.outermost() ? recorder::object_weight(scope.in_hook(), source, bytes) : 0;
+}
+
 // `allocate` makes the call. Inlined, so that the stack starts at the caller of the function that
 // replaces the interpreter's.
 template <class Allocate>
 [[gnu::always_inline]] inline void* observe(Api api, std::size_t bytes,
                                             Allocate allocate) noexcept {
   const Source source = source_of(bytes);
+  const std::uint32_t weight = weight_of(source, bytes);
   if (source == Source::malloc) recorder::skip_in_heap(bytes);
   const std::uint64_t blocks = heap_blocks();
   void* const object = allocate();
-  if (object == nullptr || (source == Source::pool && heap_blocks() != blocks)) return object;
+  const bool is_heaps = source == Source::pool && heap_blocks() != blocks;
+  if (object == nullptr || weight == 0 || is_heaps) return object;
   const HookScope scope;
   if (scope.outermost())
-    recorder::on_object(scope.in_hook(), source, api, address_of(object), bytes);
+    recorder::on_object(scope.in_hook(), source, api, address_of(object), bytes, weight);
   return object;
 }
 

@@ -88,12 +88,17 @@ bool insert(InHook hook, const live::Block& block) noexcept {
 
 }  // namespace
 
-void on_object(InHook hook, Source source, Api api, std::uint64_t address,
-               std::uint64_t bytes) noexcept {
+std::uint32_t object_weight(InHook hook, Source source, std::uint64_t bytes) noexcept {
   ThreadState* const thread = current_thread(hook);
-  if (thread == nullptr || !thread->sampler.take(scaled(*thread, source, bytes))) return;
-  const std::uint32_t weight = thread->sampler.weight(
-      scaled(*thread, source, bytes), g_state.interval_bytes.load(std::memory_order_relaxed));
+  if (thread == nullptr || !thread->sampler.take(scaled(*thread, source, bytes))) return 0;
+  return thread->sampler.weight(scaled(*thread, source, bytes),
+                                g_state.interval_bytes.load(std::memory_order_relaxed));
+}
+
+void on_object(InHook hook, Source source, Api api, std::uint64_t address, std::uint64_t bytes,
+               std::uint32_t weight) noexcept {
+  ThreadState* const thread = current_thread(hook);
+  if (thread == nullptr) return;
   maybe_read_clock(hook, *thread);
   adapt(*thread);
   const std::uint32_t node = stack::capture(hook, thread->stacks, thread->root(hook));

@@ -52,8 +52,15 @@ inline bool is_recorded_object(const void* object) noexcept {
   return g_state.objects.holds(reinterpret_cast<std::uint64_t>(object));
 }
 
-// A new object, of which passes_unrecorded() returned false; or one that was moved or resized.
-void on_object(InHook, Source, Api, std::uint64_t address, std::uint64_t bytes) noexcept;
+// How many objects one represents of which passes_unrecorded() returned false, or which is moved or
+// resized; 0: it is not recorded. Called before it is allocated: the pool may pass the request on
+// to malloc, whose hook then decides with the sample point that follows. An object that is not made
+// after all changes nothing that others count.
+std::uint32_t object_weight(InHook, Source, std::uint64_t bytes) noexcept;
+
+// An object that represents `weight` ones, as object_weight() returned it.
+void on_object(InHook, Source, Api, std::uint64_t address, std::uint64_t bytes,
+               std::uint32_t weight) noexcept;
 
 // A recorded object is about to be freed, moved or resized. The result restores it if that fails;
 // address 0: it was not on record.

@@ -32,7 +32,8 @@ void map_pool(std::uint64_t bytes) {
 bool make(std::uint64_t address, std::uint64_t bytes, Source source = Source::pool) {
   if (recorder::passes_unrecorded(source, bytes)) return false;
   const std::uint32_t before = recorder::g_state.objects.count();
-  recorder::on_object(kHook, source, Api::PyObject_Malloc, address, bytes);
+  const std::uint32_t weight = recorder::object_weight(kHook, source, bytes);
+  if (weight != 0) recorder::on_object(kHook, source, Api::PyObject_Malloc, address, bytes, weight);
   return recorder::g_state.objects.count() != before;
 }
 
@@ -111,10 +112,12 @@ TEST_CASE(
     const std::uint64_t address = kHeap + i * 4096;
     REQUIRE_FALSE(recorder::is_left_to_heap(kBytes));
     const bool passes = recorder::passes_unrecorded(Source::malloc, kBytes);
+    const std::uint32_t weight =
+        passes ? 0 : recorder::object_weight(kHook, Source::malloc, kBytes);
     recorder::skip_in_heap(kBytes);
     allocate(address, kBytes);
-    if (passes) continue;
-    recorder::on_object(kHook, Source::malloc, Api::PyObject_Malloc, address, kBytes);
+    if (weight == 0) continue;
+    recorder::on_object(kHook, Source::malloc, Api::PyObject_Malloc, address, kBytes, weight);
     if (recorder::is_recorded_object(reinterpret_cast<void*>(address))) recorded.push_back(address);
   }
   // Each recorded block is an object: the heap's own hook has recorded none of them.
@@ -127,6 +130,20 @@ TEST_CASE(
         doctest::Approx(kObjects * kBytes).epsilon(0.25));
   CHECK(pool_bytes() == 64 * kMiB);
   CHECK(recorder::is_left_to_heap(recorder::kLargeBytes));
+}
+
+TEST_CASE("objects that the pool passes on to malloc count once, as the heap's") {
+  need(Mode::sampled);
+  doubles::t_stack = 79;
+  constexpr std::uint64_t kHeap = 0x5600'0000'0000, kBytes = 72, kObjects = 1'000'000;
+  for (std::uint64_t i = 0; i < kObjects; ++i) {
+    if (!recorder::passes_unrecorded(Source::pool, kBytes))
+      recorder::object_weight(kHook, Source::pool, kBytes);
+    allocate(kHeap + i * 96, kBytes);
+  }
+  CHECK(held_by(79, Space::python) == 0);
+  CHECK(static_cast<double>(held_by(79, Space::heap)) ==
+        doctest::Approx(kObjects * kBytes).epsilon(0.4));  // some 150 samples
 }
 
 TEST_CASE("a forked child has its parent's objects by the parent's stacks, until it frees them") {
