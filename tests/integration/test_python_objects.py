@@ -238,6 +238,21 @@ def test_lines_hold_what_tracemalloc_says(build_dir, tmp_path, script, least):
     assert all(is_ >= wanted for is_, wanted in zip(shares, least)), shares
 
 
+def test_at_a_limit_objects_that_malloc_gets_instead_count_once(oomrec, python):
+    """The limit refuses another arena, and its reserve serves the small blocks that the interpreter asks for instead."""
+    words = ["--limit", "40M", "--limit-reserve", "64M", "--dump-at-exit"]
+    chain = "kept = None\nfor n in range(600_000): kept = kept, n"
+    run = oomrec("run", *words, "--", python(), "-c", chain)
+    assert run.stderr.count("was refused") == 1, str(run)
+    shown = oomrec.json("show", "--top", "100000", sorted(run.bundles())[-1])  # at the peak
+    sums = {"heap": 0, "map": 0}
+    for holder in shown["holders"]:
+        sums["heap" if holder["space"] == "heap" else "map"] += holder["bytes"]
+    assert sums["map"] == shown["spaces"]["map"]["peak_bytes"]
+    whole = shown["spaces"]["heap"]["peak_bytes"]
+    assert whole > 8 << 20 and 0.6 * whole < sums["heap"] < 1.6 * whole, (sums, whole)
+
+
 def test_without_sampling_they_do_not(build_dir, tmp_path):
     """The control: what the share is when arenas are counted."""
     options = ["--python-sampling", "0"]
