@@ -1,8 +1,10 @@
-"""A fuzzing campaign: campaign.py --fuzz PROGRAM --hours H --directory DIR [--mutations] TARGET… (README.md).
+"""A fuzzing campaign: campaign.py --fuzz PROGRAM --hours H --directory DIR [--mutations | --keep FILE] TARGET… (README.md).
 
 The targets take turns of two minutes, one a processor, until each has had its share of H processor hours. What
 each has had is in DIR/figures.json, so a campaign that was stopped goes on where it was. Inputs that reach new code
 are kept in DIR/corpus (libFuzzer only); findings lie in DIR/findings. Ends with 1 if there is one.
+
+With --keep nothing is fuzzed: the fewest and smallest inputs of DIR/corpus that reach the same code go to an archive, FILE.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
+import tempfile
 import threading
 from pathlib import Path
 
@@ -114,6 +118,29 @@ class Campaign:
         while (target := self.next_target()) is not None:
             self.turn(target)
 
+    def keep(self, archive: Path) -> None:
+        """Writes the archive: corpus/TARGET/INPUT, numbered. The same inputs give the same bytes."""
+
+        def plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+            entry.mtime = entry.uid = entry.gid = 0
+            entry.uname = entry.gname = ""
+            entry.mode = 0o755 if entry.isdir() else 0o644
+            return entry
+
+        with tempfile.TemporaryDirectory() as scratch, tarfile.open(archive, "w:xz") as tar:
+            for target in self.options.targets:
+                kept = Path(scratch) / target
+                kept.mkdir()
+                words = ["-merge=1", "-timeout=10", "-rss_limit_mb=2048", "-max_len=65536"]
+                corpus = self.directory / "corpus" / target
+                status, _ = self.run_fuzz(
+                    target, [self.options.fuzz, *words, kept, corpus], Path(os.devnull)
+                )
+                if status != 0:
+                    raise SystemExit(f"{target}: the fuzzer cannot merge {corpus}")
+                for number, path in enumerate(sorted(kept.iterdir())):
+                    tar.add(path, f"corpus/{target}/{number}", filter=plain)
+
     def findings(self) -> list[Path]:
         return sorted(path for path in self.directory.glob("findings/*/*") if path.is_file())
 
@@ -124,8 +151,13 @@ def main() -> int:
     parser.add_argument("--hours", type=float, required=True)
     parser.add_argument("--directory", type=Path, required=True)
     parser.add_argument("--mutations", action="store_true", help="without libFuzzer")
+    parser.add_argument("--keep", type=Path, metavar="FILE")
     parser.add_argument("targets", nargs="+")
-    campaign = Campaign(parser.parse_args())
+    options = parser.parse_args()
+    campaign = Campaign(options)
+    if options.keep:
+        campaign.keep(options.keep)
+        return 0
     threads = [threading.Thread(target=campaign.run) for _ in range(os.cpu_count() or 1)]
     for thread in threads:
         thread.start()
