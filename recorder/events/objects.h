@@ -52,13 +52,12 @@ inline bool is_recorded_object(const void* object) noexcept {
   return g_state.objects.holds(reinterpret_cast<std::uint64_t>(object));
 }
 
-// How many objects one represents of which passes_unrecorded() returned false, or which is moved or
-// resized; 0: it is not recorded. Called before it is allocated: the pool may pass the request on
-// to malloc, whose hook then decides with the sample point that follows. An object that is not made
-// after all changes nothing that others count.
+// How many objects this one represents: passes_unrecorded() returned false for it, or it is being
+// moved or resized. 0: it is not recorded. Uses up the sample point, so call it before the object
+// is allocated: if the pool passes the request on to malloc, the hook of malloc samples afresh.
 std::uint32_t object_weight(InHook, Source, std::uint64_t bytes) noexcept;
 
-// An object that represents `weight` ones, as object_weight() returned it.
+// Records a new object. `weight`: object_weight()'s, not 0.
 void on_object(InHook, Source, Api, std::uint64_t address, std::uint64_t bytes,
                std::uint32_t weight) noexcept;
 

@@ -124,10 +124,10 @@ class Campaign:
         def plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
             entry.mtime = entry.uid = entry.gid = 0
             entry.uname = entry.gname = ""
-            entry.mode = 0o755 if entry.isdir() else 0o644
+            entry.mode = 0o644
             return entry
 
-        with tempfile.TemporaryDirectory() as scratch, tarfile.open(archive, "w:xz") as tar:
+        with tempfile.TemporaryDirectory() as scratch:
             for target in self.options.targets:
                 kept = Path(scratch) / target
                 kept.mkdir()
@@ -138,8 +138,10 @@ class Campaign:
                 )
                 if status != 0:
                     raise SystemExit(f"{target}: the fuzzer cannot merge {corpus}")
-                for number, path in enumerate(sorted(kept.iterdir())):
-                    tar.add(path, f"corpus/{target}/{number}", filter=plain)
+            with tarfile.open(archive, "w:xz") as tar:
+                for target in self.options.targets:
+                    for number, path in enumerate(sorted((Path(scratch) / target).iterdir())):
+                        tar.add(path, f"corpus/{target}/{number}", filter=plain)
 
     def findings(self) -> list[Path]:
         return sorted(path for path in self.directory.glob("findings/*/*") if path.is_file())
