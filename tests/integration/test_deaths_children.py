@@ -75,7 +75,8 @@ def assert_parent_names_worker(oomrec, run, where: str) -> None:
     assert "its job ended with exit status 1" in oomrec("show").stdout
     roles = {row["bundle"]: row["episode_role"] for row in oomrec.json("ls")["bundles"]}
     assert roles[str(parent_bundle)] == "consequence" and roles[str(worker_bundle)] == "root"
-    parent, worker = oomrec.json("show", parent_bundle), oomrec.json("show", worker_bundle)
+    parent = oomrec.json("show", parent_bundle)
+    worker = oomrec.json("show", "--top", "1000000", worker_bundle)  # a line's small holders, too
     child = parent["child"]
     assert child["pid"] == worker["process"]["pid"] and child["verdict"] == code
     assert parent_bundle.parent / child["bundle"] == worker_bundle
