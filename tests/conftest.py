@@ -82,7 +82,8 @@ class Runner:
         self.dump_dir = directory / "oom_dumps"
         self.session_dir = directory / "sessions"
         self.session_dir.mkdir(mode=0o700, exist_ok=True)
-        self.cache_dir = directory / "cache"
+        # Of symbols. The tests of a run share it, as a user's commands do: most record the same programs.
+        self.cache_dir = directory.parent / "cache"
         self.cache_dir.mkdir(exist_ok=True)
         self.environment = {
             **clean_environment(),

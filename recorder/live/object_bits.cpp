@@ -6,7 +6,7 @@ namespace oomrec::live {
 
 namespace {
 
-constexpr std::uint32_t kSpansOfAMapping = 16;
+constexpr std::uint32_t kSpansOfAMapping = 2;
 
 }  // namespace
 

@@ -29,12 +29,29 @@ struct alignas(64) Slot {
 };
 static_assert(sizeof(Slot) == 64);
 
-constexpr std::uint32_t kSlots = 8192;
 constexpr std::uint32_t kProbes = 8;
 
+// The cache by address: small until it is half full, because a program may have little address
+// space.
+constexpr std::uint32_t kSmallSlots = 512;
+constexpr std::uint32_t kLargeSlots = 8192;
+struct SlotTable {
+  Slot* slots;
+  std::uint32_t count;  // a power of two
+
+  Slot& at(std::uint32_t number) const noexcept { return slots[number & (count - 1)]; }
+};
+
 struct Tables {
-  Slot slots[kSlots];
-  char text[2][4096];  // file and name being converted; under the lock
+  Slot slots[kSmallSlots];
+  std::atomic<std::uint32_t> used;  // of these
+  std::atomic<Slot*> large;         // kLargeSlots in their place; nullptr: not yet
+  char text[2][4096];               // file and name being converted; under the lock
+
+  SlotTable current() noexcept {
+    Slot* const many = large.load(std::memory_order_acquire);
+    return many != nullptr ? SlotTable{many, kLargeSlots} : SlotTable{slots, kSmallSlots};
+  }
 };
 
 constinit Tables* g_tables = nullptr;  // private memory: programs without Python do not have it
@@ -167,7 +184,18 @@ std::uint32_t intern_content(InHook hook, std::uint64_t code,
 // --- The cache by address ----------------------------------------------------------------------
 
 std::uint32_t first_slot(std::uint64_t code) noexcept {
-  return static_cast<std::uint32_t>(mix(code, 2) % kSlots);
+  return static_cast<std::uint32_t>(mix(code, 2));
+}
+
+// The large table starts empty: its codes are found by their content. Without memory for one the
+// small one stays, and the next codes try again.
+void grow() noexcept {
+  void* const memory = system::map_private(kLargeSlots * sizeof(Slot));
+  Slot* none = nullptr;
+  if (memory == nullptr || g_tables->large.compare_exchange_strong(none, static_cast<Slot*>(memory),
+                                                                   std::memory_order_acq_rel))
+    return;
+  system::unmap(memory, kLargeSlots * sizeof(Slot));  // another thread was faster
 }
 
 // The id in `slot` if it belongs to `code` as it is now, else 0.
@@ -187,9 +215,10 @@ void cache_id(std::uint64_t code, const std::uint64_t* words, std::uint32_t id) 
   const std::uint32_t first = first_slot(code);
   // The slot of this address, else a free one, else any of the window: dead code objects are
   // evicted.
-  Slot* victim = &g_tables->slots[(first + mix(words[0], words[3]) % kProbes) % kSlots];
+  const SlotTable table = g_tables->current();
+  Slot* victim = &table.at(first + static_cast<std::uint32_t>(mix(words[0], words[3]) % kProbes));
   for (std::uint32_t i = kProbes; i-- > 0;) {
-    Slot& slot = g_tables->slots[(first + i) % kSlots];
+    Slot& slot = table.at(first + i);
     const auto owner = slot.code.load(std::memory_order_relaxed);
     if (owner == 0) victim = &slot;
     if (owner == code) {
@@ -197,6 +226,10 @@ void cache_id(std::uint64_t code, const std::uint64_t* words, std::uint32_t id) 
       break;
     }
   }
+  const bool is_free = victim->code.load(std::memory_order_relaxed) == 0;
+  if (is_free && table.slots == g_tables->slots &&
+      g_tables->used.fetch_add(1, std::memory_order_relaxed) >= kSmallSlots / 2)
+    grow();
   std::uint32_t even = victim->sequence.load(std::memory_order_relaxed) & ~1u;
   if (!victim->sequence.compare_exchange_strong(even, even + 1, std::memory_order_acquire)) return;
   std::atomic_thread_fence(std::memory_order_release);
@@ -215,8 +248,9 @@ std::uint32_t intern_code(InHook hook, std::uint64_t code,
   const auto words =
       std::bit_cast<std::array<std::uint64_t, sizeof(CodeFingerprint) / 8>>(fingerprint);
   const std::uint32_t first = first_slot(code);
+  const SlotTable table = g_tables->current();
   for (std::uint32_t i = 0; i < kProbes; ++i) {
-    const std::uint32_t id = cached(g_tables->slots[(first + i) % kSlots], code, words.data());
+    const std::uint32_t id = cached(table.at(first + i), code, words.data());
     if (id != 0) return id;
   }
   if (!is_code(code)) return 0;
@@ -241,6 +275,8 @@ void reset_codes(InHook hook) noexcept {
   if (g_lock.held()) g_lock.unlock();  // its owner does not exist in the child
   g_codes.reset(hook);
   g_strings.reset(hook);
+  if (Slot* const large = g_tables->large.exchange(nullptr))
+    system::unmap(large, kLargeSlots * sizeof(Slot));
   if (system::call(SYS_madvise, g_tables, sizeof(Tables), MADV_DONTNEED) != 0) {
     std::memset(static_cast<void*>(g_tables), 0, sizeof(Tables));
   }

@@ -42,10 +42,27 @@ constexpr std::uint32_t kNoId = ~std::uint32_t{0};
 constinit AddressRange g_program;  // of the program itself, less its load address
 
 constinit system::Mutex g_lock;
-constinit LoadedModule* g_modules = nullptr;
+// Mapped in blocks: few programs have hundreds of modules.
+constexpr std::uint32_t kBlockSlots = 128;
+constinit std::atomic<LoadedModule*> g_blocks[kModuleSlots / kBlockSlots] = {};
 constinit std::atomic<std::uint32_t> g_count{1};
 constinit std::atomic<std::uint32_t> g_checks{0};  // which module to check next
 constinit char g_path[4096] = {};                  // under g_lock
+
+// The module in a slot of a block that is mapped.
+LoadedModule& module_in(std::uint32_t slot) noexcept {
+  LoadedModule* const block = g_blocks[slot / kBlockSlots].load(std::memory_order_relaxed);
+  return block[slot % kBlockSlots];
+}
+
+// False: no memory.
+bool map_block_of(std::uint32_t slot) noexcept {
+  std::atomic<LoadedModule*>& block = g_blocks[slot / kBlockSlots];
+  if (block.load(std::memory_order_relaxed) != nullptr) return true;
+  void* const mapped = system::map_private(kBlockSlots * sizeof(LoadedModule));
+  block.store(static_cast<LoadedModule*>(mapped), std::memory_order_relaxed);
+  return mapped != nullptr;
+}
 
 // A module before it has a slot.
 struct FoundModule {
@@ -235,9 +252,8 @@ bool is_same(const LoadedModule& a, const LoadedModule& b) noexcept {
 std::uint32_t find_slot(std::uint64_t pc) noexcept {
   const std::uint32_t count = module_slots();
   for (std::uint32_t slot = 1; slot < count; ++slot) {
-    if (g_modules[slot].mapped.holds(pc) && g_modules[slot].alive.load(std::memory_order_acquire)) {
-      return slot;
-    }
+    const LoadedModule& module = module_in(slot);
+    if (module.mapped.holds(pc) && module.alive.load(std::memory_order_acquire)) return slot;
   }
   return 0;
 }
@@ -245,17 +261,17 @@ std::uint32_t find_slot(std::uint64_t pc) noexcept {
 // A slot for the module at `pc`, seen for the first time or loaded again.
 std::uint32_t add_slot(InHook hook, std::uint64_t pc) noexcept {
   const system::MutexGuard guard(g_lock);
-  if (!guard || g_modules == nullptr) return 0;
+  if (!guard || g_blocks[0].load(std::memory_order_relaxed) == nullptr) return 0;
   if (const std::uint32_t slot = find_slot(pc); slot != 0) return slot;
   FoundModule seen;
   const std::uint32_t count = g_count.load(std::memory_order_relaxed);
-  if (count == kModuleSlots || !find_module(hook, pc, seen)) return 0;
-  LoadedModule& fresh = g_modules[count];  // invisible to others until g_count grows
+  if (count == kModuleSlots || !find_module(hook, pc, seen) || !map_block_of(count)) return 0;
+  LoadedModule& fresh = module_in(count);  // invisible to others until g_count grows
   new (&fresh) LoadedModule{};
   if (!describe(hook, seen, fresh)) return 0;
   for (std::uint32_t slot = 1; slot < count; ++slot) {
-    if (!is_same(g_modules[slot], fresh)) continue;
-    g_modules[slot].alive.store(true, std::memory_order_release);
+    if (!is_same(module_in(slot), fresh)) continue;
+    module_in(slot).alive.store(true, std::memory_order_release);
     return slot;
   }
   fresh.alive.store(true, std::memory_order_relaxed);
@@ -313,10 +329,7 @@ void start_modules(InHook) noexcept {
   g_find_object = reinterpret_cast<FindObject*>(dlsym(RTLD_DEFAULT, "_dl_find_object"));
   g_program =
       loaded_range(reinterpret_cast<const Elf64_Phdr*>(getauxval(AT_PHDR)), getauxval(AT_PHNUM));
-  if (g_modules == nullptr) {
-    g_modules =
-        static_cast<LoadedModule*>(system::map_private(kModuleSlots * sizeof(LoadedModule)));
-  }
+  map_block_of(0);
 }
 
 std::uint32_t module_slot_at(InHook hook, std::uint64_t pc) noexcept {
@@ -326,28 +339,28 @@ std::uint32_t module_slot_at(InHook hook, std::uint64_t pc) noexcept {
 
 std::uint32_t module_slots() noexcept { return g_count.load(std::memory_order_acquire); }
 
-const LoadedModule& loaded_module(std::uint32_t slot) noexcept { return g_modules[slot]; }
+const LoadedModule& loaded_module(std::uint32_t slot) noexcept { return module_in(slot); }
 
 bool module_search_is_slow() noexcept { return g_find_object == nullptr; }
 
 bool modules_still_loaded(InHook) noexcept {
   bool all = true;
   const std::uint32_t count = module_slots();
-  for (std::uint32_t slot = 1; slot < count; ++slot) all &= check(g_modules[slot]);
+  for (std::uint32_t slot = 1; slot < count; ++slot) all &= check(module_in(slot));
   return all;
 }
 
 bool next_module_still_loaded(InHook) noexcept {
   const std::uint32_t count = module_slots();
   if (count == 1) return true;
-  return check(g_modules[1 + g_checks.fetch_add(1, std::memory_order_relaxed) % (count - 1)]);
+  return check(module_in(1 + g_checks.fetch_add(1, std::memory_order_relaxed) % (count - 1)));
 }
 
 void reset_module_ids(InHook) noexcept {
   g_lock.unlock();  // its owner does not exist in the child
   const std::uint32_t count = g_count.load(std::memory_order_relaxed);
   for (std::uint32_t slot = 1; slot < count; ++slot) {
-    g_modules[slot].id.store(0, std::memory_order_relaxed);
+    module_in(slot).id.store(0, std::memory_order_relaxed);
   }
 }
 
@@ -372,19 +385,19 @@ CodeRange code_range_of(InHook hook, LoadedModule& module, std::uint64_t pc) noe
 
 CodeRange code_range_at(InHook hook, std::uint64_t pc) noexcept {
   const std::uint32_t slot = module_slot_at(hook, pc);
-  return slot == 0 ? CodeRange{} : code_range_of(hook, g_modules[slot], pc);
+  return slot == 0 ? CodeRange{} : code_range_of(hook, module_in(slot), pc);
 }
 
 std::uint32_t module_slot_of(std::uint32_t id) noexcept {
   const std::uint32_t count = module_slots();
   std::uint32_t slot = id == 0 ? 0 : count - 1;
-  while (slot != 0 && g_modules[slot].id.load(std::memory_order_relaxed) != id) --slot;
+  while (slot != 0 && module_in(slot).id.load(std::memory_order_relaxed) != id) --slot;
   return slot;
 }
 
 std::uint64_t native_frame_in(InHook hook, std::uint32_t slot, std::uint64_t offset,
                               session::NativeFlags flags) noexcept {
-  LoadedModule& module = g_modules[slot];
+  LoadedModule& module = module_in(slot);
   const bool is_loaded = slot != 0 && module.alive.load(std::memory_order_relaxed);
   const std::uint64_t pc = slot == 0 ? offset : module.base + offset;
   const CodeRange code = is_loaded ? code_range_of(hook, module, pc) : CodeRange{};

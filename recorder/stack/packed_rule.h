@@ -1,4 +1,4 @@
-// A rule in 31 bits, for the table of rules and the walk cache.
+// A rule in 29 bits, for the table of rules and the walk cache.
 #pragma once
 
 #include "recorder/stack/cfi.h"
@@ -7,7 +7,7 @@ namespace oomrec::stack {
 
 class PackedRule {
  public:
-  static constexpr unsigned kBits = 31;
+  static constexpr unsigned kBits = 29;
 
   constexpr PackedRule() noexcept = default;  // empty: no rule is all zeros
   constexpr explicit PackedRule(std::uint32_t bits) noexcept : bits_(bits) {}
@@ -51,8 +51,8 @@ class PackedRule {
   struct Field {
     unsigned shift, bits;
   };
-  static constexpr Field kCfaOffset{0, 18}, kBpOffset{18, 8}, kCfa{26, 2}, kBp{28, 2};
-  static constexpr std::uint32_t kPresent = 1u << 30;
+  static constexpr Field kCfaOffset{0, 16}, kBpOffset{16, 8}, kCfa{24, 2}, kBp{26, 2};
+  static constexpr std::uint32_t kPresent = 1u << 28;
   static constexpr std::uint32_t kNoStep = 3;  // in kCfa; kCfaOffset holds the kind
   static constexpr std::uint32_t kPlainMask = kPresent | 3u << kCfa.shift | 2u << kBp.shift;
   static constexpr std::uint32_t kFramedMask = kPresent | 3u << kCfa.shift | 3u << kBp.shift;

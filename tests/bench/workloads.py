@@ -105,6 +105,15 @@ def workloads(build: Path, scratch: Path, quick: bool) -> list[Workload]:
                 goals=at_most, ours_alone=True,
             )  # fmt: skip
 
+    def web():
+        """Where Django and FastAPI are installed."""
+        if subprocess.run([python, "-c", "import django, fastapi"], capture_output=True).returncode:
+            return
+        yield Workload(
+            "web", "web", "Django and FastAPI, requests", script("web.py", size(300)),
+            goals=goals({"ratio": 1.05}, {}),
+        )  # fmt: skip
+
     like_one = {"like": "threads-1"}
     three_ms = goals({"added": 3}, {"added": 3})
     return [
@@ -135,6 +144,7 @@ def workloads(build: Path, scratch: Path, quick: bool) -> list[Workload]:
         *python_pair("torch", "torch training loop", script("torch_loop.py", size(1_000)),
                      goals({"ratio": 1.03}, {"ratio": 1.20}), goals({"ratio": 1.02}, {"ratio": 1.12}),
                      printed=True),
+        *web(),
         Workload("import-torch", "torch", "import torch", script("import_torch.py"),
                  goals=goals({"added_mib": 16}, {"added_mib": 80})),
         Workload("fib", "fib", "fib(30) in Python: no allocations",

@@ -194,6 +194,8 @@ def test_the_recording_suffices_if_the_process_is_killed_meanwhile(preload, oomr
         if run.bundles() == []:
             break
         shutil.rmtree(preload.dump_dir)
+        for session in preload.session_dir.rglob("*.session"):
+            session.unlink()
     assert run.bundles() == [] and len(list(preload.session_dir.rglob("*.session"))) == 1
     assert oomrec("recover").exit_code == 0
     page = oomrec.json("show", run.only_bundle())

@@ -24,15 +24,17 @@ try:
 except (ValueError, OSError) as error:
     print(f"{type(error).__name__}: {error}")
 """
-# Those that come near a bound in memory or time: by the oldest Python, with `scripts/test --full` by each. The others
-# by the one that runs the tests.
-COSTLY = ["few_escapes", "few_arrays", "floats", "events", "spread_quotes", "python_value"]
+# Those that come near a bound in memory or time: with `scripts/test --full` by each Python, else the costliest by the
+# oldest and slowest. Everything by the one that runs the tests.
+COSTLY = ["few_arrays", "few_escapes", "floats", "events", "spread_quotes", "python_value"]
 CASES = [
-    *((None, shape) for shape in TELEMETRY_FOR_PYTHON if shape not in COSTLY),
+    *((None, shape) for shape in TELEMETRY_FOR_PYTHON if shape != COSTLY[0]),
+    (PACKAGE_PYTHON_VERSIONS[0], COSTLY[0]),
     *(
         (version, shape)
-        for version in PACKAGE_PYTHON_VERSIONS[:: rounds(len(PACKAGE_PYTHON_VERSIONS), 1)]
+        for version in PACKAGE_PYTHON_VERSIONS[: rounds(0, len(PACKAGE_PYTHON_VERSIONS))]
         for shape in COSTLY
+        if (version, shape) != (PACKAGE_PYTHON_VERSIONS[0], COSTLY[0])
     ),
 ]
 

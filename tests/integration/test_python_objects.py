@@ -186,7 +186,8 @@ del kept[:]
 def test_objects_freed_by_other_threads_are_gone(oomrec):
     run = oomrec("run", "--", sys.executable, "-c", THREADS)
     rows = rows_of(oomrec, run.only_bundle())
-    assert bytes_in(rows, "fill", "python") < 200_000
+    # Of 36 MB. The interpreter keeps up to 2,000 tuples for reuse, 112 KB.
+    assert bytes_in(rows, "fill", "python") < 400_000
 
 
 SUBINTERPRETERS = """

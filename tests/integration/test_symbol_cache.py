@@ -22,6 +22,13 @@ def bundle(oomrec, tmp_path):
     return run.only_bundle()
 
 
+@pytest.fixture(autouse=True)
+def own_cache(oomrec, tmp_path):
+    oomrec.cache_dir = tmp_path / "cache"
+    oomrec.cache_dir.mkdir()
+    oomrec.environment["XDG_CACHE_HOME"] = str(oomrec.cache_dir)
+
+
 def kept_files(oomrec) -> list[Path]:
     return sorted((oomrec.cache_dir / "oomrec").glob("*"))
 

@@ -131,10 +131,13 @@ std::string printable(std::string_view text) {
   return safe;
 }
 
-std::string with_controls_escaped(std::string_view json) {
-  std::string safe;
+std::string with_controls_escaped(std::string json) {
+  const auto is_plain = [](char byte) { return (byte >= ' ' && byte < '\x7f') || byte == '\n'; };
+  const auto special = std::find_if_not(json.begin(), json.end(), is_plain);
+  if (special == json.end()) return json;  // nearly always: megabytes of names and numbers
+  std::string safe{json.begin(), special};
   safe.reserve(json.size());
-  for_characters(json, [&](std::string_view character, char32_t point) {
+  for_characters({special, json.end()}, [&](std::string_view character, char32_t point) {
     if (is_control(point) && point != '\n')
       safe += fmt::format("\\u{:04x}", static_cast<std::uint32_t>(point));
     else

@@ -35,7 +35,7 @@ bool is_cut_character(std::string_view text);
 std::string printable(std::string_view text);
 
 // Escapes the same characters in JSON as \uXXXX, which keeps its meaning; line breaks stay.
-std::string with_controls_escaped(std::string_view json);
+std::string with_controls_escaped(std::string json);
 
 // In single quotes, for every shell.
 std::string single_quoted(std::string_view text);

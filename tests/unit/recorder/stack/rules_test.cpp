@@ -1,6 +1,12 @@
 // Packed unwind rules, and their table.
 #include "recorder/stack/rules.h"
 
+#include <dlfcn.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <iterator>
+#include <set>
 #include <vector>
 
 #include "recorder/stack/modules.h"
@@ -20,7 +26,7 @@ Rule step(CfaBase cfa, std::int32_t cfa_offset, BpLocation bp = BpLocation::unch
 PackedRule frame_of(unsigned words) { return PackedRule(step(CfaBase::sp, 8 * int(words))); }
 
 TEST_CASE("packing keeps every rule that compilers emit") {
-  for (const Rule& rule : {step(CfaBase::sp, 8), step(CfaBase::sp, 1 << 20 >> 1),
+  for (const Rule& rule : {step(CfaBase::sp, 8), step(CfaBase::sp, (1 << 18) - 8),
                            step(CfaBase::sp, 48, BpLocation::cfa_cell, -48),
                            step(CfaBase::bp, 16, BpLocation::cfa_cell, -16),
                            step(CfaBase::bp_cell, -8, BpLocation::bp_cell, 0),
@@ -60,9 +66,9 @@ TEST_CASE("rules that do not fit, or read outside their frame, are detected") {
 // Addresses that hash to the same slot of the table.
 std::vector<std::uint64_t> rivals(std::size_t count) {
   std::vector<std::uint64_t> found;
-  const std::uint64_t place = RuleKey(0x7f00'0000'1000).first_slot();
+  const std::uint64_t place = RuleKey(0x7f00'0000'1000).first_slot(g_small_rules);
   for (std::uint64_t address = 0x5555'0000'0000; found.size() < count; ++address) {
-    if (RuleKey(address).first_slot() == place) found.push_back(address);
+    if (RuleKey(address).first_slot(g_small_rules) == place) found.push_back(address);
   }
   return found;
 }
@@ -83,7 +89,8 @@ TEST_CASE("the table finds entries anywhere in the bucket, and compiles missing 
   const std::vector<std::uint64_t> addresses = rivals(ways);
   for (std::uint64_t way = 0; way < ways; ++way) {
     const RuleKey key(addresses[way]);
-    g_rules[key.first_slot() ^ way].store(key.entry_of(frame_of(unsigned(way) + 1)));
+    g_small_rules[key.first_slot(g_small_rules) ^ way].store(
+        key.entry_of(frame_of(unsigned(way) + 1)));
   }
   for (std::uint64_t way = 0; way < ways; ++way) {
     CHECK(rule_at(kHook, addresses[way]).bits() == frame_of(unsigned(way) + 1).bits());
@@ -105,6 +112,61 @@ TEST_CASE("only addresses inside a module are cached") {
   CHECK_FALSE(quick_rule_at(0x1000).present());
   CHECK_FALSE(quick_rule_at(here | std::uint64_t{1} << 60).present());
   CHECK(rule_at(kHook, here | std::uint64_t{1} << 60).kind() == RuleKind::no_information);
+}
+
+// Addresses of a library. Most are inside of instructions, which does not matter here.
+std::vector<std::uint64_t> addresses_of_libc(std::size_t count) {
+  const auto some = reinterpret_cast<std::uint64_t>(dlsym(RTLD_DEFAULT, "qsort"));
+  std::vector<std::uint64_t> found;
+  for (std::uint64_t i = 0; i < count; ++i) found.push_back(some - count / 2 + i);
+  return found;
+}
+
+bool in_table(std::uint64_t address) {
+  const RuleSlot* const table = g_rules.load();
+  const RuleKey key(address);
+  for (std::uint64_t way = 0; way < 1u << kWayBits; ++way)
+    if (key.rule_in(table[key.first_slot(table) ^ way].load()).present()) return true;
+  return false;
+}
+
+TEST_CASE("without address space for a large table the small one goes on") {
+  start_modules(kHook);
+  clear_rules(kHook);
+  const std::vector<std::uint64_t> addresses = addresses_of_libc(100'000);
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_AS, &before) == 0);
+  const rlimit none{.rlim_cur = 1 << 20, .rlim_max = before.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_AS, &none) == 0);
+  for (const std::uint64_t address : addresses) rule_at(kHook, address);
+  CHECK(setrlimit(RLIMIT_AS, &before) == 0);
+  CHECK(g_rules.load() == g_small_rules);
+  const auto here = reinterpret_cast<std::uint64_t>(&rivals);
+  CHECK(rule_at(kHook, here).is_step());
+  CHECK(in_table(here));
+}
+
+TEST_CASE("a table that is half full is replaced by a large one with its rules") {
+  start_modules(kHook);
+  clear_rules(kHook);
+  const std::vector<std::uint64_t> addresses = addresses_of_libc(40'000);
+  std::vector<std::uint32_t> rules;
+  for (const std::uint64_t address : addresses) rules.push_back(rule_at(kHook, address).bits());
+  CHECK(std::set(rules.begin(), rules.end()).size() > 10);
+
+  REQUIRE(g_rules.load() != g_small_rules);
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    kept += in_table(addresses[i]);
+    CHECK(rule_at(kHook, addresses[i]).bits() == rules[i]);
+  }
+  // Few were evicted from full buckets of the small table.
+  CHECK(kept > addresses.size() * 9 / 10);
+  CHECK(std::none_of(std::begin(g_small_rules), std::end(g_small_rules),
+                     [](const RuleSlot& slot) { return slot.load() != 0; }));
+
+  clear_rules(kHook);
+  CHECK(std::none_of(addresses.begin(), addresses.end(), in_table));
 }
 
 }  // namespace
