@@ -428,7 +428,7 @@ def golden():
 
 
 # Versions whose frames the recorder reads, and those that the package is tested with.
-PYTHON_VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14"]
+PYTHON_VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"]
 PACKAGE_PYTHON_VERSIONS = PYTHON_VERSIONS[:-1]
 
 

@@ -240,7 +240,9 @@ def test_a_limit_too_low_for_main_prints_one_line(oomrec, victim, limit):
 @pytest.mark.parametrize("option", ["--limit", "--limit-as"])
 def test_a_limit_too_low_for_the_interpreter_prints_one_line(oomrec, python, option):
     # The recorder's own mappings are added to --limit-as, and an interpreter alone might fit into that.
-    large = {f"FILLER_{number}": "x" * 100_000 for number in range(12)}
+    large = {f"FILLER_{number}": "x" * 100_000 for number in range(17)}
+    if option == "--limit-as":
+        large["LD_PRELOAD"] = "libstdc++.so.6"
     run = oomrec("run", option, "1K", "--", python(), "-c", "print('ran')", env=large)
     assert run.exit_code != 0 and run.stdout == ""
     (line,) = [line for line in run.stderr.splitlines() if "never reached its first line" in line]

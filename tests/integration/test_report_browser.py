@@ -401,9 +401,10 @@ def test_frames(show):
     page = show(report_data.small(), "view=flame")
     choice(page, "Frames").select_option("python")
     settled(page)
-    # The worker's 40 MiB have no frame of this kind.
+    # Of native functions only the program's own.
     whole, _, below = tree(page)
-    assert whole == 750 * MIB and set(below) == {"<module>"} and below["<module>"][0] == 710 * MIB
+    assert whole == 750 * MIB and set(below) == {"<module>", "worker_loop"}
+    assert below["<module>"][0] == 710 * MIB and below["worker_loop"] == [40 * MIB, 10, {}]
     assert below["<module>"][2]["main"][2]["make_batch"][2] == {"ones": [16 * MIB, 4, {}]}
     page.get_by_label("imports").check()
     assert "_find_and_load" in tree(page)[2]["<module>"][2]

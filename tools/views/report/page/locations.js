@@ -130,11 +130,16 @@ report.shownLocations = (data, state) => {
   if (state.interpreter === "") hidden |= kind.interpreter;
   if (state.imports === "") hidden |= kind.imports;
   if (state.allocator === "") hidden |= kind.allocator;
-  const wanted = {native: kind.nativeCode, python: kind.python}[state.frames];
+  // Beside Python's lines the program's own native functions count, as in the commands (counts() in
+  // tools/recording/analysis/stacks.cpp).
+  const isWanted = {
+    native: (flags) => (flags & kind.mask) === kind.nativeCode,
+    python: (flags) => (flags & kind.mask) === kind.python || (flags & kind.own) !== 0,
+  }[state.frames] ??
+      (() => true);
   return data.place_kind.map((flags) => {
-    const what = flags & kind.mask;
-    if (what === kind.note) return 1;
-    if (wanted !== undefined && what !== wanted) return 0;
+    if ((flags & kind.mask) === kind.note) return 1;
+    if (!isWanted(flags)) return 0;
     // Among native frames the interpreter's are always shown: they are all that leads to the
     // others.
     return flags & (state.frames === "native" ? hidden & ~kind.interpreter : hidden) ? 0 : 1;
