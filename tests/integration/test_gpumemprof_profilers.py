@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import threading
 import time
 
 import pytest
 from framework_modules import MIB, fake_torch, hide_frameworks
 from oomrec import gpumemprof
 from oomrec.gpumemprof import CPUMemoryProfiler, GPUMemoryProfiler, context_profiler
+from oomrec.gpumemprof._periodic import PeriodicCall
 from python_programs import programs
 
 
@@ -110,6 +112,36 @@ class Crowded(list):
     def __iadd__(self, results):
         self.extend([*results, "another thread's"])
         return self
+
+
+def test_a_stop_waits_for_the_call_in_progress():
+    began, taken = threading.Event(), []
+
+    def take():
+        began.set()
+        time.sleep(0.2)
+        taken.append(time.monotonic())
+
+    calls = PeriodicCall()
+    calls.start(take, 0.01)
+    assert began.wait(30)
+    calls.stop()
+    seen = len(taken)
+    assert seen >= 1 and not calls.is_running
+    time.sleep(0.3)
+    assert len(taken) == seen
+
+
+def test_a_call_may_stop_its_own_repetition():
+    stopped = threading.Event()
+    calls = PeriodicCall()
+
+    def once():
+        calls.stop()
+        stopped.set()
+
+    calls.start(once, 0.01)
+    assert stopped.wait(30) and not calls.is_running
 
 
 @pytest.mark.parametrize("made", [lambda: GPUMemoryProfiler(device="cpu"), CPUMemoryProfiler])

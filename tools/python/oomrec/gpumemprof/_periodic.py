@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import threading
 from typing import Callable
 
 from .._thread import Subscription, subscribe
+
+_LONGEST_WAIT_S = 1.0  # for a call in progress, which may wait for a device
 
 
 class PeriodicCall:
@@ -18,6 +21,7 @@ class PeriodicCall:
         self._callback: Callable[[], None] | None = None
         self._subscription: Subscription | None = None
         self._pid = 0
+        self._calling = threading.RLock()  # the callback itself may stop us
 
     @property
     def is_running(self) -> bool:
@@ -31,15 +35,21 @@ class PeriodicCall:
         self._subscription = subscribe(self._call, interval_s)
 
     def stop(self) -> None:
-        """No further call begins. No effect if it is not running."""
+        """No further call begins, and one in progress is waited for. No effect if it is not running."""
         subscription, self._subscription = self._subscription, None
         self._callback = None  # releases the object that it is bound to
-        if subscription is not None:
-            subscription.cancel()
+        if subscription is None:
+            return
+        subscription.cancel()
+        # In a forked child the lock may be held by a thread that only the parent has.
+        if self._pid == os.getpid() and self._calling.acquire(timeout=_LONGEST_WAIT_S):
+            self._calling.release()
 
     def _call(self) -> None:
-        callback = self._callback
         if self._pid != os.getpid():
             self.stop()
-        elif callback is not None:  # None: stopped meanwhile
-            callback()
+            return
+        with self._calling:
+            callback = self._callback
+            if callback is not None:  # None: stopped meanwhile
+                callback()
