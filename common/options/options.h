@@ -22,7 +22,7 @@ inline constexpr const char* kProcessTreeVariable = "OOMREC_PROCESS_TREE";
 //  flag              variable               type    default      help
 #define OOMREC_OPTIONS(X) \
   X(limit,            OOMREC_LIMIT,          size,   "",          "refuse allocations beyond SIZE in each process (heap + writable anonymous mappings)") \
-  X(limit_reserve,    OOMREC_LIMIT_RESERVE,  size,   "",          "once --limit has refused a request, let small ones use SIZE beyond it, so that the program can report its error (default: 1% of the limit, at least 8M and at most 64M, but no more than a quarter of it); 0: nothing") \
+  X(limit_reserve,    OOMREC_LIMIT_RESERVE,  size,   "",          "once --limit has refused a request, let small ones use SIZE beyond it, so that the program can report its error (default: 1% of the limit, at least 8M and at most 64M, but no more than a third of it); 0: nothing") \
   X(limit_as,         OOMREC_LIMIT_AS,       size,   "",          "set RLIMIT_AS to SIZE plus the recorder's own mappings; the kernel enforces it") \
   X(fail,             OOMREC_FAIL,           rules,  "",          "make chosen allocations fail, to test how the program handles it: malloc:nth=1000, mmap:p=0.01,seed=7, site=train.py:42, site=libfoo!function; separate rules by ;") \
   X(limit_gpu,        OOMREC_LIMIT_GPU,      device_sizes, "",       "limit the device memory of each process: SIZE, or SIZE@DEVICE[,SIZE@DEVICE...], with DEVICE a number, cuda:1 or hip:0; requests beyond it fail with the driver's own error") \

@@ -166,15 +166,17 @@ void observe_soft_limit(InHook) noexcept {
   g_state.limit.observe(live);
   const std::int64_t beyond = live - static_cast<std::int64_t>(limit);
   if (beyond <= 0) return;
-  raise_to(g_session.header().limit_reserve_used_bytes,
-           std::min(static_cast<std::uint64_t>(beyond), g_state.limit.reserve_bytes()));
+  const std::uint64_t reserve = g_state.limit.reserve_bytes();
+  session::Header& header = g_session.header();
+  raise_to(header.limit_reserve_bytes, reserve);  // it may have grown
+  raise_to(header.limit_reserve_used_bytes, std::min(static_cast<std::uint64_t>(beyond), reserve));
 }
 
 void set_soft_limit(InHook, std::uint64_t bytes) noexcept {
   using live::SoftLimit;
   const std::uint64_t chosen = g_state.options.limit_reserve;
   const bool is_default = chosen == Options::kDefaultReserve;
-  g_state.limit.set(bytes, is_default ? SoftLimit::default_reserve(bytes) : chosen);
+  g_state.limit.set(bytes, is_default ? SoftLimit::default_reserve(bytes) : chosen, is_default);
   g_state.has_limit_or_rules.store(bytes != 0 || has_fault_rules(), std::memory_order_relaxed);
   if (phase() == Phase::active) {
     session::Header& header = g_session.header();

@@ -13,6 +13,10 @@
 // to blocks of the heap: the program must not use up the reserve before its own request is refused.
 // Tiny blocks may use that quarter at any time: runtimes such as V8 cannot handle the failure of
 // their own bookkeeping, and grow by larger pieces, which are refused first.
+//
+// Even its own request's refusal may not reach the program: Python 3.15 adds two numbers in another
+// way then. So a default reserve grows by its size, twice at most, if a block is refused although
+// it is open and the latest part half used.
 #pragma once
 
 #include <algorithm>
@@ -27,21 +31,24 @@ class SoftLimit {
   static constexpr std::uint64_t kTinyBytes = 4 * 1024;
   static constexpr std::uint64_t kArenaBytes = 1 << 20;  // of a mapping, such as Python's arenas
 
-  // 1 % of the limit, within 8 and 64 MiB, but at most a quarter of the limit.
+  // 1 % of the limit, within 8 and 64 MiB, but at most a third of the limit.
   static constexpr std::uint64_t default_reserve(std::uint64_t limit_bytes) noexcept {
     constexpr std::uint64_t kLeast = 8 << 20, kMost = 64 << 20;
-    return std::min(std::clamp(limit_bytes / 100, kLeast, kMost), limit_bytes / 4);
+    return std::min(std::clamp(limit_bytes / 100, kLeast, kMost), limit_bytes / 3);
   }
 
   // `bytes` 0: no limit. `reserve_bytes` 0: nothing beyond the limit.
-  void set(std::uint64_t bytes, std::uint64_t reserve_bytes) noexcept {
+  void set(std::uint64_t bytes, std::uint64_t reserve_bytes, bool may_grow = false) noexcept {
     bytes_.store(bytes, std::memory_order_relaxed);
     constexpr std::uint64_t kMost = std::uint64_t{1} << 60;  // so that no sum overflows
     reserve_.store(std::min(reserve_bytes, kMost), std::memory_order_relaxed);
+    may_grow_.store(may_grow, std::memory_order_relaxed);
     close_reserve();
   }
   std::uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
-  std::uint64_t reserve_bytes() const noexcept { return reserve_.load(std::memory_order_relaxed); }
+  std::uint64_t reserve_bytes() const noexcept {
+    return reserve_.load(std::memory_order_relaxed) * parts_.load(std::memory_order_relaxed);
+  }
 
   // Whether `requested` more bytes are allowed on top of `live` bytes; `mapped`: as a mapping.
   bool admits(std::int64_t live, std::uint64_t requested, bool mapped = false) noexcept {
@@ -54,7 +61,7 @@ class SoftLimit {
       if (sum - limit <= open_bytes(requested, mapped)) return true;
     }
     opened_at_.store(held, std::memory_order_relaxed);
-    if (!mapped) to_mappings_.store(true, std::memory_order_relaxed);
+    if (!mapped && to_mappings_.exchange(true, std::memory_order_relaxed)) refuse_again(held);
     return false;
   }
 
@@ -64,7 +71,7 @@ class SoftLimit {
     if (opened_at == kClosed) [[likely]]
       return;
     const std::uint64_t held = live < 0 ? 0 : static_cast<std::uint64_t>(live);
-    const std::uint64_t reserve = reserve_bytes();
+    const std::uint64_t reserve = reserve_.load(std::memory_order_relaxed);
     const bool has_shrunk = held + reserve < std::min(opened_at, bytes());
     const bool has_gone_on = held <= bytes() && held > opened_at + 2 * reserve;
     if (has_shrunk || has_gone_on) close_reserve();
@@ -73,9 +80,19 @@ class SoftLimit {
   void close_reserve() noexcept {
     opened_at_.store(kClosed, std::memory_order_relaxed);
     to_mappings_.store(false, std::memory_order_relaxed);
+    parts_.store(1, std::memory_order_relaxed);
   }
 
  private:
+  // A block was refused with `held` bytes live, and the reserve was open.
+  void refuse_again(std::uint64_t held) noexcept {
+    const std::uint64_t part = reserve_.load(std::memory_order_relaxed);
+    std::uint32_t parts = parts_.load(std::memory_order_relaxed);
+    const bool is_used = held > bytes() && held - bytes() > part * parts - part / 2;
+    if (is_used && parts < kMostParts && may_grow_.load(std::memory_order_relaxed))
+      parts_.compare_exchange_strong(parts, parts + 1, std::memory_order_relaxed);
+  }
+
   // How much of the reserve is open to such a request.
   std::uint64_t open_bytes(std::uint64_t requested, bool mapped) const noexcept {
     const bool is_small = mapped ? requested <= kArenaBytes : requested < kSmallBytes;
@@ -86,11 +103,14 @@ class SoftLimit {
   }
 
   static constexpr std::uint64_t kClosed = ~std::uint64_t{0};
+  static constexpr std::uint32_t kMostParts = 3;
 
   std::atomic<std::uint64_t> bytes_{0};
-  std::atomic<std::uint64_t> reserve_{0};
+  std::atomic<std::uint64_t> reserve_{0};          // its first part
   std::atomic<std::uint64_t> opened_at_{kClosed};  // live bytes at the latest refusal
   std::atomic<bool> to_mappings_{false};           // a block of the heap was refused
+  std::atomic<bool> may_grow_{false};
+  std::atomic<std::uint32_t> parts_{1};  // of reserve_ bytes each
 };
 
 }  // namespace oomrec::live

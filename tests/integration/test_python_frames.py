@@ -48,11 +48,12 @@ def test_a_signal_handler_may_walk_at_any_instruction(python, plain, probe, vers
 @pytest.mark.parametrize("version", PYTHON_VERSIONS)
 def test_an_interpreter_in_a_local_scope_is_found(python, plain, probe, build_dir, version):
     """Loaded by dlopen(RTLD_LOCAL), initialized and ended twice in one process."""
-    asked = "import sysconfig; print(*sysconfig.get_config_vars('LIBDIR', 'INSTSONAME'), sep='/')"
-    library = plain(python(version), "-c", asked).stdout.strip()
-    if ".so" not in library or not os.path.exists(library):
+    names = "'prefix', 'LIBDIR', 'INSTSONAME'"
+    asked = f"import sysconfig; print(*sysconfig.get_config_vars({names}), sep='\\n')"
+    prefix, folder, name = plain(python(version), "-c", asked).stdout.splitlines()
+    library = f"{folder}/{name}"
+    if ".so" not in name or not os.path.exists(library):
         pytest.skip(f"Python {version} has no shared library")
-    prefix = library.rsplit("/", 2)[0]
     run = plain(
         build_dir / "tests" / "integration" / "embed_local",
         library,

@@ -59,7 +59,7 @@ TEST_CASE("a quarter of the reserve is always open to tiny blocks") {
 TEST_CASE("the reserve is a hundredth of the limit, within bounds, or as it was chosen") {
   using live::SoftLimit;
   CHECK(SoftLimit::default_reserve(100 * kMiB) == 8 * kMiB);
-  CHECK(SoftLimit::default_reserve(8 * kMiB) == 2 * kMiB);
+  CHECK(SoftLimit::default_reserve(9 * kMiB) == 3 * kMiB);
   CHECK(SoftLimit::default_reserve(1000 * kMiB) == 10 * kMiB);
   CHECK(SoftLimit::default_reserve(kMiB << 20) == 64 * kMiB);
   SoftLimit none;
@@ -77,6 +77,30 @@ TEST_CASE("a refused mapping opens a quarter of the reserve, to blocks of the he
   CHECK_FALSE(limit.admits(102 * kMiB - 1000, 1001));  // now the program's own request is refused
   CHECK(limit.admits(107 * kMiB, kMiB, true));
   CHECK(limit.admits(108 * kMiB - 1000, 1000));
+}
+
+TEST_CASE("a default reserve grows if its use did not end the program") {
+  live::SoftLimit limit;
+  limit.set(100 * kMiB, 8 * kMiB, true);
+  CHECK_FALSE(limit.admits(100 * kMiB, 5000));
+  CHECK_FALSE(limit.admits(103 * kMiB, kMiB));            // too large, and less than half is used
+  CHECK_FALSE(limit.admits(107 * kMiB, kMiB + 1, true));  // mappings can be done without
+  CHECK(limit.reserve_bytes() == 8 * kMiB);
+  CHECK_FALSE(limit.admits(105 * kMiB, kMiB));  // the program has gone on
+  CHECK(limit.reserve_bytes() == 16 * kMiB);
+  CHECK(limit.admits(116 * kMiB - 1000, 1000));
+  CHECK_FALSE(limit.admits(116 * kMiB, 1000));
+  CHECK(limit.admits(116 * kMiB, 1000));
+  CHECK_FALSE(limit.admits(124 * kMiB, 1000));
+  CHECK_FALSE(limit.admits(124 * kMiB, 1000));
+  CHECK(limit.reserve_bytes() == 24 * kMiB);
+  limit.observe(100 * kMiB - 8 * kMiB - 1);
+  CHECK(limit.reserve_bytes() == 8 * kMiB);
+
+  limit.set(100 * kMiB, 8 * kMiB);  // as it was chosen
+  CHECK_FALSE(limit.admits(100 * kMiB, 5000));
+  CHECK_FALSE(limit.admits(108 * kMiB, 5000));
+  CHECK_FALSE(limit.admits(108 * kMiB, 5000));
 }
 
 TEST_CASE("the reserve closes when the program is below the limit again") {
