@@ -86,7 +86,7 @@ def test_without_a_limit_there_is_no_reserve(oomrec, victim):
     "options, expected",
     [
         (["--limit", "300M"], 8 * MIB),
-        (["--limit", "8M"], 2 * MIB),
+        (["--limit", "9M"], 3 * MIB),
         (["--limit", "1000M"], 10 * MIB),
         (["--limit", "300M", "--limit-reserve", "20M"], 20 * MIB),
         (["--limit", "300M", "--limit-reserve", "0"], 0),
