@@ -130,12 +130,12 @@ struct Functions {
     return observed_calloc(context, count, size);
   }
   static void* realloc(void* context, void* object, std::size_t bytes) noexcept {
-    if (!recorder::is_recorded_object(object) && is_unobserved(bytes)) [[likely]]
+    if (!recorder::may_be_recorded_object(object) && is_unobserved(bytes)) [[likely]]
       return next.realloc(context, object, bytes);
     return observed_realloc(context, object, bytes);
   }
   static void free(void* context, void* object) noexcept {
-    if (!recorder::is_recorded_object(object)) [[likely]]
+    if (!recorder::may_be_recorded_object(object)) [[likely]]
       return next.free(context, object);
     return observed_free(context, object);
   }
@@ -158,7 +158,7 @@ struct Functions {
     return moved;
   }
   [[gnu::noinline]] static void observed_free(void* context, void* object) noexcept {
-    forget(kFree, object);
+    if (recorder::is_recorded_object(object)) forget(kFree, object);
     next.free(context, object);
   }
 

@@ -47,9 +47,13 @@ inline void skip_in_heap(std::uint64_t bytes) noexcept {
   if (t_thread != nullptr) t_thread->sampler.skip(bytes);
 }
 
-// False: no object at this address is on record.
+// Whether an object at this address is on record. may_be_recorded_object() is quicker, but may be
+// true of others.
 inline bool is_recorded_object(const void* object) noexcept {
   return g_state.objects.holds(reinterpret_cast<std::uint64_t>(object));
+}
+inline bool may_be_recorded_object(const void* object) noexcept {
+  return g_state.objects.may_hold(reinterpret_cast<std::uint64_t>(object));
 }
 
 // How many objects this one represents: passes_unrecorded() returned false for it, or it is being

@@ -21,7 +21,7 @@ ObjectBits::Word* ObjectBits::word_of(std::uint64_t address) const noexcept {
   return nullptr;
 }
 
-bool ObjectBits::holds_elsewhere(std::uint64_t address) const noexcept {
+bool ObjectBits::holds(std::uint64_t address) const noexcept {
   const Word* const word = word_of(address);
   return word != nullptr && is_set(word, address);
 }

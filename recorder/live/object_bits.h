@@ -17,14 +17,16 @@ namespace oomrec::live {
 
 class ObjectBits {
  public:
-  // False: no object is recorded at `address`.
-  bool holds(std::uint64_t address) const noexcept {
+  // False: no object is recorded at `address`. The quick half of holds(): makes no call, so that a
+  // function that asks needs no frame.
+  bool may_hold(std::uint64_t address) const noexcept {
     const Span& span = spans_[place_of(number_of(address))];
     const std::uint64_t found = span.number.load(std::memory_order_acquire);
     if (found == number_of(address)) [[likely]]
       return is_set(word_in(span, address), address);
-    return found != 0 && holds_elsewhere(address);
+    return found != 0;
   }
+  bool holds(std::uint64_t address) const noexcept;
 
   // False: no memory for its span, or too many spans.
   bool add(InHook, std::uint64_t address) noexcept;
@@ -68,7 +70,6 @@ class ObjectBits {
     return span.words + (address >> (kSlotShift + 6)) % kSpanWords;
   }
   Word* word_of(std::uint64_t address) const noexcept;
-  bool holds_elsewhere(std::uint64_t address) const noexcept;
   bool add_span(std::uint64_t number) noexcept;
   Word* new_words() noexcept;
 

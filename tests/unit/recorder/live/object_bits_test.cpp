@@ -30,6 +30,7 @@ TEST_CASE("objects at random addresses agree with a set") {
     }
     const std::uint64_t other = 0x7fff'0000'0000 + random() % 40'000 * 16 * 61;
     REQUIRE(g_bits.holds(other) == truth.contains(other));
+    REQUIRE((g_bits.may_hold(other) || !truth.contains(other)));
     REQUIRE(g_bits.count() == truth.size());
   }
   CHECK(g_bits.ever() > truth.size());
@@ -45,6 +46,7 @@ TEST_CASE("objects at random addresses agree with a set") {
 
 TEST_CASE("a null pointer, and an address of a span without objects, have none") {
   CHECK_FALSE(g_bits.holds(0));
+  CHECK_FALSE(g_bits.may_hold(0));
   CHECK_FALSE(g_bits.holds(0x1234'5670));
   g_bits.remove(kHook, 0x1234'5670);
   CHECK(g_bits.count() == 0);
