@@ -162,12 +162,13 @@ void check_thresholds(InHook hook, const limit::LimitUsage& nearest) noexcept {
 void observe_soft_limit(InHook) noexcept {
   const std::uint64_t limit = g_state.limit.bytes();
   if (limit == 0) return;
+  session::Header& header = g_session.header();
+  if (header.python.version_hex != 0) g_state.limit.let_grow();
   const std::int64_t live = live_bytes(nullptr);
   g_state.limit.observe(live);
   const std::int64_t beyond = live - static_cast<std::int64_t>(limit);
   if (beyond <= 0) return;
   const std::uint64_t reserve = g_state.limit.reserve_bytes();
-  session::Header& header = g_session.header();
   raise_to(header.limit_reserve_bytes, reserve);  // it may have grown
   raise_to(header.limit_reserve_used_bytes, std::min(static_cast<std::uint64_t>(beyond), reserve));
 }

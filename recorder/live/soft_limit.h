@@ -37,7 +37,7 @@ class SoftLimit {
     return std::min(std::clamp(limit_bytes / 100, kLeast, kMost), limit_bytes / 3);
   }
 
-  // `bytes` 0: no limit. `reserve_bytes` 0: nothing beyond the limit.
+  // `bytes` 0: no limit. `reserve_bytes` 0: nothing beyond the limit. `may_grow`: after let_grow().
   void set(std::uint64_t bytes, std::uint64_t reserve_bytes, bool may_grow = false) noexcept {
     bytes_.store(bytes, std::memory_order_relaxed);
     constexpr std::uint64_t kMost = std::uint64_t{1} << 60;  // so that no sum overflows
@@ -45,6 +45,8 @@ class SoftLimit {
     may_grow_.store(may_grow, std::memory_order_relaxed);
     close_reserve();
   }
+  void let_grow() noexcept { grows_.store(true, std::memory_order_relaxed); }
+
   std::uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
   std::uint64_t reserve_bytes() const noexcept {
     return reserve_.load(std::memory_order_relaxed) * parts_.load(std::memory_order_relaxed);
@@ -89,7 +91,9 @@ class SoftLimit {
     const std::uint64_t part = reserve_.load(std::memory_order_relaxed);
     std::uint32_t parts = parts_.load(std::memory_order_relaxed);
     const bool is_used = held > bytes() && held - bytes() > part * parts - part / 2;
-    if (is_used && parts < kMostParts && may_grow_.load(std::memory_order_relaxed))
+    const bool grows =
+        may_grow_.load(std::memory_order_relaxed) && grows_.load(std::memory_order_relaxed);
+    if (is_used && parts < kMostParts && grows)
       parts_.compare_exchange_strong(parts, parts + 1, std::memory_order_relaxed);
   }
 
@@ -109,7 +113,7 @@ class SoftLimit {
   std::atomic<std::uint64_t> reserve_{0};          // its first part
   std::atomic<std::uint64_t> opened_at_{kClosed};  // live bytes at the latest refusal
   std::atomic<bool> to_mappings_{false};           // a block of the heap was refused
-  std::atomic<bool> may_grow_{false};
+  std::atomic<bool> may_grow_{false}, grows_{false};
   std::atomic<std::uint32_t> parts_{1};  // of reserve_ bytes each
 };
 

@@ -83,6 +83,12 @@ TEST_CASE("a default reserve grows if its use did not end the program") {
   live::SoftLimit limit;
   limit.set(100 * kMiB, 8 * kMiB, true);
   CHECK_FALSE(limit.admits(100 * kMiB, 5000));
+  CHECK_FALSE(limit.admits(107 * kMiB, kMiB));
+  CHECK(limit.reserve_bytes() == 8 * kMiB);  // no Python
+
+  limit.set(100 * kMiB, 8 * kMiB, true);
+  limit.let_grow();
+  CHECK_FALSE(limit.admits(100 * kMiB, 5000));
   CHECK_FALSE(limit.admits(103 * kMiB, kMiB));            // too large, and less than half is used
   CHECK_FALSE(limit.admits(107 * kMiB, kMiB + 1, true));  // mappings can be done without
   CHECK(limit.reserve_bytes() == 8 * kMiB);
