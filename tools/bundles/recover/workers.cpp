@@ -83,8 +83,8 @@ ChildDeath child_death_of(const LostWorker& lost, const Source& worker, VerdictC
   system::Text{death.program} << text::base_name(executable);
   const std::string link = worker.bundle.lexically_relative(beside).string();
   if (link.size() < sizeof death.bundle) system::Text{death.bundle} << link;
-  system::Text{death.summary}
-      << text_of(member(worker.metadata, "verdict"), "summary").value_or("");
+  const auto summary = text_of(member(worker.metadata, "verdict"), "summary");
+  if (summary) system::Text{death.summary} << *summary;
   return death;
 }
 
