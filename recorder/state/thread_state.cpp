@@ -47,6 +47,11 @@ constexpr StateGroup group_of_lane(std::uint32_t lane) noexcept {
   const std::uint32_t count = std::bit_floor(lane);
   return {static_cast<std::uint32_t>(std::bit_width(lane)) - 1, count, count};
 }
+constexpr std::uint32_t states_in_group(std::uint32_t index) noexcept {
+  return index < std::bit_width(kMostStates) - 1 ? 1u << index : kMostStates;
+}
+static_assert(states_in_group(0) == 1 && states_in_group(3) == 8 && states_in_group(4) == 16 &&
+              states_in_group(5) == 16);
 static_assert(group_of_lane(1).index == 0 && group_of_lane(15).index == 3 &&
               group_of_lane(16).index == 4 && group_of_lane(33).index == 5);
 constexpr std::uint32_t kStateGroups = group_of_lane(kMaxLanes - 1).index + 1;
@@ -227,11 +232,9 @@ std::uint64_t served_to_all() noexcept {
 
 void reset_threads_after_fork(InHook) noexcept {
   t_thread = nullptr;  // the child's only thread
-  for (std::uint32_t lane = 1; lane < kMaxLanes;) {
-    const StateGroup group = group_of_lane(lane);
-    if (ThreadState* const states = g_threads.states[group.index].exchange(nullptr))
-      system::unmap(states, group.count * sizeof(ThreadState));
-    lane = group.first + group.count;
+  for (std::uint32_t index = 0; index < kStateGroups; ++index) {
+    if (ThreadState* const states = g_threads.states[index].exchange(nullptr))
+      system::unmap(states, states_in_group(index) * sizeof(ThreadState));
   }
   g_threads.groups_lock.unlock();
   g_threads.group_count = 0;
