@@ -226,15 +226,14 @@ void on_allocate(InHook hook, const Block& block) noexcept {
 Released on_free(InHook hook, Space space, Api api, std::uint64_t address,
                  std::uint64_t usable_bytes, std::uint32_t device) noexcept {
   Released released;
-  const Phase now = phase();
-  if (now == Phase::off || address == 0) return released;
-  ThreadState* const thread = now == Phase::waiting ? nullptr : current_thread(hook);
+  if (phase() == Phase::off || address == 0) return released;
+  ThreadState* const thread = current_thread(hook);
   if (thread != nullptr) thread->reallocating = api == Api::realloc || api == Api::reallocarray;
   released.address = address;
   released.usable_bytes = usable_bytes;
   // A block of its own mapping, which malloc may unmap, can have been a coroutine's stack.
   if (usable_bytes >= kLargeBytes) stack::on_unmapped(hook, address, usable_bytes);
-  const bool may_be_inherited = usable_bytes > kLargeBytes && now == Phase::waiting;
+  const bool may_be_inherited = usable_bytes > kLargeBytes && phase() == Phase::waiting;
   if (exact() || g_state.may_be_recorded(address) || may_be_inherited) [[unlikely]]
     remove_block(hook, thread, space, api, device, released);
   count(hook, thread, space, {0, 0, 1, 0, released.usable_bytes});

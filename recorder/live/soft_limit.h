@@ -15,8 +15,9 @@
 // their own bookkeeping, and grow by larger pieces, which are refused first.
 //
 // Even its own request's refusal may not reach the program: Python 3.15 adds two numbers in another
-// way then. So a default reserve grows by its size, twice at most, if a block is refused although
-// it is open and the latest part half used.
+// way then. So in Python a default reserve grows by its size, twice at most, if a block is refused
+// although it is open and the latest part half used. Not in other programs: Ruby collects garbage,
+// asks again, and would use up that, too.
 #pragma once
 
 #include <algorithm>

@@ -38,14 +38,11 @@ constexpr std::uint32_t kMostStates = 16;  // in one mapping
 struct StateGroup {
   std::uint32_t index;  // of the group
   std::uint32_t first;  // its first lane
-  std::uint32_t count;
 };
 constexpr StateGroup group_of_lane(std::uint32_t lane) noexcept {
   if (lane >= kMostStates)
-    return {std::bit_width(kMostStates) - 2 + lane / kMostStates, lane / kMostStates * kMostStates,
-            kMostStates};
-  const std::uint32_t count = std::bit_floor(lane);
-  return {static_cast<std::uint32_t>(std::bit_width(lane)) - 1, count, count};
+    return {std::bit_width(kMostStates) - 2 + lane / kMostStates, lane / kMostStates * kMostStates};
+  return {static_cast<std::uint32_t>(std::bit_width(lane)) - 1, std::bit_floor(lane)};
 }
 constexpr std::uint32_t states_in_group(std::uint32_t index) noexcept {
   return index < std::bit_width(kMostStates) - 1 ? 1u << index : kMostStates;
@@ -96,7 +93,7 @@ std::uint32_t group_of(InHook hook, std::int32_t tid, const char* name) noexcept
 }
 
 ThreadState* map_states(const StateGroup& group) noexcept {
-  const std::size_t bytes = group.count * sizeof(ThreadState);
+  const std::size_t bytes = states_in_group(group.index) * sizeof(ThreadState);
   void* const mapping = system::map_private(bytes);
   if (mapping == nullptr) return nullptr;
   system::call(SYS_madvise, mapping, bytes, MADV_NOHUGEPAGE);

@@ -95,8 +95,10 @@ ThreadState* register_thread(InHook) noexcept;
 
 // nullptr: no lane is free, or a fork's child waits for its session. Then only count.
 inline ThreadState* current_thread(InHook hook) noexcept {
-  if (t_generation == g_state.generation->load(std::memory_order_relaxed)) [[likely]]
+  const std::uint32_t generation = g_state.generation->load(std::memory_order_relaxed);
+  if (t_generation == generation) [[likely]]
     return t_thread;
+  if (generation != 0 && phase() == Phase::waiting) return nullptr;  // spares each event the call
   return register_thread(hook);
 }
 

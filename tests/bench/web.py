@@ -56,19 +56,17 @@ async def ask_api(number):
     async def send(message):
         sent.append(message)
 
-    headers = [(b"content-type", b"application/json")]
     scope = {
         "type": "http",
+        "http_version": "1.1",
+        "scheme": "http",
+        "server": ("localhost", 80),
         "method": "POST",
         "path": "/orders",
         "query_string": b"",
-        "headers": headers,
+        "headers": [(b"content-type", b"application/json")],
     }
-    await api(
-        {**scope, "http_version": "1.1", "scheme": "http", "server": ("localhost", 80)},
-        receive,
-        send,
-    )
+    await api(scope, receive, send)
     assert sent[0]["status"] == 200, sent
 
 

@@ -49,6 +49,10 @@ def workloads(build: Path, scratch: Path, quick: bool) -> list[Workload]:
     def script(name: str, *arguments: str) -> list[str]:
         return [python, str(HERE / name), *arguments]
 
+    def has_modules(names: str) -> bool:
+        found = subprocess.run([python, "-c", f"import {names}"], capture_output=True)
+        return found.returncode == 0
+
     def micro(pattern: str, depth: int, meaning: str, bounds: dict) -> Workload:
         command = native("micro", pattern, str(depth), size(1_000_000))
         title = f"micro, {depth + 6} frames, {meaning}"
@@ -96,7 +100,7 @@ def workloads(build: Path, scratch: Path, quick: bool) -> list[Workload]:
                 goals=at_most, ours_alone=True,
             )  # fmt: skip
         for kind in ("greenlet", "gevent"):
-            if subprocess.run([python, "-c", f"import {kind}"], capture_output=True).returncode:
+            if not has_modules(kind):
                 continue
             program = str(victims / "python" / "coroutines.py")
             command = [python, program, kind, "2000", turns, "ends"]
@@ -107,7 +111,7 @@ def workloads(build: Path, scratch: Path, quick: bool) -> list[Workload]:
 
     def web():
         """Where Django and FastAPI are installed."""
-        if subprocess.run([python, "-c", "import django, fastapi"], capture_output=True).returncode:
+        if not has_modules("django, fastapi"):
             return
         yield Workload(
             "web", "web", "Django and FastAPI, requests", script("web.py", size(300)),

@@ -132,13 +132,16 @@ std::string printable(std::string_view text) {
 }
 
 std::string with_controls_escaped(std::string json) {
-  const auto is_plain = [](char byte) { return (byte >= ' ' && byte < '\x7f') || byte == '\n'; };
-  const auto special = std::find_if_not(json.begin(), json.end(), is_plain);
+  const auto is_escaped = [](char32_t point) { return is_control(point) && point != '\n'; };
+  const auto special = std::find_if(json.begin(), json.end(), [&](char byte) {
+    const auto value = static_cast<unsigned char>(byte);
+    return value >= 0x80 || is_escaped(value);
+  });
   if (special == json.end()) return json;  // nearly always: megabytes of names and numbers
   std::string safe{json.begin(), special};
   safe.reserve(json.size());
   for_characters({special, json.end()}, [&](std::string_view character, char32_t point) {
-    if (is_control(point) && point != '\n')
+    if (is_escaped(point))
       safe += fmt::format("\\u{:04x}", static_cast<std::uint32_t>(point));
     else
       safe += character;
