@@ -11,6 +11,7 @@
 
 #include "common/session/vocabulary.h"
 #include "common/system/hook_scope.h"
+#include "recorder/events/exact_quick.h"
 #include "recorder/events/heap.h"
 #include "recorder/events/quick.h"
 #include "recorder/state/request.h"
@@ -67,12 +68,14 @@ extern constinit bool g_glibc_chunks;
 extern constinit std::uint64_t g_long_header_flag;
 inline constexpr std::uint64_t kMappedFlag = 2;
 
+inline std::uint64_t chunk_usable_bytes(const void* block) noexcept {
+  constexpr std::uint64_t kFlags = 7;
+  const std::uint64_t word = static_cast<const std::uint64_t*>(block)[-1];
+  return (word & ~kFlags) - 8 - (word & g_long_header_flag) * 4;
+}
 inline std::uint64_t usable_bytes(void* block) noexcept {
-  if (g_glibc_chunks) [[likely]] {
-    constexpr std::uint64_t kFlags = 7;
-    const std::uint64_t word = static_cast<const std::uint64_t*>(block)[-1];
-    return (word & ~kFlags) - 8 - (word & g_long_header_flag) * 4;
-  }
+  if (g_glibc_chunks) [[likely]]
+    return chunk_usable_bytes(block);
   return g_next.malloc_usable_size(block);
 }
 
@@ -114,26 +117,56 @@ template <class Real, class Failed>
   return block;
 }
 
-// The same with a fast path, which is enough for most calls.
+// The same on the fast path of sampled mode.
+template <class Real, class Failed>
+[[gnu::always_inline]] inline void* observe_allocation_quickly(recorder::ThreadState& thread,
+                                                               Api api, std::uint64_t bytes,
+                                                               Real real, Failed failed) noexcept {
+  {
+    const QuickScope scope;
+    if (void* const block = real(); block != nullptr) [[likely]] {
+      recorder::count_quick_allocation(scope.in_hook(), thread, bytes, usable_bytes(block));
+      return block;
+    }
+  }
+  if (bytes != 0 && failed()) report_failure_outside_scope(api, bytes);
+  return nullptr;
+}
+
+// The same on the fast path of exact mode, which is for glibc's blocks.
+template <class Real, class Failed>
+[[gnu::always_inline]] inline void* observe_allocation_exactly(recorder::ThreadState& thread,
+                                                               Api api, std::uint64_t bytes,
+                                                               Real real, Failed failed) noexcept {
+  recorder::maybe_pause(thread);
+  void* block;
+  {
+    const QuickScope scope;
+    block = real();
+  }
+  if (block != nullptr) [[likely]]
+    return recorder::record_exactly(api, block, bytes, chunk_usable_bytes(block));
+  if (failed()) report_failure_outside_scope(api, bytes);
+  return nullptr;
+}
+
+// The same by the fastest path that the call may take.
 template <class Real, class Failed>
 [[gnu::always_inline]] inline void* observe_allocation(Api api, std::uint64_t bytes, Real real,
                                                        Failed failed) noexcept {
   // First, because without a recorder a thread's storage may not be ours to read.
   if (watched(api) != Watch::on) [[unlikely]]
     return observe_allocation_fully(api, bytes, real, failed);
-  recorder::ThreadState* const thread = recorder::quick_thread();
-  if (thread == nullptr || !HookScope::idle() || !recorder::passes_quickly(*thread, bytes))
-      [[unlikely]]
+  recorder::ThreadState* const thread = recorder::t_thread;
+  if (thread == nullptr || !HookScope::idle()) [[unlikely]]
     return observe_allocation_fully(api, bytes, real, failed);
-  {
-    const QuickScope scope;
-    if (void* const block = real(); block != nullptr) [[likely]] {
-      recorder::count_quick_allocation(scope.in_hook(), *thread, bytes, usable_bytes(block));
-      return block;
-    }
+  if (thread->quick) [[likely]] {
+    if (recorder::passes_quickly(*thread, bytes)) [[likely]]
+      return observe_allocation_quickly(*thread, api, bytes, real, failed);
+  } else if (recorder::is_small(*thread, bytes)) {
+    return observe_allocation_exactly(*thread, api, bytes, real, failed);
   }
-  if (bytes != 0 && failed()) report_failure_outside_scope(api, bytes);
-  return nullptr;
+  return observe_allocation_fully(api, bytes, real, failed);
 }
 
 // The common part of all functions that release a block. It is recorded before `real`, because
@@ -154,18 +187,40 @@ template <class Real>
   real();
 }
 
+// The same on the fast path of exact mode. False: nothing was done.
+template <class Real>
+[[gnu::always_inline]] inline bool observe_release_exactly(recorder::ThreadState& thread, Api api,
+                                                           void* block, Real real) noexcept {
+  recorder::maybe_pause(thread);
+  const QuickScope scope;
+  const auto address = reinterpret_cast<std::uint64_t>(block);
+  if (!recorder::release_quickly(scope.in_hook(), thread, api, address, chunk_usable_bytes(block)))
+      [[unlikely]]
+    return false;
+  scope.leave_recorder();
+  real();
+  return true;
+}
+
+// The same by the fastest path that the call may take.
 template <class Real>
 [[gnu::always_inline]] inline void observe_release(Api api, void* block, Real real) noexcept {
   if (watched(api) != Watch::on) [[unlikely]]
     return observe_release_fully(api, block, real);
-  recorder::ThreadState* const thread = recorder::quick_thread();
-  if (thread == nullptr || block == nullptr || !HookScope::idle() ||
-      recorder::may_be_recorded(block)) [[unlikely]]
+  recorder::ThreadState* const thread = recorder::t_thread;
+  if (thread == nullptr || block == nullptr || !HookScope::idle()) [[unlikely]]
     return observe_release_fully(api, block, real);
-  const QuickScope scope;
-  recorder::count_quick_release(scope.in_hook(), *thread, usable_bytes(block));
-  scope.leave_recorder();
-  real();
+  if (thread->quick) [[likely]] {
+    if (!recorder::may_be_recorded(block)) [[likely]] {
+      const QuickScope scope;
+      recorder::count_quick_release(scope.in_hook(), *thread, usable_bytes(block));
+      scope.leave_recorder();
+      return real();
+    }
+  } else if (thread->exact_quick && observe_release_exactly(*thread, api, block, real)) {
+    return;
+  }
+  observe_release_fully(api, block, real);
 }
 
 }  // namespace oomrec::shim

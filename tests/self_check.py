@@ -18,7 +18,7 @@ SOURCE = Path(__file__).resolve().parent.parent
 BENCH = SOURCE / "tests" / "bench"
 COUNTS = [
     "stacks", "frames", "reusing", "reused_frames", "oracle_stacks", "oracle_frames",
-    "oracle_ends", "python_frames", "python_reused", "cached_chains", "cached_stacks", "rules", "large_rules", "odd_rules",
+    "oracle_ends", "python_frames", "python_reused", "cached_chains", "cached_stacks", "quick_nodes", "rules", "large_rules", "odd_rules",
     "different",
 ]  # fmt: skip
 

@@ -39,10 +39,10 @@ inline constexpr u32 kMaxFrames = 512;
 // (parent 0) is a special frame thread_group; in a merged recording, a rank around it.
 struct Node {
   u32 parent;
-  u32 depth;  // 1 for an outermost node
+  u32 hash;  // of all frames from the outermost to this one: for the writer; readers ignore it
   u64 frame;
 };
-static_assert(sizeof(Node) == 16 && offsetof(Node, depth) == 4 && offsetof(Node, frame) == 8);
+static_assert(sizeof(Node) == 16 && offsetof(Node, hash) == 4 && offsetof(Node, frame) == 8);
 
 // --- Holders and live allocations ---------------------------------------------------------------
 

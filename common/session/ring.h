@@ -89,6 +89,28 @@ class RingWriter {
     put(kind, api, address, bytes, node < kRingNodes ? node : 0);
   }
 
+  // The number of the next event.
+  u64 next() const noexcept { return lane_->ring_next.load(std::memory_order_relaxed); }
+
+  // For append_plain(): a new time may wait for its stamp, and a new lap begins, only where the
+  // next event's number is a multiple of this. Call begin_plain() there.
+  static constexpr u64 kPlainEvents = 16;
+  bool takes_plain() const noexcept { return slots_ != nullptr && mask_ >= kPlainEvents - 1; }
+  bool needs_begin() const noexcept { return next() % kPlainEvents == 0; }
+  void begin_plain(u32 time_ms, u32 thread) noexcept {
+    put_stamp_if_due(u64{thread & 0xffff} << 32 | time_ms);
+    lap_ = lap_of(next(), log_slots_) << 58;
+  }
+
+  // The same as append() to the ring of `lane`, which is this one's. `address` and `node` are ones
+  // that fit, `bytes` is of a small block.
+  [[gnu::always_inline]] void append_plain(Lane& lane, EventKind kind, Api api, u64 address,
+                                           u64 bytes, u32 node) noexcept {
+    const u64 number = lane.ring_next.load(std::memory_order_relaxed);
+    fill(slots_[number & mask_], lap_, kind, api, address, bytes, node);
+    lane.ring_next.store(number + 1, std::memory_order_release);
+  }
+
   // An event of a GPU.
   void append_device_event(u32 time_ms, u32 thread, EventKind kind, u64 location, u64 address,
                            u64 bytes, u32 node) noexcept {
@@ -104,7 +126,7 @@ class RingWriter {
       stamp_ = stamp;
       put_stamp();
     }
-    if ((lane_->ring_next.load(std::memory_order_relaxed) & stamp_mask_) == 0) [[unlikely]]
+    if ((next() & stamp_mask_) == 0) [[unlikely]]
       put_stamp();
   }
 
@@ -115,14 +137,18 @@ class RingWriter {
   }
 
   void put(EventKind kind, Api api, u64 address, u64 bytes, u32 node) noexcept {
-    const u64 number = lane_->ring_next.load(std::memory_order_relaxed);
-    const u64 lap = lap_of(number, log_slots_) << 58;
-    Slot& slot = slots_[number & mask_];
-    slot.second.store(lap | u64{node} << 32 | bytes, std::memory_order_relaxed);
-    slot.first.store(lap | u64{static_cast<u8>(api)} << 52 | u64{static_cast<u8>(kind)} << 48 |
-                         (address & (kRingAddresses - 1)),
-                     std::memory_order_release);
+    const u64 number = next();
+    lap_ = lap_of(number, log_slots_) << 58;
+    fill(slots_[number & mask_], lap_, kind, api, address & (kRingAddresses - 1), bytes, node);
     lane_->ring_next.store(number + 1, std::memory_order_release);
+  }
+
+  [[gnu::always_inline]] static void fill(Slot& slot, u64 lap, EventKind kind, Api api, u64 address,
+                                          u64 bytes, u32 node) noexcept {
+    slot.second.store(lap | u64{node} << 32 | bytes, std::memory_order_relaxed);
+    slot.first.store(
+        (lap | u64{static_cast<u8>(api)} << 52 | u64{static_cast<u8>(kind)} << 48) + address,
+        std::memory_order_release);
   }
 
   Lane* lane_ = nullptr;
@@ -131,6 +157,7 @@ class RingWriter {
   unsigned log_slots_ = 0;
   u64 stamp_mask_ = 0;
   u64 stamp_ = ~u64{0};
+  u64 lap_ = 0;  // of the latest slot, in place
 };
 
 }  // namespace oomrec::session

@@ -32,10 +32,17 @@ constexpr u32 unpacked_birth(u64 field) noexcept {
   return static_cast<u32>(field < kSeconds ? field : kSeconds + (field - kSeconds) * 64);
 }
 
+constexpr u64 birth_bits(u64 seconds) noexcept { return packed_birth(seconds) << 43; }
+constexpr u64 packed(u64 address, u64 bytes, u64 node, u64 birth, u32 shift) noexcept {
+  const u64 begins = (address >> 3) & ((1u << (shift - 3)) - 1);
+  return node | bytes << 26 | begins << 41 | birth;
+}
 constexpr u64 packed(const SmallBlock& block, u32 shift) noexcept {
-  const u64 begins = (block.address >> 3) & ((1u << (shift - 3)) - 1);
-  return u64{block.node} | u64{block.bytes} << 26 | begins << 41 |
-         packed_birth(block.birth_s) << 43;
+  return packed(block.address, block.bytes, block.node, birth_bits(block.birth_s), shift);
+}
+// Whether `word` is the block's at `address`, if it has one.
+constexpr bool begins_at(u64 word, u64 address, u32 shift) noexcept {
+  return ((word >> 41 ^ address >> 3) & ((1u << (shift - 3)) - 1)) == 0;
 }
 // `word` is that of the slot that starts at address `slot`.
 constexpr SmallBlock unpacked(u64 word, u64 slot) noexcept {

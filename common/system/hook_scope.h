@@ -15,6 +15,7 @@ namespace oomrec {
 class InHook {
   friend class HookScope;
   friend class QuickScope;
+  friend class ExactScope;
   friend class OutsideHooks;
   InHook() noexcept {}
 };
@@ -32,19 +33,19 @@ class HookScope {
   // Create it in the hook itself: stacks start at the caller of the function that creates the
   // outermost scope.
   [[gnu::always_inline]] explicit HookScope(HookState real = HookState::real) noexcept
-      : before_(t_state), real_(real) {
-    t_state = real;
+      : before_(t_now.state), real_(real) {
+    t_now.state = real;
     // In this order: the hook of a signal handler in between must see this scope and leave the
     // frame alone.
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (outermost()) t_frame = __builtin_frame_address(0);
+    if (outermost()) t_now.frame = __builtin_frame_address(0);
   }
-  ~HookScope() { t_state = before_; }
+  ~HookScope() { t_now.state = before_; }
   HookScope(const HookScope&) = delete;
   HookScope& operator=(const HookScope&) = delete;
 
   // True if this thread is in no hook: a scope created now would be outermost().
-  static bool idle() noexcept { return t_state == HookState::idle; }
+  static bool idle() noexcept { return t_now.state == HookState::idle; }
 
   // True if the program itself made this call. Other calls are passed on without recording a stack;
   // see interrupted_recorder().
@@ -59,25 +60,31 @@ class HookScope {
 
   // The frame of the function with the outermost scope, by its frame pointer: the caller's bp, then
   // the return address. Null unless the recorder is working.
-  static const void* frame() noexcept { return t_state == HookState::recorder ? t_frame : nullptr; }
+  static const void* frame() noexcept {
+    return t_now.state == HookState::recorder ? t_now.frame : nullptr;
+  }
 
   // From here to the end of the scope the recorder is working, no longer the real function.
   InHook in_hook() const noexcept {
-    t_state = HookState::recorder;
+    t_now.state = HookState::recorder;
     return {};
   }
 
   // Returns to the real function, for hooks that record before the real call.
-  void leave_recorder() const noexcept { t_state = real_; }
+  void leave_recorder() const noexcept { t_now.state = real_; }
 
  private:
   friend class QuickScope;
+  friend class ExactScope;
 
+  // One variable, because each has a word to be read for its place.
+  struct Now {
+    HookState state;
+    const void* frame;
+  };
   // initial-exec: the first access must not allocate, nor one during the thread's TLS destructors.
-  [[gnu::tls_model("initial-exec")]] static inline constinit thread_local HookState t_state =
-      HookState::idle;
-  [[gnu::tls_model("initial-exec")]] static inline constinit thread_local const void* t_frame =
-      nullptr;
+  [[gnu::tls_model("initial-exec")]] static inline constinit thread_local Now t_now{HookState::idle,
+                                                                                    nullptr};
   const HookState before_;
   const HookState real_;
 };
@@ -86,16 +93,32 @@ class HookScope {
 // does not set where stacks start, so none may be captured in it.
 class QuickScope {
  public:
-  QuickScope() noexcept { HookScope::t_state = HookState::real; }
-  ~QuickScope() { HookScope::t_state = HookState::idle; }
+  QuickScope() noexcept { HookScope::t_now.state = HookState::real; }
+  ~QuickScope() { HookScope::t_now.state = HookState::idle; }
   QuickScope(const QuickScope&) = delete;
   QuickScope& operator=(const QuickScope&) = delete;
 
   InHook in_hook() const noexcept {
-    HookScope::t_state = HookState::recorder;
+    HookScope::t_now.state = HookState::recorder;
     return {};
   }
-  void leave_recorder() const noexcept { HookScope::t_state = HookState::real; }
+  void leave_recorder() const noexcept { HookScope::t_now.state = HookState::real; }
+};
+
+// For recording after an outermost call, created if HookScope::idle(). Stacks start at the caller
+// of the function that creates it.
+class ExactScope {
+ public:
+  [[gnu::always_inline]] ExactScope() noexcept {
+    HookScope::t_now.state = HookState::recorder;
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // as in HookScope
+    HookScope::t_now.frame = __builtin_frame_address(0);
+  }
+  ~ExactScope() { HookScope::t_now.state = HookState::idle; }
+  ExactScope(const ExactScope&) = delete;
+  ExactScope& operator=(const ExactScope&) = delete;
+
+  InHook in_hook() const noexcept { return {}; }
 };
 
 // For calling the same functions outside hooks: in the tools, in unit tests, and in the library's

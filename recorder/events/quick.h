@@ -1,9 +1,10 @@
 // The fast path of the heap, inlined in the hooks: in sampled mode most events change this thread's
-// counters and nothing else. All others take the slow path (heap.h), which decides again.
+// counters and nothing else. All others take the slow path (heap.h), which decides again. Exact
+// mode has its own: exact_quick.h.
 //
 // Whether a thread may take the fast path is part of its state, and is decided again each time the
-// thread publishes its totals: not in exact mode, not with rules of --fail for the heap, not within
-// a MiB of a limit. A fork resets the state (thread_state.h).
+// thread publishes its totals: not with rules of --fail for the heap, not within a MiB of a limit.
+// A fork resets the state (thread_state.h).
 //
 // As in heap.h, an allocation is decided before the real call and counted after it, and a free is
 // counted before the real call.
@@ -14,11 +15,6 @@
 #include "recorder/state/thread_state.h"
 
 namespace oomrec::recorder {
-
-// The calling thread, if it may take the fast path; else nullptr.
-inline ThreadState* quick_thread() noexcept {
-  return t_thread != nullptr && t_thread->quick ? t_thread : nullptr;
-}
 
 // Whether a block of `bytes` is neither large nor sampled. If it is either, the slow path calls the
 // sampler again.

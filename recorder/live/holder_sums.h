@@ -24,6 +24,8 @@ class HolderSums {
     lane_ = &lane;
     sums_ = sums;
     temporaries_ = temporaries;
+    peak_epoch_ =
+        &session::g_session.header().spaces[static_cast<std::size_t>(Space::heap)].peak_epoch;
     mask_ = sums == nullptr ? 0 : lane.sums - 1;
   }
 
@@ -34,13 +36,9 @@ class HolderSums {
     session::HolderSum* const sum = sum_of(hook, holders, node, api);
     if (sum == nullptr) [[unlikely]]
       return grow_at_once(hook, holders, node, api, bytes);
-    add_own(sum->allocated_bytes, bytes);
-    add_own(sum->counts, kOneAllocated);
-    if (sum->allocated_bytes.load(std::memory_order_relaxed) -
-            sum->freed_bytes.load(std::memory_order_relaxed) + kLargeSum >=
-        2 * kLargeSum) [[unlikely]] {
+    grow_present(*sum, bytes);
+    if (is_large(*sum)) [[unlikely]]
       settle(hook, holders, *sum);
-    }
     return true;
   }
   void shrink(InHook hook, HolderTable& holders, std::uint32_t node, std::uint64_t bytes,
@@ -48,9 +46,31 @@ class HolderSums {
     session::HolderSum* const sum = sum_of(hook, holders, node, Api::none);
     if (sum == nullptr) [[unlikely]]
       return shrink_at_once(hook, holders, node, bytes, temporary);
-    add_own(sum->freed_bytes, bytes);
-    add_own(sum->counts, kOneFreed);
-    if (temporary) add_own(temporary_of(*sum), std::uint32_t{1});
+    shrink_present(*sum, bytes, temporary);
+  }
+
+  bool has_sums() const noexcept { return sums_ != nullptr; }
+
+  // Where the node's sum belongs. If it is there, and nothing needs to be settled first,
+  // is_present() holds, and the changes below are those of grow() and shrink(). The caller of
+  // grow_present() first asks is_large().
+  session::HolderSum& place_of(std::uint32_t node) const noexcept { return sums_[node & mask_]; }
+  bool is_present(const session::HolderSum& sum, std::uint32_t node) const noexcept {
+    return sum.node.load(std::memory_order_relaxed) == node && epoch() == peak_epoch();
+  }
+  static bool is_large(const session::HolderSum& sum) noexcept {
+    return sum.allocated_bytes.load(std::memory_order_relaxed) -
+               sum.freed_bytes.load(std::memory_order_relaxed) + kLargeSum >=
+           2 * kLargeSum;
+  }
+  static void grow_present(session::HolderSum& sum, std::uint64_t bytes) noexcept {
+    add_own(sum.allocated_bytes, bytes);
+    add_own(sum.counts, kOneAllocated);
+  }
+  void shrink_present(session::HolderSum& sum, std::uint64_t bytes, bool temporary) noexcept {
+    add_own(sum.freed_bytes, bytes);
+    add_own(sum.counts, kOneFreed);
+    if (temporary) add_own(temporary_of(sum), std::uint32_t{1});
   }
 
   // For threads without a lane.
@@ -66,11 +86,7 @@ class HolderSums {
   static constexpr std::uint64_t kOneAllocated = std::uint64_t{1} << 32, kOneFreed = 1;
   static constexpr std::uint64_t kLargeSum = 64 * 1024;
 
-  static std::uint32_t peak_epoch() noexcept {
-    return session::g_session.header()
-        .spaces[static_cast<std::size_t>(Space::heap)]
-        .peak_epoch.load(std::memory_order_relaxed);
-  }
+  std::uint32_t peak_epoch() const noexcept { return peak_epoch_->load(std::memory_order_relaxed); }
   std::uint32_t epoch() const noexcept { return lane_->sums_epoch.load(std::memory_order_relaxed); }
 
   std::atomic<std::uint32_t>& temporary_of(const session::HolderSum& sum) const noexcept {
@@ -95,6 +111,7 @@ class HolderSums {
                                                std::uint32_t node, Api) noexcept;
 
   session::Lane* lane_;
+  const std::atomic<std::uint32_t>* peak_epoch_;
   session::HolderSum* sums_;
   std::atomic<std::uint32_t>* temporaries_;  // one for each of the sums
   std::uint32_t mask_;

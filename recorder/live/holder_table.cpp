@@ -25,13 +25,14 @@ std::uint32_t peak_epoch_of(const Holder& holder) noexcept {
 
 std::uint32_t HolderTable::find_or_add(InHook hook, std::uint32_t node, Space space, Api api,
                                        std::uint8_t flags) noexcept {
+  const bool by_node = space == Space::heap && NodeMap::holds(node);
   const std::uint64_t hash = mix(std::uint64_t{node} << 8 | static_cast<std::uint8_t>(space));
   const auto matches = [&](std::uint32_t number) noexcept {
     const Holder& holder = g_session.holders.at(number);
     return holder.node == node && holder.space == static_cast<std::uint8_t>(space);
   };
   const auto find = [&]() noexcept {
-    const std::uint32_t found = index_.find(hash, matches);
+    const std::uint32_t found = by_node ? of_heap_.find(node) : index_.find(hash, matches);
     if (found != 0) add_flags(g_session.holders.at(found), flags);
     return found;
   };
@@ -49,7 +50,10 @@ std::uint32_t HolderTable::find_or_add(InHook hook, std::uint32_t node, Space sp
     // Valid for the last peak step: it had no blocks then.
     holder.peak_epoch.store(peak_epoch_of(holder), std::memory_order_relaxed);
   });
-  return added && index_.insert(hook, hash, number) ? number : 0;
+  if (!added) return 0;
+  const bool inserted =
+      by_node ? of_heap_.insert(hook, node, number) : index_.insert(hook, hash, number);
+  return inserted ? number : 0;
 }
 
 void HolderTable::grow(InHook, std::uint32_t number, std::uint64_t bytes,
@@ -143,6 +147,7 @@ void HolderTable::settle(InHook hook, session::HolderSum& sum,
 void HolderTable::reset(InHook hook) noexcept {
   lock_.unlock();  // its owner may not exist in the child
   for (system::Mutex& lock : peak_locks_) lock.unlock();
+  of_heap_.reset(hook);
   index_.reset(hook);
   candidates_.reset(hook);
 }

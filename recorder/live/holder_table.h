@@ -13,6 +13,7 @@
 #include "common/system/mutex.h"
 #include "recorder/live/candidates.h"
 #include "recorder/live/index.h"
+#include "recorder/live/node_map.h"
 
 namespace oomrec::live {
 
@@ -57,7 +58,8 @@ class HolderTable {
   }
 
   system::Mutex lock_;
-  Index<Outgrown::keep> index_;
+  NodeMap of_heap_;              // by node
+  Index<Outgrown::keep> index_;  // of all others, by node and space
   system::Mutex peak_locks_[16];
   Candidates candidates_;
 };

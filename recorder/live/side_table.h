@@ -57,6 +57,11 @@ class SideTable {
     return block;
   }
 
+  std::uint32_t shift() const noexcept { return shift_; }
+  std::uint64_t slot_in_span(std::uint64_t address) const noexcept {
+    return (address % session::kSideSpanBytes) >> shift_;
+  }
+
   // False: the table never had a block.
   bool used() const noexcept { return used_.load(std::memory_order_relaxed); }
 
@@ -76,8 +81,7 @@ class SideTable {
 
   std::atomic<std::uint64_t>* word_in(std::uint32_t page, std::uint64_t address) noexcept {
     std::byte* const words = session::g_session.arena.at(std::uint64_t{page} * session::kPageBytes);
-    const std::uint64_t slot = (address % session::kSideSpanBytes) >> shift_;
-    return reinterpret_cast<std::atomic<std::uint64_t>*>(words) + slot;
+    return reinterpret_cast<std::atomic<std::uint64_t>*>(words) + slot_in_span(address);
   }
 
   [[gnu::noinline]] std::atomic<std::uint64_t>* new_page(InHook, std::uint64_t address) noexcept;
@@ -89,6 +93,36 @@ class SideTable {
   std::uint64_t usable_range_ = 0;
   system::Mutex lock_;
   Index<Outgrown::keep> index_;
+};
+
+// The spans of the side table that a thread's latest blocks were in.
+class SpanCache {
+ public:
+  // The words of the address's span, of which the block's is number slot_in_span(). nullptr: not in
+  // the cache.
+  std::atomic<std::uint64_t>* find(std::uint64_t address) const noexcept {
+    const Span& span = spans_[place_of(address)];
+    return span.first == first_of(address) ? span.words : nullptr;
+  }
+  // Adds the span of `word`, the block's at `address`.
+  void add(const SideTable& table, std::uint64_t address,
+           std::atomic<std::uint64_t>* word) noexcept {
+    spans_[place_of(address)] = {first_of(address), word - table.slot_in_span(address)};
+  }
+
+ private:
+  static constexpr std::size_t kSpans = 256;  // 16 MiB
+  struct Span {
+    std::uint64_t first;  // address; 0: none
+    std::atomic<std::uint64_t>* words;
+  };
+  static std::uint64_t first_of(std::uint64_t address) noexcept {
+    return address & ~(session::kSideSpanBytes - 1);
+  }
+  static std::uint64_t place_of(std::uint64_t address) noexcept {
+    return address / session::kSideSpanBytes % kSpans;
+  }
+  Span spans_[kSpans];
 };
 
 }  // namespace oomrec::live

@@ -11,6 +11,7 @@
 #include "recorder/stack/intern.h"
 #include "recorder/stack/merge.h"
 #include "recorder/stack/odd_frames.h"
+#include "recorder/stack/quick_node.h"
 #include "recorder/stack/rules.h"
 #include "recorder/stack/self_check.h"
 
@@ -100,29 +101,28 @@ namespace {
 
 // The node of a stack below `root`: its outermost `reused` frames are those of the thread's last
 // stack, then follow `count` fresh ones. *full: the trie is full, and this is the longest prefix.
-std::uint32_t intern_stack(InHook hook, NodeCache& nodes, MergedCache& cache, std::uint32_t reused,
+std::uint32_t intern_stack(InHook hook, MergedCache& cache, std::uint32_t reused,
                            std::uint32_t count, bool* full) noexcept {
-  std::uint32_t comparable = cache.count;
-  std::uint32_t node = reused == 0 ? cache.root : cache.frames[reused - 1].node;
-  cache.count = reused;
-  for (; count != 0; ++cache.count) {
-    const MergedFrame& fresh = cache.fresh[--count];
-    MergedFrame& frame = cache.frames[cache.count];
-    if (cache.count < comparable && frame.word == fresh.word) {
-      node = frame.node;
-    } else {
-      comparable = 0;
-      const std::uint32_t next = intern(hook, nodes, node, fresh.word);
-      if (next == 0) {
-        *full = true;
-        return node;
-      }
-      node = next;
-    }
+  const std::uint32_t comparable = cache.count;
+  const auto innermost = [&] {
+    return cache.count == 0 ? cache.root : cache.frames[cache.count - 1].node;
+  };
+  const auto keep = [&](const MergedFrame& fresh, std::uint32_t node) {
+    MergedFrame& frame = cache.frames[cache.count++];
     frame = fresh;
     frame.node = node;
+  };
+  cache.count = reused;
+  while (count != 0 && cache.count < comparable &&
+         cache.frames[cache.count].word == cache.fresh[count - 1].word)
+    keep(cache.fresh[--count], cache.frames[cache.count].node);
+  const std::uint32_t interned = intern(hook, innermost(), {cache.fresh, count});
+  *full = interned != count;
+  for (std::uint32_t i = 0; i != interned; ++i) {
+    --count;
+    keep(cache.fresh[count], cache.fresh[count].node);
   }
-  return node;
+  return innermost();
 }
 
 void begin_root(MergedCache& cache, std::uint32_t root) noexcept {
@@ -159,7 +159,7 @@ std::uint32_t merge_and_intern(InHook hook, ThreadStacks& thread, NativeStack na
   }
   begin_root(cache, root);
   bool full = false;
-  std::uint32_t node = intern_stack(hook, thread.nodes, cache, join.frames, merged.count, &full);
+  std::uint32_t node = intern_stack(hook, cache, join.frames, merged.count, &full);
   if (full) {  // mark that frames are missing
     if (const std::uint32_t marked = intern(hook, node, cut); marked != 0) node = marked;
   }
@@ -170,15 +170,6 @@ std::uint32_t merge_and_intern(InHook hook, ThreadStacks& thread, NativeStack na
   return node;
 }
 
-// The cache slot of a stack with these chains.
-CachedStack& slot_of(ThreadStacks& thread, const CachedStack& stack) noexcept {
-  return thread.stacks[chain_of(stack.root, stack.native, stack.python) >> (64 - kCachedStackBits)];
-}
-
-bool is_same(const CachedStack& a, const CachedStack& b) noexcept {
-  return a.native == b.native && a.python == b.python && a.root == b.root && a.node != 0;
-}
-
 }  // namespace
 
 [[gnu::noinline]] std::uint32_t capture(InHook hook, ThreadStacks& thread,
@@ -186,7 +177,8 @@ bool is_same(const CachedStack& a, const CachedStack& b) noexcept {
   const Registers at = start_of_walk();
   const bool has_stacks = thread.generation != 0;
   MergedCache& cache = thread.merged;
-  CachedStack stack{cached_chain(hook, at, thread), 0, group, 0};
+  CachedWalk* cached_walk = find_walk(hook, at, thread);
+  CachedStack stack{cached_walk != nullptr ? cached_walk->chain : 0, 0, group, 0};
   NativeStack native{};  // not walked yet
   const auto walk = [&] {
     native = program_stack_from(hook, at, thread);
@@ -201,16 +193,34 @@ bool is_same(const CachedStack& a, const CachedStack& b) noexcept {
 
   CachedStack& cached = slot_of(thread, stack);
   const bool is_cacheable = !in_handler && !python.truncated;
+  const auto add_to_walk = [&]() noexcept {  // for quick_node()
+    if (cached_walk == nullptr) cached_walk = walk_with_chain(thread, at, stack.native);
+    if (cached_walk == nullptr) return;
+    cached_walk->python = stack.python;
+    cached_walk->root = group;
+    cached_walk->node = cached.node;
+  };
   if (is_cacheable && has_stacks && is_same(cached, stack)) {
     if constexpr (kSelfCheck) check_cached_stack(hook, at, thread, python, cached);
+    add_to_walk();
     return cached.node;
   }
   if (native.count == 0) walk();
   bool whole = false;
   stack.node = merge_and_intern(hook, thread, native, python, in_handler, group, &whole);
   if constexpr (kSelfCheck) check_merged(hook, thread, native, python, in_handler);
-  if (is_cacheable && whole) cached = stack;
+  if (is_cacheable && whole) {
+    cached = stack;
+    add_to_walk();
+  }
   return stack.node;
+}
+
+[[gnu::noinline]] std::uint64_t python_chain(InHook hook, ThreadStacks& thread) noexcept {
+  const PythonStack python = python_stack(hook, thread.python);
+  thread.merged.python = std::min(thread.merged.python, python.reused);
+  if (python.truncated) return kNoPythonChain;
+  return python.count == 0 ? 0 : python.frames[python.count - 1].chain;
 }
 
 [[gnu::noinline]] std::uint32_t current_activations(InHook hook, ThreadStacks& thread,

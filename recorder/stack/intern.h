@@ -1,26 +1,19 @@
-// Interning: a private hash (parent, frame) → node over the session's trie, behind a small cache
-// for each thread.
+// Interning: stacks to nodes of the session's trie, by a private hash of whole prefixes.
+//
+// The hash of a node covers all frames from the outermost to its own, so that it does not depend on
+// node numbers: where the frames of a stack belong in the index is known before any of them is
+// looked up. The innermost is looked up first. If it is there, the stack is known.
 #pragma once
+
+#include <span>
 
 #include "recorder/stack/stack.h"
 
 namespace oomrec::stack {
 
-// Mixes well in its upper bits.
-inline std::uint64_t hash_of(std::uint32_t parent, std::uint64_t frame) noexcept {
-  std::uint64_t hash = frame + parent * 0x9e3779b97f4a7c15u;
-  hash ^= hash >> 32;
-  return hash * 0xbf58476d1ce4e5b9u;
-}
-
-// The same as intern(), with the thread's cache.
-inline std::uint32_t intern(InHook hook, NodeCache& cache, std::uint32_t parent,
-                            std::uint64_t frame) noexcept {
-  CachedNode& cached = cache.nodes[hash_of(parent, frame) >> (64 - NodeCache::kBits)];
-  if (cached.frame != frame || cached.parent != parent || cached.node == 0)
-    cached = {frame, parent, intern(hook, parent, frame)};
-  return cached.node;
-}
+// The nodes of `frames`, innermost first, below `parent`, into their `node`. Returns how many have
+// one, the outermost; fewer than all: the trie is full.
+std::uint32_t intern(InHook, std::uint32_t parent, std::span<MergedFrame> frames) noexcept;
 
 void start_intern(InHook) noexcept;
 void reset_nodes(InHook) noexcept;  // after a fork

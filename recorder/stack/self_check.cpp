@@ -163,6 +163,14 @@ void start_self_check(InHook) noexcept {
     report_difference(hook, "a cached chain is not the full walk's", 0, chain, found);
 }
 
+[[gnu::noinline]] void check_quick_node(InHook hook, ThreadStacks& thread, std::uint32_t root,
+                                        std::uint32_t node) noexcept {
+  count(g_counts->quick_nodes);
+  const std::uint32_t captured = capture(hook, thread, root);
+  if (captured != node)
+    report_difference(hook, "a quick node is not the captured one", 0, node, captured);
+}
+
 void count_rule(PackedRule rule) noexcept {
   count(g_counts->rules);
   if (rule.kind() == RuleKind::unsupported) count(g_counts->odd_rules);

@@ -30,6 +30,7 @@ struct SelfCheckCounts {
   std::atomic<std::uint64_t> python_reused;
   std::atomic<std::uint64_t> cached_chains;  // native stacks that needed no walk
   std::atomic<std::uint64_t> cached_stacks;  // stacks that needed no merge
+  std::atomic<std::uint64_t> quick_nodes;    // stacks that needed no capture
   std::atomic<std::uint64_t> rules;          // compiled
   std::atomic<std::uint64_t> large_rules;    // of these, too large to cache
   std::atomic<std::uint64_t> odd_rules;      // of these, libunwind's
@@ -54,6 +55,9 @@ void check_merged(InHook, ThreadStacks&, const NativeStack&, const PythonStack&,
 // walks.
 void check_cached_stack(InHook, const Registers& at, ThreadStacks&, const PythonStack&,
                         const CachedStack&) noexcept;
+
+// quick_node() found `node` below `root`: capture() must return the same.
+void check_quick_node(InHook, ThreadStacks&, std::uint32_t root, std::uint32_t node) noexcept;
 
 void count_rule(PackedRule) noexcept;
 

@@ -12,6 +12,7 @@
 #include "common/system/hook_scope.h"
 #include "recorder/python/chain.h"
 #include "recorder/python/chain_cache.h"
+#include "recorder/stack/walk_pieces.h"
 
 namespace oomrec::stack {
 
@@ -30,6 +31,7 @@ struct NativeFrame {
       0;  // of NativeCache::cells, the first that this step or one further out read
   std::uint32_t rule = 0;  // a PackedRule's bits; 0: more than a rule was needed
   std::uint64_t bp = 0;    // in the frame itself
+  PieceCell piece{};       // of a cached walk, with the same cells
 };
 
 // A stack's memory: [low, high).
@@ -56,11 +58,6 @@ inline std::uint64_t chain_of(std::uint64_t outside, const FreshFrame& frame) no
   return chain_of(outside, frame.pc ^ flags, frame.sp);
 }
 
-// A word that a step read off the stack.
-struct Cell {
-  std::uint64_t address, value;
-};
-
 // The thread's last walk: walk_cache.cpp. Frames and cells fill their arrays from the end, the
 // outermost last, so that a reused outer part need not move.
 inline constexpr std::uint32_t kOwnFrames = 32;  // this library's, innermost; removed later
@@ -73,19 +70,21 @@ struct NativeCache {
   std::uint32_t reusable;                 // how many frames, the outermost, may be reused
 };
 
-// A recent walk: what it read before it reached a cached frame, the hit (walk_cache.cpp).
-inline constexpr std::uint32_t kCachedCells = 8;
+// A recent walk, and the node of the stack that it was a part of (walk_cache.h).
 struct CachedWalk {
-  std::uint64_t pc, sp, bp;  // of the frame at which it began
-  std::uint64_t chain;       // its result
-  std::uint64_t hit_chain;   // of the hit
-  std::uint64_t hit_bp;
-  std::uint16_t hit;  // the hit's position, counted from the outermost, from 1; 0: no walk
-  std::uint8_t cells;
+  std::uint64_t pc, sp, bp;  // of the frame at which it began; pc 0: no walk
+  PieceCell cells;           // that it read
   bool bp_matters;
-  Cell read[kCachedCells];
+  std::uint32_t root, node;  // node 0: unknown
+  std::uint64_t python;      // chain of the Python frames
+  std::uint64_t chain;       // its result
 };
-inline constexpr unsigned kCachedWalkBits = 7;
+inline constexpr std::uint32_t kWalkWays = 8;
+struct CachedWalks {     // that begin in the same place
+  std::uint32_t latest;  // that was found or added
+  CachedWalk ways[kWalkWays];
+};
+inline constexpr unsigned kCachedWalksBits = 6;
 
 // The node of a recent stack, by its two chains and the node it hangs below.
 struct CachedStack {
@@ -93,6 +92,12 @@ struct CachedStack {
   std::uint32_t root, node;
 };
 inline constexpr unsigned kCachedStackBits = 12;
+
+// Whether `cached` is the stack that `other` begins, and has its node.
+inline bool is_same(const CachedStack& cached, const CachedStack& other) noexcept {
+  return cached.native == other.native && cached.python == other.python &&
+         cached.root == other.root && cached.node != 0;
+}
 
 // One frame of a merged stack, with how much of both chains it and the frames outside it represent.
 struct MergedFrame {
@@ -112,16 +117,6 @@ struct MergedCache {
   MergedFrame fresh[session::kMaxFrames];  // the current merge, innermost first
 };
 
-// The nodes that the thread looked up last, by a hash of parent and frame.
-struct CachedNode {
-  std::uint64_t frame;
-  std::uint32_t parent, node;
-};
-struct NodeCache {
-  static constexpr unsigned kBits = 9;
-  CachedNode nodes[1u << kBits];
-};
-
 // Call it when memory may no longer be readable.
 void on_unmapped(InHook, std::uint64_t address, std::uint64_t bytes) noexcept;
 
@@ -138,16 +133,21 @@ inline constexpr std::uint32_t kCodeRanges = 16;  // by address, in MiB
 struct ThreadStacks {
   StackRange ranges[kStackRanges];  // the thread's own first
   std::uint32_t next_range;
-  std::uint32_t generation;  // of the caches: walk_cache.cpp; 0: never used, all zero
+  std::uint32_t generation;  // of the caches: walk_cache.h; 0: never used, all zero
   CodeRange code[kCodeRanges];
-  NodeCache nodes;
   MergedCache merged;
   NativeCache native;
   PythonCache python;
-  CachedWalk walks[1u << kCachedWalkBits];
+  CachedWalks walks[1u << kCachedWalksBits];
+  WalkPieces pieces;
   CachedStack stacks[1u << kCachedStackBits];
   alignas(16) unsigned char unwinder[2048];  // libunwind's cursor and context, for odd frames
 };
+
+// The cache slot of a stack with these chains.
+inline CachedStack& slot_of(ThreadStacks& thread, const CachedStack& stack) noexcept {
+  return thread.stacks[chain_of(stack.root, stack.native, stack.python) >> (64 - kCachedStackBits)];
+}
 
 // Finds the interpreter and the functions that we call. Called from the constructor, outside hooks,
 // because only there dlsym is allowed.

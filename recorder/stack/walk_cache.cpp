@@ -9,21 +9,10 @@
 #include "recorder/stack/self_check.h"
 
 namespace oomrec::stack {
+
+constinit std::atomic<std::uint32_t> g_walk_generation{1};
+
 namespace {
-
-constinit std::atomic<std::uint32_t> g_generation{1};
-
-bool holds(const Cell& cell) noexcept { return load_cell(cell.address) == cell.value; }
-
-// The first changed cell from `cell` on; the sentinel at the end always counts as changed.
-const Cell* first_changed(const Cell* cell) noexcept {
-  for (;; cell += 4) {
-    if (!holds(cell[0])) return cell;
-    if (!holds(cell[1])) return cell + 1;
-    if (!holds(cell[2])) return cell + 2;
-    if (!holds(cell[3])) return cell + 3;
-  }
-}
 
 // The caller's bp, as the step out of `frame`, which is cached, would find it.
 std::uint64_t bp_outside(const NativeFrame& frame, std::uint64_t bp,
@@ -40,10 +29,6 @@ std::uint64_t bp_outside(const NativeFrame& frame, std::uint64_t bp,
       return 0;
   }
   return bp;
-}
-
-CachedWalk& slot_of(ThreadStacks& thread, std::uint64_t pc, std::uint64_t sp) noexcept {
-  return thread.walks[chain_of(0, pc, sp) >> (64 - kCachedWalkBits)];
 }
 
 // The current walk, and the cached one that it may meet. One function, so that the state of a step
@@ -111,7 +96,6 @@ class Unwinding {
                                            Outside outside, bool complete) noexcept {
     NativeFrame* at = kept;
     NativeFrame* reusable = kept;
-    const std::uint32_t kept_cells = outside.cells;
     bool is_reusable = complete;
     while (fresh != cache_.fresh) {
       const FreshFrame& frame = *--fresh;
@@ -135,27 +119,60 @@ class Unwinding {
       if (is_reusable) reusable = at;
     }
     cache_.reusable = static_cast<std::uint32_t>(end() - reusable);
-    if (is_reusable && at != kept && kept != end() && kept_cells - outside.cells <= kCachedCells)
-      cache_walk(*at, *kept, kept_cells);
+    if (is_reusable && at != end()) cache_walk(*at, *kept);
     return {at, static_cast<std::uint32_t>(end() - at), static_cast<std::uint32_t>(end() - kept),
             !complete, walk_.has_crossed_signal()};
   }
 
-  // Caches the walk from `first` to the hit, `kept`.
-  [[gnu::always_inline]] void cache_walk(const NativeFrame& first, const NativeFrame& kept,
-                                         std::uint32_t kept_cells) const noexcept {
-    CachedWalk& walk = slot_of(thread_, first.pc, first.sp);
-    walk.pc = first.pc;
-    walk.sp = first.sp;
-    walk.bp = first.bp;
-    walk.chain = first.chain;
-    walk.hit_chain = kept.chain;
-    walk.hit_bp = kept.bp;
-    walk.hit = static_cast<std::uint16_t>(end() - &kept);
-    walk.cells = static_cast<std::uint8_t>(kept_cells - first.cells);
-    walk.bp_matters = first.bp_matters;
-    Cell* read = walk.read;
-    for (std::uint32_t i = first.cells; i != kept_cells; ++i) *read++ = cache_.cells[i];
+  // Caches the walk from `first`, which met `kept`, or the end of the stack.
+  [[gnu::always_inline]] void cache_walk(NativeFrame& first, NativeFrame& kept) const noexcept {
+    if (&first != &kept || !first.piece.valid()) {
+      if (!add_piece(first, join_of(kept))) return;
+    }
+    CachedWalks& walks = walks_from(thread_, first.pc, first.sp);
+    walks.latest = way_for(walks, first);
+    walks.ways[walks.latest] = {first.pc, first.sp, first.bp, first.piece, first.bp_matters,
+                                0,        0,        0,        first.chain};
+  }
+
+  // That of the same walk, or a free one, or the one after the latest.
+  static std::uint32_t way_for(const CachedWalks& walks, const NativeFrame& first) noexcept {
+    std::uint32_t found = (walks.latest + 1) % kWalkWays;
+    for (std::uint32_t way = 0; way != kWalkWays; ++way) {
+      const CachedWalk& walk = walks.ways[way];
+      if (walk.chain == first.chain && walk.pc == first.pc && walk.sp == first.sp) return way;
+      if (!walk.cells.valid()) found = way;
+    }
+    return found;
+  }
+
+  // Where a new piece that meets `kept` goes on. That is `kept`'s piece, or if a walk visited too
+  // many then, the outermost; end() if one of them was overwritten.
+  const NativeFrame& join_of(const NativeFrame& kept) const noexcept {
+    PieceCell at = kept.piece;
+    if (!at.valid()) return *end();
+    if (at.piece->length < WalkPieces::kMostLength) return kept;
+    std::uint32_t cells = kept.cells;
+    while (at.piece->outer.piece != nullptr) {
+      cells += static_cast<std::uint32_t>(at.piece->end - at.cell);
+      at = at.piece->outer;
+      if (!at.valid()) return *end();
+    }
+    const NativeFrame* frame = &kept;
+    while (frame->cells < cells) ++frame;
+    return frame->piece.valid() && frame->piece.piece->length == 1 ? *frame : *end();
+  }
+
+  // Makes a piece of the frames from `first` to before `join`. False: it would be too large.
+  bool add_piece(NativeFrame& first, const NativeFrame& join) const noexcept {
+    const std::uint32_t count = join.cells - first.cells;
+    if (count > WalkPieces::kMostCells) return false;
+    const PieceCell made = thread_.pieces.add(cache_.cells + first.cells, count, join.piece);
+    for (NativeFrame* frame = &first; frame != &join; ++frame) {
+      frame->piece = made;
+      frame->piece.cell += frame->cells - first.cells;
+    }
+    return true;
   }
 
   // Stores the cells that the step out of `frame` read, in the order of reading. False: the step
@@ -196,27 +213,24 @@ void populate_for_first_walk(ThreadStacks& thread) noexcept {
 
 }  // namespace
 
-std::uint64_t cached_chain(InHook hook, const Registers& at, ThreadStacks& thread) noexcept {
-  // First, so that a thread's first walk does not read a page that it then writes: two page faults.
-  if (thread.generation != g_generation.load(std::memory_order_relaxed)) return 0;
-  const CachedWalk& walk = slot_of(thread, at.pc, at.sp);
-  const NativeCache& cache = thread.native;
-  if (walk.pc != at.pc || walk.sp != at.sp || walk.hit > cache.reusable || at.exact ||
-      (walk.bp_matters && walk.bp != at.bp)) {
-    return 0;
+CachedWalk* find_walk(InHook hook, const Registers& at, ThreadStacks& thread) noexcept {
+  CachedWalk* const walk =
+      at.exact ? nullptr : find_walk(thread, at.pc, at.sp, [&] { return at.bp; });
+  if constexpr (kSelfCheck) {
+    if (walk != nullptr) check_cached_chain(hook, at, thread, walk->chain);
   }
-  const NativeFrame& hit = cache.frames[kWalkedFrames - walk.hit];
-  if (hit.chain != walk.hit_chain || (hit.bp_matters && hit.bp != walk.hit_bp)) return 0;
-  for (std::uint32_t i = 0; i != walk.cells; ++i) {
-    if (!holds(walk.read[i])) return 0;
-  }
-  if (first_changed(cache.cells + hit.cells) != cache.cells + kCells) return 0;
-  if constexpr (kSelfCheck) check_cached_chain(hook, at, thread, walk.chain);
-  return walk.chain;
+  return walk;
+}
+
+CachedWalk* walk_with_chain(ThreadStacks& thread, const Registers& at,
+                            std::uint64_t chain) noexcept {
+  for (CachedWalk& walk : walks_from(thread, at.pc, at.sp).ways)
+    if (walk.pc == at.pc && walk.sp == at.sp && walk.chain == chain) return &walk;
+  return nullptr;
 }
 
 NativeStack cached_unwind(InHook hook, const Registers& at, ThreadStacks& thread) noexcept {
-  const std::uint32_t generation = g_generation.load(std::memory_order_relaxed);
+  const std::uint32_t generation = g_walk_generation.load(std::memory_order_relaxed);
   if (thread.generation != generation) [[unlikely]] {
     clear_caches(thread);
     thread.generation = generation;
@@ -231,18 +245,19 @@ void clear_caches(ThreadStacks& thread) noexcept {
   if (is_new) populate_for_first_walk(thread);
   NativeCache& cache = thread.native;
   cache.reusable = 0;
-  cache.frames[kWalkedFrames].sp = ~std::uint64_t{0};
-  // The sentinel: a cell that contains its own address, but is cached as 0.
-  Cell& last = cache.cells[kCells];
-  last.address = reinterpret_cast<std::uint64_t>(&last.address);
-  last.value = 0;
+  // What a walk that meets no cached frame ends at.
+  NativeFrame& outermost = cache.frames[kWalkedFrames];
+  outermost.sp = ~std::uint64_t{0};
+  outermost.cells = kCells;
+  outermost.piece = {};
+  make_sentinel(cache.cells[kCells]);
   if (is_new) return;  // the rest is zero, and its pages are untouched
   thread.merged.count = 0;
-  thread.nodes = {};
   for (CodeRange& code : thread.code) code = {};
   clear_python_cache(thread.python);
+  thread.pieces.clear();
 }
 
-void invalidate_caches() noexcept { g_generation.fetch_add(1, std::memory_order_relaxed); }
+void invalidate_caches() noexcept { g_walk_generation.fetch_add(1, std::memory_order_relaxed); }
 
 }  // namespace oomrec::stack

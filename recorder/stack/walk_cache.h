@@ -11,7 +11,13 @@
 // the full walk would not read. Never reuses steps that took more than a rule (signal frames,
 // guesses, libunwind), or frames inside them. Writes nothing to reused frames, and reads only their
 // cells.
+//
+// Besides the last walk, a few hundred recent ones are cached whole, by the frame where they began:
+// a program that allocates in turns from a few places needs no walk at all.
 #pragma once
+
+#include <atomic>
+#include <bit>
 
 #include "recorder/stack/unwind.h"
 
@@ -28,10 +34,42 @@ struct NativeStack {
 // The calling thread's stack from `at` outwards: the same result as unwind(), in less time.
 NativeStack cached_unwind(InHook, const Registers& at, ThreadStacks&) noexcept;
 
-// The chain of that stack, if a recent walk of this thread began in the same state, the cells that
-// it read before it reached a cached frame are unchanged, and so is the rest of the cached stack.
-// 0: cache miss, call cached_unwind(). Changes nothing.
-std::uint64_t cached_chain(InHook, const Registers& at, ThreadStacks&) noexcept;
+// The generation of all valid caches.
+extern constinit std::atomic<std::uint32_t> g_walk_generation;
+
+// The walks that begin there.
+inline CachedWalks& walks_from(ThreadStacks& thread, std::uint64_t pc, std::uint64_t sp) noexcept {
+  return thread.walks[((pc + sp * 5) * 0x9e3779b97f4a7c15u) >> (64 - kCachedWalksBits)];
+}
+
+// A cached walk with the same result as one that begins there now: it began in the same state, and
+// all cells that it read are unchanged. nullptr: none. `bp()` reads the register, which is rarely
+// needed.
+template <class Bp>
+[[gnu::always_inline]] inline CachedWalk* find_walk(ThreadStacks& thread, std::uint64_t pc,
+                                                    std::uint64_t sp, Bp bp) noexcept {
+  // First, so that a thread's first walk does not read a page that it then writes: two page faults.
+  if (thread.generation != g_walk_generation.load(std::memory_order_relaxed)) [[unlikely]]
+    return nullptr;
+  CachedWalks& walks = walks_from(thread, pc, sp);
+  // The latest first: the others often differ in their outermost frames only.
+  for (std::uint32_t i = walks.latest, end = i + kWalkWays;;) {
+    CachedWalk* walk = walks.ways + i % kWalkWays;
+    asm("" : "+r"(walk));  // otherwise its address is computed again for each field
+    if (walk->pc == pc && walk->sp == sp && (!walk->bp_matters || walk->bp == bp()) &&
+        is_unchanged(walk->cells)) [[likely]] {
+      walks.latest = i % kWalkWays;
+      return walk;
+    }
+    if (++i == end) return nullptr;
+  }
+}
+
+// The same from `at` outwards. nullptr: call cached_unwind().
+CachedWalk* find_walk(InHook, const Registers& at, ThreadStacks&) noexcept;
+
+// The cached walk from there with this chain; nullptr: none.
+CachedWalk* walk_with_chain(ThreadStacks&, const Registers& at, std::uint64_t chain) noexcept;
 
 void clear_caches(ThreadStacks&) noexcept;  // before another thread uses it
 void invalidate_caches() noexcept;  // every thread's: rules or ids of the session have changed

@@ -11,8 +11,8 @@ using session::g_session;
 void read_clock(InHook hook, ThreadState& thread) noexcept {
   if (thread.reallocating) return;
   const std::uint64_t now = system::coarse_ns();
-  thread.time_ms = static_cast<std::uint32_t>((now - g_state.start_ns) / 1'000'000);
-  thread.quick = is_quick();
+  thread.set_time(static_cast<std::uint32_t>((now - g_state.start_ns) / 1'000'000));
+  choose_path(thread);
   if (thread.time_ms - thread.sums_settled_ms >= kTickNs / 1'000'000) [[unlikely]] {
     thread.sums_settled_ms = thread.time_ms;
     thread.sums.settle(hook, g_state.holders);

@@ -166,8 +166,10 @@ ThreadState* register_thread(InHook hook) noexcept {
   state->roots[0] = state->common_root = group;
   state->common_label = 0;
   state->events_to_clock = 0;
-  state->quick = is_quick();
-  state->time_ms = static_cast<std::uint32_t>((now - g_state.start_ns) / 1'000'000);
+  // The first event takes the slow path, which stamps the ring with the thread.
+  state->quick = state->exact_quick = false;
+  if (!exact()) choose_path(*state);
+  state->set_time(static_cast<std::uint32_t>((now - g_state.start_ns) / 1'000'000));
   state->sampler.start(seed(tid), g_state.interval_bytes.load(std::memory_order_relaxed));
   state->announced_arena_bytes = 0;
   state->object_shift = kFirstObjectShift;
@@ -179,11 +181,21 @@ ThreadState* register_thread(InHook hook) noexcept {
   return state;
 }
 
-bool is_quick() noexcept {
-  constexpr std::int64_t kFarBytes = 1 << 20;
-  if (exact() || phase() != Phase::active || g_state.heap_rules) return false;
+bool may_be_quick() noexcept {
+  if (phase() != Phase::active || g_state.heap_rules) return false;
   const auto limit = static_cast<std::int64_t>(g_state.limit.bytes());
-  return limit <= 0 || live_bytes(nullptr) < limit - kFarBytes;
+  if (limit <= 0) return true;
+  // A MiB, and what each thread may hold beyond what it has published.
+  const auto far_bytes =
+      static_cast<std::int64_t>((1 << 20) + g_session.lanes.size() * kPublishBytes);
+  return live_bytes(nullptr) < limit - far_bytes;
+}
+
+void choose_path(ThreadState& thread) noexcept {
+  const bool may = may_be_quick();
+  thread.quick = may && !exact();
+  thread.exact_quick = may && exact() && thread.ring.takes_plain() && thread.sums.has_sums() &&
+                       g_state.small_blocks.shift() == kQuickShift;
 }
 
 std::uint32_t group_node(InHook hook, std::string_view name) noexcept {

@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "common/session/layout.h"
+#include "common/session/small_block.h"
 #include "common/system/hook_scope.h"
 #include "recorder/live/holder_sums.h"
 #include "recorder/stack/stack.h"
@@ -32,11 +33,13 @@ inline std::uint64_t served_on(const session::Lane& lane) noexcept {
 struct ThreadState {
   session::Lane* lane;
   session::RingWriter ring;
-  bool quick;  // its events may take the fast path (quick.h)
+  bool quick;        // its events may take the fast path (quick.h)
+  bool exact_quick;  // … that of exact mode (exact_quick.h)
   Sampler sampler;
   std::atomic<std::int64_t> unpublished[session::kLaneSpaces];  // atomic: signal handlers add too
   std::uint32_t thread;                                         // entry in `threads`
   std::uint32_t time_ms;
+  std::uint64_t birth_bits;  // birth_s() in a word of the side table
   std::uint32_t events_to_clock;
   std::uint32_t context_depth;
   // Between the free and the allocation of a realloc: a tick now would see neither block. In a
@@ -57,12 +60,17 @@ struct ThreadState {
   FailedRequest aftershock;  // the latest that follows from `failed`; time_ns 0: none
   FailedCall failed_call;
   std::uint64_t mapped_bytes;  // all that it has mapped, reservations included
+  live::SpanCache spans;
   stack::ThreadStacks stacks;
 
   std::uint64_t& last_block_of(Space space) noexcept {
     return space == Space::torch ? last_torch_block : last_block;
   }
   std::uint32_t birth_s() const noexcept { return time_ms / 1000; }  // of a block, now
+  void set_time(std::uint32_t ms) noexcept {
+    time_ms = ms;
+    birth_bits = session::birth_bits(birth_s());
+  }
   // Requests of the thread that were served so far. Exact in both modes.
   std::uint64_t served() const noexcept { return served_on(*lane); }
   // A request of the stack `node` was served.
@@ -110,8 +118,13 @@ inline ThreadState* registered_thread() noexcept {
   return t_generation == g_state.generation->load(std::memory_order_relaxed) ? t_thread : nullptr;
 }
 
-// Whether threads may take the fast path (quick.h).
-bool is_quick() noexcept;
+// Whether threads may take the fast path of the mode: not with rules of --fail for the heap, not
+// near a limit.
+bool may_be_quick() noexcept;
+void choose_path(ThreadState&) noexcept;  // decides again
+
+// The fast path of exact mode is for glibc's blocks, whose distance (side_table.h) is a constant.
+inline constexpr std::uint32_t kQuickShift = 5;
 
 // Writes one event to the thread's ring.
 inline void append_event(ThreadState& thread, EventKind kind, Api api, std::uint64_t address,

@@ -35,6 +35,7 @@ def test_every_stack_equals_the_full_walk(check_library, workload):
         assert counts["python_reused"] > counts["python_frames"] / 2 > counts["stacks"]
     assert counts["cached_chains"] > counts["stacks"] / 20
     assert counts["cached_stacks"] > counts["cached_chains"] / 2
+    assert counts["quick_nodes"] > counts["cached_chains"] / 2
     assert counts["oracle_frames"] > 5 * counts["oracle_stacks"] > 0
 
 

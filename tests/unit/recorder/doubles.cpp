@@ -29,7 +29,7 @@ std::uint32_t intern(InHook hook, std::uint32_t parent, std::uint64_t frame) noe
   std::uint32_t& node = g_nodes[{parent, frame}];
   if (node == 0) {
     session::g_session.nodes.append(hook, node, [&](session::Node& entry) {
-      entry = {parent, parent == 0 ? 1 : session::g_session.nodes.at(parent).depth + 1, frame};
+      entry = {parent, 0, frame};
     });
   }
   return node;

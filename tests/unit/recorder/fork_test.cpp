@@ -122,7 +122,7 @@ TEST_CASE("a grandchild has its grandparent's stack below one marker") {
               const session::Node& node = g_session.nodes.at(i);
               if (node.frame == kStack11)
                 right = right && g_session.nodes.at(node.parent).frame == kMarker &&
-                        g_session.nodes.at(node.parent).depth == 2;
+                        g_session.nodes.at(g_session.nodes.at(node.parent).parent).parent == 0;
             }
             g_session.remove_file(kHook);
             _exit(right ? 0 : 1);

@@ -28,7 +28,7 @@ CombinedNames::OfRank::OfRank(CombinedNames& all, const recording::Recording& re
   if (all_.python_ == 0) all_.python_ = python;
   same_python_ = same_minor_version(python, all_.python_);
   const std::uint64_t frame = session::special_frame(SpecialFrame::rank, rank);
-  root_ = all_.image_.add(TableId::nodes, session::Node{0, 1, frame});
+  root_ = all_.image_.add(TableId::nodes, session::Node{0, 0, frame});
 }
 
 session::StringId CombinedNames::OfRank::string(session::StringId id) {
@@ -93,7 +93,7 @@ std::uint32_t CombinedNames::OfRank::node(std::uint32_t node) {
     if (entry.parent >= at) break;  // forged: parents are always older
   }
   for (auto at = untranslated_.rbegin(); at != untranslated_.rend(); ++at) {
-    const session::Node inner{outer, at->second.depth + 1, frame(at->second.frame)};
+    const session::Node inner{outer, 0, frame(at->second.frame)};
     outer = all_.image_.add(TableId::nodes, inner);
     nodes_[at->first] = outer;
   }

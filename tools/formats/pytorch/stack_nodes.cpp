@@ -15,9 +15,7 @@ bool is_python(std::string_view file) { return file.ends_with(".py") || file.sta
 std::uint32_t StackNodes::node(std::uint32_t parent, std::uint64_t frame) {
   const auto [at, is_new] = nodes_.try_emplace({parent, frame}, 0);
   if (!is_new) return at->second;
-  const std::uint32_t depth = depths_[parent] + 1;
-  at->second = image_.add(TableId::nodes, session::Node{parent, depth, frame});
-  if (at->second != 0) depths_.push_back(depth);
+  at->second = image_.add(TableId::nodes, session::Node{parent, 0, frame});
   return at->second;
 }
 

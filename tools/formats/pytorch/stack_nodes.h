@@ -48,7 +48,6 @@ class StackNodes {
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> nodes_;
   using Line = std::tuple<std::string_view, std::string_view, std::uint32_t>;
   std::map<Line, std::uint64_t> python_, native_;  // by file, function and line
-  std::vector<std::uint32_t> depths_{0};           // by node
   std::uint32_t module_ = 0;
 };
 

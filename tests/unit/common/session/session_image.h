@@ -118,10 +118,8 @@ class SessionImage {
   }
 
   u32 node(u32 parent, u64 frame) {
-    const u32 depth = parent == 0 ? 1 : at<Node>(parent).depth + 1;
     return add<Node>([&](Node& node) {
       node.parent = parent;
-      node.depth = depth;
       node.frame = frame;
     });
   }

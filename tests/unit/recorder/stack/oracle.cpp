@@ -121,7 +121,8 @@ const char* memo_difference(const NativeStack& remembered, const NativeFrame* fu
   here.exact = false;  // like the caller of a hook: only such walks are cached
   bool truncated = false;
   const unsigned ours = unwind(hook, here, mine.thread, mine.full, session::kMaxFrames, &truncated);
-  const std::uint64_t known = cached_chain(hook, here, mine.thread);
+  const CachedWalk* const walk = find_walk(hook, here, mine.thread);
+  const std::uint64_t known = walk != nullptr ? walk->chain : 0;
   const NativeStack remembered = cached_unwind(hook, here, mine.thread);
   const unsigned theirs = walk_with_libunwind(mine.oracle);
   unsigned where = 0;

@@ -1,0 +1,47 @@
+#include "recorder/stack/walk_pieces.h"
+
+#include <cstring>
+
+namespace oomrec::stack {
+
+void WalkPieces::drop_oldest() noexcept {
+  pieces_[oldest_].number = 0;
+  oldest_ = (oldest_ + 1) % kPieces;
+  --count_;
+}
+
+std::uint32_t WalkPieces::take(std::uint32_t cells) noexcept {
+  if (next_cell_ + cells > kCells) {
+    while (count_ != 0 && places_[oldest_].begin >= next_cell_) drop_oldest();
+    next_cell_ = 0;
+  }
+  const std::uint32_t begin = next_cell_;
+  next_cell_ += cells;
+  while (count_ != 0 && places_[oldest_].begin < next_cell_ && places_[oldest_].end > begin)
+    drop_oldest();
+  if (count_ == kPieces) drop_oldest();
+  return begin;
+}
+
+PieceCell WalkPieces::add(const Cell* cells, std::uint32_t count, const PieceCell& outer) noexcept {
+  const std::uint32_t begin = take(count + 1);
+  std::memcpy(cells_ + begin, cells, count * sizeof(Cell));
+  make_sentinel(cells_[begin + count]);
+  const std::uint32_t at = (oldest_ + count_++) % kPieces;
+  places_[at] = {begin, begin + count + 1};
+  WalkPiece& piece = pieces_[at];
+  if (++last_number_ == 0) ++last_number_;
+  piece = {cells_ + begin + count, {}, last_number_, 1};
+  // If `outer` was dropped for this one, its number tells.
+  if (outer.piece != nullptr) {
+    piece.outer = outer;
+    piece.length = outer.piece->length + 1;
+  }
+  return {&piece, cells_ + begin, piece.number};
+}
+
+void WalkPieces::clear() noexcept {
+  while (count_ != 0) drop_oldest();
+}
+
+}  // namespace oomrec::stack

@@ -1,0 +1,93 @@
+// What a thread's recent walks read, in pieces that walks share: most stacks of a thread have their
+// outer part in common.
+//
+// A piece is the cells that a walk read from one frame on, in the order of reading, until it met a
+// frame of an older piece; there it goes on. Pieces do not change. They are overwritten in the
+// order in which they were made, and then have another number than those who point to them expect.
+#pragma once
+
+#include <cstdint>
+
+#include "recorder/stack/cell.h"
+
+namespace oomrec::stack {
+
+// A word that a step read off the stack.
+struct Cell {
+  std::uint64_t address, value;
+};
+
+// A cell that contains its own address, but is cached as 0: it always counts as changed.
+inline void make_sentinel(Cell& cell) noexcept {
+  cell.address = reinterpret_cast<std::uint64_t>(&cell.address);
+  cell.value = 0;
+}
+
+// The first changed cell from `cell` on, up to a sentinel.
+[[gnu::always_inline]] inline const Cell* first_changed(const Cell* cell) noexcept {
+  for (;; cell += 4) {
+    if (load_cell(cell[0].address) != cell[0].value) return cell;
+    if (load_cell(cell[1].address) != cell[1].value) return cell + 1;
+    if (load_cell(cell[2].address) != cell[2].value) return cell + 2;
+    if (load_cell(cell[3].address) != cell[3].value) return cell + 3;
+  }
+}
+
+struct WalkPiece;
+
+// A cell of a piece, where a walk or another piece goes on.
+struct PieceCell {
+  const WalkPiece* piece;  // nullptr: none
+  const Cell* cell;
+  std::uint32_t number;  // the piece's
+
+  bool valid() const noexcept;
+};
+
+struct WalkPiece {
+  const Cell* end;  // of its cells: the sentinel behind them
+  PieceCell outer;  // piece nullptr: the stack ends here
+  std::uint32_t number;
+  std::uint32_t length;  // pieces from here to the end of the stack
+};
+
+inline bool PieceCell::valid() const noexcept {
+  return piece != nullptr && piece->number == number;
+}
+
+// Whether all cells from `at` to the end of the stack are unchanged.
+[[gnu::always_inline]] inline bool is_unchanged(PieceCell at) noexcept {
+  for (;;) {
+    if (at.piece->number != at.number || first_changed(at.cell) != at.piece->end) [[unlikely]]
+      return false;
+    if (at.piece->outer.piece == nullptr) return true;
+    at = at.piece->outer;
+  }
+}
+
+class WalkPieces {
+ public:
+  static constexpr std::uint32_t kPieces = 512;
+  static constexpr std::uint32_t kCells = 8192;
+  static constexpr std::uint32_t kMostCells = 1024;  // of a piece
+  static constexpr std::uint32_t kMostLength = 3;    // a walk visits so many pieces
+
+  // A new piece of `count` cells, at most kMostCells. `outer` is valid, or has no piece.
+  PieceCell add(const Cell* cells, std::uint32_t count, const PieceCell& outer) noexcept;
+
+  void clear() noexcept;
+
+ private:
+  struct Place {  // of a piece
+    std::uint32_t begin, end;
+  };
+  void drop_oldest() noexcept;
+  std::uint32_t take(std::uint32_t cells) noexcept;  // where so many fit
+
+  std::uint32_t next_cell_, oldest_, count_, last_number_;
+  Place places_[kPieces];
+  WalkPiece pieces_[kPieces];
+  Cell cells_[kCells];
+};
+
+}  // namespace oomrec::stack

@@ -1,0 +1,52 @@
+// count_steps PROGRAM [ARGUMENT…]: how many instructions PROGRAM executes between two SIGSTOPs that
+// it sends to itself, by single steps. Exact, and independent of the machine's load; a system call
+// is one, and so is each repetition of a string instruction.
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+
+namespace {
+
+int fail(const char* what) {
+  std::perror(what);
+  return 1;
+}
+
+}  // namespace
+
+int main(int, char** argv) {
+  if (argv[1] == nullptr) return 2;
+  const pid_t child = fork();
+  if (child == 0) {
+    ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+    execvp(argv[1], argv + 1);
+    _exit(127);
+  }
+  unsigned long steps = 0, least = ~0ul;
+  bool counting = false;
+  for (;;) {
+    int status = 0;
+    if (waitpid(child, &status, 0) != child) return fail("waitpid");
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && least != ~0ul) break;
+    if (!WIFSTOPPED(status)) {
+      std::fprintf(stderr, "the program ended: status %#x\n", static_cast<unsigned>(status));
+      return 1;
+    }
+    const int signal = WSTOPSIG(status);
+    if (signal == SIGSTOP) {
+      if (counting) least = std::min(least, steps);
+      counting = !counting;
+      steps = 0;
+    } else if (counting && signal == SIGTRAP) {
+      ++steps;
+    }
+    const long pass_on = signal == SIGSTOP || signal == SIGTRAP ? 0 : signal;
+    if (ptrace(counting ? PTRACE_SINGLESTEP : PTRACE_CONT, child, nullptr, pass_on) != 0)
+      return fail("ptrace");
+  }
+  std::printf("figure: %lu\n", least);
+}

@@ -1,0 +1,100 @@
+"""compare_sessions.py LIBRARY BUILD…: the fast path of exact mode records what the slow path records.
+
+Runs each program twice with the same addresses, once as it is and once with a rule of --fail that
+never matches, which keeps every event of the heap off the fast path. Each ends by a SIGKILL. The
+sessions must be equal, entry by entry: holders, counters, tallies, live blocks and latest events.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parent
+NEVER = "malloc:nth=999999999999"
+
+PROGRAMS = {
+    "all_events": ["{build}/tests/sessions/all_events"],
+    "python": ["{python}", "-S", "-c", """
+import json, os, signal
+kept = []
+for i in range(300):
+    kept.append(json.loads(json.dumps({"list": list(range(i % 40)), "text": "x" * i, "n": [[i]] * 9})))
+    if i % 3 == 0:
+        kept.pop(i // 5)
+os.kill(os.getpid(), signal.SIGKILL)
+"""],
+}  # fmt: skip
+
+
+def lines(library: Path, build: Path, command: list[str], rule_name: str) -> list[str]:
+    """The session of one run; `rule_name`: the variable that holds the rule."""
+    with tempfile.TemporaryDirectory() as name:
+        subprocess.run(
+            [shutil.which("setarch") or "setarch", "-R", *command],
+            stdout=subprocess.DEVNULL,
+            check=False,
+            env={
+                "PATH": os.environ["PATH"],
+                "LD_PRELOAD": str(library),
+                "OOMREC_MODE": "exact",
+                "OOMREC_SESSION_DIR": name,
+                "OOMREC_DUMP_DIR": name,
+                "PYTHONMALLOC": "malloc",
+                "PYTHONHASHSEED": "0",
+                "PYTHONDONTWRITEBYTECODE": "1",
+                rule_name: NEVER,
+            },
+        )
+        # The directory is of the process that died first: the program itself.
+        sessions = sorted(path for path in Path(name).rglob("*") if path.is_file())
+        assert len(sessions) == 1, sessions
+        text = subprocess.run(
+            [build / "tests" / "sessions" / "session_lines", sessions[0]],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        return text.replace(name, "DIRECTORY").splitlines()
+
+
+def difference(library: Path, build: Path, command: list[str]) -> tuple[int, list[str]]:
+    """How many entries were compared, and those that are in one session only."""
+    fast = lines(library, build, command, "XOMREC_FAIL")
+    slow = lines(library, build, command, "OOMREC_FAIL")
+    return len(slow), sorted(set(fast).symmetric_difference(slow))
+
+
+def command_of(name: str, build: Path, python: str = sys.executable) -> list[str]:
+    return [
+        part.replace("{build}", str(build)).replace("{python}", python) for part in PROGRAMS[name]
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description="compares the sessions of both paths of exact mode"
+    )
+    parser.add_argument("library", type=Path)
+    parser.add_argument("build", type=Path)
+    arguments = parser.parse_args()
+    wrong = 0
+    for name in PROGRAMS:
+        command = command_of(name, arguments.build.resolve())
+        entries, different = difference(
+            arguments.library.resolve(), arguments.build.resolve(), command
+        )
+        print(f"{name}: {entries} entries, {len(different)} different")
+        for line in different[:10]:
+            print("  " + line)
+        wrong += len(different)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

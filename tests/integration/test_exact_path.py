@@ -1,0 +1,36 @@
+"""The fast path of exact mode records what the slow path records, and takes so many instructions."""
+
+from __future__ import annotations
+
+import shutil
+
+import compare_sessions
+import instructions
+import pytest
+from conftest import PYTHON_VERSIONS
+
+pytestmark = pytest.mark.skipif(shutil.which("setarch") is None, reason="no setarch here")
+
+
+def test_both_paths_record_every_kind_of_event_alike(library, build_dir):
+    command = compare_sessions.command_of("all_events", build_dir)
+    entries, different = compare_sessions.difference(library, build_dir, command)
+    assert entries > 5000
+    assert different == []
+
+
+@pytest.mark.parametrize("version", PYTHON_VERSIONS)
+def test_both_paths_record_python_alike(library, build_dir, python, version):
+    command = compare_sessions.command_of("python", build_dir, str(python(version)))
+    entries, different = compare_sessions.difference(library, build_dir, command)
+    assert entries > 5000
+    assert different == []
+
+
+@pytest.mark.parametrize(("mode", "pattern", "depth"), instructions.ROWS)
+def test_a_pair_takes_few_instructions(build_dir, mode, pattern, depth):
+    try:
+        added = instructions.added(build_dir, mode, pattern, depth)
+    except OSError as error:
+        pytest.skip(f"single steps are not possible here: {error}")
+    assert 0 < added < instructions.ROWS[mode, pattern, depth]
