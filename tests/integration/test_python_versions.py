@@ -115,6 +115,8 @@ def newer_python(python: str, directory: Path, version_hex: int, change: dict[in
     ).strip()
     if not library.startswith("libpython"):
         pytest.skip("this interpreter is no shared library")
+    if not (Path(folder) / library).exists():  # Debian's interpreter is static
+        pytest.skip(f"{library} is not installed")
     image = bytearray((Path(folder) / library).read_bytes())
     names = subprocess.check_output(["nm", "-D", Path(folder) / library], text=True)
     address = {
