@@ -84,14 +84,14 @@ struct CachedWalks {     // that begin in the same place
   std::uint32_t latest;  // that was found or added
   CachedWalk ways[kWalkWays];
 };
-inline constexpr unsigned kCachedWalksBits = 6;
+inline constexpr unsigned kCachedWalksBits = 5;
 
 // The node of a recent stack, by its two chains and the node it hangs below.
 struct CachedStack {
   std::uint64_t native, python;
   std::uint32_t root, node;
 };
-inline constexpr unsigned kCachedStackBits = 12;
+inline constexpr unsigned kCachedStackBits = 11;
 
 // Whether `cached` is the stack that `other` begins, and has its node.
 inline bool is_same(const CachedStack& cached, const CachedStack& other) noexcept {

@@ -67,8 +67,8 @@ inline bool PieceCell::valid() const noexcept {
 
 class WalkPieces {
  public:
-  static constexpr std::uint32_t kPieces = 512;
-  static constexpr std::uint32_t kCells = 8192;
+  static constexpr std::uint32_t kPieces = 384;
+  static constexpr std::uint32_t kCells = 4096;
   static constexpr std::uint32_t kMostCells = 1024;  // of a piece
   static constexpr std::uint32_t kMostLength = 3;    // a walk visits so many pieces
 
