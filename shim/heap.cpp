@@ -74,6 +74,8 @@ void* observe_reallocation(Api api, void* block, std::uint64_t bytes, Real real)
   } else if (bytes != 0) {
     recorder::restore(scope.in_hook(), Space::heap, released);
     report_failure(scope.in_hook(), request, recorder::FailedBy::system);
+  } else {
+    recorder::end_release(scope.in_hook());
   }
   return moved;
 }

@@ -244,6 +244,11 @@ Released on_free(InHook hook, Space space, Api api, std::uint64_t address,
   return released;
 }
 
+void end_release(InHook hook) noexcept {
+  if (phase() == Phase::off) return;
+  if (ThreadState* const thread = current_thread(hook)) thread->reallocating = false;
+}
+
 void restore(InHook hook, Space space, const Released& released) noexcept {
   if (phase() == Phase::off || released.address == 0) return;
   ThreadState* const thread = current_thread(hook);

@@ -51,6 +51,7 @@ struct Released {
 Released on_free(InHook, Space, Api, std::uint64_t address, std::uint64_t usable_bytes,
                  std::uint32_t device = 0) noexcept;
 void restore(InHook, Space, const Released&) noexcept;
+void end_release(InHook) noexcept;  // of a realloc to no bytes: no allocation follows
 
 // In a signal handler that interrupted the recorder: totals only. usable_bytes as above.
 void count_allocate(Space, std::uint64_t bytes, std::uint64_t usable_bytes) noexcept;

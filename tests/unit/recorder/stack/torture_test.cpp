@@ -115,6 +115,68 @@ TEST_CASE("recursion through frames of many shapes") {
   CHECK(rounds.known() > 300);
 }
 
+// Each level returns to one of two places in the same frame: stacks that differ in one return
+// address.
+APART void rungs(unsigned depth, unsigned path) {
+  if (depth == 0) {
+    compare_here();
+  } else if ((path & 1) != 0) {
+    rungs(depth - 1, path >> 1);
+    g_sink = g_sink + 1;
+  } else {
+    rungs(depth - 1, path >> 1);
+    g_sink = g_sink + 2;
+  }
+}
+
+TEST_CASE("stacks that share all but one return address, wherever that is") {
+  started();
+  const Rounds rounds;
+  for (const unsigned inner : {0, 1, 7, 30}) {    // rungs inside those that change,
+    for (const unsigned outer : {0, 1, 7, 30}) {  // and outside
+      for (unsigned i = 0; i < 400; ++i) {
+        const unsigned gray = (i ^ i >> 1) % (outer == 7 ? 64 : 8);  // 8: as many as are cached
+        rungs(inner + 6 + outer, inner == 30 ? gray : gray << inner);
+      }
+    }
+  }
+  CHECK(rounds.stacks() == 16 * 400);
+  CHECK(rounds.different() == 0);
+  CHECK(rounds.known() > 2'000);
+}
+
+APART void reached_by_a_jump() {
+  compare_here();
+  g_sink = g_sink + 1;
+}
+APART void reached_by_another_jump() {
+  compare_here();
+  g_sink = g_sink + 2;
+}
+APART void jumps(unsigned path) {
+  return path % 2 == 0 ? reached_by_a_jump() : reached_by_another_jump();
+}
+APART void jumps_to_jump(unsigned path) { return jumps(path / 2); }
+APART void calls_jumps(unsigned depth, unsigned path) {
+  if (depth != 0) {
+    calls_jumps(depth - 1, path);
+  } else if (path % 3 == 0) {
+    jumps(path);
+  } else {
+    jumps_to_jump(path);
+  }
+  g_sink = g_sink + 1;
+}
+
+TEST_CASE("tail calls, whose callers are not on the stack") {
+  started();
+  const Rounds rounds;
+  for (unsigned i = 0; i < 3'000; ++i) calls_jumps(i % 5, i * 7919u % 1000);
+  CHECK(rounds.stacks() == 3'000);
+  CHECK(rounds.different() == 0);
+  CHECK(rounds.known() > 2'000);
+}
+
 TEST_CASE("too many frames: the innermost 512 are kept") {
   started();
   const Rounds rounds;
