@@ -19,11 +19,11 @@ enum class Recorded : std::uint8_t {
 
 // The word of a block in the side table; nullptr: unknown, or it does not belong there.
 [[gnu::always_inline]] inline std::atomic<std::uint64_t>* word_of(
-    const ThreadState& thread, std::uint64_t address, std::uint64_t usable_bytes) noexcept {
+    std::uint64_t address, std::uint64_t usable_bytes) noexcept {
   constexpr std::uint64_t kLeast = (1u << kQuickShift) / 2 + 1;  // SideTable::takes()
   if (usable_bytes - kLeast >= session::kSmallBlockBytes - kLeast) [[unlikely]]
     return nullptr;
-  std::atomic<std::uint64_t>* const words = thread.spans.find(address);
+  std::atomic<std::uint64_t>* const words = g_state.small_blocks.latest_words(address);
   if (words == nullptr) [[unlikely]]
     return nullptr;
   return words + (address % session::kSideSpanBytes >> kQuickShift);
@@ -40,7 +40,7 @@ enum class Recorded : std::uint8_t {
                                               std::uint64_t address, std::uint64_t bytes,
                                               std::uint64_t usable_bytes, const void* frame,
                                               stack::Python python) noexcept {
-  std::atomic<std::uint64_t>* const word = word_of(thread, address, usable_bytes);
+  std::atomic<std::uint64_t>* const word = word_of(address, usable_bytes);
   if (word == nullptr) [[unlikely]]
     return Recorded::no;
   __builtin_prefetch(word, 1);
@@ -120,7 +120,7 @@ void* record_exactly(Api api, void* block, std::uint64_t bytes,
 
 bool release_quickly(InHook, ThreadState& thread, Api api, std::uint64_t address,
                      std::uint64_t usable_bytes) noexcept {
-  std::atomic<std::uint64_t>* const word = word_of(thread, address, usable_bytes);
+  std::atomic<std::uint64_t>* const word = word_of(address, usable_bytes);
   if (word == nullptr || is_share_large(thread)) [[unlikely]]
     return false;
   const std::uint64_t value = word->load(std::memory_order_relaxed);

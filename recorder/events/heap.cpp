@@ -59,14 +59,11 @@ bool grow(InHook hook, ThreadState& thread, std::uint32_t node, Api api,
 }
 
 // The block's word in the side table, which is prefetched; nullptr: it does not go there.
-std::atomic<std::uint64_t>* small_word(InHook hook, ThreadState& thread,
-                                       const Block& block) noexcept {
+std::atomic<std::uint64_t>* small_word(InHook hook, const Block& block) noexcept {
   if (!exact() || !g_state.small_blocks.takes(block.usable_bytes) || block.space != Space::heap)
     return nullptr;
   std::atomic<std::uint64_t>* const word = g_state.small_blocks.word_for(hook, block.address);
-  if (word == nullptr) return nullptr;
-  __builtin_prefetch(word, 1);
-  thread.spans.add(g_state.small_blocks, block.address, word);
+  if (word != nullptr) __builtin_prefetch(word, 1);
   return word;
 }
 
@@ -94,7 +91,6 @@ bool remove_small(InHook hook, ThreadState* thread, Released& released) noexcept
       g_state.small_blocks.unpack(word->load(std::memory_order_relaxed), released.address);
   if (block.node == 0) return false;
   word->store(0, std::memory_order_relaxed);
-  if (thread != nullptr) thread->spans.add(g_state.small_blocks, released.address, word);
   shrink(hook, thread, block.node, block.bytes,
          thread != nullptr && is_temporary(thread->last_block, released.address));
   released.bytes = block.bytes;
@@ -164,7 +160,7 @@ void append(ThreadState& thread, EventKind kind, const Block& block, std::uint32
 [[gnu::noinline]] void record_block(InHook hook, ThreadState& thread, const Block& block,
                                     Share share) noexcept {
   maybe_read_clock(hook, thread);
-  std::atomic<std::uint64_t>* const word = small_word(hook, thread, block);
+  std::atomic<std::uint64_t>* const word = small_word(hook, block);
   const std::uint32_t node = stack::capture(hook, thread.stacks, thread.root(hook));
   thread.note_served(node);
   const bool small = word != nullptr && insert_small(hook, thread, block, node, *word);

@@ -26,10 +26,19 @@ std::atomic<std::uint64_t>* SideTable::new_page(InHook hook, std::uint64_t addre
   if (!added || !index_.insert(hook, hash_of(address), page)) return nullptr;
   failed_ = 0;
   used_.store(true, std::memory_order_relaxed);
-  return word_in(page, address);
+  std::atomic<std::uint64_t>* const word = word_in(page, address);
+  add_latest(address, word);
+  return word;
+}
+
+void SideTable::add_latest(std::uint64_t address, const std::atomic<std::uint64_t>* word) noexcept {
+  const auto page = reinterpret_cast<std::uint64_t>(word - slot_in_span(address)) >> 12;
+  const_cast<std::atomic<std::uint64_t>&>(entry_of(address))
+      .store(page | tag_of(address) << kPageBits, std::memory_order_release);
 }
 
 void SideTable::reset(InHook hook) noexcept {
+  for (std::atomic<std::uint64_t>& span : spans_) span.store(0, std::memory_order_relaxed);
   lock_.unlock();  // its owner may not exist in the child
   failed_ = 0;
   used_.store(false, std::memory_order_relaxed);

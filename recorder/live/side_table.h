@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <iterator>
 
 #include "common/session/small_block.h"
 #include "common/system/hook_scope.h"
@@ -37,13 +38,18 @@ class SideTable {
 
   // The block's word; nullptr: no memory for its page, or an address that no allocator returns.
   std::atomic<std::uint64_t>* word_for(InHook hook, std::uint64_t address) noexcept {
-    const std::uint32_t page = index_.find(hash_of(address), any);
-    return page != 0 ? word_in(page, address) : new_page(hook, address);
+    std::atomic<std::uint64_t>* const word = find_word(address);
+    return word != nullptr ? word : new_page(hook, address);
   }
   // The same, without adding a page; nullptr also if the span never had a block.
   std::atomic<std::uint64_t>* find_word(std::uint64_t address) noexcept {
+    if (std::atomic<std::uint64_t>* const words = latest_words(address))
+      return words + slot_in_span(address);
     const std::uint32_t page = index_.find(hash_of(address), any);
-    return page != 0 ? word_in(page, address) : nullptr;
+    if (page == 0) return nullptr;
+    std::atomic<std::uint64_t>* const word = word_in(page, address);
+    add_latest(address, word);
+    return word;
   }
 
   std::uint64_t pack(const session::SmallBlock& block) const noexcept {
@@ -58,6 +64,15 @@ class SideTable {
   }
 
   std::uint32_t shift() const noexcept { return shift_; }
+
+  // The words of the address's span, of which the block's is number slot_in_span(): from a table by
+  // address without a search, for the latest spans. nullptr: not there.
+  std::atomic<std::uint64_t>* latest_words(std::uint64_t address) const noexcept {
+    const std::uint64_t entry = entry_of(address).load(std::memory_order_acquire);
+    if (entry >> kPageBits != tag_of(address)) [[unlikely]]
+      return nullptr;
+    return reinterpret_cast<std::atomic<std::uint64_t>*>(entry << (64 - kPageBits) >> 16);
+  }
   std::uint64_t slot_in_span(std::uint64_t address) const noexcept {
     return (address % session::kSideSpanBytes) >> shift_;
   }
@@ -69,6 +84,18 @@ class SideTable {
   void reset(InHook) noexcept;
 
  private:
+  // An entry: the page of the words' address, and above it the bits of the span's address that its
+  // place does not tell, and one that is always set. One word, so that readers need no lock.
+  static constexpr unsigned kSpanBits = 13;  // 512 MiB
+  static constexpr unsigned kPageBits = 36;
+  static std::uint64_t tag_of(std::uint64_t address) noexcept {
+    return address / session::kSideSpanBytes >> kSpanBits | 1u << (63 - kPageBits);
+  }
+  const std::atomic<std::uint64_t>& entry_of(std::uint64_t address) const noexcept {
+    return spans_[address / session::kSideSpanBytes % std::size(spans_)];
+  }
+  void add_latest(std::uint64_t address, const std::atomic<std::uint64_t>* word) noexcept;
+
   static constexpr auto any = [](std::uint32_t) noexcept { return true; };
 
   // A bijection on 48-bit addresses, so equal hashes mean the same span. The arenas of an
@@ -93,36 +120,7 @@ class SideTable {
   std::uint64_t usable_range_ = 0;
   system::Mutex lock_;
   Index<Outgrown::keep> index_;
-};
-
-// The spans of the side table that a thread's latest blocks were in.
-class SpanCache {
- public:
-  // The words of the address's span, of which the block's is number slot_in_span(). nullptr: not in
-  // the cache.
-  std::atomic<std::uint64_t>* find(std::uint64_t address) const noexcept {
-    const Span& span = spans_[place_of(address)];
-    return span.first == first_of(address) ? span.words : nullptr;
-  }
-  // Adds the span of `word`, the block's at `address`.
-  void add(const SideTable& table, std::uint64_t address,
-           std::atomic<std::uint64_t>* word) noexcept {
-    spans_[place_of(address)] = {first_of(address), word - table.slot_in_span(address)};
-  }
-
- private:
-  static constexpr std::size_t kSpans = 256;  // 16 MiB
-  struct Span {
-    std::uint64_t first;  // address; 0: none
-    std::atomic<std::uint64_t>* words;
-  };
-  static std::uint64_t first_of(std::uint64_t address) noexcept {
-    return address & ~(session::kSideSpanBytes - 1);
-  }
-  static std::uint64_t place_of(std::uint64_t address) noexcept {
-    return address / session::kSideSpanBytes % kSpans;
-  }
-  Span spans_[kSpans];
+  std::atomic<std::uint64_t> spans_[1 << kSpanBits] = {};
 };
 
 }  // namespace oomrec::live

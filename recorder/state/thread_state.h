@@ -60,7 +60,6 @@ struct ThreadState {
   FailedRequest aftershock;  // the latest that follows from `failed`; time_ns 0: none
   FailedCall failed_call;
   std::uint64_t mapped_bytes;  // all that it has mapped, reservations included
-  live::SpanCache spans;
   stack::ThreadStacks stacks;
 
   std::uint64_t& last_block_of(Space space) noexcept {
