@@ -28,8 +28,9 @@ static void run(int number) {
 }
 
 int main(int count, char** words) {
-  const int all = count > 1 ? atoi(words[1]) : 8;
-  const int turns = count > 2 ? atoi(words[2]) : 8;
+  // Volatile: getcontext() may return twice.
+  const volatile int all = count > 1 ? atoi(words[1]) : 8;
+  const volatile int turns = count > 2 ? atoi(words[2]) : 8;
   coroutines = calloc((size_t)all, sizeof *coroutines);
   for (int i = 0; i < all; ++i) {
     char* const memory =
