@@ -229,6 +229,39 @@ TEST_CASE("accumulated bytes reach the holders in time, large amounts at once") 
   release_all();
 }
 
+TEST_CASE("spans with the same place among the latest keep their own words") {
+  need(Mode::exact);
+  release_all();
+  // Equal in the lower 29 bits, which choose the place; the first is where a program without PIE
+  // has its heap.
+  const std::vector<std::uint64_t> addresses = {0x0123'4560, 0x2123'4560, 0x5555'4123'4560,
+                                                0x7f55'4123'4560, 0x7fff'e123'4560};
+  auto& table = recorder::g_state.small_blocks;
+  const auto latest = [&](std::uint64_t address) {
+    const auto* const words = table.latest_words(address);
+    return words == nullptr ? 0 : words[table.slot_in_span(address)].load();
+  };
+  std::mt19937 random{7};
+  std::map<std::uint64_t, std::uint64_t> live;
+  for (int i = 0; i < 2'000; ++i) {
+    const std::uint64_t address = addresses[random() % addresses.size()] + random() % 64 * 32;
+    if (live.erase(address) != 0) {
+      release(address, 48);
+      CHECK(latest(address) == 0);
+    } else {
+      live[address] = 48;
+      allocate(address, 48);
+      CHECK(table.unpack(latest(address), address).node != 0);
+    }
+  }
+  const auto recorded = small_blocks();
+  CHECK(recorded.size() == live.size());
+  for (const auto& [address, bytes] : live) CHECK(recorded.contains(address));
+  release_all();
+  CHECK(table.latest_words(0x3123'4560) == nullptr);  // never had a block
+  CHECK(table.latest_words(0) == nullptr);
+}
+
 TEST_CASE("small blocks are still freed after the fallback to sampled mode") {
   need(Mode::exact);
   t_stack = 7201;
