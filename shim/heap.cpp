@@ -155,6 +155,8 @@ bool has_glibc_chunks() noexcept {
 
 }  // namespace
 
+std::uint64_t ask_usable_bytes(void* block) noexcept { return g_next.malloc_usable_size(block); }
+
 const void* library_of(const void* function) noexcept {
   Dl_info info;
   return ::dladdr(function, &info) != 0 ? info.dli_fbase : nullptr;

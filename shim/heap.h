@@ -73,10 +73,11 @@ inline std::uint64_t chunk_usable_bytes(const void* block) noexcept {
   const std::uint64_t word = static_cast<const std::uint64_t*>(block)[-1];
   return (word & ~kFlags) - 8 - (word & g_long_header_flag) * 4;
 }
+// Of another allocator. Not inlined: the hooks are shorter without what the call needs.
+[[gnu::cold]] std::uint64_t ask_usable_bytes(void* block) noexcept;
+
 inline std::uint64_t usable_bytes(void* block) noexcept {
-  if (g_glibc_chunks) [[likely]]
-    return chunk_usable_bytes(block);
-  return g_next.malloc_usable_size(block);
+  return g_glibc_chunks ? chunk_usable_bytes(block) : ask_usable_bytes(block);
 }
 
 // The common part of all functions that return a new block. `real` makes the call; `failed`

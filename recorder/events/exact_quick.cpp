@@ -60,7 +60,7 @@ enum class Recorded : std::uint8_t {
   word->store(session::packed(address, bytes, node, thread.birth_bits, kQuickShift),
               std::memory_order_relaxed);
   add_to_tally(lane.apis[static_cast<std::size_t>(api)], bytes, 1);
-  add_to_tally(lane.sizes[std::bit_width(bytes)], bytes, 1);
+  add_to_tally(lane.sizes[std::bit_width(bytes | 1)], bytes, 1);  // there are some: is_small()
   thread.ring.append_plain(lane, EventKind::allocate, api, address, bytes, node);
   count_quietly(thread, Space::heap, {bytes, 1, 0, usable_bytes, 0});
   leave(&thread);

@@ -25,6 +25,7 @@ void HolderSums::settle(InHook hook, HolderTable& holders) noexcept {
   for (std::uint32_t at = 0; at <= mask_; ++at) {
     if (sums_[at].counts.load(std::memory_order_relaxed) != 0) settle(hook, holders, sums_[at]);
   }
+  epoch_ = now;
   lane_->sums_epoch.store(now, std::memory_order_relaxed);
 }
 

@@ -26,6 +26,7 @@ class HolderSums {
     temporaries_ = temporaries;
     peak_epoch_ =
         &session::g_session.header().spaces[static_cast<std::size_t>(Space::heap)].peak_epoch;
+    epoch_ = lane.sums_epoch.load(std::memory_order_relaxed);
     mask_ = sums == nullptr ? 0 : lane.sums - 1;
   }
 
@@ -87,7 +88,7 @@ class HolderSums {
   static constexpr std::uint64_t kLargeSum = 64 * 1024;
 
   std::uint32_t peak_epoch() const noexcept { return peak_epoch_->load(std::memory_order_relaxed); }
-  std::uint32_t epoch() const noexcept { return lane_->sums_epoch.load(std::memory_order_relaxed); }
+  std::uint32_t epoch() const noexcept { return epoch_; }
 
   std::atomic<std::uint32_t>& temporary_of(const session::HolderSum& sum) const noexcept {
     return temporaries_[&sum - sums_];
@@ -112,6 +113,7 @@ class HolderSums {
 
   session::Lane* lane_;
   const std::atomic<std::uint32_t>* peak_epoch_;
+  std::uint32_t epoch_;  // the lane's sums_epoch
   session::HolderSum* sums_;
   std::atomic<std::uint32_t>* temporaries_;  // one for each of the sums
   std::uint32_t mask_;
