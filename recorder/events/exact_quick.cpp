@@ -84,11 +84,12 @@ enum class Recorded : std::uint8_t {
 [[gnu::always_inline]] inline void* record_or_jump(Api api, void* block, std::uint64_t bytes,
                                                    std::uint64_t usable_bytes,
                                                    stack::Python python) noexcept {
-  Recorded recorded;
-  {
+  Recorded recorded = Recorded::no;
+  // Again, because a signal handler may have forked while the real function ran.
+  if (ThreadState* const thread = t_thread; thread != nullptr && thread->exact_quick) [[likely]] {
     const ExactScope scope;
-    recorded = record(scope.in_hook(), *t_thread, api, reinterpret_cast<std::uint64_t>(block),
-                      bytes, usable_bytes, __builtin_frame_address(0), python);
+    recorded = record(scope.in_hook(), *thread, api, reinterpret_cast<std::uint64_t>(block), bytes,
+                      usable_bytes, __builtin_frame_address(0), python);
   }
   if (recorded == Recorded::yes) [[likely]]
     return block;

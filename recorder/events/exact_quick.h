@@ -7,7 +7,7 @@
 // inlined, or end in a jump, so that no register needs to be saved for it.
 //
 // The clock is read, and what depends on time is checked, where the number of an event in the ring
-// is a multiple of 16 (pause_quickly()). Whether a thread may take this path is decided there, too,
+// is a multiple of 16 (pause()). Whether a thread may take this path is decided there, too,
 // as for quick.h.
 #pragma once
 

@@ -38,8 +38,9 @@ class NodeMap {
   // Unmaps everything; nobody may be reading.
   void reset(InHook) noexcept {
     for (std::atomic<Number*>& slot : pieces_) {
-      Number* const piece = slot.exchange(nullptr);
+      Number* const piece = slot.load(std::memory_order_relaxed);
       if (piece == nullptr) continue;
+      slot.store(nullptr, std::memory_order_relaxed);
       g_index_bytes.fetch_sub(kPieceBytes, std::memory_order_relaxed);
       system::unmap(piece, kPieceBytes);
     }

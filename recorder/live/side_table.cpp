@@ -38,7 +38,8 @@ void SideTable::add_latest(std::uint64_t address, const std::atomic<std::uint64_
 }
 
 void SideTable::reset(InHook hook) noexcept {
-  for (std::atomic<std::uint64_t>& span : spans_) span.store(0, std::memory_order_relaxed);
+  for (std::atomic<std::uint64_t>& span : spans_)  // does not touch pages without an entry
+    if (span.load(std::memory_order_relaxed) != 0) span.store(0, std::memory_order_relaxed);
   lock_.unlock();  // its owner may not exist in the child
   failed_ = 0;
   used_.store(false, std::memory_order_relaxed);
