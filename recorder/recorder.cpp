@@ -278,6 +278,17 @@ void on_fork_child(InHook hook) noexcept {
   g_state.phase.store(Phase::waiting, std::memory_order_release);
 }
 
+void before_fork_inside_hook(InHook hook) noexcept {
+  if (phase() == Phase::active) set_state_wiped(hook, false);
+}
+
+void after_fork_inside_hook(InHook hook, bool in_child) noexcept {
+  if (phase() != Phase::active) return;
+  if (!in_child) return set_state_wiped(hook, true);
+  abandon_state(hook);
+  g_state.phase.store(Phase::off, std::memory_order_relaxed);
+}
+
 void before_exec(InHook hook) noexcept {
   if (phase() == Phase::active && same_process()) g_session.mark(hook, session::State::replaced, 0);
 }

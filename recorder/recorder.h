@@ -30,6 +30,12 @@ bool is_active() noexcept;
 // session is detached; the child's own session begins at the first MiB or the first failure.
 void on_fork_child(InHook) noexcept;
 
+// A fork by a signal handler that interrupted a hook: before it, and after it in either process.
+// The child, which returns into the hook, keeps all that the hook may be using, and is not
+// recorded.
+void before_fork_inside_hook(InHook) noexcept;
+void after_fork_inside_hook(InHook, bool in_child) noexcept;
+
 // The process image is about to be replaced; undone when exec has failed. Does nothing in a vfork
 // child, which must not mark its parent's session.
 void before_exec(InHook) noexcept;

@@ -69,7 +69,17 @@ pid_t observe_fork(pid_t (*real)()) noexcept {
     errno = EAGAIN;
     return -1;
   }
+  const bool inside_hook = !HookScope::idle();  // in a signal handler
+  if (inside_hook) {
+    const HookScope scope;
+    recorder::before_fork_inside_hook(scope.in_hook());
+  }
   const pid_t child = real();
+  if (inside_hook) {
+    const HookScope scope;
+    const KeepErrno keep;
+    recorder::after_fork_inside_hook(scope.in_hook(), child == 0);
+  }
   if (child == 0)
     begin_child();
   else if (child < 0 && (errno == ENOMEM || errno == EAGAIN))

@@ -105,6 +105,7 @@ enum class Recorded : std::uint8_t {
 }  // namespace
 
 void pause(ThreadState& thread) noexcept {
+  if (!thread.exact_quick) return;  // a signal handler has just forked
   const HookScope scope;
   const InHook hook = scope.in_hook();
   read_clock(hook, thread);

@@ -10,6 +10,7 @@ using session::g_session;
 using session::SpaceTotals;
 
 void publish(InHook hook, ThreadState& thread, Space space) noexcept {
+  if (phase() != Phase::active) return;  // a signal handler has forked inside the hook
   const auto at = static_cast<std::size_t>(space);
   const std::int64_t share = thread.unpublished[at].load(std::memory_order_relaxed);
   add_own(thread.unpublished[at], -share);  // not a store: a signal handler may just have added

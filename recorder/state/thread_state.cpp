@@ -61,6 +61,10 @@ struct Threads {
 };
 constinit Threads g_threads;
 
+// Of a state whose thread has no lane any more, or not yet: hooks that a fork interrupted count
+// here.
+constinit session::Lane g_nobodys_lane{};
+
 std::uint64_t seed(std::int32_t tid) noexcept {
   return system::monotonic_ns() ^ static_cast<std::uint64_t>(tid) << 40 ^
          reinterpret_cast<std::uintptr_t>(&tid);
@@ -116,7 +120,7 @@ ThreadState* state_of(InHook hook, std::uint32_t lane) noexcept {
   if (states == nullptr) return nullptr;
   ThreadState* const state = states + (lane - group.first);
   take_over(state);
-  if (state->lane != nullptr) {  // from the lane's last owner
+  if (state->lane != nullptr && state->lane != &g_nobodys_lane) {  // from the lane's last owner
     stack::reset_thread(hook, state->stacks);
     return state;
   }
@@ -239,11 +243,39 @@ std::uint64_t served_to_all() noexcept {
   return count;
 }
 
+void set_state_wiped(InHook, bool wiped) noexcept {
+  ThreadState* const thread = registered_thread();
+  if (thread == nullptr) return;
+  constexpr std::uintptr_t kPage = session::kPageBytes;
+  const auto from = reinterpret_cast<std::uintptr_t>(thread) & ~(kPage - 1);
+  const auto to =
+      (reinterpret_cast<std::uintptr_t>(thread) + sizeof(ThreadState) + kPage - 1) & ~(kPage - 1);
+  system::call(SYS_madvise, from, to - from, wiped ? MADV_WIPEONFORK : MADV_KEEPONFORK);
+}
+
+void abandon_state(InHook) noexcept {
+  if (t_thread == nullptr) return;
+  t_thread->quick = t_thread->exact_quick = false;
+  t_thread->lane = &g_nobodys_lane;
+  for (auto& share : t_thread->unpublished) share.store(0, std::memory_order_relaxed);
+}
+
 void reset_threads_after_fork(InHook) noexcept {
+  ThreadState* const own = t_thread;
   t_thread = nullptr;  // the child's only thread
   for (std::uint32_t index = 0; index < kStateGroups; ++index) {
-    if (ThreadState* const states = g_threads.states[index].exchange(nullptr))
-      system::unmap(states, states_in_group(index) * sizeof(ThreadState));
+    ThreadState* const states = g_threads.states[index].load(std::memory_order_relaxed);
+    if (states == nullptr) continue;
+    const std::size_t bytes = states_in_group(index) * sizeof(ThreadState);
+    if (own >= states && own < states + states_in_group(index)) {
+      // A signal handler may have forked between a hook's look at the state and its use.
+      system::call(SYS_madvise, states, bytes, MADV_DONTNEED);  // where the kernel does not wipe it
+      own->lane = &g_nobodys_lane;
+      own->ring.use(g_nobodys_lane, nullptr);
+    } else {
+      g_threads.states[index].store(nullptr, std::memory_order_relaxed);
+      system::unmap(states, bytes);
+    }
   }
   g_threads.groups_lock.unlock();
   g_threads.group_count = 0;

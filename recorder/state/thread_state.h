@@ -143,4 +143,11 @@ std::uint64_t served_to_all() noexcept;
 
 void reset_threads_after_fork(InHook) noexcept;
 
+// A signal handler that interrupted a hook forks: the child returns into that hook, which works on
+// the thread's state. So the kernel must not wipe it this time. `wiped` false: before the fork;
+// true: after it, in the parent.
+void set_state_wiped(InHook, bool wiped) noexcept;
+// In such a child, which is not recorded: what the interrupted hook still changes is nobody's.
+void abandon_state(InHook) noexcept;
+
 }  // namespace oomrec::recorder

@@ -1,4 +1,5 @@
-"""The fast path of exact mode records what the slow path records, and takes so many instructions."""
+"""The fast path of exact mode records what the slow path records, takes so many instructions, and may be
+interrupted by a fork."""
 
 from __future__ import annotations
 
@@ -34,3 +35,10 @@ def test_a_pair_takes_few_instructions(build_dir, mode, pattern, depth):
     except OSError as error:
         pytest.skip(f"single steps are not possible here: {error}")
     assert 0 < added < instructions.ROWS[mode, pattern, depth]
+
+
+@pytest.mark.parametrize("mode", ["sampled", "exact"])
+def test_a_handler_may_fork_inside_a_hook(preload, victim, mode):
+    """Its child returns into the hook, and ends well."""
+    run = preload(victim("forks_in_handlers"), env={"OOMREC_MODE": mode}, timeout=100)
+    assert (run.exit_code, run.stderr) == (0, ""), str(run)
