@@ -22,8 +22,7 @@ int main(int, char** argv) {
   if (argv[1] == nullptr) return 2;
   const pid_t child = fork();
   if (child == 0) {
-    ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
-    execvp(argv[1], argv + 1);
+    if (ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) == 0) execvp(argv[1], argv + 1);
     _exit(127);
   }
   unsigned long steps = 0, least = ~0ul;
@@ -36,6 +35,7 @@ int main(int, char** argv) {
       std::fprintf(stderr, "the program ended: status %#x\n", static_cast<unsigned>(status));
       return 1;
     }
+    ptrace(PTRACE_SETOPTIONS, child, nullptr, PTRACE_O_EXITKILL);
     const int signal = WSTOPSIG(status);
     if (signal == SIGSTOP) {
       if (counting) least = std::min(least, steps);
