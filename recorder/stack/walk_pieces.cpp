@@ -1,6 +1,6 @@
 #include "recorder/stack/walk_pieces.h"
 
-#include <cstring>
+#include <algorithm>
 
 namespace oomrec::stack {
 
@@ -25,7 +25,7 @@ std::uint32_t WalkPieces::take(std::uint32_t cells) noexcept {
 
 PieceCell WalkPieces::add(const Cell* cells, std::uint32_t count, const PieceCell& outer) noexcept {
   const std::uint32_t begin = take(count + 1);
-  std::memcpy(cells_ + begin, cells, count * sizeof(Cell));
+  std::copy_n(cells, count, cells_ + begin);
   make_sentinel(cells_[begin + count]);
   const std::uint32_t at = (oldest_ + count_++) % kPieces;
   places_[at] = {begin, begin + count + 1};
