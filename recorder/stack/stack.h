@@ -79,12 +79,12 @@ struct CachedWalk {
   std::uint64_t python;      // chain of the Python frames
   std::uint64_t chain;       // its result
 };
-inline constexpr std::uint32_t kWalkWays = 8;
+inline constexpr std::uint32_t kWalkWays = 4;
 struct CachedWalks {     // that begin in the same place
   std::uint32_t latest;  // that was found or added
   CachedWalk ways[kWalkWays];
 };
-inline constexpr unsigned kCachedWalksBits = 5;
+inline constexpr unsigned kCachedWalksBits = 6;
 
 // The node of a recent stack, by its two chains and the node it hangs below.
 struct CachedStack {
