@@ -26,21 +26,24 @@ ROWS = {
 
 
 def count(build: Path, mode: str | None, pattern: str, depth: int, pairs: int = PAIRS) -> float:
-    """Instructions a pair; `mode` None: without the recorder. OSError: single steps are not allowed."""
+    """Instructions a pair; `mode` None: without the recorder. OSError: single steps are not allowed, or too slow."""
     bench = build / "tests" / "bench"
     with tempfile.TemporaryDirectory() as directory:
         recorder = [
             f"LD_PRELOAD={build / 'liboomrec.so'}", f"OOMREC_MODE={mode}",
             f"OOMREC_SESSION_DIR={directory}", f"OOMREC_DUMP_DIR={directory}",
         ]  # fmt: skip
-        done = subprocess.run(
-            [
-                bench / "count_steps", "/usr/bin/env", *(recorder if mode else []),
-                bench / "marked_micro", pattern, str(depth), str(pairs),
-            ],
-            capture_output=True, text=True, timeout=100, check=False,
-            env={"PATH": os.environ["PATH"]},
-        )  # fmt: skip
+        try:
+            done = subprocess.run(
+                [
+                    bench / "count_steps", "/usr/bin/env", *(recorder if mode else []),
+                    bench / "marked_micro", pattern, str(depth), str(pairs),
+                ],
+                capture_output=True, text=True, timeout=100, check=False,
+                env={"PATH": os.environ["PATH"]},
+            )  # fmt: skip
+        except subprocess.TimeoutExpired as error:
+            raise OSError("too slow") from error
     if done.returncode != 0:
         raise OSError(done.stderr)
     return int(done.stdout.removeprefix("figure: ")) / pairs
