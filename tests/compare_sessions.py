@@ -1,4 +1,4 @@
-"""compare_sessions.py LIBRARY BUILD…: the fast path of exact mode records what the slow path records.
+"""compare_sessions.py LIBRARY BUILD: the fast path of exact mode records what the slow path records.
 
 Runs each program twice with the same addresses, once as it is and once with a rule of --fail that
 never matches, which keeps every event of the heap off the fast path. Each ends by a SIGKILL. The
@@ -13,9 +13,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 
-TESTS = Path(__file__).resolve().parent
 NEVER = "malloc:nth=999999999999"
 
 PROGRAMS = {
@@ -51,7 +51,6 @@ def lines(library: Path, build: Path, command: list[str], rule_name: str) -> lis
                 rule_name: NEVER,
             },
         )
-        # The directory is of the process that died first: the program itself.
         sessions = sorted(path for path in Path(name).rglob("*") if path.is_file())
         assert len(sessions) == 1, sessions
         text = subprocess.run(
@@ -67,7 +66,9 @@ def difference(library: Path, build: Path, command: list[str]) -> tuple[int, lis
     """How many entries were compared, and those that are in one session only."""
     fast = lines(library, build, command, "XOMREC_FAIL")
     slow = lines(library, build, command, "OOMREC_FAIL")
-    return len(slow), sorted(set(fast).symmetric_difference(slow))
+    fast_count, slow_count = Counter(fast), Counter(slow)
+    only_in_one = (fast_count - slow_count) + (slow_count - fast_count)
+    return len(slow), sorted(only_in_one.elements())
 
 
 def command_of(name: str, build: Path, python: str = sys.executable) -> list[str]:

@@ -29,12 +29,6 @@ enum class Recorded : std::uint8_t {
   return words + (address % session::kSideSpanBytes >> kQuickShift);
 }
 
-[[gnu::always_inline]] inline bool is_share_large(const ThreadState& thread) noexcept {
-  const std::int64_t share =
-      thread.unpublished[static_cast<std::size_t>(Space::heap)].load(std::memory_order_relaxed);
-  return static_cast<std::uint64_t>(share) + kPublishBytes >= 2 * kPublishBytes;
-}
-
 // `frame`: HookScope::frame().
 [[gnu::always_inline]] inline Recorded record(InHook hook, ThreadState& thread, Api api,
                                               std::uint64_t address, std::uint64_t bytes,
@@ -64,7 +58,7 @@ enum class Recorded : std::uint8_t {
   thread.ring.append_plain(lane, EventKind::allocate, api, address, bytes, node);
   count_quietly(thread, Space::heap, {bytes, 1, 0, usable_bytes, 0});
   leave(&thread);
-  return is_share_large(thread) ? Recorded::to_publish : Recorded::yes;
+  return is_share_large(thread, Space::heap) ? Recorded::to_publish : Recorded::yes;
 }
 
 // As record_exactly().
@@ -123,7 +117,7 @@ void* record_exactly(Api api, void* block, std::uint64_t bytes,
 bool release_quickly(InHook, ThreadState& thread, Api api, std::uint64_t address,
                      std::uint64_t usable_bytes) noexcept {
   std::atomic<std::uint64_t>* const word = word_of(address, usable_bytes);
-  if (word == nullptr || is_share_large(thread)) [[unlikely]]
+  if (word == nullptr || is_share_large(thread, Space::heap)) [[unlikely]]
     return false;
   const std::uint64_t value = word->load(std::memory_order_relaxed);
   const auto node = static_cast<std::uint32_t>(value) & (session::kSmallBlockNodes - 1);

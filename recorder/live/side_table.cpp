@@ -33,8 +33,7 @@ std::atomic<std::uint64_t>* SideTable::new_page(InHook hook, std::uint64_t addre
 
 void SideTable::add_latest(std::uint64_t address, const std::atomic<std::uint64_t>* word) noexcept {
   const auto page = reinterpret_cast<std::uint64_t>(word - slot_in_span(address)) >> 12;
-  const_cast<std::atomic<std::uint64_t>&>(entry_of(address))
-      .store(page | tag_of(address) << kPageBits, std::memory_order_release);
+  spans_[place_of(address)].store(page | tag_of(address) << kPageBits, std::memory_order_release);
 }
 
 void SideTable::reset(InHook hook) noexcept {

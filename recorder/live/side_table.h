@@ -11,7 +11,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <iterator>
 
 #include "common/session/small_block.h"
 #include "common/system/hook_scope.h"
@@ -68,7 +67,7 @@ class SideTable {
   // The words of the address's span, of which the block's is number slot_in_span(): from a table by
   // address without a search, for the latest spans. nullptr: not there.
   std::atomic<std::uint64_t>* latest_words(std::uint64_t address) const noexcept {
-    const std::uint64_t entry = entry_of(address).load(std::memory_order_acquire);
+    const std::uint64_t entry = spans_[place_of(address)].load(std::memory_order_acquire);
     if (entry >> kPageBits != tag_of(address)) [[unlikely]]
       return nullptr;
     return reinterpret_cast<std::atomic<std::uint64_t>*>(entry << (64 - kPageBits) >> 16);
@@ -91,8 +90,8 @@ class SideTable {
   static std::uint64_t tag_of(std::uint64_t address) noexcept {
     return address / session::kSideSpanBytes >> kSpanBits | 1u << (63 - kPageBits);
   }
-  const std::atomic<std::uint64_t>& entry_of(std::uint64_t address) const noexcept {
-    return spans_[address / session::kSideSpanBytes % std::size(spans_)];
+  static std::size_t place_of(std::uint64_t address) noexcept {
+    return address / session::kSideSpanBytes % (1u << kSpanBits);
   }
   void add_latest(std::uint64_t address, const std::atomic<std::uint64_t>* word) noexcept;
 

@@ -1,7 +1,7 @@
 // The trie in the session has no index; ours is private, contains node numbers only, and is read
 // without a lock. It doubles when three quarters full. An outgrown table stays mapped, because
-// another thread may be reading it, but gives its memory back: whoever reads zeros there takes the
-// lock, and looks again.
+// another thread may be reading it, but its memory is released: a thread that then finds nothing in
+// it takes the lock and searches the new one.
 #include "recorder/stack/intern.h"
 
 #include <atomic>
@@ -28,7 +28,6 @@ struct Index {
 };
 
 constexpr std::uint64_t kFirstSlots = 8 * 1024;
-constexpr std::uint64_t kPageBytes = 4096;
 
 constinit std::atomic<Index*> g_index{nullptr};
 constinit system::Mutex g_lock;
@@ -103,9 +102,9 @@ Index* index_for_insert() noexcept {
     put_all(*larger, static_cast<std::uint32_t>(index->used) + 1);
   }
   g_index.store(larger, std::memory_order_release);
-  if (index_bytes(slots) > 2 * kPageBytes)  // all but the page with the mask
-    system::call(SYS_madvise, reinterpret_cast<std::byte*>(index) + kPageBytes,
-                 index_bytes(slots) - kPageBytes, MADV_DONTNEED);
+  if (index_bytes(slots) > 2 * session::kPageBytes)  // all but the page with the mask
+    system::call(SYS_madvise, reinterpret_cast<std::byte*>(index) + session::kPageBytes,
+                 index_bytes(slots) - session::kPageBytes, MADV_DONTNEED);
   return larger;
 }
 

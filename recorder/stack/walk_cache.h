@@ -17,7 +17,6 @@
 #pragma once
 
 #include <atomic>
-#include <bit>
 
 #include "recorder/stack/unwind.h"
 

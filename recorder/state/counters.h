@@ -67,12 +67,15 @@ inline void count_quietly(ThreadState& thread, Space space, const Delta& delta) 
   add_own(thread.unpublished[at], delta.live_bytes());
 }
 
-// If its share is large enough.
-inline void maybe_publish(InHook hook, ThreadState& thread, Space space) noexcept {
+// Whether the thread's share is to be published.
+inline bool is_share_large(const ThreadState& thread, Space space) noexcept {
   const std::int64_t share =
       thread.unpublished[static_cast<std::size_t>(space)].load(std::memory_order_relaxed);
   constexpr auto kShare = static_cast<std::int64_t>(kPublishBytes);
-  if (share >= kShare || share <= -kShare) [[unlikely]]
+  return share >= kShare || share <= -kShare;
+}
+inline void maybe_publish(InHook hook, ThreadState& thread, Space space) noexcept {
+  if (is_share_large(thread, space)) [[unlikely]]
     publish(hook, thread, space);
   leave(&thread);
 }

@@ -147,7 +147,8 @@ void reset_threads_after_fork(InHook) noexcept;
 // the thread's state. So the kernel must not wipe it this time. `wiped` false: before the fork;
 // true: after it, in the parent.
 void set_state_wiped(InHook, bool wiped) noexcept;
-// In such a child, which is not recorded: what the interrupted hook still changes is nobody's.
+// In such a child, which is not recorded: no reader sees what the interrupted hook still writes
+// there.
 void abandon_state(InHook) noexcept;
 
 }  // namespace oomrec::recorder

@@ -1,6 +1,7 @@
 // count_steps PROGRAM [ARGUMENT…]: how many instructions PROGRAM executes between two SIGSTOPs that
-// it sends to itself, by single steps. Exact, and independent of the machine's load; a system call
-// is one, and so is each repetition of a string instruction.
+// it sends to itself, by single steps. It stops so again and again, and the least count is printed:
+// steps are so slow that what the recorder does ten times a second falls into some of them. A
+// system call is one instruction, and so is each repetition of a string instruction.
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
