@@ -79,12 +79,20 @@ struct CachedWalk {
   std::uint64_t python;      // chain of the Python frames
   std::uint64_t chain;       // its result
 };
-inline constexpr std::uint32_t kWalkWays = 4;
-struct CachedWalks {     // that begin in the same place
-  std::uint32_t latest;  // that was found or added
-  CachedWalk ways[kWalkWays];
+// A thread's recent walks, overwritten in the order in which they were made, and where to look for
+// one: hints, any of which may be wrong.
+struct CachedWalks {
+  using Number = std::uint16_t;
+  static constexpr std::uint32_t kWalks = 256;
+  static constexpr unsigned kBegunBits = 8, kChangedBits = 11, kResultedBits = 9;
+
+  std::uint32_t next;                    // to be overwritten
+  Number* missed;                        // the hint that led no further; nullptr: none
+  Number begun[1u << kBegunBits];        // by pc and sp: the one found last
+  Number changed[1u << kChangedBits];    // by another walk and its first changed cell
+  Number resulted[1u << kResultedBits];  // by chain
+  CachedWalk walks[kWalks];
 };
-inline constexpr unsigned kCachedWalksBits = 6;
 
 // The node of a recent stack, by its two chains and the node it hangs below.
 struct CachedStack {
@@ -92,6 +100,15 @@ struct CachedStack {
   std::uint32_t root, node;
 };
 inline constexpr unsigned kCachedStackBits = 11;
+
+// How much of a thread's caches is in use. Most threads have few stacks, and a server has many
+// threads, so they begin small, and grow with the walks that are cached.
+struct CacheSize {
+  std::uint32_t step;        // 0…kCacheSteps − 1
+  std::uint32_t walks;
+  std::uint32_t stack_mask;
+};
+inline constexpr std::uint32_t kCacheSteps = 3;
 
 // Whether `cached` is the stack that `other` begins, and has its node.
 inline bool is_same(const CachedStack& cached, const CachedStack& other) noexcept {
@@ -133,12 +150,14 @@ inline constexpr std::uint32_t kCodeRanges = 16;  // by address, in MiB
 struct ThreadStacks {
   StackRange ranges[kStackRanges];  // the thread's own first
   std::uint32_t next_range;
-  std::uint32_t generation;  // of the caches: walk_cache.h; 0: never used, all zero
+  std::uint32_t generation;    // of the caches: walk_cache.h; 0: never used, all zero
+  std::uint32_t walks_cached;  // ever; sizes the caches
+  CacheSize size;
   CodeRange code[kCodeRanges];
   MergedCache merged;
   NativeCache native;
   PythonCache python;
-  CachedWalks walks[1u << kCachedWalksBits];
+  CachedWalks walks;
   WalkPieces pieces;
   CachedStack stacks[1u << kCachedStackBits];
   alignas(16) unsigned char unwinder[2048];  // libunwind's cursor and context, for odd frames
@@ -146,7 +165,8 @@ struct ThreadStacks {
 
 // The cache slot of a stack with these chains.
 inline CachedStack& slot_of(ThreadStacks& thread, const CachedStack& stack) noexcept {
-  return thread.stacks[chain_of(stack.root, stack.native, stack.python) >> (64 - kCachedStackBits)];
+  return thread.stacks[chain_of(stack.root, stack.native, stack.python) >>
+                           (64 - kCachedStackBits) & thread.size.stack_mask];
 }
 
 // Finds the interpreter and the functions that we call. Called from the constructor, outside hooks,

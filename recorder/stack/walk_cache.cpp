@@ -129,21 +129,21 @@ class Unwinding {
     if (&first != &kept || !first.piece.valid()) {
       if (!add_piece(first, join_of(kept))) return;
     }
-    CachedWalks& walks = walks_from(thread_, first.pc, first.sp);
-    walks.latest = way_for(walks, first);
-    walks.ways[walks.latest] = {first.pc, first.sp, first.bp, first.piece, first.bp_matters,
-                                0,        0,        0,        first.chain};
+    ++thread_.walks_cached;
+    CachedWalks& walks = thread_.walks;
+    CachedWalks::Number& resulted = hint_of(walks.resulted, first.chain);
+    if (!is_walk(walks.walks[resulted], first)) {
+      resulted = static_cast<CachedWalks::Number>(walks.next);
+      if (++walks.next == thread_.size.walks) walks.next = 0;
+    }
+    walks.walks[resulted] = {first.pc, first.sp, first.bp, first.piece, first.bp_matters,
+                             0,        0,        0,        first.chain};
+    hint_of(walks.begun, state_hash(first.pc, first.sp)) = resulted;
+    if (walks.missed != nullptr) *walks.missed = resulted;
   }
 
-  // That of the same walk, or a free one, or the one after the latest.
-  static std::uint32_t way_for(const CachedWalks& walks, const NativeFrame& first) noexcept {
-    std::uint32_t found = (walks.latest + 1) % kWalkWays;
-    for (std::uint32_t way = 0; way != kWalkWays; ++way) {
-      const CachedWalk& walk = walks.ways[way];
-      if (walk.chain == first.chain && walk.pc == first.pc && walk.sp == first.sp) return way;
-      if (!walk.cells.valid()) found = way;
-    }
-    return found;
+  static bool is_walk(const CachedWalk& walk, const NativeFrame& first) noexcept {
+    return walk.chain == first.chain && walk.pc == first.pc && walk.sp == first.sp;
   }
 
   // Where a new piece that meets `kept` goes on. That is `kept`'s piece, or if a walk visited too
@@ -202,6 +202,25 @@ class Unwinding {
   Walk walk_;
 };
 
+// What was cached is lost.
+void set_cache_step(ThreadStacks& thread, std::uint32_t step) noexcept {
+  const std::uint32_t halvings = kCacheSteps - 1 - step;
+  thread.size = {.step = step,
+                 .walks = CachedWalks::kWalks >> halvings,
+                 .stack_mask = (1u << (kCachedStackBits - 2 * halvings)) - 1};
+  thread.walks.next = 0;
+  thread.pieces.clear(halvings);
+}
+
+// After so many cached walks a step ends.
+constexpr std::uint32_t kWalksOfStep[kCacheSteps - 1] = {128, 1024};
+
+void enlarge_caches(ThreadStacks& thread) noexcept {
+  const std::uint32_t step = thread.size.step;
+  if (step != kCacheSteps - 1 && thread.walks_cached >= kWalksOfStep[step])
+    set_cache_step(thread, step + 1);
+}
+
 // The memory that every first walk touches, with one system call instead of a fault for each page.
 // Where the kernel cannot do that, they are touched one by one.
 void populate_for_first_walk(ThreadStacks& thread) noexcept {
@@ -224,9 +243,9 @@ CachedWalk* find_walk(InHook hook, const Registers& at, ThreadStacks& thread) no
 
 CachedWalk* walk_with_chain(ThreadStacks& thread, const Registers& at,
                             std::uint64_t chain) noexcept {
-  for (CachedWalk& walk : walks_from(thread, at.pc, at.sp).ways)
-    if (walk.pc == at.pc && walk.sp == at.sp && walk.chain == chain) return &walk;
-  return nullptr;
+  CachedWalks& walks = thread.walks;
+  CachedWalk& walk = walks.walks[hint_of(walks.resulted, chain)];
+  return walk.pc == at.pc && walk.sp == at.sp && walk.chain == chain ? &walk : nullptr;
 }
 
 NativeStack cached_unwind(InHook hook, const Registers& at, ThreadStacks& thread) noexcept {
@@ -235,6 +254,7 @@ NativeStack cached_unwind(InHook hook, const Registers& at, ThreadStacks& thread
     clear_caches(thread);
     thread.generation = generation;
   }
+  enlarge_caches(thread);
   const NativeStack stack = Unwinding(hook, at.sp, thread).stack(FrameState::of(at));
   if constexpr (kSelfCheck) check_native(hook, at, thread, stack);
   return stack;
@@ -251,11 +271,11 @@ void clear_caches(ThreadStacks& thread) noexcept {
   outermost.cells = kCells;
   outermost.piece = {};
   make_sentinel(cache.cells[kCells]);
+  set_cache_step(thread, thread.size.step);
   if (is_new) return;  // the rest is zero, and its pages are untouched
   thread.merged.count = 0;
   for (CodeRange& code : thread.code) code = {};
   clear_python_cache(thread.python);
-  thread.pieces.clear();
 }
 
 void invalidate_caches() noexcept { g_walk_generation.fetch_add(1, std::memory_order_relaxed); }

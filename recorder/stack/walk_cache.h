@@ -17,6 +17,8 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
+#include <cstddef>
 
 #include "recorder/stack/unwind.h"
 
@@ -36,9 +38,13 @@ NativeStack cached_unwind(InHook, const Registers& at, ThreadStacks&) noexcept;
 // The generation of all valid caches.
 extern constinit std::atomic<std::uint32_t> g_walk_generation;
 
-// The walks that begin there.
-inline CachedWalks& walks_from(ThreadStacks& thread, std::uint64_t pc, std::uint64_t sp) noexcept {
-  return thread.walks[((pc + sp * 5) * 0x9e3779b97f4a7c15u) >> (64 - kCachedWalksBits)];
+inline std::uint64_t state_hash(std::uint64_t pc, std::uint64_t sp) noexcept {
+  return (pc + sp * 5) * 0x9e3779b97f4a7c15u;
+}
+// The hint for this hash.
+template <std::size_t kHints>
+CachedWalks::Number& hint_of(CachedWalks::Number (&hints)[kHints], std::uint64_t hash) noexcept {
+  return hints[hash >> (64 - std::bit_width(kHints - 1))];
 }
 
 // A cached walk with the same result as one that begins there now: it began in the same state, and
@@ -50,18 +56,27 @@ template <class Bp>
   // First, so that a thread's first walk does not read a page that it then writes: two page faults.
   if (thread.generation != g_walk_generation.load(std::memory_order_relaxed)) [[unlikely]]
     return nullptr;
-  CachedWalks& walks = walks_from(thread, pc, sp);
-  // The latest first: the others often differ in their outermost frames only.
-  for (std::uint32_t i = walks.latest, end = i + kWalkWays;;) {
-    CachedWalk* walk = walks.ways + i % kWalkWays;
+  CachedWalks& walks = thread.walks;
+  const std::uint64_t hash = state_hash(pc, sp);
+  CachedWalks::Number& begun = hint_of(walks.begun, hash);
+  CachedWalks::Number* hint = &begun;
+  constexpr unsigned kMost = 6;  // to be compared
+  for (unsigned tried = 0; tried != kMost; ++tried) {
+    CachedWalk* walk = walks.walks + *hint;
     asm("" : "+r"(walk));  // otherwise its address is computed again for each field
-    if (walk->pc == pc && walk->sp == sp && (!walk->bp_matters || walk->bp == bp()) &&
-        is_unchanged(walk->cells)) [[likely]] {
-      walks.latest = i % kWalkWays;
+    if (walk->pc != pc || walk->sp != sp || (walk->bp_matters && walk->bp != bp())) [[unlikely]]
+      break;
+    const std::uint64_t change = change_of(walk->cells);
+    if (change == kNothing) [[likely]] {
+      if (tried != 0) begun = *hint;
       return walk;
     }
-    if (++i == end) return nullptr;
+    if (change == kOverwritten) [[unlikely]]
+      break;
+    hint = &hint_of(walks.changed, change + *hint * 0xd6e8feb86659fd93u);
   }
+  walks.missed = hint;
+  return nullptr;
 }
 
 // The same from `at` outwards. nullptr: call cached_unwind().

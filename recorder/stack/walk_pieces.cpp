@@ -6,12 +6,12 @@ namespace oomrec::stack {
 
 void WalkPieces::drop_oldest() noexcept {
   pieces_[oldest_].number = 0;
-  oldest_ = (oldest_ + 1) % kPieces;
+  oldest_ = (oldest_ + 1) % most_pieces();
   --count_;
 }
 
 std::uint32_t WalkPieces::take(std::uint32_t cells) noexcept {
-  if (next_cell_ + cells > kCells) {
+  if (next_cell_ + cells > kCells >> halvings_) {
     while (count_ != 0 && places_[oldest_].begin >= next_cell_) drop_oldest();
     next_cell_ = 0;
   }
@@ -19,7 +19,7 @@ std::uint32_t WalkPieces::take(std::uint32_t cells) noexcept {
   next_cell_ += cells;
   while (count_ != 0 && places_[oldest_].begin < next_cell_ && places_[oldest_].end > begin)
     drop_oldest();
-  if (count_ == kPieces) drop_oldest();
+  if (count_ == most_pieces()) drop_oldest();
   return begin;
 }
 
@@ -27,7 +27,7 @@ PieceCell WalkPieces::add(const Cell* cells, std::uint32_t count, const PieceCel
   const std::uint32_t begin = take(count + 1);
   std::copy_n(cells, count, cells_ + begin);
   make_sentinel(cells_[begin + count]);
-  const std::uint32_t at = (oldest_ + count_++) % kPieces;
+  const std::uint32_t at = (oldest_ + count_++) % most_pieces();
   places_[at] = {begin, begin + count + 1};
   WalkPiece& piece = pieces_[at];
   if (++last_number_ == 0) ++last_number_;
@@ -40,8 +40,10 @@ PieceCell WalkPieces::add(const Cell* cells, std::uint32_t count, const PieceCel
   return {&piece, cells_ + begin, piece.number};
 }
 
-void WalkPieces::clear() noexcept {
+void WalkPieces::clear(std::uint32_t halvings) noexcept {
   while (count_ != 0) drop_oldest();
+  next_cell_ = oldest_ = 0;
+  halvings_ = halvings;
 }
 
 }  // namespace oomrec::stack

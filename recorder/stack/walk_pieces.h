@@ -55,12 +55,17 @@ inline bool PieceCell::valid() const noexcept {
   return piece != nullptr && piece->number == number;
 }
 
-// Whether all cells from `at` to the end of the stack are unchanged.
-[[gnu::always_inline]] inline bool is_unchanged(PieceCell at) noexcept {
+// What has changed among the cells from `at` to the end of the stack: the innermost changed one and
+// its present word, hashed.
+inline constexpr std::uint64_t kNothing = 0, kOverwritten = 1;
+[[gnu::always_inline]] inline std::uint64_t change_of(PieceCell at) noexcept {
   for (;;) {
-    if (at.piece->number != at.number || first_changed(at.cell) != at.piece->end) [[unlikely]]
-      return false;
-    if (at.piece->outer.piece == nullptr) return true;
+    if (at.piece->number != at.number) [[unlikely]]
+      return kOverwritten;
+    const Cell* const cell = first_changed(at.cell);
+    if (cell != at.piece->end) [[unlikely]]
+      return (cell->address * 3 + load_cell(cell->address)) * 0x9e3779b97f4a7c15u | kOverwritten;
+    if (at.piece->outer.piece == nullptr) return kNothing;
     at = at.piece->outer;
   }
 }
@@ -69,22 +74,24 @@ class WalkPieces {
  public:
   static constexpr std::uint32_t kPieces = 384;
   static constexpr std::uint32_t kCells = 4096;
-  static constexpr std::uint32_t kMostCells = 1024;  // of a piece
+  static constexpr std::uint32_t kMostCells = 1000;  // of a piece
   static constexpr std::uint32_t kMostLength = 3;    // a walk visits so many pieces
 
   // A new piece of `count` cells, at most kMostCells. `outer` is valid, or has no piece.
   PieceCell add(const Cell* cells, std::uint32_t count, const PieceCell& outer) noexcept;
 
-  void clear() noexcept;
+  // From now on keeps only kPieces and kCells, halved `halvings` times: 0 to 2.
+  void clear(std::uint32_t halvings) noexcept;
 
  private:
   struct Place {  // of a piece
     std::uint32_t begin, end;
   };
+  std::uint32_t most_pieces() const noexcept { return kPieces >> halvings_; }
   void drop_oldest() noexcept;
   std::uint32_t take(std::uint32_t cells) noexcept;  // where so many fit
 
-  std::uint32_t next_cell_, oldest_, count_, last_number_;
+  std::uint32_t next_cell_, oldest_, count_, last_number_, halvings_;
   Place places_[kPieces];
   WalkPiece pieces_[kPieces];
   Cell cells_[kCells];

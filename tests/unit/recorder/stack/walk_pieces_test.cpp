@@ -32,6 +32,8 @@ PieceCell add(WalkPieces& pieces, const Words& words, const PieceCell& outer = {
   return pieces.add(words.cells(), words.count(), outer);
 }
 
+bool is_unchanged(const PieceCell& at) { return change_of(at) == kNothing; }
+
 struct Fixture {
   std::unique_ptr<WalkPieces> pieces = std::make_unique<WalkPieces>();
 };
@@ -96,7 +98,7 @@ TEST_CASE_FIXTURE(Fixture, "what was overwritten is no longer unchanged, nor wha
   }
   SUBCASE("by clear()") {
     made.push_back(add(*pieces, small, first));
-    pieces->clear();
+    pieces->clear(0);
     CHECK_FALSE(is_unchanged(first));
     CHECK_FALSE(is_unchanged(made.back()));
     CHECK(is_unchanged(add(*pieces, small)));
