@@ -2,6 +2,7 @@
 #include "recorder/stack/capture.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/session/view.h"
 #include "recorder/python/attach.h"
@@ -14,6 +15,7 @@
 #include "recorder/stack/quick_node.h"
 #include "recorder/stack/rules.h"
 #include "recorder/stack/self_check.h"
+#include "recorder/stack/walk_cache.h"
 
 namespace oomrec::stack {
 namespace {
@@ -177,7 +179,8 @@ std::uint32_t merge_and_intern(InHook hook, ThreadStacks& thread, NativeStack na
   const Registers at = start_of_walk();
   const bool has_stacks = thread.generation != 0;
   MergedCache& cache = thread.merged;
-  CachedWalk* cached_walk = find_walk(hook, at, thread);
+  CachedWalk* cached_walk =
+      std::exchange(thread.walks.searched, false) ? nullptr : find_walk(hook, at, thread);
   CachedStack stack{cached_walk != nullptr ? cached_walk->chain : 0, 0, group, 0};
   NativeStack native{};  // not walked yet
   const auto walk = [&] {
@@ -201,17 +204,21 @@ std::uint32_t merge_and_intern(InHook hook, ThreadStacks& thread, NativeStack na
     cached_walk->node = cached.node;
   };
   if (is_cacheable && has_stacks && is_same(cached, stack)) {
+    stack.node = cached.node;
     if constexpr (kSelfCheck) check_cached_stack(hook, at, thread, python, cached);
     add_to_walk();
-    return cached.node;
+    if (native.count != 0) note_needless_walk(thread);
+    return stack.node;
   }
   if (native.count == 0) walk();
   bool whole = false;
+  const std::uint32_t nodes = session::g_session.nodes.size();
   stack.node = merge_and_intern(hook, thread, native, python, in_handler, group, &whole);
   if constexpr (kSelfCheck) check_merged(hook, thread, native, python, in_handler);
   if (is_cacheable && whole) {
     cached = stack;
     add_to_walk();
+    if (session::g_session.nodes.size() == nodes) note_needless_walk(thread);
   }
   return stack.node;
 }

@@ -23,8 +23,10 @@ std::uint64_t python_chain(InHook, ThreadStacks&) noexcept;
   const auto at = reinterpret_cast<std::uint64_t>(frame);
   const std::uint64_t pc = load_cell(at + 8), sp = at + 16;
   const CachedWalk* const found = find_walk(thread, pc, sp, [at] { return load_cell(at); });
-  if (found == nullptr) [[unlikely]]
+  if (found == nullptr) [[unlikely]] {
+    thread.walks.searched = true;
     return 0;
+  }
   const CachedWalk& walk = *found;
   std::uint64_t python = 0;
   if (present == Python::present) {

@@ -83,15 +83,15 @@ struct CachedWalk {
 // one: hints, any of which may be wrong.
 struct CachedWalks {
   using Number = std::uint16_t;
-  static constexpr std::uint32_t kWalks = 256;
-  static constexpr unsigned kBegunBits = 8, kChangedBits = 11, kResultedBits = 9;
 
-  std::uint32_t next;                    // to be overwritten
-  Number* missed;                        // the hint that led no further; nullptr: none
-  Number begun[1u << kBegunBits];        // by pc and sp: the one found last
-  Number changed[1u << kChangedBits];    // by another walk and its first changed cell
-  Number resulted[1u << kResultedBits];  // by chain
-  CachedWalk walks[kWalks];
+  CachedWalk* walks;
+  std::uint32_t count;
+  std::uint32_t next;          // to be overwritten
+  std::span<Number> begun;     // by pc and sp: the one found last
+  std::span<Number> changed;   // by another walk and its first changed cell
+  std::span<Number> resulted;  // by chain
+  Number* missed;              // the hint that led no further; nullptr: none
+  bool searched;               // in vain, for the stack that is captured next
 };
 
 // The node of a recent stack, by its two chains and the node it hangs below.
@@ -99,16 +99,25 @@ struct CachedStack {
   std::uint64_t native, python;
   std::uint32_t root, node;
 };
-inline constexpr unsigned kCachedStackBits = 11;
 
-// How much of a thread's caches is in use. Most threads have few stacks, and a server has many
-// threads, so they begin small, and grow with the walks that are cached.
-struct CacheSize {
-  std::uint32_t step;        // 0…kCacheSteps − 1
-  std::uint32_t walks;
-  std::uint32_t stack_mask;
+// The memory of a thread's caches. Most threads have few stacks, and a server has many threads, so
+// they begin with the small one.
+template <std::uint32_t kWalks, std::uint32_t kStacks>
+struct CacheMemory {
+  CachedWalks::Number begun[kWalks], changed[8 * kWalks], resulted[2 * kWalks];
+  CachedWalk walks[kWalks];
+  PieceMemory<kWalks * 3 / 2, kWalks * 16> pieces;
+  CachedStack stacks[kStacks];
 };
-inline constexpr std::uint32_t kCacheSteps = 3;
+using SmallCacheMemory = CacheMemory<64, 256>;
+using LargeCacheMemory = CacheMemory<1024, 8192>;
+
+// Decides when a thread needs the large one: walk_cache.cpp.
+struct CacheGrowth {
+  LargeCacheMemory* large;  // nullptr: not yet
+  std::uint64_t began_ns;   // when the latest walks began to be counted
+  std::uint32_t needless;   // walks to stacks that were known
+};
 
 // Whether `cached` is the stack that `other` begins, and has its node.
 inline bool is_same(const CachedStack& cached, const CachedStack& other) noexcept {
@@ -150,23 +159,23 @@ inline constexpr std::uint32_t kCodeRanges = 16;  // by address, in MiB
 struct ThreadStacks {
   StackRange ranges[kStackRanges];  // the thread's own first
   std::uint32_t next_range;
-  std::uint32_t generation;    // of the caches: walk_cache.h; 0: never used, all zero
-  std::uint32_t walks_cached;  // ever; sizes the caches
-  CacheSize size;
+  std::uint32_t generation;  // of the caches: walk_cache.h; 0: never used, all zero
+  CacheGrowth growth;
+  CachedWalks walks;
+  WalkPieces pieces;
+  std::span<CachedStack> stacks;
   CodeRange code[kCodeRanges];
   MergedCache merged;
   NativeCache native;
   PythonCache python;
-  CachedWalks walks;
-  WalkPieces pieces;
-  CachedStack stacks[1u << kCachedStackBits];
+  SmallCacheMemory small;
   alignas(16) unsigned char unwinder[2048];  // libunwind's cursor and context, for odd frames
 };
 
 // The cache slot of a stack with these chains.
 inline CachedStack& slot_of(ThreadStacks& thread, const CachedStack& stack) noexcept {
-  return thread.stacks[chain_of(stack.root, stack.native, stack.python) >>
-                           (64 - kCachedStackBits) & thread.size.stack_mask];
+  const std::uint64_t chain = chain_of(stack.root, stack.native, stack.python);
+  return thread.stacks[chain >> 32 & (thread.stacks.size() - 1)];
 }
 
 // Finds the interpreter and the functions that we call. Called from the constructor, outside hooks,

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <iterator>
 
+#include "common/system/files.h"
 #include "common/system/memory.h"
 #include "recorder/python/chain.h"
 #include "recorder/python/walk.h"
@@ -129,12 +130,11 @@ class Unwinding {
     if (&first != &kept || !first.piece.valid()) {
       if (!add_piece(first, join_of(kept))) return;
     }
-    ++thread_.walks_cached;
     CachedWalks& walks = thread_.walks;
     CachedWalks::Number& resulted = hint_of(walks.resulted, first.chain);
     if (!is_walk(walks.walks[resulted], first)) {
       resulted = static_cast<CachedWalks::Number>(walks.next);
-      if (++walks.next == thread_.size.walks) walks.next = 0;
+      if (++walks.next == walks.count) walks.next = 0;
     }
     walks.walks[resulted] = {first.pc, first.sp, first.bp, first.piece, first.bp_matters,
                              0,        0,        0,        first.chain};
@@ -202,23 +202,18 @@ class Unwinding {
   Walk walk_;
 };
 
-// What was cached is lost.
-void set_cache_step(ThreadStacks& thread, std::uint32_t step) noexcept {
-  const std::uint32_t halvings = kCacheSteps - 1 - step;
-  thread.size = {.step = step,
-                 .walks = CachedWalks::kWalks >> halvings,
-                 .stack_mask = (1u << (kCachedStackBits - 2 * halvings)) - 1};
-  thread.walks.next = 0;
-  thread.pieces.clear(halvings);
-}
-
-// After so many cached walks a step ends.
-constexpr std::uint32_t kWalksOfStep[kCacheSteps - 1] = {128, 1024};
-
-void enlarge_caches(ThreadStacks& thread) noexcept {
-  const std::uint32_t step = thread.size.step;
-  if (step != kCacheSteps - 1 && thread.walks_cached >= kWalksOfStep[step])
-    set_cache_step(thread, step + 1);
+template <std::uint32_t kWalks, std::uint32_t kStacks>
+void use(ThreadStacks& thread, CacheMemory<kWalks, kStacks>& memory) noexcept {
+  thread.walks = {.walks = memory.walks,
+                  .count = kWalks,
+                  .next = 0,
+                  .begun = memory.begun,
+                  .changed = memory.changed,
+                  .resulted = memory.resulted,
+                  .missed = nullptr,
+                  .searched = false};
+  thread.stacks = memory.stacks;
+  thread.pieces.use(memory.pieces);
 }
 
 // The memory that every first walk touches, with one system call instead of a fault for each page.
@@ -248,13 +243,26 @@ CachedWalk* walk_with_chain(ThreadStacks& thread, const Registers& at,
   return walk.pc == at.pc && walk.sp == at.sp && walk.chain == chain ? &walk : nullptr;
 }
 
+void note_needless_walk(ThreadStacks& thread) noexcept {
+  // Half a microsecond each: 5 % of the thread's time, if that often.
+  constexpr std::uint32_t kCounted = 256;
+  constexpr std::uint64_t kOften = kCounted * 10'000;
+  CacheGrowth& growth = thread.growth;
+  if (growth.large != nullptr || ++growth.needless % kCounted != 0) return;
+  const std::uint64_t now = system::monotonic_ns();
+  const bool often = now - growth.began_ns < kOften;
+  growth.began_ns = now;
+  if (!often) return;
+  growth.large = static_cast<LargeCacheMemory*>(system::map_private(sizeof(LargeCacheMemory)));
+  if (growth.large != nullptr) use(thread, *growth.large);
+}
+
 NativeStack cached_unwind(InHook hook, const Registers& at, ThreadStacks& thread) noexcept {
   const std::uint32_t generation = g_walk_generation.load(std::memory_order_relaxed);
   if (thread.generation != generation) [[unlikely]] {
     clear_caches(thread);
     thread.generation = generation;
   }
-  enlarge_caches(thread);
   const NativeStack stack = Unwinding(hook, at.sp, thread).stack(FrameState::of(at));
   if constexpr (kSelfCheck) check_native(hook, at, thread, stack);
   return stack;
@@ -271,8 +279,11 @@ void clear_caches(ThreadStacks& thread) noexcept {
   outermost.cells = kCells;
   outermost.piece = {};
   make_sentinel(cache.cells[kCells]);
-  set_cache_step(thread, thread.size.step);
-  if (is_new) return;  // the rest is zero, and its pages are untouched
+  if (is_new) {
+    use(thread, thread.small);
+    return;  // the rest is zero, and its pages are untouched
+  }
+  thread.pieces.clear();
   thread.merged.count = 0;
   for (CodeRange& code : thread.code) code = {};
   clear_python_cache(thread.python);

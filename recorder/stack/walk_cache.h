@@ -17,8 +17,7 @@
 #pragma once
 
 #include <atomic>
-#include <bit>
-#include <cstddef>
+#include <span>
 
 #include "recorder/stack/unwind.h"
 
@@ -42,9 +41,9 @@ inline std::uint64_t state_hash(std::uint64_t pc, std::uint64_t sp) noexcept {
   return (pc + sp * 5) * 0x9e3779b97f4a7c15u;
 }
 // The hint for this hash.
-template <std::size_t kHints>
-CachedWalks::Number& hint_of(CachedWalks::Number (&hints)[kHints], std::uint64_t hash) noexcept {
-  return hints[hash >> (64 - std::bit_width(kHints - 1))];
+inline CachedWalks::Number& hint_of(std::span<CachedWalks::Number> hints,
+                                    std::uint64_t hash) noexcept {
+  return hints[hash >> 32 & (hints.size() - 1)];
 }
 
 // A cached walk with the same result as one that begins there now: it began in the same state, and
@@ -84,6 +83,9 @@ CachedWalk* find_walk(InHook, const Registers& at, ThreadStacks&) noexcept;
 
 // The cached walk from there with this chain; nullptr: none.
 CachedWalk* walk_with_chain(ThreadStacks&, const Registers& at, std::uint64_t chain) noexcept;
+
+// A walk led to a stack that was known: larger caches would have spared it.
+void note_needless_walk(ThreadStacks&) noexcept;
 
 void clear_caches(ThreadStacks&) noexcept;  // before another thread uses it
 void invalidate_caches() noexcept;  // every thread's: rules or ids of the session have changed

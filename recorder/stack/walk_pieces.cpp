@@ -6,20 +6,20 @@ namespace oomrec::stack {
 
 void WalkPieces::drop_oldest() noexcept {
   pieces_[oldest_].number = 0;
-  oldest_ = (oldest_ + 1) % most_pieces();
+  oldest_ = (oldest_ + 1) % most_pieces_;
   --count_;
 }
 
 std::uint32_t WalkPieces::take(std::uint32_t cells) noexcept {
-  if (next_cell_ + cells > kCells >> halvings_) {
-    while (count_ != 0 && places_[oldest_].begin >= next_cell_) drop_oldest();
+  if (next_cell_ + cells > most_cells_) {
+    while (count_ != 0 && extents_[oldest_].begin >= next_cell_) drop_oldest();
     next_cell_ = 0;
   }
   const std::uint32_t begin = next_cell_;
   next_cell_ += cells;
-  while (count_ != 0 && places_[oldest_].begin < next_cell_ && places_[oldest_].end > begin)
+  while (count_ != 0 && extents_[oldest_].begin < next_cell_ && extents_[oldest_].end > begin)
     drop_oldest();
-  if (count_ == most_pieces()) drop_oldest();
+  if (count_ == most_pieces_) drop_oldest();
   return begin;
 }
 
@@ -27,8 +27,8 @@ PieceCell WalkPieces::add(const Cell* cells, std::uint32_t count, const PieceCel
   const std::uint32_t begin = take(count + 1);
   std::copy_n(cells, count, cells_ + begin);
   make_sentinel(cells_[begin + count]);
-  const std::uint32_t at = (oldest_ + count_++) % most_pieces();
-  places_[at] = {begin, begin + count + 1};
+  const std::uint32_t at = (oldest_ + count_++) % most_pieces_;
+  extents_[at] = {begin, begin + count + 1};
   WalkPiece& piece = pieces_[at];
   if (++last_number_ == 0) ++last_number_;
   piece = {cells_ + begin + count, {}, last_number_, 1};
@@ -40,10 +40,8 @@ PieceCell WalkPieces::add(const Cell* cells, std::uint32_t count, const PieceCel
   return {&piece, cells_ + begin, piece.number};
 }
 
-void WalkPieces::clear(std::uint32_t halvings) noexcept {
+void WalkPieces::clear() noexcept {
   while (count_ != 0) drop_oldest();
-  next_cell_ = oldest_ = 0;
-  halvings_ = halvings;
 }
 
 }  // namespace oomrec::stack

@@ -70,31 +70,49 @@ inline constexpr std::uint64_t kNothing = 0, kOverwritten = 1;
   }
 }
 
+// Memory for so many pieces and cells.
+struct PieceExtent {  // of a piece's cells
+  std::uint32_t begin, end;
+};
+template <std::uint32_t kPieces, std::uint32_t kCells>
+struct PieceMemory {
+  PieceExtent extents[kPieces];
+  WalkPiece pieces[kPieces];
+  Cell cells[kCells];
+};
+
 class WalkPieces {
  public:
-  static constexpr std::uint32_t kPieces = 384;
-  static constexpr std::uint32_t kCells = 4096;
   static constexpr std::uint32_t kMostCells = 1000;  // of a piece
   static constexpr std::uint32_t kMostLength = 3;    // a walk visits so many pieces
+
+  // From now on uses this memory, zeroed or used before. No earlier piece is valid any more.
+  template <std::uint32_t kPieces, std::uint32_t kCells>
+  void use(PieceMemory<kPieces, kCells>& memory) noexcept {
+    static_assert(kCells > kMostCells);
+    clear();
+    extents_ = memory.extents;
+    pieces_ = memory.pieces;
+    cells_ = memory.cells;
+    most_pieces_ = kPieces;
+    most_cells_ = kCells;
+    next_cell_ = oldest_ = 0;
+  }
 
   // A new piece of `count` cells, at most kMostCells. `outer` is valid, or has no piece.
   PieceCell add(const Cell* cells, std::uint32_t count, const PieceCell& outer) noexcept;
 
-  // From now on keeps only kPieces and kCells, halved `halvings` times: 0 to 2.
-  void clear(std::uint32_t halvings) noexcept;
+  void clear() noexcept;
 
  private:
-  struct Place {  // of a piece
-    std::uint32_t begin, end;
-  };
-  std::uint32_t most_pieces() const noexcept { return kPieces >> halvings_; }
   void drop_oldest() noexcept;
   std::uint32_t take(std::uint32_t cells) noexcept;  // where so many fit
 
-  std::uint32_t next_cell_, oldest_, count_, last_number_, halvings_;
-  Place places_[kPieces];
-  WalkPiece pieces_[kPieces];
-  Cell cells_[kCells];
+  PieceExtent* extents_;
+  WalkPiece* pieces_;
+  Cell* cells_;
+  std::uint32_t most_pieces_, most_cells_;
+  std::uint32_t next_cell_, oldest_, count_, last_number_;
 };
 
 }  // namespace oomrec::stack

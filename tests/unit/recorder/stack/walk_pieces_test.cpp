@@ -34,8 +34,13 @@ PieceCell add(WalkPieces& pieces, const Words& words, const PieceCell& outer = {
 
 bool is_unchanged(const PieceCell& at) { return change_of(at) == kNothing; }
 
+constexpr std::uint32_t kPieces = 384, kCells = 4096;
+
 struct Fixture {
+  std::unique_ptr<PieceMemory<kPieces, kCells>> memory =
+      std::make_unique<PieceMemory<kPieces, kCells>>();
   std::unique_ptr<WalkPieces> pieces = std::make_unique<WalkPieces>();
+  Fixture() { pieces->use(*memory); }
 };
 
 }  // namespace
@@ -81,8 +86,7 @@ TEST_CASE_FIXTURE(Fixture, "what was overwritten is no longer unchanged, nor wha
   const PieceCell first = add(*pieces, root);
   std::vector<PieceCell> made;
   SUBCASE("by many pieces") {
-    for (std::uint32_t i = 0; i + 1 < WalkPieces::kPieces; ++i)
-      made.push_back(add(*pieces, small, first));
+    for (std::uint32_t i = 0; i + 1 < kPieces; ++i) made.push_back(add(*pieces, small, first));
     CHECK(is_unchanged(first));
     made.push_back(add(*pieces, small, first));
     CHECK_FALSE(is_unchanged(first));
@@ -91,14 +95,26 @@ TEST_CASE_FIXTURE(Fixture, "what was overwritten is no longer unchanged, nor wha
     CHECK(made.front().valid());
   }
   SUBCASE("by large pieces") {
-    for (std::uint32_t cells = 0; cells < WalkPieces::kCells; cells += WalkPieces::kMostCells + 1)
+    for (std::uint32_t cells = 0; cells < kCells; cells += WalkPieces::kMostCells + 1)
       made.push_back(add(*pieces, large));
     CHECK_FALSE(is_unchanged(first));
     CHECK(is_unchanged(made.back()));
   }
+  SUBCASE("by other memory") {
+    made.push_back(add(*pieces, small, first));
+    const auto larger = std::make_unique<PieceMemory<2 * kPieces, 2 * kCells>>();
+    pieces->use(*larger);
+    CHECK_FALSE(is_unchanged(first));
+    CHECK_FALSE(is_unchanged(made.back()));
+    for (std::uint32_t i = 0; i < 2 * kPieces; ++i) made.push_back(add(*pieces, small));
+    CHECK(is_unchanged(made[1]));
+    add(*pieces, small);
+    CHECK_FALSE(is_unchanged(made[1]));
+    CHECK(is_unchanged(made[2]));
+  }
   SUBCASE("by clear()") {
     made.push_back(add(*pieces, small, first));
-    pieces->clear(0);
+    pieces->clear();
     CHECK_FALSE(is_unchanged(first));
     CHECK_FALSE(is_unchanged(made.back()));
     CHECK(is_unchanged(add(*pieces, small)));
