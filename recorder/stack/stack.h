@@ -79,6 +79,7 @@ struct CachedWalk {
   std::uint64_t python;      // chain of the Python frames
   std::uint64_t chain;       // its result
 };
+
 // A thread's recent walks, overwritten in the order in which they were made, and where to look for
 // one: hints, any of which may be wrong.
 struct CachedWalks {

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <iterator>
+#include <utility>
 
 #include "common/system/files.h"
 #include "common/system/memory.h"
@@ -139,7 +140,8 @@ class Unwinding {
     walks.walks[resulted] = {first.pc, first.sp, first.bp, first.piece, first.bp_matters,
                              0,        0,        0,        first.chain};
     hint_of(walks.begun, state_hash(first.pc, first.sp)) = resulted;
-    if (walks.missed != nullptr) *walks.missed = resulted;
+    if (CachedWalks::Number* const missed = std::exchange(walks.missed, nullptr))
+      *missed = resulted;
   }
 
   static bool is_walk(const CachedWalk& walk, const NativeFrame& first) noexcept {
@@ -252,7 +254,11 @@ void note_needless_walk(ThreadStacks& thread) noexcept {
   const std::uint64_t now = system::monotonic_ns();
   const bool often = now - growth.began_ns < kOften;
   growth.began_ns = now;
-  if (!often) return;
+  if (often) enlarge_caches(thread);
+}
+
+void enlarge_caches(ThreadStacks& thread) noexcept {
+  CacheGrowth& growth = thread.growth;
   growth.large = static_cast<LargeCacheMemory*>(system::map_private(sizeof(LargeCacheMemory)));
   if (growth.large != nullptr) use(thread, *growth.large);
 }

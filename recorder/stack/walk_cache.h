@@ -84,8 +84,11 @@ CachedWalk* find_walk(InHook, const Registers& at, ThreadStacks&) noexcept;
 // The cached walk from there with this chain; nullptr: none.
 CachedWalk* walk_with_chain(ThreadStacks&, const Registers& at, std::uint64_t chain) noexcept;
 
-// A walk led to a stack that was known: larger caches would have spared it.
+// A walk led to a stack that was known: larger caches would have spared it. If that happens often,
+// the thread gets them.
 void note_needless_walk(ThreadStacks&) noexcept;
+// Only for a thread whose caches are small, and have been used.
+void enlarge_caches(ThreadStacks&) noexcept;
 
 void clear_caches(ThreadStacks&) noexcept;  // before another thread uses it
 void invalidate_caches() noexcept;  // every thread's: rules or ids of the session have changed

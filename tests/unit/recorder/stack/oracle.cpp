@@ -30,11 +30,15 @@ struct OracleFrame {
 };
 constexpr unsigned kOracleFrames = 2048;
 
+// So many stacks of a thread are walked with its small caches.
+constexpr unsigned kSmallUntil = 6'000;
+
 struct Buffers {
   ThreadStacks thread;
   NativeFrame full[session::kMaxFrames];
   OracleFrame oracle[kOracleFrames];
   std::atomic<bool> busy;
+  unsigned stacks;
 };
 
 Buffers& buffers() {
@@ -124,6 +128,7 @@ const char* memo_difference(const NativeStack& remembered, const NativeFrame* fu
   const CachedWalk* const walk = find_walk(hook, here, mine.thread);
   const std::uint64_t known = walk != nullptr ? walk->chain : 0;
   const NativeStack remembered = cached_unwind(hook, here, mine.thread);
+  if (++mine.stacks == kSmallUntil) enlarge_caches(mine.thread);
   const unsigned theirs = walk_with_libunwind(mine.oracle);
   unsigned where = 0;
   const auto caller = reinterpret_cast<std::uint64_t>(__builtin_return_address(0));
