@@ -3,8 +3,10 @@
 // The functions have eight frame sizes and no frame pointer. Between two events the stack changes:
 //   a  only in its innermost frame;
 //   b  up to DEPTH/2 frames return and are replaced by others;
-//   c  in all frames (unlike real programs: the bound for reusing the last stack).
-// Paths come from a set of four, so that stacks recur as in programs.
+//   c  in all frames (unlike real programs: the bound for reusing the last stack);
+//   d  in return addresses alone: 16 stacks in turns, like those of a program whose blocks all come
+//      from one function at the same depth.
+// Paths of the others come from a set of four, so that stacks recur as in programs.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +21,7 @@ inline char g_pattern;
 inline unsigned g_depth;
 inline std::uint64_t g_events;  // still to do
 inline unsigned g_resume;       // the depth to which the stack is taken down after an event
-inline unsigned g_path;         // 0…3: the functions that are called on the way down again
+inline unsigned g_path;         // 0…3, d: 0…15: the calls that are made on the way down again
 inline std::uint64_t g_random = 1;
 inline volatile unsigned g_sink;
 
@@ -50,7 +52,7 @@ inline unsigned random_below(unsigned bound) {
     }
   } while (--g_events > 0 && g_pattern == 'a');
   g_resume = g_pattern == 'b' ? g_depth - 1 - random_below(g_depth / 2) : 0;
-  g_path = random_below(4);
+  g_path = random_below(g_pattern == 'd' ? 16 : 4);
 }
 
 inline void descend(unsigned depth);
@@ -66,8 +68,20 @@ template <unsigned kPadding>
   g_sink = g_sink + static_cast<unsigned>(padding[0]);
 }
 
+// Makes its call in one of two places.
+[[gnu::noinline]] inline void rung(unsigned depth) {
+  if ((g_path >> depth % 4 & 1) != 0) {
+    descend(depth + 1);
+    g_sink = g_sink + 3;
+  } else {
+    descend(depth + 1);
+    g_sink = g_sink + 4;
+  }
+}
+
 inline void descend(unsigned depth) {
   if (depth == g_depth) return innermost();
+  if (g_pattern == 'd') return rung(depth);
   switch ((depth * 4 + g_path) * 2654435761u >> 29) {
     case 0:
       return frame<8>(depth);

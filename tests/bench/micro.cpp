@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
   const std::uint64_t pairs = std::strtoull(argv[3], nullptr, 10);
   if (argc == 5) {
     const std::uint64_t rounds = std::strtoull(argv[4], nullptr, 10);
-    descents::make(pattern, depth, pairs * rounds);  // fills the caches
+    descents::make(pattern, depth, 20'000);  // fills the caches
     for (std::uint64_t round = 0; round != rounds; ++round) {
       std::raise(SIGSTOP);
       descents::make(pattern, depth, pairs);
