@@ -4,7 +4,7 @@
 //   a  only in its innermost frame;
 //   b  up to DEPTH/2 frames return and are replaced by others;
 //   c  in all frames (unlike real programs: the bound for reusing the last stack);
-//   d  in return addresses alone: 16 stacks in turns, like those of a program whose blocks all come
+//   d  in return addresses alone: 8 stacks in turns, like those of a program whose blocks all come
 //      from one function at the same depth.
 // Paths of the others come from a set of four, so that stacks recur as in programs.
 #pragma once
@@ -21,7 +21,7 @@ inline char g_pattern;
 inline unsigned g_depth;
 inline std::uint64_t g_events;  // still to do
 inline unsigned g_resume;       // the depth to which the stack is taken down after an event
-inline unsigned g_path;         // 0…3, d: 0…15: the calls that are made on the way down again
+inline unsigned g_path;         // 0…3, d: 0…7: the calls that are made on the way down again
 inline std::uint64_t g_random = 1;
 inline volatile unsigned g_sink;
 
@@ -52,7 +52,7 @@ inline unsigned random_below(unsigned bound) {
     }
   } while (--g_events > 0 && g_pattern == 'a');
   g_resume = g_pattern == 'b' ? g_depth - 1 - random_below(g_depth / 2) : 0;
-  g_path = random_below(g_pattern == 'd' ? 16 : 4);
+  g_path = random_below(g_pattern == 'd' ? 8 : 4);
 }
 
 inline void descend(unsigned depth);
@@ -70,7 +70,7 @@ template <unsigned kPadding>
 
 // Makes its call in one of two places.
 [[gnu::noinline]] inline void rung(unsigned depth) {
-  if ((g_path >> depth % 4 & 1) != 0) {
+  if ((g_path >> depth % 3 & 1) != 0) {
     descend(depth + 1);
     g_sink = g_sink + 3;
   } else {
