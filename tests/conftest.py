@@ -211,9 +211,16 @@ def build_dir() -> Path:
     return path
 
 
+def pytest_collection_modifyitems(items):
+    """Last those for whose program scripts/test may still be compiling."""
+    items.sort(key=lambda item: "sanitized_dir" in item.fixturenames)
+
+
 @pytest.fixture(scope="session")
 def sanitized_dir(build_dir) -> Path:
     path = build_dir.with_name(build_dir.name + "-asan")
+    while (build_dir / "sanitizing").exists():  # scripts/test is still building it
+        time.sleep(1)
     if not (path / "oomrec").exists():
         pytest.skip(f"no command in {path}: scripts/test builds it")
     return path
