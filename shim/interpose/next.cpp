@@ -86,6 +86,17 @@ OOMREC_NEXT_FUNCTIONS(X)
 #pragma GCC diagnostic pop
 #undef X
 
+// Before glibc 2.34 it is in libpthread, which a program without threads may load later, with a
+// plugin, out of RTLD_NEXT's sight.
+int later_pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
+                         void* argument) {
+  void* const library = ::dlopen("libpthread.so.0", RTLD_LAZY | RTLD_NOLOAD);
+  void* const found = library != nullptr ? real_dlsym()(library, "pthread_create") : nullptr;
+  if (found == nullptr) return absent_pthread_create(thread, attributes, start, argument);
+  g_next.pthread_create = reinterpret_cast<decltype(g_next.pthread_create)>(found);
+  return g_next.pthread_create(thread, attributes, start, argument);
+}
+
 template <class Function>
 void look_up(Function*& next, const char* name, Function* absent) noexcept {
   void* const found = real_dlsym()(RTLD_NEXT, name);
@@ -108,6 +119,7 @@ void resolve_next() noexcept {
 #define X(result, name, parameters, arguments) look_up(found.name, #name, absent_##name);
   OOMREC_NEXT_FUNCTIONS(X)
 #undef X
+  if (found.pthread_create == absent_pthread_create) found.pthread_create = later_pthread_create;
   g_next = found;
   oomrec_next_syscall = found.syscall;
   found.dlerror();  // an unknown name must not become the program's next message
