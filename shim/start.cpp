@@ -130,11 +130,15 @@ void find_optional_symbols() noexcept {
 }
 
 [[gnu::constructor]] void start(int, char**, char** environment) noexcept {
-  if (gnu_get_libc_version == nullptr) return;  // and the loader has passed no arguments
+  if (gnu_get_libc_version == nullptr) {  // and the loader has passed no arguments
+    resolve_next();
+    return resolve_missing_next();
+  }
   const KeepErrno keep;
   const bool dlopened = is_dlopened();
   if (!dlopened) environ = environment;  // libc is about to set it likewise
   resolve_next();
+  resolve_missing_next();
   find_optional_symbols();
   if (dlopened) return;
   Dl_info self;
