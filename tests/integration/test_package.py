@@ -75,6 +75,7 @@ def test_its_files_are_where_debian_has_them(package):
         "usr/share/fish/vendor_completions.d/oomrec.fish",
         "usr/share/doc/oomrec/copyright",
         "usr/share/doc/oomrec/licences/elfutils",
+        "usr/share/doc/oomrec/schemas/show.json",
     }
     assert [name for name in files if name.endswith("/oomrec-watch@.service")]
     assert not [name for name in files if name.startswith(("usr/local", "etc"))]
