@@ -110,6 +110,10 @@ need_packages() {
   find_tools
 }
 
+# What the library and the command are compiled with, as debian/control lists it, too.
+build_packages="g++ meson ninja-build pkg-config libdw-dev libspdlog-dev nlohmann-json3-dev libcli11-dev \
+  libncurses-dev zlib1g-dev libbz2-dev liblzma-dev xz-utils"
+
 # has_hash FILE SHA256
 has_hash() { [ -f "$1" ] && echo "$2  $1" | sha256sum --check --status; }
 

@@ -5,6 +5,7 @@
 // hook, because parent and child would share its frame.
 #include "shim/process.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -30,6 +31,7 @@
 #include "shim/gpu/driver.h"
 #include "shim/interpose/export.h"
 #include "shim/interpose/next.h"
+#include "shim/interpose/real_dlsym.h"
 
 extern "C" int on_exit(void (*)(int, void*), void*) __attribute__((weak));
 
@@ -122,10 +124,14 @@ Result observe_sandbox(Real real) noexcept {
   return result;
 }
 
+constinit decltype(&::pthread_attr_getstacksize) g_stack_size_of = nullptr;
+
 // The stack size that a new thread would have had.
 std::uint64_t stack_bytes(const pthread_attr_t* attributes) noexcept {
   size_t bytes = 0;
-  if (attributes != nullptr && ::pthread_attr_getstacksize(attributes, &bytes) == 0) return bytes;
+  if (attributes != nullptr && g_stack_size_of != nullptr &&
+      g_stack_size_of(attributes, &bytes) == 0)
+    return bytes;
   struct rlimit limit;
   if (system::call(SYS_prlimit64, 0, RLIMIT_STACK, nullptr, &limit) < 0) return 0;
   constexpr std::uint64_t kUnlimitedStack = std::uint64_t{2}
@@ -148,6 +154,11 @@ pid_t observe_wait(int* status, Real real) {
 void start_exit() noexcept {
   recorder::start_php();
   if (::on_exit != nullptr) ::on_exit(at_exit, nullptr);
+}
+
+void find_stack_size_of() noexcept {
+  g_stack_size_of = reinterpret_cast<decltype(g_stack_size_of)>(
+      real_dlsym()(RTLD_DEFAULT, "pthread_attr_getstacksize"));
 }
 
 OOMREC_HOOK(pid_t, fork, ()) { return observe_fork(g_next.fork); }

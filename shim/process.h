@@ -6,6 +6,10 @@ namespace oomrec::shim {
 // Observes the end of the program's exit handlers. Called once, by the constructor.
 void start_exit() noexcept;
 
+// Looks up the function that reads a new thread's stack size: it is in libpthread before
+// glibc 2.34. Called once, by the constructor.
+void find_stack_size_of() noexcept;
+
 // False in a clone child that the program gave thread-local storage of its own, empty (a sandbox's
 // helper, CLONE_VM | CLONE_SETTLS): neither errno nor our variables exist there. A control block
 // begins with its own address (x86-64 psABI, thread-local storage).

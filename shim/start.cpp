@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "common/options/options.h"
+#include "common/system/atomics.h"
 #include "common/system/hook_scope.h"
 #include "common/system/syscalls.h"
 #include "recorder/recorder.h"
@@ -120,12 +121,26 @@ std::string_view off_reason(const Options& options) noexcept {
   return {};
 }
 
+// What a glibc may not have, or has in a library that the program may not load.
+void find_optional_symbols() noexcept {
+  if (void* const found = real_dlsym()(RTLD_DEFAULT, "__libc_single_threaded"))
+    g_single_threaded = static_cast<const char*>(found);
+  find_stack_size_of();
+  g_next.dlerror();
+}
+
 [[gnu::constructor]] void start(int, char**, char** environment) noexcept {
-  if (gnu_get_libc_version == nullptr) return;  // and the loader has passed no arguments
+  if (gnu_get_libc_version == nullptr) {  // and the loader has passed no arguments
+    resolve_next();
+    return resolve_missing_next();
+  }
   const KeepErrno keep;
-  if (is_dlopened()) return resolve_next();
-  environ = environment;  // libc is about to set it likewise
+  const bool dlopened = is_dlopened();
+  if (!dlopened) environ = environment;  // libc is about to set it likewise
   resolve_next();
+  resolve_missing_next();
+  find_optional_symbols();
+  if (dlopened) return;
   Dl_info self;
   const char* const library_path =
       ::dladdr(reinterpret_cast<const void*>(&start), &self) != 0 ? self.dli_fname : "";

@@ -4,12 +4,12 @@
 #include <atomic>
 #include <cstdint>
 
-extern "C" {
-// glibc ≥ 2.32; absent in musl.
-extern char __libc_single_threaded __attribute__((weak));
-}
-
 namespace oomrec {
+
+// Not 0 while the process has only one thread: glibc's __libc_single_threaded, which the library's
+// start looks up by name, because only glibc ≥ 2.32 has it.
+[[gnu::visibility("hidden")]] inline constexpr char kMayHaveThreads = 0;
+[[gnu::visibility("hidden")]] inline constinit const char* g_single_threaded = &kMayHaveThreads;
 
 // Adds to a word that only this thread writes: one instruction without a lock prefix. A signal
 // handler of this thread that adds to the same word in between loses nothing.
@@ -26,7 +26,7 @@ inline void add_own(std::atomic<T>& word, T delta) noexcept {
 // Adds to a word that any thread writes; without a lock while the process has only one thread.
 template <class T>
 inline void add_shared(std::atomic<T>& word, T delta) noexcept {
-  if (&__libc_single_threaded != nullptr && __libc_single_threaded != 0) {
+  if (*g_single_threaded != 0) {
     add_own(word, delta);
   } else {
     word.fetch_add(delta, std::memory_order_relaxed);

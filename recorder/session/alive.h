@@ -12,6 +12,9 @@ namespace oomrec::session {
 // Initializes the mutex in `header` and locks it for the calling thread. False: libc refused.
 bool start_life(Header& header) noexcept;
 
+// The same where there is no libpthread, in a program without threads on a glibc before 2.34.
+bool lock_without_libpthread(Header& header) noexcept;
+
 // Locks the mutex again if the owning thread has ended. One atomic operation.
 void renew_life(Header& header) noexcept;
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <string_view>
 #include <type_traits>
 
 #include "shim/interpose/real_dlsym.h"
@@ -86,6 +87,24 @@ OOMREC_NEXT_FUNCTIONS(X)
 #pragma GCC diagnostic pop
 #undef X
 
+// Before glibc 2.34 it is in libpthread, which a program without threads may load later, with a
+// plugin, out of RTLD_NEXT's sight.
+int later_pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
+                         void* argument) {
+  void* const library = ::dlopen("libpthread.so.0", RTLD_LAZY | RTLD_NOLOAD);
+  void* const found = library != nullptr ? real_dlsym()(library, "pthread_create") : nullptr;
+  if (found == nullptr) return absent_pthread_create(thread, attributes, start, argument);
+  g_next.pthread_create = reinterpret_cast<decltype(g_next.pthread_create)>(found);
+  return g_next.pthread_create(thread, attributes, start, argument);
+}
+
+// What a glibc from 2.28 on may not have, or only in libpthread. Before 2.34, a lookup that fails
+// ends the program while the loader still relocates it (a resolver of IFUNC may allocate then). So
+// these wait for the constructor.
+constexpr bool may_be_missing(std::string_view name) noexcept {
+  return name == "_Fork" || name == "execveat" || name == "pthread_create";
+}
+
 template <class Function>
 void look_up(Function*& next, const char* name, Function* absent) noexcept {
   void* const found = real_dlsym()(RTLD_NEXT, name);
@@ -105,13 +124,23 @@ void resolve_next() noexcept {
   if (!g_progress.compare_exchange_strong(none, Progress::resolving, std::memory_order_acq_rel))
     return;
   Next found = g_next;  // published all at once: until then the loader's blocks come from the arena
-#define X(result, name, parameters, arguments) look_up(found.name, #name, absent_##name);
+#define X(result, name, parameters, arguments) \
+  if (!may_be_missing(#name)) look_up(found.name, #name, absent_##name);
   OOMREC_NEXT_FUNCTIONS(X)
 #undef X
   g_next = found;
   oomrec_next_syscall = found.syscall;
   found.dlerror();  // an unknown name must not become the program's next message
   g_progress.store(Progress::done, std::memory_order_release);
+}
+
+void resolve_missing_next() noexcept {
+#define X(result, name, parameters, arguments) \
+  if (may_be_missing(#name)) look_up(g_next.name, #name, absent_##name);
+  OOMREC_NEXT_FUNCTIONS(X)
+#undef X
+  if (g_next.pthread_create == absent_pthread_create) g_next.pthread_create = later_pthread_create;
+  g_next.dlerror();
 }
 
 bool is_absent(const void* function) noexcept {

@@ -24,8 +24,11 @@ struct Next {
 
 extern constinit Next g_next;
 
-// Looks everything up; for the constructor. Further calls do nothing.
+// Looks up what every C library has; for the constructor. Further calls do nothing.
 void resolve_next() noexcept;
+
+// Looks up the rest, which fails before; for the constructor.
+void resolve_missing_next() noexcept;
 
 // Whether no library has this function, so that it is our stand-in (ENOSYS).
 bool is_absent(const void* function) noexcept;

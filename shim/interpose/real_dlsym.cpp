@@ -18,7 +18,9 @@ constinit std::atomic<Dlsym> g_real{nullptr};
 Dlsym real_dlsym() noexcept {
   if (const Dlsym known = g_real.load(std::memory_order_relaxed)) return known;
   void* found = nullptr;
-  for (const char* const version : {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"})
+  // The oldest version of each architecture, which every glibc has: see may_be_missing() in
+  // next.cpp.
+  for (const char* const version : {"GLIBC_2.2.5", "GLIBC_2.17"})
     if (found == nullptr && dlvsym != nullptr) found = ::dlvsym(RTLD_NEXT, "dlsym", version);
   // Another C library resolves this name to its own dlsym, not to ours.
   const Dlsym real = found != nullptr ? reinterpret_cast<Dlsym>(found) : ::dlsym;

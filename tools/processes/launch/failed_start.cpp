@@ -22,7 +22,7 @@ bool is_native(const recording::Location& location) {
 }
 
 // The loader runs the constructors of libraries. The C library runs those of the program in
-// call_init, before main.
+// call_init, before main; before glibc 2.34, by a function in the program, __libc_csu_init.
 bool is_before_main(const std::vector<recording::LocationId>& stack,
                     const recording::Locations& locations) {
   const auto outermost = std::find_if(stack.rbegin(), stack.rend(), [&](recording::LocationId id) {
@@ -36,6 +36,7 @@ bool is_before_main(const std::vector<recording::LocationId>& stack,
   };
   for (std::size_t i = 0; i < stack.size(); ++i) {
     const std::string& function = locations[stack[i]].function;
+    if (function == "__libc_csu_init") return true;
     if (!in_libc(stack[i])) continue;
     if (function == "call_init") return true;
     // A stripped C library has no symbol call_init. One more function is between this one and main.

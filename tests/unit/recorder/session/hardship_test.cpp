@@ -13,6 +13,7 @@
 
 #include "common/session/directories.h"
 #include "common/system/syscalls.h"
+#include "recorder/session/alive.h"
 #include "recorder/session/writer.h"
 #include "tests/unit/recorder/session/fixtures.h"
 
@@ -353,6 +354,28 @@ TEST_CASE("exec ends a session") {
   CHECK(recording.view().header().state == static_cast<u32>(State::replaced));
   const u32 word = *reinterpret_cast<const u32*>(recording.view().header().alive_mutex);
   CHECK((word & 0x4000'0000) != 0);  // FUTEX_OWNER_DIED
+}
+
+TEST_CASE("the kernel marks a death without libpthread, too") {
+  const Scratch scratch;
+  Signal ready;
+  Child child{[&] {
+    const auto session = session_in(scratch.path());
+    REQUIRE(lock_without_libpthread(session->header()));
+    ready.give();
+    pause();
+  }};
+  ready.take();
+  const std::string path = files_in(scratch.own()).at(0);
+  const auto word = [&] {
+    const Recording recording{path};
+    return *reinterpret_cast<const u32*>(recording.view().header().alive_mutex);
+  };
+  CHECK(word() == static_cast<u32>(child.pid()));
+  CHECK(life_in(path) == Life::alive);
+  child.kill();
+  CHECK(word() == 0x4000'0000);  // FUTEX_OWNER_DIED
+  CHECK(life_in(path) == Life::dead);
 }
 
 TEST_CASE("the end of the thread that held the mutex is not the end of the process") {

@@ -1,9 +1,10 @@
 // Functions that only newer glibcs have, and that our code and the static archives call when they
-// are compiled with its headers. With these definitions the command runs on glibc 2.34, wherever it
-// was built.
+// are compiled with its headers.
 #include <stdarg.h>
 #include <sys/random.h>
+#include <sys/syscall.h>
 #include <termios.h>
+#include <unistd.h>
 
 #pragma GCC visibility push(hidden)
 #define IN_GLIBC __attribute__((visibility("default")))
@@ -39,6 +40,15 @@ unsigned own_arc4random(void) {
   }
   return number;
 }
+
+// 2.34.
+int close_range(unsigned first, unsigned last, int flags);
+int close_range(unsigned first, unsigned last, int flags) {
+  return (int)syscall(SYS_close_range, first, last, flags);
+}
+
+// 2.32. Not 1: nobody would set it to 0 when a thread starts.
+char __libc_single_threaded = 0;
 
 #if __GLIBC_PREREQ(2, 42)
 // 2.42: another version, in bits per second. ncurses asks for it, to slow down for old terminals.
