@@ -350,6 +350,25 @@ def test_a_limit_is_enforced(oomrec, plain, tmp_path):
     assert metadata(bundle)["reason"] == "soft_limit"
 
 
+def test_a_failed_allocation_leaves_a_bundle_with_its_line(oomrec, plain, tmp_path):
+    script = tmp_path / "grow.py"
+    script.write_text(
+        "import resource, sys\nprint('ready', flush=True)\nsys.stdin.readline()\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (600 << 20, 600 << 20))\nkept = []\n"
+        "def grow():\n    while True:\n        kept.append(bytearray(10 << 20))\ngrow()\n"
+    )
+    process = plain.start(sys.executable, script, stdin=subprocess.PIPE)
+    assert process.stdout.readline()
+    assert oomrec("attach", process.pid).exit_code == 0
+    ended = plain.finish(process, input="\n")
+    assert ended.exit_code == 1 and "MemoryError" in ended.stderr
+    [bundle] = oomrec.dump_dir.glob("oom_*")
+    report = oomrec.json("show", bundle)
+    assert report["verdict"]["code"] == "address_space_limit"
+    lines = [frame for frame in report["request"]["stack"] if frame["kind"] == "python"]
+    assert lines[0]["file"].endswith("grow.py") and lines[0]["line"] == 8
+
+
 def test_python_lines_are_recorded(oomrec, plain, tmp_path):
     script = tmp_path / "holds.py"
     script.write_text(
