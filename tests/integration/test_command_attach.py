@@ -393,6 +393,15 @@ def test_python_lines_are_recorded(oomrec, plain, tmp_path):
     assert ended.stdout == f"{30 * 1_000_003}\n" and ended.stderr == ""
 
 
+def test_top_attaches_if_it_must(oomrec, running):
+    process = running("grows_in_steps")
+    assert oomrec("top", "--once", process.pid).exit_code == 1
+    for _ in range(2):  # the second time it is recorded already
+        run = oomrec("top", "--attach", "--once", process.pid)
+        assert run.exit_code == 0 and "[before attaching]" in run.stdout, str(run)
+    assert oomrec("top", "--attach", "--once", "grows_in_steps").exit_code == 2
+
+
 def test_duration_leaves_a_bundle_and_the_process(oomrec, running):
     process = running("grows_in_steps")
     written = oomrec.json("attach", "--duration", "1s", process.pid)

@@ -10,16 +10,14 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "common/options/options.h"
 #include "common/system/files.h"
 #include "tools/base/arguments.h"
 #include "tools/base/json.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/writing.h"
+#include "tools/commands/attach_settings.h"
 #include "tools/commands/commands.h"
 #include "tools/processes/attach/session.h"
-#include "tools/processes/launch/library.h"
-#include "tools/processes/launch/options.h"
 #include "tools/recording/live/processes.h"
 
 namespace oomrec::tools::commands {
@@ -35,8 +33,6 @@ constexpr const char* kExamples =
     "else root,\nor CAP_SYS_PTRACE in a container. Exit code: 0 done, 1 not attached to "
     "(--detach), "
     "2 it cannot be\nattached to.\n";
-
-using Settings = std::vector<std::pair<std::string, std::string>>;
 
 pid_t pid_of(const std::string& word) {
   if (const auto pid = recording::parse_pid(word)) return *pid;
@@ -57,39 +53,6 @@ double seconds_of(const std::string& text) {
                                                      : 0;
   constexpr double kMost = 1e9;
   return end == text.c_str() || !(seconds > 0 && seconds < kMost) ? 0 : seconds;
-}
-
-// Options of the recording: flags of this command, else variables, as for `oomrec run`.
-Settings settings_of(const std::string& mode, const std::string& limit,
-                     const std::string& directory) {
-  Settings settings;
-  const auto set = [&](std::string_view variable, const std::string& given) {
-    const char* const own = std::getenv(std::string{variable}.c_str());
-    const std::string value = !given.empty() ? given : own != nullptr ? own : "";
-    if (!value.empty()) settings.emplace_back(variable, value);
-  };
-  for (const processes::OptionRow& row : processes::option_rows()) {
-    if (row.variable == "OOMREC_LIMIT_AS" || row.variable == "OOMREC_PYTHON_OBJECTS") continue;
-    set(row.variable, row.variable == "OOMREC_MODE"       ? mode
-                      : row.variable == "OOMREC_LIMIT"    ? limit
-                      : row.variable == "OOMREC_DUMP_DIR" ? directory
-                                                          : "");
-  }
-  return settings;
-}
-
-void check(const Settings& settings) {
-  std::vector<std::string> entries;
-  for (const auto& [variable, value] : settings)
-    entries.push_back(fmt::format("{}={}", variable, value));
-  std::vector<const char*> pointers;
-  for (const std::string& entry : entries) pointers.push_back(entry.c_str());
-  pointers.push_back(nullptr);
-  OptionProblems problems;
-  read_options(pointers.data(), problems);
-  for (const OptionProblem& problem : problems)
-    throw invalid_value(problem.variable, problem.value,
-                        fmt::format("Use {}.", accepted_by(problem.variable)));
 }
 
 std::string write_bundle(pid_t pid) {
@@ -188,10 +151,7 @@ int attach_command(const Words& words) {
     throw invalid_value("--duration", duration, "Use a time such as 60s, 5m or 1h.");
   if (!directory.empty())
     directory = std::filesystem::absolute(directory).lexically_normal().string();
-  const Settings settings = settings_of(mode, limit, directory);
-  check(settings);
-
-  const processes::Attached done = processes::attach_to(pid, processes::find_library(), settings);
+  const processes::Attached done = attach_with_settings(pid, mode, limit, directory);
   if (seconds != 0) return record_for(pid, done, seconds, json);
   return report(pid, done, "", json,
                 fmt::format("process {} is recorded now; thread {} paused for {:.1f} ms", pid,
