@@ -223,6 +223,21 @@ bool start(const Options& options) noexcept {
   return true;
 }
 
+const char* off_reason() noexcept { return g_session.off_reason(); }
+
+void stop(InHook hook) noexcept {
+  if (phase() == Phase::off) return;
+  const bool has_session = phase() == Phase::active && same_process();
+  if (has_session) helper::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds));
+  remove_handlers(hook);
+  g_state.phase.store(Phase::off, std::memory_order_release);
+  if (!has_session) return;
+  g_session.mark(hook, session::State::exited, 0);
+  g_session.remove_file(hook);
+}
+
+void set_quiet(bool quiet) noexcept { g_state.options.quiet = quiet; }
+
 bool is_active() noexcept { return phase() != Phase::off; }
 
 void on_fork_child(InHook hook) noexcept {
@@ -273,7 +288,7 @@ void on_fork_child(InHook hook) noexcept {
   reset_fault_injection_after_fork();
   g_state.waiting_bytes.store(0, std::memory_order_relaxed);
   g_state.beginning.store(false, std::memory_order_relaxed);
-  g_state.inherited_holder = 0;
+  g_state.inherited_holder = g_state.preexisting_holder = 0;
   g_state.generation->store(++g_state.last_generation, std::memory_order_relaxed);
   g_state.phase.store(Phase::waiting, std::memory_order_release);
 }

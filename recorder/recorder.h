@@ -23,6 +23,16 @@ namespace oomrec::recorder {
 // quiet.
 bool start(const Options&) noexcept;
 
+// Why start() returned false; static text.
+const char* off_reason() noexcept;
+
+// Ends the recording of a program that goes on: what was recorded is removed. Threads that are
+// inside the recorder may still use its memory, which therefore stays mapped.
+void stop(InHook) noexcept;
+
+// Whether the recorder prints nothing on stderr, from now on.
+void set_quiet(bool quiet) noexcept;
+
 // Whether events are recorded at all: one load.
 bool is_active() noexcept;
 

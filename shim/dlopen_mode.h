@@ -4,7 +4,8 @@
 
 namespace oomrec::shim {
 
-// Called by the constructor. True: the library stays off, silently, until oomrec_start().
+// First called by the constructor. True: the library stays off, silently, until oomrec_start() or
+// oomrec_attach().
 bool is_dlopened() noexcept;
 
 inline constexpr const char* kOffByMode =

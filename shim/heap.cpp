@@ -7,7 +7,6 @@
 #include "recorder/state/request.h"
 #include "shim/heap_functions.h"
 #include "shim/interpose/export.h"
-#include "shim/interpose/real_dlsym.h"
 
 namespace oomrec::shim {
 
@@ -131,9 +130,10 @@ bool reads_size_of(void* block) noexcept {
 
 // Whether a block's size can be read from the word before it, as in glibc's heap.
 bool has_glibc_chunks() noexcept {
-  void* const own = real_dlsym()(RTLD_NEXT, "malloc");
   Dl_info allocator;
-  if (::dladdr(own, &allocator) == 0 || allocator.dli_fname == nullptr) return false;
+  if (::dladdr(reinterpret_cast<const void*>(g_next.malloc), &allocator) == 0 ||
+      allocator.dli_fname == nullptr)
+    return false;
   const char* const slash = ::strrchr(allocator.dli_fname, '/');
   if (::strcmp(slash != nullptr ? slash + 1 : allocator.dli_fname, "libc.so.6") != 0) return false;
   // The last block is mapped, and larger than 32 MiB, because releasing a smaller one would raise
@@ -160,6 +160,11 @@ std::uint64_t ask_usable_bytes(void* block) noexcept { return g_next.malloc_usab
 const void* library_of(const void* function) noexcept {
   Dl_info info;
   return ::dladdr(function, &info) != 0 ? info.dli_fbase : nullptr;
+}
+
+void stop_heap() noexcept {
+  for (Watch& watch : g_watched)
+    std::atomic_ref{watch}.store(Watch::off, std::memory_order_relaxed);
 }
 
 void start_heap() noexcept {

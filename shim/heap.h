@@ -36,11 +36,16 @@ inline Watch watched(Api api) noexcept { return g_watched[static_cast<std::size_
 // bound to us at all, and whether an operator new calls it.
 extern constinit bool g_entered_unwatched;
 
-// Finds the next allocator and starts watching. Called once, by the constructor.
+// Finds the next allocator and starts watching. Called by the constructor, or when the library
+// attaches to a running program.
 void start_heap() noexcept;
+void stop_heap() noexcept;
 
 // `allocator`: the library of the next malloc. True if it has its own operator new.
 bool start_operator_new(const void* allocator) noexcept;
+
+// Calls `visit` for each operator new and delete that is the allocator's own.
+void visit_own_new(void (*visit)(const char* symbol, const void* next) noexcept) noexcept;
 
 // The library of a function; for the constructor.
 const void* library_of(const void* function) noexcept;

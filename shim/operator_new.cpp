@@ -90,7 +90,7 @@ struct ReportedNew {
 
 template <class Function>
 void look_up(Operator<Function>& entry, const char* symbol, const void* allocator) noexcept {
-  void* const found = real_dlsym()(RTLD_NEXT, symbol);
+  void* const found = next_definition(symbol);
   entry.next = reinterpret_cast<Function*>(found);
   if (found == nullptr)
     entry.kind = Kind::missing;
@@ -203,6 +203,15 @@ void report_failure(InHook hook, const recorder::Request& request, recorder::Fai
 void report_failure_outside_scope(Api api, std::uint64_t bytes) noexcept {
   const HookScope scope;
   report_failure(scope.in_hook(), {Space::heap, api, bytes}, recorder::FailedBy::system);
+}
+
+void visit_own_new(void (*visit)(const char* symbol, const void* next) noexcept) noexcept {
+#define X(symbol, ...)                      \
+  if (g_operators.symbol.kind == Kind::own) \
+    visit(#symbol, reinterpret_cast<const void*>(g_operators.symbol.next));
+  OOMREC_NEW_OPERATORS(X)
+  OOMREC_DELETE_OPERATORS(X)
+#undef X
 }
 
 bool start_operator_new(const void* allocator) noexcept {

@@ -174,6 +174,13 @@ struct Functions {
     Allocator ours{present.context, malloc, calloc, realloc, free};
     set(domain, &ours);
   }
+
+  // Removes them, unless another tool has put its own in front.
+  static void remove(GetAllocator* get, SetAllocator* set) noexcept {
+    Allocator present{};
+    get(domain, &present);
+    if (present.malloc == malloc) set(domain, &next);
+  }
 };
 using MemFunctions = Functions<kMem, Api::PyMem_Malloc>;
 using ObjectFunctions = Functions<kObject, Api::PyObject_Malloc>;
@@ -218,6 +225,15 @@ void observe_arenas() noexcept {
   reinterpret_cast<SetArenaAllocator*>(table.set_arena)(&ours);
 }
 
+void release_arenas() noexcept {
+  const stack::Interpreter::Allocators& table = stack::g_interpreter.allocators;
+  if (table.get_arena == 0 || table.set_arena == 0) return;
+  ArenaAllocator present{};
+  reinterpret_cast<GetArenaAllocator*>(table.get_arena)(&present);
+  if (present.alloc == map_arena)
+    reinterpret_cast<SetArenaAllocator*>(table.set_arena)(&g_next_arena);
+}
+
 void on_python(InHook hook) noexcept {
   if (stack::g_interpreter.at.free_threaded) return;
   const KeepErrno keep;
@@ -232,6 +248,19 @@ void start_python_objects() noexcept {
   stack::g_on_python = on_python;
   if (stack::g_interpreter.ready.load(std::memory_order_acquire))
     on_python(OutsideHooks::in_hook());
+}
+
+void stop_python_objects() noexcept {
+  stack::g_on_python = nullptr;
+  const stack::Interpreter::Allocators& table = stack::g_interpreter.allocators;
+  if (!stack::g_interpreter.ready.load(std::memory_order_acquire) || table.get == 0 ||
+      table.set == 0)
+    return;
+  auto* const get = reinterpret_cast<GetAllocator*>(table.get);
+  auto* const set = reinterpret_cast<SetAllocator*>(table.set);
+  MemFunctions::remove(get, set);
+  ObjectFunctions::remove(get, set);
+  release_arenas();
 }
 
 }  // namespace oomrec::shim

@@ -4,8 +4,11 @@
 
 namespace oomrec::shim {
 
-// Called once, by the constructor, when the recorder has started. Covers an interpreter that is
+// Called once, when the recorder has started. Covers an interpreter that is
 // loaded later, too.
 void start_python_objects() noexcept;
+
+// Takes them out again, for a program that is detached from.
+void stop_python_objects() noexcept;
 
 }  // namespace oomrec::shim

@@ -32,6 +32,7 @@ enum class SpecialFrame : u8 {
   context,       // the program's label, inside its group; argument: StringId
   rank,          // outermost in a merged recording (oomrec merge); argument: the rank
   object_pool,   // what Python has mapped for small objects, without the objects; argument 0
+  preexisting,   // memory of a program from before `oomrec attach`; argument 0
 };
 inline constexpr u32 kMaxFrames = 512;
 

@@ -264,6 +264,13 @@ constexpr std::uint32_t argument_of(std::uint64_t frame) noexcept {
   return static_cast<std::uint32_t>(frame);
 }
 
+// Whether it is the node of what a program held before it was attached to.
+inline bool is_preexisting(const View& view, std::uint32_t number) noexcept {
+  Node node{};
+  return view.read(TableId::nodes, number, node) && kind_of(node.frame) == FrameKind::special &&
+         special_of(node.frame) == SpecialFrame::preexisting;
+}
+
 // Whether it is the node of the pool of Python's small objects: what no object in it holds.
 inline bool is_object_pool(const View& view, std::uint32_t number) noexcept {
   Node node{};

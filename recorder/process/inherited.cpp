@@ -6,6 +6,7 @@
 
 #include "common/session/view.h"
 #include "recorder/process/inherited_objects.h"
+#include "recorder/process/preexisting.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/copied_stacks.h"
 #include "recorder/state/state.h"
@@ -150,7 +151,10 @@ void add_inherited_objects(InHook hook) noexcept {
 
 void release_inherited(InHook hook, std::uint64_t usable_bytes) noexcept {
   if (phase() == Phase::active) {
-    if (const std::uint32_t number = holder_of_block(usable_bytes); number != 0)
+    const std::uint32_t number = holder_of_block(usable_bytes);
+    if (number != 0 && number == g_state.preexisting_holder)
+      release_preexisting(hook, usable_bytes);
+    else if (number != 0)
       shrink(hook, number, usable_bytes);
     return;
   }

@@ -52,6 +52,9 @@ struct State {
   // Of the rest of the parent's heap, in a fork's child: recorder/process/inherited.h.
   std::uint32_t inherited_holder = 0;
 
+  // Of the heap from before `oomrec attach`: recorder/process/preexisting.h.
+  std::uint32_t preexisting_holder = 0;
+
   std::atomic<std::uint32_t> object_pool_holder{0};  // recorder/events/objects.h
 
   live::HolderTable holders;

@@ -5,6 +5,7 @@
 #include "recorder/failures/bundle_scheduler.h"
 #include "recorder/helper/from_process.h"
 #include "recorder/limits/near_limit.h"
+#include "recorder/process/preexisting.h"
 #include "recorder/stack/stack.h"
 #include "recorder/state/callbacks.h"
 #include "recorder/state/clock.h"
@@ -69,6 +70,7 @@ void run_tick(InHook hook, ThreadState& thread, std::uint64_t now) noexcept {
   helper::finish(hook, 0);  // does not wait: reaps a helper that has exited
   note_recovery(hook, now);
   stack::check_next_module(hook);
+  settle_preexisting_heap(hook);
   check_limits(hook, now);
   const std::uint32_t tick = g_ticks.number++;
   add_point(hook, tick, now);

@@ -1,12 +1,14 @@
 #include "shim/gpu/driver.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <string.h>
 
 #include "recorder/devices/registry.h"
 #include "recorder/recorder.h"
 #include "shim/gpu/loader_scope.h"
 #include "shim/gpu/pytorch.h"
+#include "shim/interpose/modules.h"
 #include "shim/interpose/next.h"
 #include "shim/interpose/real_dlsym.h"
 
@@ -23,6 +25,21 @@ void* Driver::open() const noexcept {
     if (library != nullptr) return library;
   }
   return nullptr;
+}
+
+bool Driver::is_mapped() const noexcept {
+  struct Search {
+    const Driver& driver;
+    bool found = false;
+    static int visit(dl_phdr_info* info, std::size_t, void* self) noexcept {
+      auto& search = *static_cast<Search*>(self);
+      for (const char* const name : search.driver.libraries_)
+        search.found = search.found || ::strstr(info->dlpi_name, name) != nullptr;
+      return search.found ? 1 : 0;
+    }
+  } search{*this};
+  for_each_module(Search::visit, &search);
+  return search.found;
 }
 
 bool Driver::find() noexcept {
@@ -147,6 +164,14 @@ void Driver::find_linked() noexcept {
 void start_gpu() noexcept {
   if (!recorder::is_active()) return;
   for (Driver* const driver : {&g_cuda, &g_hip}) driver->find_linked();
+}
+
+void visit_wrapped(void (*visit)(const char* name, const void* own, const void* wrapper)) noexcept {
+  for (Driver* const driver : {&g_cuda, &g_hip}) {
+    if (!driver->is_mapped() || !driver->find()) continue;
+    for (const Function& function : driver->functions())
+      visit(function.name, function.own.load(std::memory_order_relaxed), function.wrapper);
+  }
 }
 
 void on_library_closed() noexcept {

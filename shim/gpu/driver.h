@@ -58,9 +58,13 @@ class Driver {
     return found != nullptr && counted ? found : find_next(index, entry);
   }
 
+  // Whether a file of one of its names is loaded: without the loader's search for files.
+  bool is_mapped() const noexcept;
+
   // Whether the driver is loaded; searches for it if it has not been found yet.
   bool find() noexcept;
   void find_linked() noexcept;
+  std::span<const Function> functions() const noexcept { return functions_; }
 
   // The function of the table with this name; nullptr: none.
   Function* function(const char* name) noexcept;
@@ -134,5 +138,9 @@ inline Driver& driver_of(Vendor vendor) noexcept { return vendor == Vendor::cuda
 void start_gpu() noexcept;
 void on_library_closed() noexcept;
 void on_fork_child() noexcept;
+
+// For a program that was attached to: calls `visit` for each function of the drivers that are
+// loaded, with the driver's own address and our wrapper.
+void visit_wrapped(void (*visit)(const char* name, const void* own, const void* wrapper)) noexcept;
 
 }  // namespace oomrec::shim::gpu

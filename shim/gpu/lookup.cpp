@@ -15,6 +15,7 @@
 #include "recorder/recorder.h"
 #include "shim/gpu/driver.h"
 #include "shim/gpu/loader_scope.h"
+#include "shim/gpu/lookup.h"
 #include "shim/interpose/next.h"
 #include "shim/interpose/real_dlsym.h"
 
@@ -140,6 +141,8 @@ class Lookup {
 DlsymAnswer oomrec_dlsym_filter(void* library, const char* name, const void* caller) {
   using namespace oomrec::shim::gpu;
   next_dlsym();
+  if (g_before_lookup != nullptr) [[unlikely]]
+    g_before_lookup();
   Driver* const driver = driver_of_name(name);
   Function* const function = driver != nullptr ? driver->function(name) : nullptr;
   if (function == nullptr) return kPassOn;

@@ -1,6 +1,7 @@
 #include "shim/interpose/next.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <string.h>
 
 #include <algorithm>
@@ -8,8 +9,12 @@
 #include <cerrno>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
+#include "shim/interpose/modules.h"
 #include "shim/interpose/real_dlsym.h"
+
+extern "C" int dladdr1(const void*, Dl_info*, void**, int) noexcept __attribute__((weak));
 
 namespace oomrec::shim {
 
@@ -105,9 +110,49 @@ constexpr bool may_be_missing(std::string_view name) noexcept {
   return name == "_Fork" || name == "execveat" || name == "pthread_create";
 }
 
+// Of a library that came by dlopen: the memory of the program's own file, and of ours.
+struct ModuleRange {
+  std::uint64_t start = UINT64_MAX, end = 0;
+
+  explicit constexpr ModuleRange() noexcept = default;
+  explicit ModuleRange(const dl_phdr_info& info) noexcept {
+    for (int i = 0; i < info.dlpi_phnum; ++i) {
+      const ElfW(Phdr)& segment = info.dlpi_phdr[i];
+      if (segment.p_type != PT_LOAD) continue;
+      start = std::min<std::uint64_t>(start, info.dlpi_addr + segment.p_vaddr);
+      end = std::max<std::uint64_t>(end, info.dlpi_addr + segment.p_vaddr + segment.p_memsz);
+    }
+  }
+  bool contains(const void* address) const noexcept {
+    const auto at = reinterpret_cast<std::uint64_t>(address);
+    return start <= at && at < end;
+  }
+};
+constinit bool g_in_program = false;
+constinit ModuleRange g_program{}, g_own{};
+
+int find_ranges(dl_phdr_info* info, std::size_t, void* is_first) noexcept {
+  const ModuleRange range{*info};
+  if (std::exchange(*static_cast<bool*>(is_first), false)) g_program = range;
+  if (range.contains(&g_own)) g_own = range;
+  return 0;
+}
+
+// Whether the program's calls lead to this definition: not to one of ours, nor to the stub of a
+// program that takes the function's address (an undefined symbol with a value).
+bool is_definition(const void* found) noexcept {
+  if (found == nullptr || g_own.contains(found)) return false;
+  if (!g_program.contains(found)) return true;
+  Dl_info info;
+  const ElfW(Sym)* symbol = nullptr;
+  return ::dladdr1(found, &info, reinterpret_cast<void**>(const_cast<ElfW(Sym)**>(&symbol)),
+                   RTLD_DL_SYMENT) == 0 ||
+         symbol == nullptr || symbol->st_shndx != SHN_UNDEF;
+}
+
 template <class Function>
 void look_up(Function*& next, const char* name, Function* absent) noexcept {
-  void* const found = real_dlsym()(RTLD_NEXT, name);
+  void* const found = next_definition(name);
   next = found != nullptr ? reinterpret_cast<Function*>(found) : absent;
 }
 
@@ -141,6 +186,28 @@ void resolve_missing_next() noexcept {
 #undef X
   if (g_next.pthread_create == absent_pthread_create) g_next.pthread_create = later_pthread_create;
   g_next.dlerror();
+}
+
+void resolve_next_in_program() noexcept {
+  g_in_program = true;
+  bool is_first = true;
+  for_each_module(find_ranges, &is_first);
+  Next found = g_next;
+#define X(result, name, parameters, arguments) look_up(found.name, #name, absent_##name);
+  OOMREC_NEXT_FUNCTIONS(X)
+#undef X
+  if (found.pthread_create == absent_pthread_create) found.pthread_create = later_pthread_create;
+  g_next = found;
+  oomrec_next_syscall = found.syscall;
+  found.dlerror();
+}
+
+void* next_definition(const char* name) noexcept {
+  if (g_in_program) {
+    void* const found = real_dlsym()(RTLD_DEFAULT, name);
+    if (is_definition(found)) return found;
+  }
+  return real_dlsym()(RTLD_NEXT, name);
 }
 
 bool is_absent(const void* function) noexcept {

@@ -30,6 +30,13 @@ void resolve_next() noexcept;
 // Looks up the rest, which fails before; for the constructor.
 void resolve_missing_next() noexcept;
 
+// Looks everything up once more, among the definitions that the program's modules use: for a
+// library that came by dlopen, after which there are no others.
+void resolve_next_in_program() noexcept;
+
+// The next definition of a function; nullptr: none. Enters the loader.
+void* next_definition(const char* name) noexcept;
+
 // Whether no library has this function, so that it is our stand-in (ENOSYS).
 bool is_absent(const void* function) noexcept;
 

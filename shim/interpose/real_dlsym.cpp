@@ -5,6 +5,8 @@
 #include <atomic>
 #include <initializer_list>
 
+#include "shim/interpose/modules.h"
+
 // Only glibc has it.
 extern "C" void* dlvsym(void*, const char*, const char*) noexcept __attribute__((weak));
 
@@ -26,6 +28,12 @@ Dlsym real_dlsym() noexcept {
   const Dlsym real = found != nullptr ? reinterpret_cast<Dlsym>(found) : ::dlsym;
   g_real.store(real, std::memory_order_relaxed);
   return real;
+}
+
+void for_each_module(VisitModule* visit, void* data) noexcept {
+  using Iterate = int(VisitModule*, void*);
+  void* const found = real_dlsym()(RTLD_DEFAULT, "dl_iterate_phdr");
+  if (found != nullptr) reinterpret_cast<Iterate*>(found)(visit, data);
 }
 
 }  // namespace oomrec::shim

@@ -10,7 +10,7 @@ from terminal import printed_on_terminal
 COMMANDS = [
     "run", "show", "stats", "tree", "timeline", "top", "leaks", "diff", "fragmentation", "export",
     "report", "flamegraph", "table", "merge", "redact", "ls", "recover", "watch", "dump",
-    "monitor", "track", "analyze", "diagnose", "info", "lib", "simulate", "stress", "completion",
+    "attach", "monitor", "track", "analyze", "diagnose", "info", "lib", "simulate", "stress", "completion",
 ]  # fmt: skip
 SOURCE = Path(__file__).resolve().parents[2]
 

@@ -29,6 +29,7 @@ time.sleep(600)
 WORDS = {
     "recover": [[]],
     "dump": [["{pid}"]],
+    "attach": [["{unrecorded}"]],
     "top": [["{pid}"], ["-n", "2", "--interval", "0.1", "{pid}"]],
     "redact": [["-o", "redacted", "{bundle}"]],
     "merge": [["-o", "job", "{bundle}"]],
@@ -58,6 +59,15 @@ def pid(oomrec, bundle):
     assert program.stdout.readline() == b"held\n"
     children = Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text().split()
     return children[0]
+
+
+@pytest.fixture
+def unrecorded(plain, bundle):
+    """The pid of a live process without the recorder."""
+    program = plain.start("python3", "leak.py", 1)
+    assert program.stdout.readline() == b"held\n"
+    yield program.pid
+    plain.end_all()
 
 
 def schema_of(command: str) -> str:
@@ -147,7 +157,7 @@ def test_every_shared_definition_exists_and_is_used():
 
 
 @pytest.mark.needs_module("jsonschema")
-def test_output_follows_the_schema(oomrec, bundle, pid):
+def test_output_follows_the_schema(oomrec, bundle, pid, unrecorded):
     names = speaking_json(oomrec)
     lines = reading_lines(oomrec, bundle, json=True)
     lines += [(name, ["--json", *words]) for name, all_of in WORDS.items() for words in all_of]
@@ -155,7 +165,7 @@ def test_output_follows_the_schema(oomrec, bundle, pid):
     for name, words in lines:
         if name not in names:
             continue
-        filled = [str(word).format(pid=pid, bundle=bundle) for word in words]
+        filled = [str(word).format(pid=pid, unrecorded=unrecorded, bundle=bundle) for word in words]
         run = oomrec(name, *filled)
         assert run.exit_code in ((0, 1) if name in MAY_FIND_NOTHING else (0,)), str(run)
         documents = map(json.loads, run.stdout.splitlines()) if "-n" in words else [run.json()]

@@ -10,7 +10,12 @@ import layers
 ROOT = Path(__file__).resolve().parents[2]
 
 # Folders whose sources are compiled into another folder's library.
-PARTS = {"shim/gpu": "shim", "shim/gpu/actions": "shim", "shim/interpose": "shim"}
+PARTS = {
+    "shim/attach": "shim",
+    "shim/gpu": "shim",
+    "shim/gpu/actions": "shim",
+    "shim/interpose": "shim",
+}
 
 
 def sources() -> dict[str, str]:

@@ -36,6 +36,7 @@ int ls_command(const Words& words);
 int recover_command(const Words& words);
 int watch_command(const Words& words);
 int dump_command(const Words& words);
+int attach_command(const Words& words);
 int info_command(const Words& words);
 int lib_command(const Words& words);
 int simulate_command(const Words& words);
@@ -57,6 +58,7 @@ struct Command {
 // Group by group: the order of `oomrec --help`.
 inline constexpr Command kCommands[] = {
     {Group::record, "run", run_command, "run a program with the recorder"},
+    {Group::record, "attach", attach_command, "record a process that is already running"},
     {Group::record, "info", info_command,
      "check this system, or whether a program can be recorded"},
     {Group::record, "lib", lib_command, "print the library's path, for LD_PRELOAD"},

@@ -8,6 +8,7 @@
 #include "tools/base/arguments.h"
 #include "tools/base/text.h"
 #include "tools/bundles/opening/open.h"
+#include "tools/commands/attach_settings.h"
 #include "tools/commands/commands.h"
 #include "tools/views/screen/screen.h"
 #include "tools/views/top/choice_options.h"
@@ -30,6 +31,7 @@ constexpr double kShortestInterval_s = 0.1;
 
 struct TopOptions : views::ChoiceOptions {
   std::string process;
+  bool attach = false;
   bool once = false;
   bool json = false;
   bool no_cache = false;
@@ -48,6 +50,8 @@ struct TopOptions : views::ChoiceOptions {
                          "bundle directory, also of a job");
     views::ChoiceOptions::add_to(arguments);
     arguments.option("--interval", "SECONDS", interval_s, "time between two samples (0.5)");
+    arguments.flag("--attach", attach,
+                   "if the process is not recorded, attach to it first (PID only)");
     arguments.flag("--once", once, "print once and exit");
     arguments.option("-n", "COUNT", count,
                      "print COUNT times, without a screen; 0: until the process ends (1)");
@@ -57,6 +61,14 @@ struct TopOptions : views::ChoiceOptions {
     arguments.flag("--no-cache", no_cache, "do not use the cache of symbols (~/.cache/oomrec)");
   }
 };
+
+void attach_if_not_recorded(const std::string& word) {
+  const auto pid = recording::parse_pid(word);
+  if (!pid) {
+    throw Error{Exit::bad_input, "--attach needs a pid", "Give it: oomrec top --attach 4711"};
+  }
+  if (!recording::live_process(*pid)) attach_with_settings(*pid, "", "", "");
+}
 
 bool is_path(const std::string& word) {
   std::error_code error;
@@ -93,6 +105,7 @@ int top_command(const Words& words) {
   if (options.json && !arguments.given("--frames"))
     options.frames = name_of(recording::kFramesNames, recording::Frames::both);
 
+  if (options.attach) attach_if_not_recorded(options.process);
   const auto interval = std::chrono::duration_cast<std::chrono::steady_clock::duration>(
       std::chrono::duration<double>(std::max(options.interval_s, kShortestInterval_s)));
   const bool printed =

@@ -8,16 +8,24 @@
 namespace oomrec::tools::print {
 namespace {
 
-// Whether a forked process still holds memory from before the fork. It reads the table directly:
-// there may be a million holders, and figures of each would cost too much.
-bool has_inherited(const session::View& view) {
+// Memory from before the process forked, or was attached to.
+struct OldMemory {
+  bool inherited = false;
+  bool preexisting = false;
+};
+
+// It reads the table directly: there may be a million holders, and figures of each would cost too
+// much.
+OldMemory old_memory(const session::View& view) {
+  OldMemory found;
   session::Holder holder;
   for (std::uint64_t i = 1; i < view.count(session::TableId::holders); ++i) {
-    if (view.read(session::TableId::holders, i, holder) &&
-        holder.api == static_cast<std::uint16_t>(Api::inherited) && holder.live_bytes != 0)
-      return true;
+    if (!view.read(session::TableId::holders, i, holder) ||
+        holder.api != static_cast<std::uint16_t>(Api::inherited) || holder.live_bytes == 0)
+      continue;
+    (session::is_preexisting(view, holder.node) ? found.preexisting : found.inherited) = true;
   }
-  return false;
+  return found;
 }
 
 }  // namespace
@@ -57,7 +65,14 @@ std::vector<std::string> notes_of(const bundles::Source& source) {
         "exact",
         size_text(header.large_bytes), size_text(header.interval_bytes));
   });
-  add_if(has_inherited(recording.view()), [] {
+  const OldMemory old = old_memory(recording.view());
+  add_if(old.preexisting, [] {
+    return std::string{
+        "recorded since `oomrec attach`: [before attaching] is what the heap held then, as one "
+        "block; "
+        "mappings from before are not counted"};
+  });
+  add_if(old.inherited, [] {
     return std::string{
         "this process was forked: what is below [inherited from the parent process] was allocated "
         "before the fork; without a further line it includes the first MiB of its own"};

@@ -30,8 +30,9 @@ std::vector<recording::Location> copied(const std::vector<recording::LocationId>
 
 std::vector<recording::HolderFigures> living_holders(const recording::Recording& recording) {
   std::vector<recording::HolderFigures> holders = recording.holders();
-  std::erase_if(holders, [](const recording::HolderFigures& holder) {
-    return !is_additive(holder.space) || holder.is_object_pool || holder.live_bytes == 0;
+  std::erase_if(holders, [&](const recording::HolderFigures& holder) {
+    return !is_additive(holder.space) || holder.is_object_pool || holder.live_bytes == 0 ||
+           session::is_preexisting(recording.view(), holder.node);
   });
   return holders;
 }

@@ -45,24 +45,31 @@ pid_t pid_in_own_namespace(pid_t pid) {
 }
 
 // Paths to try for the session that the process has mapped: the file's name as seen from here, then
-// from the process (in a container), then the mapping itself, which needs more privileges.
+// from the process (in a container), then the mapping itself, which needs more privileges. A
+// process that was attached to and detached from still has the file of that session mapped,
+// deleted: last.
 std::vector<fs::path> session_files(pid_t pid) {
   std::ifstream maps{fmt::format("/proc/{}/maps", pid)};
   std::vector<fs::path> files;
+  std::vector<fs::path> deleted;
+  std::string last;
   for (std::string line; std::getline(maps, line);) {
     const std::size_t begin = line.find('/');
     std::string_view path =
         begin == line.npos ? std::string_view{} : std::string_view{line}.substr(begin);
     constexpr std::string_view kDeleted = " (deleted)";
-    if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
+    const bool is_deleted = path.ends_with(kDeleted);
+    if (is_deleted) path.remove_suffix(kDeleted.size());
     if (!path.ends_with(session::kFileSuffix) ||
-        session::creator_of(text::base_name(path)).pid == 0)
+        session::creator_of(text::base_name(path)).pid == 0 || path == last)
       continue;
-    files.emplace_back(path);
-    files.emplace_back(fmt::format("/proc/{}/root{}", pid, path));
-    files.emplace_back(fmt::format("/proc/{}/map_files/{}", pid, line.substr(0, line.find(' '))));
-    break;
+    last = path;
+    std::vector<fs::path>& to = is_deleted ? deleted : files;
+    to.emplace_back(path);
+    to.emplace_back(fmt::format("/proc/{}/root{}", pid, path));
+    to.emplace_back(fmt::format("/proc/{}/map_files/{}", pid, line.substr(0, line.find(' '))));
   }
+  files.insert(files.end(), deleted.begin(), deleted.end());
   return files;
 }
 
@@ -115,7 +122,7 @@ std::string list_text(const std::vector<LiveProcess>& found) {
 }
 
 constexpr const char* kHowToRecord =
-    "Only programs started with oomrec can be read: oomrec run -- PROGRAM";
+    "Start it with the recorder (oomrec run -- PROGRAM), or load that now: oomrec attach PID";
 
 }  // namespace
 
@@ -137,7 +144,9 @@ std::optional<LiveProcess> live_process(pid_t pid) {
     try {
       auto recording = std::make_shared<Recording>(file, mapped.bytes, mapped.size);
       const session::Header& header = recording->header();
-      if (header.start_ticks == start_ticks && header.pid == pid_in_own_namespace(pid))
+      const bool has_ended = header.state == static_cast<session::u32>(session::State::exited);
+      if (!has_ended && header.start_ticks == start_ticks &&
+          header.pid == pid_in_own_namespace(pid))
         return LiveProcess{pid, start_ticks, std::move(recording)};
     } catch (const Error&) {
       // The session is still being created, or is forged: treat the process as not recorded.

@@ -152,6 +152,9 @@ const std::vector<LocationId>& Locations::of_frame(std::uint64_t frame) {
         case SpecialFrame::inherited:
           ids.push_back(intern(note("[inherited from the parent process]")));
           break;
+        case SpecialFrame::preexisting:
+          ids.push_back(intern(note("[before attaching]")));
+          break;
         case SpecialFrame::context:
           ids.push_back(
               intern(note("[" + recording_.text(static_cast<session::StringId>(frame)) + "]")));

@@ -1,0 +1,58 @@
+#include "recorder/process/preexisting.h"
+
+#include "recorder/session/writer.h"
+#include "recorder/stack/stack.h"
+#include "recorder/state/counters.h"
+#include "recorder/state/state.h"
+#include "recorder/state/thread_state.h"
+
+namespace oomrec::recorder {
+namespace {
+
+using session::g_session;
+using session::Holder;
+
+// The allocator does not say how many blocks it has given out.
+constexpr std::uint64_t kBlocks = 1;
+
+constexpr std::uint64_t kMostHolders = 16 * 1024;  // to add up in a tick: some 30 µs
+
+}  // namespace
+
+void add_preexisting_heap(InHook hook, std::uint64_t bytes) noexcept {
+  if (phase() != Phase::active || bytes == 0) return;
+  const std::uint64_t frame = session::special_frame(session::SpecialFrame::preexisting, 0);
+  const std::uint32_t node = stack::intern(hook, group_node(hook, "main"), frame);
+  const std::uint32_t holder = g_state.holders.find_or_add(hook, node, Space::heap, Api::inherited,
+                                                           session::kHolderEstimated);
+  if (holder == 0) return drop();
+  g_state.holders.grow(hook, holder, bytes, kBlocks);
+  count_unlaned(Space::heap, {bytes, kBlocks, 0, bytes, 0});
+  g_state.preexisting_holder = holder;
+  // Every free then takes the slow path, which it takes in exact mode anyway.
+  if (exact()) g_state.inherited_holder = holder;
+}
+
+void release_preexisting(InHook hook, std::uint64_t bytes) noexcept {
+  g_state.holders.shrink_at_most(hook, g_state.preexisting_holder, bytes, 0);
+}
+
+void settle_preexisting_heap(InHook hook) noexcept {
+  const std::uint32_t own = g_state.preexisting_holder;
+  const std::uint64_t holders = g_session.holders.size();
+  if (own == 0 || exact() || holders > kMostHolders) return;
+  const std::uint64_t total =
+      g_session.header().spaces[static_cast<std::size_t>(Space::heap)].live_bytes();
+  std::int64_t others = 0;
+  for (std::uint32_t number = 1; number < holders; ++number) {
+    const Holder& holder = g_session.holders.at(number);
+    if (number != own && holder.space == static_cast<std::uint8_t>(Space::heap))
+      others += static_cast<std::int64_t>(holder.live_bytes.load(std::memory_order_relaxed));
+  }
+  const std::int64_t rest = static_cast<std::int64_t>(total) - others;
+  const std::uint64_t left = rest < 0 ? 0 : static_cast<std::uint64_t>(rest);
+  const std::uint64_t bytes = g_session.holders.at(own).live_bytes.load(std::memory_order_relaxed);
+  if (left < bytes) release_preexisting(hook, bytes - left);
+}
+
+}  // namespace oomrec::recorder

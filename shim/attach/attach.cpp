@@ -1,0 +1,172 @@
+// `oomrec attach`: begins and ends the recording of a program that is already running.
+//
+// The command loads this library by a call of dlopen on one of the program's threads, then calls
+// these two functions there. It has chosen a moment at which that thread is in no allocator, no
+// loader and no other function of libc that may hold a lock. The other threads go on meanwhile.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include <array>
+#include <string_view>
+
+#include "common/options/options.h"
+#include "common/system/files.h"
+#include "common/system/text.h"
+#include "recorder/process/preexisting.h"
+#include "recorder/recorder.h"
+#include "shim/api.h"
+#include "shim/attach/dlopen.h"
+#include "shim/attach/redirections.h"
+#include "shim/dlopen_mode.h"
+#include "shim/gpu/driver.h"
+#include "shim/gpu/lookup.h"
+#include "shim/heap.h"
+#include "shim/interpose/export.h"
+#include "shim/interpose/next.h"
+#include "shim/process.h"
+#include "shim/python_objects.h"
+
+// Since glibc 2.33.
+extern "C" struct mallinfo2 mallinfo2() noexcept __attribute__((weak));
+
+namespace oomrec::shim {
+namespace {
+
+constexpr std::uint64_t kPageBytes = 4096;
+
+// The command's settings: "OOMREC_MODE=exact" and so on. They live as long as the process, because
+// the options point into them.
+struct Settings {
+  char text[4096];
+  std::array<const char*, 64> variables;
+
+  // `from`: one after the other, each with its NUL, the last one empty.
+  bool copy(const char* from) noexcept {
+    std::size_t used = 0;
+    std::size_t count = 0;
+    while (*from != '\0') {
+      const std::size_t bytes = ::strlen(from) + 1;
+      if (used + bytes > sizeof text || count + 1 == variables.size()) return false;
+      ::memcpy(text + used, from, bytes);
+      variables[count++] = text + used;
+      used += bytes;
+      from += bytes;
+    }
+    variables[count] = nullptr;
+    return true;
+  }
+};
+constinit Settings g_settings{};
+constinit bool g_begun = false;
+
+Dl_info own_module() noexcept {
+  Dl_info info{};
+  ::dladdr(reinterpret_cast<const void*>(&own_module), &info);
+  return info;
+}
+
+// The program's own allocator serves its own calls directly, without a word that can be redirected.
+bool is_programs_own(const void* function) noexcept {
+  const auto start = reinterpret_cast<std::uint64_t>(library_of(function));
+  return ::getauxval(AT_PHDR) - start < kPageBytes;
+}
+
+// What the heap's allocator has given out; for another one than glibc's, the resident private
+// memory.
+std::uint64_t heap_bytes_now() noexcept {
+  if (g_glibc_chunks && mallinfo2 != nullptr) {
+    const struct mallinfo2 now = mallinfo2();
+    return now.uordblks + now.hblkhd;
+  }
+  char text[128];
+  const long bytes = system::read_file("/proc/self/statm", text, sizeof text);
+  if (bytes <= 0) return 0;
+  std::string_view rest{text, static_cast<std::size_t>(bytes)};
+  system::number_in(rest, &rest);  // all of its address space
+  const std::uint64_t resident = system::number_in(rest, &rest);
+  const std::uint64_t shared = system::number_in(rest, &rest);
+  return resident > shared ? (resident - shared) * kPageBytes : 0;
+}
+
+void redirect_all() noexcept {
+  prepare_redirections(reinterpret_cast<std::uint64_t>(own_module().dli_fbase));
+  redirect_dlopen(next_definition("dlopen"));
+  visit_own_new(add_exported_redirection);
+  gpu::visit_wrapped(add_redirection);
+  redirect_modules(Direction::to_hooks);
+  gpu::g_before_lookup = redirect_new_modules;
+}
+
+const char* begin(Options options) noexcept {
+  const bool quiet = options.quiet;
+  options.quiet = true;  // the command reports what goes wrong now
+  bool started = false;
+  as_recorder([&](InHook) { started = recorder::start(options); });
+  if (!started) return recorder::off_reason();
+  recorder::set_quiet(quiet);
+  const bool observes_heap = !is_programs_own(reinterpret_cast<const void*>(g_next.malloc));
+  start_exec(options.children, own_module().dli_fname);
+  start_exit();
+  if (options.python_sampling) start_python_objects();
+  if (observes_heap) start_heap();
+  as_recorder([&](InHook hook) {
+    if (observes_heap)
+      recorder::add_preexisting_heap(hook, heap_bytes_now());
+    else
+      recorder::note_heap(hook, "heap not observed: the program brings its own malloc");
+  });
+  redirect_all();
+  set_missing("");
+  return nullptr;
+}
+
+}  // namespace
+}  // namespace oomrec::shim
+
+extern "C" {
+
+// Whether this copy of the library records; the command reads it from outside.
+[[gnu::visibility("default")]] extern int oomrec_attached;
+constinit int oomrec_attached = 0;
+
+// Result: nullptr, or why the recording has not begun.
+OOMREC_EXPORT const char* oomrec_attach(const char* settings) {
+  using namespace oomrec;
+  using namespace oomrec::shim;
+  const KeepErrno keep;
+  if (!is_dlopened()) return "liboomrec.so was loaded when the program started";
+  if (g_begun || recorder::is_active()) return "this copy of liboomrec.so has recorded already";
+  if (::getauxval(AT_SECURE) != 0)
+    return "the program is privileged (setuid, setgid, capabilities)";
+  if (!g_settings.copy(settings)) return "the settings are too long";
+  OptionProblems problems;
+  const Options options = read_options(g_settings.variables.data(), problems);
+  if (options.mode == Mode::off) return "recording is off: --mode off";
+  g_begun = true;
+  resolve_next_in_program();
+  const char* const problem = begin(options);
+  oomrec_attached = problem == nullptr ? 1 : 0;
+  return problem;
+}
+
+// Ends the recording, and lets the program call the real functions again.
+OOMREC_EXPORT const char* oomrec_detach(void) {
+  using namespace oomrec;
+  using namespace oomrec::shim;
+  const KeepErrno keep;
+  if (oomrec_attached == 0) return "the process is not attached to";
+  oomrec_attached = 0;
+  gpu::g_before_lookup = nullptr;
+  redirect_modules(Direction::to_next);
+  stop_python_objects();
+  stop_heap();
+  as_recorder([](InHook hook) { recorder::stop(hook); });
+  set_missing("everything: `oomrec attach --detach` has ended the recording");
+  return nullptr;
+}
+
+}  // extern "C"

@@ -1,0 +1,274 @@
+#include "shim/attach/redirections.h"
+
+#include <elf.h>
+#include <link.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "common/system/hook_scope.h"
+#include "common/system/syscalls.h"
+#include "recorder/symbols/elf_symbols.h"
+#include "shim/attach/writable_pages.h"
+#include "shim/interpose/modules.h"
+#include "shim/interpose/next.h"
+
+namespace oomrec::shim {
+namespace {
+
+constexpr std::uint64_t kPageBytes = 4096;
+
+struct Redirection {
+  const char* name;
+  std::uint64_t next, hook;
+};
+
+struct Redirections {
+  static constexpr std::size_t kMost = 1024;
+  Redirection rows[kMost];
+  std::size_t count = 0;
+  std::uint64_t own_start = 0;
+  std::uint64_t loader_start = 0;
+  std::atomic<unsigned long long> adds{0};  // of modules that were looked at: dlpi_adds
+
+  void sort() noexcept {
+    std::sort(rows, rows + count,
+              [](const Redirection& a, const Redirection& b) { return a.next < b.next; });
+  }
+  const Redirection* by_next(std::uint64_t address) const noexcept {
+    const Redirection* const found = std::lower_bound(
+        rows, rows + count, address,
+        [](const Redirection& row, std::uint64_t wanted) { return row.next < wanted; });
+    return found != rows + count && found->next == address ? found : nullptr;
+  }
+  const Redirection* by_hook(std::uint64_t address) const noexcept {
+    return find([=](const Redirection& row) { return row.hook == address; });
+  }
+  const Redirection* by_name(const char* name) const noexcept {
+    return find([=](const Redirection& row) { return ::strcmp(row.name, name) == 0; });
+  }
+
+ private:
+  template <class Is>
+  const Redirection* find(Is is) const noexcept {
+    const Redirection* const end = rows + count;
+    const Redirection* const found = std::find_if(rows, end, is);
+    return found == end ? nullptr : found;
+  }
+};
+constinit Redirections g_redirections{};
+
+// A range of all real functions, or of all hooks: most words are outside of it.
+struct Bounds {
+  std::uint64_t low = UINT64_MAX, high = 0;
+  void add(std::uint64_t address) noexcept {
+    low = std::min(low, address);
+    high = std::max(high, address);
+  }
+  bool contain(std::uint64_t address) const noexcept { return low <= address && address <= high; }
+};
+
+// The parts of a loaded module that this needs.
+struct Module {
+  std::uint64_t bias = 0, start = UINT64_MAX, end = 0;
+  std::uint64_t relro_start = 0, relro_end = 0;
+  const ElfW(Sym) * symbols = nullptr;
+  const char* strings = nullptr;
+  const ElfW(Rela) * tables[2] = {};
+  std::size_t counts[2] = {};
+
+  explicit Module(const dl_phdr_info& info) noexcept : bias(info.dlpi_addr) {
+    const ElfW(Dyn)* dynamic = nullptr;
+    for (int i = 0; i < info.dlpi_phnum; ++i) {
+      const ElfW(Phdr)& header = info.dlpi_phdr[i];
+      const std::uint64_t at = bias + header.p_vaddr;
+      if (header.p_type == PT_LOAD) {
+        start = std::min(start, at & ~(kPageBytes - 1));
+        end = std::max(end, at + header.p_memsz);
+      } else if (header.p_type == PT_DYNAMIC) {
+        dynamic = reinterpret_cast<const ElfW(Dyn)*>(at);
+      } else if (header.p_type == PT_GNU_RELRO) {
+        relro_start = at & ~(kPageBytes - 1);
+        relro_end = (at + header.p_memsz) & ~(kPageBytes - 1);
+      }
+    }
+    for (; dynamic != nullptr && dynamic->d_tag != DT_NULL; ++dynamic) read(*dynamic);
+  }
+
+  bool valid() const noexcept { return symbols != nullptr && strings != nullptr; }
+  bool is_relro(std::uint64_t address) const noexcept {
+    return relro_start <= address && address < relro_end;
+  }
+
+ private:
+  // glibc adds the bias to these addresses when it loads the module, except in the vDSO.
+  std::uint64_t at(std::uint64_t address) const noexcept {
+    return address < start ? address + bias : address;
+  }
+  void read(const ElfW(Dyn) & entry) noexcept {
+    switch (entry.d_tag) {
+      case DT_SYMTAB:
+        symbols = reinterpret_cast<const ElfW(Sym)*>(at(entry.d_un.d_ptr));
+        break;
+      case DT_STRTAB:
+        strings = reinterpret_cast<const char*>(at(entry.d_un.d_ptr));
+        break;
+      case DT_JMPREL:
+        tables[0] = reinterpret_cast<const ElfW(Rela)*>(at(entry.d_un.d_ptr));
+        break;
+      case DT_RELA:
+        tables[1] = reinterpret_cast<const ElfW(Rela)*>(at(entry.d_un.d_ptr));
+        break;
+      case DT_PLTRELSZ:
+        counts[0] = entry.d_un.d_val / sizeof(ElfW(Rela));
+        break;
+      case DT_RELASZ:
+        counts[1] = entry.d_un.d_val / sizeof(ElfW(Rela));
+        break;
+    }
+  }
+};
+
+class Pass {
+ public:
+  explicit Pass(Direction direction) noexcept : direction_(direction) {
+    for (std::size_t i = 0; i < g_redirections.count; ++i)
+      bounds_.add(direction == Direction::to_hooks ? g_redirections.rows[i].next
+                                                   : g_redirections.rows[i].hook);
+  }
+
+  static int visit(dl_phdr_info* info, std::size_t, void* self) noexcept {
+    g_redirections.adds.store(info->dlpi_adds, std::memory_order_relaxed);
+    static_cast<Pass*>(self)->redirect(*info);
+    return 0;
+  }
+
+  const RedirectionCounts& counts() const noexcept { return counts_; }
+
+ private:
+  // The value that the word is to have; 0: the one that it has.
+  std::uint64_t target_of(const Module& module, const ElfW(Rela) & entry,
+                          std::uint64_t value) const noexcept {
+    const auto type = ELF64_R_TYPE(entry.r_info);
+    if (bounds_.contain(value)) {
+      const Redirection* const row = direction_ == Direction::to_hooks
+                                         ? g_redirections.by_next(value)
+                                         : g_redirections.by_hook(value);
+      if (row != nullptr) return direction_ == Direction::to_hooks ? row->hook : row->next;
+    }
+    if (type != R_X86_64_JUMP_SLOT || direction_ == Direction::to_next) return 0;
+    // Not bound yet: the word leads back into the module, which has no such function.
+    const ElfW(Sym)& symbol = module.symbols[ELF64_R_SYM(entry.r_info)];
+    if (value < module.start || value >= module.end || symbol.st_shndx != SHN_UNDEF) return 0;
+    const Redirection* const row = g_redirections.by_name(module.strings + symbol.st_name);
+    return row != nullptr ? row->hook : 0;
+  }
+
+  static bool is_word(const ElfW(Rela) & entry) noexcept {
+    const auto type = ELF64_R_TYPE(entry.r_info);
+    return type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT ||
+           (type == R_X86_64_64 && ELF64_R_SYM(entry.r_info) != 0 && entry.r_addend == 0);
+  }
+
+  void redirect(const dl_phdr_info& info) noexcept {
+    const Module module{info};
+    // Nor a copy of this library that was attached before.
+    if (!module.valid() || module.start == g_redirections.own_start ||
+        module.start == g_redirections.loader_start || info.dlpi_addr == vdso_ ||
+        ::strstr(info.dlpi_name, "/liboomrec") != nullptr)
+      return;
+    if (module.relro_start != module.relro_end && pages_.contain(module.relro_start)) {
+      ++counts_.modules_being_loaded;
+      return;
+    }
+    const std::uint32_t before = counts_.words;
+    bool opened = false;
+    for (int table = 0; table < 2; ++table)
+      for (std::size_t i = 0; i < module.counts[table]; ++i)
+        redirect_word(module, module.tables[table][i], opened);
+    if (opened) protect(module, PROT_READ);
+    counts_.modules += counts_.words != before ? 1 : 0;
+  }
+
+  void redirect_word(const Module& module, const ElfW(Rela) & entry, bool& opened) noexcept {
+    if (!is_word(entry)) return;
+    const std::uint64_t address = module.bias + entry.r_offset;
+    const std::atomic_ref word{*reinterpret_cast<std::uint64_t*>(address)};
+    const std::uint64_t target = target_of(module, entry, word.load(std::memory_order_relaxed));
+    if (target == 0) return;
+    if (!pages_.contain(address)) {
+      if (!module.is_relro(address)) return;
+      if (!opened && !protect(module, PROT_READ | PROT_WRITE)) return;
+      opened = true;
+    }
+    word.store(target, std::memory_order_release);
+    ++counts_.words;
+  }
+
+  static bool protect(const Module& module, int protection) noexcept {
+    return system::call(SYS_mprotect, module.relro_start, module.relro_end - module.relro_start,
+                        protection) == 0;
+  }
+
+  const Direction direction_;
+  const std::uint64_t vdso_ = ::getauxval(AT_SYSINFO_EHDR);
+  WritablePages pages_;
+  Bounds bounds_;
+  RedirectionCounts counts_;
+};
+
+}  // namespace
+
+void add_redirection(const char* name, const void* next, const void* hook) noexcept {
+  if (next == nullptr || hook == nullptr || next == hook ||
+      g_redirections.count == Redirections::kMost)
+    return;
+  g_redirections.rows[g_redirections.count++] = {name, reinterpret_cast<std::uint64_t>(next),
+                                                 reinterpret_cast<std::uint64_t>(hook)};
+}
+
+void add_exported_redirection(const char* name, const void* next) noexcept {
+  if (next == nullptr || is_absent(next)) return;
+  const InHook hook = OutsideHooks::in_hook();
+  symbols::ElfSymbols own{hook, g_redirections.own_start};
+  add_redirection(name, next, reinterpret_cast<const void*>(own.address_of(hook, name)));
+}
+
+void prepare_redirections(std::uint64_t own_start) noexcept {
+  g_redirections.own_start = own_start;
+  g_redirections.loader_start = ::getauxval(AT_BASE);
+  g_redirections.count = 0;
+#define X(result, name, parameters, arguments) \
+  add_exported_redirection(#name, reinterpret_cast<const void*>(g_next.name));
+  OOMREC_NEXT_FUNCTIONS(X)
+#undef X
+#define X(name) add_exported_redirection(#name, next_definition(#name));
+  OOMREC_OTHER_ENTERED_FUNCTIONS(X)
+#undef X
+  add_exported_redirection("dlsym", next_definition("dlsym"));
+}
+
+RedirectionCounts redirect_modules(Direction direction) noexcept {
+  g_redirections.sort();
+  Pass pass{direction};
+  for_each_module(Pass::visit, &pass);
+  return pass.counts();
+}
+
+void redirect_new_modules() noexcept {
+  struct Adds {
+    static int read(dl_phdr_info* info, std::size_t, void* adds) noexcept {
+      *static_cast<unsigned long long*>(adds) = info->dlpi_adds;
+      return 1;
+    }
+  };
+  unsigned long long adds = 0;
+  for_each_module(Adds::read, &adds);
+  if (adds != g_redirections.adds.load(std::memory_order_relaxed))
+    redirect_modules(Direction::to_hooks);
+}
+
+}  // namespace oomrec::shim

@@ -1,0 +1,38 @@
+// Redirects the calls of loaded modules to our hooks, where symbol interposition comes too late.
+//
+// A module calls a function of another one through a word that the loader has filled in
+// (R_X86_64_JUMP_SLOT, R_X86_64_GLOB_DAT), or keeps its address in its data (R_X86_64_64). Each
+// such word that holds the address of a function that we hook gets the hook's; a word that the
+// loader has not bound yet is recognized by its symbol's name. Words are stored whole, so other
+// threads call the one or the other. Nothing is remembered: to revert it, each word with a hook's
+// address gets the real function's.
+//
+// Enters the loader , so never inside a hook of another function.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace oomrec::shim {
+
+enum class Direction : bool { to_hooks, to_next };
+
+struct RedirectionCounts {
+  std::uint32_t modules = 0;
+  std::uint32_t words = 0;
+  std::uint32_t modules_being_loaded = 0;  // left alone: the loader still relocates them
+};
+
+// Finds hooks and real functions. `own_start`: where this library's ELF header is mapped.
+void prepare_redirections(std::uint64_t own_start) noexcept;
+
+// One more function: one that this library exports, and any other.
+void add_exported_redirection(const char* name, const void* next) noexcept;
+void add_redirection(const char* name, const void* next, const void* hook) noexcept;
+
+RedirectionCounts redirect_modules(Direction) noexcept;
+
+// The same if modules were loaded since the last time: two loads if not.
+void redirect_new_modules() noexcept;
+
+}  // namespace oomrec::shim

@@ -1,0 +1,526 @@
+"""`oomrec attach`: the recorder in a process that runs already, which must not notice."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import metadata, rounds
+from schemas import check
+
+STEPS = ["seized", "stopped", "written", "redirected", "blocked", "calling", "done", "returning"]
+STEPS += ["unblocked", "released"]
+UNDISTURBED = "result 0 errno {errno} wrong 0 blocked 0"
+
+
+def may_trace() -> bool:
+    """Whether this user may trace a process that is not its child."""
+    scope = Path("/proc/sys/kernel/yama/ptrace_scope")
+    return os.geteuid() == 0 or not scope.exists() or scope.read_text().strip() == "0"
+
+
+pytestmark = pytest.mark.skipif(not may_trace(), reason="kernel.yama.ptrace_scope forbids it")
+
+
+@pytest.fixture
+def running(plain, victim):
+    """running(NAME, …) is the victim, without the recorder, at its first line of output."""
+
+    def start(name: str, *words, **options) -> subprocess.Popen:
+        process = plain.start(victim(name), *words, stdin=subprocess.PIPE, **options)
+        assert process.stdout.readline()
+        return process
+
+    return start
+
+
+def state_of(pid: int) -> dict:
+    """What a process could notice of itself, besides its time and memory."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    fields = {
+        name: re.search(rf"{name}:\s*(\S+)", status)[1]
+        for name in ("Threads", "SigBlk", "SigIgn", "SigCgt", "TracerPid", "ShdPnd")
+    }
+    return {
+        **fields,
+        "fds": sorted(os.listdir(f"/proc/{pid}/fd")),
+        "cwd": sorted(os.listdir(f"/proc/{pid}/cwd")),
+    }
+
+
+def mapped_hooks(pid: int) -> bool:
+    return "liboomrec" in Path(f"/proc/{pid}/maps").read_text()
+
+
+def rows(oomrec, process) -> dict[str, dict]:
+    """The holders of a process, by their innermost function."""
+    top = oomrec.json("top", "--once", process.pid)
+    return {row["function"]: row for row in top["rows"]}
+
+
+def heap_bytes(oomrec, process) -> int:
+    return oomrec.json("top", "--once", process.pid)["moment"]["live_bytes"]["heap"]
+
+
+def step(process: subprocess.Popen) -> int:
+    """Lets grows_in_steps go on; what its malloc has given out after that."""
+    process.stdin.write(b"\n")
+    process.stdin.flush()
+    return int(process.stdout.readline())
+
+
+# --- The process goes on as before ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threads", [0, 3])
+@pytest.mark.parametrize("call", ["nanosleep", "poll", "epoll", "select", "futex", "read", "spin"])
+def test_a_call_goes_on_where_it_was(oomrec, plain, running, call, threads):
+    """Results, errno, signal mask and floating-point state are those of a run without us."""
+    process = running("attached", call, threads)
+    time.sleep(0.3)
+    before = state_of(process.pid)
+
+    run = oomrec("attach", process.pid)
+
+    assert run.exit_code == 0, str(run)
+    assert state_of(process.pid) == before
+    ended = plain.finish(process, input="x")
+    assert ended.exit_code == 0 and ended.stderr == "", str(ended)
+    assert UNDISTURBED.format(errno=77) in ended.stdout
+    took = int(re.search(r"took (\d+)", ended.stdout)[1])
+    # epoll_wait cannot be resumed, only repeated: its time begins anew.
+    longest = 2000 + (400 if call == "epoll" else 0) + 250
+    assert call == "read" or 1999 <= took < longest
+
+
+def test_attach_takes_less_than_a_second(oomrec, running):
+    process = running("attached", "nanosleep", 2)
+    times = []
+    for _ in range(rounds(2, 10)):
+        begin = time.monotonic()
+        assert oomrec("attach", process.pid).exit_code == 0
+        times.append(time.monotonic() - begin)
+        assert oomrec("attach", "--detach", process.pid).exit_code == 0
+    assert min(times) < 1
+
+
+@pytest.mark.parametrize("step_of_death", STEPS)
+@pytest.mark.parametrize("threads", [0, 2])
+def test_the_command_is_killed_at_each_step(oomrec, plain, running, step_of_death, threads):
+    process = running("attached", "nanosleep", threads)
+    before = state_of(process.pid)
+
+    run = oomrec("attach", process.pid, env={"OOMREC_ATTACH_DIES_AT": step_of_death})
+
+    # A short call may be over before the command sees that it has begun.
+    assert run.exit_code == 128 + signal.SIGKILL or step_of_death in (
+        "calling",
+        "returning",
+        "unblocked",
+    )
+    ended = plain.finish(process)
+    assert ended.exit_code == 0 and UNDISTURBED.format(errno=77) in ended.stdout, str(ended)
+    assert before["SigBlk"] == "0000000000000000"
+    assert int(re.search(r"took (\d+)", ended.stdout)[1]) < 2600
+
+
+def test_the_next_command_waits_for_the_call_of_a_killed_one(oomrec, plain, running):
+    """Else it would write its code over the one that a thread still runs."""
+    process = running("attached", "nanosleep", 2)
+    for step_of_death in ("redirected", "blocked", "calling", "done"):
+        oomrec("attach", process.pid, env={"OOMREC_ATTACH_DIES_AT": step_of_death})
+        run = oomrec("attach", process.pid)
+        assert run.exit_code == 0 or "is recorded already" in run.stderr, str(run)
+        run = oomrec("attach", "--detach", process.pid)
+        assert run.exit_code == 0, str(run)
+    ended = plain.finish(process)
+    assert ended.exit_code == 0 and UNDISTURBED.format(errno=77) in ended.stdout, str(ended)
+
+
+def test_one_command_at_a_time(oomrec, running):
+    process = running("attached", "nanosleep", 2)
+    commands = [oomrec.start("attach", process.pid) for _ in range(4)]
+    runs = [oomrec.finish(command) for command in commands]
+    assert [run.exit_code for run in runs].count(0) == 1, runs
+    assert all(
+        "is at work on" in run.stderr or "is recorded already" in run.stderr
+        for run in runs
+        if run.exit_code != 0
+    ), runs
+
+
+def test_the_process_is_killed_during_the_attach(oomrec, running):
+    """A sentence, and no crash of the command."""
+    for delay_ms in range(0, 60, 6):
+        process = running("attached", "spin", 2)
+        command = oomrec.start("attach", process.pid)
+        time.sleep(delay_ms / 1000)
+        process.kill()
+        run = oomrec.finish(command)
+        assert run.exit_code in (0, 2), str(run)
+        assert run.exit_code == 0 or "oomrec attach: " in run.stderr
+        process.wait()
+
+
+def test_it_is_attached_to_and_detached_from_again_and_again(oomrec, plain, running):
+    process = running("attached", "nanosleep", 3)
+    time.sleep(0.3)
+    before = state_of(process.pid)
+    for _ in range(rounds(4, 12)):
+        assert oomrec("attach", process.pid).exit_code == 0
+        assert oomrec("attach", "--detach", process.pid).exit_code == 0
+    assert state_of(process.pid) == before
+    assert list(oomrec.session_dir.rglob("*.session")) == []
+    ended = plain.finish(process)
+    assert UNDISTURBED.format(errno=77) in ended.stdout, str(ended)
+
+
+# --- What is recorded ----------------------------------------------------------------------------
+
+
+def test_every_block_since_is_recorded_exactly(oomrec, running, victim, build_dir):
+    plugin = build_dir / "tests" / "victims" / "plugin_that_allocates.so"
+    process = running("grows_in_steps", plugin)
+    assert oomrec("attach", "--mode", "exact", process.pid).exit_code == 0
+
+    given_out = step(process)
+    time.sleep(0.2)
+
+    found = rows(oomrec, process)
+    assert found["allocate_small"]["own_bytes"] == 4000 * 1009
+    assert found["allocate_small"]["count"] == 4000
+    assert found["allocate_large"]["own_bytes"] == 7000001
+    assert found["map_some"]["own_bytes"] == 3 << 20
+    held_before = found["[before attaching]"]["own_bytes"]
+    assert held_before == pytest.approx(500 * 10007, rel=0.02)
+    assert heap_bytes(oomrec, process) == pytest.approx(given_out, rel=0.01)
+
+    given_out = step(process)  # frees the rest of the old blocks, and loads a library
+    time.sleep(0.2)
+
+    found = rows(oomrec, process)
+    assert "allocate_small" not in found
+    assert found["plugin_allocate"]["own_bytes"] == 5000011
+    assert found.get("[before attaching]", {"own_bytes": 0})["own_bytes"] < 64 * 1024
+    assert heap_bytes(oomrec, process) == pytest.approx(given_out, rel=0.01)
+
+
+def test_the_loader_searches_where_the_caller_says(oomrec, plain, tmp_path, build_dir):
+    """By its run path: the hook of dlopen may not become the caller."""
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    shutil.copy(
+        build_dir / "tests/victims/plugin_that_allocates.so", plugins / "found_by_run_path.so"
+    )
+    source = tmp_path / "loads.c"
+    source.write_text(
+        "#include <dlfcn.h>\n#include <stdio.h>\n#include <unistd.h>\n"
+        'int main(void) { char line[2]; puts("ready"); fflush(stdout); read(0, line, 1);\n'
+        'void* found = dlopen("found_by_run_path.so", RTLD_NOW);\n'
+        'void* (*get)(unsigned long) = found ? dlsym(found, "plugin_allocate") : 0;\n'
+        'printf("%d\\n", get && get(3000017)); fflush(stdout); read(0, line, 1); }\n'
+    )
+    program = tmp_path / "loads"
+    subprocess.run(
+        ["gcc", "-w", source, "-o", program, f"-Wl,-rpath,{plugins}", "-ldl"], check=True
+    )
+    process = plain.start(program, stdin=subprocess.PIPE)
+    assert process.stdout.readline() == b"ready\n"
+    assert oomrec("attach", "--mode", "exact", process.pid).exit_code == 0
+    process.stdin.write(b"\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == b"1\n"
+    time.sleep(0.2)
+    assert rows(oomrec, process)["plugin_allocate"]["own_bytes"] == 3000017
+
+
+def test_it_records_what_a_preloaded_run_does(oomrec, preload, running, victim):
+    attached = running("grows_in_steps")
+    assert oomrec("attach", "--mode", "exact", attached.pid).exit_code == 0
+    preloaded = preload.start(
+        victim("grows_in_steps"), stdin=subprocess.PIPE, env={"OOMREC_MODE": "exact"}
+    )
+    assert preloaded.stdout.readline()
+    for process in (attached, preloaded):
+        step(process)
+    time.sleep(0.2)
+    names = ("allocate_small", "allocate_large", "map_some")
+    figures = [
+        {
+            name: (row["own_bytes"], row["count"])
+            for name, row in rows(oomrec, process).items()
+            if name in names
+        }
+        for process in (attached, preloaded)
+    ]
+    assert figures[0] == figures[1] and len(figures[0]) == 3
+
+
+def test_samples_add_up_to_the_total(oomrec, running):
+    """Sampled: what is left of the old memory is the exact total without the estimates."""
+    process = running("grows_in_steps")
+    assert oomrec("attach", process.pid).exit_code == 0
+    step(process)
+    given_out = step(process)
+    time.sleep(0.2)
+    assert heap_bytes(oomrec, process) == pytest.approx(given_out, rel=0.01)
+    found = rows(oomrec, process)
+    assert found["allocate_large"]["own_bytes"] == 7000001
+
+
+def test_after_detach_nothing_is_recorded_and_no_word_is_ours(oomrec, running):
+    process = running("grows_in_steps")
+    assert oomrec("attach", process.pid).exit_code == 0
+    assert hooked_words(process.pid) > 0
+    assert oomrec("attach", "--detach", process.pid).exit_code == 0
+
+    assert hooked_words(process.pid) == 0
+    assert oomrec("top", "--once", process.pid).exit_code == 1
+    assert oomrec("attach", "--detach", process.pid).exit_code == 1
+    step(process)
+    assert oomrec("attach", process.pid).exit_code == 0, "once more"
+    assert rows(oomrec, process)["[before attaching]"]["own_bytes"] > 10**7
+
+
+def hooked_words(pid: int) -> int:
+    """How many words of the program's own data are addresses in the code of liboomrec.so."""
+    maps = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    ours = [
+        tuple(int(word, 16) for word in line.split()[0].split("-"))
+        for line in maps
+        if "liboomrec" in line and " r-xp" in line
+    ]
+    exe = os.readlink(f"/proc/{pid}/exe")
+    count = 0
+    with open(f"/proc/{pid}/mem", "rb") as memory:
+        for line in maps:
+            if not line.endswith((exe, "libc.so.6")) or "-xp" in line:
+                continue
+            start, end = (int(word, 16) for word in line.split()[0].split("-"))
+            memory.seek(start)
+            data = memory.read(end - start)
+            for at in range(0, len(data), 8):
+                word = int.from_bytes(data[at : at + 8], "little")
+                count += any(low <= word < high for low, high in ours)
+    return count
+
+
+def test_a_fork_is_recorded_like_a_preloaded_one(oomrec, running):
+    process = running("grows_in_steps")
+    assert oomrec("attach", "--mode", "exact", process.pid).exit_code == 0
+    step(process)
+    step(process)
+    child = step(process)
+    try:
+        deadline = time.monotonic() + 10
+        while (run := oomrec("top", "--once", "--json", child)).exit_code != 0:
+            assert time.monotonic() < deadline, str(run)
+            time.sleep(0.05)
+        time.sleep(0.2)
+        found = [
+            row
+            for row in oomrec.json("top", "--once", child)["rows"]
+            if row["function"] == "allocate_large" and len(row["stack"]) < 9
+        ]
+        assert max(row["own_bytes"] for row in found) >= 7000001, found
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
+def test_a_limit_is_enforced(oomrec, plain, tmp_path):
+    script = tmp_path / "grow.py"
+    script.write_text(
+        "import sys\nprint('ready', flush=True)\nsys.stdin.readline()\n"
+        "try:\n    kept = [bytearray(16 << 20) for _ in range(64)]\n"
+        "except MemoryError:\n    print('refused')\n"
+    )
+    process = plain.start(sys.executable, script, stdin=subprocess.PIPE)
+    assert process.stdout.readline()
+    assert oomrec("attach", "--limit", "200M", process.pid).exit_code == 0
+    ended = plain.finish(process, input="\n")
+    assert ended.stdout == "refused\n", str(ended)
+    [bundle] = oomrec.dump_dir.glob("oom_*")
+    assert metadata(bundle)["reason"] == "soft_limit"
+
+
+def test_a_failed_allocation_leaves_a_bundle_with_its_line(oomrec, plain, tmp_path):
+    script = tmp_path / "grow.py"
+    script.write_text(
+        "import resource, sys\nprint('ready', flush=True)\nsys.stdin.readline()\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (600 << 20, 600 << 20))\nkept = []\n"
+        "def grow():\n    while True:\n        kept.append(bytearray(10 << 20))\ngrow()\n"
+    )
+    process = plain.start(sys.executable, script, stdin=subprocess.PIPE)
+    assert process.stdout.readline()
+    assert oomrec("attach", process.pid).exit_code == 0
+    ended = plain.finish(process, input="\n")
+    assert ended.exit_code == 1 and "MemoryError" in ended.stderr
+    [bundle] = oomrec.dump_dir.glob("oom_*")
+    report = oomrec.json("show", bundle)
+    assert report["verdict"]["code"] == "address_space_limit"
+    lines = [frame for frame in report["request"]["stack"] if frame["kind"] == "python"]
+    assert lines[0]["file"].endswith("grow.py") and lines[0]["line"] == 8
+
+
+def test_python_lines_are_recorded(oomrec, plain, tmp_path):
+    script = tmp_path / "holds.py"
+    script.write_text(
+        "import sys, time\nold = [bytearray(100_000) for _ in range(20)]\n"
+        "def hold():\n    return [bytearray(1_000_003) for _ in range(30)]\n"
+        "print('ready', flush=True)\nsys.stdin.readline()\nkept = hold()\nprint('held', flush=True)\n"
+        "sys.stdin.readline()\nprint(sum(map(len, kept)))\n"
+    )
+    process = plain.start(sys.executable, script, stdin=subprocess.PIPE)
+    assert process.stdout.readline() == b"ready\n"
+    assert oomrec("attach", process.pid).exit_code == 0
+    process.stdin.write(b"\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == b"held\n"
+    [line] = [
+        row
+        for row in oomrec.json("top", "--once", process.pid)["rows"]
+        if row["file"] and row["file"].endswith("holds.py") and row["own_bytes"] > 10**7
+    ]
+    assert line["line"] == 4 and line["own_bytes"] == pytest.approx(30 * 1_000_003, rel=0.01)
+    ended = plain.finish(process, input="\n")
+    assert ended.stdout == f"{30 * 1_000_003}\n" and ended.stderr == ""
+
+
+def test_top_attaches_if_it_must(oomrec, running):
+    process = running("grows_in_steps")
+    assert oomrec("top", "--once", process.pid).exit_code == 1
+    for _ in range(2):  # the second time it is recorded already
+        run = oomrec("top", "--attach", "--once", process.pid)
+        assert run.exit_code == 0 and "[before attaching]" in run.stdout, str(run)
+    assert oomrec("top", "--attach", "--once", "grows_in_steps").exit_code == 2
+
+
+def test_duration_leaves_a_bundle_and_the_process(oomrec, running):
+    process = running("grows_in_steps")
+    written = oomrec.json("attach", "--duration", "1s", process.pid)
+    check("attach", written)
+    assert metadata(Path(written["bundle"]))["reason"] == "request"
+    assert process.poll() is None and hooked_words(process.pid) == 0
+    check("attach", oomrec.json("attach", process.pid))
+    check("attach", oomrec.json("attach", "--detach", process.pid))
+
+
+# --- Refusals ------------------------------------------------------------------------------------
+
+
+def refused(oomrec, pid) -> str:
+    run = oomrec("attach", pid)
+    assert run.exit_code == 2 and run.stdout == "" and len(run.stderr.splitlines()) == 2, str(run)
+    return run.stderr
+
+
+def compiled(tmp_path, compiler: list[str]) -> Path:
+    if shutil.which(compiler[0]) is None:
+        pytest.skip(f"no {compiler[0]}")
+    source = tmp_path / "sleeps.c"
+    source.write_text("#include <unistd.h>\nint main() { for (;;) sleep(1); }\n")
+    made = subprocess.run(
+        [*compiler, source, "-o", tmp_path / "sleeps"], capture_output=True, text=True
+    )
+    if made.returncode != 0:
+        pytest.skip(made.stderr.splitlines()[0])
+    return tmp_path / "sleeps"
+
+
+@pytest.mark.parametrize(
+    "compiler, words",
+    [
+        (["gcc", "-static"], "statically linked"),
+        (["musl-gcc"], "uses musl"),
+        (["gcc", "-m32"], "not a 64-bit x86-64 program"),
+        (["gcc", "-fsanitize=address"], "built with a sanitizer"),
+    ],
+)
+def test_a_program_that_cannot_be_recorded(oomrec, plain, tmp_path, compiler, words):
+    process = plain.start(compiled(tmp_path, compiler))
+    time.sleep(0.3)
+    assert words in refused(oomrec, process.pid)
+    assert process.poll() is None and not mapped_hooks(process.pid)
+
+
+def test_a_stopped_process(oomrec, running):
+    process = running("attached", "nanosleep", 1)
+    os.kill(process.pid, signal.SIGSTOP)
+    time.sleep(0.1)
+    assert f"kill -CONT {process.pid}" in refused(oomrec, process.pid)
+    os.kill(process.pid, signal.SIGCONT)
+    assert not mapped_hooks(process.pid)
+
+
+def test_a_zombie(oomrec, plain):
+    process = plain.start("true")
+    while Path(f"/proc/{process.pid}/stat").read_text().split()[2] != "Z":
+        time.sleep(0.01)
+    assert "zombie" in refused(oomrec, process.pid)
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="no strace")
+def test_a_traced_process(oomrec, plain, running):
+    process = running("attached", "nanosleep", 1)
+    tracer = plain.start("strace", "-o", "/dev/null", "-p", process.pid)
+    while state_of(process.pid)["TracerPid"] == "0":
+        time.sleep(0.01)
+    assert "(strace)" in refused(oomrec, process.pid)
+    tracer.terminate()
+    tracer.wait()
+
+
+def test_a_recorded_process(oomrec, preload, victim):
+    process = preload.start(victim("grows_in_steps"), stdin=subprocess.PIPE)
+    assert process.stdout.readline()
+    assert "is recorded already" in refused(oomrec, process.pid)
+
+
+def test_no_process_and_a_wrong_word(oomrec):
+    assert "there is no process" in refused(oomrec, 2**22 - 1)
+    assert "is not a pid" in refused(oomrec, "nginx")
+
+
+def test_a_process_in_a_sandbox_of_its_own(oomrec, plain, tmp_path):
+    source = tmp_path / "sleeps.c"
+    source.write_text(
+        "#include <linux/seccomp.h>\n#include <linux/filter.h>\n#include <sys/prctl.h>\n#include <unistd.h>\n"
+        "int main() { struct sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};\n"
+        "struct sock_fprog program = {1, allow}; prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);\n"
+        "prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program); for (;;) sleep(1); }\n"
+    )
+    subprocess.run(["gcc", source, "-o", tmp_path / "sandboxed"], check=True)
+    process = plain.start(tmp_path / "sandboxed")
+    time.sleep(0.3)
+    assert "sandbox" in refused(oomrec, process.pid)
+
+
+def test_another_users_process(users, running):
+    process = running("attached", "nanosleep", 1)
+    run = users.attacker(users.command, "attach", process.pid)
+    assert run.returncode == 2 and "sudo oomrec attach" in run.stderr, run.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a mount namespace")
+def test_a_process_that_does_not_see_the_library(oomrec, plain, victim, tmp_path, build_dir):
+    """In a mount namespace of its own the library's directory is empty: it gets a copy, which is removed."""
+    program = tmp_path / "grows"
+    shutil.copy(victim("grows_in_steps"), program)
+    script = f'mount -t tmpfs none "{build_dir}" && exec "{program}"'
+    possible = subprocess.run(["unshare", "-m", "true"], capture_output=True)
+    if possible.returncode != 0:
+        pytest.skip("no mount namespaces here")
+    process = plain.start("unshare", "-m", "sh", "-c", script, stdin=subprocess.PIPE)
+    assert process.stdout.readline(), process.stderr.read()
+    assert oomrec("attach", "--mode", "exact", process.pid).exit_code == 0
+    step(process)
+    time.sleep(0.2)
+    assert rows(oomrec, process)["allocate_small"]["count"] == 4000
+    assert not list(Path(f"/proc/{process.pid}/root/tmp").glob(f"liboomrec-{process.pid}-*"))

@@ -1,0 +1,161 @@
+// `oomrec attach PID`: records a process that is already running, until it ends, for some time, or
+// until `--detach`.
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+
+#include "common/system/files.h"
+#include "tools/base/arguments.h"
+#include "tools/base/json.h"
+#include "tools/base/text.h"
+#include "tools/bundles/store/writing.h"
+#include "tools/commands/attach_settings.h"
+#include "tools/commands/commands.h"
+#include "tools/processes/attach/session.h"
+#include "tools/recording/live/processes.h"
+
+namespace oomrec::tools::commands {
+namespace {
+
+constexpr const char* kExamples =
+    "  oomrec attach 4711                    record until it ends; then `oomrec top 4711`\n"
+    "  oomrec attach --mode exact 4711       every event, not a sample\n"
+    "  oomrec attach --duration 60s 4711     record for a minute, and write a bundle\n"
+    "  oomrec attach --detach 4711           end the recording; the process goes on\n"
+    "\n"
+    "It needs the right to trace the process: its user's where kernel.yama.ptrace_scope is 0, "
+    "else root,\nor CAP_SYS_PTRACE in a container. Exit code: 0 done, 1 not attached to "
+    "(--detach), "
+    "2 it cannot be\nattached to.\n";
+
+pid_t pid_of(const std::string& word) {
+  if (const auto pid = recording::parse_pid(word)) return *pid;
+  if (word.empty())
+    throw Error{Exit::bad_input, "no process was given", "Give its pid: oomrec attach 4711"};
+  throw Error{Exit::bad_input, fmt::format("'{}' is not a pid", printable(word)),
+              fmt::format("Give the number: oomrec attach $(pgrep -o {})", printable(word))};
+}
+
+// "60s", "5m", "1.5h", "90"; 0: not a time.
+double seconds_of(const std::string& text) {
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  const std::string_view unit = end;
+  const double seconds = unit.empty() || unit == "s" ? number
+                         : unit == "m"               ? number * 60
+                         : unit == "h"               ? number * 3600
+                                                     : 0;
+  constexpr double kMost = 1e9;
+  return end == text.c_str() || !(seconds > 0 && seconds < kMost) ? 0 : seconds;
+}
+
+std::string write_bundle(pid_t pid) {
+  const recording::Recording recording{recording::require_live_process(pid).recording->path()};
+  bundle::Cause cause;
+  cause.trigger = Trigger::request;
+  cause.reason = "the end of `oomrec attach --duration`";
+  const std::string directory = recording.text(recording.header().dump_directory);
+  const bundles::WriteResult written = bundles::write_bundle(recording, cause, directory);
+  if (written.bundle.empty())
+    throw Error{Exit::bad_input, written.problem, "Give another directory: --dump-dir DIR"};
+  return written.bundle.string();
+}
+
+// False: the process has ended before. A signal to this command ends the wait, and is kept.
+bool wait_for(pid_t pid, double seconds) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, number);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  const std::uint64_t start = system::start_ticks(pid);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  const timespec step{0, 100'000'000};
+  while (std::chrono::steady_clock::now() < until) {
+    if (system::start_ticks(pid) != start) return false;
+    if (sigtimedwait(&signals, nullptr, &step) > 0) break;
+  }
+  return true;
+}
+
+// `bundle`: empty if none was written.
+int report(pid_t pid, const processes::Attached& done, const std::string& bundle, bool json,
+           const std::string& text) {
+  if (json) {
+    const Json written = bundle.empty() ? Json() : Json(bundle);
+    print_json({{"schema_version", 1},
+                {"pid", pid},
+                {"thread", done.thread},
+                {"paused_ns", done.paused_ns},
+                {"bundle", written}});
+  } else {
+    fmt::print("{}\n", text);
+  }
+  return code(Exit::shown);
+}
+
+int detach(pid_t pid, bool json) {
+  return report(pid, processes::detach_from(pid), "", json,
+                fmt::format("the recording of process {} has ended; the process goes on", pid));
+}
+
+int record_for(pid_t pid, const processes::Attached& attached, double seconds, bool json) {
+  if (!wait_for(pid, seconds)) {
+    throw Error{Exit::nothing_found, fmt::format("process {} ended meanwhile", pid),
+                "`oomrec recover` makes a bundle of its recording, if memory was the reason."};
+  }
+  const std::string bundle = write_bundle(pid);
+  processes::detach_from(pid);
+  return report(pid, attached, bundle, json, printable(bundle));
+}
+
+}  // namespace
+
+int attach_command(const Words& words) {
+  Arguments arguments{
+      "attach", "[OPTIONS] PID",
+      "Records a process that is already running: loads the recorder into it, and observes what it "
+      "allocates from then on. What it held before is one holder, [before attaching]. One thread "
+      "pauses for some milliseconds; the others go on.",
+      kExamples};
+  std::string word;
+  std::string mode;
+  std::string limit;
+  std::string directory;
+  std::string duration;
+  bool detaches = false;
+  bool json = false;
+  arguments.positional("PID", word, "the process");
+  arguments.option("--mode", "MODE", mode, "sampled, or exact: every event [sampled]",
+                   {"sampled", "exact"});
+  arguments.option("--limit", "SIZE", limit,
+                   "refuse allocations beyond SIZE: the heap, and mappings made from now on");
+  arguments.option("--dump-dir", "DIR", directory,
+                   "where bundles go (oom_dumps in the process's working directory)");
+  arguments.option("--duration", "TIME", duration,
+                   "record for so long (60s, 5m, 1h), then write a bundle and detach");
+  arguments.flag("--detach", detaches, "end the recording, and take the recorder out of its calls");
+  arguments.flag("--json", json,
+                 "print {\"schema_version\", \"pid\", \"thread\", \"paused_ns\", \"bundle\"}");
+  if (!arguments.parse(words)) return code(Exit::shown);
+
+  const pid_t pid = pid_of(word);
+  if (detaches) return detach(pid, json);
+  const double seconds = duration.empty() ? 0 : seconds_of(duration);
+  if (!duration.empty() && seconds == 0)
+    throw invalid_value("--duration", duration, "Use a time such as 60s, 5m or 1h.");
+  if (!directory.empty())
+    directory = std::filesystem::absolute(directory).lexically_normal().string();
+  const processes::Attached done = attach_with_settings(pid, mode, limit, directory);
+  if (seconds != 0) return record_for(pid, done, seconds, json);
+  return report(pid, done, "", json,
+                fmt::format("process {} is recorded now; thread {} paused for {:.1f} ms", pid,
+                            done.thread, static_cast<double>(done.paused_ns) / 1e6));
+}
+
+}  // namespace oomrec::tools::commands

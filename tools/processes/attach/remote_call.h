@@ -1,0 +1,34 @@
+// Calls a function of liboomrec.so on a thread of a running process.
+//
+// One thread is stopped, where it is in no function that holds a lock (safe_point.h), and runs the
+// call; all others go on. It then goes on where it was, with its registers, its signal mask, its
+// floating-point state, errno and a system call that it waited in. SIGKILL of this command at any
+// time leaves a process that goes on: machine_code.h.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+
+namespace oomrec::tools::processes {
+
+struct RemoteRequest {
+  pid_t pid = 0;
+  std::string library;  // to load first, as the process sees it; empty: it is loaded
+  std::uint64_t function =
+      0;                 // of the library: its offset, if it is to be loaded; else its address
+  std::string argument;  // may contain NULs
+};
+
+struct RemoteResult {
+  std::string problem;          // the text that the function returned; empty: nullptr
+  pid_t thread = 0;             // that ran it
+  std::uint64_t paused_ns = 0;  // for so long it was kept from its own work
+  unsigned attempts = 0;        // to find a safe point
+};
+
+// Throws Error: no permission, no safe point, or the process has ended.
+RemoteResult call_remotely(const RemoteRequest& request);
+
+}  // namespace oomrec::tools::processes

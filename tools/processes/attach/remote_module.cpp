@@ -1,0 +1,132 @@
+#include "tools/processes/attach/remote_module.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace oomrec::tools::processes {
+namespace {
+
+constexpr std::uint64_t kPageBytes = 4096;
+constexpr std::uint64_t kMostSymbolBytes = std::uint64_t{64} << 20;  // of a damaged header
+
+std::uint64_t page_down(std::uint64_t address) { return address & ~(kPageBytes - 1); }
+std::uint64_t page_up(std::uint64_t address) { return page_down(address + kPageBytes - 1); }
+
+// How many symbols a module has, by its GNU hash table: the last one of the longest chain.
+std::uint64_t symbol_count(const RemoteMemory& memory, std::uint64_t hash) {
+  std::uint32_t header[4];  // buckets, first symbol, words of the filter, shift
+  if (!memory.read(hash, header) || header[0] > kMostSymbolBytes / 4) return 0;
+  std::vector<std::uint32_t> buckets(header[0]);
+  const std::uint64_t at = hash + sizeof header + std::uint64_t{header[2]} * 8;
+  if (!memory.read(at, buckets.data(), buckets.size() * 4)) return 0;
+  std::uint64_t last = buckets.empty() ? 0 : *std::max_element(buckets.begin(), buckets.end());
+  if (last < header[1]) return header[1];
+  const std::uint64_t chains = at + buckets.size() * 4;
+  for (std::uint32_t entry = 0;; ++last) {
+    if (!memory.read(chains + (last - header[1]) * 4, entry)) return 0;
+    if ((entry & 1) != 0) return last + 1;
+  }
+}
+
+}  // namespace
+
+RemoteModule::RemoteModule(const RemoteMemory& memory, std::uint64_t start, std::string path)
+    : path_(std::move(path)), start_(start), end_(start) {
+  read_segments(memory);
+}
+
+std::string_view RemoteModule::file_name() const {
+  return std::string_view{path_}.substr(path_.rfind('/') + 1);
+}
+
+void RemoteModule::read_segments(const RemoteMemory& memory) {
+  Elf64_Ehdr header;
+  if (!memory.read(start_, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+      header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_phnum > 128)
+    return;
+  std::vector<Elf64_Phdr> segments(header.e_phnum);
+  if (!memory.read(start_ + header.e_phoff, segments.data(), segments.size() * sizeof(Elf64_Phdr)))
+    return;
+  bool has_bias = false;
+  for (const Elf64_Phdr& segment : segments) {
+    if (segment.p_type != PT_LOAD) continue;
+    if (!has_bias) bias_ = start_ - page_down(segment.p_vaddr);
+    has_bias = true;
+    end_ = std::max(end_, page_up(bias_ + segment.p_vaddr + segment.p_memsz));
+    const std::uint64_t used = bias_ + segment.p_vaddr + segment.p_filesz;
+    if ((segment.p_flags & PF_X) != 0 && (segment.p_flags & PF_W) == 0 &&
+        segment.p_memsz == segment.p_filesz)
+      gaps_.push_back(
+          {(used + 15) & ~std::uint64_t{15}, page_up(used) - ((used + 15) & ~std::uint64_t{15})});
+  }
+  for (const Elf64_Phdr& segment : segments)
+    if (segment.p_type == PT_DYNAMIC)
+      read_symbols(memory, bias_ + segment.p_vaddr, segment.p_memsz);
+}
+
+void RemoteModule::read_symbols(const RemoteMemory& memory, std::uint64_t dynamic,
+                                std::uint64_t bytes) {
+  std::vector<Elf64_Dyn> entries(std::min<std::uint64_t>(bytes, 64 * 1024) / sizeof(Elf64_Dyn));
+  if (!memory.read(dynamic, entries.data(), entries.size() * sizeof(Elf64_Dyn))) return;
+  std::uint64_t symbols = 0, strings = 0, string_bytes = 0, hash = 0;
+  // glibc adds the bias to these addresses when it loads the module, except in the vDSO.
+  const auto at = [&](std::uint64_t address) {
+    return address < start_ ? address + bias_ : address;
+  };
+  for (const Elf64_Dyn& entry : entries) {
+    if (entry.d_tag == DT_NULL) break;
+    if (entry.d_tag == DT_SYMTAB) symbols = at(entry.d_un.d_ptr);
+    if (entry.d_tag == DT_STRTAB) strings = at(entry.d_un.d_ptr);
+    if (entry.d_tag == DT_STRSZ) string_bytes = entry.d_un.d_val;
+    if (entry.d_tag == DT_GNU_HASH) hash = at(entry.d_un.d_ptr);
+  }
+  if (symbols == 0 || strings == 0 || hash == 0 || string_bytes > kMostSymbolBytes) return;
+  const std::uint64_t count = symbol_count(memory, hash);
+  if (count == 0 || count > kMostSymbolBytes / sizeof(Elf64_Sym)) return;
+  std::vector<Elf64_Sym> table(count);
+  std::string names(string_bytes, '\0');
+  if (!memory.read(symbols, table.data(), count * sizeof(Elf64_Sym)) ||
+      !memory.read(strings, names.data(), string_bytes))
+    return;
+  for (const Elf64_Sym& symbol : table) {
+    const auto type = ELF64_ST_TYPE(symbol.st_info);
+    if (symbol.st_shndx == SHN_UNDEF || symbol.st_name >= names.size() ||
+        (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_OBJECT))
+      continue;
+    symbols_.push_back({bias_ + symbol.st_value, symbol.st_size, names.c_str() + symbol.st_name});
+  }
+  std::stable_sort(
+      symbols_.begin(), symbols_.end(),
+      [](const RemoteSymbol& a, const RemoteSymbol& b) { return a.address < b.address; });
+}
+
+std::uint64_t RemoteModule::address_of(std::string_view name) const {
+  for (const RemoteSymbol& symbol : symbols_)
+    if (symbol.name == name) return symbol.address;
+  return 0;
+}
+
+const RemoteSymbol* RemoteModule::symbol_at(std::uint64_t address) const {
+  const auto after = std::upper_bound(
+      symbols_.begin(), symbols_.end(), address,
+      [](std::uint64_t wanted, const RemoteSymbol& symbol) { return wanted < symbol.address; });
+  if (after == symbols_.begin()) return nullptr;
+  const RemoteSymbol& symbol = *std::prev(after);
+  return address < symbol.address + symbol.bytes ? &symbol : nullptr;
+}
+
+std::vector<RemoteModule> remote_modules(const RemoteMemory& memory) {
+  std::vector<RemoteModule> modules;
+  for (const RemoteMapping& mapping : memory.mappings()) {
+    char magic[SELFMAG];
+    if (mapping.offset != 0 || !mapping.readable || !mapping.path.starts_with('/') ||
+        !memory.read(mapping.start, magic) || std::memcmp(magic, ELFMAG, SELFMAG) != 0)
+      continue;
+    if (!modules.empty() && modules.back().contains(mapping.start)) continue;
+    RemoteModule module{memory, mapping.start, mapping.path};
+    if (module.end() != module.start()) modules.push_back(std::move(module));
+  }
+  return modules;
+}
+
+}  // namespace oomrec::tools::processes

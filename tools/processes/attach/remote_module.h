@@ -1,0 +1,57 @@
+// A module loaded in another process: its segments and exported symbols, read from its memory. The
+// file may be in another container, or deleted.
+#pragma once
+
+#include <elf.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/processes/attach/remote_memory.h"
+
+namespace oomrec::tools::processes {
+
+struct RemoteSymbol {
+  std::uint64_t address = 0, bytes = 0;
+  std::string name;
+};
+
+class RemoteModule {
+ public:
+  // `start`: where its ELF header is mapped.
+  RemoteModule(const RemoteMemory& memory, std::uint64_t start, std::string path);
+
+  const std::string& path() const { return path_; }
+  std::string_view file_name() const;
+  std::uint64_t start() const { return start_; }
+  std::uint64_t end() const { return end_; }
+  bool contains(std::uint64_t address) const { return start_ <= address && address < end_; }
+
+  // 0: it has none of this name.
+  std::uint64_t address_of(std::string_view name) const;
+  // The exported symbol at this address; nullptr: none.
+  const RemoteSymbol* symbol_at(std::uint64_t address) const;
+
+  // Memory behind the code of an executable segment up to the end of its page, that nothing uses.
+  struct Gap {
+    std::uint64_t address = 0, bytes = 0;
+  };
+  const std::vector<Gap>& gaps() const { return gaps_; }
+
+ private:
+  void read_segments(const RemoteMemory& memory);
+  void read_symbols(const RemoteMemory& memory, std::uint64_t dynamic, std::uint64_t bytes);
+
+  std::string path_;
+  std::uint64_t start_ = 0, end_ = 0, bias_ = 0;
+  std::vector<RemoteSymbol> symbols_;  // by address
+  std::vector<Gap> gaps_;
+};
+
+// All modules, in order of their addresses. Symbols of each are read: some ms for a large program.
+std::vector<RemoteModule> remote_modules(const RemoteMemory& memory);
+
+}  // namespace oomrec::tools::processes

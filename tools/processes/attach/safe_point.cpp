@@ -1,0 +1,286 @@
+#include "tools/processes/attach/safe_point.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <string_view>
+
+namespace oomrec::tools::processes {
+namespace {
+
+constexpr std::size_t kMostStackBytes = 256 * 1024;
+constexpr std::size_t kMostFrames = 512;
+
+// Functions of the C library in which a thread may wait, by the name that the program calls. They
+// hold no lock that dlopen needs.
+constexpr std::string_view kWaiting[] = {"read",
+                                         "readv",
+                                         "pread",
+                                         "pread64",
+                                         "preadv",
+                                         "write",
+                                         "writev",
+                                         "pwrite",
+                                         "pwrite64",
+                                         "pwritev",
+                                         "read_chk",
+                                         "poll",
+                                         "ppoll",
+                                         "poll_chk",
+                                         "ppoll_chk",
+                                         "select",
+                                         "pselect",
+                                         "epoll_wait",
+                                         "epoll_pwait",
+                                         "epoll_pwait2",
+                                         "nanosleep",
+                                         "clock_nanosleep",
+                                         "usleep",
+                                         "sleep",
+                                         "pause",
+                                         "sigsuspend",
+                                         "sigpause",
+                                         "sigwait",
+                                         "sigwaitinfo",
+                                         "sigtimedwait",
+                                         "recv",
+                                         "recvfrom",
+                                         "recvmsg",
+                                         "recvmmsg",
+                                         "recv_chk",
+                                         "recvfrom_chk",
+                                         "send",
+                                         "sendto",
+                                         "sendmsg",
+                                         "sendmmsg",
+                                         "accept",
+                                         "accept4",
+                                         "connect",
+                                         "wait",
+                                         "waitpid",
+                                         "waitid",
+                                         "wait3",
+                                         "wait4",
+                                         "pthread_cond_wait",
+                                         "pthread_cond_timedwait",
+                                         "pthread_cond_clockwait",
+                                         "pthread_join",
+                                         "pthread_timedjoin_np",
+                                         "pthread_clockjoin_np",
+                                         "pthread_mutex_lock",
+                                         "pthread_mutex_timedlock",
+                                         "pthread_rwlock_rdlock",
+                                         "pthread_rwlock_wrlock",
+                                         "pthread_barrier_wait",
+                                         "sem_wait",
+                                         "new_sem_wait",
+                                         "sem_timedwait",
+                                         "sem_clockwait",
+                                         "mtx_lock",
+                                         "cnd_wait",
+                                         "cnd_timedwait",
+                                         "thrd_join",
+                                         "thrd_sleep",
+                                         "syscall",
+                                         "flock",
+                                         "fcntl",
+                                         "fcntl64",
+                                         "ioctl",
+                                         "msgrcv",
+                                         "msgsnd",
+                                         "semop",
+                                         "semtimedop",
+                                         "fgets",
+                                         "getc",
+                                         "IO_getc",
+                                         "fgetc",
+                                         "getchar",
+                                         "fread",
+                                         "getline",
+                                         "getdelim",
+                                         "io_getevents",
+                                         "fsync",
+                                         "fdatasync",
+                                         "splice",
+                                         "sendfile",
+                                         "sched_yield",
+                                         "eventfd_read",
+                                         "mq_receive",
+                                         "mq_timedreceive"};
+
+// They call the program back, and hold no lock meanwhile.
+constexpr std::string_view kCallingBack[] = {"libc_start_main", "qsort",   "qsort_r", "bsearch",
+                                             "lfind",           "lsearch", "twalk",   "twalk_r",
+                                             "tsearch",         "tfind"};
+
+template <std::size_t N>
+bool has(const std::string_view (&names)[N], std::string_view name) {
+  name.remove_prefix(std::min(name.find_first_not_of('_'), name.size()));  // __poll
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+}  // namespace
+
+bool is_c_library(const RemoteModule& module) {
+  const std::string_view name = module.file_name();
+  return name.starts_with("libc.so.6") || name.starts_with("libc-2.") ||
+         name.starts_with("libpthread.so") || name.starts_with("libpthread-2.");
+}
+
+bool is_loader(const RemoteModule& module) {
+  const std::string_view name = module.file_name();
+  return name.starts_with("ld-linux") || name.starts_with("ld-2.") || name.starts_with("ld.so");
+}
+
+ThreadSnapshot ThreadSnapshot::of(const RemoteMemory& memory, const user_regs_struct& registers) {
+  constexpr std::uint64_t kRedZoneBytes = 128;
+  ThreadSnapshot snapshot;
+  snapshot.registers = registers;
+  snapshot.stack_start = registers.rsp - kRedZoneBytes;
+  snapshot.stack.resize(kMostStackBytes);
+  snapshot.stack.resize(
+      memory.read_some(snapshot.stack_start, snapshot.stack.data(), snapshot.stack.size()));
+  return snapshot;
+}
+
+bool ThreadSnapshot::operator==(const ThreadSnapshot& other) const {
+  return registers.rip == other.registers.rip && registers.rsp == other.registers.rsp &&
+         registers.orig_rax == other.registers.orig_rax && registers.rbp == other.registers.rbp &&
+         stack == other.stack;
+}
+
+// libdwfl on the snapshot of a thread.
+struct SafePoints::Unwinder {
+  explicit Unwinder(const RemoteMemory& of) : memory(of) {
+    static const Dwfl_Callbacks kCallbacks{find_elf, find_no_debug_information, nullptr, nullptr};
+    dwfl = dwfl_begin(&kCallbacks);
+    if (dwfl == nullptr) return;
+    g_pid = memory.pid();
+    ready = dwfl_linux_proc_report(dwfl, memory.pid()) == 0 &&
+            dwfl_report_end(dwfl, nullptr, nullptr) == 0;
+    static const Dwfl_Thread_Callbacks kThreads{next_thread,   nullptr, read_word,
+                                                set_registers, nullptr, nullptr};
+    ready = ready && dwfl_attach_state(dwfl, nullptr, memory.pid(), &kThreads, this);
+  }
+  ~Unwinder() {
+    if (dwfl != nullptr) dwfl_end(dwfl);
+  }
+  Unwinder(const Unwinder&) = delete;
+  Unwinder& operator=(const Unwinder&) = delete;
+
+  std::vector<std::uint64_t> addresses(const ThreadSnapshot& of) {
+    found.clear();
+    thread = &of;
+    if (ready) dwfl_getthread_frames(dwfl, memory.pid(), add_frame, this);
+    if (found.empty()) found.push_back(of.registers.rip);
+    return found;
+  }
+
+  // The process may see other files under these names.
+  static int find_elf(Dwfl_Module* module, void** user, const char* name, Dwarf_Addr base,
+                      char** path, Elf** elf) {
+    if (name[0] != '/') return dwfl_linux_proc_find_elf(module, user, name, base, path, elf);
+    return open(fmt::format("/proc/{}/root{}", g_pid, name).c_str(), O_RDONLY | O_CLOEXEC);
+  }
+  static int find_no_debug_information(Dwfl_Module*, void**, const char*, Dwarf_Addr, const char*,
+                                       const char*, GElf_Word, char**) {
+    return -1;
+  }
+
+  static pid_t next_thread(Dwfl*, void* self, void** state) {
+    if (*state != nullptr) return 0;
+    *state = self;
+    return static_cast<Unwinder*>(self)->memory.pid();
+  }
+  static bool read_word(Dwfl*, Dwarf_Addr address, Dwarf_Word* word, void* self) {
+    const auto& unwinder = *static_cast<Unwinder*>(self);
+    const ThreadSnapshot& of = *unwinder.thread;
+    if (address >= of.stack_start && address + sizeof *word <= of.stack_start + of.stack.size()) {
+      std::memcpy(word, of.stack.data() + (address - of.stack_start), sizeof *word);
+      return true;
+    }
+    return unwinder.memory.read(address, *word);
+  }
+  static bool set_registers(Dwfl_Thread* of, void* self) {
+    const user_regs_struct& r = static_cast<Unwinder*>(self)->thread->registers;
+    const Dwarf_Word words[] = {r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8,
+                                r.r9,  r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rip};
+    return dwfl_thread_state_registers(of, 0, std::size(words), words);
+  }
+  static int add_frame(Dwfl_Frame* frame, void* self) {
+    auto& all = static_cast<Unwinder*>(self)->found;
+    Dwarf_Addr pc = 0;
+    bool is_activation = false;
+    if (!dwfl_frame_pc(frame, &pc, &is_activation) || all.size() == kMostFrames)
+      return DWARF_CB_ABORT;
+    all.push_back(is_activation ? pc : pc - 1);
+    return DWARF_CB_OK;
+  }
+
+  static inline pid_t g_pid = 0;  // dwfl gives find_elf no argument of ours
+  const RemoteMemory& memory;
+  Dwfl* dwfl = nullptr;
+  bool ready = false;
+  const ThreadSnapshot* thread = nullptr;
+  std::vector<std::uint64_t> found;
+};
+
+SafePoints::SafePoints(const RemoteMemory& memory, const std::vector<RemoteModule>& modules)
+    : memory_(memory), modules_(modules), unwinder_(std::make_unique<Unwinder>(memory)) {
+  for (const RemoteModule& module : modules)
+    if (!is_c_library(module) && !is_loader(module) && module.file_name() != "liboomrec.so" &&
+        module.address_of("malloc") != 0 && module.address_of("free") != 0)
+      allocator_ = allocator_ == nullptr ? &module : allocator_;
+}
+
+SafePoints::~SafePoints() = default;
+
+SafePoints::Kind SafePoints::kind_of(const RemoteModule& module) const {
+  if (is_loader(module) || &module == allocator_ || module.file_name().starts_with("liboomrec"))
+    return Kind::forbidden;
+  return is_c_library(module) ? Kind::c_library : Kind::program;
+}
+
+SafePoints::Frame SafePoints::frame_at(std::uint64_t address) const {
+  for (const RemoteModule& module : modules_) {
+    if (!module.contains(address)) continue;
+    const RemoteSymbol* const function = module.symbol_at(address);
+    return {kind_of(module), function != nullptr ? function->name : "",
+            std::string{module.file_name()}};
+  }
+  return {Kind::unknown, "", ""};
+}
+
+std::string SafePoints::obstacle(const ThreadSnapshot& thread) {
+  std::vector<Frame> frames;
+  for (const std::uint64_t address : unwinder_->addresses(thread))
+    frames.push_back(frame_at(address));
+  for (const Frame& frame : frames)
+    if (frame.kind == Kind::forbidden)
+      return fmt::format("{} in {}", frame.function.empty() ? "a function" : frame.function,
+                         frame.module);
+
+  const bool in_call = static_cast<long long>(thread.registers.orig_rax) >= 0;
+  for (std::size_t first = 0; first < frames.size();) {
+    if (frames[first].kind != Kind::c_library) {
+      ++first;
+      continue;
+    }
+    std::size_t end = first;
+    while (end < frames.size() && frames[end].kind == Kind::c_library) ++end;
+    const Frame& called = frames[end - 1];  // by the program
+    const bool is_outermost = end == frames.size();
+    const bool is_safe = first == 0 ? in_call && !is_outermost && has(kWaiting, called.function)
+                                    : is_outermost || has(kCallingBack, called.function);
+    if (!is_safe)
+      return called.function.empty() ? "a function of the C library" : called.function + "()";
+    first = end;
+  }
+  return {};
+}
+
+}  // namespace oomrec::tools::processes

@@ -1,0 +1,65 @@
+// Whether a function may be called on a stopped thread: dlopen allocates, and takes the loader's
+// locks, and the C library's for exit handlers and fork handlers.
+//
+// It may if the thread's stack shows no function of the allocator, the loader or the recorder, and
+// of the C library none but those that wait, and those that call the program back and hold no lock.
+// A stack that cannot be followed to its end (code of a JIT compiler) counts as far as it goes.
+#pragma once
+
+#include <elfutils/libdwfl.h>
+#include <sys/user.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tools/processes/attach/remote_memory.h"
+#include "tools/processes/attach/remote_module.h"
+
+namespace oomrec::tools::processes {
+
+// A thread as it was while it was stopped.
+struct ThreadSnapshot {
+  user_regs_struct registers{};
+  std::uint64_t stack_start = 0;
+  std::vector<std::byte> stack;
+
+  static ThreadSnapshot of(const RemoteMemory& memory, const user_regs_struct& registers);
+  bool operator==(const ThreadSnapshot& other) const;
+};
+
+class SafePoints {
+ public:
+  // Reads the files of the modules.
+  SafePoints(const RemoteMemory& memory, const std::vector<RemoteModule>& modules);
+  ~SafePoints();
+  SafePoints(const SafePoints&) = delete;
+  SafePoints& operator=(const SafePoints&) = delete;
+
+  // Empty: a function may be called. Else what the thread is in.
+  std::string obstacle(const ThreadSnapshot& thread);
+
+ private:
+  enum class Kind : std::uint8_t { program, c_library, forbidden, unknown };
+  struct Frame {
+    Kind kind;
+    std::string function;  // as exported; empty: not known
+    std::string module;
+  };
+  struct Unwinder;
+
+  Kind kind_of(const RemoteModule& module) const;
+  Frame frame_at(std::uint64_t address) const;
+
+  const RemoteMemory& memory_;
+  const std::vector<RemoteModule>& modules_;
+  const RemoteModule* allocator_ = nullptr;  // if it is not the C library
+  std::unique_ptr<Unwinder> unwinder_;
+};
+
+bool is_c_library(const RemoteModule& module);
+bool is_loader(const RemoteModule& module);
+
+}  // namespace oomrec::tools::processes

@@ -1,0 +1,187 @@
+#include "tools/processes/attach/target.h"
+
+#include <elf.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "tools/base/error.h"
+#include "tools/base/number.h"
+#include "tools/base/text.h"
+
+namespace oomrec::tools::processes {
+namespace {
+
+Error refusal(const std::string& what, std::string what_to_do) {
+  return Error{Exit::bad_input, what, std::move(what_to_do)};
+}
+
+constexpr const char* kStartRecorded = "Start it with the recorder: oomrec run -- PROGRAM";
+
+std::string name_of_process(pid_t pid) {
+  std::ifstream file{fmt::format("/proc/{}/comm", pid)};
+  std::string name;
+  std::getline(file, name);
+  return printable(name);
+}
+
+void require_state(pid_t pid) {
+  const std::string state = status_field(pid, "State");
+  if (state.empty()) throw refusal(fmt::format("there is no process {}", pid), "`ps` lists them.");
+  if (const auto group = status_field(pid, "Tgid"); group != std::to_string(pid))
+    throw refusal(fmt::format("{} is a thread of process {}", pid, group),
+                  fmt::format("Give the process: oomrec attach {}", group));
+  if (pid == getpid()) throw refusal("it cannot attach to itself", "Give another process.");
+  if (state[0] == 'Z' || state[0] == 'X')
+    throw refusal(
+        fmt::format("process {} has ended (it is a zombie: its parent has not waited for it)", pid),
+        "`oomrec recover` and `oomrec ls` show what recorded processes left.");
+  if (const auto tracer = status_field(pid, "TracerPid"); !tracer.empty() && tracer != "0")
+    throw refusal(
+        fmt::format("process {} is traced by process {} ({}), and a process has one tracer", pid,
+                    tracer, name_of_process(parse_number<pid_t>(tracer).value_or(0))),
+        "End the debugger or strace, then attach.");
+  if (state[0] == 'T' || state[0] == 't')
+    throw refusal(fmt::format("process {} is stopped", pid),
+                  fmt::format("Let it go on: kill -CONT {}", pid));
+}
+
+// The ELF header of its program; false: it may not be read.
+bool read_program_header(pid_t pid, Elf64_Ehdr& header) {
+  std::ifstream file{fmt::format("/proc/{}/exe", pid), std::ios::binary};
+  return static_cast<bool>(file.read(reinterpret_cast<char*>(&header), sizeof header));
+}
+
+bool is_privileged(const RemoteMemory& memory) {
+  std::ifstream file{fmt::format("/proc/{}/auxv", memory.pid()), std::ios::binary};
+  Elf64_auxv_t entry;
+  while (file.read(reinterpret_cast<char*>(&entry), sizeof entry))
+    if (entry.a_type == AT_SECURE) return entry.a_un.a_val != 0;
+  return false;
+}
+
+// A process that has put itself into a sandbox has more filters than its parent. Those of a
+// container are everyone's.
+bool has_own_sandbox(pid_t pid) {
+  const std::string mode = status_field(pid, "Seccomp");
+  if (mode == "1") return true;
+  if (mode != "2") return false;
+  const auto filters = [](pid_t of) {
+    return parse_number<unsigned>(status_field(of, "Seccomp_filters")).value_or(0);
+  };
+  const auto parent = parse_number<pid_t>(status_field(pid, "PPid")).value_or(0);
+  const unsigned of_parent = parent > 0 ? filters(parent) : 0;
+  return parent > 0 && filters(pid) > of_parent;
+}
+
+void require_program(const RemoteMemory& memory) {
+  const pid_t pid = memory.pid();
+  const auto mappings = memory.mappings();
+  std::error_code error;
+  const std::filesystem::path program =
+      std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), error);
+  if (error == std::errc::no_such_file_or_directory)
+    throw refusal(fmt::format("process {} is a thread of the kernel", pid),
+                  "Give a program's process.");
+  if (error || mappings.empty()) throw_not_permitted(pid, EPERM);
+  Elf64_Ehdr header{};
+  if (read_program_header(pid, header) &&
+      (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64))
+    throw refusal(
+        fmt::format("process {} ({}) is not a 64-bit x86-64 program", pid, program.string()),
+        "oomrec records only those.");
+  const auto maps = [&](auto is) {
+    return std::any_of(mappings.begin(), mappings.end(), [&](const RemoteMapping& mapping) {
+      return is(std::string_view{mapping.path}.substr(mapping.path.rfind('/') + 1));
+    });
+  };
+  // Its loader and C library are one file, of several names.
+  if (maps([](std::string_view name) {
+        return name.starts_with("ld-musl") || name.starts_with("libc.musl") || name == "libc.so";
+      }))
+    throw refusal(fmt::format("process {} ({}) uses musl, whose functions oomrec does not observe",
+                              pid, program.string()),
+                  "oomrec records programs that use glibc.");
+  if (!maps([](std::string_view name) {
+        return name.starts_with("libc.so.6") || name.starts_with("libc-2.");
+      }))
+    throw refusal(fmt::format("process {} ({}) is statically linked, and cannot load a library",
+                              pid, program.string()),
+                  "Link it dynamically, or watch it from outside: oomrec track PID");
+  if (maps([](std::string_view name) {
+        return name.starts_with("libasan.so") || name.starts_with("libtsan.so") ||
+               name.starts_with("liblsan.so") || name.starts_with("libmsan");
+      }))
+    throw refusal(
+        fmt::format("process {} is built with a sanitizer, which replaces malloc itself", pid),
+        "Build it without, and attach to that.");
+  if (is_privileged(memory))
+    throw refusal(
+        fmt::format("process {} ({}) is privileged: setuid, setgid or with file capabilities", pid,
+                    program.string()),
+        "oomrec does not record privileged programs.");
+  if (has_own_sandbox(pid))
+    throw refusal(
+        fmt::format("process {} has put itself into a sandbox (seccomp), which may kill it for "
+                    "the recorder's system calls",
+                    pid),
+        kStartRecorded);
+}
+
+}  // namespace
+
+std::string status_field(pid_t pid, std::string_view name) {
+  std::ifstream file{fmt::format("/proc/{}/status", pid)};
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with(name) || line.size() <= name.size() || line[name.size()] != ':') continue;
+    const std::size_t value = line.find_first_not_of(" \t", name.size() + 1);
+    return value == std::string::npos ? std::string{} : line.substr(value);
+  }
+  return {};
+}
+
+void throw_not_permitted(pid_t pid, int error) {
+  const auto file = [](const char* path) {
+    std::ifstream stream{path};
+    std::string text;
+    std::getline(stream, text);
+    return text;
+  };
+  const std::string scope = file("/proc/sys/kernel/yama/ptrace_scope");
+  const std::string users = status_field(pid, "Uid");
+  const bool is_own =
+      parse_number<uid_t>(users.substr(0, users.find('\t'))).value_or(0) == geteuid();
+  const std::string what = fmt::format("the kernel does not let this user trace process {}: {}",
+                                       pid, std::strerror(error));
+  if (scope == "3")
+    throw refusal(what + "; kernel.yama.ptrace_scope is 3: nobody may", kStartRecorded);
+  if (geteuid() != 0 && !is_own)
+    throw refusal(
+        what + "; it belongs to another user",
+        fmt::format("Run the command as that user or as root: sudo oomrec attach {}", pid));
+  if (geteuid() != 0 && (scope == "1" || scope == "2"))
+    throw refusal(fmt::format("{}; kernel.yama.ptrace_scope is {}", what, scope),
+                  fmt::format("sudo oomrec attach {}; or, until the next boot: sudo sysctl "
+                              "kernel.yama.ptrace_scope=0",
+                              pid));
+  if (geteuid() == 0)
+    throw refusal(what + "; this root lacks CAP_SYS_PTRACE",
+                  "In a container: docker run --cap-add SYS_PTRACE, or attach from the host.");
+  throw refusal(
+      what + "; it has made itself unreadable (prctl PR_SET_DUMPABLE), or has more privileges",
+      fmt::format("Try as root: sudo oomrec attach {}", pid));
+}
+
+void require_attachable(pid_t pid) {
+  require_state(pid);
+  require_program(RemoteMemory{pid});
+}
+
+}  // namespace oomrec::tools::processes

@@ -1,0 +1,197 @@
+#include "tools/processes/attach/tracee.h"
+
+#include <elf.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <iterator>
+
+namespace oomrec::tools::processes {
+namespace {
+
+constexpr int kEventStop = PTRACE_EVENT_STOP;
+
+// What an interrupted system call leaves for the kernel's own code (include/linux/errno.h).
+constexpr long long kRestartSys = -512, kRestartNoIntr = -513, kRestartNoHand = -514,
+                    kRestartBlock = -516;
+
+constexpr unsigned long long kSyscallBytes = 2;
+
+// They end with EINTR when their thread is stopped (signal(7)).
+constexpr unsigned long long kNotRestarted[] = {
+    SYS_epoll_wait,      SYS_epoll_pwait,  SYS_epoll_pwait2,  SYS_semop,         SYS_semtimedop,
+    SYS_rt_sigtimedwait, SYS_io_getevents, SYS_io_pgetevents, SYS_io_uring_enter};
+
+bool is_in_call(const user_regs_struct& registers) {
+  return static_cast<long long>(registers.orig_rax) >= 0;
+}
+long long result_of(const user_regs_struct& registers) {
+  return static_cast<long long>(registers.rax);
+}
+
+}  // namespace
+
+user_regs_struct with_call_to_restart(user_regs_struct registers) {
+  if (is_in_call(registers) && result_of(registers) == -EINTR &&
+      std::find(std::begin(kNotRestarted), std::end(kNotRestarted), registers.orig_rax) !=
+          std::end(kNotRestarted))
+    registers.rax = static_cast<unsigned long long>(kRestartNoHand);
+  return registers;
+}
+
+user_regs_struct with_restarted_call(user_regs_struct registers) {
+  if (!is_in_call(registers)) return registers;
+  switch (result_of(registers)) {
+    case kRestartSys:
+    case kRestartNoIntr:
+    case kRestartNoHand:
+      registers.rax = registers.orig_rax;
+      registers.rip -= kSyscallBytes;
+      break;
+    case kRestartBlock:
+      registers.rax = SYS_restart_syscall;
+      registers.rip -= kSyscallBytes;
+      break;
+    default:
+      break;
+  }
+  registers.orig_rax = ~0ULL;
+  return registers;
+}
+
+Tracee::~Tracee() {
+  if (!seized_) return;
+  if (!stopped_ && stop() != StopResult::stopped) return;
+  release();
+}
+
+int Tracee::seize() {
+  if (ptrace(PTRACE_SEIZE, thread_, nullptr, nullptr) != 0) return errno;
+  seized_ = true;
+  return 0;
+}
+
+bool Tracee::wait_for_change(int& status, bool block) const {
+  return waitpid(thread_, &status, __WALL | (block ? 0 : WNOHANG)) == thread_;
+}
+
+bool Tracee::read_registers() {
+  iovec set{&registers_, sizeof registers_};
+  if (ptrace(PTRACE_GETREGSET, thread_, NT_PRSTATUS, &set) != 0) return false;
+  return true;
+}
+
+StopResult Tracee::stop() {
+  if (stopped_) return StopResult::stopped;
+  if (!interrupted_ && ptrace(PTRACE_INTERRUPT, thread_, nullptr, nullptr) != 0)
+    return StopResult::ended;
+  interrupted_ = true;
+  using Clock = std::chrono::steady_clock;
+  const auto until = Clock::now() + std::chrono::milliseconds(20);
+  int status = 0;
+  while (Clock::now() < until) {
+    if (!wait_for_change(status, false)) {
+      if (kill(thread_, 0) != 0 && errno == ESRCH) return StopResult::ended;
+      usleep(20);
+      continue;
+    }
+    if (!WIFSTOPPED(status)) {
+      seized_ = false;
+      return StopResult::ended;
+    }
+    if (status >> 16 == kEventStop) {
+      interrupted_ = false;
+      if (WSTOPSIG(status) != SIGTRAP) {  // of the whole process, by a signal
+        ptrace(PTRACE_LISTEN, thread_, nullptr, nullptr);
+        return StopResult::stopped_by_signal;
+      }
+      stopped_ = true;
+      return read_registers() ? StopResult::stopped : StopResult::ended;
+    }
+    ptrace(PTRACE_CONT, thread_, nullptr, WSTOPSIG(status));
+  }
+  return StopResult::busy;
+}
+
+bool Tracee::set_registers(const user_regs_struct& registers) {
+  user_regs_struct copy = registers;
+  iovec set{&copy, sizeof copy};
+  if (ptrace(PTRACE_SETREGSET, thread_, NT_PRSTATUS, &set) != 0) return false;
+  registers_ = registers;
+  return true;
+}
+
+bool Tracee::resume() {
+  const user_regs_struct fixed = with_call_to_restart(registers_);
+  if (fixed.rax != registers_.rax) set_registers(fixed);
+  stopped_ = false;
+  return ptrace(PTRACE_CONT, thread_, nullptr, nullptr) == 0;
+}
+
+bool Tracee::release() {
+  const user_regs_struct fixed = with_call_to_restart(registers_);
+  if (fixed.rax != registers_.rax) set_registers(fixed);
+  stopped_ = seized_ = false;
+  return ptrace(PTRACE_DETACH, thread_, nullptr, nullptr) == 0;
+}
+
+Tracee::Event Tracee::poll() {
+  int status = 0;
+  if (!wait_for_change(status, false))
+    return kill(thread_, 0) != 0 && errno == ESRCH ? Event::ended : Event::none;
+  if (!WIFSTOPPED(status)) {
+    seized_ = false;
+    return Event::ended;
+  }
+  const int signal = WSTOPSIG(status);
+  if (status >> 16 == kEventStop) {
+    if (signal == SIGTRAP) {  // the end of a stop by a signal
+      ptrace(PTRACE_CONT, thread_, nullptr, nullptr);
+      return Event::none;
+    }
+    ptrace(PTRACE_LISTEN, thread_, nullptr, nullptr);
+    return Event::stopped_by_signal;
+  }
+  if (signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE ||
+      signal == SIGTRAP) {
+    stopped_ = true;
+    read_registers();
+    return Event::crashed;
+  }
+  ptrace(PTRACE_CONT, thread_, nullptr, signal);
+  return Event::none;
+}
+
+bool Tracee::set_blocked_signals(std::uint64_t mask) {
+  return ptrace(PTRACE_SETSIGMASK, thread_, sizeof mask, &mask) == 0;
+}
+
+std::optional<std::uint64_t> Tracee::blocked_signals() const {
+  std::uint64_t mask = 0;
+  if (ptrace(PTRACE_GETSIGMASK, thread_, sizeof mask, &mask) != 0) return std::nullopt;
+  return mask;
+}
+
+bool Tracee::in_restartable_sequence() const {
+  struct Configuration {
+    std::uint64_t pointer;
+    std::uint32_t bytes, signature, flags, padding;
+  } configuration{};
+  constexpr auto kGetConfiguration = static_cast<__ptrace_request>(0x420f);  // Linux 5.13
+  if (ptrace(kGetConfiguration, thread_, sizeof configuration, &configuration) <= 0 ||
+      configuration.pointer == 0)
+    return false;
+  // struct rseq: cpu_id_start, cpu_id, then the sequence's descriptor.
+  errno = 0;
+  const long descriptor = ptrace(PTRACE_PEEKDATA, thread_, configuration.pointer + 8, nullptr);
+  return errno == 0 && descriptor != 0;
+}
+
+}  // namespace oomrec::tools::processes
