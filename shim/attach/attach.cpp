@@ -27,11 +27,9 @@
 #include "shim/heap.h"
 #include "shim/interpose/export.h"
 #include "shim/interpose/next.h"
+#include "shim/interpose/real_dlsym.h"
 #include "shim/process.h"
 #include "shim/python_objects.h"
-
-// Since glibc 2.33.
-extern "C" struct mallinfo2 mallinfo2() noexcept __attribute__((weak));
 
 namespace oomrec::shim {
 namespace {
@@ -78,8 +76,10 @@ bool is_programs_own(const void* function) noexcept {
 // What the heap's allocator has given out; for another one than glibc's, the resident private
 // memory.
 std::uint64_t heap_bytes_now() noexcept {
-  if (g_glibc_chunks && mallinfo2 != nullptr) {
-    const struct mallinfo2 now = mallinfo2();
+  using Mallinfo = struct mallinfo2();  // since glibc 2.33
+  void* const own = g_glibc_chunks ? real_dlsym()(RTLD_DEFAULT, "mallinfo2") : nullptr;
+  if (own != nullptr) {
+    const struct mallinfo2 now = reinterpret_cast<Mallinfo*>(own)();
     return now.uordblks + now.hblkhd;
   }
   char text[128];
