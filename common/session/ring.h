@@ -71,6 +71,7 @@ class RingWriter {
   void use(Lane& lane, Slot* slots) noexcept {
     lane_ = &lane;
     slots_ = slots;
+    next_ = lane.ring_next.load(std::memory_order_relaxed);
     mask_ = slots == nullptr ? 0 : lane.ring_slots - 1;
     log_slots_ = static_cast<unsigned>(std::popcount(mask_));
     stamp_mask_ = mask_ < kStampEvents ? mask_ : kStampEvents - 1;
@@ -89,8 +90,8 @@ class RingWriter {
     put(kind, api, address, bytes, node < kRingNodes ? node : 0);
   }
 
-  // The number of the next event.
-  u64 next() const noexcept { return lane_->ring_next.load(std::memory_order_relaxed); }
+  // The number of the next event. Reads nothing of the session.
+  u64 next() const noexcept { return next_; }
 
   // For append_plain(): a new time may wait for its stamp, and a new lap begins, only where the
   // next event's number is a multiple of this. Call begin_plain() there.
@@ -106,9 +107,8 @@ class RingWriter {
   // that fit, `bytes` is of a small block.
   [[gnu::always_inline]] void append_plain(Lane& lane, EventKind kind, Api api, u64 address,
                                            u64 bytes, u32 node) noexcept {
-    const u64 number = lane.ring_next.load(std::memory_order_relaxed);
-    fill(slots_[number & mask_], lap_, kind, api, address, bytes, node);
-    lane.ring_next.store(number + 1, std::memory_order_release);
+    fill(slots_[next_ & mask_], lap_, kind, api, address, bytes, node);
+    lane.ring_next.store(++next_, std::memory_order_release);
   }
 
   // An event of a GPU.
@@ -137,10 +137,9 @@ class RingWriter {
   }
 
   void put(EventKind kind, Api api, u64 address, u64 bytes, u32 node) noexcept {
-    const u64 number = next();
-    lap_ = lap_of(number, log_slots_) << 58;
-    fill(slots_[number & mask_], lap_, kind, api, address & (kRingAddresses - 1), bytes, node);
-    lane_->ring_next.store(number + 1, std::memory_order_release);
+    lap_ = lap_of(next_, log_slots_) << 58;
+    fill(slots_[next_ & mask_], lap_, kind, api, address & (kRingAddresses - 1), bytes, node);
+    lane_->ring_next.store(++next_, std::memory_order_release);
   }
 
   [[gnu::always_inline]] static void fill(Slot& slot, u64 lap, EventKind kind, Api api, u64 address,
@@ -153,6 +152,7 @@ class RingWriter {
 
   Lane* lane_ = nullptr;
   Slot* slots_ = nullptr;
+  u64 next_ = 0;  // the lane's ring_next
   u64 mask_ = 0;
   unsigned log_slots_ = 0;
   u64 stamp_mask_ = 0;

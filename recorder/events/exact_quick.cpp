@@ -79,11 +79,12 @@ enum class Recorded : std::uint8_t {
                                                    std::uint64_t usable_bytes,
                                                    stack::Python python) noexcept {
   Recorded recorded = Recorded::no;
-  // Again, because a signal handler may have forked while the real function ran.
-  if (ThreadState* const thread = t_thread; thread != nullptr && thread->exact_quick) [[likely]] {
+  {
     const ExactScope scope;
-    recorded = record(scope.in_hook(), *thread, api, reinterpret_cast<std::uint64_t>(block), bytes,
-                      usable_bytes, __builtin_frame_address(0), python);
+    // Again, because a signal handler may have forked since; in the scope, none does unseen.
+    if (ThreadState* const thread = t_thread; thread != nullptr && thread->exact_quick) [[likely]]
+      recorded = record(scope.in_hook(), *thread, api, reinterpret_cast<std::uint64_t>(block),
+                        bytes, usable_bytes, __builtin_frame_address(0), python);
   }
   if (recorded == Recorded::yes) [[likely]]
     return block;
@@ -99,9 +100,9 @@ enum class Recorded : std::uint8_t {
 }  // namespace
 
 void pause(ThreadState& thread) noexcept {
-  if (!thread.exact_quick) return;  // a signal handler has just forked
   const HookScope scope;
   const InHook hook = scope.in_hook();
+  if (!thread.exact_quick) return;  // a signal handler has just forked
   read_clock(hook, thread);
   if (session::g_session.arena.is_short()) [[unlikely]]
     fall_back_to_sampling();
@@ -116,6 +117,8 @@ void* record_exactly(Api api, void* block, std::uint64_t bytes,
 
 bool release_quickly(InHook, ThreadState& thread, Api api, std::uint64_t address,
                      std::uint64_t usable_bytes) noexcept {
+  if (!thread.exact_quick) [[unlikely]]
+    return false;  // a signal handler has just forked
   std::atomic<std::uint64_t>* const word = word_of(address, usable_bytes);
   if (word == nullptr || is_share_large(thread, Space::heap)) [[unlikely]]
     return false;
