@@ -1,8 +1,8 @@
 // Is attached to while it runs: threads that allocate and calculate, and one that waits in a system
 // call. Says at its end whether everything came out as it does undisturbed.
 //
-// attached WAIT THREADS: waits two seconds in nanosleep, poll, epoll, select, futex or read, or
-// "spin": in no call.
+// attached WAIT THREADS [SECONDS]: waits two seconds in nanosleep, poll, epoll, select, futex or
+// read, or "spin": in no call.
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -16,7 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { kMostThreads = 16, kMs = 2000, kErrno = 77 };
+enum { kMostThreads = 16, kErrno = 77 };
+static int g_seconds = 2;
 static atomic_int g_stop;
 static atomic_int g_wrong;
 static atomic_long g_longest_gap_ns;
@@ -66,19 +67,19 @@ static void* work(void* seed_of_thread) {
 
 // The call's result, which must be that of a wait without an interruption.
 static long wait_in(const char* call) {
-  const struct timespec time = {kMs / 1000, kMs % 1000 * 1000000L};
+  const struct timespec time = {g_seconds, 0};
   int ends[2];
   if (pipe(ends) != 0) return -2;
   if (strcmp(call, "nanosleep") == 0) return nanosleep(&time, NULL);
   if (strcmp(call, "poll") == 0) {
     struct pollfd end = {ends[0], POLLIN, 0};
-    return poll(&end, 1, kMs);
+    return poll(&end, 1, g_seconds * 1000);
   }
   if (strcmp(call, "epoll") == 0) {
     const int set = epoll_create1(0);
     struct epoll_event event = {.events = EPOLLIN};
     epoll_ctl(set, EPOLL_CTL_ADD, ends[0], &event);
-    const int result = epoll_wait(set, &event, 1, kMs);
+    const int result = epoll_wait(set, &event, 1, g_seconds * 1000);
     close(set);
     return result;
   }
@@ -86,7 +87,7 @@ static long wait_in(const char* call) {
     fd_set set;
     FD_ZERO(&set);
     FD_SET(ends[0], &set);
-    struct timeval wait = {kMs / 1000, kMs % 1000 * 1000};
+    struct timeval wait = {g_seconds, 0};
     return select(ends[0] + 1, &set, NULL, NULL, &wait);
   }
   if (strcmp(call, "futex") == 0) {
@@ -94,7 +95,7 @@ static long wait_in(const char* call) {
     pthread_cond_t never = PTHREAD_COND_INITIALIZER;
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += kMs / 1000;
+    until.tv_sec += g_seconds;
     pthread_mutex_lock(&lock);
     const int result = pthread_cond_timedwait(&never, &lock, &until);
     pthread_mutex_unlock(&lock);
@@ -104,7 +105,7 @@ static long wait_in(const char* call) {
     char byte;
     return read(0, &byte, 1) == 1 ? 0 : -1;
   }
-  const long until = now_ns() + kMs * 1000000L;
+  const long until = now_ns() + g_seconds * 1000000000L;
   const double expected = calculate(7);
   while (now_ns() < until)
     if (calculate(7) != expected) return -3;
@@ -112,7 +113,8 @@ static long wait_in(const char* call) {
 }
 
 int main(int count, char** words) {
-  if (count != 3) return 2;
+  if (count < 3) return 2;
+  if (count > 3) g_seconds = atoi(words[3]);
   const size_t threads = (size_t)atoi(words[2]);
   pthread_t all[kMostThreads];
   for (size_t i = 0; i < threads; ++i) pthread_create(&all[i], NULL, work, (void*)(i + 1));

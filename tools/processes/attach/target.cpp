@@ -15,6 +15,7 @@
 #include "tools/base/error.h"
 #include "tools/base/number.h"
 #include "tools/base/text.h"
+#include "tools/processes/attach/threads.h"
 
 namespace oomrec::tools::processes {
 namespace {
@@ -32,6 +33,21 @@ std::string name_of_process(pid_t pid) {
   return printable(name);
 }
 
+void require_no_tracer(pid_t thread) {
+  if (const auto tracer = status_field(thread, "TracerPid"); !tracer.empty() && tracer != "0")
+    throw refusal(
+        fmt::format("process {} is traced by process {} ({}), and a process has one tracer", thread,
+                    tracer, name_of_process(parse_number<pid_t>(tracer).value_or(0))),
+        "End the debugger or strace, then attach.");
+}
+
+// After a first look, at which it was there.
+void require_no_end(pid_t pid) {
+  if (has_ended(pid))
+    throw refusal(fmt::format("process {} ended meanwhile", pid),
+                  "`oomrec recover` and `oomrec ls` show what recorded processes left.");
+}
+
 void require_state(pid_t pid) {
   const std::string state = status_field(pid, "State");
   if (state.empty()) throw refusal(fmt::format("there is no process {}", pid), "`ps` lists them.");
@@ -39,18 +55,26 @@ void require_state(pid_t pid) {
     throw refusal(fmt::format("{} is a thread of process {}", pid, group),
                   fmt::format("Give the process: oomrec attach {}", group));
   if (pid == getpid()) throw refusal("it cannot attach to itself", "Give another process.");
-  if (state[0] == 'Z' || state[0] == 'X')
+  if (has_ended(pid) && !threads_by_cost(pid).empty())
+    throw refusal(fmt::format("the main thread of process {} has ended, and with it what /proc "
+                              "says of the process",
+                              pid),
+                  kStartRecorded);
+  if (has_ended(pid))
     throw refusal(
         fmt::format("process {} has ended (it is a zombie: its parent has not waited for it)", pid),
         "`oomrec recover` and `oomrec ls` show what recorded processes left.");
-  if (const auto tracer = status_field(pid, "TracerPid"); !tracer.empty() && tracer != "0")
-    throw refusal(
-        fmt::format("process {} is traced by process {} ({}), and a process has one tracer", pid,
-                    tracer, name_of_process(parse_number<pid_t>(tracer).value_or(0))),
-        "End the debugger or strace, then attach.");
+  require_no_tracer(pid);
   if (state[0] == 'T' || state[0] == 't')
     throw refusal(fmt::format("process {} is stopped", pid),
                   fmt::format("Let it go on: kill -CONT {}", pid));
+}
+
+// Whether this command has CAP_SYS_PTRACE.
+bool may_trace_all() {
+  constexpr unsigned kSysPtrace = 19;  // linux/capability.h
+  const auto effective = parse_number<std::uint64_t>(status_field(getpid(), "CapEff"), 16);
+  return effective && (*effective >> kSysPtrace & 1) != 0;
 }
 
 // The ELF header of its program; false: it may not be read.
@@ -87,6 +111,7 @@ void require_program(const RemoteMemory& memory) {
   std::error_code error;
   const std::filesystem::path program =
       std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), error);
+  require_no_end(pid);
   if (error == std::errc::no_such_file_or_directory)
     throw refusal(fmt::format("process {} is a thread of the kernel", pid),
                   "Give a program's process.");
@@ -137,17 +162,9 @@ void require_program(const RemoteMemory& memory) {
 
 }  // namespace
 
-std::string status_field(pid_t pid, std::string_view name) {
-  std::ifstream file{fmt::format("/proc/{}/status", pid)};
-  for (std::string line; std::getline(file, line);) {
-    if (!line.starts_with(name) || line.size() <= name.size() || line[name.size()] != ':') continue;
-    const std::size_t value = line.find_first_not_of(" \t", name.size() + 1);
-    return value == std::string::npos ? std::string{} : line.substr(value);
-  }
-  return {};
-}
-
 void throw_not_permitted(pid_t pid, int error) {
+  require_no_end(pid);
+  require_no_tracer(pid);
   const auto file = [](const char* path) {
     std::ifstream stream{path};
     std::string text;
@@ -171,9 +188,12 @@ void throw_not_permitted(pid_t pid, int error) {
                   fmt::format("sudo oomrec attach {}; or, until the next boot: sudo sysctl "
                               "kernel.yama.ptrace_scope=0",
                               pid));
-  if (geteuid() == 0)
+  if (geteuid() == 0 && !may_trace_all())
     throw refusal(what + "; this root lacks CAP_SYS_PTRACE",
                   "In a container: docker run --cap-add SYS_PTRACE, or attach from the host.");
+  if (geteuid() == 0)
+    throw refusal(what + "; it is of another user namespace, or a security module forbids it",
+                  kStartRecorded);
   throw refusal(
       what + "; it has made itself unreadable (prctl PR_SET_DUMPABLE), or has more privileges",
       fmt::format("Try as root: sudo oomrec attach {}", pid));

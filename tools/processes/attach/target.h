@@ -3,9 +3,6 @@
 
 #include <sys/types.h>
 
-#include <string>
-#include <string_view>
-
 #include "tools/processes/attach/remote_memory.h"
 
 namespace oomrec::tools::processes {
@@ -16,8 +13,5 @@ void require_attachable(pid_t pid);
 
 // What the kernel's refusal of ptrace means here. `error`: its errno.
 [[noreturn]] void throw_not_permitted(pid_t pid, int error);
-
-// A field of /proc/PID/status or of a thread's; empty: there is none.
-std::string status_field(pid_t pid, std::string_view name);
 
 }  // namespace oomrec::tools::processes

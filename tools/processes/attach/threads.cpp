@@ -32,6 +32,21 @@ int cost_of(pid_t pid, pid_t thread) {
 
 }  // namespace
 
+std::string status_field(pid_t pid, std::string_view name) {
+  std::ifstream file{fmt::format("/proc/{}/status", pid)};
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with(name) || line.size() <= name.size() || line[name.size()] != ':') continue;
+    const std::size_t value = line.find_first_not_of(" \t", name.size() + 1);
+    return value == std::string::npos ? std::string{} : line.substr(value);
+  }
+  return {};
+}
+
+bool has_ended(pid_t thread) {
+  const std::string state = status_field(thread, "State");
+  return state.empty() || state[0] == 'Z' || state[0] == 'X';
+}
+
 std::vector<pid_t> threads_of(pid_t pid) {
   std::vector<pid_t> threads;
   for (const std::filesystem::path& path : entries_of(fmt::format("/proc/{}/task", pid)))
@@ -42,7 +57,8 @@ std::vector<pid_t> threads_of(pid_t pid) {
 
 std::vector<pid_t> threads_by_cost(pid_t pid) {
   std::vector<std::pair<int, pid_t>> costs;
-  for (const pid_t thread : threads_of(pid)) costs.emplace_back(cost_of(pid, thread), thread);
+  for (const pid_t thread : threads_of(pid))
+    if (!has_ended(thread)) costs.emplace_back(cost_of(pid, thread), thread);
   std::stable_sort(costs.begin(), costs.end());
   std::vector<pid_t> threads;
   for (const auto& [cost, thread] : costs) threads.push_back(thread);

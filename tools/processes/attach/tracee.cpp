@@ -13,6 +13,8 @@
 #include <csignal>
 #include <iterator>
 
+#include "tools/processes/attach/threads.h"
+
 namespace oomrec::tools::processes {
 namespace {
 
@@ -73,7 +75,11 @@ Tracee::~Tracee() {
 }
 
 int Tracee::seize() {
-  if (ptrace(PTRACE_SEIZE, thread_, nullptr, nullptr) != 0) return errno;
+  if (ptrace(PTRACE_SEIZE, thread_, nullptr, nullptr) != 0) {
+    const int error = errno;
+    // The kernel answers EPERM for a thread on its way out, too (ptrace_attach()).
+    return error == EPERM && has_ended(thread_) ? ESRCH : error;
+  }
   seized_ = true;
   return 0;
 }

@@ -23,7 +23,7 @@ class Tracee {
 
   pid_t thread() const { return thread_; }
 
-  // 0, or an errno: ESRCH, EPERM.
+  // 0, or an errno: ESRCH: the thread has ended; EPERM.
   int seize();
 
   // Stops the thread, wherever it is, even in a system call that waits. busy: it could not be
