@@ -34,9 +34,12 @@ os.kill(os.getpid(), signal.SIGKILL)
 }  # fmt: skip
 
 
-def lines(library: Path, build: Path, command: list[str], rule_name: str) -> list[str]:
-    """The session of one run; `rule_name`: the variable that holds the rule."""
-    with tempfile.TemporaryDirectory() as name:
+def lines(
+    library: Path, build: Path, command: list[str], directory: Path, rule_name: str
+) -> list[str]:
+    """The session of one run in a new directory; `rule_name`: the variable that holds the rule."""
+    directory.mkdir()
+    try:
         subprocess.run(
             [shutil.which("setarch") or "setarch", "-R", *command],
             stdout=subprocess.DEVNULL,
@@ -45,15 +48,15 @@ def lines(library: Path, build: Path, command: list[str], rule_name: str) -> lis
                 "PATH": os.environ["PATH"],
                 "LD_PRELOAD": str(library),
                 "OOMREC_MODE": "exact",
-                "OOMREC_SESSION_DIR": name,
-                "OOMREC_DUMP_DIR": name,
+                "OOMREC_SESSION_DIR": str(directory),
+                "OOMREC_DUMP_DIR": str(directory),
                 "PYTHONMALLOC": "malloc",
                 "PYTHONHASHSEED": "0",
                 "PYTHONDONTWRITEBYTECODE": "1",
                 rule_name: NEVER,
             },
         )
-        sessions = sorted(path for path in Path(name).rglob("*") if path.is_file())
+        sessions = sorted(path for path in directory.rglob("*") if path.is_file())
         assert len(sessions) == 1, sessions
         text = subprocess.run(
             [build / "tests" / "sessions" / "session_lines", sessions[0]],
@@ -61,23 +64,29 @@ def lines(library: Path, build: Path, command: list[str], rule_name: str) -> lis
             capture_output=True,
             text=True,
         ).stdout
-        return without_places(text.replace(name, "DIRECTORY")).splitlines()
+        return without_places(text).splitlines()
+    finally:
+        shutil.rmtree(directory)
 
 
 def without_places(text: str) -> str:
     """Without the addresses of large blocks. malloc maps these, and where depends on what the recorder
     has mapped before: a busy thread's larger caches come when it has been slow often enough.
     """
-    places = re.findall(rf"^block ([0-9a-f]+) ({LARGE})$", text, re.MULTILINE)
-    for place, size in places:
-        text = re.sub(rf"\b{place}\b", f"of-{size}", text)
-    return text
+    sizes = dict(re.findall(rf"^block ([0-9a-f]+) ({LARGE})$", text, re.MULTILINE))
+
+    def named(word: re.Match) -> str:
+        return f"of-{sizes[word[0]]}" if word[0] in sizes else word[0]
+
+    return re.sub(r"\b[0-9a-f]{9,}\b", named, text) if sizes else text
 
 
 def difference(library: Path, build: Path, command: list[str]) -> tuple[int, list[str]]:
     """How many entries were compared, and those that are in one session only."""
-    fast = lines(library, build, command, "XOMREC_FAIL")
-    slow = lines(library, build, command, "OOMREC_FAIL")
+    with tempfile.TemporaryDirectory() as name:
+        run = Path(name) / "run"  # the same for both, because paths are recorded
+        fast = lines(library, build, command, run, "XOMREC_FAIL")
+        slow = lines(library, build, command, run, "OOMREC_FAIL")
     fast_count, slow_count = Counter(fast), Counter(slow)
     only_in_one = (fast_count - slow_count) + (slow_count - fast_count)
     return len(slow), sorted(only_in_one.elements())

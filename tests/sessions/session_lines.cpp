@@ -1,6 +1,6 @@
 // session_lines FILE: what a session holds, one line an entry, in an order and in words that do not
 // depend on when the recorder saw what: two recordings of a program that does the same must be
-// equal.
+// equal. A stack is written once, and named by the hash of its text.
 //
 // Left out: times, thread ids, and figures that are only published about every 64 KiB.
 #include <fcntl.h>
@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <string>
@@ -33,7 +34,7 @@ class Lines {
     lanes();
     for (u64 page = 1; page < view_.count(TableId::side_pages); ++page)
       view_.for_each_small_block(page, [&](const SmallBlock& block) {
-        add("small block {:x} {} of {}", block.address, block.bytes, stack(block.node));
+        add("small block {:x} {} of {:x}", block.address, block.bytes, stack(block.node));
       });
     LiveBlock block;
     for (u64 i = 1; i < view_.count(TableId::live_blocks); ++i)
@@ -69,17 +70,21 @@ class Lines {
     }
   }
 
-  const std::string& stack(u32 node) {
-    std::string& known = stacks_[node];
-    if (known.empty()) view_.walk(node, [&](u64 word) { known += frame(word) + ";"; });
-    return known;
+  std::size_t stack(u32 node) {
+    const auto known = stacks_.find(node);
+    if (known != stacks_.end()) return known->second;
+    std::string frames;
+    view_.walk(node, [&](u64 word) { frames += frame(word) + ";"; });
+    const std::size_t hash = std::hash<std::string>{}(frames);
+    add("stack {:x} {}", hash, frames);
+    return stacks_[node] = hash;
   }
 
   void holders() {
     for (u64 i = 1; i < view_.count(TableId::holders); ++i) {
       Holder holder;
       if (!view_.holder(i, holder) || holder.total_count.load() == 0) continue;
-      add("holder {} live {} {} total {} {} temporary {} of {}", holder.space,
+      add("holder {} live {} {} total {} {} temporary {} of {:x}", holder.space,
           holder.live_bytes.load(), holder.live_count.load(), holder.total_bytes.load(),
           holder.total_count.load(), holder.temporary_count.load(), stack(holder.node));
     }
@@ -112,14 +117,14 @@ class Lines {
       Event event;
       if (!view_.event(lane, at, event)) break;
       if (event.is_stamp()) continue;
-      add("lane {} event -{:03} kind {} api {} {:x} {} of {}", number, found++,
+      add("lane {} event -{:03} kind {} api {} {:x} {} of {:x}", number, found++,
           static_cast<int>(event.kind), static_cast<int>(event.api), event.address, event.bytes,
           stack(event.stack));
     }
   }
 
   const View& view_;
-  std::map<u32, std::string> stacks_;
+  std::map<u32, std::size_t> stacks_;  // hashes
   std::vector<std::string> lines_;
 };
 
