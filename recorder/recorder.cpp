@@ -33,6 +33,7 @@
 #include "recorder/process/absolute_path.h"
 #include "recorder/process/environment.h"
 #include "recorder/process/inherited.h"
+#include "recorder/process/object_heap.h"
 #include "recorder/process/rank.h"
 #include "recorder/stack/stack.h"
 #include "recorder/state/callbacks.h"
@@ -142,7 +143,7 @@ bool open_session(InHook hook, SessionOf owner) noexcept {
   if (!g_session.create(hook, settings)) return false;
 
   session::Header& header = g_session.header();
-  header.python.raw_malloc = g_process.python_raw_malloc;
+  if (g_process.python_raw_malloc) header.python.source = session::ObjectSource::malloc;
   header.simulated = g_process.simulated;
   header.process_tree = g_session.add_string(hook, g_process.tree);
   describe_address_space_limit();
@@ -273,6 +274,7 @@ void on_fork_child(InHook hook) noexcept {
     reset_thresholds_after_fork(hook);
     reset_waiters_after_fork(hook);
     reset_watermark_after_fork(hook);
+    reset_object_heap_after_fork(hook);
     reset_names_after_fork(hook);
     g_state.holders.reset(hook);
     g_state.blocks.reset(hook);

@@ -20,6 +20,7 @@
 #include "recorder/events/mappings.h"
 #include "recorder/events/shared_memory.h"
 #include "recorder/failures/failures.h"
+#include "recorder/python/interpreter.h"
 #include "recorder/state/request.h"
 #include "shim/heap.h"
 #include "shim/interpose/export.h"
@@ -36,6 +37,13 @@ std::uint64_t address_of(const void* at) noexcept { return reinterpret_cast<std:
 
 std::uint64_t whole_pages(std::uint64_t bytes) noexcept {
   return (bytes + kPageBytes - 1) & ~(kPageBytes - 1);
+}
+
+// A free-threaded interpreter reserves so much for its objects, and asks for less if it is refused.
+constexpr std::size_t kObjectHeapReserve = std::size_t{1} << 30;
+bool is_reserve_of_objects(std::size_t bytes, int flags) noexcept {
+  return stack::g_interpreter.at.free_threaded && bytes == kObjectHeapReserve &&
+         (flags & MAP_NORESERVE) != 0;
 }
 
 // Only locked memory fails a mapping with EAGAIN or EPERM.
@@ -97,7 +105,8 @@ void* map(void* at, size_t n, int protection, int flags, int fd, off_t offset) n
                             flags,     (flags & MAP_ANONYMOUS) == 0};
   const bool is_fixed = (flags & MAP_FIXED) != 0;
   recorder::Request request{Space::map, Api::mmap, n};
-  request.probe = (flags & kProbeFlags) != 0 || (at != nullptr && !is_fixed);
+  request.probe =
+      (flags & kProbeFlags) != 0 || (at != nullptr && !is_fixed) || is_reserve_of_objects(n, flags);
   request.locks = (flags & MAP_LOCKED) != 0;
   request.huge_page_log2 = huge_page_log2(flags);
   return observe_mapping<void*>(

@@ -4,9 +4,18 @@
 
 namespace oomrec::shim {
 
+struct PythonObjects {
+  bool sampled;  // --python-sampling
+  bool every;    // --python-objects, which also has PYTHONMALLOC=malloc in the environment
+};
+
 // Called once, when the recorder has started. Covers an interpreter that is
 // loaded later, too.
-void start_python_objects() noexcept;
+void start_python_objects(PythonObjects) noexcept;
+
+// A free-threaded interpreter does not start with the PYTHONMALLOC=malloc that `oomrec run
+// --python-objects` puts into the environment. Empties it.
+void drop_choice_of_malloc() noexcept;
 
 // Takes them out again, for a program that is detached from.
 void stop_python_objects() noexcept;

@@ -18,6 +18,7 @@
 #include "common/system/atomics.h"
 #include "common/system/hook_scope.h"
 #include "common/system/syscalls.h"
+#include "recorder/python/attach.h"
 #include "recorder/recorder.h"
 #include "shim/dlopen_mode.h"
 #include "shim/gpu/driver.h"
@@ -169,7 +170,8 @@ void find_optional_symbols() noexcept {
   else
     bypass_hooks();
   if (recording) start_exit();
-  if (recording && options.python_sampling) start_python_objects();
+  if (options.python_objects && stack::is_free_threaded_python_linked()) drop_choice_of_malloc();
+  if (recording) start_python_objects({options.python_sampling, options.python_objects});
   gpu::start_gpu();
   if (const char* const path = value_of(environment, "OOMREC_INFO");
       path != nullptr && ::getauxval(AT_SECURE) == 0) {

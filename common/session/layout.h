@@ -109,11 +109,18 @@ enum class State : u32 {
   abandoned,  // the recorder switched itself off
 };
 
+// Where Python's objects come from. own_heap: a free-threaded interpreter's, of which the resident
+// part counts.
+enum class ObjectSource : u32 { pymalloc, malloc, own_heap };
+
+// Which objects of the pool, or of the interpreter's own heap, have holders (space `python`).
+enum class PoolObjects : u32 { none, sampled, all };
+
 struct Python {
   u32 version_hex;      // PY_VERSION_HEX, 0: no interpreter seen
   StringId status;      // why there are no Python stacks; 0: there are some
-  u32 raw_malloc;       // 1: PYTHONMALLOC=malloc, every object is a block
-  u32 objects_sampled;  // 1: small objects have holders (space python); 0: only the arenas do
+  ObjectSource source;  // malloc: by PYTHONMALLOC=malloc, every object is a block
+  PoolObjects objects;  // none: only the pool itself has a holder
 };
 
 // For a process of a distributed job (torchrun, mpirun, srun). The job may be known without a rank.

@@ -5,6 +5,8 @@
 #include "recorder/events/mappings.h"
 #include "recorder/events/objects.h"
 #include "recorder/events/shared_memory.h"
+#include "recorder/process/object_heap.h"
+#include "recorder/python/interpreter.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/stack.h"
 #include "recorder/state/clock.h"
@@ -55,6 +57,19 @@ Caller caller(InHook hook, std::uint64_t bytes, Api api, bool counts) noexcept {
   return from;
 }
 
+// Whether the interpreter has reserved it for its objects: one without a lock does, see
+// object_heap.h.
+bool is_object_heap(InHook hook, const Mapping& mapping, const Caller& from) noexcept {
+  const stack::Interpreter& python = stack::g_interpreter;
+  if (!python.at.free_threaded || from.node == 0 || (mapping.flags & MAP_NORESERVE) == 0 ||
+      (mapping.protection & PROT_WRITE) == 0 || !python.ready.load(std::memory_order_acquire))
+    return false;
+  const std::uint64_t frame = g_session.nodes.at(from.node).frame;
+  return session::kind_of(frame) == session::FrameKind::native &&
+         session::module_of(frame) ==
+             stack::module_at(hook, reinterpret_cast<std::uint64_t>(python.attached_state)).id;
+}
+
 std::uint32_t birth_s(const Caller& from) noexcept {
   return from.thread == nullptr ? 0 : from.thread->birth_s();
 }
@@ -85,6 +100,11 @@ void on_map(InHook hook, const Mapping& mapping) noexcept {
   count_change(hook, from, mapping.api,
                g_state.ranges.map(hook, mapping.address, mapping.bytes, kind, anonymous(mapping),
                                   from.holder, birth_s(from)));
+  if (kind == RangeKind::reservation && is_object_heap(hook, mapping, from)) {
+    object_pool_holder(hook);
+    add_object_heap(hook, mapping.address, mapping.bytes);
+    if (g_on_object_heap != nullptr) g_on_object_heap();
+  }
   if (from.thread != nullptr) {
     append_event(*from.thread, EventKind::map, mapping.api, mapping.address, mapping.bytes,
                  from.node);
@@ -95,6 +115,7 @@ void on_unmap(InHook hook, Api api, std::uint64_t address, std::uint64_t bytes) 
   if (phase() == Phase::off) return;
   stack::on_unmapped(hook, address, bytes);
   if (phase() == Phase::active) release_shared_file(address, bytes);
+  remove_object_heap(hook, address, bytes);
   const Caller from{current_thread(hook)};
   count_change(hook, from, api, g_state.ranges.unmap(hook, address, bytes));
   if (from.thread == nullptr) return;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "recorder/events/heap.h"
 #include "recorder/process/inherited.h"
+#include "recorder/process/object_heap.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/stack.h"
 #include "recorder/state/clock.h"
@@ -108,7 +110,9 @@ void on_object(InHook hook, Source source, Api api, std::uint64_t address, std::
   if (holder == 0 || !insert(hook, {address, bytes, holder, weight, thread->birth_s()}))
     return drop();
   g_state.holders.grow(hook, holder, bytes * weight, weight);
+  if (source == Source::pool && bytes >= kLargeObject) grow_object_heap(hook, bytes);
   take_from_pool(hook, holder, bytes * weight);
+  note_object_growth(hook, static_cast<std::int64_t>(bytes * weight));
   tally_api(*thread, api, bytes, weight);
   append_event(*thread, EventKind::allocate, api, address, bytes, node);
 }
@@ -122,6 +126,7 @@ FreedObject on_object_freed(InHook hook, Api api, std::uint64_t address) noexcep
     return {};
   }
   shrink_holder(hook, block);
+  note_object_growth(hook, -static_cast<std::int64_t>(block.bytes * block.weight));
   if (ThreadState* const thread = current_thread(hook); thread != nullptr) {
     maybe_read_clock(hook, *thread);
     tally_api(*thread, api, block.bytes, block.weight);
@@ -135,6 +140,14 @@ void restore_object(InHook hook, const FreedObject& freed) noexcept {
   if (!insert(hook, freed)) return drop();
   g_state.holders.restore(hook, freed.holder, freed.bytes * freed.weight, freed.weight);
   take_from_pool(hook, freed.holder, freed.bytes * freed.weight);
+}
+
+void wait_for_session(InHook hook, std::uint64_t bytes) noexcept {
+  if (phase() == Phase::waiting) thread_for(hook, bytes);
+}
+
+bool admits_object(InHook hook, Request& request) noexcept {
+  return admits(hook, request, object_heap_growth(request.bytes));
 }
 
 void announce_arena(std::uint64_t bytes) noexcept {

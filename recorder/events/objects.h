@@ -15,6 +15,7 @@
 
 #include "common/session/vocabulary.h"
 #include "common/system/hook_scope.h"
+#include "recorder/state/request.h"
 #include "recorder/state/state.h"
 #include "recorder/state/thread_state.h"
 
@@ -70,6 +71,18 @@ void on_object(InHook, Source, Api, std::uint64_t address, std::uint64_t bytes,
 using FreedObject = live::Block;
 FreedObject on_object_freed(InHook, Api, std::uint64_t address) noexcept;
 void restore_object(InHook, const FreedObject&) noexcept;
+
+// Whether a free-threaded interpreter may make this object: its heap's mappings do not count
+// against the limit, its resident part does.
+bool admits_object(InHook, Request&) noexcept;
+
+// In a fork's child: its session begins once it has asked for enough. For such an interpreter,
+// whose objects are all that it may ever ask for.
+void wait_for_session(InHook, std::uint64_t bytes) noexcept;
+
+// Called when such an interpreter has reserved memory for its heap. Null: nobody asked.
+using OnObjectHeap = void() noexcept;
+inline constinit OnObjectHeap* g_on_object_heap = nullptr;
 
 // The thread's next mapping, if it has this size, is an arena of the pool. Not inside a hook. (A
 // scope around the mapping would be a frame of ours in the middle of its stack.)

@@ -289,7 +289,10 @@ void report_failure(InHook hook, text::Text& text, const View& view, const bundl
     text.add("oomrec: largest holder: ").add(largest->estimated ? "about " : "");
     text.size(largest->bytes).add(" in ").count(largest->blocks);
     text.add(largest->blocks == 1 ? " block" : " blocks");
-    if (largest->is_pool) text.add(", free in Python's pool of small objects");
+    if (largest->is_pool)
+      text.add(view.header().python.source == session::ObjectSource::own_heap
+                   ? ", free in Python's heap"
+                   : ", free in Python's pool of small objects");
     add_location(text, {hook, view, largest->frames, cause.exported_name, names});
     text.add('\n');
   }

@@ -110,7 +110,7 @@ void find_eval_loop(InHook hook, symbols::ElfSymbols& module, Interpreter& pytho
 }
 
 constinit std::atomic<bool> g_described{false};
-constinit bool g_objects_sampled = false;
+constinit session::PoolObjects g_objects = session::PoolObjects::none;
 
 // Attaches once, to the first interpreter.
 void attach(InHook hook, const Symbols& symbols, std::uint64_t module_start) noexcept {
@@ -131,9 +131,12 @@ void attach(InHook hook, const Symbols& symbols, std::uint64_t module_start) noe
   g_busy.store(false, std::memory_order_release);
 }
 
-bool objects_come_from_malloc() noexcept {
+session::ObjectSource source_of_objects() noexcept {
+  if (g_interpreter.at.free_threaded) return session::ObjectSource::own_heap;
   const char* const allocator = getenv("PYTHONMALLOC");
-  return allocator != nullptr && std::string_view{allocator}.starts_with("malloc");
+  return allocator != nullptr && std::string_view{allocator}.starts_with("malloc")
+             ? session::ObjectSource::malloc
+             : session::ObjectSource::pymalloc;
 }
 
 }  // namespace
@@ -148,6 +151,11 @@ void python_start() noexcept {
   Dl_info module{};
   dladdr(reinterpret_cast<void*>(symbols.address[kPy_GetVersion]), &module);
   attach(OutsideHooks::in_hook(), symbols, reinterpret_cast<std::uint64_t>(module.dli_fbase));
+}
+
+bool is_free_threaded_python_linked() noexcept {
+  const char* const runtime = &::_PyRuntime;
+  return runtime != nullptr && is_free_threaded(reinterpret_cast<const std::byte*>(runtime));
 }
 
 void python_module_loaded(InHook hook, std::uint64_t start) noexcept {
@@ -176,8 +184,8 @@ void python_reset_after_fork(InHook hook) noexcept {
   g_described.store(false, std::memory_order_relaxed);
 }
 
-void note_objects_sampled(InHook hook) noexcept {
-  g_objects_sampled = true;
+void note_objects(InHook hook, session::PoolObjects objects) noexcept {
+  g_objects = objects;
   g_described.store(false, std::memory_order_relaxed);
   python_describe(hook);
 }
@@ -196,8 +204,9 @@ void python_describe(InHook hook) noexcept {
   const char* const problem = g_interpreter.problem;
   python.version_hex = g_interpreter.version_hex;
   python.status = problem == nullptr ? 0 : session::g_session.add_string(hook, problem);
-  python.raw_malloc = objects_come_from_malloc();
-  python.objects_sampled = g_objects_sampled && python.raw_malloc == 0;
+  python.source = source_of_objects();
+  python.objects =
+      python.source == session::ObjectSource::malloc ? session::PoolObjects::none : g_objects;
 }
 
 }  // namespace oomrec::stack

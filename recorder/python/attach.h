@@ -8,12 +8,17 @@
 
 #include <cstdint>
 
+#include "common/session/layout.h"
 #include "common/system/hook_scope.h"
 
 namespace oomrec::stack {
 
 // Finds the interpreter that was loaded with the program. From the constructor.
 void python_start() noexcept;
+
+// Whether the interpreter that was loaded with the program has no global lock, and so a heap of its
+// own. Also if nothing is recorded.
+bool is_free_threaded_python_linked() noexcept;
 
 // Called when a module is recorded in the session: attaches to it if it is an interpreter and none
 // is attached. `start`: where its ELF header is mapped.
@@ -26,8 +31,8 @@ void python_modules_unloaded(InHook) noexcept;
 // session says why. `problem`: static text.
 void python_reject(InHook, const char* problem) noexcept;
 
-// The interpreter's small objects are recorded, if they come from its pool. The session says so.
-void note_objects_sampled(InHook) noexcept;
+// Which of the interpreter's objects are recorded, if they come from its pool. The session says so.
+void note_objects(InHook, session::PoolObjects) noexcept;
 
 // Called once an interpreter is attached to. The shim sets it.
 using OnPython = void(InHook);

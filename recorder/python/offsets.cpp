@@ -34,6 +34,10 @@ struct PublishedReader {
   }
 };
 
+bool publishes_offsets(const std::byte* runtime) noexcept {
+  return std::memcmp(runtime, "xdebugpy", 8) == 0;
+}
+
 bool read_published(std::uint32_t version_hex, const std::byte* runtime, const TypeSizes& sizes,
                     PythonOffsets& o, const char*& problem) noexcept {
   if (runtime == nullptr) {
@@ -41,12 +45,12 @@ bool read_published(std::uint32_t version_hex, const std::byte* runtime, const T
     return false;
   }
   PublishedReader published{runtime};
-  if (std::memcmp(runtime, "xdebugpy", 8) != 0 || published.word(8) != version_hex) {
+  if (!publishes_offsets(runtime) || published.word(8) != version_hex) {
     problem = "this Python's published offsets are not those of its version";
     return false;
   }
   const std::uint32_t minor = minor_of(version_hex);
-  const bool free_threaded = published.word(16) != 0;
+  const bool free_threaded = is_free_threaded(runtime);
   DebugPositions at{};
   if (const DebugPositions* const known = known_positions(minor)) {
     at = *known;
@@ -122,6 +126,10 @@ std::uint32_t parse_python_version(std::string_view text) noexcept {
     number(serial);
   }
   return parts[0] << 24 | parts[1] << 16 | parts[2] << 8 | level << 4 | (serial & 0xf);
+}
+
+bool is_free_threaded(const std::byte* runtime) noexcept {
+  return publishes_offsets(runtime) && PublishedReader{runtime}.word(16) != 0;
 }
 
 bool is_known_version(std::uint32_t version_hex) noexcept {

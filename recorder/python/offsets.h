@@ -70,6 +70,9 @@ struct PythonOffsets {
 // PY_VERSION_HEX of "3.11.7 (main, …)"; 0: not a version.
 std::uint32_t parse_python_version(std::string_view text) noexcept;
 
+// Whether the interpreter that publishes these offsets has no global lock. False up to 3.12.
+bool is_free_threaded(const std::byte* debug_offsets) noexcept;
+
 // Whether tables have the layout of this version.
 bool is_known_version(std::uint32_t version_hex) noexcept;
 

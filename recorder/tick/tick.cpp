@@ -5,6 +5,7 @@
 #include "recorder/failures/bundle_scheduler.h"
 #include "recorder/helper/from_process.h"
 #include "recorder/limits/near_limit.h"
+#include "recorder/process/object_heap.h"
 #include "recorder/process/preexisting.h"
 #include "recorder/stack/stack.h"
 #include "recorder/state/callbacks.h"
@@ -71,6 +72,7 @@ void run_tick(InHook hook, ThreadState& thread, std::uint64_t now) noexcept {
   note_recovery(hook, now);
   stack::check_next_module(hook);
   settle_preexisting_heap(hook);
+  settle_object_heap(hook);
   check_limits(hook, now);
   const std::uint32_t tick = g_ticks.number++;
   add_point(hook, tick, now);

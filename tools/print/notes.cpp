@@ -44,16 +44,23 @@ std::vector<std::string> notes_of(const bundles::Source& source) {
          [&] { return fmt::format("not recorded: {}", stored(header.off_reason)); });
   add_if(header.python.status != 0,
          [&] { return fmt::format("no Python stacks: {}", stored(header.python.status)); });
-  const bool has_pool = header.python.version_hex != 0 && header.python.raw_malloc == 0;
-  add_if(has_pool && header.python.objects_sampled == 0, [] {
+  const session::Python& python = header.python;
+  const bool has_pool = python.version_hex != 0 && python.source != session::ObjectSource::malloc;
+  const bool has_own_heap = python.source == session::ObjectSource::own_heap;
+  add_if(has_pool && python.objects == session::PoolObjects::none, [] {
     return std::string{
         "small Python objects are counted as arenas; to see each one: oomrec run --python-objects"};
   });
-  add_if(has_pool && header.python.objects_sampled != 0, [] {
+  add_if(has_pool && python.objects == session::PoolObjects::sampled, [&] {
+    return fmt::format(
+        "Python's {}objects (space python) are estimates from samples, one per 2 KiB or more; to "
+        "record each one: oomrec run --python-objects",
+        has_own_heap ? "" : "small ");
+  });
+  add_if(has_own_heap && python.objects == session::PoolObjects::sampled, [] {
     return std::string{
-        "Python's small objects (space python) are estimates from samples, one per 2 KiB or more; "
-        "to "
-        "record each one: oomrec run --python-objects"};
+        "this Python is free-threaded: its heap, a part of space map, counts as far as it was "
+        "resident at the last look, ten times a second"};
   });
   add_if(header.mode == static_cast<std::uint8_t>(Mode::exact) && recording.estimated(), [] {
     return std::string{
@@ -61,9 +68,10 @@ std::vector<std::string> notes_of(const bundles::Source& source) {
   });
   add_if(recording.estimated(), [&] {
     return fmt::format(
-        "holders of blocks below {} are estimates from samples, one per {}; totals of spaces are "
+        "holders of blocks below {} are estimates from samples, one per {}; totals of {}spaces are "
         "exact",
-        size_text(header.large_bytes), size_text(header.interval_bytes));
+        size_text(header.large_bytes), size_text(header.interval_bytes),
+        has_own_heap ? "other " : "");
   });
   const OldMemory old = old_memory(recording.view());
   add_if(old.preexisting, [] {

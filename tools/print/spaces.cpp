@@ -9,7 +9,7 @@ namespace {
 
 // Why a space is in no sum; of mapped memory, what has rows of its own.
 std::string_view remark_of(const recording::Recording& recording, Space space) {
-  if (space == Space::map && recording.header().python.objects_sampled != 0)
+  if (space == Space::map && recording.header().python.objects == session::PoolObjects::sampled)
     return "  incl. python";
   if (is_additive(space)) return "";
   return space == Space::torch ? "  counted above" : "  address space";

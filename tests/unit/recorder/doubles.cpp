@@ -50,6 +50,8 @@ std::uint32_t capture_interrupted(InHook, ThreadStacks&, const Registers&,
 }
 bool is_beyond_stack(InHook, std::uint64_t, std::uint64_t) noexcept { return false; }
 
+ModuleRef module_at(InHook, std::uint64_t) noexcept { return {doubles::t_interpreter, 0}; }
+
 // A module's slot is its id.
 std::uint32_t module_slot_of(std::uint32_t id) noexcept { return id; }
 std::uint64_t native_frame_in(InHook, std::uint32_t slot, std::uint64_t offset,

@@ -10,7 +10,8 @@ namespace oomrec::doubles {
 
 // The result of capture() on the calling thread: one frame below the thread's group.
 inline thread_local std::uint32_t t_stack = 1;
-inline thread_local std::uint32_t t_module = 0;  // the frame's module
+inline thread_local std::uint32_t t_module = 0;       // the frame's module
+inline thread_local std::uint32_t t_interpreter = 0;  // module_at()
 
 struct Bundles {
   std::uint32_t written = 0;

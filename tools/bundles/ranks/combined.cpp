@@ -114,8 +114,8 @@ class Combiner {
     }
     if (header.python.version_hex == 0) {
       header.python.version_hex = own.python.version_hex;
-      header.python.raw_malloc = own.python.raw_malloc;
-      header.python.objects_sampled = own.python.objects_sampled;
+      header.python.source = own.python.source;
+      header.python.objects = own.python.objects;
     }
     header.health.rss_bytes = header.health.rss_bytes + own.health.rss_bytes;
     add_to(header.dropped_events, own.dropped_events);

@@ -147,7 +147,9 @@ const std::vector<LocationId>& Locations::of_frame(std::uint64_t frame) {
           break;
         case SpecialFrame::object_pool:
           ids.push_back(
-              intern(note("[Python's pool of small objects: free, or lost to rounding]")));
+              intern(note(recording_.header().python.source == session::ObjectSource::own_heap
+                              ? "[Python's heap: free, or lost to rounding]"
+                              : "[Python's pool of small objects: free, or lost to rounding]")));
           break;
         case SpecialFrame::inherited:
           ids.push_back(intern(note("[inherited from the parent process]")));

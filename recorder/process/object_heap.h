@@ -1,0 +1,45 @@
+// The heap of a free-threaded interpreter, which has one of its own (mimalloc) in place of
+// pymalloc.
+//
+// It reserves a GiB of address space at a time, which does not count. What counts is the part that
+// is resident, as of the latest look: it is the pool from which objects take their bytes
+// (recorder/events/objects.h). Memory that is handed out but was never touched is not resident, so
+// the pool counts at least what its objects hold.
+#pragma once
+
+#include <cstdint>
+
+#include "common/system/hook_scope.h"
+
+namespace oomrec::recorder {
+
+// From this size on an object counts as it is made.
+inline constexpr std::uint64_t kLargeObject = 1 << 20;
+
+// The interpreter is of this kind. What it has reserved before is not known.
+void start_object_heap() noexcept;
+
+// The interpreter has reserved this range for its heap. The pool's holder exists.
+void add_object_heap(InHook, std::uint64_t address, std::uint64_t bytes) noexcept;
+
+// The program has unmapped this range, whatever was there.
+void remove_object_heap(InHook, std::uint64_t address, std::uint64_t bytes) noexcept;
+
+// By how much the pool must grow for an object of this size: it may have as much free already. A
+// small one may not fit where it is free, unless most of it is.
+std::uint64_t object_heap_growth(std::uint64_t bytes) noexcept;
+
+// Such an object was made: counts now, not only from the next look on.
+void grow_object_heap(InHook, std::uint64_t bytes) noexcept;
+
+// Called by the tick. Looks take at most a hundredth of the time.
+void settle_object_heap(InHook) noexcept;
+
+// Objects of so many bytes were recorded, negative: freed. The nearer the soft limit, the less they
+// grow until the next look.
+void note_object_growth(InHook, std::int64_t bytes) noexcept;
+
+// The child has the same heap; its session has counted nothing of it.
+void reset_object_heap_after_fork(InHook) noexcept;
+
+}  // namespace oomrec::recorder
