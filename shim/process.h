@@ -3,7 +3,8 @@
 
 namespace oomrec::shim {
 
-// Observes the end of the program's exit handlers. Called once, by the constructor.
+// Observes the end of the program's exit handlers. Called by the constructor, or at each
+// `oomrec attach`.
 void start_exit() noexcept;
 
 // Looks up the function that reads a new thread's stack size: it is in libpthread before

@@ -416,6 +416,147 @@ def test_duration_leaves_a_bundle_and_the_process(oomrec, running):
     check("attach", oomrec.json("attach", "--detach", process.pid))
 
 
+# --- Again and again -----------------------------------------------------------------------------
+
+
+def copies(pid: int) -> int:
+    """How many copies of the library the process has loaded."""
+    maps = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    return sum("liboomrec" in line and " r-xp" in line for line in maps)
+
+
+def size_of(pid: int) -> dict[str, int]:
+    """What a process would grow in if something was left by each recording."""
+    maps = Path(f"/proc/{pid}/smaps").read_text()
+    return {
+        "mappings": len(re.findall(r"^\w+-\w+ ", maps, re.MULTILINE)),
+        "kb": sum(map(int, re.findall(r"^Rss: *(\d+)", maps, re.MULTILINE))),
+        "address_space_kb": sum(map(int, re.findall(r"^Size: *(\d+)", maps, re.MULTILINE))),
+        "files": len(os.listdir(f"/proc/{pid}/fd")),
+        "copies": copies(pid),
+    }
+
+
+@pytest.mark.parametrize("mode", ["sampled", "exact"])
+def test_attached_to_as_often_as_one_likes(oomrec, plain, running, mode):
+    process = running("attached", "read", 3)
+    sizes = []
+    for _ in range(rounds(30, 1000)):
+        run = oomrec("attach", "--mode", mode, process.pid)
+        assert run.exit_code == 0, str(run)
+        if mode == "exact":  # in three threads that allocate all the time
+            assert "allocate_in_thread" in rows(oomrec, process)
+        run = oomrec("attach", "--detach", process.pid)
+        assert run.exit_code == 0, str(run)
+        sizes.append(size_of(process.pid))
+
+    early, late = sizes[len(sizes) // 3], sizes[-1]
+    assert late["copies"] == 1 and late["files"] == early["files"], sizes
+    # The threads' own malloc maps an arena at times.
+    assert late["mappings"] <= early["mappings"] + 8, sizes
+    assert late["kb"] <= early["kb"] + 4096, sizes
+    assert late["address_space_kb"] <= early["address_space_kb"] + 256 * 1024, sizes
+    ended = plain.finish(process, input="x")
+    assert ended.exit_code == 0 and ended.stderr == "", str(ended)
+    assert UNDISTURBED.format(errno=77) in ended.stdout
+
+
+def built(tmp_path, name: str, text: str) -> Path:
+    source = tmp_path / f"{name}.c"
+    source.write_text(text)
+    subprocess.run(["gcc", "-w", "-O1", source, "-o", tmp_path / name, "-pthread"], check=True)
+    return tmp_path / name
+
+
+def test_each_recording_has_what_came_since_its_attach(oomrec, plain, tmp_path):
+    program = built(
+        tmp_path,
+        "keeps",
+        "#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n"
+        "void* allocate_kept() { return malloc(100003); }\n"
+        "void* allocate_for_a_step() { return malloc(777); }\n"
+        "int main() { char line[8]; for (;;) { puts(\"ready\"); fflush(stdout);\n"
+        "if (read(0, line, 8) < 1) return 0;\n"
+        "for (int i = 0; i < 10; ++i) { allocate_kept(); free(allocate_for_a_step()); } } }\n",
+    )
+    process = plain.start(program, stdin=subprocess.PIPE)
+    assert process.stdout.readline()
+    for cycle in range(rounds(4, 20)):
+        assert oomrec("attach", "--mode", "exact", process.pid).exit_code == 0
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        assert process.stdout.readline()
+        time.sleep(0.2)
+        found = rows(oomrec, process)
+        assert found["allocate_kept"]["own_bytes"] == 10 * 100003
+        assert found["allocate_kept"]["count"] == 10
+        assert found["[before attaching]"]["own_bytes"] >= cycle * 10 * 100003
+        moment = oomrec.json("top", "--once", process.pid)["moment"]
+        assert moment["live_bytes"]["heap"] == pytest.approx((cycle + 1) * 10 * 100003, abs=10**5)
+        assert oomrec("attach", "--detach", process.pid).exit_code == 0
+    assert copies(process.pid) == 1
+
+
+def test_a_thread_that_stays_in_the_recorder_keeps_its_copy(oomrec, plain, tmp_path):
+    """It sleeps in a call that the first recording observed: the next one gets a copy of its own."""
+    program = built(
+        tmp_path,
+        "waits",
+        "#include <pthread.h>\n#include <stdio.h>\n#include <sys/wait.h>\n#include <unistd.h>\n"
+        "static int child; static int status = -1;\n"
+        "static void* wait_for_it(void* of) { char go; read(0, &go, 1);\n"
+        "if (waitpid(child, &status, 0) != child) status = -2; return of; }\n"
+        "int main() { pthread_t thread; child = fork();\n"
+        "if (child == 0) { sleep(600); return 1; }\n"
+        "pthread_create(&thread, 0, wait_for_it, 0); printf(\"%d\\n\", child); fflush(stdout);\n"
+        "pthread_join(thread, 0); printf(\"status %d\\n\", status); return 0; }\n",
+    )
+    process = plain.start(program, stdin=subprocess.PIPE)
+    child = int(process.stdout.readline())
+    assert oomrec("attach", process.pid).exit_code == 0
+    process.stdin.write(b"x")
+    process.stdin.flush()
+    time.sleep(0.3)
+    found = []
+    for _ in range(3):
+        assert oomrec("attach", "--detach", process.pid).exit_code == 0
+        assert oomrec("attach", process.pid).exit_code == 0
+        found.append(copies(process.pid))
+    assert found == [2, 2, 2]
+    os.kill(child, signal.SIGKILL)
+    ended = plain.finish(process)
+    assert ended.exit_code == 0 and ended.stdout == "status 9\n", str(ended)
+
+
+def test_a_python_program_is_attached_to_again(oomrec, plain, tmp_path):
+    """Its allocators are replaced each time, and each time lines are found."""
+    script = tmp_path / "allocates.py"
+    script.write_text(
+        "import sys, threading\nstop = False\n"
+        "def work():\n    while not stop:\n        kept = [str(i) * 3 for i in range(3000)]\n"
+        "        kept.append(bytearray(300_000))\n"
+        "threads = [threading.Thread(target=work) for _ in range(3)]\n"
+        "for thread in threads:\n    thread.start()\n"
+        "print('ready', flush=True)\nsys.stdin.readline()\nstop = True\n"
+        "for thread in threads:\n    thread.join()\nprint('ended')\n"
+    )
+    process = plain.start(sys.executable, script, stdin=subprocess.PIPE)
+    assert process.stdout.readline() == b"ready\n"
+    for _ in range(rounds(6, 100)):
+        assert oomrec("attach", process.pid).exit_code == 0
+        deadline = time.monotonic() + 20
+        while not any(
+            (row["file"] or "").endswith("allocates.py") and row["line"] in (5, 6)
+            for row in oomrec.json("top", "--once", process.pid)["rows"]
+        ):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert oomrec("attach", "--detach", process.pid).exit_code == 0
+    assert copies(process.pid) == 1
+    ended = plain.finish(process, input="\n")
+    assert ended.stdout == "ended\n" and ended.stderr == ""
+
+
 # --- Refusals ------------------------------------------------------------------------------------
 
 

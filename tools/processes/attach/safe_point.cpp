@@ -175,7 +175,7 @@ struct SafePoints::Unwinder {
   std::vector<std::uint64_t> addresses(const ThreadSnapshot& of) {
     found.clear();
     thread = &of;
-    if (ready) dwfl_getthread_frames(dwfl, memory.pid(), add_frame, this);
+    is_whole = ready && dwfl_getthread_frames(dwfl, memory.pid(), add_frame, this) == 0;
     if (found.empty()) found.push_back(of.registers.rip);
     return found;
   }
@@ -227,6 +227,7 @@ struct SafePoints::Unwinder {
   bool ready = false;
   const ThreadSnapshot* thread = nullptr;
   std::vector<std::uint64_t> found;
+  bool is_whole = false;  // `found` goes up to the thread's first function
 };
 
 SafePoints::SafePoints(const RemoteMemory& memory, const std::vector<RemoteModule>& modules)
@@ -281,6 +282,19 @@ std::string SafePoints::obstacle(const ThreadSnapshot& thread) {
     first = end;
   }
   return {};
+}
+
+bool SafePoints::may_be_in(const RemoteModule& module, const ThreadSnapshot& thread) {
+  for (const std::uint64_t address : unwinder_->addresses(thread))
+    if (module.contains(address)) return true;
+  if (unwinder_->is_whole) return false;
+  if (thread.stack.size() == kMostStackBytes) return true;
+  for (std::size_t at = 0; at + sizeof(std::uint64_t) <= thread.stack.size(); ++at) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, thread.stack.data() + at, sizeof word);
+    if (module.contains(word)) return true;
+  }
+  return false;
 }
 
 }  // namespace oomrec::tools::processes

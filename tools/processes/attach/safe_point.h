@@ -41,6 +41,11 @@ class SafePoints {
   // Empty: a function may be called. Else what the thread is in.
   std::string obstacle(const ThreadSnapshot& thread);
 
+  // Whether the thread is in a function of the module, or has called one that has not returned. True
+  // also if it cannot be ruled out: its stack cannot be followed to the end, and a word on it is an
+  // address in the module.
+  bool may_be_in(const RemoteModule& module, const ThreadSnapshot& thread);
+
  private:
   enum class Kind : std::uint8_t { program, c_library, forbidden, unknown };
   struct Frame {

@@ -1,5 +1,6 @@
 #include "tools/processes/attach/session.h"
 
+#include <elfutils/libdwelf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gelf.h>
@@ -16,6 +17,7 @@
 #include "tools/base/error.h"
 #include "tools/base/text.h"
 #include "tools/processes/attach/call_guard.h"
+#include "tools/processes/attach/idle_copy.h"
 #include "tools/processes/attach/remote_call.h"
 #include "tools/processes/attach/remote_memory.h"
 #include "tools/processes/attach/remote_module.h"
@@ -39,8 +41,7 @@ class VisibleLibrary {
  public:
   VisibleLibrary(pid_t pid, const std::string& library, bool is_loaded)
       : root_(fmt::format("/proc/{}/root", pid)), path_(library) {
-    // A second recording of a process is another copy's: what the first one left in it is not
-    // touched again, because a thread may still be in there.
+    // The loader takes a second copy from another file only.
     if (!is_loaded && is_same_file(root_ + library, library)) return;
     for (const std::string directory : {"/tmp", "/var/tmp", "/dev/shm", "/run"})
       if (copy_to(pid, library, directory)) return;
@@ -85,22 +86,50 @@ class VisibleLibrary {
 
 bool is_recorder(const RemoteModule& module) { return module.file_name().starts_with("liboomrec"); }
 
-// Of each copy that was loaded, whether it records now, and its function that ends that.
+// oomrec_attached (shim/attach/attach.cpp)
+enum class CopyState : int { unused, records, is_idle };
+
 struct LoadedCopy {
-  bool records = false;
-  std::uint64_t detach = 0;
+  RemoteModule module;
+  CopyState state = CopyState::unused;
 };
-std::vector<LoadedCopy> loaded_copies(pid_t pid) {
-  const RemoteMemory memory{pid};
+std::vector<LoadedCopy> loaded_copies(const RemoteMemory& memory) {
   std::vector<LoadedCopy> copies;
-  for (const RemoteModule& module : remote_modules(memory)) {
+  for (RemoteModule& module : remote_modules(memory)) {
     if (!is_recorder(module)) continue;
-    int attached = 0;
+    CopyState state = CopyState::unused;
     const std::uint64_t flag = module.address_of("oomrec_attached");
-    copies.push_back({flag != 0 && memory.read(flag, attached) && attached != 0,
-                      module.address_of("oomrec_detach")});
+    if (flag == 0 || !memory.read(flag, state)) state = CopyState::unused;
+    copies.push_back({std::move(module), state});
   }
   return copies;
+}
+
+std::string build_id_of(const std::string& library) {
+  elf_version(EV_CURRENT);
+  const int file = open(library.c_str(), O_RDONLY | O_CLOEXEC);
+  Elf* const elf = elf_begin(file, ELF_C_READ, nullptr);
+  const void* bits = nullptr;
+  const ssize_t bytes = dwelf_elf_gnu_build_id(elf, &bits);
+  const std::string id{static_cast<const char*>(bits),
+                       static_cast<std::size_t>(std::max<ssize_t>(bytes, 0))};
+  elf_end(elf);
+  close(file);
+  return id;
+}
+
+// A copy of this very library that may record again; nullptr: none.
+const RemoteModule* free_copy(const RemoteMemory& memory, const std::vector<LoadedCopy>& copies,
+                              const std::string& library) {
+  const std::string id = build_id_of(library);
+  for (const LoadedCopy& copy : copies) {
+    std::int64_t thread_state = 0;
+    if (copy.state != CopyState::is_idle || id.empty() || copy.module.build_id() != id ||
+        !memory.read(copy.module.address_of("oomrec_thread_state"), thread_state))
+      continue;
+    if (free_idle_copy(memory, copy.module, thread_state)) return &copy.module;
+  }
+  return nullptr;
 }
 
 // Where a function of the library begins, seen from where the library does.
@@ -161,16 +190,22 @@ Attached attach_to(pid_t pid, const std::string& library,
   RemoteRequest request;
   request.pid = pid;
   request.argument = joined(settings);
-  const std::vector<LoadedCopy> copies = loaded_copies(pid);
-  const VisibleLibrary visible{pid, library, !copies.empty()};
-  request.library = visible.path();
-  request.function = offset_of(library, "oomrec_attach");
+  const RemoteMemory memory{pid};
+  const std::vector<LoadedCopy> copies = loaded_copies(memory);
+  std::optional<VisibleLibrary> visible;
+  if (const RemoteModule* const copy = free_copy(memory, copies, library)) {
+    request.function = copy->address_of("oomrec_attach");
+  } else {
+    visible.emplace(pid, library, !copies.empty());
+    request.library = visible->path();
+    request.function = offset_of(library, "oomrec_attach");
+  }
   const RemoteResult result = call_remotely(request);
   if (result.problem.find("static TLS") != std::string::npos)
     throw refusal(
         fmt::format(
-            "process {} has no room for one more copy of {}: it has been attached to {} times", pid,
-            kLibrary, copies.size()),
+            "process {} has no room for one more copy of {}: threads of it still are in {} others",
+            pid, kLibrary, copies.size()),
         "Restart the program to record it again.");
   if (!result.problem.empty())
     throw refusal(fmt::format("process {} is not recorded: {}", pid, printable(result.problem)),
@@ -184,8 +219,9 @@ Attached detach_from(pid_t pid) {
   require_attachable(pid);
   RemoteRequest request;
   request.pid = pid;
-  for (const LoadedCopy& copy : loaded_copies(pid))
-    if (copy.records) request.function = copy.detach;
+  for (const LoadedCopy& copy : loaded_copies(RemoteMemory{pid}))
+    if (copy.state == CopyState::records)
+      request.function = copy.module.address_of("oomrec_detach");
   if (request.function == 0)
     throw Error{Exit::nothing_found, fmt::format("process {} is not attached to", pid),
                 fmt::format("To attach: oomrec attach {}", pid)};
