@@ -24,4 +24,8 @@ inline bool has_thread_storage() noexcept {
 // constructor.
 void start_exec(bool children, const char* library_path) noexcept;
 
+// For `oomrec attach`: variables that the programs get which this process starts, if children are
+// recorded: LD_PRELOAD, and those of the recorder; null at the end of the list. Null: none.
+void add_to_environments(const char* const* variables) noexcept;
+
 }  // namespace oomrec::shim

@@ -38,8 +38,8 @@ namespace {
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr int kRecords = 1, kIsIdle = 2;  // oomrec_attached
 
-// The command's settings: "OOMREC_MODE=exact" and so on. They live as long as the process, because
-// the options point into them.
+// The command's settings: "OOMREC_MODE=exact" and so on, and LD_PRELOAD for the programs that this
+// one starts. They live as long as the process, because the options point into them.
 struct Settings {
   char text[4096];
   std::array<const char*, 64> variables;
@@ -121,6 +121,7 @@ const char* begin(Options options) noexcept {
     else
       recorder::note_heap(hook, "heap not observed: the program brings its own malloc");
   });
+  add_to_environments(g_settings.variables.data());
   redirect_all();
   set_missing("");
   return nullptr;
@@ -172,6 +173,7 @@ OOMREC_EXPORT const char* oomrec_detach(void) {
   const KeepErrno keep;
   if (oomrec_attached != kRecords) return "the process is not attached to";
   oomrec_attached = kIsIdle;
+  add_to_environments(nullptr);
   gpu::g_before_lookup = nullptr;
   redirect_modules(Direction::to_next);
   stop_python_objects();

@@ -557,6 +557,162 @@ def test_a_python_program_is_attached_to_again(oomrec, plain, tmp_path):
     assert ended.stdout == "ended\n" and ended.stderr == ""
 
 
+# --- Programs that it starts ---------------------------------------------------------------------
+
+
+def starts(plain, tmp_path, program: Path) -> subprocess.Popen:
+    """Starts the program in the way that a line of its input says, and prints its pid."""
+    script = tmp_path / "starts.py"
+    script.write_text(
+        "import os, subprocess, sys\nprogram = sys.argv[1]\nprint('ready', flush=True)\n"
+        "def start(**how):\n    return subprocess.Popen([program], stdin=subprocess.PIPE,\n"
+        "                            stdout=subprocess.PIPE, **how)\n"
+        "children = []\n"
+        "for line in sys.stdin:\n    word = line.strip()\n    if word == 'exec':\n"
+        "        os.execv(program, [program])\n"
+        "    environment = {'PATH': '/usr/bin'} if word == 'clean' else None\n"
+        "    child = start(env=environment, close_fds=word != 'spawn')\n"
+        "    children.append(child)\n    child.stdout.readline()\n"
+        "    print(child.pid, 'LD_PRELOAD' in os.environ, flush=True)\n"
+    )
+    process = plain.start(
+        sys.executable, script, program, stdin=subprocess.PIPE, env={f"HARMLESS_{n}": "1" for n in range(9)}
+    )
+    assert process.stdout.readline() == b"ready\n"
+    return process
+
+
+def start_child(process: subprocess.Popen, word: str) -> int:
+    process.stdin.write(f"{word}\n".encode())
+    process.stdin.flush()
+    pid, changed = process.stdout.readline().decode().split()
+    assert changed == "False", "the program's own environment stays as it is"
+    return int(pid)
+
+
+def environment_of(pid: int) -> dict[str, str]:
+    entries = Path(f"/proc/{pid}/environ").read_text().split("\0")
+    return dict(entry.split("=", 1) for entry in entries if entry)
+
+
+def test_programs_that_it_starts_are_recorded_until_detach(oomrec, plain, tmp_path, victim):
+    process = starts(plain, tmp_path, victim("grows_in_steps"))
+    children = [start_child(process, "own")]
+    assert oomrec("top", "--once", children[-1]).exit_code == 1
+
+    assert oomrec("attach", "--mode", "exact", process.pid).exit_code == 0
+    for word in ("own", "spawn"):
+        children.append(start_child(process, word))
+        assert oomrec("top", "--once", children[-1]).exit_code == 0, word
+        assert environment_of(children[-1])["OOMREC_MODE"] == "exact"
+        assert environment_of(children[-1])["HARMLESS_1"] == "1"
+    children.append(start_child(process, "clean"))
+    assert oomrec("top", "--once", children[-1]).exit_code == 1
+    assert set(environment_of(children[-1])) <= {"PATH", "LC_CTYPE"}
+
+    assert oomrec("attach", "--detach", process.pid).exit_code == 0
+    children.append(start_child(process, "own"))
+    assert oomrec("top", "--once", children[-1]).exit_code == 1
+    assert "LD_PRELOAD" not in environment_of(children[-1])
+    for child in children:
+        os.kill(child, signal.SIGKILL)
+
+
+def test_the_program_that_takes_its_place_is_recorded(oomrec, plain, tmp_path, victim):
+    process = starts(plain, tmp_path, victim("grows_in_steps"))
+    assert oomrec("attach", "--mode", "exact", process.pid).exit_code == 0
+    process.stdin.write(b"exec\n")
+    process.stdin.flush()
+    assert process.stdout.readline()  # of grows_in_steps
+    step(process)
+    time.sleep(0.2)
+    assert rows(oomrec, process)["allocate_small"]["count"] == 4000
+
+
+def test_programs_are_not_recorded_without_children(oomrec, plain, tmp_path, victim):
+    process = starts(plain, tmp_path, victim("grows_in_steps"))
+    run = oomrec("attach", process.pid, env={"OOMREC_CHILDREN": "0"})
+    assert run.exit_code == 0, str(run)
+    child = start_child(process, "own")
+    assert "LD_PRELOAD" not in environment_of(child)
+    os.kill(child, signal.SIGKILL)
+
+
+# --- What is not observed ------------------------------------------------------------------------
+
+
+def unobserved(oomrec, process) -> list[tuple[str, str, list[str]]]:
+    document = oomrec.json("info", process.pid)
+    check("info_process", document)
+    assert document["recorded"] and document["attached"]
+    return [(Path(row["module"]).name, row["why"], row["functions"]) for row in document["unobserved"]]
+
+
+def test_info_names_what_is_not_observed(oomrec, plain, tmp_path):
+    """An address that was looked up before, and no module whose calls are redirected."""
+    library = tmp_path / "libkeeps.so"
+    source = tmp_path / "keeps.c"
+    source.write_text(
+        "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <stdlib.h>\n"
+        "static void* (*stored)(size_t);\n"
+        "void* through_pointer(void) { return stored(1000); }\n"
+        "void* directly(void) { return calloc(1, 1000); }\n"
+        "void look_up(void) { stored = (void*(*)(size_t))dlsym(RTLD_DEFAULT, \"malloc\"); }\n"
+    )
+    subprocess.run(["gcc", "-w", "-shared", "-fPIC", source, "-o", library, "-ldl"], check=True)
+    program = built(
+        tmp_path,
+        "loads",
+        "#include <dlfcn.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n"
+        "int main(int n, char** words) { void* l = dlopen(words[1], RTLD_NOW); char line[4];\n"
+        "((void(*)(void))dlsym(l, \"look_up\"))(); puts(\"ready\"); fflush(stdout);\n"
+        "while (read(0, line, 1) == 1) malloc(10); return 0; }\n",
+    )
+    process = plain.start(program, library, stdin=subprocess.PIPE)
+    assert process.stdout.readline()
+    assert oomrec("info", process.pid).exit_code == 1
+    assert oomrec("attach", process.pid).exit_code == 0
+    assert unobserved(oomrec, process) == [("libkeeps.so", "stored_address", ["malloc"])]
+    page = oomrec("info", process.pid)
+    assert "calls by an address that it stored before: malloc" in page.stdout, str(page)
+
+
+def test_info_of_a_program_with_its_own_malloc(oomrec, plain, tmp_path):
+    program = built(
+        tmp_path,
+        "own",
+        "#include <stddef.h>\n#include <stdio.h>\n#include <unistd.h>\n"
+        "static char arena[1 << 24]; static size_t used;\n"
+        "void* malloc(size_t n) { void* at = arena + used; used += (n + 31) & ~15ul; return at; }\n"
+        "void* calloc(size_t k, size_t n) { return malloc(k * n); }\n"
+        "void* realloc(void* old, size_t n) { char* at = malloc(n); for (size_t i = 0; old && i < n; ++i)\n"
+        "at[i] = ((char*)old)[i]; return at; }\nvoid free(void* block) {}\n"
+        "int main() { char line[4]; puts(\"ready\"); fflush(stdout); return read(0, line, 1) < 0; }\n",
+    )
+    process = plain.start(program, stdin=subprocess.PIPE)
+    assert process.stdout.readline()
+    assert oomrec("attach", process.pid).exit_code == 0
+    assert ("own", "own_allocator", ["calloc", "free", "malloc", "realloc"]) in unobserved(oomrec, process)
+    document = oomrec.json("info", process.pid)
+    assert document["heap_note"] == "heap not observed: the program brings its own malloc"
+
+
+def test_info_of_ordinary_programs_finds_nothing(oomrec, plain, running, preload, victim):
+    python = plain.start(
+        sys.executable, "-c", "import json, ssl, sqlite3; print(1, flush=True); input()", stdin=subprocess.PIPE
+    )
+    assert python.stdout.readline()
+    for process in (running("grows_in_steps"), python):
+        assert oomrec("attach", process.pid).exit_code == 0
+        assert unobserved(oomrec, process) == []
+    recorded = preload.start(victim("grows_in_steps"), stdin=subprocess.PIPE)
+    assert recorded.stdout.readline()
+    document = oomrec.json("info", recorded.pid)
+    check("info_process", document)
+    assert document["recorded"] and not document["attached"] and document["unobserved"] == []
+    assert "there is no process" in oomrec("info", 2**22 - 1).stderr
+
+
 # --- Refusals ------------------------------------------------------------------------------------
 
 

@@ -35,12 +35,21 @@ Error refusal(const std::string& what, std::string what_to_do) {
   return Error{Exit::bad_input, what, std::move(what_to_do)};
 }
 
+bool is_same_file(const std::string& one, const std::string& other) {
+  struct stat a {
+  }, b{};
+  return stat(one.c_str(), &a) == 0 && stat(other.c_str(), &b) == 0 && a.st_dev == b.st_dev &&
+         a.st_ino == b.st_ino;
+}
+
+std::string root_of(pid_t pid) { return fmt::format("/proc/{}/root", pid); }
+
 // The library where the process can load it: the file itself, or a copy, which is removed once it
 // is loaded.
 class VisibleLibrary {
  public:
   VisibleLibrary(pid_t pid, const std::string& library, bool is_loaded)
-      : root_(fmt::format("/proc/{}/root", pid)), path_(library) {
+      : root_(root_of(pid)), path_(library) {
     // The loader takes a second copy from another file only.
     if (!is_loaded && is_same_file(root_ + library, library)) return;
     for (const std::string directory : {"/tmp", "/var/tmp", "/dev/shm", "/run"})
@@ -58,13 +67,6 @@ class VisibleLibrary {
   const std::string& path() const { return path_; }  // as the process sees it
 
  private:
-  static bool is_same_file(const std::string& one, const std::string& other) {
-    struct stat a {
-    }, b{};
-    return stat(one.c_str(), &a) == 0 && stat(other.c_str(), &b) == 0 && a.st_dev == b.st_dev &&
-           a.st_ino == b.st_ino;
-  }
-
   bool copy_to(pid_t pid, const std::string& library, const std::string& directory) {
     struct statvfs system {};
     if (statvfs((root_ + directory).c_str(), &system) != 0 ||
@@ -162,8 +164,14 @@ bool is_recorded(pid_t pid) {
                         static_cast<std::uint32_t>(session::State::running);
 }
 
-std::string joined(const std::vector<std::pair<std::string, std::string>>& settings) {
+// What the function in the process gets. The first one is for the programs that the process starts.
+std::string joined(pid_t pid, const std::string& library,
+                   const std::vector<std::pair<std::string, std::string>>& settings) {
   std::string text;
+  if (is_same_file(root_of(pid) + library, library)) {
+    text += fmt::format("LD_PRELOAD={}", library);
+    text += '\0';
+  }
   for (const auto& [variable, value] : settings) {
     text += fmt::format("{}={}", variable, value);
     text += '\0';
@@ -189,7 +197,7 @@ Attached attach_to(pid_t pid, const std::string& library,
         fmt::format("Look at it: oomrec top {}; or end it: oomrec attach --detach {}", pid, pid));
   RemoteRequest request;
   request.pid = pid;
-  request.argument = joined(settings);
+  request.argument = joined(pid, library, settings);
   const RemoteMemory memory{pid};
   const std::vector<LoadedCopy> copies = loaded_copies(memory);
   std::optional<VisibleLibrary> visible;

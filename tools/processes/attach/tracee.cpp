@@ -12,6 +12,7 @@
 #include <chrono>
 #include <csignal>
 #include <iterator>
+#include <string>
 
 #include "tools/processes/attach/threads.h"
 
@@ -19,6 +20,8 @@ namespace oomrec::tools::processes {
 namespace {
 
 constexpr int kEventStop = PTRACE_EVENT_STOP;
+
+constexpr std::chrono::seconds kPatience{1};  // for a thread that is to be let go
 
 // What an interrupted system call leaves for the kernel's own code (include/linux/errno.h).
 constexpr long long kRestartSys = -512, kRestartNoIntr = -513, kRestartNoHand = -514,
@@ -70,13 +73,23 @@ user_regs_struct with_restarted_call(user_regs_struct registers) {
 
 Tracee::~Tracee() {
   if (!seized_) return;
-  if (!stopped_ && stop() != StopResult::stopped) return;
-  release();
+  // Else it would stop as soon as it gets a processor, and stay so until this command ends.
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  StopResult result = StopResult::busy;
+  while ((result = stop()) == StopResult::busy && std::chrono::steady_clock::now() < until &&
+         !status_field(thread_, "State").starts_with('D')) {
+  }
+  if (result == StopResult::stopped) release();
 }
 
 int Tracee::seize() {
   if (ptrace(PTRACE_SEIZE, thread_, nullptr, nullptr) != 0) {
     const int error = errno;
+    // One that an earlier object has asked to stop, in vain.
+    if (error == EPERM && status_field(thread_, "TracerPid") == std::to_string(getpid())) {
+      seized_ = interrupted_ = true;
+      return 0;
+    }
     // The kernel answers EPERM for a thread on its way out, too (ptrace_attach()).
     return error == EPERM && has_ended(thread_) ? ESRCH : error;
   }
