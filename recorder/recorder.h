@@ -19,8 +19,8 @@
 namespace oomrec::recorder {
 
 // Starts recording in this process image: session, stacks, Python, limits. Called once, from the
-// library's constructor, or after forget_recording(). False: the recorder stays off, and has reported why on stderr unless
-// quiet.
+// library's constructor, or after forget_recording(). False: the recorder stays off, and has
+// reported why on stderr unless quiet.
 bool start(const Options&) noexcept;
 
 // Why start() returned false; static text.

@@ -3,8 +3,8 @@
 // A program that cannot be recorded (common/program/suitability.h) starts without this library in
 // its LD_PRELOAD; the other entries stay. If the program has cleaned the environment, it stays
 // clean. In a process that was attached to, the environment has no such entry: there the hooks add
-// it, with the variables of `oomrec attach`. All of this also runs in vfork children, which share their parent's memory: no allocation,
-// no stores; the edited environment is on the stack.
+// it, with the variables of `oomrec attach`. All of this also runs in vfork children, which share
+// their parent's memory: no allocation, no stores; the edited environment is on the stack.
 #include <alloca.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -129,8 +129,7 @@ int with_added(Environment environment, const char* const* added, Start start) n
   char** end = copy;
   for (; *environment != nullptr; ++environment)
     if (find_variable(added, name_of(*environment)) == nullptr) *end++ = *environment;
-  for (; *added != nullptr; ++added)
-    *end++ = *added == ours ? preload : const_cast<char*>(*added);
+  for (; *added != nullptr; ++added) *end++ = *added == ours ? preload : const_cast<char*>(*added);
   *end = nullptr;
   return start(copy);
 }

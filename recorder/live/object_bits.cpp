@@ -86,8 +86,7 @@ void ObjectBits::start_anew(InHook) noexcept {
 void ObjectBits::clear(InHook hook) noexcept {
   start_anew(hook);
   for (const Span& span : spans_)
-    if (span.number.load(std::memory_order_relaxed) != 0)
-      std::fill_n(span.words, kSpanWords, 0);
+    if (span.number.load(std::memory_order_relaxed) != 0) std::fill_n(span.words, kSpanWords, 0);
   count_.store(0, std::memory_order_relaxed);
 }
 

@@ -18,8 +18,9 @@ bool lock_without_libpthread(Header& header) noexcept;
 // Locks the mutex again if the owning thread has ended. One atomic operation.
 void renew_life(Header& header) noexcept;
 
-// The session has ended: unlocks the mutex if this thread has it. False: another thread has it, whose
-// list of robust mutexes leads to the header, so its page must stay mapped until release_kept().
+// The session has ended: unlocks the mutex if this thread has it. False: another thread has it,
+// whose list of robust mutexes leads to the header, so its page must stay mapped until
+// release_kept().
 bool end_life(Header& header) noexcept;
 
 // Keeps the page of such a header, and unmaps it in a later call, by the same thread or after that

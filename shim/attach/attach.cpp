@@ -132,8 +132,9 @@ const char* begin(Options options) noexcept {
 
 extern "C" {
 
-// The command reads these from outside: whether this copy of the library records (1), or has done so
-// and is idle (2); and where a thread's pointer to its state is, from the thread's control block.
+// The command reads these from outside: whether this copy of the library records (1), or has done
+// so and is idle (2); and where a thread's pointer to its state is, from the thread's control
+// block.
 [[gnu::visibility("default")]] extern int oomrec_attached;
 constinit int oomrec_attached = 0;
 [[gnu::visibility("default")]] extern long oomrec_thread_state;
@@ -159,8 +160,8 @@ OOMREC_EXPORT const char* oomrec_attach(const char* settings) {
   if (oomrec_attached == kIsIdle)
     as_recorder([&](InHook hook) { is_free = recorder::forget_recording(hook); });
   if (!is_free) return "a bundle of the recording before is still being written";
-  oomrec_thread_state = reinterpret_cast<char*>(&recorder::t_thread) -
-                        static_cast<char*>(__builtin_thread_pointer());
+  oomrec_thread_state =
+      reinterpret_cast<char*>(&recorder::t_thread) - static_cast<char*>(__builtin_thread_pointer());
   const char* const problem = begin(options);
   oomrec_attached = problem == nullptr ? kRecords : kIsIdle;
   return problem;

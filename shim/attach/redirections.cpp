@@ -33,7 +33,7 @@ struct Redirections {
   std::uint64_t own_start = 0;
   std::uint64_t loader_start = 0;
   std::atomic<unsigned long long> adds{0};  // of modules that were looked at: dlpi_adds
-  std::atomic<bool> in_force{false};        // the rows are complete and sorted, and calls redirected
+  std::atomic<bool> in_force{false};  // the rows are complete and sorted, and calls redirected
 
   void sort() noexcept {
     std::sort(rows, rows + count,

@@ -475,7 +475,7 @@ def test_each_recording_has_what_came_since_its_attach(oomrec, plain, tmp_path):
         "#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n"
         "void* allocate_kept() { return malloc(100003); }\n"
         "void* allocate_for_a_step() { return malloc(777); }\n"
-        "int main() { char line[8]; for (;;) { puts(\"ready\"); fflush(stdout);\n"
+        'int main() { char line[8]; for (;;) { puts("ready"); fflush(stdout);\n'
         "if (read(0, line, 8) < 1) return 0;\n"
         "for (int i = 0; i < 10; ++i) { allocate_kept(); free(allocate_for_a_step()); } } }\n",
     )
@@ -508,8 +508,8 @@ def test_a_thread_that_stays_in_the_recorder_keeps_its_copy(oomrec, plain, tmp_p
         "if (waitpid(child, &status, 0) != child) status = -2; return of; }\n"
         "int main() { pthread_t thread; child = fork();\n"
         "if (child == 0) { sleep(600); return 1; }\n"
-        "pthread_create(&thread, 0, wait_for_it, 0); printf(\"%d\\n\", child); fflush(stdout);\n"
-        "pthread_join(thread, 0); printf(\"status %d\\n\", status); return 0; }\n",
+        'pthread_create(&thread, 0, wait_for_it, 0); printf("%d\\n", child); fflush(stdout);\n'
+        'pthread_join(thread, 0); printf("status %d\\n", status); return 0; }\n',
     )
     process = plain.start(program, stdin=subprocess.PIPE)
     child = int(process.stdout.readline())
@@ -576,7 +576,11 @@ def starts(plain, tmp_path, program: Path) -> subprocess.Popen:
         "    print(child.pid, 'LD_PRELOAD' in os.environ, flush=True)\n"
     )
     process = plain.start(
-        sys.executable, script, program, stdin=subprocess.PIPE, env={f"HARMLESS_{n}": "1" for n in range(9)}
+        sys.executable,
+        script,
+        program,
+        stdin=subprocess.PIPE,
+        env={f"HARMLESS_{n}": "1" for n in range(9)},
     )
     assert process.stdout.readline() == b"ready\n"
     return process
@@ -645,7 +649,9 @@ def unobserved(oomrec, process) -> list[tuple[str, str, list[str]]]:
     document = oomrec.json("info", process.pid)
     check("info_process", document)
     assert document["recorded"] and document["attached"]
-    return [(Path(row["module"]).name, row["why"], row["functions"]) for row in document["unobserved"]]
+    return [
+        (Path(row["module"]).name, row["why"], row["functions"]) for row in document["unobserved"]
+    ]
 
 
 def test_info_names_what_is_not_observed(oomrec, plain, tmp_path):
@@ -657,7 +663,7 @@ def test_info_names_what_is_not_observed(oomrec, plain, tmp_path):
         "static void* (*stored)(size_t);\n"
         "void* through_pointer(void) { return stored(1000); }\n"
         "void* directly(void) { return calloc(1, 1000); }\n"
-        "void look_up(void) { stored = (void*(*)(size_t))dlsym(RTLD_DEFAULT, \"malloc\"); }\n"
+        'void look_up(void) { stored = (void*(*)(size_t))dlsym(RTLD_DEFAULT, "malloc"); }\n'
     )
     subprocess.run(["gcc", "-w", "-shared", "-fPIC", source, "-o", library, "-ldl"], check=True)
     program = built(
@@ -665,7 +671,7 @@ def test_info_names_what_is_not_observed(oomrec, plain, tmp_path):
         "loads",
         "#include <dlfcn.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n"
         "int main(int n, char** words) { void* l = dlopen(words[1], RTLD_NOW); char line[4];\n"
-        "((void(*)(void))dlsym(l, \"look_up\"))(); puts(\"ready\"); fflush(stdout);\n"
+        '((void(*)(void))dlsym(l, "look_up"))(); puts("ready"); fflush(stdout);\n'
         "while (read(0, line, 1) == 1) malloc(10); return 0; }\n",
     )
     process = plain.start(program, library, stdin=subprocess.PIPE)
@@ -687,19 +693,24 @@ def test_info_of_a_program_with_its_own_malloc(oomrec, plain, tmp_path):
         "void* calloc(size_t k, size_t n) { return malloc(k * n); }\n"
         "void* realloc(void* old, size_t n) { char* at = malloc(n); for (size_t i = 0; old && i < n; ++i)\n"
         "at[i] = ((char*)old)[i]; return at; }\nvoid free(void* block) {}\n"
-        "int main() { char line[4]; puts(\"ready\"); fflush(stdout); return read(0, line, 1) < 0; }\n",
+        'int main() { char line[4]; puts("ready"); fflush(stdout); return read(0, line, 1) < 0; }\n',
     )
     process = plain.start(program, stdin=subprocess.PIPE)
     assert process.stdout.readline()
     assert oomrec("attach", process.pid).exit_code == 0
-    assert ("own", "own_allocator", ["calloc", "free", "malloc", "realloc"]) in unobserved(oomrec, process)
+    assert ("own", "own_allocator", ["calloc", "free", "malloc", "realloc"]) in unobserved(
+        oomrec, process
+    )
     document = oomrec.json("info", process.pid)
     assert document["heap_note"] == "heap not observed: the program brings its own malloc"
 
 
 def test_info_of_ordinary_programs_finds_nothing(oomrec, plain, running, preload, victim):
     python = plain.start(
-        sys.executable, "-c", "import json, ssl, sqlite3; print(1, flush=True); input()", stdin=subprocess.PIPE
+        sys.executable,
+        "-c",
+        "import json, ssl, sqlite3; print(1, flush=True); input()",
+        stdin=subprocess.PIPE,
     )
     assert python.stdout.readline()
     for process in (running("grows_in_steps"), python):

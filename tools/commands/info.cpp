@@ -1,5 +1,5 @@
-// `oomrec info`: whether a program can be recorded, or a process is; and which limits and directories
-// are in force.
+// `oomrec info`: whether a program can be recorded, or a process is; and which limits and
+// directories are in force.
 #include <unistd.h>
 
 #include <iterator>
@@ -20,7 +20,8 @@ constexpr const char* kExamples =
     "  oomrec info --detailed --device 0\n"
     "  oomrec info -- python train.py   would it be recorded? (stopped before its main)\n"
     "  oomrec info --json -- ./server\n"
-    "  oomrec info 4711                 a process: is it recorded, and what of it is not observed?\n"
+    "  oomrec info 4711                 a process: is it recorded, and what of it is not "
+    "observed?\n"
     "\n"
     "Exit code 1: the program would not be recorded, or the process is not.\n";
 

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -17,8 +18,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A hook lasts some microseconds, unless it waits in the program's own call.
-constexpr std::chrono::milliseconds kPatience{300};
+// A hook lasts some microseconds, but on a busy machine its thread may wait for a processor.
+constexpr std::chrono::milliseconds kPatience{3000};
+// A thread that has waited so long in one call of the program's stays there.
+constexpr std::chrono::milliseconds kAsleep{100};
 
 class Threads {
  public:
@@ -41,7 +44,7 @@ class Threads {
         if (has_ended(thread) || free(thread)) free_.insert(thread);
       }
       if (is_complete) return true;
-      if (Clock::now() > until) return false;
+      if (stays_ || Clock::now() > until) return false;
       usleep(1000);
     }
   }
@@ -56,11 +59,26 @@ class Threads {
     // First at leisure: reading the call frame information takes a few ms.
     if (tracee.stop() != StopResult::stopped) return false;
     const ThreadSnapshot first = ThreadSnapshot::of(memory_, tracee.registers());
-    if (!tracee.resume() || safe_points_.may_be_in(copy_, first)) return false;
+    if (!tracee.resume()) return false;
+    if (safe_points_.may_be_in(copy_, first)) {
+      note_inside(thread, first);
+      return false;
+    }
     if (tracee.stop() != StopResult::stopped) return false;
     const ThreadSnapshot now = ThreadSnapshot::of(memory_, tracee.registers());
     if (!(now == first) && safe_points_.may_be_in(copy_, now)) return false;
     return clear_state(now.registers.fs_base);  // and ~Tracee lets it go
+  }
+
+  // Whether it still waits where it has waited before.
+  void note_inside(pid_t thread, const ThreadSnapshot& now) {
+    const auto [seen, is_new] = inside_.try_emplace(thread, Inside{now, Clock::now()});
+    const bool waits = static_cast<long long>(now.registers.orig_rax) >= 0;
+    if (is_new || (waits && seen->second.snapshot == now)) {
+      stays_ = stays_ || (waits && Clock::now() - seen->second.since > kAsleep);
+    } else {
+      seen->second = {now, Clock::now()};
+    }
   }
 
   bool clear_state(std::uint64_t control_block) {
@@ -78,6 +96,12 @@ class Threads {
   const std::vector<RemoteModule> modules_;
   SafePoints safe_points_;
   std::set<pid_t> free_;
+  struct Inside {
+    ThreadSnapshot snapshot;
+    Clock::time_point since;
+  };
+  std::map<pid_t, Inside> inside_;
+  bool stays_ = false;  // a thread does
 };
 
 }  // namespace

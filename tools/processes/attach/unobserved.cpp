@@ -16,9 +16,9 @@ namespace oomrec::tools::processes {
 namespace {
 
 constexpr std::string_view kFunctions[] = {
-    "malloc",       "calloc",  "realloc",  "free",   "posix_memalign", "aligned_alloc",
-    "memalign",     "valloc",  "pvalloc",  "mmap",   "mmap64",         "munmap",
-    "reallocarray", "mremap",  "brk",      "sbrk",   "shmat",          "shmdt"};
+    "malloc",       "calloc", "realloc", "free", "posix_memalign", "aligned_alloc",
+    "memalign",     "valloc", "pvalloc", "mmap", "mmap64",         "munmap",
+    "reallocarray", "mremap", "brk",     "sbrk", "shmat",          "shmdt"};
 
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kMostTableBytes = std::uint64_t{256} << 20;  // of a damaged header
@@ -102,8 +102,9 @@ class Search {
   explicit Search(const RemoteMemory& memory)
       : memory_(memory), mappings_(memory.mappings()), modules_(remote_modules(memory)) {
     std::error_code error;
-    program_ = std::filesystem::read_symlink("/proc/" + std::to_string(memory.pid()) + "/exe", error)
-                   .string();
+    program_ =
+        std::filesystem::read_symlink("/proc/" + std::to_string(memory.pid()) + "/exe", error)
+            .string();
   }
 
   std::vector<Unobserved> run() {
@@ -142,7 +143,8 @@ class Search {
     add(module, Unobserved::Why::own_allocator, functions);
   }
 
-  void add(const RemoteModule& module, Unobserved::Why why, const std::set<std::string>& functions) {
+  void add(const RemoteModule& module, Unobserved::Why why,
+           const std::set<std::string>& functions) {
     if (!functions.empty())
       found_.push_back({module.path(), why, {functions.begin(), functions.end()}});
   }

@@ -71,9 +71,12 @@ void print_process(const ProcessCheck& check, const Terminal& terminal) {
 Json process_json(const ProcessCheck& check) {
   Json unobserved = Json::array();
   for (const Unobserved& one : check.unobserved)
-    unobserved.push_back(
-        {{"module", one.module}, {"why", std::string{name_of(one.why)}}, {"functions", one.functions}});
-  const auto text_or_null = [](const std::string& text) { return text.empty() ? Json() : Json(text); };
+    unobserved.push_back({{"module", one.module},
+                          {"why", std::string{name_of(one.why)}},
+                          {"functions", one.functions}});
+  const auto text_or_null = [](const std::string& text) {
+    return text.empty() ? Json() : Json(text);
+  };
   return {{"schema_version", 1},
           {"pid", check.pid},
           {"recorded", check.recorded},
