@@ -215,6 +215,11 @@ Attached attach_to(pid_t pid, const std::string& library,
             "process {} has no room for one more copy of {}: threads of it still are in {} others",
             pid, kLibrary, copies.size()),
         "Restart the program to record it again.");
+  if (!result.is_known && !is_recorded(pid))
+    throw refusal(fmt::format("process {} is not recorded, and this command got no processor while "
+                              "it was to be begun",
+                              pid),
+                  "Try again.");
   if (!result.problem.empty())
     throw refusal(fmt::format("process {} is not recorded: {}", pid, printable(result.problem)),
                   "The process goes on without the recorder.");
