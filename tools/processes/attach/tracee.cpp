@@ -171,7 +171,8 @@ Tracee::Event Tracee::poll() {
   }
   const int signal = WSTOPSIG(status);
   if (status >> 16 == kEventStop) {
-    if (signal == SIGTRAP) {  // the end of a stop by a signal
+    if (signal == SIGTRAP) {  // the end of a stop by a signal, or one that stop() gave up
+      interrupted_ = false;
       ptrace(PTRACE_CONT, thread_, nullptr, nullptr);
       return Event::none;
     }
