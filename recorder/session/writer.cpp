@@ -79,6 +79,8 @@ void Session::detach(InHook hook) noexcept {
 void Session::close(InHook hook) noexcept {
   release_kept();
   if (header_ == nullptr) return;
+  // A fork's child that is not recorded still has its parent's, which must stay as it is.
+  if (pid_ != system::process_id()) return detach(hook);
   Header& header = *header_;
   const bool is_ours_alone = end_life(header);
   arena.close(hook, is_ours_alone ? FirstPage::unmapped : FirstPage::kept);

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -524,6 +525,48 @@ def test_a_thread_that_stays_in_the_recorder_keeps_its_copy(oomrec, plain, tmp_p
         assert oomrec("attach", process.pid).exit_code == 0
         found.append(copies(process.pid))
     assert found == [2, 2, 2]
+    os.kill(child, signal.SIGKILL)
+    ended = plain.finish(process)
+    assert ended.exit_code == 0 and ended.stdout == "status 9\n", str(ended)
+
+
+def test_a_library_of_another_build_is_loaded_beside_the_idle_one(
+    oomrec, running, build_dir, tmp_path
+):
+    process = running("grows_in_steps")
+    assert oomrec("attach", process.pid).exit_code == 0
+    assert oomrec("attach", "--detach", process.pid).exit_code == 0
+    library = bytearray((build_dir / "liboomrec.so").read_bytes())
+    note = struct.pack("<III", 4, 20, 3) + b"GNU\0"  # of the build-id
+    library[library.index(note) + len(note)] ^= 1
+    other = tmp_path / "liboomrec.so"
+    other.write_bytes(library)
+    other.chmod(0o755)
+    for _ in range(2):  # the second time it is the one that is idle
+        run = oomrec("attach", process.pid, env={"OOMREC_LIBRARY": other})
+        assert run.exit_code == 0, str(run)
+        assert copies(process.pid) == 2
+        assert oomrec("attach", "--detach", process.pid).exit_code == 0
+
+
+def test_detached_from_while_it_waits_for_a_child(oomrec, plain, tmp_path):
+    """Its only thread sleeps in our hook of waitpid."""
+    program = built(
+        tmp_path,
+        "parent",
+        "#include <stdio.h>\n#include <sys/wait.h>\n#include <unistd.h>\n"
+        "int main() { int status = -1; char go; const int child = fork();\n"
+        "if (child == 0) { sleep(600); return 1; }\n"
+        'printf("%d\\n", child); fflush(stdout); read(0, &go, 1);\n'
+        'waitpid(child, &status, 0); printf("status %d\\n", status); return 0; }\n',
+    )
+    process = plain.start(program, stdin=subprocess.PIPE)
+    child = int(process.stdout.readline())
+    assert oomrec("attach", process.pid).exit_code == 0
+    process.stdin.write(b"x")
+    process.stdin.flush()
+    time.sleep(0.2)
+    assert oomrec("attach", "--detach", process.pid).exit_code == 0
     os.kill(child, signal.SIGKILL)
     ended = plain.finish(process)
     assert ended.exit_code == 0 and ended.stdout == "status 9\n", str(ended)
