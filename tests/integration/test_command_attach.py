@@ -549,6 +549,45 @@ def test_a_library_of_another_build_is_loaded_beside_the_idle_one(
         assert oomrec("attach", "--detach", process.pid).exit_code == 0
 
 
+def test_a_child_that_is_not_recorded_can_be_attached_to(oomrec, plain, tmp_path):
+    """It has its parent's hooks and recording, which stays the parent's."""
+    program = built(
+        tmp_path,
+        "forks",
+        "#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n"
+        "void* allocate_in_parent() { return malloc(200003); }\n"
+        "void* allocate_in_child() { return malloc(100003); }\n"
+        'int main() { char go; printf("ready\\n"); fflush(stdout); read(0, &go, 1);\n'
+        "const int child = fork(); if (child == 0) for (;;) { allocate_in_child(); usleep(20000); }\n"
+        "for (int i = 0; i < 10; ++i) allocate_in_parent();\n"
+        'printf("%d\\n", child); fflush(stdout); read(0, &go, 1); return 0; }\n',
+    )
+    process = plain.start(program, stdin=subprocess.PIPE)
+    assert process.stdout.readline()
+    words = ["attach", "--mode", "exact"]
+    assert oomrec(*words, process.pid, env={"OOMREC_CHILDREN": "0"}).exit_code == 0
+    process.stdin.write(b"x")
+    process.stdin.flush()
+    child = int(process.stdout.readline())
+    try:
+        assert oomrec("top", "--once", child).exit_code == 1
+        for _ in range(2):
+            run = oomrec(*words, child)
+            assert run.exit_code == 0, str(run)
+            deadline = time.monotonic() + 20
+            while not any(
+                row["function"] == "allocate_in_child"
+                for row in oomrec.json("top", "--once", child)["rows"]
+            ):
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+            assert oomrec("attach", "--detach", child).exit_code == 0
+        assert copies(child) == 1
+        assert rows(oomrec, process)["allocate_in_parent"]["own_bytes"] == 10 * 200003
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
 def test_detached_from_while_it_waits_for_a_child(oomrec, plain, tmp_path):
     """Its only thread sleeps in our hook of waitpid."""
     program = built(

@@ -199,7 +199,16 @@ Attached attach_to(pid_t pid, const std::string& library,
   request.pid = pid;
   request.argument = joined(pid, library, settings);
   const RemoteMemory memory{pid};
-  const std::vector<LoadedCopy> copies = loaded_copies(memory);
+  std::vector<LoadedCopy> copies = loaded_copies(memory);
+  // In a fork's child that is not recorded, the parent's copy is still in its calls.
+  for (LoadedCopy& copy : copies) {
+    if (copy.state != CopyState::records) continue;
+    RemoteRequest end;
+    end.pid = pid;
+    end.function = copy.module.address_of("oomrec_detach");
+    call_remotely(end);
+    copy.state = CopyState::is_idle;
+  }
   std::optional<VisibleLibrary> visible;
   if (const RemoteModule* const copy = free_copy(memory, copies, library)) {
     request.function = copy->address_of("oomrec_attach");
