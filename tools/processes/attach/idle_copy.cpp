@@ -73,7 +73,7 @@ class Threads {
   // Whether it still waits where it has waited before.
   void note_inside(pid_t thread, const ThreadSnapshot& now) {
     const auto [seen, is_new] = inside_.try_emplace(thread, Inside{now, Clock::now()});
-    const bool waits = static_cast<long long>(now.registers.orig_rax) >= 0;
+    const bool waits = was_asleep(now.registers);
     if (is_new || (waits && seen->second.snapshot == now)) {
       stays_ = stays_ || (waits && Clock::now() - seen->second.since > kAsleep);
     } else {

@@ -43,6 +43,12 @@ long long result_of(const user_regs_struct& registers) {
 
 }  // namespace
 
+bool was_asleep(const user_regs_struct& registers) {
+  const long long result = result_of(registers);
+  return is_in_call(registers) &&
+         (result == -EINTR || (result >= kRestartBlock && result <= kRestartSys));
+}
+
 user_regs_struct with_call_to_restart(user_regs_struct registers) {
   if (is_in_call(registers) && result_of(registers) == -EINTR &&
       std::find(std::begin(kNotRestarted), std::end(kNotRestarted), registers.orig_rax) !=
