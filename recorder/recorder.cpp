@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <initializer_list>
+#include <memory>
 #include <string_view>
 
 #include "common/session/directories.h"
@@ -80,6 +81,7 @@ void write_stderr(std::initializer_list<std::string_view> parts) noexcept {
 // The kernel wipes this page in a fork's child, however it was forked. Without it (Linux < 4.14) a
 // raw clone goes unnoticed; fork itself has a hook.
 void map_generation() noexcept {
+  if (g_state.generation != &g_state.no_generation) return;  // by an earlier recording
   void* const page = system::map_private(live::kPageBytes);
   if (page == nullptr) return;
   system::call(SYS_madvise, page, live::kPageBytes, MADV_WIPEONFORK);
@@ -192,6 +194,27 @@ bool begin_session(InHook hook) noexcept {
   return false;
 }
 
+// Everything that is of a session, which has been unmapped. No other thread is in the recorder.
+void forget_session(InHook hook) noexcept {
+  stack::reset_after_fork(hook);
+  reset_threads_after_fork(hook);
+  reset_failures_after_fork(hook);
+  reset_oom_action_after_fork(hook);
+  reset_ticks_after_fork(hook);
+  reset_thresholds_after_fork(hook);
+  reset_waiters_after_fork(hook);
+  reset_watermark_after_fork(hook);
+  reset_object_heap_after_fork(hook);
+  reset_names_after_fork(hook);
+  g_state.holders.reset(hook);
+  g_state.blocks.reset(hook);
+  g_state.objects.start_anew(hook);
+  reset_devices_after_fork(hook);
+  reset_device_warnings_after_fork(hook);
+  g_state.small_blocks.reset(hook);
+  g_state.limit.close_reserve();
+}
+
 }  // namespace
 
 bool start(const Options& options) noexcept {
@@ -207,12 +230,13 @@ bool start(const Options& options) noexcept {
   store_rank(environ);
   g_process.simulated = variable(environ, "OOMREC_SIMULATED") == "1";
   system::Text{g_process.tree} << variable(environ, kProcessTreeVariable);
+  g_process.session_directory[0] = '\0';
   if (options.session_dir[0] != '\0')
     make_absolute(options.session_dir, g_process.session_directory);
   start_dump_directory(options.dump_dir);
 
   map_generation();
-  stack::start();
+  if (g_state.last_generation == 0) stack::start();
   if (!open_session(hook, SessionOf::program)) {
     write_stderr({"recorder off: ", g_session.off_reason()});
     return false;
@@ -235,6 +259,30 @@ void stop(InHook hook) noexcept {
   if (!has_session) return;
   g_session.mark(hook, session::State::exited, 0);
   g_session.remove_file(hook);
+}
+
+bool forget_recording(InHook hook) noexcept {
+  if (phase() != Phase::off ||
+      !helper::forget_bundles(hook, static_cast<unsigned>(g_state.options.bundle_seconds)))
+    return false;
+  t_thread = nullptr;
+  reset_crash_after_fork(hook);
+  reset_shared_memory_after_fork(hook);
+  forget_dump_directories(hook);
+  forget_labels();
+  forget_inherited(hook);
+  g_session.close(hook);
+  forget_session(hook);
+  stack::on_modules_unloaded(hook);  // since then
+  g_state.ranges.clear(hook);
+  g_state.objects.clear(hook);
+  for (session::SpaceCounters& counters : g_state.unlaned) std::construct_at(&counters);
+  for (auto* counter : {&g_state.unlaned_events, &g_state.waiting_bytes})
+    counter->store(0, std::memory_order_relaxed);
+  g_state.beginning.store(false, std::memory_order_relaxed);
+  g_state.object_pool_holder.store(0, std::memory_order_relaxed);
+  g_state.inherited_holder = g_state.preexisting_holder = 0;
+  return true;
 }
 
 void set_quiet(bool quiet) noexcept { g_state.options.quiet = quiet; }
@@ -266,23 +314,7 @@ void on_fork_child(InHook hook) noexcept {
     const std::uint64_t count = at_least_zero(static_cast<std::uint64_t>(totals.live_count));
     count_unlaned(Space::heap, {bytes, count, 0, bytes, 0});
     g_session.detach(hook);
-    stack::reset_after_fork(hook);
-    reset_threads_after_fork(hook);
-    reset_failures_after_fork(hook);
-    reset_oom_action_after_fork(hook);
-    reset_ticks_after_fork(hook);
-    reset_thresholds_after_fork(hook);
-    reset_waiters_after_fork(hook);
-    reset_watermark_after_fork(hook);
-    reset_object_heap_after_fork(hook);
-    reset_names_after_fork(hook);
-    g_state.holders.reset(hook);
-    g_state.blocks.reset(hook);
-    g_state.objects.start_anew(hook);
-    reset_devices_after_fork(hook);
-    reset_device_warnings_after_fork(hook);
-    g_state.small_blocks.reset(hook);
-    g_state.limit.close_reserve();
+    forget_session(hook);
     const live::RangeChange maps =
         g_state.ranges.detach(hook, g_state.object_pool_holder.exchange(0));
     count_unlaned(Space::map, {maps.added_bytes, maps.added_count, 0, maps.added_bytes, 0});

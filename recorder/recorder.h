@@ -19,8 +19,8 @@
 namespace oomrec::recorder {
 
 // Starts recording in this process image: session, stacks, Python, limits. Called once, from the
-// library's constructor. False: the recorder stays off, and has reported why on stderr unless
-// quiet.
+// library's constructor, or after forget_recording(). False: the recorder stays off, and has
+// reported why on stderr unless quiet.
 bool start(const Options&) noexcept;
 
 // Why start() returned false; static text.
@@ -29,6 +29,11 @@ const char* off_reason() noexcept;
 // Ends the recording of a program that goes on: what was recorded is removed. Threads that are
 // inside the recorder may still use its memory, which therefore stays mapped.
 void stop(InHook) noexcept;
+
+// After stop(): forgets the recording, for another start(). The caller has proven that no other
+// thread is inside the recorder, and none points to its state there (t_thread). False: it still
+// writes a bundle.
+bool forget_recording(InHook) noexcept;
 
 // Whether the recorder prints nothing on stderr, from now on.
 void set_quiet(bool quiet) noexcept;

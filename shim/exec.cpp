@@ -2,8 +2,9 @@
 //
 // A program that cannot be recorded (common/program/suitability.h) starts without this library in
 // its LD_PRELOAD; the other entries stay. If the program has cleaned the environment, it stays
-// clean. All of this also runs in vfork children, which share their parent's memory: no allocation,
-// no stores; the edited environment is on the stack.
+// clean. In a process that was attached to, the environment has no such entry: there the hooks add
+// it, with the variables of `oomrec attach`. All of this also runs in vfork children, which share
+// their parent's memory: no allocation, no stores; the edited environment is on the stack.
 #include <alloca.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <string_view>
 
 #include "common/program/preload_list.h"
@@ -35,6 +37,7 @@ struct Settings {
   bool started;
   bool children;
   const char* library_name;
+  std::atomic<const char* const*> added;  // add_to_environments(); null: nothing
 };
 constinit Settings g_settings{};
 
@@ -70,10 +73,74 @@ bool must_remove_preload(const Preload& preload, Inspect inspect) noexcept {
   return !g_settings.children || inspect().suitability != program::Suitability::suitable;
 }
 
+std::string_view name_of(const char* variable) noexcept {
+  const std::string_view whole{variable};
+  return whole.substr(0, whole.find('='));
+}
+
+// The variable in a list that ends with a null pointer; null: there is none.
+const char* find_variable(const char* const* list, std::string_view name) noexcept {
+  for (; *list != nullptr; ++list)
+    if (name_of(*list) == name) return *list;
+  return nullptr;
+}
+
+std::size_t count_of(const char* const* list) noexcept {
+  std::size_t count = 0;
+  while (list[count] != nullptr) ++count;
+  return count;
+}
+
+// Whether it has most of this process' variables. Else the program has cleaned it.
+bool is_own_environment(Environment environment) noexcept {
+  if (environment == environ) return true;
+  std::size_t all = 0, found = 0;
+  for (Environment own = environ; own != nullptr && *own != nullptr; ++own, ++all)
+    found += find_variable(environment, name_of(*own)) != nullptr ? 1 : 0;
+  return 2 * found >= all;
+}
+
+// Whether the program that `inspect` examines gets the variables of `oomrec attach`.
+template <class Inspect>
+bool must_add(Environment environment, const char* const* added, Inspect inspect) noexcept {
+  if (environment == nullptr || !g_settings.children || system::is_sandboxed()) return false;
+  const char* const ours = find_variable(added, "LD_PRELOAD");
+  const char* const list = find_variable(environment, "LD_PRELOAD");
+  return ours != nullptr && count_of(environment) <= kMaxVariables &&
+         (list == nullptr || ::strlen(list) <= kMaxListBytes) && is_own_environment(environment) &&
+         // The loader would complain of a library that is not there, in another root.
+         system::call(SYS_faccessat, AT_FDCWD, ours + kVariable.size(), R_OK) == 0 &&
+         inspect().suitability == program::Suitability::suitable;
+}
+
+template <class Start>
+int with_added(Environment environment, const char* const* added, Start start) noexcept {
+  const char* const ours = find_variable(added, "LD_PRELOAD");
+  const char* const list = find_variable(environment, "LD_PRELOAD");
+  const std::string_view others = list != nullptr ? list + kVariable.size() : "";
+  const std::size_t own_bytes = ::strlen(ours);
+  auto* const preload = static_cast<char*>(alloca(own_bytes + 1 + others.size() + 1));
+  char* at = static_cast<char*>(::mempcpy(preload, ours, own_bytes));
+  if (!others.empty()) *at++ = ':';
+  *static_cast<char*>(::mempcpy(at, others.data(), others.size())) = '\0';
+
+  const std::size_t most = count_of(environment) + count_of(added) + 1;
+  auto** const copy = static_cast<char**>(alloca(most * sizeof(char*)));
+  char** end = copy;
+  for (; *environment != nullptr; ++environment)
+    if (find_variable(added, name_of(*environment)) == nullptr) *end++ = *environment;
+  for (; *added != nullptr; ++added) *end++ = *added == ours ? preload : const_cast<char*>(*added);
+  *end = nullptr;
+  return start(copy);
+}
+
 // Calls `start` with the environment for this program.
 template <class Inspect, class Start>
 int with_environment(Environment environment, Inspect inspect, Start start) noexcept {
   const Preload preload = find_preload_variable(environment);
+  const char* const* const added = g_settings.added.load(std::memory_order_acquire);
+  if (added != nullptr && preload.list.empty() && must_add(environment, added, inspect))
+    return with_added(environment, added, start);
   if (!must_remove_preload(preload, inspect)) return start(environment);
   auto** const copy = static_cast<char**>(alloca((preload.variables + 1) * sizeof(char*)));
   auto* const variable = static_cast<char*>(alloca(kVariable.size() + preload.list.size() + 1));
@@ -139,7 +206,13 @@ int observe_spawn(Environment environment, Inspect inspect, Spawn spawn) noexcep
 
 void start_exec(bool children, const char* library_path) noexcept {
   const char* const slash = ::strrchr(library_path, '/');
-  g_settings = {true, children, slash != nullptr ? slash + 1 : library_path};
+  g_settings.started = true;
+  g_settings.children = children;
+  g_settings.library_name = slash != nullptr ? slash + 1 : library_path;
+}
+
+void add_to_environments(const char* const* variables) noexcept {
+  g_settings.added.store(variables, std::memory_order_release);
 }
 
 OOMREC_HOOK(int, execve, (const char* path, char* const* arguments, Environment environment)) {

@@ -153,7 +153,8 @@ pid_t observe_wait(int* status, Real real) {
 
 void start_exit() noexcept {
   recorder::start_php();
-  if (::on_exit != nullptr) ::on_exit(at_exit, nullptr);
+  static constinit bool registered = false;
+  if (::on_exit != nullptr && !registered) registered = ::on_exit(at_exit, nullptr) == 0;
 }
 
 void find_stack_size_of() noexcept {

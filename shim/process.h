@@ -3,7 +3,8 @@
 
 namespace oomrec::shim {
 
-// Observes the end of the program's exit handlers. Called once, by the constructor.
+// Observes the end of the program's exit handlers. Called by the constructor, or at each
+// `oomrec attach`.
 void start_exit() noexcept;
 
 // Looks up the function that reads a new thread's stack size: it is in libpthread before
@@ -22,5 +23,9 @@ inline bool has_thread_storage() noexcept {
 // Sets whether children are recorded too, and the file name of this library. Called once, by the
 // constructor.
 void start_exec(bool children, const char* library_path) noexcept;
+
+// For `oomrec attach`: variables that the programs get which this process starts, if children are
+// recorded: LD_PRELOAD, and those of the recorder; null at the end of the list. Null: none.
+void add_to_environments(const char* const* variables) noexcept;
 
 }  // namespace oomrec::shim

@@ -126,6 +126,14 @@ bool set_dump_directory(InHook hook, std::string_view directory, std::uint64_t m
 
 void reset_dump_directory_after_fork(InHook) noexcept { g_directories.lock.unlock(); }
 
+void forget_dump_directories(InHook hook) noexcept {
+  reset_dump_directory_after_fork(hook);
+  g_directories.current.store(0, std::memory_order_relaxed);
+  for (Path& path : g_directories.paths) path.pid = 0;
+  g_directories.max_dumps.store(0, std::memory_order_relaxed);
+  g_directories.max_total_bytes.store(0, std::memory_order_relaxed);
+}
+
 StringId describe_dump_directory(InHook hook) noexcept {
   expand_dump_directory();
   g_directories.as_started = g_session.add_string(hook, dump_directory());

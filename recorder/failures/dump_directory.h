@@ -30,4 +30,7 @@ session::StringId describe_dump_directory(InHook) noexcept;
 // In the parent another thread may have been in set_dump_directory().
 void reset_dump_directory_after_fork(InHook) noexcept;
 
+// Forgets the directories that the program has named.
+void forget_dump_directories(InHook) noexcept;
+
 }  // namespace oomrec::recorder

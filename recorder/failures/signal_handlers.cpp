@@ -134,6 +134,7 @@ void on_signal(int signal, siginfo_t* info, void* context) noexcept {
 // Mapped, not a variable: garbage collectors scan every library's variables, and may not read
 // PROT_NONE.
 void prepare_handlers() noexcept {
+  if (g_stacks.bytes != nullptr) return;  // by an earlier recording: a thread may have one
   const long mapped = system::call(SYS_mmap, nullptr, kStacks * kStackBytes, PROT_NONE,
                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped > 0) g_stacks.bytes = reinterpret_cast<std::byte*>(mapped);

@@ -176,13 +176,17 @@ WriterState* claim_last_bundle(InHook hook, unsigned seconds) noexcept {
   return nullptr;
 }
 
+void forget_bundles(WriterState& writer) noexcept {
+  writer.last_written = false;
+  for (WrittenBundle& bundle : writer.written) bundle.number = 0;
+}
+
 // After a fork: the recorded bundles are the parent's.
 void reset_after_fork(WriterState& writer) noexcept {
   const int self = helper::process_id();
   if (writer.process == self) return;
   writer.process = self;
-  writer.last_written = false;
-  for (WrittenBundle& bundle : writer.written) bundle.number = 0;
+  forget_bundles(writer);
 }
 
 // Stores the bundle's directory; it stays until kDirectories others have been named.
@@ -272,6 +276,15 @@ bool prepare(const char* const* environment) noexcept {
 
 bool finish(InHook, unsigned seconds) noexcept {
   return g_writer == nullptr || helper::finish(calls::monotonic_ns() + seconds * kSecond);
+}
+
+bool forget_bundles(InHook hook, unsigned seconds) noexcept {
+  if (g_writer == nullptr) return true;
+  WriterState* const writer = claim_writer(hook, calls::monotonic_ns() + seconds * kSecond);
+  if (writer == nullptr) return false;
+  forget_bundles(*writer);
+  helper::release();
+  return true;
 }
 
 bool complete_last(InHook hook, OutcomeKind kind, std::int32_t value, unsigned seconds) noexcept {

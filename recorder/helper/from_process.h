@@ -28,6 +28,10 @@ bundle::Result write_from_process(InHook, const bundle::Cause&, const bundle::De
 // the bundle is complete by then, and by a tick, to reap a helper that has ended.
 bool finish(InHook, unsigned seconds) noexcept;
 
+// Forgets the bundles of this process: another recording begins. False: still at work after
+// `seconds`.
+bool forget_bundles(InHook, unsigned seconds) noexcept;
+
 // Reserves and touches the memory that write_from_process() needs, and records which file stderr is
 // and the command's part of `environment`. Called from the recorder's start().
 bool prepare(const char* const* environment) noexcept;

@@ -1,5 +1,7 @@
 #include "recorder/live/object_bits.h"
 
+#include <algorithm>
+
 #include "common/system/memory.h"
 
 namespace oomrec::live {
@@ -79,6 +81,13 @@ bool ObjectBits::add_span(std::uint64_t number) noexcept {
 void ObjectBits::start_anew(InHook) noexcept {
   lock_.unlock();  // its owner may not exist in the child
   ever_.store(0, std::memory_order_relaxed);
+}
+
+void ObjectBits::clear(InHook hook) noexcept {
+  start_anew(hook);
+  for (const Span& span : spans_)
+    if (span.number.load(std::memory_order_relaxed) != 0) std::fill_n(span.words, kSpanWords, 0);
+  count_.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace oomrec::live

@@ -39,6 +39,8 @@ class ObjectBits {
   // In the child of a fork: keeps the parent's objects, which it has, too, but counts anew how many
   // ever were.
   void start_anew(InHook) noexcept;
+  // Forgets all objects; no other thread may be using them.
+  void clear(InHook) noexcept;
 
  private:
   using Word = std::atomic<std::uint64_t>;

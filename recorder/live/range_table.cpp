@@ -115,6 +115,11 @@ RangeChange RangeTable::detach(InHook, std::uint32_t pool) noexcept {
   return sum();
 }
 
+void RangeTable::clear(InHook) noexcept {
+  lock_.unlock();
+  count_ = free_slot_ = 0;
+}
+
 RangeChange RangeTable::adopt(InHook hook, std::uint32_t holder, std::uint32_t pool) noexcept {
   const system::MutexGuard guard(lock_);
   if (!guard) return {};

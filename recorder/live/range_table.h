@@ -81,6 +81,8 @@ class RangeTable {
   // remembers which ranges are those of its holder `pool` (0: none). Returns
   // what the child has mapped, as if added now. A table that another thread was changing is empty.
   RangeChange detach(InHook, std::uint32_t pool) noexcept;
+  // Forgets all ranges; no other thread may be using them.
+  void clear(InHook) noexcept;
   // Once the child has a session: publishes everything for `holder`, and those of the parent's pool
   // for `pool`. Returns the same.
   RangeChange adopt(InHook, std::uint32_t holder, std::uint32_t pool) noexcept;

@@ -182,4 +182,11 @@ void release_inherited_object(InHook hook, std::uint64_t address) noexcept {
     g_state.holders.restore(hook, pool, std::min(live, object.bytes), 0);
 }
 
+void forget_inherited(InHook hook) noexcept {
+  g_inherited.stacks.clear();
+  g_inherited.rows = {};
+  g_inherited.objects.clear(hook);
+  g_inherited.has_pool = false;
+}
+
 }  // namespace oomrec::recorder

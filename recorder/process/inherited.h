@@ -32,4 +32,7 @@ void release_inherited(InHook, std::uint64_t usable_bytes) noexcept;
 // The same for an object that was on record in the parent.
 void release_inherited_object(InHook, std::uint64_t address) noexcept;
 
+// Forgets everything, for a recording that begins in the same process.
+void forget_inherited(InHook) noexcept;
+
 }  // namespace oomrec::recorder

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sys/syscall.h>
 
+#include "common/system/memory.h"
 #include "common/system/syscalls.h"
 
 namespace oomrec::session {
@@ -71,6 +72,10 @@ struct OneMutex {
 };
 constinit robust_list_head g_list{};
 
+// Pages that a list of robust mutexes leads to. One for which there is no place here stays mapped.
+constexpr std::size_t kMostKept = 256;
+constinit Header* g_kept[kMostKept] = {};
+
 }  // namespace
 
 bool lock_without_libpthread(Header& header) noexcept {
@@ -90,6 +95,35 @@ void renew_life(Header& header) noexcept {
   pthread_mutex_t& mutex = mutex_of(header);
   if (g_functions.pthread_mutex_trylock(&mutex) == EOWNERDEAD)
     g_functions.pthread_mutex_consistent(&mutex);
+}
+
+bool end_life(Header& header) noexcept {
+  pthread_mutex_t& mutex = mutex_of(header);
+  const auto word = std::atomic_ref{*reinterpret_cast<std::uint32_t*>(header.alive_mutex)}.load();
+  const std::uint32_t owner = word & FUTEX_TID_MASK;
+  if (owner == 0 || (word & FUTEX_OWNER_DIED) != 0) return true;
+  if (owner != static_cast<std::uint32_t>(system::call(SYS_gettid))) return false;
+  if (g_lookup == Lookup::found)
+    pthread_mutex_unlock(&mutex);
+  else
+    g_list.list.next = &g_list.list;
+  return true;
+}
+
+void keep_for_owner(Header& header) noexcept {
+  for (Header*& place : g_kept) {
+    if (place != nullptr) continue;
+    place = &header;
+    return;
+  }
+}
+
+void release_kept() noexcept {
+  for (Header*& header : g_kept) {
+    if (header == nullptr || !end_life(*header)) continue;
+    system::unmap(header, kPageBytes);
+    header = nullptr;
+  }
 }
 
 bool robust_list_in_use() noexcept {

@@ -18,6 +18,16 @@ bool lock_without_libpthread(Header& header) noexcept;
 // Locks the mutex again if the owning thread has ended. One atomic operation.
 void renew_life(Header& header) noexcept;
 
+// The session has ended: unlocks the mutex if this thread has it. False: another thread has it,
+// whose list of robust mutexes leads to the header, so its page must stay mapped until
+// release_kept().
+bool end_life(Header& header) noexcept;
+
+// Keeps the page of such a header, and unmaps it in a later call, by the same thread or after that
+// one's end. So there are never more of them than threads that have called start_life().
+void keep_for_owner(Header& header) noexcept;
+void release_kept() noexcept;
+
 // In the child of a fork: whether this thread's list of robust mutexes may still point into the
 // parent's session. libc's fork empties the list, a raw clone does not: then the page must stay
 // mapped.

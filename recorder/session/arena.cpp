@@ -66,9 +66,12 @@ void Arena::close(InHook, FirstPage first_page) noexcept {
     if (piece == 0 && first_page == FirstPage::zeros) {
       call(SYS_mmap, from, kPageBytes, PROT_READ | PROT_WRITE,
            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    }
+    if (piece == 0 && first_page != FirstPage::unmapped) {
       from += kPageBytes;
       bytes -= kPageBytes;
     }
+    if (shared_ && first_page == FirstPage::kept) call(SYS_madvise, from, bytes, MADV_REMOVE);
     call(SYS_munmap, from, bytes);
     pieces_[piece] = nullptr;
   }

@@ -16,8 +16,8 @@
 
 namespace oomrec::session {
 
-// What close() leaves at the address of the first page: nothing, or private zeros.
-enum class FirstPage : bool { unmapped, zeros };
+// What close() leaves at the address of the first page: nothing, private zeros, or the page.
+enum class FirstPage : std::uint8_t { unmapped, zeros, kept };
 
 class Arena {
  public:
@@ -25,7 +25,8 @@ class Arena {
   // memory when it is −1. `budget_bytes` limits populate(). False: no address space.
   bool open(InHook, int descriptor, std::uint64_t file_bytes, std::uint64_t budget_bytes) noexcept;
 
-  // Unmaps everything. FirstPage::zeros is for Session::detach().
+  // Unmaps everything. FirstPage::zeros is for Session::detach(), kept
+  // for Session::close(): the file then gives back the rest of its memory.
   void close(InHook, FirstPage) noexcept;
 
   // Reserves `bytes` of the file: whole pages, inside one piece; maps new pieces when needed.

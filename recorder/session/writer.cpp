@@ -76,6 +76,18 @@ void Session::detach(InHook hook) noexcept {
   std::construct_at(this);
 }
 
+void Session::close(InHook hook) noexcept {
+  release_kept();
+  if (header_ == nullptr) return;
+  // A fork's child that is not recorded still has its parent's, which must stay as it is.
+  if (pid_ != system::process_id()) return detach(hook);
+  Header& header = *header_;
+  const bool is_ours_alone = end_life(header);
+  arena.close(hook, is_ours_alone ? FirstPage::unmapped : FirstPage::kept);
+  if (!is_ours_alone) keep_for_owner(header);
+  std::construct_at(this);
+}
+
 void Session::mark(InHook, State state, std::int32_t status) noexcept {
   if (!active_) return;
   header_->exit_status.store(status, std::memory_order_relaxed);

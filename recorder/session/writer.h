@@ -50,6 +50,10 @@ class Session {
   // zeros replaces the header's first.
   void detach(InHook) noexcept;
 
+  // Unmaps a session that has ended in this process, and resets this object, for another create().
+  // No thread may be using it. munmap.
+  void close(InHook) noexcept;
+
   // Marks the end of the process image, or undoes that (State::running after a failed exec). Do not
   // call it in a vfork child.
   void mark(InHook, State state, std::int32_t status) noexcept;

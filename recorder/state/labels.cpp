@@ -192,6 +192,10 @@ void save_labels(InHook) noexcept {
   });
   g_waiting.depth = 0;
   while (count != 0) g_waiting.push(cut(texts[--count]));
+  forget_labels();
+}
+
+void forget_labels() noexcept {
   t_labelled_root = 0;
   g_common_label.store(0, std::memory_order_relaxed);
   g_labels.lock.unlock();

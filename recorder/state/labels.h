@@ -38,6 +38,8 @@ std::string_view label_of(std::uint32_t node) noexcept;
 // A fork's child saves the labels of the forking thread while it can still read the parent's
 // session, and restores them for its first thread once it has a session.
 void save_labels(InHook) noexcept;
+// Forgets all labels, with the session that has their texts.
+void forget_labels() noexcept;
 void restore_labels(InHook, ThreadState&) noexcept;
 
 }  // namespace oomrec::recorder

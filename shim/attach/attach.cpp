@@ -18,6 +18,7 @@
 #include "common/system/text.h"
 #include "recorder/process/preexisting.h"
 #include "recorder/recorder.h"
+#include "recorder/state/thread_state.h"
 #include "shim/api.h"
 #include "shim/attach/dlopen.h"
 #include "shim/attach/redirections.h"
@@ -35,9 +36,10 @@ namespace oomrec::shim {
 namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;
+constexpr int kRecords = 1, kIsIdle = 2;  // oomrec_attached
 
-// The command's settings: "OOMREC_MODE=exact" and so on. They live as long as the process, because
-// the options point into them.
+// The command's settings: "OOMREC_MODE=exact" and so on, and LD_PRELOAD for the programs that this
+// one starts. They live as long as the process, because the options point into them.
 struct Settings {
   char text[4096];
   std::array<const char*, 64> variables;
@@ -59,7 +61,7 @@ struct Settings {
   }
 };
 constinit Settings g_settings{};
-constinit bool g_begun = false;
+constinit bool g_resolved = false;
 
 Dl_info own_module() noexcept {
   Dl_info info{};
@@ -119,6 +121,7 @@ const char* begin(Options options) noexcept {
     else
       recorder::note_heap(hook, "heap not observed: the program brings its own malloc");
   });
+  add_to_environments(g_settings.variables.data());
   redirect_all();
   set_missing("");
   return nullptr;
@@ -129,27 +132,38 @@ const char* begin(Options options) noexcept {
 
 extern "C" {
 
-// Whether this copy of the library records; the command reads it from outside.
+// The command reads these from outside: whether this copy of the library records (1), or has done
+// so and is idle (2); and where a thread's pointer to its state is, from the thread's control
+// block.
 [[gnu::visibility("default")]] extern int oomrec_attached;
 constinit int oomrec_attached = 0;
+[[gnu::visibility("default")]] extern long oomrec_thread_state;
+constinit long oomrec_thread_state = 0;
 
-// Result: nullptr, or why the recording has not begun.
+// Result: nullptr, or why the recording has not begun. Called again after oomrec_detach() once the
+// command has seen each thread outside of this library, and set its pointer to nullptr.
 OOMREC_EXPORT const char* oomrec_attach(const char* settings) {
   using namespace oomrec;
   using namespace oomrec::shim;
   const KeepErrno keep;
   if (!is_dlopened()) return "liboomrec.so was loaded when the program started";
-  if (g_begun || recorder::is_active()) return "this copy of liboomrec.so has recorded already";
+  if (oomrec_attached == kRecords || recorder::is_active()) return "it is recorded already";
   if (::getauxval(AT_SECURE) != 0)
     return "the program is privileged (setuid, setgid, capabilities)";
   if (!g_settings.copy(settings)) return "the settings are too long";
   OptionProblems problems;
   const Options options = read_options(g_settings.variables.data(), problems);
   if (options.mode == Mode::off) return "recording is off: --mode off";
-  g_begun = true;
-  resolve_next_in_program();
+  if (!g_resolved) resolve_next_in_program();
+  g_resolved = true;
+  bool is_free = true;
+  if (oomrec_attached == kIsIdle)
+    as_recorder([&](InHook hook) { is_free = recorder::forget_recording(hook); });
+  if (!is_free) return "a bundle of the recording before is still being written";
+  oomrec_thread_state =
+      reinterpret_cast<char*>(&recorder::t_thread) - static_cast<char*>(__builtin_thread_pointer());
   const char* const problem = begin(options);
-  oomrec_attached = problem == nullptr ? 1 : 0;
+  oomrec_attached = problem == nullptr ? kRecords : kIsIdle;
   return problem;
 }
 
@@ -158,8 +172,9 @@ OOMREC_EXPORT const char* oomrec_detach(void) {
   using namespace oomrec;
   using namespace oomrec::shim;
   const KeepErrno keep;
-  if (oomrec_attached == 0) return "the process is not attached to";
-  oomrec_attached = 0;
+  if (oomrec_attached != kRecords) return "the process is not attached to";
+  oomrec_attached = kIsIdle;
+  add_to_environments(nullptr);
   gpu::g_before_lookup = nullptr;
   redirect_modules(Direction::to_next);
   stop_python_objects();

@@ -33,6 +33,7 @@ struct Redirections {
   std::uint64_t own_start = 0;
   std::uint64_t loader_start = 0;
   std::atomic<unsigned long long> adds{0};  // of modules that were looked at: dlpi_adds
+  std::atomic<bool> in_force{false};  // the rows are complete and sorted, and calls redirected
 
   void sort() noexcept {
     std::sort(rows, rows + count,
@@ -252,13 +253,17 @@ void prepare_redirections(std::uint64_t own_start) noexcept {
 }
 
 RedirectionCounts redirect_modules(Direction direction) noexcept {
-  g_redirections.sort();
+  // Its hooks may run meanwhile, by function pointers that the program has looked up.
+  const bool redirects = direction == Direction::to_hooks;
+  if (redirects && !g_redirections.in_force.load(std::memory_order_acquire)) g_redirections.sort();
+  g_redirections.in_force.store(redirects, std::memory_order_release);
   Pass pass{direction};
   for_each_module(Pass::visit, &pass);
   return pass.counts();
 }
 
 void redirect_new_modules() noexcept {
+  if (!g_redirections.in_force.load(std::memory_order_acquire)) return;
   struct Adds {
     static int read(dl_phdr_info* info, std::size_t, void* adds) noexcept {
       *static_cast<unsigned long long*>(adds) = info->dlpi_adds;

@@ -32,7 +32,8 @@ void add_redirection(const char* name, const void* next, const void* hook) noexc
 
 RedirectionCounts redirect_modules(Direction) noexcept;
 
-// The same if modules were loaded since the last time: two loads if not.
+// The same, while calls are redirected, if modules were loaded since the last time: two loads if
+// not.
 void redirect_new_modules() noexcept;
 
 }  // namespace oomrec::shim

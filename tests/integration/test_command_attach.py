@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -414,6 +415,396 @@ def test_duration_leaves_a_bundle_and_the_process(oomrec, running):
     assert process.poll() is None and hooked_words(process.pid) == 0
     check("attach", oomrec.json("attach", process.pid))
     check("attach", oomrec.json("attach", "--detach", process.pid))
+
+
+# --- Again and again -----------------------------------------------------------------------------
+
+
+def copies(pid: int) -> int:
+    """How many copies of the library the process has loaded."""
+    maps = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    return sum("liboomrec" in line and " r-xp" in line for line in maps)
+
+
+def size_of(pid: int) -> dict[str, int]:
+    """What a process would grow in if something was left by each recording."""
+    maps = Path(f"/proc/{pid}/smaps").read_text()
+    return {
+        "mappings": len(re.findall(r"^\w+-\w+ ", maps, re.MULTILINE)),
+        "kb": sum(map(int, re.findall(r"^Rss: *(\d+)", maps, re.MULTILINE))),
+        "address_space_kb": sum(map(int, re.findall(r"^Size: *(\d+)", maps, re.MULTILINE))),
+        "files": len(os.listdir(f"/proc/{pid}/fd")),
+        "copies": copies(pid),
+    }
+
+
+@pytest.mark.parametrize("mode", ["sampled", "exact"])
+def test_attached_to_as_often_as_one_likes(oomrec, plain, running, mode):
+    process = running("attached", "read", 3)
+    sizes = []
+    for _ in range(rounds(30, 1000)):
+        run = oomrec("attach", "--mode", mode, process.pid)
+        assert run.exit_code == 0, str(run)
+        deadline = time.monotonic() + 20  # three threads allocate all the time
+        while mode == "exact" and "allocate_in_thread" not in rows(oomrec, process):
+            assert time.monotonic() < deadline
+        run = oomrec("attach", "--detach", process.pid)
+        assert run.exit_code == 0, str(run)
+        sizes.append(size_of(process.pid))
+
+    early, late = sizes[len(sizes) // 3], sizes[-1]
+    assert late["copies"] == 1 and late["files"] == early["files"], sizes
+    # The threads' own malloc maps an arena at times.
+    assert late["mappings"] <= early["mappings"] + 8, sizes
+    assert late["kb"] <= early["kb"] + 4096, sizes
+    assert late["address_space_kb"] <= early["address_space_kb"] + 256 * 1024, sizes
+    ended = plain.finish(process, input="x")
+    assert ended.exit_code == 0 and ended.stderr == "", str(ended)
+    assert UNDISTURBED.format(errno=77) in ended.stdout
+
+
+def built(tmp_path, name: str, text: str) -> Path:
+    source = tmp_path / f"{name}.c"
+    source.write_text(text)
+    subprocess.run(["gcc", "-w", "-O1", source, "-o", tmp_path / name, "-pthread"], check=True)
+    return tmp_path / name
+
+
+def test_each_recording_has_what_came_since_its_attach(oomrec, plain, tmp_path):
+    program = built(
+        tmp_path,
+        "keeps",
+        "#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n"
+        "void* allocate_kept() { return malloc(100003); }\n"
+        "void* allocate_for_a_step() { return malloc(777); }\n"
+        'int main() { char line[8]; for (;;) { puts("ready"); fflush(stdout);\n'
+        "if (read(0, line, 8) < 1) return 0;\n"
+        "for (int i = 0; i < 10; ++i) { allocate_kept(); free(allocate_for_a_step()); } } }\n",
+    )
+    process = plain.start(program, stdin=subprocess.PIPE)
+    assert process.stdout.readline()
+    for cycle in range(rounds(4, 20)):
+        assert oomrec("attach", "--mode", "exact", process.pid).exit_code == 0
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        assert process.stdout.readline()
+        time.sleep(0.2)
+        found = rows(oomrec, process)
+        assert found["allocate_kept"]["own_bytes"] == 10 * 100003
+        assert found["allocate_kept"]["count"] == 10
+        assert found["[before attaching]"]["own_bytes"] >= cycle * 10 * 100003
+        moment = oomrec.json("top", "--once", process.pid)["moment"]
+        assert moment["live_bytes"]["heap"] == pytest.approx((cycle + 1) * 10 * 100003, abs=10**5)
+        assert oomrec("attach", "--detach", process.pid).exit_code == 0
+    assert copies(process.pid) == 1
+
+
+def test_a_thread_that_stays_in_the_recorder_keeps_its_copy(oomrec, plain, tmp_path):
+    """It sleeps in a call that the first recording observed: the next one gets a copy of its own."""
+    program = built(
+        tmp_path,
+        "waits",
+        "#include <pthread.h>\n#include <stdio.h>\n#include <sys/wait.h>\n#include <unistd.h>\n"
+        "static int child; static int status = -1;\n"
+        "static void* wait_for_it(void* of) { char go; read(0, &go, 1);\n"
+        "if (waitpid(child, &status, 0) != child) status = -2; return of; }\n"
+        "int main() { pthread_t thread; child = fork();\n"
+        "if (child == 0) { sleep(600); return 1; }\n"
+        'pthread_create(&thread, 0, wait_for_it, 0); printf("%d\\n", child); fflush(stdout);\n'
+        'pthread_join(thread, 0); printf("status %d\\n", status); return 0; }\n',
+    )
+    process = plain.start(program, stdin=subprocess.PIPE)
+    child = int(process.stdout.readline())
+    assert oomrec("attach", process.pid).exit_code == 0
+    process.stdin.write(b"x")
+    process.stdin.flush()
+    time.sleep(0.3)
+    found = []
+    for _ in range(3):
+        assert oomrec("attach", "--detach", process.pid).exit_code == 0
+        assert oomrec("attach", process.pid).exit_code == 0
+        found.append(copies(process.pid))
+    assert found == [2, 2, 2]
+    os.kill(child, signal.SIGKILL)
+    ended = plain.finish(process)
+    assert ended.exit_code == 0 and ended.stdout == "status 9\n", str(ended)
+
+
+def test_a_library_of_another_build_is_loaded_beside_the_idle_one(
+    oomrec, running, build_dir, tmp_path
+):
+    process = running("grows_in_steps")
+    assert oomrec("attach", process.pid).exit_code == 0
+    assert oomrec("attach", "--detach", process.pid).exit_code == 0
+    library = bytearray((build_dir / "liboomrec.so").read_bytes())
+    note = struct.pack("<III", 4, 20, 3) + b"GNU\0"  # of the build-id
+    library[library.index(note) + len(note)] ^= 1
+    other = tmp_path / "liboomrec.so"
+    other.write_bytes(library)
+    other.chmod(0o755)
+    for _ in range(2):  # the second time it is the one that is idle
+        run = oomrec("attach", process.pid, env={"OOMREC_LIBRARY": other})
+        assert run.exit_code == 0, str(run)
+        assert copies(process.pid) == 2
+        assert oomrec("attach", "--detach", process.pid).exit_code == 0
+
+
+def test_a_child_that_is_not_recorded_can_be_attached_to(oomrec, plain, tmp_path):
+    """It has its parent's hooks and recording, which stays the parent's."""
+    program = built(
+        tmp_path,
+        "forks",
+        "#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n"
+        "void* allocate_in_parent() { return malloc(200003); }\n"
+        "void* allocate_in_child() { return malloc(100003); }\n"
+        'int main() { char go; printf("ready\\n"); fflush(stdout); read(0, &go, 1);\n'
+        "const int child = fork(); if (child == 0) for (;;) { allocate_in_child(); usleep(20000); }\n"
+        "for (int i = 0; i < 10; ++i) allocate_in_parent();\n"
+        'printf("%d\\n", child); fflush(stdout); read(0, &go, 1); return 0; }\n',
+    )
+    process = plain.start(program, stdin=subprocess.PIPE)
+    assert process.stdout.readline()
+    words = ["attach", "--mode", "exact"]
+    assert oomrec(*words, process.pid, env={"OOMREC_CHILDREN": "0"}).exit_code == 0
+    process.stdin.write(b"x")
+    process.stdin.flush()
+    child = int(process.stdout.readline())
+    try:
+        assert oomrec("top", "--once", child).exit_code == 1
+        for _ in range(2):
+            run = oomrec(*words, child)
+            assert run.exit_code == 0, str(run)
+            deadline = time.monotonic() + 20
+            while not any(
+                row["function"] == "allocate_in_child"
+                for row in oomrec.json("top", "--once", child)["rows"]
+            ):
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+            assert oomrec("attach", "--detach", child).exit_code == 0
+        assert copies(child) == 1
+        assert rows(oomrec, process)["allocate_in_parent"]["own_bytes"] == 10 * 200003
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
+def test_detached_from_while_it_waits_for_a_child(oomrec, plain, tmp_path):
+    """Its only thread sleeps in our hook of waitpid."""
+    program = built(
+        tmp_path,
+        "parent",
+        "#include <stdio.h>\n#include <sys/wait.h>\n#include <unistd.h>\n"
+        "int main() { int status = -1; char go; const int child = fork();\n"
+        "if (child == 0) { sleep(600); return 1; }\n"
+        'printf("%d\\n", child); fflush(stdout); read(0, &go, 1);\n'
+        'waitpid(child, &status, 0); printf("status %d\\n", status); return 0; }\n',
+    )
+    process = plain.start(program, stdin=subprocess.PIPE)
+    child = int(process.stdout.readline())
+    assert oomrec("attach", process.pid).exit_code == 0
+    process.stdin.write(b"x")
+    process.stdin.flush()
+    time.sleep(0.2)
+    assert oomrec("attach", "--detach", process.pid).exit_code == 0
+    os.kill(child, signal.SIGKILL)
+    ended = plain.finish(process)
+    assert ended.exit_code == 0 and ended.stdout == "status 9\n", str(ended)
+
+
+def test_a_python_program_is_attached_to_again(oomrec, plain, tmp_path):
+    """Its allocators are replaced each time, and each time lines are found."""
+    script = tmp_path / "allocates.py"
+    script.write_text(
+        "import sys, threading\nstop = False\n"
+        "def work():\n    while not stop:\n        kept = [str(i) * 3 for i in range(3000)]\n"
+        "        kept.append(bytearray(300_000))\n"
+        "threads = [threading.Thread(target=work) for _ in range(3)]\n"
+        "for thread in threads:\n    thread.start()\n"
+        "print('ready', flush=True)\nsys.stdin.readline()\nstop = True\n"
+        "for thread in threads:\n    thread.join()\nprint('ended')\n"
+    )
+    process = plain.start(sys.executable, script, stdin=subprocess.PIPE)
+    assert process.stdout.readline() == b"ready\n"
+    for _ in range(rounds(6, 100)):
+        assert oomrec("attach", process.pid).exit_code == 0
+        deadline = time.monotonic() + 20
+        while not any(
+            (row["file"] or "").endswith("allocates.py") and row["line"] in (5, 6)
+            for row in oomrec.json("top", "--once", process.pid)["rows"]
+        ):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert oomrec("attach", "--detach", process.pid).exit_code == 0
+    assert copies(process.pid) == 1
+    ended = plain.finish(process, input="\n")
+    assert ended.stdout == "ended\n" and ended.stderr == ""
+
+
+# --- Programs that it starts ---------------------------------------------------------------------
+
+
+def starts(plain, tmp_path, program: Path) -> subprocess.Popen:
+    """Starts the program in the way that a line of its input says, and prints its pid."""
+    script = tmp_path / "starts.py"
+    script.write_text(
+        "import os, subprocess, sys\nprogram = sys.argv[1]\nprint('ready', flush=True)\n"
+        "def start(**how):\n    return subprocess.Popen([program], stdin=subprocess.PIPE,\n"
+        "                            stdout=subprocess.PIPE, **how)\n"
+        "children = []\n"
+        "for line in sys.stdin:\n    word = line.strip()\n    if word == 'exec':\n"
+        "        os.execv(program, [program])\n"
+        "    environment = {'PATH': '/usr/bin'} if word == 'clean' else None\n"
+        "    child = start(env=environment, close_fds=word != 'spawn')\n"
+        "    children.append(child)\n    child.stdout.readline()\n"
+        "    print(child.pid, 'LD_PRELOAD' in os.environ, flush=True)\n"
+    )
+    process = plain.start(
+        sys.executable,
+        script,
+        program,
+        stdin=subprocess.PIPE,
+        env={f"HARMLESS_{n}": "1" for n in range(9)},
+    )
+    assert process.stdout.readline() == b"ready\n"
+    return process
+
+
+def start_child(process: subprocess.Popen, word: str) -> int:
+    process.stdin.write(f"{word}\n".encode())
+    process.stdin.flush()
+    pid, changed = process.stdout.readline().decode().split()
+    assert changed == "False", "the program's own environment stays as it is"
+    return int(pid)
+
+
+def environment_of(pid: int) -> dict[str, str]:
+    entries = Path(f"/proc/{pid}/environ").read_text().split("\0")
+    return dict(entry.split("=", 1) for entry in entries if entry)
+
+
+def test_programs_that_it_starts_are_recorded_until_detach(oomrec, plain, tmp_path, victim):
+    process = starts(plain, tmp_path, victim("grows_in_steps"))
+    children = [start_child(process, "own")]
+    assert oomrec("top", "--once", children[-1]).exit_code == 1
+
+    assert oomrec("attach", "--mode", "exact", process.pid).exit_code == 0
+    for word in ("own", "spawn"):
+        children.append(start_child(process, word))
+        assert oomrec("top", "--once", children[-1]).exit_code == 0, word
+        assert environment_of(children[-1])["OOMREC_MODE"] == "exact"
+        assert environment_of(children[-1])["HARMLESS_1"] == "1"
+    children.append(start_child(process, "clean"))
+    assert oomrec("top", "--once", children[-1]).exit_code == 1
+    assert set(environment_of(children[-1])) <= {"PATH", "LC_CTYPE"}
+
+    assert oomrec("attach", "--detach", process.pid).exit_code == 0
+    children.append(start_child(process, "own"))
+    assert oomrec("top", "--once", children[-1]).exit_code == 1
+    assert "LD_PRELOAD" not in environment_of(children[-1])
+    for child in children:
+        os.kill(child, signal.SIGKILL)
+
+
+def test_the_program_that_takes_its_place_is_recorded(oomrec, plain, tmp_path, victim):
+    process = starts(plain, tmp_path, victim("grows_in_steps"))
+    assert oomrec("attach", "--mode", "exact", process.pid).exit_code == 0
+    process.stdin.write(b"exec\n")
+    process.stdin.flush()
+    assert process.stdout.readline()  # of grows_in_steps
+    step(process)
+    time.sleep(0.2)
+    assert rows(oomrec, process)["allocate_small"]["count"] == 4000
+
+
+def test_programs_are_not_recorded_without_children(oomrec, plain, tmp_path, victim):
+    process = starts(plain, tmp_path, victim("grows_in_steps"))
+    run = oomrec("attach", process.pid, env={"OOMREC_CHILDREN": "0"})
+    assert run.exit_code == 0, str(run)
+    child = start_child(process, "own")
+    assert "LD_PRELOAD" not in environment_of(child)
+    os.kill(child, signal.SIGKILL)
+
+
+# --- What is not observed ------------------------------------------------------------------------
+
+
+def unobserved(oomrec, process) -> list[tuple[str, str, list[str]]]:
+    document = oomrec.json("info", process.pid)
+    check("info_process", document)
+    assert document["recorded"] and document["attached"]
+    return [
+        (Path(row["module"]).name, row["why"], row["functions"]) for row in document["unobserved"]
+    ]
+
+
+def test_info_names_what_is_not_observed(oomrec, plain, tmp_path):
+    """An address that was looked up before, and no module whose calls are redirected."""
+    library = tmp_path / "libkeeps.so"
+    source = tmp_path / "keeps.c"
+    source.write_text(
+        "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <stdlib.h>\n"
+        "static void* (*stored)(size_t);\n"
+        "void* through_pointer(void) { return stored(1000); }\n"
+        "void* directly(void) { return calloc(1, 1000); }\n"
+        'void look_up(void) { stored = (void*(*)(size_t))dlsym(RTLD_DEFAULT, "malloc"); }\n'
+    )
+    subprocess.run(["gcc", "-w", "-shared", "-fPIC", source, "-o", library, "-ldl"], check=True)
+    program = built(
+        tmp_path,
+        "loads",
+        "#include <dlfcn.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n"
+        "int main(int n, char** words) { void* l = dlopen(words[1], RTLD_NOW); char line[4];\n"
+        '((void(*)(void))dlsym(l, "look_up"))(); puts("ready"); fflush(stdout);\n'
+        "while (read(0, line, 1) == 1) malloc(10); return 0; }\n",
+    )
+    process = plain.start(program, library, stdin=subprocess.PIPE)
+    assert process.stdout.readline()
+    assert oomrec("info", process.pid).exit_code == 1
+    assert oomrec("attach", process.pid).exit_code == 0
+    assert unobserved(oomrec, process) == [("libkeeps.so", "stored_address", ["malloc"])]
+    page = oomrec("info", process.pid)
+    assert "calls by an address that it stored before: malloc" in page.stdout, str(page)
+
+
+def test_info_of_a_program_with_its_own_malloc(oomrec, plain, tmp_path):
+    program = built(
+        tmp_path,
+        "own",
+        "#include <stddef.h>\n#include <stdio.h>\n#include <unistd.h>\n"
+        "static char arena[1 << 24]; static size_t used;\n"
+        "void* malloc(size_t n) { void* at = arena + used; used += (n + 31) & ~15ul; return at; }\n"
+        "void* calloc(size_t k, size_t n) { return malloc(k * n); }\n"
+        "void* realloc(void* old, size_t n) { char* at = malloc(n); for (size_t i = 0; old && i < n; ++i)\n"
+        "at[i] = ((char*)old)[i]; return at; }\nvoid free(void* block) {}\n"
+        'int main() { char line[4]; puts("ready"); fflush(stdout); return read(0, line, 1) < 0; }\n',
+    )
+    process = plain.start(program, stdin=subprocess.PIPE)
+    assert process.stdout.readline()
+    assert oomrec("attach", process.pid).exit_code == 0
+    assert ("own", "own_allocator", ["calloc", "free", "malloc", "realloc"]) in unobserved(
+        oomrec, process
+    )
+    document = oomrec.json("info", process.pid)
+    assert document["heap_note"] == "heap not observed: the program brings its own malloc"
+
+
+def test_info_of_ordinary_programs_finds_nothing(oomrec, plain, running, preload, victim):
+    python = plain.start(
+        sys.executable,
+        "-c",
+        "import json, ssl, sqlite3; print(1, flush=True); input()",
+        stdin=subprocess.PIPE,
+    )
+    assert python.stdout.readline()
+    for process in (running("grows_in_steps"), python):
+        assert oomrec("attach", process.pid).exit_code == 0
+        assert unobserved(oomrec, process) == []
+    recorded = preload.start(victim("grows_in_steps"), stdin=subprocess.PIPE)
+    assert recorded.stdout.readline()
+    document = oomrec.json("info", recorded.pid)
+    check("info_process", document)
+    assert document["recorded"] and not document["attached"] and document["unobserved"] == []
+    assert "there is no process" in oomrec("info", 2**22 - 1).stderr
 
 
 # --- Refusals ------------------------------------------------------------------------------------

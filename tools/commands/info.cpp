@@ -1,4 +1,5 @@
-// `oomrec info`: whether a program can be recorded, and which limits and directories are in force.
+// `oomrec info`: whether a program can be recorded, or a process is; and which limits and
+// directories are in force.
 #include <unistd.h>
 
 #include <iterator>
@@ -7,6 +8,8 @@
 #include "tools/commands/commands.h"
 #include "tools/processes/launch/options.h"
 #include "tools/processes/launch/python.h"
+#include "tools/recording/live/processes.h"
+#include "tools/views/info/process_page.h"
 #include "tools/views/info/setup_page.h"
 
 namespace oomrec::tools::commands {
@@ -17,16 +20,29 @@ constexpr const char* kExamples =
     "  oomrec info --detailed --device 0\n"
     "  oomrec info -- python train.py   would it be recorded? (stopped before its main)\n"
     "  oomrec info --json -- ./server\n"
+    "  oomrec info 4711                 a process: is it recorded, and what of it is not "
+    "observed?\n"
     "\n"
-    "Exit code 1: the program would not be recorded.\n";
+    "Exit code 1: the program would not be recorded, or the process is not.\n";
+
+int process_info(pid_t pid, bool json) {
+  const views::ProcessCheck check = views::check_process(pid);
+  if (json)
+    print_json(views::process_json(check));
+  else
+    views::print_process(check, Terminal{STDOUT_FILENO});
+  return code(check.recorded ? Exit::shown : Exit::nothing_found);
+}
 
 }  // namespace
 
 int info_command(const Words& words) {
-  Arguments arguments{"info", "[OPTIONS] [-- PROGRAM [ARGUMENTS]]",
+  Arguments arguments{"info", "[OPTIONS] [PID | -- PROGRAM [ARGUMENTS]]",
                       "Checks whether a program would be recorded, and what of it, by starting it "
                       "and stopping it before its main. Without a program: shows the system, its "
-                      "devices, Python, what the recorder can hook, limits and directories.",
+                      "devices, Python, what the recorder can hook, limits and directories. Of a "
+                      "process: says whether it is recorded and, after `oomrec attach`, which "
+                      "modules' calls are not observed.",
                       kExamples};
   bool json = false;
   bool detailed = false;
@@ -39,6 +55,8 @@ int info_command(const Words& words) {
                  {std::begin(processes::kPythonOptions), std::end(processes::kPythonOptions)});
   if (!arguments.parse(words)) return code(Exit::shown);
 
+  if (program.size() == 1 && access(program[0].c_str(), F_OK) != 0)
+    if (const auto pid = recording::parse_pid(program[0])) return process_info(*pid, json);
   processes::report_unknown_variables();
   const views::Detail detail = detailed ? views::Detail::all : views::Detail::usual;
   // Throws for an invalid variable or device before anything is printed.

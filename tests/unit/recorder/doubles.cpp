@@ -66,6 +66,7 @@ namespace oomrec::helper {
 
 bool prepare(const char* const*) noexcept { return true; }
 bool run_from_process(InHook, const char*, unsigned) noexcept { return true; }
+bool forget_bundles(InHook, unsigned) noexcept { return true; }
 bool finish(InHook, unsigned) noexcept { return true; }
 bool complete_last(InHook, OutcomeKind kind, std::int32_t, unsigned) noexcept {
   if (doubles::g_bundles.under_way) return false;

@@ -253,7 +253,7 @@ class Caller {
     tracee.set_blocked_signals(~std::uint64_t{0});
     reach_step("blocked");
     if (!tracee.resume()) throw_ended(request_.pid);
-    wait_for_result(tracee, scratch, before, *mask);
+    wait_for_result(tracee, code, scratch, before, *mask);
     leave(tracee, code, scratch, before, *mask);
   }
 
@@ -265,10 +265,11 @@ class Caller {
   }
 
   // The code reads nothing back while it runs, so what it has done is read from its mapping.
-  void wait_for_result(Tracee& tracee, std::uint64_t scratch, const user_regs_struct& before,
-                       std::uint64_t mask) {
-    const auto begin = Clock::now();
-    auto until = begin + kCall;
+  void wait_for_result(Tracee& tracee, const MachineCode& code, std::uint64_t scratch,
+                       const user_regs_struct& before, std::uint64_t mask) {
+    constexpr milliseconds kMaps{100};  // within this time the code has its mapping, usually
+    auto until = Clock::now() + kCall;
+    auto look_at = Clock::now() + kMaps;
     bool has_started = false;
     for (;;) {
       Mailbox mailbox{};
@@ -287,8 +288,13 @@ class Caller {
         has_started = true;
         reach_step("calling");
       }
-      if (has_started && !is_mapped) {  // it has waited for us long enough
-        result_.problem = "";
+      bool is_over = has_started && !is_mapped;  // it has waited for us long enough
+      if (!is_mapped && !is_over && Clock::now() > look_at) {
+        is_over = has_left(tracee, code, scratch);
+        look_at = Clock::now() + kMaps;
+      }
+      if (is_over) {
+        result_.is_known = false;
         return;
       }
       switch (tracee.poll()) {
@@ -317,12 +323,23 @@ class Caller {
     }
   }
 
+  bool is_in(const MachineCode& code, std::uint64_t rip) const {
+    return rip >= code_address_ && rip < code_address_ + code.bytes.size();
+  }
+
+  // Whether the thread has been through the code, while this command got no processor.
+  bool has_left(Tracee& tracee, const MachineCode& code, std::uint64_t scratch) const {
+    if (tracee.stop() != StopResult::stopped) return false;
+    Mailbox mailbox{};
+    const bool is_mapped = memory_.read(scratch, mailbox);
+    const bool is_inside = is_in(code, tracee.registers().rip);
+    tracee.resume();
+    return !is_mapped && !is_inside;
+  }
+
   // Gives the thread its registers back, while the code waits for that.
   void leave(Tracee& tracee, const MachineCode& code, std::uint64_t scratch,
              const user_regs_struct& before, std::uint64_t mask) {
-    const auto is_in = [&](std::uint64_t rip) {
-      return rip >= code_address_ && rip < code_address_ + code.bytes.size();
-    };
     const auto until = Clock::now() + kCall;
     // Stopping it earlier would only keep it.
     for (Mailbox mailbox; memory_.read(scratch, mailbox) && Clock::now() < until;) usleep(10);
@@ -332,7 +349,7 @@ class Caller {
       if (Clock::now() > until) return;
       if (stopped != StopResult::stopped) continue;
       const std::uint64_t rip = tracee.registers().rip - code_address_;
-      if (!is_in(tracee.registers().rip)) break;  // it has restored itself
+      if (!is_in(code, tracee.registers().rip)) break;  // it has restored itself
       if (rip >= code.last_wait && rip < code.last_wait_end) {
         reach_step("returning");
         tracee.set_blocked_signals(mask);

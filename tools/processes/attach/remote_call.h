@@ -22,6 +22,7 @@ struct RemoteRequest {
 };
 
 struct RemoteResult {
+  bool is_known = true;         // false: this command got no processor while the function ran
   std::string problem;          // the text that the function returned; empty: nullptr
   pid_t thread = 0;             // that ran it
   std::uint64_t paused_ns = 0;  // for so long it was kept from its own work

@@ -59,9 +59,29 @@ void RemoteModule::read_segments(const RemoteMemory& memory) {
       gaps_.push_back(
           {(used + 15) & ~std::uint64_t{15}, page_up(used) - ((used + 15) & ~std::uint64_t{15})});
   }
-  for (const Elf64_Phdr& segment : segments)
+  for (const Elf64_Phdr& segment : segments) {
     if (segment.p_type == PT_DYNAMIC)
       read_symbols(memory, bias_ + segment.p_vaddr, segment.p_memsz);
+    if (segment.p_type == PT_NOTE && segment.p_align == 4)
+      read_notes(memory, bias_ + segment.p_vaddr, segment.p_memsz);
+  }
+}
+
+void RemoteModule::read_notes(const RemoteMemory& memory, std::uint64_t address,
+                              std::uint64_t bytes) {
+  std::string notes(std::min(bytes, kPageBytes), '\0');
+  notes.resize(memory.read_some(address, notes.data(), notes.size()));
+  const auto padded = [](std::uint64_t size) { return (size + 3) & ~std::uint64_t{3}; };
+  for (std::uint64_t at = 0; at + sizeof(Elf64_Nhdr) <= notes.size();) {
+    Elf64_Nhdr note;
+    std::memcpy(&note, notes.data() + at, sizeof note);
+    const std::uint64_t name = at + sizeof note;
+    const std::uint64_t text = name + padded(note.n_namesz);
+    if (text + note.n_descsz > notes.size()) return;
+    if (note.n_type == NT_GNU_BUILD_ID && notes.compare(name, 3, ELF_NOTE_GNU) == 0)
+      build_id_ = notes.substr(text, note.n_descsz);
+    at = text + padded(note.n_descsz);
+  }
 }
 
 void RemoteModule::read_symbols(const RemoteMemory& memory, std::uint64_t dynamic,

@@ -35,6 +35,9 @@ class RemoteModule {
   // The exported symbol at this address; nullptr: none.
   const RemoteSymbol* symbol_at(std::uint64_t address) const;
 
+  // Of its GNU build-id note; empty: it has none.
+  const std::string& build_id() const { return build_id_; }
+
   // Memory behind the code of an executable segment up to the end of its page, that nothing uses.
   struct Gap {
     std::uint64_t address = 0, bytes = 0;
@@ -43,9 +46,10 @@ class RemoteModule {
 
  private:
   void read_segments(const RemoteMemory& memory);
+  void read_notes(const RemoteMemory& memory, std::uint64_t address, std::uint64_t bytes);
   void read_symbols(const RemoteMemory& memory, std::uint64_t dynamic, std::uint64_t bytes);
 
-  std::string path_;
+  std::string path_, build_id_;
   std::uint64_t start_ = 0, end_ = 0, bias_ = 0;
   std::vector<RemoteSymbol> symbols_;  // by address
   std::vector<Gap> gaps_;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <iterator>
 #include <string_view>
 
@@ -14,6 +15,7 @@ namespace {
 
 constexpr std::size_t kMostStackBytes = 256 * 1024;
 constexpr std::size_t kMostFrames = 512;
+constexpr std::uint64_t kMostTailBytes = 2048;  // of a function without an exported name
 
 // Functions of the C library in which a thread may wait, by the name that the program calls. They
 // hold no lock that dlopen needs.
@@ -112,6 +114,16 @@ constexpr std::string_view kWaiting[] = {"read",
                                          "mq_receive",
                                          "mq_timedreceive"};
 
+// In which the recorder's hook of that name waits, too.
+constexpr std::string_view kWaitingForChild[] = {"wait", "waitpid", "waitid", "wait3", "wait4"};
+
+constexpr std::string_view kLocking[] = {"pthread_mutex_lock", "pthread_mutex_timedlock",
+                                         "pthread_rwlock_rdlock", "pthread_rwlock_wrlock",
+                                         "mtx_lock"};
+constexpr std::string_view kAllocating[] = {"malloc",   "calloc",         "realloc",
+                                            "free",     "posix_memalign", "aligned_alloc",
+                                            "memalign", "valloc",         "pvalloc"};
+
 // They call the program back, and hold no lock meanwhile.
 constexpr std::string_view kCallingBack[] = {"libc_start_main", "qsort",   "qsort_r", "bsearch",
                                              "lfind",           "lsearch", "twalk",   "twalk_r",
@@ -175,7 +187,7 @@ struct SafePoints::Unwinder {
   std::vector<std::uint64_t> addresses(const ThreadSnapshot& of) {
     found.clear();
     thread = &of;
-    if (ready) dwfl_getthread_frames(dwfl, memory.pid(), add_frame, this);
+    is_whole = ready && dwfl_getthread_frames(dwfl, memory.pid(), add_frame, this) == 0;
     if (found.empty()) found.push_back(of.registers.rip);
     return found;
   }
@@ -227,6 +239,7 @@ struct SafePoints::Unwinder {
   bool ready = false;
   const ThreadSnapshot* thread = nullptr;
   std::vector<std::uint64_t> found;
+  bool is_whole = false;  // `found` goes up to the thread's first function
 };
 
 SafePoints::SafePoints(const RemoteMemory& memory, const std::vector<RemoteModule>& modules)
@@ -235,13 +248,36 @@ SafePoints::SafePoints(const RemoteMemory& memory, const std::vector<RemoteModul
     if (!is_c_library(module) && !is_loader(module) && module.file_name() != "liboomrec.so" &&
         module.address_of("malloc") != 0 && module.address_of("free") != 0)
       allocator_ = allocator_ == nullptr ? &module : allocator_;
+  std::error_code error;
+  is_programs_own_ = allocator_ != nullptr &&
+                     allocator_->path() == std::filesystem::read_symlink(
+                                               fmt::format("/proc/{}/exe", memory.pid()), error);
+  for (const RemoteModule& module : modules)
+    if (is_c_library(module)) add_tails(module);
 }
 
 SafePoints::~SafePoints() = default;
 
+// The function behind has no exported name. It ends before the next one that has.
+void SafePoints::add_tails(const RemoteModule& module) {
+  for (const std::string_view name : kWaiting) {
+    const RemoteSymbol* const function = module.symbol_at(module.address_of(name));
+    std::uint8_t jump[5];
+    if (function == nullptr || function->bytes < sizeof jump) continue;
+    const std::uint64_t end = function->address + function->bytes;
+    std::int32_t distance = 0;
+    if (!memory_.read(end - sizeof jump, jump) || jump[0] != 0xe9) continue;  // jmp rel32
+    std::memcpy(&distance, jump + 1, sizeof distance);
+    const std::uint64_t target = end + static_cast<std::uint64_t>(std::int64_t{distance});
+    if (module.contains(target) && module.symbol_at(target) == nullptr)
+      tails_.emplace(target, name);
+  }
+}
+
 SafePoints::Kind SafePoints::kind_of(const RemoteModule& module) const {
-  if (is_loader(module) || &module == allocator_ || module.file_name().starts_with("liboomrec"))
-    return Kind::forbidden;
+  if (&module == allocator_ && is_programs_own_) return Kind::own_allocator;
+  if (is_loader(module) || &module == allocator_) return Kind::forbidden;
+  if (module.file_name().starts_with("liboomrec")) return Kind::recorder;
   return is_c_library(module) ? Kind::c_library : Kind::program;
 }
 
@@ -249,8 +285,13 @@ SafePoints::Frame SafePoints::frame_at(std::uint64_t address) const {
   for (const RemoteModule& module : modules_) {
     if (!module.contains(address)) continue;
     const RemoteSymbol* const function = module.symbol_at(address);
-    return {kind_of(module), function != nullptr ? function->name : "",
-            std::string{module.file_name()}};
+    std::string name = function != nullptr ? function->name : "";
+    const auto tail = tails_.upper_bound(address);
+    if (name.empty() && tail != tails_.begin() &&
+        address - std::prev(tail)->first < kMostTailBytes &&
+        module.contains(std::prev(tail)->first))
+      name = std::prev(tail)->second;
+    return {kind_of(module), std::move(name), std::string{module.file_name()}};
   }
   return {Kind::unknown, "", ""};
 }
@@ -259,12 +300,19 @@ std::string SafePoints::obstacle(const ThreadSnapshot& thread) {
   std::vector<Frame> frames;
   for (const std::uint64_t address : unwinder_->addresses(thread))
     frames.push_back(frame_at(address));
+  const bool in_call = static_cast<long long>(thread.registers.orig_rax) >= 0;
+  for (std::size_t i = 1; i < frames.size() && in_call; ++i)
+    if (frames[i].kind == Kind::recorder && frames[i - 1].kind != Kind::forbidden &&
+        has(kWaitingForChild, frames[i - 1].function))
+      frames[i] = {Kind::program, frames[i - 1].function, ""};
   for (const Frame& frame : frames)
-    if (frame.kind == Kind::forbidden)
+    if (frame.kind == Kind::forbidden || frame.kind == Kind::recorder)
       return fmt::format("{} in {}", frame.function.empty() ? "a function" : frame.function,
                          frame.module);
 
-  const bool in_call = static_cast<long long>(thread.registers.orig_rax) >= 0;
+  for (const Frame& frame : frames)
+    if (frame.kind == Kind::own_allocator && (!in_call || has(kAllocating, frame.function)))
+      return fmt::format("{}, which brings its own malloc", frame.module);
   for (std::size_t first = 0; first < frames.size();) {
     if (frames[first].kind != Kind::c_library) {
       ++first;
@@ -274,6 +322,9 @@ std::string SafePoints::obstacle(const ThreadSnapshot& thread) {
     while (end < frames.size() && frames[end].kind == Kind::c_library) ++end;
     const Frame& called = frames[end - 1];  // by the program
     const bool is_outermost = end == frames.size();
+    if (has(kLocking, called.function) && end < frames.size() &&
+        frames[end].kind == Kind::own_allocator)
+      return called.function + "()";
     const bool is_safe = first == 0 ? in_call && !is_outermost && has(kWaiting, called.function)
                                     : is_outermost || has(kCallingBack, called.function);
     if (!is_safe)
@@ -281,6 +332,19 @@ std::string SafePoints::obstacle(const ThreadSnapshot& thread) {
     first = end;
   }
   return {};
+}
+
+bool SafePoints::may_be_in(const RemoteModule& module, const ThreadSnapshot& thread) {
+  for (const std::uint64_t address : unwinder_->addresses(thread))
+    if (module.contains(address)) return true;
+  if (unwinder_->is_whole) return false;
+  if (thread.stack.size() == kMostStackBytes) return true;
+  for (std::size_t at = 0; at + sizeof(std::uint64_t) <= thread.stack.size(); ++at) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, thread.stack.data() + at, sizeof word);
+    if (module.contains(word)) return true;
+  }
+  return false;
 }
 
 }  // namespace oomrec::tools::processes

@@ -3,6 +3,8 @@
 //
 // It may if the thread's stack shows no function of the allocator, the loader or the recorder, and
 // of the C library none but those that wait, and those that call the program back and hold no lock.
+// The recorder may wait for a child: it holds nothing while the program's call of waitpid lasts. A
+// program that brings its own malloc must wait in a system call, but not for a lock.
 // A stack that cannot be followed to its end (code of a JIT compiler) counts as far as it goes.
 #pragma once
 
@@ -11,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,8 +44,20 @@ class SafePoints {
   // Empty: a function may be called. Else what the thread is in.
   std::string obstacle(const ThreadSnapshot& thread);
 
+  // Whether the thread is in a function of the module, or has called one that has not returned.
+  // True also if it cannot be ruled out: its stack cannot be followed to the end, and a word on it
+  // is an address in the module.
+  bool may_be_in(const RemoteModule& module, const ThreadSnapshot& thread);
+
  private:
-  enum class Kind : std::uint8_t { program, c_library, forbidden, unknown };
+  enum class Kind : std::uint8_t {
+    program,
+    own_allocator,
+    c_library,
+    recorder,
+    forbidden,
+    unknown
+  };
   struct Frame {
     Kind kind;
     std::string function;  // as exported; empty: not known
@@ -52,10 +67,14 @@ class SafePoints {
 
   Kind kind_of(const RemoteModule& module) const;
   Frame frame_at(std::uint64_t address) const;
+  void add_tails(const RemoteModule& module);
 
   const RemoteMemory& memory_;
   const std::vector<RemoteModule>& modules_;
   const RemoteModule* allocator_ = nullptr;  // if it is not the C library
+  bool is_programs_own_ = false;             // it is the program itself
+  // Where functions go on that wait and end in a jump, such as pthread_join.
+  std::map<std::uint64_t, std::string> tails_;
   std::unique_ptr<Unwinder> unwinder_;
 };
 

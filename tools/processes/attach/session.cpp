@@ -1,5 +1,6 @@
 #include "tools/processes/attach/session.h"
 
+#include <elfutils/libdwelf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gelf.h>
@@ -16,6 +17,7 @@
 #include "tools/base/error.h"
 #include "tools/base/text.h"
 #include "tools/processes/attach/call_guard.h"
+#include "tools/processes/attach/idle_copy.h"
 #include "tools/processes/attach/remote_call.h"
 #include "tools/processes/attach/remote_memory.h"
 #include "tools/processes/attach/remote_module.h"
@@ -33,14 +35,22 @@ Error refusal(const std::string& what, std::string what_to_do) {
   return Error{Exit::bad_input, what, std::move(what_to_do)};
 }
 
+bool is_same_file(const std::string& one, const std::string& other) {
+  struct stat a {
+  }, b{};
+  return stat(one.c_str(), &a) == 0 && stat(other.c_str(), &b) == 0 && a.st_dev == b.st_dev &&
+         a.st_ino == b.st_ino;
+}
+
+std::string root_of(pid_t pid) { return fmt::format("/proc/{}/root", pid); }
+
 // The library where the process can load it: the file itself, or a copy, which is removed once it
 // is loaded.
 class VisibleLibrary {
  public:
   VisibleLibrary(pid_t pid, const std::string& library, bool is_loaded)
-      : root_(fmt::format("/proc/{}/root", pid)), path_(library) {
-    // A second recording of a process is another copy's: what the first one left in it is not
-    // touched again, because a thread may still be in there.
+      : root_(root_of(pid)), path_(library) {
+    // The loader takes a second copy from another file only.
     if (!is_loaded && is_same_file(root_ + library, library)) return;
     for (const std::string directory : {"/tmp", "/var/tmp", "/dev/shm", "/run"})
       if (copy_to(pid, library, directory)) return;
@@ -57,13 +67,6 @@ class VisibleLibrary {
   const std::string& path() const { return path_; }  // as the process sees it
 
  private:
-  static bool is_same_file(const std::string& one, const std::string& other) {
-    struct stat a {
-    }, b{};
-    return stat(one.c_str(), &a) == 0 && stat(other.c_str(), &b) == 0 && a.st_dev == b.st_dev &&
-           a.st_ino == b.st_ino;
-  }
-
   bool copy_to(pid_t pid, const std::string& library, const std::string& directory) {
     struct statvfs system {};
     if (statvfs((root_ + directory).c_str(), &system) != 0 ||
@@ -85,22 +88,50 @@ class VisibleLibrary {
 
 bool is_recorder(const RemoteModule& module) { return module.file_name().starts_with("liboomrec"); }
 
-// Of each copy that was loaded, whether it records now, and its function that ends that.
+// oomrec_attached (shim/attach/attach.cpp)
+enum class CopyState : int { unused, records, is_idle };
+
 struct LoadedCopy {
-  bool records = false;
-  std::uint64_t detach = 0;
+  RemoteModule module;
+  CopyState state = CopyState::unused;
 };
-std::vector<LoadedCopy> loaded_copies(pid_t pid) {
-  const RemoteMemory memory{pid};
+std::vector<LoadedCopy> loaded_copies(const RemoteMemory& memory) {
   std::vector<LoadedCopy> copies;
-  for (const RemoteModule& module : remote_modules(memory)) {
+  for (RemoteModule& module : remote_modules(memory)) {
     if (!is_recorder(module)) continue;
-    int attached = 0;
+    CopyState state = CopyState::unused;
     const std::uint64_t flag = module.address_of("oomrec_attached");
-    copies.push_back({flag != 0 && memory.read(flag, attached) && attached != 0,
-                      module.address_of("oomrec_detach")});
+    if (flag == 0 || !memory.read(flag, state)) state = CopyState::unused;
+    copies.push_back({std::move(module), state});
   }
   return copies;
+}
+
+std::string build_id_of(const std::string& library) {
+  elf_version(EV_CURRENT);
+  const int file = open(library.c_str(), O_RDONLY | O_CLOEXEC);
+  Elf* const elf = elf_begin(file, ELF_C_READ, nullptr);
+  const void* bits = nullptr;
+  const ssize_t bytes = dwelf_elf_gnu_build_id(elf, &bits);
+  const std::string id{static_cast<const char*>(bits),
+                       static_cast<std::size_t>(std::max<ssize_t>(bytes, 0))};
+  elf_end(elf);
+  close(file);
+  return id;
+}
+
+// A copy of this very library that may record again; nullptr: none.
+const RemoteModule* free_copy(const RemoteMemory& memory, const std::vector<LoadedCopy>& copies,
+                              const std::string& library) {
+  const std::string id = build_id_of(library);
+  for (const LoadedCopy& copy : copies) {
+    std::int64_t thread_state = 0;
+    if (copy.state != CopyState::is_idle || id.empty() || copy.module.build_id() != id ||
+        !memory.read(copy.module.address_of("oomrec_thread_state"), thread_state))
+      continue;
+    if (free_idle_copy(memory, copy.module, thread_state)) return &copy.module;
+  }
+  return nullptr;
 }
 
 // Where a function of the library begins, seen from where the library does.
@@ -133,8 +164,14 @@ bool is_recorded(pid_t pid) {
                         static_cast<std::uint32_t>(session::State::running);
 }
 
-std::string joined(const std::vector<std::pair<std::string, std::string>>& settings) {
+// What the function in the process gets. The first one is for the programs that the process starts.
+std::string joined(pid_t pid, const std::string& library,
+                   const std::vector<std::pair<std::string, std::string>>& settings) {
   std::string text;
+  if (is_same_file(root_of(pid) + library, library)) {
+    text += fmt::format("LD_PRELOAD={}", library);
+    text += '\0';
+  }
   for (const auto& [variable, value] : settings) {
     text += fmt::format("{}={}", variable, value);
     text += '\0';
@@ -160,18 +197,38 @@ Attached attach_to(pid_t pid, const std::string& library,
         fmt::format("Look at it: oomrec top {}; or end it: oomrec attach --detach {}", pid, pid));
   RemoteRequest request;
   request.pid = pid;
-  request.argument = joined(settings);
-  const std::vector<LoadedCopy> copies = loaded_copies(pid);
-  const VisibleLibrary visible{pid, library, !copies.empty()};
-  request.library = visible.path();
-  request.function = offset_of(library, "oomrec_attach");
+  request.argument = joined(pid, library, settings);
+  const RemoteMemory memory{pid};
+  std::vector<LoadedCopy> copies = loaded_copies(memory);
+  // In a fork's child that is not recorded, the parent's copy is still in its calls.
+  for (LoadedCopy& copy : copies) {
+    if (copy.state != CopyState::records) continue;
+    RemoteRequest end;
+    end.pid = pid;
+    end.function = copy.module.address_of("oomrec_detach");
+    call_remotely(end);
+    copy.state = CopyState::is_idle;
+  }
+  std::optional<VisibleLibrary> visible;
+  if (const RemoteModule* const copy = free_copy(memory, copies, library)) {
+    request.function = copy->address_of("oomrec_attach");
+  } else {
+    visible.emplace(pid, library, !copies.empty());
+    request.library = visible->path();
+    request.function = offset_of(library, "oomrec_attach");
+  }
   const RemoteResult result = call_remotely(request);
   if (result.problem.find("static TLS") != std::string::npos)
     throw refusal(
         fmt::format(
-            "process {} has no room for one more copy of {}: it has been attached to {} times", pid,
-            kLibrary, copies.size()),
+            "process {} has no room for one more copy of {}: threads of it still are in {} others",
+            pid, kLibrary, copies.size()),
         "Restart the program to record it again.");
+  if (!result.is_known && !is_recorded(pid))
+    throw refusal(fmt::format("process {} is not recorded, and this command got no processor while "
+                              "it was to be begun",
+                              pid),
+                  "Try again.");
   if (!result.problem.empty())
     throw refusal(fmt::format("process {} is not recorded: {}", pid, printable(result.problem)),
                   "The process goes on without the recorder.");
@@ -184,8 +241,9 @@ Attached detach_from(pid_t pid) {
   require_attachable(pid);
   RemoteRequest request;
   request.pid = pid;
-  for (const LoadedCopy& copy : loaded_copies(pid))
-    if (copy.records) request.function = copy.detach;
+  for (const LoadedCopy& copy : loaded_copies(RemoteMemory{pid}))
+    if (copy.state == CopyState::records)
+      request.function = copy.module.address_of("oomrec_detach");
   if (request.function == 0)
     throw Error{Exit::nothing_found, fmt::format("process {} is not attached to", pid),
                 fmt::format("To attach: oomrec attach {}", pid)};

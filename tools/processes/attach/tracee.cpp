@@ -12,6 +12,7 @@
 #include <chrono>
 #include <csignal>
 #include <iterator>
+#include <string>
 
 #include "tools/processes/attach/threads.h"
 
@@ -19,6 +20,8 @@ namespace oomrec::tools::processes {
 namespace {
 
 constexpr int kEventStop = PTRACE_EVENT_STOP;
+
+constexpr std::chrono::seconds kPatience{1};  // for a thread that is to be let go
 
 // What an interrupted system call leaves for the kernel's own code (include/linux/errno.h).
 constexpr long long kRestartSys = -512, kRestartNoIntr = -513, kRestartNoHand = -514,
@@ -39,6 +42,12 @@ long long result_of(const user_regs_struct& registers) {
 }
 
 }  // namespace
+
+bool was_asleep(const user_regs_struct& registers) {
+  const long long result = result_of(registers);
+  return is_in_call(registers) &&
+         (result == -EINTR || (result >= kRestartBlock && result <= kRestartSys));
+}
 
 user_regs_struct with_call_to_restart(user_regs_struct registers) {
   if (is_in_call(registers) && result_of(registers) == -EINTR &&
@@ -70,13 +79,23 @@ user_regs_struct with_restarted_call(user_regs_struct registers) {
 
 Tracee::~Tracee() {
   if (!seized_) return;
-  if (!stopped_ && stop() != StopResult::stopped) return;
-  release();
+  // Else it would stop as soon as it gets a processor, and stay so until this command ends.
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  StopResult result = StopResult::busy;
+  while ((result = stop()) == StopResult::busy && std::chrono::steady_clock::now() < until &&
+         !status_field(thread_, "State").starts_with('D')) {
+  }
+  if (result == StopResult::stopped) release();
 }
 
 int Tracee::seize() {
   if (ptrace(PTRACE_SEIZE, thread_, nullptr, nullptr) != 0) {
     const int error = errno;
+    // One that an earlier object has asked to stop, in vain.
+    if (error == EPERM && status_field(thread_, "TracerPid") == std::to_string(getpid())) {
+      seized_ = interrupted_ = true;
+      return 0;
+    }
     // The kernel answers EPERM for a thread on its way out, too (ptrace_attach()).
     return error == EPERM && has_ended(thread_) ? ESRCH : error;
   }
@@ -158,7 +177,8 @@ Tracee::Event Tracee::poll() {
   }
   const int signal = WSTOPSIG(status);
   if (status >> 16 == kEventStop) {
-    if (signal == SIGTRAP) {  // the end of a stop by a signal
+    if (signal == SIGTRAP) {  // the end of a stop by a signal, or one that stop() gave up
+      interrupted_ = false;
       ptrace(PTRACE_CONT, thread_, nullptr, nullptr);
       return Event::none;
     }

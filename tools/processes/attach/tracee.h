@@ -63,6 +63,10 @@ class Tracee {
 // As the registers are after the kernel's own restart of an interrupted system call.
 user_regs_struct with_restarted_call(user_regs_struct registers);
 
+// Whether the stop woke the thread up in a system call. One that has got no processor since its
+// call ended looks alike otherwise.
+bool was_asleep(const user_regs_struct& registers);
+
 // So that the kernel restarts the call even where it would give up (epoll_wait and others, which
 // end with EINTR when their thread is stopped).
 user_regs_struct with_call_to_restart(user_regs_struct registers);

@@ -44,6 +44,19 @@ TEST_CASE("objects at random addresses agree with a set") {
   CHECK(g_bits.count() == 0);
 }
 
+TEST_CASE("cleared, it holds nothing, and takes objects again") {
+  constexpr std::uint64_t kFirst = 0x7abc'0000'0000;
+  for (std::uint64_t at = 0; at < 1000; ++at) REQUIRE(g_bits.add(kHook, kFirst + at * 16 * 4099));
+  g_bits.clear(kHook);
+  CHECK(g_bits.count() == 0);
+  CHECK(g_bits.ever() == 0);
+  for (std::uint64_t at = 0; at < 1000; ++at) REQUIRE_FALSE(g_bits.holds(kFirst + at * 16 * 4099));
+  REQUIRE(g_bits.add(kHook, kFirst));
+  CHECK(g_bits.holds(kFirst));
+  CHECK(g_bits.count() == 1);
+  g_bits.clear(kHook);
+}
+
 TEST_CASE("a null pointer, and an address of a span without objects, have none") {
   CHECK_FALSE(g_bits.holds(0));
   CHECK_FALSE(g_bits.may_hold(0));

@@ -440,6 +440,56 @@ TEST_CASE("a forked child releases its parent's session") {
   CHECK(append_until_full(*session, 10) == 10);
 }
 
+TEST_CASE("a session that ends is unmapped, but for a page in another thread's list of mutexes") {
+  const Scratch scratch;
+  Session session;
+  Settings settings;
+  settings.session_directory = scratch.path();
+  pthread_mutexattr_t robust;
+  pthread_mutexattr_init(&robust);
+  pthread_mutexattr_setrobust(&robust, PTHREAD_MUTEX_ROBUST);
+  pthread_mutex_t other;
+  pthread_mutex_init(&other, &robust);
+  std::atomic<int> step{0};
+  std::thread owner{[&] {
+    REQUIRE(session.create(kHook, settings));
+    step = 1;
+    while (step != 2) std::this_thread::yield();
+    // Its list leads to the session's mutex.
+    for (int round = 0; round < 3; ++round) {
+      REQUIRE(pthread_mutex_lock(&other) == 0);
+      REQUIRE(pthread_mutex_unlock(&other) == 0);
+    }
+  }};
+  const auto is_mapped = [](const void* page) {
+    unsigned char resident = 0;
+    return syscall(SYS_mincore, page, kPageBytes, &resident) == 0;
+  };
+  while (step != 1) std::this_thread::yield();
+  append_until_full(session, 50'000);
+  const Header* const first = &session.header();
+  struct stat file {};
+  const std::string path = session.path();
+  session.close(kHook);
+  CHECK_FALSE(session.active());
+  CHECK(is_mapped(first));
+  REQUIRE(stat(path.c_str(), &file) == 0);
+  CHECK(file.st_blocks * 512 <= static_cast<long>(2 * kPageBytes));
+
+  REQUIRE(session.create(kHook, settings));  // by this thread
+  const Header* const second = &session.header();
+  CHECK(second != first);
+  CHECK(append_until_full(session, 50) == 50);
+  session.close(kHook);
+  CHECK_FALSE(is_mapped(second));
+  CHECK(is_mapped(first));
+
+  step = 2;
+  owner.join();
+  session.close(kHook);
+  CHECK_FALSE(is_mapped(first));
+}
+
 TEST_CASE("dead sessions have a budget, live and young ones do not") {
   const Scratch scratch;
   {

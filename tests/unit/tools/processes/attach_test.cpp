@@ -48,6 +48,14 @@ TEST_CASE("a call that has returned stays so") {
   }
 }
 
+TEST_CASE("a stop tells whether the thread was asleep in a call") {
+  for (const long restart : {-512L, -514L, -516L, -static_cast<long>(EINTR)})
+    CHECK(was_asleep(in_call(SYS_wait4, restart)));
+  for (const long result : {0L, 17L, -static_cast<long>(ENOMEM)})
+    CHECK_FALSE(was_asleep(in_call(SYS_mmap, result)));
+  CHECK_FALSE(was_asleep(in_call(-1, -512)));
+}
+
 TEST_CASE("a stop does not end epoll_wait with EINTR") {
   const user_regs_struct stopped = in_call(SYS_epoll_wait, -EINTR);
   CHECK(static_cast<long>(with_call_to_restart(stopped).rax) == -514);

@@ -1,0 +1,23 @@
+// A copy of liboomrec.so that has recorded and was detached from may record again, once nothing of
+// its last recording is in use.
+//
+// It ends the last use: each thread is stopped, one at a time, seen outside of the copy, and its
+// pointer to its state in the recorder is set to null. A thread that enters a hook after that (by a
+// function pointer that the program has looked up) finds the recorder off and no state of its own.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+
+#include "tools/processes/attach/remote_memory.h"
+#include "tools/processes/attach/remote_module.h"
+
+namespace oomrec::tools::processes {
+
+// `thread_state`: where a thread has that pointer, from its control block. False: a thread stays in
+// the copy, for example asleep in a call that it has hooked. Throws Error: no permission.
+bool free_idle_copy(const RemoteMemory& memory, const RemoteModule& copy,
+                    std::int64_t thread_state);
+
+}  // namespace oomrec::tools::processes

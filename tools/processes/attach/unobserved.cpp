@@ -1,0 +1,204 @@
+#include "tools/processes/attach/unobserved.h"
+
+#include <elf.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include "tools/processes/attach/remote_module.h"
+#include "tools/processes/attach/safe_point.h"
+
+namespace oomrec::tools::processes {
+namespace {
+
+constexpr std::string_view kFunctions[] = {
+    "malloc",       "calloc", "realloc", "free", "posix_memalign", "aligned_alloc",
+    "memalign",     "valloc", "pvalloc", "mmap", "mmap64",         "munmap",
+    "reallocarray", "mremap", "brk",     "sbrk", "shmat",          "shmdt"};
+
+constexpr std::uint64_t kPageBytes = 4096;
+constexpr std::uint64_t kMostTableBytes = std::uint64_t{256} << 20;  // of a damaged header
+constexpr std::uint64_t kMostDataBytes = std::uint64_t{64} << 20;    // of a module, to be searched
+
+bool is_recorder(const RemoteModule& module) { return module.file_name().starts_with("liboomrec"); }
+
+const RemoteModule* attached_copy(const RemoteMemory& memory,
+                                  const std::vector<RemoteModule>& modules) {
+  for (const RemoteModule& module : modules) {
+    int state = 0;
+    if (is_recorder(module) && memory.read(module.address_of("oomrec_attached"), state) &&
+        state == 1)
+      return &module;
+  }
+  return nullptr;
+}
+
+// The words of a module by which it calls other modules, and its relocations of them.
+class CallWords {
+ public:
+  CallWords(const RemoteMemory& memory, const RemoteModule& module)
+      : memory_(memory), start_(module.start()) {
+    Elf64_Ehdr header;
+    if (!memory.read(start_, header) || header.e_phnum > 128) return;
+    std::vector<Elf64_Phdr> segments(header.e_phnum);
+    if (!read(start_ + header.e_phoff, segments)) return;
+    const auto first = std::find_if(segments.begin(), segments.end(),
+                                    [](const auto& one) { return one.p_type == PT_LOAD; });
+    if (first == segments.end()) return;
+    bias_ = start_ - (first->p_vaddr & ~(kPageBytes - 1));
+    for (const Elf64_Phdr& segment : segments)
+      if (segment.p_type == PT_DYNAMIC) read_dynamic(segment);
+  }
+
+  // visit(address of the word)
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (const std::vector<Elf64_Rela>& table : tables_)
+      for (const Elf64_Rela& entry : table) {
+        const auto type = ELF64_R_TYPE(entry.r_info);
+        if (type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT || type == R_X86_64_64)
+          visit(bias_ + entry.r_offset);
+      }
+  }
+
+ private:
+  template <class T>
+  bool read(std::uint64_t address, std::vector<T>& to) const {
+    return memory_.read(address, to.data(), to.size() * sizeof(T));
+  }
+
+  void read_dynamic(const Elf64_Phdr& segment) {
+    std::vector<Elf64_Dyn> entries(std::min<std::uint64_t>(segment.p_memsz, 64 * 1024) /
+                                   sizeof(Elf64_Dyn));
+    if (!read(bias_ + segment.p_vaddr, entries)) return;
+    std::uint64_t addresses[2] = {}, bytes[2] = {};
+    for (const Elf64_Dyn& entry : entries) {
+      if (entry.d_tag == DT_NULL) break;
+      if (entry.d_tag == DT_JMPREL) addresses[0] = entry.d_un.d_ptr;
+      if (entry.d_tag == DT_PLTRELSZ) bytes[0] = entry.d_un.d_val;
+      if (entry.d_tag == DT_RELA) addresses[1] = entry.d_un.d_ptr;
+      if (entry.d_tag == DT_RELASZ) bytes[1] = entry.d_un.d_val;
+    }
+    for (int i = 0; i < 2; ++i) {
+      // glibc adds the bias to these addresses when it loads the module, except in the vDSO.
+      const std::uint64_t at = addresses[i] < start_ ? addresses[i] + bias_ : addresses[i];
+      tables_[i].resize(std::min(bytes[i], kMostTableBytes) / sizeof(Elf64_Rela));
+      if (!read(at, tables_[i])) tables_[i].clear();
+    }
+  }
+
+  const RemoteMemory& memory_;
+  const std::uint64_t start_;
+  std::uint64_t bias_ = 0;
+  std::vector<Elf64_Rela> tables_[2];
+};
+
+class Search {
+ public:
+  explicit Search(const RemoteMemory& memory)
+      : memory_(memory), mappings_(memory.mappings()), modules_(remote_modules(memory)) {
+    std::error_code error;
+    program_ =
+        std::filesystem::read_symlink("/proc/" + std::to_string(memory.pid()) + "/exe", error)
+            .string();
+  }
+
+  std::vector<Unobserved> run() {
+    if (attached_copy(memory_, modules_) == nullptr) return {};
+    find_real_functions();
+    for (const RemoteModule& module : modules_) {
+      if (is_recorder(module) || is_loader(module) || is_c_library(module)) continue;
+      if (module.path() == program_ && defines_malloc(module)) add_own_allocator(module);
+      add_words(module);
+    }
+    return std::move(found_);
+  }
+
+ private:
+  static bool defines_malloc(const RemoteModule& module) {
+    return module.address_of("malloc") != 0 && module.address_of("free") != 0;
+  }
+
+  // Those that the recorder calls: of the C library, or of a library that replaces its malloc.
+  void find_real_functions() {
+    const RemoteModule* allocator = nullptr;
+    for (const RemoteModule& module : modules_)
+      if (!is_recorder(module) && !is_loader(module) && !is_c_library(module) &&
+          module.path() != program_ && defines_malloc(module))
+        allocator = &module;
+    for (const RemoteModule& module : modules_)
+      if (is_c_library(module) || &module == allocator)
+        for (const std::string_view name : kFunctions)
+          if (const std::uint64_t address = module.address_of(name)) real_.emplace(address, name);
+  }
+
+  void add_own_allocator(const RemoteModule& module) {
+    std::set<std::string> functions;
+    for (const std::string_view name : kFunctions)
+      if (module.address_of(name) != 0) functions.emplace(name);
+    add(module, Unobserved::Why::own_allocator, functions);
+  }
+
+  void add(const RemoteModule& module, Unobserved::Why why,
+           const std::set<std::string>& functions) {
+    if (!functions.empty())
+      found_.push_back({module.path(), why, {functions.begin(), functions.end()}});
+  }
+
+  // The module's variables, each with its address; an allocator keeps its own functions' addresses.
+  void add_words(const RemoteModule& module) {
+    std::set<std::uint64_t> of_calls;
+    CallWords{memory_, module}.for_each([&](std::uint64_t word) { of_calls.insert(word); });
+    std::set<std::string> not_redirected, stored;
+    for (const RemoteMapping& mapping : mappings_) {
+      const std::uint64_t start = std::max(mapping.start, module.start());
+      const std::uint64_t end = std::min(mapping.end, module.end());
+      if (start >= end || mapping.executable || !mapping.readable || end - start > kMostDataBytes)
+        continue;
+      std::vector<std::uint64_t> words((end - start) / sizeof(std::uint64_t));
+      words.resize(memory_.read_some(start, words.data(), words.size() * sizeof words[0]) /
+                   sizeof words[0]);
+      for (std::size_t i = 0; i < words.size(); ++i) {
+        const auto real = real_.find(words[i]);
+        if (real == real_.end() || module.contains(words[i])) continue;
+        const bool is_call = of_calls.contains(start + i * sizeof words[0]);
+        (is_call ? not_redirected : stored).insert(real->second);
+      }
+    }
+    add(module, Unobserved::Why::not_redirected, not_redirected);
+    add(module, Unobserved::Why::stored_address, stored);
+  }
+
+  const RemoteMemory& memory_;
+  const std::vector<RemoteMapping> mappings_;
+  const std::vector<RemoteModule> modules_;
+  std::string program_;
+  std::map<std::uint64_t, std::string> real_;
+  std::vector<Unobserved> found_;
+};
+
+}  // namespace
+
+std::string_view name_of(Unobserved::Why why) {
+  switch (why) {
+    case Unobserved::Why::own_allocator:
+      return "own_allocator";
+    case Unobserved::Why::not_redirected:
+      return "not_redirected";
+    case Unobserved::Why::stored_address:
+      break;
+  }
+  return "stored_address";
+}
+
+std::vector<Unobserved> unobserved_in(const RemoteMemory& memory) { return Search{memory}.run(); }
+
+bool is_attached(const RemoteMemory& memory) {
+  return attached_copy(memory, remote_modules(memory)) != nullptr;
+}
+
+}  // namespace oomrec::tools::processes

@@ -1,0 +1,36 @@
+// What of an attached process's memory the recorder does not see, by what the process's own memory
+// shows: modules whose calls do not lead to our hooks.
+//
+// Only functions that allocate, map or release count. What no word shows is not listed: a copy of
+// such an address in a register, on a stack or in the heap, and an allocator under another name.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/processes/attach/remote_memory.h"
+
+namespace oomrec::tools::processes {
+
+struct Unobserved {
+  enum class Why : std::uint8_t {
+    own_allocator,   // it defines malloc itself, and calls it without leaving the module
+    not_redirected,  // its calls lead past the recorder
+    stored_address,  // its data has the address of the real function, looked up before
+  };
+  std::string module;  // path
+  Why why = Why::own_allocator;
+  std::vector<std::string> functions;  // sorted
+};
+std::string_view name_of(Unobserved::Why why);
+
+// In order of the modules' addresses. Empty also if the process is not attached to, or has ended.
+std::vector<Unobserved> unobserved_in(const RemoteMemory& memory);
+
+// Whether a copy of the recorder that came by `oomrec attach` records now.
+bool is_attached(const RemoteMemory& memory);
+
+}  // namespace oomrec::tools::processes

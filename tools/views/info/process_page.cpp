@@ -1,0 +1,88 @@
+#include "tools/views/info/process_page.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "tools/base/error.h"
+#include "tools/base/text.h"
+#include "tools/processes/attach/remote_memory.h"
+#include "tools/recording/live/processes.h"
+
+namespace oomrec::tools::views {
+namespace {
+
+using processes::Unobserved;
+
+std::string sentence_of(const Unobserved& one) {
+  const std::string functions = fmt::format("{}", fmt::join(one.functions, ", "));
+  switch (one.why) {
+    case Unobserved::Why::own_allocator:
+      return "brings its own malloc, and calls it without leaving the module";
+    case Unobserved::Why::not_redirected:
+      return fmt::format("its calls lead past the recorder: {}", functions);
+    case Unobserved::Why::stored_address:
+      break;
+  }
+  return fmt::format("calls by an address that it stored before: {}", functions);
+}
+
+}  // namespace
+
+ProcessCheck check_process(pid_t pid) {
+  ProcessCheck check;
+  check.pid = pid;
+  const processes::RemoteMemory memory{pid};
+  if (!std::filesystem::exists(fmt::format("/proc/{}", pid)))
+    throw Error{Exit::bad_input, fmt::format("there is no process {}", pid), "`ps` lists them."};
+  if (memory.mappings().empty())
+    throw Error{Exit::bad_input,
+                fmt::format("process {} may not be read, or is none of a program", pid),
+                fmt::format("Try as its user, or as root: sudo oomrec info {}", pid)};
+  const auto live = recording::live_process(pid);
+  if (!live) return check;
+  check.recorded = true;
+  check.title = live->title();
+  if (const auto note = live->recording->header().heap_note; note != 0)
+    check.heap_note = live->recording->text(note);
+  check.attached = processes::is_attached(memory);
+  check.unobserved = processes::unobserved_in(memory);
+  return check;
+}
+
+void print_process(const ProcessCheck& check, const Terminal& terminal) {
+  fmt::print("{:<14} {} {}\n", "process", check.pid, check.title);
+  if (!check.recorded) {
+    fmt::print("{:<14} {}; to record it from now on: oomrec attach {}\n", "recorded",
+               terminal.paint(Colour::red, "no"), check.pid);
+    return;
+  }
+  fmt::print("{:<14} {}, {}\n", "recorded", terminal.paint(Colour::green, "yes"),
+             check.attached ? "since `oomrec attach`" : "from its start");
+  if (!check.heap_note.empty()) fmt::print("{:<14} {}\n", "heap", printable(check.heap_note));
+  if (!check.attached) return;
+  fmt::print("not observed{}\n", check.unobserved.empty() ? "   nothing known" : "");
+  for (const Unobserved& one : check.unobserved)
+    fmt::print("  {}\n    {}\n", printable(one.module), sentence_of(one));
+}
+
+Json process_json(const ProcessCheck& check) {
+  Json unobserved = Json::array();
+  for (const Unobserved& one : check.unobserved)
+    unobserved.push_back({{"module", one.module},
+                          {"why", std::string{name_of(one.why)}},
+                          {"functions", one.functions}});
+  const auto text_or_null = [](const std::string& text) {
+    return text.empty() ? Json() : Json(text);
+  };
+  return {{"schema_version", 1},
+          {"pid", check.pid},
+          {"recorded", check.recorded},
+          {"attached", check.attached},
+          {"heap_note", text_or_null(check.heap_note)},
+          {"unobserved", unobserved}};
+}
+
+}  // namespace oomrec::tools::views

@@ -1,0 +1,29 @@
+// `oomrec info PID`: whether a running process is recorded, and what of it is not observed.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "tools/base/json.h"
+#include "tools/base/terminal.h"
+#include "tools/processes/attach/unobserved.h"
+
+namespace oomrec::tools::views {
+
+struct ProcessCheck {
+  pid_t pid = 0;
+  std::string title;  // the command line, printable; empty: not recorded
+  bool recorded = false;
+  bool attached = false;  // since `oomrec attach`, not from its start
+  std::string heap_note;  // why the heap is not observed; empty: it is
+  std::vector<processes::Unobserved> unobserved;
+};
+
+// Throws Error: there is no such process, or it may not be read.
+ProcessCheck check_process(pid_t pid);
+void print_process(const ProcessCheck& check, const Terminal& terminal);
+Json process_json(const ProcessCheck& check);
+
+}  // namespace oomrec::tools::views
