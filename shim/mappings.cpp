@@ -39,10 +39,11 @@ std::uint64_t whole_pages(std::uint64_t bytes) noexcept {
   return (bytes + kPageBytes - 1) & ~(kPageBytes - 1);
 }
 
-// A free-threaded interpreter reserves so much for its objects, and asks for less if it is refused.
+// An interpreter's own heap reserves so much, and asks for less if it is refused.
 constexpr std::size_t kObjectHeapReserve = std::size_t{1} << 30;
 bool is_reserve_of_objects(std::size_t bytes, int flags) noexcept {
-  return stack::g_interpreter.at.free_threaded && bytes == kObjectHeapReserve &&
+  const stack::Interpreter& python = stack::g_interpreter;
+  return (python.at.free_threaded || python.may_have_own_heap) && bytes == kObjectHeapReserve &&
          (flags & MAP_NORESERVE) != 0;
 }
 

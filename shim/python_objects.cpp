@@ -54,7 +54,7 @@ using SetAllocator = void(int, Allocator*);
 using GetArenaAllocator = void(ArenaAllocator*);
 using SetArenaAllocator = void(ArenaAllocator*);
 
-// Whose objects: pymalloc's, or those of a free-threaded interpreter's own heap.
+// Whose objects: pymalloc's, or those of the interpreter's own heap.
 enum class Heap : bool { pymalloc, own };
 
 constinit PythonObjects g_wanted{};
@@ -345,22 +345,33 @@ void release_arenas() noexcept {
     reinterpret_cast<SetArenaAllocator*>(table.set_arena)(&g_next_arena);
 }
 
+// The interpreter maps memory for a heap of its own. That it has one, may only be known now; and it
+// may have set its table anew.
+void on_object_heap(InHook hook) noexcept {
+  const KeepErrno keep;
+  remove_from_table<Heap::pymalloc>();
+  install_in_table<Heap::own>();
+  if (stack::g_interpreter.has_own_heap.exchange(true)) return;
+  recorder::start_object_heap();
+  stack::note_objects(hook, session::PoolObjects::sampled);
+}
+
 void on_python(InHook hook) noexcept {
   const KeepErrno keep;
-  if (stack::g_interpreter.at.free_threaded) {
-    if (g_wanted.every) drop_choice_of_malloc();
-    g_are_blocks = g_wanted.every && recorder::exact();
-    if (!g_are_blocks && !g_wanted.sampled) return;
+  const bool has_own_heap = stack::g_interpreter.has_own_heap.load(std::memory_order_relaxed);
+  if (has_own_heap && g_wanted.every) drop_choice_of_malloc();
+  g_are_blocks = has_own_heap && g_wanted.every && recorder::exact();
+  if (!g_are_blocks && !g_wanted.sampled) return;
+  recorder::g_on_object_heap = on_object_heap;
+  if (has_own_heap) {
     install_in_table<Heap::own>();
-    recorder::g_on_object_heap = install_in_table<Heap::own>;
     if (!g_are_blocks) recorder::start_object_heap();
-    stack::note_objects(hook,
-                        g_are_blocks ? session::PoolObjects::all : session::PoolObjects::sampled);
-  } else if (g_wanted.sampled) {
+  } else {
     install_in_table<Heap::pymalloc>();
     observe_arenas();
-    stack::note_objects(hook, session::PoolObjects::sampled);
   }
+  stack::note_objects(hook,
+                      g_are_blocks ? session::PoolObjects::all : session::PoolObjects::sampled);
 }
 
 }  // namespace

@@ -109,8 +109,8 @@ enum class State : u32 {
   abandoned,  // the recorder switched itself off
 };
 
-// Where Python's objects come from. own_heap: a free-threaded interpreter's, of which the resident
-// part counts.
+// Where Python's objects come from. own_heap: a free-threaded interpreter's (mimalloc), of which
+// the resident part counts.
 enum class ObjectSource : u32 { pymalloc, malloc, own_heap };
 
 // Which objects of the pool, or of the interpreter's own heap, have holders (space `python`).

@@ -57,11 +57,12 @@ Caller caller(InHook hook, std::uint64_t bytes, Api api, bool counts) noexcept {
   return from;
 }
 
-// Whether the interpreter has reserved it for its objects: one without a lock does, see
-// object_heap.h.
+// Whether the interpreter has reserved it for its own heap (recorder/process/object_heap.h).
 bool is_object_heap(InHook hook, const Mapping& mapping, const Caller& from) noexcept {
   const stack::Interpreter& python = stack::g_interpreter;
-  if (!python.at.free_threaded || from.node == 0 || (mapping.flags & MAP_NORESERVE) == 0 ||
+  if (!python.has_own_heap.load(std::memory_order_relaxed) && !python.may_have_own_heap)
+    return false;
+  if (from.node == 0 || (mapping.flags & MAP_NORESERVE) == 0 ||
       (mapping.protection & PROT_WRITE) == 0 || !python.ready.load(std::memory_order_acquire))
     return false;
   const std::uint64_t frame = g_session.nodes.at(from.node).frame;
@@ -103,7 +104,7 @@ void on_map(InHook hook, const Mapping& mapping) noexcept {
   if (kind == RangeKind::reservation && is_object_heap(hook, mapping, from)) {
     object_pool_holder(hook);
     add_object_heap(hook, mapping.address, mapping.bytes);
-    if (g_on_object_heap != nullptr) g_on_object_heap();
+    if (g_on_object_heap != nullptr) g_on_object_heap(hook);
   }
   if (from.thread != nullptr) {
     append_event(*from.thread, EventKind::map, mapping.api, mapping.address, mapping.bytes,

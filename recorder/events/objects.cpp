@@ -126,6 +126,8 @@ FreedObject on_object_freed(InHook hook, Api api, std::uint64_t address) noexcep
     return {};
   }
   shrink_holder(hook, block);
+  if (block.bytes >= kLargeObject && pool_of(hook, block.holder) != 0)
+    shrink_object_heap(hook, block.bytes);
   note_object_growth(hook, -static_cast<std::int64_t>(block.bytes * block.weight));
   if (ThreadState* const thread = current_thread(hook); thread != nullptr) {
     maybe_read_clock(hook, *thread);
@@ -139,6 +141,8 @@ void restore_object(InHook hook, const FreedObject& freed) noexcept {
   if (freed.address == 0) return;
   if (!insert(hook, freed)) return drop();
   g_state.holders.restore(hook, freed.holder, freed.bytes * freed.weight, freed.weight);
+  if (freed.bytes >= kLargeObject && pool_of(hook, freed.holder) != 0)
+    grow_object_heap(hook, freed.bytes);
   take_from_pool(hook, freed.holder, freed.bytes * freed.weight);
 }
 

@@ -81,7 +81,7 @@ bool admits_object(InHook, Request&) noexcept;
 void wait_for_session(InHook, std::uint64_t bytes) noexcept;
 
 // Called when such an interpreter has reserved memory for its heap. Null: nobody asked.
-using OnObjectHeap = void() noexcept;
+using OnObjectHeap = void(InHook) noexcept;
 inline constinit OnObjectHeap* g_on_object_heap = nullptr;
 
 // The thread's next mapping, if it has this size, is an arena of the pool. Not inside a hook. (A

@@ -158,6 +158,11 @@ void grow_object_heap(InHook hook, std::uint64_t bytes) noexcept {
   if (pool != 0) count_more(hook, pool, static_cast<std::int64_t>(object_heap_growth(bytes)));
 }
 
+void shrink_object_heap(InHook hook, std::uint64_t bytes) noexcept {
+  const std::uint32_t pool = g_state.object_pool_holder.load(std::memory_order_relaxed);
+  if (pool != 0) count_more(hook, pool, -static_cast<std::int64_t>(bytes));
+}
+
 void settle_object_heap(InHook hook) noexcept {
   if (g_heap.exists.load(std::memory_order_relaxed)) look(hook, system::monotonic_ns());
 }

@@ -29,8 +29,10 @@ void remove_object_heap(InHook, std::uint64_t address, std::uint64_t bytes) noex
 // small one may not fit where it is free, unless most of it is.
 std::uint64_t object_heap_growth(std::uint64_t bytes) noexcept;
 
-// Such an object was made: counts now, not only from the next look on.
+// A large object was made, or is being freed: counts now, not only from the next look on. (mimalloc
+// returns the memory of such an object soon.)
 void grow_object_heap(InHook, std::uint64_t bytes) noexcept;
+void shrink_object_heap(InHook, std::uint64_t bytes) noexcept;
 
 // Called by the tick. Looks take at most a hundredth of the time.
 void settle_object_heap(InHook) noexcept;

@@ -66,6 +66,11 @@ TypeSizes sizes_of_types(const Symbols& symbols) noexcept {
   return {size(kPyCode_Type), size(kPyBytes_Type), size(kPyUnicode_Type)};
 }
 
+bool is_allocator(std::string_view name) noexcept {
+  const char* const chosen = getenv("PYTHONMALLOC");
+  return chosen != nullptr && std::string_view{chosen}.starts_with(name);
+}
+
 const char* set_up(Interpreter& python, const Symbols& symbols) noexcept {
   const char* problem = nullptr;
   const auto* const runtime = reinterpret_cast<const std::byte*>(symbols.address[k_PyRuntime]);
@@ -95,6 +100,8 @@ const char* set_up(Interpreter& python, const Symbols& symbols) noexcept {
   python.allocators = {symbols.address[kPyMem_GetAllocator], symbols.address[kPyMem_SetAllocator],
                        symbols.address[kPyObject_GetArenaAllocator],
                        symbols.address[kPyObject_SetArenaAllocator]};
+  python.has_own_heap.store(python.at.free_threaded, std::memory_order_relaxed);
+  python.may_have_own_heap = since_313 && is_allocator("mimalloc");
   python.first_changed_link = first_changed_link_by(python.at);
   if (!types_are_where_expected(python)) return "this Python lays out its objects in its own way";
   if (!prepare_codes()) return "no memory for the table of code objects";
@@ -132,11 +139,9 @@ void attach(InHook hook, const Symbols& symbols, std::uint64_t module_start) noe
 }
 
 session::ObjectSource source_of_objects() noexcept {
-  if (g_interpreter.at.free_threaded) return session::ObjectSource::own_heap;
-  const char* const allocator = getenv("PYTHONMALLOC");
-  return allocator != nullptr && std::string_view{allocator}.starts_with("malloc")
-             ? session::ObjectSource::malloc
-             : session::ObjectSource::pymalloc;
+  if (g_interpreter.has_own_heap.load(std::memory_order_relaxed))
+    return session::ObjectSource::own_heap;
+  return is_allocator("malloc") ? session::ObjectSource::malloc : session::ObjectSource::pymalloc;
 }
 
 }  // namespace

@@ -34,6 +34,12 @@ struct Interpreter {
   int (*is_subtype)(void* type, void* base);
   std::uint64_t memory_error;  // &PyExc_MemoryError
 
+  // Whether its objects come from a heap of its own (mimalloc), which never asks malloc: of a
+  // free-threaded one always, and by PYTHONMALLOC=mimalloc from 3.13 on, if it reads its
+  // environment.
+  std::atomic<bool> has_own_heap;
+  bool may_have_own_heap;
+
   // Functions of its table of allocators; 0 where it does not export one. `arena`: of the table
   // that maps the pool.
   struct Allocators {

@@ -59,8 +59,9 @@ std::vector<std::string> notes_of(const bundles::Source& source) {
   });
   add_if(has_own_heap && python.objects == session::PoolObjects::sampled, [] {
     return std::string{
-        "this Python is free-threaded: its heap, a part of space map, counts as far as it was "
-        "resident at the last look, ten times a second"};
+        "this Python has a heap of its own (mimalloc). It is a part of space map, and counts as "
+        "far "
+        "as it was resident at the last look, about ten times a second"};
   });
   add_if(header.mode == static_cast<std::uint8_t>(Mode::exact) && recording.estimated(), [] {
     return std::string{

@@ -103,7 +103,15 @@ TEST_CASE("a large object counts before it is touched, and takes what is free fi
   std::memset(heap, 1, 30 * kMiB);
   look();
   CHECK(counted() == before + 30 * kMiB);
+  const recorder::FreedObject freed = recorder::on_object_freed(kHook, Api::PyObject_Free, address);
+  CHECK(counted() == before);
+  recorder::restore_object(kHook, freed);  // a realloc that failed
+  CHECK(counted() == before + 30 * kMiB);
+  CHECK(free_in_pool() == 0);
   recorder::on_object_freed(kHook, Api::PyObject_Free, address);
+  CHECK(counted() == before);
+  look();  // it is still resident, and free
+  CHECK(counted() == before + 30 * kMiB);
   CHECK(free_in_pool() == 30 * kMiB);
   CHECK(recorder::object_heap_growth(30 * kMiB) == 0);
   CHECK(recorder::object_heap_growth(31 * kMiB) == kMiB);
@@ -121,7 +129,7 @@ TEST_CASE("a large object counts before it is touched, and takes what is free fi
 TEST_CASE("what the interpreter reserves is recognized by the module that asks for it") {
   need(Mode::sampled);
   doubles::t_stack = 5;
-  stack::g_interpreter.at.free_threaded = true;
+  stack::g_interpreter.has_own_heap = true;
   stack::g_interpreter.ready = true;
   recorder::start_object_heap();
   const std::uint64_t before = counted();
@@ -142,7 +150,13 @@ TEST_CASE("what the interpreter reserves is recognized by the module that asks f
 
   const std::uint32_t interpreter = doubles::t_module;
   doubles::t_stack = 6;
-  SUBCASE("an ordinary interpreter") { stack::g_interpreter.at.free_threaded = false; }
+  SUBCASE("an ordinary interpreter") { stack::g_interpreter.has_own_heap = false; }
+  SUBCASE("one that was asked for such a heap, and has none") {
+    stack::g_interpreter.has_own_heap = false;
+    stack::g_interpreter.may_have_own_heap = true;
+    doubles::t_module = interpreter + 1;
+    doubles::t_interpreter = interpreter;
+  }
   SUBCASE("another module") {
     doubles::t_module = interpreter + 1;
     doubles::t_interpreter = interpreter;
@@ -151,6 +165,6 @@ TEST_CASE("what the interpreter reserves is recognized by the module that asks f
   look();
   CHECK(counted() == before + 2 * kMiB);
   doubles::t_module = doubles::t_interpreter = interpreter;
-  stack::g_interpreter.at.free_threaded = false;
+  stack::g_interpreter.has_own_heap = stack::g_interpreter.may_have_own_heap = false;
   stack::g_interpreter.ready = false;
 }
