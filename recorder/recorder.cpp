@@ -273,6 +273,7 @@ bool forget_recording(InHook hook) noexcept {
   forget_inherited(hook);
   g_session.close(hook);
   forget_session(hook);
+  forget_object_heap(hook);
   stack::on_modules_unloaded(hook);  // since then
   g_state.ranges.clear(hook);
   g_state.objects.clear(hook);

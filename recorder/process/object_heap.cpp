@@ -175,6 +175,11 @@ void note_object_growth(InHook hook, std::int64_t bytes) noexcept {
   if (grown >= std::max<std::int64_t>((limit - counted) / 4, kLargeObject)) look(hook, kNow);
 }
 
+void forget_object_heap(InHook hook) noexcept {
+  reset_object_heap_after_fork(hook);
+  g_heap.count.store(0, std::memory_order_relaxed);
+}
+
 void reset_object_heap_after_fork(InHook) noexcept {
   g_heap.lock.unlock();  // its owner may not exist in the child
   g_heap.looking.store(false, std::memory_order_relaxed);

@@ -41,6 +41,10 @@ void settle_object_heap(InHook) noexcept;
 // grow until the next look.
 void note_object_growth(InHook, std::int64_t bytes) noexcept;
 
+// A new recording begins in a process that was detached from: what it has mapped meanwhile is not
+// known.
+void forget_object_heap(InHook) noexcept;
+
 // The child has the same heap; its session has counted nothing of it.
 void reset_object_heap_after_fork(InHook) noexcept;
 
