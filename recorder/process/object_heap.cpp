@@ -30,6 +30,7 @@ struct ObjectHeap {
   Range ranges[kMostRanges] = {};
   system::Mutex lock;  // for what is above
   std::atomic<std::int64_t> counted_bytes{0};
+  std::atomic<bool> is_counted{false};       // as one block
   std::atomic<std::int64_t> grown_bytes{0};  // objects, since the last look
   std::atomic<bool> looking{false};          // owns the rest
   std::uint64_t next_look_ns = 0;
@@ -80,10 +81,10 @@ std::int64_t free_bytes(std::uint32_t pool) noexcept {
 
 // The pool counts so many bytes more.
 void count_more(InHook hook, std::uint32_t pool, std::int64_t more) noexcept {
-  const std::int64_t before = g_heap.counted_bytes.fetch_add(more, std::memory_order_relaxed);
+  g_heap.counted_bytes.fetch_add(more, std::memory_order_relaxed);
   if (more > 0) {
     const auto bytes = static_cast<std::uint64_t>(more);
-    const std::uint64_t first = before == 0 ? 1 : 0;
+    const std::uint64_t first = g_heap.is_counted.exchange(true, std::memory_order_relaxed) ? 0 : 1;
     g_state.holders.grow(hook, pool, bytes, first);
     count(hook, registered_thread(), Space::map, {bytes, first, 0, bytes, 0});
   } else if (more < 0) {
@@ -185,6 +186,7 @@ void reset_object_heap_after_fork(InHook) noexcept {
   g_heap.looking.store(false, std::memory_order_relaxed);
   g_heap.grown_bytes.store(0, std::memory_order_relaxed);
   g_heap.counted_bytes.store(0, std::memory_order_relaxed);
+  g_heap.is_counted.store(false, std::memory_order_relaxed);
   g_heap.next_look_ns = 0;
 }
 
