@@ -200,6 +200,7 @@ def test_a_forks_child_has_what_its_parent_had(oomrec, preload, interpreter, env
     assert bytes_in(shown["holders"], "hold", "python") > 5_000_000
 
 
+@free_threaded
 @pytest.mark.parametrize(
     "module", ["test_json", "test_list", "test_threading", "test_dict", "test_bytes"]
 )
