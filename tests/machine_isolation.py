@@ -1,7 +1,7 @@
 """Isolates a test worker and its children from machine-wide state that other tests change.
 
 Some verdicts depend on recordings in /dev/shm, memory pressure and the kernel's count of OOM kills.
-In a mount namespace each worker gets a private directory of recordings, and fake counters: no
+In a mount namespace each worker gets private directories of recordings, and fake counters: no
 pressure, no kills.
 """
 
@@ -57,16 +57,17 @@ def pressure_files() -> list[Path]:
     return [file for file in files if file.exists()]
 
 
-def recordings() -> Path:
-    """Where programs of this user are recorded by default."""
-    return Path(f"/dev/shm/oomrec-{os.geteuid()}")
+def recordings() -> list[Path]:
+    """Where programs of this user are recorded by default, and if /dev/shm has no room."""
+    return [Path(f"{base}/oomrec-{os.geteuid()}") for base in ("/dev/shm", "/tmp")]
 
 
 def forget_recordings() -> None:
-    """Of programs of an earlier test, so that the next one does not find them; only in a private directory."""
-    if recordings().is_mount():
-        for file in recordings().iterdir():
-            file.unlink()
+    """Of programs of an earlier test, so that the next one does not find them; only in private directories."""
+    for directory in recordings():
+        if directory.is_mount():
+            for file in directory.iterdir():
+                file.unlink()
 
 
 def enter() -> bool:
@@ -75,8 +76,9 @@ def enter() -> bool:
         return False
     try:
         make_mounts_private()
-        recordings().mkdir(mode=0o700, exist_ok=True)
-        mount("tmpfs", recordings(), "tmpfs", data="mode=700")
+        for directory in recordings():
+            directory.mkdir(mode=0o700, exist_ok=True)
+            mount("tmpfs", directory, "tmpfs", data="mode=700")
         for file in pressure_files():
             put_over(file, CALM)
         vmstat = Path("/proc/vmstat")

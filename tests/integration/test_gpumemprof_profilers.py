@@ -11,6 +11,7 @@ import time
 import pytest
 from framework_modules import MIB, fake_torch, hide_frameworks
 from oomrec import gpumemprof
+from oomrec._thread import subscribe
 from oomrec.gpumemprof import CPUMemoryProfiler, GPUMemoryProfiler, context_profiler
 from oomrec.gpumemprof._periodic import PeriodicCall
 from python_programs import programs
@@ -141,6 +142,20 @@ def test_a_call_may_stop_its_own_repetition():
         stopped.set()
 
     calls.start(once, 0.01)
+    assert stopped.wait(30) and not calls.is_running
+
+
+def test_a_first_call_before_start_returns_may_stop_its_repetition(monkeypatch):
+    """A starved program: the package's thread calls while `start` has not gone on."""
+    stopped, calls = threading.Event(), PeriodicCall()
+
+    def starved(callback, interval_s):
+        subscription = subscribe(callback, interval_s)
+        time.sleep(0.3)
+        return subscription
+
+    monkeypatch.setattr("oomrec.gpumemprof._periodic.subscribe", starved)
+    calls.start(lambda: (calls.stop(), stopped.set()), 0.01)
     assert stopped.wait(30) and not calls.is_running
 
 

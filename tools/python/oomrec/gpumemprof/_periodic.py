@@ -32,7 +32,9 @@ class PeriodicCall:
         """Calls `callback()` every `interval_s` seconds. Raises ValueError if that is not above 0."""
         self.stop()
         self._callback, self._pid = callback, os.getpid()
-        self._subscription = subscribe(self._call, interval_s)
+        self._calling = threading.RLock()  # in a forked child the old one may be locked for ever
+        with self._calling:  # the first call waits: it may stop us, and so needs the subscription
+            self._subscription = subscribe(self._call, interval_s)
 
     def stop(self) -> None:
         """No further call begins, and one in progress is waited for. No effect if it is not running."""
