@@ -21,7 +21,6 @@
 #include "shim/api.h"
 #include "shim/interpose/export.h"
 
-extern "C" int dladdr1(const void*, Dl_info*, void**, int) noexcept __attribute__((weak));
 extern "C" const char* gnu_get_libc_version() __attribute__((weak));
 extern "C" int on_exit(void (*)(int, void*), void*) noexcept __attribute__((weak));
 // What pthread_atfork() calls.

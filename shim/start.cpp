@@ -18,6 +18,7 @@
 #include "common/system/atomics.h"
 #include "common/system/hook_scope.h"
 #include "common/system/syscalls.h"
+#include "older_glibc/loader.h"
 #include "recorder/python/attach.h"
 #include "recorder/recorder.h"
 #include "shim/dlopen_mode.h"
@@ -30,8 +31,7 @@
 #include "shim/process.h"
 #include "shim/python_objects.h"
 
-// Only glibc has these: a musl program must start, too, with this library before it.
-extern "C" int dladdr1(const void*, Dl_info*, void**, int) noexcept __attribute__((weak));
+// Only glibc has it: a musl program must start, too, with this library before it.
 extern "C" const char* gnu_get_libc_version() __attribute__((weak));
 
 namespace oomrec::shim {
@@ -136,6 +136,7 @@ void find_optional_symbols() noexcept {
     return resolve_missing_next();
   }
   const KeepErrno keep;
+  if (oomrec_lacks_libdl() != 0) oomrec_load_libdl();
   const bool dlopened = is_dlopened();
   if (!dlopened) environ = environment;  // libc is about to set it likewise
   resolve_next();

@@ -19,9 +19,6 @@
 #include "shim/interpose/next.h"
 #include "shim/interpose/real_dlsym.h"
 
-// Only glibc has it.
-extern "C" int dladdr1(const void*, Dl_info*, void**, int) noexcept __attribute__((weak));
-
 extern "C" {
 // The dlsym that the program would have called without us: the loader's, or another preloaded
 // library's.
@@ -57,6 +54,7 @@ Dlsym next_dlsym() noexcept {
   Dlsym next = oomrec_next_dlsym.load(std::memory_order_relaxed);
   if (next == nullptr) {
     next = reinterpret_cast<Dlsym>(real_dlsym()(RTLD_NEXT, "dlsym"));
+    if (next == nullptr) next = real_dlsym();  // only our own code can call it: there is no libdl
     oomrec_next_dlsym.store(next, std::memory_order_relaxed);
   }
   return next;
@@ -66,7 +64,6 @@ const link_map* library_at(const void* address) noexcept {
   Dl_info info;
   link_map* library = nullptr;
   const bool known =
-      dladdr1 != nullptr &&
       ::dladdr1(address, &info, reinterpret_cast<void**>(&library), RTLD_DL_LINKMAP) != 0;
   return known ? library : nullptr;
 }

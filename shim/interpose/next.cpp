@@ -14,8 +14,6 @@
 #include "shim/interpose/modules.h"
 #include "shim/interpose/real_dlsym.h"
 
-extern "C" int dladdr1(const void*, Dl_info*, void**, int) noexcept __attribute__((weak));
-
 namespace oomrec::shim {
 
 constexpr std::size_t kBootstrapAlignment = 16;
@@ -103,11 +101,12 @@ int later_pthread_create(pthread_t* thread, const pthread_attr_t* attributes, vo
   return g_next.pthread_create(thread, attributes, start, argument);
 }
 
-// What a glibc from 2.28 on may not have, or only in libpthread. Before 2.34, a lookup that fails
-// ends the program while the loader still relocates it (a resolver of IFUNC may allocate then). So
-// these wait for the constructor.
+// What a glibc from 2.28 on may not have, or only in libpthread or libdl. Before 2.34, a lookup
+// that fails ends the program while the loader still relocates it (a resolver of IFUNC may allocate
+// then). So these wait for the constructor.
 constexpr bool may_be_missing(std::string_view name) noexcept {
-  return name == "_Fork" || name == "execveat" || name == "pthread_create";
+  return name == "_Fork" || name == "execveat" || name == "pthread_create" || name == "dlclose" ||
+         name == "dlerror";
 }
 
 // Of a library that came by dlopen: the memory of the program's own file, and of ours.
@@ -175,7 +174,6 @@ void resolve_next() noexcept {
 #undef X
   g_next = found;
   oomrec_next_syscall = found.syscall;
-  found.dlerror();  // an unknown name must not become the program's next message
   g_progress.store(Progress::done, std::memory_order_release);
 }
 
@@ -185,7 +183,7 @@ void resolve_missing_next() noexcept {
   OOMREC_NEXT_FUNCTIONS(X)
 #undef X
   if (g_next.pthread_create == absent_pthread_create) g_next.pthread_create = later_pthread_create;
-  g_next.dlerror();
+  g_next.dlerror();  // an unknown name must not become the program's next message
 }
 
 void resolve_next_in_program() noexcept {

@@ -5,10 +5,8 @@
 #include <atomic>
 #include <initializer_list>
 
+#include "older_glibc/loader.h"
 #include "shim/interpose/modules.h"
-
-// Only glibc has it.
-extern "C" void* dlvsym(void*, const char*, const char*) noexcept __attribute__((weak));
 
 namespace oomrec::shim {
 namespace {
@@ -20,10 +18,11 @@ constinit std::atomic<Dlsym> g_real{nullptr};
 Dlsym real_dlsym() noexcept {
   if (const Dlsym known = g_real.load(std::memory_order_relaxed)) return known;
   void* found = nullptr;
+  if (oomrec_lacks_libdl() != 0) found = reinterpret_cast<void*>(&oomrec_dlsym_without_libdl);
   // The oldest version of each architecture, which every glibc has: see may_be_missing() in
   // next.cpp.
   for (const char* const version : {"GLIBC_2.2.5", "GLIBC_2.17"})
-    if (found == nullptr && dlvsym != nullptr) found = ::dlvsym(RTLD_NEXT, "dlsym", version);
+    if (found == nullptr) found = ::dlvsym(RTLD_NEXT, "dlsym", version);
   // Another C library resolves this name to its own dlsym, not to ours.
   const Dlsym real = found != nullptr ? reinterpret_cast<Dlsym>(found) : ::dlsym;
   g_real.store(real, std::memory_order_relaxed);

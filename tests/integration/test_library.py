@@ -5,12 +5,11 @@ every program. Both are read from the file with binutils.
 """
 
 import re
+import shutil
 import subprocess
 
 import pytest
 
-# Part of libc, and known to musl's loader, too (which has no ld-linux).
-ALLOWED_LIBRARIES = {"libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0", "librt.so.1"}
 NEWEST_GLIBC = (2, 28)
 LARGEST_TLS_BYTES = 512  # static TLS in every thread of every program
 
@@ -67,15 +66,53 @@ def test_the_recorder_never_allocates(build_dir):
 def test_needs_only_libc(library):
     needed = set(re.findall(r"NEEDED.*\[(.*)\]", output("readelf", "-dW", library)))
 
-    assert needed <= ALLOWED_LIBRARIES and "libc.so.6" in needed
+    # Not libdl, which is in libc since glibc 2.34, nor libpthread, which changes a program of an older one.
+    assert needed == {"libc.so.6"}
+
+
+@pytest.mark.needs_pid_namespace
+@pytest.mark.needs_program("cc")
+def test_records_where_libc_is_all_there_is(library, plain, oomrec, tmp_path):
+    """In an image that has only the loader and libc."""
+    root = tmp_path / "root"
+    for name in ["proc", "tmp", "sessions"]:
+        (root / name).mkdir(mode=0o700, parents=True)
+    shutil.copy(library, root / "liboomrec.so")
+    (tmp_path / "program.c").write_text(
+        """#include <stdio.h>
+        #include <stdlib.h>
+        char* hold(void) { return malloc(3000000); }
+        int main(void) {
+          for (int i = 0; i < 10; i++) hold()[0] = 1;
+          return malloc((size_t)1 << 60) == NULL ? puts("refused"), 0 : 1;
+        }"""
+    )
+    subprocess.run(
+        ["cc", "-rdynamic", "-O1", "-w", "-o", root / "program", tmp_path / "program.c"], check=True
+    )
+    loader = "/lib64/ld-linux-x86-64.so.2"
+    (libc,) = re.findall(r"libc\.so\.6 => (\S+)", output("ldd", library))
+    for path in [loader, libc]:
+        (root / path[1:]).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, root / path[1:])
+
+    enter = ["unshare", "--fork", "--pid", "--mount-proc", f"--root={root}"]
+    paths = {"OOMREC_SESSION_DIR": "/sessions", "OOMREC_DUMP_DIR": "/tmp/dumps"}
+    run = plain(*enter, loader, "--preload", "/liboomrec.so", "/program", env=paths)
+
+    assert (run.stdout, run.exit_code) == ("refused\n", 0), str(run)
+    (bundle,) = (root / "tmp/dumps").glob("oom_*")
+    largest = oomrec.json("show", bundle)["holders"][0]
+    assert (largest["bytes"], largest["count"]) == (30_000_000, 10)
+    assert "hold" in [frame["function"] for frame in largest["stack"]]
 
 
 @pytest.mark.parametrize("name", ["liboomrec.so", "oomrec"])
 def test_needs_no_newer_glibc(build_dir, name):
     """Neither a symbol of a newer version nor one of an older without a version."""
-    rows = [
-        line.split() for line in output("objdump", "-T", build_dir / name).splitlines()[4:] if line
-    ]
+    listed = output("objdump", "-T", build_dir / name)
+    assert "GLIBC_PRIVATE" not in listed
+    rows = [line.split() for line in listed.splitlines()[4:] if line]
     needed = {
         (row[-1], tuple(map(int, version[1].split("."))))
         for row in rows

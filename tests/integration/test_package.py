@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
 import subprocess
 from pathlib import Path
@@ -32,6 +33,25 @@ def test_its_version_and_build_packages_are_the_builds():
     wanted = set(listed[1].replace("\\\n", " ").split()) - {"g++", "xz-utils"}
     assert len(wanted) > 8
     assert wanted - {name.strip() for name in depends[1].split(",")} == set()
+
+
+def test_its_copyright_has_the_licence_of_each_bundled_source():
+    text = (SOURCE / "debian/copyright").read_text()
+    listed = [
+        dict(re.findall(r"^([\w-]+): (.*)", paragraph, re.M)) for paragraph in text.split("\n\n")
+    ]
+    licences = {one["Files"]: one["License"] for one in listed if "Files" in one}
+    texts = {one["License"] for one in listed if list(one) == ["License"]}
+    archives = [
+        re.search(r"^source_filename = (.*)", wrap.read_text(), re.M)[1]
+        for wrap in SOURCE.glob("subprojects/*.wrap")
+    ]
+
+    assert len(archives) >= 2
+    for name in [*archives, "d3.min.js"]:
+        path = f"subprojects/packagefiles/{name}"
+        assert [glob for glob in licences if glob != "*" and fnmatch.fnmatch(path, glob)], name
+    assert set(licences.values()) == texts
 
 
 @pytest.mark.needs_program("systemd-analyze")
