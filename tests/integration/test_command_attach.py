@@ -106,7 +106,7 @@ def test_a_call_goes_on_where_it_was(oomrec, plain, running, call, threads):
 
 
 def test_attach_takes_less_than_a_second(oomrec, running):
-    process = running("attached", "nanosleep", 2)
+    process = running("attached", "read", 2)
     times = []
     for _ in range(rounds(2, 10)):
         begin = time.monotonic()
@@ -138,19 +138,19 @@ def test_the_command_is_killed_at_each_step(oomrec, plain, running, step_of_deat
 
 def test_the_next_command_waits_for_the_call_of_a_killed_one(oomrec, plain, running):
     """Else it would write its code over the one that a thread still runs."""
-    process = running("attached", "nanosleep", 2)
+    process = running("attached", "read", 2)
     for step_of_death in ("redirected", "blocked", "calling", "done"):
         oomrec("attach", process.pid, env={"OOMREC_ATTACH_DIES_AT": step_of_death})
         run = oomrec("attach", process.pid)
         assert run.exit_code == 0 or "is recorded already" in run.stderr, str(run)
         run = oomrec("attach", "--detach", process.pid)
         assert run.exit_code == 0, str(run)
-    ended = plain.finish(process)
+    ended = plain.finish(process, input="x")
     assert ended.exit_code == 0 and UNDISTURBED.format(errno=77) in ended.stdout, str(ended)
 
 
 def test_one_command_at_a_time(oomrec, running):
-    process = running("attached", "nanosleep", 2)
+    process = running("attached", "read", 2)
     commands = [oomrec.start("attach", process.pid) for _ in range(4)]
     runs = [oomrec.finish(command) for command in commands]
     assert [run.exit_code for run in runs].count(0) == 1, runs
@@ -175,7 +175,7 @@ def test_the_process_is_killed_during_the_attach(oomrec, running):
 
 
 def test_it_is_attached_to_and_detached_from_again_and_again(oomrec, plain, running):
-    process = running("attached", "nanosleep", 3)
+    process = running("attached", "read", 3)
     time.sleep(0.3)
     before = state_of(process.pid)
     for _ in range(rounds(4, 12)):
@@ -183,7 +183,7 @@ def test_it_is_attached_to_and_detached_from_again_and_again(oomrec, plain, runn
         assert oomrec("attach", "--detach", process.pid).exit_code == 0
     assert state_of(process.pid) == before
     assert list(oomrec.session_dir.rglob("*.session")) == []
-    ended = plain.finish(process)
+    ended = plain.finish(process, input="x")
     assert UNDISTURBED.format(errno=77) in ended.stdout, str(ended)
 
 
