@@ -195,6 +195,32 @@ void release_unrecorded(InHook hook, Space space, std::uint64_t usable_bytes) no
   append(*thread, EventKind::free, {space, api, released.address, released.bytes, 0, device}, 0);
 }
 
+// Whether the thread repeats the request for a block that the limit has refused, in the same
+// function called from the same place: as Ruby does once it has collected garbage, and a loop that
+// goes on regardless. The reserve is for what else follows a failure.
+bool asks_again(InHook hook, ThreadState* thread, const Request& request) noexcept {
+  if (thread == nullptr) return false;
+  const FailedRequest& failed = thread->failed;
+  if (failed.time_ns == 0 || failed.by != FailedBy::recorder || failed.request.rule != 0 ||
+      failed.request.space != request.space || failed.request.bytes != request.bytes)
+    return false;
+  const std::uint32_t node = stack::capture(hook, thread->stacks, thread->root(hook));
+  if (node == 0 || failed.node == 0) return false;
+  auto& nodes = session::g_session.nodes;
+  return nodes.at(node).parent == nodes.at(failed.node).parent;
+}
+
+// A request beyond the limit.
+[[gnu::cold, gnu::noinline]] bool admits_from_reserve(InHook hook, ThreadState* thread,
+                                                      const Request& request, std::int64_t live,
+                                                      std::uint64_t counted_bytes) noexcept {
+  const bool mapped = request.space == Space::map;
+  if (mapped || !asks_again(hook, thread, request))
+    return g_state.limit.admits(live, counted_bytes, mapped);
+  g_state.limit.refuse(live);
+  return false;
+}
+
 }  // namespace
 
 void note_block_distance(std::uint32_t shift) noexcept { g_state.small_blocks.start(shift); }
@@ -204,8 +230,11 @@ bool admits(InHook hook, Request& request, std::uint64_t counted_bytes) noexcept
     return true;
   request.rule = failing_rule(hook, request);
   if (request.rule != 0) return false;
-  return counted_bytes == 0 || g_state.limit.admits(live_bytes(current_thread(hook)), counted_bytes,
-                                                    request.space == Space::map);
+  if (counted_bytes == 0) return true;
+  ThreadState* const thread = current_thread(hook);
+  const std::int64_t live = live_bytes(thread);
+  return g_state.limit.is_within(live, counted_bytes) ||
+         admits_from_reserve(hook, thread, request, live, counted_bytes);
 }
 
 void on_allocate(InHook hook, const Block& block) noexcept {

@@ -8,58 +8,18 @@
 #include "common/names/names.h"
 #include "common/text/device_text.h"
 #include "common/text/own_code.h"
+#include "recorder/helper/stack_key.h"
 
 namespace oomrec::helper {
 namespace {
 
-using session::FrameKind;
 using session::TableId;
 using session::View;
 
-// The frames by which a reader recognizes a stack; 0: none.
-struct KeyFrames {
-  std::uint64_t own_python = 0;  // the innermost line of the program's own code
-  std::uint64_t python = 0;      // the innermost of all
-  std::uint64_t native = 0;      // the innermost one outside allocators and the C library
-  std::uint64_t own_native = 0;  // the innermost one of these in a module of the program
-  std::uint32_t node = 0;        // the stack they are of
-};
-
-KeyFrames key_frames(const View& view, std::uint32_t node) noexcept {
-  KeyFrames found;
-  found.node = node;
-  view.walk(node, [&](std::uint64_t frame) {
-    session::Code code{};
-    session::Module module{};
-    if (session::kind_of(frame) == FrameKind::python) {
-      if (found.python == 0) found.python = frame;
-      if (found.own_python == 0 && view.read(TableId::codes, session::code_of(frame), code) &&
-          text::is_programs_own(view.string(code.file)))
-        found.own_python = frame;
-    } else if (session::kind_of(frame) == FrameKind::native && found.own_native == 0 &&
-               view.read(TableId::modules, session::module_of(frame), module)) {
-      const std::string_view path = view.string(module.path);
-      if (text::is_plumbing(path)) return;
-      if (found.native == 0) found.native = frame;
-      if (!text::is_installed(path) && !text::is_interpreter(path)) found.own_native = frame;
-    }
-  });
-  return found;
-}
-
-bool same_line(const View& view, std::uint64_t a, std::uint64_t b) noexcept {
-  if (a == b) return true;
-  session::Code code{};
-  return a != 0 && b != 0 && session::code_of(a) == session::code_of(b) &&
-         view.read(TableId::codes, session::code_of(a), code) &&
-         text::line_of(view, code, session::instruction_of(a)) ==
-             text::line_of(view, code, session::instruction_of(b));
-}
-
-// The memory that one Python line holds in one space through one module. Without Python code: one
-// holder's.
-struct LineFigures {
+// The memory that one stack holds in one space, as `oomrec show` groups stacks (stack_key.h).
+struct StackSum {
   KeyFrames frames;  // of the largest holder
+  std::uint64_t key;
   std::uint64_t bytes;
   std::uint64_t blocks;
   std::uint8_t space;
@@ -67,14 +27,17 @@ struct LineFigures {
   bool is_pool;  // of Python's small objects
 };
 
-// A line has several holders when the interpreter reaches it through different internal functions.
-// `oomrec show` groups them; the report does so for the largest.
-constexpr std::size_t kCandidates = 32;
-struct LargestLine {
+// A line has several holders when the interpreter reaches it through different internal functions,
+// and one for each depth of a recursion. The report sums those of the largest holders.
+constexpr std::size_t kCandidates = 1024;
+constexpr std::size_t kOnDevice = 64;  // where each of the device's blocks is compared with them
+struct Largest {
   bundle::LargestHolder holders[kCandidates];
-  LineFigures lines[kCandidates];
+  StackSum sums[kCandidates];
+  std::uint64_t blocks[kOnDevice];
+  StackKey key;
 };
-static_assert(sizeof(LargestLine) <= sizeof bundle::Workspace::sort);
+static_assert(sizeof(Largest) <= sizeof bundle::Workspace::sort);
 
 // Which spaces compete for the largest holder: the host's or the devices', after the failed
 // request; both if the program itself requested the bundle. PyTorch's blocks lie inside the
@@ -125,41 +88,43 @@ void keep_on_device(const View& view, std::uint32_t device,
 
 // Null: there are no live blocks. Cost: a pass over all holders, and a walk of each candidate's
 // stack.
-const LineFigures* largest_line(const View& view, LargestLine& memory,
-                                const ComparedSpaces& wanted) noexcept {
-  const std::size_t found = bundle::find_largest(view, memory.holders, wanted);
-  std::uint64_t blocks[kCandidates] = {};
-  if (wanted.on_device != 0)
-    keep_on_device(view, wanted.on_device, {memory.holders, found}, blocks);
-  const LineFigures* largest = nullptr;
+const StackSum* largest_stack(const View& view, Largest& memory,
+                              const ComparedSpaces& wanted) noexcept {
+  const bool on_device = wanted.on_device != 0;
+  const std::size_t found =
+      bundle::find_largest(view, {memory.holders, on_device ? kOnDevice : kCandidates}, wanted);
+  if (on_device) {
+    std::fill_n(memory.blocks, found, 0);
+    keep_on_device(view, wanted.on_device, {memory.holders, found}, memory.blocks);
+  }
+  const StackSum* largest = nullptr;
   std::size_t count = 0;
   session::Holder holder{};
   for (std::size_t i = 0; i < found; ++i) {
     if (memory.holders[i].live_bytes == 0 || !view.holder(memory.holders[i].holder, holder))
       continue;
-    const std::uint64_t live_count = holder.live_count.load(std::memory_order_relaxed);
-    const LineFigures figures{key_frames(view, holder.node),
-                              memory.holders[i].live_bytes,
-                              wanted.on_device != 0 ? blocks[i] : live_count,
-                              holder.space,
-                              (holder.flags & session::kHolderEstimated) != 0,
-                              session::is_object_pool(view, holder.node)};
-    LineFigures* const end = memory.lines + count;
-    LineFigures* const line = std::find_if(memory.lines, end, [&](const LineFigures& other) {
-      return other.frames.python != 0 && other.space == figures.space &&
-             session::module_of(other.frames.native) == session::module_of(figures.frames.native) &&
-             same_line(view, other.frames.python, figures.frames.python) &&
-             same_line(view, other.frames.own_python, figures.frames.own_python);
+    const KeyFrames frames = key_frames(view, holder.node);
+    const StackSum one{
+        frames,
+        memory.key.of(view, holder.node, frames.python != 0),
+        memory.holders[i].live_bytes,
+        on_device ? memory.blocks[i] : holder.live_count.load(std::memory_order_relaxed),
+        holder.space,
+        (holder.flags & session::kHolderEstimated) != 0,
+        session::is_object_pool(view, holder.node)};
+    StackSum* const end = memory.sums + count;
+    StackSum* const sum = std::find_if(memory.sums, end, [&](const StackSum& other) {
+      return other.key == one.key && other.space == one.space;
     });
-    if (line == end) {
-      *line = figures;
+    if (sum == end) {
+      *sum = one;
       ++count;
     } else {
-      line->bytes += figures.bytes;
-      line->blocks += figures.blocks;
-      line->estimated = line->estimated || figures.estimated;
+      sum->bytes += one.bytes;
+      sum->blocks += one.blocks;
+      sum->estimated = sum->estimated || one.estimated;
     }
-    if (largest == nullptr || line->bytes > largest->bytes) largest = line;
+    if (largest == nullptr || sum->bytes > largest->bytes) largest = sum;
   }
   return largest;
 }
@@ -175,7 +140,7 @@ std::string_view own_function(InHook hook, const View& view, std::uint32_t node,
   std::uint64_t innermost = 0;
   std::string_view own;
   view.walk(node, [&](std::uint64_t frame) {
-    const bool in_module = session::kind_of(frame) == FrameKind::native &&
+    const bool in_module = session::kind_of(frame) == session::FrameKind::native &&
                            session::module_of(frame) == session::module_of(frame_of_module);
     if (!in_module || !own.empty() || ++look_ups > kMostLookUps) return;
     const std::string_view name = text::exported_name(hook, names, module, frame, buffer);
@@ -283,9 +248,9 @@ void report_failure(InHook hook, text::Text& text, const View& view, const bundl
   text.add('\n');
   if (verdict.code != VerdictCode::device_out_of_memory) add_device_line(text, view, cause);
 
-  LargestLine& memory = *reinterpret_cast<LargestLine*>(work.sort);
+  Largest& memory = *reinterpret_cast<Largest*>(work.sort);
   const ComparedSpaces compared{view, cause, verdict};
-  if (const LineFigures* const largest = largest_line(view, memory, compared)) {
+  if (const StackSum* const largest = largest_stack(view, memory, compared)) {
     text.add("oomrec: largest holder: ").add(largest->estimated ? "about " : "");
     text.size(largest->bytes).add(" in ").count(largest->blocks);
     text.add(largest->blocks == 1 ? " block" : " blocks");

@@ -16,8 +16,10 @@
 //
 // Even its own request's refusal may not reach the program: Python 3.15 adds two numbers in another
 // way then. So in Python a default reserve grows by its size, twice at most, if a block is refused
-// although it is open and the latest part half used. Not in other programs: Ruby collects garbage,
-// asks again, and would use up that, too.
+// although it is open and the latest part half used.
+//
+// Who asks again for the same is refused again (heap.cpp): Ruby collects garbage and repeats its
+// request, so that the program would not learn of the failure before the reserve is used up.
 #pragma once
 
 #include <algorithm>
@@ -55,17 +57,21 @@ class SoftLimit {
 
   // Whether `requested` more bytes are allowed on top of `live` bytes; `mapped`: as a mapping.
   bool admits(std::int64_t live, std::uint64_t requested, bool mapped = false) noexcept {
-    const std::uint64_t limit = bytes();
-    if (limit == 0) return true;
-    const std::uint64_t held = live < 0 ? 0 : static_cast<std::uint64_t>(live);
-    std::uint64_t sum = 0;
-    if (!__builtin_add_overflow(held, requested, &sum)) {
-      if (sum <= limit) return true;
-      if (sum - limit <= open_bytes(requested, mapped)) return true;
-    }
+    if (beyond(live, requested) <= open_bytes(requested, mapped)) return true;
+    refuse(live, mapped);
+    return false;
+  }
+
+  // Whether they are allowed without the reserve.
+  bool is_within(std::int64_t live, std::uint64_t requested) const noexcept {
+    return beyond(live, requested) == 0;
+  }
+
+  // A block, or a mapping, is refused with `live` bytes live.
+  void refuse(std::int64_t live, bool mapped = false) noexcept {
+    const std::uint64_t held = held_of(live);
     opened_at_.store(held, std::memory_order_relaxed);
     if (!mapped && to_mappings_.exchange(true, std::memory_order_relaxed)) refuse_again(held);
-    return false;
   }
 
   // The process holds `live` bytes now, as published.
@@ -73,7 +79,7 @@ class SoftLimit {
     const std::uint64_t opened_at = opened_at_.load(std::memory_order_relaxed);
     if (opened_at == kClosed) [[likely]]
       return;
-    const std::uint64_t held = live < 0 ? 0 : static_cast<std::uint64_t>(live);
+    const std::uint64_t held = held_of(live);
     const std::uint64_t reserve = reserve_.load(std::memory_order_relaxed);
     const bool has_shrunk = held + reserve < std::min(opened_at, bytes());
     const bool has_gone_on = held <= bytes() && held > opened_at + 2 * reserve;
@@ -87,6 +93,19 @@ class SoftLimit {
   }
 
  private:
+  static std::uint64_t held_of(std::int64_t live) noexcept {
+    return live < 0 ? 0 : static_cast<std::uint64_t>(live);
+  }
+
+  // How many bytes beyond the limit the process would hold. 0 without one.
+  std::uint64_t beyond(std::int64_t live, std::uint64_t requested) const noexcept {
+    const std::uint64_t limit = bytes();
+    std::uint64_t sum = 0;
+    if (limit == 0) return 0;
+    if (__builtin_add_overflow(held_of(live), requested, &sum)) return ~std::uint64_t{0};
+    return sum <= limit ? 0 : sum - limit;
+  }
+
   // A block was refused with `held` bytes live, and the reserve was open.
   void refuse_again(std::uint64_t held) noexcept {
     const std::uint64_t part = reserve_.load(std::memory_order_relaxed);

@@ -97,6 +97,13 @@ def test_the_size_of_the_reserve(oomrec, victim, options, expected):
     assert oomrec.json("show", run.only_bundle())["limit_reserve"]["bytes"] == expected
 
 
+@pytest.mark.parametrize("mode", ["sampled", "exact"])
+def test_who_asks_again_for_the_same_is_refused_again(preload, victim, mode):
+    """Else Ruby, which collects garbage and repeats its request, would learn of the failure after the reserve."""
+    run = preload(victim("asks_again"), env={"OOMREC_LIMIT": "60M", "OOMREC_MODE": mode})
+    assert run.exit_code == 0 and run.stdout.startswith("again 0 other 50 size 50 "), str(run)
+
+
 CATCHES_AND_FREES = """
 import sys
 refused = []

@@ -251,7 +251,8 @@ def test_at_a_limit_objects_that_malloc_gets_instead_count_once(oomrec, python):
         sums["heap" if holder["space"] == "heap" else "map"] += holder["bytes"]
     assert sums["map"] == shown["spaces"]["map"]["peak_bytes"]
     whole = shown["spaces"]["heap"]["peak_bytes"]
-    assert whole > 8 << 20 and 0.6 * whole < sums["heap"] < 1.6 * whole, (sums, whole)
+    # Some 30 samples: a share of 18 % is the deviation of their sum. Counted twice it would be 2.
+    assert whole > 8 << 20 and 0.4 * whole < sums["heap"] < 1.7 * whole, (sums, whole)
 
 
 def test_without_sampling_they_do_not(build_dir, tmp_path):

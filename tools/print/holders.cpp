@@ -39,6 +39,7 @@ std::string holder_text(std::size_t number, const recording::StackSum& row, doub
     if (!spaces.empty()) spaces += ", ";
     spaces += name_of(space);
   }
+  if (of.depths > 1) spaces += ", at various depths of a recursion";
   return fmt::format("  {:>2}  {}  {}\n{}", number, terminal.paint(Colour::yellow, figures), spaces,
                      stack);
 }
@@ -76,17 +77,18 @@ std::vector<HolderGroup> holder_groups(const std::vector<recording::StackFigures
 
 std::vector<HolderGroup> holder_groups(const bundles::Source& source, recording::Stacks& stacks,
                                        recording::At at) {
-  return holder_groups(recording::merged(source.recording->holders(), stacks, at));
+  return holder_groups(
+      recording::merged(source.recording->holders(), stacks, at, recording::Recursion::collapsed));
 }
 
 HolderGroup holders_on(const bundles::Source& source, const recording::DeviceFigures& device,
                        recording::Stacks& stacks) {
   return {{},
           recording::merged(recording::holders_on(*source.recording, device.entry), stacks,
-                            recording::At::end)};
+                            recording::At::end, recording::Recursion::collapsed)};
 }
 
-std::string holders_text(const HolderGroup& group, const recording::Stacks& stacks,
+std::string holders_text(const HolderGroup& group, recording::Stacks& stacks,
                          const recording::Locations& locations, const HoldersStyle& style) {
   const std::vector<recording::StackSum> rows = recording::summed_over_spaces(group.rows, stacks);
   const std::uint64_t whole = group.bytes();
@@ -122,6 +124,7 @@ Json holders_json(const HolderGroup& group, const recording::Stacks& stacks,
         {"count", row.count},
         {"share", share_of(row.bytes, whole)},
         {"estimated", row.estimated},
+        {"depths", row.depths},
         {"stack", recording::stack_json(stacks.locations(row.stack), locations)},
     });
   }

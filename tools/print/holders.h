@@ -40,7 +40,7 @@ struct HoldersStyle {
 };
 
 // The rows of a group by stack alone: what a line holds in several spaces is one figure.
-std::string holders_text(const HolderGroup&, const recording::Stacks&, const recording::Locations&,
+std::string holders_text(const HolderGroup&, recording::Stacks&, const recording::Locations&,
                          const HoldersStyle&);
 
 // At most `top` rows of the group.

@@ -33,8 +33,9 @@ std::optional<LargestHolder> largest_holder_of(const Source& source) {
   });
   recording::Stacks stacks{*source.recording, *source.locations,
                            recording::frames_of(*source.recording)};
-  const std::vector<recording::StackSum> sums =
-      recording::summed_over_spaces(recording::merged(holders, stacks, recording::At::end), stacks);
+  const std::vector<recording::StackSum> sums = recording::summed_over_spaces(
+      recording::merged(holders, stacks, recording::At::end, recording::Recursion::collapsed),
+      stacks);
   if (sums.empty()) return std::nullopt;
   const recording::StackFigures& largest = sums.front().figures;
   return LargestHolder{largest.bytes, line_of(stacks.locations(largest.stack), *source.locations)};

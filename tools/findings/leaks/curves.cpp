@@ -28,8 +28,8 @@ std::vector<StackGroup> groups_of(const std::vector<recording::HolderFigures>& h
   for (const recording::HolderFigures& holder : holders) {
     if (static_cast<std::int64_t>(holder.live_bytes) <= 0) continue;  // read while threads ran
     const recording::StackId stack = stacks.of_node(holder.node);
-    const std::uint64_t key =
-        std::uint64_t{stacks.reduced(stack)} << 8 | static_cast<std::uint64_t>(holder.space);
+    const std::uint64_t key = std::uint64_t{stacks.without_recursion(stack)} << 8 |
+                              static_cast<std::uint64_t>(holder.space);
     const auto [at, is_new] = index.try_emplace(key, groups.size());
     if (is_new) groups.emplace_back().space = holder.space;
     StackGroup row;

@@ -1,5 +1,7 @@
 #include "tools/recording/analysis/stacks.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -38,6 +40,7 @@ std::vector<StackFigures> grouped(const std::vector<StackFigures>& rows, const S
     sum.bytes += row.bytes;
     sum.count += row.count;
     sum.estimated = sum.estimated || row.estimated;
+    sum.depths += row.depths;
     if (row.bytes > group.most_bytes || (row.bytes == group.most_bytes && row.stack < sum.stack)) {
       group.most_bytes = row.bytes;
       sum.stack = row.stack;
@@ -129,6 +132,69 @@ StackId Stacks::reduced(StackId stack) const {
   return entry.runs_python && entry.reduced != 0 ? entry.reduced : stack;
 }
 
+// Functions without a name of their own are known by their location: two lambdas of a file are not
+// one.
+std::uint32_t Stacks::function_of(LocationId id) {
+  if (functions_.size() <= id) functions_.resize(locations_.size());
+  std::uint32_t& number = functions_[id];
+  if (number != 0) return number;
+  const Location& location = locations_[id];
+  const bool python = location.kind == Location::Kind::python;
+  const bool is_named = location.kind != Location::Kind::note && !location.function.empty() &&
+                        !(python && location.function.back() == '>');
+  std::string name =
+      is_named ? fmt::format("{}{}", location.function, '\0') : fmt::format("{}", id);
+  if (is_named && python) name += location.file;
+  if (is_named && !python) name += fmt::format("{}", location.module);
+  const auto next = static_cast<std::uint32_t>(function_numbers_.size() + 1);
+  return number = function_numbers_.try_emplace(std::move(name), next).first->second;
+}
+
+// If the stack's innermost functions are those before them once more, leaves out the earlier ones.
+StackId Stacks::without_last_cycle(StackId stack) {
+  constexpr unsigned kLongest = 8;  // a cycle's functions
+  std::array<StackId, 2 * kLongest + 1> outwards{};
+  unsigned known = 0;
+  const auto outer = [&](unsigned steps) {
+    for (; known <= steps; ++known)
+      outwards[known] = known == 0 ? stack : entries_[outwards[known - 1]].parent;
+    return outwards[steps];
+  };
+  const auto is_cycle = [&](unsigned length) {
+    for (unsigned at = 0; at < length; ++at) {
+      const StackId earlier = outer(at + length);
+      if (earlier == 0 ||
+          function_of(entries_[outer(at)].location) != function_of(entries_[earlier].location))
+        return false;
+    }
+    return true;
+  };
+  for (unsigned length = 1; length <= kLongest && outer(2 * length - 1) != 0; ++length) {
+    if (!is_cycle(length)) continue;
+    StackId shorter = outer(2 * length);
+    for (unsigned at = length; at-- != 0;) shorter = child(shorter, entries_[outer(at)].location);
+    return shorter;
+  }
+  return stack;
+}
+
+StackId Stacks::without_recursion(StackId stack) {
+  stack = reduced(stack);
+  std::vector<StackId> inner;  // those that are not known yet, the innermost first
+  for (; stack != 0; stack = entries_[stack].parent) {
+    if (without_recursion_.size() <= stack) without_recursion_.resize(entries_.size());
+    if (without_recursion_[stack] != 0) break;
+    inner.push_back(stack);
+  }
+  StackId result = stack == 0 ? 0 : without_recursion_[stack];
+  for (auto at = inner.rbegin(); at != inner.rend(); ++at) {
+    const Entry entry = entries_[*at];
+    result = without_last_cycle(result == entry.parent ? *at : child(result, entry.location));
+    without_recursion_[*at] = result;
+  }
+  return result;
+}
+
 // A live session gains nodes after it was opened: the cache grows with it.
 bool Stacks::has_node(std::uint32_t node) {
   if (node < is_cached_.size()) return true;
@@ -170,7 +236,8 @@ std::vector<LocationId> Stacks::locations(StackId stack) const {
   return locations;
 }
 
-std::vector<StackFigures> merged(const std::vector<HolderFigures>& holders, Stacks& stacks, At at) {
+std::vector<StackFigures> merged(const std::vector<HolderFigures>& holders, Stacks& stacks, At at,
+                                 Recursion recursion) {
   std::vector<StackFigures> rows;
   for (const HolderFigures& holder : holders) {
     const std::uint64_t bytes = at == At::end    ? holder.live_bytes
@@ -185,16 +252,21 @@ std::vector<StackFigures> merged(const std::vector<HolderFigures>& holders, Stac
   rows = grouped(rows, stacks, [](StackId stack) { return stack; });
   // Of stacks that differ only in the frames left out, the largest represents the group.
   rows = grouped(rows, stacks, [&](StackId stack) { return stacks.reduced(stack); });
+  for (StackFigures& row : rows) row.depths = 1;
+  if (recursion == Recursion::collapsed) {
+    for (const StackFigures& row : rows)
+      stacks.without_recursion(row.stack);  // all that there will be
+    rows = grouped(rows, stacks, [&](StackId stack) { return stacks.without_recursion(stack); });
+  }
   sort_by_bytes(rows);
   return rows;
 }
 
-std::vector<StackSum> summed_over_spaces(const std::vector<StackFigures>& rows,
-                                         const Stacks& stacks) {
+std::vector<StackSum> summed_over_spaces(const std::vector<StackFigures>& rows, Stacks& stacks) {
   std::vector<StackSum> sums;
   std::unordered_map<StackId, std::size_t> sum_of;
   for (const StackFigures& row : rows) {
-    const auto [at, is_new] = sum_of.try_emplace(stacks.reduced(row.stack), sums.size());
+    const auto [at, is_new] = sum_of.try_emplace(stacks.without_recursion(row.stack), sums.size());
     if (is_new) {
       sums.push_back({row, {row.space}});
       continue;
@@ -203,6 +275,7 @@ std::vector<StackSum> summed_over_spaces(const std::vector<StackFigures>& rows,
     sum.figures.bytes += row.bytes;
     sum.figures.count += row.count;
     sum.figures.estimated = sum.figures.estimated || row.estimated;
+    sum.figures.depths = std::max(sum.figures.depths, row.depths);
     sum.spaces.push_back(row.space);
   }
   std::stable_sort(sums.begin(), sums.end(), [](const StackSum& a, const StackSum& b) {

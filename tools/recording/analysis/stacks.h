@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -50,6 +51,11 @@ class Stacks {
   // The stack with the chosen frames only; itself if it runs no Python code, or if none were left.
   StackId reduced(StackId stack) const;
 
+  // The reduced stack without recursion: of functions that call themselves, also by way of others,
+  // each is there once, with its innermost line. So what a function holds at all depths is one
+  // figure.
+  StackId without_recursion(StackId stack);
+
   bool runs_python(StackId stack) const { return entries_[stack].runs_python; }
 
   StackId parent(StackId stack) const { return entries_[stack].parent; }  // one frame further out
@@ -72,6 +78,8 @@ class Stacks {
 
   bool has_node(std::uint32_t node);
   bool is_left_out(LocationId id);
+  std::uint32_t function_of(LocationId id);
+  StackId without_last_cycle(StackId stack);
   StackId child(StackId parent, LocationId location);
   StackId new_child(StackId parent, LocationId location);
 
@@ -82,6 +90,9 @@ class Stacks {
   std::vector<Kept> kept_;  // by location
   std::vector<Entry> entries_;
   std::unordered_map<std::uint64_t, StackId> unlisted_;  // by parent and location
+  std::vector<std::uint32_t> functions_;  // by location: equal numbers are one function; 0: unknown
+  std::unordered_map<std::string, std::uint32_t> function_numbers_;
+  std::vector<StackId> without_recursion_;  // by reduced stack; 0: unknown
   std::vector<StackId> of_node_;
   std::vector<bool> is_cached_;                                   // in of_node_
   std::vector<std::pair<std::uint32_t, std::uint64_t>> missing_;  // scratch: nodes and frames
@@ -94,22 +105,26 @@ struct StackFigures {
   bool estimated = false;
   std::uint64_t bytes = 0;
   std::uint64_t count = 0;
+  std::uint32_t depths = 1;  // of a recursion: how many reduced stacks it sums up
 };
 
 enum class At : std::uint8_t { end, peak, ever };  // live at the end, at the peak; ever allocated
 inline constexpr std::array<std::string_view, 3> kAtNames{"end", "peak", "ever"};
 
-// Holders merged by space and reduced stack. Largest first, without empty ones.
-std::vector<StackFigures> merged(const std::vector<HolderFigures>& holders, Stacks& stacks, At at);
+// Whether stacks that differ only in the depth of a recursion are one.
+enum class Recursion : std::uint8_t { kept, collapsed };
 
-// The figures of a reduced stack in all the spaces of some rows.
+// Holders merged by space and reduced stack. Largest first, without empty ones.
+std::vector<StackFigures> merged(const std::vector<HolderFigures>& holders, Stacks& stacks, At at,
+                                 Recursion recursion = Recursion::kept);
+
+// The figures of a stack in all the spaces of some rows.
 struct StackSum {
   StackFigures figures;       // stack and space of the largest row
   std::vector<Space> spaces;  // of the largest first
 };
 
-// `rows`: as of merged(). Largest first.
-std::vector<StackSum> summed_over_spaces(const std::vector<StackFigures>& rows,
-                                         const Stacks& stacks);
+// `rows`: as of merged(), without recursion. Largest first.
+std::vector<StackSum> summed_over_spaces(const std::vector<StackFigures>& rows, Stacks& stacks);
 
 }  // namespace oomrec::tools::recording

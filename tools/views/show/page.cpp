@@ -185,8 +185,7 @@ class Page {
     return has_holders;
   }
 
-  void print_group(const print::HolderGroup& group, const recording::Stacks& stacks,
-                   unsigned top) const {
+  void print_group(const print::HolderGroup& group, recording::Stacks& stacks, unsigned top) const {
     fmt::print("{}", print::holders_text(group, stacks, *source_.locations, {stack_style(6), top}));
   }
 
