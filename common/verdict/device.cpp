@@ -32,8 +32,10 @@ void explain_limit(Verdict& verdict, text::Text& summary, const Failure& failure
   verdict.limit_bytes = at.limit_bytes;
   verdict.limit_used_bytes = at.counted_bytes;
   const bool alone = failure.bytes > at.limit_bytes;
-  summary.add(alone ? "that is more than --limit-gpu of " : "--limit-gpu of ");
-  summary.size(at.limit_bytes).add(alone ? " (" : " is reached (");
+  const bool exceeds = !alone && !is_used_up(at.counted_bytes, at.limit_bytes);
+  summary.add(alone ? "that is more than " : exceeds ? "that would exceed " : "");
+  summary.add("--limit-gpu of ").size(at.limit_bytes);
+  summary.add(alone || exceeds ? " (" : " is reached (");
   summary.add("this process holds ").size(at.counted_bytes).add(')');
 }
 

@@ -87,6 +87,12 @@ inline std::uint64_t add(std::uint64_t a, std::uint64_t b) noexcept {
   return a + b < a ? session::kUnlimited : a + b;
 }
 
+// Whether a limit on bytes is reached, and not merely exceeded by the request: nine tenths are
+// used.
+inline bool is_used_up(std::uint64_t used, std::uint64_t limit) noexcept {
+  return used >= limit - limit / 10;
+}
+
 // Adds a line of evidence, filled by fill(Text&), if there is space.
 template <class Fill>
 void add_line(Verdict& verdict, Fill&& fill) noexcept {

@@ -110,6 +110,21 @@ TEST_CASE("a thread whose stack could not be mapped: why the mapping failed") {
   CHECK(has(refusal.verdict().summary, "no address space is that large"));
 }
 
+TEST_CASE("a limit is reached, or would be exceeded, or is less than the request") {
+  Refusal refusal{Api::mmap, ENOMEM};
+  refusal.refused.rlimit_as_bytes = 100 * kMiB;
+  refusal.refused.vm_bytes = 95 * kMiB;
+  CHECK(has(refusal.verdict().summary, " of 100.0 MiB is reached ("));
+
+  refusal.refused.vm_bytes = 50 * kMiB;
+  refusal.refused.bytes = 60 * kMiB;
+  CHECK(has(refusal.verdict().summary, "refused: that would exceed "));
+  CHECK(has(refusal.verdict().summary, " of 100.0 MiB ("));
+
+  refusal.refused.bytes = 101 * kMiB;
+  CHECK(has(refusal.verdict().summary, "refused: that is more than "));
+}
+
 TEST_CASE("a mapping: beyond max_map_count, or beyond CommitLimit") {
   Refusal refusal{Api::mmap, ENOMEM};
   verdict::Verdict verdict = refusal.verdict();
