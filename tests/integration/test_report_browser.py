@@ -1069,6 +1069,34 @@ while True:
 """
 
 
+def test_a_recursion_is_one_holder_at_all_depths(show):
+    """As in `oomrec show`. Functions that a common one calls in turn stay apart."""
+    made = report_data.Recording()
+    program = "/srv/walk"
+
+    def native(name: str, line: int) -> int:
+        return made.location(name, "/srv/walk.c", line, program, report_data.OWN)
+
+    def python(name: str, line: int) -> int:
+        return made.location(name, "/srv/walk.py", line, kind=report_data.PYTHON)
+
+    main = native("main", 90)
+    walks = [native("walk", 10), native("walk", 11)]  # two places of the call
+    walk, hold = native("walk", 12), native("hold", 5)
+    for depth in range(40):
+        calls = [walks[at * 7 % 3 % 2] for at in range(depth)]
+        made.row(made.stack([main, *calls, walk, hold]), MIB)
+    call = native("call", 2)
+    for caller in (native("one", 1), native("two", 3)):
+        made.row(made.stack([main, caller, call, hold]), 9 * MIB)
+    module, even, odd, keep = (python(name, 1) for name in ("<module>", "even", "odd", "keep"))
+    for depth in range(2, 22, 2):
+        made.row(made.stack([module, *[even, odd] * depth, keep]), 3 * MIB)
+    page = show(made, size=(1000, 800))
+    figures = page.locator(".holders summary .figure").all_inner_texts()
+    assert figures == ["40.0 MiB", "30.0 MiB", "9.0 MiB", "9.0 MiB"]
+
+
 def test_a_real_recording(show, oomrec, tmp_path):
     """The figures in the chart equal those of `oomrec tree`."""
     (tmp_path / "leak.py").write_text(LEAK)

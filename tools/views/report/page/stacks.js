@@ -26,15 +26,64 @@ report.mostRelevant = (data, node) => {
   return best;
 };
 
+// A number for each location's function. A function without a name of its own is its location.
+const functionNumbers = (data) => {
+  const {kind} = report;
+  const numbers = new Map();
+  return Int32Array.from({length: data.locations}, (_, location) => {
+    const what = data.place_kind[location] & kind.mask;
+    const isPython = what === kind.python;
+    const name = data.strings[data.place_function[location]];
+    if (what === kind.note || name === "" || (isPython && name.endsWith(">"))) return -1 - location;
+    const where = (isPython ? data.place_file : data.place_module)[location];
+    const key = `${what} ${where} ${data.place_function[location]}`;
+    if (!numbers.has(key)) numbers.set(key, numbers.size);
+    return numbers.get(key);
+  });
+};
+
+// inner(number, location): the number of a stack with one more frame, without recursion: if its
+// innermost functions are those before them once more, the earlier ones are left out. 0: no frame.
+const stacksWithoutRecursion = (data, functions) => {
+  const longest = 8;  // a cycle's functions
+  const outer = [0], places = [-1], numbers = new Map();
+  const child = (number, location) => {
+    const key = number * data.locations + location;
+    if (!numbers.has(key)) {
+      numbers.set(key, outer.push(number) - 1);
+      places.push(location);
+    }
+    return numbers.get(key);
+  };
+  return (number, location) => {
+    const stack = child(number, location);
+    const path = [stack];  // the innermost first
+    const at = (steps) => {
+      while (path.length <= steps) path.push(outer[path[path.length - 1]]);
+      return path[steps];
+    };
+    for (let length = 1; length <= longest && at(2 * length - 1) !== 0; ++length) {
+      let step = 0;
+      while (step < length && functions[places[at(step)]] === functions[places[at(step + length)]])
+        ++step;
+      if (step < length) continue;
+      return path.slice(0, length).reduceRight(
+          (shorter, inner) => child(shorter, places[inner]), at(2 * length));
+    }
+    return stack;
+  };
+};
+
 // For each node a number that is the same for stacks that are one holder, by the commands' rule
-// (counts() in tools/recording/analysis/stacks.cpp): of a stack that runs Python, its lines outside
-// the import system and the program's own native functions are compared; of any other, all frames.
+// (counts() and without_recursion() in tools/recording/analysis/stacks.cpp): of a stack that runs
+// Python, its lines outside the import system and the program's own native functions are compared;
+// of any other, all frames.
 report.holderNumbers = (data) => {
   if (data.holderNumbers) return data.holderNumbers;
   const {kind} = report;
-  const numbers =
-      new Map();  // of a compared stack, by the number of the next outer one and a location
+  const inner = stacksWithoutRecursion(data, functionNumbers(data));
   const compared = new Uint32Array(data.nodes);  // 0: no frame of it counts
+  const whole = new Uint32Array(data.nodes);     // of stacks without Python
   const runsPython = new Uint8Array(data.nodes);
   const result = new Float64Array(data.nodes);
   for (let node = 1; node < data.nodes; ++node) {
@@ -43,13 +92,12 @@ report.holderNumbers = (data) => {
     const what = flags & kind.mask;
     const isPython = what === kind.python;
     runsPython[node] = isPython ? 1 : runsPython[parent];
-    compared[node] = compared[parent];
-    if (what === kind.note || (isPython ? !(flags & kind.imports) : flags & kind.own)) {
-      const key = compared[parent] * data.locations + location;
-      if (!numbers.has(key)) numbers.set(key, numbers.size + 1);
-      compared[node] = numbers.get(key);
-    }
-    result[node] = runsPython[node] && compared[node] !== 0 ? compared[node] : -node;
+    const counts = what === kind.note || (isPython ? !(flags & kind.imports) : flags & kind.own);
+    compared[node] = counts ? inner(compared[parent], location) : compared[parent];
+    if (!runsPython[node]) whole[node] = inner(whole[parent], location);
+    result[node] = !runsPython[node] ? -whole[node] :
+        compared[node] !== 0         ? compared[node] :
+                                       -data.nodes - node;
   }
   data.holderNumbers = result;
   return result;
