@@ -85,7 +85,7 @@ class SessionImage {
   }
 
   // A stack, outermost frame first.
-  u32 stack(std::initializer_list<u64> frames) {
+  u32 stack(const std::vector<u64>& frames) {
     u32 at = node(0, special_frame(SpecialFrame::thread_group, 4));
     for (const u64 frame : frames) at = node(at, frame);
     return at;

@@ -104,10 +104,50 @@ TEST_CASE("a holder is everything that a line holds in one space") {
   session.holder(session.stack({keep, sound}), Space::heap, 2 << 20, 1);
   CHECK(session.holder_line() == "about 7.0 MiB in 5 blocks, train.py:7 keep");
 
-  SUBCASE("stacks without Python are never merged") {
-    for (const std::uint64_t blocks : {1u, 2u})
-      session.holder(session.stack({through(16)}), Space::heap, 6 << 20, blocks);
+  SUBCASE("other stacks without Python are others") {
+    for (const std::uint64_t offset : {16u, 32u})
+      session.holder(session.stack({through(64), through(offset)}), Space::heap, 6 << 20, 1);
     CHECK(session.holder_line() == "about 7.0 MiB in 5 blocks, train.py:7 keep");
+  }
+}
+
+TEST_CASE("a holder is everything that a function holds at all depths of a recursion") {
+  Reported session;
+  const auto module = session.python("/home/me/train.py", "<module>", 3);
+  const auto keep = session.python("/home/me/train.py", "keep", 7);
+  const auto even = session.python("/home/me/train.py", "even", 11);
+  const auto odd = session.python("/home/me/train.py", "odd", 12);
+  session.holder(session.stack({module, keep}), Space::heap, 3 << 20, 1);
+  const auto hold = [&](std::vector<std::uint64_t> outer, std::vector<std::uint64_t> cycle,
+                        std::uint64_t inner) {
+    for (unsigned depth = 1; depth <= 8; ++depth) {
+      outer.insert(outer.end(), cycle.begin(), cycle.end());
+      std::vector<std::uint64_t> stack = outer;
+      stack.push_back(inner);
+      session.holder(session.stack(stack), Space::heap, 1 << 20, 1);
+    }
+  };
+  SUBCASE("of Python") {
+    hold({module}, {even}, keep);
+    CHECK(session.holder_line() == "8.0 MiB in 8 blocks, train.py:7 keep");
+  }
+  SUBCASE("by way of another function") {
+    hold({module}, {even, odd}, keep);
+    CHECK(session.holder_line() == "8.0 MiB in 8 blocks, train.py:7 keep");
+  }
+  SUBCASE("of native code") {
+    const auto sound = session.module("/opt/libsound.so");
+    const auto at = [&](std::uint64_t offset) { return session::native_frame(sound, offset); };
+    hold({at(16)}, {at(32)}, at(48));
+    CHECK(session.holder_line() == "8.0 MiB in 8 blocks from libsound.so");
+  }
+  SUBCASE("not a function that others call in turn") {
+    for (unsigned caller = 0; caller < 8; ++caller)
+      session.holder(
+          session.stack({module, even, session.python("/home/me/train.py", "block", 20 + caller),
+                         even, keep}),
+          Space::heap, 1 << 20, 1);
+    CHECK(session.holder_line() == "3.0 MiB in 1 block, train.py:7 keep");
   }
 }
 
