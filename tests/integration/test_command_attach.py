@@ -133,7 +133,7 @@ def test_the_command_is_killed_at_each_step(oomrec, plain, running, step_of_deat
     ended = plain.finish(process)
     assert ended.exit_code == 0 and UNDISTURBED.format(errno=77) in ended.stdout, str(ended)
     assert before["SigBlk"] == "0000000000000000"
-    assert int(re.search(r"took (\d+)", ended.stdout)[1]) < 2600
+    assert int(re.search(r"took (\d+)", ended.stdout)[1]) < 10_000, "the wait goes on"
 
 
 def test_the_next_command_waits_for_the_call_of_a_killed_one(oomrec, plain, running):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -64,13 +65,19 @@ def test_rapidly_changing_stacks_match_the_interpreters(preload, oomrec, python,
     assert run.exit_code == 1 and run.stderr.endswith("MemoryError\n"), str(run)
     truth = {tuple(map(tuple, stack)): size for stack, size in json.loads(run.stdout)}
     keepers = {stack[:1] for stack in truth}
-    shown = oomrec.json("show", "--top", "2000", run.only_bundle())
-    found = {}
-    for holder in shown["holders"]:
-        frames = [frame for frame in holder["stack"] if frame["kind"] == "python"]
-        stack = tuple((frame["function"], frame["line"], frame["file"]) for frame in frames)
-        if stack in truth or (holder["bytes"] >= 1000 and stack[:1] in keepers):
-            found[stack] = found.get(stack, 0) + holder["bytes"]
+    # `show` would make one holder of all depths of a recursion.
+    exported = oomrec.json("export", "--frames", "both", run.only_bundle())
+    sums = Counter()
+    for holder in exported["holders"]:
+        frames = [exported["frames"][number] for number in exported["stacks"][holder["stack"]]]
+        lines = [frame for frame in frames if frame["kind"] == "python"]
+        stack = tuple((frame["function"], frame["line"], frame["file"]) for frame in lines)
+        sums[stack] += holder["live"]["bytes"]
+    found = {
+        stack: size
+        for stack, size in sums.items()
+        if stack in truth or (size >= 1000 and stack[:1] in keepers)
+    }
     assert len(truth) > 200 and found.keys() == truth.keys()
     different = {stack for stack in truth if not 0 <= found[stack] - truth[stack] < 1000}
     assert not different, next((truth[stack], found[stack], stack) for stack in different)
