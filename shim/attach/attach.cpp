@@ -22,6 +22,7 @@
 #include "shim/api.h"
 #include "shim/attach/dlopen.h"
 #include "shim/attach/redirections.h"
+#include "shim/attach/shell_commands.h"
 #include "shim/dlopen_mode.h"
 #include "shim/gpu/driver.h"
 #include "shim/gpu/lookup.h"
@@ -97,6 +98,7 @@ std::uint64_t heap_bytes_now() noexcept {
 void redirect_all() noexcept {
   prepare_redirections(reinterpret_cast<std::uint64_t>(own_module().dli_fbase));
   redirect_dlopen(next_definition("dlopen"));
+  redirect_shell_commands();
   visit_own_new(add_exported_redirection);
   gpu::visit_wrapped(add_redirection);
   redirect_modules(Direction::to_hooks);
@@ -113,7 +115,7 @@ const char* begin(Options options) noexcept {
   const bool observes_heap = !is_programs_own(reinterpret_cast<const void*>(g_next.malloc));
   start_exec(options.children, own_module().dli_fname);
   start_exit();
-  start_python_objects({options.python_sampling, false});
+  start_python_objects({options.python_sampling, false, true});
   if (observes_heap) start_heap();
   as_recorder([&](InHook hook) {
     if (observes_heap)
