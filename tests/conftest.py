@@ -303,6 +303,18 @@ def victim(build_dir):
 
 
 @pytest.fixture
+def running(plain, victim):
+    """running(NAME, …) is the victim, without the recorder, at its first line of output."""
+
+    def start(name: str, *words, **options) -> subprocess.Popen:
+        process = plain.start(victim(name), *words, stdin=subprocess.PIPE, **options)
+        assert process.stdout.readline()
+        return process
+
+    return start
+
+
+@pytest.fixture
 def users(build_dir, library):
     """users.victim and users.attacker are accounts of this test (other_users.py)."""
     with two_accounts(build_dir, library) as accounts:

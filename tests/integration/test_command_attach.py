@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from attach_targets import built, copies, needs_tracing, state_of
 from conftest import metadata, rounds
 from schemas import check
 
@@ -20,44 +21,7 @@ STEPS = ["seized", "stopped", "written", "redirected", "blocked", "calling", "do
 STEPS += ["unblocked", "released"]
 UNDISTURBED = "result 0 errno {errno} wrong 0 blocked 0"
 
-
-def may_trace() -> bool:
-    """Whether this user may trace a process that is not its child."""
-    scope = Path("/proc/sys/kernel/yama/ptrace_scope")
-    return os.geteuid() == 0 or not scope.exists() or scope.read_text().strip() == "0"
-
-
-pytestmark = pytest.mark.skipif(not may_trace(), reason="kernel.yama.ptrace_scope forbids it")
-
-
-@pytest.fixture
-def running(plain, victim):
-    """running(NAME, …) is the victim, without the recorder, at its first line of output."""
-
-    def start(name: str, *words, **options) -> subprocess.Popen:
-        process = plain.start(victim(name), *words, stdin=subprocess.PIPE, **options)
-        assert process.stdout.readline()
-        return process
-
-    return start
-
-
-def state_of(pid: int) -> dict:
-    """What a process could notice of itself, besides its time and memory."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    fields = {
-        name: re.search(rf"{name}:\s*(\S+)", status)[1]
-        for name in ("Threads", "SigBlk", "SigIgn", "SigCgt", "TracerPid", "ShdPnd")
-    }
-    return {
-        **fields,
-        "fds": sorted(os.listdir(f"/proc/{pid}/fd")),
-        "cwd": sorted(os.listdir(f"/proc/{pid}/cwd")),
-    }
-
-
-def mapped_hooks(pid: int) -> bool:
-    return "liboomrec" in Path(f"/proc/{pid}/maps").read_text()
+pytestmark = needs_tracing
 
 
 def rows(oomrec, process) -> dict[str, dict]:
@@ -116,13 +80,31 @@ def test_attach_takes_less_than_a_second(oomrec, running):
     assert min(times) < 1
 
 
+@pytest.fixture
+def killed_at(oomrec, plain, build_dir, library):
+    """killed_at(STEP, PID) attaches as the command does, and is killed at this step."""
+    settings = f"OOMREC_SESSION_DIR={oomrec.session_dir}", f"OOMREC_DUMP_DIR={oomrec.dump_dir}"
+
+    def attach(step: str, pid: int):
+        return plain(
+            build_dir / "tests" / "integration" / "attach_dies", step, pid, library, *settings
+        )
+
+    return attach
+
+
+def test_the_shipped_command_cannot_be_killed_by_a_variable(oomrec, running):
+    process = running("attached", "nanosleep", 2)
+    assert oomrec("attach", process.pid, env={"OOMREC_ATTACH_DIES_AT": "stopped"}).exit_code == 0
+
+
 @pytest.mark.parametrize("step_of_death", STEPS)
 @pytest.mark.parametrize("threads", [0, 2])
-def test_the_command_is_killed_at_each_step(oomrec, plain, running, step_of_death, threads):
+def test_the_command_is_killed_at_each_step(plain, killed_at, running, step_of_death, threads):
     process = running("attached", "nanosleep", threads)
     before = state_of(process.pid)
 
-    run = oomrec("attach", process.pid, env={"OOMREC_ATTACH_DIES_AT": step_of_death})
+    run = killed_at(step_of_death, process.pid)
 
     # A short call may be over before the command sees that it has begun.
     assert run.exit_code == 128 + signal.SIGKILL or step_of_death in (
@@ -136,11 +118,11 @@ def test_the_command_is_killed_at_each_step(oomrec, plain, running, step_of_deat
     assert int(re.search(r"took (\d+)", ended.stdout)[1]) < 2600
 
 
-def test_the_next_command_waits_for_the_call_of_a_killed_one(oomrec, plain, running):
+def test_the_next_command_waits_for_the_call_of_a_killed_one(oomrec, plain, killed_at, running):
     """Else it would write its code over the one that a thread still runs."""
     process = running("attached", "read", 2)
     for step_of_death in ("redirected", "blocked", "calling", "done"):
-        oomrec("attach", process.pid, env={"OOMREC_ATTACH_DIES_AT": step_of_death})
+        killed_at(step_of_death, process.pid)
         run = oomrec("attach", process.pid)
         assert run.exit_code == 0 or "is recorded already" in run.stderr, str(run)
         run = oomrec("attach", "--detach", process.pid)
@@ -420,12 +402,6 @@ def test_duration_leaves_a_bundle_and_the_process(oomrec, running):
 # --- Again and again -----------------------------------------------------------------------------
 
 
-def copies(pid: int) -> int:
-    """How many copies of the library the process has loaded."""
-    maps = Path(f"/proc/{pid}/maps").read_text().splitlines()
-    return sum("liboomrec" in line and " r-xp" in line for line in maps)
-
-
 def size_of(pid: int) -> dict[str, int]:
     """What a process would grow in if something was left by each recording."""
     maps = Path(f"/proc/{pid}/smaps").read_text()
@@ -461,13 +437,6 @@ def test_attached_to_as_often_as_one_likes(oomrec, plain, running, mode):
     ended = plain.finish(process, input="x")
     assert ended.exit_code == 0 and ended.stderr == "", str(ended)
     assert UNDISTURBED.format(errno=77) in ended.stdout
-
-
-def built(tmp_path, name: str, text: str) -> Path:
-    source = tmp_path / f"{name}.c"
-    source.write_text(text)
-    subprocess.run(["gcc", "-w", "-O1", source, "-o", tmp_path / name, "-pthread"], check=True)
-    return tmp_path / name
 
 
 def test_each_recording_has_what_came_since_its_attach(oomrec, plain, tmp_path):
@@ -725,6 +694,59 @@ def test_programs_are_not_recorded_without_children(oomrec, plain, tmp_path, vic
     os.kill(child, signal.SIGKILL)
 
 
+SHELLS = (
+    "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <sys/wait.h>\n"
+    "int main(int n, char** words) { static char line[4096], output[4096];\n"
+    'puts("ready"); fflush(stdout);\n'
+    "while (fgets(line, sizeof line, stdin)) { line[strlen(line) - 1] = 0;\n"
+    "if (line[0] == 's') { int status = system(line + 1);\n"
+    'printf("status %d\\n", WEXITSTATUS(status)); } else { FILE* pipe = popen(line + 1, "r");\n'
+    "size_t bytes = fread(output, 1, sizeof output - 1, pipe); output[bytes] = 0;\n"
+    'printf("%s|%d\\n", output, WEXITSTATUS(pclose(pipe))); }\n'
+    "fflush(stdout); } return 0; }\n"
+)
+
+
+def say(process: subprocess.Popen, line: str) -> str:
+    process.stdin.write(line.encode() + b"\n")
+    process.stdin.flush()
+    return process.stdout.readline().decode()
+
+
+def test_programs_of_system_and_popen_are_recorded_until_detach(oomrec, plain, tmp_path, victim):
+    """With their output and status, and without a change of what the shell sees."""
+    process = plain.start(
+        built(tmp_path, "shells", SHELLS), stdin=subprocess.PIPE, env={"KEPT": "it's"}
+    )
+    assert process.stdout.readline() == b"ready\n"
+    asks = "echo ${LD_PRELOAD##*/} $OOMREC_MODE $KEPT $0 $LINENO"
+    words = [f"p{asks} | tr '\\n' ' '; exit 5", "sexit 3", "pno-such-'program' 2>&1 | tr '\\n' ' '"]
+    before = [say(process, line) for line in words]
+    assert before[1] == "status 3\n" and "sh" in before[2], before
+
+    assert oomrec("attach", "--mode", "exact", process.pid).exit_code == 0
+    since = [say(process, line) for line in words]
+    assert since[0] == before[0].replace(" it's", "liboomrec.so exact it's", 1), (before, since)
+    assert since[1:] == before[1:]
+    grows = victim("grows_in_steps")
+    for line in (
+        f"p'{grows}' < /dev/zero > /dev/null & echo $! | tr '\\n' ' '",
+        f"s'{grows}' < /dev/zero > /dev/null & echo $! > pid",
+    ):
+        answer = say(process, line)
+        child = int(answer.split("|")[0] if line[0] == "p" else (tmp_path / "pid").read_text())
+        deadline = time.monotonic() + 20
+        while oomrec("top", "--once", child).exit_code != 0:
+            assert time.monotonic() < deadline, line
+            time.sleep(0.05)
+        os.kill(child, signal.SIGKILL)
+
+    assert oomrec("attach", "--detach", process.pid).exit_code == 0
+    assert [say(process, line) for line in words] == before
+    assert oomrec("attach", process.pid, env={"OOMREC_CHILDREN": "0"}).exit_code == 0
+    assert [say(process, line) for line in words] == before
+
+
 # --- What is not observed ------------------------------------------------------------------------
 
 
@@ -807,144 +829,7 @@ def test_info_of_ordinary_programs_finds_nothing(oomrec, plain, running, preload
     assert "there is no process" in oomrec("info", 2**22 - 1).stderr
 
 
-# --- Refusals ------------------------------------------------------------------------------------
-
-
-def refused(oomrec, pid) -> str:
-    run = oomrec("attach", pid)
-    assert run.exit_code == 2 and run.stdout == "" and len(run.stderr.splitlines()) == 2, str(run)
-    return run.stderr
-
-
-def compiled(tmp_path, compiler: list[str]) -> Path:
-    if shutil.which(compiler[0]) is None:
-        pytest.skip(f"no {compiler[0]}")
-    source = tmp_path / "sleeps.c"
-    source.write_text("#include <unistd.h>\nint main() { for (;;) sleep(1); }\n")
-    made = subprocess.run(
-        [*compiler, source, "-o", tmp_path / "sleeps"], capture_output=True, text=True
-    )
-    if made.returncode != 0:
-        pytest.skip(made.stderr.splitlines()[0])
-    return tmp_path / "sleeps"
-
-
-@pytest.mark.parametrize(
-    "compiler, words",
-    [
-        (["gcc", "-static"], "statically linked"),
-        (["musl-gcc"], "uses musl"),
-        (["gcc", "-m32"], "not a 64-bit x86-64 program"),
-        (["gcc", "-fsanitize=address"], "built with a sanitizer"),
-    ],
-)
-def test_a_program_that_cannot_be_recorded(oomrec, plain, tmp_path, compiler, words):
-    process = plain.start(compiled(tmp_path, compiler))
-    time.sleep(0.3)
-    assert words in refused(oomrec, process.pid)
-    assert process.poll() is None and not mapped_hooks(process.pid)
-
-
-def test_a_stopped_process(oomrec, running):
-    process = running("attached", "nanosleep", 1)
-    os.kill(process.pid, signal.SIGSTOP)
-    time.sleep(0.1)
-    assert f"kill -CONT {process.pid}" in refused(oomrec, process.pid)
-    os.kill(process.pid, signal.SIGCONT)
-    assert not mapped_hooks(process.pid)
-
-
-def test_a_zombie(oomrec, plain):
-    process = plain.start("true")
-    while Path(f"/proc/{process.pid}/stat").read_text().split()[2] != "Z":
-        time.sleep(0.01)
-    assert "zombie" in refused(oomrec, process.pid)
-
-
-def test_a_process_whose_main_thread_has_ended(oomrec, plain, tmp_path):
-    """It is no zombie, but what /proc has of it is empty."""
-    source = tmp_path / "ends.c"
-    source.write_text(
-        "#include <pthread.h>\n#include <unistd.h>\n"
-        "static void* rest(void* of) { for (;;) sleep(1); return of; }\n"
-        "int main() { pthread_t other; pthread_create(&other, 0, rest, 0); pthread_exit(0); }\n"
-    )
-    subprocess.run(["gcc", source, "-o", tmp_path / "ends", "-pthread"], check=True)
-    process = plain.start(tmp_path / "ends")
-    while Path(f"/proc/{process.pid}/stat").read_text().split()[2] != "Z":
-        time.sleep(0.01)
-    assert "the main thread of process" in refused(oomrec, process.pid)
-    assert process.poll() is None
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give up a capability")
-def test_root_without_the_capability(plain, running, build_dir):
-    """Says so only then: see the next test for a process that ends meanwhile."""
-    process = running("attached", "nanosleep", 1)
-    words = ["setpriv", "--bounding-set", "-sys_ptrace", build_dir / "oomrec", "attach"]
-    run = plain(*words, process.pid)
-    assert run.exit_code == 2 and "this root lacks CAP_SYS_PTRACE" in run.stderr, str(run)
-    assert not mapped_hooks(process.pid)
-
-
-def test_a_process_that_ends_is_not_a_forbidden_one(oomrec, plain, tmp_path):
-    """The kernel says EPERM of a thread on its way out, too."""
-    source = tmp_path / "ends.c"
-    source.write_text(
-        "#include <pthread.h>\n#include <unistd.h>\n"
-        "static void* end(void* of) { return of; }\n"
-        "int main() { pthread_t other; alarm(20);\n"
-        "for (;;) { pthread_create(&other, 0, end, 0); pthread_join(other, 0); } }\n"
-    )
-    subprocess.run(["gcc", source, "-o", tmp_path / "ends", "-pthread"], check=True)
-    for _ in range(rounds(6, 40)):
-        process = plain.start(tmp_path / "ends")
-        time.sleep(0.05)
-        run = oomrec("attach", process.pid)
-        assert run.exit_code == 0, str(run)
-        process.kill()
-
-
-@pytest.mark.skipif(shutil.which("strace") is None, reason="no strace")
-def test_a_traced_process(oomrec, plain, running):
-    process = running("attached", "nanosleep", 1)
-    tracer = plain.start("strace", "-o", "/dev/null", "-p", process.pid)
-    while state_of(process.pid)["TracerPid"] == "0":
-        time.sleep(0.01)
-    assert "(strace)" in refused(oomrec, process.pid)
-    tracer.terminate()
-    tracer.wait()
-
-
-def test_a_recorded_process(oomrec, preload, victim):
-    process = preload.start(victim("grows_in_steps"), stdin=subprocess.PIPE)
-    assert process.stdout.readline()
-    assert "is recorded already" in refused(oomrec, process.pid)
-
-
-def test_no_process_and_a_wrong_word(oomrec):
-    assert "there is no process" in refused(oomrec, 2**22 - 1)
-    assert "is not a pid" in refused(oomrec, "nginx")
-
-
-def test_a_process_in_a_sandbox_of_its_own(oomrec, plain, tmp_path):
-    source = tmp_path / "sleeps.c"
-    source.write_text(
-        "#include <linux/seccomp.h>\n#include <linux/filter.h>\n#include <sys/prctl.h>\n#include <unistd.h>\n"
-        "int main() { struct sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};\n"
-        "struct sock_fprog program = {1, allow}; prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);\n"
-        "prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program); for (;;) sleep(1); }\n"
-    )
-    subprocess.run(["gcc", source, "-o", tmp_path / "sandboxed"], check=True)
-    process = plain.start(tmp_path / "sandboxed")
-    time.sleep(0.3)
-    assert "sandbox" in refused(oomrec, process.pid)
-
-
-def test_another_users_process(users, running):
-    process = running("attached", "nanosleep", 1)
-    run = users.attacker(users.command, "attach", process.pid)
-    assert run.returncode == 2 and "sudo oomrec attach" in run.stderr, run.stderr
+# --- In a container ------------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a mount namespace")

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <initializer_list>
 #include <optional>
 #include <string_view>
@@ -18,6 +17,7 @@
 #include "tools/processes/attach/remote_memory.h"
 #include "tools/processes/attach/remote_module.h"
 #include "tools/processes/attach/safe_point.h"
+#include "tools/processes/attach/steps.h"
 #include "tools/processes/attach/target.h"
 #include "tools/processes/attach/threads.h"
 #include "tools/processes/attach/tracee.h"
@@ -39,12 +39,6 @@ Error refusal(const std::string& what, std::string what_to_do) {
 [[noreturn]] void throw_ended(pid_t pid) {
   throw refusal(fmt::format("process {} ended, or replaced its program, meanwhile", pid),
                 "Nothing was left in it.");
-}
-
-// For tests: the command is killed when it gets to this step.
-void reach_step(std::string_view step) {
-  const char* const fatal = std::getenv("OOMREC_ATTACH_DIES_AT");
-  if (fatal != nullptr && step == fatal) raise(SIGKILL);
 }
 
 // --- Where the code goes -------------------------------------------------------------------------

@@ -8,13 +8,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "tools/base/error.h"
 #include "tools/base/number.h"
 #include "tools/base/text.h"
+#include "tools/processes/attach/permission.h"
+#include "tools/processes/attach/sandbox.h"
 #include "tools/processes/attach/threads.h"
 
 namespace oomrec::tools::processes {
@@ -70,13 +71,6 @@ void require_state(pid_t pid) {
                   fmt::format("Let it go on: kill -CONT {}", pid));
 }
 
-// Whether this command has CAP_SYS_PTRACE.
-bool may_trace_all() {
-  constexpr unsigned kSysPtrace = 19;  // linux/capability.h
-  const auto effective = parse_number<std::uint64_t>(status_field(getpid(), "CapEff"), 16);
-  return effective && (*effective >> kSysPtrace & 1) != 0;
-}
-
 // The ELF header of its program; false: it may not be read.
 bool read_program_header(pid_t pid, Elf64_Ehdr& header) {
   std::ifstream file{fmt::format("/proc/{}/exe", pid), std::ios::binary};
@@ -89,20 +83,6 @@ bool is_privileged(const RemoteMemory& memory) {
   while (file.read(reinterpret_cast<char*>(&entry), sizeof entry))
     if (entry.a_type == AT_SECURE) return entry.a_un.a_val != 0;
   return false;
-}
-
-// A process that has put itself into a sandbox has more filters than its parent. Those of a
-// container are everyone's.
-bool has_own_sandbox(pid_t pid) {
-  const std::string mode = status_field(pid, "Seccomp");
-  if (mode == "1") return true;
-  if (mode != "2") return false;
-  const auto filters = [](pid_t of) {
-    return parse_number<unsigned>(status_field(of, "Seccomp_filters")).value_or(0);
-  };
-  const auto parent = parse_number<pid_t>(status_field(pid, "PPid")).value_or(0);
-  const unsigned of_parent = parent > 0 ? filters(parent) : 0;
-  return parent > 0 && filters(pid) > of_parent;
 }
 
 void require_program(const RemoteMemory& memory) {
@@ -152,12 +132,6 @@ void require_program(const RemoteMemory& memory) {
         fmt::format("process {} ({}) is privileged: setuid, setgid or with file capabilities", pid,
                     program.string()),
         "oomrec does not record privileged programs.");
-  if (has_own_sandbox(pid))
-    throw refusal(
-        fmt::format("process {} has put itself into a sandbox (seccomp), which may kill it for "
-                    "the recorder's system calls",
-                    pid),
-        kStartRecorded);
 }
 
 }  // namespace
@@ -165,43 +139,13 @@ void require_program(const RemoteMemory& memory) {
 void throw_not_permitted(pid_t pid, int error) {
   require_no_end(pid);
   require_no_tracer(pid);
-  const auto file = [](const char* path) {
-    std::ifstream stream{path};
-    std::string text;
-    std::getline(stream, text);
-    return text;
-  };
-  const std::string scope = file("/proc/sys/kernel/yama/ptrace_scope");
-  const std::string users = status_field(pid, "Uid");
-  const bool is_own =
-      parse_number<uid_t>(users.substr(0, users.find('\t'))).value_or(0) == geteuid();
-  const std::string what = fmt::format("the kernel does not let this user trace process {}: {}",
-                                       pid, std::strerror(error));
-  if (scope == "3")
-    throw refusal(what + "; kernel.yama.ptrace_scope is 3: nobody may", kStartRecorded);
-  if (geteuid() != 0 && !is_own)
-    throw refusal(
-        what + "; it belongs to another user",
-        fmt::format("Run the command as that user or as root: sudo oomrec attach {}", pid));
-  if (geteuid() != 0 && (scope == "1" || scope == "2"))
-    throw refusal(fmt::format("{}; kernel.yama.ptrace_scope is {}", what, scope),
-                  fmt::format("sudo oomrec attach {}; or, until the next boot: sudo sysctl "
-                              "kernel.yama.ptrace_scope=0",
-                              pid));
-  if (geteuid() == 0 && !may_trace_all())
-    throw refusal(what + "; this root lacks CAP_SYS_PTRACE",
-                  "In a container: docker run --cap-add SYS_PTRACE, or attach from the host.");
-  if (geteuid() == 0)
-    throw refusal(what + "; it is of another user namespace, or a security module forbids it",
-                  kStartRecorded);
-  throw refusal(
-      what + "; it has made itself unreadable (prctl PR_SET_DUMPABLE), or has more privileges",
-      fmt::format("Try as root: sudo oomrec attach {}", pid));
+  throw not_permitted(pid, error, trace_rights(pid));
 }
 
 void require_attachable(pid_t pid) {
   require_state(pid);
   require_program(RemoteMemory{pid});
+  require_harmless_filters(pid);
 }
 
 }  // namespace oomrec::tools::processes

@@ -32,8 +32,8 @@ int cost_of(pid_t pid, pid_t thread) {
 
 }  // namespace
 
-std::string status_field(pid_t pid, std::string_view name) {
-  std::ifstream file{fmt::format("/proc/{}/status", pid)};
+std::string status_field(pid_t pid, std::string_view name, std::string_view proc) {
+  std::ifstream file{fmt::format("{}/{}/status", proc, pid)};
   for (std::string line; std::getline(file, line);) {
     if (!line.starts_with(name) || line.size() <= name.size() || line[name.size()] != ':') continue;
     const std::size_t value = line.find_first_not_of(" \t", name.size() + 1);

@@ -9,8 +9,9 @@
 
 namespace oomrec::tools::processes {
 
-// A field of /proc/PID/status or of a thread's; empty: there is none.
-std::string status_field(pid_t pid, std::string_view name);
+// A field of /proc/PID/status or of a thread's; empty: there is none. `proc`: where procfs is
+// mounted.
+std::string status_field(pid_t pid, std::string_view name, std::string_view proc = "/proc");
 
 // Whether a thread, or a process of one thread, has ended or is a zombie.
 bool has_ended(pid_t thread);

@@ -1,0 +1,50 @@
+"""Programs that `oomrec attach` is tested with, and what they could notice of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+
+def may_trace() -> bool:
+    """Whether this user may trace a process that is not its child."""
+    scope = Path("/proc/sys/kernel/yama/ptrace_scope")
+    return os.geteuid() == 0 or not scope.exists() or scope.read_text().strip() == "0"
+
+
+def state_of(pid: int) -> dict:
+    """What a process could notice of itself, besides its time and memory."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    fields = {
+        name: re.search(rf"{name}:\s*(\S+)", status)[1]
+        for name in ("Threads", "SigBlk", "SigIgn", "SigCgt", "TracerPid", "ShdPnd")
+    }
+    return {
+        **fields,
+        "fds": sorted(os.listdir(f"/proc/{pid}/fd")),
+        "cwd": sorted(os.listdir(f"/proc/{pid}/cwd")),
+    }
+
+
+def mapped_hooks(pid: int) -> bool:
+    return "liboomrec" in Path(f"/proc/{pid}/maps").read_text()
+
+
+def copies(pid: int) -> int:
+    """How many copies of the library the process has loaded."""
+    maps = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    return sum("liboomrec" in line and " r-xp" in line for line in maps)
+
+
+def built(tmp_path, name: str, text: str) -> Path:
+    source = tmp_path / f"{name}.c"
+    source.write_text(text)
+    subprocess.run(["gcc", "-w", "-O1", source, "-o", tmp_path / name, "-pthread"], check=True)
+    return tmp_path / name
+
+
+needs_tracing = pytest.mark.skipif(not may_trace(), reason="kernel.yama.ptrace_scope forbids it")
