@@ -93,6 +93,7 @@ def test_an_unrecorded_process_is_reported(oomrec):
     run = oomrec("top", os.getpid())
     assert run.exit_code == 1
     assert f"process {os.getpid()} is not recorded" in run.stderr
+    assert f"oomrec attach {os.getpid()}" in run.stderr
 
 
 def test_a_snapshot_is_plain_text(oomrec, held):

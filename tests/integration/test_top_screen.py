@@ -5,6 +5,7 @@ import re
 import signal
 from pathlib import Path
 
+import attach_targets
 import pytest
 from holding import Held
 from schemas import check
@@ -20,6 +21,25 @@ def test_the_screen_fits_its_size(terminal, held, columns, rows):
     top.wait_for("[functions]", "keep_large  h")
     top.type("q")
     assert top.finish() == 0
+
+
+@pytest.mark.parametrize("answer", ["y\r", "n\r", "\r", "\x04"])
+def test_it_asks_whether_to_attach(terminal, running, oomrec, answer):
+    """A process that is not recorded; by default it stays so."""
+    if not attach_targets.may_trace():
+        pytest.skip("kernel.yama.ptrace_scope forbids it")
+    process = running("grows_in_steps")
+    top = terminal("top", process.pid, columns=110)
+    top.wait_for(f"process {process.pid} is not recorded.", "[y/N]")
+    top.type(answer)
+    if answer == "y\r":
+        top.wait_for("oomrec top", "[before attaching]", "q quit")
+        top.type("q")
+        assert top.finish() == 0
+    else:
+        assert top.finish() == 1
+        assert f"oomrec attach {process.pid}" in top.text()
+    assert attach_targets.mapped_hooks(process.pid) == (answer == "y\r")
 
 
 def stripped(text: str) -> list[str]:

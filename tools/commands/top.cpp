@@ -1,10 +1,15 @@
 // `oomrec top`: live view of what holds a running process's memory.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
+#include <iostream>
+#include <string>
 
+#include "common/system/files.h"
 #include "tools/base/arguments.h"
 #include "tools/base/text.h"
 #include "tools/bundles/opening/open.h"
@@ -62,12 +67,23 @@ struct TopOptions : views::ChoiceOptions {
   }
 };
 
-void attach_if_not_recorded(const std::string& word) {
-  const auto pid = recording::parse_pid(word);
-  if (!pid) {
+// Whether the user, at a terminal, wants it. Ctrl-C and a closed terminal are a no.
+bool wants_to_attach(pid_t pid) {
+  if (isatty(STDIN_FILENO) != 1 || isatty(STDOUT_FILENO) != 1) return false;
+  fmt::print("process {} is not recorded. Load the recorder into it (oomrec attach)? [y/N] ", pid);
+  std::fflush(stdout);
+  std::string answer;
+  std::getline(std::cin, answer);
+  return answer == "y" || answer == "Y" || answer == "yes";
+}
+
+void attach_if_not_recorded(const TopOptions& options) {
+  const auto pid = recording::parse_pid(options.process);
+  if (!pid && options.attach)
     throw Error{Exit::bad_input, "--attach needs a pid", "Give it: oomrec top --attach 4711"};
-  }
-  if (!recording::live_process(*pid)) attach_with_settings(*pid, "", "", "");
+  if (!pid || recording::live_process(*pid) || system::start_ticks(*pid) == 0) return;
+  if (options.attach || (!options.json && wants_to_attach(*pid)))
+    attach_with_settings(*pid, "", "", "");
 }
 
 bool is_path(const std::string& word) {
@@ -105,7 +121,7 @@ int top_command(const Words& words) {
   if (options.json && !arguments.given("--frames"))
     options.frames = name_of(recording::kFramesNames, recording::Frames::both);
 
-  if (options.attach) attach_if_not_recorded(options.process);
+  attach_if_not_recorded(options);
   const auto interval = std::chrono::duration_cast<std::chrono::steady_clock::duration>(
       std::chrono::duration<double>(std::max(options.interval_s, kShortestInterval_s)));
   const bool printed =

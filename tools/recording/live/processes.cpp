@@ -158,12 +158,14 @@ std::optional<LiveProcess> live_process(pid_t pid) {
 LiveProcess require_live_process(pid_t pid) {
   if (auto process = live_process(pid)) return std::move(*process);
   const bool is_running = system::start_ticks(pid) != 0;
-  throw Error{Exit::nothing_found,
-              is_running
-                  ? fmt::format("process {} is not recorded, or belongs to another user", pid)
-                  : fmt::format("there is no process {}", pid),
-              is_running ? kHowToRecord
-                         : "If it has ended: `oomrec ls --all` lists bundles and recordings."};
+  throw Error{
+      Exit::nothing_found,
+      is_running ? fmt::format("process {} is not recorded, or belongs to another user", pid)
+                 : fmt::format("there is no process {}", pid),
+      is_running ? fmt::format("Load the recorder into it: oomrec attach {}; or start it with the "
+                               "recorder: oomrec run -- PROGRAM",
+                               pid)
+                 : "If it has ended: `oomrec ls --all` lists bundles and recordings."};
 }
 
 std::uint64_t resident_bytes(pid_t pid) {
