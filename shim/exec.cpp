@@ -215,6 +215,12 @@ void add_to_environments(const char* const* variables) noexcept {
   g_settings.added.store(variables, std::memory_order_release);
 }
 
+const char* const* variables_for_child(const char* path) noexcept {
+  const char* const* const added = g_settings.added.load(std::memory_order_acquire);
+  if (added == nullptr || !find_preload_variable(environ).list.empty()) return nullptr;
+  return must_add(environ, added, [&] { return program::inspect(path); }) ? added : nullptr;
+}
+
 OOMREC_HOOK(int, execve, (const char* path, char* const* arguments, Environment environment)) {
   return exec_path(path, arguments, environment);
 }

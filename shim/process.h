@@ -28,4 +28,7 @@ void start_exec(bool children, const char* library_path) noexcept;
 // recorded: LD_PRELOAD, and those of the recorder; null at the end of the list. Null: none.
 void add_to_environments(const char* const* variables) noexcept;
 
+// These variables, if the program at `path` gets them; else null.
+const char* const* variables_for_child(const char* path) noexcept;
+
 }  // namespace oomrec::shim

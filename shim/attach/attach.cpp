@@ -22,6 +22,7 @@
 #include "shim/api.h"
 #include "shim/attach/dlopen.h"
 #include "shim/attach/redirections.h"
+#include "shim/attach/shell_commands.h"
 #include "shim/dlopen_mode.h"
 #include "shim/gpu/driver.h"
 #include "shim/gpu/lookup.h"
@@ -97,6 +98,7 @@ std::uint64_t heap_bytes_now() noexcept {
 void redirect_all() noexcept {
   prepare_redirections(reinterpret_cast<std::uint64_t>(own_module().dli_fbase));
   redirect_dlopen(next_definition("dlopen"));
+  redirect_shell_commands();
   visit_own_new(add_exported_redirection);
   gpu::visit_wrapped(add_redirection);
   redirect_modules(Direction::to_hooks);
