@@ -827,24 +827,3 @@ def test_info_of_ordinary_programs_finds_nothing(oomrec, plain, running, preload
     check("info_process", document)
     assert document["recorded"] and not document["attached"] and document["unobserved"] == []
     assert "there is no process" in oomrec("info", 2**22 - 1).stderr
-
-
-# --- In a container ------------------------------------------------------------------------------
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a mount namespace")
-def test_a_process_that_does_not_see_the_library(oomrec, plain, victim, tmp_path, build_dir):
-    """In a mount namespace of its own the library's directory is empty: it gets a copy, which is removed."""
-    program = tmp_path / "grows"
-    shutil.copy(victim("grows_in_steps"), program)
-    script = f'mount -t tmpfs none "{build_dir}" && exec "{program}"'
-    possible = subprocess.run(["unshare", "-m", "true"], capture_output=True)
-    if possible.returncode != 0:
-        pytest.skip("no mount namespaces here")
-    process = plain.start("unshare", "-m", "sh", "-c", script, stdin=subprocess.PIPE)
-    assert process.stdout.readline(), process.stderr.read()
-    assert oomrec("attach", "--mode", "exact", process.pid).exit_code == 0
-    step(process)
-    time.sleep(0.2)
-    assert rows(oomrec, process)["allocate_small"]["count"] == 4000
-    assert not list(Path(f"/proc/{process.pid}/root/tmp").glob(f"liboomrec-{process.pid}-*"))

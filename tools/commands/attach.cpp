@@ -55,13 +55,15 @@ double seconds_of(const std::string& text) {
   return end == text.c_str() || !(seconds > 0 && seconds < kMost) ? 0 : seconds;
 }
 
-std::string write_bundle(pid_t pid) {
+// `directory`: empty: the process's own.
+std::string write_bundle(pid_t pid, const std::string& directory) {
   const recording::Recording recording{recording::require_live_process(pid).recording->path()};
   bundle::Cause cause;
   cause.trigger = Trigger::request;
   cause.reason = "the end of `oomrec attach --duration`";
-  const std::string directory = recording.text(recording.header().dump_directory);
-  const bundles::WriteResult written = bundles::write_bundle(recording, cause, directory);
+  const bundles::WriteResult written = bundles::write_bundle(
+      recording, cause,
+      directory.empty() ? recording::bundle_directory(pid, recording) : directory);
   if (written.bundle.empty())
     throw Error{Exit::bad_input, written.problem, "Give another directory: --dump-dir DIR"};
   return written.bundle.string();
@@ -104,12 +106,13 @@ int detach(pid_t pid, bool json) {
                 fmt::format("the recording of process {} has ended; the process goes on", pid));
 }
 
-int record_for(pid_t pid, const processes::Attached& attached, double seconds, bool json) {
+int record_for(pid_t pid, const processes::Attached& attached, double seconds,
+               const std::string& directory, bool json) {
   if (!wait_for(pid, seconds)) {
     throw Error{Exit::nothing_found, fmt::format("process {} ended meanwhile", pid),
                 "`oomrec recover` makes a bundle of its recording, if memory was the reason."};
   }
-  const std::string bundle = write_bundle(pid);
+  const std::string bundle = write_bundle(pid, directory);
   processes::detach_from(pid);
   return report(pid, attached, bundle, json, printable(bundle));
 }
@@ -152,7 +155,7 @@ int attach_command(const Words& words) {
   if (!directory.empty())
     directory = std::filesystem::absolute(directory).lexically_normal().string();
   const processes::Attached done = attach_with_settings(pid, mode, limit, directory);
-  if (seconds != 0) return record_for(pid, done, seconds, json);
+  if (seconds != 0) return record_for(pid, done, seconds, directory, json);
   return report(pid, done, "", json,
                 fmt::format("process {} is recorded now; thread {} paused for {:.1f} ms", pid,
                             done.thread, static_cast<double>(done.paused_ns) / 1e6));

@@ -42,8 +42,9 @@ int dump_command(const Words& words) {
   arguments.flag("--json", json, "print {\"schema_version\", \"bundle\"}");
   if (!arguments.parse(words)) return code(Exit::shown);
 
-  const recording::Recording recording{process_of(word).recording->path()};
-  if (directory.empty()) directory = recording.text(recording.header().dump_directory);
+  const recording::LiveProcess process = process_of(word);
+  const recording::Recording recording{process.recording->path()};
+  if (directory.empty()) directory = recording::bundle_directory(process.pid, recording);
   directory = std::filesystem::absolute(directory).lexically_normal().string();
   bundle::Cause cause;
   cause.trigger = Trigger::request;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <functional>
 #include <sstream>
@@ -121,6 +122,22 @@ std::string list_text(const std::vector<LiveProcess>& found) {
   return found.size() > kMostListed ? text + ", …" : text;
 }
 
+// Whether a path leads this process to the same place as that one, as far as it exists. True if
+// that may not be read.
+bool means_the_same(pid_t pid, fs::path path) {
+  const std::string root = fmt::format("/proc/{}/root", pid);
+  for (;; path = path.parent_path()) {
+    struct stat theirs {
+    }, ours{};
+    const bool is_theirs = stat((root + path.string()).c_str(), &theirs) == 0;
+    if (!is_theirs && errno == EACCES) return true;
+    const bool is_ours = stat(path.c_str(), &ours) == 0;
+    if (is_theirs && is_ours) return theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
+    if (is_theirs != is_ours) return false;
+    if (!path.has_relative_path()) return true;
+  }
+}
+
 constexpr const char* kHowToRecord =
     "Start it with the recorder (oomrec run -- PROGRAM), or load that now: oomrec attach PID";
 
@@ -174,6 +191,12 @@ std::uint64_t resident_bytes(pid_t pid) {
   std::uint64_t resident = 0;
   statm >> pages >> resident;
   return statm ? resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) : 0;
+}
+
+std::string bundle_directory(pid_t pid, const Recording& recording) {
+  fs::path directory = recording.text(recording.header().dump_directory);
+  if (!means_the_same(pid, directory)) directory = "oom_dumps";
+  return fs::absolute(directory).lexically_normal().string();
 }
 
 std::vector<LiveProcess> live_processes() {

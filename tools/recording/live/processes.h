@@ -42,6 +42,11 @@ std::optional<LiveProcess> live_process(pid_t pid);
 // for a copy that does not change.
 LiveProcess require_live_process(pid_t pid);
 
+// Where a bundle of a recorded process goes: its own dump directory; or, if that is in a container
+// that this command does not see from inside, oom_dumps here. Writing into the container would
+// follow the container's links.
+std::string bundle_directory(pid_t pid, const Recording& recording);
+
 // Recorded processes of this user, youngest first.
 std::vector<LiveProcess> live_processes();
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
+#include <string_view>
 
 #include "common/session/python_lines.h"
 #include "common/text/own_code.h"
@@ -28,6 +30,15 @@ Location note(std::string text) {
   location.kind = Location::Kind::note;
   location.function = std::move(text);
   return location;
+}
+
+// The root of the process through which the recording was found, /proc/PID/root; empty: it is a
+// file of ours.
+std::string root_of(const std::string& recording) {
+  constexpr std::string_view kProc = "/proc/";
+  const std::size_t end = recording.find('/', kProc.size());
+  if (!recording.starts_with(kProc) || end == recording.npos) return {};
+  return recording.substr(0, end) + "/root";
 }
 
 }  // namespace
@@ -63,6 +74,10 @@ Locations::ModuleEntry& Locations::module(std::uint32_t id) {
   // reveal the names in a file that its owner may not read.
   const bool is_tied = id_bytes != 0 || recording_.owner() == geteuid();
   auto symbols = is_tied ? ModuleSymbols::open(entry->path, {row.build_id, id_bytes}) : nullptr;
+  // The modules of a process in a container are in its root.
+  if (const std::string root = root_of(recording_.path().string());
+      symbols == nullptr && id_bytes != 0 && !root.empty())
+    symbols = ModuleSymbols::open(root + entry->path, {row.build_id, id_bytes});
   if (symbols != nullptr) {
     entry->symbols = std::make_unique<CachedSymbols>(std::move(symbols), entry->build_id, cache_);
   }
