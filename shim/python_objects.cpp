@@ -4,7 +4,9 @@
 // The table is set when the interpreter is attached to: before it starts, for one that is loaded
 // with the program. The interpreter itself then sets the table anew if PYTHONMALLOC or -X dev asks
 // for it; so our functions are put there again when the first arena is mapped, before any other
-// tool has run. With PYTHONMALLOC=malloc there are no arenas, and each object is a block of malloc.
+// tool has run. Not so in an interpreter that was attached to: another tool that was started since
+// calls ours, and ours in front of it would call it in turn. With PYTHONMALLOC=malloc there are no
+// arenas, and each object is a block of malloc.
 //
 // A free-threaded interpreter has a heap of its own (mimalloc) for objects of all sizes, which
 // never asks malloc (recorder/process/object_heap.h). It knows no PYTHONMALLOC=malloc, and ends if
@@ -199,6 +201,7 @@ struct Functions {
   static constexpr Api kRealloc = static_cast<Api>(static_cast<int>(of_malloc) + 2);
   static constexpr Api kFree = static_cast<Api>(static_cast<int>(of_malloc) + 3);
   static inline constinit Allocator next{};
+  static inline constinit bool is_installed = false;  // in the table, or behind what is there
 
   static bool may_be_recorded(const void* object) noexcept {
     return (heap == Heap::own && g_are_blocks) || recorder::may_be_recorded_object(object);
@@ -265,7 +268,9 @@ struct Functions {
     get(kRaw, &raw);
     if (present.malloc == malloc || present.malloc == nullptr || present.malloc == raw.malloc)
       return;
+    if (g_wanted.attaches && is_installed && present.malloc != next.malloc) return;
     next = present;
+    is_installed = true;
     Allocator ours{present.context, malloc, calloc, realloc, free};
     set(domain, &ours);
   }
@@ -274,7 +279,9 @@ struct Functions {
   static void remove(GetAllocator* get, SetAllocator* set) noexcept {
     Allocator present{};
     get(domain, &present);
-    if (present.malloc == malloc) set(domain, &next);
+    if (present.malloc != malloc) return;
+    set(domain, &next);
+    is_installed = false;
   }
 };
 template <Heap heap>

@@ -5,8 +5,9 @@
 namespace oomrec::shim {
 
 struct PythonObjects {
-  bool sampled;  // --python-sampling
-  bool every;    // --python-objects, which also has PYTHONMALLOC=malloc in the environment
+  bool sampled;           // --python-sampling
+  bool every;             // --python-objects, which also has PYTHONMALLOC=malloc in the environment
+  bool attaches = false;  // to an interpreter that runs, and that other tools may have changed
 };
 
 // Called once, when the recorder has started. Covers an interpreter that is

@@ -115,7 +115,7 @@ const char* begin(Options options) noexcept {
   const bool observes_heap = !is_programs_own(reinterpret_cast<const void*>(g_next.malloc));
   start_exec(options.children, own_module().dli_fname);
   start_exit();
-  start_python_objects({options.python_sampling, false});
+  start_python_objects({options.python_sampling, false, true});
   if (observes_heap) start_heap();
   as_recorder([&](InHook hook) {
     if (observes_heap)

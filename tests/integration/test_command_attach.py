@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from attach_targets import built, copies, needs_tracing, state_of
-from conftest import metadata, rounds
+from conftest import find_python, metadata, rounds
 from schemas import check
 
 STEPS = ["seized", "stopped", "written", "redirected", "blocked", "calling", "done", "returning"]
@@ -607,6 +607,35 @@ def test_a_python_program_is_attached_to_again(oomrec, plain, tmp_path):
     assert copies(process.pid) == 1
     ended = plain.finish(process, input="\n")
     assert ended.stdout == "ended\n" and ended.stderr == ""
+
+
+@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13", "3.13t", "3.14"])
+def test_tracemalloc_is_started_after_the_attach(oomrec, plain, tmp_path, version):
+    """It calls our allocators; and they must not call it, whatever is attached to in which order."""
+    interpreter = find_python(version)
+    if interpreter is None:
+        pytest.skip(f"no Python {version} here")
+    script = tmp_path / "traces.py"
+    script.write_text(
+        "import sys, tracemalloc\nprint('ready', flush=True)\n"
+        "for line in sys.stdin.buffer.raw:\n    word = line.decode().strip()\n"
+        "    if word == 'start': tracemalloc.start()\n    if word == 'stop': tracemalloc.stop()\n"
+        "    kept = [str(i) * 3 for i in range(60_000)] + [bytearray(2000) for _ in range(2000)]\n"
+        "    print(len(kept), tracemalloc.get_traced_memory()[0] > 5_000_000, flush=True)\n"
+    )
+    process = plain.start(interpreter, script, stdin=subprocess.PIPE)
+    assert process.stdout.readline() == b"ready\n"
+    orders = "attach start detach attach stop detach start attach detach stop attach start".split()
+    traced = False
+    for word in orders:
+        if word in ("attach", "detach"):
+            words = ["attach", "--detach"][: 1 + (word == "detach")]
+            run = oomrec(*words, process.pid)
+            assert run.exit_code == 0, str(run)
+        traced = traced if word in ("attach", "detach") else word == "start"
+        assert say(process, word) == f"62000 {traced}\n", word
+    found = oomrec.json("top", "--once", process.pid)["rows"]
+    assert any((row["file"] or "").endswith("traces.py") and row["line"] == 7 for row in found)
 
 
 # --- Programs that it starts ---------------------------------------------------------------------
