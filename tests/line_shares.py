@@ -1,6 +1,7 @@
 """Compares the lines of a recording with tracemalloc's: line_shares.py OOMREC PYTHON SCRIPT [OPTION…].
 
-Runs SCRIPT under `oomrec run OPTION…` with tracemalloc on top. At its end it writes a bundle and a snapshot of the
+Runs SCRIPT under `oomrec run OPTION…` with tracemalloc on top. A SCRIPT that calls attach() runs without the recorder;
+there `oomrec attach OPTION…` comes, and tracemalloc is started. At its end it writes a bundle and a snapshot of the
 same moment. Prints which share of tracemalloc's live bytes the recording has on the same line: the sum over all
 lines of the smaller figure, divided by all bytes; then the same for lines that hold at least 4 KiB and 64 KiB.
 """
@@ -26,6 +27,16 @@ _rows = [
 with open({rows!r}, "w") as _file:
     _json.dump(_rows, _file)
 _os._exit(0)
+"""
+
+ATTACHING = """
+def attach():
+    import os, tracemalloc
+    words = [{oomrec!r}, "attach", "--dump-dir", {directory!r}, *{options!r}, str(os.getpid())]
+    if os.spawnv(os.P_WAIT, words[0], words) != 0:
+        os._exit(1)
+    tracemalloc.start()
+
 """
 
 Lines = Counter  # bytes by (file, line)
@@ -54,13 +65,15 @@ def compare(
     bundles, rows = directory / "bundles", directory / "rows.json"
     program = directory / "program.py"
     ending = ENDING.format(oomrec=str(oomrec), bundles=str(bundles), rows=str(rows))
+    command = [oomrec, "run", "--quiet", "--dump-dir", directory, *options, "--", python, program]
+    environment = {**os.environ, "PYTHONTRACEMALLOC": "1"}
+    if "attach()" in script:
+        script = (
+            ATTACHING.format(oomrec=str(oomrec), directory=str(directory), options=options) + script
+        )
+        command, environment = [python, program], dict(os.environ)
     program.write_text(script + ending)
-    subprocess.run(
-        [oomrec, "run", "--quiet", "--dump-dir", directory, *options, "--", python, program],
-        env={**os.environ, "PYTHONTRACEMALLOC": "1"},
-        stdout=subprocess.DEVNULL,
-        check=True,
-    )
+    subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=True)
     (bundle,) = bundles.iterdir()
     theirs: Lines = Counter()
     for file, line, size in json.loads(rows.read_text()):
