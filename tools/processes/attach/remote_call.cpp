@@ -153,6 +153,7 @@ class Caller {
     call_.errno_location = in_c_library({"__errno_location"});
     call_.open = in_c_library({"dlopen", "__libc_dlopen_mode"});
     call_.open_error = in_c_library({"dlerror"});
+    if (modules_.empty() || has_ended(request_.pid)) throw_ended(request_.pid);
     if (call_.open == 0 || call_.errno_location == 0)
       throw refusal(fmt::format("the C library of process {} has no dlopen", request_.pid),
                     "Start it with the recorder: oomrec run -- PROGRAM");
