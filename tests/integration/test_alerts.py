@@ -200,7 +200,7 @@ def test_commands_get_the_alert_and_a_clean_environment(oomrec, preload, victim,
     """The command starts with no blocked signals and none of our descriptors."""
     log = tmp_path / "log"
     command = (
-        f"(ls /proc/self/fd; grep SigBlk /proc/self/status; cat) > {log}.new; mv {log}.new {log}"
+        f"(ls /proc/self/fd; grep SigBlk /proc/self/status; cat) > {log}.$$; mv -n {log}.$$ {log}"
     )
     Watch(oomrec, "--alert-exec", command, **QUIET)
     preload(victim("dies"), "exits_later")
