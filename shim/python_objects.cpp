@@ -201,7 +201,8 @@ struct Functions {
   static constexpr Api kRealloc = static_cast<Api>(static_cast<int>(of_malloc) + 2);
   static constexpr Api kFree = static_cast<Api>(static_cast<int>(of_malloc) + 3);
   static inline constinit Allocator next{};
-  static inline constinit bool is_installed = false;  // in the table, or behind what is there
+  // Whether the table has them, or functions of another tool that call them.
+  static inline constinit bool is_installed = false;
 
   static bool may_be_recorded(const void* object) noexcept {
     return (heap == Heap::own && g_are_blocks) || recorder::may_be_recorded_object(object);

@@ -58,7 +58,7 @@ def pressure_files() -> list[Path]:
 
 
 def recordings() -> list[Path]:
-    """Where programs of this user are recorded by default, and if /dev/shm has no room."""
+    """The directories of this user's recordings: the default one, and the one for a full /dev/shm."""
     return [Path(f"{base}/oomrec-{os.geteuid()}") for base in ("/dev/shm", "/tmp")]
 
 

@@ -26,6 +26,13 @@ constexpr bool is_programs_own(std::string_view python_file) noexcept {
   return !python_file.empty() && std::none_of(kInstalled.begin(), kInstalled.end(), has);
 }
 
+// Whether a Python file is the import system's, whose lines stand between a module and its
+// importer.
+constexpr bool is_import_machinery(std::string_view python_file) noexcept {
+  return python_file.starts_with("<frozen importlib") ||
+         python_file.find("/importlib/_bootstrap") != python_file.npos;
+}
+
 // Whether a native module is the Python interpreter's: "libpython3.11.so.1.0", "python3.11", and
 // the standard library's extension modules, "…/lib/python3.11/lib-dynload/_json.….so".
 constexpr bool is_interpreter(std::string_view module_path) noexcept {

@@ -31,11 +31,8 @@ void explain_limit(Verdict& verdict, text::Text& summary, const Failure& failure
   verdict.limit = LimitKind::device;
   verdict.limit_bytes = at.limit_bytes;
   verdict.limit_used_bytes = at.counted_bytes;
-  const bool alone = failure.bytes > at.limit_bytes;
-  const bool exceeds = !alone && !is_used_up(at.counted_bytes, at.limit_bytes);
-  summary.add(alone ? "that is more than " : exceeds ? "that would exceed " : "");
-  summary.add("--limit-gpu of ").size(at.limit_bytes);
-  summary.add(alone || exceeds ? " (" : " is reached (");
+  const LimitWords words = limit_words(at.limit_bytes, at.counted_bytes, failure.bytes);
+  summary.add(words.before).add("--limit-gpu of ").size(at.limit_bytes).add(words.after);
   summary.add("this process holds ").size(at.counted_bytes).add(')');
 }
 

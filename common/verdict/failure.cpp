@@ -121,18 +121,15 @@ void explain_ceiling(Verdict& verdict, text::Text& summary, const Failure& failu
   verdict.limit = hit.kind;
   verdict.limit_bytes = hit.limit;
   verdict.limit_used_bytes = hit.used;
-  // A request above the limit fails whatever else is allocated.
   const bool of_bytes = !is_count_limit(hit.kind);
-  const bool alone = of_bytes && failure.bytes > hit.limit;
-  const bool exceeds = of_bytes && !alone && hit.hit && !is_used_up(hit.used, hit.limit);
-  summary.add(alone ? "that is more than " : exceeds ? "that would exceed " : "");
-  summary.add(hit.name).add(" of ");
+  const bool explains = hit.hit || (of_bytes && failure.bytes > hit.limit);
+  const LimitWords words = !explains  ? LimitWords{"", " is the only one that explains it ("}
+                           : of_bytes ? limit_words(hit.limit, hit.used, failure.bytes)
+                                      : LimitWords{"", " is reached ("};
+  summary.add(words.before).add(hit.name).add(" of ");
   hit.add_figure(summary, hit.limit - hit.for_recorder);
   if (hit.for_recorder != 0) summary.add(" plus ").size(hit.for_recorder).add(" for the recorder");
-  summary.add(alone || exceeds ? " ("
-              : hit.hit        ? " is reached ("
-                               : " is the only one that explains it (");
-  summary.add(hit.measure).add(' ');
+  summary.add(words.after).add(hit.measure).add(' ');
   hit.add_figure(summary, hit.used);
   summary.add(')');
 }

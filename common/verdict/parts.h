@@ -87,10 +87,16 @@ inline std::uint64_t add(std::uint64_t a, std::uint64_t b) noexcept {
   return a + b < a ? session::kUnlimited : a + b;
 }
 
-// Whether a limit on bytes is reached, and not merely exceeded by the request: nine tenths are
-// used.
-inline bool is_used_up(std::uint64_t used, std::uint64_t limit) noexcept {
-  return used >= limit - limit / 10;
+// What a summary says before and after the name and size of a limit on bytes that refused a
+// request.
+struct LimitWords {
+  std::string_view before, after;
+};
+inline LimitWords limit_words(std::uint64_t limit, std::uint64_t used,
+                              std::uint64_t request) noexcept {
+  if (request > limit) return {"that is more than ", " ("};  // whatever else is allocated
+  const bool is_used_up = used >= limit - limit / 10;
+  return is_used_up ? LimitWords{"", " is reached ("} : LimitWords{"that would exceed ", " ("};
 }
 
 // Adds a line of evidence, filled by fill(Text&), if there is space.

@@ -1,8 +1,8 @@
 #include "recorder/helper/stack_key.h"
 
-#include <algorithm>
 #include <bit>
 
+#include "common/session/recursion.h"
 #include "common/text/frames.h"
 #include "common/text/own_code.h"
 
@@ -13,11 +13,6 @@ using session::TableId;
 using session::View;
 
 namespace {
-
-bool is_import_machinery(std::string_view file) noexcept {
-  return file.starts_with("<frozen importlib") ||
-         file.find("/importlib/_bootstrap") != std::string_view::npos;
-}
 
 bool is_own_code(std::string_view module) noexcept {
   return !module.empty() && !text::is_plumbing(module) && !text::is_installed(module) &&
@@ -52,12 +47,10 @@ void StackKey::add(std::uint64_t function, std::uint64_t place) noexcept {
   if (count_ == session::kMaxFrames) return;
   functions_[count_] = function;
   places_[count_++] = place;
-  for (std::uint32_t length = 1; length <= kLongest && 2 * length <= count_; ++length) {
-    const std::uint64_t* const last = functions_ + count_ - length;
-    if (!std::equal(last, last + length, last - length)) continue;
-    count_ -= length;
-    return;
-  }
+  // Outwards, so the frames that are left out are the last, which are the outer ones.
+  count_ -= session::last_cycle([&](unsigned outer, unsigned inner) {
+    return inner < count_ && functions_[count_ - 1 - outer] == functions_[count_ - 1 - inner];
+  });
 }
 
 std::uint64_t StackKey::of(const View& view, std::uint32_t node, bool runs_python) noexcept {
@@ -68,7 +61,7 @@ std::uint64_t StackKey::of(const View& view, std::uint32_t node, bool runs_pytho
     switch (session::kind_of(frame)) {
       case FrameKind::python:
         if (view.read(TableId::codes, session::code_of(frame), code) &&
-            !is_import_machinery(view.string(code.file)))
+            !text::is_import_machinery(view.string(code.file)))
           add(session::python_frame(session::code_of(frame), 0),
               text::line_of(view, code, session::instruction_of(frame)));
         return;

@@ -31,7 +31,6 @@ class StackKey {
   // The next frame further out: its function, and where in it.
   void add(std::uint64_t function, std::uint64_t place) noexcept;
 
-  static constexpr std::uint32_t kLongest = 8;  // a cycle's functions
   std::uint64_t functions_[session::kMaxFrames];
   std::uint64_t places_[session::kMaxFrames];
   std::uint32_t count_;

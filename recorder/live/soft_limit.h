@@ -18,8 +18,9 @@
 // way then. So in Python a default reserve grows by its size, twice at most, if a block is refused
 // although it is open and the latest part half used.
 //
-// Who asks again for the same is refused again (heap.cpp): Ruby collects garbage and repeats its
-// request, so that the program would not learn of the failure before the reserve is used up.
+// The reserve does not serve a request that was refused and is repeated (asks_again() in heap.cpp):
+// Ruby collects garbage and asks again, and would tell its program of the failure only once the
+// reserve is used up.
 #pragma once
 
 #include <algorithm>

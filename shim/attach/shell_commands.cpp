@@ -1,6 +1,7 @@
-// system and popen start the shell inside the C library, with the program's environment, which has
-// none of our variables after `oomrec attach`. So the shell is told to set them and to become
-// another one, which is recorded and runs the command: the same process, with the same words.
+// The C library starts the shell of system and popen with the program's environment. After `oomrec
+// attach` that lacks LD_PRELOAD and the recorder's variables. So the hooks put two commands before
+// the program's own: the shell exports the variables, and executes a second shell in its place,
+// which loads the recorder and runs the program's command.
 #include "shim/attach/shell_commands.h"
 
 #include <alloca.h>

@@ -338,7 +338,9 @@ def test_yama(users, tmp_path, scope):
         if "unshare" in run.stderr or "mount:" in run.stderr:
             pytest.skip("no mount namespaces here")
         assert run.returncode == 2, run.stderr
-        expected = "ptrace_scope is 3: nobody may" if scope == 3 else "it is not dumpable"
+        expected = (
+            "ptrace_scope is 3: it forbids all tracing" if scope == 3 else "it is not dumpable"
+        )
         assert expected in run.stderr, run.stderr
         assert process.poll() is None
     finally:

@@ -54,7 +54,7 @@ def test_in_python(preload, oomrec, python, tmp_path, version):
     found = holders_by_line(oomrec.json("show", run.only_bundle()))
     built, visited, loaded = found[5], found[11], found[17]
     assert 60 * 50_000 <= built["bytes"] < 60 * 51_000 and built["depths"] == 60
-    # The outermost depth calls nobody in turn yet.
+    # At depth 0 there is no call of enter() on the stack: that block is another holder.
     assert 49 * 40_000 <= visited["bytes"] < 49 * 41_000 and visited["depths"] == 49
     assert 1_000_000 <= loaded["bytes"] < 1_010_000 and loaded["depths"] == 1
     said = re.search(r"largest holder: (\S+) MiB in \d+ blocks, grows.py:5 build", run.stderr)

@@ -99,7 +99,7 @@ name = input("who? ")
 print("hello", name)
 try:
     print("interrupt me", flush=True)
-    time.sleep(600)
+    while True: time.sleep(0.1)  # a signal just before a long one would wait for its end
 except KeyboardInterrupt:
     print("interrupted", *os.get_terminal_size())
 sys.exit(5)

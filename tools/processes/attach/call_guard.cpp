@@ -16,6 +16,7 @@
 #include "common/system/files.h"
 #include "tools/base/error.h"
 #include "tools/processes/attach/machine_code.h"
+#include "tools/processes/attach/refusal.h"
 #include "tools/processes/attach/remote_memory.h"
 #include "tools/processes/attach/remote_module.h"
 #include "tools/processes/attach/threads.h"
@@ -26,10 +27,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kLongest{20};
-
-Error refusal(const std::string& what, std::string what_to_do) {
-  return Error{Exit::bad_input, what, std::move(what_to_do)};
-}
 
 // Of a command that was killed.
 struct OldCall {

@@ -10,16 +10,11 @@
 #include <sstream>
 
 #include "tools/base/number.h"
+#include "tools/processes/attach/refusal.h"
 #include "tools/processes/attach/threads.h"
 
 namespace oomrec::tools::processes {
 namespace {
-
-constexpr const char* kStartRecorded = "Start it with the recorder: oomrec run -- PROGRAM";
-
-Error refusal(const std::string& what, std::string what_to_do) {
-  return Error{Exit::bad_input, what, std::move(what_to_do)};
-}
 
 bool has_trace_capability() {
   constexpr unsigned kSysPtrace = 19;  // linux/capability.h
@@ -53,8 +48,9 @@ Error not_permitted(pid_t pid, int error, const TraceRights& rights) {
                                        pid, std::strerror(error));
   const std::string as_root = fmt::format("sudo oomrec attach {}", pid);
   if (rights.scope == "3")
-    return refusal(what + "; kernel.yama.ptrace_scope is 3: nobody may, until the next boot",
-                   kStartRecorded);
+    return refusal(
+        what + "; kernel.yama.ptrace_scope is 3: it forbids all tracing until the next boot",
+        kStartRecorded);
   if (rights.is_root && !rights.has_capability)
     return refusal(what + "; this root lacks CAP_SYS_PTRACE",
                    "In a container: docker run --cap-add SYS_PTRACE, or attach from the host.");

@@ -14,6 +14,7 @@
 
 #include "tools/base/error.h"
 #include "tools/processes/attach/machine_code.h"
+#include "tools/processes/attach/refusal.h"
 #include "tools/processes/attach/remote_memory.h"
 #include "tools/processes/attach/remote_module.h"
 #include "tools/processes/attach/safe_point.h"
@@ -31,10 +32,6 @@ using std::chrono::milliseconds;
 // How long to look for a safe point, and how long the call may take: dlopen waits while another
 // thread loads a library.
 constexpr milliseconds kSearch{5000}, kCall{10000};
-
-Error refusal(const std::string& what, std::string what_to_do) {
-  return Error{Exit::bad_input, what, std::move(what_to_do)};
-}
 
 [[noreturn]] void throw_ended(pid_t pid) {
   throw refusal(fmt::format("process {} ended, or replaced its program, meanwhile", pid),
@@ -156,7 +153,7 @@ class Caller {
     if (modules_.empty() || has_ended(request_.pid)) throw_ended(request_.pid);
     if (call_.open == 0 || call_.errno_location == 0)
       throw refusal(fmt::format("the C library of process {} has no dlopen", request_.pid),
-                    "Start it with the recorder: oomrec run -- PROGRAM");
+                    kStartRecorded);
     if (request_.library.empty()) call_.open = 0;
     if (call_.open_error == 0) call_.open_error = call_.errno_location;
     call_.function = request_.function;
@@ -171,7 +168,7 @@ class Caller {
 
   [[noreturn]] void throw_no_gap() const {
     throw refusal(fmt::format("the modules of process {} leave no room for the call", request_.pid),
-                  "Start it with the recorder: oomrec run -- PROGRAM");
+                  kStartRecorded);
   }
 
   void place_constants() {

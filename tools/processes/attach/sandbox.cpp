@@ -17,6 +17,7 @@
 
 #include "tools/base/error.h"
 #include "tools/base/number.h"
+#include "tools/processes/attach/refusal.h"
 #include "tools/processes/attach/threads.h"
 #include "tools/processes/attach/tracee.h"
 
@@ -74,10 +75,6 @@ constexpr std::pair<std::uint32_t, std::string_view> kCalls[] = {
 
 constexpr __ptrace_request kGetFilter = static_cast<__ptrace_request>(0x420c);
 constexpr unsigned kMostSteps = 100'000;
-
-Error refusal(const std::string& what, std::string what_to_do) {
-  return Error{Exit::bad_input, what, std::move(what_to_do)};
-}
 
 bool is_harmless(std::uint32_t result) {
   const std::uint32_t action = result & SECCOMP_RET_ACTION_FULL;
@@ -246,14 +243,13 @@ bool may_punish(std::span<const sock_filter> filter, std::uint32_t call) {
 }
 
 void require_harmless_filters(pid_t pid) {
-  const char* const start_recorded = "Start it with the recorder: oomrec run -- PROGRAM";
   for (const pid_t thread : threads_of(pid)) {
     const std::string mode = status_field(thread, "Seccomp");
     if (mode == "1")
       throw refusal(fmt::format("process {} has put itself into a sandbox (seccomp, strict mode), "
                                 "which would kill it for the recorder's system calls",
                                 pid),
-                    start_recorded);
+                    kStartRecorded);
     if (mode != "2" || filters_of(thread) <= filters_of(getpid())) continue;
     const auto filters = filters_of_thread(thread);
     if (!filters)
@@ -268,7 +264,7 @@ void require_harmless_filters(pid_t pid) {
           throw refusal(fmt::format("process {} is in a sandbox (seccomp), which would not let the "
                                     "recorder call {}, but kill or signal it",
                                     pid, name),
-                        start_recorded);
+                        kStartRecorded);
   }
 }
 

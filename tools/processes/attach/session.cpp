@@ -18,6 +18,7 @@
 #include "tools/base/text.h"
 #include "tools/processes/attach/call_guard.h"
 #include "tools/processes/attach/idle_copy.h"
+#include "tools/processes/attach/refusal.h"
 #include "tools/processes/attach/remote_call.h"
 #include "tools/processes/attach/remote_memory.h"
 #include "tools/processes/attach/remote_module.h"
@@ -30,10 +31,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kLibrary = "liboomrec.so";
-
-Error refusal(const std::string& what, std::string what_to_do) {
-  return Error{Exit::bad_input, what, std::move(what_to_do)};
-}
 
 bool is_same_file(const std::string& one, const std::string& other) {
   struct stat a {

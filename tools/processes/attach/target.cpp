@@ -15,17 +15,12 @@
 #include "tools/base/number.h"
 #include "tools/base/text.h"
 #include "tools/processes/attach/permission.h"
+#include "tools/processes/attach/refusal.h"
 #include "tools/processes/attach/sandbox.h"
 #include "tools/processes/attach/threads.h"
 
 namespace oomrec::tools::processes {
 namespace {
-
-Error refusal(const std::string& what, std::string what_to_do) {
-  return Error{Exit::bad_input, what, std::move(what_to_do)};
-}
-
-constexpr const char* kStartRecorded = "Start it with the recorder: oomrec run -- PROGRAM";
 
 std::string name_of_process(pid_t pid) {
   std::ifstream file{fmt::format("/proc/{}/comm", pid)};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "common/session/recursion.h"
 #include "tools/recording/symbolize/function_name.h"
 
 namespace oomrec::tools::recording {
@@ -142,40 +143,31 @@ std::uint32_t Stacks::function_of(LocationId id) {
   const bool python = location.kind == Location::Kind::python;
   const bool is_named = location.kind != Location::Kind::note && !location.function.empty() &&
                         !(python && location.function.back() == '>');
-  std::string name =
-      is_named ? fmt::format("{}{}", location.function, '\0') : fmt::format("{}", id);
-  if (is_named && python) name += location.file;
-  if (is_named && !python) name += fmt::format("{}", location.module);
+  std::string name = std::to_string(id);
+  if (is_named)
+    name = fmt::format("{}\n{}", location.function,
+                       python ? location.file : std::to_string(location.module));
   const auto next = static_cast<std::uint32_t>(function_numbers_.size() + 1);
   return number = function_numbers_.try_emplace(std::move(name), next).first->second;
 }
 
 // If the stack's innermost functions are those before them once more, leaves out the earlier ones.
 StackId Stacks::without_last_cycle(StackId stack) {
-  constexpr unsigned kLongest = 8;  // a cycle's functions
-  std::array<StackId, 2 * kLongest + 1> outwards{};
+  std::array<StackId, 2 * session::kLongestCycle + 1> outwards{};
   unsigned known = 0;
   const auto outer = [&](unsigned steps) {
     for (; known <= steps; ++known)
       outwards[known] = known == 0 ? stack : entries_[outwards[known - 1]].parent;
     return outwards[steps];
   };
-  const auto is_cycle = [&](unsigned length) {
-    for (unsigned at = 0; at < length; ++at) {
-      const StackId earlier = outer(at + length);
-      if (earlier == 0 ||
-          function_of(entries_[outer(at)].location) != function_of(entries_[earlier].location))
-        return false;
-    }
-    return true;
-  };
-  for (unsigned length = 1; length <= kLongest && outer(2 * length - 1) != 0; ++length) {
-    if (!is_cycle(length)) continue;
-    StackId shorter = outer(2 * length);
-    for (unsigned at = length; at-- != 0;) shorter = child(shorter, entries_[outer(at)].location);
-    return shorter;
-  }
-  return stack;
+  const unsigned length = session::last_cycle([&](unsigned inner, unsigned earlier) {
+    return outer(earlier) != 0 && function_of(entries_[outer(inner)].location) ==
+                                      function_of(entries_[outer(earlier)].location);
+  });
+  if (length == 0) return stack;
+  StackId shorter = outer(2 * length);
+  for (unsigned at = length; at-- != 0;) shorter = child(shorter, entries_[outer(at)].location);
+  return shorter;
 }
 
 StackId Stacks::without_recursion(StackId stack) {

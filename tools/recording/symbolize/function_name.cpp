@@ -174,9 +174,7 @@ bool is_own_function(const Location& location, const Locations& locations) {
 }
 
 bool is_import_machinery(const Location& location) {
-  if (location.kind == Location::Kind::python)
-    return location.file.starts_with("<frozen importlib") ||
-           location.file.find("/importlib/_bootstrap") != std::string::npos;
+  if (location.kind == Location::Kind::python) return text::is_import_machinery(location.file);
   constexpr std::array<std::string_view, 4> kNames = {"PyImport_", "_PyImport_", "import_",
                                                       "builtin___import__"};
   return location.interpreter &&

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include <cstring>
+#include <ctime>
 
 #include "recorder/events/mappings.h"
 #include "recorder/events/objects.h"
@@ -36,9 +37,19 @@ char* reserve() {
   return made;
 }
 
+// Waits until the last look was long enough ago: looks take at most a hundredth of the time,
+// and on a busy machine one look may take long.
 void look() {
-  usleep(200'000);  // looks take at most a 500th of the time
+  static double took_seconds = 0;
+  const auto now = [] {
+    timespec at{};
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return static_cast<double>(at.tv_sec) + 1e-9 * static_cast<double>(at.tv_nsec);
+  };
+  usleep(static_cast<useconds_t>(1e6 * 110 * took_seconds));
+  const double begin = now();
   recorder::settle_object_heap(kHook);
+  took_seconds = now() - begin;
 }
 
 std::uint64_t counted() { return totals(Space::map).live_bytes; }

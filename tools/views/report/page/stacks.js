@@ -45,7 +45,7 @@ const functionNumbers = (data) => {
 // inner(number, location): the number of a stack with one more frame, without recursion: if its
 // innermost functions are those before them once more, the earlier ones are left out. 0: no frame.
 const stacksWithoutRecursion = (data, functions) => {
-  const longest = 8;  // a cycle's functions
+  const longest = 8;  // a cycle's functions: kLongestCycle in common/session/recursion.h
   const outer = [0], places = [-1], numbers = new Map();
   const child = (number, location) => {
     const key = number * data.locations + location;
