@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "recorder/stack/walk_cache.h"
+#include "recorder/symbols/elf_symbols.h"
 
 #ifdef ORACLE_ASKS_THE_LOADER
 // Independent of the tested code: libunwind finds modules by the loader's own list.
@@ -46,8 +47,24 @@ Buffers& buffers() {
   return *mine;
 }
 
+#ifdef __aarch64__
+// There libunwind also reads the code of each frame, after a check that needs a pipe, which it does
+// not get.
+int read_word(unw_addr_space_t, unw_word_t address, unw_word_t* value, int write, void*) {
+  if (write != 0) return -UNW_EREADONLYREG;
+  const InHook hook = OutsideHooks::in_hook();
+  return symbols::read_own_memory(hook, address, value, sizeof *value) ? 0 : -UNW_EINVAL;
+}
+#endif
+
 unsigned walk_with_libunwind(OracleFrame* frames) {
-  static const int once = unw_set_caching_policy(unw_local_addr_space, UNW_CACHE_NONE);
+  static const bool once = [] {
+    unw_set_caching_policy(unw_local_addr_space, UNW_CACHE_NONE);
+#ifdef __aarch64__
+    unw_get_accessors(unw_local_addr_space)->access_mem = read_word;
+#endif
+    return true;
+  }();
   static_cast<void>(once);
   unw_context_t context;
   unw_cursor_t cursor;
@@ -120,8 +137,7 @@ const char* memo_difference(const NativeStack& remembered, const NativeFrame* fu
   if (mine.busy.exchange(true)) return;
   const InHook hook = OutsideHooks::in_hook();
   Registers here;
-  asm volatile("leaq 0(%%rip), %0\n\tmovq %%rsp, %1\n\tmovq %%rbp, %2"
-               : "=r"(here.pc), "=r"(here.sp), "=r"(here.bp));
+  machine::read_registers(here.pc, here.sp, here.bp);
   here.exact = false;  // like the caller of a hook: only such walks are cached
   bool truncated = false;
   const unsigned ours = unwind(hook, here, mine.thread, mine.full, session::kMaxFrames, &truncated);
