@@ -347,7 +347,7 @@ TEST_CASE("a damaged stack ends the walk, not the program") {
   at.sp = 8;
   Progress progress;
   CHECK(capture_interrupted(kHook, thread_stacks(), at, frames, {}, progress) == 1);
-  at.pc = 0;
+  at.pc = at.link = 0;
   CHECK(capture_interrupted(kHook, thread_stacks(), at, frames, {}, progress) == 1);
 }
 

@@ -49,11 +49,17 @@ Buffers& buffers() {
 
 #ifdef __aarch64__
 // There libunwind also reads the code of each frame, after a check that needs a pipe, which it does
-// not get.
+// not get. An emulator of user space has no system call for it.
 int read_word(unw_addr_space_t, unw_word_t address, unw_word_t* value, int write, void*) {
   if (write != 0) return -UNW_EREADONLYREG;
   const InHook hook = OutsideHooks::in_hook();
-  return symbols::read_own_memory(hook, address, value, sizeof *value) ? 0 : -UNW_EINVAL;
+  static const std::uint64_t here = 0;
+  static const bool is_checked = symbols::read_own_memory(
+      hook, reinterpret_cast<std::uint64_t>(&here), value, sizeof *value);
+  if (is_checked)
+    return symbols::read_own_memory(hook, address, value, sizeof *value) ? 0 : -UNW_EINVAL;
+  *value = load_cell(address);
+  return 0;
 }
 #endif
 
@@ -79,7 +85,7 @@ unsigned walk_with_libunwind(OracleFrame* frames) {
     if (pc == 0) break;
     frames[count++] = {pc, sp};
     unw_proc_info_t info;  // without it libunwind guesses, and is not an oracle
-    if (unw_get_proc_info(&cursor, &info) != 0) break;
+    if (unw_is_signal_frame(&cursor) <= 0 && unw_get_proc_info(&cursor, &info) != 0) break;
   } while (count < kOracleFrames && unw_step(&cursor) > 0);
   return count;
 }
