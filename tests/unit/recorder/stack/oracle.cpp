@@ -54,8 +54,8 @@ int read_word(unw_addr_space_t, unw_word_t address, unw_word_t* value, int write
   if (write != 0) return -UNW_EREADONLYREG;
   const InHook hook = OutsideHooks::in_hook();
   static const std::uint64_t here = 0;
-  static const bool is_checked = symbols::read_own_memory(
-      hook, reinterpret_cast<std::uint64_t>(&here), value, sizeof *value);
+  static const bool is_checked =
+      symbols::read_own_memory(hook, reinterpret_cast<std::uint64_t>(&here), value, sizeof *value);
   if (is_checked)
     return symbols::read_own_memory(hook, address, value, sizeof *value) ? 0 : -UNW_EINVAL;
   *value = load_cell(address);
