@@ -1,11 +1,11 @@
 #pragma once
 
-#define OLDEST_GLIBC GLIBC_2 .17
-#define OLDEST_DLADDR1 GLIBC_2 .17
+// clang-format off
+#define OLDEST_GLIBC GLIBC_2.17
+#define OLDEST_DLADDR1 GLIBC_2.17
 
 // Without a GNU property note: a processor that checks branches (BTI) does so only in files that
 // are compiled for it throughout.
-// clang-format off
         .macro  landing              // the first instruction of what is entered by a jump
         hint    34                   // bti c
         .endm

@@ -1,9 +1,9 @@
 #pragma once
 
-#define OLDEST_GLIBC GLIBC_2 .2.5
-#define OLDEST_DLADDR1 GLIBC_2 .3.3
-
 // clang-format off
+#define OLDEST_GLIBC GLIBC_2.2.5
+#define OLDEST_DLADDR1 GLIBC_2.3.3
+
         .macro  landing              // the first instruction of what is entered by a jump
         endbr64
         .endm
