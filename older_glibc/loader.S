@@ -1,5 +1,6 @@
 # The loader's functions, by the versions that each glibc has. Until 2.34 they were in libdl: in a program
 # without it the references are null, and loader.c answers.
+#include "common/machine/assembly.h"
         .macro by_version name, version
         .weak   older_\name
         .symver older_\name, \name@\version
@@ -7,27 +8,24 @@
         .globl  \name
         .hidden \name
         .type   \name, @function
-\name:  endbr64
-        mov     older_\name@GOTPCREL(%rip), %rax
-        test    %rax, %rax
-        je      oomrec_fallback_\name
-        jmp     *%rax
+\name:  landing
+        jump_to_either older_\name, oomrec_fallback_\name
         .size   \name, . - \name
         .endm
 
         .irp    name, dladdr, dlopen, dlvsym
-        by_version \name, GLIBC_2.2.5
+        by_version \name, OLDEST_GLIBC
         .endr
-        by_version dladdr1, GLIBC_2.3.3
+        by_version dladdr1, OLDEST_DLADDR1
 
         # Never null: the library exports one itself.
-        .symver older_dlsym, dlsym@GLIBC_2.2.5
+        .symver older_dlsym, dlsym@OLDEST_GLIBC
         .section .text.older.dlsym, "ax", @progbits
         .globl  dlsym
         .hidden dlsym
         .type   dlsym, @function
-dlsym:  endbr64
-        jmp     *older_dlsym@GOTPCREL(%rip)
+dlsym:  landing
+        jump_to older_dlsym
         .size   dlsym, . - dlsym
 
         # The program's dlvsym, or null.
@@ -36,8 +34,7 @@ dlsym:  endbr64
         .hidden oomrec_linked_dlvsym
         .type   oomrec_linked_dlvsym, @function
 oomrec_linked_dlvsym:
-        endbr64
-        mov     older_dlvsym@GOTPCREL(%rip), %rax
-        ret
+        landing
+        return_address_of older_dlvsym
         .size   oomrec_linked_dlvsym, . - oomrec_linked_dlvsym
         .section .note.GNU-stack, "", @progbits

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <bit>
 
+#include "common/machine/platform.h"
 #include "common/system/hook_scope.h"
 #include "common/system/syscalls.h"
 #include "recorder/events/heap.h"
@@ -31,7 +32,7 @@ namespace oomrec::shim {
 namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;
-constexpr int kProbeFlags = MAP_HUGETLB | MAP_32BIT | MAP_LOCKED | MAP_FIXED_NOREPLACE;
+constexpr int kProbeFlags = MAP_HUGETLB | machine::kLowMapping | MAP_LOCKED | MAP_FIXED_NOREPLACE;
 
 std::uint64_t address_of(const void* at) noexcept { return reinterpret_cast<std::uint64_t>(at); }
 

@@ -1,6 +1,8 @@
 // Functions of the process hooks for the constructor.
 #pragma once
 
+#include "common/machine/instructions.h"
+
 namespace oomrec::shim {
 
 // Observes the end of the program's exit handlers. Called by the constructor, or at each
@@ -12,13 +14,8 @@ void start_exit() noexcept;
 void find_stack_size_of() noexcept;
 
 // False in a clone child that the program gave thread-local storage of its own, empty (a sandbox's
-// helper, CLONE_VM | CLONE_SETTLS): neither errno nor our variables exist there. A control block
-// begins with its own address (x86-64 psABI, thread-local storage).
-inline bool has_thread_storage() noexcept {
-  const void* block;
-  asm volatile("movq %%fs:0, %0" : "=r"(block));
-  return block != nullptr;
-}
+// helper, CLONE_VM | CLONE_SETTLS): neither errno nor our variables exist there.
+using machine::has_thread_storage;
 
 // Sets whether children are recorded too, and the file name of this library. Called once, by the
 // constructor.

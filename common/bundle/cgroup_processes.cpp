@@ -1,5 +1,6 @@
 #include "common/bundle/cgroup_processes.h"
 
+#include <fcntl.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -69,7 +70,7 @@ int find_largest_others(const char* directory, std::span<const RecordedProcess> 
 std::string_view program_of(std::int32_t pid, std::span<char> text) noexcept {
   char path[kPathBytes];
   const long bytes =
-      calls::call(SYS_readlink, reinterpret_cast<long>(path_of(pid, "/exe", path)),
+      calls::call(SYS_readlinkat, AT_FDCWD, reinterpret_cast<long>(path_of(pid, "/exe", path)),
                   reinterpret_cast<long>(text.data()), static_cast<long>(text.size()));
   if (bytes > 0) return text::base_name({text.data(), static_cast<std::size_t>(bytes)});
   const std::string_view name = read_text(path_of(pid, "/comm", path), text);

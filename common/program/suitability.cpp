@@ -1,4 +1,5 @@
 #include "common/program/suitability.h"
+#include "common/machine/platform.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -82,7 +83,7 @@ class Elf {
 
   Suitability suitability() noexcept {
     if (!file_.read_at(0, &header_, sizeof header_)) return Suitability::suitable;
-    if (header_.e_ident[EI_CLASS] != ELFCLASS64 || header_.e_machine != EM_X86_64)
+    if (header_.e_ident[EI_CLASS] != ELFCLASS64 || header_.e_machine != machine::kElfMachine)
       return Suitability::other_machine;
     Elf64_Phdr interpreter{};
     Elf64_Phdr dynamic{};

@@ -9,13 +9,15 @@
 #include <cstdint>
 #include <string_view>
 
+#include "common/machine/platform.h"
+
 namespace oomrec::program {
 
 // clang-format off
 // name             what it means, to be read after the program's name
 #define OOMREC_SUITABILITIES(X) \
   X(suitable,       "can be recorded") \
-  X(other_machine,  "is not a 64-bit x86-64 program") \
+  X(other_machine,  "is not a 64-bit " OOMREC_MACHINE " program") \
   X(static_linked,  "is statically linked, and no library can be preloaded into it") \
   X(other_libc,     "does not use glibc, and its C library has no functions to observe") \
   X(privileged,     "is setuid, setgid or has file capabilities, and the loader refuses preloaded libraries") \

@@ -187,7 +187,7 @@ bool directory_in(const Directory& directory, const DirectoryOptions& options) n
 
 File open_own_directory(const char* path, IfMissing missing) noexcept {
   const bool create = missing == IfMissing::create;
-  const long made = create ? call(SYS_mkdir, path, 0700) : 0;
+  const long made = create ? call(SYS_mkdirat, AT_FDCWD, path, 0700) : 0;
   if (made < 0 && made != -EEXIST) return File::failed(static_cast<int>(-made));
   File directory = File::open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   const int error = directory.error();

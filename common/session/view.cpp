@@ -28,8 +28,8 @@ u64 load(const std::byte* at) noexcept {
   return reinterpret_cast<const Atomic<u64>*>(at)->load(std::memory_order_acquire);
 }
 
-// Loads before it stay before those after it: x86-64 preserves their order, the compiler must too.
-void load_barrier() noexcept { std::atomic_signal_fence(std::memory_order_acq_rel); }
+// Loads before it stay before those after it, also on a processor that reorders them (aarch64).
+void load_barrier() noexcept { std::atomic_thread_fence(std::memory_order_acquire); }
 
 }  // namespace
 

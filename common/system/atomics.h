@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "common/machine/instructions.h"
+
 namespace oomrec {
 
 // Not 0 while the process has only one thread: glibc's __libc_single_threaded, which the library's
@@ -11,17 +13,9 @@ namespace oomrec {
 [[gnu::visibility("hidden")]] inline constexpr char kMayHaveThreads = 0;
 [[gnu::visibility("hidden")]] inline constinit const char* g_single_threaded = &kMayHaveThreads;
 
-// Adds to a word that only this thread writes: one instruction without a lock prefix. A signal
-// handler of this thread that adds to the same word in between loses nothing.
-template <class T>
-inline void add_own(std::atomic<T>& word, T delta) noexcept {
-  static_assert(sizeof(T) == 8 || sizeof(T) == 4);
-  if constexpr (sizeof(T) == 8) {
-    asm volatile("addq %1, %0" : "+m"(word) : "er"(delta) : "cc");
-  } else {
-    asm volatile("addl %1, %0" : "+m"(word) : "ir"(delta) : "cc");
-  }
-}
+// Adds to a word that only this thread writes. A signal handler of this thread that adds to the
+// same word in between loses nothing.
+using machine::add_own;
 
 // Adds to a word that any thread writes; without a lock while the process has only one thread.
 template <class T>

@@ -157,11 +157,11 @@ std::uint32_t pid_namespace() noexcept {
   char path[320];
   char target[64];
   Text{path} << g_roots.proc << "/self";
-  long bytes = call(SYS_readlink, path, target, sizeof(target));
+  long bytes = call(SYS_readlinkat, AT_FDCWD, path, target, sizeof(target));
   const auto text = [&] { return std::string_view{target, static_cast<std::size_t>(bytes)}; };
   if (bytes <= 0 || number_in(text()) != static_cast<std::uint64_t>(process_id())) return 0;
   Text{path} << g_roots.proc << "/self/ns/pid";
-  bytes = call(SYS_readlink, path, target, sizeof(target));
+  bytes = call(SYS_readlinkat, AT_FDCWD, path, target, sizeof(target));
   if (bytes <= 0 || !text().starts_with(kPrefix)) return 0;
   return static_cast<std::uint32_t>(number_in(text().substr(kPrefix.size())));
 }

@@ -10,6 +10,8 @@
 #include <atomic>
 #include <cerrno>
 
+#include "common/machine/frames.h"
+
 namespace oomrec {
 
 class InHook {
@@ -38,7 +40,7 @@ class HookScope {
     // In this order: the hook of a signal handler in between must see this scope and leave the
     // frame alone.
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (outermost()) t_now.frame = __builtin_frame_address(0);
+    if (outermost()) t_now.frame = machine::CalleeFrame::here();
   }
   ~HookScope() { t_now.state = before_; }
   HookScope(const HookScope&) = delete;
@@ -58,10 +60,9 @@ class HookScope {
     return before_ == HookState::recorder || before_ == HookState::kernel;
   }
 
-  // The frame of the function with the outermost scope, by its frame pointer: the caller's bp, then
-  // the return address. Null unless the recorder is working.
-  static const void* frame() noexcept {
-    return t_now.state == HookState::recorder ? t_now.frame : nullptr;
+  // The frame of the function with the outermost scope. None unless the recorder is working.
+  static machine::CalleeFrame frame() noexcept {
+    return t_now.state == HookState::recorder ? t_now.frame : machine::CalleeFrame{};
   }
 
   // From here to the end of the scope the recorder is working, no longer the real function.
@@ -80,11 +81,11 @@ class HookScope {
   // One variable, because each has a word to be read for its place.
   struct Now {
     HookState state;
-    const void* frame;
+    machine::CalleeFrame frame;
   };
   // initial-exec: the first access must not allocate, nor one during the thread's TLS destructors.
   [[gnu::tls_model("initial-exec")]] static inline constinit thread_local Now t_now{HookState::idle,
-                                                                                    nullptr};
+                                                                                    {}};
   const HookState before_;
   const HookState real_;
 };
@@ -112,7 +113,7 @@ class ExactScope {
   [[gnu::always_inline]] ExactScope() noexcept {
     HookScope::t_now.state = HookState::recorder;
     std::atomic_signal_fence(std::memory_order_seq_cst);  // as in HookScope
-    HookScope::t_now.frame = __builtin_frame_address(0);
+    HookScope::t_now.frame = machine::CalleeFrame::here();
   }
   ~ExactScope() { HookScope::t_now.state = HookState::idle; }
   ExactScope(const ExactScope&) = delete;

@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "common/machine/instructions.h"
 #include "common/system/files.h"
 #include "common/system/syscalls.h"
 
@@ -54,7 +55,7 @@ class Mutex {
   [[gnu::noinline, gnu::cold]] bool wait() noexcept {
     for (int spin = 0; spin < kSpins; ++spin) {
       if (state_.load(std::memory_order_relaxed) == kFree && try_lock()) return true;
-      __builtin_ia32_pause();
+      machine::spin_pause();
     }
     std::uint32_t turn = turns_.load(std::memory_order_relaxed);
     std::uint64_t since_ns = coarse_ns();

@@ -12,6 +12,8 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "common/machine/instructions.h"
+
 namespace oomrec::system {
 
 // Seccomp filters that the program has installed, counted by recorder::on_sandbox. A filter that
@@ -28,15 +30,7 @@ template <class... Arguments>
 inline long call_unchecked(long number, Arguments... arguments) noexcept {
   static_assert(sizeof...(Arguments) <= 6);
   const long words[6] = {(long)(arguments)...};  // pointers and integers alike
-  long result = number;
-  register long fourth asm("r10") = words[3];
-  register long fifth asm("r8") = words[4];
-  register long sixth asm("r9") = words[5];
-  asm volatile("syscall"
-               : "+a"(result)
-               : "D"(words[0]), "S"(words[1]), "d"(words[2]), "r"(fourth), "r"(fifth), "r"(sixth)
-               : "rcx", "r11", "memory");
-  return result;
+  return machine::system_call(number, words);
 }
 
 template <class... Arguments>

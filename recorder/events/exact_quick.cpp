@@ -1,4 +1,5 @@
 #include "recorder/events/exact_quick.h"
+#include "common/machine/frames.h"
 
 #include "recorder/events/heap.h"
 #include "recorder/session/writer.h"
@@ -32,7 +33,8 @@ enum class Recorded : std::uint8_t {
 // `frame`: HookScope::frame().
 [[gnu::always_inline]] inline Recorded record(InHook hook, ThreadState& thread, Api api,
                                               std::uint64_t address, std::uint64_t bytes,
-                                              std::uint64_t usable_bytes, const void* frame,
+                                              std::uint64_t usable_bytes,
+                                              const machine::CalleeFrame& frame,
                                               stack::Python python) noexcept {
   std::atomic<std::uint64_t>* const word = word_of(address, usable_bytes);
   if (word == nullptr) [[unlikely]]
@@ -84,7 +86,7 @@ enum class Recorded : std::uint8_t {
     // Again, because a signal handler may have forked since; in the scope, none does unseen.
     if (ThreadState* const thread = t_thread; thread != nullptr && thread->exact_quick) [[likely]]
       recorded = record(scope.in_hook(), *thread, api, reinterpret_cast<std::uint64_t>(block),
-                        bytes, usable_bytes, __builtin_frame_address(0), python);
+                        bytes, usable_bytes, machine::CalleeFrame::here(), python);
   }
   if (recorded == Recorded::yes) [[likely]]
     return block;

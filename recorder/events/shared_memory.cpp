@@ -1,5 +1,6 @@
 #include "recorder/events/shared_memory.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -52,7 +53,7 @@ void name_file(int descriptor, SharedMemory& seen) noexcept {
   system::Text text{link};
   text << system::g_roots.proc << "/self/fd/";
   text.number(static_cast<std::uint64_t>(descriptor));
-  const long bytes = system::call(SYS_readlink, link, seen.path, sizeof seen.path - 1);
+  const long bytes = system::call(SYS_readlinkat, AT_FDCWD, link, seen.path, sizeof seen.path - 1);
   seen.path[bytes < 0 ? 0 : bytes] = '\0';
 }
 

@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "common/machine/frames.h"
 #include "common/system/files.h"
 #include "common/verdict/verdict.h"
 #include "recorder/failures/crash_link.h"
@@ -38,9 +39,8 @@ void wait_until_reported() noexcept {
 }
 
 stack::Registers registers_of(const ucontext_t& interrupted) noexcept {
-  const auto& registers = interrupted.uc_mcontext.gregs;
-  const auto value = [&](int number) { return static_cast<std::uint64_t>(registers[number]); };
-  return {value(REG_RIP), value(REG_RSP), value(REG_RBP), true};
+  const auto [pc, sp, bp, link] = machine::interrupted_registers(interrupted);
+  return {pc, sp, bp, true, link};
 }
 
 void fill_in_signal(Crash& crash, int signal, const siginfo_t& info) noexcept {

@@ -1,5 +1,6 @@
 #include "recorder/failures/dump_directory.h"
 
+#include <fcntl.h>
 #include <sys/types.h>
 #include <sys/utsname.h>
 
@@ -62,7 +63,8 @@ void expand_dump_directory() noexcept {
   utsname host{};
   system::call(SYS_uname, &host);
   char program[1024];
-  const long bytes = system::call(SYS_readlink, "/proc/self/exe", program, sizeof(program));
+  const long bytes =
+      system::call(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", program, sizeof(program));
   text::PathWords words;
   words.pid = g_state.pid;
   words.host = host.nodename;

@@ -9,21 +9,10 @@
 #include <cstddef>
 #include <iterator>
 
+#include "common/machine/signal_return.h"
 #include "common/system/files.h"
 #include "common/system/syscalls.h"
 #include "recorder/failures/crash.h"
-
-// The kernel returns here from a handler. Debuggers recognize a signal frame by these instructions.
-asm(R"(
-        .pushsection .text
-        .p2align 4
-        nop
-oomrec_return_from_signal:
-        mov     $15, %rax
-        syscall
-        .popsection
-)");
-extern "C" [[gnu::visibility("hidden")]] void oomrec_return_from_signal();
 
 namespace oomrec::recorder {
 namespace {
@@ -31,7 +20,6 @@ namespace {
 // SIGILL and SIGTRAP: __builtin_trap(), with which V8, Rust and sanitized programs give up.
 // SIGFPE: a division by the size of what was refused.
 constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGTRAP, SIGFPE};
-constexpr unsigned long kRestorer = 0x0400'0000;  // SA_RESTORER
 
 constexpr std::size_t kStacks = 16;
 constexpr std::size_t kStackBytes = 32 * 1024;
@@ -144,8 +132,8 @@ void install_handlers(InHook) noexcept {
   install_signal_stack();
   KernelAction ours{};
   ours.handler = own_handler();
-  ours.flags = SA_SIGINFO | SA_ONSTACK | kRestorer;
-  ours.restorer = oomrec_return_from_signal;
+  ours.flags = SA_SIGINFO | SA_ONSTACK | machine::kSignalReturnFlag;
+  ours.restorer = machine::kSignalReturn;
   ours.mask = ~std::uint64_t{0};
   for (const int signal : kSignals) {
     KernelAction found{};

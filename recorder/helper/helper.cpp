@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <limits>
 
+#include "common/machine/stack_switch.h"
 #include "common/system/files.h"
 #include "common/system/syscalls.h"
 #include "recorder/helper/clone.h"
@@ -73,20 +74,6 @@ bool take_over(std::uint64_t deadline_ns) noexcept {
   return true;
 }
 
-// In place, too, the task needs its own stack: the program's may be a small signal stack.
-void run_on_stack(void* top, void (*work)(void*) noexcept, void* argument) noexcept {
-  asm volatile(
-      "mov %%rsp, %%rbx\n\t"
-      "mov %[top], %%rsp\n\t"
-      "call *%[work]\n\t"
-      "mov %%rbx, %%rsp"
-      : "+D"(argument)
-      : [top] "r"(top), [work] "r"(work)
-      : "rbx", "rax", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2", "xmm3",
-        "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14",
-        "xmm15", "memory", "cc");
-}
-
 // AddressSanitizer still considers the frames of a killed helper in use.
 void clear([[maybe_unused]] Stack& stack) noexcept {
 #ifdef OOMREC_ADDRESS_SANITIZER
@@ -131,7 +118,8 @@ long start(Stack& stack, void (*work)(void*) noexcept, void* argument, bool& in_
       &started, &g_word, work, argument);
   if (helper < 0) {
     in_place = true;
-    if (fallback == Fallback::in_place) run_on_stack(top, work, argument);
+    // In place, too, the task needs its own stack: the program's may be a small signal stack.
+    if (fallback == Fallback::in_place) machine::run_on_stack(top, work, argument);
     release();
   } else {
     int none = 0;

@@ -1,6 +1,7 @@
 // Creates a session: chooses a directory, creates the file, fills in its header.
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -78,6 +79,10 @@ bool is_temporary(DirectoryKind kind) noexcept {
 
 bool Session::create(InHook hook, const Settings& settings) noexcept {
   if (active_) return true;
+  if (::getauxval(AT_PAGESZ) != kPageBytes) {
+    off_reason_ = "the kernel's pages are not of 4 KiB";
+    return false;
+  }
   mode_ = settings.mode;
   pid_ = system::process_id();
   start_ticks_ = system::start_ticks(pid_);
@@ -108,7 +113,7 @@ bool Session::open_in_directory(InHook hook, const Settings& settings, u64 budge
   const bool is_named =
       options.session_directory != nullptr && options.session_directory[0] != '\0';
   // Not writable by others whatever the umask: they could rename our own directory in it.
-  made_directory_ = is_named && call(SYS_mkdir, options.session_directory, 0755) == 0;
+  made_directory_ = is_named && call(SYS_mkdirat, AT_FDCWD, options.session_directory, 0755) == 0;
   preferred_[0] = '\0';
   directory_error_ = is_named ? ENAMETOOLONG : 0;
   int shared_memory_error = 0, temporary_error = 0, other_error = 0;  // of the last name there
@@ -206,7 +211,7 @@ void Session::describe_process(InHook hook, const Settings& settings) noexcept {
     header.command_line =
         add_string(hook, {g_scratch, as_recorded(g_scratch, static_cast<std::size_t>(bytes))});
   }
-  bytes = call(SYS_readlink, "/proc/self/exe", g_scratch, sizeof(g_scratch));
+  bytes = call(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", g_scratch, sizeof(g_scratch));
   if (bytes > 0) header.executable = add_string(hook, {g_scratch, static_cast<std::size_t>(bytes)});
   bytes = call(SYS_getcwd, g_scratch, sizeof(g_scratch));
   if (bytes > 1) {  // its NUL counts

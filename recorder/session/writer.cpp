@@ -1,6 +1,7 @@
 #include "recorder/session/writer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -96,7 +97,7 @@ void Session::mark(InHook, State state, std::int32_t status) noexcept {
 
 void Session::remove_file(InHook) noexcept {
   if (path_[0] == '\0') return;
-  call(SYS_unlink, path_);
+  call(SYS_unlinkat, AT_FDCWD, path_, 0);
   path_[0] = '\0';
 }
 

@@ -24,18 +24,16 @@ constinit AddressRange g_own_code;
 
 [[gnu::always_inline]] inline Registers registers_here() noexcept {
   Registers now;
-  asm volatile("leaq 0(%%rip), %0\n\tmovq %%rsp, %1\n\tmovq %%rbp, %2"
-               : "=r"(now.pc), "=r"(now.sp), "=r"(now.bp));
+  machine::read_registers(now.pc, now.sp, now.bp);
   return now;
 }
 
-// The frame that called the active hook: the hook's frame contains the caller's bp and, above it,
-// the return address. Without a hook (unit tests): this function's frame.
+// The frame that called the active hook. Without a hook (unit tests): this function's frame.
 [[gnu::always_inline]] inline Registers start_of_walk() noexcept {
   const Registers here = registers_here();
-  const auto frame = reinterpret_cast<std::uint64_t>(HookScope::frame());
-  if (frame == 0) return here;
-  return {load_cell(frame + 8), frame + 16, load_cell(frame), false};
+  const machine::CalleeFrame frame = HookScope::frame();
+  if (!frame) return here;
+  return {frame.pc(), frame.sp(), frame.bp(), false};
 }
 
 // Fills in the words of the innermost `count` frames.

@@ -1,7 +1,5 @@
 #include "recorder/stack/cfi.h"
 
-#include <cstring>
-
 #include "recorder/stack/frame_program.h"
 
 namespace oomrec::stack {
@@ -47,25 +45,43 @@ bool bp_rule(const Row& row, std::uint64_t address, Rule& rule) noexcept {
     case RegisterRule::other:
       return false;
   }
-  rule.bp_offset = static_cast<std::int16_t>(cell.constant);
+  rule.bp_offset = static_cast<std::int32_t>(cell.constant);
   return rule.bp_offset == cell.constant;
 }
 
-// Whether the instruction after `address` is where the outermost function of a Boost.Context stack
-// returns to. make_fcontext has no CFI, and is often a part of the program (PHP's fibres). A jump
-// precedes: no call produced this return address.
+bool return_rule(const Row& row, Rule& rule) noexcept {
+  if constexpr (!machine::kCallStoresReturn) {
+    if (row.pc.kind == RegisterRule::unchanged) {
+      rule.return_location = ReturnLocation::link;
+      return true;
+    }
+  }
+  if (row.pc.kind != RegisterRule::cfa_cell) return false;
+  rule.return_offset = static_cast<std::int32_t>(row.pc.offset);
+  if constexpr (machine::kCallStoresReturn) return row.pc.offset == machine::kReturnOffset;
+  return rule.return_offset == row.pc.offset && row.pc.offset < 0;
+}
+
+// `bytes` of the code at `address`; nullptr: there is less.
+const void* code_at(const LoadedModule& module, std::uint64_t address,
+                    std::uint64_t bytes) noexcept {
+  const AddressRange code = module.segment_at(address, PF_R | PF_X);
+  return bytes != 0 && code.holds(address, bytes) ? reinterpret_cast<const void*>(address)
+                                                  : nullptr;
+}
+
+// Whether the instruction after `address` is where the outermost function of a coroutine returns to
+// (machine::is_context_end).
 bool ends_context(const LoadedModule& module, std::uint64_t address) noexcept {
-  constexpr unsigned char kJump[] = {0xff, 0xe3};                 // jmp *%rbx
-  constexpr unsigned char kLanding[] = {0xf3, 0x0f, 0x1e, 0xfa};  // endbr64, where compiled for it
-  constexpr unsigned char kExit[] = {0x48, 0x31, 0xff, 0xe8};     // xor %rdi, %rdi; call _exit
-  const std::uint64_t start = address + 1 - sizeof kJump;
-  const AddressRange code = module.segment_at(start, PF_R | PF_X);
-  if (!code.holds(start, sizeof kJump + sizeof kLanding + sizeof kExit)) return false;
-  const auto* at = reinterpret_cast<const unsigned char*>(start);
-  if (std::memcmp(at, kJump, sizeof kJump) != 0) return false;
-  at += sizeof kJump;
-  if (std::memcmp(at, kLanding, sizeof kLanding) == 0) at += sizeof kLanding;
-  return std::memcmp(at, kExit, sizeof kExit) == 0;
+  const void* const code =
+      code_at(module, address + 1 - machine::kContextEndBefore, machine::kContextEndBytes);
+  return code != nullptr && machine::is_context_end(code);
+}
+
+// Whether a signal handler returns to the instruction after `address`, which has no CFI.
+bool returns_from_signal(const LoadedModule& module, std::uint64_t address) noexcept {
+  const void* const code = code_at(module, address + 1, machine::kSignalReturnBytes);
+  return code != nullptr && machine::is_signal_return(code);
 }
 
 }  // namespace
@@ -85,6 +101,7 @@ Rule compile_rule(InHook, const LoadedModule& module, std::uint64_t address) noe
           ends_context(module, address)) {
         rule.kind = RuleKind::end;
       }
+      if (returns_from_signal(module, address)) rule.kind = RuleKind::signal;
       return rule;
     case Found::not_understood:
       rule.kind = RuleKind::unsupported;
@@ -103,8 +120,7 @@ Rule compile_rule(InHook, const LoadedModule& module, std::uint64_t address) noe
     rule.kind = RuleKind::end;
     return rule;
   }
-  if (row.pc.kind != RegisterRule::cfa_cell || row.pc.offset != -8 || row.sp_is_special)
-    return rule;
+  if (row.sp_is_special || !return_rule(row, rule)) return rule;
   if (cfa_rule(row, address, rule) && bp_rule(row, address, rule)) rule.kind = RuleKind::step;
   return rule;
 }

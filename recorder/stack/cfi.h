@@ -1,5 +1,5 @@
 // How to step out of one frame: runs DWARF call frame information up to one address and reduces it
-// to a rule (DWARF 5, 6.4; System V ABI x86-64 and the LSB for .eh_frame and .eh_frame_hdr).
+// to a rule (DWARF 5, 6.4; the machine's ABI and the LSB for .eh_frame and .eh_frame_hdr).
 //
 // Tracks three registers: pc, sp and bp. Code that needs another one (a prologue that keeps the
 // frame in r10) is `unsupported`. All reads of .eh_frame stay inside its loaded segment: damaged
@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "common/machine/frames.h"
 #include "common/system/hook_scope.h"
 #include "recorder/stack/modules.h"
 
@@ -15,7 +16,7 @@ namespace oomrec::stack {
 
 enum class RuleKind : std::uint8_t {
   no_information,  // no CFI covers this address
-  step,            // CFA and bp as below; the return address is at CFA − 8
+  step,            // CFA, bp and the return address as below
   end,             // outermost frame
   signal,          // a signal handler returns into this frame: registers are in the kernel's frame
   unsupported,     // the CFI needs a full unwinder
@@ -36,12 +37,20 @@ enum class BpLocation : std::uint8_t {
   lost,      // unknown: 0
 };
 
+// Where the return address is.
+enum class ReturnLocation : std::uint8_t {
+  cfa_cell,  // the word at CFA + return_offset
+  link,      // in the register where the call has left it
+};
+
 struct Rule {
   RuleKind kind = RuleKind::no_information;
   CfaBase cfa = CfaBase::sp;
   BpLocation bp = BpLocation::unchanged;
-  std::int16_t bp_offset = 0;
+  std::int32_t bp_offset = 0;
   std::int32_t cfa_offset = 0;  // |offset| < 2^27
+  ReturnLocation return_location = ReturnLocation::cfa_cell;
+  std::int32_t return_offset = machine::kReturnOffset;
 
   bool operator==(const Rule&) const = default;
 };

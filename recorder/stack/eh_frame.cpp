@@ -5,7 +5,7 @@
 namespace oomrec::stack {
 namespace {
 
-// One CIE or FDE: its body behind the length word. 64-bit entries are not used on x86-64.
+// One CIE or FDE: its body behind the length word. 64-bit entries are not used.
 DwarfReader entry_at(const AddressRange& frames, std::uint64_t at) noexcept {
   if (!frames.holds(at, 4)) return {};
   DwarfReader reader{at, frames.end};
@@ -47,7 +47,7 @@ bool read_common(const AddressRange& frames, std::uint64_t at, FrameEntry& entry
     if (!data.ok()) return false;
   }
   entry.initial = cie;
-  return cie.ok() && entry.return_register == kPc;
+  return cie.ok() && entry.return_register == kReturn;
 }
 
 bool read_entry(const AddressRange& frames, std::uint64_t at, FrameEntry& entry) noexcept {

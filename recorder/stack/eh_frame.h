@@ -4,13 +4,15 @@
 
 #include <cstdint>
 
+#include "common/machine/frames.h"
 #include "recorder/stack/dwarf_reader.h"
 #include "recorder/stack/modules.h"
 
 namespace oomrec::stack {
 
-// DWARF's numbers of the registers that we track.
-inline constexpr std::uint64_t kBp = 6, kSp = 7, kPc = 16;
+// DWARF's numbers of the registers that we track; kReturn: the column of the return address.
+inline constexpr std::uint64_t kBp = machine::kDwarfBp, kSp = machine::kDwarfSp,
+                               kReturn = machine::kDwarfReturn;
 
 // One FDE with its CIE.
 struct FrameEntry {

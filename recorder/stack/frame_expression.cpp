@@ -70,7 +70,8 @@ class Evaluator {
   }
   bool push_constant(std::int64_t value) noexcept { return push({.constant = value}); }
   bool push_register(std::uint64_t number, std::int64_t offset) noexcept {
-    if (number == kPc) return push_constant(static_cast<std::int64_t>(pc_) + offset);
+    if (machine::kExpressionsHavePc && number == kReturn)
+      return push_constant(static_cast<std::int64_t>(pc_) + offset);
     return (number == kSp || number == kBp) && push({.base = number, .constant = offset});
   }
   bool dereference() noexcept {

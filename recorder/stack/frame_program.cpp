@@ -106,6 +106,8 @@ class Machine {
       case 0x16:  // val_expression
         return set_next(code,
                         [&] { return code.take(code.uleb()), RegisterRule{RegisterRule::other}; });
+      case 0x2d:  // AARCH64_negate_ra_state: signed from here on, or no longer
+        return machine::kSignsReturns;
       case 0x2e:
         return code.uleb(), true;  // GNU_args_size
       default:
@@ -131,7 +133,7 @@ class Machine {
 
   bool set(std::uint64_t number, const RegisterRule& rule) noexcept {
     if (number == kBp) row_.bp = rule;
-    if (number == kPc) row_.pc = rule;
+    if (number == kReturn) row_.pc = rule;
     if (number == kSp) row_.sp_is_special = rule.kind != RegisterRule::unchanged;
     return true;
   }
@@ -142,7 +144,7 @@ class Machine {
   }
   bool restore(std::uint64_t number) noexcept {
     if (number == kBp) row_.bp = initial_.bp;
-    if (number == kPc) row_.pc = initial_.pc;
+    if (number == kReturn) row_.pc = initial_.pc;
     if (number == kSp) row_.sp_is_special = initial_.sp_is_special;
     return true;
   }

@@ -4,6 +4,7 @@
 // every word through the kernel, where a bad address is an error and not a second fault.
 #include <algorithm>
 
+#include "common/machine/frames.h"
 #include "recorder/python/walk.h"
 #include "recorder/stack/capture.h"
 #include "recorder/stack/memory_map.h"
@@ -37,6 +38,16 @@ bool is_code(InHook hook, std::uint64_t pc) noexcept {
   return slot != 0 && loaded_module(slot).segment_at(pc, PF_X).start != 0;
 }
 
+// The registers of the function that has called `at`, whose first instruction failed.
+bool caller_of(InHook hook, const Registers& at, Registers& caller) noexcept {
+  if constexpr (!machine::kCallStoresReturn) {
+    caller = {at.link, at.sp, at.bp, false};
+    return at.link != 0;
+  }
+  caller = {0, at.sp + sizeof caller.pc, at.bp, false};
+  return symbols::read_own_memory(hook, at.sp, &caller.pc, sizeof caller.pc);
+}
+
 std::uint64_t word_at(InHook hook, std::uint64_t address) noexcept {
   std::uint64_t word = 0;
   symbols::read_own_memory(hook, address, &word, sizeof word);
@@ -61,11 +72,13 @@ Progress progress_since(std::span<const Activation> earlier, const NativeFrame* 
 // calls have left on the stack.
 Progress progress_by_return_addresses(InHook hook, std::span<const Activation> earlier,
                                       std::uint64_t sp) noexcept {
-  constexpr std::uint64_t kWord = sizeof(std::uint64_t);
   for (std::uint32_t i = 0; i + 1 < earlier.size(); ++i) {
     const Activation& caller = earlier[i + 1];
-    if (caller.sp - kWord > sp && word_at(hook, caller.sp - kWord) == caller.pc)
-      return {i, word_at(hook, earlier[i].sp - kWord), false};
+    const std::uint64_t cell = machine::return_cell(earlier[i].bp, caller.sp);
+    if (cell <= sp || machine::return_address(word_at(hook, cell)) != caller.pc) continue;
+    // Where the call does not store it, the one of the frame's current call is not known.
+    const bool is_stored = machine::kCallStoresReturn;
+    return {i, is_stored ? word_at(hook, machine::return_cell(0, earlier[i].sp)) : 0, false};
   }
   return {static_cast<std::uint32_t>(earlier.size())};
 }
@@ -84,11 +97,11 @@ std::uint32_t capture_interrupted(InHook hook, ThreadStacks& thread, const Regis
   Registers from = at;
   std::uint32_t count = 0;
   bool truncated = false;
-  if (!is_code(hook, at.pc) && symbols::read_own_memory(hook, at.sp, &from.pc, sizeof from.pc) &&
-      is_code(hook, from.pc - 1)) {
+  if (!is_code(hook, at.pc) && caller_of(hook, at, from) && is_code(hook, from.pc - 1))
     frames[count++] = {.pc = at.pc, .sp = at.sp, .exact = true};
-    from = {from.pc, at.sp + sizeof from.pc, at.bp, false};
-  }
+  else
+    from = at;
+  walk.set_link(from.link);
   count += unwind(hook, walk, from, frames + count, kWalkedFrames - count, &truncated);
   NativeFrame* const end = std::remove_if(
       frames, frames + count, [](const NativeFrame& frame) { return is_own_code(frame.pc); });

@@ -1,6 +1,7 @@
 #include "recorder/stack/modules.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <link.h>
 #include <sys/auxv.h>
 #include <sys/uio.h>
@@ -210,7 +211,7 @@ std::string_view path_of(InHook hook, const FoundModule& seen) noexcept {
   if (name.empty()) {
     // The first is empty once the main thread has ended.
     for (const char* const link : {"/proc/self/exe", "/proc/thread-self/exe"}) {
-      const long bytes = system::call(SYS_readlink, link, g_path, sizeof g_path);
+      const long bytes = system::call(SYS_readlinkat, AT_FDCWD, link, g_path, sizeof g_path);
       if (bytes > 0) return {g_path, static_cast<std::size_t>(bytes)};
     }
   }

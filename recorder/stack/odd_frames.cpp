@@ -3,6 +3,7 @@
 
 #include <libunwind.h>
 
+#include "common/machine/frames.h"
 #include "recorder/stack/cell.h"
 #include "recorder/symbols/elf_symbols.h"
 
@@ -93,13 +94,13 @@ bool step_odd_frame(InHook hook, ThreadStacks& thread, const StackRange& bounds,
   if (unw_init_local(&unwinder.cursor, &unwinder.context) != 0) return false;
   constexpr unsigned kFramesBelow = 64;
   for (unsigned steps = 0; steps < session::kMaxFrames + kFramesBelow; ++steps) {
-    const bool there = value_of(unwinder.cursor, UNW_X86_64_RSP) == frame.sp &&
+    const bool there = value_of(unwinder.cursor, UNW_REG_SP) == frame.sp &&
                        value_of(unwinder.cursor, UNW_REG_IP) == frame.pc;
     const bool signal = there && unw_is_signal_frame(&unwinder.cursor) > 0;
     if (unw_step(&unwinder.cursor) <= 0) return false;
     if (!there) continue;
-    next = {value_of(unwinder.cursor, UNW_REG_IP), value_of(unwinder.cursor, UNW_X86_64_RSP),
-            value_of(unwinder.cursor, UNW_X86_64_RBP), signal, false};
+    next = {value_of(unwinder.cursor, UNW_REG_IP), value_of(unwinder.cursor, UNW_REG_SP),
+            value_of(unwinder.cursor, machine::kDwarfBp), signal, false};
     return true;
   }
   return false;

@@ -33,7 +33,14 @@ class PackedRule {
   constexpr CfaBase cfa() const noexcept { return static_cast<CfaBase>(get(kCfa)); }
   constexpr BpLocation bp() const noexcept { return static_cast<BpLocation>(get(kBp)); }
   constexpr std::uint64_t cfa_offset() const noexcept { return get_offset(kCfaOffset); }
-  constexpr std::uint64_t bp_offset() const noexcept { return get_offset(kBpOffset); }
+  constexpr std::uint64_t bp_offset() const noexcept {
+    return get_offset(kBpOffset) - (kSavesPairs ? cfa_offset() : 0);
+  }
+  // Of the return address, from the CFA.
+  constexpr std::uint64_t return_offset() const noexcept {
+    if constexpr (!kSavesPairs) return static_cast<std::uint64_t>(kFixedReturn);
+    return bp_offset() + (keeps_bp() ? 0 : 8);
+  }
   constexpr bool uses_bp() const noexcept {
     return cfa() != CfaBase::sp || bp() == BpLocation::bp_cell;
   }
@@ -43,11 +50,19 @@ class PackedRule {
     return {.kind = RuleKind::step,
             .cfa = cfa(),
             .bp = bp(),
-            .bp_offset = static_cast<std::int16_t>(bp_offset()),
-            .cfa_offset = static_cast<std::int32_t>(cfa_offset())};
+            .bp_offset = static_cast<std::int32_t>(bp_offset()),
+            .cfa_offset = static_cast<std::int32_t>(cfa_offset()),
+            .return_location = ReturnLocation::cfa_cell,
+            .return_offset = static_cast<std::int32_t>(return_offset())};
   }
 
  private:
+  // Where the call does not store the return address, the function does, and bp with it, as a pair:
+  // then kBpOffset is where they are, from the CFA's base, or the return address alone if bp is
+  // unchanged. They are at the lower end of most frames, so that this is 0.
+  static constexpr bool kSavesPairs = !machine::kCallStoresReturn;
+  static constexpr std::int64_t kFixedReturn = machine::kReturnOffset;
+
   struct Field {
     unsigned shift, bits;
   };
@@ -80,15 +95,33 @@ class PackedRule {
     const std::int32_t half = 1 << (field.bits - 1);
     return bytes % 8 == 0 && bytes / 8 >= -half && bytes / 8 < half;
   }
+  // From the CFA: of bp, or where the two are saved as a pair, of the lower one.
+  static constexpr std::int32_t saved_offset(const Rule& rule) noexcept {
+    const bool is_alone = kSavesPairs && rule.bp == BpLocation::unchanged;
+    return is_alone ? rule.return_offset : rule.bp_offset;
+  }
+  static constexpr std::int32_t field_of_bp(const Rule& rule) noexcept {
+    return saved_offset(rule) + (kSavesPairs ? rule.cfa_offset : 0);
+  }
+
   static constexpr bool fits(const Rule& rule) noexcept {
-    if (!fits(kCfaOffset, rule.cfa_offset) || !fits(kBpOffset, rule.bp_offset)) return false;
+    if (!fits(kCfaOffset, rule.cfa_offset) || !fits(kBpOffset, field_of_bp(rule))) return false;
     if (rule.bp == BpLocation::cfa_cell && rule.bp_offset > -16) return false;
+    if constexpr (kSavesPairs) {
+      if (rule.return_location != ReturnLocation::cfa_cell || rule.bp == BpLocation::bp_cell ||
+          rule.bp == BpLocation::lost || rule.cfa == CfaBase::bp_cell)
+        return false;
+      const bool is_pair = rule.bp == BpLocation::cfa_cell;
+      if (is_pair && rule.return_offset != rule.bp_offset + 8) return false;
+      if (rule.return_offset > -8) return false;
+      if (rule.cfa == CfaBase::sp && field_of_bp(rule) < 0) return false;
+    }
     if (rule.cfa != CfaBase::sp) return true;
     return rule.cfa_offset >= 8 &&
            (rule.bp != BpLocation::cfa_cell || rule.bp_offset >= -rule.cfa_offset);
   }
   static constexpr std::uint32_t figures(const Rule& rule) noexcept {
-    return put(kCfaOffset, rule.cfa_offset / 8) | put(kBpOffset, rule.bp_offset / 8) |
+    return put(kCfaOffset, rule.cfa_offset / 8) | put(kBpOffset, field_of_bp(rule) / 8) |
            put(kCfa, rule.cfa) | put(kBp, rule.bp);
   }
   static constexpr std::uint32_t bare(const Rule& rule) noexcept {

@@ -2,6 +2,7 @@
 // as capture()'s, without changing a cache of native frames.
 #pragma once
 
+#include "common/machine/frames.h"
 #include "recorder/python/interpreter.h"
 #include "recorder/stack/walk_cache.h"
 
@@ -18,11 +19,11 @@ std::uint64_t python_chain(InHook, ThreadStacks&) noexcept;
 // The node of the stack from `frame` outwards, the outermost hook's (HookScope::frame()), below
 // `root`. 0: call capture().
 [[gnu::always_inline]] inline std::uint32_t quick_node(InHook hook, ThreadStacks& thread,
-                                                       std::uint32_t root, const void* frame,
+                                                       std::uint32_t root,
+                                                       const machine::CalleeFrame& frame,
                                                        Python present) noexcept {
-  const auto at = reinterpret_cast<std::uint64_t>(frame);
-  const std::uint64_t pc = load_cell(at + 8), sp = at + 16;
-  const CachedWalk* const found = find_walk(thread, pc, sp, [at] { return load_cell(at); });
+  const CachedWalk* const found =
+      find_walk(thread, frame.pc(), frame.sp(), [&] { return frame.bp(); });
   if (found == nullptr) [[unlikely]] {
     thread.walks.searched = true;
     return 0;

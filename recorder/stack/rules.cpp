@@ -12,7 +12,8 @@ constinit std::atomic<RuleSlot*> g_rules{g_small_rules};
 
 namespace {
 
-constexpr Rule kSample{RuleKind::step, CfaBase::bp_cell, BpLocation::bp_cell, -16, -8};
+constexpr Rule kSample{RuleKind::step,           CfaBase::bp, BpLocation::cfa_cell, -16, 16,
+                       ReturnLocation::cfa_cell, -8};
 static_assert(PackedRule(kSample).unpack() == kSample);
 static_assert(PackedRule(Rule{}).kind() == RuleKind::no_information);
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 
+#include "common/machine/frames.h"
 #include "common/session/layout.h"
 #include "common/system/hook_scope.h"
 #include "recorder/python/chain.h"
@@ -170,7 +171,8 @@ struct ThreadStacks {
   NativeCache native;
   PythonCache python;
   SmallCacheMemory small;
-  alignas(16) unsigned char unwinder[2048];  // libunwind's cursor and context, for odd frames
+  alignas(16) unsigned char unwinder[machine::kUnwinderBytes];  // libunwind's cursor and context,
+                                                                // for odd frames
 };
 
 // The cache slot of a stack with these chains.
@@ -213,6 +215,9 @@ std::uint32_t current_activations(InHook, ThreadStacks&, std::span<Activation>) 
 struct Registers {
   std::uint64_t pc, sp, bp;
   bool exact = true;  // pc is the instruction itself, not a return address
+  // The return address, if the function keeps it in a register (machine::kCallStoresReturn), of an
+  // exact frame; 0: unknown.
+  std::uint64_t link = 0;
 };
 
 // What has become of earlier activations of the same thread.

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "common/machine/instructions.h"
 #include "common/system/syscalls.h"
 #include "recorder/stack/known_stacks.h"
 #include "recorder/stack/memory_map.h"
@@ -20,11 +21,7 @@ constexpr std::uint64_t page_of(std::uint64_t address) noexcept { return address
 
 // glibc places a thread's control block, to which the thread pointer points, at the upper end of
 // its stack, also of one that the program has allocated.
-std::uint64_t thread_pointer() noexcept {
-  std::uint64_t pointer;
-  asm("movq %%fs:0, %0" : "=r"(pointer));
-  return pointer;
-}
+using machine::thread_pointer;
 
 bool holds(InHook hook, StackRange& range, std::uint64_t sp) noexcept {
   if (sp >= range.low && sp < range.high) return true;

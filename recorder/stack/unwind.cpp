@@ -13,9 +13,14 @@
 namespace oomrec::stack {
 namespace {
 
-// Offsets of the registers in the kernel's frame, above a handler's return address: struct
-// rt_sigframe.
-constexpr std::uint64_t kSignalBp = 120, kSignalSp = 160, kSignalPc = 168;
+// Code of no module, such as the kernel's where an emulator maps it: a system call tells whether it
+// can be read.
+bool is_signal_return(InHook hook, std::uint64_t pc) noexcept {
+  constexpr std::uint64_t kBytes = machine::kSignalReturnBytes;
+  if constexpr (kBytes == 0) return false;
+  return readable_end(hook, pc, pc + kBytes) == pc + kBytes &&
+         machine::is_signal_return(reinterpret_cast<const void*>(pc));
+}
 
 }  // namespace
 
@@ -32,6 +37,9 @@ bool Walk::read(InHook hook, std::uint64_t address, std::uint64_t& value) const 
                                                std::uint64_t bp, bool exact) noexcept {
   const FrameState frame{pc, sp, bp, exact, false};
   const PackedRule packed = rule_at(hook, frame.address());
+  // The guess has not told where this frame is, only its caller's record.
+  if (!machine::kRecordEndsFrame && guessed_ && packed.kind() == RuleKind::step)
+    return step_guess(hook, frame);
   if (packed.is_step()) return step_by(hook, frame, packed.unpack(), packed);
   switch (packed.kind()) {
     case RuleKind::step:
@@ -41,6 +49,7 @@ bool Walk::read(InHook hook, std::uint64_t address, std::uint64_t& value) const 
     case RuleKind::signal:
       return step_signal(hook, frame);
     case RuleKind::no_information:
+      if (!exact && is_signal_return(hook, pc)) return step_signal(hook, frame);
       return step_guess(hook, frame);
     case RuleKind::unsupported:
       return step_odd(hook, frame);
@@ -55,7 +64,15 @@ Walk::Step Walk::step_by(InHook hook, const FrameState& frame, const Rule& rule,
   std::uint64_t cfa = (rule.cfa == CfaBase::sp ? frame.sp : frame.bp) + offset;
   if (rule.cfa == CfaBase::bp_cell && !read(hook, cfa, cfa)) return {};
   FrameState outer{0, cfa, frame.bp, false, false};
-  if (cfa <= frame.sp || !read(hook, cfa - 8, outer.pc)) return {};
+  if (rule.return_location == ReturnLocation::link) {
+    // A leaf may have no frame of its own.
+    if (!frame.exact || link_ == 0 || cfa < frame.sp) return {};
+    outer.pc = link_;
+  } else {
+    const auto return_offset = static_cast<std::uint64_t>(std::int64_t{rule.return_offset});
+    if (cfa <= frame.sp || !read(hook, cfa + return_offset, outer.pc)) return {};
+    outer.pc = machine::return_address(outer.pc);
+  }
   const auto bp_offset = static_cast<std::uint64_t>(std::int64_t{rule.bp_offset});
   switch (rule.bp) {
     case BpLocation::unchanged:
@@ -76,9 +93,14 @@ Walk::Step Walk::step_by(InHook hook, const FrameState& frame, const Rule& rule,
 Walk::Step Walk::step_signal(InHook hook, const FrameState& frame) noexcept {
   crossed_signal_ = true;
   FrameState outer{0, 0, 0, true, false};
-  if (!read(hook, frame.sp + kSignalPc, outer.pc) || !read(hook, frame.sp + kSignalSp, outer.sp) ||
-      !read(hook, frame.sp + kSignalBp, outer.bp)) {
+  if (!read(hook, frame.sp + machine::kSignalPc, outer.pc) ||
+      !read(hook, frame.sp + machine::kSignalSp, outer.sp) ||
+      !read(hook, frame.sp + machine::kSignalBp, outer.bp)) {
     return {};
+  }
+  if constexpr (machine::kSignalLink != 0) {
+    if (!read(hook, frame.sp + machine::kSignalLink, link_)) return {};
+    link_ = machine::return_address(link_);
   }
   if (outer.sp < bounds_.low || outer.sp >= bounds_.high) {  // the handler ran on another stack
     bounds_ = stack_bounds(hook, thread_, outer.sp);
@@ -90,17 +112,20 @@ Walk::Step Walk::step_signal(InHook hook, const FrameState& frame) noexcept {
 }
 
 // Code without CFI: assume that bp points at its frame, if a return address into a module's code is
-// there. The outermost frame has a bp of 0 (System V ABI, 3.4.1): the loader's start code, for one.
+// there. Where its record is not at the end of the frame, the sp is a guess as well, and the frames
+// further out are found in the same way. The outermost frame has a bp of 0 (System V ABI, 3.4.1):
+// the loader's start code, for one.
 Walk::Step Walk::step_guess(InHook hook, const FrameState& frame) noexcept {
   if (frame.bp == 0 && !frame.exact) return {Outcome::outermost, {}, {}};
   guessed_ = true;
   may_be_unmapped_ = may_be_unmapped_ || bounds_.kind != StackKind::growing;
-  if (may_be_unmapped_) quick_end_ = 0;
+  if (may_be_unmapped_ || !machine::kRecordEndsFrame) quick_end_ = 0;
   FrameState outer{0, frame.bp + 16, 0, false, true};
   if (frame.bp <= frame.sp || frame.bp % 8 != 0 || !read(hook, frame.bp, outer.bp) ||
       !read(hook, frame.bp + 8, outer.pc)) {
     return {};
   }
+  outer.pc = machine::return_address(outer.pc);
   const std::uint32_t slot = module_slot_at(hook, outer.pc - 1);
   if (slot == 0 || loaded_module(slot).segment_at(outer.pc - 1, PF_X).start == 0) return {};
   return arrive(outer, {});
@@ -134,6 +159,7 @@ std::uint32_t unwind(InHook hook, Walk& walk, const Registers& at, NativeFrame* 
 std::uint32_t unwind(InHook hook, const Registers& at, ThreadStacks& thread, NativeFrame* frames,
                      std::uint32_t capacity, bool* truncated) noexcept {
   Walk walk(hook, thread, at.sp);
+  walk.set_link(at.link);
   return unwind(hook, walk, at, frames, capacity, truncated);
 }
 

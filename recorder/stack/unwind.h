@@ -1,6 +1,7 @@
 // The walk of one stack, frame by frame.
 #pragma once
 
+#include "common/machine/frames.h"
 #include "recorder/stack/cell.h"
 #include "recorder/stack/rules.h"
 #include "recorder/stack/stack.h"
@@ -32,6 +33,10 @@ class Walk {
   Walk(ThreadStacks& thread, const StackRange& bounds) noexcept
       : thread_(thread), bounds_(bounds), quick_end_(0), may_be_unmapped_(true) {}
 
+  // The return address of the exact frame that the walk begins with, or steps into, if it is in a
+  // register; 0: unknown.
+  void set_link(std::uint64_t link) noexcept { link_ = link; }
+
   bool has_guessed() const noexcept { return guessed_; }
   bool has_crossed_signal() const noexcept { return crossed_signal_; }
 
@@ -56,7 +61,7 @@ class Walk {
       return step.outcome;
     }
     if (!rule.keeps_bp()) frame.bp = load_cell(cfa + rule.bp_offset());
-    frame.pc = load_cell(cfa - 8);
+    frame.pc = machine::return_address(load_cell(cfa + rule.return_offset()));
     frame.sp = cfa;
     frame.exact = frame.guessed = false;
     return frame.pc == 0 ? Outcome::outermost : Outcome::stepped;
@@ -82,6 +87,7 @@ class Walk {
   ThreadStacks& thread_;
   StackRange bounds_;
   std::uint64_t quick_end_;  // how far step() itself may read; 0: not at all
+  std::uint64_t link_ = 0;
   bool guessed_ = false;
   bool crossed_signal_ = false;
   bool may_be_unmapped_ = false;  // after a guess on a stack that the program may unmap, or on a

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "common/machine/frames.h"
 #include "common/system/files.h"
 #include "common/system/memory.h"
 #include "recorder/python/chain.h"
@@ -37,8 +38,10 @@ std::uint64_t bp_outside(const NativeFrame& frame, std::uint64_t bp,
 // stays in registers.
 class Unwinding {
  public:
-  Unwinding(InHook hook, std::uint64_t sp, ThreadStacks& thread) noexcept
-      : hook_(hook), thread_(thread), cache_(thread.native), walk_(hook, thread, sp) {}
+  Unwinding(InHook hook, const Registers& at, ThreadStacks& thread) noexcept
+      : hook_(hook), thread_(thread), cache_(thread.native), walk_(hook, thread, at.sp) {
+    walk_.set_link(at.link);
+  }
 
   NativeStack stack(FrameState now) noexcept {
     NativeFrame* next = end() - cache_.reusable;  // cached, not further in than the walk
@@ -188,7 +191,8 @@ class Unwinding {
       outside.bp_matters = false;
       return rule.present() && rule.kind() == RuleKind::end;
     }
-    enter(outside.sp - 8, outside.pc);
+    const std::uint64_t return_cell = outside.sp + rule.return_offset();
+    enter(return_cell, machine::saved_word(return_cell, outside.pc));
     if (outside.bp_matters && rule.bp() == BpLocation::cfa_cell)
       enter(outside.sp + rule.bp_offset(), outside.bp);
     if (outside.bp_matters && rule.bp() == BpLocation::bp_cell)
@@ -269,7 +273,7 @@ NativeStack cached_unwind(InHook hook, const Registers& at, ThreadStacks& thread
     clear_caches(thread);
     thread.generation = generation;
   }
-  const NativeStack stack = Unwinding(hook, at.sp, thread).stack(FrameState::of(at));
+  const NativeStack stack = Unwinding(hook, at, thread).stack(FrameState::of(at));
   if constexpr (kSelfCheck) check_native(hook, at, thread, stack);
   return stack;
 }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "common/machine/platform.h"
 #include "common/system/hook_scope.h"
 #include "common/system/syscalls.h"
 #include "recorder/symbols/elf_symbols.h"
@@ -160,7 +161,7 @@ class Pass {
                                          : g_redirections.by_hook(value);
       if (row != nullptr) return direction_ == Direction::to_hooks ? row->hook : row->next;
     }
-    if (type != R_X86_64_JUMP_SLOT || direction_ == Direction::to_next) return 0;
+    if (type != machine::kCallSlot || direction_ == Direction::to_next) return 0;
     // Not bound yet: the word leads back into the module, which has no such function.
     const ElfW(Sym)& symbol = module.symbols[ELF64_R_SYM(entry.r_info)];
     if (value < module.start || value >= module.end || symbol.st_shndx != SHN_UNDEF) return 0;
@@ -170,8 +171,8 @@ class Pass {
 
   static bool is_word(const ElfW(Rela) & entry) noexcept {
     const auto type = ELF64_R_TYPE(entry.r_info);
-    return type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT ||
-           (type == R_X86_64_64 && ELF64_R_SYM(entry.r_info) != 0 && entry.r_addend == 0);
+    return type == machine::kCallSlot || type == machine::kAddressSlot ||
+           (type == machine::kDataWord && ELF64_R_SYM(entry.r_info) != 0 && entry.r_addend == 0);
   }
 
   void redirect(const dl_phdr_info& info) noexcept {

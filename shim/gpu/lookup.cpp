@@ -1,4 +1,5 @@
-// The filter behind the exported dlsym (dlsym_x86_64.S): decides which lookups get our wrapper.
+// The filter behind the exported dlsym (common/machine, dlsym.S): decides which lookups get our
+// wrapper.
 //
 // Only names of the tables matter, which start with cu or hip and an upper-case letter (cublas,
 // cudnn, curl pass unchanged). A lookup in the handle of a library does not depend on the caller:

@@ -1,5 +1,6 @@
 # The exported C functions: each is a jump to its pointer in the table, whose order is that of the
 # lists below (entries.cpp).
+#include "common/machine/assembly.h"
 #include "shim/interpose/next_functions.h"
 
         .macro  entry name
@@ -8,8 +9,8 @@
         .p2align 4
 \name:
         .cfi_startproc
-        endbr64
-        jmp     *oomrec_entries + offset(%rip)
+        landing
+        jump_through oomrec_entries+offset
         .cfi_endproc
         .size   \name, . - \name
         .set    offset, offset + 8

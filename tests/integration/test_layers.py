@@ -11,6 +11,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # Folders whose sources are compiled into another folder's library.
 PARTS = {
+    "common/machine/aarch64": "common/machine",
+    "common/machine/x86_64": "common/machine",
     "shim/attach": "shim",
     "shim/gpu": "shim",
     "shim/gpu/actions": "shim",

@@ -1,4 +1,5 @@
 #include "tools/processes/attach/target.h"
+#include "common/machine/platform.h"
 
 #include <elf.h>
 #include <fmt/format.h>
@@ -93,10 +94,10 @@ void require_program(const RemoteMemory& memory) {
   if (error || mappings.empty()) throw_not_permitted(pid, EPERM);
   Elf64_Ehdr header{};
   if (read_program_header(pid, header) &&
-      (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64))
-    throw refusal(
-        fmt::format("process {} ({}) is not a 64-bit x86-64 program", pid, program.string()),
-        "oomrec records only those.");
+      (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != machine::kElfMachine))
+    throw refusal(fmt::format("process {} ({}) is not a 64-bit " OOMREC_MACHINE " program", pid,
+                              program.string()),
+                  "oomrec records only those.");
   const auto maps = [&](auto is) {
     return std::any_of(mappings.begin(), mappings.end(), [&](const RemoteMapping& mapping) {
       return is(std::string_view{mapping.path}.substr(mapping.path.rfind('/') + 1));

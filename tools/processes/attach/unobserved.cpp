@@ -9,6 +9,7 @@
 #include <set>
 #include <string_view>
 
+#include "common/machine/platform.h"
 #include "tools/processes/attach/remote_module.h"
 #include "tools/processes/attach/safe_point.h"
 
@@ -60,7 +61,8 @@ class CallWords {
     for (const std::vector<Elf64_Rela>& table : tables_)
       for (const Elf64_Rela& entry : table) {
         const auto type = ELF64_R_TYPE(entry.r_info);
-        if (type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT || type == R_X86_64_64)
+        if (type == machine::kCallSlot || type == machine::kAddressSlot ||
+            type == machine::kDataWord)
           visit(bias_ + entry.r_offset);
       }
   }

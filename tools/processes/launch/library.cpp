@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "common/machine/platform.h"
 #include "common/program/preload_list.h"
 #include "tools/base/directory.h"
 #include "tools/base/error.h"
@@ -83,7 +84,7 @@ std::string find_library() {
   }
   const fs::path directory = fs::read_symlink("/proc/self/exe", ignored).parent_path();
   for (const char* relative :
-       {".", "../" OOMREC_LIBDIR, "../lib/x86_64-linux-gnu", "../lib", "../lib64"}) {
+       {".", "../" OOMREC_LIBDIR, "../lib/" OOMREC_MULTIARCH, "../lib", "../lib64"}) {
     if (is_library(directory / relative / kName)) return resolved(directory / relative / kName);
   }
   if (const fs::path packaged = find_packaged(directory); !packaged.empty())

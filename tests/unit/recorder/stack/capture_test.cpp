@@ -245,8 +245,7 @@ TEST_CASE("a thread that may not make system calls uses only the caches") {
 // Compares libunwind, with our list of modules, and our rules, frame by frame.
 [[gnu::noinline]] unsigned steps_agree() {
   Registers here;
-  asm volatile("leaq 0(%%rip), %0\n\tmovq %%rsp, %1\n\tmovq %%rbp, %2"
-               : "=r"(here.pc), "=r"(here.sp), "=r"(here.bp));
+  machine::read_registers(here.pc, here.sp, here.bp);
   Walk walk(kHook, thread_stacks(), here.sp);
   FrameState frame = FrameState::of(here);
   PackedRule rule;
@@ -275,9 +274,9 @@ Registers g_registers;
 std::vector<Activation> g_earlier;
 Progress g_progress;
 void capture_from_handler(int, siginfo_t*, void* context) {
-  const auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
-  const auto value = [&](int number) { return static_cast<std::uint64_t>(registers[number]); };
-  g_registers = {value(REG_RIP), value(REG_RSP), value(REG_RBP), true};
+  const auto [pc, sp, bp, link] =
+      machine::interrupted_registers(*static_cast<ucontext_t*>(context));
+  g_registers = {pc, sp, bp, true, link};
   g_interrupted_count = capture_interrupted(kHook, thread_stacks(), g_registers, g_interrupted,
                                             g_earlier, g_progress);
 }
@@ -348,7 +347,7 @@ TEST_CASE("a damaged stack ends the walk, not the program") {
   at.sp = 8;
   Progress progress;
   CHECK(capture_interrupted(kHook, thread_stacks(), at, frames, {}, progress) == 1);
-  at.pc = 0;
+  at.pc = at.link = 0;
   CHECK(capture_interrupted(kHook, thread_stacks(), at, frames, {}, progress) == 1);
 }
 

@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "recorder/stack/walk_cache.h"
+#include "recorder/symbols/elf_symbols.h"
 
 #ifdef ORACLE_ASKS_THE_LOADER
 // Independent of the tested code: libunwind finds modules by the loader's own list.
@@ -46,8 +47,30 @@ Buffers& buffers() {
   return *mine;
 }
 
+#ifdef __aarch64__
+// There libunwind also reads the code of each frame, after a check that needs a pipe, which it does
+// not get. An emulator of user space has no system call for it.
+int read_word(unw_addr_space_t, unw_word_t address, unw_word_t* value, int write, void*) {
+  if (write != 0) return -UNW_EREADONLYREG;
+  const InHook hook = OutsideHooks::in_hook();
+  static const std::uint64_t here = 0;
+  static const bool is_checked =
+      symbols::read_own_memory(hook, reinterpret_cast<std::uint64_t>(&here), value, sizeof *value);
+  if (is_checked)
+    return symbols::read_own_memory(hook, address, value, sizeof *value) ? 0 : -UNW_EINVAL;
+  *value = load_cell(address);
+  return 0;
+}
+#endif
+
 unsigned walk_with_libunwind(OracleFrame* frames) {
-  static const int once = unw_set_caching_policy(unw_local_addr_space, UNW_CACHE_NONE);
+  static const bool once = [] {
+    unw_set_caching_policy(unw_local_addr_space, UNW_CACHE_NONE);
+#ifdef __aarch64__
+    unw_get_accessors(unw_local_addr_space)->access_mem = read_word;
+#endif
+    return true;
+  }();
   static_cast<void>(once);
   unw_context_t context;
   unw_cursor_t cursor;
@@ -62,7 +85,7 @@ unsigned walk_with_libunwind(OracleFrame* frames) {
     if (pc == 0) break;
     frames[count++] = {pc, sp};
     unw_proc_info_t info;  // without it libunwind guesses, and is not an oracle
-    if (unw_get_proc_info(&cursor, &info) != 0) break;
+    if (unw_is_signal_frame(&cursor) <= 0 && unw_get_proc_info(&cursor, &info) != 0) break;
   } while (count < kOracleFrames && unw_step(&cursor) > 0);
   return count;
 }
@@ -120,8 +143,7 @@ const char* memo_difference(const NativeStack& remembered, const NativeFrame* fu
   if (mine.busy.exchange(true)) return;
   const InHook hook = OutsideHooks::in_hook();
   Registers here;
-  asm volatile("leaq 0(%%rip), %0\n\tmovq %%rsp, %1\n\tmovq %%rbp, %2"
-               : "=r"(here.pc), "=r"(here.sp), "=r"(here.bp));
+  machine::read_registers(here.pc, here.sp, here.bp);
   here.exact = false;  // like the caller of a hook: only such walks are cached
   bool truncated = false;
   const unsigned ours = unwind(hook, here, mine.thread, mine.full, session::kMaxFrames, &truncated);

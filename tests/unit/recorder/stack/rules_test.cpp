@@ -18,19 +18,29 @@ namespace {
 
 const InHook kHook = OutsideHooks::in_hook();
 
+// Where the function stores the return address, it is above bp, or alone at the end of the frame.
 Rule step(CfaBase cfa, std::int32_t cfa_offset, BpLocation bp = BpLocation::unchanged,
-          std::int16_t bp_offset = 0) {
-  return {RuleKind::step, cfa, bp, bp_offset, cfa_offset};
+          std::int32_t bp_offset = 0) {
+  Rule rule{RuleKind::step, cfa, bp, bp_offset, cfa_offset};
+  if constexpr (!machine::kCallStoresReturn) {
+    if (bp == BpLocation::unchanged) rule.bp_offset = -cfa_offset;
+    rule.return_offset = rule.bp_offset + (bp == BpLocation::unchanged ? 0 : 8);
+  }
+  return rule;
 }
 
 PackedRule frame_of(unsigned words) { return PackedRule(step(CfaBase::sp, 8 * int(words))); }
 
 TEST_CASE("packing keeps every rule that compilers emit") {
-  for (const Rule& rule : {step(CfaBase::sp, 8), step(CfaBase::sp, (1 << 18) - 8),
-                           step(CfaBase::sp, 48, BpLocation::cfa_cell, -48),
-                           step(CfaBase::bp, 16, BpLocation::cfa_cell, -16),
-                           step(CfaBase::bp_cell, -8, BpLocation::bp_cell, 0),
-                           step(CfaBase::bp_cell, -40, BpLocation::lost)}) {
+  std::vector<Rule> rules = {step(CfaBase::sp, 8), step(CfaBase::sp, (1 << 18) - 8),
+                             step(CfaBase::sp, 48, BpLocation::cfa_cell, -48),
+                             step(CfaBase::sp, 4096, BpLocation::cfa_cell, -3584),
+                             step(CfaBase::bp, 16, BpLocation::cfa_cell, -16)};
+  if constexpr (machine::kCallStoresReturn) {
+    rules[3] = step(CfaBase::bp_cell, -8, BpLocation::bp_cell, 0);
+    rules.push_back(step(CfaBase::bp_cell, -40, BpLocation::lost));
+  }
+  for (const Rule& rule : rules) {
     const PackedRule packed(rule);
     REQUIRE(packed.is_step());
     CHECK(packed.unpack() == rule);
@@ -102,10 +112,15 @@ TEST_CASE("the table finds entries anywhere in the bucket, and compiles missing 
   CHECK(rule_at(kHook, addresses[3]).kind() == RuleKind::no_information);
 }
 
+// Of its caller: the frame there has its return address on the stack, on every machine.
+[[gnu::noinline]] std::uint64_t address_of_call() {
+  return reinterpret_cast<std::uint64_t>(__builtin_return_address(0)) - 1;
+}
+
 TEST_CASE("only addresses inside a module are cached") {
   start_modules(kHook);
   clear_rules(kHook);
-  const auto here = reinterpret_cast<std::uint64_t>(&rivals);
+  const std::uint64_t here = address_of_call();
   CHECK(rule_at(kHook, here).is_step());
   CHECK(quick_rule_at(here).bits() == rule_at(kHook, here).bits());
   CHECK(rule_at(kHook, 0x1000).kind() == RuleKind::no_information);
@@ -141,7 +156,7 @@ TEST_CASE("without address space for a large table the small one goes on") {
   for (const std::uint64_t address : addresses) rule_at(kHook, address);
   CHECK(setrlimit(RLIMIT_AS, &before) == 0);
   CHECK(g_rules.load() == g_small_rules);
-  const auto here = reinterpret_cast<std::uint64_t>(&rivals);
+  const std::uint64_t here = address_of_call();
   CHECK(rule_at(kHook, here).is_step());
   CHECK(in_table(here));
 }

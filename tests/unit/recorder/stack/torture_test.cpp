@@ -4,7 +4,6 @@
 // that matter come from the compiler.
 #include <alloca.h>
 #include <dlfcn.h>
-#include <immintrin.h>
 #include <sys/mman.h>
 #include <sys/time.h>
 #include <ucontext.h>
@@ -405,6 +404,7 @@ APART unsigned busy(unsigned i) {
   return static_cast<unsigned>(std::strlen(text)) + static_cast<unsigned>(lanes[0]);
 }
 
+#ifdef __x86_64__
 // Makes the CPU trap (SIGTRAP) after each instruction, by the trap flag, bit 8.
 [[gnu::always_inline]] inline void trap_each_instruction(bool yes) {
   if (yes) {
@@ -413,6 +413,8 @@ APART unsigned busy(unsigned i) {
     asm volatile("pushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq" ::: "memory", "cc");
   }
 }
+
+#endif
 
 // GCC's CFI is wrong for the last two instructions of a realigned function (it says that bp is
 // still saved where bp pointed), so no unwinder can continue.
@@ -436,6 +438,7 @@ TEST_CASE("a signal at any instruction: prologues, epilogues, the PLT") {
   check_few_given_up(rounds);
 }
 
+#ifdef __x86_64__  // elsewhere a process cannot make its own processor trap
 // function(argument) with a bp that is not an address, as in callers without a frame pointer.
 extern "C" unsigned call_with_wild_bp(unsigned argument, unsigned (*function)(unsigned));
 asm(".text\n"
@@ -468,6 +471,7 @@ TEST_CASE("a signal at each instruction") {
   CHECK(rounds.stacks() >= 1000);
   check_few_given_up(rounds);
 }
+#endif
 
 // --- Libraries ----------------------------------------------------------------------------------
 

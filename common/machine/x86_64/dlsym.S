@@ -2,7 +2,7 @@
 #
 # The loader's function resolves RTLD_NEXT and RTLD_DEFAULT relative to its return address. So it is
 # entered by a jump, with the caller's address. An ordinary function that calls it would break
-# RTLD_NEXT in all other libraries. Another processor architecture needs another such file.
+# RTLD_NEXT in all other libraries.
 #
 # Exported under the C library's versions, because a library preloaded before us with its own dlsym
 # looks up the next one by version; and only under those, which other C libraries ignore.

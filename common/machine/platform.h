@@ -1,0 +1,8 @@
+// What the system calls this machine: in ELF files, in paths, and in messages.
+#pragma once
+
+#if defined(__x86_64__)
+#include "common/machine/x86_64/platform.h"
+#elif defined(__aarch64__)
+#include "common/machine/aarch64/platform.h"
+#endif
