@@ -13,6 +13,7 @@ namespace {
 
 constinit std::atomic<std::uint32_t> g_root{0};  // entry in `failures`; 0: no episode
 constinit std::atomic<std::uint64_t> g_continued_ns{0};
+constinit std::atomic<std::int64_t> g_least_live_bytes{0};  // since the root, or its latest repeat
 
 constexpr std::uint8_t kNotShort = session::kFailureProbe | session::kFailureInjected;
 
@@ -33,12 +34,39 @@ bool is_aftershock(const Failure& root, std::uint64_t after_ns, std::uint64_t by
 void begin_episode(std::uint32_t root) noexcept {
   const bool is_short = (g_session.failures.at(root).flags & kNotShort) == 0;
   g_root.store(is_short ? root : 0, std::memory_order_release);  // its entry is complete
-  continue_episode(g_session.failures.at(root).time_ns);
+  repeat_root(g_session.failures.at(root).time_ns,
+              static_cast<std::int64_t>(g_session.failures.at(root).live_bytes));
+}
+
+void repeat_root(std::uint64_t now_ns, std::int64_t live_bytes) noexcept {
+  g_least_live_bytes.store(live_bytes, std::memory_order_relaxed);
+  continue_episode(now_ns);
 }
 
 void continue_episode(std::uint64_t now_ns) noexcept {
   g_continued_ns.store(now_ns, std::memory_order_relaxed);
 }
+
+void note_live_bytes(std::int64_t bytes) noexcept {
+  std::int64_t least = g_least_live_bytes.load(std::memory_order_relaxed);
+  while (bytes < least &&
+         !g_least_live_bytes.compare_exchange_weak(least, bytes, std::memory_order_relaxed)) {
+  }
+}
+
+bool has_gone_on(const FailedRequest& failed) noexcept {
+  const std::uint32_t root_entry = root_of_episode();
+  if (root_entry == 0 || is_device_space(failed.request.space)) return false;
+  const Failure& root = g_session.failures.at(root_entry);
+  if (is_device_space(static_cast<Space>(root.space))) return false;
+  const bool same_moment =
+      failed.time_ns < g_continued_ns.load(std::memory_order_relaxed) + kSameMomentNs;
+  if (same_moment && failed.thread != root.thread) return false;
+  const std::int64_t grown = failed.live_bytes - g_least_live_bytes.load(std::memory_order_relaxed);
+  return grown >= kGoneOnBytes + static_cast<std::int64_t>(g_state.limit.reserve_bytes());
+}
+
+std::uint32_t root_of_episode() noexcept { return g_root.load(std::memory_order_acquire); }
 
 void end_episode() noexcept { g_root.store(0, std::memory_order_relaxed); }
 
@@ -52,7 +80,7 @@ void abandon_episode(InHook, std::uint64_t bundle) noexcept {
 }
 
 bool join_episode(InHook, const FailedRequest& failed) noexcept {
-  const std::uint32_t root_entry = g_root.load(std::memory_order_acquire);
+  const std::uint32_t root_entry = root_of_episode();
   if (root_entry == 0 || failed.entry == 0 || failed.entry == root_entry) return false;
   const Failure& root = g_session.failures.at(root_entry);
   Failure& failure = g_session.failures.at(failed.entry);

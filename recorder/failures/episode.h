@@ -3,6 +3,9 @@
 //
 // A failure outside of an episode is its root and gets a bundle. The after-shocks get none; their
 // entries in `failures` name the root's bundle.
+//
+// An episode ends when the program has evidently dealt with its root: ten seconds later, or when it
+// has gone on to hold much more than at any time since. Dealing with a failure takes little memory.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +29,26 @@ bool is_aftershock(const session::Failure& root, std::uint64_t after_ns, std::ui
 // Entry `root` in `failures` begins an episode. Injected failures begin none: memory is not short.
 void begin_episode(std::uint32_t root) noexcept;
 
+// The root's kind has failed again, with so much held.
+void repeat_root(std::uint64_t now_ns, std::int64_t live_bytes) noexcept;
+
 // The root's bundle is written: its thread goes on only now.
 void continue_episode(std::uint64_t now_ns) noexcept;
+
+// Now the process holds so much (heap + map). Called by the tick, too.
+void note_live_bytes(std::int64_t bytes) noexcept;
+
+// From here on growth is no longer what the handling of a failure takes. Beyond the reserve of the
+// soft limit, which is for that.
+inline constexpr std::int64_t kGoneOnBytes = 32 << 20;
+
+// Whether the process has gone on since the root, and this failure comes from that. At the same
+// moment only the root's own thread can have: the others were at work before. On the host only:
+// frameworks handle a device's failures by freeing and asking again.
+bool has_gone_on(const FailedRequest&) noexcept;
+
+// The root of the present episode: an entry in `failures`. 0: none.
+std::uint32_t root_of_episode() noexcept;
 
 // The root did no harm, or its outcome is known.
 void end_episode() noexcept;

@@ -174,6 +174,13 @@ void settle(FailedRequest& failed) noexcept {
   if (slot.entry != 0) slot.recovered = true;
 }
 
+void settle_kind(std::uint32_t entry) noexcept {
+  const system::MutexGuard guard(g_failure_table.lock);
+  if (!guard) return;
+  for (Slot& slot : g_failure_table.slots)
+    if (slot.entry == entry) slot.recovered = true;
+}
+
 void keep_call(const FailedRequest& failed, const FailedCall& call) noexcept {
   const system::MutexGuard guard(g_failure_table.lock);
   if (!guard) return;

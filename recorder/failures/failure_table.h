@@ -38,6 +38,9 @@ void count_as_failure(InHook, FailedRequest& probe) noexcept;
 // The failure did no harm. The next one of its kind may.
 void settle(FailedRequest&) noexcept;
 
+// The program recovered from this kind: if it ends by the next one, that is told.
+void settle_kind(std::uint32_t entry) noexcept;
+
 // Where the thread of this failure was. Not for after-shocks: what follows, follows from the first.
 void keep_call(const FailedRequest&, const FailedCall&) noexcept;
 

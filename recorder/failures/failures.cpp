@@ -36,6 +36,14 @@ bool is_pending(const FailedRequest& failed, std::uint32_t device) noexcept {
          (device == 0 || failed_on == 0 || failed_on == device);
 }
 
+// The program has dealt with the episode's root: the failure that comes now is another matter.
+void end_episode_if_gone_on(InHook hook, const FailedRequest& failed) noexcept {
+  if (!has_gone_on(failed)) return;
+  settle_kind(root_of_episode());
+  helper::finish(hook, bound_seconds());  // its bundle, so that it can be completed
+  recover(hook);
+}
+
 // Writes a bundle for the crash alone. `failure`: entry of the failure that it follows from; 0:
 // none.
 bool write_crash(InHook hook, std::uint32_t failure, const BundleRequest& request) noexcept {
@@ -76,6 +84,7 @@ void on_failure(InHook hook, const Request& request, int error, FailedBy by) noe
     add_own(thread->lane->spaces[static_cast<std::size_t>(request.space)].failed_count,
             std::uint64_t{1});
   }
+  if (!request.probe && !failed.provisional) end_episode_if_gone_on(hook, failed);
   auto& header = g_session.header();
   failed.number =
       static_cast<std::uint32_t>(1 + (request.probe ? header.probes_total : header.failures_total)
@@ -124,7 +133,7 @@ void on_failure(InHook hook, const Request& request, int error, FailedBy by) noe
       if (first || is_new_root) write_bundle(hook, cause_of(failed.entry, failed), kWhenDue);
     }
     act_on_failure(hook);
-    if (is_root(failed)) continue_episode(system::monotonic_ns());
+    if (is_root(failed)) repeat_root(system::monotonic_ns(), failed.live_bytes);
   }
   if (!request.probe) notify_waiters(hook);
   if (thread != nullptr) leave(thread);

@@ -89,6 +89,43 @@ def test_a_large_request_a_while_later_is_no_aftershock(preload, tmp_path, size,
     assert run.exit_code == 0 and len(run.bundles()) == bundles, str(run)
 
 
+GOES_ON = """
+import sys, time
+held = [bytearray(80 << 20)] if FIRST else []
+try: bytearray(FIRST or 1 << 50)
+except MemoryError: pass
+held.clear()
+time.sleep(PAUSE)
+grow = []
+for _ in range(GROWTH): grow.append(bytearray(b"x" * (1 << 20)))
+bytearray(LAST)
+"""
+
+
+@pytest.mark.parametrize("pause_s", [0, 1.5])
+@pytest.mark.parametrize("limit", ["--limit", "--limit-as"])
+@pytest.mark.parametrize("first", [0, 400 << 20], ids=["impossible", "at the limit"])
+def test_a_failure_after_a_handled_one(oomrec, tmp_path, first, limit, pause_s):
+    """The program has gone on since: what it dies of has a bundle of its own, from that moment."""
+    text = GOES_ON.replace("FIRST", str(first)).replace("PAUSE", str(pause_s))
+    text = text.replace("GROWTH", "100_000").replace("LAST", "0")
+    run = oomrec("run", limit, "400M", "--", sys.executable, script(tmp_path, text))
+    assert run.exit_code == 1 and len(run.bundles()) == 2, str(run)
+    shown = oomrec.json("show")
+    assert shown["outcome"] == "exited 1" and shown["request"]["size"] <= 2 << 20, shown
+    assert shown["holders"][0]["bytes"] > 200 << 20
+    assert oomrec.json("show", run.bundles()[0])["outcome"] == "recovered"
+
+
+@pytest.mark.parametrize("growth", [0, 12])
+def test_what_the_handling_of_a_failure_takes_is_no_growth(oomrec, tmp_path, growth):
+    text = GOES_ON.replace("FIRST", "0").replace("PAUSE", "0")
+    text = text.replace("GROWTH", str(growth)).replace("LAST", "1 << 49")
+    run = oomrec("run", "--limit", "400M", "--", sys.executable, script(tmp_path, text))
+    assert run.exit_code == 1 and len(run.bundles()) == 1, str(run)
+    assert oomrec.json("show")["outcome"] == "exited 1"
+
+
 def test_independent_jobs_are_separate_episodes(oomrec, tmp_path):
     for size in (60, 61):
         oomrec("run", "--", sys.executable, "-c", f"bytearray(1 << {size})")

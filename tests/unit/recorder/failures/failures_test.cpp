@@ -167,6 +167,60 @@ TEST_CASE("a crash in the wake of an after-shock follows from the root") {
   other.join();
 }
 
+TEST_CASE("a failure of a process that has gone on since is a root") {
+  constexpr std::uint64_t kHeld = 0xa000'0000;
+  Fixture f;
+  recorder::set_soft_limit(kHook, 0);
+  t_stack = 95;
+  allocate(kHeld, 200 << 20);
+  fail_request(90, 1 << 20);
+  REQUIRE(g_bundles.written == 1);
+  const auto is_root = [&] {
+    const std::uint32_t written = g_bundles.written;
+    fail_request(91, 100);
+    return g_bundles.written > written;
+  };
+  std::uint64_t more = 0;
+  SUBCASE("what its handling takes is no sign of that") {
+    allocate(kHeld + (1 << 30), more = 31 << 20);
+    CHECK_FALSE(is_root());
+    CHECK(g_bundles.completed == 0);
+  }
+  SUBCASE("it holds more") {
+    allocate(kHeld + (1 << 30), more = 33 << 20);
+    SUBCASE("the thread of the failure") {
+      CHECK(is_root());
+      CHECK(g_bundles.outcome == OutcomeKind::recovered);
+      CHECK(g_bundles.completed == 1);
+    }
+    SUBCASE("another thread, which was at work before") {
+      bool root = true;
+      std::thread([&] { root = is_root(); }).join();
+      CHECK_FALSE(root);
+    }
+    SUBCASE("the same kind: only counted, but told at the end") {
+      fail_request(90, 1 << 20);
+      CHECK(g_bundles.written == 1);
+      recorder::report_last_failure(kHook, 1);
+      CHECK(g_bundles.written == 2);
+    }
+  }
+  SUBCASE("it has freed, and filled that again") {
+    release(kHeld, 200 << 20);
+    recorder::note_live_bytes(recorder::live_bytes(recorder::current_thread(kHook)));
+    allocate(kHeld, 200 << 20);
+    CHECK(is_root());
+  }
+  SUBCASE("it has only freed") {
+    release(kHeld, 200 << 20);
+    recorder::note_live_bytes(recorder::live_bytes(recorder::current_thread(kHook)));
+    CHECK_FALSE(is_root());
+    allocate(kHeld, 200 << 20);
+  }
+  release(kHeld, 200 << 20);
+  if (more != 0) release(kHeld + (1 << 30), more);
+}
+
 TEST_CASE("a failure after a recovery is a root, also if its kind was an after-shock before") {
   Fixture f;
   fail_request(86, 1 << 20);
