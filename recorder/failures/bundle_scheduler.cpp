@@ -136,7 +136,7 @@ bundle::Cause cause_of(std::uint32_t entry, const FailedRequest& failed) noexcep
 
 std::uint32_t bundle_of(const FailedRequest& failed) noexcept {
   return failed.entry == 0
-             ? 0
+             ? failed.bundle
              : g_session.failures.at(failed.entry).bundle.load(std::memory_order_relaxed);
 }
 

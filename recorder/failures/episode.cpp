@@ -1,7 +1,9 @@
 #include "recorder/failures/episode.h"
 
+#include <algorithm>
 #include <atomic>
 
+#include "recorder/failures/failure_table.h"
 #include "recorder/state/state.h"
 
 namespace oomrec::recorder {
@@ -28,7 +30,8 @@ bool is_aftershock(const Failure& root, std::uint64_t after_ns, std::uint64_t by
   if (is_device_space(space) != is_device_space(static_cast<Space>(root.space))) return false;
   if (!is_device_space(space) && is_impossible(root, root.bytes) && !is_impossible(root, bytes))
     return false;
-  return after_ns <= kSameMomentNs || (after_ns <= kRecoveredNs && bytes < root.bytes);
+  return after_ns <= kSameMomentNs ||
+         (after_ns <= kRecoveredNs && bytes < std::max(root.bytes, kSmallBytes));
 }
 
 void begin_episode(std::uint32_t root) noexcept {
@@ -79,17 +82,21 @@ void abandon_episode(InHook, std::uint64_t bundle) noexcept {
   }
 }
 
-bool join_episode(InHook, const FailedRequest& failed) noexcept {
+bool join_episode(InHook, FailedRequest& failed) noexcept {
   const std::uint32_t root_entry = root_of_episode();
-  if (root_entry == 0 || failed.entry == 0 || failed.entry == root_entry) return false;
+  if (root_entry == 0 || failed.entry == root_entry) return false;
   const Failure& root = g_session.failures.at(root_entry);
-  Failure& failure = g_session.failures.at(failed.entry);
   const std::uint64_t since_ns = g_continued_ns.load(std::memory_order_relaxed);
   const std::uint64_t after_ns = failed.time_ns > since_ns ? failed.time_ns - since_ns : 0;
-  if ((failure.flags & kNotShort) != 0 ||
+  if (failed.request.probe || failed.request.rule != 0 ||
       !is_aftershock(root, after_ns, failed.request.bytes, failed.request.space))
     return false;
   const std::uint32_t bundle = root.bundle.load(std::memory_order_relaxed);
+  if (failed.entry == 0) {
+    note_bundle(failed, bundle);
+    return true;
+  }
+  Failure& failure = g_session.failures.at(failed.entry);
   const std::uint32_t reported_in = failure.bundle.load(std::memory_order_relaxed);
   if (reported_in != 0) return reported_in == bundle;
   failure.flags |= session::kFailureAftershock;

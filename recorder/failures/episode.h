@@ -19,10 +19,14 @@ namespace oomrec::recorder {
 // Failures of all threads at the same moment have one cause, whatever their sizes.
 inline constexpr std::uint64_t kSameMomentNs = 1'000'000'000;
 
+// What the handling of a failure may ask for at once, whatever the root's size: such as an arena
+// of Python's for the traceback of a deep recursion.
+inline constexpr std::uint64_t kSmallBytes = 2 << 20;
+
 // Whether a failure of `bytes`, `after_ns` after an unresolved `root`, follows from it. A request
-// as large as the root's, made a while later, is one that the program wants: it has recovered. If
-// only its size made the root's request impossible, memory was not short, and a possible one that
-// fails has another cause.
+// as large as the root's, made a while later, is one that the program wants, unless it is small: it
+// has recovered. If only its size made the root's request impossible, memory was not short, and a
+// possible one that fails has another cause.
 bool is_aftershock(const session::Failure& root, std::uint64_t after_ns, std::uint64_t bytes,
                    Space) noexcept;
 
@@ -56,8 +60,8 @@ void end_episode() noexcept;
 // The root's bundle could not be written: its after-shocks have no bundle, either.
 void abandon_episode(InHook, std::uint64_t bundle) noexcept;
 
-// Adds an entry without a bundle to the episode, if it belongs there. True also for its repeats.
-bool join_episode(InHook, const FailedRequest&) noexcept;
+// Adds a failure without a bundle to the episode, if it belongs there. True also for its repeats.
+bool join_episode(InHook, FailedRequest&) noexcept;
 
 // Whether this failure's entry is an after-shock's, of this or an earlier episode.
 bool was_aftershock(const FailedRequest&) noexcept;

@@ -129,6 +129,12 @@ void ensure_entry(InHook hook, FailedRequest& failed) noexcept {
   if (failed.entry == 0) failed.entry = append_entry(hook, failed, EvidenceFrom::now);
 }
 
+void note_bundle(FailedRequest& failed, std::uint32_t bundle) noexcept {
+  failed.bundle = bundle;
+  const system::MutexGuard guard(g_failure_table.lock);
+  if (guard && g_failure_table.last.time_ns == failed.time_ns) g_failure_table.last.bundle = bundle;
+}
+
 void add_new_entry(InHook hook, FailedRequest& failed) noexcept {
   const std::uint32_t entry = append_entry(hook, failed, EvidenceFrom::now);
   const system::MutexGuard guard(g_failure_table.lock);

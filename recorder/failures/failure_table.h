@@ -24,6 +24,9 @@ RecordedFailure record_failure(InHook, FailedRequest&, EvidenceFrom) noexcept;
 // Adds an entry for a failure that has none, unless the table is full.
 void ensure_entry(InHook, FailedRequest&) noexcept;
 
+// An after-shock without an entry is told in this bundle.
+void note_bundle(FailedRequest&, std::uint32_t bundle) noexcept;
+
 // Adds another entry for a failure of a kind that was reported as harmless: this one is not. From
 // now on repeats count there.
 void add_new_entry(InHook, FailedRequest&) noexcept;

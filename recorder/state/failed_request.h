@@ -29,6 +29,7 @@ struct FailedRequest {
   std::uint32_t node = 0;
   std::uint32_t thread = 0;
   std::uint32_t entry = 0;    // in `failures`; 0: that table is full
+  std::uint32_t bundle = 0;   // of its root, if it is an after-shock without an entry
   std::uint64_t time_ns = 0;  // 0: nothing has failed
   std::int64_t live_bytes = 0;
 };

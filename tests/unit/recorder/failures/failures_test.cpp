@@ -155,6 +155,19 @@ TEST_CASE("after-shocks are told in the bundle of the failure that they follow f
   CHECK(g_bundles.outcome == OutcomeKind::exited);
 }
 
+TEST_CASE("after-shocks of more kinds than the table holds are of one episode") {
+  Fixture f;
+  fail_request(1000, 1 << 20);
+  for (std::uint32_t stack = 1001; stack < 1700; ++stack) fail_request(stack, 100);
+  CHECK(f.entries() < 600);
+  recorder::report_last_failure(kHook, 1);
+  CHECK(g_bundles.written == 1);
+  recorder::recover(kHook);
+  fail_request(1700, 100);
+  recorder::report_last_failure(kHook, 1);
+  CHECK(g_bundles.written == 2);
+}
+
 TEST_CASE("a crash in the wake of an after-shock follows from the root") {
   Fixture f;
   fail_request(83, 1 << 20);
@@ -246,7 +259,7 @@ TEST_CASE("an episode whose bundle could not be written has no after-shocks") {
 TEST_CASE("which failures follow from an unresolved one") {
   constexpr std::uint64_t kSecond = 1'000'000'000;
   session::Failure root{};
-  root.bytes = 1 << 20;
+  root.bytes = 4 << 20;
   root.space = static_cast<std::uint8_t>(Space::heap);
   const auto follows = [&](std::uint64_t after_ns, std::uint64_t bytes, Space space = Space::heap) {
     return recorder::is_aftershock(root, after_ns, bytes, space);
@@ -255,10 +268,14 @@ TEST_CASE("which failures follow from an unresolved one") {
   CHECK(follows(kSecond / 10, 1 << 30));  // another thread's, at the same moment
   CHECK(follows(9 * kSecond, 200 << 10));
   CHECK(follows(kSecond / 10, 4096, Space::map));
-  CHECK_FALSE(follows(2 * kSecond, 1 << 20));  // the program wants so much again
+  CHECK_FALSE(follows(2 * kSecond, 4 << 20));  // the program wants so much again
   CHECK_FALSE(follows(11 * kSecond, 200 << 10));
   CHECK_FALSE(follows(60 * kSecond, 1 << 30));
   CHECK_FALSE(follows(kSecond / 10, 100, Space::cuda));
+
+  root.bytes = 16 << 10;
+  CHECK(follows(2 * kSecond, 1 << 20));  // an arena for a long traceback
+  CHECK_FALSE(follows(2 * kSecond, 2 << 20));
 
   root.ram_bytes = 1 << 30;
   CHECK(follows(kSecond / 10, 200 << 10));
