@@ -3,131 +3,17 @@
 #include <algorithm>
 
 #include "common/bundle/files.h"
-#include "common/bundle/largest.h"
 #include "common/names/library_functions.h"
 #include "common/names/names.h"
 #include "common/text/device_text.h"
 #include "common/text/own_code.h"
-#include "recorder/helper/stack_key.h"
+#include "recorder/helper/largest_stack.h"
 
 namespace oomrec::helper {
 namespace {
 
 using session::TableId;
 using session::View;
-
-// The memory that one stack holds in one space, as `oomrec show` groups stacks (stack_key.h).
-struct StackSum {
-  KeyFrames frames;  // of the largest holder
-  std::uint64_t key;
-  std::uint64_t bytes;
-  std::uint64_t blocks;
-  std::uint8_t space;
-  bool estimated;
-  bool is_pool;  // of Python's small objects
-};
-
-// A line has several holders when the interpreter reaches it through different internal functions,
-// and one for each depth of a recursion. The report sums those of the largest holders.
-constexpr std::size_t kCandidates = 1024;
-constexpr std::size_t kOnDevice = 64;  // where each of the device's blocks is compared with them
-struct Largest {
-  bundle::LargestHolder holders[kCandidates];
-  StackSum sums[kCandidates];
-  std::uint64_t blocks[kOnDevice];
-  StackKey key;
-};
-static_assert(sizeof(Largest) <= sizeof bundle::Workspace::sort);
-
-// Which spaces compete for the largest holder: the host's or the devices', after the failed
-// request; both if the program itself requested the bundle. PyTorch's blocks lie inside the
-// driver's, so the two are never compared: where PyTorch divides a device's memory, its blocks
-// count.
-struct ComparedSpaces {
-  bool host, devices, torch;
-  std::uint32_t on_device;  // 0: on any
-
-  ComparedSpaces(const View& view, const bundle::Cause& cause,
-                 const verdict::Verdict& verdict) noexcept {
-    const bundle::Subject about = bundle::subject_of(view, cause, verdict);
-    session::Device device;
-    const bool asked = cause.trigger == Trigger::request || cause.trigger == Trigger::exception;
-    const bool divided =
-        text::read_device(view, about.device, device) && device.torch_reserved_bytes != 0;
-    host = asked || is_on_host(about.space);
-    torch = !host && divided;
-    devices = asked || (!host && !divided);
-    on_device = devices && !asked ? about.device : 0;
-  }
-  bool operator()(Space space) const noexcept {
-    if (is_on_host(space)) return host;
-    return space == Space::torch ? torch : devices && !is_address_space(space);
-  }
-};
-
-// Reduces each candidate to its blocks on this device: a holder may have blocks on several. Cost: a
-// pass over all device blocks.
-void keep_on_device(const View& view, std::uint32_t device,
-                    std::span<bundle::LargestHolder> holders,
-                    std::span<std::uint64_t> blocks) noexcept {
-  for (bundle::LargestHolder& candidate : holders) candidate.live_bytes = 0;
-  session::DeviceBlock block{};
-  const std::uint64_t count = view.count(session::TableId::device_blocks);
-  for (std::uint64_t i = 1; i < count; ++i) {
-    if (!view.read(session::TableId::device_blocks, i, block) || block.key == 0 ||
-        block.device != device || (block.flags & session::kDeviceDormant) != 0)
-      continue;
-    const auto found = std::find_if(holders.begin(), holders.end(), [&](const auto& candidate) {
-      return candidate.holder == block.holder;
-    });
-    if (found == holders.end()) continue;
-    found->live_bytes += block.bytes;
-    ++blocks[static_cast<std::size_t>(found - holders.begin())];
-  }
-}
-
-// Null: there are no live blocks. Cost: a pass over all holders, and a walk of each candidate's
-// stack.
-const StackSum* largest_stack(const View& view, Largest& memory,
-                              const ComparedSpaces& wanted) noexcept {
-  const bool on_device = wanted.on_device != 0;
-  const std::size_t found =
-      bundle::find_largest(view, {memory.holders, on_device ? kOnDevice : kCandidates}, wanted);
-  if (on_device) {
-    std::fill_n(memory.blocks, found, 0);
-    keep_on_device(view, wanted.on_device, {memory.holders, found}, memory.blocks);
-  }
-  const StackSum* largest = nullptr;
-  std::size_t count = 0;
-  session::Holder holder{};
-  for (std::size_t i = 0; i < found; ++i) {
-    if (memory.holders[i].live_bytes == 0 || !view.holder(memory.holders[i].holder, holder))
-      continue;
-    const KeyFrames frames = key_frames(view, holder.node);
-    const StackSum one{
-        frames,
-        memory.key.of(view, holder.node, frames.python != 0),
-        memory.holders[i].live_bytes,
-        on_device ? memory.blocks[i] : holder.live_count.load(std::memory_order_relaxed),
-        holder.space,
-        (holder.flags & session::kHolderEstimated) != 0,
-        session::is_object_pool(view, holder.node)};
-    StackSum* const end = memory.sums + count;
-    StackSum* const sum = std::find_if(memory.sums, end, [&](const StackSum& other) {
-      return other.key == one.key && other.space == one.space;
-    });
-    if (sum == end) {
-      *sum = one;
-      ++count;
-    } else {
-      sum->bytes += one.bytes;
-      sum->blocks += one.blocks;
-      sum->estimated = sum->estimated || one.estimated;
-    }
-    if (largest == nullptr || sum->bytes > largest->bytes) largest = sum;
-  }
-  return largest;
-}
 
 // The innermost named function of the frame's module on this stack that is not the standard
 // library's. Failing that, the innermost named one; empty: none. Cost: each lookup may be a pass
@@ -249,9 +135,9 @@ void report_failure(InHook hook, text::Text& text, const View& view, const bundl
   if (verdict.code != VerdictCode::device_out_of_memory) add_device_line(text, view, cause);
 
   Largest& memory = *reinterpret_cast<Largest*>(work.sort);
-  const ComparedSpaces compared{view, cause, verdict};
-  if (const StackSum* const largest = largest_stack(view, memory, compared)) {
-    text.add("oomrec: largest holder: ").add(largest->estimated ? "about " : "");
+  if (const StackSum* const largest = largest_stack(view, memory, {view, cause, verdict})) {
+    text.add("oomrec: largest holder: ").add(memory.is_partial ? "at least " : "");
+    text.add(largest->estimated ? "about " : "");
     text.size(largest->bytes).add(" in ").count(largest->blocks);
     text.add(largest->blocks == 1 ? " block" : " blocks");
     if (largest->is_pool)

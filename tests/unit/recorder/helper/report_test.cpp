@@ -86,7 +86,7 @@ TEST_CASE("the largest holder is named by its innermost line in the program") {
   }
 }
 
-TEST_CASE("a holder is everything that a line holds in one space") {
+TEST_CASE("a holder is everything that a line holds on the host") {
   Reported session;
   const auto keep = session.python("/home/me/train.py", "keep", 7);
   const auto other = session.python("/home/me/train.py", "other", 9);
@@ -102,12 +102,12 @@ TEST_CASE("a holder is everything that a line holds in one space") {
   session.holder(session.stack({keep, through(16)}), Space::map, 2 << 20, 1);
   const auto sound = session::native_frame(session.module("/opt/libsound.so"), 16);
   session.holder(session.stack({keep, sound}), Space::heap, 2 << 20, 1);
-  CHECK(session.holder_line() == "about 7.0 MiB in 5 blocks, train.py:7 keep");
+  CHECK(session.holder_line() == "about 9.0 MiB in 6 blocks, train.py:7 keep");
 
   SUBCASE("other stacks without Python are others") {
     for (const std::uint64_t offset : {16u, 32u})
-      session.holder(session.stack({through(64), through(offset)}), Space::heap, 6 << 20, 1);
-    CHECK(session.holder_line() == "about 7.0 MiB in 5 blocks, train.py:7 keep");
+      session.holder(session.stack({through(64), through(offset)}), Space::heap, 8 << 20, 1);
+    CHECK(session.holder_line() == "about 9.0 MiB in 6 blocks, train.py:7 keep");
   }
 }
 
@@ -173,6 +173,31 @@ bool name_of_sound(InHook, std::uint64_t start, std::uint64_t pc, char* name,
 }
 
 }  // namespace
+
+TEST_CASE("a line's small holders count, however many there are") {
+  Reported session;
+  const auto module = session.python("/home/me/tree.py", "<module>", 3);
+  const auto left = session.python("/home/me/tree.py", "build", 7);
+  const auto other = session.python("/home/me/tree.py", "other", 30);
+  const auto native = session.module("/usr/bin/python3.11");
+  const auto hold = [&](std::uint64_t line, std::uint32_t ways, std::uint64_t bytes) {
+    for (std::uint32_t way = 0; way < ways; ++way)
+      session.holder(session.stack({module, line, session::native_frame(native, 16 + way)}),
+                     Space::heap, bytes, 2);
+  };
+  hold(left, 3000, 4096);
+  SUBCASE("beside one that is larger than the largest 1,024 of these") {
+    session.holder(session.stack({module, other}), Space::heap, 5 << 20, 1);
+  }
+  SUBCASE("beside others that are all larger") { hold(other, 1100, 4097); }
+  CHECK(session.holder_line() == "11.7 MiB in 6,000 blocks, tree.py:7 build");
+  SUBCASE("more than there is time for") {
+    std::vector<std::uint64_t> deep(400, session::native_frame(native, 8));
+    const std::uint32_t node = session.stack(deep);
+    for (std::uint32_t way = 0; way < 3000; ++way) session.holder(node, Space::heap, 4095, 1);
+    CHECK(session.holder_line().starts_with("at least 1"));
+  }
+}
 
 TEST_CASE("a native holder is named by the innermost named function that is not a container's") {
   Reported session;
