@@ -183,6 +183,7 @@ def test_lists_have_headings_and_name_their_omissions(oomrec):
     oomrec("run", "--limit", "256M", "--mode", "exact", "--", "python3", "-c", MANY)
     stats = oomrec("stats").stdout
     assert "allocations   allocated\n" in stats and "calls       bytes\n" in stats
+    assert "mappings that Python's small objects lie in" in " ".join(stats.split())
     assert stats.count("   allocated     allocations  function\n") == 2
 
     page, _, notes = oomrec(

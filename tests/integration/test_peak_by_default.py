@@ -77,3 +77,30 @@ def test_a_failure_opens_at_the_end(oomrec, python):
     assert oomrec.json("show", bundle)["holders_at"] == "end"
     assert oomrec.json("tree", bundle)["at"] == "end"
     assert Page(oomrec("report", "-o", "-", bundle).stdout).json["meta"]["moment"] == "end"
+
+
+# The same line fails again and again. The last time ends the program, and that gets its bundle at
+# the exit: within ten seconds of the first, the kind is only counted.
+FAILS_LATE = """
+def grow():
+    held = []
+    while True:
+        held.append(bytearray(b"x" * (1 << 20)))
+
+for last in (False, False, True):
+    try:
+        grow()
+    except MemoryError:
+        if last:
+            raise
+"""
+
+
+def test_a_failure_that_is_told_when_most_is_freed(oomrec, python):
+    run = oomrec("run", "--limit", "200M", "--", python(), "-c", FAILS_LATE)
+    assert run.exit_code == 1 and len(run.bundles()) == 2, str(run)
+    shown = oomrec.json("show")
+    assert shown["outcome"] == "exited 1" and shown["holders_at"] == "peak", shown["holders_at"]
+    assert sum(h["bytes"] for h in shown["holders"] if "grow" in str(h["stack"])) > 150 * MIB
+    first = oomrec.json("show", run.bundles()[0])
+    assert first["outcome"] == "recovered" and first["holders_at"] == "end"

@@ -8,8 +8,8 @@
 
 namespace oomrec::tools::print {
 
-// `asked`: the value of --at. Empty: the peak, if the process has ended well and so has freed most;
-// else the end.
+// `asked`: the value of --at. Empty: the peak, if the process has freed most of it since; else the
+// end.
 recording::At moment_of(const bundles::Source&, std::string_view asked = {});
 
 }  // namespace oomrec::tools::print

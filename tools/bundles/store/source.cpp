@@ -134,9 +134,16 @@ bool Source::is_live() const {
   return bundle.empty() && session::life_of(recording->view()) == session::Life::alive;
 }
 
-bool Source::ended_well() const {
-  if (failure() != 0) return false;
+bool Source::has_freed_most() const {
   const session::Header& header = recording->header();
+  session::Failure failed{};
+  if (failure() != 0) {
+    constexpr std::uint64_t kLittle = 32 << 20;
+    const std::uint64_t left =
+        recording->totals(Space::heap).live_bytes + recording->totals(Space::map).live_bytes;
+    return recording->view().read(session::TableId::failures, failure(), failed) &&
+           is_on_host(static_cast<Space>(failed.space)) && failed.live_bytes > 2 * left + kLittle;
+  }
   const bool has_exited =
       header.state == static_cast<std::uint32_t>(session::State::exited) && header.exit_status == 0;
   return bundle.empty() ? has_exited : reason() == verdict::kReasonAtExit;

@@ -33,8 +33,9 @@ struct Source {
       imported_from;  // the foreign format it was converted from: "memory snapshot of PyTorch"
 
   bool is_live() const;  // the session of a running process
-  // The process has ended without a failure: little is left of what it used.
-  bool ended_well() const;
+  // Little is left of what the process used: it has ended without a failure, or it ends of one that
+  // gets its bundle only now, after it was handled like others before.
+  bool has_freed_most() const;
   bool is_job() const { return !ranks.is_null(); }  // several ranks (ranks/merged.h)
 
   // From the metadata; without it, derived from the recording. The trigger may be in the manifest.

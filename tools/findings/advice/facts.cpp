@@ -154,13 +154,22 @@ class Subjects {
     return held;
   }
 
-  // If a subject leaks in several spaces, takes the largest growth.
+  // A subject may leak by several stacks, in several spaces. What was retained in the shorter of
+  // two times was retained in the longer, too. The rest is that of the largest growth.
   void add_growth(const Leaks& leaks) {
     for (const Leak& leak : leaks.leaks) {
       const auto at = number_of_.find(leak.subject);
       if (at == number_of_.end()) continue;
       std::optional<Growth>& growth = held_[at->second].growth;
-      if (!growth || growth->bytes < leak.growth.bytes) growth = leak.growth;
+      if (!growth) {
+        growth = leak.growth;
+        continue;
+      }
+      Growth sum = growth->bytes < leak.growth.bytes ? leak.growth : *growth;
+      sum.bytes = growth->bytes + leak.growth.bytes;
+      sum.bytes_per_second = growth->bytes_per_second + leak.growth.bytes_per_second;
+      sum.window_seconds = std::max(growth->window_seconds, leak.growth.window_seconds);
+      growth = sum;
     }
   }
 

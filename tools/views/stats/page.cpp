@@ -50,6 +50,13 @@ class Page {
     std::vector<std::string> notes = print::notes_of(source_);
     if (statistics_.estimated)
       notes.emplace_back("sizes, calls and functions are estimates from these samples");
+    const session::Python& python = source_.recording->header().python;
+    if (python.version_hex != 0 && python.source != session::ObjectSource::malloc &&
+        python.objects != session::PoolObjects::none)
+      notes.emplace_back(
+          "the first lines and the table of sizes have the mappings that Python's small objects "
+          "lie "
+          "in, not each object");
     print::print_notes(notes, terminal_);
   }
 
