@@ -63,6 +63,26 @@ def test_the_heap_limit_of_the_jvm(oomrec, java, option, exit_code, certainty):
     assert "a memory limit of the JVM (-Xmx" in verdict["summary"]
 
 
+PYPY_GROWS = """
+held = []
+while True:
+    held.append(bytearray(1 << 20))
+"""
+
+
+@pytest.mark.needs_program("pypy3")
+@pytest.mark.parametrize("limit", ["--limit", "--limit-as"])
+@pytest.mark.parametrize("mode", ["sampled", "exact"])
+def test_pypy_is_recorded_without_lines(oomrec, limit, mode):
+    size = "300M" if limit == "--limit" else "2G"
+    run = oomrec("run", limit, size, "--mode", mode, "--", "pypy3", "-c", PYPY_GROWS)
+    assert run.exit_code == 1 and run.stderr.rstrip().endswith("MemoryError"), str(run)
+    shown = oomrec.json("show", run.only_bundle())
+    assert shown["verdict"]["code"] == {"--limit": "soft_limit"}.get(limit, "address_space_limit")
+    assert any("PyPy's frames are not read" in note for note in shown["notes"])
+    assert sum(holder["bytes"] for holder in shown["holders"]) > 150 << 20
+
+
 @pytest.mark.needs_program("php")
 def test_the_memory_limit_of_php(oomrec):
     run = oomrec("run", "--", "php", "-n", "-d", "memory_limit=8M", "-r", PHP_GROWS)

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "common/text/text.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools::print {
@@ -28,6 +29,18 @@ OldMemory old_memory(const session::View& view) {
   return found;
 }
 
+// PyPy's interpreter is a library, or in a static build the program itself.
+bool runs_pypy(const recording::Recording& recording) {
+  session::Module module;
+  for (std::uint64_t i = 1; i < recording.view().count(session::TableId::modules); ++i) {
+    if (!recording.view().read(session::TableId::modules, i, module)) continue;
+    const std::string path{recording.text(module.path)};
+    const std::string_view name = text::base_name(path);
+    if (name.starts_with("libpypy") || name.starts_with("pypy")) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::vector<std::string> notes_of(const bundles::Source& source) {
@@ -44,6 +57,11 @@ std::vector<std::string> notes_of(const bundles::Source& source) {
          [&] { return fmt::format("not recorded: {}", stored(header.off_reason)); });
   add_if(header.python.status != 0,
          [&] { return fmt::format("no Python stacks: {}", stored(header.python.status)); });
+  add_if(runs_pypy(recording), [] {
+    return std::string{
+        "no Python stacks: PyPy's frames are not read. Its memory is recorded as that of native "
+        "code, objects as the blocks and arenas that they lie in"};
+  });
   const session::Python& python = header.python;
   const bool has_pool = python.version_hex != 0 && python.source != session::ObjectSource::malloc;
   const bool has_own_heap = python.source == session::ObjectSource::own_heap;
