@@ -197,9 +197,11 @@ bool complete_recording(int directory, const Completion& completion) noexcept {
     header.write(completion.end->levels, offsetof(session::Header, end_levels));
     header.write(completion.end->account, offsetof(session::Header, account));
   }
-  if (completion.reserve.has_limit)
+  if (completion.reserve.has_limit) {
+    header.write(completion.reserve.bytes, offsetof(session::Header, limit_reserve_bytes));
     header.write(completion.reserve.used_bytes,
                  offsetof(session::Header, limit_reserve_used_bytes));
+  }
   calls::close(fd);
   return header.written();
 }

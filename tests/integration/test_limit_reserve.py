@@ -97,6 +97,23 @@ def test_the_size_of_the_reserve(oomrec, victim, options, expected):
     assert oomrec.json("show", run.only_bundle())["limit_reserve"]["bytes"] == expected
 
 
+TAKES_NO_NOTICE = """
+held = []
+for i in range(100_000):
+    try:
+        held.append(bytearray(5000 + i % 999))
+    except MemoryError:
+        pass
+"""
+
+
+def test_a_reserve_that_grew_is_told_as_grown(oomrec, python):
+    run = oomrec("run", "--limit", "100M", "--", python(), "-c", TAKES_NO_NOTICE)
+    reserve = oomrec.json("show")["limit_reserve"]
+    assert 8 * MIB < reserve["used"] <= reserve["bytes"], reserve
+    assert metadata(run.only_bundle())["limit_reserve"] == reserve
+
+
 @pytest.mark.parametrize("mode", ["sampled", "exact"])
 def test_who_asks_again_for_the_same_is_refused_again(preload, victim, mode):
     """Else Ruby, which collects garbage and repeats its request, would learn of the failure after the reserve."""
