@@ -2,6 +2,7 @@
 // that one does not explain it (crash_ruling.h).
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "common/text/text.h"
 #include "common/verdict/crash_ruling.h"
@@ -186,6 +187,17 @@ constexpr Reason kReasons[] = {
     {Link::much_later, "nothing links the two"},
 };
 
+// How it is known that the program has dealt with its failed request.
+void add_handling(Verdict& verdict, std::uint32_t flags) noexcept {
+  constexpr std::pair<std::uint32_t, std::string_view> kSigns[] = {
+      {session::kLinkChecked, "the program's code compares the result of that call"},
+      {session::kLinkRegardless, "a success of that call leads to where it was ended as well"},
+      {session::kLinkThrown, "the std::bad_alloc that it threw was caught"},
+  };
+  for (const auto& [flag, words] : kSigns)
+    if ((flags & flag) != 0) add_line(verdict, [&](text::Text& line) { line.add(words); });
+}
+
 void explain_without_link(Verdict& verdict, const View& view, const Ruling& ruling) noexcept {
   const Crash& crash = view.header().crash;
   const std::string_view program = text::base_name(view.string(view.header().executable));
@@ -207,7 +219,9 @@ void explain_without_link(Verdict& verdict, const View& view, const Ruling& ruli
                       [&](const Reason& row) { return row.link == ruling.link; });
     summary.add("; an earlier refused request does not explain it: ").add(reason.words);
   }
-  if (failed) add_link(verdict, view, crash, failure);
+  if (!failed) return;
+  add_link(verdict, view, crash, failure);
+  if (ruling.link == Link::handled) add_handling(verdict, view.header().crash_link.flags);
 }
 
 }  // namespace

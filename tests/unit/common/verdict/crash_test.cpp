@@ -349,6 +349,10 @@ TEST_CASE("a crash that does not follow says why, and denies memory only if that
   SUBCASE("the result was checked") {
     session.link().flags |= session::kLinkChecked;
     why += "the program dealt with it and went on";
+    const verdict::Verdict verdict = session.verdict();
+    REQUIRE(verdict.evidence_count == 2);
+    CHECK(std::string_view{verdict.evidence[1]} ==
+          "the program's code compares the result of that call");
   }
   SUBCASE("succeeded since") {
     crash.flags = session::kCrashSucceededSince;
