@@ -64,9 +64,11 @@ bool has_gone_on(const FailedRequest& failed) noexcept {
   if (is_device_space(static_cast<Space>(root.space))) return false;
   const bool same_moment =
       failed.time_ns < g_continued_ns.load(std::memory_order_relaxed) + kSameMomentNs;
-  if (same_moment && failed.thread != root.thread) return false;
+  std::int64_t least_growth = kGoneOnBytes;
+  if (same_moment && failed.thread != root.thread)
+    least_growth = std::max(least_growth, static_cast<std::int64_t>(root.live_bytes / 2));
   const std::int64_t grown = failed.live_bytes - g_least_live_bytes.load(std::memory_order_relaxed);
-  return grown >= kGoneOnBytes + static_cast<std::int64_t>(g_state.limit.reserve_bytes());
+  return grown >= least_growth + static_cast<std::int64_t>(g_state.limit.reserve_bytes());
 }
 
 std::uint32_t root_of_episode() noexcept { return g_root.load(std::memory_order_acquire); }

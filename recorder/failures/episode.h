@@ -39,7 +39,7 @@ void repeat_root(std::uint64_t now_ns, std::int64_t live_bytes) noexcept;
 // The root's bundle is written: its thread goes on only now.
 void continue_episode(std::uint64_t now_ns) noexcept;
 
-// Now the process holds so much (heap + map). Called by the tick, too.
+// Now the process holds so much (heap + map): called when that has shrunk.
 void note_live_bytes(std::int64_t bytes) noexcept;
 
 // From here on growth is no longer what the handling of a failure takes. Beyond the reserve of the
@@ -47,8 +47,9 @@ void note_live_bytes(std::int64_t bytes) noexcept;
 inline constexpr std::int64_t kGoneOnBytes = 32 << 20;
 
 // Whether the process has gone on since the root, and this failure comes from that. At the same
-// moment only the root's own thread can have: the others were at work before. On the host only:
-// frameworks handle a device's failures by freeing and asking again.
+// moment another thread, which was at work before, takes what the root's has freed: that must be
+// half of what was held. On the host only: frameworks handle a device's failures by freeing and
+// asking again.
 bool has_gone_on(const FailedRequest&) noexcept;
 
 // The root of the present episode: an entry in `failures`. 0: none.

@@ -3,7 +3,6 @@
 #include "common/system/files.h"
 #include "recorder/devices/figures.h"
 #include "recorder/failures/bundle_scheduler.h"
-#include "recorder/failures/episode.h"
 #include "recorder/helper/from_process.h"
 #include "recorder/limits/near_limit.h"
 #include "recorder/process/object_heap.h"
@@ -71,7 +70,6 @@ void run_tick(InHook hook, ThreadState& thread, std::uint64_t now) noexcept {
   g_session.keep_alive(hook);
   helper::finish(hook, 0);  // does not wait: reaps a helper that has exited
   note_recovery(hook, now);
-  note_live_bytes(live_bytes(nullptr));
   stack::check_next_module(hook);
   settle_preexisting_heap(hook);
   settle_object_heap(hook);

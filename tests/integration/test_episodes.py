@@ -117,6 +117,31 @@ def test_a_failure_after_a_handled_one(oomrec, tmp_path, first, limit, pause_s):
     assert oomrec.json("show", run.bundles()[0])["outcome"] == "recovered"
 
 
+IN_THREADS = """
+import threading, time
+def work():
+    held = []
+    try:
+        while True: held.append(bytearray(b"x" * (1 << 20)))
+    except MemoryError: time.sleep(0.3)
+workers = [threading.Thread(target=work) for _ in range(6)]
+for worker in workers: worker.start()
+for worker in workers: worker.join()
+def grow():
+    held = []
+    while True: held.append(bytearray(b"y" * (300 << 10)))
+grow()
+"""
+
+
+def test_a_failure_after_those_of_threads(oomrec, tmp_path):
+    """Six threads fail at the same moment, for one reason. What the program dies of is another."""
+    run = oomrec("run", "--limit", "300M", "--", sys.executable, script(tmp_path, IN_THREADS))
+    assert run.exit_code == 1 and len(run.bundles()) == 2, str(run)
+    shown = oomrec.json("show")
+    assert shown["outcome"] == "exited 1" and "grow" in str(shown["holders"][0]["stack"])
+
+
 @pytest.mark.parametrize("growth", [0, 12])
 def test_what_the_handling_of_a_failure_takes_is_no_growth(oomrec, tmp_path, growth):
     text = GOES_ON.replace("FIRST", "0").replace("PAUSE", "0")

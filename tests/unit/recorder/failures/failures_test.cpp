@@ -210,6 +210,12 @@ TEST_CASE("a failure of a process that has gone on since is a root") {
       bool root = true;
       std::thread([&] { root = is_root(); }).join();
       CHECK_FALSE(root);
+      SUBCASE("which holds half of it") {
+        allocate(kHeld + (2ULL << 30), 100 << 20);
+        std::thread([&] { root = is_root(); }).join();
+        release(kHeld + (2ULL << 30), 100 << 20);
+        CHECK(root);
+      }
     }
     SUBCASE("the same kind: only counted, but told at the end") {
       fail_request(90, 1 << 20);
