@@ -199,3 +199,33 @@ def test_the_rank_that_leaks_is_named(oomrec, tmp_path):
         leaking = {row["rank"]: row["detected"] for row in result["processes"]}
         assert leaking == {"0": False, "1": True}
     assert "\nprocesses, this one first\n" in oomrec("leaks", bundles[0]).stdout
+
+
+ENDS = """
+import sys, time
+kept = []
+def keep(size):
+    kept.append(bytearray(b"x" * size))
+if sys.argv[1] == "loads":
+    for _ in range(30): keep(1_000_000)
+for step in range(120):
+    if sys.argv[1] == "leaks": keep(300_000)
+    batch = [bytearray(b"y" * 2_000_000) for _ in range(5)]
+    time.sleep(0.02)
+"""
+
+
+@pytest.mark.parametrize("way, leaks", [("leaks", 1), ("loads", 0), ("works", 0)])
+def test_what_the_exit_freed_has_leaked(oomrec, tmp_path, way, leaks):
+    """The bundle is written when the interpreter has freed what it could."""
+    (tmp_path / "ends.py").write_text(ENDS)
+    run = oomrec("run", "--dump-at-exit", "--", sys.executable, tmp_path / "ends.py", way)
+    result = oomrec.json("leaks", run.only_bundle())
+    check("leaks", result)
+    assert len(result["leaks"]) == leaks, result["leaks"]
+    assert "until the process freed most and ended" in oomrec("leaks", run.only_bundle()).stdout
+    if leaks:
+        leak = result["leaks"][0]
+        assert 20 << 20 < leak["growth_bytes"] < 37 << 20 and 90 <= leak["live_count"] <= 120
+        assert leak["oldest_seconds"] is None
+        assert "keep" in {frame["function"] for frame in leak["stack"]}

@@ -9,6 +9,29 @@ namespace {
 // The last checkpoint has all holders: cut to the number that the others can list.
 constexpr std::size_t kListed = session::kCheckpointRows;
 
+std::uint64_t host_bytes(const recording::Checkpoint& checkpoint) {
+  std::uint64_t bytes = 0;
+  for (const Space space : recording::spaces_that_add_up())
+    if (is_on_host(space)) bytes += checkpoint.live_bytes[static_cast<std::size_t>(space)];
+  return bytes;
+}
+
+// The number of checkpoints before the exit freed most: in the last twentieth of the time, or two
+// seconds, up to the last that is almost as large as the largest. All, if less than half was freed.
+std::size_t count_before_exit(const std::vector<recording::Checkpoint>& checkpoints) {
+  if (checkpoints.size() < 2) return checkpoints.size();
+  constexpr std::uint64_t kExitNs = 2'000'000'000;
+  const std::uint64_t end = checkpoints.back().time_ns;
+  const std::uint64_t lasts = std::max(kExitNs, (end - checkpoints.front().time_ns) / 20);
+  std::uint64_t most = 0;
+  for (const recording::Checkpoint& checkpoint : checkpoints)
+    if (checkpoint.time_ns + lasts >= end) most = std::max(most, host_bytes(checkpoint));
+  if (2 * host_bytes(checkpoints.back()) > most) return checkpoints.size();
+  std::size_t count = checkpoints.size();
+  while (host_bytes(checkpoints[count - 1]) < most - most / 20) --count;
+  return count;
+}
+
 }  // namespace
 
 void add(StackGroup& sum, const StackGroup& part) {
@@ -45,8 +68,11 @@ std::vector<StackGroup> groups_of(const std::vector<recording::HolderFigures>& h
   return groups;
 }
 
-Curves::Curves(const recording::Recording& recording)
+Curves::Curves(const recording::Recording& recording, Until until)
     : recording_(recording), checkpoints_(recording::checkpoints_of(recording)) {
+  const std::size_t all = checkpoints_.size();
+  if (until == Until::exit) checkpoints_.resize(count_before_exit(checkpoints_));
+  is_cut_ = checkpoints_.size() < all;
   by_holder_.resize(recording.view().count(session::TableId::holders));
   for (std::uint32_t i = 0; i < checkpoints_.size(); ++i) {
     std::vector<recording::CheckpointRow>& largest = checkpoints_[i].largest;

@@ -32,12 +32,20 @@ void add(StackGroup& sum, const StackGroup& part);
 // reads a coarse clock.
 double seconds_of(std::uint64_t time_ns, const recording::Recording& recording);
 
+// Up to which moment to look. A process frees most of what it held as it exits, also what it
+// leaked.
+enum class Until : std::uint8_t { end, exit };
+
 class Curves {
  public:
-  explicit Curves(const recording::Recording& recording);
+  Curves(const recording::Recording& recording, Until);
 
   std::size_t checkpoints() const { return checkpoints_.size(); }
   double seconds() const;  // from the first to the last
+  // The last, if that is before the end of the recording: the process freed most after it.
+  const recording::Checkpoint* before_exit() const {
+    return is_cut_ ? &checkpoints_.back() : nullptr;
+  }
 
   // Whether any checkpoint lists the holder. Without that it has no curve.
   bool has_curve(std::uint32_t holder) const {
@@ -53,6 +61,7 @@ class Curves {
 
   const recording::Recording& recording_;
   std::vector<recording::Checkpoint> checkpoints_;
+  bool is_cut_ = false;
   struct Point {
     std::uint32_t checkpoint;
     std::uint64_t bytes;

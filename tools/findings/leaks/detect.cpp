@@ -1,11 +1,11 @@
 #include "tools/findings/leaks/detect.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <unordered_map>
 
 #include "common/text/own_code.h"
-#include "tools/findings/leaks/curves.h"
 #include "tools/recording/analysis/common_names.h"
 #include "tools/recording/analysis/statistics.h"
 #include "tools/recording/reading/timeline.h"
@@ -75,12 +75,14 @@ class Chains {
 class Detector {
  public:
   Detector(const recording::Recording& recording, recording::Stacks& stacks,
-           const recording::Locations& locations)
-      : recording_(recording), stacks_(stacks), locations_(locations), curves_(recording) {}
+           const recording::Locations& locations, Until until)
+      : recording_(recording), stacks_(stacks), locations_(locations), curves_(recording, until) {}
 
   Leaks leaks() {
     found_.checkpoints = curves_.checkpoints();
     found_.seconds = curves_.seconds();
+    if (const recording::Checkpoint* const last = curves_.before_exit())
+      found_.before_end_s = age_s(last->time_ns);
     if (!found_.has_enough_checkpoints()) return std::move(found_);
     std::vector<StackGroup> groups = groups_of(held(), stacks_);
     subjects_ = recording::subjects_of(stacks_, locations_);
@@ -104,8 +106,27 @@ class Detector {
     std::erase_if(holders, [&](const recording::HolderFigures& row) {
       return is_address_space(row.space) || row.is_object_pool || !curves_.has_curve(row.entry);
     });
-    recording_.add_ages(holders);
+    if (curves_.before_exit() != nullptr)
+      set_figures(holders, *curves_.before_exit());
+    else
+      recording_.add_ages(holders);
     return holders;
+  }
+
+  // To those of this checkpoint.
+  static void set_figures(std::vector<recording::HolderFigures>& holders,
+                          const recording::Checkpoint& at) {
+    std::unordered_map<std::uint32_t, std::uint64_t> bytes_of;
+    for (const recording::CheckpointRow& row : at.largest) bytes_of[row.holder] = row.live_bytes;
+    for (recording::HolderFigures& holder : holders) {
+      const auto found = bytes_of.find(holder.entry);
+      holder.live_bytes = found != bytes_of.end() ? found->second : 0;
+      const double of_peak = holder.peak_bytes == 0 ? 0
+                                                    : static_cast<double>(holder.live_bytes) /
+                                                          static_cast<double>(holder.peak_bytes);
+      holder.live_count = static_cast<std::uint64_t>(
+          std::llround(of_peak * static_cast<double>(holder.peak_count)));
+    }
   }
 
   // Adds the group to the leaks if it is one; returns whether it is. `sum` contains the group: if
@@ -207,8 +228,12 @@ double Leaks::bytes() const { return sum_of(leaks, &Growth::bytes); }
 double Leaks::bytes_per_second() const { return sum_of(leaks, &Growth::bytes_per_second); }
 
 Leaks leaks_of(const recording::Recording& recording, recording::Stacks& stacks,
-               const recording::Locations& locations) {
-  return Detector{recording, stacks, locations}.leaks();
+               const recording::Locations& locations, Until until) {
+  return Detector{recording, stacks, locations, until}.leaks();
+}
+
+Until until_of(const bundles::Source& source) {
+  return source.has_freed_most() ? Until::exit : Until::end;
 }
 
 std::string_view confidence_word(double confidence) {

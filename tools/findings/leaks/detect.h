@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/bundles/store/source.h"
+#include "tools/findings/leaks/curves.h"
 #include "tools/findings/leaks/growth.h"
 #include "tools/recording/analysis/stacks.h"
 #include "tools/recording/reading/devices.h"
@@ -37,9 +39,10 @@ struct DeviceGrowth {
 
 struct Leaks {
   std::size_t checkpoints = 0;
-  double seconds = 0;                 // from the first checkpoint to the end
-  std::vector<Leak> leaks;            // largest growth first
-  std::vector<DeviceGrowth> devices;  // those on which the process's total grows
+  double seconds = 0;                  // from the first checkpoint to the last
+  std::optional<double> before_end_s;  // the last, if the process then freed most, and ended
+  std::vector<Leak> leaks;             // largest growth first
+  std::vector<DeviceGrowth> devices;   // those on which the process's total grows
 
   bool has_enough_checkpoints() const { return checkpoints >= kFewestMoments; }
   bool detected() const { return !leaks.empty(); }
@@ -49,8 +52,13 @@ struct Leaks {
   double bytes_per_second() const;
 };
 
+// With Until::exit the figures "at the end" are those of the last checkpoint before the exit; the
+// numbers of blocks follow from those at the peak, and ages are unknown.
 Leaks leaks_of(const recording::Recording& recording, recording::Stacks& stacks,
-               const recording::Locations& locations);
+               const recording::Locations& locations, Until = Until::end);
+
+// What to look at in this source.
+Until until_of(const bundles::Source&);
 
 // "high", "medium" or "low".
 std::string_view confidence_word(double confidence);

@@ -47,7 +47,7 @@ Json device_json(const DeviceGrowth& device) {
 LeakReport::LeakReport(const bundles::Source& source)
     : source_(source),
       stacks_(*source.recording, *source.locations, recording::frames_of(*source.recording)),
-      leaks_(leaks_of(*source.recording, stacks_, *source.locations)),
+      leaks_(leaks_of(*source.recording, stacks_, *source.locations, until_of(source))),
       reach_(first_reached(leaks_, *source.recording, recording::timeline_of(*source.recording))),
       processes_(process_leaks(source, leaks_)) {}
 
@@ -110,8 +110,9 @@ Json LeakReport::json(std::size_t top) const {
 
 void LeakReport::print_summary(const Terminal& terminal) const {
   const std::string period =
-      fmt::format("{} over {}", plural(leaks_.checkpoints, "checkpoint", "checkpoints"),
-                  print::duration_text(leaks_.seconds));
+      fmt::format("{} over {}{}", plural(leaks_.checkpoints, "checkpoint", "checkpoints"),
+                  print::duration_text(leaks_.seconds),
+                  leaks_.before_end_s ? ", until the process freed most and ended" : "");
   if (!leaks_.has_enough_checkpoints()) {
     fmt::print("{}\n  {}\n", terminal.paint(Colour::bold, "too early to tell"),
                wrap(fmt::format("{}: leak detection needs {}. The recorder writes up to ten a "

@@ -38,7 +38,8 @@ std::vector<ProcessLeaks> process_leaks(const bundles::Source& source, const Lea
   const auto add = [&](const bundles::Source& other) {
     recording::Stacks stacks{*other.recording, *other.locations,
                              recording::frames_of(*other.recording)};
-    rows.push_back(row_of(other, leaks_of(*other.recording, stacks, *other.locations)));
+    rows.push_back(
+        row_of(other, leaks_of(*other.recording, stacks, *other.locations, until_of(other))));
   };
   if (source.is_job()) {
     bundles::for_each_rank(source, [&](const Json&, const bundles::Source& rank) { add(rank); });

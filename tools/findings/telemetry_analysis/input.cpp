@@ -96,7 +96,7 @@ AnalyzeInput read_recording(const std::string& named) {
   input.events = events_of(source);
   input.curves = function_curves(recording, stacks, locations);
   input.calls = calls_of(input.curves, kMostFunctions);
-  const Leaks leaks = leaks_of(recording, stacks, locations);
+  const Leaks leaks = leaks_of(recording, stacks, locations, until_of(source));
   for (const Leak& leak : leaks.leaks)
     input.leaks.push_back({recording::location_text(locations[leak.subject], locations),
                            {true,
