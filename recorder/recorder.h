@@ -26,6 +26,10 @@ bool start(const Options&) noexcept;
 // Why start() returned false; static text.
 const char* off_reason() noexcept;
 
+// Why the recording is in private memory, where no command can read it: "/dev/shm/oomrec-1000: Too
+// many open files"; nullptr: it is in a file.
+const char* private_recording_reason() noexcept;
+
 // Ends the recording of a program that goes on: what was recorded is removed. Threads that are
 // inside the recorder may still use its memory, which therefore stays mapped.
 void stop(InHook) noexcept;

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::size_t kMostStackBytes = 256 * 1024;
 constexpr std::size_t kMostFrames = 512;
+constexpr std::uint64_t kMostImageBytes = std::uint64_t{64} << 20;  // read from memory
 constexpr std::uint64_t kMostTailBytes = 2048;  // of a function without an exported name
 
 // Functions of the C library in which a thread may wait, by the name that the program calls. They
@@ -192,11 +193,22 @@ struct SafePoints::Unwinder {
     return found;
   }
 
-  // The process may see other files under these names.
+  // The process may see other files under these names. One that has been deleted or replaced since,
+  // or that lies outside of the directory to which the process has changed its root, is read as it
+  // is in the process's memory, which libdwfl does for the vDSO.
   static int find_elf(Dwfl_Module* module, void** user, const char* name, Dwarf_Addr base,
                       char** path, Elf** elf) {
     if (name[0] != '/') return dwfl_linux_proc_find_elf(module, user, name, base, path, elf);
-    return open(fmt::format("/proc/{}/root{}", g_pid, name).c_str(), O_RDONLY | O_CLOEXEC);
+    const int file =
+        open(fmt::format("/proc/{}/root{}", g_pid, name).c_str(), O_RDONLY | O_CLOEXEC);
+    if (file >= 0) return file;
+    Dwarf_Addr start = 0, end = 0;
+    if (dwfl_module_info(module, nullptr, &start, &end, nullptr, nullptr, nullptr, nullptr) ==
+            nullptr ||
+        end - start > kMostImageBytes)
+      return -1;
+    return dwfl_linux_proc_find_elf(module, user, fmt::format("[vdso: {}]", g_pid).c_str(), base,
+                                    path, elf);
   }
   static int find_no_debug_information(Dwfl_Module*, void**, const char*, Dwarf_Addr, const char*,
                                        const char*, GElf_Word, char**) {
@@ -245,8 +257,9 @@ struct SafePoints::Unwinder {
 SafePoints::SafePoints(const RemoteMemory& memory, const std::vector<RemoteModule>& modules)
     : memory_(memory), modules_(modules), unwinder_(std::make_unique<Unwinder>(memory)) {
   for (const RemoteModule& module : modules)
-    if (!is_c_library(module) && !is_loader(module) && module.file_name() != "liboomrec.so" &&
-        module.address_of("malloc") != 0 && module.address_of("free") != 0)
+    if (!is_c_library(module) && !is_loader(module) &&
+        !module.file_name().starts_with("liboomrec") && module.address_of("malloc") != 0 &&
+        module.address_of("free") != 0)
       allocator_ = allocator_ == nullptr ? &module : allocator_;
   std::error_code error;
   is_programs_own_ = allocator_ != nullptr &&
