@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import os
+import pwd
 import re
 import shutil
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -59,7 +62,9 @@ class HttpLoad:
                 answer = connection.getresponse()
                 body = answer.read()
                 problem = (
-                    None if (answer.status, body) == (200, self._answer) else f"{answer.status} {body}"
+                    None
+                    if (answer.status, body) == (200, self._answer)
+                    else f"{answer.status} {body}"
                 )
                 if answer.will_close:
                     connection.close()
@@ -84,47 +89,65 @@ class HttpLoad:
             thread.join()
 
 
+@contextlib.contextmanager
+def open_directory():
+    """A directory that every user may write to: pytest's own are private."""
+    directory = Path(tempfile.mkdtemp(prefix="oomrec-test-"))
+    directory.chmod(0o1777)
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory)
+
+
 def find_postgres() -> Path | None:
     """The directory of the newest version's programs, which are not on the PATH."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
     return found[-1].parent if found else None
 
 
-class Postgres:
-    """A cluster of its own, of a user that is not root, with pgbench's tables."""
+def database_user() -> int | None:
+    """PostgreSQL does not run as root, nor as a user without a name."""
+    if os.geteuid() != 0:
+        return os.geteuid()
+    with contextlib.suppress(KeyError):
+        return pwd.getpwnam("postgres").pw_uid
+    return None
 
-    def __init__(self, account):
-        programs = find_postgres()
-        if programs is None or shutil.which("pgbench") is None:
-            pytest.skip("not installed: postgresql, pgbench")
-        self.account, self.programs, self.port = account, programs, free_port()
-        self.data = account.home / "cluster"
-        self.log = account.home / "log"
+
+class Postgres:
+    """A cluster of its own, with pgbench's tables."""
+
+    def __init__(self, directory: Path):
+        programs, uid = find_postgres(), database_user()
+        if programs is None or uid is None or shutil.which("pgbench") is None:
+            pytest.skip("not installed: postgresql")
+        self.log = directory / "log"
         self.environment = {
             "PATH": "/usr/bin:/bin",
-            "PGHOST": str(account.home),
-            "PGPORT": str(self.port),
+            "LC_ALL": "C.UTF-8",
+            "PGHOST": str(directory),
+            "PGPORT": str(free_port()),
             "PGUSER": "tester",
             "PGDATABASE": "postgres",
-            "LC_ALL": "C.UTF-8",
-            # The account has no name.
-            "HOME": str(account.home),
         }
-        made = account(
-            programs / "initdb", "-D", self.data, "-U", "tester", "-A", "trust", "--no-sync"
+        options = {"env": self.environment, "cwd": directory, "stdin": subprocess.DEVNULL}
+        if os.geteuid() == 0:
+            options |= {"user": uid, "group": pwd.getpwuid(uid).pw_gid, "extra_groups": []}
+        data = directory / "cluster"
+        subprocess.run(
+            [programs / "initdb", "-D", data, "-U", "tester", "-A", "trust", "--no-sync"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            **options,
         )
-        if made.returncode != 0:
-            pytest.skip(f"initdb: {made.stderr.strip()}")
-        settings = f"-p {self.port} -k {account.home} -c listen_addresses= -c fsync=off"
+        settings = f"-k {directory} -c listen_addresses= -c fsync=off"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [programs / "postgres", "-D", self.data, *settings.split()],
-                stdin=subprocess.DEVNULL,
+                [programs / "postgres", "-D", data, *settings.split()],
                 stdout=log,
                 stderr=log,
-                env=self.environment,
-                cwd=account.home,
-                preexec_fn=account.become,
+                **options,
             )
         until = time.monotonic() + 60
         while self.query("select 1").returncode != 0:
@@ -134,7 +157,11 @@ class Postgres:
 
     def query(self, text: str) -> subprocess.CompletedProcess:
         return subprocess.run(
-            ["psql", "-XAtc", text], env=self.environment, capture_output=True, text=True, timeout=60
+            ["psql", "-XAtc", text],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
 
     def bench(self, *words) -> subprocess.Popen:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import random
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from attach_targets import copies, needs_tracing
@@ -18,6 +16,7 @@ from servers import (
     Postgres,
     children_of,
     free_port,
+    open_directory,
     still_runs,
     transactions,
     wait_for_port,
@@ -42,7 +41,6 @@ def attach_and_detach(oomrec, pids: list[int], times: int, work_s: float = 0.15)
 
 def serves_undisturbed(oomrec, process, port: int, pids: list[int], times: int) -> None:
     wait_for_port(port, process)
-    pids = pids or [process.pid]
     with HttpLoad(port, ANSWER) as load:
         time.sleep(0.3)
         attach_and_detach(oomrec, pids, times)
@@ -54,6 +52,17 @@ def serves_undisturbed(oomrec, process, port: int, pids: list[int], times: int) 
     assert process.poll() is None and all(still_runs(pid) for pid in pids)
     for pid in pids:
         assert copies(pid) <= 2, "one copy serves again, once no thread is in it"
+
+
+@pytest.fixture
+def shared(oomrec):
+    """For servers that run as another user than the test."""
+    with open_directory() as directory:
+        for name in ("SESSION", "DUMP"):
+            oomrec.environment[f"OOMREC_{name}_DIR"] = str(directory / name)
+            (directory / name).mkdir()
+            (directory / name).chmod(0o1777)
+        yield directory
 
 
 # --- Web servers ---------------------------------------------------------------------------------
@@ -87,11 +96,9 @@ def test_gunicorn(oomrec, plain, tmp_path, worker):
 
 
 @pytest.mark.needs_program("nginx")
-def test_nginx(oomrec, plain, tmp_path):
+def test_nginx(oomrec, plain, tmp_path, shared):
     """Workers that have given up root, if it is root who starts them."""
     port = free_port()
-    (tmp_path / "index.html").write_bytes(ANSWER)
-    tmp_path.chmod(0o755)
     configuration = tmp_path / "nginx.conf"
     paths = "".join(
         f"{name}_temp_path {tmp_path}/{name};"
@@ -106,9 +113,7 @@ def test_nginx(oomrec, plain, tmp_path):
     process = plain.start("nginx", "-p", tmp_path, "-c", configuration)
     wait_for_port(port, process)
     workers = children_of(process.pid)
-    for worker in workers:  # bundles and sessions of another user than the test's
-        assert worker
-    oomrec.environment["OOMREC_SESSION_DIR"] = None
+    assert len(workers) == 2
     with HttpLoad(port, ANSWER[:3000]) as load:
         attach_and_detach(oomrec, [*workers, process.pid], rounds(2, 20))
     assert load.failures == [] and load.requests > 50
@@ -134,7 +139,7 @@ def test_node(oomrec, plain, tmp_path):
     (tmp_path / "serve.js").write_text(NODE)
     port = free_port()
     process = plain.start("node", tmp_path / "serve.js", port)
-    serves_undisturbed(oomrec, process, port, [], rounds(3, 20))
+    serves_undisturbed(oomrec, process, port, [process.pid], rounds(3, 20))
 
 
 JAVA = """
@@ -165,8 +170,10 @@ def test_java(oomrec, plain, tmp_path):
     (tmp_path / "Serve.java").write_text(JAVA)
     assert plain("javac", "Serve.java").exit_code == 0
     port = free_port()
-    process = plain.start("java", "-Xmx64m", "-cp", tmp_path, "Serve", port)
-    serves_undisturbed(oomrec, process, port, [], rounds(3, 20))
+    process = plain.start(
+        "java", "-Xmx64m", "-Dsun.net.httpserver.nodelay=true", "-cp", tmp_path, "Serve", port
+    )
+    serves_undisturbed(oomrec, process, port, [process.pid], rounds(3, 20))
 
 
 # --- Stores --------------------------------------------------------------------------------------
@@ -191,15 +198,14 @@ def test_redis(oomrec, plain, tmp_path):
 
 
 @pytest.fixture
-def postgres(users):
-    server = Postgres(users.victim)
+def postgres(oomrec, shared):
+    server = Postgres(shared)
     yield server
     server.stop()
 
 
 def test_postgres(oomrec, postgres):
     """The server that forks, and its backends."""
-    oomrec.environment["OOMREC_SESSION_DIR"] = None
     seconds = rounds(8, 60)
     load = postgres.bench("-c", "4", "-j", "2", "-T", str(seconds))
     time.sleep(1)
@@ -219,9 +225,9 @@ def test_postgres(oomrec, postgres):
 
 def test_commands_die_at_a_server_that_forks(oomrec, plain, postgres, build_dir, library):
     """Each connection is a new process: some are attached to as they begin, or end."""
-    oomrec.environment["OOMREC_SESSION_DIR"] = None
     steps = ["seized", "stopped", "written", "redirected", "blocked", "calling", "done"]
     steps += ["returning", "unblocked", "released", "never"]
+    settings = [f"OOMREC_{name}_DIR={postgres.log.parent / name}" for name in ("SESSION", "DUMP")]
     chance = random.Random(7)
     seconds = rounds(10, 120)
     load = postgres.bench("-C", "-c", "4", "-j", "2", "-T", str(seconds))
@@ -232,9 +238,7 @@ def test_commands_die_at_a_server_that_forks(oomrec, plain, postgres, build_dir,
     while time.monotonic() < until:
         pid = chance.choice([server, *postgres.backends()])
         step = chance.choice(steps)
-        run = plain(
-            build_dir / "tests" / "integration" / "attach_dies", step, pid, library, "OOMREC_QUIET=1"
-        )
+        run = plain(build_dir / "tests/integration/attach_dies", step, pid, library, *settings)
         assert run.exit_code in (0, 2, 128 + signal.SIGKILL), str(run)
         outcomes[{0: "attached", 2: "refused"}.get(run.exit_code, "killed")] += 1
         if chance.random() < 0.5:
