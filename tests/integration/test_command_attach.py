@@ -120,6 +120,35 @@ def test_the_command_is_killed_at_each_step(plain, killed_at, running, step_of_d
     assert int(re.search(r"took (\d+)", ended.stdout)[1]) < 10_000, "the wait goes on"
 
 
+HANDLERS = (
+    "#include <errno.h>\n#include <signal.h>\n#include <stdio.h>\n#include <time.h>\n"
+    "#include <unistd.h>\nstatic char* stack; static volatile long far, calls;\n"
+    "static void handle(int number) { char here; ++calls;\n"
+    "if (&here > stack || stack - &here > 1 << 20) ++far; }\n"
+    "static void start(int number, long ns) { struct sigaction action = {0}; timer_t timer;\n"
+    "struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = number};\n"
+    "const struct itimerspec each = {{0, ns}, {0, ns}};\n"
+    "action.sa_handler = handle; sigaction(number, &action, 0);\n"
+    "timer_create(CLOCK_MONOTONIC, &event, &timer); timer_settime(timer, 0, &each, 0); }\n"
+    "int main() { char here, line; stack = &here;\n"
+    "start(SIGUSR1, 300000); start(SIGUSR2, 370000); start(SIGALRM, 410000);\n"
+    'puts("ready"); fflush(stdout);\n'
+    'while (read(0, &line, 1) < 0); printf("%ld %d\\n", far, calls > 100); return 0; }\n'
+)
+
+
+@pytest.mark.parametrize("step_of_death", STEPS)
+def test_no_handler_runs_in_the_call_of_a_killed_command(plain, killed_at, tmp_path, step_of_death):
+    """They may allocate, as PostgreSQL's do: they know that the program is only ever in read then."""
+    program = built(tmp_path, "handles", HANDLERS)
+    process = plain.start(program, stdin=subprocess.PIPE)
+    assert process.stdout.readline() == b"ready\n"
+    killed_at(step_of_death, process.pid)
+    time.sleep(0.5)
+    ended = plain.finish(process, input="x")
+    assert ended.exit_code == 0 and ended.stdout == "0 1\n", str(ended)
+
+
 def test_the_next_command_waits_for_the_call_of_a_killed_one(oomrec, plain, killed_at, running):
     """Else it would write its code over the one that a thread still runs."""
     process = running("attached", "read", 2)

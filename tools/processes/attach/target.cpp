@@ -134,7 +134,7 @@ void require_program(const RemoteMemory& memory) {
 void require_proc(pid_t pid) {
   const std::string root = fmt::format("/proc/{}/root", pid);
   struct stat found {};
-  if (stat((root + "/proc/self").c_str(), &found) == 0 || (errno != ENOENT && errno != ENOTDIR))
+  if (stat((root + "/proc/meminfo").c_str(), &found) == 0 || (errno != ENOENT && errno != ENOTDIR))
     return;
   std::error_code error;
   const std::string directory = printable(std::filesystem::read_symlink(root, error).string());
