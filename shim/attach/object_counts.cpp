@@ -64,8 +64,12 @@ using Visit = int(Object*, void*);
   X(PyImport_ImportModule, Object*, (const char*))                          \
   X(PyDict_GetItemString, Object*, (Object*, const char*))                  \
   X(PyDict_DelItemString, int, (Object*, const char*))                      \
+  X(PyDict_Clear, void, (Object*))                                          \
+  X(PyModule_GetDict, Object*, (Object*))                                   \
+  X(PyInit_gc, Object*, ())                                                 \
   X(PyObject_CallMethod, Object*, (Object*, const char*, const char*, ...)) \
   X(PyObject_CallFunctionObjArgs, Object*, (Object*, ...))                  \
+  X(PyObject_GetAttrString, Object*, (Object*, const char*))                \
   X(PyObject_IsTrue, int, (Object*))                                        \
   X(PyList_Size, std::ptrdiff_t, (Object*))                                 \
   X(PyList_GetItem, Object*, (Object*, std::ptrdiff_t))                     \
@@ -83,6 +87,7 @@ struct PythonFunctions {
   void (*PyUnstable_GC_VisitObjects)(Visit*, void*);  // since 3.12, else null
   Object* PyBaseObject_Type;
   Object* PyMethodDescr_Type;
+  Object* PyModule_Type;
   Object* PyType_Type;
 
   bool find() noexcept {
@@ -94,6 +99,7 @@ struct PythonFunctions {
     find_one(PyUnstable_GC_VisitObjects, "PyUnstable_GC_VisitObjects");
     bool found = find_one(PyBaseObject_Type, "PyBaseObject_Type");
     found &= find_one(PyMethodDescr_Type, "PyMethodDescr_Type");
+    found &= find_one(PyModule_Type, "PyModule_Type");
     found &= find_one(PyType_Type, "PyType_Type");
 #define OOMREC_FIND(name, result, parameters) found &= find_one(name, #name);
     OOMREC_PYTHON_FUNCTIONS(OOMREC_FIND)
@@ -206,34 +212,45 @@ int visit_one(Object* object, void*) { return count_one(object) ? 1 : 0; }
 
 // --- The collector -------------------------------------------------------------------------------
 
-// The module gc, whose functions exist in all versions. Imported if the program has not done that,
-// and then taken out of sys.modules again.
+// The module gc, whose functions exist in all versions. If the program has not imported it, it gets
+// one that it does not see, and that does not outlive this: its functions refer to it, so only a
+// collection would free it otherwise. To 3.9 an import would keep a copy for the next one.
 class CollectorModule {
  public:
   CollectorModule() : modules_(g_python.PyImport_GetModuleDict()) {
     module_ = modules_ != nullptr ? g_python.PyDict_GetItemString(modules_, "gc") : nullptr;
     is_ours_ = module_ == nullptr;
-    if (is_ours_)
-      module_ = g_python.PyImport_ImportModule("gc");
-    else
+    if (!is_ours_) {
       g_python.Py_IncRef(module_);
+      return;
+    }
+    module_ = g_python.PyInit_gc();
+    if (module_ != nullptr && type_of(module_) == g_python.PyModule_Type) return;
+    // Since 3.10 that is only its definition, which an import makes a module of.
+    module_ = g_python.PyImport_ImportModule("gc");
+    if (g_python.PyDict_DelItemString(modules_, "gc") != 0) g_python.PyErr_Clear();
   }
   ~CollectorModule() {
     if (module_ == nullptr) return;
-    if (is_ours_ && g_python.PyDict_DelItemString(modules_, "gc") != 0) g_python.PyErr_Clear();
+    if (is_ours_) g_python.PyDict_Clear(g_python.PyModule_GetDict(module_));
     g_python.Py_DecRef(module_);
   }
   CollectorModule(const CollectorModule&) = delete;
   CollectorModule& operator=(const CollectorModule&) = delete;
 
-  Object* call(const char* function) const noexcept {
+  // PyObject_CallMethod without arguments would have the function's parser of arguments prepare
+  // itself, for good.
+  Object* call(const char* name) const noexcept {
+    Object* const function =
+        module_ != nullptr ? g_python.PyObject_GetAttrString(module_, name) : nullptr;
     Object* const result =
-        module_ != nullptr ? g_python.PyObject_CallMethod(module_, function, nullptr) : nullptr;
+        function != nullptr ? g_python.PyObject_CallFunctionObjArgs(function, nullptr) : nullptr;
+    if (function != nullptr) g_python.Py_DecRef(function);
     if (result == nullptr) g_python.PyErr_Clear();
     return result;
   }
-  bool does(const char* function) const noexcept {  // or answers with a true value
-    Object* const result = call(function);
+  bool does(const char* name) const noexcept {  // or answers with a true value
+    Object* const result = call(name);
     if (result == nullptr) return false;
     const bool is_true = g_python.PyObject_IsTrue(result) == 1;
     g_python.Py_DecRef(result);
