@@ -378,6 +378,12 @@ void note_heap(InHook hook, std::string_view note) noexcept {
   if (phase() == Phase::active) g_session.header().heap_note = g_session.add_string(hook, note);
 }
 
+void note_preexisting_objects(InHook hook, std::string_view counts) noexcept {
+  if (phase() == Phase::active)
+    g_session.header().preexisting_objects.store(g_session.add_string(hook, counts),
+                                                 std::memory_order_release);
+}
+
 // First does everything that needs system calls: finishes a bundle that is being written, and
 // captures a stack, which gets this thread a lane, the bounds of its stack and the names of the
 // modules on it.

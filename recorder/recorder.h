@@ -75,4 +75,7 @@ void sandbox_failed(InHook) noexcept;
 // Records why the heap is not observed: for show, info and the bundle.
 void note_heap(InHook, std::string_view note) noexcept;
 
+// What the interpreter's heap held when it was attached to, by type (Header::preexisting_objects).
+void note_preexisting_objects(InHook, std::string_view counts) noexcept;
+
 }  // namespace oomrec::recorder

@@ -14,6 +14,7 @@
 #include "common/system/hook_scope.h"
 #include "common/system/text.h"
 #include "recorder/python/interpreter.h"
+#include "recorder/recorder.h"
 #include "shim/api.h"
 #include "shim/interpose/export.h"
 #include "shim/interpose/real_dlsym.h"
@@ -365,12 +366,15 @@ int run_pending(void*) {
   std::uint32_t expected = ObjectCounts::waiting;
   if (!oomrec_object_counts.state.compare_exchange_strong(expected, ObjectCounts::counting))
     return 0;
-  as_recorder([](InHook) {
+  as_recorder([](InHook hook) {
     Object *type = nullptr, *value = nullptr, *trace = nullptr;
     g_python.PyErr_Fetch(&type, &value, &trace);
     const bool is_counted = count_objects();
     g_python.PyErr_Clear();
     g_python.PyErr_Restore(type, value, trace);
+    if (is_counted)
+      recorder::note_preexisting_objects(hook,
+                                         {oomrec_object_counts.text, oomrec_object_counts.bytes});
     oomrec_object_counts.state.store(is_counted ? ObjectCounts::done : ObjectCounts::failed,
                                      std::memory_order_release);
   });

@@ -89,7 +89,7 @@ bool wait_for(pid_t pid, double seconds) {
   return true;
 }
 
-using Objects = std::optional<processes::ObjectCounts>;
+using Objects = std::optional<recording::ObjectCounts>;
 
 // `bundle`: empty if none was written.
 int report(pid_t pid, const processes::Attached& done, const std::string& bundle,

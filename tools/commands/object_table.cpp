@@ -22,7 +22,7 @@ void print_row(std::uint64_t bytes, double share, std::uint64_t count, const std
 
 }  // namespace
 
-void print_objects(const processes::ObjectCounts& counts) {
+void print_objects(const recording::ObjectCounts& counts) {
   fmt::print("\n{} objects of {} types, which Python's garbage collector tracks: {}\n",
              count_text(counts.objects), count_text(counts.types), size_text(counts.bytes));
   fmt::print("      bytes    share        count  type\n");
@@ -48,7 +48,7 @@ void print_objects(const processes::ObjectCounts& counts) {
     fmt::print("  of the main interpreter; {} more are not counted\n", counts.interpreters - 1);
 }
 
-Json objects_json(const processes::ObjectCounts& counts) {
+Json objects_json(const recording::ObjectCounts& counts) {
   Json rows = Json::array();
   for (const auto& row : counts.rows)
     rows.push_back({{"type", row.type}, {"count", row.count}, {"bytes", row.bytes}});

@@ -2,12 +2,12 @@
 #pragma once
 
 #include "tools/base/json.h"
-#include "tools/processes/attach/object_counts.h"
+#include "tools/recording/reading/object_counts.h"
 
 namespace oomrec::tools::commands {
 
-void print_objects(const processes::ObjectCounts& counts);
+void print_objects(const recording::ObjectCounts& counts);
 
-Json objects_json(const processes::ObjectCounts& counts);
+Json objects_json(const recording::ObjectCounts& counts);
 
 }  // namespace oomrec::tools::commands

@@ -23,7 +23,7 @@ Attached attach_to(pid_t, const std::string&,
 
 Attached detach_from(pid_t) { refuse(); }
 
-ObjectCounts count_objects(pid_t) { refuse(); }
+recording::ObjectCounts count_objects(pid_t) { refuse(); }
 
 std::string_view name_of(Unobserved::Why) { return {}; }
 std::vector<Unobserved> unobserved_in(const RemoteMemory&) { return {}; }

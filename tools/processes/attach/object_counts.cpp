@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
-#include <sstream>
 
 #include "tools/base/error.h"
 #include "tools/base/text.h"
@@ -60,31 +59,9 @@ bool wait_for_interpreter(const RemoteMemory& memory, std::uint64_t address, Pag
   return false;
 }
 
-ObjectCounts parsed(const std::string& text) {
-  ObjectCounts counts;
-  std::istringstream lines{text};
-  std::string line;
-  std::getline(lines, line);
-  std::istringstream totals{line};
-  int partial = 0;
-  totals >> counts.objects >> counts.bytes >> counts.types >> counts.interpreters >>
-      counts.took_ns >> partial;
-  counts.is_partial = partial != 0;
-  while (std::getline(lines, line)) {
-    ObjectCounts::Row row;
-    std::istringstream words{line};
-    words >> row.count >> row.bytes;
-    words.get();
-    std::getline(words, row.type);
-    row.type = printable(row.type);
-    counts.rows.push_back(std::move(row));
-  }
-  return counts;
-}
-
 }  // namespace
 
-ObjectCounts count_objects(pid_t pid) {
+recording::ObjectCounts count_objects(pid_t pid) {
   const CallGuard guard{pid};
   const RemoteMemory memory{pid};
   const auto copy = recording_copy(memory);
@@ -107,7 +84,7 @@ ObjectCounts count_objects(pid_t pid) {
   std::string text(std::min<std::uint64_t>(page.bytes, kMostTextBytes), '\0');
   if (page.state == Page::failed || !memory.read(address + sizeof page, text.data(), text.size()))
     throw not_counted(pid, "it has no memory for their list", "It is recorded without.");
-  return parsed(text);
+  return recording::object_counts_of(text);
 }
 
 }  // namespace oomrec::tools::processes
