@@ -40,6 +40,15 @@ def children_of(pid: int) -> list[int]:
     return [int(word) for word in words]
 
 
+def wait_for_children(process: subprocess.Popen, count: int) -> list[int]:
+    until = time.monotonic() + 30
+    while len(children := children_of(process.pid)) != count:
+        assert time.monotonic() < until and process.poll() is None, children
+        time.sleep(0.05)
+    time.sleep(0.3)  # to come to their work
+    return children
+
+
 class HttpLoad:
     """Asks from several connections until it is ended, and compares each answer with the expected one."""
 

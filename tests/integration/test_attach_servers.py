@@ -19,6 +19,7 @@ from servers import (
     open_directory,
     still_runs,
     transactions,
+    wait_for_children,
     wait_for_port,
 )
 
@@ -89,8 +90,7 @@ def test_gunicorn(oomrec, plain, tmp_path, worker):
         sys.executable, "-m", "gunicorn", *words, "served:application", stderr=subprocess.DEVNULL
     )
     wait_for_port(port, process)
-    workers = children_of(process.pid)
-    assert len(workers) == 2
+    workers = wait_for_children(process, 2)
     serves_undisturbed(oomrec, process, port, [*workers, process.pid], rounds(2, 20))
     assert children_of(process.pid) == workers
 
@@ -112,8 +112,7 @@ def test_nginx(oomrec, plain, tmp_path, shared):
     )
     process = plain.start("nginx", "-p", tmp_path, "-c", configuration)
     wait_for_port(port, process)
-    workers = children_of(process.pid)
-    assert len(workers) == 2
+    workers = wait_for_children(process, 2)
     with HttpLoad(port, ANSWER[:3000]) as load:
         attach_and_detach(oomrec, [*workers, process.pid], rounds(2, 20))
     assert load.failures == [] and load.requests > 50

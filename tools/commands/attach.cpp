@@ -95,13 +95,12 @@ using Objects = std::optional<recording::ObjectCounts>;
 int report(pid_t pid, const processes::Attached& done, const std::string& bundle,
            const Objects& objects, bool json, const std::string& text) {
   if (json) {
-    Json document{{"schema_version", 1},
-                  {"pid", pid},
-                  {"thread", done.thread},
-                  {"paused_ns", done.paused_ns},
-                  {"bundle", bundle.empty() ? Json() : Json(bundle)}};
-    if (objects) document["objects"] = objects_json(*objects);
-    print_json(document);
+    print_json({{"schema_version", 1},
+                {"pid", pid},
+                {"thread", done.thread},
+                {"paused_ns", done.paused_ns},
+                {"bundle", bundle.empty() ? Json() : Json(bundle)},
+                {"objects", objects ? objects_json(*objects) : Json()}});
   } else {
     fmt::print("{}\n", text);
     if (objects) print_objects(*objects);
@@ -164,8 +163,9 @@ int attach_command(const Words& words) {
   arguments.flag("--objects", counts_objects,
                  "also list the objects that Python's garbage collector tracks, by type");
   arguments.flag("--detach", detaches, "end the recording, and take the recorder out of its calls");
-  arguments.flag("--json", json,
-                 "print {\"schema_version\", \"pid\", \"thread\", \"paused_ns\", \"bundle\"}");
+  arguments.flag(
+      "--json", json,
+      "print {\"schema_version\", \"pid\", \"thread\", \"paused_ns\", \"bundle\", \"objects\"}");
   if (!arguments.parse(words)) return code(Exit::shown);
 
   const pid_t pid = pid_of(word);
