@@ -7,8 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <span>
+#include <iterator>
 #include <string_view>
+#include <type_traits>
 
 #include "common/system/files.h"
 #include "common/system/hook_scope.h"
@@ -361,8 +362,12 @@ bool count_objects() noexcept {
   return is_counted;
 }
 
+constinit int g_process =
+    0;  // that is to count: not a fork's child, which has the pending call, too
+
 // Called by the interpreter, which holds its lock. The command may have given up since.
 int run_pending(void*) {
+  if (system::process_id() != g_process) return 0;
   std::uint32_t expected = ObjectCounts::waiting;
   if (!oomrec_object_counts.state.compare_exchange_strong(expected, ObjectCounts::counting))
     return 0;
@@ -397,6 +402,7 @@ OOMREC_EXPORT const char* oomrec_count_objects(const char*) {
   if (std::strstr(g_python.Py_GetVersion(), "free-threading") != nullptr)
     return "its Python has no global lock, under which objects could be counted";
   if (g_python.Py_IsInitialized() == 0) return "its Python is not running";
+  g_process = system::process_id();
   oomrec_object_counts.state.store(ObjectCounts::waiting);
   if (g_python.Py_AddPendingCall(run_pending, nullptr) == 0) return nullptr;
   oomrec_object_counts.state.store(ObjectCounts::none);
