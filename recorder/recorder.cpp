@@ -160,6 +160,13 @@ bool open_session(InHook hook, SessionOf owner) noexcept {
   return true;
 }
 
+// Why no directory, or not the one that was named, has the recording: a word on the directory's
+// error.
+std::string_view directory_problem(int error) noexcept {
+  return error == session::kTaken ? "another user has taken this name, or it is no directory"
+                                  : text::error_words(error);
+}
+
 // What a kill leaves of the recording, and where: the user may have named a directory and look for
 // it there. Forked children do not repeat this.
 void report_session_directory() noexcept {
@@ -170,9 +177,7 @@ void report_session_directory() noexcept {
   // help.
   if (error == 0 || error == ENOSYS) return;
   const std::string_view path{g_session.path()};
-  const std::string_view why = error == session::kTaken
-                                   ? "another user has taken this name, or it is no directory"
-                                   : text::error_words(error);
+  const std::string_view why = directory_problem(error);
   const std::string_view preferred{g_session.preferred_directory()};
   const std::string_view unusable = named.empty() || error == session::kTaken ? preferred : named;
   if (path.empty())
@@ -249,6 +254,15 @@ bool start(const Options& options) noexcept {
 }
 
 const char* off_reason() noexcept { return g_session.off_reason(); }
+
+const char* private_recording_reason() noexcept {
+  static constinit char reason[512];
+  if (g_session.path()[0] != '\0') return nullptr;
+  system::Text text{reason};
+  text.clear();
+  text << g_session.preferred_directory() << ": " << directory_problem(g_session.directory_error());
+  return reason;
+}
 
 void stop(InHook hook) noexcept {
   if (phase() == Phase::off) return;
@@ -362,6 +376,12 @@ void on_module_unload(InHook hook) noexcept {
 
 void note_heap(InHook hook, std::string_view note) noexcept {
   if (phase() == Phase::active) g_session.header().heap_note = g_session.add_string(hook, note);
+}
+
+void note_preexisting_objects(InHook hook, std::string_view counts) noexcept {
+  if (phase() == Phase::active)
+    g_session.header().preexisting_objects.store(g_session.add_string(hook, counts),
+                                                 std::memory_order_release);
 }
 
 // First does everything that needs system calls: finishes a bundle that is being written, and

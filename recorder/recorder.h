@@ -26,6 +26,10 @@ bool start(const Options&) noexcept;
 // Why start() returned false; static text.
 const char* off_reason() noexcept;
 
+// Why the recording is in private memory, where no command can read it: "/dev/shm/oomrec-1000: Too
+// many open files"; nullptr: it is in a file.
+const char* private_recording_reason() noexcept;
+
 // Ends the recording of a program that goes on: what was recorded is removed. Threads that are
 // inside the recorder may still use its memory, which therefore stays mapped.
 void stop(InHook) noexcept;
@@ -70,5 +74,8 @@ void sandbox_failed(InHook) noexcept;
 
 // Records why the heap is not observed: for show, info and the bundle.
 void note_heap(InHook, std::string_view note) noexcept;
+
+// What the interpreter's heap held when it was attached to, by type (Header::preexisting_objects).
+void note_preexisting_objects(InHook, std::string_view counts) noexcept;
 
 }  // namespace oomrec::recorder

@@ -29,7 +29,7 @@
 namespace oomrec::session {
 
 inline constexpr u64 kMagic = 0x014345524d4f4f1aULL;  // 1A "OOMREC" 01
-inline constexpr u32 kVersion = 8;
+inline constexpr u32 kVersion = 9;
 inline constexpr u64 kSegmentBytes = u64{16} << 20;
 inline constexpr u32 kMaxSegments = 64;
 inline constexpr u64 kMostBytes = kMaxSegments * kSegmentBytes;
@@ -216,6 +216,10 @@ struct Header {
   RuntimeLimit runtime_limit;
   Atomic<u64> limit_reserve_bytes;       // since version 8: beyond the soft limit, after a refusal
   Atomic<u64> limit_reserve_used_bytes;  // the most of it that was in use
+  // Since version 9: what Python's collector tracked at `oomrec attach --objects`, as
+  // tools/recording/reading/object_counts.h reads it; 0: not counted.
+  Atomic<StringId> preexisting_objects;
+  u32 reserved_at_end;
 };
 static_assert(offsetof(Header, used_bytes) == 24 && offsetof(Header, alive_mutex) == 40 &&
               offsetof(Header, pid) == 104 && offsetof(Header, boot_id) == 120 &&
@@ -224,28 +228,28 @@ static_assert(offsetof(Header, used_bytes) == 24 && offsetof(Header, alive_mutex
               offsetof(Header, soft_limit_bytes) == 280 &&
               offsetof(Header, dropped_events) == 304 && offsetof(Header, python) == 368 &&
               offsetof(Header, spaces) == 384 && offsetof(Header, tables) == 864);
-static_assert(offsetof(Header, limit_as_bytes) == 864 + kTableSlots * sizeof(TableDirectory) &&
-              offsetof(Header, limit_as_own_bytes) == offsetof(Header, limit_as_bytes) + 8 &&
-              offsetof(Header, cgroup) == offsetof(Header, limit_as_own_bytes) + 8 &&
-              offsetof(Header, health) == offsetof(Header, cgroup) + 8 &&
-              offsetof(Header, crash) == offsetof(Header, health) + sizeof(Health) &&
-              offsetof(Header, death) == offsetof(Header, crash) + sizeof(Crash) &&
-              offsetof(Header, acted) == offsetof(Header, death) + sizeof(Death) &&
-              offsetof(Header, ended) == offsetof(Header, acted) + 16 &&
-              offsetof(Header, child) == offsetof(Header, ended) + 16 * kEndedChildren &&
-              offsetof(Header, shared) == offsetof(Header, child) + sizeof(ChildDeath) &&
-              offsetof(Header, drivers) == offsetof(Header, shared) + sizeof(SharedMemory) &&
-              offsetof(Header, near_device) ==
-                  offsetof(Header, drivers) + sizeof(Driver) * kVendors &&
-              offsetof(Header, rank) == offsetof(Header, near_device) + 8 &&
-              offsetof(Header, notifications) == offsetof(Header, rank) + sizeof(Rank) &&
-              offsetof(Header, crash_link) == offsetof(Header, notifications) + 8 &&
-              offsetof(Header, stalls) == offsetof(Header, account) + sizeof(CgroupAccount) &&
-              offsetof(Header, runtime_limit) == offsetof(Header, stalls) + sizeof(Stalls) &&
-              offsetof(Header, limit_reserve_bytes) ==
-                  offsetof(Header, runtime_limit) + sizeof(RuntimeLimit) &&
-              sizeof(Header) == offsetof(Header, limit_reserve_used_bytes) + 8 &&
-              sizeof(Header) <= kHeaderBytes);
+static_assert(
+    offsetof(Header, limit_as_bytes) == 864 + kTableSlots * sizeof(TableDirectory) &&
+    offsetof(Header, limit_as_own_bytes) == offsetof(Header, limit_as_bytes) + 8 &&
+    offsetof(Header, cgroup) == offsetof(Header, limit_as_own_bytes) + 8 &&
+    offsetof(Header, health) == offsetof(Header, cgroup) + 8 &&
+    offsetof(Header, crash) == offsetof(Header, health) + sizeof(Health) &&
+    offsetof(Header, death) == offsetof(Header, crash) + sizeof(Crash) &&
+    offsetof(Header, acted) == offsetof(Header, death) + sizeof(Death) &&
+    offsetof(Header, ended) == offsetof(Header, acted) + 16 &&
+    offsetof(Header, child) == offsetof(Header, ended) + 16 * kEndedChildren &&
+    offsetof(Header, shared) == offsetof(Header, child) + sizeof(ChildDeath) &&
+    offsetof(Header, drivers) == offsetof(Header, shared) + sizeof(SharedMemory) &&
+    offsetof(Header, near_device) == offsetof(Header, drivers) + sizeof(Driver) * kVendors &&
+    offsetof(Header, rank) == offsetof(Header, near_device) + 8 &&
+    offsetof(Header, notifications) == offsetof(Header, rank) + sizeof(Rank) &&
+    offsetof(Header, crash_link) == offsetof(Header, notifications) + 8 &&
+    offsetof(Header, stalls) == offsetof(Header, account) + sizeof(CgroupAccount) &&
+    offsetof(Header, runtime_limit) == offsetof(Header, stalls) + sizeof(Stalls) &&
+    offsetof(Header, limit_reserve_bytes) ==
+        offsetof(Header, runtime_limit) + sizeof(RuntimeLimit) &&
+    offsetof(Header, preexisting_objects) == offsetof(Header, limit_reserve_used_bytes) + 8 &&
+    sizeof(Header) == offsetof(Header, preexisting_objects) + 8 && sizeof(Header) <= kHeaderBytes);
 static_assert(std::is_standard_layout_v<Header> && std::is_trivially_destructible_v<Header>);
 static_assert(Atomic<u64>::is_always_lock_free, "a lock would die with its owner");
 

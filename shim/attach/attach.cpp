@@ -111,6 +111,11 @@ const char* begin(Options options) noexcept {
   bool started = false;
   as_recorder([&](InHook) { started = recorder::start(options); });
   if (!started) return recorder::off_reason();
+  // Its only readers are the commands, which could not find it.
+  if (const char* const reason = recorder::private_recording_reason()) {
+    as_recorder([](InHook hook) { recorder::stop(hook); });
+    return reason;
+  }
   recorder::set_quiet(quiet);
   const bool observes_heap = !is_programs_own(reinterpret_cast<const void*>(g_next.malloc));
   start_exec(options.children, own_module().dli_fname);

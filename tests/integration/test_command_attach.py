@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from attach_targets import built, copies, needs_tracing, state_of
+from attach_targets import built, copies, mapped_hooks, needs_tracing, state_of
 from conftest import find_python, metadata, rounds
 from schemas import check
 
@@ -120,6 +120,35 @@ def test_the_command_is_killed_at_each_step(plain, killed_at, running, step_of_d
     assert int(re.search(r"took (\d+)", ended.stdout)[1]) < 10_000, "the wait goes on"
 
 
+HANDLERS = (
+    "#include <errno.h>\n#include <signal.h>\n#include <stdio.h>\n#include <time.h>\n"
+    "#include <unistd.h>\nstatic char* stack; static volatile long far, calls;\n"
+    "static void handle(int number) { char here; ++calls;\n"
+    "if (&here > stack || stack - &here > 1 << 20) ++far; }\n"
+    "static void start(int number, long ns) { struct sigaction action = {0}; timer_t timer;\n"
+    "struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = number};\n"
+    "const struct itimerspec each = {{0, ns}, {0, ns}};\n"
+    "action.sa_handler = handle; sigaction(number, &action, 0);\n"
+    "timer_create(CLOCK_MONOTONIC, &event, &timer); timer_settime(timer, 0, &each, 0); }\n"
+    "int main() { char here, line; stack = &here;\n"
+    "start(SIGUSR1, 300000); start(SIGUSR2, 370000); start(SIGALRM, 410000);\n"
+    'puts("ready"); fflush(stdout);\n'
+    'while (read(0, &line, 1) < 0); printf("%ld %d\\n", far, calls > 100); return 0; }\n'
+)
+
+
+@pytest.mark.parametrize("step_of_death", STEPS)
+def test_no_handler_runs_in_the_call_of_a_killed_command(plain, killed_at, tmp_path, step_of_death):
+    """They may allocate, as PostgreSQL's do: they know that the program is only ever in read then."""
+    program = built(tmp_path, "handles", HANDLERS)
+    process = plain.start(program, stdin=subprocess.PIPE)
+    assert process.stdout.readline() == b"ready\n"
+    killed_at(step_of_death, process.pid)
+    time.sleep(0.5)
+    ended = plain.finish(process, input="x")
+    assert ended.exit_code == 0 and ended.stdout == "0 1\n", str(ended)
+
+
 def test_the_next_command_waits_for_the_call_of_a_killed_one(oomrec, plain, killed_at, running):
     """Else it would write its code over the one that a thread still runs."""
     process = running("attached", "read", 2)
@@ -169,6 +198,49 @@ def test_it_is_attached_to_and_detached_from_again_and_again(oomrec, plain, runn
     assert list(oomrec.session_dir.rglob("*.session")) == []
     ended = plain.finish(process, input="x")
     assert UNDISTURBED.format(errno=77) in ended.stdout, str(ended)
+
+
+HANDLER = (
+    "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <signal.h>\n#include <stdio.h>\n"
+    "#include <stdlib.h>\n#include <string.h>\n#include <sys/time.h>\n#include <ucontext.h>\n"
+    "#include <unistd.h>\nstatic const char* what; static volatile int over;\n"
+    "static int in_c_library(void* at) { Dl_info found;\n"
+    'return dladdr(at, &found) && strstr(found.dli_fname, "libc.so") != 0; }\n'
+    "static void handle(int number, siginfo_t* info, void* context) { char line;\n"
+    "void* at = (void*)((ucontext_t*)context)->uc_mcontext.gregs[REG_RIP];\n"
+    'if (over || in_c_library(at) != (strcmp(what, "program") != 0)) return;\n'
+    'write(1, "ready\\n", 6); read(0, &line, 1); over = 1; }\n'
+    "int main(int n, char** words) { what = words[1]; struct sigaction action = {0}; char line;\n"
+    "action.sa_sigaction = handle; action.sa_flags = SA_SIGINFO; sigaction(SIGALRM, &action, 0);\n"
+    "const struct itimerval timer = {{0, 3000}, {0, 3000}}; setitimer(ITIMER_REAL, &timer, 0);\n"
+    "void* volatile block = 0; long volatile sum = 0; while (!over) {\n"
+    'if (!strcmp(what, "pause")) pause();\n'
+    'if (!strcmp(what, "malloc")) { block = malloc(sum++ % 4000); free(block); }\n'
+    'if (!strcmp(what, "program")) ++sum; }\n'
+    'write(1, "over\\n", 5); while (read(0, &line, 1) < 0); return 0; }\n'
+)
+
+
+@pytest.mark.parametrize("interrupted", ["pause", "program", "malloc"])
+def test_a_thread_in_a_signal_handler(oomrec, plain, tmp_path, interrupted):
+    """PostgreSQL starts some of its processes in handlers, in which they then stay. But a function of
+    the C library that a handler has interrupted may hold a lock."""
+    program = built(tmp_path, "handles", HANDLER)
+    process = plain.start(program, interrupted, stdin=subprocess.PIPE)
+    assert process.stdout.readline() == b"ready\n"
+    run = oomrec("attach", process.pid)
+    if interrupted == "malloc":
+        assert run.exit_code == 2 and "came to a point where a library can be loaded" in run.stderr
+        assert not mapped_hooks(process.pid)
+    else:
+        assert run.exit_code == 0, str(run)
+    process.stdin.write(b"x")
+    process.stdin.flush()
+    assert process.stdout.readline() == b"over\n"
+    if interrupted == "malloc":
+        assert oomrec("attach", process.pid).exit_code == 0, "now it is in none"
+    ended = plain.finish(process, input="x")
+    assert ended.exit_code == 0 and ended.stderr == "", str(ended)
 
 
 # --- What is recorded ----------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 
 #include "common/system/files.h"
 #include "tools/base/arguments.h"
@@ -17,6 +18,8 @@
 #include "tools/bundles/store/writing.h"
 #include "tools/commands/attach_settings.h"
 #include "tools/commands/commands.h"
+#include "tools/commands/object_table.h"
+#include "tools/processes/attach/object_counts.h"
 #include "tools/processes/attach/session.h"
 #include "tools/recording/live/processes.h"
 
@@ -27,6 +30,7 @@ constexpr const char* kExamples =
     "  oomrec attach 4711                    record until it ends; then `oomrec top 4711`\n"
     "  oomrec attach --mode exact 4711       every event, not a sample\n"
     "  oomrec attach --duration 60s 4711     record for a minute, and write a bundle\n"
+    "  oomrec attach --objects 4711          also list the Python objects that it has, by type\n"
     "  oomrec attach --detach 4711           end the recording; the process goes on\n"
     "\n"
     "It needs the right to trace the process: its user's where kernel.yama.ptrace_scope is 0, "
@@ -85,36 +89,49 @@ bool wait_for(pid_t pid, double seconds) {
   return true;
 }
 
+using Objects = std::optional<recording::ObjectCounts>;
+
 // `bundle`: empty if none was written.
-int report(pid_t pid, const processes::Attached& done, const std::string& bundle, bool json,
-           const std::string& text) {
+int report(pid_t pid, const processes::Attached& done, const std::string& bundle,
+           const Objects& objects, bool json, const std::string& text) {
   if (json) {
-    const Json written = bundle.empty() ? Json() : Json(bundle);
     print_json({{"schema_version", 1},
                 {"pid", pid},
                 {"thread", done.thread},
                 {"paused_ns", done.paused_ns},
-                {"bundle", written}});
+                {"bundle", bundle.empty() ? Json() : Json(bundle)},
+                {"objects", objects ? objects_json(*objects) : Json()}});
   } else {
     fmt::print("{}\n", text);
+    if (objects) print_objects(*objects);
   }
   return code(Exit::shown);
 }
 
 int detach(pid_t pid, bool json) {
-  return report(pid, processes::detach_from(pid), "", json,
+  return report(pid, processes::detach_from(pid), "", std::nullopt, json,
                 fmt::format("the recording of process {} has ended; the process goes on", pid));
 }
 
-int record_for(pid_t pid, const processes::Attached& attached, double seconds,
-               const std::string& directory, bool json) {
+// The process is recorded, with them or without.
+Objects count_objects(pid_t pid) {
+  try {
+    return processes::count_objects(pid);
+  } catch (const Error& error) {
+    fmt::print(stderr, "oomrec attach: {}\n  {}\n", error.what(), error.what_to_do());
+    return std::nullopt;
+  }
+}
+
+int record_for(pid_t pid, const processes::Attached& attached, const Objects& objects,
+               double seconds, const std::string& directory, bool json) {
   if (!wait_for(pid, seconds)) {
     throw Error{Exit::nothing_found, fmt::format("process {} ended meanwhile", pid),
                 "`oomrec recover` makes a bundle of its recording, if memory was the reason."};
   }
   const std::string bundle = write_bundle(pid, directory);
   processes::detach_from(pid);
-  return report(pid, attached, bundle, json, printable(bundle));
+  return report(pid, attached, bundle, objects, json, printable(bundle));
 }
 
 }  // namespace
@@ -132,6 +149,7 @@ int attach_command(const Words& words) {
   std::string directory;
   std::string duration;
   bool detaches = false;
+  bool counts_objects = false;
   bool json = false;
   arguments.positional("PID", word, "the process");
   arguments.option("--mode", "MODE", mode, "sampled, or exact: every event [sampled]",
@@ -142,9 +160,12 @@ int attach_command(const Words& words) {
                    "where bundles go (oom_dumps in the process's working directory)");
   arguments.option("--duration", "TIME", duration,
                    "record for so long (60s, 5m, 1h), then write a bundle and detach");
+  arguments.flag("--objects", counts_objects,
+                 "also list the objects that Python's garbage collector tracks, by type");
   arguments.flag("--detach", detaches, "end the recording, and take the recorder out of its calls");
-  arguments.flag("--json", json,
-                 "print {\"schema_version\", \"pid\", \"thread\", \"paused_ns\", \"bundle\"}");
+  arguments.flag(
+      "--json", json,
+      "print {\"schema_version\", \"pid\", \"thread\", \"paused_ns\", \"bundle\", \"objects\"}");
   if (!arguments.parse(words)) return code(Exit::shown);
 
   const pid_t pid = pid_of(word);
@@ -155,8 +176,9 @@ int attach_command(const Words& words) {
   if (!directory.empty())
     directory = std::filesystem::absolute(directory).lexically_normal().string();
   const processes::Attached done = attach_with_settings(pid, mode, limit, directory);
-  if (seconds != 0) return record_for(pid, done, seconds, directory, json);
-  return report(pid, done, "", json,
+  const Objects objects = counts_objects ? count_objects(pid) : std::nullopt;
+  if (seconds != 0) return record_for(pid, done, objects, seconds, directory, json);
+  return report(pid, done, "", objects, json,
                 fmt::format("process {} is recorded now; thread {} paused for {:.1f} ms", pid,
                             done.thread, static_cast<double>(done.paused_ns) / 1e6));
 }

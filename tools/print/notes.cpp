@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "common/text/text.h"
 #include "tools/base/text.h"
+#include "tools/recording/reading/object_counts.h"
 
 namespace oomrec::tools::print {
 namespace {
@@ -39,6 +42,21 @@ bool runs_pypy(const recording::Recording& recording) {
     if (name.starts_with("libpypy") || name.starts_with("pypy")) return true;
   }
   return false;
+}
+
+constexpr std::size_t kTypes = 10;
+
+std::string preexisting_objects(const recording::ObjectCounts& counts) {
+  std::string types;
+  for (std::size_t i = 0; i < std::min(counts.rows.size(), kTypes); ++i)
+    types += fmt::format("{}{} {} in {}", i == 0 ? "" : ", ", counts.rows[i].type,
+                         size_text(counts.rows[i].bytes), count_text(counts.rows[i].count));
+  return fmt::format(
+      "when it was attached to, Python's collector tracked {} of {} types, {} without what they "
+      "refer to{}: {}{}",
+      plural(counts.objects, "object", "objects"), count_text(counts.types),
+      size_text(counts.bytes), counts.is_partial ? " (not all were counted)" : "", types,
+      counts.types > kTypes ? ", …" : "");
 }
 
 }  // namespace
@@ -98,6 +116,9 @@ std::vector<std::string> notes_of(const bundles::Source& source) {
         "recorded since `oomrec attach`: [before attaching] is what the heap held then, as one "
         "block; "
         "mappings from before are not counted"};
+  });
+  add_if(header.preexisting_objects != 0, [&] {
+    return preexisting_objects(recording::object_counts_of(stored(header.preexisting_objects)));
   });
   add_if(old.inherited, [] {
     return std::string{

@@ -49,7 +49,15 @@ enum class Label : std::uint8_t {
 };
 
 // A constant behind the code.
-enum class Word : std::uint8_t { registers, rip = kRegisters, flags, mask, mxcsr, count };
+enum class Word : std::uint8_t {
+  registers,
+  rip = kRegisters,
+  flags,
+  mask,
+  mxcsr,
+  all_signals,
+  count
+};
 
 class Assembler {
  public:
@@ -136,6 +144,15 @@ void save_or_restore_state(Assembler& code, bool save) {
   code.number(kStateOffset, 4);
 }
 
+void set_signal_mask(Assembler& code, Word mask) {
+  code.set(rdi, SIG_SETMASK);
+  code.raw({0x48, 0x8d, 0x35});  // lea rsi, [rip + …]
+  code.refer(mask);
+  code.set(rdx, 0);
+  code.set(r10, sizeof(std::uint64_t));
+  code.system_call(SYS_rt_sigprocmask);
+}
+
 void map_scratch(Assembler& code, std::uint64_t scratch) {
   code.set(rdi, scratch);
   code.set(rsi, kScratchBytes);
@@ -205,13 +222,7 @@ void wait_for_command(Assembler& code, Label label, bool reads_mailbox) {
 
 void restore_thread(Assembler& code, const user_regs_struct& after) {
   constexpr std::uint64_t kRedZoneBytes = 128;
-  code.load(rsp, static_cast<Word>(rsp));
-  code.set(rdi, SIG_SETMASK);
-  code.raw({0x48, 0x8d, 0x35});  // lea rsi, [rip + …]
-  code.refer(Word::mask);
-  code.set(rdx, 0);
-  code.set(r10, sizeof(std::uint64_t));
-  code.system_call(SYS_rt_sigprocmask);
+  set_signal_mask(code, Word::mask);
   code.set(rsp, after.rsp - kRedZoneBytes - 16);
   code.raw({0xff, 0x35});  // push qword [rip + …]
   code.refer(Word::flags);
@@ -230,6 +241,9 @@ MachineCode code_of(const RemoteCall& call, std::uint64_t scratch, const user_re
   code.number(CodeHeader::kMagic, 8);
   code.number(scratch, 8);
   static_assert(sizeof(CodeHeader) == 16);
+  // The command does so, too, unless it is killed before. Until here, a handler runs as if it had
+  // interrupted the program; inside of malloc it must not.
+  set_signal_mask(code, Word::all_signals);
   map_scratch(code, scratch);
   code.set_state(Mailbox::at_work);
   save_or_restore_state(code, true);
@@ -244,14 +258,17 @@ MachineCode code_of(const RemoteCall& call, std::uint64_t scratch, const user_re
   code.set(rsi, kScratchBytes);
   code.system_call(SYS_munmap);
   code.place(Label::begin_last_wait);
+  // The command gives the signals back before the registers, and may be killed in between: their
+  // handlers then run on the program's stack.
+  code.load(rsp, static_cast<Word>(rsp));
   wait_for_command(code, Label::last_wait, false);
   const std::uint64_t last_wait_end = code.size();
   restore_thread(code, after);
 
-  const std::uint64_t words[] = {after.rax, after.rcx, after.rdx,    after.rbx, after.rsp,
-                                 after.rbp, after.rsi, after.rdi,    after.r8,  after.r9,
-                                 after.r10, after.r11, after.r12,    after.r13, after.r14,
-                                 after.r15, after.rip, after.eflags, mask,      kDefaultMxcsr};
+  const std::uint64_t words[] = {
+      after.rax, after.rcx, after.rdx, after.rbx,    after.rsp, after.rbp,     after.rsi,
+      after.rdi, after.r8,  after.r9,  after.r10,    after.r11, after.r12,     after.r13,
+      after.r14, after.r15, after.rip, after.eflags, mask,      kDefaultMxcsr, ~std::uint64_t{0}};
   static_assert(std::size(words) == static_cast<std::size_t>(Word::count));
   MachineCode made;
   made.last_wait = code.place_of(Label::last_wait);

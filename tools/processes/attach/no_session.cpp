@@ -2,6 +2,7 @@
 // processor.
 #include "common/machine/platform.h"
 #include "tools/base/error.h"
+#include "tools/processes/attach/object_counts.h"
 #include "tools/processes/attach/session.h"
 #include "tools/processes/attach/unobserved.h"
 
@@ -21,6 +22,8 @@ Attached attach_to(pid_t, const std::string&,
 }
 
 Attached detach_from(pid_t) { refuse(); }
+
+recording::ObjectCounts count_objects(pid_t) { refuse(); }
 
 std::string_view name_of(Unobserved::Why) { return {}; }
 std::vector<Unobserved> unobserved_in(const RemoteMemory&) { return {}; }

@@ -15,59 +15,33 @@ namespace {
 
 constexpr std::size_t kMostStackBytes = 256 * 1024;
 constexpr std::size_t kMostFrames = 512;
+constexpr std::uint64_t kMostImageBytes = std::uint64_t{64} << 20;  // read from memory
 constexpr std::uint64_t kMostTailBytes = 2048;  // of a function without an exported name
 
 // Functions of the C library in which a thread may wait, by the name that the program calls. They
-// hold no lock that dlopen needs.
-constexpr std::string_view kWaiting[] = {"read",
-                                         "readv",
-                                         "pread",
-                                         "pread64",
-                                         "preadv",
-                                         "write",
-                                         "writev",
-                                         "pwrite",
-                                         "pwrite64",
-                                         "pwritev",
-                                         "read_chk",
-                                         "poll",
-                                         "ppoll",
-                                         "poll_chk",
-                                         "ppoll_chk",
-                                         "select",
-                                         "pselect",
-                                         "epoll_wait",
-                                         "epoll_pwait",
-                                         "epoll_pwait2",
-                                         "nanosleep",
-                                         "clock_nanosleep",
-                                         "usleep",
-                                         "sleep",
-                                         "pause",
-                                         "sigsuspend",
-                                         "sigpause",
-                                         "sigwait",
-                                         "sigwaitinfo",
-                                         "sigtimedwait",
-                                         "recv",
-                                         "recvfrom",
-                                         "recvmsg",
-                                         "recvmmsg",
-                                         "recv_chk",
-                                         "recvfrom_chk",
-                                         "send",
-                                         "sendto",
-                                         "sendmsg",
-                                         "sendmmsg",
-                                         "accept",
-                                         "accept4",
-                                         "connect",
-                                         "wait",
-                                         "waitpid",
-                                         "waitid",
-                                         "wait3",
-                                         "wait4",
-                                         "pthread_cond_wait",
+// hold no lock that dlopen needs. These do nothing but a system call, so that it does not matter
+// where in them a signal has interrupted the thread.
+constexpr std::string_view kSystemCalls[] = {
+    "read",        "readv",           "pread",       "pread64",
+    "preadv",      "write",           "writev",      "pwrite",
+    "pwrite64",    "pwritev",         "read_chk",    "poll",
+    "ppoll",       "poll_chk",        "ppoll_chk",   "select",
+    "pselect",     "epoll_wait",      "epoll_pwait", "epoll_pwait2",
+    "nanosleep",   "clock_nanosleep", "usleep",      "sleep",
+    "pause",       "sigsuspend",      "sigpause",    "sigwait",
+    "sigwaitinfo", "sigtimedwait",    "recv",        "recvfrom",
+    "recvmsg",     "recvmmsg",        "recv_chk",    "recvfrom_chk",
+    "send",        "sendto",          "sendmsg",     "sendmmsg",
+    "accept",      "accept4",         "connect",     "wait",
+    "waitpid",     "waitid",          "wait3",       "wait4",
+    "syscall",     "flock",           "fcntl",       "fcntl64",
+    "ioctl",       "msgrcv",          "msgsnd",      "semop",
+    "semtimedop",  "io_getevents",    "fsync",       "fdatasync",
+    "splice",      "sendfile",        "sched_yield", "eventfd_read",
+    "mq_receive",  "mq_timedreceive"};
+
+// These do more than that, and are safe only while the thread waits in them.
+constexpr std::string_view kWaiting[] = {"pthread_cond_wait",
                                          "pthread_cond_timedwait",
                                          "pthread_cond_clockwait",
                                          "pthread_join",
@@ -87,15 +61,6 @@ constexpr std::string_view kWaiting[] = {"read",
                                          "cnd_timedwait",
                                          "thrd_join",
                                          "thrd_sleep",
-                                         "syscall",
-                                         "flock",
-                                         "fcntl",
-                                         "fcntl64",
-                                         "ioctl",
-                                         "msgrcv",
-                                         "msgsnd",
-                                         "semop",
-                                         "semtimedop",
                                          "fgets",
                                          "getc",
                                          "IO_getc",
@@ -103,16 +68,7 @@ constexpr std::string_view kWaiting[] = {"read",
                                          "getchar",
                                          "fread",
                                          "getline",
-                                         "getdelim",
-                                         "io_getevents",
-                                         "fsync",
-                                         "fdatasync",
-                                         "splice",
-                                         "sendfile",
-                                         "sched_yield",
-                                         "eventfd_read",
-                                         "mq_receive",
-                                         "mq_timedreceive"};
+                                         "getdelim"};
 
 // In which the recorder's hook of that name waits, too.
 constexpr std::string_view kWaitingForChild[] = {"wait", "waitpid", "waitid", "wait3", "wait4"};
@@ -133,6 +89,13 @@ template <std::size_t N>
 bool has(const std::string_view (&names)[N], std::string_view name) {
   name.remove_prefix(std::min(name.find_first_not_of('_'), name.size()));  // __poll
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+// The C library calls its own functions by these names, too: __libc_realloc.
+bool is_allocating(std::string_view name) {
+  constexpr std::string_view kOwn = "__libc_";
+  if (name.starts_with(kOwn)) name.remove_prefix(kOwn.size());
+  return has(kAllocating, name);
 }
 
 }  // namespace
@@ -192,11 +155,22 @@ struct SafePoints::Unwinder {
     return found;
   }
 
-  // The process may see other files under these names.
+  // The process may see other files under these names. One that has been deleted or replaced since,
+  // or that lies outside of the directory to which the process has changed its root, is read as it
+  // is in the process's memory, which libdwfl does for the vDSO.
   static int find_elf(Dwfl_Module* module, void** user, const char* name, Dwarf_Addr base,
                       char** path, Elf** elf) {
     if (name[0] != '/') return dwfl_linux_proc_find_elf(module, user, name, base, path, elf);
-    return open(fmt::format("/proc/{}/root{}", g_pid, name).c_str(), O_RDONLY | O_CLOEXEC);
+    const int file =
+        open(fmt::format("/proc/{}/root{}", g_pid, name).c_str(), O_RDONLY | O_CLOEXEC);
+    if (file >= 0) return file;
+    Dwarf_Addr start = 0, end = 0;
+    if (dwfl_module_info(module, nullptr, &start, &end, nullptr, nullptr, nullptr, nullptr) ==
+            nullptr ||
+        end - start > kMostImageBytes)
+      return -1;
+    return dwfl_linux_proc_find_elf(module, user, fmt::format("[vdso: {}]", g_pid).c_str(), base,
+                                    path, elf);
   }
   static int find_no_debug_information(Dwfl_Module*, void**, const char*, Dwarf_Addr, const char*,
                                        const char*, GElf_Word, char**) {
@@ -245,8 +219,9 @@ struct SafePoints::Unwinder {
 SafePoints::SafePoints(const RemoteMemory& memory, const std::vector<RemoteModule>& modules)
     : memory_(memory), modules_(modules), unwinder_(std::make_unique<Unwinder>(memory)) {
   for (const RemoteModule& module : modules)
-    if (!is_c_library(module) && !is_loader(module) && module.file_name() != "liboomrec.so" &&
-        module.address_of("malloc") != 0 && module.address_of("free") != 0)
+    if (!is_c_library(module) && !is_loader(module) &&
+        !module.file_name().starts_with("liboomrec") && module.address_of("malloc") != 0 &&
+        module.address_of("free") != 0)
       allocator_ = allocator_ == nullptr ? &module : allocator_;
   std::error_code error;
   is_programs_own_ = allocator_ != nullptr &&
@@ -260,18 +235,20 @@ SafePoints::~SafePoints() = default;
 
 // The function behind has no exported name. It ends before the next one that has.
 void SafePoints::add_tails(const RemoteModule& module) {
-  for (const std::string_view name : kWaiting) {
-    const RemoteSymbol* const function = module.symbol_at(module.address_of(name));
-    std::uint8_t jump[5];
-    if (function == nullptr || function->bytes < sizeof jump) continue;
-    const std::uint64_t end = function->address + function->bytes;
-    std::int32_t distance = 0;
-    if (!memory_.read(end - sizeof jump, jump) || jump[0] != 0xe9) continue;  // jmp rel32
-    std::memcpy(&distance, jump + 1, sizeof distance);
-    const std::uint64_t target = end + static_cast<std::uint64_t>(std::int64_t{distance});
-    if (module.contains(target) && module.symbol_at(target) == nullptr)
-      tails_.emplace(target, name);
-  }
+  for (const std::string_view name : kWaiting) add_tail(module, name);
+  for (const std::string_view name : kSystemCalls) add_tail(module, name);
+}
+
+void SafePoints::add_tail(const RemoteModule& module, std::string_view name) {
+  const RemoteSymbol* const function = module.symbol_at(module.address_of(name));
+  std::uint8_t jump[5];
+  if (function == nullptr || function->bytes < sizeof jump) return;
+  const std::uint64_t end = function->address + function->bytes;
+  std::int32_t distance = 0;
+  if (!memory_.read(end - sizeof jump, jump) || jump[0] != 0xe9) return;  // jmp rel32
+  std::memcpy(&distance, jump + 1, sizeof distance);
+  const std::uint64_t target = end + static_cast<std::uint64_t>(std::int64_t{distance});
+  if (module.contains(target) && module.symbol_at(target) == nullptr) tails_.emplace(target, name);
 }
 
 SafePoints::Kind SafePoints::kind_of(const RemoteModule& module) const {
@@ -291,9 +268,37 @@ SafePoints::Frame SafePoints::frame_at(std::uint64_t address) const {
         address - std::prev(tail)->first < kMostTailBytes &&
         module.contains(std::prev(tail)->first))
       name = std::prev(tail)->second;
-    return {kind_of(module), std::move(name), std::string{module.file_name()}};
+    const Kind kind = kind_of(module);
+    const bool is_signal_return = kind == Kind::c_library && returns_from_signal(address);
+    return {kind, std::move(name), std::string{module.file_name()}, is_signal_return};
   }
-  return {Kind::unknown, "", ""};
+  return {Kind::unknown, "", "", false};
+}
+
+// The frame between a signal handler and the code that it has interrupted. Its address is that of
+// the instruction, or of the byte before.
+bool SafePoints::returns_from_signal(std::uint64_t address) const {
+  constexpr std::uint8_t kCode[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};  // rt_sigreturn
+  std::uint8_t code[sizeof kCode];
+  for (const std::uint64_t at : {address, address + 1})
+    if (memory_.read(at, code) && std::equal(std::begin(code), std::end(code), std::begin(kCode)))
+      return true;
+  return false;
+}
+
+// Whether a function may be called while the frames from `first` to `end`, all of the C library,
+// are on the stack.
+bool SafePoints::is_safe_call(const std::vector<Frame>& frames, std::size_t first, std::size_t end,
+                              bool in_call) {
+  const std::string& called = frames[end - 1].function;  // by the program
+  const bool is_outermost = end == frames.size();
+  for (std::size_t i = first; i < end; ++i)
+    if (is_allocating(frames[i].function)) return false;
+  if (frames[first].is_signal_return && !is_outermost)
+    return end - first == 1 ? frames[end].kind == Kind::program : has(kSystemCalls, called);
+  if (first == 0)
+    return in_call && !is_outermost && (has(kSystemCalls, called) || has(kWaiting, called));
+  return is_outermost || has(kCallingBack, called);
 }
 
 std::string SafePoints::obstacle(const ThreadSnapshot& thread) {
@@ -304,7 +309,7 @@ std::string SafePoints::obstacle(const ThreadSnapshot& thread) {
   for (std::size_t i = 1; i < frames.size() && in_call; ++i)
     if (frames[i].kind == Kind::recorder && frames[i - 1].kind != Kind::forbidden &&
         has(kWaitingForChild, frames[i - 1].function))
-      frames[i] = {Kind::program, frames[i - 1].function, ""};
+      frames[i] = {Kind::program, frames[i - 1].function, "", false};
   for (const Frame& frame : frames)
     if (frame.kind == Kind::forbidden || frame.kind == Kind::recorder)
       return fmt::format("{} in {}", frame.function.empty() ? "a function" : frame.function,
@@ -321,13 +326,10 @@ std::string SafePoints::obstacle(const ThreadSnapshot& thread) {
     std::size_t end = first;
     while (end < frames.size() && frames[end].kind == Kind::c_library) ++end;
     const Frame& called = frames[end - 1];  // by the program
-    const bool is_outermost = end == frames.size();
     if (has(kLocking, called.function) && end < frames.size() &&
         frames[end].kind == Kind::own_allocator)
       return called.function + "()";
-    const bool is_safe = first == 0 ? in_call && !is_outermost && has(kWaiting, called.function)
-                                    : is_outermost || has(kCallingBack, called.function);
-    if (!is_safe)
+    if (!is_safe_call(frames, first, end, in_call))
       return called.function.empty() ? "a function of the C library" : called.function + "()";
     first = end;
   }

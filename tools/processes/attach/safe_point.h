@@ -3,6 +3,8 @@
 //
 // It may if the thread's stack shows no function of the allocator, the loader or the recorder, and
 // of the C library none but those that wait, and those that call the program back and hold no lock.
+// A thread in a signal handler may have interrupted the program's own code, or a function that only
+// makes a system call.
 // The recorder may wait for a child: it holds nothing while the program's call of waitpid lasts. A
 // program that brings its own malloc must wait in a system call, but not for a lock.
 // A stack that cannot be followed to its end (code of a JIT compiler) counts as far as it goes.
@@ -16,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/processes/attach/remote_memory.h"
@@ -62,12 +65,17 @@ class SafePoints {
     Kind kind;
     std::string function;  // as exported; empty: not known
     std::string module;
+    bool is_signal_return;
   };
   struct Unwinder;
 
   Kind kind_of(const RemoteModule& module) const;
   Frame frame_at(std::uint64_t address) const;
+  bool returns_from_signal(std::uint64_t address) const;
+  static bool is_safe_call(const std::vector<Frame>& frames, std::size_t first, std::size_t end,
+                           bool in_call);
   void add_tails(const RemoteModule& module);
+  void add_tail(const RemoteModule& module, std::string_view name);
 
   const RemoteMemory& memory_;
   const std::vector<RemoteModule>& modules_;

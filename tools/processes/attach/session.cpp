@@ -18,6 +18,7 @@
 #include "tools/base/text.h"
 #include "tools/processes/attach/call_guard.h"
 #include "tools/processes/attach/idle_copy.h"
+#include "tools/processes/attach/limits.h"
 #include "tools/processes/attach/refusal.h"
 #include "tools/processes/attach/remote_call.h"
 #include "tools/processes/attach/remote_memory.h"
@@ -45,10 +46,11 @@ std::string root_of(pid_t pid) { return fmt::format("/proc/{}/root", pid); }
 // is loaded.
 class VisibleLibrary {
  public:
-  VisibleLibrary(pid_t pid, const std::string& library, bool is_loaded)
+  enum class As : bool { itself, copy };
+
+  VisibleLibrary(pid_t pid, const std::string& library, As as)
       : root_(root_of(pid)), path_(library) {
-    // The loader takes a second copy from another file only.
-    if (!is_loaded && is_same_file(root_ + library, library)) return;
+    if (as == As::itself && is_same_file(root_ + library, library)) return;
     for (const std::string directory : {"/tmp", "/var/tmp", "/dev/shm", "/run"})
       if (copy_to(pid, library, directory)) return;
     throw refusal(
@@ -62,6 +64,7 @@ class VisibleLibrary {
   VisibleLibrary& operator=(const VisibleLibrary&) = delete;
 
   const std::string& path() const { return path_; }  // as the process sees it
+  bool is_copy() const { return is_copy_; }
 
  private:
   bool copy_to(pid_t pid, const std::string& library, const std::string& directory) {
@@ -161,12 +164,14 @@ bool is_recorded(pid_t pid) {
                         static_cast<std::uint32_t>(session::State::running);
 }
 
-// What the function in the process gets. The first one is for the programs that the process starts.
-std::string joined(pid_t pid, const std::string& library,
-                   const std::vector<std::pair<std::string, std::string>>& settings) {
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+// What the function in the process gets. `preload`: for the programs that the process starts;
+// empty: they do not see the library.
+std::string joined(const std::string& preload, const Settings& settings) {
   std::string text;
-  if (is_same_file(root_of(pid) + library, library)) {
-    text += fmt::format("LD_PRELOAD={}", library);
+  if (!preload.empty()) {
+    text += fmt::format("LD_PRELOAD={}", preload);
     text += '\0';
   }
   for (const auto& [variable, value] : settings) {
@@ -181,23 +186,8 @@ Attached attached(const RemoteResult& result, std::chrono::steady_clock::time_po
           static_cast<std::uint64_t>((std::chrono::steady_clock::now() - begin).count())};
 }
 
-}  // namespace
-
-Attached attach_to(pid_t pid, const std::string& library,
-                   const std::vector<std::pair<std::string, std::string>>& settings) {
-  const auto begin = std::chrono::steady_clock::now();
-  const CallGuard guard{pid};
-  require_attachable(pid);
-  if (is_recorded(pid))
-    throw refusal(
-        fmt::format("process {} is recorded already", pid),
-        fmt::format("Look at it: oomrec top {}; or end it: oomrec attach --detach {}", pid, pid));
-  RemoteRequest request;
-  request.pid = pid;
-  request.argument = joined(pid, library, settings);
-  const RemoteMemory memory{pid};
-  std::vector<LoadedCopy> copies = loaded_copies(memory);
-  // In a fork's child that is not recorded, the parent's copy is still in its calls.
+// In a fork's child that is not recorded, the parent's copy is still in its calls.
+void end_inherited_recordings(pid_t pid, std::vector<LoadedCopy>& copies) {
   for (LoadedCopy& copy : copies) {
     if (copy.state != CopyState::records) continue;
     RemoteRequest end;
@@ -206,15 +196,71 @@ Attached attach_to(pid_t pid, const std::string& library,
     call_remotely(end);
     copy.state = CopyState::is_idle;
   }
-  std::optional<VisibleLibrary> visible;
+}
+
+// Loads the library into the process, and begins its recording. A process that has given up its
+// user's rights since it was started may see the library, and not be allowed to read it: it gets a
+// copy, and the programs that it starts are not recorded.
+RemoteResult load_and_begin(pid_t pid, const std::string& library, const Settings& settings,
+                            VisibleLibrary::As as) {
+  const VisibleLibrary visible{pid, library, as};
+  const bool is_seen = as == VisibleLibrary::As::itself
+                           ? !visible.is_copy()
+                           : is_same_file(root_of(pid) + library, library);
+  RemoteRequest request;
+  request.pid = pid;
+  request.library = visible.path();
+  request.function = offset_of(library, "oomrec_attach");
+  request.argument = joined(is_seen ? library : "", settings);
+  return call_remotely(request);
+}
+
+bool is_unreadable(const RemoteResult& result) {
+  return result.problem.find("cannot open shared object file: Permission denied") !=
+         std::string::npos;
+}
+
+RemoteResult begin_recording(pid_t pid, const std::string& library, const Settings& settings,
+                             const std::vector<LoadedCopy>& copies) {
+  const RemoteMemory memory{pid};
   if (const RemoteModule* const copy = free_copy(memory, copies, library)) {
+    RemoteRequest request;
+    request.pid = pid;
     request.function = copy->address_of("oomrec_attach");
-  } else {
-    visible.emplace(pid, library, !copies.empty());
-    request.library = visible->path();
-    request.function = offset_of(library, "oomrec_attach");
+    request.argument =
+        joined(is_same_file(root_of(pid) + library, library) ? library : "", settings);
+    return call_remotely(request);
   }
-  const RemoteResult result = call_remotely(request);
+  // The loader takes a second copy from another file only.
+  const auto as = copies.empty() ? VisibleLibrary::As::itself : VisibleLibrary::As::copy;
+  RemoteResult result = load_and_begin(pid, library, settings, as);
+  if (is_unreadable(result) && as == VisibleLibrary::As::itself)
+    result = load_and_begin(pid, library, settings, VisibleLibrary::As::copy);
+  return result;
+}
+
+// Why the recording has not begun, and what helps.
+Error not_recorded(pid_t pid, const std::string& why, const std::string& otherwise) {
+  const auto limit = used_up_limit(pid);
+  return refusal(
+      fmt::format("process {} is not recorded: {}{}", pid, why, limit ? "; " + limit->what : ""),
+      limit ? limit->remedy : otherwise);
+}
+
+}  // namespace
+
+Attached attach_to(pid_t pid, const std::string& library, const Settings& settings) {
+  const auto begin = std::chrono::steady_clock::now();
+  const CallGuard guard{pid};
+  require_attachable(pid);
+  if (is_recorded(pid))
+    throw refusal(
+        fmt::format("process {} is recorded already", pid),
+        fmt::format("Look at it: oomrec top {}; or end it: oomrec attach --detach {}", pid, pid));
+  require_room_in_cgroup(pid);
+  std::vector<LoadedCopy> copies = loaded_copies(RemoteMemory{pid});
+  end_inherited_recordings(pid, copies);
+  const RemoteResult result = begin_recording(pid, library, settings, copies);
   if (result.problem.find("static TLS") != std::string::npos)
     throw refusal(
         fmt::format(
@@ -222,13 +268,12 @@ Attached attach_to(pid_t pid, const std::string& library,
             pid, kLibrary, copies.size()),
         "Restart the program to record it again.");
   if (!result.is_known && !is_recorded(pid))
-    throw refusal(fmt::format("process {} is not recorded, and this command got no processor while "
-                              "it was to be begun",
-                              pid),
-                  "Try again.");
+    throw not_recorded(pid,
+                       used_up_limit(pid) ? "it has no memory for the call"
+                                          : "this command got no processor while it was to begin",
+                       "Try again.");
   if (!result.problem.empty())
-    throw refusal(fmt::format("process {} is not recorded: {}", pid, printable(result.problem)),
-                  "The process goes on without the recorder.");
+    throw not_recorded(pid, printable(result.problem), "The process goes on without the recorder.");
   return attached(result, begin);
 }
 

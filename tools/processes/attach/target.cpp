@@ -130,6 +130,20 @@ void require_program(const RemoteMemory& memory) {
         "oomrec does not record privileged programs.");
 }
 
+// The recorder reads there what the process is and how much memory it has.
+void require_proc(pid_t pid) {
+  const std::string root = fmt::format("/proc/{}/root", pid);
+  struct stat found {};
+  if (stat((root + "/proc/meminfo").c_str(), &found) == 0 || (errno != ENOENT && errno != ENOTDIR))
+    return;
+  std::error_code error;
+  const std::string directory = printable(std::filesystem::read_symlink(root, error).string());
+  throw refusal(
+      fmt::format("process {} sees no /proc: its root directory is {} (chroot)", pid, directory),
+      fmt::format("Give it one: mkdir -p {}/proc; mount --bind /proc {}/proc", directory,
+                  directory));
+}
+
 }  // namespace
 
 void throw_not_permitted(pid_t pid, int error) {
@@ -141,6 +155,7 @@ void throw_not_permitted(pid_t pid, int error) {
 void require_attachable(pid_t pid) {
   require_state(pid);
   require_program(RemoteMemory{pid});
+  require_proc(pid);
   require_harmless_filters(pid);
 }
 
