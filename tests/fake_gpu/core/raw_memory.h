@@ -8,28 +8,23 @@
 
 #include <cstddef>
 
+#include "common/machine/instructions.h"
+#include "common/machine/platform.h"
+
 namespace fake_gpu {
 
 using Address = unsigned long long;
 
 inline long raw_call(long number, long a, long b = 0, long c = 0, long d = 0, long e = 0,
                      long f = 0) {
-  long result = number;
-  register long r10 asm("r10") = d;
-  register long r8 asm("r8") = e;
-  register long r9 asm("r9") = f;
-  asm volatile("syscall"
-               : "+a"(result)
-               : "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-               : "rcx", "r11", "memory");
-  return result;
+  return oomrec::machine::system_call(number, {a, b, c, d, e, f});
 }
 
-enum class Where { anywhere, below_2g };  // the first ABI's addresses have 32 bits
+enum class Where { anywhere, below_2g };  // the first ABI's addresses have 32 bits; x86-64 only
 
 // Maps untouched pages; 0: no address space. protection: PROT_*.
 inline Address take_pages(std::size_t bytes, int protection, Where where = Where::anywhere) {
-  const int low = where == Where::below_2g ? MAP_32BIT : 0;
+  const int low = where == Where::below_2g ? oomrec::machine::kLowMapping : 0;
   const long taken = raw_call(SYS_mmap, 0, static_cast<long>(bytes), protection,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | low, -1, 0);
   return taken < 0 && taken > -4096 ? 0 : static_cast<Address>(taken);
