@@ -1,4 +1,5 @@
-// What the CFI does not say about linkage tables (PLT), through which a library calls functions of others.
+// What the CFI does not say about linkage tables (PLT), through which a library calls functions of
+// others.
 #pragma once
 
 #if defined(__x86_64__)

@@ -21,19 +21,17 @@ std::vector<int> pushed_at_each(const std::vector<CodeWord>& code) {
 }
 
 TEST_CASE("the table of Debian 12's libm: the entry that binds, and two others") {
-  const std::vector<CodeWord> code = {kPush,      0xf0000490, 0xf947fe11, 0x913fe210, kJump,
-                                      kNop,       kNop,       kNop,       0x900004b0, 0xf9400211,
-                                      0x91000210, kJump,      0x900004b0, 0xf9400611, 0x91002210,
-                                      kJump};
-  CHECK(pushed_at_each(code) ==
-        std::vector{0, 16, 16, 16, 16, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0});
+  const std::vector<CodeWord> code = {
+      kPush,      0xf0000490, 0xf947fe11, 0x913fe210, kJump,      kNop,       kNop,       kNop,
+      0x900004b0, 0xf9400211, 0x91000210, kJump,      0x900004b0, 0xf9400611, 0x91002210, kJump};
+  CHECK(pushed_at_each(code) == std::vector{0, 16, 16, 16, 16, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0});
 }
 
 TEST_CASE("tables for branch targets and pointer authentication") {
   const std::vector<CodeWord> binds = {kLanding, kPush, 0xf00000f0, 0xf947fe11, 0x913fe210, kJump};
   CHECK(pushed_at_each(binds) == std::vector{0, 0, 16, 16, 16, 16});
-  const std::vector<CodeWord> branch_target = {kLanding, 0xb00000f0, 0xf9400211, 0x91000210, kJump,
-                                               kNop};
+  const std::vector<CodeWord> branch_target = {kLanding,   0xb00000f0, 0xf9400211,
+                                               0x91000210, kJump,      kNop};
   CHECK(pushed_at_each(branch_target) == std::vector{0, 0, 0, 0, 0, -1});
   const std::vector<CodeWord> both = {kLanding,   0xb00000f0,    0xf9400211,
                                       0x91000210, kAuthenticate, kJump};

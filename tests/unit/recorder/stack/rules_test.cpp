@@ -204,8 +204,9 @@ TEST_CASE("each instruction of this program's linkage table has a rule") {
     if (!pushed) continue;
     const auto address = reinterpret_cast<std::uint64_t>(&code[at]);
     CHECK(rule_at(kHook, address).kind() == RuleKind::step);
-    CHECK(whole_rule_at(kHook, address) ==
-          Rule{.kind = RuleKind::step, .cfa_offset = *pushed, .return_location = ReturnLocation::link});
+    CHECK(whole_rule_at(kHook, address) == Rule{.kind = RuleKind::step,
+                                                .cfa_offset = *pushed,
+                                                .return_location = ReturnLocation::link});
     ++found;
     after_push += *pushed != 0;
   }

@@ -502,7 +502,9 @@ TEST_CASE("two libraries alternate at one address") {
 }
 
 struct Walked {
-  NativeFrame frames[64];
+  static constexpr unsigned kMost = 64;
+
+  NativeFrame frames[kMost];
   unsigned count = 0;
   bool truncated = false;
 
@@ -511,8 +513,7 @@ struct Walked {
     Registers here;
     machine::read_registers(here.pc, here.sp, here.bp);
     here.exact = false;
-    count =
-        unwind(OutsideHooks::in_hook(), here, *thread, frames, unsigned{std::size(frames)}, &truncated);
+    count = unwind(OutsideHooks::in_hook(), here, *thread, frames, kMost, &truncated);
   }
 };
 
