@@ -2,8 +2,8 @@
 //
 // An entry loads a function's address and jumps there; x30 stays the caller's. Until a function is
 // bound, that address is the table's first entry's, which pushes x16 and x30 and jumps to the
-// loader. The forms are those of GNU ld, gold, lld and mold, with and without branch targets (BTI)
-// and pointer authentication. Includes nothing of this machine: tested on every one.
+// loader. The forms are those of GNU ld and gold, with and without branch targets (BTI) and pointer
+// authentication. Includes nothing of this machine: tested on every one.
 #pragma once
 
 #include <algorithm>

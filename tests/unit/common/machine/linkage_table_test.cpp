@@ -1,5 +1,5 @@
-// The decoder of aarch64's linkage tables, which runs on every machine. The code is that of real
-// files, disassembled by objdump.
+// The decoder of aarch64's linkage tables, which runs on every machine. The code is what GNU
+// ld 2.40 writes.
 #include "common/machine/aarch64/linkage_table.h"
 
 #include <vector>
@@ -33,6 +33,9 @@ TEST_CASE("tables for branch targets and pointer authentication") {
   const std::vector<CodeWord> branch_target = {kLanding,   0xb00000f0, 0xf9400211,
                                                0x91000210, kJump,      kNop};
   CHECK(pushed_at_each(branch_target) == std::vector{0, 0, 0, 0, 0, -1});
+  const std::vector<CodeWord> authenticated = {0x90000110,    0xf9400211, 0x91000210,
+                                               kAuthenticate, kJump,      kNop};
+  CHECK(pushed_at_each(authenticated) == std::vector{0, 0, 0, 0, 0, -1});
   const std::vector<CodeWord> both = {kLanding,   0xb00000f0,    0xf9400211,
                                       0x91000210, kAuthenticate, kJump};
   CHECK(pushed_at_each(both) == std::vector{0, 0, 0, 0, 0, 0});
