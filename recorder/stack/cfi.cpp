@@ -1,5 +1,8 @@
 #include "recorder/stack/cfi.h"
 
+#include <algorithm>
+
+#include "common/machine/linkage_table.h"
 #include "recorder/stack/frame_program.h"
 
 namespace oomrec::stack {
@@ -62,6 +65,20 @@ bool return_rule(const Row& row, Rule& rule) noexcept {
   return rule.return_offset == row.pc.offset && row.pc.offset < 0;
 }
 
+// glibc's code that binds a function at its first call has CFI of its own frame only, without what
+// the linkage table has pushed: so the return address lies above the CFA, which no other code does.
+// After the pop it is in its register again.
+void add_linkage_push(Row& row) noexcept {
+  constexpr std::int64_t kPush = machine::kLinkagePush;
+  if (kPush == 0 || row.pc.kind != RegisterRule::cfa_cell || row.pc.offset != kPush - 8 ||
+      row.cfa_register == Row::kNoRegister)
+    return;
+  row.cfa_offset += kPush;
+  row.pc.offset -= kPush;
+  if (row.bp.kind == RegisterRule::cfa_cell) row.bp.offset -= kPush;
+  if (row.cfa_register == kSp && row.cfa_offset == 0) row.pc = {};
+}
+
 // `bytes` of the code at `address`; nullptr: there is less.
 const void* code_at(const LoadedModule& module, std::uint64_t address,
                     std::uint64_t bytes) noexcept {
@@ -84,6 +101,22 @@ bool returns_from_signal(const LoadedModule& module, std::uint64_t address) noex
   return code != nullptr && machine::is_signal_return(code);
 }
 
+// Where code without CFI is a linkage table's entry, the rule for a signal that interrupts it.
+bool linkage_rule(const LoadedModule& module, std::uint64_t address, Rule& rule) noexcept {
+  using machine::CodeWord;
+  if (machine::kLinkageWords == 0 || address % sizeof(CodeWord) != 0) return false;
+  const AddressRange code = module.segment_at(address, PF_R | PF_X);
+  if (!code.holds(address)) return false;
+  constexpr std::uint64_t kReach = sizeof(CodeWord) * machine::kLinkageWords;
+  const std::uint64_t before = std::min(address - code.start, kReach) / sizeof(CodeWord);
+  const std::uint64_t after = std::min(code.end - address, kReach) / sizeof(CodeWord);
+  const auto* const here = reinterpret_cast<const CodeWord*>(address);
+  const auto pushed = machine::pushed_by_linkage({here - before, here + after}, before);
+  if (!pushed) return false;
+  rule = {.kind = RuleKind::step, .cfa_offset = *pushed, .return_location = ReturnLocation::link};
+  return true;
+}
+
 }  // namespace
 
 Rule compile_rule(InHook, const LoadedModule& module, std::uint64_t address) noexcept {
@@ -102,6 +135,7 @@ Rule compile_rule(InHook, const LoadedModule& module, std::uint64_t address) noe
         rule.kind = RuleKind::end;
       }
       if (returns_from_signal(module, address)) rule.kind = RuleKind::signal;
+      if (linkage_rule(module, address, rule)) return rule;
       return rule;
     case Found::not_understood:
       rule.kind = RuleKind::unsupported;
@@ -120,6 +154,7 @@ Rule compile_rule(InHook, const LoadedModule& module, std::uint64_t address) noe
     rule.kind = RuleKind::end;
     return rule;
   }
+  add_linkage_push(row);
   if (row.sp_is_special || !return_rule(row, rule)) return rule;
   if (cfa_rule(row, address, rule) && bp_rule(row, address, rule)) rule.kind = RuleKind::step;
   return rule;

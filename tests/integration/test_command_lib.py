@@ -1,6 +1,7 @@
 """How the command finds its library: `oomrec lib`, and installations in awkward directories."""
 
 import os
+import platform
 import shutil
 from pathlib import Path
 
@@ -48,7 +49,7 @@ def test_the_path_is_printed_for_the_loader(oomrec, plain, library):
     [
         "bin/liboomrec.so",
         "lib/liboomrec.so",
-        "lib/x86_64-linux-gnu/liboomrec.so",
+        f"lib/{platform.machine()}-linux-gnu/liboomrec.so",
         "lib/python3.12/site-packages/oomrec/liboomrec.so",
         "lib/python3/dist-packages/oomrec/liboomrec.so",
         "lib64/python3.9/site-packages/oomrec/liboomrec.so",

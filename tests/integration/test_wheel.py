@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import re
 import resource
 import subprocess
@@ -13,6 +14,8 @@ from command_lines import commands, reading_lines
 from conftest import PACKAGE_PYTHON_VERSIONS, Runner, clean_environment
 
 SOURCE = Path(__file__).resolve().parents[2]
+MACHINE = platform.machine()
+LOADER = {"x86_64": "ld-linux-x86-64.so.2", "aarch64": "ld-linux-aarch64.so.1"}[MACHINE]
 
 # Linked-in libraries, by the names of their licence files.
 WORKS = {
@@ -48,7 +51,9 @@ time.sleep(60)
 @pytest.fixture(scope="module")
 def wheel(build_dir) -> Path:
     made = max(
-        SOURCE.glob("dist/oomrec-*.whl"), key=lambda path: path.stat().st_mtime, default=None
+        SOURCE.glob(f"dist/oomrec-*_{MACHINE}.whl"),
+        key=lambda path: path.stat().st_mtime,
+        default=None,
     )
     if made is None:
         pytest.skip("no wheel in dist: scripts/wheel makes it")
@@ -125,12 +130,12 @@ def test_its_name_matches_what_its_files_need(wheel, tmp_path):
     needed = set(re.findall(r"NEEDED.*\[(.*)\]", output("readelf", "-dW", *binaries)))
     # All but libgcc_s belong to the C library. Chart axes need libm.
     libc = {f"lib{name}" for name in ("c.so.6", "dl.so.2", "m.so.6", "pthread.so.0")}
-    assert needed <= libc | {"libgcc_s.so.1", "ld-linux-x86-64.so.2"}
+    assert needed <= libc | {"libgcc_s.so.1", LOADER}
     symbols = output("objdump", "-T", *binaries)
     versions = re.findall(r"^.*\*UND\*.*GLIBC_(\d+)\.(\d+)", symbols, re.M)
     newest = max(tuple(map(int, version)) for version in versions)
     assert newest <= (2, 28)
-    assert wheel.name.endswith(f"-py3-none-manylinux_{newest[0]}_{newest[1]}_x86_64.whl")
+    assert wheel.name.endswith(f"-py3-none-manylinux_{newest[0]}_{newest[1]}_{MACHINE}.whl")
     assert ".debug_info" not in output("readelf", "-SW", *binaries)
 
 

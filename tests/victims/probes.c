@@ -8,7 +8,9 @@ int main(void) {
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
   const size_t huge = TOO_MUCH + (113ul << 21);
   mmap(NULL, huge, PROT_READ | PROT_WRITE, flags | MAP_HUGETLB, -1, 0);
+#ifdef MAP_32BIT
   mmap(NULL, huge, PROT_READ | PROT_WRITE, flags | MAP_32BIT, -1, 0);
+#endif
   mmap((void*)0x10000000, TOO_MUCH + 4096, PROT_READ | PROT_WRITE, flags, -1, 0);
   mmap(NULL, 3, PROT_READ, MAP_PRIVATE, -1, 0);
   void* block;

@@ -8,31 +8,35 @@
 
 #include <cstddef>
 
+#include "common/machine/instructions.h"
+#include "common/machine/platform.h"
+
 namespace fake_gpu {
 
 using Address = unsigned long long;
 
 inline long raw_call(long number, long a, long b = 0, long c = 0, long d = 0, long e = 0,
                      long f = 0) {
-  long result = number;
-  register long r10 asm("r10") = d;
-  register long r8 asm("r8") = e;
-  register long r9 asm("r9") = f;
-  asm volatile("syscall"
-               : "+a"(result)
-               : "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-               : "rcx", "r11", "memory");
-  return result;
+  return oomrec::machine::system_call(number, {a, b, c, d, e, f});
 }
 
 enum class Where { anywhere, below_2g };  // the first ABI's addresses have 32 bits
 
 // Maps untouched pages; 0: no address space. protection: PROT_*.
 inline Address take_pages(std::size_t bytes, int protection, Where where = Where::anywhere) {
-  const int low = where == Where::below_2g ? MAP_32BIT : 0;
-  const long taken = raw_call(SYS_mmap, 0, static_cast<long>(bytes), protection,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | low, -1, 0);
-  return taken < 0 && taken > -4096 ? 0 : static_cast<Address>(taken);
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  const auto map_at = [&](Address at, int more) -> Address {
+    const long taken = raw_call(SYS_mmap, static_cast<long>(at), static_cast<long>(bytes),
+                                protection, flags | more, -1, 0);
+    return taken < 0 && taken > -4096 ? 0 : static_cast<Address>(taken);
+  };
+  if (where == Where::anywhere) return map_at(0, 0);
+  constexpr int kLow = oomrec::machine::kLowMapping;
+  if constexpr (kLow != 0) return map_at(0, kLow);
+  constexpr Address kFirst = 1u << 28, kEnd = 1u << 31, kStep = 1u << 20;
+  for (Address at = kFirst; at + bytes <= kEnd; at += kStep)
+    if (const Address taken = map_at(at, MAP_FIXED_NOREPLACE); taken != 0) return taken;
+  return 0;
 }
 
 inline void give_back_pages(Address address, std::size_t bytes) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "common/machine/platform.h"
 #include "common/program/preload_list.h"
 #include "common/program/suitability.h"
 #include "tests/unit/scratch_directory.h"
@@ -40,6 +41,12 @@ std::string content(const char* path) {
   return {std::istreambuf_iterator<char>{file}, {}};
 }
 
+#ifdef __x86_64__
+constexpr const char* kLoader = "/lib64/ld-linux-x86-64.so.2";
+#else
+constexpr const char* kLoader = "/lib/ld-linux-aarch64.so.1";
+#endif
+
 std::string without(std::string_view list) {
   std::vector<char> out(list.size() + 1);
   return {out.data(), copy_without_preload(list, "liboomrec.so", out.data())};
@@ -51,7 +58,7 @@ TEST_CASE("an ordinary program can be recorded, also through its loader and scri
   const Programs programs;
   const std::string script = programs.write("script", "#!/bin/sh\n");
   CHECK(inspect("/bin/ls").suitability == Suitability::suitable);
-  CHECK(inspect("/lib64/ld-linux-x86-64.so.2").suitability == Suitability::suitable);
+  CHECK(inspect(kLoader).suitability == Suitability::suitable);
   CHECK(inspect(script.c_str()).suitability == Suitability::suitable);
   CHECK(inspect(script.c_str()).error == 0);
 }
@@ -67,8 +74,10 @@ TEST_CASE("a program for another machine cannot be recorded") {
 TEST_CASE("the loader determines the C library") {
   const Programs programs;
   std::string elf = content("/bin/true");
-  const std::string glibc = "/lib64/ld-linux-x86-64.so.2";
-  elf.replace(elf.find(glibc), glibc.size(), "/lib/ld-musl-x86_64.so.1\0\0\0", glibc.size());
+  const std::string_view glibc = kLoader;
+  std::string musl = "/lib/ld-musl-" OOMREC_MACHINE ".so.1";
+  musl.resize(glibc.size());
+  elf.replace(elf.find(glibc), glibc.size(), musl);
   const std::string program = programs.write("p", elf);
   CHECK(inspect(program.c_str()).suitability == Suitability::other_libc);
   const std::string script = programs.write("script", "#! \t" + program + " -x\n");

@@ -61,6 +61,11 @@ int read_word(unw_addr_space_t, unw_word_t address, unw_word_t* value, int write
   *value = load_cell(address);
   return 0;
 }
+// From interrupted code without CFI it goes by the register with the return address: right in a
+// linkage table's entry.
+constexpr bool kTakesLink = true;
+#else
+constexpr bool kTakesLink = false;
 #endif
 
 unsigned walk_with_libunwind(OracleFrame* frames) {
@@ -77,6 +82,7 @@ unsigned walk_with_libunwind(OracleFrame* frames) {
   unw_getcontext(&context);
   unw_init_local(&cursor, &context);
   unsigned count = 0;
+  bool interrupted = false;
   do {
     unw_word_t pc = 0;
     unw_word_t sp = 0;
@@ -85,7 +91,10 @@ unsigned walk_with_libunwind(OracleFrame* frames) {
     if (pc == 0) break;
     frames[count++] = {pc, sp};
     unw_proc_info_t info;  // without it libunwind guesses, and is not an oracle
-    if (unw_is_signal_frame(&cursor) <= 0 && unw_get_proc_info(&cursor, &info) != 0) break;
+    const bool is_signal = unw_is_signal_frame(&cursor) > 0;
+    const bool has_link = kTakesLink && interrupted;
+    if (!is_signal && !has_link && unw_get_proc_info(&cursor, &info) != 0) break;
+    interrupted = is_signal;
   } while (count < kOracleFrames && unw_step(&cursor) > 0);
   return count;
 }

@@ -7,8 +7,12 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
+#include <span>
 #include <vector>
 
+#ifdef __aarch64__
+#include "common/machine/linkage_table.h"
+#endif
 #include "recorder/stack/modules.h"
 
 #include <doctest/doctest.h>
@@ -183,6 +187,33 @@ TEST_CASE("a table that is half full is replaced by a large one with its rules")
   clear_rules(kHook);
   CHECK(std::none_of(addresses.begin(), addresses.end(), in_table));
 }
+
+#ifdef __aarch64__
+TEST_CASE("each instruction of this program's linkage table has a rule") {
+  start_modules(kHook);
+  const auto here = reinterpret_cast<std::uint64_t>(&address_of_call);
+  const AddressRange text =
+      loaded_module(module_slot_at(kHook, here)).segment_at(here, PF_R | PF_X);
+  const std::span<const machine::CodeWord> code(
+      reinterpret_cast<const machine::CodeWord*>(text.start),
+      reinterpret_cast<const machine::CodeWord*>(text.end));
+  unsigned found = 0;
+  unsigned after_push = 0;
+  for (std::size_t at = 0; at < code.size(); ++at) {
+    const auto pushed = machine::pushed_by_linkage(code, at);
+    if (!pushed) continue;
+    const auto address = reinterpret_cast<std::uint64_t>(&code[at]);
+    CHECK(rule_at(kHook, address).kind() == RuleKind::step);
+    CHECK(whole_rule_at(kHook, address) == Rule{.kind = RuleKind::step,
+                                                .cfa_offset = *pushed,
+                                                .return_location = ReturnLocation::link});
+    ++found;
+    after_push += *pushed != 0;
+  }
+  CHECK(found > 40);
+  CHECK(after_push == 4);
+}
+#endif
 
 }  // namespace
 }  // namespace oomrec::stack
