@@ -40,7 +40,9 @@ Result write_from_process(InHook, const Cause&, const Destination&, const helper
                           unsigned, bool*) noexcept {
   return Result::failed;
 }
-bool complete_last_by_crash(InHook, const ReportOptions&, unsigned) noexcept { return false; }
+bool complete_last_by_crash(InHook, const helper::ReportOptions&, unsigned) noexcept {
+  return false;
+}
 bool complete_texts_of(InHook, std::uint64_t, const text::ExceptionTexts&, unsigned) noexcept {
   return false;
 }
