@@ -194,8 +194,9 @@ void add_handling(Verdict& verdict, std::uint32_t flags) noexcept {
       {session::kLinkRegardless, "a success of that call leads to where it was ended as well"},
       {session::kLinkThrown, "the std::bad_alloc that it threw was caught"},
   };
-  for (const auto& [flag, words] : kSigns)
-    if ((flags & flag) != 0) add_line(verdict, [&](text::Text& line) { line.add(words); });
+  for (const auto& sign : kSigns)
+    if ((flags & sign.first) != 0)
+      add_line(verdict, [&](text::Text& line) { line.add(sign.second); });
 }
 
 void explain_without_link(Verdict& verdict, const View& view, const Ruling& ruling) noexcept {

@@ -8,6 +8,7 @@
 #include "recorder/failures/dump_directory.h"
 #include "recorder/failures/episode.h"
 #include "recorder/failures/failure_table.h"
+#include "recorder/process/object_heap.h"
 #include "recorder/state/labels.h"
 #include "recorder/state/notifications.h"
 #include "recorder/state/state.h"
@@ -104,7 +105,9 @@ bool wait_for_writer(std::uint64_t deadline_ns) noexcept {
 
 WrittenBundle write_bundle(InHook hook, bundle::Cause cause,
                            const BundleRequest& request) noexcept {
-  if (system::is_sandboxed() || !begin_writing(request.deadline_ns)) return {};
+  if (system::is_sandboxed()) return {};
+  measure_object_heap(hook);  // before begin_writing(): it may itself warn of a limit
+  if (!begin_writing(request.deadline_ns)) return {};
   const std::uint64_t began = system::monotonic_ns();
   ThreadState* const thread = current_thread(hook);
   if (thread != nullptr)

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "recorder/failures/failure_table.h"
+#include "recorder/process/object_heap.h"
 #include "recorder/state/state.h"
 
 namespace oomrec::recorder {
@@ -59,7 +60,8 @@ void note_live_bytes(std::int64_t bytes) noexcept {
 
 bool has_gone_on(const FailedRequest& failed) noexcept {
   const std::uint32_t root_entry = root_of_episode();
-  if (root_entry == 0 || is_device_space(failed.request.space)) return false;
+  // A look at an interpreter's own heap finds at once what has grown since the last one.
+  if (root_entry == 0 || is_device_space(failed.request.space) || has_object_heap()) return false;
   const Failure& root = g_session.failures.at(root_entry);
   if (is_device_space(static_cast<Space>(root.space))) return false;
   const bool same_moment =

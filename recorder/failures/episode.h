@@ -49,7 +49,7 @@ inline constexpr std::int64_t kGoneOnBytes = 32 << 20;
 // Whether the process has gone on since the root, and this failure comes from that. At the same
 // moment another thread, which was at work before, takes what the root's has freed: that must be
 // half of what was held. On the host only: frameworks handle a device's failures by freeing and
-// asking again.
+// asking again. Not known where an interpreter has a heap of its own (object_heap.h).
 bool has_gone_on(const FailedRequest&) noexcept;
 
 // The root of the present episode: an entry in `failures`. 0: none.

@@ -119,6 +119,8 @@ void look(InHook hook, std::uint64_t now_ns) noexcept {
 
 void start_object_heap() noexcept { g_heap.exists.store(true, std::memory_order_relaxed); }
 
+bool has_object_heap() noexcept { return g_heap.exists.load(std::memory_order_relaxed); }
+
 void add_object_heap(InHook, std::uint64_t address, std::uint64_t bytes) noexcept {
   const system::MutexGuard guard(g_heap.lock);
   if (guard) add({address, address + bytes});
@@ -166,6 +168,10 @@ void shrink_object_heap(InHook hook, std::uint64_t bytes) noexcept {
 
 void settle_object_heap(InHook hook) noexcept {
   if (g_heap.exists.load(std::memory_order_relaxed)) look(hook, system::monotonic_ns());
+}
+
+void measure_object_heap(InHook hook) noexcept {
+  if (g_heap.exists.load(std::memory_order_relaxed)) look(hook, kNow);
 }
 
 void note_object_growth(InHook hook, std::int64_t bytes) noexcept {

@@ -19,6 +19,9 @@ inline constexpr std::uint64_t kLargeObject = 1 << 20;
 // The interpreter is of this kind. What it has reserved before is not known.
 void start_object_heap() noexcept;
 
+// Whether there is one: then what the process holds is known as of the latest look.
+bool has_object_heap() noexcept;
+
 // The interpreter has reserved this range for its heap. The pool's holder exists.
 void add_object_heap(InHook, std::uint64_t address, std::uint64_t bytes) noexcept;
 
@@ -36,6 +39,9 @@ void shrink_object_heap(InHook, std::uint64_t bytes) noexcept;
 
 // Called by the tick. Looks take at most a hundredth of the time.
 void settle_object_heap(InHook) noexcept;
+
+// Now, for a bundle that is about to be written.
+void measure_object_heap(InHook) noexcept;
 
 // Objects of so many bytes were recorded, negative: freed. The nearer the soft limit, the less they
 // grow until the next look.

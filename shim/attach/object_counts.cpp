@@ -13,6 +13,7 @@
 
 #include "common/system/files.h"
 #include "common/system/hook_scope.h"
+#include "common/system/memory.h"
 #include "common/system/text.h"
 #include "recorder/python/interpreter.h"
 #include "recorder/recorder.h"
@@ -27,7 +28,7 @@ struct ObjectCounts {
   enum State : std::uint32_t { none, waiting, counting, done, failed };
   std::atomic<std::uint32_t> state;
   std::uint32_t bytes;
-  char text[60 * 1024];
+  char text[24 * 1024];
 };
 
 }  // namespace oomrec::shim
@@ -155,7 +156,7 @@ struct Counts {
   std::uint32_t until_clock;
   bool is_partial;
 };
-constinit Counts g_counts{};
+Counts* g_counts = nullptr;  // while objects are counted: so that it costs no address space else
 
 // How many bytes an object has, without what it refers to, as sys.getsizeof says. A __sizeof__ in
 // Python is the program's code, and is not run.
@@ -165,9 +166,9 @@ void describe_type(TypeCount& row, Object* type) noexcept {
   row.basic_bytes = word_of(type, kBasicSize);
   row.item_bytes = word_of(type, kItemSize);
   row.header_bytes = kCollectorHeader + ((flags & kPreHeader) != 0 ? kManagedPointers : 0);
-  Object* const method = g_python._PyType_Lookup(type, g_counts.sizeof_name);
+  Object* const method = g_python._PyType_Lookup(type, g_counts->sizeof_name);
   const bool is_native = method != nullptr && type_of(method) == g_python.PyMethodDescr_Type;
-  const bool is_plain = method == g_counts.plain_sizeof && (flags & kInlineValues) == 0;
+  const bool is_plain = method == g_counts->plain_sizeof && (flags & kInlineValues) == 0;
   row.sizeof_method = is_native && !is_plain ? method : nullptr;
 }
 
@@ -175,14 +176,14 @@ TypeCount& row_of(Object* type) noexcept {
   std::size_t at = (reinterpret_cast<std::uint64_t>(type) >> 4) * 0x9e3779b97f4a7c15 >> 52;
   static_assert(kMostTypes == std::size_t{1} << (64 - 52));
   for (std::size_t probes = 0; probes < kMostTypes / 2; ++probes, at = (at + 1) % kMostTypes) {
-    TypeCount& row = g_counts.types[at];
+    TypeCount& row = g_counts->types[at];
     if (row.type == type) return row;
     if (row.type != nullptr) continue;
     describe_type(row, type);
     return row;
   }
-  describe_type(g_counts.other, type);
-  return g_counts.other;
+  describe_type(g_counts->other, type);
+  return g_counts->other;
 }
 
 std::uint64_t size_of(const TypeCount& row, Object* object) noexcept {
@@ -204,10 +205,10 @@ bool count_one(Object* object) noexcept {
   TypeCount& row = row_of(type_of(object));
   ++row.count;
   row.bytes += size_of(row, object);
-  if (--g_counts.until_clock != 0) return true;
-  g_counts.until_clock = kObjectsBetweenClocks;
-  g_counts.is_partial = system::monotonic_ns() > g_counts.until_ns;
-  return !g_counts.is_partial;
+  if (--g_counts->until_clock != 0) return true;
+  g_counts->until_clock = kObjectsBetweenClocks;
+  g_counts->is_partial = system::monotonic_ns() > g_counts->until_ns;
+  return !g_counts->is_partial;
 }
 
 int visit_one(Object* object, void*) { return count_one(object) ? 1 : 0; }
@@ -307,14 +308,14 @@ void append_name(system::Text& text, Object* type) noexcept {
 
 // "OBJECTS BYTES TYPES INTERPRETERS NANOSECONDS PARTIAL", then "COUNT BYTES NAME" for each type.
 void write_answer(std::uint64_t took_ns) noexcept {
-  TypeCount* const end = std::remove_if(std::begin(g_counts.types), std::end(g_counts.types),
+  TypeCount* const end = std::remove_if(std::begin(g_counts->types), std::end(g_counts->types),
                                         [](const TypeCount& row) { return row.count == 0; });
-  std::uint64_t objects = g_counts.other.count, bytes = g_counts.other.bytes;
-  for (const TypeCount* row = g_counts.types; row != end; ++row) {
+  std::uint64_t objects = g_counts->other.count, bytes = g_counts->other.bytes;
+  for (const TypeCount* row = g_counts->types; row != end; ++row) {
     objects += row->count;
     bytes += row->bytes;
   }
-  std::sort(g_counts.types, end,
+  std::sort(g_counts->types, end,
             [](const TypeCount& a, const TypeCount& b) { return a.bytes > b.bytes; });
   std::uint64_t interpreters = 0;
   for (void* one = g_python.PyInterpreterState_Head(); one != nullptr && interpreters < 1000;
@@ -324,11 +325,11 @@ void write_answer(std::uint64_t took_ns) noexcept {
   const auto number = [&](std::uint64_t value, char after) { text.number(value) << after; };
   number(objects, ' ');
   number(bytes, ' ');
-  number(static_cast<std::uint64_t>(end - g_counts.types), ' ');
+  number(static_cast<std::uint64_t>(end - g_counts->types), ' ');
   number(interpreters, ' ');
   number(took_ns, ' ');
-  number(g_counts.is_partial ? 1 : 0, '\n');
-  for (const TypeCount* row = g_counts.types; row != end && row < g_counts.types + kMostRows;
+  number(g_counts->is_partial ? 1 : 0, '\n');
+  for (const TypeCount* row = g_counts->types; row != end && row < g_counts->types + kMostRows;
        ++row) {
     if (text.size() + 512 > sizeof oomrec_object_counts.text) break;
     number(row->count, ' ');
@@ -339,14 +340,24 @@ void write_answer(std::uint64_t took_ns) noexcept {
   oomrec_object_counts.bytes = static_cast<std::uint32_t>(text.size());
 }
 
+struct Unmap {
+  ~Unmap() {
+    system::unmap(g_counts, sizeof(Counts));
+    g_counts = nullptr;
+  }
+};
+
 bool count_objects() noexcept {
   const std::uint64_t begin = system::monotonic_ns();
-  std::memset(static_cast<void*>(&g_counts), 0, sizeof g_counts);
-  g_counts.until_clock = kObjectsBetweenClocks;
-  g_counts.until_ns = begin + kMostNs;
-  g_counts.sizeof_name = g_python.PyUnicode_InternFromString("__sizeof__");
-  if (g_counts.sizeof_name == nullptr) return false;
-  g_counts.plain_sizeof = g_python._PyType_Lookup(g_python.PyBaseObject_Type, g_counts.sizeof_name);
+  g_counts = static_cast<Counts*>(system::map_private(sizeof(Counts)));
+  if (g_counts == nullptr) return false;
+  const Unmap unmap;
+  g_counts->until_clock = kObjectsBetweenClocks;
+  g_counts->until_ns = begin + kMostNs;
+  g_counts->sizeof_name = g_python.PyUnicode_InternFromString("__sizeof__");
+  if (g_counts->sizeof_name == nullptr) return false;
+  g_counts->plain_sizeof =
+      g_python._PyType_Lookup(g_python.PyBaseObject_Type, g_counts->sizeof_name);
   bool is_counted = true;
   if (g_python.PyUnstable_GC_VisitObjects != nullptr) {
     g_python.PyUnstable_GC_VisitObjects(visit_one, nullptr);  // no collection meanwhile
@@ -358,7 +369,7 @@ bool count_objects() noexcept {
     if (was_enabled) collector.does("enable");
   }
   if (is_counted) write_answer(system::monotonic_ns() - begin);
-  g_python.Py_DecRef(g_counts.sizeof_name);
+  g_python.Py_DecRef(g_counts->sizeof_name);
   return is_counted;
 }
 

@@ -26,7 +26,7 @@ struct Page {
   enum State : std::uint32_t { none, waiting, counting, done, failed };
   std::uint32_t state = none, bytes = 0;
 };
-constexpr std::uint64_t kMostTextBytes = 60 * 1024;
+constexpr std::uint64_t kMostTextBytes = 24 * 1024;
 
 std::optional<RemoteModule> recording_copy(const RemoteMemory& memory) {
   for (RemoteModule& module : remote_modules(memory)) {
