@@ -35,4 +35,12 @@ inline void raise_to(std::atomic<T>& word, T value) noexcept {
   }
 }
 
+// Lowers `word` to `value` if it is higher.
+template <class T>
+inline void lower_to(std::atomic<T>& word, T value) noexcept {
+  T seen = word.load(std::memory_order_relaxed);
+  while (seen > value && !word.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
+  }
+}
+
 }  // namespace oomrec

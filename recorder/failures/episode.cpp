@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "common/system/atomics.h"
 #include "recorder/failures/failure_table.h"
 #include "recorder/process/object_heap.h"
 #include "recorder/state/state.h"
@@ -51,12 +52,7 @@ void continue_episode(std::uint64_t now_ns) noexcept {
   g_continued_ns.store(now_ns, std::memory_order_relaxed);
 }
 
-void note_live_bytes(std::int64_t bytes) noexcept {
-  std::int64_t least = g_least_live_bytes.load(std::memory_order_relaxed);
-  while (bytes < least &&
-         !g_least_live_bytes.compare_exchange_weak(least, bytes, std::memory_order_relaxed)) {
-  }
-}
+void note_live_bytes(std::int64_t bytes) noexcept { lower_to(g_least_live_bytes, bytes); }
 
 bool has_gone_on(const FailedRequest& failed) noexcept {
   const std::uint32_t root_entry = root_of_episode();

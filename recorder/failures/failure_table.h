@@ -24,7 +24,7 @@ RecordedFailure record_failure(InHook, FailedRequest&, EvidenceFrom) noexcept;
 // Adds an entry for a failure that has none, unless the table is full.
 void ensure_entry(InHook, FailedRequest&) noexcept;
 
-// An after-shock without an entry is told in this bundle.
+// This bundle reports the after-shock, which has no entry.
 void note_bundle(FailedRequest&, std::uint32_t bundle) noexcept;
 
 // Adds another entry for a failure of a kind that was reported as harmless: this one is not. From
@@ -41,7 +41,7 @@ void count_as_failure(InHook, FailedRequest& probe) noexcept;
 // The failure did no harm. The next one of its kind may.
 void settle(FailedRequest&) noexcept;
 
-// The program recovered from this kind: if it ends by the next one, that is told.
+// The program recovered from this kind. If the next one ends it, that one gets a bundle.
 void settle_kind(std::uint32_t entry) noexcept;
 
 // Where the thread of this failure was. Not for after-shocks: what follows, follows from the first.

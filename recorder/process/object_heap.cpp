@@ -167,16 +167,16 @@ void shrink_object_heap(InHook hook, std::uint64_t bytes) noexcept {
 }
 
 void settle_object_heap(InHook hook) noexcept {
-  if (g_heap.exists.load(std::memory_order_relaxed)) look(hook, system::monotonic_ns());
+  if (has_object_heap()) look(hook, system::monotonic_ns());
 }
 
 void measure_object_heap(InHook hook) noexcept {
-  if (g_heap.exists.load(std::memory_order_relaxed)) look(hook, kNow);
+  if (has_object_heap()) look(hook, kNow);
 }
 
 void note_object_growth(InHook hook, std::int64_t bytes) noexcept {
   const auto limit = static_cast<std::int64_t>(g_state.limit.bytes());
-  if (!g_heap.exists.load(std::memory_order_relaxed) || limit == 0) return;
+  if (!has_object_heap() || limit == 0) return;
   const std::int64_t counted = g_heap.counted_bytes.load(std::memory_order_relaxed);
   const std::int64_t grown = g_heap.grown_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   if (grown >= std::max<std::int64_t>((limit - counted) / 4, kLargeObject)) look(hook, kNow);

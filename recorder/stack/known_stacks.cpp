@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "common/system/atomics.h"
 #include "recorder/stack/stack.h"
 
 namespace oomrec::stack {
@@ -58,12 +59,8 @@ void add_known_stack(InHook, std::uint64_t sp, std::uint64_t end,
                      std::uint64_t generation) noexcept {
   const std::uint64_t page = sp >> kPageBits;
   const std::uint64_t word = word_of(page, (end >> kPageBits) - page, generation);
-  std::uint64_t seen = g_lowest.load(std::memory_order_relaxed);
-  while (sp < seen && !g_lowest.compare_exchange_weak(seen, sp, std::memory_order_relaxed)) {
-  }
-  seen = g_highest.load(std::memory_order_relaxed);
-  while (end > seen && !g_highest.compare_exchange_weak(seen, end, std::memory_order_relaxed)) {
-  }
+  lower_to(g_lowest, sp);
+  raise_to(g_highest, end);
   std::atomic<std::uint64_t>* const slots = slots_of(page);
   std::uint32_t way = 0;
   while (way < kWays - 1 &&

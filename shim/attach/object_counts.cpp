@@ -1,5 +1,9 @@
-#include "shim/attach/object_counts.h"
-
+// Counts the objects that Python's garbage collector tracks, by type: what can be known of a Python
+// heap that was there before the recorder.
+//
+// The interpreter's main thread does it, where it runs pending calls: between two instructions of
+// Python code, as for a signal's handler. No other moment is safe: a thread that has released the
+// interpreter's lock may hold one of a C library for which the lock's next owner waits.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -11,6 +15,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "common/session/object_counts_page.h"
 #include "common/system/files.h"
 #include "common/system/hook_scope.h"
 #include "common/system/memory.h"
@@ -23,12 +28,9 @@
 
 namespace oomrec::shim {
 
-// What the command reads from outside.
 struct ObjectCounts {
-  enum State : std::uint32_t { none, waiting, counting, done, failed };
-  std::atomic<std::uint32_t> state;
-  std::uint32_t bytes;
-  char text[24 * 1024];
+  session::ObjectCountsPage page;
+  char text[session::kObjectCountsBytes];
 };
 
 }  // namespace oomrec::shim
@@ -149,7 +151,7 @@ struct TypeCount {
 
 struct Counts {
   TypeCount types[kMostTypes];
-  TypeCount other;  // of which there was no room
+  TypeCount other;  // the sum of the types beyond kMostTypes
   Object* sizeof_name;
   Object* plain_sizeof;  // object.__sizeof__
   std::uint64_t until_ns;
@@ -337,7 +339,7 @@ void write_answer(std::uint64_t took_ns) noexcept {
     append_name(text, row->type);
     text << '\n';
   }
-  oomrec_object_counts.bytes = static_cast<std::uint32_t>(text.size());
+  oomrec_object_counts.page.bytes = static_cast<std::uint32_t>(text.size());
 }
 
 struct Unmap {
@@ -373,15 +375,20 @@ bool count_objects() noexcept {
   return is_counted;
 }
 
-constinit int g_process =
-    0;  // that is to count: not a fork's child, which has the pending call, too
+// That is to count: not a fork's child, which has the pending call, too.
+constinit int g_process = 0;
+
+using Page = session::ObjectCountsPage;
+
+std::atomic_ref<std::uint32_t> state() noexcept {
+  return std::atomic_ref{oomrec_object_counts.page.state};
+}
 
 // Called by the interpreter, which holds its lock. The command may have given up since.
 int run_pending(void*) {
   if (system::process_id() != g_process) return 0;
-  std::uint32_t expected = ObjectCounts::waiting;
-  if (!oomrec_object_counts.state.compare_exchange_strong(expected, ObjectCounts::counting))
-    return 0;
+  std::uint32_t expected = Page::waiting;
+  if (!state().compare_exchange_strong(expected, Page::counting)) return 0;
   as_recorder([](InHook hook) {
     Object *type = nullptr, *value = nullptr, *trace = nullptr;
     g_python.PyErr_Fetch(&type, &value, &trace);
@@ -389,10 +396,9 @@ int run_pending(void*) {
     g_python.PyErr_Clear();
     g_python.PyErr_Restore(type, value, trace);
     if (is_counted)
-      recorder::note_preexisting_objects(hook,
-                                         {oomrec_object_counts.text, oomrec_object_counts.bytes});
-    oomrec_object_counts.state.store(is_counted ? ObjectCounts::done : ObjectCounts::failed,
-                                     std::memory_order_release);
+      recorder::note_preexisting_objects(
+          hook, {oomrec_object_counts.text, oomrec_object_counts.page.bytes});
+    state().store(is_counted ? Page::done : Page::failed, std::memory_order_release);
   });
   return 0;
 }
@@ -414,9 +420,9 @@ OOMREC_EXPORT const char* oomrec_count_objects(const char*) {
     return "its Python has no global lock, under which objects could be counted";
   if (g_python.Py_IsInitialized() == 0) return "its Python is not running";
   g_process = system::process_id();
-  oomrec_object_counts.state.store(ObjectCounts::waiting);
+  state().store(Page::waiting);
   if (g_python.Py_AddPendingCall(run_pending, nullptr) == 0) return nullptr;
-  oomrec_object_counts.state.store(ObjectCounts::none);
+  state().store(Page::none);
   return "its Python has too many pending calls";
 }
 

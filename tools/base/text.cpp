@@ -74,6 +74,10 @@ std::string count_text(std::uint64_t count) {
   return digits;
 }
 
+double share_of(std::uint64_t part, std::uint64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
 std::string percent_text(double share) { return fmt::format("{:.1f} %", share * 100); }
 
 std::string time_text(std::uint64_t realtime_ns) {

@@ -14,6 +14,9 @@ std::string size_text(std::uint64_t bytes);
 // "1,234,567".
 std::string count_text(std::uint64_t count);
 
+// 0 of nothing.
+double share_of(std::uint64_t part, std::uint64_t whole);
+
 // "12.3 %". `share`: 0 to 1.
 std::string percent_text(double share);
 

@@ -11,10 +11,6 @@ namespace {
 
 constexpr std::size_t kRows = 20;
 
-double share_of(std::uint64_t part, std::uint64_t whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
 void print_row(std::uint64_t bytes, double share, std::uint64_t count, const std::string& type) {
   fmt::print("{:>11}  {:>7}  {:>11}  {}\n", size_text(bytes), percent_text(share),
              count_text(count), type);

@@ -13,10 +13,6 @@ namespace {
 constexpr std::size_t kMostHolders = 10;
 constexpr double kLeastShare = 0.01;
 
-double share_of(std::uint64_t part, std::uint64_t whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
 // How many rows to show by default: those with at least 1 % of the bytes, at most 10, and always
 // the first.
 std::size_t default_row_count(const std::vector<recording::StackSum>& rows, std::uint64_t whole) {

@@ -19,6 +19,7 @@
 #include "tools/processes/attach/call_guard.h"
 #include "tools/processes/attach/idle_copy.h"
 #include "tools/processes/attach/limits.h"
+#include "tools/processes/attach/loaded_copies.h"
 #include "tools/processes/attach/refusal.h"
 #include "tools/processes/attach/remote_call.h"
 #include "tools/processes/attach/remote_memory.h"
@@ -86,11 +87,6 @@ class VisibleLibrary {
   bool is_copy_ = false;
 };
 
-bool is_recorder(const RemoteModule& module) { return module.file_name().starts_with("liboomrec"); }
-
-// oomrec_attached (shim/attach/attach.cpp)
-enum class CopyState : int { unused, records, is_idle };
-
 struct LoadedCopy {
   RemoteModule module;
   CopyState state = CopyState::unused;
@@ -99,9 +95,7 @@ std::vector<LoadedCopy> loaded_copies(const RemoteMemory& memory) {
   std::vector<LoadedCopy> copies;
   for (RemoteModule& module : remote_modules(memory)) {
     if (!is_recorder(module)) continue;
-    CopyState state = CopyState::unused;
-    const std::uint64_t flag = module.address_of("oomrec_attached");
-    if (flag == 0 || !memory.read(flag, state)) state = CopyState::unused;
+    const CopyState state = state_of(memory, module);
     copies.push_back({std::move(module), state});
   }
   return copies;

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "common/machine/platform.h"
+#include "tools/processes/attach/loaded_copies.h"
 #include "tools/processes/attach/remote_module.h"
 #include "tools/processes/attach/safe_point.h"
 
@@ -24,19 +25,6 @@ constexpr std::string_view kFunctions[] = {
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kMostTableBytes = std::uint64_t{256} << 20;  // of a damaged header
 constexpr std::uint64_t kMostDataBytes = std::uint64_t{64} << 20;    // of a module, to be searched
-
-bool is_recorder(const RemoteModule& module) { return module.file_name().starts_with("liboomrec"); }
-
-const RemoteModule* attached_copy(const RemoteMemory& memory,
-                                  const std::vector<RemoteModule>& modules) {
-  for (const RemoteModule& module : modules) {
-    int state = 0;
-    if (is_recorder(module) && memory.read(module.address_of("oomrec_attached"), state) &&
-        state == 1)
-      return &module;
-  }
-  return nullptr;
-}
 
 // The words of a module by which it calls other modules, and its relocations of them.
 class CallWords {
@@ -110,7 +98,7 @@ class Search {
   }
 
   std::vector<Unobserved> run() {
-    if (attached_copy(memory_, modules_) == nullptr) return {};
+    if (recording_copy(memory_, modules_) == nullptr) return {};
     find_real_functions();
     for (const RemoteModule& module : modules_) {
       if (is_recorder(module) || is_loader(module) || is_c_library(module)) continue;
@@ -200,7 +188,7 @@ std::string_view name_of(Unobserved::Why why) {
 std::vector<Unobserved> unobserved_in(const RemoteMemory& memory) { return Search{memory}.run(); }
 
 bool is_attached(const RemoteMemory& memory) {
-  return attached_copy(memory, remote_modules(memory)) != nullptr;
+  return recording_copy(memory, remote_modules(memory)) != nullptr;
 }
 
 }  // namespace oomrec::tools::processes
