@@ -10,12 +10,15 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
 #include "common/options/options.h"
+#include "common/session/gpu_before_attach.h"
 #include "common/system/files.h"
 #include "common/system/text.h"
+#include "recorder/device_memory/preexisting_devices.h"
 #include "recorder/process/preexisting.h"
 #include "recorder/recorder.h"
 #include "recorder/state/thread_state.h"
@@ -26,6 +29,7 @@
 #include "shim/dlopen_mode.h"
 #include "shim/gpu/driver.h"
 #include "shim/gpu/lookup.h"
+#include "shim/gpu/pytorch.h"
 #include "shim/heap.h"
 #include "shim/interpose/export.h"
 #include "shim/interpose/next.h"
@@ -33,8 +37,16 @@
 #include "shim/process.h"
 #include "shim/python_objects.h"
 
+extern "C" {
+// The command fills it, then calls oomrec_attach_gpu().
+[[gnu::visibility("default")]] extern oomrec::session::GpuBeforeAttach oomrec_gpu_before_attach;
+constinit oomrec::session::GpuBeforeAttach oomrec_gpu_before_attach{};
+}
+
 namespace oomrec::shim {
 namespace {
+
+using session::GpuBeforeAttach;
 
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr int kRecords = 1, kIsIdle = 2;  // oomrec_attached
@@ -95,14 +107,30 @@ std::uint64_t heap_bytes_now() noexcept {
   return resident > shared ? (resident - shared) * kPageBytes : 0;
 }
 
+std::uint64_t loaded_gpu_libraries() noexcept {
+  return gpu::loaded_drivers() * 31 + gpu::loaded_torch();
+}
+
+void add_gpu_libraries() noexcept {
+  gpu::visit_wrapped(add_redirection);
+  gpu::visit_torch(add_exported_redirection);
+}
+
 void redirect_all() noexcept {
   prepare_redirections(reinterpret_cast<std::uint64_t>(own_module().dli_fbase));
   redirect_dlopen(next_definition("dlopen"));
   redirect_shell_commands();
   visit_own_new(add_exported_redirection);
-  gpu::visit_wrapped(add_redirection);
+  add_later_redirections({loaded_gpu_libraries, add_gpu_libraries});
   redirect_modules(Direction::to_hooks);
   gpu::g_before_lookup = redirect_new_modules;
+}
+
+void redirect_looked_up(Direction direction) noexcept {
+  const GpuBeforeAttach& before = oomrec_gpu_before_attach;
+  redirect_words(
+      {before.words, std::min<std::uint64_t>(before.word_count, GpuBeforeAttach::kMostWords)},
+      direction);
 }
 
 const char* begin(Options options) noexcept {
@@ -174,6 +202,21 @@ OOMREC_EXPORT const char* oomrec_attach(const char* settings) {
   return problem;
 }
 
+// Takes over what the command has found of GPUs. Result: nullptr.
+OOMREC_EXPORT const char* oomrec_attach_gpu(void) {
+  using namespace oomrec;
+  using namespace oomrec::shim;
+  const KeepErrno keep;
+  if (oomrec_attached != kRecords) return nullptr;
+  const GpuBeforeAttach& before = oomrec_gpu_before_attach;
+  const auto devices = std::min<std::uint64_t>(before.device_count, GpuBeforeAttach::kMostDevices);
+  as_recorder([&](InHook hook) {
+    recorder::set_preexisting_devices(hook, {before.devices, devices});
+  });
+  redirect_looked_up(Direction::to_hooks);
+  return nullptr;
+}
+
 // Ends the recording, and lets the program call the real functions again.
 OOMREC_EXPORT const char* oomrec_detach(void) {
   using namespace oomrec;
@@ -184,6 +227,8 @@ OOMREC_EXPORT const char* oomrec_detach(void) {
   add_to_environments(nullptr);
   gpu::g_before_lookup = nullptr;
   redirect_modules(Direction::to_next);
+  redirect_looked_up(Direction::to_next);
+  oomrec_gpu_before_attach.word_count = oomrec_gpu_before_attach.device_count = 0;
   stop_python_objects();
   stop_heap();
   as_recorder([](InHook hook) { recorder::stop(hook); });

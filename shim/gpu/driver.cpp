@@ -174,6 +174,13 @@ void visit_wrapped(void (*visit)(const char* name, const void* own, const void* 
   }
 }
 
+std::uint64_t loaded_drivers() noexcept {
+  std::uint64_t sum = 0;
+  for (Driver* const driver : {&g_cuda, &g_hip})
+    sum = sum * 31 + (driver->is_mapped() && driver->find() ? driver->own_address() : 0);
+  return sum;
+}
+
 void on_library_closed() noexcept {
   for (Driver* const driver : {&g_cuda, &g_hip}) driver->reset_if_closed();
   reset_torch_if_closed();

@@ -17,6 +17,7 @@
 #include "tools/base/error.h"
 #include "tools/base/text.h"
 #include "tools/processes/attach/call_guard.h"
+#include "tools/processes/attach/gpu_memory.h"
 #include "tools/processes/attach/idle_copy.h"
 #include "tools/processes/attach/limits.h"
 #include "tools/processes/attach/loaded_copies.h"
@@ -177,7 +178,7 @@ std::string joined(const std::string& preload, const Settings& settings) {
 
 Attached attached(const RemoteResult& result, std::chrono::steady_clock::time_point begin) {
   return {result.thread, result.paused_ns,
-          static_cast<std::uint64_t>((std::chrono::steady_clock::now() - begin).count())};
+          static_cast<std::uint64_t>((std::chrono::steady_clock::now() - begin).count()), ""};
 }
 
 // In a fork's child that is not recorded, the parent's copy is still in its calls.
@@ -268,7 +269,13 @@ Attached attach_to(pid_t pid, const std::string& library, const Settings& settin
                        "Try again.");
   if (!result.problem.empty())
     throw not_recorded(pid, printable(result.problem), "The process goes on without the recorder.");
-  return attached(result, begin);
+  Attached done = attached(result, begin);
+  try {
+    attach_gpu_memory(pid);
+  } catch (const Error& error) {
+    done.gpu_problem = error.what();
+  }
+  return done;
 }
 
 Attached detach_from(pid_t pid) {
