@@ -81,9 +81,17 @@ def live(oomrec, program, space: str = "cuda") -> int:
     return top["moment"]["live_bytes"].get(space, 0)
 
 
-def holders(oomrec, program) -> list[dict]:
+def shown(oomrec, program) -> dict:
     run = oomrec("dump", program.pid)
-    return oomrec.json("show", run.stdout.strip())["holders"]
+    return oomrec.json("show", run.stdout.strip())
+
+
+def on_device(bundle: dict) -> list[dict]:
+    return [row for row in bundle["holders"] if row["space"] == "cuda"]
+
+
+def has_note(bundle: dict, text: str) -> bool:
+    return any(text in note for note in bundle["notes"])
 
 
 @pytest.mark.parametrize("mode", ["sampled", "exact"])
@@ -98,7 +106,9 @@ def test_calls_that_were_looked_up_before_are_recorded(oomrec, told, client, mod
     for _ in range(3):
         assert program("allocate 30")["got"]
     assert live(oomrec, program) == 90 * MIB
-    [top] = [row for row in holders(oomrec, program) if row["space"] == "cuda"]
+    bundle = shown(oomrec, program)
+    [top] = on_device(bundle)
+    assert has_note(bundle, "counts as used by others or by the runtime")
     assert top["bytes"] == 90 * MIB
     assert "make_batch" in {frame["function"] for frame in top["stack"]}
 
@@ -201,14 +211,16 @@ def test_what_a_device_held_before_is_one_holder(oomrec, told, attach_with_nvml)
 
     program("allocate 30")
     assert live(oomrec, program) == 150 * MIB
-    rows = [row for row in holders(oomrec, program) if row["space"] == "cuda"]
+    bundle = shown(oomrec, program)
+    assert has_note(bundle, "is what NVML said that the process used then, with its context")
+    rows = on_device(bundle)
     assert [row["bytes"] for row in rows] == [120 * MIB, 30 * MIB]
     assert rows[0]["stack"][0]["function"] == "[before attaching]"
     program("free 0")
     assert live(oomrec, program) == 110 * MIB
     program("free 1")  # of now
     program("free 0")
-    [before] = [row for row in holders(oomrec, program) if row["space"] == "cuda"]
+    [before] = on_device(shown(oomrec, program))
     assert before["bytes"] == live(oomrec, program) == 30 * MIB, "what the context takes up"
 
 

@@ -16,6 +16,7 @@ namespace {
 struct OldMemory {
   bool inherited = false;
   bool preexisting = false;
+  bool on_device = false;
 };
 
 // It reads the table directly: there may be a million holders, and figures of each would cost too
@@ -28,6 +29,7 @@ OldMemory old_memory(const session::View& view) {
         holder.api != static_cast<std::uint16_t>(Api::inherited) || holder.live_bytes == 0)
       continue;
     (session::is_preexisting(view, holder.node) ? found.preexisting : found.inherited) = true;
+    found.on_device = found.on_device || is_device_space(static_cast<Space>(holder.space));
   }
   return found;
 }
@@ -116,6 +118,13 @@ std::vector<std::string> notes_of(const bundles::Source& source) {
         "recorded since `oomrec attach`: [before attaching] is what the heap held then, as one "
         "block; "
         "mappings from before are not counted"};
+  });
+  add_if(old.preexisting && recording.view().count(session::TableId::devices) > 1, [&] {
+    return std::string{
+        old.on_device ? "of a device, [before attaching] is what NVML said that the process used "
+                        "then, with its context"
+                      : "what the process held on devices before `oomrec attach` counts as used "
+                        "by others or by the runtime"};
   });
   add_if(header.preexisting_objects != 0, [&] {
     return preexisting_objects(recording::object_counts_of(stored(header.preexisting_objects)));
