@@ -6,7 +6,7 @@
 
 #include "recorder/device_memory/accounting.h"
 #include "recorder/devices/registry.h"
-#include "recorder/stack/stack.h"
+#include "recorder/process/preexisting.h"
 #include "recorder/state/state.h"
 #include "recorder/state/thread_state.h"
 
@@ -61,11 +61,8 @@ void add_preexisting_device(InHook hook, std::uint32_t entry) noexcept {
     if (std::memcmp(before.uuid, device.uuid, sizeof before.uuid) != 0 ||
         !before.entry.compare_exchange_strong(none, entry, std::memory_order_relaxed))
       continue;
-    const std::uint64_t frame = session::special_frame(session::SpecialFrame::preexisting, entry);
-    const std::uint32_t node = stack::intern(hook, group_node(hook, "main"), frame);
     const Space space = space_of(static_cast<Vendor>(device.vendor), DeviceKind::block);
-    const std::uint32_t holder =
-        g_state.holders.find_or_add(hook, node, space, Api::inherited, session::kHolderEstimated);
+    const std::uint32_t holder = preexisting_holder(hook, space, entry);
     if (holder == 0) return drop();
     before.holder.store(holder, std::memory_order_relaxed);
     ThreadState* const thread = current_thread(hook);

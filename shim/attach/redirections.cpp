@@ -11,6 +11,7 @@
 
 #include "common/machine/platform.h"
 #include "common/system/hook_scope.h"
+#include "common/system/memory.h"
 #include "common/system/syscalls.h"
 #include "recorder/symbols/elf_symbols.h"
 #include "shim/attach/writable_pages.h"
@@ -81,10 +82,8 @@ constinit Redirections g_redirections{};
 
 // nullptr: there is no memory for it.
 Table* new_table(Table* from) noexcept {
-  const long at = system::call(SYS_mmap, 0, sizeof(Table), PROT_READ | PROT_WRITE,
-                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (at < 0) return nullptr;
-  auto* const table = reinterpret_cast<Table*>(at);
+  auto* const table = static_cast<Table*>(system::map_private(sizeof(Table)));
+  if (table == nullptr) return nullptr;
   if (from != nullptr) {
     std::copy(from->rows, from->rows + from->count, table->rows);
     table->count = from->count;
@@ -98,7 +97,7 @@ void free_tables() noexcept {
   Table* table = g_redirections.published.exchange(nullptr, std::memory_order_relaxed);
   while (table != nullptr) {
     Table* const older = table->older;
-    system::call(SYS_munmap, table, sizeof(Table));
+    system::unmap(table, sizeof(Table));
     table = older;
   }
 }

@@ -39,13 +39,15 @@ class Told:
         maps = [line.split() for line in Path(f"/proc/{self.pid}/maps").read_text().splitlines()]
         code = [bounds(row) for row in maps if library in row[-1] and "x" in row[1]]
         found = Counter()
-        name = ""
+        name, last_end = "", 0
         with open(f"/proc/{self.pid}/mem", "rb", 0) as memory:
             for row in maps:
-                name = row[5] if len(row) > 5 else name  # zeros of a module follow its file
+                start, end = bounds(row)
+                if len(row) > 5 or start != last_end:  # zeros of a module adjoin its file
+                    name = row[5] if len(row) > 5 else ""
+                last_end = end
                 if "w" not in row[1] or ".so" not in name or library in name:
                     continue
-                start, end = bounds(row)
                 memory.seek(start)
                 for (value,) in struct.iter_unpack("<Q", memory.read(end - start)):
                     if any(low <= value < high for low, high in code):

@@ -17,6 +17,7 @@ struct OldMemory {
   bool inherited = false;
   bool preexisting = false;
   bool on_device = false;
+  bool in_mappings = false;
 };
 
 // It reads the table directly: there may be a million holders, and figures of each would cost too
@@ -29,7 +30,9 @@ OldMemory old_memory(const session::View& view) {
         holder.api != static_cast<std::uint16_t>(Api::inherited) || holder.live_bytes == 0)
       continue;
     (session::is_preexisting(view, holder.node) ? found.preexisting : found.inherited) = true;
-    found.on_device = found.on_device || is_device_space(static_cast<Space>(holder.space));
+    const auto space = static_cast<Space>(holder.space);
+    found.on_device = found.on_device || is_device_space(space);
+    found.in_mappings = found.in_mappings || space == Space::map;
   }
   return found;
 }
@@ -113,11 +116,12 @@ std::vector<std::string> notes_of(const bundles::Source& source) {
         has_own_heap ? "other " : "");
   });
   const OldMemory old = old_memory(recording.view());
-  add_if(old.preexisting, [] {
-    return std::string{
+  add_if(old.preexisting, [&] {
+    return fmt::format(
         "recorded since `oomrec attach`: [before attaching] is what the heap held then, as one "
-        "block; "
-        "mappings from before are not counted"};
+        "block{}",
+        old.in_mappings ? ", and private anonymous mappings by their sizes"
+                        : "; mappings from before are not counted");
   });
   add_if(old.preexisting && recording.view().count(session::TableId::devices) > 1, [&] {
     return std::string{
