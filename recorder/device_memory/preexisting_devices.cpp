@@ -50,6 +50,8 @@ void set_preexisting_devices(InHook, std::span<const GpuBeforeAttach::Device> de
   g_count.store(count, std::memory_order_release);
 }
 
+void forget_preexisting_devices() noexcept { g_count.store(0, std::memory_order_relaxed); }
+
 bool has_preexisting_devices() noexcept { return g_count.load(std::memory_order_acquire) != 0; }
 
 void add_preexisting_device(InHook hook, std::uint32_t entry) noexcept {

@@ -17,6 +17,9 @@ namespace oomrec::recorder {
 void set_preexisting_devices(InHook,
                              std::span<const session::GpuBeforeAttach::Device> devices) noexcept;
 
+// The recording has ended, or the process is a fork's child, whose devices are not its parent's.
+void forget_preexisting_devices() noexcept;
+
 // Once the program uses this device (entry), which the recorder then knows by its UUID.
 void add_preexisting_device(InHook, std::uint32_t device) noexcept;
 

@@ -258,6 +258,7 @@ OOMREC_EXPORT const char* oomrec_detach(void) {
   redirect_modules(Direction::to_next);
   redirect_looked_up(Direction::to_next);
   oomrec_gpu_before_attach.word_count = oomrec_gpu_before_attach.device_count = 0;
+  recorder::forget_preexisting_devices();
   stop_python_objects();
   stop_heap();
   as_recorder([](InHook hook) { recorder::stop(hook); });

@@ -4,6 +4,7 @@
 #include <link.h>
 #include <string.h>
 
+#include "recorder/device_memory/preexisting_devices.h"
 #include "recorder/devices/registry.h"
 #include "recorder/recorder.h"
 #include "shim/gpu/loader_scope.h"
@@ -187,6 +188,7 @@ void on_library_closed() noexcept {
 }
 
 void on_fork_child() noexcept {
+  recorder::forget_preexisting_devices();
   for (Driver* const driver : {&g_cuda, &g_hip}) driver->stop_queries();
 }
 
