@@ -26,6 +26,7 @@
 #include "tools/processes/attach/remote_memory.h"
 #include "tools/processes/attach/remote_module.h"
 #include "tools/processes/attach/target.h"
+#include "tools/processes/attach/threads.h"
 #include "tools/recording/live/processes.h"
 
 namespace oomrec::tools::processes {
@@ -244,7 +245,9 @@ Error not_recorded(pid_t pid, const std::string& why, const std::string& otherwi
 
 }  // namespace
 
-Attached attach_to(pid_t pid, const std::string& library, const Settings& settings) {
+namespace {
+
+Attached attach_to_program(pid_t pid, const std::string& library, const Settings& settings) {
   const auto begin = std::chrono::steady_clock::now();
   const CallGuard guard{pid};
   require_attachable(pid);
@@ -276,6 +279,21 @@ Attached attach_to(pid_t pid, const std::string& library, const Settings& settin
     done.gpu_problem = error.what();
   }
   return done;
+}
+
+}  // namespace
+
+// Whatever is wrong with a program that is being replaced (exec) is not wrong with the next one.
+Attached attach_to(pid_t pid, const std::string& library, const Settings& settings) {
+  constexpr unsigned kPrograms = 5;
+  for (unsigned tried = 1;; ++tried) {
+    const std::string program = program_of(pid);
+    try {
+      return attach_to_program(pid, library, settings);
+    } catch (const Error&) {
+      if (tried == kPrograms || has_ended(pid) || program_of(pid) == program) throw;
+    }
+  }
 }
 
 Attached detach_from(pid_t pid) {
