@@ -286,14 +286,16 @@ Attached attach_to_program(pid_t pid, const std::string& library, const Settings
 // Whatever is wrong with a program that is being replaced (exec) is not wrong with the next one.
 Attached attach_to(pid_t pid, const std::string& library, const Settings& settings) {
   constexpr unsigned kPrograms = 5;
-  for (unsigned tried = 1;; ++tried) {
+  for (unsigned tried = 0; tried < kPrograms; ++tried) {
     const std::string program = program_of(pid);
     try {
       return attach_to_program(pid, library, settings);
     } catch (const Error&) {
-      if (tried == kPrograms || has_ended(pid) || program_of(pid) == program) throw;
+      if (has_ended(pid) || program_of(pid) == program) throw;
     }
   }
+  throw refusal(fmt::format("process {} replaces its program again and again (exec)", pid),
+                fmt::format("Attach to it later: oomrec attach {}", pid));
 }
 
 Attached detach_from(pid_t pid) {

@@ -41,10 +41,13 @@ void require_no_tracer(pid_t thread) {
 }
 
 // After a first look, at which it was there.
+[[noreturn]] void throw_ended(pid_t pid) {
+  throw refusal(fmt::format("process {} ended meanwhile", pid),
+                "`oomrec recover` and `oomrec ls` show what recorded processes left.");
+}
+
 void require_no_end(pid_t pid) {
-  if (has_ended(pid))
-    throw refusal(fmt::format("process {} ended meanwhile", pid),
-                  "`oomrec recover` and `oomrec ls` show what recorded processes left.");
+  if (has_ended(pid)) throw_ended(pid);
 }
 
 void require_state(pid_t pid) {
@@ -124,9 +127,12 @@ void require_program(const RemoteMemory& memory) {
   const std::filesystem::path program =
       std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), error);
   require_no_end(pid);
-  if (error == std::errc::no_such_file_or_directory)
-    throw refusal(fmt::format("process {} is a thread of the kernel", pid),
-                  "Give a program's process.");
+  if (error == std::errc::no_such_file_or_directory) {
+    if (status_field(pid, "PPid") == "2" || pid == 2)  // kthreadd's, or itself
+      throw refusal(fmt::format("process {} is a thread of the kernel", pid),
+                    "Give a program's process.");
+    throw_ended(pid);
+  }
   if (error || mappings.empty()) throw_not_permitted(pid, EPERM);
   Elf64_Ehdr header{};
   if (read_program_header(pid, header) &&
