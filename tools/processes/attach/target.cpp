@@ -109,7 +109,7 @@ void require_program(const RemoteMemory& memory) {
       }))
     throw refusal(fmt::format("process {} ({}) uses musl, whose functions oomrec does not observe",
                               pid, program.string()),
-                  "oomrec records programs that use glibc.");
+                  "Watch it from outside: oomrec track PID");
   if (!maps([](std::string_view name) {
         return name.starts_with("libc.so.6") || name.starts_with("libc-2.");
       }))

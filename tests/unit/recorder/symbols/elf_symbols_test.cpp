@@ -155,9 +155,10 @@ TEST_CASE("a damaged hash table of the older kind ends the search") {
                                       reinterpret_cast<const char*>(&module));
   };
   module.header.e_phoff = offset(module.segments);
-  module.segments[0] = {.p_type = PT_LOAD, .p_flags = PF_R};
+  module.segments[0].p_type = PT_LOAD;
+  module.segments[0].p_flags = PF_R;
   module.segments[0].p_memsz = sizeof module;
-  module.segments[1] = {.p_type = PT_DYNAMIC, .p_flags = PF_R};
+  module.segments[1].p_type = PT_DYNAMIC;
   module.segments[1].p_vaddr = offset(module.dynamic);
   module.segments[1].p_memsz = sizeof module.dynamic;
   module.dynamic[0] = {DT_SYMTAB, {offset(module.symbols)}};
