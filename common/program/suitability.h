@@ -19,7 +19,7 @@ namespace oomrec::program {
   X(suitable,       "can be recorded") \
   X(other_machine,  "is not a 64-bit " OOMREC_MACHINE " program") \
   X(static_linked,  "is statically linked, and no library can be preloaded into it") \
-  X(other_libc,     "does not use glibc, and its C library has no functions to observe") \
+  X(other_libc,     "does not use glibc, the only C library for which the recorder is made") \
   X(privileged,     "is setuid, setgid or has file capabilities, and the loader refuses preloaded libraries") \
   X(sanitizer,      "is built with a sanitizer whose runtime must come first")
 // clang-format on

@@ -1,6 +1,5 @@
 #include "recorder/symbols/elf_symbols.h"
 
-#include <elf.h>
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -22,6 +21,16 @@ bool is_function(const Elf64_Sym& symbol) noexcept {
 std::uint32_t gnu_hash_of(std::string_view name) noexcept {
   std::uint32_t hash = 5381;
   for (const char c : name) hash = hash * 33 + static_cast<unsigned char>(c);
+  return hash;
+}
+
+std::uint32_t sysv_hash_of(std::string_view name) noexcept {
+  std::uint32_t hash = 0;
+  for (const char c : name) {
+    hash = (hash << 4) + static_cast<unsigned char>(c);
+    hash ^= (hash >> 24) & 0xf0;
+    hash &= 0x0fffffff;
+  }
   return hash;
 }
 
@@ -131,14 +140,19 @@ namespace {
 struct GnuHashHeader {
   std::uint32_t buckets, first_symbol, bloom_words, bloom_shift;
 };
+
+// DT_HASH: two words, then buckets, and one chain word for each symbol: the next one, 0 for none.
+struct SysvHashHeader {
+  std::uint32_t buckets, symbols;
+};
 }  // namespace
 
 // The number of symbols in the table. With DT_GNU_HASH alone no header contains it, so it is found
 // at the end of the last chain.
 std::uint32_t ElfSymbols::symbol_count() noexcept {
   if (sysv_hash_ != 0) {
-    std::uint32_t counts[2];  // buckets, chains = symbols
-    if (read(sysv_hash_, counts)) return std::min(counts[1], kMaxSymbols);
+    SysvHashHeader header;
+    if (read(sysv_hash_, header)) return std::min(header.symbols, kMaxSymbols);
   }
   GnuHashHeader header;
   if (gnu_hash_ == 0 || !read(gnu_hash_, header)) return 0;
@@ -184,24 +198,50 @@ std::size_t ElfSymbols::copy_name(std::uint32_t name_offset, char* out,
 }
 
 std::uint64_t ElfSymbols::address_of(InHook, std::string_view name, std::uint64_t* bytes) noexcept {
+  Elf64_Sym symbol;
+  if (!valid() ||
+      !(gnu_hash_ != 0 ? find_by_gnu_hash(name, symbol) : find_by_sysv_hash(name, symbol)))
+    return 0;
+  if (bytes != nullptr) *bytes = symbol.st_size;
+  return bias_ + symbol.st_value;
+}
+
+bool ElfSymbols::find_by_gnu_hash(std::string_view name, Elf64_Sym& symbol) noexcept {
   GnuHashHeader header;
-  if (!valid() || gnu_hash_ == 0 || !read(gnu_hash_, header) || header.buckets == 0) return 0;
+  if (!read(gnu_hash_, header) || header.buckets == 0) return false;
   const std::uint32_t hash = gnu_hash_of(name);
   const std::uint64_t buckets = gnu_hash_ + sizeof header + header.bloom_words * std::uint64_t{8};
   const std::uint64_t chains = buckets + header.buckets * std::uint64_t{4};
   std::uint32_t index = 0;
-  if (!read(buckets + (hash % header.buckets) * std::uint64_t{4}, index)) return 0;
-  if (index < header.first_symbol) return 0;  // an empty bucket
+  if (!read(buckets + (hash % header.buckets) * std::uint64_t{4}, index)) return false;
+  if (index < header.first_symbol) return false;  // an empty bucket
   for (std::uint32_t chain = 0; index < kMaxSymbols && (chain & 1) == 0; ++index) {
-    if (!read(chains + (index - header.first_symbol) * std::uint64_t{4}, chain)) return 0;
-    if ((chain | 1) != (hash | 1)) continue;
-    Elf64_Sym symbol;
-    if (!read(symbols_ + index * sizeof symbol, symbol)) return 0;
-    if (symbol.st_shndx == SHN_UNDEF || !name_equals(symbol.st_name, name)) continue;
-    if (bytes != nullptr) *bytes = symbol.st_size;
-    return bias_ + symbol.st_value;
+    if (!read(chains + (index - header.first_symbol) * std::uint64_t{4}, chain)) return false;
+    if ((chain | 1) == (hash | 1) && defines(index, name, symbol)) return true;
   }
-  return 0;
+  return false;
+}
+
+bool ElfSymbols::find_by_sysv_hash(std::string_view name, Elf64_Sym& symbol) noexcept {
+  SysvHashHeader header;
+  if (!read(sysv_hash_, header) || header.buckets == 0) return false;
+  const std::uint64_t buckets = sysv_hash_ + sizeof header;
+  const std::uint64_t chains = buckets + header.buckets * std::uint64_t{4};
+  std::uint32_t index = 0;
+  if (!read(buckets + (sysv_hash_of(name) % header.buckets) * std::uint64_t{4}, index))
+    return false;
+  // A damaged chain may be a circle: it has no more entries than there are symbols.
+  const std::uint32_t symbols = std::min(header.symbols, kMaxSymbols);
+  for (std::uint32_t tried = 0; index != 0 && index < symbols && tried < symbols; ++tried) {
+    if (defines(index, name, symbol)) return true;
+    if (!read(chains + index * std::uint64_t{4}, index)) return false;
+  }
+  return false;
+}
+
+bool ElfSymbols::defines(std::uint32_t index, std::string_view name, Elf64_Sym& symbol) noexcept {
+  return read(symbols_ + index * sizeof symbol, symbol) && symbol.st_shndx != SHN_UNDEF &&
+         name_equals(symbol.st_name, name);
 }
 
 bool ElfSymbols::name_at(InHook, std::uint64_t pc, char* name, std::size_t capacity,

@@ -7,6 +7,8 @@
 // caller must ensure that the module stays loaded (its code is running, or it was loaded at start).
 #pragma once
 
+#include <elf.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -24,8 +26,8 @@ class ElfSymbols {
 
   bool valid() const noexcept { return symbols_ != 0; }
 
-  // Address of the symbol that the module defines under `name`, 0 when it defines none. By the GNU
-  // hash table: a few reads.
+  // Address of the symbol that the module defines under `name`, 0 when it defines none. By its
+  // hash table, of GNU's kind or the older one (DT_HASH): a few reads.
   std::uint64_t address_of(InHook, std::string_view name, std::uint64_t* bytes = nullptr) noexcept;
 
   // Writes the NUL-terminated name of the exported function that holds `pc` (an address inside an
@@ -48,6 +50,9 @@ class ElfSymbols {
   bool read_program_headers(std::uint64_t start) noexcept;
   bool read_dynamic_section(std::uint64_t address, std::uint64_t bytes) noexcept;
   std::uint32_t symbol_count() noexcept;
+  bool find_by_gnu_hash(std::string_view name, Elf64_Sym& symbol) noexcept;
+  bool find_by_sysv_hash(std::string_view name, Elf64_Sym& symbol) noexcept;
+  bool defines(std::uint32_t index, std::string_view name, Elf64_Sym& symbol) noexcept;
   bool name_equals(std::uint32_t name_offset, std::string_view name) noexcept;
   std::size_t copy_name(std::uint32_t name_offset, char* out, std::size_t capacity) noexcept;
 

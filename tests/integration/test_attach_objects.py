@@ -8,11 +8,11 @@ import time
 
 import pytest
 from attach_targets import needs_tracing
-from conftest import find_python
+from conftest import PYTHON_VERSIONS, find_python
 from schemas import check
 
 pytestmark = needs_tracing
-VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14"]
+
 
 # Its classes would show that their code is run.
 SCRIPT = """
@@ -74,7 +74,7 @@ def work(process: subprocess.Popen, seconds: float) -> None:
     process.stdin.flush()
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", PYTHON_VERSIONS)
 def test_the_types_have_what_the_interpreter_says(oomrec, plain, serving, version):
     interpreter = find_python(version)
     if interpreter is None:

@@ -144,26 +144,6 @@ def test_glibc_only_symbols_are_weak(library):
     assert strong - names(output("nm", "-D", "--defined-only", MUSL_LOADER)) == set()
 
 
-@pytest.mark.needs_program("musl-gcc")
-def test_a_musl_program_starts_unrecorded(preload, tmp_path):
-    source = tmp_path / "hello.c"
-    source.write_text(
-        """#include <stdio.h>
-        #include <stdlib.h>
-        int main(void) {
-          for (int i = 1; i < 1000; i++) free(malloc((size_t)i * 1001));
-          puts("hello from musl");
-          return 7;
-        }"""
-    )
-    subprocess.run(["musl-gcc", "-O1", "-o", tmp_path / "hello", source], check=True, timeout=60)
-
-    run = preload(tmp_path / "hello")
-
-    assert (run.stdout, run.exit_code) == ("hello from musl\n", 7), str(run)
-    assert list(preload.session_dir.iterdir()) == []
-
-
 @pytest.mark.parametrize(
     "command", ["true", "ls /", "sh -c 'echo a | cat; exit 3'", "cat /dev/null"]
 )

@@ -6,6 +6,7 @@ import platform
 import re
 import resource
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from conftest import PACKAGE_PYTHON_VERSIONS, Runner, clean_environment
 
 SOURCE = Path(__file__).resolve().parents[2]
 MACHINE = platform.machine()
-LOADER = {"x86_64": "ld-linux-x86-64.so.2", "aarch64": "ld-linux-aarch64.so.1"}[MACHINE]
+LOADERS = {"x86_64": "ld-linux-x86-64.so.2", "aarch64": "ld-linux-aarch64.so.1"}
+LOADER = LOADERS[MACHINE]
 
 # Linked-in libraries, by the names of their licence files.
 WORKS = {
@@ -50,16 +52,20 @@ time.sleep(60)
 
 @pytest.fixture(scope="module")
 def wheel(build_dir) -> Path:
+    return wheel_for(MACHINE, build_dir)
+
+
+def wheel_for(machine: str, build: Path) -> Path:
     made = max(
-        SOURCE.glob(f"dist/oomrec-*_{MACHINE}.whl"),
+        SOURCE.glob(f"dist/oomrec-*_{machine}.whl"),
         key=lambda path: path.stat().st_mtime,
         default=None,
     )
     if made is None:
-        pytest.skip("no wheel in dist: scripts/wheel makes it")
+        pytest.skip(f"no wheel for {machine} in dist: scripts/wheel makes it")
     inputs = [
-        build_dir / "oomrec",
-        build_dir / "liboomrec.so",
+        build / "oomrec",
+        build / "liboomrec.so",
         *package_files(),
         SOURCE / "pyproject.toml",
         SOURCE / "tools/python/README.md",
@@ -137,6 +143,34 @@ def test_its_name_matches_what_its_files_need(wheel, tmp_path):
     assert newest <= (2, 28)
     assert wheel.name.endswith(f"-py3-none-manylinux_{newest[0]}_{newest[1]}_{MACHINE}.whl")
     assert ".debug_info" not in output("readelf", "-SW", *binaries)
+
+
+@pytest.mark.needs_module("auditwheel")
+@pytest.mark.parametrize("machine", LOADERS)
+def test_auditwheel_agrees_with_its_name(build_dir, machine):
+    wheel = wheel_for(machine, build_dir if machine == MACHINE else SOURCE / f"build-{machine}")
+
+    shown = " ".join(output(sys.executable, "-m", "auditwheel", "show", wheel).split())
+
+    named = wheel.name.removesuffix(".whl").rpartition("-")[2]
+    assert f'is consistent with the following platform tag: "{named}"' in shown
+
+
+def test_the_documented_installation_names_one_wheel(tmp_path):
+    """Also beside the wheel that scripts/cross makes for another processor."""
+    (tmp_path / "dist").mkdir()
+    made = {name: f"dist/oomrec-0.1.0-py3-none-manylinux_2_28_{name}.whl" for name in LOADERS}
+    for name in made.values():
+        (tmp_path / name).touch()
+    words = [
+        word
+        for page in [SOURCE / "README.md", *SOURCE.glob("docs/**/*.md")]
+        for word in re.findall(r"^ +pip install (dist/\S+(?: -m\)\S+)?)", page.read_text(), re.M)
+    ]
+    assert len(words) > 4
+    for word in set(words):
+        expanded = subprocess.check_output(["sh", "-c", f"echo {word}"], cwd=tmp_path, text=True)
+        assert expanded == made[MACHINE] + "\n"
 
 
 # The oldest and the newest. The wheel treats the ones in between alike.

@@ -13,7 +13,7 @@ std::uint64_t page_down(std::uint64_t address) { return address & ~(kPageBytes -
 std::uint64_t page_up(std::uint64_t address) { return page_down(address + kPageBytes - 1); }
 
 // How many symbols a module has, by its GNU hash table: the last one of the longest chain.
-std::uint64_t symbol_count(const RemoteMemory& memory, std::uint64_t hash) {
+std::uint64_t count_by_gnu_hash(const RemoteMemory& memory, std::uint64_t hash) {
   std::uint32_t header[4];  // buckets, first symbol, words of the filter, shift
   if (!memory.read(hash, header) || header[0] > kMostSymbolBytes / 4) return 0;
   std::vector<std::uint32_t> buckets(header[0]);
@@ -26,6 +26,12 @@ std::uint64_t symbol_count(const RemoteMemory& memory, std::uint64_t hash) {
     if (!memory.read(chains + (last - header[1]) * 4, entry)) return 0;
     if ((entry & 1) != 0) return last + 1;
   }
+}
+
+// The same by the older kind of table (DT_HASH), whose header has the number.
+std::uint64_t count_by_sysv_hash(const RemoteMemory& memory, std::uint64_t hash) {
+  std::uint32_t header[2];  // buckets, symbols
+  return memory.read(hash, header) ? header[1] : 0;
 }
 
 }  // namespace
@@ -88,7 +94,7 @@ void RemoteModule::read_symbols(const RemoteMemory& memory, std::uint64_t dynami
                                 std::uint64_t bytes) {
   std::vector<Elf64_Dyn> entries(std::min<std::uint64_t>(bytes, 64 * 1024) / sizeof(Elf64_Dyn));
   if (!memory.read(dynamic, entries.data(), entries.size() * sizeof(Elf64_Dyn))) return;
-  std::uint64_t symbols = 0, strings = 0, string_bytes = 0, hash = 0;
+  std::uint64_t symbols = 0, strings = 0, string_bytes = 0, gnu_hash = 0, sysv_hash = 0;
   // glibc adds the bias to these addresses when it loads the module, except in the vDSO.
   const auto at = [&](std::uint64_t address) {
     return address < start_ ? address + bias_ : address;
@@ -98,10 +104,13 @@ void RemoteModule::read_symbols(const RemoteMemory& memory, std::uint64_t dynami
     if (entry.d_tag == DT_SYMTAB) symbols = at(entry.d_un.d_ptr);
     if (entry.d_tag == DT_STRTAB) strings = at(entry.d_un.d_ptr);
     if (entry.d_tag == DT_STRSZ) string_bytes = entry.d_un.d_val;
-    if (entry.d_tag == DT_GNU_HASH) hash = at(entry.d_un.d_ptr);
+    if (entry.d_tag == DT_GNU_HASH) gnu_hash = at(entry.d_un.d_ptr);
+    if (entry.d_tag == DT_HASH) sysv_hash = at(entry.d_un.d_ptr);
   }
-  if (symbols == 0 || strings == 0 || hash == 0 || string_bytes > kMostSymbolBytes) return;
-  const std::uint64_t count = symbol_count(memory, hash);
+  if (symbols == 0 || strings == 0 || string_bytes > kMostSymbolBytes) return;
+  const std::uint64_t count = gnu_hash != 0    ? count_by_gnu_hash(memory, gnu_hash)
+                              : sysv_hash != 0 ? count_by_sysv_hash(memory, sysv_hash)
+                                               : 0;
   if (count == 0 || count > kMostSymbolBytes / sizeof(Elf64_Sym)) return;
   std::vector<Elf64_Sym> table(count);
   std::string names(string_bytes, '\0');

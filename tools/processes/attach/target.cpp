@@ -147,7 +147,7 @@ void require_program(const RemoteMemory& memory) {
   if (maps(is_musl_name))
     throw refusal(fmt::format("process {} ({}) uses musl, whose functions oomrec does not observe",
                               pid, program.string()),
-                  "oomrec records programs that use glibc.");
+                  "Watch it from outside: oomrec track PID");
   if (!maps(is_c_library_name))
     throw refusal(fmt::format("process {} ({}) is statically linked, and cannot load a library",
                               pid, program.string()),

@@ -113,6 +113,8 @@ def _write(error: BaseException, how: Capture) -> str | None:
         return None
     from . import _functions  # already loaded, with the library
 
+    # First what cannot be left out, then the texts.
+    path = _functions.text_buffer(PATH_BYTES)
     struct = _functions.ExceptionStruct()
     struct.size = _functions.size_of(struct)
     struct.since = max(how.since, getattr(_written, "failure", 0))
@@ -126,7 +128,6 @@ def _write(error: BaseException, how: Capture) -> str | None:
     struct.backend = _text_or_none(lambda: _backend(error, how.metadata))
     if how.objects:
         struct.objects_json = _text_or_none(_objects)
-    path = _functions.text_buffer(PATH_BYTES)
     written = library.exception(_functions.reference(struct), path, PATH_BYTES)
     _written.failure = library.failures()
     return path_from(path) if written else None

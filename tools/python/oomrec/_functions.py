@@ -7,8 +7,11 @@ be able to load it.
 from __future__ import annotations
 
 import ctypes
+import functools
 from ctypes import c_char, c_char_p, c_int, c_int32, c_uint32, c_uint64
 from typing import Any, Callable
+
+from ._library import PATH_BYTES
 
 
 class SpaceUsageStruct(ctypes.Structure):
@@ -152,9 +155,18 @@ def bind(path: str | None) -> dict[str, Callable[..., Any]]:
     return bound
 
 
+@functools.lru_cache(maxsize=None)
+def _buffer_type(bytes_count: int) -> Any:
+    return ctypes.c_char * bytes_count
+
+
+# Made now: a program that has run out of memory may not be able to make a type, but a buffer of it.
+_buffer_type(PATH_BYTES)
+
+
 def text_buffer(bytes_count: int) -> Any:
     """A buffer for a C function to write text into; `.value` is the text."""
-    return ctypes.create_string_buffer(bytes_count)
+    return _buffer_type(bytes_count)()
 
 
 def size_of(struct: ctypes.Structure) -> int:

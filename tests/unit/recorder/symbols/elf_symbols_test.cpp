@@ -113,6 +113,80 @@ TEST_CASE("memory without an ELF module has no names") {
   CHECK_FALSE(symbols.valid());
 }
 
+TEST_CASE("a module with a hash table of the older kind only") {
+  void* const library = dlopen(LIBRARY_OLD_HASH, RTLD_NOW | RTLD_LOCAL);
+  REQUIRE(library != nullptr);
+  const auto* const map = static_cast<const link_map*>(library);
+  for (const ElfW(Dyn)* entry = map->l_ld; entry->d_tag != DT_NULL; ++entry)
+    CHECK(entry->d_tag != DT_GNU_HASH);
+
+  ElfSymbols symbols(kHook, map->l_addr);
+
+  REQUIRE(symbols.valid());
+  for (const char* name : {"old_hash_first", "old_hash_second", "old_hash_data",
+                           "old_hash_of_a_function_with_a_very_long_name_indeed"}) {
+    std::uint64_t bytes = 0;
+    CHECK(symbols.address_of(kHook, name, &bytes) ==
+          reinterpret_cast<std::uint64_t>(dlsym(library, name)));
+    CHECK(bytes != 0);
+  }
+  CHECK(symbols.address_of(kHook, "getppid") == 0);
+  CHECK(symbols.address_of(kHook, "old_hash_third") == 0);
+  CHECK(symbols.address_of(kHook, "") == 0);
+  dlclose(library);
+}
+
+TEST_CASE("a damaged hash table of the older kind ends the search") {
+  // One bucket, whose chain goes round in a circle: header, bucket, chain words; then the names.
+  struct {
+    Elf64_Ehdr header{};
+    Elf64_Phdr segments[2]{};
+    Elf64_Dyn dynamic[5]{};
+    std::uint32_t hash[2 + 1 + 3] = {1, 3, 1, 0, 2, 1};
+    Elf64_Sym symbols[3]{};
+    char names[16] = "\0one\0two";
+  } module;
+  std::memcpy(module.header.e_ident, ELFMAG, SELFMAG);
+  module.header.e_ident[EI_CLASS] = ELFCLASS64;
+  module.header.e_phentsize = sizeof(Elf64_Phdr);
+  module.header.e_phnum = 2;
+  const auto offset = [&](const void* part) {
+    return static_cast<std::uint64_t>(static_cast<const char*>(part) -
+                                      reinterpret_cast<const char*>(&module));
+  };
+  module.header.e_phoff = offset(module.segments);
+  module.segments[0].p_type = PT_LOAD;
+  module.segments[0].p_flags = PF_R;
+  module.segments[0].p_memsz = sizeof module;
+  module.segments[1].p_type = PT_DYNAMIC;
+  module.segments[1].p_vaddr = offset(module.dynamic);
+  module.segments[1].p_memsz = sizeof module.dynamic;
+  module.dynamic[0] = {DT_SYMTAB, {offset(module.symbols)}};
+  module.dynamic[1] = {DT_STRTAB, {offset(module.names)}};
+  module.dynamic[2] = {DT_STRSZ, {sizeof module.names}};
+  module.dynamic[3] = {DT_HASH, {offset(module.hash)}};
+  for (int i = 1; i <= 2; ++i) {
+    module.symbols[i].st_name = i == 1 ? 1 : 5;
+    module.symbols[i].st_shndx = 1;
+    module.symbols[i].st_value = static_cast<Elf64_Addr>(i) * 16;
+  }
+  const auto start = reinterpret_cast<std::uint64_t>(&module);
+  const auto find = [&](const char* name) {
+    return ElfSymbols(kHook, start).address_of(kHook, name);
+  };
+
+  REQUIRE(ElfSymbols(kHook, start).valid());
+  CHECK(find("one") == start + 16);
+  CHECK(find("two") == start + 32);
+  CHECK(find("three") == 0);  // by the circle
+  module.hash[2 + 1 + 1] = 1u << 30;
+  CHECK(find("two") == 0);  // a symbol beyond the table
+  module.hash[0] = 1u << 31;
+  CHECK(find("one") == 0);  // a chain beyond the module
+  module.hash[0] = 0;
+  CHECK(find("one") == 0);
+}
+
 TEST_CASE("the vDSO, whose table holds offsets, is readable too") {
   void* const clock = dlsym(RTLD_DEFAULT, "clock_gettime");
   REQUIRE(clock != nullptr);

@@ -1,3 +1,4 @@
+#include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -94,4 +95,17 @@ TEST_CASE("modules of a process are read from its memory") {
     CHECK(module.gaps()[0].bytes < 4096);
   }
   CHECK(found == reinterpret_cast<std::uint64_t>(&getppid));
+}
+
+TEST_CASE("a module with a hash table of the older kind only is read, too") {
+  void* const library = dlopen(LIBRARY_OLD_HASH, RTLD_NOW | RTLD_LOCAL);
+  REQUIRE(library != nullptr);
+  std::optional<std::uint64_t> found;
+  for (const RemoteModule& module : remote_modules(RemoteMemory{getpid()})) {
+    if (module.file_name() != "libold_hash.so") continue;
+    found = module.address_of("old_hash_second");
+    CHECK(module.address_of("getppid") == 0);
+  }
+  CHECK(found == reinterpret_cast<std::uint64_t>(dlsym(library, "old_hash_second")));
+  dlclose(library);
 }
