@@ -51,28 +51,52 @@ def template(build_dir) -> str:
     return path.read_text()
 
 
+class Pages:
+    """The browser's pages. A test gets those that earlier ones no longer use: to start one takes most of a test's time."""
+
+    def __init__(self, browser):
+        self.browser = browser
+        self.unused = {}
+
+    def take(self, scale: float, clock: str):
+        unused = self.unused.setdefault((scale, clock), [])
+        if unused:
+            return unused.pop()
+        context = self.browser.new_context(device_scale_factor=scale, timezone_id=clock)
+        context.set_default_timeout(PATIENCE_MS)
+        return context.new_page()
+
+    def give_back(self, page, scale: float, clock: str) -> None:
+        page.mouse.move(0, 0)  # where a new page has it
+        self.unused[scale, clock].append(page)
+
+
+@pytest.fixture(scope="module")
+def pages(browser) -> Pages:
+    return Pages(browser)
+
+
 @pytest.fixture
-def show(browser, template, tmp_path):
+def show(pages, template, tmp_path):
     """show(recording, "view=flame", …) is the page with the recording. Its errors fail the test."""
     problems = []
-    contexts = []
+    taken = []
 
-    def watch(page, path):
+    def listeners(path) -> dict:
         def request(asked):
             if asked.url.split("#")[0] != path.as_uri() and not asked.url.startswith("data:"):
                 problems.append(f"asked for {asked.url[:100]}")
 
-        page.on("request", request)
-        page.on("pageerror", lambda error: problems.append(f"error: {error.stack or error}"))
-        page.on("dialog", lambda dialog: problems.append(f"dialog: {dialog.message}"))
-        page.on(
-            "console",
-            lambda said: (
+        def console(said):
+            if said.type in ("error", "warning"):
                 problems.append(f"console: {said.text}")
-                if said.type in ("error", "warning")
-                else None
-            ),
-        )
+
+        return {
+            "request": request,
+            "pageerror": lambda error: problems.append(f"error: {error.stack or error}"),
+            "dialog": lambda dialog: problems.append(f"dialog: {dialog.message}"),
+            "console": console,
+        }
 
     def opened(
         recording,
@@ -84,29 +108,28 @@ def show(browser, template, tmp_path):
         dark=False,
         clock="Asia/Kolkata",
     ):
-        context = browser.new_context(
-            viewport={"width": size[0], "height": size[1]},
-            device_scale_factor=scale,
-            color_scheme="dark" if dark else "light",
-            timezone_id=clock,
-        )
-        contexts.append(context)
-        context.set_default_timeout(PATIENCE_MS)
-        page = context.new_page()
-        path = tmp_path / f"{len(contexts)}.html"
+        page = pages.take(scale, clock)
+        path = tmp_path / f"{len(taken)}.html"
+        watching = listeners(path)
+        taken.append((page, scale, clock, watching))
+        page.set_viewport_size({"width": size[0], "height": size[1]})
+        page.emulate_media(color_scheme="dark" if dark else "light")
         path.write_text(
             recording
             if isinstance(recording, str)
             else report_data.page(template, recording, view=view)
         )
-        watch(page, path)
+        for event, listener in watching.items():
+            page.on(event, listener)
         page.goto(f"{path.as_uri()}#{address}")
         page.wait_for_selector("html[data-ready]", state="attached")
         return page
 
     yield opened
-    for context in contexts:
-        context.close()
+    for page, scale, clock, watching in taken:
+        pages.give_back(page, scale, clock)
+        for event, listener in watching.items():
+            page.remove_listener(event, listener)
     assert problems == []
 
 
