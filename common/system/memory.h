@@ -3,17 +3,46 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 
 #include "common/system/syscalls.h"
 
 namespace oomrec::system {
 
+// What is mapped here now. The kernel does not tell it from the program's own memory, which a
+// second `oomrec attach` must do. What does not fit is not in the list.
+struct OwnMemory {
+  struct Range {
+    std::atomic<std::uint64_t> start, end;
+  };
+  static constexpr std::size_t kMost = 256;
+  Range ranges[kMost];
+
+  void add(std::uint64_t start, std::size_t bytes) noexcept {
+    for (Range& range : ranges) {
+      std::uint64_t none = 0;
+      if (!range.start.compare_exchange_strong(none, start, std::memory_order_relaxed)) continue;
+      range.end.store(start + bytes, std::memory_order_relaxed);
+      return;
+    }
+  }
+  void remove(std::uint64_t start) noexcept {
+    for (Range& range : ranges)
+      if (range.start.load(std::memory_order_relaxed) == start)
+        range.start.store(0, std::memory_order_relaxed);
+  }
+};
+inline constinit OwnMemory g_own_memory{};
+
 // Private zeroed memory; nullptr if there is none.
 inline void* map_private(std::size_t bytes) noexcept {
   const long result = call(SYS_mmap, nullptr, bytes, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return result < 0 && result > -4096 ? nullptr : reinterpret_cast<void*>(result);
+  if (result < 0 && result > -4096) return nullptr;
+  g_own_memory.add(static_cast<std::uint64_t>(result), bytes);
+  return reinterpret_cast<void*>(result);
 }
 
 // Reserves address space, which counts against no limit on data until commit_reserved() makes it
@@ -21,7 +50,9 @@ inline void* map_private(std::size_t bytes) noexcept {
 inline void* reserve_private(std::size_t bytes) noexcept {
   const long result =
       call(SYS_mmap, nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return result < 0 && result > -4096 ? nullptr : reinterpret_cast<void*>(result);
+  if (result < 0 && result > -4096) return nullptr;
+  g_own_memory.add(static_cast<std::uint64_t>(result), bytes);
+  return reinterpret_cast<void*>(result);
 }
 inline bool commit_reserved(void* from, std::size_t bytes) noexcept {
   return call(SYS_mprotect, from, bytes, PROT_READ | PROT_WRITE) == 0;
@@ -34,6 +65,9 @@ inline long populate(void* from, std::size_t bytes) noexcept {
   return call(SYS_madvise, from, bytes, kPopulateWrite);
 }
 
-inline void unmap(void* address, std::size_t bytes) noexcept { call(SYS_munmap, address, bytes); }
+inline void unmap(void* address, std::size_t bytes) noexcept {
+  g_own_memory.remove(reinterpret_cast<std::uint64_t>(address));
+  call(SYS_munmap, address, bytes);
+}
 
 }  // namespace oomrec::system

@@ -75,6 +75,12 @@ void count_out(InHook hook, ThreadState* thread, const DeviceBlock& block) noexc
   count_change(thread, space_of(block.name.vendor, block.kind), {0, 0, 1, 0, block.bytes});
 }
 
+void count_part_out(InHook hook, ThreadState* thread, const DeviceBlock& block) noexcept {
+  g_state.holders.shrink_at_most(hook, block.holder, block.bytes, 0);
+  add_to_device(block.device, block.kind, -signed_bytes(block.bytes));
+  count_change(thread, space_of(block.name.vendor, block.kind), {0, 0, 0, 0, block.bytes});
+}
+
 void count_back_in(InHook hook, ThreadState* thread, const DeviceBlock& block) noexcept {
   if (block.holder != 0) g_state.holders.restore(hook, block.holder, block.bytes, 1);
   add_to_device(block.device, block.kind, signed_bytes(block.bytes));

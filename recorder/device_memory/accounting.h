@@ -19,6 +19,8 @@ DeviceCaller device_caller(InHook) noexcept;
 // Adds a block to the device's figures, the thread's counters and its holder; takes it off them.
 void count_in(InHook, ThreadState*, const live::DeviceBlock&) noexcept;
 void count_out(InHook, ThreadState*, const live::DeviceBlock&) noexcept;
+// The block was a part of memory from before `oomrec attach`, which goes on being one block.
+void count_part_out(InHook, ThreadState*, const live::DeviceBlock&) noexcept;
 // Takes count_out() back.
 void count_back_in(InHook, ThreadState*, const live::DeviceBlock&) noexcept;
 // Publishes the totals of the driver's spaces: its calls are rare, so after each. Never under the

@@ -6,6 +6,7 @@
 #include "recorder/events/objects.h"
 #include "recorder/events/shared_memory.h"
 #include "recorder/process/object_heap.h"
+#include "recorder/process/preexisting.h"
 #include "recorder/python/interpreter.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/stack.h"
@@ -110,6 +111,15 @@ void on_map(InHook hook, const Mapping& mapping) noexcept {
     append_event(*from.thread, EventKind::map, mapping.api, mapping.address, mapping.bytes,
                  from.node);
   }
+}
+
+void add_preexisting_mapping(InHook hook, std::uint64_t address, std::uint64_t bytes) noexcept {
+  if (phase() != Phase::active) return;
+  const std::uint32_t holder = preexisting_holder(hook, Space::map, 0);
+  const live::RangeChange change =
+      g_state.ranges.map(hook, address, bytes, RangeKind::counted, true, holder, 0);
+  if (change.dropped != 0) drop(change.dropped);
+  count_unlaned(Space::map, {change.added_bytes, change.added_count, 0, change.added_bytes, 0});
 }
 
 void on_unmap(InHook hook, Api api, std::uint64_t address, std::uint64_t bytes) noexcept {

@@ -27,6 +27,9 @@ void on_remap(InHook, std::uint64_t old_address, std::uint64_t old_bytes, std::u
 void on_protect(InHook, std::uint64_t address, std::uint64_t bytes, int protection) noexcept;
 void on_break(InHook, Api, std::uint64_t old_break, std::uint64_t new_break) noexcept;
 
+// A mapping that the program had made before `oomrec attach`. Not in order: best the highest first.
+void add_preexisting_mapping(InHook, std::uint64_t address, std::uint64_t bytes) noexcept;
+
 // Whether the program had mapped or reserved anonymous memory in the range before.
 bool is_known(InHook, std::uint64_t address, std::uint64_t bytes) noexcept;
 

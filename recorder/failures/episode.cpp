@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "common/system/atomics.h"
+#include "recorder/devices/registry.h"
 #include "recorder/failures/failure_table.h"
 #include "recorder/process/object_heap.h"
 #include "recorder/state/state.h"
@@ -18,11 +19,26 @@ namespace {
 constinit std::atomic<std::uint32_t> g_root{0};  // entry in `failures`; 0: no episode
 constinit std::atomic<std::uint64_t> g_continued_ns{0};
 constinit std::atomic<std::int64_t> g_least_live_bytes{0};  // since the root, or its latest repeat
+constinit std::atomic<std::uint64_t> g_device_bytes{0};     // at the root, or its latest repeat
+constexpr std::uint64_t kDeviceShare = 16;
 
 constexpr std::uint8_t kNotShort = session::kFailureProbe | session::kFailureInjected;
 
 bool is_impossible(const Failure& root, std::uint64_t bytes) noexcept {
   return root.ram_bytes != 0 && bytes > root.ram_bytes && bytes - root.ram_bytes > root.swap_bytes;
+}
+
+// Held on this device by the process.
+std::uint64_t counted_on(std::uint32_t device) noexcept {
+  return is_known_device(device) ? g_session.devices.at(device).counted_bytes() : 0;
+}
+
+bool has_gone_on_with_device(const Failure& root, const FailedRequest& failed) noexcept {
+  if (root.device.device == 0 || root.device.device != failed.request.device) return false;
+  const std::uint64_t share = root.device.total_bytes / kDeviceShare;
+  const std::uint64_t least_growth = std::max<std::uint64_t>(share, kGoneOnBytes);
+  return counted_on(failed.request.device) >=
+         g_device_bytes.load(std::memory_order_relaxed) + least_growth;
 }
 
 }  // namespace
@@ -45,6 +61,9 @@ void begin_episode(std::uint32_t root) noexcept {
 
 void repeat_root(std::uint64_t now_ns, std::int64_t live_bytes) noexcept {
   g_least_live_bytes.store(live_bytes, std::memory_order_relaxed);
+  if (const std::uint32_t root = root_of_episode(); root != 0)
+    g_device_bytes.store(counted_on(g_session.failures.at(root).device.device),
+                         std::memory_order_relaxed);
   continue_episode(now_ns);
 }
 
@@ -56,10 +75,13 @@ void note_live_bytes(std::int64_t bytes) noexcept { lower_to(g_least_live_bytes,
 
 bool has_gone_on(const FailedRequest& failed) noexcept {
   const std::uint32_t root_entry = root_of_episode();
-  // A look at an interpreter's own heap finds at once what has grown since the last one.
-  if (root_entry == 0 || is_device_space(failed.request.space) || has_object_heap()) return false;
+  if (root_entry == 0) return false;
   const Failure& root = g_session.failures.at(root_entry);
-  if (is_device_space(static_cast<Space>(root.space))) return false;
+  const bool on_device = is_device_space(static_cast<Space>(root.space));
+  if (on_device != is_device_space(failed.request.space)) return false;
+  if (on_device) return has_gone_on_with_device(root, failed);
+  // A look at an interpreter's own heap finds at once what has grown since the last one.
+  if (has_object_heap()) return false;
   const bool same_moment =
       failed.time_ns < g_continued_ns.load(std::memory_order_relaxed) + kSameMomentNs;
   std::int64_t least_growth = kGoneOnBytes;

@@ -48,8 +48,11 @@ inline constexpr std::int64_t kGoneOnBytes = 32 << 20;
 
 // Whether the process has gone on since the root, and this failure comes from that. At the same
 // moment another thread, which was at work before, takes what the root's has freed: that must be
-// half of what was held. On the host only: frameworks handle a device's failures by freeing and
-// asking again. Not known where an interpreter has a heap of its own (object_heap.h).
+// half of what was held. Not known where an interpreter has a heap of its own (object_heap.h).
+//
+// A device's failures are handled by freeing and asking again. So the process has gone on only once
+// it holds more than at the root, by a sixteenth of the device: JAX asks for twice what it has,
+// then for less and less, until it gets a piece of what is free, and works on with that.
 bool has_gone_on(const FailedRequest&) noexcept;
 
 // The root of the present episode: an entry in `failures`. 0: none.

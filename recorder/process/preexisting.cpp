@@ -18,18 +18,26 @@ constexpr std::uint64_t kMostHolders = 16 * 1024;  // to add up in a tick: some 
 
 }  // namespace
 
+std::uint32_t preexisting_holder(InHook hook, Space space, std::uint32_t number) noexcept {
+  const std::uint64_t frame = session::special_frame(session::SpecialFrame::preexisting, number);
+  const std::uint32_t node = stack::intern(hook, group_node(hook, "main"), frame);
+  return g_state.holders.find_or_add(hook, node, space, Api::inherited, session::kHolderEstimated);
+}
+
 void add_preexisting_heap(InHook hook, std::uint64_t bytes) noexcept {
   if (phase() != Phase::active || bytes == 0) return;
-  const std::uint64_t frame = session::special_frame(session::SpecialFrame::preexisting, 0);
-  const std::uint32_t node = stack::intern(hook, group_node(hook, "main"), frame);
-  const std::uint32_t holder = g_state.holders.find_or_add(hook, node, Space::heap, Api::inherited,
-                                                           session::kHolderEstimated);
+  const std::uint32_t holder = preexisting_holder(hook, Space::heap, 0);
   if (holder == 0) return drop();
   g_state.holders.grow(hook, holder, bytes, kBlocks);
   count_unlaned(Space::heap, {bytes, kBlocks, 0, bytes, 0});
   g_state.preexisting_holder = holder;
   // Every free then takes the slow path, which it takes in exact mode anyway.
   if (exact()) g_state.inherited_holder = holder;
+}
+
+void publish_preexisting(InHook hook) noexcept {
+  if (ThreadState* const thread = current_thread(hook); thread != nullptr)
+    fold_unlaned(hook, *thread);
 }
 
 void release_preexisting(InHook hook, std::uint64_t bytes) noexcept {

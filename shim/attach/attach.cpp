@@ -10,22 +10,29 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
 #include "common/options/options.h"
+#include "common/session/gpu_before_attach.h"
 #include "common/system/files.h"
 #include "common/system/text.h"
+#include "recorder/device_memory/preexisting_devices.h"
+#include "recorder/events/mappings.h"
 #include "recorder/process/preexisting.h"
+#include "recorder/python/interpreter.h"
 #include "recorder/recorder.h"
 #include "recorder/state/thread_state.h"
 #include "shim/api.h"
 #include "shim/attach/dlopen.h"
+#include "shim/attach/mappings_before.h"
 #include "shim/attach/redirections.h"
 #include "shim/attach/shell_commands.h"
 #include "shim/dlopen_mode.h"
 #include "shim/gpu/driver.h"
 #include "shim/gpu/lookup.h"
+#include "shim/gpu/pytorch.h"
 #include "shim/heap.h"
 #include "shim/interpose/export.h"
 #include "shim/interpose/next.h"
@@ -33,8 +40,16 @@
 #include "shim/process.h"
 #include "shim/python_objects.h"
 
+extern "C" {
+// The command fills it, then calls oomrec_attach_gpu().
+[[gnu::visibility("default")]] extern oomrec::session::GpuBeforeAttach oomrec_gpu_before_attach;
+constinit oomrec::session::GpuBeforeAttach oomrec_gpu_before_attach{};
+}
+
 namespace oomrec::shim {
 namespace {
+
+using session::GpuBeforeAttach;
 
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr int kRecords = 1, kIsIdle = 2;  // oomrec_attached
@@ -76,23 +91,53 @@ bool is_programs_own(const void* function) noexcept {
   return ::getauxval(AT_PHDR) - start < kPageBytes;
 }
 
-// What the heap's allocator has given out; for another one than glibc's, the resident private
-// memory.
-std::uint64_t heap_bytes_now() noexcept {
+struct Heap {
+  std::uint64_t bytes;       // that the allocator has given out
+  std::uint64_t own_mapped;  // of them in blocks with mappings of their own
+  bool has_mappings;         // others than the allocator's can be told apart
+};
+
+// For another allocator than glibc's, its size is the resident private memory.
+Heap heap_now() noexcept {
   using Mallinfo = struct mallinfo2();  // since glibc 2.33
   void* const own = g_glibc_chunks ? real_dlsym()(RTLD_DEFAULT, "mallinfo2") : nullptr;
   if (own != nullptr) {
     const struct mallinfo2 now = reinterpret_cast<Mallinfo*>(own)();
-    return now.uordblks + now.hblkhd;
+    return {now.uordblks + now.hblkhd, now.hblkhd, true};
   }
   char text[128];
   const long bytes = system::read_file("/proc/self/statm", text, sizeof text);
-  if (bytes <= 0) return 0;
+  if (bytes <= 0) return {};
   std::string_view rest{text, static_cast<std::size_t>(bytes)};
   system::number_in(rest, &rest);  // all of its address space
   const std::uint64_t resident = system::number_in(rest, &rest);
   const std::uint64_t shared = system::number_in(rest, &rest);
-  return resident > shared ? (resident - shared) * kPageBytes : 0;
+  return {resident > shared ? (resident - shared) * kPageBytes : 0, 0, false};
+}
+
+// An interpreter's own heap reserves more than it uses.
+bool is_object_heap(const MappingsBefore::Piece& piece) noexcept {
+  constexpr std::uint64_t kReserve = std::uint64_t{1} << 30;
+  const stack::Interpreter& python = stack::g_interpreter;
+  return (python.at.free_threaded || python.may_have_own_heap) && piece.bytes() >= kReserve;
+}
+
+// The highest first: the table of mappings is in this order.
+void add_mappings(const MappingsBefore& mappings) noexcept {
+  as_recorder([&](InHook hook) {
+    for (const MappingsBefore::Piece* piece = mappings.end(); piece-- != mappings.begin();)
+      if (!is_object_heap(*piece))
+        recorder::add_preexisting_mapping(hook, piece->start, piece->bytes());
+  });
+}
+
+std::uint64_t loaded_gpu_libraries() noexcept {
+  return gpu::loaded_drivers() * 31 + gpu::loaded_torch();
+}
+
+void add_gpu_libraries() noexcept {
+  gpu::visit_wrapped(add_redirection);
+  gpu::visit_torch(add_exported_redirection);
 }
 
 void redirect_all() noexcept {
@@ -100,12 +145,23 @@ void redirect_all() noexcept {
   redirect_dlopen(next_definition("dlopen"));
   redirect_shell_commands();
   visit_own_new(add_exported_redirection);
-  gpu::visit_wrapped(add_redirection);
+  add_later_redirections({loaded_gpu_libraries, add_gpu_libraries});
   redirect_modules(Direction::to_hooks);
   gpu::g_before_lookup = redirect_new_modules;
 }
 
+void redirect_looked_up(Direction direction) noexcept {
+  const GpuBeforeAttach& before = oomrec_gpu_before_attach;
+  redirect_words(
+      {before.words, std::min<std::uint64_t>(before.word_count, GpuBeforeAttach::kMostWords)},
+      direction);
+}
+
 const char* begin(Options options) noexcept {
+  const bool observes_heap = !is_programs_own(reinterpret_cast<const void*>(g_next.malloc));
+  if (observes_heap) find_chunks();
+  const Heap heap = heap_now();
+  const MappingsBefore mappings{heap.own_mapped};  // before there are mappings of the recorder
   const bool quiet = options.quiet;
   options.quiet = true;  // the command reports what goes wrong now
   bool started = false;
@@ -117,17 +173,18 @@ const char* begin(Options options) noexcept {
     return reason;
   }
   recorder::set_quiet(quiet);
-  const bool observes_heap = !is_programs_own(reinterpret_cast<const void*>(g_next.malloc));
   start_exec(options.children, own_module().dli_fname);
   start_exit();
   start_python_objects({options.python_sampling, false, true});
   if (observes_heap) start_heap();
   as_recorder([&](InHook hook) {
     if (observes_heap)
-      recorder::add_preexisting_heap(hook, heap_bytes_now());
+      recorder::add_preexisting_heap(hook, heap.bytes);
     else
       recorder::note_heap(hook, "heap not observed: the program brings its own malloc");
   });
+  if (observes_heap && heap.has_mappings) add_mappings(mappings);
+  as_recorder([](InHook hook) { recorder::publish_preexisting(hook); });
   add_to_environments(g_settings.variables.data());
   redirect_all();
   set_missing("");
@@ -174,6 +231,21 @@ OOMREC_EXPORT const char* oomrec_attach(const char* settings) {
   return problem;
 }
 
+// Takes over what the command has found of GPUs. Result: nullptr.
+OOMREC_EXPORT const char* oomrec_attach_gpu(void) {
+  using namespace oomrec;
+  using namespace oomrec::shim;
+  const KeepErrno keep;
+  if (oomrec_attached != kRecords) return nullptr;
+  const GpuBeforeAttach& before = oomrec_gpu_before_attach;
+  const auto devices = std::min<std::uint64_t>(before.device_count, GpuBeforeAttach::kMostDevices);
+  as_recorder([&](InHook hook) {
+    recorder::set_preexisting_devices(hook, {before.devices, devices});
+  });
+  redirect_looked_up(Direction::to_hooks);
+  return nullptr;
+}
+
 // Ends the recording, and lets the program call the real functions again.
 OOMREC_EXPORT const char* oomrec_detach(void) {
   using namespace oomrec;
@@ -184,6 +256,9 @@ OOMREC_EXPORT const char* oomrec_detach(void) {
   add_to_environments(nullptr);
   gpu::g_before_lookup = nullptr;
   redirect_modules(Direction::to_next);
+  redirect_looked_up(Direction::to_next);
+  oomrec_gpu_before_attach.word_count = oomrec_gpu_before_attach.device_count = 0;
+  recorder::forget_preexisting_devices();
   stop_python_objects();
   stop_heap();
   as_recorder([](InHook hook) { recorder::stop(hook); });

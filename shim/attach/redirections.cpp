@@ -11,6 +11,7 @@
 
 #include "common/machine/platform.h"
 #include "common/system/hook_scope.h"
+#include "common/system/memory.h"
 #include "common/system/syscalls.h"
 #include "recorder/symbols/elf_symbols.h"
 #include "shim/attach/writable_pages.h"
@@ -27,14 +28,12 @@ struct Redirection {
   std::uint64_t next, hook;
 };
 
-struct Redirections {
+// Other threads may read a table that is published, so it stays as it is.
+struct Table {
   static constexpr std::size_t kMost = 1024;
   Redirection rows[kMost];
-  std::size_t count = 0;
-  std::uint64_t own_start = 0;
-  std::uint64_t loader_start = 0;
-  std::atomic<unsigned long long> adds{0};  // of modules that were looked at: dlpi_adds
-  std::atomic<bool> in_force{false};  // the rows are complete and sorted, and calls redirected
+  std::size_t count;
+  Table* older;  // published before
 
   void sort() noexcept {
     std::sort(rows, rows + count,
@@ -52,6 +51,12 @@ struct Redirections {
   const Redirection* by_name(const char* name) const noexcept {
     return find([=](const Redirection& row) { return ::strcmp(row.name, name) == 0; });
   }
+  // What a word with this value is to have; 0: it leads to no function of the table.
+  std::uint64_t target_of(std::uint64_t value, Direction direction) const noexcept {
+    const bool to_hooks = direction == Direction::to_hooks;
+    const Redirection* const row = to_hooks ? by_next(value) : by_hook(value);
+    return row == nullptr ? 0 : to_hooks ? row->hook : row->next;
+  }
 
  private:
   template <class Is>
@@ -61,7 +66,62 @@ struct Redirections {
     return found == end ? nullptr : found;
   }
 };
+
+struct Redirections {
+  std::atomic<Table*> published{nullptr};
+  Table* filling = nullptr;  // by the thread that has set `is_filling`
+  std::atomic<bool> is_filling{false};
+  LaterLibraries later{};
+  std::atomic<std::uint64_t> later_loaded{0};
+  std::uint64_t own_start = 0;
+  std::uint64_t loader_start = 0;
+  std::atomic<unsigned long long> adds{0};  // of modules that were looked at: dlpi_adds
+  std::atomic<bool> in_force{false};        // calls are redirected
+};
 constinit Redirections g_redirections{};
+
+// nullptr: there is no memory for it.
+Table* new_table(Table* from) noexcept {
+  auto* const table = static_cast<Table*>(system::map_private(sizeof(Table)));
+  if (table == nullptr) return nullptr;
+  if (from != nullptr) {
+    std::copy(from->rows, from->rows + from->count, table->rows);
+    table->count = from->count;
+    table->older = from;
+  }
+  return table;
+}
+
+// No thread is in the library, other than this one: the recording has not begun.
+void free_tables() noexcept {
+  Table* table = g_redirections.published.exchange(nullptr, std::memory_order_relaxed);
+  while (table != nullptr) {
+    Table* const older = table->older;
+    system::unmap(table, sizeof(Table));
+    table = older;
+  }
+}
+
+void publish_table() noexcept {
+  if (g_redirections.filling == nullptr) return;
+  g_redirections.filling->sort();
+  g_redirections.published.store(g_redirections.filling, std::memory_order_release);
+  g_redirections.filling = nullptr;
+}
+
+// If another thread does it right now, the next pass has the functions.
+void add_functions_loaded_later() noexcept {
+  if (g_redirections.later.loaded == nullptr) return;
+  const std::uint64_t loaded = g_redirections.later.loaded();
+  if (loaded == g_redirections.later_loaded.load(std::memory_order_relaxed) ||
+      g_redirections.is_filling.exchange(true, std::memory_order_acquire))
+    return;
+  g_redirections.filling = new_table(g_redirections.published.load(std::memory_order_relaxed));
+  g_redirections.later.add();
+  publish_table();
+  g_redirections.later_loaded.store(loaded, std::memory_order_relaxed);
+  g_redirections.is_filling.store(false, std::memory_order_release);
+}
 
 // A range of all real functions, or of all hooks: most words are outside of it.
 struct Bounds {
@@ -136,10 +196,9 @@ struct Module {
 
 class Pass {
  public:
-  explicit Pass(Direction direction) noexcept : direction_(direction) {
-    for (std::size_t i = 0; i < g_redirections.count; ++i)
-      bounds_.add(direction == Direction::to_hooks ? g_redirections.rows[i].next
-                                                   : g_redirections.rows[i].hook);
+  Pass(const Table& table, Direction direction) noexcept : table_(table), direction_(direction) {
+    for (std::size_t i = 0; i < table.count; ++i)
+      bounds_.add(direction == Direction::to_hooks ? table.rows[i].next : table.rows[i].hook);
   }
 
   static int visit(dl_phdr_info* info, std::size_t, void* self) noexcept {
@@ -156,16 +215,13 @@ class Pass {
                           std::uint64_t value) const noexcept {
     const auto type = ELF64_R_TYPE(entry.r_info);
     if (bounds_.contain(value)) {
-      const Redirection* const row = direction_ == Direction::to_hooks
-                                         ? g_redirections.by_next(value)
-                                         : g_redirections.by_hook(value);
-      if (row != nullptr) return direction_ == Direction::to_hooks ? row->hook : row->next;
+      if (const std::uint64_t target = table_.target_of(value, direction_)) return target;
     }
     if (type != machine::kCallSlot || direction_ == Direction::to_next) return 0;
     // Not bound yet: the word leads back into the module, which has no such function.
     const ElfW(Sym)& symbol = module.symbols[ELF64_R_SYM(entry.r_info)];
     if (value < module.start || value >= module.end || symbol.st_shndx != SHN_UNDEF) return 0;
-    const Redirection* const row = g_redirections.by_name(module.strings + symbol.st_name);
+    const Redirection* const row = table_.by_name(module.strings + symbol.st_name);
     return row != nullptr ? row->hook : 0;
   }
 
@@ -215,6 +271,7 @@ class Pass {
                         protection) == 0;
   }
 
+  const Table& table_;
   const Direction direction_;
   const std::uint64_t vdso_ = ::getauxval(AT_SYSINFO_EHDR);
   WritablePages pages_;
@@ -224,12 +281,17 @@ class Pass {
 
 }  // namespace
 
+void add_later_redirections(const LaterLibraries& libraries) noexcept {
+  g_redirections.later = libraries;
+}
+
 void add_redirection(const char* name, const void* next, const void* hook) noexcept {
-  if (next == nullptr || hook == nullptr || next == hook ||
-      g_redirections.count == Redirections::kMost)
+  Table* const table = g_redirections.filling;
+  if (next == nullptr || hook == nullptr || next == hook || table == nullptr ||
+      table->count == Table::kMost)
     return;
-  g_redirections.rows[g_redirections.count++] = {name, reinterpret_cast<std::uint64_t>(next),
-                                                 reinterpret_cast<std::uint64_t>(hook)};
+  table->rows[table->count++] = {name, reinterpret_cast<std::uint64_t>(next),
+                                 reinterpret_cast<std::uint64_t>(hook)};
 }
 
 void add_exported_redirection(const char* name, const void* next) noexcept {
@@ -242,7 +304,10 @@ void add_exported_redirection(const char* name, const void* next) noexcept {
 void prepare_redirections(std::uint64_t own_start) noexcept {
   g_redirections.own_start = own_start;
   g_redirections.loader_start = ::getauxval(AT_BASE);
-  g_redirections.count = 0;
+  g_redirections.later = {};
+  g_redirections.later_loaded.store(0, std::memory_order_relaxed);
+  free_tables();
+  g_redirections.filling = new_table(nullptr);
 #define X(result, name, parameters, arguments) \
   add_exported_redirection(#name, reinterpret_cast<const void*>(g_next.name));
   OOMREC_NEXT_FUNCTIONS(X)
@@ -256,11 +321,29 @@ void prepare_redirections(std::uint64_t own_start) noexcept {
 RedirectionCounts redirect_modules(Direction direction) noexcept {
   // Its hooks may run meanwhile, by function pointers that the program has looked up.
   const bool redirects = direction == Direction::to_hooks;
-  if (redirects && !g_redirections.in_force.load(std::memory_order_acquire)) g_redirections.sort();
+  if (redirects) {
+    if (!g_redirections.in_force.load(std::memory_order_acquire)) publish_table();
+    add_functions_loaded_later();
+  }
   g_redirections.in_force.store(redirects, std::memory_order_release);
-  Pass pass{direction};
+  const Table* const table = g_redirections.published.load(std::memory_order_acquire);
+  if (table == nullptr) return {};
+  Pass pass{*table, direction};
   for_each_module(Pass::visit, &pass);
   return pass.counts();
+}
+
+void redirect_words(std::span<const std::uint64_t> addresses, Direction direction) noexcept {
+  const Table* const table = g_redirections.published.load(std::memory_order_acquire);
+  if (table == nullptr || addresses.empty()) return;
+  const WritablePages pages;
+  for (const std::uint64_t address : addresses) {
+    if (address % sizeof(std::uint64_t) != 0 || !pages.contain(address)) continue;
+    const std::atomic_ref word{*reinterpret_cast<std::uint64_t*>(address)};
+    std::uint64_t value = word.load(std::memory_order_relaxed);
+    const std::uint64_t target = table->target_of(value, direction);
+    if (target != 0) word.compare_exchange_strong(value, target, std::memory_order_acq_rel);
+  }
 }
 
 void redirect_new_modules() noexcept {

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace oomrec::shim {
 
@@ -30,7 +31,18 @@ void prepare_redirections(std::uint64_t own_start) noexcept;
 void add_exported_redirection(const char* name, const void* next) noexcept;
 void add_redirection(const char* name, const void* next, const void* hook) noexcept;
 
+// Functions of libraries that may come later. `loaded` says which are loaded now, as a number that
+// changes when one comes or goes; `add` then adds their functions.
+struct LaterLibraries {
+  std::uint64_t (*loaded)() noexcept;
+  void (*add)() noexcept;
+};
+void add_later_redirections(const LaterLibraries& libraries) noexcept;
+
 RedirectionCounts redirect_modules(Direction) noexcept;
+
+// The same for words in the program's data: each is changed only if it has one of the addresses.
+void redirect_words(std::span<const std::uint64_t> addresses, Direction) noexcept;
 
 // The same, while calls are redirected, if modules were loaded since the last time: two loads if
 // not.

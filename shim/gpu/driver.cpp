@@ -4,6 +4,7 @@
 #include <link.h>
 #include <string.h>
 
+#include "recorder/device_memory/preexisting_devices.h"
 #include "recorder/devices/registry.h"
 #include "recorder/recorder.h"
 #include "shim/gpu/loader_scope.h"
@@ -174,12 +175,20 @@ void visit_wrapped(void (*visit)(const char* name, const void* own, const void* 
   }
 }
 
+std::uint64_t loaded_drivers() noexcept {
+  std::uint64_t sum = 0;
+  for (Driver* const driver : {&g_cuda, &g_hip})
+    sum = sum * 31 + (driver->is_mapped() && driver->find() ? driver->own_address() : 0);
+  return sum;
+}
+
 void on_library_closed() noexcept {
   for (Driver* const driver : {&g_cuda, &g_hip}) driver->reset_if_closed();
   reset_torch_if_closed();
 }
 
 void on_fork_child() noexcept {
+  recorder::forget_preexisting_devices();
   for (Driver* const driver : {&g_cuda, &g_hip}) driver->stop_queries();
 }
 

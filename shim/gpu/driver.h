@@ -65,6 +65,10 @@ class Driver {
   bool find() noexcept;
   void find_linked() noexcept;
   std::span<const Function> functions() const noexcept { return functions_; }
+  // Of one of its functions; 0: it is not loaded.
+  std::uint64_t own_address() const noexcept {
+    return reinterpret_cast<std::uint64_t>(queries_.front().to->load(std::memory_order_relaxed));
+  }
 
   // The function of the table with this name; nullptr: none.
   Function* function(const char* name) noexcept;
@@ -141,6 +145,8 @@ void on_fork_child() noexcept;
 
 // For a program that was attached to: calls `visit` for each function of the drivers that are
 // loaded, with the driver's own address and our wrapper.
+// loaded_drivers(): a number that changes when one of them comes or goes.
 void visit_wrapped(void (*visit)(const char* name, const void* own, const void* wrapper)) noexcept;
+std::uint64_t loaded_drivers() noexcept;
 
 }  // namespace oomrec::shim::gpu

@@ -24,6 +24,7 @@ struct Device {
   std::int8_t type;
   std::int8_t index;
 };
+constexpr const char* kLibrary = "libc10.so";
 constexpr std::int8_t kCpu = 0, kCuda = 1, kHip = 6;
 
 // Each version of libc10 has one of each group; they differ in the signedness of integers.
@@ -58,7 +59,7 @@ constinit std::atomic<bool> g_resolved{false};
 // The library with these functions; nullptr: they are in the libraries after ours, or nowhere.
 // `caller`: an address in libc10, or in a library that depends on it.
 void* open_libc10(const void* caller) noexcept {
-  void* const by_name = ::dlopen("libc10.so", RTLD_LAZY | RTLD_NOLOAD);
+  void* const by_name = ::dlopen(kLibrary, RTLD_LAZY | RTLD_NOLOAD);
   if (by_name != nullptr) return by_name;
   Dl_info info;
   return ::dladdr(caller, &info) != 0 ? ::dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
@@ -143,6 +144,25 @@ bool is_forwarded(Device device, const void* caller) {
 }
 
 }  // namespace
+
+void visit_torch(void (*visit)(const char* name, const void* own)) noexcept {
+  const LoaderScope loader;
+  void* const library = ::dlopen(kLibrary, RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) return;
+  for (const Function* const function : kFunctions)
+    visit(function->name, real_dlsym()(library, function->name));
+  g_next.dlclose(library);
+}
+
+std::uint64_t loaded_torch() noexcept {
+  static constexpr const char* kAny = "_ZN3c1022memoryProfilingEnabledEv";
+  const LoaderScope loader;
+  void* const library = ::dlopen(kLibrary, RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) return 0;
+  const void* const own = real_dlsym()(library, kAny);
+  g_next.dlclose(library);
+  return reinterpret_cast<std::uint64_t>(own);
+}
 
 void reset_torch_if_closed() noexcept {
   if (!g_resolved.load(std::memory_order_acquire)) return;

@@ -4,6 +4,7 @@
 
 #include "recorder/device_memory/polling.h"
 #include "recorder/device_memory/pools.h"
+#include "recorder/device_memory/preexisting_devices.h"
 #include "recorder/devices/registry.h"
 #include "shim/gpu/driver.h"
 
@@ -65,7 +66,9 @@ std::uint32_t entry_of(Vendor vendor, std::int32_t ordinal) noexcept {
   const std::uint32_t version = queries.version();
   const HookScope scope;
   recorder::describe_driver(scope.in_hook(), vendor, {}, version, 0);
-  return recorder::describe_device(scope.in_hook(), identity);
+  const std::uint32_t entry = recorder::describe_device(scope.in_hook(), identity);
+  recorder::add_preexisting_device(scope.in_hook(), entry);
+  return entry;
 }
 
 Site current_site(Vendor vendor) noexcept {

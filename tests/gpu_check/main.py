@@ -11,7 +11,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from . import driver_checks, exports, program_checks
+from . import attach_checks, driver_checks, exports, program_checks
 from .outcome import Failed, Skipped, size
 from .recorded import Lab
 
@@ -84,7 +84,7 @@ def checks_of(report: Report, lab: Lab, driver: str, machine: dict) -> dict:
     for name, check in driver_checks.CHECKS.items():
         checks[f"{DRIVERS[driver]}: {name}"] = partial(check, lab, driver)
     if driver == "cuda":
-        for name, check in program_checks.CHECKS.items():
+        for name, check in (program_checks.CHECKS | attach_checks.CHECKS).items():
             checks[name] = partial(check, lab, machine)
     return checks
 

@@ -24,10 +24,12 @@ SOURCE = Path(__file__).resolve().parents[2]
 def check_fill(run: Run, file: str, threads: bool = False) -> str:
     """The failure that ended the function `fill` is recorded, with the holders of the rest.
 
-    `threads`: the framework may allocate on threads of its own, where no line of Python runs.
+    `threads`: the framework may allocate on threads of its own, where no line of Python runs, and in
+    smaller pieces after the first refusal.
     """
     said, shown = run.facts(), run.failure()
-    held = shown["spaces"]["cuda"]["live_bytes"]
+    full = run.marked("full") if threads else shown
+    held = full["spaces"]["cuda"]["live_bytes"]
     expect(held >= said["held"], f"{size(held)} recorded, {size(said['held'])} held")
     top = next(holder for holder in shown["holders"] if holder["space"] == "cuda")
     named = names_line(top["stack"], file, "fill")

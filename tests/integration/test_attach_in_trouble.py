@@ -12,7 +12,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from attach_targets import mapped_hooks, needs_tracing, state_of
+from attach_targets import built, mapped_hooks, needs_tracing, state_of
+from conftest import rounds
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 pytestmark = needs_tracing
@@ -271,3 +272,32 @@ def test_a_full_shared_memory(oomrec, plain, troubled, victim):
     process = troubled("-m", "sh", "-c", script, program="unshare")
     recorded(oomrec, process)
     assert ended_well(plain, process)
+
+
+EXECS = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int count, char** words) {
+  const int left = atoi(words[1]);
+  char next[16];
+  for (volatile int i = 0; i < 100000; ++i) free(malloc(100));
+  if (left == 0) return puts("end") < 0;
+  sprintf(next, "%d", left - 1);
+  execl("/proc/self/exe", words[0], next, NULL);
+  return 9;
+}
+"""
+
+
+def test_a_program_that_replaces_itself_all_the_time(oomrec, plain, tmp_path):
+    """What is said of it is said of a program, not of the moment between two."""
+    process = plain.start(built(tmp_path, "execs", EXECS), rounds(400, 4000), stdout=-1)
+    said = set()
+    while process.poll() is None:
+        run = oomrec("attach", process.pid)
+        said.add(run.stderr.partition("\n")[0].replace(str(process.pid), "N"))
+    assert process.stdout.read() == b"end\n" and process.returncode == 0
+    assert "" in said, "it was attached to"
+    allowed = ("recorded already", "ended", "no process", "replaced its program")
+    assert all(not line or any(word in line for word in allowed) for line in said), said

@@ -4,6 +4,7 @@ import shutil
 import sys
 
 import pytest
+from attach_targets import needs_tracing
 from conftest import SOURCE
 
 # The check's own programs on the drivers. Those of the frameworks need real devices.
@@ -18,6 +19,14 @@ SKIPPED = {
     "HIP: a refused context",
     "HIP: other processes on the device",
 }
+
+
+@needs_tracing
+@pytest.mark.needs_module("cuda.bindings")
+def test_the_check_of_attach_passes_on_simulated_devices(check_gpu):
+    run = check_gpu("--check", "attach: cuda-bindings", FAKE_GPU_BYTES="4G")
+    assert run.exit_code == 0 and results(run)["PASS"] == ["attach"], str(run)
+    assert "1.0 GiB at its line" in run.stdout
 
 
 @pytest.fixture

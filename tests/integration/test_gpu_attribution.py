@@ -94,3 +94,47 @@ def test_a_null_host_pointer_is_not_blamed_on_a_device_failure(oomrec, preload, 
     pages = [oomrec.json("show", bundle) for bundle in run.bundles()]
     ends = {page["verdict"]["code"]: page["outcome"] for page in pages}
     assert ends == {"device_out_of_memory": "recovered", "crashed": "signal 11"}
+
+
+# As XLA's allocator: doubles its memory, then asks for less and less, and works on with what it gets.
+GROWS_BY_LESS_AND_LESS = """
+enter(0)
+assert allocate(512) == 0
+asked = 1024
+while allocate(asked) != 0:
+    asked = asked * 9 // 10
+refused = 0
+while refused < 3:
+    time.sleep(0.05)
+    refused += allocate(32) != 0
+sys.exit(3)
+"""
+
+FREES_AND_ASKS_AGAIN = """
+def block(mib):
+    address = ctypes.c_uint64()
+    result = cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(mib << 20))
+    return address if result == 0 else None
+enter(0)
+held = [block(100) for _ in range(9)]
+for _ in range(4):
+    assert block(200) is None
+    cuda.cuMemFree_v2(held.pop())
+    held.append(block(90))
+sys.exit(3)
+"""
+
+
+def test_a_failure_after_the_program_has_gone_on_has_its_own_bundle(oomrec, preload, fake_gpu):
+    program = "import time\n" + GROWS_BY_LESS_AND_LESS
+    run, bundles = shown(oomrec, preload, fake_gpu, program, FAKE_GPU_BYTES="1G")
+    assert run.exit_code == 3, str(run)
+    outcomes = [(held(bundle)["cuda:0"][0], bundle["outcome"]) for bundle in bundles]
+    assert outcomes[0] == (512, "recovered"), outcomes
+    assert len(outcomes) == 2 and outcomes[1][0] > 950 and outcomes[1][1] == "exited 3", outcomes
+
+
+def test_the_handling_of_a_devices_failure_is_one_episode(oomrec, preload, fake_gpu):
+    run, bundles = shown(oomrec, preload, fake_gpu, FREES_AND_ASKS_AGAIN, FAKE_GPU_BYTES="1G")
+    assert run.exit_code == 3, str(run)
+    assert len(bundles) == 1, [bundle["request"] for bundle in bundles]

@@ -176,6 +176,9 @@ int attach_command(const Words& words) {
   if (!directory.empty())
     directory = std::filesystem::absolute(directory).lexically_normal().string();
   const processes::Attached done = attach_with_settings(pid, mode, limit, directory);
+  if (!done.gpu_problem.empty())
+    fmt::print(stderr, "oomrec attach: the GPU memory of process {} is not recorded: {}\n", pid,
+               done.gpu_problem);
   const Objects objects = counts_objects ? count_objects(pid) : std::nullopt;
   if (seconds != 0) return record_for(pid, done, objects, seconds, directory, json);
   return report(pid, done, "", objects, json,

@@ -16,6 +16,8 @@ namespace {
 struct OldMemory {
   bool inherited = false;
   bool preexisting = false;
+  bool on_device = false;
+  bool in_mappings = false;
 };
 
 // It reads the table directly: there may be a million holders, and figures of each would cost too
@@ -28,6 +30,9 @@ OldMemory old_memory(const session::View& view) {
         holder.api != static_cast<std::uint16_t>(Api::inherited) || holder.live_bytes == 0)
       continue;
     (session::is_preexisting(view, holder.node) ? found.preexisting : found.inherited) = true;
+    const auto space = static_cast<Space>(holder.space);
+    found.on_device = found.on_device || is_device_space(space);
+    found.in_mappings = found.in_mappings || space == Space::map;
   }
   return found;
 }
@@ -111,11 +116,19 @@ std::vector<std::string> notes_of(const bundles::Source& source) {
         has_own_heap ? "other " : "");
   });
   const OldMemory old = old_memory(recording.view());
-  add_if(old.preexisting, [] {
-    return std::string{
+  add_if(old.preexisting, [&] {
+    return fmt::format(
         "recorded since `oomrec attach`: [before attaching] is what the heap held then, as one "
-        "block; "
-        "mappings from before are not counted"};
+        "block{}",
+        old.in_mappings ? ", and private anonymous mappings by their sizes"
+                        : "; mappings from before are not counted");
+  });
+  add_if(old.preexisting && recording.view().count(session::TableId::devices) > 1, [&] {
+    return std::string{
+        old.on_device ? "of a device, [before attaching] is what NVML said that the process used "
+                        "then, with its context"
+                      : "what the process held on devices before `oomrec attach` counts as used "
+                        "by others or by the runtime"};
   });
   add_if(header.preexisting_objects != 0, [&] {
     return preexisting_objects(recording::object_counts_of(stored(header.preexisting_objects)));

@@ -5,6 +5,7 @@
 #include "shim/gpu/actions/action.h"
 
 #include "recorder/device_memory/memory.h"
+#include "recorder/device_memory/preexisting_devices.h"
 #include "recorder/devices/registry.h"
 
 namespace oomrec::shim::gpu {
@@ -124,9 +125,18 @@ template <DeviceKey kWhat>
 struct Released {
   std::uint64_t key;
   recorder::DeviceReleased released{};
+  std::uint64_t bytes_from_before = 0;  // `oomrec attach`, if it is not on record
 
+  void prepare(Call& call) noexcept {
+    if (kWhat != DeviceKey::address || !recorder::has_preexisting_devices()) return;
+    bytes_from_before = queries_of(call.vendor).bytes_at(key);
+    call.site = current_site(call.vendor);
+    call.device = entry_of(call.vendor, call.site.ordinal);
+  }
   void before(InHook hook, const Call& call) noexcept {
     released = recorder::on_device_free(hook, call.api, {call.vendor, kWhat, key});
+    if (released.block.name.key == 0 && bytes_from_before != 0)
+      recorder::release_preexisting_on_device(hook, call.device, bytes_from_before);
   }
   void on_failure(InHook hook) const noexcept { recorder::restore_on_device(hook, released); }
 };

@@ -54,7 +54,8 @@ def fragments():
     if free < 4 * GIB:
         skip("too little is free")
     torch.cuda.set_per_process_memory_fraction(2 * GIB / total)
-    held = [tensor(10 * MIB) for _ in range(200)]
+    # Of less than 10 MiB, so that two share a segment of 20 MiB.
+    held = [tensor(9 * MIB) for _ in range(200)]
     del held[::2]
     say(refused=refused(500 * MIB), **figures())
 

@@ -104,6 +104,18 @@ RecordedChunks chunks_in(const session::View& view) {
   return chunks;
 }
 
+// Whether a part of the heap is from before `oomrec attach`, whose blocks are not known.
+bool has_heap_from_before(const session::View& view) {
+  session::Holder holder{};
+  for (std::uint64_t i = 1; i < view.count(TableId::holders); ++i)
+    if (view.read(TableId::holders, i, holder) && holder.live_bytes != 0 &&
+        holder.space == static_cast<std::uint8_t>(Space::heap) &&
+        holder.api == static_cast<std::uint16_t>(Api::inherited) &&
+        session::is_preexisting(view, holder.node))
+      return true;
+  return false;
+}
+
 bool is_inside(const HeapChunk& chunk, const std::vector<HeapArea>& areas) {
   return std::any_of(areas.begin(), areas.end(), [&](const HeapArea& area) {
     return chunk.start >= area.start && chunk.start < area.end;
@@ -198,9 +210,11 @@ HeapFigures heap_of(const bundles::Source& source) {
   if (!areas || areas->empty()) return figures;
   const RecordedChunks chunks = chunks_in(recording.view());
   figures.areas = figures_of(*areas, chunks, totals.live_bytes);
+  figures.areas->live_is_bound = has_heap_from_before(recording.view());
   const bool is_complete =
       static_cast<double>(chunks.all.size()) >= kAllBlocks * static_cast<double>(totals.live_count);
-  if (!recording.estimated() && totals.live_count != 0 && is_complete)
+  if (!recording.estimated() && totals.live_count != 0 && is_complete &&
+      !figures.areas->live_is_bound)
     figures.runs = free_runs(*areas, chunks.all);
   return figures;
 }

@@ -35,6 +35,8 @@ struct HeapFigures {
     std::optional<std::uint64_t> resident_bytes;
     std::uint64_t arenas_bytes = 0;  // part of held_bytes outside [heap]: threads' arenas
     std::uint64_t live_bytes = 0;    // without blocks that have their own mappings
+    // True: blocks from before `oomrec attach` may have such, so this much is live at most.
+    bool live_is_bound = false;
 
     std::uint64_t free_bytes() const { return held_bytes - std::min(held_bytes, live_bytes); }
     double free_share() const;

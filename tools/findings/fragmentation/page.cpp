@@ -88,10 +88,14 @@ class Page {
       pieces += fmt::format(", {} in threads' arenas", size_text(areas.arenas_bytes));
     fmt::print("{}", row("held by the allocator", areas.held_bytes, pieces));
     if (areas.resident_bytes) fmt::print("{}", row("  of it resident", *areas.resident_bytes));
-    fmt::print(
-        "{}", row("  of it live", areas.live_bytes, "without blocks that have their own mappings"));
+    fmt::print("{}",
+               row("  of it live", areas.live_bytes,
+                   areas.live_is_bound ? "at most: blocks from before attaching may have mappings "
+                                         "of their own"
+                                       : "without blocks that have their own mappings"));
+    const std::string share = share_text(areas.free_share(), areas.free_bytes());
     fmt::print("{}", row("  of it free", areas.free_bytes(),
-                         share_text(areas.free_share(), areas.free_bytes())));
+                         areas.live_is_bound ? "at least " + share : share));
   }
 
   void print_runs(const FreeRuns& runs) const {
@@ -153,6 +157,10 @@ class Page {
       notes.emplace_back(
           "the heap's address range is unknown: it can only be read while the process runs, when "
           "its bundle is written");
+    } else if (!heap.runs && heap.areas->live_is_bound) {
+      notes.emplace_back(
+          "free memory between blocks is unknown: the addresses of blocks from before `oomrec "
+          "attach` are not recorded");
     } else if (!heap.runs) {
       notes.emplace_back(
           "free memory between blocks is unknown: it needs an exact recording (oomrec run --mode "

@@ -32,6 +32,7 @@ class RemoteModule {
 
   // 0: it has none of this name.
   std::uint64_t address_of(std::string_view name) const;
+  const std::vector<RemoteSymbol>& symbols() const { return symbols_; }  // exported, by address
   // The exported symbol at this address; nullptr: none.
   const RemoteSymbol* symbol_at(std::uint64_t address) const;
 

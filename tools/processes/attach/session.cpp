@@ -17,6 +17,7 @@
 #include "tools/base/error.h"
 #include "tools/base/text.h"
 #include "tools/processes/attach/call_guard.h"
+#include "tools/processes/attach/gpu_memory.h"
 #include "tools/processes/attach/idle_copy.h"
 #include "tools/processes/attach/limits.h"
 #include "tools/processes/attach/loaded_copies.h"
@@ -25,6 +26,7 @@
 #include "tools/processes/attach/remote_memory.h"
 #include "tools/processes/attach/remote_module.h"
 #include "tools/processes/attach/target.h"
+#include "tools/processes/attach/threads.h"
 #include "tools/recording/live/processes.h"
 
 namespace oomrec::tools::processes {
@@ -177,7 +179,7 @@ std::string joined(const std::string& preload, const Settings& settings) {
 
 Attached attached(const RemoteResult& result, std::chrono::steady_clock::time_point begin) {
   return {result.thread, result.paused_ns,
-          static_cast<std::uint64_t>((std::chrono::steady_clock::now() - begin).count())};
+          static_cast<std::uint64_t>((std::chrono::steady_clock::now() - begin).count()), ""};
 }
 
 // In a fork's child that is not recorded, the parent's copy is still in its calls.
@@ -243,7 +245,9 @@ Error not_recorded(pid_t pid, const std::string& why, const std::string& otherwi
 
 }  // namespace
 
-Attached attach_to(pid_t pid, const std::string& library, const Settings& settings) {
+namespace {
+
+Attached attach_to_program(pid_t pid, const std::string& library, const Settings& settings) {
   const auto begin = std::chrono::steady_clock::now();
   const CallGuard guard{pid};
   require_attachable(pid);
@@ -268,7 +272,28 @@ Attached attach_to(pid_t pid, const std::string& library, const Settings& settin
                        "Try again.");
   if (!result.problem.empty())
     throw not_recorded(pid, printable(result.problem), "The process goes on without the recorder.");
-  return attached(result, begin);
+  Attached done = attached(result, begin);
+  try {
+    attach_gpu_memory(pid);
+  } catch (const Error& error) {
+    done.gpu_problem = error.what();
+  }
+  return done;
+}
+
+}  // namespace
+
+// Whatever is wrong with a program that is being replaced (exec) is not wrong with the next one.
+Attached attach_to(pid_t pid, const std::string& library, const Settings& settings) {
+  constexpr unsigned kPrograms = 5;
+  for (unsigned tried = 1;; ++tried) {
+    const std::string program = program_of(pid);
+    try {
+      return attach_to_program(pid, library, settings);
+    } catch (const Error&) {
+      if (tried == kPrograms || has_ended(pid) || program_of(pid) == program) throw;
+    }
+  }
 }
 
 Attached detach_from(pid_t pid) {

@@ -14,6 +14,7 @@ struct Attached {
   pid_t thread = 0;  // that was stopped for it
   std::uint64_t paused_ns = 0;
   std::uint64_t took_ns = 0;
+  std::string gpu_problem;  // why GPU memory is not recorded; empty: it is, if there is any
 };
 
 // `library`: liboomrec.so as this command sees it; if the process does not, it gets a copy.

@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "tools/base/error.h"
 #include "tools/base/number.h"
@@ -73,17 +75,51 @@ bool read_program_header(pid_t pid, Elf64_Ehdr& header) {
   return static_cast<bool>(file.read(reinterpret_cast<char*>(&header), sizeof header));
 }
 
-bool is_privileged(const RemoteMemory& memory) {
-  std::ifstream file{fmt::format("/proc/{}/auxv", memory.pid()), std::ios::binary};
+// An entry of what the kernel gave the program; nothing: there is none, or it may not be read.
+std::optional<std::uint64_t> auxiliary_value(pid_t pid, std::uint64_t type) {
+  std::ifstream file{fmt::format("/proc/{}/auxv", pid), std::ios::binary};
   Elf64_auxv_t entry;
   while (file.read(reinterpret_cast<char*>(&entry), sizeof entry))
-    if (entry.a_type == AT_SECURE) return entry.a_un.a_val != 0;
-  return false;
+    if (entry.a_type == type) return entry.a_un.a_val;
+  return std::nullopt;
+}
+
+bool is_privileged(const RemoteMemory& memory) {
+  return auxiliary_value(memory.pid(), AT_SECURE).value_or(0) != 0;
+}
+
+bool is_c_library_name(std::string_view name) {
+  return name.starts_with("libc.so.6") || name.starts_with("libc-2.");
+}
+
+// Its loader and C library are one file, of several names.
+bool is_musl_name(std::string_view name) {
+  return name.starts_with("ld-musl") || name.starts_with("libc.musl") || name == "libc.so";
+}
+
+std::string_view name_in(const RemoteMapping& mapping) {
+  return std::string_view{mapping.path}.substr(mapping.path.rfind('/') + 1);
+}
+
+// Those of a program with a loader, once that has mapped the C library: it may have just begun.
+std::vector<RemoteMapping> mappings_with_libraries(const RemoteMemory& memory) {
+  using Clock = std::chrono::steady_clock;
+  const auto until = Clock::now() + std::chrono::seconds{2};
+  for (;;) {
+    std::vector<RemoteMapping> mappings = memory.mappings();
+    const bool has_library = std::any_of(
+        mappings.begin(), mappings.end(),
+        [](const RemoteMapping& mapping) { return is_c_library_name(name_in(mapping)); });
+    // Not there at all: the kernel is replacing the program just now.
+    const bool has_no_loader = auxiliary_value(memory.pid(), AT_BASE) == 0;
+    if (mappings.empty() || has_library || has_no_loader || Clock::now() > until) return mappings;
+    usleep(2000);
+  }
 }
 
 void require_program(const RemoteMemory& memory) {
   const pid_t pid = memory.pid();
-  const auto mappings = memory.mappings();
+  const auto mappings = mappings_with_libraries(memory);
   std::error_code error;
   const std::filesystem::path program =
       std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), error);
@@ -99,20 +135,14 @@ void require_program(const RemoteMemory& memory) {
                               program.string()),
                   "oomrec records only those.");
   const auto maps = [&](auto is) {
-    return std::any_of(mappings.begin(), mappings.end(), [&](const RemoteMapping& mapping) {
-      return is(std::string_view{mapping.path}.substr(mapping.path.rfind('/') + 1));
-    });
+    return std::any_of(mappings.begin(), mappings.end(),
+                       [&](const RemoteMapping& mapping) { return is(name_in(mapping)); });
   };
-  // Its loader and C library are one file, of several names.
-  if (maps([](std::string_view name) {
-        return name.starts_with("ld-musl") || name.starts_with("libc.musl") || name == "libc.so";
-      }))
+  if (maps(is_musl_name))
     throw refusal(fmt::format("process {} ({}) uses musl, whose functions oomrec does not observe",
                               pid, program.string()),
                   "oomrec records programs that use glibc.");
-  if (!maps([](std::string_view name) {
-        return name.starts_with("libc.so.6") || name.starts_with("libc-2.");
-      }))
+  if (!maps(is_c_library_name))
     throw refusal(fmt::format("process {} ({}) is statically linked, and cannot load a library",
                               pid, program.string()),
                   "Link it dynamically, or watch it from outside: oomrec track PID");
@@ -150,6 +180,16 @@ void throw_not_permitted(pid_t pid, int error) {
   require_no_end(pid);
   require_no_tracer(pid);
   throw not_permitted(pid, error, trace_rights(pid));
+}
+
+std::string program_of(pid_t pid) {
+  std::string identity;
+  if (const auto at = auxiliary_value(pid, AT_RANDOM)) {
+    std::array<char, 16> random{};
+    RemoteMemory{pid}.read(*at, random.data(), random.size());
+    identity = fmt::format("{:x} {}", *at, std::string_view{random.data(), random.size()});
+  }
+  return identity;
 }
 
 void require_attachable(pid_t pid) {

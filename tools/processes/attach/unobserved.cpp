@@ -10,7 +10,9 @@
 #include <string_view>
 
 #include "common/machine/platform.h"
+#include "tools/processes/attach/gpu_memory.h"
 #include "tools/processes/attach/loaded_copies.h"
+#include "tools/processes/attach/module_data.h"
 #include "tools/processes/attach/remote_module.h"
 #include "tools/processes/attach/safe_point.h"
 
@@ -24,7 +26,6 @@ constexpr std::string_view kFunctions[] = {
 
 constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kMostTableBytes = std::uint64_t{256} << 20;  // of a damaged header
-constexpr std::uint64_t kMostDataBytes = std::uint64_t{64} << 20;    // of a module, to be searched
 
 // The words of a module by which it calls other modules, and its relocations of them.
 class CallWords {
@@ -98,8 +99,10 @@ class Search {
   }
 
   std::vector<Unobserved> run() {
-    if (recording_copy(memory_, modules_) == nullptr) return {};
+    const RemoteModule* const copy = recording_copy(memory_, modules_);
+    if (copy == nullptr) return {};
     find_real_functions();
+    real_.merge(wrapped_driver_functions(modules_, *copy));
     for (const RemoteModule& module : modules_) {
       if (is_recorder(module) || is_loader(module) || is_c_library(module)) continue;
       if (module.path() == program_ && defines_malloc(module)) add_own_allocator(module);
@@ -144,21 +147,12 @@ class Search {
     std::set<std::uint64_t> of_calls;
     CallWords{memory_, module}.for_each([&](std::uint64_t word) { of_calls.insert(word); });
     std::set<std::string> not_redirected, stored;
-    for (const RemoteMapping& mapping : mappings_) {
-      const std::uint64_t start = std::max(mapping.start, module.start());
-      const std::uint64_t end = std::min(mapping.end, module.end());
-      if (start >= end || mapping.executable || !mapping.readable || end - start > kMostDataBytes)
-        continue;
-      std::vector<std::uint64_t> words((end - start) / sizeof(std::uint64_t));
-      words.resize(memory_.read_some(start, words.data(), words.size() * sizeof words[0]) /
-                   sizeof words[0]);
-      for (std::size_t i = 0; i < words.size(); ++i) {
-        const auto real = real_.find(words[i]);
-        if (real == real_.end() || module.contains(words[i])) continue;
-        const bool is_call = of_calls.contains(start + i * sizeof words[0]);
-        (is_call ? not_redirected : stored).insert(real->second);
-      }
-    }
+    for_each_variable(memory_, mappings_, module, Variables::all,
+                      [&](std::uint64_t address, std::uint64_t value) {
+                        const auto real = real_.find(value);
+                        if (real == real_.end() || module.contains(value)) return;
+                        (of_calls.contains(address) ? not_redirected : stored).insert(real->second);
+                      });
     add(module, Unobserved::Why::not_redirected, not_redirected);
     add(module, Unobserved::Why::stored_address, stored);
   }

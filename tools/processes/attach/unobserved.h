@@ -1,8 +1,9 @@
 // What of an attached process's memory the recorder does not see, by what the process's own memory
 // shows: modules whose calls do not lead to our hooks.
 //
-// Only functions that allocate, map or release count. What no word shows is not listed: a copy of
-// such an address in a register, on a stack or in the heap, and an allocator under another name.
+// Only functions that allocate, map or release count, and those of GPU drivers. What no word shows
+// is not listed: a copy of such an address in a register, on a stack or in the heap, and an
+// allocator under another name.
 #pragma once
 
 #include <sys/types.h>

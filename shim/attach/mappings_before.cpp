@@ -1,0 +1,160 @@
+#include "shim/attach/mappings_before.h"
+
+#include <elf.h>
+#include <link.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+
+#include "common/system/hook_scope.h"
+#include "common/system/memory.h"
+#include "common/system/syscalls.h"
+#include "recorder/stack/memory_map.h"
+#include "shim/interpose/modules.h"
+
+namespace oomrec::shim {
+namespace {
+
+constexpr std::uint64_t kPageBytes = 4096;
+constexpr std::uint64_t kSmallest = 64 * 1024;
+constexpr std::uint64_t kMostGuard = 64 * 1024;
+constexpr std::uint64_t kArenaBytes = std::uint64_t{64} << 20;  // HEAP_MAX_SIZE
+
+// What pthread_create takes for a stack: at least so much lies behind the guard page.
+std::uint64_t stack_bytes() noexcept {
+  constexpr std::uint64_t kUnlimited = std::uint64_t{2} << 20;
+  rlimit limit{};
+  if (system::call(SYS_prlimit64, 0, RLIMIT_STACK, nullptr, &limit) != 0 ||
+      limit.rlim_cur == RLIM_INFINITY)
+    return kUnlimited;
+  return limit.rlim_cur;
+}
+
+// Where the module ends that has this address; the address itself: none has it.
+std::uint64_t end_of_module_at(std::uint64_t address) noexcept {
+  struct Search {
+    std::uint64_t address, end;
+    static int visit(dl_phdr_info* info, std::size_t, void* self) noexcept {
+      auto& search = *static_cast<Search*>(self);
+      std::uint64_t start = UINT64_MAX, end = 0;
+      for (int i = 0; i < info->dlpi_phnum; ++i) {
+        const ElfW(Phdr)& header = info->dlpi_phdr[i];
+        if (header.p_type != PT_LOAD) continue;
+        start = std::min(start, info->dlpi_addr + header.p_vaddr);
+        end = std::max(end, info->dlpi_addr + header.p_vaddr + header.p_memsz);
+      }
+      end = (end + kPageBytes - 1) & ~(kPageBytes - 1);
+      if (search.address < start || search.address >= end) return 0;
+      search.end = end;
+      return 1;
+    }
+  } search{address, address};
+  for_each_module(Search::visit, &search);
+  return search.end;
+}
+
+}  // namespace
+
+MappingsBefore::MappingsBefore(std::uint64_t block_bytes) noexcept
+    : pieces_(static_cast<Piece*>(system::map_private(kMost * sizeof(Piece)))),
+      block_bytes_(block_bytes) {
+  if (pieces_ == nullptr) return;
+  const auto own_stack = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
+  const std::uint64_t stack = stack_bytes();
+  char path[64];
+  stack::MemoryMap map{OutsideHooks::in_hook(), path, sizeof path};
+  stack::MappedRange last{};
+  bool last_is_file = false;
+  for (stack::MappedRange range; map.next(range);) {
+    const bool adjoins = range.start == last.end;
+    const bool is_file = path[0] == '/';
+    Piece piece{range.start, range.end};
+    const bool is_own = own_stack >= piece.start && own_stack < piece.end;
+    if (adjoins && last_is_file) piece.start = std::min(end_of_module_at(piece.start), piece.end);
+    const bool is_arena = piece.start % kArenaBytes == 0 && piece.bytes() <= kArenaBytes;
+    const bool is_guarded = adjoins && !last_is_file && !last.readable && !last.writable &&
+                            last.end - last.start <= kMostGuard;
+    if (is_guarded) piece.start += std::min(piece.bytes(), stack - std::min(stack, kPageBytes));
+    if (path[0] == '\0' && range.writable && range.readable && !is_own && !is_arena)
+      add_without_blocks(piece);
+    last = range;
+    last_is_file = is_file;
+  }
+  take_off_blocks_not_found();
+}
+
+MappingsBefore::~MappingsBefore() {
+  if (pieces_ != nullptr) system::unmap(pieces_, kMost * sizeof(Piece));
+}
+
+// Without what the recorder has kept of an earlier recording.
+void MappingsBefore::add(const Piece& piece) noexcept {
+  if (piece.bytes() < kSmallest || count_ == kMost) return;
+  for (const system::OwnMemory::Range& own : system::g_own_memory.ranges) {
+    const std::uint64_t start = own.start.load(std::memory_order_relaxed);
+    const std::uint64_t end = own.end.load(std::memory_order_relaxed);
+    if (start == 0 || end <= piece.start || start >= piece.end) continue;
+    if (piece.start < start) add({piece.start, start});
+    if (end < piece.end) add({end, piece.end});
+    return;
+  }
+  pieces_[count_++] = piece;
+}
+
+bool MappingsBefore::is_resident(std::uint64_t page, std::uint64_t end) noexcept {
+  if (page < window_ || page >= window_end_) {
+    if (windows_left_ == 0) return false;
+    --windows_left_;
+    window_ = page;
+    window_end_ = std::min(end, page + kWindowPages * kPageBytes);
+    if (system::call(SYS_mincore, window_, window_end_ - window_, resident_) != 0)
+      window_end_ = window_;
+  }
+  return page < window_end_ && (resident_[(page - window_) / kPageBytes] & 1) != 0;
+}
+
+// The bytes of the block of malloc's that has a mapping of its own here; 0: there is none. Its
+// header is the size of the mapping, with the flag IS_MMAPPED.
+std::uint64_t MappingsBefore::block_at(std::uint64_t address, std::uint64_t most) const noexcept {
+  constexpr std::uint64_t kFlags = 7, kMapped = 2;
+  const std::uint64_t size = reinterpret_cast<const std::uint64_t*>(address)[1];
+  const std::uint64_t bytes = size & ~kFlags;
+  const bool is_block = (size & kFlags) == kMapped && bytes % kPageBytes == 0 && bytes != 0 &&
+                        bytes <= most && bytes <= block_bytes_;
+  return is_block ? bytes : 0;
+}
+
+void MappingsBefore::add_without_blocks(const Piece& piece) noexcept {
+  std::uint64_t from = piece.start, at = piece.start;
+  while (at < piece.end && block_bytes_ != 0 && looks_left_ != 0 && windows_left_ != 0) {
+    std::uint64_t block = 0;
+    if (is_resident(at, piece.end)) {
+      block = block_at(at, piece.end - at);
+      if (block == 0) --looks_left_;
+    }
+    if (block != 0) {
+      if (from < at) add({from, at});
+      block_bytes_ -= block;
+      from = at + block;
+    }
+    at += std::max(block, kPageBytes);
+  }
+  if (from < piece.end) add({from, piece.end});
+}
+
+void MappingsBefore::take_off_blocks_not_found() noexcept {
+  while (block_bytes_ != 0 && count_ != 0) {
+    Piece* const largest = std::max_element(
+        pieces_, pieces_ + count_,
+        [](const Piece& one, const Piece& other) { return one.bytes() < other.bytes(); });
+    const std::uint64_t bytes = std::min(block_bytes_, largest->bytes());
+    if (bytes == 0) break;
+    largest->end -= bytes;
+    block_bytes_ -= bytes;
+  }
+  Piece* const end = std::remove_if(pieces_, pieces_ + count_,
+                                    [](const Piece& piece) { return piece.bytes() == 0; });
+  count_ = static_cast<std::size_t>(end - pieces_);
+}
+
+}  // namespace oomrec::shim

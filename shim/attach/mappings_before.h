@@ -1,0 +1,50 @@
+// The program's private anonymous mappings from before `oomrec attach`, from /proc/self/maps.
+//
+// The kernel does not say who made a mapping. Left out are thread stacks (behind a guard page), the
+// variables of modules, small mappings, which are the loader's, and what is the heap's: arenas of
+// glibc's malloc, and its blocks with mappings of their own. Their headers are looked for, within
+// bounds, since the kernel merges mappings that adjoin; for those that are not found the largest
+// mappings are taken to be smaller.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace oomrec::shim {
+
+class MappingsBefore {
+ public:
+  // `block_bytes`: of malloc's blocks with mappings of their own. Only for a program whose malloc
+  // is glibc's.
+  explicit MappingsBefore(std::uint64_t block_bytes) noexcept;
+  ~MappingsBefore();
+  MappingsBefore(const MappingsBefore&) = delete;
+  MappingsBefore& operator=(const MappingsBefore&) = delete;
+
+  struct Piece {
+    std::uint64_t start, end;
+    std::uint64_t bytes() const noexcept { return end - start; }
+  };
+  // In order of their addresses.
+  const Piece* begin() const noexcept { return pieces_; }
+  const Piece* end() const noexcept { return pieces_ + count_; }
+
+ private:
+  void add(const Piece&) noexcept;
+  void add_without_blocks(const Piece&) noexcept;
+  std::uint64_t block_at(std::uint64_t address, std::uint64_t most) const noexcept;
+  bool is_resident(std::uint64_t page, std::uint64_t end) noexcept;
+  void take_off_blocks_not_found() noexcept;
+
+  static constexpr std::size_t kMost = 64 * 1024;  // as many as the kernel allows by default
+  Piece* const pieces_;
+  std::size_t count_ = 0;
+  std::uint64_t block_bytes_;  // not found yet
+
+  static constexpr std::size_t kWindowPages = 512;
+  unsigned char resident_[kWindowPages];  // as mincore() says, from `window_` on
+  std::uint64_t window_ = 0, window_end_ = 0;
+  unsigned windows_left_ = 512, looks_left_ = 8192;
+};
+
+}  // namespace oomrec::shim
