@@ -2,7 +2,8 @@
 //
 // Chunks are moved together. Only what the session's table directory lists is read, and the kernel
 // reads it (pwrite from the mapping): a missing page makes the copy fail but never faults. The
-// header and its counts are copied first, so entries added meanwhile are left out. If the copy is
+// header and its counts are copied first, so entries added meanwhile are left out; but full holders
+// are copied last, because a holder may have become full meanwhile. If the copy is
 // too large for its directory, it is made without event rings, then with only the largest stacks,
 // then without checkpoints. Totals, threads, failures, marks and the time line are always complete.
 #include <algorithm>
@@ -52,7 +53,8 @@ class Recording {
 
   // Computes the layout: afterwards the header has all offsets. Returns the file's size.
   std::uint64_t lay_out(Reduction reduction) noexcept;
-  int write(int fd) noexcept;  // 0 or minus an errno
+  int write(int fd) noexcept;                                          // 0 or minus an errno
+  std::uint64_t bytes() const noexcept { return header_.file_bytes; }  // after write()
 
  private:
   TableDirectory& table(TableId id) noexcept {
@@ -73,6 +75,11 @@ class Recording {
   std::uint64_t copy(std::uint64_t offset, std::uint64_t bytes,
                      std::uint64_t alignment = 8) noexcept;
   void copy_side_table() noexcept;
+  void copy_full_holders() noexcept;
+  void set_file_bytes(std::uint64_t bytes) noexcept {
+    header_.file_bytes = bytes;
+    header_.used_bytes.store(bytes, std::memory_order_relaxed);
+  }
   void copy_lanes() noexcept;
   template <class Entry>
   void rewrite_table(TableId id, Entry&& entry) noexcept;
@@ -84,6 +91,7 @@ class Recording {
   NodeSelection nodes_;
   Reduction reduction_ = Reduction::none;
   std::uint64_t end_ = 0;
+  std::uint64_t parts_end_ = 0;  // of rings, sums and pages
   int fd_ = -1;
   int error_ = 0;
   std::uint64_t unflushed_ = 0;
@@ -194,8 +202,9 @@ std::uint64_t Recording::lay_out(Reduction reduction) noexcept {
     set(TableId::nodes, nodes_.total(), sizeof(Node));
     set(TableId::holders, memory_.holders.rows().size() + 1, sizeof(Holder));
     set(TableId::failures, view_.count(TableId::failures), sizeof(Failure));
-    for (const TableId id : {TableId::live_blocks, TableId::live_ranges, TableId::side_pages,
-                             TableId::device_blocks, TableId::sent_signals})
+    for (const TableId id :
+         {TableId::live_blocks, TableId::live_ranges, TableId::side_pages, TableId::device_blocks,
+          TableId::sent_signals, TableId::full_holders, TableId::frames})
       set(id, 0, table(id).entry_bytes);
     if (table(TableId::checkpoint_rows).entry_bytes != 0)
       set(TableId::checkpoint_rows, view_.count(TableId::checkpoint_rows), sizeof(CheckpointRow));
@@ -204,7 +213,7 @@ std::uint64_t Recording::lay_out(Reduction reduction) noexcept {
     for (const TableId id : {TableId::checkpoints, TableId::checkpoint_rows})
       set(id, 0, table(id).entry_bytes);
   for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(TableId::count_); ++i)
-    reserve_table(static_cast<TableId>(i));
+    if (static_cast<TableId>(i) != TableId::full_holders) reserve_table(static_cast<TableId>(i));
 
   const std::uint64_t tables_end = end_;
   const std::uint64_t lanes = table(TableId::lanes).committed.load(std::memory_order_relaxed);
@@ -219,9 +228,10 @@ std::uint64_t Recording::lay_out(Reduction reduction) noexcept {
   session::SidePage page{};
   for (std::uint64_t i = 1; i < side_pages; ++i)
     if (const std::uint64_t part = side_bytes(i, page)) reserve(part, session::kPageBytes);
+  parts_end_ = end_;
+  reserve_table(TableId::full_holders);
   const std::uint64_t bytes = end_;
-  header_.file_bytes = bytes;
-  header_.used_bytes.store(bytes, std::memory_order_relaxed);
+  set_file_bytes(bytes);
   end_ = tables_end;  // write() reserves these parts again, in the same order
   return bytes;
 }
@@ -284,7 +294,7 @@ std::uint64_t Recording::copy(std::uint64_t offset, std::uint64_t bytes,
                               std::uint64_t alignment) noexcept {
   if (bytes == 0) return 0;
   const std::uint64_t to = reserve(bytes, alignment);
-  if (end_ > header_.file_bytes) return 0;  // added since the layout was computed
+  if (end_ > parts_end_) return 0;  // added since the layout was computed
   put(to, view_.bytes().at(offset, bytes), bytes);
   return to;
 }
@@ -316,6 +326,16 @@ void Recording::copy_side_table() noexcept {
   });
 }
 
+void Recording::copy_full_holders() noexcept {
+  TableDirectory& directory = table(TableId::full_holders);
+  if (directory.entry_bytes == 0) return;  // an older session has none
+  directory.committed.store(view_.count(TableId::full_holders), std::memory_order_relaxed);
+  end_ = parts_end_;
+  reserve_table(TableId::full_holders);
+  set_file_bytes(end_);
+  copy_table(TableId::full_holders);
+}
+
 int Recording::write(int fd) noexcept {
   fd_ = fd;
   const bool whole = reduction_ < Reduction::largest_stacks;
@@ -324,10 +344,11 @@ int Recording::write(int fd) noexcept {
     const bool rewritten = id == TableId::lanes || id == TableId::side_pages ||
                            (!whole && (id == TableId::nodes || id == TableId::holders ||
                                        id == TableId::failures || id == TableId::checkpoint_rows));
-    if (!rewritten) copy_table(id);
+    if (!rewritten && id != TableId::full_holders) copy_table(id);
   }
   copy_lanes();
   copy_side_table();
+  if (whole) copy_full_holders();
   if (!whole) {
     std::uint32_t next = 0;
     rewrite_table(TableId::nodes, [&](std::uint64_t i, char* out) {
@@ -403,7 +424,7 @@ bool write_recording(InHook, Job& job) noexcept {
   job.error = -recording.write(fd);
   calls::close(fd);
   if (job.error != 0) return false;
-  job.bytes += bytes;
+  job.bytes += recording.bytes();
   return true;
 }
 

@@ -38,17 +38,41 @@ inline constexpr u32 kMaxFrames = 512;
 
 // An interned chain: following `parent` to 0 yields the stack, innermost first. The outermost node
 // (parent 0) is a special frame thread_group; in a merged recording, a rank around it.
+struct NodeEntry {
+  u32 parent;
+  u32 frame;  // entry in `frames`, each of which many nodes have
+};
+static_assert(sizeof(NodeEntry) == 8);
+struct Frame {
+  u64 word;
+};
+static_assert(sizeof(Frame) == 8);
+
+// A node with its frame: View::read() makes it. Before version 10 `nodes` had it itself, as have
+// bundles with only the largest stacks.
 struct Node {
   u32 parent;
-  u32 hash;  // of all frames from the outermost to this one: for the writer; readers ignore it
+  u32 reserved;  // before version 10, for the writer
   u64 frame;
 };
-static_assert(sizeof(Node) == 16 && offsetof(Node, hash) == 4 && offsetof(Node, frame) == 8);
+static_assert(sizeof(Node) == 16 && offsetof(Node, frame) == 8);
 
 // --- Holders and live allocations ---------------------------------------------------------------
 
-// The live memory of one stack in one space. In sampled mode small blocks count with their weight,
-// so the figures are unbiased estimates; `flags` says so. Bytes are requested bytes.
+// A holder: the live memory of one stack in one space. Its figures are in one word, as long as they
+// fit (brief_holder.h); View::read() makes a Holder of both forms. Before version 10 `holders` had
+// the Holder itself, as have bundles with only the largest stacks.
+struct HolderEntry {
+  u32 node;
+  u8 space;  // Space
+  u8 reserved;
+  u16 api;  // Api of its first allocation
+  Atomic<u64> figures;
+};
+static_assert(sizeof(HolderEntry) == 16 && offsetof(HolderEntry, figures) == 8);
+
+// The figures of a holder. In sampled mode small blocks count with their weight, so the figures are
+// unbiased estimates; `flags` says so. Bytes are requested bytes.
 struct Holder {
   u32 node;
   u8 space;  // Space

@@ -29,7 +29,7 @@
 namespace oomrec::session {
 
 inline constexpr u64 kMagic = 0x014345524d4f4f1aULL;  // 1A "OOMREC" 01
-inline constexpr u32 kVersion = 9;
+inline constexpr u32 kVersion = 10;
 inline constexpr u64 kSegmentBytes = u64{16} << 20;
 inline constexpr u32 kMaxSegments = 64;
 inline constexpr u64 kMostBytes = kMaxSegments * kSegmentBytes;
@@ -64,6 +64,8 @@ enum class TableId : u32 {
   api_tallies,  // Tally of Api i at entry i + 1, for functions without one in a lane
   checkpoint_rows,
   sent_signals,
+  full_holders,  // since version 10: those whose figures do not fit into `holders`
+  frames,        // since version 10
   count_
 };
 inline constexpr u32 kTableSlots = 24;
@@ -253,10 +255,14 @@ static_assert(
 static_assert(std::is_standard_layout_v<Header> && std::is_trivially_destructible_v<Header>);
 static_assert(Atomic<u64>::is_always_lock_free, "a lock would die with its owner");
 
-// The number of the latest peak step that concerns a holder, whose space is below kLaneSpaces.
-inline u32 peak_epoch_of(const Header& header, const Holder& holder) noexcept {
-  const Space space = peak_space_of(static_cast<Space>(holder.space));
+// The number of the latest peak step that concerns the holders of a space, which is below
+// kLaneSpaces.
+inline u32 peak_epoch_of(const Header& header, u8 of_space) noexcept {
+  const Space space = peak_space_of(static_cast<Space>(of_space));
   return header.spaces[static_cast<std::size_t>(space)].peak_epoch.load(std::memory_order_relaxed);
+}
+inline u32 peak_epoch_of(const Header& header, const Holder& holder) noexcept {
+  return peak_epoch_of(header, holder.space);
 }
 
 // The reserve of --limit as a bundle reports it.

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 
+#include "common/session/brief_holder.h"
 #include "common/system/files.h"
 
 namespace oomrec::session {
@@ -16,6 +17,7 @@ namespace {
 constexpr u32 kFutexOwnerDied = 0x4000'0000;
 constexpr u32 kFutexOwner = 0x3fff'ffff;
 
+constexpr Chunks kHolderChunks{sizeof(HolderEntry)};
 constexpr Chunks kLaneChunks{sizeof(Lane)};
 constexpr Chunks kStringChunks{1};
 
@@ -115,6 +117,35 @@ bool View::read_bytes(const Chunks& expected, TableId table, std::uint64_t index
     std::memcpy(to, from, known);
   }
   std::memset(to + known, 0, bytes - known);
+  return true;
+}
+
+bool View::read_holder(std::uint64_t index, Holder& out) const noexcept {
+  u32 entry_bytes = 0;
+  const u64 offset = offset_of_entry(kHolderChunks, TableId::holders, index, entry_bytes);
+  const std::byte* const from =
+      offset == 0 || entry_bytes != sizeof(HolderEntry) ? nullptr : bytes_.at(offset, entry_bytes);
+  if (from == nullptr) return false;
+  HolderEntry entry{};
+  std::memcpy(static_cast<void*>(&entry), from, offsetof(HolderEntry, figures));
+  const u64 figures = load(from + offsetof(HolderEntry, figures));
+  std::memset(static_cast<void*>(&out), 0, sizeof out);
+  if (is_full(figures))
+    read(TableId::full_holders, full_number(figures), out);
+  else
+    BriefHolder::unpacked(figures).expand(out);
+  out.node = entry.node;
+  out.space = entry.space;
+  out.api = entry.api;
+  return true;
+}
+
+bool View::read_node(std::uint64_t index, Node& out) const noexcept {
+  NodeEntry entry{};
+  Frame frame{};
+  if (!read(TableId::nodes, index, entry) || !read(TableId::frames, entry.frame, frame))
+    return false;
+  out = {entry.parent, 0, frame.word};
   return true;
 }
 

@@ -84,6 +84,12 @@ class View {
   bool read(TableId table, std::uint64_t index, T& out) const noexcept {
     static_assert(std::is_trivially_destructible_v<T> && std::is_standard_layout_v<T>);
     static constexpr Chunks kChunks{sizeof(T)};
+    if constexpr (std::is_same_v<T, Holder>) {
+      if (table == TableId::holders && has_brief_holders()) return read_holder(index, out);
+    }
+    if constexpr (std::is_same_v<T, Node>) {
+      if (table == TableId::nodes && has_numbered_frames()) return read_node(index, out);
+    }
     return read_bytes(kChunks, table, index, &out, sizeof(T), kIsReused<T>);
   }
 
@@ -172,6 +178,18 @@ class View {
   // if its entries have the size that this program knows.
   std::uint64_t offset_of_entry(const Chunks& expected, TableId table, std::uint64_t index,
                                 std::uint32_t& entry_bytes) const noexcept;
+  // Whether the entries of `holders` are HolderEntry.
+  bool has_brief_holders() const noexcept {
+    return problem_ == Problem::none &&
+           header_->tables[static_cast<u32>(TableId::holders)].entry_bytes == sizeof(HolderEntry);
+  }
+  bool read_holder(std::uint64_t index, Holder& out) const noexcept;
+  // Whether those of `nodes` are NodeEntry.
+  bool has_numbered_frames() const noexcept {
+    return problem_ == Problem::none &&
+           header_->tables[static_cast<u32>(TableId::nodes)].entry_bytes == sizeof(NodeEntry);
+  }
+  bool read_node(std::uint64_t index, Node& out) const noexcept;
   bool read_bytes(const Chunks& expected, TableId table, std::uint64_t index, void* out,
                   std::size_t bytes, bool guarded) const noexcept;
 

@@ -66,7 +66,7 @@ bool is_object_heap(InHook hook, const Mapping& mapping, const Caller& from) noe
   if (from.node == 0 || (mapping.flags & MAP_NORESERVE) == 0 ||
       (mapping.protection & PROT_WRITE) == 0 || !python.ready.load(std::memory_order_acquire))
     return false;
-  const std::uint64_t frame = g_session.nodes.at(from.node).frame;
+  const std::uint64_t frame = g_session.node(from.node).frame;
   return session::kind_of(frame) == session::FrameKind::native &&
          session::module_of(frame) ==
              stack::module_at(hook, reinterpret_cast<std::uint64_t>(python.attached_state)).id;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "recorder/live/full_holders.h"
 #include "recorder/session/writer.h"
 
 namespace oomrec::live {
@@ -29,6 +30,10 @@ void Candidates::add(Holder& holder, std::uint32_t number, std::int64_t live) no
   if (guard && !is_candidate(holder)) insert(holder, number, live);
 }
 
+void Candidates::add_brief(InHook hook, std::uint32_t number, std::int64_t live) noexcept {
+  if (Holder* const holder = make_full(hook, number)) add(*holder, number, live);
+}
+
 // Under lock_.
 void Candidates::insert(Holder& holder, std::uint32_t number, std::int64_t live) noexcept {
   if (count_ == kMost) evict();
@@ -39,7 +44,7 @@ void Candidates::insert(Holder& holder, std::uint32_t number, std::int64_t live)
 // Under lock_.
 void Candidates::update_sizes() noexcept {
   for (LargeHolder& row : std::span{candidates_, count_})
-    row.live_bytes = live_bytes_of(g_session.holders.at(row.holder));
+    row.live_bytes = live_bytes_of(full_holder(row.holder));
 }
 
 // Under lock_. Evicts holders without live blocks first: with thousands of small, short-lived
@@ -56,24 +61,23 @@ void Candidates::evict() noexcept {
   }
   constexpr auto kOthers = static_cast<std::uint8_t>(~session::kHolderCandidate);
   for (const LargeHolder& row : std::span{kept, end})
-    std::atomic_ref(g_session.holders.at(row.holder).flags)
-        .fetch_and(kOthers, std::memory_order_relaxed);
+    std::atomic_ref(full_holder(row.holder).flags).fetch_and(kOthers, std::memory_order_relaxed);
   count_ = static_cast<std::uint32_t>(kept - candidates_);
 }
 
-void Candidates::scan_next(InHook) noexcept {
+void Candidates::scan_next(InHook hook) noexcept {
   const system::TryGuard guard(lock_);
   if (!guard) return;
   const std::uint32_t holders = g_session.holders.size();
   for (std::uint32_t i = 0; i < std::min(kScanned, holders); ++i) {
     if (++last_scanned_ >= holders) last_scanned_ = 1;
     if (last_scanned_ >= holders) return;  // there is none
-    Holder& holder = g_session.holders.at(last_scanned_);
-    const std::int64_t live = live_bytes_of(holder);
-    if (live > threshold_.load(std::memory_order_relaxed) && !is_candidate(holder) &&
-        !is_address_space(static_cast<Space>(holder.space))) {
-      insert(holder, last_scanned_, live);
-    }
+    const std::int64_t live = live_bytes_of(last_scanned_);
+    if (live <= threshold_.load(std::memory_order_relaxed) ||
+        is_address_space(static_cast<Space>(g_session.holders.at(last_scanned_).space)))
+      continue;
+    Holder* const holder = make_full(hook, last_scanned_);
+    if (holder != nullptr && !is_candidate(*holder)) insert(*holder, last_scanned_, live);
   }
 }
 

@@ -35,6 +35,12 @@ class Candidates {
       add(holder, number, live);
   }
 
+  // The same of a brief one, which then becomes full.
+  void note_brief(InHook hook, std::uint32_t number, std::int64_t live) noexcept {
+    if (live > threshold_.load(std::memory_order_relaxed)) [[unlikely]]
+      add_brief(hook, number, live);
+  }
+
   // Scans the next few holders. Called by each tick.
   void scan_next(InHook) noexcept;
 
@@ -52,6 +58,8 @@ class Candidates {
   }
   [[gnu::noinline, gnu::cold]] void add(session::Holder&, std::uint32_t number,
                                         std::int64_t live) noexcept;
+  [[gnu::noinline, gnu::cold]] void add_brief(InHook, std::uint32_t number,
+                                              std::int64_t live) noexcept;
   void insert(session::Holder&, std::uint32_t number, std::int64_t live) noexcept;
   void update_sizes() noexcept;
   void evict() noexcept;

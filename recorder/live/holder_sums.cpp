@@ -32,9 +32,8 @@ void HolderSums::settle(InHook hook, HolderTable& holders) noexcept {
 // Finds the holder now, not when the sum is settled, because a reader needs every sum's holder.
 HolderSum* HolderSums::assign(InHook hook, HolderTable& holders, HolderSum& sum, std::uint32_t node,
                               Api api) noexcept {
-  const std::uint32_t holder = holders.find_or_add(hook, node, Space::heap, api, 0);
-  if (holder == 0) return nullptr;
-  settle(hook, holders, sum);
+  const std::uint32_t holder = holders.find_or_add_brief(hook, node, Space::heap, api);
+  if (holder == 0 || !settle(hook, holders, sum)) return nullptr;
   sum.holder.store(0, std::memory_order_relaxed);
   sum.node.store(node, std::memory_order_relaxed);
   sum.holder.store(holder, std::memory_order_release);

@@ -31,7 +31,7 @@ class HolderSums {
   }
 
   // Adds or removes one block of the heap, of the stack `node`; `temporary`: the thread has
-  // allocated nothing since that block. False: the table of holders is full.
+  // allocated nothing since that block. False: a table of holders is full.
   bool grow(InHook hook, HolderTable& holders, std::uint32_t node, Api api,
             std::uint64_t bytes) noexcept {
     session::HolderSum* const sum = sum_of(hook, holders, node, api);
@@ -93,8 +93,8 @@ class HolderSums {
   std::atomic<std::uint32_t>& temporary_of(const session::HolderSum& sum) const noexcept {
     return temporaries_[&sum - sums_];
   }
-  void settle(InHook hook, HolderTable& holders, session::HolderSum& sum) noexcept {
-    holders.settle(hook, sum, temporary_of(sum), epoch());
+  bool settle(InHook hook, HolderTable& holders, session::HolderSum& sum) noexcept {
+    return holders.settle(hook, sum, temporary_of(sum), epoch());
   }
 
   session::HolderSum* sum_of(InHook hook, HolderTable& holders, std::uint32_t node,

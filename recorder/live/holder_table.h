@@ -12,6 +12,7 @@
 #include "common/system/hook_scope.h"
 #include "common/system/mutex.h"
 #include "recorder/live/candidates.h"
+#include "recorder/live/full_holders.h"
 #include "recorder/live/index.h"
 #include "recorder/live/node_map.h"
 
@@ -19,8 +20,11 @@ namespace oomrec::live {
 
 class HolderTable {
  public:
-  // The holder's entry, with `flags` added; 0: the table is full.
+  // The holder's number; 0: a table is full. It becomes a full one (full_holders.h), with `flags`
+  // added, as the functions for a `holder` below need it.
   std::uint32_t find_or_add(InHook, std::uint32_t node, Space, Api, std::uint8_t flags) noexcept;
+  // The same for settle() only: a new one is brief.
+  std::uint32_t find_or_add_brief(InHook, std::uint32_t node, Space, Api) noexcept;
 
   // `count` blocks of `bytes` in total were allocated: counts as live and as ever allocated.
   void grow(InHook, std::uint32_t holder, std::uint64_t bytes, std::uint64_t count) noexcept;
@@ -37,8 +41,9 @@ class HolderTable {
 
   // Adds a thread's `sum` to its heap holder and zeroes the sum; likewise its count of temporary
   // blocks. `epoch`: the heap's peak_epoch while it was summed; if a peak step has happened since,
-  // it also counts for that step.
-  void settle(InHook, session::HolderSum& sum, std::atomic<std::uint32_t>& temporary,
+  // it also counts for that step. False: the holder would have to become full, and the table of
+  // those is; nothing was done.
+  bool settle(InHook, session::HolderSum& sum, std::atomic<std::uint32_t>& temporary,
               std::uint32_t epoch) noexcept;
 
   // The largest ones.
@@ -51,7 +56,17 @@ class HolderTable {
   // A peak step of the space only raises its epoch; the next change of a holder first saves its
   // figures as of that step. Events of threads that have just passed this check are missing from
   // the peak's figures: at most one event a thread.
-  session::Holder& changing(std::uint32_t holder) noexcept;
+  session::Holder& changing(std::uint32_t holder) noexcept {
+    session::Holder& full = full_holder(holder);
+    prepare_change(full);
+    return full;
+  }
+  void prepare_change(session::Holder&) noexcept;
+  bool settle_brief(InHook, std::uint32_t holder, const session::HolderChange&,
+                    std::uint32_t epoch) noexcept;
+  void settle_full(session::Holder&, std::uint32_t number, const session::HolderChange&,
+                   std::uint32_t epoch) noexcept;
+  static void add_temporary(session::Holder&, std::uint64_t count) noexcept;
   void save_peak(session::Holder&) noexcept;
   system::Mutex& peak_lock_of(const session::Holder& holder) noexcept {
     return peak_locks_[holder.node % std::size(peak_locks_)];

@@ -1,5 +1,8 @@
-// From nodes of the session to the numbers of their entries: an array in pieces, because nodes are
+// From nodes of the session to the numbers of their holders: an array in pieces, because nodes are
 // numbered without gaps. A lookup costs one load beside the last one, and takes no lock.
+//
+// Most nodes have no holder, and most that have one got it when they were new: so the holders of a
+// piece have numbers near each other, and two bytes each suffice.
 #pragma once
 
 #include <atomic>
@@ -13,55 +16,81 @@ namespace oomrec::live {
 
 class NodeMap {
  public:
+  static constexpr std::uint32_t kElsewhere = ~std::uint32_t{0};
+
   // Whether nodes of this number are kept here.
   static constexpr bool holds(std::uint32_t node) noexcept { return node / kNodes < kPieces; }
 
-  // The number of the node's entry; 0: it has none.
+  // The number of the node's holder; 0: it has none; kElsewhere: another index has it.
   std::uint32_t find(std::uint32_t node) const noexcept {
-    const Number* const piece = pieces_[node / kNodes].load(std::memory_order_acquire);
-    return piece == nullptr ? 0 : piece[node % kNodes].load(std::memory_order_acquire);
+    const Piece& piece = pieces_[node / kNodes];
+    const Distance* const distances = piece.distances.load(std::memory_order_acquire);
+    if (distances == nullptr) return 0;
+    const std::uint32_t distance = distances[node % kNodes].load(std::memory_order_acquire);
+    if (distance == 0) return 0;
+    return distance == kFar ? kElsewhere : piece.first + (distance - 1);
   }
 
-  // Under the caller's lock. False: no memory.
-  bool insert(InHook, std::uint32_t node, std::uint32_t number) noexcept {
-    std::atomic<Number*>& slot = pieces_[node / kNodes];
-    Number* piece = slot.load(std::memory_order_relaxed);
-    if (piece == nullptr) {
-      piece = new_piece();
-      if (piece == nullptr) return false;
-      slot.store(piece, std::memory_order_release);
-    }
-    piece[node % kNodes].store(number, std::memory_order_release);
+  // Under the caller's lock, as those below. False: no memory.
+  bool prepare(InHook, std::uint32_t node, std::uint32_t number) noexcept {
+    Piece& piece = pieces_[node / kNodes];
+    if (piece.distances.load(std::memory_order_relaxed) != nullptr) return true;
+    Distance* const distances = new_piece();
+    if (distances == nullptr) return false;
+    piece.first = number;
+    piece.distances.store(distances, std::memory_order_release);
     return true;
   }
+  // After prepare(). False: it is too far from the others of its piece; insert_elsewhere() then
+  // tells find() so, once the other index has it.
+  bool insert(std::uint32_t node, std::uint32_t number) noexcept {
+    const std::uint32_t distance = number - pieces_[node / kNodes].first;
+    if (distance >= kFar - 1) return false;
+    set(node, static_cast<std::uint16_t>(distance + 1));
+    return true;
+  }
+  void insert_elsewhere(std::uint32_t node) noexcept { set(node, kFar); }
 
   // Unmaps everything; nobody may be reading.
   void reset(InHook) noexcept {
-    for (std::atomic<Number*>& slot : pieces_) {
-      Number* const piece = slot.load(std::memory_order_relaxed);
-      if (piece == nullptr) continue;
-      slot.store(nullptr, std::memory_order_relaxed);
+    for (Piece& piece : pieces_) {
+      Distance* const distances = piece.distances.load(std::memory_order_relaxed);
+      if (distances == nullptr) continue;
+      piece.distances.store(nullptr, std::memory_order_relaxed);
       g_index_bytes.fetch_sub(kPieceBytes, std::memory_order_relaxed);
-      system::unmap(piece, kPieceBytes);
+      system::unmap(distances, kPieceBytes);
     }
   }
 
  private:
-  using Number = std::atomic<std::uint32_t>;
+  // From the first holder of the piece, plus 1; 0: none.
+  using Distance = std::atomic<std::uint16_t>;
+  static constexpr std::uint16_t kFar = 0xffff;
   static constexpr std::uint32_t kNodes = 4096;   // of a piece
   static constexpr std::uint32_t kPieces = 4096;  // 2^24 nodes, as many as the trie may have
-  static constexpr std::uint64_t kPieceBytes = kNodes * sizeof(Number);
+  static constexpr std::uint64_t kPieceBytes = kNodes * sizeof(Distance);
+
+  struct Piece {
+    std::atomic<Distance*> distances;
+    std::uint32_t first;  // holder: stored before `distances`
+  };
+
+  void set(std::uint32_t node, std::uint16_t distance) noexcept {
+    pieces_[node / kNodes].distances.load(std::memory_order_relaxed)[node % kNodes].store(
+        distance, std::memory_order_release);
+  }
 
   // In the budget of the indexes (index.h).
-  static Number* new_piece() noexcept {
+  static Distance* new_piece() noexcept {
     const std::uint64_t before = g_index_bytes.fetch_add(kPieceBytes, std::memory_order_relaxed);
     if (before + kPieceBytes <= g_index_budget_bytes.load(std::memory_order_relaxed))
-      if (void* const piece = system::map_private(kPieceBytes)) return static_cast<Number*>(piece);
+      if (void* const piece = system::map_private(kPieceBytes))
+        return static_cast<Distance*>(piece);
     g_index_bytes.fetch_sub(kPieceBytes, std::memory_order_relaxed);
     return nullptr;
   }
 
-  std::atomic<Number*> pieces_[kPieces] = {};
+  Piece pieces_[kPieces] = {};
 };
 
 }  // namespace oomrec::live

@@ -44,7 +44,7 @@ bool is_worth_a_name(const Holder& holder) noexcept {
 // Frees are assigned by size, so one of the figures may reach zero first.
 void shrink(InHook hook, std::uint32_t number, std::uint64_t bytes) noexcept {
   g_state.holders.shrink_at_most(hook, number, bytes, 1);
-  Holder& holder = g_session.holders.at(number);
+  Holder& holder = live::full_holder(number);
   if (holder.live_bytes != 0 && holder.live_count != 0) return;
   holder.live_bytes.store(0, std::memory_order_relaxed);
   holder.live_count.store(0, std::memory_order_relaxed);
@@ -85,7 +85,7 @@ std::uint32_t holder_of_block(std::uint64_t usable_bytes) noexcept {
   std::uint64_t most = 0;
   for (const Inherited::Row& row : rows()) {
     if (row.holder == 0 || row.space != Space::heap) continue;
-    const Holder& holder = g_session.holders.at(row.holder);
+    const Holder& holder = live::full_holder(row.holder);
     if (is_block_of(usable_bytes, holder.live_bytes, holder.live_count)) return row.holder;
     if (holder.live_bytes > most) {
       most = holder.live_bytes;
@@ -93,7 +93,7 @@ std::uint32_t holder_of_block(std::uint64_t usable_bytes) noexcept {
     }
   }
   const std::uint32_t rest = g_state.inherited_holder;
-  const bool has_rest = rest != 0 && g_session.holders.at(rest).live_bytes != 0;
+  const bool has_rest = rest != 0 && live::full_holder(rest).live_bytes != 0;
   return has_rest ? rest : largest;
 }
 
@@ -110,7 +110,7 @@ void note_inherited(InHook hook) noexcept {
   std::span<live::LargeHolder> largest{rows};
   if (!g_state.holders.candidates().largest(hook, largest)) largest = {};
   for (const live::LargeHolder& row : largest) {
-    const Holder& holder = g_session.holders.at(row.holder);
+    const Holder& holder = live::full_holder(row.holder);
     if (!is_worth_a_name(holder) || !stacks.add(hook, holder.node)) continue;
     const std::uint32_t number = stacks.count() - 1;
     const auto space = static_cast<Space>(holder.space);
@@ -176,7 +176,7 @@ void release_inherited_object(InHook hook, std::uint64_t address) noexcept {
     return;
   }
   if (row.holder == 0) return;
-  const std::uint64_t live = g_session.holders.at(row.holder).live_bytes;
+  const std::uint64_t live = live::full_holder(row.holder).live_bytes;
   g_state.holders.shrink_at_most(hook, row.holder, object.bytes, object.weight);
   if (const std::uint32_t pool = g_state.object_pool_holder.load(); pool != 0)
     g_state.holders.restore(hook, pool, std::min(live, object.bytes), 0);

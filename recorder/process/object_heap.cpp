@@ -76,7 +76,7 @@ std::uint64_t resident_bytes() noexcept {
 // Of the pool, without its objects; negative: these are estimated to hold more than it has.
 std::int64_t free_bytes(std::uint32_t pool) noexcept {
   return static_cast<std::int64_t>(
-      g_session.holders.at(pool).live_bytes.load(std::memory_order_relaxed));
+      live::full_holder(pool).live_bytes.load(std::memory_order_relaxed));
 }
 
 // The pool counts so many bytes more.

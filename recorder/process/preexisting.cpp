@@ -10,7 +10,6 @@ namespace oomrec::recorder {
 namespace {
 
 using session::g_session;
-using session::Holder;
 
 // The allocator does not say how many blocks it has given out.
 constexpr std::uint64_t kBlocks = 1;
@@ -53,13 +52,13 @@ void settle_preexisting_heap(InHook hook) noexcept {
       g_session.header().spaces[static_cast<std::size_t>(Space::heap)].live_bytes();
   std::int64_t others = 0;
   for (std::uint32_t number = 1; number < holders; ++number) {
-    const Holder& holder = g_session.holders.at(number);
-    if (number != own && holder.space == static_cast<std::uint8_t>(Space::heap))
-      others += static_cast<std::int64_t>(holder.live_bytes.load(std::memory_order_relaxed));
+    if (number != own &&
+        g_session.holders.at(number).space == static_cast<std::uint8_t>(Space::heap))
+      others += live::live_bytes_of(number);
   }
   const std::int64_t rest = static_cast<std::int64_t>(total) - others;
   const std::uint64_t left = rest < 0 ? 0 : static_cast<std::uint64_t>(rest);
-  const std::uint64_t bytes = g_session.holders.at(own).live_bytes.load(std::memory_order_relaxed);
+  const auto bytes = static_cast<std::uint64_t>(live::live_bytes_of(own));
   if (left < bytes) release_preexisting(hook, bytes - left);
 }
 

@@ -46,7 +46,8 @@ bool Session::open_tables(InHook hook) noexcept {
   constexpr u64 kNoString = sizeof(u32);  // string 0, so that ids stay aligned
   return strings_.open(hook, arena, header_->tables[static_cast<u32>(TableId::strings)], kStrings,
                        kNoString) &&
-         open(nodes, TableId::nodes) && open(holders, TableId::holders) &&
+         open(frames, TableId::frames) && open(nodes, TableId::nodes) &&
+         open(holders, TableId::holders) && open(full_holders, TableId::full_holders) &&
          open(live_blocks, TableId::live_blocks) && open(live_ranges, TableId::live_ranges) &&
          open(threads, TableId::threads) && open(lanes, TableId::lanes) &&
          open(failures, TableId::failures) && open(modules, TableId::modules) &&

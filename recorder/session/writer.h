@@ -65,6 +65,10 @@ class Session {
   void keep_alive(InHook) noexcept;
 
   Header& header() noexcept { return *header_; }
+  Node node(std::uint32_t number) noexcept {
+    const NodeEntry& entry = nodes.at(number);
+    return {entry.parent, 0, frames.at(entry.frame).word};
+  }
   View view() noexcept;                                // of the writer's own memory
   const char* path() const noexcept { return path_; }  // of the file, absolute; "" when private
   const char* off_reason() const noexcept { return off_reason_; }  // why create() returned false
@@ -89,8 +93,10 @@ class Session {
   Atomic<u32>* temporaries(std::uint32_t lane) noexcept;  // present if the sums are
 
   Arena arena;
-  Table<Node> nodes;
-  Table<Holder> holders;
+  Table<NodeEntry> nodes;
+  Table<Frame> frames;
+  Table<HolderEntry> holders;
+  Table<Holder> full_holders;
   Table<LiveBlock> live_blocks;
   Table<LiveRange> live_ranges;
   Table<Thread> threads;

@@ -107,20 +107,23 @@ std::uint32_t intern_stack(InHook hook, MergedCache& cache, std::uint32_t reused
   const auto innermost = [&] {
     return cache.count == 0 ? cache.root : cache.frames[cache.count - 1].node;
   };
-  const auto keep = [&](const MergedFrame& fresh, std::uint32_t node) {
+  const auto keep = [&](const MergedFrame& fresh, std::uint32_t node, std::uint32_t hash) {
     MergedFrame& frame = cache.frames[cache.count++];
     frame = fresh;
     frame.node = node;
+    frame.hash = hash;
   };
   cache.count = reused;
   while (count != 0 && cache.count < comparable &&
          cache.frames[cache.count].word == cache.fresh[count - 1].word)
-    keep(cache.fresh[--count], cache.frames[cache.count].node);
-  const std::uint32_t interned = intern(hook, innermost(), {cache.fresh, count});
+    keep(cache.fresh[--count], cache.frames[cache.count].node, cache.frames[cache.count].hash);
+  const std::uint32_t hash =
+      cache.count == 0 ? hash_of_node(cache.root) : cache.frames[cache.count - 1].hash;
+  const std::uint32_t interned = intern(hook, innermost(), hash, {cache.fresh, count});
   *full = interned != count;
   for (std::uint32_t i = 0; i != interned; ++i) {
     --count;
-    keep(cache.fresh[count], cache.fresh[count].node);
+    keep(cache.fresh[count], cache.fresh[count].node, cache.fresh[count].hash);
   }
   return innermost();
 }

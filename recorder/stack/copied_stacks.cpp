@@ -68,7 +68,7 @@ bool CopiedStacks::add(InHook, std::uint32_t node) noexcept {
   Stack stack{frames_used_, 0, kNone};
   const std::span<std::uint64_t> free = std::span{frames_}.subspan(frames_used_);
   while (node != 0) {
-    const session::Node& entry = g_session.nodes.at(node);
+    const session::Node entry = session::g_session.node(node);
     std::uint64_t word = entry.frame;
     node = entry.parent;
     const bool is_special = session::kind_of(word) == FrameKind::special;

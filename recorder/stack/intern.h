@@ -11,9 +11,13 @@
 
 namespace oomrec::stack {
 
-// The nodes of `frames`, innermost first, below `parent`, into their `node`. Returns how many have
-// one, the outermost; fewer than all: the trie is full.
-std::uint32_t intern(InHook, std::uint32_t parent, std::span<MergedFrame> frames) noexcept;
+// Of the stack that ends in `node`; 0: of none. Reads all of its nodes.
+std::uint32_t hash_of_node(std::uint32_t node) noexcept;
+
+// The nodes of `frames`, innermost first, below `parent`, which has `hash`: into their `node`, and
+// their hashes. Returns how many have a node, the outermost; fewer than all: the trie is full.
+std::uint32_t intern(InHook, std::uint32_t parent, std::uint32_t hash,
+                     std::span<MergedFrame> frames) noexcept;
 
 void start_intern(InHook) noexcept;
 void reset_nodes(InHook) noexcept;  // after a fork

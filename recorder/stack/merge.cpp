@@ -113,7 +113,7 @@ class Merger {
       cut_ = true;
     } else {
       merged_[count_++] = {word, 0, static_cast<std::uint16_t>(native),
-                           static_cast<std::uint16_t>(python)};
+                           static_cast<std::uint16_t>(python), 0};
     }
   }
 

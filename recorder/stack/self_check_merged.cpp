@@ -85,7 +85,7 @@ void check_cached_stack(InHook hook, const Registers& at, ThreadStacks& thread,
   g_counts->cached_stacks.fetch_add(1, std::memory_order_relaxed);
   std::uint32_t node = cached.node;
   for (std::uint32_t i = 0; i < whole.count; ++i) {
-    const session::Node& entry = session::g_session.nodes.at(node);
+    const session::Node entry = session::g_session.node(node);
     const std::uint64_t word = thread.merged.fresh[i].word;
     if (entry.frame != word)
       return report_difference(hook, "a cached stack's frame is not the whole merge's", i,

@@ -133,6 +133,7 @@ struct MergedFrame {
   std::uint32_t node;
   std::uint16_t native;  // frames: written, or run the Python frames that are
   std::uint16_t python;  // links
+  std::uint32_t hash;    // of it and all frames outside it: intern.h
 };
 
 // The last stack that the thread merged and interned, outermost frame first: merge.h.

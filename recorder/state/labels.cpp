@@ -117,7 +117,7 @@ std::uint32_t label_node(InHook hook, std::uint32_t parent, StringId label) noex
 
 StringId innermost(const ThreadState& thread) noexcept {
   if (thread.context_depth == 0) return 0;
-  const std::uint64_t frame = g_session.nodes.at(thread.labelled_root()).frame;
+  const std::uint64_t frame = g_session.node(thread.labelled_root()).frame;
   return session::special_of(frame) == SpecialFrame::context ? session::argument_of(frame) : 0;
 }
 

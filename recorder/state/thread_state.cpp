@@ -150,7 +150,7 @@ ThreadState* register_thread(InHook hook) noexcept {
   if (thread != 0) {
     session::Thread& entry = g_session.threads.at(thread);
     entry.tid = tid;
-    entry.group = group == 0 ? 0 : session::argument_of(g_session.nodes.at(group).frame);
+    entry.group = group == 0 ? 0 : session::argument_of(g_session.node(group).frame);
     std::memcpy(entry.name, name, sizeof(name));
     entry.first_seen_ns = now;
   }

@@ -8,6 +8,7 @@
 #include "recorder/recorder.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/stack.h"
+#include "tests/unit/append_node.h"
 
 namespace oomrec::stack {
 void start() noexcept {}
@@ -17,9 +18,7 @@ void check_next_module(InHook) noexcept {}
 void reset_after_fork(InHook) noexcept {}
 std::uint32_t intern(InHook hook, std::uint32_t parent, std::uint64_t frame) noexcept {
   std::uint32_t node = 0;
-  session::g_session.nodes.append(hook, node, [&](session::Node& entry) {
-    entry = {parent, 1, frame};
-  });
+  tests::append_node(session::g_session, node, parent, frame);
   return node;
 }
 std::uint32_t capture(InHook, ThreadStacks&, std::uint32_t group) noexcept { return group; }

@@ -10,6 +10,7 @@
 #include "recorder/session/writer.h"
 #include "recorder/stack/modules.h"
 #include "recorder/stack/stack.h"
+#include "tests/unit/append_node.h"
 
 namespace oomrec::stack {
 namespace {
@@ -28,9 +29,7 @@ std::uint32_t intern(InHook hook, std::uint32_t parent, std::uint64_t frame) noe
   const std::lock_guard guard(g_mutex);
   std::uint32_t& node = g_nodes[{parent, frame}];
   if (node == 0) {
-    session::g_session.nodes.append(hook, node, [&](session::Node& entry) {
-      entry = {parent, 0, frame};
-    });
+    tests::append_node(session::g_session, node, parent, frame);
   }
   return node;
 }

@@ -119,10 +119,10 @@ TEST_CASE("a grandchild has its grandparent's stack below one marker") {
             allocate(0x5000'0000, 2 * kMiB);
             bool right = inherited_by(Space::heap, kStack11) == 20 * kMiB;
             for (std::uint32_t i = 1; i < g_session.nodes.size(); ++i) {
-              const session::Node& node = g_session.nodes.at(i);
+              const session::Node node = g_session.node(i);
               if (node.frame == kStack11)
-                right = right && g_session.nodes.at(node.parent).frame == kMarker &&
-                        g_session.nodes.at(g_session.nodes.at(node.parent).parent).parent == 0;
+                right = right && g_session.node(node.parent).frame == kMarker &&
+                        g_session.node(g_session.node(node.parent).parent).parent == 0;
             }
             g_session.remove_file(kHook);
             _exit(right ? 0 : 1);

@@ -52,10 +52,11 @@ std::string in_child(Way way, Child child) {
 inline std::uint64_t inherited_by(Space space, std::uint64_t frame = 0) {
   std::uint64_t bytes = 0;
   for (std::uint32_t i = 1; i < g_session.holders.size(); ++i) {
-    const session::Holder& holder = g_session.holders.at(i);
+    session::Holder holder;
+    g_session.view().read(session::TableId::holders, i, holder);
     if (holder.api == static_cast<std::uint16_t>(Api::inherited) &&
         holder.space == static_cast<std::uint8_t>(space) &&
-        (frame == 0 || g_session.nodes.at(holder.node).frame == frame))
+        (frame == 0 || g_session.node(holder.node).frame == frame))
       bytes += holder.live_bytes;
   }
   return bytes;

@@ -82,8 +82,8 @@ inline session::View::Totals totals(Space space) { return session::g_session.vie
 // The number of a stack's holder; 0: none.
 inline std::uint32_t number_of_holder(std::uint32_t stack, Space space) {
   for (std::uint32_t i = 1; i < session::g_session.holders.size(); ++i) {
-    const session::Holder& holder = session::g_session.holders.at(i);
-    const std::uint64_t frame = session::g_session.nodes.at(holder.node).frame;
+    const session::HolderEntry& holder = session::g_session.holders.at(i);
+    const std::uint64_t frame = session::g_session.node(holder.node).frame;
     if (holder.space == static_cast<std::uint8_t>(space) &&
         frame == session::native_frame(0, stack))
       return i;
@@ -91,9 +91,14 @@ inline std::uint32_t number_of_holder(std::uint32_t stack, Space space) {
   return 0;
 }
 
-// The entry without the unpublished sums of lanes.
+// Without the unpublished sums of lanes. A full one is the entry itself, a brief one is valid until
+// the next call.
 inline const session::Holder& raw_holder_of(std::uint32_t stack, Space space) {
-  return session::g_session.holders.at(number_of_holder(stack, space));
+  static session::Holder found;
+  const std::uint32_t number = number_of_holder(stack, space);
+  if (const session::Holder* const full = live::find_full(number)) return *full;
+  session::g_session.view().read(session::TableId::holders, number, found);
+  return found;
 }
 
 // Including the sums of lanes; valid until the next call. nullptr: none.

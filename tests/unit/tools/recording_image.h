@@ -8,8 +8,10 @@
 #include <memory>
 #include <string>
 
+#include "common/session/brief_holder.h"
 #include "common/session/view.h"
 #include "recorder/session/writer.h"
+#include "tests/unit/append_node.h"
 #include "tests/unit/scratch_directory.h"
 
 namespace oomrec::tests {
@@ -71,9 +73,7 @@ class RecordingImage {
   void holder(std::uint32_t node, Space space, std::uint64_t live, std::uint64_t peak,
               std::uint64_t total) {
     std::uint32_t index = 0;
-    REQUIRE(session_->holders.append(kHook, index, [&](session::Holder& row) {
-      row.node = node;
-      row.space = static_cast<std::uint8_t>(space);
+    REQUIRE(session_->full_holders.append(kHook, index, [&](session::Holder& row) {
       row.live_bytes = live;
       row.live_count = live / 100;
       row.peak_bytes = peak;
@@ -82,6 +82,11 @@ class RecordingImage {
       row.total_count = total / 100;
       row.peak_epoch = session_->header().spaces[static_cast<std::size_t>(space)].peak_epoch.load();
     }));
+    REQUIRE(session_->holders.append(kHook, index, [&](session::HolderEntry& row) {
+      row.node = node;
+      row.space = static_cast<std::uint8_t>(space);
+      row.figures = session::kFullHolder | index;
+    }));
   }
 
   static inline const InHook kHook = OutsideHooks::in_hook();
@@ -89,10 +94,7 @@ class RecordingImage {
  private:
   void add(std::uint32_t& node, std::uint64_t frame) {
     const std::uint32_t parent = node;
-    REQUIRE(session_->nodes.append(kHook, node, [&](session::Node& row) {
-      row.parent = parent;
-      row.frame = frame;
-    }));
+    REQUIRE(append_node(*session_, node, parent, frame));
   }
 
   ScratchDirectory directory_;

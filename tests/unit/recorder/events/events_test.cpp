@@ -210,7 +210,7 @@ TEST_CASE("every event is in the ring, in order, with its stack") {
   REQUIRE(events.size() == 4);
   CHECK(events[0].kind == EventKind::allocate);
   CHECK(events[0].bytes == 123);
-  CHECK(session::offset_of(g_session.nodes.at(events[0].stack).frame) == 401);
+  CHECK(session::offset_of(g_session.node(events[0].stack).frame) == 401);
   CHECK(events[1].kind == EventKind::free);
   CHECK(events[1].bytes == 123);
   CHECK(events[1].address == 0x4000'0040);

@@ -42,7 +42,7 @@ std::uint64_t held_by(std::uint32_t stack, Space space) {
   return holder != nullptr ? holder->live_bytes.load() : 0;
 }
 std::uint64_t pool_bytes() {
-  return g_session.holders.at(recorder::object_pool_holder(kHook)).live_bytes;
+  return live::full_holder(recorder::object_pool_holder(kHook)).live_bytes;
 }
 
 }  // namespace

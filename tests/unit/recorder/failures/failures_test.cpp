@@ -68,7 +68,7 @@ TEST_CASE("a failure is recorded with its evidence and gets a bundle") {
   CHECK(failure.ram_bytes > 0);
   CHECK(failure.rlimit_as_bytes != 0);
   CHECK(failure.soft_limit_bytes == session::kUnlimited);
-  CHECK(session::offset_of(g_session.nodes.at(failure.node).frame) == 1);
+  CHECK(session::offset_of(g_session.node(failure.node).frame) == 1);
   CHECK(failure.bundle != 0);
   CHECK(g_bundles.written == 1);
   CHECK(g_bundles.last.failure == f.base);

@@ -34,8 +34,8 @@ std::uint32_t make_holders(std::uint32_t count) {
     g_session.remove_file(kHook);
   }
   for (std::uint32_t i = 1; i < g_session.holders.size(); ++i) {
-    g_session.holders.at(i).live_bytes = 0;
-    g_session.holders.at(i).flags = 0;
+    full_holder(i).live_bytes = 0;
+    full_holder(i).flags = 0;
   }
   g_holders.candidates().reset(kHook);
   const std::uint32_t first = g_session.holders.size();
@@ -55,7 +55,7 @@ Sizes largest_now() {
   REQUIRE(g_holders.candidates().largest(kHook, rows));
   Sizes sizes;
   for (const LargeHolder& row : rows) {
-    CHECK(static_cast<std::int64_t>(g_session.holders.at(row.holder).live_bytes) == row.live_bytes);
+    CHECK(live_bytes_of(row.holder) == row.live_bytes);
     sizes.push_back(row.live_bytes);
   }
   return sizes;
@@ -64,7 +64,7 @@ Sizes largest_now() {
 Sizes largest_of_all() {
   Sizes sizes;
   for (std::uint32_t i = 1; i < g_session.holders.size(); ++i) {
-    const auto live = static_cast<std::int64_t>(g_session.holders.at(i).live_bytes);
+    const auto live = live_bytes_of(i);
     const auto space = static_cast<Space>(g_session.holders.at(i).space);
     if (live > 0 && !is_address_space(space)) sizes.push_back(live);
   }

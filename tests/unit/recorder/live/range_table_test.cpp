@@ -89,8 +89,8 @@ struct Fixture {
     REQUIRE(ranges == count);
     REQUIRE(reservations == reserved);
     for (const auto& [holder, figures] : held) {
-      REQUIRE(g_session.holders.at(holder).live_bytes == figures.first);
-      REQUIRE(g_session.holders.at(holder).live_count == figures.second);
+      REQUIRE(full_holder(holder).live_bytes == figures.first);
+      REQUIRE(full_holder(holder).live_count == figures.second);
     }
   }
 };
@@ -196,7 +196,7 @@ TEST_CASE("thousands of mappings, in either direction, are all removed") {
     f.apply(f.table.map(kHook, address(at * 2), kPageBytes, RangeKind::counted, true, holder, 0));
   }
   CHECK(f.count == kCount);
-  CHECK(g_session.holders.at(holder).live_count == kCount);
+  CHECK(full_holder(holder).live_count == kCount);
   const std::uint32_t slots = g_session.live_ranges.size();
   f.apply(f.table.unmap(kHook, kBase, address(16 * kCount) - kBase));
   CHECK(f.count == 0);
@@ -221,8 +221,8 @@ TEST_CASE("a forked child has its parent's mappings in its own session") {
   f.apply(f.table.unmap(kHook, address(22), kPageBytes));  // splits the pool's
   const std::uint32_t own_pool = g_holders.find_or_add(kHook, 95, Space::map, Api::mmap, 0);
   CHECK(f.table.adopt(kHook, inherited, own_pool).added_bytes == 10 * kPageBytes);
-  CHECK(g_session.holders.at(own_pool).live_bytes == 8 * kPageBytes);
-  CHECK(g_session.holders.at(own_pool).live_count == 2);
+  CHECK(full_holder(own_pool).live_bytes == 8 * kPageBytes);
+  CHECK(full_holder(own_pool).live_count == 2);
   f.fill(0, 2, {RangeKind::counted, true, inherited});
   f.fill(20, 22, {RangeKind::counted, true, own_pool});
   f.fill(23, 29, {RangeKind::counted, true, own_pool});

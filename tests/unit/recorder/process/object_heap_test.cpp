@@ -58,7 +58,7 @@ std::uint64_t reserved() {
 }
 std::int64_t free_in_pool() {
   return static_cast<std::int64_t>(
-      g_session.holders.at(recorder::object_pool_holder(kHook)).live_bytes.load());
+      live::full_holder(recorder::object_pool_holder(kHook)).live_bytes.load());
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ TEST_CASE("a signal is recorded with its sender's stack and the other's memory")
   CHECK(sent.signal == SIGTERM);
   CHECK(sent.resident_bytes == resident);
   CHECK(sent.time_ns >= before_ns);
-  CHECK(session::offset_of(g_session.nodes.at(sent.node).frame) == 4321);
+  CHECK(session::offset_of(g_session.node(sent.node).frame) == 4321);
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
   CHECK(recorder::resident_bytes_of(kHook, child) == 0);

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "recorder/session/writer.h"
+#include "tests/unit/append_node.h"
 #include "tests/unit/scratch_directory.h"
 
 namespace oomrec::session {

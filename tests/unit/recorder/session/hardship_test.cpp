@@ -44,8 +44,7 @@ void unmap_visibly(const void* page) {
 u64 append_until_full(Session& session, u64 most = 10'000'000) {
   u32 index = 0;
   u64 appended = 0;
-  while (appended < most &&
-         session.nodes.append(kHook, index, [](Node& node) { node.frame = 7; })) {
+  while (appended < most && tests::append_node(session, index, 0, 7)) {
     ++appended;
   }
   return appended;

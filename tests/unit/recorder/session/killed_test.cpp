@@ -10,6 +10,7 @@
 #include <chrono>
 #include <random>
 
+#include "common/session/brief_holder.h"
 #include "tests/unit/common/session/exercise.h"
 #include "tests/unit/recorder/session/fixtures.h"
 
@@ -35,13 +36,12 @@ u64 secret_of(u64 number) { return number * 0x9E37'79B9'7F4A'7C15 | 1; }
     const u64 secret = secret_of(number);
     const StringId text = session.add_string(kHook, {reinterpret_cast<const char*>(&secret), 8});
     need(text != 0);
-    need(session.nodes.append(kHook, index, [&](Node& node) {
-      node.parent = static_cast<u32>(number - 1);
-      node.frame = secret;
-    }));
-    need(session.holders.append(kHook, index, [&](Holder& holder) {
+    need(tests::append_node(session, index, static_cast<u32>(number - 1), secret));
+    need(session.full_holders.append(kHook, index,
+                                     [&](Holder& holder) { holder.live_bytes = secret; }));
+    need(session.holders.append(kHook, index, [&](HolderEntry& holder) {
       holder.node = static_cast<u32>(number);
-      holder.live_bytes = secret;
+      holder.figures = kFullHolder | number;
     }));
     need(session.live_blocks.append(kHook, index, [&](LiveBlock& block) {
       block.bytes = secret;

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/session/brief_holder.h"
 #include "tests/unit/recorder/session/fixtures.h"
 
 using namespace oomrec;
@@ -28,7 +29,7 @@ u64 count_wrong_nodes(const View& view, u32 last) {
 void append_nodes(Session& session, u32 last) {
   u32 index = 0;
   for (u32 number = session.nodes.size(); number <= last; ++number) {
-    REQUIRE(session.nodes.append(kHook, index, [&](Node& node) { node.frame = number * u64{7}; }));
+    REQUIRE(tests::append_node(session, index, 0, number * u64{7}));
     REQUIRE(index == number);
   }
 }
@@ -83,12 +84,12 @@ TEST_CASE("a full table rejects entries, others continue within the budget") {
   const auto session = session_in(scratch.path(), settings);
   u32 index = 0;
   u64 appended = 0;
-  while (session->holders.append(kHook, index, [](Holder&) {})) ++appended;
+  while (session->full_holders.append(kHook, index, [](Holder&) {})) ++appended;
 
   CHECK(appended > 5'000);
   CHECK(session->arena.populated_bytes() <= 1 << 20);
-  CHECK(session->view().count(TableId::holders) == appended + 1);
-  CHECK_FALSE(session->holders.append(kHook, index, [](Holder&) {}));
+  CHECK(session->view().count(TableId::full_holders) == appended + 1);
+  CHECK_FALSE(session->full_holders.append(kHook, index, [](Holder&) {}));
 }
 
 TEST_CASE("the part reserved from exact mode is available when the rest is used up") {
@@ -98,7 +99,7 @@ TEST_CASE("the part reserved from exact mode is available when the rest is used 
   settings.budget_bytes = 8 << 20;
   const auto session = session_in(scratch.path(), settings);
   u32 index = 0;
-  const auto append = [&] { return session->nodes.append(kHook, index, [](Node&) {}); };
+  const auto append = [&] { return tests::append_node(*session, index, 0, 0); };
   while (append()) {
   }
 
@@ -266,10 +267,7 @@ TEST_CASE("threads append concurrently, and a reader sees complete entries") {
   const auto write = [&](u32 writer) {
     u32 index = 0;
     for (u32 number = 1; number <= kEach; ++number) {
-      session->nodes.append(kHook, index, [&](Node& node) {
-        node.parent = writer;
-        node.frame = number;
-      });
+      tests::append_node(*session, index, writer, number);
     }
   };
   std::thread first{write, 1}, second{write, 2};
@@ -289,4 +287,24 @@ TEST_CASE("threads append concurrently, and a reader sees complete entries") {
     sums[node.parent] += node.frame;
   CHECK(sums[1] == u64{kEach} * (kEach + 1) / 2);
   CHECK(sums[2] == sums[1]);
+}
+
+TEST_CASE("a holder or a node whose other part does not exist has nothing of it") {
+  const Scratch scratch;
+  const auto session = session_in(scratch.path());
+  u32 index = 0;
+  REQUIRE(session->holders.append(kHook, index, [](HolderEntry& entry) {
+    entry.node = 7;
+    entry.figures = kFullHolder | 1'000'000;
+  }));
+  Holder holder{};
+  holder.live_bytes = 1;
+  REQUIRE(session->view().read(TableId::holders, index, holder));
+  CHECK(holder.node == 7);
+  CHECK(holder.live_bytes == 0);
+
+  REQUIRE(session->nodes.append(kHook, index, [](NodeEntry& entry) { entry = {0, 1'000'000}; }));
+  Node node{};
+  CHECK_FALSE(session->view().read(TableId::nodes, index, node));
+  CHECK(session->view().walk(index, [](u64) {}) == 0);
 }

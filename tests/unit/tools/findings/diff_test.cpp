@@ -190,7 +190,7 @@ TEST_CASE("changes that are not significant are marked") {
     holder("by_chance", (10 + 3 * more) * kSample);
     holder("surely", (10 + 40 * more) * kSample);
     for (const std::uint32_t entry : {1U, 2U})
-      image->session().holders.at(entry).flags = session::kHolderEstimated;
+      image->session().full_holders.at(entry).flags = session::kHolderEstimated;
   }
   Side before{first};
   Side after{second};

@@ -183,7 +183,7 @@ TEST_CASE("a sampled recording needs significant growth") {
     Image image;
     image.session().header().interval_bytes = 512 * 1024;
     image.holds(image.one_frame("keep"), [mib = mib](double part) { return mib * part; });
-    image.session().holders.at(1).flags = session::kHolderEstimated;
+    image.session().full_holders.at(1).flags = session::kHolderEstimated;
     Read read{image};
     CHECK(read.leaks().detected() == found);
   }

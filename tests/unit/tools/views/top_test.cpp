@@ -115,7 +115,7 @@ TEST_CASE("rows follow the chosen space, search and frames") {
 TEST_CASE("a session that continues: new holders, growth and its rate") {
   Live live;
   live.rows(choice(views::By::function));  // resolves the names of stacks
-  live.image.session().holders.at(1).live_bytes = 3000 + 8'000'000;
+  live.image.session().full_holders.at(1).live_bytes = 3000 + 8'000'000;
   const std::uint64_t later = live.image.python("/app/late.py", "later", 6);
   live.image.holder(live.image.stack({live.main, later}), Space::heap, 500, 0, 500);
   live.refresh();

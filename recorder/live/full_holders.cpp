@@ -1,0 +1,86 @@
+#include "recorder/live/full_holders.h"
+
+#include <atomic>
+
+#include "common/system/mutex.h"
+#include "recorder/session/writer.h"
+
+namespace oomrec::live {
+
+using session::BriefHolder;
+using session::g_session;
+using session::Holder;
+using session::HolderEntry;
+
+namespace {
+
+constinit system::Mutex g_lock;
+
+// Flags are never cleared: one sampled block makes the total an estimate.
+void add_flags(Holder& holder, std::uint8_t flags) noexcept {
+  const std::atomic_ref present(holder.flags);
+  if ((present.load(std::memory_order_relaxed) & flags) != flags) [[unlikely]]
+    present.fetch_or(flags, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+Holder* find_full(std::uint32_t number) noexcept {
+  const std::uint64_t figures =
+      g_session.holders.at(number).figures.load(std::memory_order_acquire);
+  return session::is_full(figures) ? &g_session.full_holders.at(session::full_number(figures))
+                                   : nullptr;
+}
+
+Holder& full_holder(std::uint32_t number) noexcept {
+  return g_session.full_holders.at(
+      session::full_number(g_session.holders.at(number).figures.load(std::memory_order_acquire)));
+}
+
+// Readers do not see the new entry before the word leads to it: killed in between, the holder is
+// still brief.
+Holder* make_full(InHook hook, std::uint32_t number, std::uint8_t flags) noexcept {
+  if (Holder* const found = find_full(number)) {
+    add_flags(*found, flags);
+    return found;
+  }
+  const system::MutexGuard guard(g_lock);
+  if (!guard) return nullptr;
+  HolderEntry& entry = g_session.holders.at(number);
+  std::uint64_t figures = entry.figures.load(std::memory_order_relaxed);
+  if (session::is_full(figures)) {  // meanwhile
+    Holder& found = full_holder(number);
+    add_flags(found, flags);
+    return &found;
+  }
+  std::uint32_t full = 0;
+  if (!g_session.full_holders.append(hook, full, [&](Holder& holder) noexcept {
+        holder.node = entry.node;
+        holder.space = entry.space;
+        holder.flags = flags;
+        holder.api = entry.api;
+      }))
+    return nullptr;
+  Holder& holder = g_session.full_holders.at(full);
+  do {
+    BriefHolder::unpacked(figures).expand(holder);
+  } while (!entry.figures.compare_exchange_weak(figures, session::kFullHolder | full,
+                                                std::memory_order_acq_rel));
+  return &holder;
+}
+
+std::int64_t live_bytes_of(std::uint32_t number) noexcept {
+  const std::uint64_t figures =
+      g_session.holders.at(number).figures.load(std::memory_order_acquire);
+  if (session::is_full(figures))
+    return static_cast<std::int64_t>(g_session.full_holders.at(session::full_number(figures))
+                                         .live_bytes.load(std::memory_order_relaxed));
+  const BriefHolder brief = BriefHolder::unpacked(figures);
+  return static_cast<std::int64_t>(brief.bytes * brief.live());
+}
+
+void reset_full_holders(InHook) noexcept {
+  g_lock.unlock();
+}  // its owner may not exist in the child
+
+}  // namespace oomrec::live
