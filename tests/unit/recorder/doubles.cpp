@@ -25,7 +25,7 @@ void check_next_module(InHook) noexcept {}
 void on_unmapped(InHook, std::uint64_t, std::uint64_t) noexcept {}
 void reset_after_fork(InHook) noexcept { g_nodes.clear(); }
 
-std::uint32_t intern(InHook hook, std::uint32_t parent, std::uint64_t frame) noexcept {
+std::uint32_t intern(InHook, std::uint32_t parent, std::uint64_t frame) noexcept {
   const std::lock_guard guard(g_mutex);
   std::uint32_t& node = g_nodes[{parent, frame}];
   if (node == 0) {
