@@ -93,6 +93,8 @@ inline constexpr u32 kDeathSharedFull = 512;   // the file system in Header::sha
 inline constexpr u32 kDeathEndedByLauncher = 1024;
 // `kernel_line` is about a fault that ended the process; `wait_status` has its signal.
 inline constexpr u32 kDeathFaultLogged = 2048;
+// `kernel_line` has a pid of another namespace: it was found by cgroup, name and size.
+inline constexpr u32 kDeathLineByName = 4096;
 enum class KernelLine : u32 { none, cgroup, system };
 static_assert(offsetof(Death, kernel_line) == 56 && sizeof(Death) == 320);
 

@@ -80,7 +80,7 @@ Certainty certainty_of(VerdictCode code, const DeathFacts& facts) noexcept {
   switch (code) {
     case VerdictCode::cgroup_oom_kill:
     case VerdictCode::system_oom_kill:
-      return facts.has_kernel_line() ? Certainty::proven : Certainty::likely;
+      return facts.is_named_by_kernel() ? Certainty::proven : Certainty::likely;
     case VerdictCode::exited:
       return Certainty::proven;
     case VerdictCode::killed_near_limit: {
@@ -134,8 +134,8 @@ void add_end(text::Text& text, const DeathFacts& facts, std::string_view outcome
 
 // "by the kernel", as far as that is known.
 void add_kernel_kill(text::Text& text, const DeathFacts& facts) noexcept {
-  text.add(facts.has_kernel_line() ? " was killed by the kernel: "
-                                   : " was probably killed by the kernel: ");
+  text.add(facts.is_named_by_kernel() ? " was killed by the kernel: "
+                                      : " was probably killed by the kernel: ");
 }
 
 // The daemon's log names the process, even if nobody saw the signal.

@@ -82,6 +82,11 @@ struct DeathFacts {
     return static_cast<session::KernelLine>(death.kernel_line_kind) != session::KernelLine::none;
   }
 
+  // Whether that line is certainly about this process: by its pid, or nobody else was there.
+  bool is_named_by_kernel() const noexcept {
+    return has_kernel_line() && (!has(session::kDeathLineByName) || has(session::kDeathAlone));
+  }
+
   // Whether the kernel killed the process for memory. A counter that rose only says that some
   // process was killed. It is proof if this process was alone, or if it was killed at that moment
   // and no other process died.

@@ -147,7 +147,10 @@ std::uint32_t add(InHook hook, std::uint32_t parent, std::uint64_t word,
   std::uint32_t node = nodes.size();
   if (node > kMaxNode) return 0;
   const bool is_next = node == parent + 1;
-  Index* const index = is_next ? nullptr : index_for_insert();
+  // The first node makes the index, although it is not in it: in a sandbox there is no memory
+  // later.
+  const bool has_index = g_index.load(std::memory_order_relaxed) != nullptr;
+  Index* const index = is_next && has_index ? nullptr : index_for_insert();
   const std::uint32_t frame = number_of_frame(hook, word);
   if ((!is_next && index == nullptr) || frame == 0 ||
       !nodes.append(hook, node, [&](session::NodeEntry& entry) {

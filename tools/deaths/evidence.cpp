@@ -139,6 +139,7 @@ void read_log(session::EndEvidence& evidence, const session::View& view, const K
     const KernelLine guess = counted ? KernelLine::cgroup : KernelLine::system;
     death.kernel_line_kind =
         static_cast<std::uint32_t>(kill->kind != KernelLine::none ? kill->kind : guess);
+    if (!is_by_pid(*kill, query)) death.flags |= session::kDeathLineByName;
     system::Text{death.kernel_line} << kill->line;
     death.realtime_ns = std::min(death.realtime_ns, kill->realtime_ns);
     if (kill->report != nullptr) evidence.account = account_at(*kill, view, query);

@@ -241,6 +241,10 @@ const KernelKill* kill_of(const std::vector<KernelKill>& kills, const KillQuery&
   return found == kills.rend() ? nullptr : &*found;
 }
 
+bool is_by_pid(const KernelKill& kill, const KillQuery& query) {
+  return query.same_pid_namespace && matches_pid(kill, query);
+}
+
 bool only_others_killed(const std::vector<KernelKill>& kills, const KillQuery& query) {
   bool others = false;
   for (const KernelKill& kill : kills) {

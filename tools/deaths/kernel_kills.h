@@ -55,6 +55,9 @@ bool is_named(const KillQuery& query, std::string_view logged);
 // cgroup, name and resident size.
 const KernelKill* kill_of(const std::vector<KernelKill>& kills, const KillQuery& query);
 
+// Whether the log names the process by its pid, or that of a thread or helper of it.
+bool is_by_pid(const KernelKill& kill, const KillQuery& query);
+
 // Whether there are kills in that time and, as far as the log shows, in that cgroup, but none of
 // that pid.
 bool only_others_killed(const std::vector<KernelKill>& kills, const KillQuery& query);

@@ -1,6 +1,7 @@
 // Verdicts on deaths, row by row: which evidence is proof.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -58,6 +59,22 @@ const std::string kUntouched =
     "it is touched";
 
 }  // namespace
+
+TEST_CASE("a line with a pid of another namespace proves nothing, unless the process was alone") {
+  Killed session;
+  const Death by_pid = with_line(death_by(9), KernelLine::cgroup);
+  const Death by_name = with_line(death_by(9, kDeathLineByName), KernelLine::cgroup);
+  const Death alone = with_line(death_by(9, kDeathLineByName | kDeathAlone), KernelLine::cgroup);
+  CHECK(session.verdict(by_pid).certainty == Certainty::proven);
+  CHECK(session.verdict(by_name).certainty == Certainty::likely);
+  CHECK(session.verdict(alone).certainty == Certainty::proven);
+  const std::string summary{session.verdict(by_name).summary};
+  CHECK(summary.find("was probably killed by the kernel") != std::string::npos);
+  const auto evidence = evidence_of(session.verdict(by_name));
+  CHECK(std::find(evidence.begin(), evidence.end(),
+                  "that pid is of another namespace: cgroup, name and size are this process's") !=
+        evidence.end());
+}
 
 TEST_CASE("each combination of evidence has its verdict") {
   const struct {

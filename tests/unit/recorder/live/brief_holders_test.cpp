@@ -247,7 +247,9 @@ TEST_CASE("a process killed while holders change, and become full, loses none of
         }
     }};
     ready.take();
-    usleep(static_cast<useconds_t>(random() % 1500));
+    const u64 rounds = random() % 150;  // all are full after 85
+    while (progress->settled[0] < rounds) usleep(20);
+    usleep(static_cast<useconds_t>(random() % 200));
     child.kill();
     const std::string path = files_in(scratch.own()).at(0);
     const Recording recording{path};

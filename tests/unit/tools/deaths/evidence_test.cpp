@@ -262,6 +262,7 @@ TEST_CASE("in a container with its own pid namespace") {
   scene.header().pid_namespace = 4026532000;
   scene.log(kill_line(31337));
   CHECK(scene.verdict() == "cgroup_oom_kill");
+  CHECK((deaths::end_evidence_of(scene.view(), {}).death.flags & session::kDeathLineByName) != 0);
   scene.header().cgroup_path = 0;
   const session::Death death = deaths::end_evidence_of(scene.view(), {}).death;
   CHECK(death.kernel_line_kind == 0);
