@@ -38,7 +38,8 @@ constexpr std::string_view kSystemCalls[] = {
     "ioctl",       "msgrcv",          "msgsnd",      "semop",
     "semtimedop",  "io_getevents",    "fsync",       "fdatasync",
     "splice",      "sendfile",        "sched_yield", "eventfd_read",
-    "mq_receive",  "mq_timedreceive"};
+    "mq_receive",  "mq_timedreceive", "sigprocmask", "pthread_sigmask",
+    "kill",        "setitimer"};
 
 // These do more than that, and are safe only while the thread waits in them.
 constexpr std::string_view kWaiting[] = {"pthread_cond_wait",
