@@ -47,4 +47,30 @@ def built(tmp_path, name: str, text: str) -> Path:
     return tmp_path / name
 
 
+class Told:
+    """A program that does what it is told: it answers each line of its stdin by one."""
+
+    def __init__(self, process: subprocess.Popen) -> None:
+        self.process, self.pid = process, process.pid
+
+    def answer(self) -> str:
+        return self.process.stdout.readline().decode().strip()
+
+    def __call__(self, line: str) -> str:
+        self.process.stdin.write(f"{line}\n".encode())
+        self.process.stdin.flush()
+        return self.answer()
+
+
+def live(oomrec, program, space: str) -> int:
+    """The bytes that a recorded process holds now."""
+    top = oomrec.json("top", "--once", program.pid)
+    return top["moment"]["live_bytes"].get(space, 0)
+
+
+def shown(oomrec, program) -> dict:
+    """A bundle of a recorded process as it is now."""
+    return oomrec.json("show", oomrec("dump", program.pid).stdout.strip())
+
+
 needs_tracing = pytest.mark.skipif(not may_trace(), reason="kernel.yama.ptrace_scope forbids it")

@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from attach_targets import needs_tracing
+from attach_targets import Told, live, needs_tracing, shown
 
 pytestmark = needs_tracing
 
@@ -23,16 +23,11 @@ needs_pid_namespace = pytest.mark.skipif(
 CLIENTS = ["torch", pytest.param("bindings", marks=pytest.mark.needs_module("cuda.bindings"))]
 
 
-class Told:
-    """A program that does what it is told."""
-
-    def __init__(self, process: subprocess.Popen) -> None:
-        self.process, self.pid = process, process.pid
+class OnGpu(Told):
+    """A program that uses a GPU; it answers in JSON."""
 
     def __call__(self, line: str) -> dict:
-        self.process.stdin.write(f"{line}\n".encode())
-        self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
+        return json.loads(super().__call__(line))
 
     def looked_up(self, library: str) -> Counter[str]:
         """How many variables of each module have an address in this library's code."""
@@ -65,10 +60,10 @@ def told(plain, victim, build_dir):
     folders = [build_dir / "tests" / name for name in ("fake_gpu", "fake_torch")]
     env = {"LD_LIBRARY_PATH": os.pathsep.join(map(str, folders)), "FAKE_GPU_BYTES": "1G"}
 
-    def start(client: str) -> Told:
+    def start(client: str) -> OnGpu:
         script = victim("python/attached_gpu.py")
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        return Told(plain.start(sys.executable, script, client, env=env, **pipes))
+        return OnGpu(plain.start(sys.executable, script, client, env=env, **pipes))
 
     return start
 
@@ -76,16 +71,6 @@ def told(plain, victim, build_dir):
 def attach(oomrec, program, *options):
     run = oomrec("attach", *options, program.pid)
     assert run.exit_code == 0 and "not recorded" not in run.stderr, str(run)
-
-
-def live(oomrec, program, space: str = "cuda") -> int:
-    top = oomrec.json("top", "--once", program.pid)
-    return top["moment"]["live_bytes"].get(space, 0)
-
-
-def shown(oomrec, program) -> dict:
-    run = oomrec("dump", program.pid)
-    return oomrec.json("show", run.stdout.strip())
 
 
 def on_device(bundle: dict) -> list[dict]:
@@ -104,10 +89,10 @@ def test_calls_that_were_looked_up_before_are_recorded(oomrec, told, client, mod
     assert program("allocate 40")["got"] and program("allocate 50")["got"]
     attach(oomrec, program, "--mode", mode)
 
-    assert live(oomrec, program) == 0
+    assert live(oomrec, program, "cuda") == 0
     for _ in range(3):
         assert program("allocate 30")["got"]
-    assert live(oomrec, program) == 90 * MIB
+    assert live(oomrec, program, "cuda") == 90 * MIB
     bundle = shown(oomrec, program)
     [top] = on_device(bundle)
     assert has_note(bundle, "counts as used by others or by the runtime")
@@ -122,9 +107,9 @@ def test_blocks_from_before_are_freed_without_a_trace(oomrec, told):
     attach(oomrec, program)
     program("allocate 30")
     program("free 0")
-    assert live(oomrec, program) == 30 * MIB
+    assert live(oomrec, program, "cuda") == 30 * MIB
     program("free 0")
-    assert live(oomrec, program) in (0, 30 * MIB)  # the stand-in keeps it
+    assert live(oomrec, program, "cuda") in (0, 30 * MIB)  # the stand-in keeps it
 
 
 def has_bindings() -> bool:
@@ -151,7 +136,7 @@ def test_a_driver_that_comes_after_the_attach(oomrec, told, client):
     program("use")
     program("allocate 40")
     program("allocate 50")
-    assert live(oomrec, program) == 90 * MIB
+    assert live(oomrec, program, "cuda") == 90 * MIB
     if client == "torch":
         assert live(oomrec, program, "torch") == 90 * MIB
 
@@ -176,15 +161,18 @@ def test_a_detach_puts_every_word_back(oomrec, told, client):
         assert program("allocate 1")["got"] and program("free 0")["held"] > 0
 
 
-def test_a_library_that_is_closed_while_it_is_recorded(oomrec, told, library):
-    """Its words are gone, and another mapping may be there, when the recording ends."""
+def test_a_library_that_is_closed_while_it_is_recorded(oomrec, told):
+    """Its variables are gone when the recording ends."""
     program = told("torch")
     program("use")
     program("allocate 40")
     attach(oomrec, program)
     program("allocate 30")
+    program("close")
+    assert "libc10_cuda" not in Path(f"/proc/{program.pid}/maps").read_text()
     assert oomrec("info", program.pid).exit_code == 0
     assert oomrec("attach", "--detach", program.pid).exit_code == 0
+    program("use")
     assert program("allocate 5")["got"]
 
 
@@ -194,52 +182,50 @@ def nvml(pid: int, mib: int) -> dict[str, str]:
 
 
 @pytest.fixture
-def attach_with_nvml(oomrec, fake_gpu):
-    def attach(program, mib: int) -> None:
-        run = oomrec("attach", program.pid, env={**fake_gpu, **nvml(program.pid, mib)})
-        assert run.exit_code == 0, str(run)
+def held_before(oomrec, told, fake_gpu):
+    """held_before(120): a program that held blocks of 40 and 50 MiB, attached to while NVML said 120.
+    Now it has one of 30 MiB more."""
 
-    return attach
+    def start(nvml_mib: int) -> OnGpu:
+        program = told("bindings")
+        program("use")
+        program("allocate 40")
+        program("allocate 50")
+        run = oomrec("attach", program.pid, env={**fake_gpu, **nvml(program.pid, nvml_mib)})
+        assert run.exit_code == 0, str(run)
+        program("allocate 30")
+        return program
+
+    return start
 
 
 @pytest.mark.needs_module("cuda.bindings")
 @needs_pid_namespace
-def test_what_a_device_held_before_is_one_holder(oomrec, told, attach_with_nvml):
-    program = told("bindings")
-    program("use")
-    program("allocate 40")
-    program("allocate 50")
-    attach_with_nvml(program, 120)  # with its context
-
-    program("allocate 30")
-    assert live(oomrec, program) == 150 * MIB
+def test_what_a_device_held_before_is_one_holder(oomrec, held_before):
+    program = held_before(120)  # with its context
+    assert live(oomrec, program, "cuda") == 150 * MIB
     bundle = shown(oomrec, program)
     assert has_note(bundle, "is what NVML said that the process used then, with its context")
     rows = on_device(bundle)
     assert [row["bytes"] for row in rows] == [120 * MIB, 30 * MIB]
     assert rows[0]["stack"][0]["function"] == "[before attaching]"
     program("free 0")
-    assert live(oomrec, program) == 110 * MIB
+    assert live(oomrec, program, "cuda") == 110 * MIB
     program("free 1")  # of now
     program("free 0")
     [before] = on_device(shown(oomrec, program))
-    assert before["bytes"] == live(oomrec, program) == 30 * MIB, "what the context takes up"
+    assert before["bytes"] == live(oomrec, program, "cuda") == 30 * MIB, "what the context takes up"
 
 
 @pytest.mark.needs_module("cuda.bindings")
 @needs_pid_namespace
-def test_more_is_freed_than_nvml_said(oomrec, told, attach_with_nvml):
-    program = told("bindings")
-    program("use")
-    program("allocate 40")
-    program("allocate 50")
-    attach_with_nvml(program, 70)
-    program("allocate 30")
+def test_more_is_freed_than_nvml_said(oomrec, held_before):
+    program = held_before(70)
     program("free 0")
     program("free 0")
-    assert live(oomrec, program) == 30 * MIB
+    assert live(oomrec, program, "cuda") == 30 * MIB
     # A second recording does not begin with what the first one left.
     assert oomrec("attach", "--detach", program.pid).exit_code == 0
     attach(oomrec, program)
     program("allocate 10")
-    assert live(oomrec, program) == 10 * MIB
+    assert live(oomrec, program, "cuda") == 10 * MIB

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from attach_targets import needs_tracing
+from attach_targets import Told, live, needs_tracing, shown
 from conftest import find_python
 
 pytestmark = needs_tracing
@@ -15,31 +15,9 @@ pytestmark = needs_tracing
 MIB = 1 << 20
 
 
-class Told:
-    def __init__(self, process: subprocess.Popen) -> None:
-        self.process, self.pid = process, process.pid
-
-    def answer(self) -> str:
-        return self.process.stdout.readline().decode().strip()
-
-    def __call__(self, line: str) -> str:
-        self.process.stdin.write(f"{line}\n".encode())
-        self.process.stdin.flush()
-        return self.answer()
-
-
 @pytest.fixture
 def had_mappings(running):
     return Told(running("had_mappings"))
-
-
-def live(oomrec, program, space: str) -> int:
-    top = oomrec.json("top", "--once", program.pid)
-    return top["moment"]["live_bytes"].get(space, 0)
-
-
-def shown(oomrec, program) -> dict:
-    return oomrec.json("show", oomrec("dump", program.pid).stdout.strip())
 
 
 @pytest.mark.parametrize("mode", ["sampled", "exact"])

@@ -4,6 +4,7 @@ argv: the client. torch: the stand-in of tests/fake_torch, whose library keeps t
 in variables; bindings: NVIDIA's cuda-bindings, likewise. `use` is the client's first use.
 """
 
+import _ctypes
 import ctypes
 import json
 import sys
@@ -24,6 +25,9 @@ class Torch:
 
     def free(self, block):
         self.library.torch_free(block)
+
+    def close(self):
+        _ctypes.dlclose(self.library._handle)
 
 
 class Bindings:
@@ -63,6 +67,9 @@ def main():
             client = CLIENTS[sys.argv[1]]()
         elif word == "allocate":
             held.append(make_batch(client, int(numbers[0])))
+        elif word == "close":
+            client.close()
+            client, held = None, []
         elif word == "free":
             client.free(held.pop(int(numbers[0])))
         print(json.dumps({"held": len(held), "got": bool(held and held[-1])}), flush=True)
