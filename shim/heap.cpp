@@ -170,7 +170,6 @@ void stop_heap() noexcept {
 void find_chunks() noexcept { g_glibc_chunks = has_glibc_chunks(); }
 
 void start_heap() noexcept {
-  find_chunks();
   // glibc's chunks have at least 32 bytes; no malloc aligns to less than 8 bytes.
   recorder::note_block_distance(g_glibc_chunks ? 5 : 4);
   const void* const allocator = library_of(reinterpret_cast<const void*>(g_next.malloc));

@@ -38,10 +38,10 @@ extern constinit bool g_entered_unwatched;
 
 // Finds the next allocator and starts watching. Called by the constructor, or when the library
 // attaches to a running program.
+// After find_chunks(), which sets g_glibc_chunks.
+void find_chunks() noexcept;
 void start_heap() noexcept;
 
-// Sets g_glibc_chunks: start_heap() does it.
-void find_chunks() noexcept;
 void stop_heap() noexcept;
 
 // `allocator`: the library of the next malloc. True if it has its own operator new.

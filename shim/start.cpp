@@ -96,6 +96,7 @@ HeapState observe_heap(bool recording) noexcept {
     heap.note = why_not_bound();
     recorder::note_heap(OutsideHooks::in_hook(), heap.note);
   } else if (recording) {
+    find_chunks();
     start_heap();
     heap.has_own_new = watched(Api::malloc) == Watch::on_with_pending_new;
   }

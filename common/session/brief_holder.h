@@ -5,8 +5,8 @@
 //   39–46 live at the last peak step · 47–62 number of that step (Holder::peak_epoch) · 63 zero
 //
 // If a holder's figures do not fit, bit 63 is set, and the low 32 bits are the number of its entry
-// in `full_holders`. The word is exchanged as a whole, so whoever reads it, after a SIGKILL too,
-// finds figures that belong together.
+// in `full_holders`. Writers replace the whole word atomically: a reader finds figures that belong
+// together, after a SIGKILL too.
 #pragma once
 
 #include "common/session/layout.h"

@@ -23,7 +23,9 @@ struct OwnMemory {
   void add(std::uint64_t start, std::size_t bytes) noexcept {
     for (Range& range : ranges) {
       std::uint64_t none = 0;
-      if (!range.start.compare_exchange_strong(none, start, std::memory_order_relaxed)) continue;
+      if (range.start.load(std::memory_order_relaxed) != 0 ||
+          !range.start.compare_exchange_strong(none, start, std::memory_order_relaxed))
+        continue;
       range.end.store(start + bytes, std::memory_order_relaxed);
       return;
     }

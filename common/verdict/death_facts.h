@@ -82,7 +82,8 @@ struct DeathFacts {
     return static_cast<session::KernelLine>(death.kernel_line_kind) != session::KernelLine::none;
   }
 
-  // Whether that line is certainly about this process: by its pid, or nobody else was there.
+  // Whether that line is certainly about this process: by its pid, or because its cgroup had no
+  // other process.
   bool is_named_by_kernel() const noexcept {
     return has_kernel_line() && (!has(session::kDeathLineByName) || has(session::kDeathAlone));
   }

@@ -16,6 +16,13 @@ namespace {
 
 constinit system::Mutex g_lock;
 
+std::uint64_t figures_of(std::uint32_t number) noexcept {
+  return g_session.holders.at(number).figures.load(std::memory_order_acquire);
+}
+Holder& at(std::uint64_t figures) noexcept {
+  return g_session.full_holders.at(session::full_number(figures));
+}
+
 // Flags are never cleared: one sampled block makes the total an estimate.
 void add_flags(Holder& holder, std::uint8_t flags) noexcept {
   const std::atomic_ref present(holder.flags);
@@ -26,33 +33,26 @@ void add_flags(Holder& holder, std::uint8_t flags) noexcept {
 }  // namespace
 
 Holder* find_full(std::uint32_t number) noexcept {
-  const std::uint64_t figures =
-      g_session.holders.at(number).figures.load(std::memory_order_acquire);
-  return session::is_full(figures) ? &g_session.full_holders.at(session::full_number(figures))
-                                   : nullptr;
+  const std::uint64_t figures = figures_of(number);
+  return session::is_full(figures) ? &at(figures) : nullptr;
 }
 
-Holder& full_holder(std::uint32_t number) noexcept {
-  return g_session.full_holders.at(
-      session::full_number(g_session.holders.at(number).figures.load(std::memory_order_acquire)));
-}
+Holder& full_holder(std::uint32_t number) noexcept { return at(figures_of(number)); }
 
 // Readers do not see the new entry before the word leads to it: killed in between, the holder is
 // still brief.
 Holder* make_full(InHook hook, std::uint32_t number, std::uint8_t flags) noexcept {
-  if (Holder* const found = find_full(number)) {
-    add_flags(*found, flags);
+  const auto find = [&]() noexcept {
+    Holder* const found = find_full(number);
+    if (found != nullptr) add_flags(*found, flags);
     return found;
-  }
+  };
+  if (Holder* const found = find()) return found;
   const system::MutexGuard guard(g_lock);
   if (!guard) return nullptr;
+  if (Holder* const found = find()) return found;  // meanwhile
   HolderEntry& entry = g_session.holders.at(number);
   std::uint64_t figures = entry.figures.load(std::memory_order_relaxed);
-  if (session::is_full(figures)) {  // meanwhile
-    Holder& found = full_holder(number);
-    add_flags(found, flags);
-    return &found;
-  }
   std::uint32_t full = 0;
   if (!g_session.full_holders.append(hook, full, [&](Holder& holder) noexcept {
         holder.node = entry.node;
@@ -70,11 +70,9 @@ Holder* make_full(InHook hook, std::uint32_t number, std::uint8_t flags) noexcep
 }
 
 std::int64_t live_bytes_of(std::uint32_t number) noexcept {
-  const std::uint64_t figures =
-      g_session.holders.at(number).figures.load(std::memory_order_acquire);
+  const std::uint64_t figures = figures_of(number);
   if (session::is_full(figures))
-    return static_cast<std::int64_t>(g_session.full_holders.at(session::full_number(figures))
-                                         .live_bytes.load(std::memory_order_relaxed));
+    return static_cast<std::int64_t>(at(figures).live_bytes.load(std::memory_order_relaxed));
   const BriefHolder brief = BriefHolder::unpacked(figures);
   return static_cast<std::int64_t>(brief.bytes * brief.live());
 }

@@ -13,7 +13,8 @@
 
 namespace oomrec::recorder {
 
-// 0: a table is full. `number`: several of a space are told apart by it.
+// The holder of such memory in a space; `number` distinguishes several of one space. 0: a table is
+// full.
 std::uint32_t preexisting_holder(InHook, Space, std::uint32_t number) noexcept;
 
 // Once, right before the program's calls are redirected: counts these bytes as live.

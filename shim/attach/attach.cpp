@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
 
 #include "common/options/options.h"
@@ -94,7 +95,7 @@ bool is_programs_own(const void* function) noexcept {
 struct Heap {
   std::uint64_t bytes;       // that the allocator has given out
   std::uint64_t own_mapped;  // of them in blocks with mappings of their own
-  bool has_mappings;         // others than the allocator's can be told apart
+  bool has_mappings;         // which mappings are not the allocator's can be recognized
 };
 
 // For another allocator than glibc's, its size is the resident private memory.
@@ -159,9 +160,13 @@ void redirect_looked_up(Direction direction) noexcept {
 
 const char* begin(Options options) noexcept {
   const bool observes_heap = !is_programs_own(reinterpret_cast<const void*>(g_next.malloc));
-  if (observes_heap) find_chunks();
-  const Heap heap = heap_now();
-  const MappingsBefore mappings{heap.own_mapped};  // before there are mappings of the recorder
+  Heap heap{};
+  std::optional<MappingsBefore> mappings;  // found before the recorder has any of its own
+  if (observes_heap) {
+    find_chunks();
+    heap = heap_now();
+    if (heap.has_mappings) mappings.emplace(heap.own_mapped);
+  }
   const bool quiet = options.quiet;
   options.quiet = true;  // the command reports what goes wrong now
   bool started = false;
@@ -183,7 +188,7 @@ const char* begin(Options options) noexcept {
     else
       recorder::note_heap(hook, "heap not observed: the program brings its own malloc");
   });
-  if (observes_heap && heap.has_mappings) add_mappings(mappings);
+  if (mappings) add_mappings(*mappings);
   as_recorder([](InHook hook) { recorder::publish_preexisting(hook); });
   add_to_environments(g_settings.variables.data());
   redirect_all();

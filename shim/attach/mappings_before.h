@@ -1,10 +1,10 @@
 // The program's private anonymous mappings from before `oomrec attach`, from /proc/self/maps.
 //
-// The kernel does not say who made a mapping. Left out are thread stacks (behind a guard page), the
-// variables of modules, small mappings, which are the loader's, and what is the heap's: arenas of
-// glibc's malloc, and its blocks with mappings of their own. Their headers are looked for, within
-// bounds, since the kernel merges mappings that adjoin; for those that are not found the largest
-// mappings are taken to be smaller.
+// The kernel does not record who made a mapping. This leaves out thread stacks (behind a guard
+// page), variables of modules, small mappings, which the loader makes, and memory of glibc's
+// malloc: its arenas, and its blocks with mappings of their own. It looks for the headers of these
+// blocks, within bounds, because the kernel merges adjoining mappings; if it does not find all of
+// them, it takes the remaining bytes off the largest mappings.
 #pragma once
 
 #include <cstddef>

@@ -8,34 +8,10 @@
 #include "common/text/text.h"
 #include "tools/base/text.h"
 #include "tools/recording/reading/object_counts.h"
+#include "tools/recording/reading/old_memory.h"
 
 namespace oomrec::tools::print {
 namespace {
-
-// Memory from before the process forked, or was attached to.
-struct OldMemory {
-  bool inherited = false;
-  bool preexisting = false;
-  bool on_device = false;
-  bool in_mappings = false;
-};
-
-// It reads the table directly: there may be a million holders, and figures of each would cost too
-// much.
-OldMemory old_memory(const session::View& view) {
-  OldMemory found;
-  session::Holder holder;
-  for (std::uint64_t i = 1; i < view.count(session::TableId::holders); ++i) {
-    if (!view.read(session::TableId::holders, i, holder) ||
-        holder.api != static_cast<std::uint16_t>(Api::inherited) || holder.live_bytes == 0)
-      continue;
-    (session::is_preexisting(view, holder.node) ? found.preexisting : found.inherited) = true;
-    const auto space = static_cast<Space>(holder.space);
-    found.on_device = found.on_device || is_device_space(space);
-    found.in_mappings = found.in_mappings || space == Space::map;
-  }
-  return found;
-}
 
 // PyPy's interpreter is a library, or in a static build the program itself.
 bool runs_pypy(const recording::Recording& recording) {
@@ -115,20 +91,20 @@ std::vector<std::string> notes_of(const bundles::Source& source) {
         size_text(header.large_bytes), size_text(header.interval_bytes),
         has_own_heap ? "other " : "");
   });
-  const OldMemory old = old_memory(recording.view());
+  const recording::OldMemory old = recording::old_memory_of(recording.view());
   add_if(old.preexisting, [&] {
     return fmt::format(
         "recorded since `oomrec attach`: [before attaching] is what the heap held then, as one "
         "block{}",
-        old.in_mappings ? ", and private anonymous mappings by their sizes"
-                        : "; mappings from before are not counted");
+        old.mappings ? ", and private anonymous mappings by their sizes"
+                     : "; mappings from before are not counted");
   });
   add_if(old.preexisting && recording.view().count(session::TableId::devices) > 1, [&] {
     return std::string{
-        old.on_device ? "of a device, [before attaching] is what NVML said that the process used "
-                        "then, with its context"
-                      : "what the process held on devices before `oomrec attach` counts as used "
-                        "by others or by the runtime"};
+        old.devices ? "of a device, [before attaching] is what NVML said that the process used "
+                      "then, with its context"
+                    : "what the process held on devices before `oomrec attach` counts as used "
+                      "by others or by the runtime"};
   });
   add_if(header.preexisting_objects != 0, [&] {
     return preexisting_objects(recording::object_counts_of(stored(header.preexisting_objects)));

@@ -4,6 +4,8 @@
 #include <array>
 #include <bit>
 
+#include "tools/recording/reading/old_memory.h"
+
 namespace oomrec::tools::findings {
 namespace {
 
@@ -104,18 +106,6 @@ RecordedChunks chunks_in(const session::View& view) {
   return chunks;
 }
 
-// Whether a part of the heap is from before `oomrec attach`, whose blocks are not known.
-bool has_heap_from_before(const session::View& view) {
-  session::Holder holder{};
-  for (std::uint64_t i = 1; i < view.count(TableId::holders); ++i)
-    if (view.read(TableId::holders, i, holder) && holder.live_bytes != 0 &&
-        holder.space == static_cast<std::uint8_t>(Space::heap) &&
-        holder.api == static_cast<std::uint16_t>(Api::inherited) &&
-        session::is_preexisting(view, holder.node))
-      return true;
-  return false;
-}
-
 bool is_inside(const HeapChunk& chunk, const std::vector<HeapArea>& areas) {
   return std::any_of(areas.begin(), areas.end(), [&](const HeapArea& area) {
     return chunk.start >= area.start && chunk.start < area.end;
@@ -210,7 +200,8 @@ HeapFigures heap_of(const bundles::Source& source) {
   if (!areas || areas->empty()) return figures;
   const RecordedChunks chunks = chunks_in(recording.view());
   figures.areas = figures_of(*areas, chunks, totals.live_bytes);
-  figures.areas->live_is_bound = has_heap_from_before(recording.view());
+  // Which of the old blocks have mappings of their own is not known.
+  figures.areas->live_is_bound = recording::old_memory_of(recording.view()).heap;
   const bool is_complete =
       static_cast<double>(chunks.all.size()) >= kAllBlocks * static_cast<double>(totals.live_count);
   if (!recording.estimated() && totals.live_count != 0 && is_complete &&

@@ -22,19 +22,20 @@ using session::GpuBeforeAttach;
 
 namespace {
 
-bool is_driver(const RemoteModule& module) {
+bool is_driver(std::string_view path) {
   constexpr std::array<std::string_view, 2> kNames{"libcuda.so", "libamdhip64.so"};
+  const std::string_view file = path.substr(path.rfind('/') + 1);
   return std::any_of(kNames.begin(), kNames.end(),
-                     [&](std::string_view name) { return module.file_name().starts_with(name); });
+                     [&](std::string_view name) { return file.starts_with(name); });
 }
 
 void add_looked_up_words(const RemoteMemory& memory, const std::vector<RemoteModule>& modules,
+                         const std::vector<RemoteMapping>& mappings,
                          const std::map<std::uint64_t, std::string>& functions,
                          GpuBeforeAttach& to) {
   if (functions.empty()) return;
-  const std::vector<RemoteMapping> mappings = memory.mappings();
   for (const RemoteModule& module : modules) {
-    if (is_driver(module) || is_recorder(module)) continue;
+    if (is_driver(module.path()) || is_recorder(module)) continue;
     for_each_variable(
         memory, mappings, module, Variables::writable,
         [&](std::uint64_t address, std::uint64_t value) {
@@ -84,7 +85,7 @@ std::map<std::uint64_t, std::string> wrapped_driver_functions(
     const std::vector<RemoteModule>& modules, const RemoteModule& copy) {
   std::map<std::uint64_t, std::string> functions;
   for (const RemoteModule& module : modules)
-    if (is_driver(module))
+    if (is_driver(module.path()))
       for (const RemoteSymbol& symbol : module.symbols())
         if (copy.address_of(symbol.name) != 0) functions.emplace(symbol.address, symbol.name);
   return functions;
@@ -92,13 +93,17 @@ std::map<std::uint64_t, std::string> wrapped_driver_functions(
 
 void attach_gpu_memory(pid_t pid) {
   const RemoteMemory memory{pid};
+  const std::vector<RemoteMapping> mappings = memory.mappings();
+  if (std::none_of(mappings.begin(), mappings.end(),
+                   [](const RemoteMapping& mapping) { return is_driver(mapping.path); }))
+    return;
   const std::vector<RemoteModule> modules = remote_modules(memory);
   const RemoteModule* const copy = recording_copy(memory, modules);
   const std::uint64_t page = copy != nullptr ? copy->address_of("oomrec_gpu_before_attach") : 0;
-  if (page == 0 || std::none_of(modules.begin(), modules.end(), is_driver)) return;
+  if (page == 0) return;
   auto before = std::make_unique<GpuBeforeAttach>();
   add_device_memory(pid, *before);
-  add_looked_up_words(memory, modules, wrapped_driver_functions(modules, *copy), *before);
+  add_looked_up_words(memory, modules, mappings, wrapped_driver_functions(modules, *copy), *before);
   if (before->word_count == 0 && before->device_count == 0) return;
   memory.write(page, before.get(), sizeof *before);
   RemoteRequest request;
