@@ -200,6 +200,8 @@ def clean_environment() -> dict[str, str]:
     }
     kept["PATH"] = f"{Path(sys.executable).parent}:{kept.get('PATH', '/usr/bin:/bin')}"
     kept["LC_ALL"] = "C.UTF-8"
+    # Threads of OpenMP, such as torch's, wait asleep: beside other tests they would mostly spin for each other.
+    kept["OMP_WAIT_POLICY"] = "passive"
     return kept
 
 

@@ -16,6 +16,7 @@ from attach_targets import Told, live, needs_tracing, shown
 pytestmark = needs_tracing
 
 MIB = 1 << 20
+PT_LOAD = 1
 needs_pid_namespace = pytest.mark.skipif(
     os.stat("/proc/self/ns/pid").st_ino != 0xEFFFFFFC,
     reason="NVML's pids are those of the machine, and this is a container",
@@ -34,20 +35,33 @@ class OnGpu(Told):
         maps = [line.split() for line in Path(f"/proc/{self.pid}/maps").read_text().splitlines()]
         code = [bounds(row) for row in maps if library in row[-1] and "x" in row[1]]
         found = Counter()
-        name, last_end = "", 0
+        name, end_of_module = "", 0
         with open(f"/proc/{self.pid}/mem", "rb", 0) as memory:
             for row in maps:
                 start, end = bounds(row)
-                if len(row) > 5 or start != last_end:  # zeros of a module adjoin its file
-                    name = row[5] if len(row) > 5 else ""
-                last_end = end
-                if "w" not in row[1] or ".so" not in name or library in name:
+                if len(row) > 5 and row[5] != name:
+                    name = row[5]
+                    end_of_module = start + bytes_in_memory(name) if ".so" in name else 0
+                end = min(end, end_of_module)  # others' memory may adjoin a module's zeros
+                if "w" not in row[1] or start >= end or library in name:
                     continue
                 memory.seek(start)
                 for (value,) in struct.iter_unpack("<Q", memory.read(end - start)):
                     if any(low <= value < high for low, high in code):
                         found[os.path.basename(name)] += 1
         return found
+
+
+def bytes_in_memory(module: str) -> int:
+    """From its first byte to the end of its last segment, by its ELF program headers."""
+    with open(module, "rb") as file:
+        header = file.read(64)
+        [offset] = struct.unpack_from("<Q", header, 32)
+        size, count = struct.unpack_from("<HH", header, 54)
+        file.seek(offset)
+        headers = [struct.unpack("<IIQQQQQQ", file.read(size)) for _ in range(count)]
+    loaded = [row for row in headers if row[0] == PT_LOAD]
+    return max(address + in_memory for _, _, _, address, _, _, in_memory, _ in loaded)
 
 
 def bounds(row: list[str]) -> tuple[int, int]:

@@ -278,7 +278,7 @@ for step in range(int(sys.argv[1])):
 def test_a_training_has_the_same_losses(oomrec, plain, tmp_path):
     script = tmp_path / "train.py"
     script.write_text(TRAINING)
-    steps = rounds(4000, 40_000)
+    steps = rounds(1500, 40_000)
 
     def start() -> subprocess.Popen:
         process = plain.start(sys.executable, script, steps, stdin=subprocess.PIPE)
