@@ -28,7 +28,14 @@ def test_both_paths_record_python_alike(library, build_dir, python, version):
     assert different == []
 
 
-@pytest.mark.parametrize(("mode", "pattern", "depth"), instructions.ROWS)
+@pytest.mark.parametrize(
+    ("mode", "pattern", "depth"),
+    [
+        # Of stacks that recur, the rare least count of pattern c takes longer to find than pattern d's.
+        pytest.param(*row, marks=[pytest.mark.full] * (row[1] == "c"))
+        for row in instructions.ROWS
+    ],
+)
 def test_a_pair_takes_few_instructions(build_dir, mode, pattern, depth):
     try:
         added = instructions.added(build_dir, mode, pattern, depth)
