@@ -208,6 +208,17 @@ def test_an_updated_c_library(oomrec, plain, troubled, tmp_path, replaced):
     assert ended_well(plain, process)
 
 
+def test_libraries_that_are_mapped_as_data_too(oomrec, plain, troubled):
+    """Their functions are not at those addresses."""
+    process = troubled("libraries")
+    maps = Path(f"/proc/{process.pid}/maps").read_text().splitlines()
+    starts = [line for line in maps if "/libc.so.6" in line and " 00000000 " in line]
+    assert len(starts) > 1
+    recorded(oomrec, process)
+    recorded(oomrec, process)
+    assert ended_well(plain, process)
+
+
 def test_an_updated_recorder(oomrec, plain, running, build_dir, library, tmp_path):
     """It ends the recording by the old library, and begins one by the new one."""
     own = copy_of(library, tmp_path / "old")

@@ -55,6 +55,19 @@ def test_a_program_that_cannot_be_recorded(oomrec, plain, tmp_path, compiler, wo
     assert process.poll() is None and not mapped_hooks(process.pid)
 
 
+@pytest.mark.needs_program("valgrind")
+def test_a_program_that_is_emulated(oomrec, plain, victim):
+    """What it has loaded is in memory, but no thread calls it."""
+    process = plain.start(
+        "valgrind", "--tool=none", victim("in_trouble"), "nothing", stdin=subprocess.PIPE
+    )
+    assert process.stdout.readline() == b"ready\n"
+    assert "/libc.so.6" in Path(f"/proc/{process.pid}/maps").read_text()
+    assert "does not call the C library in its memory" in refused(oomrec, process.pid)
+    ended = plain.finish(process, input="\n")
+    assert ended.exit_code == 0 and ended.stdout == "wrong 0 errno 77\nended\n", str(ended)
+
+
 def test_a_stopped_process(oomrec, running):
     process = running("attached", "nanosleep", 1)
     os.kill(process.pid, signal.SIGSTOP)

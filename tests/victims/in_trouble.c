@@ -57,6 +57,22 @@ static void become_nobody(void) {
   if (setgroups(0, NULL) != 0 || setgid(65534) != 0 || setuid(65534) != 0) fail("setuid");
 }
 
+/* As a program that reads symbols does. The kernel places later mappings at lower addresses. */
+static void map_own_libraries(void) {
+  char line[512], path[512];
+  FILE* const file = fopen("/proc/self/maps", "r");
+  while (fgets(line, sizeof line, file) != NULL) {
+    if (sscanf(line, "%*s r--p 00000000 %*s %*s %511s", path) != 1) continue;
+    const int library = open(path, O_RDONLY);
+    struct stat facts;
+    if (library < 0 || fstat(library, &facts) != 0) continue;
+    const size_t bytes = (size_t)facts.st_size;
+    if (mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, library, 0) == MAP_FAILED) fail("mmap");
+    close(library);
+  }
+  fclose(file);
+}
+
 static void use_up(const char* what, long room, char** words) {
   const rlim_t bytes = (rlim_t)room;
   if (strcmp(what, "address_space") == 0) limit(RLIMIT_AS, used("VmSize") + bytes);
@@ -84,6 +100,7 @@ static void use_up(const char* what, long room, char** words) {
       if (pages == MAP_FAILED || mprotect(pages, 4096, PROT_NONE) != 0) break;
     }
   }
+  if (strcmp(what, "libraries") == 0) map_own_libraries();
   if (strcmp(what, "memory") == 0) memset(malloc((size_t)bytes), 1, (size_t)bytes);
 }
 

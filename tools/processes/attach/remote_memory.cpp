@@ -1,5 +1,6 @@
 #include "tools/processes/attach/remote_memory.h"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/uio.h>
@@ -51,6 +52,14 @@ std::vector<RemoteMapping> RemoteMemory::mappings() const {
     all.push_back(std::move(one));
   }
   return all;
+}
+
+std::optional<std::uint64_t> RemoteMemory::auxiliary_value(std::uint64_t type) const {
+  std::ifstream file{fmt::format("/proc/{}/auxv", pid_), std::ios::binary};
+  Elf64_auxv_t entry;
+  while (file.read(reinterpret_cast<char*>(&entry), sizeof entry))
+    if (entry.a_type == type) return entry.a_un.a_val;
+  return std::nullopt;
 }
 
 }  // namespace oomrec::tools::processes

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,9 @@ class RemoteMemory {
 
   // In order of their addresses; empty: it has ended, or may not be read.
   std::vector<RemoteMapping> mappings() const;
+
+  // An entry (AT_BASE, …) of what the kernel gave the program as it started.
+  std::optional<std::uint64_t> auxiliary_value(std::uint64_t type) const;
 
  private:
   pid_t pid_;

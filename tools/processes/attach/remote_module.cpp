@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tools/processes/attach/loader_list.h"
+
 namespace oomrec::tools::processes {
 namespace {
 
@@ -66,8 +68,10 @@ void RemoteModule::read_segments(const RemoteMemory& memory) {
           {(used + 15) & ~std::uint64_t{15}, page_up(used) - ((used + 15) & ~std::uint64_t{15})});
   }
   for (const Elf64_Phdr& segment : segments) {
-    if (segment.p_type == PT_DYNAMIC)
-      read_symbols(memory, bias_ + segment.p_vaddr, segment.p_memsz);
+    if (segment.p_type == PT_DYNAMIC) {
+      dynamic_ = bias_ + segment.p_vaddr;
+      read_symbols(memory, dynamic_, segment.p_memsz);
+    }
     if (segment.p_type == PT_NOTE && segment.p_align == 4)
       read_notes(memory, bias_ + segment.p_vaddr, segment.p_memsz);
   }
@@ -145,6 +149,7 @@ const RemoteSymbol* RemoteModule::symbol_at(std::uint64_t address) const {
 }
 
 std::vector<RemoteModule> remote_modules(const RemoteMemory& memory) {
+  const auto loaded = loaded_dynamic_sections(memory).value_or(std::vector<std::uint64_t>{});
   std::vector<RemoteModule> modules;
   for (const RemoteMapping& mapping : memory.mappings()) {
     char magic[SELFMAG];
@@ -153,7 +158,9 @@ std::vector<RemoteModule> remote_modules(const RemoteMemory& memory) {
       continue;
     if (!modules.empty() && modules.back().contains(mapping.start)) continue;
     RemoteModule module{memory, mapping.start, mapping.path};
-    if (module.end() != module.start()) modules.push_back(std::move(module));
+    const bool is_loaded = loaded.empty() || std::find(loaded.begin(), loaded.end(),
+                                                       module.dynamic_section()) != loaded.end();
+    if (is_loaded && module.end() != module.start()) modules.push_back(std::move(module));
   }
   return modules;
 }

@@ -28,6 +28,7 @@ class RemoteModule {
   std::string_view file_name() const;
   std::uint64_t start() const { return start_; }
   std::uint64_t end() const { return end_; }
+  std::uint64_t dynamic_section() const { return dynamic_; }
   bool contains(std::uint64_t address) const { return start_ <= address && address < end_; }
 
   // 0: it has none of this name.
@@ -51,12 +52,13 @@ class RemoteModule {
   void read_symbols(const RemoteMemory& memory, std::uint64_t dynamic, std::uint64_t bytes);
 
   std::string path_, build_id_;
-  std::uint64_t start_ = 0, end_ = 0, bias_ = 0;
+  std::uint64_t start_ = 0, end_ = 0, bias_ = 0, dynamic_ = 0;
   std::vector<RemoteSymbol> symbols_;  // by address
   std::vector<Gap> gaps_;
 };
 
-// All modules, in order of their addresses. Symbols of each are read: some ms for a large program.
+// All modules that the loader has loaded, in order of their addresses. Symbols of each are read:
+// some ms for a large program.
 std::vector<RemoteModule> remote_modules(const RemoteMemory& memory);
 
 }  // namespace oomrec::tools::processes

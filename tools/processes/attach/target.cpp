@@ -17,6 +17,7 @@
 #include "tools/base/error.h"
 #include "tools/base/number.h"
 #include "tools/base/text.h"
+#include "tools/processes/attach/loader_list.h"
 #include "tools/processes/attach/permission.h"
 #include "tools/processes/attach/refusal.h"
 #include "tools/processes/attach/sandbox.h"
@@ -79,16 +80,8 @@ bool read_program_header(pid_t pid, Elf64_Ehdr& header) {
 }
 
 // An entry of what the kernel gave the program; nothing: there is none, or it may not be read.
-std::optional<std::uint64_t> auxiliary_value(pid_t pid, std::uint64_t type) {
-  std::ifstream file{fmt::format("/proc/{}/auxv", pid), std::ios::binary};
-  Elf64_auxv_t entry;
-  while (file.read(reinterpret_cast<char*>(&entry), sizeof entry))
-    if (entry.a_type == type) return entry.a_un.a_val;
-  return std::nullopt;
-}
-
 bool is_privileged(const RemoteMemory& memory) {
-  return auxiliary_value(memory.pid(), AT_SECURE).value_or(0) != 0;
+  return memory.auxiliary_value(AT_SECURE).value_or(0) != 0;
 }
 
 bool is_c_library_name(std::string_view name) {
@@ -114,7 +107,7 @@ std::vector<RemoteMapping> mappings_with_libraries(const RemoteMemory& memory) {
         mappings.begin(), mappings.end(),
         [](const RemoteMapping& mapping) { return is_c_library_name(name_in(mapping)); });
     // Not there at all: the kernel is replacing the program just now.
-    const bool has_no_loader = auxiliary_value(memory.pid(), AT_BASE) == 0;
+    const bool has_no_loader = memory.auxiliary_value(AT_BASE) == 0;
     if (mappings.empty() || has_library || has_no_loader || Clock::now() > until) return mappings;
     usleep(2000);
   }
@@ -148,7 +141,15 @@ void require_program(const RemoteMemory& memory) {
     throw refusal(fmt::format("process {} ({}) uses musl, whose functions oomrec does not observe",
                               pid, program.string()),
                   "Watch it from outside: oomrec track PID");
-  if (!maps(is_c_library_name))
+  const bool has_loader = loaded_dynamic_sections(memory).has_value();
+  if (!has_loader && maps(is_c_library_name))
+    throw refusal(
+        fmt::format("process {} ({}) is statically linked, and does not call the C library "
+                    "in its memory",
+                    pid, program.string()),
+        "An emulator, such as Valgrind or qemu, cannot be recorded. Watch it from outside: "
+        "oomrec track PID");
+  if (!has_loader || !maps(is_c_library_name))
     throw refusal(fmt::format("process {} ({}) is statically linked, and cannot load a library",
                               pid, program.string()),
                   "Link it dynamically, or watch it from outside: oomrec track PID");
@@ -190,9 +191,10 @@ void throw_not_permitted(pid_t pid, int error) {
 
 std::string program_of(pid_t pid) {
   std::string identity;
-  if (const auto at = auxiliary_value(pid, AT_RANDOM)) {
+  const RemoteMemory memory{pid};
+  if (const auto at = memory.auxiliary_value(AT_RANDOM)) {
     std::array<char, 16> random{};
-    RemoteMemory{pid}.read(*at, random.data(), random.size());
+    memory.read(*at, random.data(), random.size());
     identity = fmt::format("{:x} {}", *at, std::string_view{random.data(), random.size()});
   }
   return identity;
