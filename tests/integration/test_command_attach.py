@@ -573,6 +573,41 @@ def test_a_thread_that_stays_in_the_recorder_keeps_its_copy(oomrec, plain, tmp_p
     assert ended.exit_code == 0 and ended.stdout == "status 9\n", str(ended)
 
 
+def test_code_of_a_jit_compiler_does_not_keep_a_copy(oomrec, plain, tmp_path):
+    """Its thread waits: its stack is in the midst of other memory and has a frame that cannot be followed, and words
+    of calls that have returned."""
+    program = built(
+        tmp_path,
+        "like_jit",
+        "#include <pthread.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n"
+        # Without call frame information, and it uses the frame pointer for something else.
+        '__asm__(".text\\nlike_jit: push %rbp; mov $8, %rbp; call *%rdi; pop %rbp; ret\\n");\n'
+        "void like_jit(void (*called)(void));\n"
+        "__attribute__((noinline)) static void allocate(void) {\n"
+        "for (int i = 0; i < 1000; ++i) { void* volatile p = malloc(3000 + i); free(p); } }\n"
+        "__attribute__((noinline)) static int wait_in_large_frame(void) {\n"
+        "char volatile left[16384]; return read(0, (char*)left, 1) == 1; }\n"
+        "__attribute__((noinline)) static void work(void) {\n"
+        'do { allocate(); puts("done"); } while (wait_in_large_frame()); }\n'
+        "static void* run(void* of) { like_jit(work); return of; }\n"
+        "int main() { pthread_attr_t how; pthread_t thread; setlinebuf(stdout);\n"
+        "char* const memory = aligned_alloc(4096, 2 << 20);\n"
+        "for (int i = 0; i < 2 << 20; ++i) memory[i] = 1;\n"
+        "pthread_attr_init(&how); pthread_attr_setstack(&how, memory, 256 << 10);\n"
+        "pthread_create(&thread, &how, run, 0); pthread_join(thread, 0); return 0; }\n",
+    )
+    process = plain.start(program, stdin=subprocess.PIPE)
+    assert process.stdout.readline() == b"done\n"
+    for _ in range(3):
+        assert oomrec("attach", "--mode", "exact", process.pid).exit_code == 0
+        process.stdin.write(b"x")
+        process.stdin.flush()
+        assert process.stdout.readline() == b"done\n"
+        assert oomrec("attach", "--detach", process.pid).exit_code == 0
+    assert copies(process.pid) == 1
+    assert plain.finish(process).exit_code == 0
+
+
 def test_a_library_of_another_build_is_loaded_beside_the_idle_one(
     oomrec, running, build_dir, tmp_path
 ):

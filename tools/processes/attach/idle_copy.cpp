@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <map>
 #include <set>
 #include <vector>
@@ -18,8 +17,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A hook lasts some microseconds, but on a busy machine its thread may wait for a processor.
-constexpr std::chrono::milliseconds kPatience{3000};
 // A thread that has waited so long in one call of the program's stays there.
 constexpr std::chrono::milliseconds kAsleep{100};
 
@@ -34,8 +31,7 @@ class Threads {
 
   // Until a list of all threads has none that was not dealt with: /proc may leave one out while
   // others end. Those that start meanwhile have no state.
-  bool free_all() {
-    const auto until = Clock::now() + kPatience;
+  bool free_all(Clock::time_point until) {
     for (;;) {
       bool is_complete = true;
       for (const pid_t thread : threads_of(memory_.pid())) {
@@ -106,9 +102,9 @@ class Threads {
 
 }  // namespace
 
-bool free_idle_copy(const RemoteMemory& memory, const RemoteModule& copy,
-                    std::int64_t thread_state) {
-  return Threads{memory, copy, thread_state}.free_all();
+bool free_idle_copy(const RemoteMemory& memory, const RemoteModule& copy, std::int64_t thread_state,
+                    Clock::time_point until) {
+  return Threads{memory, copy, thread_state}.free_all(until);
 }
 
 }  // namespace oomrec::tools::processes

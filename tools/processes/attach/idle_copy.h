@@ -8,6 +8,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 
 #include "tools/processes/attach/remote_memory.h"
@@ -15,9 +16,10 @@
 
 namespace oomrec::tools::processes {
 
-// `thread_state`: where a thread has that pointer, from its control block. False: a thread stays in
-// the copy, for example asleep in a call that it has hooked. Throws Error: no permission.
-bool free_idle_copy(const RemoteMemory& memory, const RemoteModule& copy,
-                    std::int64_t thread_state);
+// `thread_state`: where a thread has that pointer, from its control block. False: until then, a
+// thread stays in the copy, for example asleep in a call that it has hooked. Throws Error: no
+// permission.
+bool free_idle_copy(const RemoteMemory& memory, const RemoteModule& copy, std::int64_t thread_state,
+                    std::chrono::steady_clock::time_point until);
 
 }  // namespace oomrec::tools::processes

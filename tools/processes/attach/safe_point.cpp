@@ -1,10 +1,12 @@
 #include "tools/processes/attach/safe_point.h"
 
+#include <elfutils/libdw.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <iterator>
@@ -117,7 +119,10 @@ ThreadSnapshot ThreadSnapshot::of(const RemoteMemory& memory, const user_regs_st
   ThreadSnapshot snapshot;
   snapshot.registers = registers;
   snapshot.stack_start = registers.rsp - kRedZoneBytes;
-  snapshot.stack.resize(kMostStackBytes);
+  // glibc has a thread's control block above its stack. Of the main thread, and of a coroutine, it
+  // is elsewhere.
+  const std::uint64_t to_control_block = registers.fs_base - snapshot.stack_start;
+  snapshot.stack.resize(std::min<std::uint64_t>(to_control_block, kMostStackBytes));
   snapshot.stack.resize(
       memory.read_some(snapshot.stack_start, snapshot.stack.data(), snapshot.stack.size()));
   return snapshot;
@@ -151,6 +156,8 @@ struct SafePoints::Unwinder {
   std::vector<std::uint64_t> addresses(const ThreadSnapshot& of) {
     found.clear();
     thread = &of;
+    highest_read = followed_to = 0;
+    is_lost = false;
     is_whole = ready && dwfl_getthread_frames(dwfl, memory.pid(), add_frame, this) == 0;
     if (found.empty()) found.push_back(of.registers.rip);
     return found;
@@ -184,9 +191,10 @@ struct SafePoints::Unwinder {
     return static_cast<Unwinder*>(self)->memory.pid();
   }
   static bool read_word(Dwfl*, Dwarf_Addr address, Dwarf_Word* word, void* self) {
-    const auto& unwinder = *static_cast<Unwinder*>(self);
+    auto& unwinder = *static_cast<Unwinder*>(self);
     const ThreadSnapshot& of = *unwinder.thread;
     if (address >= of.stack_start && address + sizeof *word <= of.stack_start + of.stack.size()) {
+      unwinder.highest_read = std::max(unwinder.highest_read, address + sizeof *word);
       std::memcpy(word, of.stack.data() + (address - of.stack_start), sizeof *word);
       return true;
     }
@@ -199,13 +207,27 @@ struct SafePoints::Unwinder {
     return dwfl_thread_state_registers(of, 0, std::size(words), words);
   }
   static int add_frame(Dwfl_Frame* frame, void* self) {
-    auto& all = static_cast<Unwinder*>(self)->found;
+    auto& unwinder = *static_cast<Unwinder*>(self);
     Dwarf_Addr pc = 0;
     bool is_activation = false;
-    if (!dwfl_frame_pc(frame, &pc, &is_activation) || all.size() == kMostFrames)
+    if (!dwfl_frame_pc(frame, &pc, &is_activation) || unwinder.found.size() == kMostFrames)
       return DWARF_CB_ABORT;
-    all.push_back(is_activation ? pc : pc - 1);
+    if (!is_activation) --pc;
+    unwinder.found.push_back(pc);
+    if (!unwinder.is_lost) unwinder.followed_to = unwinder.highest_read;  // its return address
+    unwinder.is_lost = unwinder.is_lost || !unwinder.has_frame_information(pc);
     return DWARF_CB_OK;
+  }
+
+  // Without, libdwfl guesses by the frame pointer.
+  bool has_frame_information(Dwarf_Addr pc) const {
+    Dwfl_Module* const module = dwfl_addrmodule(dwfl, pc);
+    Dwarf_Addr bias = 0;
+    Dwarf_CFI* const cfi = module == nullptr ? nullptr : dwfl_module_eh_cfi(module, &bias);
+    Dwarf_Frame* frame = nullptr;
+    const bool has = cfi != nullptr && dwarf_cfi_addrframe(cfi, pc - bias, &frame) == 0;
+    std::free(frame);
+    return has;
   }
 
   static inline pid_t g_pid = 0;  // dwfl gives find_elf no argument of ours
@@ -215,6 +237,11 @@ struct SafePoints::Unwinder {
   const ThreadSnapshot* thread = nullptr;
   std::vector<std::uint64_t> found;
   bool is_whole = false;  // `found` goes up to the thread's first function
+  bool is_lost = false;   // a frame was of code without call frame information
+  // The stack below is that of `found` up to the first such frame: words there that are not in
+  // `found` are left from earlier calls.
+  std::uint64_t followed_to = 0;
+  std::uint64_t highest_read = 0;
 };
 
 SafePoints::SafePoints(const RemoteMemory& memory, const std::vector<RemoteModule>& modules)
@@ -342,7 +369,9 @@ bool SafePoints::may_be_in(const RemoteModule& module, const ThreadSnapshot& thr
     if (module.contains(address)) return true;
   if (unwinder_->is_whole) return false;
   if (thread.stack.size() == kMostStackBytes) return true;
-  for (std::size_t at = 0; at + sizeof(std::uint64_t) <= thread.stack.size(); ++at) {
+  const std::uint64_t followed = std::max(unwinder_->followed_to, thread.stack_start);
+  for (std::size_t at = followed - thread.stack_start;
+       at + sizeof(std::uint64_t) <= thread.stack.size(); ++at) {
     std::uint64_t word = 0;
     std::memcpy(&word, thread.stack.data() + at, sizeof word);
     if (module.contains(word)) return true;

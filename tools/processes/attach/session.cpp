@@ -116,16 +116,21 @@ std::string build_id_of(const std::string& library) {
   return id;
 }
 
+// Until all threads have left a copy, for all copies together. A hook lasts some microseconds, but
+// on a busy machine its thread may wait for a processor.
+constexpr std::chrono::milliseconds kPatience{3000};
+
 // A copy of this very library that may record again; nullptr: none.
 const RemoteModule* free_copy(const RemoteMemory& memory, const std::vector<LoadedCopy>& copies,
                               const std::string& library) {
   const std::string id = build_id_of(library);
+  const auto until = std::chrono::steady_clock::now() + kPatience;
   for (const LoadedCopy& copy : copies) {
     std::int64_t thread_state = 0;
     if (copy.state != CopyState::is_idle || id.empty() || copy.module.build_id() != id ||
         !memory.read(copy.module.address_of("oomrec_thread_state"), thread_state))
       continue;
-    if (free_idle_copy(memory, copy.module, thread_state)) return &copy.module;
+    if (free_idle_copy(memory, copy.module, thread_state, until)) return &copy.module;
   }
   return nullptr;
 }
