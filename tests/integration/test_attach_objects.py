@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 from attach_targets import needs_tracing
@@ -168,6 +170,67 @@ def test_a_program_that_waits(oomrec, plain, serving):
     work(process, 0.1)
     assert json.loads(process.stdout.readline()) == [True, True, None]
     assert plain.finish(process).exit_code == 0
+
+
+@pytest.fixture
+def twentieth_of_a_processor():
+    """A cgroup whose processes get no more. Call it with a pid; None: the process leaves it."""
+    root = Path("/sys/fs/cgroup")
+    version_1 = root / "cpu" / "cpu.cfs_quota_us"
+    parent = version_1.parent if version_1.exists() or (root / "cpu").exists() else root
+    group = parent / f"oomrec_test_{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError as error:
+        pytest.skip(f"no cgroup can be created: {error}")
+    moved = []
+
+    def move(pid: int | None) -> None:
+        if pid is None:
+            while moved:
+                (parent / "cgroup.procs").write_text(str(moved.pop()))
+        else:
+            (group / "cgroup.procs").write_text(str(pid))
+            moved.append(pid)
+
+    try:
+        if (group / "cpu.cfs_quota_us").exists():
+            (group / "cpu.cfs_period_us").write_text("20000")
+            (group / "cpu.cfs_quota_us").write_text("1000")
+        elif (group / "cpu.max").exists():
+            (group / "cpu.max").write_text("1000 20000")
+        else:
+            pytest.skip("no processor time can be limited by cgroup here")
+        yield move
+        move(None)
+    finally:
+        group.rmdir()
+
+
+MANY = """
+import select, sys, time
+kept = [[] for _ in range(4_000_000)]
+print("ready", flush=True)
+end = time.monotonic() + 120
+while time.monotonic() < end:
+    if select.select([sys.stdin], [], [], 0)[0]: break
+print(len(kept), all(one == [] for one in kept), flush=True)
+"""
+
+
+def test_a_count_that_takes_too_long_is_partial(oomrec, plain, serving, twentieth_of_a_processor):
+    """The program stands still for a second, and what was counted until then is said to be a part."""
+    process = serving(find_python("3.11") or "python3", MANY)
+    twentieth_of_a_processor(process.pid)
+    document = oomrec.json("attach", "--objects", "--json", process.pid)
+    twentieth_of_a_processor(None)
+    assert document["objects"]["is_partial"]
+    counted = sum(row["count"] for row in document["objects"]["rows"])
+    assert 1000 < counted < 4_000_000
+    run = oomrec("attach", "--detach", process.pid)
+    assert run.exit_code == 0, str(run)
+    ended = plain.finish(process, input="\n")
+    assert (ended.exit_code, ended.stdout) == (0, "4000000 True\n"), str(ended)
 
 
 def test_a_program_that_is_not_python(oomrec, running):
