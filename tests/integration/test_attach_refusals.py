@@ -77,6 +77,44 @@ def test_a_stopped_process(oomrec, running):
     assert not mapped_hooks(process.pid)
 
 
+@needs_root
+@pytest.mark.parametrize(
+    ("hierarchy", "file", "freeze", "thaw"),
+    [
+        ("freezer", "freezer.state", "FROZEN", "THAWED"),
+        ("unified", "cgroup.freeze", "1", "0"),
+        ("", "cgroup.freeze", "1", "0"),
+    ],
+)
+def test_a_frozen_process(oomrec, running, hierarchy, file, freeze, thaw):
+    """As that of a paused container."""
+    group = Path("/sys/fs/cgroup") / hierarchy / f"oomrec_test_{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError as error:
+        pytest.skip(f"no such cgroup can be created: {error}")
+    try:
+        if not (group / file).exists():
+            pytest.skip(f"no {file} there")
+        process = running("attached", "nanosleep", 1)
+        (group / "cgroup.procs").write_text(str(process.pid))
+        assert (
+            oomrec("attach", process.pid).exit_code == 0
+        )  # the control: it is there, but not frozen
+        assert oomrec("attach", "--detach", process.pid).exit_code == 0
+        (group / file).write_text(freeze)
+        time.sleep(0.2)
+        assert "is frozen by a cgroup" in refused(oomrec, process.pid)
+        (group / file).write_text(thaw)
+        assert oomrec("attach", process.pid).exit_code == 0
+        (group.parent / "cgroup.procs").write_text(str(process.pid))
+    finally:
+        if (group / file).exists():
+            (group / file).write_text(thaw)
+        with contextlib.suppress(OSError):
+            group.rmdir()
+
+
 def test_a_zombie(oomrec, plain):
     process = plain.start("true")
     while Path(f"/proc/{process.pid}/stat").read_text().split()[2] != "Z":

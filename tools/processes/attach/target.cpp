@@ -51,6 +51,33 @@ void require_no_end(pid_t pid) {
   if (has_ended(pid)) throw_ended(pid);
 }
 
+// Whether a line of the file begins with these words.
+bool has_line(const std::string& path, std::string_view words) {
+  std::ifstream file{path};
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with(words)) return true;
+  return false;
+}
+
+// Whether a cgroup, of version 1 or 2, has been frozen in which it is, as for `docker pause`. A
+// frozen process may seem to sleep, and does not stop for a tracer.
+bool is_frozen(pid_t pid) {
+  std::ifstream groups{fmt::format("/proc/{}/cgroup", pid)};
+  for (std::string line; std::getline(groups, line);) {  // NUMBER:CONTROLLERS:PATH
+    const std::size_t path = line.find('/');
+    if (path == std::string::npos) continue;
+    const std::string below = line.substr(path);
+    if (line.find(":freezer:") < path &&
+        has_line("/sys/fs/cgroup/freezer" + below + "/freezer.state", "FROZEN"))
+      return true;
+    if (line.find("::") < path &&
+        (has_line("/sys/fs/cgroup" + below + "/cgroup.events", "frozen 1") ||
+         has_line("/sys/fs/cgroup/unified" + below + "/cgroup.events", "frozen 1")))
+      return true;
+  }
+  return false;
+}
+
 void require_state(pid_t pid) {
   const std::string state = status_field(pid, "State");
   if (state.empty()) throw refusal(fmt::format("there is no process {}", pid), "`ps` lists them.");
@@ -71,6 +98,9 @@ void require_state(pid_t pid) {
   if (state[0] == 'T' || state[0] == 't')
     throw refusal(fmt::format("process {} is stopped", pid),
                   fmt::format("Let it go on: kill -CONT {}", pid));
+  if (is_frozen(pid))
+    throw refusal(fmt::format("process {} is frozen by a cgroup", pid),
+                  "Thaw it: `docker unpause` a container, `systemctl thaw` a unit.");
 }
 
 // The ELF header of its program; false: it may not be read.
