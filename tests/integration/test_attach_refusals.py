@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 from attach_targets import built, mapped_hooks, needs_tracing, state_of
 from conftest import rounds
+from schemas import check
 
 UNDISTURBED = "result 0 errno 77 wrong 0 blocked 0"
 
@@ -52,6 +54,11 @@ def test_a_program_that_cannot_be_recorded(oomrec, plain, tmp_path, compiler, wo
     process = plain.start(compiled(tmp_path, compiler))
     time.sleep(0.3)
     assert words in refused(oomrec, process.pid)
+    told = oomrec("info", process.pid)
+    assert told.exit_code == 1 and "recorded       no, and cannot be: " in told.stdout, str(told)
+    document = json.loads(oomrec("info", "--json", process.pid).stdout)
+    check("info_process", document)
+    assert words in document["obstacle"] and not document["recorded"]
     assert process.poll() is None and not mapped_hooks(process.pid)
 
 

@@ -9,6 +9,7 @@
 #include "tools/base/error.h"
 #include "tools/base/text.h"
 #include "tools/processes/attach/remote_memory.h"
+#include "tools/processes/attach/target.h"
 #include "tools/recording/live/processes.h"
 
 namespace oomrec::tools::views {
@@ -29,6 +30,15 @@ std::string sentence_of(const Unobserved& one) {
   return fmt::format("calls by an address that it stored before: {}", functions);
 }
 
+std::string obstacle_to_attach(pid_t pid) {
+  try {
+    processes::require_attachable(pid);
+    return {};
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
 }  // namespace
 
 ProcessCheck check_process(pid_t pid) {
@@ -42,7 +52,10 @@ ProcessCheck check_process(pid_t pid) {
                 fmt::format("process {} may not be read, or is none of a program", pid),
                 fmt::format("Try as its user, or as root: sudo oomrec info {}", pid)};
   const auto live = recording::live_process(pid);
-  if (!live) return check;
+  if (!live) {
+    check.obstacle = obstacle_to_attach(pid);
+    return check;
+  }
   check.recorded = true;
   check.title = live->title();
   if (const auto note = live->recording->header().heap_note; note != 0)
@@ -54,6 +67,11 @@ ProcessCheck check_process(pid_t pid) {
 
 void print_process(const ProcessCheck& check, const Terminal& terminal) {
   fmt::print("{:<14} {} {}\n", "process", check.pid, check.title);
+  if (!check.recorded && !check.obstacle.empty()) {
+    fmt::print("{:<14} {}, and cannot be: {}\n", "recorded", terminal.paint(Colour::red, "no"),
+               check.obstacle);
+    return;
+  }
   if (!check.recorded) {
     fmt::print("{:<14} {}; to record it from now on: oomrec attach {}\n", "recorded",
                terminal.paint(Colour::red, "no"), check.pid);
@@ -77,11 +95,9 @@ Json process_json(const ProcessCheck& check) {
   const auto text_or_null = [](const std::string& text) {
     return text.empty() ? Json() : Json(text);
   };
-  return {{"schema_version", 1},
-          {"pid", check.pid},
-          {"recorded", check.recorded},
-          {"attached", check.attached},
-          {"heap_note", text_or_null(check.heap_note)},
+  return {{"schema_version", 1},        {"pid", check.pid},
+          {"recorded", check.recorded}, {"obstacle", text_or_null(check.obstacle)},
+          {"attached", check.attached}, {"heap_note", text_or_null(check.heap_note)},
           {"unobserved", unobserved}};
 }
 

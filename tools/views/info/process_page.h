@@ -16,6 +16,7 @@ struct ProcessCheck {
   pid_t pid = 0;
   std::string title;  // the command line, printable; empty: not recorded
   bool recorded = false;
+  std::string obstacle;   // why it cannot be attached to; empty: it can, or it is recorded
   bool attached = false;  // since `oomrec attach`, not from its start
   std::string heap_note;  // why the heap is not observed; empty: it is
   std::vector<processes::Unobserved> unobserved;
