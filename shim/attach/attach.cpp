@@ -19,6 +19,7 @@
 #include "common/session/gpu_before_attach.h"
 #include "common/system/files.h"
 #include "common/system/text.h"
+#include "common/text/text.h"
 #include "recorder/device_memory/preexisting_devices.h"
 #include "recorder/events/mappings.h"
 #include "recorder/process/preexisting.h"
@@ -123,6 +124,23 @@ bool is_object_heap(const MappingsBefore::Piece& piece) noexcept {
   return (python.at.free_threaded || python.may_have_own_heap) && piece.bytes() >= kReserve;
 }
 
+std::uint64_t bytes_held(const Heap& heap, const std::optional<MappingsBefore>& mappings) noexcept {
+  std::uint64_t bytes = heap.bytes;
+  if (mappings)
+    for (const MappingsBefore::Piece& piece : *mappings)
+      if (!is_object_heap(piece)) bytes += piece.bytes();
+  return bytes;
+}
+
+// The program would be refused its next request, and has no reason to be ready for that.
+const char* limit_problem(std::uint64_t limit, std::uint64_t held) noexcept {
+  static char words[128];
+  if (limit == 0 || held < limit) return nullptr;
+  text::Text to{words, sizeof words};
+  to.add("it holds ").size(held).add(" already, and its limit would be ").size(limit);
+  return words;
+}
+
 // The highest first: the table of mappings is in this order.
 void add_mappings(const MappingsBefore& mappings) noexcept {
   as_recorder([&](InHook hook) {
@@ -167,6 +185,8 @@ const char* begin(Options options) noexcept {
     heap = heap_now();
     if (heap.has_mappings) mappings.emplace(heap.own_mapped);
   }
+  if (const char* const problem = limit_problem(options.limit, bytes_held(heap, mappings)))
+    return problem;
   const bool quiet = options.quiet;
   options.quiet = true;  // the command reports what goes wrong now
   bool started = false;

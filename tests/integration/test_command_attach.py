@@ -411,6 +411,28 @@ def test_a_limit_is_enforced(oomrec, plain, tmp_path):
     assert metadata(bundle)["reason"] == "soft_limit"
 
 
+def test_a_limit_below_what_it_holds_is_not_set(oomrec, plain, tmp_path):
+    """Its next request would fail, in a program that has no reason to be ready for that."""
+    script = tmp_path / "holds.py"
+    script.write_text(
+        "import sys\nkept = bytearray(64 << 20)\nprint('ready', flush=True)\nsys.stdin.readline()\n"
+        "print(len([bytes(2000) for _ in range(10000)]))\n"
+    )
+    process = plain.start(sys.executable, script, stdin=subprocess.PIPE)
+    assert process.stdout.readline()
+    for _ in range(2):  # by a copy of the library that is loaded for it, and by that copy again
+        run = oomrec("attach", "--limit", "20M", process.pid)
+        assert run.exit_code == 2, str(run)
+        assert re.search(
+            r"it holds 6\d\.\d MiB already, and its limit would be 20\.0 MiB", run.stderr
+        ), str(run)
+    assert oomrec("info", process.pid).exit_code == 1
+    assert copies(process.pid) == 1
+    assert oomrec("attach", "--limit", "200M", process.pid).exit_code == 0
+    ended = plain.finish(process, input="\n")
+    assert (ended.exit_code, ended.stdout) == (0, "10000\n"), str(ended)
+
+
 def test_a_failed_allocation_leaves_a_bundle_with_its_line(oomrec, plain, tmp_path):
     script = tmp_path / "grow.py"
     script.write_text(
