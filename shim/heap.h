@@ -36,10 +36,11 @@ inline Watch watched(Api api) noexcept { return g_watched[static_cast<std::size_
 // bound to us at all, and whether an operator new calls it.
 extern constinit bool g_entered_unwatched;
 
-// Finds the next allocator and starts watching. Called by the constructor, or when the library
-// attaches to a running program.
-// After find_chunks(), which sets g_glibc_chunks.
+// Sets g_glibc_chunks.
 void find_chunks() noexcept;
+
+// Finds the next allocator and starts watching, after find_chunks(). Called by the constructor, or
+// when the library attaches to a running program.
 void start_heap() noexcept;
 
 void stop_heap() noexcept;

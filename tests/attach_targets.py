@@ -48,7 +48,7 @@ def built(tmp_path, name: str, text: str) -> Path:
 
 
 class Told:
-    """A program that does what it is told: it answers each line of its stdin by one."""
+    """A program that reads commands from stdin, one a line, and answers each with one line."""
 
     def __init__(self, process: subprocess.Popen) -> None:
         self.process, self.pid = process, process.pid

@@ -71,6 +71,18 @@ bool is_below_root(std::string_view text) noexcept {
   bytes_ = path.size();
   std::uint64_t ignored = 0;
   if (!path.truncated() && read(v1_ ? file_v1 : file_v2, ignored)) return;
+  if (!v1_) {  // beside version 1, version 2 is mounted there
+    Text beside(path_);
+    beside << system::g_roots.cgroup << "/unified";
+    const std::size_t beside_bytes = beside.size();
+    if (own.size() > 1) beside << own;
+    if (!beside.truncated() && read(file_v2, ignored)) {
+      root_bytes_ = beside_bytes;
+      bytes_ = beside.size();
+      return;
+    }
+    Text(path_) << system::g_roots.cgroup;
+  }
   path_[root_bytes_] = '\0';
   bytes_ = root_bytes_;
 }

@@ -22,9 +22,9 @@ bool read_cgroup_number(const char* directory, const char* file, std::uint64_t& 
 
 class CgroupPath {
  public:
-  // `controller`: "memory" or "pids". `file_v1`, `file_v2`: a file that exists if the cgroup is
-  // visible here. `named`: receives its name in /proc/PID/cgroup. `process`: a pid; 0: the calling
-  // process.
+  // `controller`: such as "memory"; version 1 has none named "unified". `file_v1`, `file_v2`: a
+  // file that exists if the cgroup is visible here. `named`: receives its name in /proc/PID/cgroup.
+  // `process`: a pid; 0: the calling process.
   CgroupPath(InHook, std::string_view controller, const char* file_v1, const char* file_v2,
              char (*named)[kCgroupPathBytes] = nullptr, int process = 0) noexcept;
 

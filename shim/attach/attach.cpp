@@ -132,7 +132,8 @@ std::uint64_t bytes_held(const Heap& heap, const std::optional<MappingsBefore>& 
   return bytes;
 }
 
-// The program would be refused its next request, and has no reason to be ready for that.
+// Why a limit that is already reached is not set: the program's next request would fail.
+// nullptr: it is not reached.
 const char* limit_problem(std::uint64_t limit, std::uint64_t held) noexcept {
   static char words[128];
   if (limit == 0 || held < limit) return nullptr;

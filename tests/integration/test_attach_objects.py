@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -172,27 +173,16 @@ def test_a_program_that_waits(oomrec, plain, serving):
     assert plain.finish(process).exit_code == 0
 
 
-@pytest.fixture
-def twentieth_of_a_processor():
-    """A cgroup whose processes get no more. Call it with a pid; None: the process leaves it."""
+@contextlib.contextmanager
+def twentieth_of_a_processor(pid: int):
+    """Puts the process in a cgroup that gets no more."""
     root = Path("/sys/fs/cgroup")
-    version_1 = root / "cpu" / "cpu.cfs_quota_us"
-    parent = version_1.parent if version_1.exists() or (root / "cpu").exists() else root
+    parent = root / "cpu" if (root / "cpu").is_dir() else root  # version 1, or 2
     group = parent / f"oomrec_test_{os.getpid()}"
     try:
         group.mkdir()
     except OSError as error:
         pytest.skip(f"no cgroup can be created: {error}")
-    moved = []
-
-    def move(pid: int | None) -> None:
-        if pid is None:
-            while moved:
-                (parent / "cgroup.procs").write_text(str(moved.pop()))
-        else:
-            (group / "cgroup.procs").write_text(str(pid))
-            moved.append(pid)
-
     try:
         if (group / "cpu.cfs_quota_us").exists():
             (group / "cpu.cfs_period_us").write_text("20000")
@@ -201,9 +191,11 @@ def twentieth_of_a_processor():
             (group / "cpu.max").write_text("1000 20000")
         else:
             pytest.skip("no processor time can be limited by cgroup here")
-        yield move
-        move(None)
+        (group / "cgroup.procs").write_text(str(pid))
+        yield
     finally:
+        for left in (group / "cgroup.procs").read_text().split():
+            (parent / "cgroup.procs").write_text(left)
         group.rmdir()
 
 
@@ -218,12 +210,11 @@ print(len(kept), all(one == [] for one in kept), flush=True)
 """
 
 
-def test_a_count_that_takes_too_long_is_partial(oomrec, plain, serving, twentieth_of_a_processor):
-    """The program stands still for a second, and what was counted until then is said to be a part."""
+def test_a_count_that_takes_too_long_is_partial(oomrec, plain, serving):
+    """Counting stops after a second, and the result is marked as partial."""
     process = serving(find_python("3.11") or "python3", MANY)
-    twentieth_of_a_processor(process.pid)
-    document = oomrec.json("attach", "--objects", "--json", process.pid)
-    twentieth_of_a_processor(None)
+    with twentieth_of_a_processor(process.pid):
+        document = oomrec.json("attach", "--objects", "--json", process.pid)
     assert document["objects"]["is_partial"]
     counted = sum(row["count"] for row in document["objects"]["rows"])
     assert 1000 < counted < 4_000_000

@@ -105,9 +105,8 @@ def test_a_frozen_process(oomrec, running, hierarchy, file, freeze, thaw):
             pytest.skip(f"no {file} there")
         process = running("attached", "nanosleep", 1)
         (group / "cgroup.procs").write_text(str(process.pid))
-        assert (
-            oomrec("attach", process.pid).exit_code == 0
-        )  # the control: it is there, but not frozen
+        # The control: it is there, but not frozen.
+        assert oomrec("attach", process.pid).exit_code == 0
         assert oomrec("attach", "--detach", process.pid).exit_code == 0
         (group / file).write_text(freeze)
         time.sleep(0.2)

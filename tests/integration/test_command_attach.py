@@ -412,7 +412,7 @@ def test_a_limit_is_enforced(oomrec, plain, tmp_path):
 
 
 def test_a_limit_below_what_it_holds_is_not_set(oomrec, plain, tmp_path):
-    """Its next request would fail, in a program that has no reason to be ready for that."""
+    """The program's next request would fail."""
     script = tmp_path / "holds.py"
     script.write_text(
         "import sys\nkept = bytearray(64 << 20)\nprint('ready', flush=True)\nsys.stdin.readline()\n"

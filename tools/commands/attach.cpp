@@ -155,7 +155,7 @@ int attach_command(const Words& words) {
   arguments.option("--mode", "MODE", mode, "sampled, or exact: every event [sampled]",
                    {"sampled", "exact"});
   arguments.option("--limit", "SIZE", limit,
-                   "refuse allocations beyond SIZE, of which it holds a part already");
+                   "refuse allocations beyond SIZE, which includes what it holds now");
   arguments.option("--dump-dir", "DIR", directory,
                    "where bundles go (oom_dumps in the process's working directory)");
   arguments.option("--duration", "TIME", duration,

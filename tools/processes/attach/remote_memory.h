@@ -41,7 +41,8 @@ class RemoteMemory {
   // In order of their addresses; empty: it has ended, or may not be read.
   std::vector<RemoteMapping> mappings() const;
 
-  // An entry (AT_BASE, …) of what the kernel gave the program as it started.
+  // An entry (AT_BASE, …) of what the kernel gave the program when it started; nothing: there is
+  // none, or it may not be read.
   std::optional<std::uint64_t> auxiliary_value(std::uint64_t type) const;
 
  private:

@@ -14,6 +14,7 @@
 #include <fstream>
 #include <optional>
 
+#include "common/limits/cgroup.h"
 #include "tools/base/error.h"
 #include "tools/base/number.h"
 #include "tools/base/text.h"
@@ -51,29 +52,17 @@ void require_no_end(pid_t pid) {
   if (has_ended(pid)) throw_ended(pid);
 }
 
-// Whether a line of the file begins with these words.
-bool has_line(const std::string& path, std::string_view words) {
-  std::ifstream file{path};
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with(words)) return true;
-  return false;
-}
-
-// Whether a cgroup, of version 1 or 2, has been frozen in which it is, as for `docker pause`. A
-// frozen process may seem to sleep, and does not stop for a tracer.
+// Whether a cgroup in which it is has been frozen, as for `docker pause`. A frozen process may seem
+// to sleep, and does not stop for a tracer. Version 2 may be mounted beside version 1.
 bool is_frozen(pid_t pid) {
-  std::ifstream groups{fmt::format("/proc/{}/cgroup", pid)};
-  for (std::string line; std::getline(groups, line);) {  // NUMBER:CONTROLLERS:PATH
-    const std::size_t path = line.find('/');
-    if (path == std::string::npos) continue;
-    const std::string below = line.substr(path);
-    if (line.find(":freezer:") < path &&
-        has_line("/sys/fs/cgroup/freezer" + below + "/freezer.state", "FROZEN"))
-      return true;
-    if (line.find("::") < path &&
-        (has_line("/sys/fs/cgroup" + below + "/cgroup.events", "frozen 1") ||
-         has_line("/sys/fs/cgroup/unified" + below + "/cgroup.events", "frozen 1")))
-      return true;
+  constexpr const char* kFileV1 = "/freezer.self_freezing";
+  constexpr const char* kFileV2 = "/cgroup.freeze";
+  for (const char* const controller : {"freezer", "unified"}) {
+    limit::CgroupPath cgroup{OutsideHooks::in_hook(), controller, kFileV1, kFileV2, nullptr, pid};
+    std::uint64_t is_set = 0;
+    do {
+      if (cgroup.read(cgroup.is_v1() ? kFileV1 : kFileV2, is_set) && is_set != 0) return true;
+    } while (cgroup.move_to_parent());
   }
   return false;
 }
@@ -109,7 +98,6 @@ bool read_program_header(pid_t pid, Elf64_Ehdr& header) {
   return static_cast<bool>(file.read(reinterpret_cast<char*>(&header), sizeof header));
 }
 
-// An entry of what the kernel gave the program; nothing: there is none, or it may not be read.
 bool is_privileged(const RemoteMemory& memory) {
   return memory.auxiliary_value(AT_SECURE).value_or(0) != 0;
 }
