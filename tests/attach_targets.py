@@ -30,6 +30,13 @@ def state_of(pid: int) -> dict:
     }
 
 
+def state_if_running(pid: int) -> dict | None:
+    try:
+        return state_of(pid)
+    except FileNotFoundError:
+        return None
+
+
 def mapped_hooks(pid: int) -> bool:
     return "liboomrec" in Path(f"/proc/{pid}/maps").read_text()
 
