@@ -7,6 +7,7 @@
 #include "recorder/state/request.h"
 #include "shim/heap_functions.h"
 #include "shim/interpose/export.h"
+#include "shim/interpose/modules.h"
 
 namespace oomrec::shim {
 
@@ -158,8 +159,19 @@ bool has_glibc_chunks() noexcept {
 std::uint64_t ask_usable_bytes(void* block) noexcept { return g_next.malloc_usable_size(block); }
 
 const void* library_of(const void* function) noexcept {
-  Dl_info info;
-  return ::dladdr(function, &info) != 0 ? info.dli_fbase : nullptr;
+  struct Search {
+    const void* function;
+    std::uint64_t start;
+  } search{function, 0};
+  const auto visit = [](dl_phdr_info* info, std::size_t, void* data) noexcept {
+    Search& searched = *static_cast<Search*>(data);
+    const ModuleRange range{*info};
+    if (!range.contains(searched.function)) return 0;
+    searched.start = range.start;
+    return 1;
+  };
+  for_each_module(visit, &search);
+  return reinterpret_cast<const void*>(search.start);
 }
 
 void stop_heap() noexcept {

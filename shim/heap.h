@@ -51,7 +51,7 @@ bool start_operator_new(const void* allocator) noexcept;
 // Calls `visit` for each operator new and delete that is the allocator's own.
 void visit_own_new(void (*visit)(const char* symbol, const void* next) noexcept) noexcept;
 
-// The library of a function; for the constructor.
+// Where the library of a function begins in memory; for the constructor. nullptr: in none.
 const void* library_of(const void* function) noexcept;
 
 // A failed `operator new` becomes visible only by what follows: the allocation by the new-handler

@@ -38,10 +38,15 @@ struct OwnMemory {
 };
 inline constinit OwnMemory g_own_memory{};
 
+enum class Pages : int {
+  untouched = 0,
+  populated = MAP_POPULATE,  // for memory that is about to be touched all over: no fault for each
+};
+
 // Private zeroed memory; nullptr if there is none.
-inline void* map_private(std::size_t bytes) noexcept {
-  const long result = call(SYS_mmap, nullptr, bytes, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+inline void* map_private(std::size_t bytes, Pages pages = Pages::untouched) noexcept {
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | static_cast<int>(pages);
+  const long result = call(SYS_mmap, nullptr, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
   if (result < 0 && result > -4096) return nullptr;
   g_own_memory.add(static_cast<std::uint64_t>(result), bytes);
   return reinterpret_cast<void*>(result);

@@ -84,7 +84,7 @@ class NodeMap {
   static Distance* new_piece() noexcept {
     const std::uint64_t before = g_index_bytes.fetch_add(kPieceBytes, std::memory_order_relaxed);
     if (before + kPieceBytes <= g_index_budget_bytes.load(std::memory_order_relaxed))
-      if (void* const piece = system::map_private(kPieceBytes))
+      if (void* const piece = system::map_private(kPieceBytes, system::Pages::populated))
         return static_cast<Distance*>(piece);
     g_index_bytes.fetch_sub(kPieceBytes, std::memory_order_relaxed);
     return nullptr;

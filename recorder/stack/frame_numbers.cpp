@@ -26,7 +26,8 @@ std::uint32_t& slot_of(const Slots& slots, std::uint64_t word) noexcept {
 
 bool grow() noexcept {
   const std::uint64_t count = g_slots.count == 0 ? kFirstSlots : 2 * g_slots.count;
-  auto* const at = static_cast<std::uint32_t*>(system::map_private(count * sizeof(std::uint32_t)));
+  auto* const at = static_cast<std::uint32_t*>(
+      system::map_private(count * sizeof(std::uint32_t), system::Pages::populated));
   if (at == nullptr) return false;
   const Slots larger{at, count, g_slots.used};
   for (std::uint64_t i = 0; i < g_slots.count; ++i)

@@ -91,8 +91,11 @@ std::uint64_t index_bytes(std::uint64_t slots) noexcept {
   return sizeof(Index) + slots * sizeof(Slot);
 }
 
+// The first one is made for programs that may have few stacks. Later ones are filled at once.
 Index* make_index(std::uint64_t slots) noexcept {
-  auto* index = static_cast<Index*>(system::map_private(index_bytes(slots)));
+  const bool is_first = slots == kFirstSlots;
+  auto* index = static_cast<Index*>(system::map_private(
+      index_bytes(slots), is_first ? system::Pages::untouched : system::Pages::populated));
   if (index != nullptr) index->mask = slots - 1;
   return index;
 }
@@ -102,7 +105,8 @@ Index* make_index(std::uint64_t slots) noexcept {
 bool put_all(Index& index, std::uint32_t end) noexcept {
   constexpr std::uint32_t kAhead = 16;
   const std::size_t bytes = end * sizeof(std::uint32_t);
-  auto* const hashes = static_cast<std::uint32_t*>(system::map_private(bytes));
+  auto* const hashes =
+      static_cast<std::uint32_t*>(system::map_private(bytes, system::Pages::populated));
   if (hashes == nullptr) return false;
   const auto prepare = [&](std::uint32_t node) {
     const session::NodeEntry& entry = node_at(node);

@@ -23,6 +23,11 @@ constinit std::atomic<std::uint32_t> g_used{0};    // slots of the small table
 constinit std::atomic<std::uint32_t> g_clears{0};  // of the table
 constinit std::atomic<bool> g_grows{false};        // a thread makes a large table
 
+// The table is read and written all over: a page costs two faults, the first for reading zeros, and
+// the kernel's copy of these. With one system call it is a fifth of that. Not for the few stacks of
+// a program that hardly allocates.
+constexpr std::uint32_t kFewRules = 32;
+
 std::uint64_t slots_of(const RuleSlot* table) noexcept {
   return std::uint64_t{1} << (table == g_small_rules ? kSmallTableBits : kLargeTableBits);
 }
@@ -60,8 +65,8 @@ void clear(RuleSlot* table) noexcept {
 void grow() noexcept {
   if (g_grows.exchange(true, std::memory_order_acquire)) return;
   const std::uint32_t clears = g_clears.load();
-  auto* const large =
-      static_cast<RuleSlot*>(system::map_private(sizeof(RuleSlot) << kLargeTableBits));
+  auto* const large = static_cast<RuleSlot*>(
+      system::map_private(sizeof(RuleSlot) << kLargeTableBits, system::Pages::populated));
   if (large == nullptr) return g_grows.store(false, std::memory_order_release);
   for (std::uint64_t slot = 0; slot < slots_of(g_small_rules); ++slot) {
     const std::uint64_t entry = g_small_rules[slot].load(std::memory_order_relaxed);
@@ -93,9 +98,10 @@ PackedRule rule_at(InHook hook, std::uint64_t address) noexcept {
   if constexpr (kSelfCheck) count_rule(rule);
   // Cache "no module here" only where searching is slow: a library may be loaded there next.
   if (slot == 0 && !module_search_is_slow()) return rule;
-  if (insert(table, key, rule) && table == g_small_rules &&
-      g_used.fetch_add(1, std::memory_order_relaxed) >= slots_of(table) / 2)
-    grow();
+  if (!insert(table, key, rule) || table != g_small_rules) return rule;
+  const std::uint32_t used = g_used.fetch_add(1, std::memory_order_relaxed);
+  if (used == kFewRules) system::populate(g_small_rules, sizeof(g_small_rules));
+  if (used >= slots_of(table) / 2) grow();
   return rule;
 }
 

@@ -110,23 +110,6 @@ constexpr bool may_be_missing(std::string_view name) noexcept {
 }
 
 // Of a library that came by dlopen: the memory of the program's own file, and of ours.
-struct ModuleRange {
-  std::uint64_t start = UINT64_MAX, end = 0;
-
-  explicit constexpr ModuleRange() noexcept = default;
-  explicit ModuleRange(const dl_phdr_info& info) noexcept {
-    for (int i = 0; i < info.dlpi_phnum; ++i) {
-      const ElfW(Phdr)& segment = info.dlpi_phdr[i];
-      if (segment.p_type != PT_LOAD) continue;
-      start = std::min<std::uint64_t>(start, info.dlpi_addr + segment.p_vaddr);
-      end = std::max<std::uint64_t>(end, info.dlpi_addr + segment.p_vaddr + segment.p_memsz);
-    }
-  }
-  bool contains(const void* address) const noexcept {
-    const auto at = reinterpret_cast<std::uint64_t>(address);
-    return start <= at && at < end;
-  }
-};
 constinit bool g_in_program = false;
 constinit ModuleRange g_program{}, g_own{};
 
