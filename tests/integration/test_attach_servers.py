@@ -164,6 +164,7 @@ public class Serve {
 """
 
 
+@pytest.mark.full
 @pytest.mark.needs_program("java", "javac")
 def test_java(oomrec, plain, tmp_path):
     (tmp_path / "Serve.java").write_text(JAVA)
@@ -203,6 +204,7 @@ def postgres(oomrec, shared):
     server.stop()
 
 
+@pytest.mark.full
 def test_postgres(oomrec, postgres):
     """The server that forks, and its backends."""
     seconds = rounds(8, 60)
@@ -222,6 +224,7 @@ def test_postgres(oomrec, postgres):
     postgres.require_consistent()
 
 
+@pytest.mark.full
 def test_commands_die_at_a_server_that_forks(oomrec, plain, postgres, build_dir, library):
     """Each connection is a new process: some are attached to as they begin, or end."""
     steps = ["seized", "stopped", "written", "redirected", "blocked", "calling", "done"]

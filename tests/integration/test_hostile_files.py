@@ -59,7 +59,7 @@ def test_a_large_pickle_is_not_read(bounded, tmp_path):
 
 
 # With `scripts/test --full` all of them: each file of the bundle is as large.
-@pytest.mark.parametrize("shape", JSON if rounds(0, 1) else ["objects", "keys", "nested"])
+@pytest.mark.parametrize("shape", JSON if rounds(0, 1) else ["objects", "nested"])
 def test_a_bundle_of_such_files(bounded, bundle, shape):
     """The sum of a bundle's files counts, too."""
     text = JSON[shape]()

@@ -16,7 +16,7 @@ import pytest
 from conftest import rounds
 
 CHUNKS = [
-    *[("c", seed, rounds(40, 95)) for seed in range(rounds(3, 8))],
+    *[("c", seed, rounds(25, 95)) for seed in range(rounds(3, 8))],
     *[("python", seed, 20) for seed in range(8, rounds(9, 10))],
 ]
 AT_ONCE = 10  # recordings for one `oomrec recover`; dead ones beyond 20 are removed

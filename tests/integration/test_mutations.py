@@ -32,7 +32,7 @@ def bundle(oomrec, tmp_path):
 
 def test_thousands_of_mutations_never_crash(build_dir, bundle):
     driver = build_dir / "tests" / "unit" / "tools" / "tools_mutations"
-    count = rounds(500, 10_000)
+    count = rounds(250, 10_000)
     run = subprocess.run(
         [driver, bundle / "recording.oomrec", str(count)],
         capture_output=True,

@@ -13,19 +13,19 @@ from conftest import SOURCE, Runner, rounds
 from watching import Watch, wait_for
 
 TARGETS = {
-    # Rounds of scripts/test, and of scripts/test --full: about five seconds, and a minute.
-    "recording": (200, 4_000),
-    "bundle": (300, 15_000),
-    "telemetry": (2_000, 40_000),
-    "snapshot": (10_000, 200_000),
-    "json": (20_000, 400_000),
-    "csv": (5_000, 100_000),
-    "log": (5_000, 100_000),
-    "cgroup": (2_000, 40_000),
-    "proc": (300, 6_000),
-    "symbols": (5_000, 100_000),
-    "options": (20_000, 400_000),
-    "arguments": (20_000, 400_000),
+    # Rounds of scripts/test, and of scripts/test --full: about two seconds, and a minute.
+    "recording": (100, 4_000),
+    "bundle": (150, 15_000),
+    "telemetry": (1_000, 40_000),
+    "snapshot": (5_000, 200_000),
+    "json": (10_000, 400_000),
+    "csv": (2_500, 100_000),
+    "log": (2_500, 100_000),
+    "cgroup": (1_000, 40_000),
+    "proc": (150, 6_000),
+    "symbols": (2_500, 100_000),
+    "options": (10_000, 400_000),
+    "arguments": (10_000, 400_000),
 }
 FINDING = re.compile(r"runtime error:|AddressSanitizer|UndefinedBehavior")
 

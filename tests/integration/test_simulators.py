@@ -27,7 +27,7 @@ def test_the_bundle_names_size_line_and_limit(preload, plain, oomrec, victim, sc
     refused = int(run.stdout.split("refused ")[1].split()[0])
     shown = oomrec.json("show", run.only_bundle())
     assert shown["verdict"]["code"] == "address_space_limit"
-    assert shown["limit"]["kind"] == "rlimit_as" and shown["limit"]["bytes"] == 1 << 30
+    assert shown["limit"]["kind"] == "rlimit_as" and shown["limit"]["bytes"] == 1 << 29
     assert shown["request"]["error"] == "ENOMEM"
     header = (
         shown["request"]["size"] - refused

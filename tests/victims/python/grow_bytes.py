@@ -3,7 +3,7 @@
 import os
 import resource
 
-LIMIT = 1 << 30
+LIMIT = 1 << 29
 
 
 def grow(size):

@@ -4,7 +4,7 @@ import resource
 
 import numpy as np
 
-LIMIT = 1 << 30
+LIMIT = 1 << 29
 
 
 def grow(count):
