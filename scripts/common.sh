@@ -94,7 +94,7 @@ install_now() {
 # need_packages PACKAGE…: installs those that are missing. Fails if that is not possible.
 need_packages() {
   missing=
-  for package in "$@"; do is_installed "$package" || missing="$missing $package"; done
+  for each_package in "$@"; do is_installed "$each_package" || missing="$missing $each_package"; done
   [ -n "$missing" ] || return 0
   if ! command -v apt-get > /dev/null; then
     echo "$script: this is no Debian; packages to install by hand:$missing" >&2

@@ -191,7 +191,25 @@ def test_a_recorded_process(oomrec, preload, victim):
 
 def test_no_process_and_a_wrong_word(oomrec):
     assert "there is no process" in refused(oomrec, 2**22 - 1)
-    assert "is not a pid" in refused(oomrec, "nginx")
+    assert "is not a pid\n  Give the number: oomrec attach $(pgrep -o nginx)" in refused(
+        oomrec, "nginx"
+    )
+    assert "is not a pid\n  `ps` lists them." in refused(oomrec, "0")
+
+
+def test_wrong_options_are_named_as_they_were_given(oomrec, plain):
+    process = plain.start("sleep", "60")
+    for words, said in {
+        ("--mode", "off"): "invalid value 'off' for --mode\n  Use sampled or exact.",
+        ("--limit", "much"): "invalid value 'much' for --limit\n",
+        ("--detach", "--duration", "5s"): "--detach ends a recording, --duration begins one",
+        ("--objects", "--detach"): "--detach ends a recording, --objects begins one",
+    }.items():
+        run = oomrec("attach", *words, process.pid)
+        assert run.exit_code == 2 and said in run.stderr, str(run)
+    run = oomrec("attach", process.pid, env={"OOMREC_MODE": "foo"})
+    assert run.exit_code == 2 and "invalid value 'foo' for OOMREC_MODE" in run.stderr, str(run)
+    assert "not recorded" not in oomrec("attach", process.pid).stderr  # the control
 
 
 # --- Sandboxes -----------------------------------------------------------------------------------

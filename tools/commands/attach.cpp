@@ -42,8 +42,12 @@ pid_t pid_of(const std::string& word) {
   if (const auto pid = recording::parse_pid(word)) return *pid;
   if (word.empty())
     throw Error{Exit::bad_input, "no process was given", "Give its pid: oomrec attach 4711"};
+  // What pgrep would be asked for must be a name.
+  const bool is_number = word.find_first_not_of("-+.0123456789") == std::string::npos;
   throw Error{Exit::bad_input, fmt::format("'{}' is not a pid", printable(word)),
-              fmt::format("Give the number: oomrec attach $(pgrep -o {})", printable(word))};
+              is_number
+                  ? "`ps` lists them."
+                  : fmt::format("Give the number: oomrec attach $(pgrep -o {})", printable(word))};
 }
 
 // "60s", "5m", "1.5h", "90"; 0: not a time.
@@ -108,6 +112,13 @@ int report(pid_t pid, const processes::Attached& done, const std::string& bundle
   return code(Exit::shown);
 }
 
+// What was given of that which only a new recording has; nullptr: nothing.
+const char* option_of_a_recording(const Arguments& arguments) {
+  for (const char* const option : {"--mode", "--limit", "--dump-dir", "--duration", "--objects"})
+    if (arguments.given(option)) return option;
+  return nullptr;
+}
+
 int detach(pid_t pid, bool json) {
   return report(pid, processes::detach_from(pid), "", std::nullopt, json,
                 fmt::format("the recording of process {} has ended; the process goes on", pid));
@@ -169,21 +180,34 @@ int attach_command(const Words& words) {
   if (!arguments.parse(words)) return code(Exit::shown);
 
   const pid_t pid = pid_of(word);
+  if (const char* const option = detaches ? option_of_a_recording(arguments) : nullptr)
+    throw Error{Exit::bad_input, fmt::format("--detach ends a recording, {} begins one", option),
+                "Give one of the two."};
   if (detaches) return detach(pid, json);
+  if (!mode.empty() && mode != "sampled" && mode != "exact")
+    throw invalid_value("--mode", mode, "Use sampled or exact.");
   const double seconds = duration.empty() ? 0 : seconds_of(duration);
   if (!duration.empty() && seconds == 0)
     throw invalid_value("--duration", duration, "Use a time such as 60s, 5m or 1h.");
   if (!directory.empty())
     directory = std::filesystem::absolute(directory).lexically_normal().string();
-  const processes::Attached done = attach_with_settings(pid, mode, limit, directory);
+  processes::Settings flags;
+  const auto add = [&](const char* variable, const std::string& value) {
+    if (!value.empty()) flags.emplace_back(variable, value);
+  };
+  add("OOMREC_MODE", mode);
+  add("OOMREC_LIMIT", limit);
+  add("OOMREC_DUMP_DIR", directory);
+  const processes::Attached done = attach_with_settings(pid, flags);
   if (!done.gpu_problem.empty())
     fmt::print(stderr, "oomrec attach: the GPU memory of process {} is not recorded: {}\n", pid,
                done.gpu_problem);
   const Objects objects = counts_objects ? count_objects(pid) : std::nullopt;
   if (seconds != 0) return record_for(pid, done, objects, seconds, directory, json);
   return report(pid, done, "", objects, json,
-                fmt::format("process {} is recorded now; thread {} paused for {:.1f} ms", pid,
-                            done.thread, static_cast<double>(done.paused_ns) / 1e6));
+                fmt::format("process {0} is recorded now: oomrec top {0} (thread {1} paused for "
+                            "{2:.1f} ms)",
+                            pid, done.thread, static_cast<double>(done.paused_ns) / 1e6));
 }
 
 }  // namespace oomrec::tools::commands

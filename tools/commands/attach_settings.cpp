@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "common/options/options.h"
@@ -15,28 +16,33 @@
 namespace oomrec::tools::commands {
 namespace {
 
-using Settings = std::vector<std::pair<std::string, std::string>>;
+using processes::Settings;
 
-// Options of the recording: flags of this command, else variables, as for `oomrec run`.
-Settings settings_of(const std::string& mode, const std::string& limit,
-                     const std::string& directory) {
-  Settings settings;
-  const auto set = [&](std::string_view variable, const std::string& given) {
-    const char* const own = std::getenv(std::string{variable}.c_str());
-    const std::string value = !given.empty() ? given : own != nullptr ? own : "";
-    if (!value.empty()) settings.emplace_back(variable, value);
-  };
+const std::string* value_of(const Settings& settings, std::string_view variable) {
+  const auto found = std::find_if(settings.begin(), settings.end(),
+                                  [&](const auto& setting) { return setting.first == variable; });
+  return found != settings.end() ? &found->second : nullptr;
+}
+
+Settings settings_of(const Settings& flags) {
+  Settings settings = flags;
   for (const processes::OptionRow& row : processes::option_rows()) {
     if (row.variable == "OOMREC_LIMIT_AS" || row.variable == "OOMREC_PYTHON_OBJECTS") continue;
-    set(row.variable, row.variable == "OOMREC_MODE"       ? mode
-                      : row.variable == "OOMREC_LIMIT"    ? limit
-                      : row.variable == "OOMREC_DUMP_DIR" ? directory
-                                                          : "");
+    const char* const own = std::getenv(std::string{row.variable}.c_str());
+    if (own != nullptr && *own != '\0' && value_of(flags, row.variable) == nullptr)
+      settings.emplace_back(row.variable, own);
   }
   return settings;
 }
 
-void check(const Settings& settings) {
+// What the user has written: the flag, or the variable.
+std::string name_of(std::string_view variable, const Settings& flags) {
+  for (const processes::OptionRow& row : processes::option_rows())
+    if (row.variable == variable && value_of(flags, variable) != nullptr) return row.flag();
+  return std::string{variable};
+}
+
+void check(const Settings& settings, const Settings& flags) {
   std::vector<std::string> entries;
   for (const auto& [variable, value] : settings)
     entries.push_back(fmt::format("{}={}", variable, value));
@@ -46,16 +52,15 @@ void check(const Settings& settings) {
   OptionProblems problems;
   read_options(pointers.data(), problems);
   for (const OptionProblem& problem : problems)
-    throw invalid_value(problem.variable, problem.value,
+    throw invalid_value(name_of(problem.variable, flags), problem.value,
                         fmt::format("Use {}.", accepted_by(problem.variable)));
 }
 
 }  // namespace
 
-processes::Attached attach_with_settings(pid_t pid, const std::string& mode,
-                                         const std::string& limit, const std::string& directory) {
-  const Settings settings = settings_of(mode, limit, directory);
-  check(settings);
+processes::Attached attach_with_settings(pid_t pid, const Settings& flags) {
+  const Settings settings = settings_of(flags);
+  check(settings, flags);
   return processes::attach_to(pid, processes::find_library(), settings);
 }
 

@@ -3,14 +3,12 @@
 
 #include <sys/types.h>
 
-#include <string>
-
 #include "tools/processes/attach/session.h"
+#include "tools/processes/launch/process.h"
 
 namespace oomrec::tools::commands {
 
-// An empty text: the variable, else the default. Throws Error.
-processes::Attached attach_with_settings(pid_t pid, const std::string& mode,
-                                         const std::string& limit, const std::string& directory);
+// `flags`: values that were given as flags, by the variable for which each stands. Throws Error.
+processes::Attached attach_with_settings(pid_t pid, const processes::Settings& flags);
 
 }  // namespace oomrec::tools::commands

@@ -82,8 +82,7 @@ void attach_if_not_recorded(const TopOptions& options) {
   if (!pid && options.attach)
     throw Error{Exit::bad_input, "--attach needs a pid", "Give it: oomrec top --attach 4711"};
   if (!pid || recording::live_process(*pid) || system::start_ticks(*pid) == 0) return;
-  if (options.attach || (!options.json && wants_to_attach(*pid)))
-    attach_with_settings(*pid, "", "", "");
+  if (options.attach || (!options.json && wants_to_attach(*pid))) attach_with_settings(*pid, {});
 }
 
 bool is_path(const std::string& word) {

@@ -259,7 +259,10 @@ Attached attach_to_program(pid_t pid, const std::string& library, const Settings
   if (is_recorded(pid))
     throw refusal(
         fmt::format("process {} is recorded already", pid),
-        fmt::format("Look at it: oomrec top {}; or end it: oomrec attach --detach {}", pid, pid));
+        fmt::format(
+            "Look at it: oomrec top {0}; write a bundle: oomrec dump {0}; or end it: oomrec "
+            "attach --detach {0}",
+            pid));
   require_room_in_cgroup(pid);
   std::vector<LoadedCopy> copies = loaded_copies(RemoteMemory{pid});
   end_inherited_recordings(pid, copies);
