@@ -81,3 +81,26 @@ def shown(oomrec, program) -> dict:
 
 
 needs_tracing = pytest.mark.skipif(not may_trace(), reason="kernel.yama.ptrace_scope forbids it")
+
+
+def rows(oomrec, process) -> dict[str, dict]:
+    """The holders of a process, by their innermost function."""
+    top = oomrec.json("top", "--once", process.pid)
+    return {row["function"]: row for row in top["rows"]}
+
+
+def heap_bytes(oomrec, process) -> int:
+    return oomrec.json("top", "--once", process.pid)["moment"]["live_bytes"]["heap"]
+
+
+def step(process: subprocess.Popen) -> int:
+    """Lets grows_in_steps go on; what its malloc has given out after that."""
+    process.stdin.write(b"\n")
+    process.stdin.flush()
+    return int(process.stdout.readline())
+
+
+def say(process: subprocess.Popen, line: str) -> str:
+    process.stdin.write(line.encode() + b"\n")
+    process.stdin.flush()
+    return process.stdout.readline().decode()

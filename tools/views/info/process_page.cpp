@@ -58,8 +58,13 @@ ProcessCheck check_process(pid_t pid) {
   }
   check.recorded = true;
   check.title = live->title();
-  if (const auto note = live->recording->header().heap_note; note != 0)
-    check.heap_note = live->recording->text(note);
+  const recording::Recording& recording = *live->recording;
+  check.mode = kModeNames[static_cast<std::size_t>(recording.mode_now())];
+  check.limit_bytes = recording.header().soft_limit_bytes;
+  check.recording = recording.path();
+  check.bundles = recording.text(recording.header().dump_directory);
+  if (const auto note = recording.header().heap_note; note != 0)
+    check.heap_note = recording.text(note);
   check.attached = processes::is_attached(memory);
   check.unobserved = processes::unobserved_in(memory);
   return check;
@@ -79,6 +84,10 @@ void print_process(const ProcessCheck& check, const Terminal& terminal) {
   }
   fmt::print("{:<14} {}, {}\n", "recorded", terminal.paint(Colour::green, "yes"),
              check.attached ? "since `oomrec attach`" : "from its start");
+  fmt::print("{:<14} {}\n", "mode", check.mode);
+  if (check.limit_bytes != 0) fmt::print("{:<14} {}\n", "limit", size_text(check.limit_bytes));
+  fmt::print("{:<14} {}\n", "recording", printable(check.recording));
+  if (!check.bundles.empty()) fmt::print("{:<14} {}\n", "bundles", printable(check.bundles));
   if (!check.heap_note.empty()) fmt::print("{:<14} {}\n", "heap", printable(check.heap_note));
   if (!check.attached) return;
   fmt::print("not observed{}\n", check.unobserved.empty() ? "   nothing known" : "");
@@ -95,9 +104,16 @@ Json process_json(const ProcessCheck& check) {
   const auto text_or_null = [](const std::string& text) {
     return text.empty() ? Json() : Json(text);
   };
-  return {{"schema_version", 1},        {"pid", check.pid},
-          {"recorded", check.recorded}, {"obstacle", text_or_null(check.obstacle)},
-          {"attached", check.attached}, {"heap_note", text_or_null(check.heap_note)},
+  return {{"schema_version", 1},
+          {"pid", check.pid},
+          {"recorded", check.recorded},
+          {"obstacle", text_or_null(check.obstacle)},
+          {"attached", check.attached},
+          {"mode", text_or_null(check.mode)},
+          {"limit_bytes", check.limit_bytes != 0 ? Json(check.limit_bytes) : Json()},
+          {"recording", text_or_null(check.recording)},
+          {"bundles", text_or_null(check.bundles)},
+          {"heap_note", text_or_null(check.heap_note)},
           {"unobserved", unobserved}};
 }
 
