@@ -31,7 +31,7 @@ def words_given(source: str) -> set[str]:
 
 
 def test_each_option_is_named_by_a_test():
-    files = (SOURCE / "tests" / "integration").glob("test_*.py")
+    files = (SOURCE / "tests" / "integration").rglob("test_*.py")
     given = set().union(*(words_given(path.read_text()) for path in files))
     assert len(recording_options()) > 15
     assert [
