@@ -5,6 +5,7 @@
 #include "recorder/events/heap.h"
 #include "recorder/process/inherited.h"
 #include "recorder/process/object_heap.h"
+#include "recorder/python/interpreter.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/stack.h"
 #include "recorder/state/clock.h"
@@ -42,9 +43,26 @@ std::uint8_t finest_shift() noexcept {
   return static_cast<std::uint8_t>(kFinestShift - std::min<std::uint32_t>(coarser, kFinestShift));
 }
 
+// An interpreter that starts makes the same some MiB of objects each time, half of all samples of a
+// short program, and before any line of it. tracemalloc begins later, too.
+constexpr std::uint8_t kShiftAtStart = kFinestShift - 4;
+constinit std::atomic<bool> g_has_started{false};
+
+bool has_started() noexcept {
+  if (g_has_started.load(std::memory_order_relaxed)) return true;
+  const auto is_initialized = stack::g_interpreter.is_initialized;
+  if (is_initialized != nullptr && is_initialized() == 0) return false;
+  g_has_started.store(true, std::memory_order_relaxed);
+  return true;
+}
+
 // A thread starts finely, and samples less while it makes many samples.
 void adapt(ThreadState& thread) noexcept {
   const std::uint8_t finest = finest_shift();
+  if (!g_has_started.load(std::memory_order_relaxed)) {
+    thread.object_shift = has_started() ? finest : std::min(finest, kShiftAtStart);
+    return;
+  }
   thread.object_shift = std::min(thread.object_shift, finest);
   if (g_state.objects.ever() < kUnlimited) return;
   ++thread.objects_in_window;

@@ -15,7 +15,7 @@
 #define OOMREC_PYTHON_SYMBOLS(X) \
   X(Py_GetVersion) X(Py_Version) X(PyCode_Type) X(PyType_Type) X(PyBytes_Type) X(PyUnicode_Type) X(_PyRuntime) \
   X(PyGILState_GetThisThreadState) X(_PyThreadState_UncheckedGet) X(PyThreadState_GetUnchecked) \
-  X(_Py_IsFinalizing) X(Py_IsFinalizing) X(_PyEval_EvalFrameDefault) \
+  X(Py_IsInitialized) X(_Py_IsFinalizing) X(Py_IsFinalizing) X(_PyEval_EvalFrameDefault) \
   X(PySys_GetObject) X(PyType_IsSubtype) X(PyExc_MemoryError) \
   X(PyMem_GetAllocator) X(PyMem_SetAllocator) \
   X(PyObject_GetArenaAllocator) X(PyObject_SetArenaAllocator)
@@ -94,6 +94,7 @@ const char* set_up(Interpreter& python, const Symbols& symbols) noexcept {
   python.attached_state = function_at<void* (*)()>(attached);
   python.own_state = function_at<void* (*)()>(own);
   python.is_finalizing = function_at<int (*)()>(finalizing);
+  python.is_initialized = function_at<int (*)()>(symbols.address[kPy_IsInitialized]);
   python.sys_object = function_at<void* (*)(const char*)>(symbols.address[kPySys_GetObject]);
   python.is_subtype = function_at<int (*)(void*, void*)>(symbols.address[kPyType_IsSubtype]);
   python.memory_error = symbols.address[kPyExc_MemoryError];

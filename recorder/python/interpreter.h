@@ -1,6 +1,6 @@
 // The Python interpreter in this process: the offsets of its fields, and its functions.
 //
-// We only read its objects, and call three of its functions, each a few instructions without lock
+// We only read its objects, and call four of its functions, each a few instructions without lock
 // or allocation; and at its end two more (uncaught.h).
 #pragma once
 
@@ -28,6 +28,7 @@ struct Interpreter {
   void* (*attached_state)();
   void* (*own_state)();  // this thread's, with or without the GIL
   int (*is_finalizing)();
+  int (*is_initialized)();  // null where it does not export it
 
   // uncaught.h; null or 0 where it does not export them.
   void* (*sys_object)(const char* name);  // borrowed

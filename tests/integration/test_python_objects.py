@@ -58,6 +58,23 @@ def bytes_in(rows: list[dict], function: str, space: str) -> int:
 
 
 @pytest.mark.parametrize("version", PYTHON_VERSIONS)
+def test_the_interpreters_own_start_takes_few_samples(oomrec, python, version):
+    """What it makes until it is initialized is the same in all programs. The program's lines take theirs."""
+    lines = "".join(f"kept_{i} = [str(i) * 20 for i in range(90)]\n" for i in range(100))
+    (oomrec.directory / "lines.py").write_text(lines + REFUSED)
+    run = oomrec("run", "--", python(version), "-I", "-S", "lines.py")
+    own, starts = set(), 0
+    for row in rows_of(oomrec, run.only_bundle()):
+        of_program = [
+            frame["line"] for frame in row["stack"] if (frame["file"] or "").endswith("lines.py")
+        ]
+        own.update(of_program)
+        starts += row["space"] == "python" and not of_program
+    assert len(own & set(range(1, 101))) > 80  # 6 KiB each, of a sample for 2 KiB
+    assert 0 < starts < 80, starts
+
+
+@pytest.mark.parametrize("version", PYTHON_VERSIONS)
 @pytest.mark.parametrize("mode", ["sampled", "exact"])
 def test_objects_are_named_by_their_lines(oomrec, python, version, mode):
     run = oomrec("run", "--mode", mode, "--", python(version), "-c", HOARD)
