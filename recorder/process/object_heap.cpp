@@ -5,6 +5,7 @@
 
 #include "common/system/files.h"
 #include "common/system/mutex.h"
+#include "common/system/resident_pages.h"
 #include "common/system/syscalls.h"
 #include "recorder/session/writer.h"
 #include "recorder/state/counters.h"
@@ -34,7 +35,7 @@ struct ObjectHeap {
   std::atomic<std::int64_t> grown_bytes{0};  // objects, since the last look
   std::atomic<bool> looking{false};          // owns the rest
   std::uint64_t next_look_ns = 0;
-  unsigned char pages[kPagesOfALook] = {};
+  bool pages[kPagesOfALook] = {};
 };
 constinit ObjectHeap g_heap;
 
@@ -58,10 +59,9 @@ std::uint64_t resident_bytes(const Range& range) noexcept {
   std::uint64_t pages = 0;
   for (std::uint64_t at = range.start; at < range.end; at += kPagesOfALook * kPageBytes) {
     const std::uint64_t bytes = std::min(range.end - at, kPagesOfALook * kPageBytes);
-    if (system::call(SYS_mincore, at, bytes, g_heap.pages) != 0) continue;  // unmapped meanwhile
     const std::uint64_t count = (bytes + kPageBytes - 1) / kPageBytes;
-    pages += static_cast<std::uint64_t>(std::count_if(
-        g_heap.pages, g_heap.pages + count, [](unsigned char page) { return (page & 1) != 0; }));
+    if (system::read_resident_pages(at, count, g_heap.pages))
+      pages += static_cast<std::uint64_t>(std::count(g_heap.pages, g_heap.pages + count, true));
   }
   return pages * kPageBytes;
 }

@@ -8,6 +8,7 @@
 
 #include "common/system/hook_scope.h"
 #include "common/system/memory.h"
+#include "common/system/resident_pages.h"
 #include "common/system/syscalls.h"
 #include "recorder/stack/memory_map.h"
 #include "shim/interpose/modules.h"
@@ -107,10 +108,10 @@ bool MappingsBefore::is_resident(std::uint64_t page, std::uint64_t end) noexcept
     --windows_left_;
     window_ = page;
     window_end_ = std::min(end, page + kWindowPages * kPageBytes);
-    if (system::call(SYS_mincore, window_, window_end_ - window_, resident_) != 0)
+    if (!system::read_resident_pages(window_, (window_end_ - window_) / kPageBytes, resident_))
       window_end_ = window_;
   }
-  return page < window_end_ && (resident_[(page - window_) / kPageBytes] & 1) != 0;
+  return page < window_end_ && resident_[(page - window_) / kPageBytes];
 }
 
 // The bytes of the block of malloc's that has a mapping of its own here; 0: there is none. Its

@@ -42,7 +42,7 @@ class MappingsBefore {
   std::uint64_t block_bytes_;  // not found yet
 
   static constexpr std::size_t kWindowPages = 512;
-  unsigned char resident_[kWindowPages];  // as mincore() says, from `window_` on
+  bool resident_[kWindowPages];  // from `window_` on
   std::uint64_t window_ = 0, window_end_ = 0;
   unsigned windows_left_ = 512, looks_left_ = 8192;
 };

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 TOO_MUCH = 1 << 46
@@ -32,3 +34,21 @@ def test_an_inherited_filter_is_the_containers(oomrec, preload, victim):
     if run.exit_code == 77:
         pytest.skip("no seccomp filter may be set here")
     assert oomrec.json("show", run.only_bundle())["request"]["size"] == TOO_MUCH + 101
+
+
+@pytest.mark.parametrize("mode", ["sampled", "exact"])
+def test_a_service_under_systemds_filter_lives_and_is_recorded(oomrec, preload, victim, mode):
+    """SystemCallFilter=@system-service kills for a system call that is in none of its groups."""
+    run = preload(victim("as_service"), victim("naive_malloc"), env={"OOMREC_MODE": mode})
+    if run.exit_code == 77:
+        pytest.skip("no seccomp filter may be set here")
+    assert oomrec.json("show", run.only_bundle())["request"]["size"] == TOO_MUCH + 101
+
+
+def test_a_python_service_under_systemds_filter_lives_and_is_recorded(oomrec, preload, victim):
+    program = "import subprocess; subprocess.run(['true']); kept = bytearray(100 << 20)"
+    run = preload(victim("as_service"), sys.executable, "-c", program, env={"OOMREC_LIMIT": "64M"})
+    if run.exit_code == 77:
+        pytest.skip("no seccomp filter may be set here")
+    assert "MemoryError" in run.stderr, str(run)
+    assert oomrec.json("show", run.only_bundle())["verdict"]["code"] == "soft_limit"

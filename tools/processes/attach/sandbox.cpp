@@ -32,7 +32,7 @@ constexpr std::pair<std::uint32_t, std::string_view> kCalls[] = {
     {SYS_mprotect, "mprotect"},
     {SYS_mremap, "mremap"},
     {SYS_madvise, "madvise"},
-    {SYS_mincore, "mincore"},
+    {SYS_msync, "msync"},
     {SYS_mlock, "mlock"},
     {SYS_brk, "brk"},
     {SYS_openat, "openat"},
