@@ -175,6 +175,34 @@ def test_a_recording_that_cannot_be_moved_is_explained_too(preload, oomrec, vict
     assert (shown["verdict"]["code"], shown["outcome"]) == ("system_oom_kill", "oom_killed")
 
 
+# As on Debian 13 (systemd 257): a user reads the journal, but not /dev/kmsg.
+JOURNALCTL = """#!/bin/sh
+case "$*" in *_TRANSPORT=kernel*) ;; *) exit ;; esac
+date '+%Y-%m-%dT%H:%M:%S+00:00 machine kernel: Out of memory: Killed process PID (grows) total-vm:30208kB,\
+ anon-rss:24576kB, file-rss:2944kB, shmem-rss:128kB, UID:1000 pgtables:92kB oom_score_adj:0'
+"""
+
+
+def test_the_kernels_log_is_in_the_journal(preload, build_dir, victim, tmp_path):
+    if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
+        pytest.skip("no permission to mount here")
+    process = started(preload, [victim("grows")])
+    process.kill()
+    preload.finish(process)
+    (session,) = preload.session_dir.glob("**/*.session")
+    journalctl = tmp_path / "journalctl"
+    journalctl.write_text(JOURNALCTL.replace("PID", str(process.pid)))
+    journalctl.chmod(0o755)
+    script = (
+        "mount -t tmpfs none /run && mkdir -p /run/systemd/journal && mount -t tmpfs none /var/log &&"
+        " { [ ! -e /dev/kmsg ] || mount --bind /dev/null /dev/kmsg; } &&"
+        f' PATH="{tmp_path}:$PATH" TZ=UTC exec "{build_dir}/oomrec" show --json {session}'
+    )
+    shown = json.loads(subprocess.check_output(["unshare", "-m", "sh", "-c", script]))
+    assert shown["verdict"]["code"] == "system_oom_kill", shown["verdict"]
+    assert f"Out of memory: Killed process {process.pid} (grows)" in evidence_of(shown)
+
+
 def test_a_program_that_exits_was_not_killed(oomrec, victim, tmp_path):
     """Even if the kernel's log has a kill of an earlier process with its pid."""
     log = tmp_path / "kernel.log"

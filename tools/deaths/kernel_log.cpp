@@ -45,7 +45,7 @@ KernelLog read_kernel_log(const LogClock& clock, Boot boot, const KernelLogFile&
     KernelLog log = parse_kernel_log(log_file_text(path), clock);
     if (!log.records.empty()) return log;
   }
-  return {};
+  return named ? KernelLog{} : parse_kernel_log(kernel_journal_text(), clock);
 }
 
 }  // namespace oomrec::tools::deaths

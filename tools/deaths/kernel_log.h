@@ -1,4 +1,4 @@
-// Reads the kernel's log: /dev/kmsg, or else the first readable syslog file.
+// Reads the kernel's log: /dev/kmsg, else the first readable syslog file, else systemd's journal.
 //
 // OOMREC_KERNEL_LOG=FILE names a file to read instead, in any format of log_lines.h.
 #pragma once

@@ -68,6 +68,21 @@ std::string text_of(const File& file) {
   return text;
 }
 
+// What journalctl prints with these options. Empty: there is no journal, or it takes too long.
+std::string journal_text(const std::string& options) {
+  if (access("/run/systemd/journal", F_OK) != 0) return {};
+  const std::string command =
+      "timeout 2 journalctl --quiet --no-pager --output=short-iso " + options + " 2>/dev/null";
+  std::FILE* const output = popen(command.c_str(), "re");
+  if (output == nullptr) return {};
+  std::string text;
+  std::string part(8192, '\0');
+  while (const std::size_t got = fread(part.data(), 1, part.size(), output))
+    text.append(part, 0, got);
+  pclose(output);
+  return text;
+}
+
 }  // namespace
 
 std::string log_file_text(const char* path) { return text_of(File{path}); }
@@ -80,21 +95,13 @@ std::string log_file_text(const char* path, std::uint64_t from_realtime_ns) {
   return is_old ? std::string{} : text_of(file);
 }
 
-std::string journal_text(std::uint64_t from_realtime_ns) {
-  if (access("/run/systemd/journal", F_OK) != 0) return {};
-  const std::string command =
-      "timeout 2 journalctl --quiet --no-pager --output=short-iso --lines=1000"
-      " --identifier=earlyoom --identifier=systemd-oomd --identifier=systemd"
+std::string daemon_journal_text(std::uint64_t from_realtime_ns) {
+  return journal_text(
+      "--lines=1000 --identifier=earlyoom --identifier=systemd-oomd --identifier=systemd"
       " --identifier=kubelet --identifier=k3s --since=@" +
-      std::to_string(from_realtime_ns / kSecond) + " 2>/dev/null";
-  std::FILE* const output = popen(command.c_str(), "re");
-  if (output == nullptr) return {};
-  std::string text;
-  std::string part(8192, '\0');
-  while (const std::size_t got = fread(part.data(), 1, part.size(), output))
-    text.append(part, 0, got);
-  pclose(output);
-  return text;
+      std::to_string(from_realtime_ns / kSecond));
 }
+
+std::string kernel_journal_text() { return journal_text("--lines=5000 _TRANSPORT=kernel"); }
 
 }  // namespace oomrec::tools::deaths

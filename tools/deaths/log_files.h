@@ -15,6 +15,11 @@ std::string log_file_text(const char* path, std::uint64_t from_realtime_ns);
 
 // What earlyoom, systemd-oomd, systemd and kubelets have logged to systemd's journal since then, as
 // journalctl shows it. Empty: there is no journal, or it cannot be read within two seconds.
-std::string journal_text(std::uint64_t from_realtime_ns);
+std::string daemon_journal_text(std::uint64_t from_realtime_ns);
+
+// The kernel's last 5000 lines in it: the only copy that other users than root have on Debian,
+// where they may not read /dev/kmsg (kernel.dmesg_restrict), and groups such as adm read the
+// journal.
+std::string kernel_journal_text();
 
 }  // namespace oomrec::tools::deaths

@@ -118,7 +118,7 @@ std::vector<LogRecord> read_daemon_log(const LogClock& clock, std::uint64_t from
   std::vector<LogRecord> records;
   for (const char* const path : kFiles)
     append(records, parse_log(log_file_text(path, from_realtime_ns), clock));
-  append(records, parse_log(journal_text(from_realtime_ns), clock));
+  append(records, parse_log(daemon_journal_text(from_realtime_ns), clock));
   return records;
 }
 
