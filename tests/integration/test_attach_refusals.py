@@ -331,6 +331,28 @@ def running_as(account, *words) -> subprocess.Popen:
     return process
 
 
+@needs_root
+def test_a_process_that_may_be_seen_but_not_read(users, plain, victim):
+    """As where kernel.yama.ptrace_scope is 1 to 3: ptrace goes by the real user, /proc by the effective one."""
+    process = running_as(
+        users.victim, in_directory_of(users.victim, victim("attached")), "nanosleep", 1
+    )
+    with contextlib.closing(process.stdout):
+        ids = [
+            "--ruid",
+            users.attacker.uid,
+            "--euid",
+            users.victim.uid,
+            "--regid",
+            users.victim.uid,
+        ]
+        run = plain("setpriv", *ids, "--clear-groups", users.command, "attach", process.pid)
+        process.kill()
+        process.wait()
+    assert run.exit_code == 2, str(run)
+    assert "does not let this user trace process" in run.stderr, str(run)
+
+
 def in_directory_of(account, program: Path) -> Path:
     copy = Path(shutil.copy(program, account.home))
     copy.chmod(0o755)

@@ -131,6 +131,15 @@ std::vector<RemoteMapping> mappings_with_libraries(const RemoteMemory& memory) {
   }
 }
 
+// Who may see what a process has mapped may not always read it (kernel.yama.ptrace_scope).
+void require_readable(const RemoteMemory& memory, const std::vector<RemoteMapping>& mappings) {
+  const auto readable = std::find_if(mappings.begin(), mappings.end(),
+                                     [](const RemoteMapping& mapping) { return mapping.readable; });
+  char byte = 0;
+  if (readable == mappings.end() || memory.read(readable->start, byte)) return;
+  if (errno == EPERM) throw_not_permitted(memory.pid(), EPERM);
+}
+
 void require_program(const RemoteMemory& memory) {
   const pid_t pid = memory.pid();
   const auto mappings = mappings_with_libraries(memory);
@@ -159,6 +168,7 @@ void require_program(const RemoteMemory& memory) {
     throw refusal(fmt::format("process {} ({}) uses musl, whose functions oomrec does not observe",
                               pid, program.string()),
                   "Watch it from outside: oomrec track PID");
+  require_readable(memory, mappings);
   const bool has_loader = loaded_dynamic_sections(memory).has_value();
   if (!has_loader && maps(is_c_library_name))
     throw refusal(
