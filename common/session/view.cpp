@@ -338,11 +338,7 @@ bool is_owner_gone(const HeaderStart& header, i32 owner) noexcept {
 }  // namespace
 
 Life life_of(const HeaderStart& header) noexcept {
-  u8 this_boot[16];
-  if (system::boot_id(this_boot) &&
-      std::memcmp(this_boot, header.boot_id(), sizeof(this_boot)) != 0) {
-    return Life::dead;
-  }
+  if (system::is_of_other_boot(header.boot_id())) return Life::dead;
   const u32 word = header.alive_word();
   const u32 owner = word & kFutexOwner;
   if (owner != 0 && (word & kFutexOwnerDied) == 0)

@@ -217,7 +217,7 @@ class HeaderStart {
   u32 alive_word() const noexcept { return at<Atomic<u32>>(offsetof(Header, alive_mutex)).load(); }
   i32 pid() const noexcept { return at<i32>(offsetof(Header, pid)); }
   u64 start_ticks() const noexcept { return at<u64>(offsetof(Header, start_ticks)); }
-  const u8* boot_id() const noexcept { return &at<u8>(offsetof(Header, boot_id)); }
+  const u8 (&boot_id() const noexcept)[16] { return at<u8[16]>(offsetof(Header, boot_id)); }
   u64 failures_total() const noexcept {
     return at<Atomic<u64>>(offsetof(Header, failures_total)).load();
   }

@@ -183,4 +183,11 @@ bool boot_id(std::uint8_t (&id)[16]) noexcept {
   return nibbles == 32;
 }
 
+bool is_of_other_boot(const std::uint8_t (&recorded)[16]) noexcept {
+  constexpr std::uint8_t kHidden[16] = {};
+  std::uint8_t id[16];
+  return boot_id(id) && std::memcmp(recorded, kHidden, sizeof recorded) != 0 &&
+         std::memcmp(recorded, id, sizeof recorded) != 0;
+}
+
 }  // namespace oomrec::system

@@ -98,4 +98,8 @@ std::uint32_t pid_namespace() noexcept;
 // The id of this boot; false, and zeroes, if it is hidden.
 bool boot_id(std::uint8_t (&id)[16]) noexcept;
 
+// Whether `recorded` is the id of another boot. False also if either is hidden: systemd's
+// ProcSubset=pid leaves a service only the processes in /proc.
+bool is_of_other_boot(const std::uint8_t (&recorded)[16]) noexcept;
+
 }  // namespace oomrec::system

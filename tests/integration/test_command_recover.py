@@ -332,3 +332,20 @@ def test_another_users_recording_is_not_trusted(preload, oomrec, victim):
         oomrec("show", session).exit_code == 0
     )  # it is read when given by name, but no bundle is written
     assert run.bundles() == []
+
+
+def test_a_service_that_sees_only_processes_in_proc(preload, oomrec, victim):
+    """systemd's ProcSubset=pid: such a process cannot record in which boot it ran."""
+    script = 'mount -t proc -o subset=pid proc /proc && exec "$0" never'
+    words = ["-m", "sh", "-c", script, victim("dies")]
+    if subprocess.run(["unshare", *words[:-1], "true"], capture_output=True).returncode != 0:
+        pytest.skip("no such mount here")
+    process = preload.start("unshare", *words, stdin=subprocess.PIPE)
+    assert process.stdout.readline() == b"ready\n"
+    assert oomrec("recover", "--unknown").exit_code == 1  # it lives
+    assert sessions_in(preload)
+    process.kill()
+    run = preload.finish(process)
+    assert oomrec("recover", "--unknown").exit_code == 0
+    evidence = oomrec.json("show", run.only_bundle())["verdict"]["evidence"]
+    assert not any("rebooted" in line for line in evidence), evidence

@@ -213,8 +213,7 @@ void read_shared_memory(Death& death, const session::Header& header) {
 }  // namespace
 
 bool is_this_boot(const session::Header& header) {
-  std::uint8_t boot[16];
-  return !system::boot_id(boot) || std::memcmp(boot, header.boot_id, sizeof boot) == 0;
+  return !system::is_of_other_boot(header.boot_id);
 }
 
 session::EndEvidence end_evidence_of(const session::View& view, const DeathObservation& observed) {

@@ -15,10 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 bool is_running(const session::Header& process) {
-  std::uint8_t boot[16];
-  const bool this_boot =
-      system::boot_id(boot) && std::memcmp(boot, process.boot_id, sizeof boot) == 0;
-  return this_boot && bundle::is_visible_by_pid(process);
+  return !system::is_of_other_boot(process.boot_id) && bundle::is_visible_by_pid(process);
 }
 
 std::string outcome_by_later_bundles(const fs::path& bundle, const Json& manifest,
