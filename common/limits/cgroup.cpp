@@ -71,6 +71,12 @@ bool is_below_root(std::string_view text) noexcept {
   bytes_ = path.size();
   std::uint64_t ignored = 0;
   if (!path.truncated() && read(v1_ ? file_v1 : file_v2, ignored)) return;
+  // Version 2: without the controller a cgroup is within what bounds its nearest ancestor that has
+  // it.
+  if (!v1_ && !path.truncated() && read("/cgroup.events", ignored)) {
+    while (move_to_parent())
+      if (read(file_v2, ignored)) return;
+  }
   if (!v1_) {  // beside version 1, version 2 is mounted there
     Text beside(path_);
     beside << system::g_roots.cgroup << "/unified";

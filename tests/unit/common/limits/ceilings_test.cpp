@@ -165,6 +165,23 @@ TEST_CASE("cgroup v2: the lowest limit among the ancestors binds") {
   CHECK(seen.cgroup_used_bytes == 800000);
 }
 
+// As systemd 257 makes them for a service with Delegate=yes that puts itself into a cgroup below.
+TEST_CASE("cgroup v2: one without the memory controller is bounded by its parent") {
+  Machine machine;
+  machine.file("/proc/self/cgroup", "0::/system.slice/nn.service/inner\n");
+  machine.file("/cgroup/system.slice/nn.service/inner/cgroup.events", "populated 1\nfrozen 0\n");
+  machine.file("/cgroup/system.slice/nn.service/memory.max", "104857600\n");
+  machine.file("/cgroup/system.slice/nn.service/memory.current", "99000000\n");
+  machine.file("/cgroup/system.slice/memory.max", "max\n");
+  machine.file("/cgroup/system.slice/memory.current", "200000000\n");
+  Ceilings seen;
+  CgroupDirectories directories;
+  read_cgroup(kHook, seen, &directories);
+  CHECK(seen.cgroup_limit_bytes == 104857600);
+  CHECK(seen.cgroup_used_bytes == 99000000);
+  CHECK(std::string_view{directories.own}.ends_with("/system.slice/nn.service"));
+}
+
 TEST_CASE("cgroup v1: an invisible path means the mounted root") {
   Machine machine;
   machine.file("/proc/self/cgroup", "5:cpu,cpuacct:/other\n4:memory:/docker/abc\n0::/\n");
