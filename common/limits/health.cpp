@@ -85,8 +85,9 @@ bool has_memory(std::string_view statm) noexcept { return system::number_in(stat
 }
 
 std::uint64_t not_resident(const Health& health) noexcept {
-  const std::uint64_t live = get(health.live_bytes), resident = get(health.rss_bytes);
-  return live > resident ? live - resident : 0;
+  const std::uint64_t live = get(health.live_bytes);
+  const std::uint64_t touched = get(health.rss_bytes) + get(health.swap_bytes);
+  return live > touched ? live - touched : 0;
 }
 
 }  // namespace

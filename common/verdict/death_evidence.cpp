@@ -79,7 +79,12 @@ void add_levels(Verdict& verdict, const Usage& usage) noexcept {
       add_age(line, usage);
     });
   }
-  add_untouched(verdict, usage.unresident, usage.soft.bounded(), Checked::earlier);
+  // Which of it is swapped out and which was never touched is known only of the same moment.
+  if (usage.swapped == 0)
+    return add_untouched(verdict, usage.unresident, usage.soft.bounded(), Checked::earlier);
+  add_line(verdict, [&](text::Text& line) {
+    line.add("swapped out at its last check: ").size(usage.swapped);
+  });
 }
 
 void add_hundredths(text::Text& line, std::uint32_t value) noexcept {
@@ -97,6 +102,14 @@ void add_pressure(Verdict& verdict, const DeathFacts& facts) noexcept {
     });
   }
   if (!facts.stalled()) return;
+  if (facts.stalls.cgroup_full != 0) {
+    add_line(verdict, [&](text::Text& line) {
+      line.add("all tasks of its cgroup waited for memory for ");
+      add_hundredths(line, facts.stalls.cgroup_full);
+      line.add(" of the last 10 s");
+    });
+  }
+  if (facts.stalls.major_faults == 0) return;
   add_line(verdict, [&](text::Text& line) {
     line.add("it had ").number(facts.stalls.major_faults).add(" major faults in ");
     add_time(line, facts.stalls.window_ns);

@@ -50,6 +50,7 @@ Usage::Usage(const session::View& view, const End& end) noexcept {
   reached = {std::max(cgroup.used, end.levels.resident_peak_bytes), cgroup.limit};
   hits = less(end.levels.limit_hits_after, end.levels.limit_hits_before);
   unresident = resident != 0 ? less(live, resident) : 0;
+  swapped = header.health.swap_bytes;
   // Otherwise the death was only found, perhaps much later.
   const bool is_timed =
       (end.death.flags & session::kDeathWaited) != 0 || end.death.kernel_line_kind != 0;

@@ -49,6 +49,7 @@ struct Usage {
   std::uint64_t held = 0;        // live bytes on the host
   std::uint64_t resident = 0;    // 0: unknown
   std::uint64_t unresident = 0;  // allocated, but not resident
+  std::uint64_t swapped = 0;     // at its last check
   std::uint64_t freed = 0;       // since its own last check, if that is the newest reading …
   std::uint64_t grown = 0;       // … or allocated
   std::uint64_t age_ns = 0;      // of the reading at the end; 0: unknown

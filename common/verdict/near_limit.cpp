@@ -114,8 +114,9 @@ void explain_near_limit(Verdict& verdict, const session::View& view,
   summary.add(program.empty() ? "the process" : program).add(" is at ").number(near.percent());
   summary.add(" % of ").add(name_of_limit(near.kind)).add(" of ").size(near.limit_bytes);
   summary.add(" (").add(measure_of(near.kind)).size(near.used_bytes);
-  summary.add(near.kind == LimitKind::cgroup ? "): the kernel will kill it at the limit"
-                                             : "): requests beyond the limit fail");
+  summary.add(near.kind == LimitKind::cgroup
+                  ? "): the kernel will kill it at the limit, unless there is swap"
+                  : "): requests beyond the limit fail");
 
   add_line(verdict, [&](text::Text& text) {
     text.add(measure_of(near.kind)).size(near.used_bytes).add(" of ").size(near.limit_bytes);

@@ -211,6 +211,9 @@ TEST_CASE("a promise is no usage, and a soft limit does not kill") {
     CHECK(std::string{verdict.evidence[1]}.ends_with("7 % of 256.0 MiB"));
     CHECK(std::string{verdict.evidence[3]}.starts_with(
         "allocated but not touched by its last check: 630.0 MiB"));
+    session.header().health.swap_bytes = 500 * kMiB;
+    CHECK(std::string{session.verdict(death_by(9)).evidence[3]} ==
+          "swapped out at its last check: 500.0 MiB");
   }
   SUBCASE("at 98 % of the soft limit") {
     session.header().soft_limit_bytes = 650 * kMiB;

@@ -39,13 +39,16 @@ TEST_CASE("the cgroup's limit counts what is charged; untouched memory has a lin
   CHECK(verdict.limit_used_bytes == 192 * kMiB);
   CHECK(std::string{verdict.summary} ==
         "python3.11 is at 96 % of the cgroup's limit of 200.0 MiB (working set 192.0 MiB): the "
-        "kernel will kill it at the limit");
+        "kernel will kill it at the limit, unless there is swap");
   CHECK(has(evidence_of(verdict),
             "allocated but never touched: 1000.0 MiB; the kernel counts it as used only once it is "
             "touched\n"));
   image.header().soft_limit_bytes = 4096 * kMiB;
   CHECK(has(evidence_of(verdict::verdict_of(image.view(), Trigger::near_limit, 0)),
             "only once it is touched; the soft limit counts it already\n"));
+  health.swap_bytes = 1000 * kMiB;
+  CHECK_FALSE(
+      has(evidence_of(verdict::verdict_of(image.view(), Trigger::near_limit, 0)), "never touched"));
 }
 
 TEST_CASE("resident memory is not counted twice") {
