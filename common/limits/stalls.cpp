@@ -97,6 +97,7 @@ session::Stalls stalls_between(const StallCounters& before, const StallCounters&
 }
 
 bool is_stalled(const Stalls& stalls, const MachinePressure& machine) noexcept {
+  if (stalls.cgroup_full >= 2000) return true;
   constexpr std::uint64_t kFaults = 50, kRefaults = 50;  // a second
   constexpr std::uint64_t kFewFaults = 10;               // a second, of a slow disk
   const std::uint64_t faults = faults_per_second(stalls);
@@ -108,6 +109,7 @@ bool is_stalled(const Stalls& stalls, const MachinePressure& machine) noexcept {
 }
 
 bool is_thrashing(const Stalls& stalls, const MachinePressure& machine) noexcept {
+  if (stalls.cgroup_full >= 5000) return true;
   constexpr std::uint64_t kFaults = 500, kRefaults = 500;  // a second
   const bool all_wait = machine.full >= 2000;
   const bool cgroup_waits =

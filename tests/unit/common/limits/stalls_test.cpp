@@ -20,6 +20,11 @@ session::Stalls stalls(std::uint64_t faults, std::uint64_t refaults,
   return {kSecond, faults, 0, refaults, cgroup_some, 0};
 }
 
+// By memory.high, as read on Linux 6.12.
+session::Stalls throttled(std::uint32_t cgroup_full) {
+  return {kSecond, 0, 0, 0, 8737, cgroup_full};
+}
+
 }  // namespace
 
 TEST_CASE("who waits for memory") {
@@ -37,6 +42,9 @@ TEST_CASE("who waits for memory") {
       {"one whose cgroup waits", stalls(60, 0, 1000), kCalm, true, false},
       {"with few faults", stalls(40, 5000), kPressed, false, false},
       {"one of those that wait on the machine", stalls(500, 0), kPressed, true, true},
+      {"one whose cgroup is above memory.high", throttled(8379), kCalm, true, true},
+      {"one whose cgroup is often above it", throttled(2500), kCalm, true, false},
+      {"one whose cgroup is rarely above it", throttled(1500), kCalm, false, false},
       {"much, in a cgroup of a calm machine", stalls(500, 500), kCalm, true, false},
       {"much, in a cgroup that the machine notices", stalls(500, 500), {1000, 0}, true, true},
   };
