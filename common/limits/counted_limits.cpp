@@ -77,6 +77,25 @@ void read_user_limit(CountedLimits& out) noexcept {
   return slash == line.npos ? 0 : system::number_in(line.substr(slash + 1));
 }
 
+// Whether the kernel's reserve for the administrator is this process'.
+[[gnu::noinline]] bool is_administrator() noexcept {
+  char path[kPathBytes], text[1408];
+  Text(path) << system::g_roots.proc << "/self/status";
+  if (system::read_file(path, text, sizeof(text)) <= 0) return false;
+  return (effective_capabilities(text) & std::uint64_t{1} << CAP_SYS_ADMIN) != 0 &&
+         is_in_initial_namespace();
+}
+
+// The part of CommitLimit that the kernel does not give to this process (mm/util.c,
+// __vm_enough_memory()).
+std::uint64_t commit_reserves() noexcept {
+  constexpr std::uint64_t kPageBytes = 4096;
+  const std::uint64_t mapped = number_in_file("/self/statm", 0) * kPageBytes;
+  const std::uint64_t of_users = number_in_file("/sys/vm/user_reserve_kbytes", 0) * 1024;
+  const std::uint64_t of_root = number_in_file("/sys/vm/admin_reserve_kbytes", 0) * 1024;
+  return std::min(mapped / 32, of_users) + (is_administrator() ? 0 : of_root);
+}
+
 [[gnu::noinline]] void read_committed_memory(CountedLimits& out) noexcept {
   constexpr std::uint64_t kStrict = 2;
   out.commit_limit_bytes = kUnlimited;
@@ -84,7 +103,8 @@ void read_user_limit(CountedLimits& out) noexcept {
   char path[kPathBytes], text[1408];
   Text(path) << system::g_roots.proc << "/meminfo";
   if (system::read_file(path, text, sizeof(text)) <= 0) return;
-  out.commit_limit_bytes = system::number_in(system::field(text, "CommitLimit:")) * 1024;
+  const std::uint64_t limit = system::number_in(system::field(text, "CommitLimit:")) * 1024;
+  out.commit_limit_bytes = limit - std::min(limit, commit_reserves());
   out.committed_bytes = system::number_in(system::field(text, "Committed_AS:")) * 1024;
 }
 

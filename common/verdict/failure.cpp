@@ -160,7 +160,8 @@ void explain_lack(Verdict& verdict, text::Text& summary, const Failure& failure,
                   const Ceiling& address_space) noexcept {
   const session::CountedLimits& at = failure.counted;
   const Ceiling ceilings[] = {
-      counted(LimitKind::commit, "the machine's CommitLimit (vm.overcommit_memory 2)",
+      counted(LimitKind::commit,
+              "the machine's CommitLimit (vm.overcommit_memory 2), less the kernel's reserves,",
               "Committed_AS", at.commit_limit_bytes, at.committed_bytes, mapped_bytes(failure)),
       counted(LimitKind::max_map_count, "the limit of mappings (vm.max_map_count)", "mappings",
               at.max_mappings, at.mappings, 1),

@@ -139,6 +139,14 @@ TEST_CASE("committed memory is limited only by strict accounting") {
   machine.file("/proc/sys/vm/overcommit_memory", "2\n");
   CHECK(Machine::mappings().commit_limit_bytes == 500 * 1024);
   CHECK(Machine::mappings().committed_bytes == 400 * 1024);
+  // A process keeps a part of the limit free, and all but the administrator's another one.
+  machine.file("/proc/self/statm", "3200 50 30 1 0 60 0\n");  // 12,800 KiB
+  machine.file("/proc/sys/vm/user_reserve_kbytes", "62165\n");
+  machine.file("/proc/sys/vm/admin_reserve_kbytes", "70\n");
+  machine.file("/proc/self/status", "Name:\tx\nCapEff:\t0000000000000000\n");
+  CHECK(Machine::mappings().commit_limit_bytes == 30 * 1024);
+  machine.file("/proc/sys/vm/user_reserve_kbytes", "100\n");
+  CHECK(Machine::mappings().commit_limit_bytes == 330 * 1024);
   for (const char* mode : {"0\n", "1\n"}) {
     machine.file("/proc/sys/vm/overcommit_memory", mode);
     CHECK(Machine::mappings().commit_limit_bytes == kUnlimited);
