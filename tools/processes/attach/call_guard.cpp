@@ -34,21 +34,30 @@ struct OldCall {
   CodeHeader header;
 };
 
+std::vector<RemoteModule::Gap> all_gaps(const RemoteMemory& memory) {
+  std::vector<RemoteModule::Gap> gaps;
+  for (const RemoteModule& module : remote_modules(memory))
+    gaps.insert(gaps.end(), module.gaps().begin(), module.gaps().end());
+  return gaps;
+}
+
 std::vector<OldCall> old_calls(const RemoteMemory& memory) {
   std::vector<OldCall> calls;
-  for (const RemoteModule& module : remote_modules(memory)) {
-    for (const RemoteModule::Gap& gap : module.gaps()) {
-      OldCall call{gap, {}};
-      if (gap.bytes > sizeof call.header && memory.read(gap.address, call.header) &&
-          call.header.magic == CodeHeader::kMagic)
-        calls.push_back(call);
-    }
+  for (const RemoteModule::Gap& gap : all_gaps(memory)) {
+    OldCall call{gap, {}};
+    if (gap.bytes > sizeof call.header && memory.read(gap.address, call.header) &&
+        call.header.magic == CodeHeader::kMagic)
+      calls.push_back(call);
   }
   return calls;
 }
 
 // Whether a thread is in the code now. True, too, if that cannot be told.
-bool is_run(pid_t pid, const OldCall& call) {
+// A call's last instructions may lie elsewhere (machine::kWayBackBytes), but nobody else runs code in
+// a gap.
+bool is_run(const RemoteMemory& memory) {
+  const pid_t pid = memory.pid();
+  const std::vector<RemoteModule::Gap> gaps = all_gaps(memory);
   for (const pid_t thread : threads_of(pid)) {
     Tracee tracee{thread};
     const int error = tracee.seize();
@@ -57,8 +66,9 @@ bool is_run(pid_t pid, const OldCall& call) {
     const StopResult stopped = tracee.stop();
     if (stopped == StopResult::ended) continue;
     if (stopped != StopResult::stopped) return true;
-    const std::uint64_t rip = tracee.registers().rip;
-    if (rip >= call.gap.address && rip <= call.gap.address + call.gap.bytes) return true;
+    const std::uint64_t pc = tracee.registers().pc();
+    for (const RemoteModule::Gap& gap : gaps)
+      if (pc >= gap.address && pc <= gap.address + gap.bytes) return true;
   }
   return false;
 }
@@ -66,7 +76,7 @@ bool is_run(pid_t pid, const OldCall& call) {
 // While the code's mapping is there, a thread is in what it has called.
 bool is_under_way(const RemoteMemory& memory, const OldCall& call) {
   std::uint64_t state = 0;
-  return memory.read(call.header.scratch, state) || is_run(memory.pid(), call);
+  return memory.read(call.header.scratch, state) || is_run(memory);
 }
 
 }  // namespace

@@ -63,13 +63,13 @@ class Threads {
     if (tracee.stop() != StopResult::stopped) return false;
     const ThreadSnapshot now = ThreadSnapshot::of(memory_, tracee.registers());
     if (!(now == first) && safe_points_.may_be_in(copy_, now)) return false;
-    return clear_state(now.registers.fs_base);  // and ~Tracee lets it go
+    return clear_state(now.registers.thread_pointer());  // and ~Tracee lets it go
   }
 
   // Whether it still waits where it has waited before.
   void note_inside(pid_t thread, const ThreadSnapshot& now) {
     const auto [seen, is_new] = inside_.try_emplace(thread, Inside{now, Clock::now()});
-    const bool waits = was_asleep(now.registers);
+    const bool waits = now.registers.was_asleep();
     if (is_new || (waits && seen->second.snapshot == now)) {
       stays_ = stays_ || (waits && Clock::now() - seen->second.since > kAsleep);
     } else {
@@ -78,9 +78,10 @@ class Threads {
   }
 
   bool clear_state(std::uint64_t control_block) {
-    // It begins with its own address (x86-64 psABI); without one, a thread has no variables.
-    std::uint64_t self = 0;
-    if (!memory_.read(control_block, self) || self != control_block) return true;
+    std::uint64_t first_word = 0;
+    if (!memory_.read(control_block, first_word) ||
+        !machine::is_control_block(control_block, first_word))
+      return true;
     const std::uint64_t none = 0;
     return memory_.write(control_block + static_cast<std::uint64_t>(thread_state_), &none,
                          sizeof none);

@@ -8,11 +8,10 @@
 // to no memory of the program; its constants are in the code.
 #pragma once
 
-#include <sys/user.h>
-
 #include <cstdint>
-#include <span>
 #include <vector>
+
+#include "common/machine/thread_registers.h"
 
 namespace oomrec::tools::processes {
 
@@ -47,8 +46,10 @@ struct MachineCode {
 };
 
 // It can be placed anywhere. `scratch`: where its mapping is to be. `after`: the registers with
-// which the thread goes on, `mask` the signals that it blocks then.
-MachineCode code_of(const RemoteCall& call, std::uint64_t scratch, const user_regs_struct& after,
-                    std::uint64_t mask);
+// which the thread goes on, `mask` the signals that it blocks then. `way_back`: where the machine's
+// last instructions are, if they are not a part of the code (machine::kWayBackBytes).
+MachineCode code_of(const RemoteCall& call, std::uint64_t scratch,
+                    const machine::ThreadRegisters& after, std::uint64_t mask,
+                    std::uint64_t way_back);
 
 }  // namespace oomrec::tools::processes

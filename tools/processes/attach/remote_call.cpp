@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "common/machine/code_writer.h"
+#include "common/machine/system_calls.h"
 #include "tools/base/error.h"
 #include "tools/processes/attach/machine_code.h"
 #include "tools/processes/attach/refusal.h"
@@ -55,10 +57,11 @@ class Gaps {
   Gaps(const Gaps&) = delete;
   Gaps& operator=(const Gaps&) = delete;
 
-  // 0: there is no such piece.
-  std::uint64_t take(std::uint64_t bytes) {
+  // 0: there is no such piece. `near`, if not 0: no farther from there than `reach`.
+  std::uint64_t take(std::uint64_t bytes, std::uint64_t near = 0, std::uint64_t reach = 0) {
     for (RemoteModule::Gap& gap : gaps_) {
       if (gap.bytes < bytes) continue;
+      if (near != 0 && std::max(gap.address, near) - std::min(gap.address, near) > reach) continue;
       const std::uint64_t address = gap.address;
       const std::uint64_t whole = (bytes + 15) & ~std::uint64_t{15};
       std::vector<std::uint8_t> before(bytes);
@@ -89,10 +92,10 @@ class Gaps {
 
 // An address where nothing is mapped, far from what grows.
 std::uint64_t free_address(const RemoteMemory& memory) {
-  constexpr std::uint64_t kLowest = std::uint64_t{1} << 32, kHighest = std::uint64_t{0x7fff} << 32;
+  constexpr std::uint64_t kLowest = std::uint64_t{1} << 32;
   std::uint64_t largest = 0, address = 0, end = kLowest;
   for (const RemoteMapping& mapping : memory.mappings()) {
-    if (mapping.start > kHighest) break;
+    if (mapping.start > machine::kHighestAddress) break;
     if (mapping.start > end && mapping.start - end > largest) {
       largest = mapping.start - end;
       address = end + largest / 2;
@@ -172,7 +175,7 @@ class Caller {
   }
 
   void place_constants() {
-    const MachineCode code = code_of(call_, 0, {}, 0);  // for its size
+    const MachineCode code = code_of(call_, machine::kHighestAddress, {}, 0, 0);  // for its size
     code_address_ = gaps_.take(code.bytes.size());
     if (code_address_ == 0) throw_no_gap();
     if (!request_.library.empty()) call_.library_path = place_text(request_.library);
@@ -201,14 +204,22 @@ class Caller {
     if (!(now == first)) obstacle = safe_points_.obstacle(now);
     if (obstacle.empty() && tracee.in_restartable_sequence()) obstacle = "a restartable sequence";
     if (!obstacle.empty()) return false;  // and ~Tracee lets it go
-    run_on(tracee);
+    // Whether a call goes on or begins anew, the next stop shows.
+    if (machine::kStopHidesCall && is_waiting(now) && !(now == first)) return false;
+    std::uint64_t way_back = 0;
+    if (machine::kWayBackBytes != 0) {
+      way_back = gaps_.take(machine::kWayBackBytes, now.registers.pc(), machine::kWayBackReach);
+      if (way_back == 0) obstacle = "code that is far from every module";
+      if (way_back == 0) return false;
+    }
+    run_on(tracee, way_back);
     result_.thread = thread;
     result_.paused_ns = static_cast<std::uint64_t>((Clock::now() - stopped_at).count());
     return true;
   }
 
   static bool is_waiting(const ThreadSnapshot& thread) {
-    return static_cast<long long>(thread.registers.orig_rax) >= 0;
+    return thread.registers.in_call();
   }
 
   bool is_stopped(Tracee& tracee) {
@@ -225,22 +236,22 @@ class Caller {
     return false;
   }
 
-  void run_on(Tracee& tracee) {
-    const user_regs_struct before = with_call_to_restart(tracee.registers());
+  void run_on(Tracee& tracee, std::uint64_t way_back) {
+    const machine::ThreadRegisters before = tracee.registers();
     const std::optional<std::uint64_t> mask = tracee.blocked_signals();
     const std::uint64_t scratch = free_address(memory_);
     if (!mask || scratch == 0) throw_no_gap();
-    const MachineCode code = code_of(call_, scratch, with_restarted_call(before), *mask);
+    const machine::ThreadRegisters after = before.restarted();
+    const MachineCode code = code_of(call_, scratch, after, *mask, way_back);
     for (const auto& [address, text] : texts_) write(address, text.c_str(), text.size() + 1);
     write(code_address_, code.bytes.data(), code.bytes.size());
+    const std::vector<std::uint8_t> last = machine::way_back(after, way_back);
+    write(way_back, last.data(), last.size());
     reach_step("written");
-    user_regs_struct registers = before;
-    registers.rip = code_address_ + sizeof(CodeHeader);
-    registers.orig_rax = ~0ULL;
-    registers.rax = 0;
     // In this order: if this command is killed in between, the code restores the mask.
     gaps_.set_in_use();
-    if (!tracee.set_registers(registers)) throw_ended(request_.pid);
+    if (!tracee.set_registers(before.redirected(code_address_ + sizeof(CodeHeader))))
+      throw_ended(request_.pid);
     reach_step("redirected");
     tracee.set_blocked_signals(~std::uint64_t{0});
     reach_step("blocked");
@@ -250,7 +261,7 @@ class Caller {
   }
 
   void write(std::uint64_t address, const void* from, std::size_t bytes) {
-    if (!memory_.write(address, from, bytes))
+    if (bytes != 0 && !memory_.write(address, from, bytes))
       throw refusal(
           fmt::format("the memory of process {} cannot be written", request_.pid),
           "Is /proc mounted with its usual options, and proc_mem.force_override not \"never\"?");
@@ -258,7 +269,7 @@ class Caller {
 
   // The code reads nothing back while it runs, so what it has done is read from its mapping.
   void wait_for_result(Tracee& tracee, const MachineCode& code, std::uint64_t scratch,
-                       const user_regs_struct& before, std::uint64_t mask) {
+                       const machine::ThreadRegisters& before, std::uint64_t mask) {
     constexpr milliseconds kMaps{100};  // within this time the code has its mapping, usually
     auto until = Clock::now() + kCall;
     auto look_at = Clock::now() + kMaps;
@@ -315,8 +326,8 @@ class Caller {
     }
   }
 
-  bool is_in(const MachineCode& code, std::uint64_t rip) const {
-    return rip >= code_address_ && rip < code_address_ + code.bytes.size();
+  bool is_in(const MachineCode& code, std::uint64_t pc) const {
+    return pc >= code_address_ && pc < code_address_ + code.bytes.size();
   }
 
   // Whether the thread has been through the code, while this command got no processor.
@@ -324,14 +335,14 @@ class Caller {
     if (tracee.stop() != StopResult::stopped) return false;
     Mailbox mailbox{};
     const bool is_mapped = memory_.read(scratch, mailbox);
-    const bool is_inside = is_in(code, tracee.registers().rip);
+    const bool is_inside = is_in(code, tracee.registers().pc());
     tracee.resume();
     return !is_mapped && !is_inside;
   }
 
   // Gives the thread its registers back, while the code waits for that.
   void leave(Tracee& tracee, const MachineCode& code, std::uint64_t scratch,
-             const user_regs_struct& before, std::uint64_t mask) {
+             const machine::ThreadRegisters& before, std::uint64_t mask) {
     const auto until = Clock::now() + kCall;
     // Stopping it earlier would only keep it.
     for (Mailbox mailbox; memory_.read(scratch, mailbox) && Clock::now() < until;) usleep(10);
@@ -340,9 +351,9 @@ class Caller {
       if (stopped == StopResult::ended) throw_ended(request_.pid);
       if (Clock::now() > until) return;
       if (stopped != StopResult::stopped) continue;
-      const std::uint64_t rip = tracee.registers().rip - code_address_;
-      if (!is_in(code, tracee.registers().rip)) break;  // it has restored itself
-      if (rip >= code.last_wait && rip < code.last_wait_end) {
+      const std::uint64_t at = tracee.registers().pc() - code_address_;
+      if (!is_in(code, tracee.registers().pc())) break;  // it has restored itself
+      if (at >= code.last_wait && at < code.last_wait_end) {
         reach_step("returning");
         tracee.set_blocked_signals(mask);
         reach_step("unblocked");

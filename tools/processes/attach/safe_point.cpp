@@ -6,11 +6,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <iterator>
 #include <string_view>
+
+#include "common/machine/frames.h"
+#include "common/machine/tail_jump.h"
 
 namespace oomrec::tools::processes {
 namespace {
@@ -114,14 +118,14 @@ bool is_loader(const RemoteModule& module) {
   return name.starts_with("ld-linux") || name.starts_with("ld-2.") || name.starts_with("ld.so");
 }
 
-ThreadSnapshot ThreadSnapshot::of(const RemoteMemory& memory, const user_regs_struct& registers) {
+ThreadSnapshot ThreadSnapshot::of(const RemoteMemory& memory, const machine::ThreadRegisters& registers) {
   constexpr std::uint64_t kRedZoneBytes = 128;
   ThreadSnapshot snapshot;
   snapshot.registers = registers;
-  snapshot.stack_start = registers.rsp - kRedZoneBytes;
-  // glibc has a thread's control block above its stack. Of the main thread, and of a coroutine, it
-  // is elsewhere.
-  const std::uint64_t to_control_block = registers.fs_base - snapshot.stack_start;
+  snapshot.stack_start = registers.sp() - kRedZoneBytes;
+  // On x86-64 glibc has a thread's control block above its stack. Elsewhere, and of the main thread
+  // and of a coroutine, it is somewhere else.
+  const std::uint64_t to_control_block = registers.thread_pointer() - snapshot.stack_start;
   snapshot.stack.resize(std::min<std::uint64_t>(to_control_block, kMostStackBytes));
   snapshot.stack.resize(
       memory.read_some(snapshot.stack_start, snapshot.stack.data(), snapshot.stack.size()));
@@ -129,9 +133,7 @@ ThreadSnapshot ThreadSnapshot::of(const RemoteMemory& memory, const user_regs_st
 }
 
 bool ThreadSnapshot::operator==(const ThreadSnapshot& other) const {
-  return registers.rip == other.registers.rip && registers.rsp == other.registers.rsp &&
-         registers.orig_rax == other.registers.orig_rax && registers.rbp == other.registers.rbp &&
-         stack == other.stack;
+  return registers == other.registers && stack == other.stack;
 }
 
 // libdwfl on the snapshot of a thread.
@@ -159,7 +161,7 @@ struct SafePoints::Unwinder {
     highest_read = followed_to = 0;
     is_lost = false;
     is_whole = ready && dwfl_getthread_frames(dwfl, memory.pid(), add_frame, this) == 0;
-    if (found.empty()) found.push_back(of.registers.rip);
+    if (found.empty()) found.push_back(of.registers.pc());
     return found;
   }
 
@@ -201,10 +203,11 @@ struct SafePoints::Unwinder {
     return unwinder.memory.read(address, *word);
   }
   static bool set_registers(Dwfl_Thread* of, void* self) {
-    const user_regs_struct& r = static_cast<Unwinder*>(self)->thread->registers;
-    const Dwarf_Word words[] = {r.rax, r.rdx, r.rcx, r.rbx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8,
-                                r.r9,  r.r10, r.r11, r.r12, r.r13, r.r14, r.r15, r.rip};
-    return dwfl_thread_state_registers(of, 0, std::size(words), words);
+    const auto& registers = static_cast<Unwinder*>(self)->thread->registers;
+    const auto words = registers.dwarf();
+    if (!dwfl_thread_state_registers(of, 0, words.size(), words.data())) return false;
+    if (!registers.kDwarfHasPc) dwfl_thread_state_register_pc(of, registers.pc());
+    return true;
   }
   static int add_frame(Dwfl_Frame* frame, void* self) {
     auto& unwinder = *static_cast<Unwinder*>(self);
@@ -212,6 +215,7 @@ struct SafePoints::Unwinder {
     bool is_activation = false;
     if (!dwfl_frame_pc(frame, &pc, &is_activation) || unwinder.found.size() == kMostFrames)
       return DWARF_CB_ABORT;
+    pc = machine::return_address(pc);
     if (!is_activation) --pc;
     unwinder.found.push_back(pc);
     if (!unwinder.is_lost) unwinder.followed_to = unwinder.highest_read;  // its return address
@@ -269,14 +273,14 @@ void SafePoints::add_tails(const RemoteModule& module) {
 
 void SafePoints::add_tail(const RemoteModule& module, std::string_view name) {
   const RemoteSymbol* const function = module.symbol_at(module.address_of(name));
-  std::uint8_t jump[5];
-  if (function == nullptr || function->bytes < sizeof jump) return;
-  const std::uint64_t end = function->address + function->bytes;
-  std::int32_t distance = 0;
-  if (!memory_.read(end - sizeof jump, jump) || jump[0] != 0xe9) return;  // jmp rel32
-  std::memcpy(&distance, jump + 1, sizeof distance);
-  const std::uint64_t target = end + static_cast<std::uint64_t>(std::int64_t{distance});
-  if (module.contains(target) && module.symbol_at(target) == nullptr) tails_.emplace(target, name);
+  constexpr std::uint64_t kMostBytes = 4096;
+  if (function == nullptr || function->bytes > kMostBytes) return;
+  std::vector<std::uint8_t> code(function->bytes);
+  if (!memory_.read(function->address, code.data(), code.size())) return;
+  machine::for_each_tail_jump(code, function->address, [&](std::uint64_t target) {
+    if (module.contains(target) && module.symbol_at(target) == nullptr)
+      tails_.emplace(target, name);
+  });
 }
 
 SafePoints::Kind SafePoints::kind_of(const RemoteModule& module) const {
@@ -300,7 +304,7 @@ SafePoints::Frame SafePoints::frame_at(std::uint64_t address) const {
     const bool is_signal_return = kind == Kind::c_library && returns_from_signal(address);
     return {kind, std::move(name), std::string{module.file_name()}, is_signal_return};
   }
-  return {Kind::unknown, "", "", false};
+  return {Kind::unknown, "", "", is_kernels_signal_return(address)};
 }
 
 // The frame between a signal handler and the code that it has interrupted. Its address is that of
@@ -310,6 +314,16 @@ bool SafePoints::returns_from_signal(std::uint64_t address) const {
   std::uint8_t code[sizeof kCode];
   for (const std::uint64_t at : {address, address + 1})
     if (memory_.read(at, code) && std::equal(std::begin(code), std::end(code), std::begin(kCode)))
+      return true;
+  return false;
+}
+
+// The same where it is the kernel's own code. It has no call frame information, so that the stack
+// ends there.
+bool SafePoints::is_kernels_signal_return(std::uint64_t address) const {
+  std::array<std::uint8_t, std::max<std::size_t>(machine::kSignalReturnBytes, 1)> code;
+  for (const std::uint64_t at : {address, address + 1})
+    if (memory_.read(at, code.data(), code.size()) && machine::is_signal_return(code.data()))
       return true;
   return false;
 }
@@ -330,10 +344,11 @@ bool SafePoints::is_safe_call(const std::vector<Frame>& frames, std::size_t firs
 }
 
 std::string SafePoints::obstacle(const ThreadSnapshot& thread) {
+  if (thread.registers.has_fragile_vectors()) return "code with vector registers (SVE)";
   std::vector<Frame> frames;
   for (const std::uint64_t address : unwinder_->addresses(thread))
     frames.push_back(frame_at(address));
-  const bool in_call = static_cast<long long>(thread.registers.orig_rax) >= 0;
+  const bool in_call = thread.registers.in_call();
   for (std::size_t i = 1; i < frames.size() && in_call; ++i)
     if (frames[i].kind == Kind::recorder && frames[i - 1].kind != Kind::forbidden &&
         has(kWaitingForChild, frames[i - 1].function))
@@ -343,6 +358,8 @@ std::string SafePoints::obstacle(const ThreadSnapshot& thread) {
       return fmt::format("{} in {}", frame.function.empty() ? "a function" : frame.function,
                          frame.module);
 
+  for (const Frame& frame : frames)
+    if (frame.kind == Kind::unknown && frame.is_signal_return) return "a signal handler";
   for (const Frame& frame : frames)
     if (frame.kind == Kind::own_allocator && (!in_call || has(kAllocating, frame.function)))
       return fmt::format("{}, which brings its own malloc", frame.module);

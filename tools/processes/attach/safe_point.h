@@ -11,7 +11,6 @@
 #pragma once
 
 #include <elfutils/libdwfl.h>
-#include <sys/user.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -21,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/machine/thread_registers.h"
 #include "tools/processes/attach/remote_memory.h"
 #include "tools/processes/attach/remote_module.h"
 
@@ -28,11 +28,11 @@ namespace oomrec::tools::processes {
 
 // A thread as it was while it was stopped.
 struct ThreadSnapshot {
-  user_regs_struct registers{};
+  machine::ThreadRegisters registers;
   std::uint64_t stack_start = 0;
   std::vector<std::byte> stack;
 
-  static ThreadSnapshot of(const RemoteMemory& memory, const user_regs_struct& registers);
+  static ThreadSnapshot of(const RemoteMemory& memory, const machine::ThreadRegisters& registers);
   bool operator==(const ThreadSnapshot& other) const;
 };
 
@@ -72,6 +72,7 @@ class SafePoints {
   Kind kind_of(const RemoteModule& module) const;
   Frame frame_at(std::uint64_t address) const;
   bool returns_from_signal(std::uint64_t address) const;
+  bool is_kernels_signal_return(std::uint64_t address) const;
   static bool is_safe_call(const std::vector<Frame>& frames, std::size_t first, std::size_t end,
                            bool in_call);
   void add_tails(const RemoteModule& module);

@@ -1,7 +1,6 @@
 #include "tools/processes/attach/sandbox.h"
 
 #include <fmt/format.h>
-#include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -15,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/machine/system_calls.h"
 #include "tools/base/error.h"
 #include "tools/base/number.h"
 #include "tools/processes/attach/refusal.h"
@@ -43,11 +43,8 @@ constexpr std::pair<std::uint32_t, std::string_view> kCalls[] = {
     {SYS_close, "close"},
     {SYS_fstat, "fstat"},
     {SYS_newfstatat, "newfstatat"},
-    {SYS_readlink, "readlink"},
     {SYS_getdents64, "getdents64"},
     {SYS_getcwd, "getcwd"},
-    {SYS_mkdir, "mkdir"},
-    {SYS_unlink, "unlink"},
     {SYS_ftruncate, "ftruncate"},
     {SYS_ioctl, "ioctl"},
     {SYS_futex, "futex"},
@@ -93,7 +90,7 @@ struct Machine {
 
 Value data_at(std::uint32_t offset, std::uint32_t call) {
   if (offset == offsetof(seccomp_data, nr)) return call;
-  if (offset == offsetof(seccomp_data, arch)) return AUDIT_ARCH_X86_64;
+  if (offset == offsetof(seccomp_data, arch)) return machine::kAuditArchitecture;
   return std::nullopt;
 }
 
@@ -220,6 +217,13 @@ std::optional<std::vector<std::vector<sock_filter>>> filters_of_thread(pid_t thr
   return filters;
 }
 
+[[noreturn]] void throw_punished(pid_t pid, std::string_view call) {
+  throw refusal(fmt::format("process {} is in a sandbox (seccomp), which would not let the "
+                            "recorder call {}, but kill or signal it",
+                            pid, call),
+                kStartRecorded);
+}
+
 }  // namespace
 
 bool may_punish(std::span<const sock_filter> filter, std::uint32_t call) {
@@ -260,11 +264,10 @@ void require_harmless_filters(pid_t pid) {
           fmt::format("As root, outside of any container: sudo oomrec attach {}", pid));
     for (const std::vector<sock_filter>& filter : *filters)
       for (const auto& [number, name] : kCalls)
-        if (may_punish(filter, number))
-          throw refusal(fmt::format("process {} is in a sandbox (seccomp), which would not let the "
-                                    "recorder call {}, but kill or signal it",
-                                    pid, name),
-                        kStartRecorded);
+        if (may_punish(filter, number)) throw_punished(pid, name);
+    for (const std::vector<sock_filter>& filter : *filters)
+      for (const auto& [number, name] : machine::kPathCalls)
+        if (may_punish(filter, static_cast<std::uint32_t>(number))) throw_punished(pid, name);
   }
 }
 

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <utility>
 
+#include "common/machine/system_calls.h"
 #include "tools/base/directory.h"
 #include "tools/base/number.h"
 
@@ -24,8 +26,9 @@ int cost_of(pid_t pid, pid_t thread) {
   const long number = parse_number<long>(word).value_or(-1);
   if (number < 0) return 3;
   // Its time-out starts anew.
-  const bool loses_time = number == SYS_epoll_wait || number == SYS_epoll_pwait ||
-                          number == SYS_epoll_pwait2 || number == SYS_rt_sigtimedwait ||
+  const bool loses_time = std::find(std::begin(machine::kEpollWaits), std::end(machine::kEpollWaits),
+                                    number) != std::end(machine::kEpollWaits) ||
+                          number == SYS_rt_sigtimedwait ||
                           number == SYS_semtimedop || number == SYS_io_getevents;
   return loses_time ? 1 : 0;
 }

@@ -1,17 +1,14 @@
 #include "tools/processes/attach/tracee.h"
 
-#include <elf.h>
+#include <fmt/format.h>
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <iterator>
+#include <fstream>
 #include <string>
 
 #include "tools/processes/attach/threads.h"
@@ -23,59 +20,7 @@ constexpr int kEventStop = PTRACE_EVENT_STOP;
 
 constexpr std::chrono::seconds kPatience{1};  // for a thread that is to be let go
 
-// What an interrupted system call leaves for the kernel's own code (include/linux/errno.h).
-constexpr long long kRestartSys = -512, kRestartNoIntr = -513, kRestartNoHand = -514,
-                    kRestartBlock = -516;
-
-constexpr unsigned long long kSyscallBytes = 2;
-
-// They end with EINTR when their thread is stopped (signal(7)).
-constexpr unsigned long long kNotRestarted[] = {
-    SYS_epoll_wait,      SYS_epoll_pwait,  SYS_epoll_pwait2,  SYS_semop,         SYS_semtimedop,
-    SYS_rt_sigtimedwait, SYS_io_getevents, SYS_io_pgetevents, SYS_io_uring_enter};
-
-bool is_in_call(const user_regs_struct& registers) {
-  return static_cast<long long>(registers.orig_rax) >= 0;
-}
-long long result_of(const user_regs_struct& registers) {
-  return static_cast<long long>(registers.rax);
-}
-
 }  // namespace
-
-bool was_asleep(const user_regs_struct& registers) {
-  const long long result = result_of(registers);
-  return is_in_call(registers) &&
-         (result == -EINTR || (result >= kRestartBlock && result <= kRestartSys));
-}
-
-user_regs_struct with_call_to_restart(user_regs_struct registers) {
-  if (is_in_call(registers) && result_of(registers) == -EINTR &&
-      std::find(std::begin(kNotRestarted), std::end(kNotRestarted), registers.orig_rax) !=
-          std::end(kNotRestarted))
-    registers.rax = static_cast<unsigned long long>(kRestartNoHand);
-  return registers;
-}
-
-user_regs_struct with_restarted_call(user_regs_struct registers) {
-  if (!is_in_call(registers)) return registers;
-  switch (result_of(registers)) {
-    case kRestartSys:
-    case kRestartNoIntr:
-    case kRestartNoHand:
-      registers.rax = registers.orig_rax;
-      registers.rip -= kSyscallBytes;
-      break;
-    case kRestartBlock:
-      registers.rax = SYS_restart_syscall;
-      registers.rip -= kSyscallBytes;
-      break;
-    default:
-      break;
-  }
-  registers.orig_rax = ~0ULL;
-  return registers;
-}
 
 Tracee::~Tracee() {
   if (!seized_) return;
@@ -107,14 +52,21 @@ bool Tracee::wait_for_change(int& status, bool block) const {
   return waitpid(thread_, &status, __WALL | (block ? 0 : WNOHANG)) == thread_;
 }
 
-bool Tracee::read_registers() {
-  iovec set{&registers_, sizeof registers_};
-  if (ptrace(PTRACE_GETREGSET, thread_, NT_PRSTATUS, &set) != 0) return false;
-  return true;
+machine::InterruptedCall Tracee::waiting_call() const {
+  std::ifstream file{fmt::format("/proc/{}/syscall", thread_)};
+  std::string text;
+  std::getline(file, text);
+  return machine::InterruptedCall::of(text.c_str());
+}
+
+bool Tracee::read_registers(const machine::InterruptedCall& call) {
+  if (!registers_.read(thread_)) return false;
+  return !registers_.restart_call(call) || registers_.write(thread_);
 }
 
 StopResult Tracee::stop() {
   if (stopped_) return StopResult::stopped;
+  const machine::InterruptedCall call = waiting_call();
   if (!interrupted_ && ptrace(PTRACE_INTERRUPT, thread_, nullptr, nullptr) != 0)
     return StopResult::ended;
   interrupted_ = true;
@@ -138,31 +90,25 @@ StopResult Tracee::stop() {
         return StopResult::stopped_by_signal;
       }
       stopped_ = true;
-      return read_registers() ? StopResult::stopped : StopResult::ended;
+      return read_registers(call) ? StopResult::stopped : StopResult::ended;
     }
     ptrace(PTRACE_CONT, thread_, nullptr, WSTOPSIG(status));
   }
   return StopResult::busy;
 }
 
-bool Tracee::set_registers(const user_regs_struct& registers) {
-  user_regs_struct copy = registers;
-  iovec set{&copy, sizeof copy};
-  if (ptrace(PTRACE_SETREGSET, thread_, NT_PRSTATUS, &set) != 0) return false;
+bool Tracee::set_registers(const machine::ThreadRegisters& registers) {
+  if (!registers.write(thread_)) return false;
   registers_ = registers;
   return true;
 }
 
 bool Tracee::resume() {
-  const user_regs_struct fixed = with_call_to_restart(registers_);
-  if (fixed.rax != registers_.rax) set_registers(fixed);
   stopped_ = false;
   return ptrace(PTRACE_CONT, thread_, nullptr, nullptr) == 0;
 }
 
 bool Tracee::release() {
-  const user_regs_struct fixed = with_call_to_restart(registers_);
-  if (fixed.rax != registers_.rax) set_registers(fixed);
   stopped_ = seized_ = false;
   return ptrace(PTRACE_DETACH, thread_, nullptr, nullptr) == 0;
 }
@@ -188,7 +134,7 @@ Tracee::Event Tracee::poll() {
   if (signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE ||
       signal == SIGTRAP) {
     stopped_ = true;
-    read_registers();
+    read_registers({});
     return Event::crashed;
   }
   ptrace(PTRACE_CONT, thread_, nullptr, signal);

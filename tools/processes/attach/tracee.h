@@ -5,10 +5,11 @@
 #pragma once
 
 #include <sys/types.h>
-#include <sys/user.h>
 
 #include <cstdint>
 #include <optional>
+
+#include "common/machine/thread_registers.h"
 
 namespace oomrec::tools::processes {
 
@@ -41,15 +42,18 @@ class Tracee {
   Event poll();
 
   // While it is stopped.
-  user_regs_struct registers() const { return registers_; }
-  bool set_registers(const user_regs_struct& registers);
+  // Of a call that would end with EINTR because of the stop, those with which it is restarted.
+  const machine::ThreadRegisters& registers() const { return registers_; }
+  bool set_registers(const machine::ThreadRegisters& registers);
   bool set_blocked_signals(std::uint64_t mask);
   std::optional<std::uint64_t> blocked_signals() const;
   // Whether the thread is inside a sequence that the kernel restarts if it is interrupted.
   bool in_restartable_sequence() const;
 
  private:
-  bool read_registers();
+  machine::InterruptedCall waiting_call() const;
+  // After a stop that has interrupted this call.
+  bool read_registers(const machine::InterruptedCall& call);
   // Waits for one change of state: true if there was one.
   bool wait_for_change(int& status, bool block) const;
 
@@ -57,18 +61,7 @@ class Tracee {
   bool seized_ = false;
   bool stopped_ = false;
   bool interrupted_ = false;  // asked to stop, and has not yet
-  user_regs_struct registers_{};
+  machine::ThreadRegisters registers_;
 };
-
-// As the registers are after the kernel's own restart of an interrupted system call.
-user_regs_struct with_restarted_call(user_regs_struct registers);
-
-// Whether the stop woke the thread up in a system call. One that has got no processor since its
-// call ended looks alike otherwise.
-bool was_asleep(const user_regs_struct& registers);
-
-// So that the kernel restarts the call even where it would give up (epoll_wait and others, which
-// end with EINTR when their thread is stopped).
-user_regs_struct with_call_to_restart(user_regs_struct registers);
 
 }  // namespace oomrec::tools::processes

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <linux/audit.h>
+#include <sys/syscall.h>
+
+#include <cstdint>
+
+namespace oomrec::machine {
+
+inline constexpr std::uint32_t kAuditArchitecture = AUDIT_ARCH_AARCH64;
+
+struct NamedCall {
+  long number;
+  const char* name;
+};
+// By which the C library reaches a path.
+inline constexpr NamedCall kPathCalls[] = {
+    {SYS_readlinkat, "readlinkat"}, {SYS_mkdirat, "mkdirat"}, {SYS_unlinkat, "unlinkat"}};
+
+inline constexpr long kEpollWaits[] = {SYS_epoll_pwait, SYS_epoll_pwait2};
+
+// Above which a process has no memory of its own: addresses of 48 bits.
+inline constexpr std::uint64_t kHighestAddress = std::uint64_t{0xffff} << 32;
+
+}  // namespace oomrec::machine
