@@ -10,6 +10,7 @@
 #include <cstring>
 #include <span>
 
+#include "common/machine/code_writer.h"
 #include "common/machine/tail_jump.h"
 #include "common/machine/thread_registers.h"
 #include "tools/processes/attach/machine_code.h"
@@ -44,9 +45,9 @@ InterruptedCall seen_before(long number) {
 // --- The code, run by this thread ---
 
 constexpr std::uint64_t kScratchAt = 0x3'0000'0000;
-char* g_code;
+alignas(4096) char g_code[4096];  // near to what it returns to
 int g_argument;
-volatile int g_calls;
+int g_calls;
 
 const char* called(void* argument) {
   if (argument == &g_argument) ++g_calls;
@@ -110,34 +111,26 @@ TEST_CASE("a line of /proc/PID/syscall is read") {
 }
 
 TEST_CASE("the code calls, and gives the thread back as it was") {
-  void* const page = mmap(reinterpret_cast<void*>(reinterpret_cast<std::uint64_t>(&redirect) &
-                                                  ~std::uint64_t{0xfff}),
-                          4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-                          0);  // near, if the kernel does as it is asked
-  REQUIRE(page != MAP_FAILED);
-  g_code = static_cast<char*>(page);
-  const auto here = reinterpret_cast<std::uint64_t>(&redirect);
-  const auto there = reinterpret_cast<std::uint64_t>(page);
-  REQUIRE((here > there ? here - there : there - here) < kWayBackReach);
+  REQUIRE(mprotect(g_code, sizeof g_code, PROT_READ | PROT_WRITE | PROT_EXEC) == 0);
   struct sigaction action {};
   action.sa_sigaction = redirect;
   action.sa_flags = SA_SIGINFO;
   sigaction(SIGUSR1, &action, nullptr);
   errno = 77;
-  register std::uint64_t result asm("x0") = static_cast<std::uint64_t>(getpid());
-  register std::uint64_t signal asm("x1") = SIGUSR1;
-  register std::uint64_t number asm("x8") = SYS_kill;
+  const auto process = static_cast<std::uint64_t>(getpid());
+  std::uint64_t result = 1;
   std::uint64_t first = 0, second = 0, third = 0, low = 0, high = 0, flags = 0;
   asm volatile(
       "mov x16, #161\n\tmov x17, #171\n\tmov x18, #181\n\t"
       "movi v8.16b, #7\n\tmovi v17.16b, #9\n\tcmp xzr, xzr\n\t"
-      "svc #0\n\t"
+      "mov x0, %[process]\n\tmov x1, %[signal]\n\tmov x8, %[kill]\n\tsvc #0\n\t"
+      "mov %[result], x0\n\t"
       "mrs %[flags], nzcv\n\tmov %[first], x16\n\tmov %[second], x17\n\tmov %[third], x18\n\t"
       "umov %[low], v8.d[0]\n\tumov %[high], v17.d[1]"
-      : "+r"(result), [first] "=&r"(first), [second] "=&r"(second), [third] "=&r"(third),
+      : [result] "=&r"(result), [first] "=&r"(first), [second] "=&r"(second), [third] "=&r"(third),
         [low] "=&r"(low), [high] "=&r"(high), [flags] "=&r"(flags)
-      : "r"(signal), "r"(number)
-      : "x16", "x17", "x18", "v8", "v17", "memory", "cc");
+      : [process] "r"(process), [signal] "i"(SIGUSR1), [kill] "i"(SYS_kill)
+      : "x0", "x1", "x8", "x16", "x17", "x18", "v8", "v17", "memory", "cc");
   CHECK(result == 0);
   CHECK(g_calls == 1);
   CHECK(errno == 77);
