@@ -1,6 +1,6 @@
 // Writes the instructions of which a call in another process is made
-// (tools/processes/attach/machine_code.cpp has their order). Four registers keep their meaning: where
-// the mailbox is, where errno is, what it was, and the end of a wait.
+// (tools/processes/attach/machine_code.cpp has their order). Four registers keep their meaning:
+// where the mailbox is, where errno is, what it was, and the end of a wait.
 //
 // The code can be placed anywhere, and ends with its constants.
 #pragma once

@@ -13,16 +13,16 @@
 
 namespace oomrec::machine {
 
-// A jump to any address needs a register. So the last instructions, which give x16 back, lie near to
-// where the thread goes on: a jump without a register reaches 128 MiB.
+// A jump to any address needs a register. So the last instructions, which give x16 back, lie near
+// to where the thread goes on: a jump without a register reaches 128 MiB.
 inline constexpr std::uint64_t kWayBackBytes = 24, kWayBackReach = (std::uint64_t{127}) << 20;
 inline std::vector<std::uint8_t> way_back(const ThreadRegisters& after, std::uint64_t address) {
   const std::uint64_t jump = address + 8;
   const std::uint32_t code[] = {
-      0xd503245f,            // bti c: a register leads here
+      0xd503245f,                // bti c: a register leads here
       0x58000000 | 3 << 5 | 16,  // ldr x16, 12 bytes on
       0x14000000 | (static_cast<std::uint32_t>((after.pc() - jump) / 4) & 0x03ff'ffff),  // b
-      0xd4200000,            // brk
+      0xd4200000,                                                                        // brk
       static_cast<std::uint32_t>(after.raw().regs[16]),
       static_cast<std::uint32_t>(after.raw().regs[16] >> 32)};
   static_assert(sizeof code == kWayBackBytes);
@@ -79,9 +79,9 @@ class CodeWriter {
     set_arguments({argument});
     raw(0xd63f0200);  // blr x16
   }
-  void keep_errno() {                                      // whose address was the last result
-    raw(0xaa0003e0 | kErrnoAddress);                       // mov …, x0
-    raw(0xb9400000 | kErrnoAddress << 5 | kErrno);         // ldr w…, […]
+  void keep_errno() {                               // whose address was the last result
+    raw(0xaa0003e0 | kErrnoAddress);                // mov …, x0
+    raw(0xb9400000 | kErrnoAddress << 5 | kErrno);  // ldr w…, […]
   }
   void restore_errno() { raw(0xb9000000 | kErrnoAddress << 5 | kErrno); }  // str w…, […]
 
@@ -122,13 +122,13 @@ class CodeWriter {
   // --- The floating-point state ---
   void save_vectors(std::uint32_t offset) {  // in the mailbox's mapping
     set_vector_base(offset);
-    move_vectors(0xad000000);              // stp q…, q…
-    raw(0xd53b4400);                       // mrs x0, fpcr
-    raw(0xd53b4421);                       // mrs x1, fpsr
-    raw(0xf9000000 | 512 / 8 << 10 | kVectors << 5);      // str x0
-    raw(0xf9000001 | 520 / 8 << 10 | kVectors << 5);      // str x1
-    raw(0xd51b441f);                       // msr fpcr, xzr
-    raw(0xd51b443f);                       // msr fpsr, xzr
+    move_vectors(0xad000000);                         // stp q…, q…
+    raw(0xd53b4400);                                  // mrs x0, fpcr
+    raw(0xd53b4421);                                  // mrs x1, fpsr
+    raw(0xf9000000 | 512 / 8 << 10 | kVectors << 5);  // str x0
+    raw(0xf9000001 | 520 / 8 << 10 | kVectors << 5);  // str x1
+    raw(0xd51b441f);                                  // msr fpcr, xzr
+    raw(0xd51b443f);                                  // msr fpsr, xzr
   }
   void restore_vectors(std::uint32_t offset) {
     set_vector_base(offset);
@@ -203,9 +203,8 @@ class CodeWriter {
     raw(instruction);
   }
   void fix(const Place& place, std::size_t target) {
-    const auto words = static_cast<std::uint32_t>((static_cast<std::int64_t>(target) -
-                                                   static_cast<std::int64_t>(place.at)) /
-                                                  4);
+    const auto words = static_cast<std::uint32_t>(
+        (static_cast<std::int64_t>(target) - static_cast<std::int64_t>(place.at)) / 4);
     std::uint32_t instruction = 0;
     std::memcpy(&instruction, bytes_.data() + place.at, 4);
     instruction |= (words & ((1U << place.bits) - 1)) << place.shift;

@@ -96,11 +96,12 @@ inline InterruptedRegisters interrupted_registers(const ucontext_t& context) noe
 
 // A handler returns to code of the kernel that has no CFI (since Linux 5.8): it is recognized by
 // its instructions, as debuggers do.
-inline constexpr std::uint64_t kSignalReturnBytes = 8;
+inline constexpr std::uint8_t kSignalReturnCode[] = {0x68, 0x11, 0x80, 0xd2,   // mov x8, #139
+                                                     0x01, 0x00, 0x00, 0xd4};  // svc #0
+inline constexpr std::uint64_t kSignalReturnCall = 4;  // the system call in it
+inline constexpr std::uint64_t kSignalReturnBytes = sizeof kSignalReturnCode;
 inline bool is_signal_return(const void* code) noexcept {
-  constexpr std::uint32_t kReturn[] = {0xd2801168, 0xd4000001};  // mov x8, #139; svc #0
-  static_assert(sizeof kReturn == kSignalReturnBytes);
-  return std::memcmp(code, kReturn, sizeof kReturn) == 0;
+  return std::memcmp(code, kSignalReturnCode, kSignalReturnBytes) == 0;
 }
 
 // Of Boost.Context stacks only the end is not recognized: a walk guesses on from there.

@@ -69,6 +69,10 @@ class ThreadRegisters {
   // the thread enters one.
   bool has_fragile_vectors() const { return fragile_vectors_; }
 
+  // Where raw() of what a signal handler has interrupted is in the kernel's frame, at whose start
+  // sp is when the handler has returned.
+  static constexpr std::uint64_t kInSignalFrame = kSignalRegisters;
+
   // Whether the thread has not moved in between.
   bool operator==(const ThreadRegisters& other) const {
     return r_.pc == other.r_.pc && r_.sp == other.r_.sp && r_.regs[29] == other.r_.regs[29] &&
@@ -116,10 +120,9 @@ class ThreadRegisters {
  private:
   static constexpr std::uint64_t kCallBytes = 4;
   static constexpr int kSve = 0x405, kStreamingSve = 0x40b;  // NT_ARM_SVE, NT_ARM_SSVE
-  static constexpr long kNotRestarted[] = {SYS_epoll_pwait,     SYS_epoll_pwait2,  SYS_semop,
-                                           SYS_semtimedop,      SYS_rt_sigtimedwait,
-                                           SYS_io_getevents,    SYS_io_pgetevents,
-                                           SYS_io_uring_enter};
+  static constexpr long kNotRestarted[] = {SYS_epoll_pwait,   SYS_epoll_pwait2,    SYS_semop,
+                                           SYS_semtimedop,    SYS_rt_sigtimedwait, SYS_io_getevents,
+                                           SYS_io_pgetevents, SYS_io_uring_enter};
 
   static bool is_call(pid_t thread, std::uint64_t address) {
     constexpr std::uint32_t kCall = 0xd4000001;  // svc #0

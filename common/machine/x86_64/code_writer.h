@@ -63,9 +63,9 @@ class CodeWriter {
     set_arguments({argument});
     call_rax();
   }
-  void keep_errno() {                    // whose address was the last result
-    raw({0x49, 0x89, 0xc4});             // mov r12, rax
-    raw({0x45, 0x8b, 0x2c, 0x24});       // mov r13d, [r12]
+  void keep_errno() {               // whose address was the last result
+    raw({0x49, 0x89, 0xc4});        // mov r12, rax
+    raw({0x45, 0x8b, 0x2c, 0x24});  // mov r13d, [r12]
   }
   void restore_errno() { raw({0x45, 0x89, 0x2c, 0x24}); }  // mov [r12], r13d
 

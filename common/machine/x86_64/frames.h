@@ -81,7 +81,10 @@ inline InterruptedRegisters interrupted_registers(const ucontext_t& context) noe
   return {value(REG_RIP), value(REG_RSP), value(REG_RBP), 0};
 }
 
-// A handler returns to code that has CFI, the C library's or ours.
+// What a handler returns to, the C library's or ours. It has CFI.
+inline constexpr std::uint8_t kSignalReturnCode[] = {0x48, 0xc7, 0xc0, 0x0f, 0,
+                                                     0,    0,    0x0f, 0x05};  // rt_sigreturn
+inline constexpr std::uint64_t kSignalReturnCall = 7;  // the system call in it
 inline constexpr std::uint64_t kSignalReturnBytes = 0;
 inline bool is_signal_return([[maybe_unused]] const void* code) noexcept { return false; }
 

@@ -45,10 +45,15 @@ class ThreadRegisters {
   // Whether the stop woke the thread up in a system call. One that has got no processor since its
   // call ended looks alike otherwise.
   bool was_asleep() const {
-    return in_call() && (result() == -EINTR || (result() >= kRestartBlock && result() <= kRestartSys));
+    return in_call() &&
+           (result() == -EINTR || (result() >= kRestartBlock && result() <= kRestartSys));
   }
   // Vector registers that a system call would not keep.
   bool has_fragile_vectors() const { return false; }
+
+  // Where those that a signal handler has interrupted are in the kernel's frame, if its code has no
+  // call frame information; else 0.
+  static constexpr std::uint64_t kInSignalFrame = 0;
 
   // Whether the thread has not moved in between.
   bool operator==(const ThreadRegisters& other) const {

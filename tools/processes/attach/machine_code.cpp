@@ -16,14 +16,7 @@ using machine::CodeWriter;
 constexpr std::uint32_t kVectorsOffset = 4096;  // in the mapping: the floating-point state
 
 // NOLINTNEXTLINE(*-use-enum-class): labels of a CodeWriter are numbers
-enum Label : int {
-  open_failed,
-  after_call,
-  wait_for_reader,
-  unmap,
-  begin_last_wait,
-  last_wait
-};
+enum Label : int { open_failed, after_call, wait_for_reader, unmap, begin_last_wait, last_wait };
 
 void set_signal_mask(CodeWriter& code, std::uint64_t mask) {
   code.system_call(SYS_rt_sigprocmask,
@@ -31,13 +24,12 @@ void set_signal_mask(CodeWriter& code, std::uint64_t mask) {
 }
 
 void map_scratch(CodeWriter& code, std::uint64_t scratch) {
-  code.system_call(SYS_mmap,
-                   {{scratch},
-                    {kScratchBytes},
-                    {PROT_READ | PROT_WRITE},
-                    {MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE},
-                    {~std::uint64_t{0}},
-                    {0}});
+  code.system_call(SYS_mmap, {{scratch},
+                              {kScratchBytes},
+                              {PROT_READ | PROT_WRITE},
+                              {MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE},
+                              {~std::uint64_t{0}},
+                              {0}});
   code.set_mailbox(scratch);
   code.jump_unless_mapped(Label::begin_last_wait);
   code.set_stack(scratch + kScratchBytes - 128);

@@ -218,9 +218,7 @@ class Caller {
     return true;
   }
 
-  static bool is_waiting(const ThreadSnapshot& thread) {
-    return thread.registers.in_call();
-  }
+  static bool is_waiting(const ThreadSnapshot& thread) { return thread.registers.in_call(); }
 
   bool is_stopped(Tracee& tracee) {
     switch (tracee.stop()) {

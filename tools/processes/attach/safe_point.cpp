@@ -105,6 +105,17 @@ bool is_allocating(std::string_view name) {
   return has(kAllocating, name);
 }
 
+// The frame between a signal handler and the code that it has interrupted. Its address is that of
+// an instruction, or of the byte before.
+bool returns_from_signal(const RemoteMemory& memory, std::uint64_t address) {
+  std::uint8_t code[sizeof machine::kSignalReturnCode];
+  for (const std::uint64_t at : {address, address + 1, address - machine::kSignalReturnCall})
+    if (memory.read(at, code) &&
+        std::equal(std::begin(code), std::end(code), std::begin(machine::kSignalReturnCode)))
+      return true;
+  return false;
+}
+
 }  // namespace
 
 bool is_c_library(const RemoteModule& module) {
@@ -118,7 +129,8 @@ bool is_loader(const RemoteModule& module) {
   return name.starts_with("ld-linux") || name.starts_with("ld-2.") || name.starts_with("ld.so");
 }
 
-ThreadSnapshot ThreadSnapshot::of(const RemoteMemory& memory, const machine::ThreadRegisters& registers) {
+ThreadSnapshot ThreadSnapshot::of(const RemoteMemory& memory,
+                                  const machine::ThreadRegisters& registers) {
   constexpr std::uint64_t kRedZoneBytes = 128;
   ThreadSnapshot snapshot;
   snapshot.registers = registers;
@@ -160,7 +172,11 @@ struct SafePoints::Unwinder {
     thread = &of;
     highest_read = followed_to = 0;
     is_lost = false;
-    is_whole = ready && dwfl_getthread_frames(dwfl, memory.pid(), add_frame, this) == 0;
+    registers = of.registers;
+    do {
+      is_interrupted = false;
+      is_whole = ready && dwfl_getthread_frames(dwfl, memory.pid(), add_frame, this) == 0;
+    } while (is_interrupted);
     if (found.empty()) found.push_back(of.registers.pc());
     return found;
   }
@@ -203,7 +219,7 @@ struct SafePoints::Unwinder {
     return unwinder.memory.read(address, *word);
   }
   static bool set_registers(Dwfl_Thread* of, void* self) {
-    const auto& registers = static_cast<Unwinder*>(self)->thread->registers;
+    const auto& registers = static_cast<Unwinder*>(self)->registers;
     const auto words = registers.dwarf();
     if (!dwfl_thread_state_registers(of, 0, words.size(), words.data())) return false;
     if (!registers.kDwarfHasPc) dwfl_thread_state_register_pc(of, registers.pc());
@@ -219,8 +235,19 @@ struct SafePoints::Unwinder {
     if (!is_activation) --pc;
     unwinder.found.push_back(pc);
     if (!unwinder.is_lost) unwinder.followed_to = unwinder.highest_read;  // its return address
+    if (unwinder.is_at_interrupted(frame, pc)) return DWARF_CB_ABORT;
     unwinder.is_lost = unwinder.is_lost || !unwinder.has_frame_information(pc);
     return DWARF_CB_OK;
+  }
+
+  // Whether a walk is to begin anew, with the registers that a signal has interrupted.
+  bool is_at_interrupted(Dwfl_Frame* frame, Dwarf_Addr pc) {
+    constexpr std::uint64_t kRegisters = machine::ThreadRegisters::kInSignalFrame;
+    Dwarf_Word sp = 0;
+    is_interrupted = kRegisters != 0 && returns_from_signal(memory, pc) &&
+                     dwfl_frame_reg(frame, machine::kDwarfSp, &sp) == 0 &&
+                     memory.read(sp + kRegisters, registers.raw());
+    return is_interrupted;
   }
 
   // Without, libdwfl guesses by the frame pointer.
@@ -239,6 +266,8 @@ struct SafePoints::Unwinder {
   Dwfl* dwfl = nullptr;
   bool ready = false;
   const ThreadSnapshot* thread = nullptr;
+  machine::ThreadRegisters registers;  // with which the walk begins
+  bool is_interrupted = false;         // it begins anew, with those of a signal's frame
   std::vector<std::uint64_t> found;
   bool is_whole = false;  // `found` goes up to the thread's first function
   bool is_lost = false;   // a frame was of code without call frame information
@@ -291,6 +320,7 @@ SafePoints::Kind SafePoints::kind_of(const RemoteModule& module) const {
 }
 
 SafePoints::Frame SafePoints::frame_at(std::uint64_t address) const {
+  if (returns_from_signal(memory_, address)) return {Kind::c_library, "", "", true};
   for (const RemoteModule& module : modules_) {
     if (!module.contains(address)) continue;
     const RemoteSymbol* const function = module.symbol_at(address);
@@ -300,32 +330,9 @@ SafePoints::Frame SafePoints::frame_at(std::uint64_t address) const {
         address - std::prev(tail)->first < kMostTailBytes &&
         module.contains(std::prev(tail)->first))
       name = std::prev(tail)->second;
-    const Kind kind = kind_of(module);
-    const bool is_signal_return = kind == Kind::c_library && returns_from_signal(address);
-    return {kind, std::move(name), std::string{module.file_name()}, is_signal_return};
+    return {kind_of(module), std::move(name), std::string{module.file_name()}, false};
   }
-  return {Kind::unknown, "", "", is_kernels_signal_return(address)};
-}
-
-// The frame between a signal handler and the code that it has interrupted. Its address is that of
-// the instruction, or of the byte before.
-bool SafePoints::returns_from_signal(std::uint64_t address) const {
-  constexpr std::uint8_t kCode[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};  // rt_sigreturn
-  std::uint8_t code[sizeof kCode];
-  for (const std::uint64_t at : {address, address + 1})
-    if (memory_.read(at, code) && std::equal(std::begin(code), std::end(code), std::begin(kCode)))
-      return true;
-  return false;
-}
-
-// The same where it is the kernel's own code. It has no call frame information, so that the stack
-// ends there.
-bool SafePoints::is_kernels_signal_return(std::uint64_t address) const {
-  std::array<std::uint8_t, std::max<std::size_t>(machine::kSignalReturnBytes, 1)> code;
-  for (const std::uint64_t at : {address, address + 1})
-    if (memory_.read(at, code.data(), code.size()) && machine::is_signal_return(code.data()))
-      return true;
-  return false;
+  return {Kind::unknown, "", "", false};
 }
 
 // Whether a function may be called while the frames from `first` to `end`, all of the C library,
@@ -358,8 +365,7 @@ std::string SafePoints::obstacle(const ThreadSnapshot& thread) {
       return fmt::format("{} in {}", frame.function.empty() ? "a function" : frame.function,
                          frame.module);
 
-  for (const Frame& frame : frames)
-    if (frame.kind == Kind::unknown && frame.is_signal_return) return "a signal handler";
+  if (frames.back().is_signal_return) return "a signal handler";  // of what, is not known
   for (const Frame& frame : frames)
     if (frame.kind == Kind::own_allocator && (!in_call || has(kAllocating, frame.function)))
       return fmt::format("{}, which brings its own malloc", frame.module);

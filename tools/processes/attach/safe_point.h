@@ -71,8 +71,6 @@ class SafePoints {
 
   Kind kind_of(const RemoteModule& module) const;
   Frame frame_at(std::uint64_t address) const;
-  bool returns_from_signal(std::uint64_t address) const;
-  bool is_kernels_signal_return(std::uint64_t address) const;
   static bool is_safe_call(const std::vector<Frame>& frames, std::size_t first, std::size_t end,
                            bool in_call);
   void add_tails(const RemoteModule& module);

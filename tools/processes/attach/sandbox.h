@@ -11,8 +11,8 @@
 
 namespace oomrec::tools::processes {
 
-// Whether a filter may answer this x86-64 call with anything but the call itself, or an error. The
-// call's arguments are not known: each branch on one is taken both ways. True, too, for a filter
+// Whether a filter may answer this call with anything but the call itself, or an error. The call's
+// arguments are not known: each branch on one is taken both ways. True, too, for a filter
 // that is too complex to be followed.
 bool may_punish(std::span<const sock_filter> filter, std::uint32_t call);
 

@@ -26,10 +26,10 @@ int cost_of(pid_t pid, pid_t thread) {
   const long number = parse_number<long>(word).value_or(-1);
   if (number < 0) return 3;
   // Its time-out starts anew.
-  const bool loses_time = std::find(std::begin(machine::kEpollWaits), std::end(machine::kEpollWaits),
-                                    number) != std::end(machine::kEpollWaits) ||
-                          number == SYS_rt_sigtimedwait ||
-                          number == SYS_semtimedop || number == SYS_io_getevents;
+  const bool loses_time =
+      std::find(std::begin(machine::kEpollWaits), std::end(machine::kEpollWaits), number) !=
+          std::end(machine::kEpollWaits) ||
+      number == SYS_rt_sigtimedwait || number == SYS_semtimedop || number == SYS_io_getevents;
   return loses_time ? 1 : 0;
 }
 
