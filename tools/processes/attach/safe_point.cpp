@@ -135,8 +135,8 @@ ThreadSnapshot ThreadSnapshot::of(const RemoteMemory& memory,
   ThreadSnapshot snapshot;
   snapshot.registers = registers;
   snapshot.stack_start = registers.sp() - kRedZoneBytes;
-  // On x86-64 glibc has a thread's control block above its stack. Elsewhere, and of the main thread
-  // and of a coroutine, it is somewhere else.
+  // glibc has a thread's control block above its stack. Of the main thread, and of a coroutine, it
+  // is elsewhere.
   const std::uint64_t to_control_block = registers.thread_pointer() - snapshot.stack_start;
   snapshot.stack.resize(std::min<std::uint64_t>(to_control_block, kMostStackBytes));
   snapshot.stack.resize(
