@@ -241,6 +241,23 @@ def test_a_thread_in_a_signal_handler(oomrec, plain, tmp_path, interrupted):
 # --- What is recorded -----------------------------------------------------------------------------
 
 
+def test_libraries_at_the_end_of_the_address_space(oomrec, plain, tmp_path):
+    """As a debugger starts a program: at fixed addresses. Nothing is mapped between its heap and them."""
+    source = tmp_path / "sleeps.c"
+    source.write_text(
+        '#include <stdio.h>\nint main(void) { puts("ready"); fflush(stdout); getchar(); }\n'
+    )
+    subprocess.run(["gcc", "-no-pie", source, "-o", tmp_path / "sleeps"], check=True)
+    process = plain.start("setarch", "-R", tmp_path / "sleeps", stdin=subprocess.PIPE)
+    if not process.stdout.readline():
+        pytest.skip("this machine does not let a program have fixed addresses")
+
+    attached = oomrec("attach", process.pid)
+
+    assert attached.exit_code == 0, str(attached)
+    assert plain.finish(process, input="x").exit_code == 0
+
+
 def test_every_block_since_is_recorded_exactly(oomrec, running, victim, build_dir):
     plugin = build_dir / "tests" / "victims" / "plugin_that_allocates.so"
     process = running("grows_in_steps", plugin)

@@ -95,9 +95,9 @@ std::uint64_t free_address(const RemoteMemory& memory) {
   constexpr std::uint64_t kLowest = std::uint64_t{1} << 32;
   std::uint64_t largest = 0, address = 0, end = kLowest;
   for (const RemoteMapping& mapping : memory.mappings()) {
-    if (mapping.start > machine::kHighestAddress) break;
-    if (mapping.start > end && mapping.start - end > largest) {
-      largest = mapping.start - end;
+    const std::uint64_t start = std::min(mapping.start, machine::kHighestAddress);
+    if (start > end && start - end > largest) {
+      largest = start - end;
       address = end + largest / 2;
     }
     end = std::max(end, mapping.end);
