@@ -243,13 +243,14 @@ def test_a_thread_in_a_signal_handler(oomrec, plain, tmp_path, interrupted):
 
 def test_libraries_at_the_end_of_the_address_space(oomrec, plain, tmp_path):
     """As a debugger starts a program: at fixed addresses. Nothing is mapped between its heap and them."""
-    source = tmp_path / "sleeps.c"
+    source = tmp_path / "waits.c"
     source.write_text(
-        '#include <stdio.h>\nint main(void) { puts("ready"); fflush(stdout); getchar(); }\n'
+        "#include <unistd.h>\n"
+        "int main(void) { char c; return write(1, &c, 1) != 1 || read(0, &c, 1) != 1; }\n"
     )
-    subprocess.run(["gcc", "-no-pie", source, "-o", tmp_path / "sleeps"], check=True)
-    process = plain.start("setarch", "-R", tmp_path / "sleeps", stdin=subprocess.PIPE)
-    if not process.stdout.readline():
+    subprocess.run(["gcc", "-no-pie", source, "-o", tmp_path / "waits"], check=True)
+    process = plain.start("setarch", "-R", tmp_path / "waits", stdin=subprocess.PIPE)
+    if not process.stdout.read(1):
         pytest.skip("this machine does not let a program have fixed addresses")
 
     attached = oomrec("attach", process.pid)
