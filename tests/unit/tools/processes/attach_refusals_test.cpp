@@ -1,5 +1,4 @@
 #include <doctest/doctest.h>
-#include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "common/machine/system_calls.h"
 #include "tools/processes/attach/permission.h"
 #include "tools/processes/attach/sandbox.h"
 
@@ -121,7 +121,7 @@ TEST_CASE("a branch on an argument is taken both ways") {
   SUBCASE("but not one on the architecture") {
     const std::vector<sock_filter> by_architecture{
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
-        jump_if(AUDIT_ARCH_X86_64, 1, 0), kKill, kAllow};
+        jump_if(oomrec::machine::kAuditArchitecture, 1, 0), kKill, kAllow};
     CHECK_FALSE(may_punish(by_architecture, SYS_mprotect));
   }
 }
