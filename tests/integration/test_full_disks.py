@@ -36,11 +36,17 @@ class Disk:
             pytest.skip("no file system can be mounted here")
 
     def enter(self) -> None:
-        """A preexec_fn."""
-        descriptor = os.open(f"/proc/{self._holder.pid}/ns/mnt", os.O_RDONLY)
-        if ctypes.CDLL(None).setns(descriptor, CLONE_NEWNS) != 0:
+        """A preexec_fn. In a chroot the namespace's root is outside of it: the root stays what it was."""
+        directory = os.getcwd()
+        root = os.open(f"/proc/{self._holder.pid}/root", os.O_RDONLY)
+        namespace = os.open(f"/proc/{self._holder.pid}/ns/mnt", os.O_RDONLY)
+        if ctypes.CDLL(None).setns(namespace, CLONE_NEWNS) != 0:
             os._exit(99)
-        os.close(descriptor)
+        os.fchdir(root)
+        os.chroot(".")
+        os.chdir(directory)
+        os.close(namespace)
+        os.close(root)
 
     def inside(self, path: Path) -> Path:
         """The same path from outside of the namespace."""
@@ -78,8 +84,8 @@ class Disk:
         ]
 
     def _remount(self, option: str) -> None:
-        namespace = f"--mount=/proc/{self._holder.pid}/ns/mnt"
-        command = ["nsenter", namespace, "mount", "-o", f"remount,{option}", str(self._mounted)]
+        inside = ["nsenter", "--target", str(self._holder.pid), "--mount", "--root"]
+        command = [*inside, "mount", "-o", f"remount,{option}", str(self._mounted)]
         subprocess.run(command, check=True)
 
     def end(self) -> None:

@@ -207,6 +207,16 @@ std::vector<HolderFigures> Recording::holders() const {
     row.peak_bytes += sum.live_bytes();
     row.peak_count += sum.live_count();
   });
+  // Threads went on while their sums and the holders' figures were copied one after the other: a
+  // sum may be missing, or be in both.
+  const auto clear_if_negative = [](std::uint64_t& bytes, std::uint64_t& blocks) {
+    if (static_cast<std::int64_t>(bytes) < 0 || static_cast<std::int64_t>(blocks) < 0)
+      bytes = blocks = 0;
+  };
+  for (HolderFigures& row : rows) {
+    clear_if_negative(row.live_bytes, row.live_count);
+    clear_if_negative(row.peak_bytes, row.peak_count);
+  }
   return rows;
 }
 

@@ -159,7 +159,7 @@ TEST_CASE("a forked child has its parent's objects by the parent's stacks, until
     if (make(kArena + i * 64, 60)) recorded.push_back(kArena + i * 64);
   const std::uint64_t held = held_by(kParent, Space::python);
   const std::int64_t mapped = totals(Space::map).live_bytes;
-  REQUIRE(held > 8 * kMiB);
+  REQUIRE(held > 2 * kMiB);  // an estimate of 11.4, of some dozens of samples
 
   for (const Way way : {Way::announced, Way::raw_clone}) {
     CHECK(in_child(way, [&]() -> const char* {

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
+#include <utility>
 
 #include "tests/unit/common/bundle/session_image.h"
 #include "tests/unit/scratch_directory.h"
@@ -258,6 +259,29 @@ TEST_CASE("small blocks of the side table have ages, too") {
 
   CHECK(rows.at(0).oldest_ns == image.at(7));
   CHECK_FALSE(rows.at(1).oldest_ns.has_value());
+}
+
+TEST_CASE(
+    "a holder whose figures and sums were copied at different moments holds nothing, not 16 EiB") {
+  Image image;
+  const std::uint32_t stack = image.stack({1});
+  const std::uint32_t holder = image.holder(stack, Space::heap, 10, 2);
+  auto& lane = image.lane(0, 16);
+  lane.sums = 1;
+  lane.sums_offset = 8 << 20;
+  auto& sum = *reinterpret_cast<session::HolderSum*>(image.bytes().data() + lane.sums_offset);
+  sum.node = stack;
+  sum.holder = holder;
+  const auto held = [&](std::uint64_t freed_bytes, std::uint64_t freed) {
+    sum.freed_bytes = freed_bytes;
+    sum.counts = freed;
+    const auto row = image.recording().holders().at(0);
+    return std::pair{row.live_bytes, row.live_count};
+  };
+
+  CHECK(held(4, 1) == std::pair<std::uint64_t, std::uint64_t>{6, 1});
+  CHECK(held(11, 1) == std::pair<std::uint64_t, std::uint64_t>{0, 0});
+  CHECK(held(4, 3) == std::pair<std::uint64_t, std::uint64_t>{0, 0});
 }
 
 TEST_CASE("temporary blocks are counted by holders and by lanes") {
