@@ -48,19 +48,18 @@ std::uint8_t finest_shift() noexcept {
 constexpr std::uint8_t kShiftAtStart = kFinestShift - 4;
 constinit std::atomic<bool> g_has_started{false};
 
-bool has_started() noexcept {
-  if (g_has_started.load(std::memory_order_relaxed)) return true;
-  const auto is_initialized = stack::g_interpreter.is_initialized;
-  if (is_initialized != nullptr && is_initialized() == 0) return false;
-  g_has_started.store(true, std::memory_order_relaxed);
-  return true;
+bool is_initialized() noexcept {
+  const auto ask = stack::g_interpreter.is_initialized;
+  return ask == nullptr || ask() != 0;
 }
 
 // A thread starts finely, and samples less while it makes many samples.
 void adapt(ThreadState& thread) noexcept {
   const std::uint8_t finest = finest_shift();
   if (!g_has_started.load(std::memory_order_relaxed)) {
-    thread.object_shift = has_started() ? finest : std::min(finest, kShiftAtStart);
+    const bool has_started = is_initialized();
+    g_has_started.store(has_started, std::memory_order_relaxed);
+    thread.object_shift = has_started ? finest : std::min(finest, kShiftAtStart);
     return;
   }
   thread.object_shift = std::min(thread.object_shift, finest);

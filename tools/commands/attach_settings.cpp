@@ -18,10 +18,9 @@ namespace {
 
 using processes::Settings;
 
-const std::string* value_of(const Settings& settings, std::string_view variable) {
-  const auto found = std::find_if(settings.begin(), settings.end(),
-                                  [&](const auto& setting) { return setting.first == variable; });
-  return found != settings.end() ? &found->second : nullptr;
+bool has(const Settings& settings, std::string_view variable) {
+  return std::any_of(settings.begin(), settings.end(),
+                     [&](const auto& setting) { return setting.first == variable; });
 }
 
 Settings settings_of(const Settings& flags) {
@@ -29,7 +28,7 @@ Settings settings_of(const Settings& flags) {
   for (const processes::OptionRow& row : processes::option_rows()) {
     if (row.variable == "OOMREC_LIMIT_AS" || row.variable == "OOMREC_PYTHON_OBJECTS") continue;
     const char* const own = std::getenv(std::string{row.variable}.c_str());
-    if (own != nullptr && *own != '\0' && value_of(flags, row.variable) == nullptr)
+    if (own != nullptr && *own != '\0' && !has(flags, row.variable))
       settings.emplace_back(row.variable, own);
   }
   return settings;
@@ -38,7 +37,7 @@ Settings settings_of(const Settings& flags) {
 // What the user has written: the flag, or the variable.
 std::string name_of(std::string_view variable, const Settings& flags) {
   for (const processes::OptionRow& row : processes::option_rows())
-    if (row.variable == variable && value_of(flags, variable) != nullptr) return row.flag();
+    if (row.variable == variable && has(flags, variable)) return row.flag();
   return std::string{variable};
 }
 

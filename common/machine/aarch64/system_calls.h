@@ -4,17 +4,15 @@
 #include <sys/syscall.h>
 
 #include <cstdint>
+#include <string_view>
+#include <utility>
 
 namespace oomrec::machine {
 
 inline constexpr std::uint32_t kAuditArchitecture = AUDIT_ARCH_AARCH64;
 
-struct NamedCall {
-  long number;
-  const char* name;
-};
 // By which the C library reaches a path.
-inline constexpr NamedCall kPathCalls[] = {
+inline constexpr std::pair<std::uint32_t, std::string_view> kPathCalls[] = {
     {SYS_readlinkat, "readlinkat"}, {SYS_mkdirat, "mkdirat"}, {SYS_unlinkat, "unlinkat"}};
 
 inline constexpr long kEpollWaits[] = {SYS_epoll_pwait, SYS_epoll_pwait2};

@@ -53,8 +53,8 @@ std::vector<OldCall> old_calls(const RemoteMemory& memory) {
 }
 
 // Whether a thread is in the code now. True, too, if that cannot be told.
-// A call's last instructions may lie elsewhere (machine::kWayBackBytes), but nobody else runs code
-// in a gap.
+// The last instructions of a call may lie in another gap (machine::kWayBackBytes): only such calls
+// run code in gaps.
 bool is_run(const RemoteMemory& memory) {
   const pid_t pid = memory.pid();
   const std::vector<RemoteModule::Gap> gaps = all_gaps(memory);

@@ -217,11 +217,15 @@ std::optional<std::vector<std::vector<sock_filter>>> filters_of_thread(pid_t thr
   return filters;
 }
 
-[[noreturn]] void throw_punished(pid_t pid, std::string_view call) {
-  throw refusal(fmt::format("process {} is in a sandbox (seccomp), which would not let the "
-                            "recorder call {}, but kill or signal it",
-                            pid, call),
-                kStartRecorded);
+using Calls = std::span<const std::pair<std::uint32_t, std::string_view>>;
+
+void require_harmless(const std::vector<sock_filter>& filter, Calls calls, pid_t pid) {
+  for (const auto& [number, name] : calls)
+    if (may_punish(filter, number))
+      throw refusal(fmt::format("process {} is in a sandbox (seccomp), which would not let the "
+                                "recorder call {}, but kill or signal it",
+                                pid, name),
+                    kStartRecorded);
 }
 
 }  // namespace
@@ -262,12 +266,8 @@ void require_harmless_filters(pid_t pid) {
                       "system calls; what it forbids cannot be read",
                       pid),
           fmt::format("As root, outside of any container: sudo oomrec attach {}", pid));
-    for (const std::vector<sock_filter>& filter : *filters)
-      for (const auto& [number, name] : kCalls)
-        if (may_punish(filter, number)) throw_punished(pid, name);
-    for (const std::vector<sock_filter>& filter : *filters)
-      for (const auto& [number, name] : machine::kPathCalls)
-        if (may_punish(filter, static_cast<std::uint32_t>(number))) throw_punished(pid, name);
+    for (const Calls calls : {Calls{kCalls}, Calls{machine::kPathCalls}})
+      for (const std::vector<sock_filter>& filter : *filters) require_harmless(filter, calls, pid);
   }
 }
 
