@@ -9,3 +9,7 @@
 #include <cstring>
 #include <span>
 #include <string_view>
+
+#include "common/session/view.h"
+
+#include "common/system/files.h"

@@ -28,3 +28,10 @@
 #if __GNUC__ < 13
 #include <chrono>
 #endif
+
+#include "common/session/view.h"
+#include "tools/base/json.h"
+#include "tools/base/text.h"
+#include "tools/deaths/death_observer.h"
+#include "tools/recording/reading/recording.h"
+#include "tools/recording/symbolize/locations.h"

@@ -18,3 +18,7 @@
 #include <string_view>
 #include <thread>
 #include <vector>
+
+#include "common/session/view.h"
+
+#include "common/system/files.h"

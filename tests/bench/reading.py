@@ -19,7 +19,7 @@ EXAMPLE = Path(__file__).resolve().parent.parent.parent / "docs" / "examples" / 
 def measure_all(build: Path, base: dict, scratch: Path, rounds: int, quick: bool) -> list[dict]:
     """A row for each command and recording, except recordings that could not be made."""
     program = str(build / "oomrec")
-    levels = 17 if quick else 20
+    levels = 15 if quick else 20
     stacks = [str(build / "tests" / "bench" / "stacks"), str(levels)]
     python = str(build / "venv" / "bin" / "python")
     recordings = [

@@ -304,7 +304,7 @@ int main(int count, char** words) {
 
 def test_a_program_that_replaces_itself_all_the_time(oomrec, plain, tmp_path):
     """What is said of it is said of a program, not of the moment between two."""
-    process = plain.start(built(tmp_path, "execs", EXECS), rounds(100, 1500), stdout=-1)
+    process = plain.start(built(tmp_path, "execs", EXECS), rounds(60, 1500), stdout=-1)
     said = set()
     while process.poll() is None:
         run = oomrec("attach", process.pid)

@@ -74,7 +74,7 @@ def test_reading_is_measured_alone(bench, tmp_path):
 
     results = valid_results(run, tmp_path / "out")
     assert results["workloads"] == []
-    of_stacks = [row for row in results["reading"] if row["recording"] == "131,072 distinct stacks"]
+    of_stacks = [row for row in results["reading"] if row["recording"] == "32,768 distinct stacks"]
     assert [row["command"] for row in of_stacks] == ["stats", "show", "tree", "tree --top-down"]
     assert "| oomrec tree --top-down " in (tmp_path / "out" / "table.md").read_text()
 

@@ -511,9 +511,9 @@ def test_pytest_memray_owns_the_marks_by_default(project, memray):
 @pytest.mark.parametrize(
     ("memray", "words"),
     [
-        ("1.7.0", ()),
+        pytest.param("1.7.0", (), marks=pytest.mark.full),
         ("1.7.0", ("-p", "no:memray")),
-        ("1.11.0", ()),
+        pytest.param("1.11.0", (), marks=pytest.mark.full),
         ("1.11.0", ("--memray",)),
     ],
     indirect=["memray"],
@@ -533,8 +533,8 @@ def test_with_oomrec_the_marks_are_ours(project, memray, words):
     ("memray", "name", "words"),
     [
         ("1.7.0", "fail-on-increase", ()),
-        ("1.7.0", "fail_on_increase", ("-p", "no:memray")),
-        ("1.11.0", "fail_on_increase", ()),
+        pytest.param("1.7.0", "fail_on_increase", ("-p", "no:memray"), marks=pytest.mark.full),
+        pytest.param("1.11.0", "fail_on_increase", (), marks=pytest.mark.full),
         ("1.11.0", "fail-on-increase", ("-p", "no:memray")),
     ],
     indirect=["memray"],

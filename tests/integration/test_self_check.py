@@ -20,7 +20,13 @@ def check_library(build_dir) -> Path:
     return path
 
 
-@pytest.mark.parametrize("workload", self_check.WORKLOADS)
+@pytest.mark.parametrize(
+    "workload",
+    [
+        pytest.param(name, marks=[pytest.mark.full] * (name == "torch"))  # as much as four others
+        for name in self_check.WORKLOADS
+    ],
+)
 def test_every_stack_equals_the_full_walk(check_library, workload):
     program = self_check.WORKLOADS[workload][2][0]
     if shutil.which(program) is None:

@@ -10,7 +10,7 @@ import pytest
 import soak
 from conftest import rounds
 
-SECONDS = rounds(10, 60)
+SECONDS = rounds(5, 60)
 
 FIRST = soak.Sample(10, 30 << 20, 7, 3, 4 << 20, 5, 4, 0)
 
