@@ -6,17 +6,14 @@ using session::HolderSum;
 
 bool HolderSums::grow_at_once(InHook hook, HolderTable& holders, std::uint32_t node, Api api,
                               std::uint64_t bytes) noexcept {
-  const std::uint32_t holder = holders.find_or_add(hook, node, Space::heap, api, 0);
-  if (holder != 0) holders.grow(hook, holder, bytes, 1);
-  return holder != 0;
+  const std::uint32_t holder = holders.find_or_add_brief(hook, node, Space::heap, api);
+  return holder != 0 && holders.add(hook, holder, {bytes, 0, 1, 0, 0});
 }
 
 void HolderSums::shrink_at_once(InHook hook, HolderTable& holders, std::uint32_t node,
                                 std::uint64_t bytes, bool temporary) noexcept {
-  const std::uint32_t holder = holders.find_or_add(hook, node, Space::heap, Api::none, 0);
-  if (holder == 0) return;
-  holders.shrink(hook, holder, bytes, 1);
-  if (temporary) holders.add_temporary(hook, holder, 1);
+  const std::uint32_t holder = holders.find_or_add_brief(hook, node, Space::heap, Api::none);
+  if (holder != 0) holders.add(hook, holder, {0, bytes, 0, 1, temporary ? 1u : 0u});
 }
 
 void HolderSums::settle(InHook hook, HolderTable& holders) noexcept {

@@ -123,15 +123,24 @@ bool HolderTable::settle(InHook hook, session::HolderSum& sum,
   const HolderChange change{sum.allocated_bytes.load(std::memory_order_relaxed),
                             sum.freed_bytes.load(std::memory_order_relaxed), counts >> 32,
                             counts & 0xffff'ffff, temporary.load(std::memory_order_relaxed)};
-  if (!settle_brief(hook, number, change, epoch)) {
-    Holder* const holder = make_full(hook, number);
-    if (holder == nullptr) return false;
-    settle_full(*holder, number, change, epoch);
-  }
+  if (!add(hook, number, change, epoch)) return false;
   sum.counts.store(0, std::memory_order_relaxed);  // first: from now on readers ignore the sum
   sum.allocated_bytes.store(0, std::memory_order_relaxed);
   sum.freed_bytes.store(0, std::memory_order_relaxed);
   if (change.temporary != 0) temporary.store(0, std::memory_order_relaxed);
+  return true;
+}
+
+bool HolderTable::add(InHook hook, std::uint32_t number, const HolderChange& change) noexcept {
+  return add(hook, number, change, heap_epoch());
+}
+
+bool HolderTable::add(InHook hook, std::uint32_t number, const HolderChange& change,
+                      std::uint32_t epoch) noexcept {
+  if (settle_brief(hook, number, change, epoch)) return true;
+  Holder* const holder = make_full(hook, number);
+  if (holder == nullptr) return false;
+  settle_full(*holder, number, change, epoch);
   return true;
 }
 

@@ -45,6 +45,8 @@ class HolderTable {
   // those is; nothing was done.
   bool settle(InHook, session::HolderSum& sum, std::atomic<std::uint32_t>& temporary,
               std::uint32_t epoch) noexcept;
+  // A change of a heap holder that no thread has summed up. False: as of settle().
+  bool add(InHook, std::uint32_t holder, const session::HolderChange&) noexcept;
 
   // The largest ones.
   Candidates& candidates() noexcept { return candidates_; }
@@ -62,6 +64,8 @@ class HolderTable {
     return full;
   }
   void prepare_change(session::Holder&) noexcept;
+  bool add(InHook, std::uint32_t holder, const session::HolderChange&,
+           std::uint32_t epoch) noexcept;
   bool settle_brief(InHook, std::uint32_t holder, const session::HolderChange&,
                     std::uint32_t epoch) noexcept;
   void settle_full(session::Holder&, std::uint32_t number, const session::HolderChange&,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "recorder/live/full_holders.h"
+#include "recorder/live/holder_sums.h"
 #include "recorder/live/holder_table.h"
 #include "tests/unit/recorder/session/fixtures.h"
 
@@ -22,12 +23,12 @@ constexpr u32 kLarger = Candidates::kMost + 1;
 
 constinit HolderTable g_holders;
 
-void need_session(const char* directory) {
+void need_session(const char* directory, u64 budget_bytes = u64{64} << 20) {
   if (g_session.active()) return;
   Settings settings;
   settings.mode = Mode::exact;
   settings.session_directory = directory;
-  settings.budget_bytes = u64{64} << 20;
+  settings.budget_bytes = budget_bytes;
   REQUIRE(g_session.create(kHook, settings));
   // Larger ones than any of the tests', which would otherwise be candidates for the largest, and
   // full.
@@ -213,6 +214,41 @@ TEST_CASE("four threads change the same holders") {
     CHECK(read.live_bytes == bytes[i]);
     CHECK(read.total_bytes == 2 * bytes[i]);
   }
+}
+
+TEST_CASE("a thread without sums changes a brief holder where there is no room for a full one") {
+  const Scratch scratch;
+  int step = 0;
+  const auto expect = [&](bool is_true) {  // in the child, whose failed checks doctest does not see
+    ++step;
+    if (!is_true) _exit(step);
+  };
+  Child child{[&] {
+    g_session.detach(kHook);
+    g_holders.reset(kHook);
+    need_session(scratch.path(), u64{1} << 20);
+    constexpr u32 kNode = 1'001, kOther = 1'002;
+    HolderSums sums;
+    Lane lane{};
+    sums.use(lane, nullptr, nullptr);
+    expect(sums.grow(kHook, g_holders, kNode, Api::malloc, 48));
+    expect(sums.grow(kHook, g_holders, kNode, Api::malloc, 48));
+    const u32 holder = g_holders.find_or_add_brief(kHook, kNode, Space::heap, Api::malloc);
+    expect(g_holders.find_or_add_brief(kHook, kOther, Space::heap, Api::malloc) != 0);
+    u32 unused = 0;
+    while (g_session.full_holders.append(kHook, unused, [](Holder&) {})) {
+    }
+
+    sums.shrink(kHook, g_holders, kNode, 48, true);
+    expect(sums.grow(kHook, g_holders, kOther, Api::malloc, 16));
+    expect(!sums.grow(kHook, g_holders, kOther, Api::malloc, 24));  // another size needs a full one
+    Holder read{};
+    expect(find_full(holder) == nullptr);
+    expect(g_session.view().holder(holder, read));
+    expect(read.live_count == 1 && read.live_bytes == 48);
+    expect(read.total_bytes == 96 && read.temporary_count == 1);
+  }};
+  CHECK(WEXITSTATUS(child.wait()) == 0);  // the step that failed
 }
 
 TEST_CASE("a process killed while holders change, and become full, loses none of their figures") {
