@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -51,22 +52,26 @@ def run_bounded(command: list[Any], env: dict[str, str], *limits: str) -> tuple[
     return process.returncode, output
 
 
-KEYS = b",".join(b'"k%d":0' % number for number in range(1_000_000))
+@functools.cache
+def keys() -> bytes:
+    return b",".join(b'"k%d":0' % number for number in range(1_000_000))
+
+
 # Each within 64 MiB, and in each the smallest text that makes the most of its kind of value.
 JSON = {
     "arrays": lambda: b'{"events":[' + b"[]," * (21 * MIB) + b"0]}",
     "objects": lambda: b"[" + b"{}," * (21 * MIB) + b"0]",
     "numbers": lambda: b"[" + b"0," * (31 * MIB) + b"0]",
     "text": lambda: b'{"a":"' + b"x" * (63 * MIB) + b'"}',
-    "keys": lambda: b"{" + KEYS + b"}",
+    "keys": lambda: b"{" + keys() + b"}",
     "digits": lambda: b"[" + (b"1" * MIB + b",") * 60 + b"0]",
     "nested": lambda: b"[" * (63 * MIB),
 }
 TELEMETRY = {
     **JSON,
     "lines": lambda: b"{}\n" * (21 * MIB),
-    "metadata": lambda: b'[{"timestamp":1,"metadata":{' + KEYS + b"}}]",
-    "metadata_members": lambda: b'[{"timestamp":1,' + KEYS.replace(b'"k', b'"metadata_k') + b"}]",
+    "metadata": lambda: b'[{"timestamp":1,"metadata":{' + keys() + b"}}]",
+    "metadata_members": lambda: b'[{"timestamp":1,' + keys().replace(b'"k', b'"metadata_k') + b"}]",
     "records": lambda: b"[" + b'{"timestamp":1},' * (3 * MIB) + b"0]",
     "commas": lambda: b"," * (63 * MIB),
     "rows": lambda: b"a,b\n" * (16 * MIB),

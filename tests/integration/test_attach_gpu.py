@@ -7,6 +7,7 @@ import os
 import struct
 import subprocess
 import sys
+from array import array
 from collections import Counter
 from pathlib import Path
 
@@ -34,6 +35,7 @@ class OnGpu(Told):
         """How many variables of each module have an address in this library's code."""
         maps = [line.split() for line in Path(f"/proc/{self.pid}/maps").read_text().splitlines()]
         code = [bounds(row) for row in maps if library in row[-1] and "x" in row[1]]
+        least, most = min(code, default=(0, 0))[0], max(code, default=(0, 0))[1]
         found = Counter()
         name, end_of_module = "", 0
         with open(f"/proc/{self.pid}/mem", "rb", 0) as memory:
@@ -46,9 +48,11 @@ class OnGpu(Told):
                 if "w" not in row[1] or start >= end or library in name:
                     continue
                 memory.seek(start)
-                for (value,) in struct.iter_unpack("<Q", memory.read(end - start)):
-                    if any(low <= value < high for low, high in code):
-                        found[os.path.basename(name)] += 1
+                words = array("Q", memory.read(end - start))
+                near = [value for value in words if least <= value < most]
+                found[os.path.basename(name)] += sum(
+                    any(low <= value < high for low, high in code) for value in near
+                )
         return found
 
 

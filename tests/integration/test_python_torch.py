@@ -132,7 +132,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.needs_torch
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.full)])
 def test_data_loader_workers_are_labelled(oomrec, preload, tmp_path, method):
     script = tmp_path / "loads.py"
     script.write_text(WORKERS)

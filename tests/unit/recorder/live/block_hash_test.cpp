@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "recorder/session/writer.h"
+#include "tests/unit/rounds.h"
 
 using namespace oomrec;
 using namespace oomrec::live;
@@ -45,7 +46,7 @@ TEST_CASE("inserts and removes at random agree with a map") {
   std::unordered_map<std::uint64_t, std::uint64_t> truth;
   std::mt19937_64 random(42);
   unsigned hits = 0, replacements = 0;
-  for (int round = 0; round < 400'000; ++round) {
+  for (unsigned round = 0; round < rounds(400'000); ++round) {
     const std::uint64_t address = 0x5555'0000'0000 + random() % 30'000 * 16;
     Block block;
     if (random() % 2 == 0) {
@@ -70,8 +71,8 @@ TEST_CASE("inserts and removes at random agree with a map") {
       truth.erase(known);
     }
   }
-  CHECK(hits > 50'000);
-  CHECK(replacements > 50'000);
+  CHECK(hits > rounds(50'000));
+  CHECK(replacements > rounds(50'000));
   CHECK(live_entries() == truth.size());
   Block block;
   for (const auto& [address, bytes] : truth) REQUIRE(g_table.remove(kHook, address, block));

@@ -12,6 +12,7 @@
 #include "recorder/live/holder_sums.h"
 #include "recorder/live/holder_table.h"
 #include "tests/unit/recorder/session/fixtures.h"
+#include "tests/unit/rounds.h"
 
 using namespace oomrec;
 using namespace oomrec::live;
@@ -162,7 +163,7 @@ TEST_CASE("both forms have the figures of each change, at peak steps too") {
   }
   Summer sums;
   u32 brief = 0, full = 0, wrong = 0;
-  for (u32 round = 0; round < 60'000; ++round) {
+  for (u32 round = 0; round < rounds(60'000); ++round) {
     const u32 i = static_cast<u32>(random() % kHolders);
     if (random() % 50 == 0) ++epoch();
     const u32 at_epoch = epoch() - (random() % 4 == 0 ? 1 : 0);
@@ -186,7 +187,7 @@ TEST_CASE("both forms have the figures of each change, at peak steps too") {
 TEST_CASE("four threads change the same holders") {
   const Scratch scratch;
   need_session(scratch.path());
-  constexpr u32 kHolders = 64, kRounds = 20'000;
+  constexpr u32 kHolders = 64, kRounds = rounds(20'000);
   std::vector<u32> holders;
   for (u32 i = 0; i < kHolders; ++i)
     holders.push_back(g_holders.find_or_add_brief(kHook, 3'000'000 + i, Space::heap, Api::malloc));
@@ -252,7 +253,7 @@ TEST_CASE("a thread without sums changes a brief holder where there is no room f
 }
 
 TEST_CASE("a process killed while holders change, and become full, loses none of their figures") {
-  constexpr unsigned kKills = 150;
+  constexpr unsigned kKills = rounds(150);
   constexpr u32 kHolders = 200;
   struct Progress {
     std::atomic<u64> settled[kHolders];

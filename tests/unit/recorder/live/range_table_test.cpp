@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "recorder/session/writer.h"
+#include "tests/unit/rounds.h"
 
 using namespace oomrec;
 using namespace oomrec::live;
@@ -108,7 +109,7 @@ TEST_CASE("random mappings, cut and protected at random, agree with a map of pag
   std::mt19937 random(20261121);
   const auto below = [&](std::uint64_t n) { return random() % n; };
   unsigned done = 0;
-  for (int round = 0; round < 40'000; ++round) {
+  for (unsigned round = 0; round < rounds(40'000); ++round) {
     const std::uint64_t first = below(kPages),
                         end = first + 1 + below(std::min<std::uint64_t>(24, kPages - first));
     const std::uint64_t bytes =
@@ -168,7 +169,7 @@ TEST_CASE("random mappings, cut and protected at random, agree with a map of pag
     f.check();
     ++done;
   }
-  CHECK(done > 30'000);
+  CHECK(done > rounds(30'000));
 }
 
 TEST_CASE("a break that grows in steps is one range") {

@@ -13,6 +13,7 @@
 #include "common/session/brief_holder.h"
 #include "tests/unit/common/session/exercise.h"
 #include "tests/unit/recorder/session/fixtures.h"
+#include "tests/unit/rounds.h"
 
 using namespace oomrec;
 using namespace oomrec::session;
@@ -145,12 +146,12 @@ void wait_for_cpu(pid_t pid, std::chrono::nanoseconds time) {
 }  // namespace
 
 TEST_CASE("a writer killed at any instant leaves only complete entries") {
-  constexpr unsigned kKills = 200;
+  constexpr unsigned kKills = rounds(200);
   const Scratch scratch;
   std::mt19937 random{20261121};
   u64 wrong = 0, entries = 0, events_missing = 0, unreadable = 0, alive = 0, sum = 0;
-  unsigned rounds = 0;
-  for (; rounds < kKills; ++rounds) {
+  unsigned kills = 0;
+  for (; kills < kKills; ++kills) {
     Signal ready;
     Child child{[&] {
       Settings settings;
@@ -175,7 +176,7 @@ TEST_CASE("a writer killed at any instant leaves only complete entries") {
     std::filesystem::remove(path);
   }
   MESSAGE(kKills, " kills, ", entries, " stacks, ", events_missing, " torn events");
-  CHECK(rounds == kKills);
+  CHECK(kills == kKills);
   CHECK(unreadable == 0);
   CHECK(alive == 0);
   CHECK(wrong == 0);

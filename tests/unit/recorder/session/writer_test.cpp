@@ -11,6 +11,7 @@
 
 #include "common/session/brief_holder.h"
 #include "tests/unit/recorder/session/fixtures.h"
+#include "tests/unit/rounds.h"
 
 using namespace oomrec;
 using namespace oomrec::session;
@@ -186,7 +187,8 @@ TEST_CASE("short-lived threads reuse lanes while others keep theirs") {
   std::int32_t ended = 0;
   std::thread{[&] { ended = gettid(); }}.join();
 
-  for (int i = 0; i < 50'000; ++i) REQUIRE(session->acquire_lane(kHook, ended, 2) != 0);
+  for (unsigned i = 0; i < rounds(50'000); ++i)
+    REQUIRE(session->acquire_lane(kHook, ended, 2) != 0);
 
   CHECK(session->lanes.size() - 1 <= most);
 }

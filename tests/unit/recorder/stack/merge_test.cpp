@@ -8,6 +8,7 @@
 #include "common/session/view.h"
 #include "recorder/python/interpreter.h"
 #include "recorder/stack/merge.h"
+#include "tests/unit/rounds.h"
 
 using namespace oomrec;
 using namespace oomrec::stack;
@@ -250,12 +251,12 @@ TEST_CASE("a joined stack equals a complete merge") {
     Program program(by_function);
     unsigned long joined = 0;
     unsigned different = 0;
-    for (unsigned round = 0; round < 100'000; ++round) {
+    for (unsigned round = 0; round < rounds(100'000); ++round) {
       program.change();
       const std::string difference = program.compare(joined);
       if (!difference.empty() && ++different < 5) MESSAGE(difference);
     }
     CHECK(different == 0);
-    CHECK(joined > 200'000);
+    CHECK(joined > 2 * rounds(100'000));
   }
 }
