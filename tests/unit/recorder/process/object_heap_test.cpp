@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <ctime>
