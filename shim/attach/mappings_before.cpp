@@ -58,10 +58,10 @@ std::uint64_t end_of_module_at(std::uint64_t address) noexcept {
 
 MappingsBefore::MappingsBefore(std::uint64_t block_bytes) noexcept
     : pieces_(static_cast<Piece*>(system::map_private(kMost * sizeof(Piece)))),
-      block_bytes_(block_bytes) {
+      block_bytes_(block_bytes),
+      stack_bytes_(stack_bytes()) {
   if (pieces_ == nullptr) return;
   const auto own_stack = reinterpret_cast<std::uint64_t>(__builtin_frame_address(0));
-  const std::uint64_t stack = stack_bytes();
   char path[64];
   stack::MemoryMap map{OutsideHooks::in_hook(), path, sizeof path};
   stack::MappedRange last{};
@@ -75,9 +75,10 @@ MappingsBefore::MappingsBefore(std::uint64_t block_bytes) noexcept
     const bool is_arena = piece.start % kArenaBytes == 0 && piece.bytes() <= kArenaBytes;
     const bool is_guarded = adjoins && !last_is_file && !last.readable && !last.writable &&
                             last.end - last.start <= kMostGuard;
-    if (is_guarded) piece.start += std::min(piece.bytes(), stack - std::min(stack, kPageBytes));
+    if (is_guarded)
+      piece.start += std::min(piece.bytes(), stack_bytes_ - std::min(stack_bytes_, kPageBytes));
     if (path[0] == '\0' && range.writable && range.readable && !is_own && !is_arena)
-      add_without_blocks(piece);
+      add_without_stacks(piece);
     last = range;
     last_is_file = is_file;
   }
@@ -115,14 +116,28 @@ bool MappingsBefore::is_resident(std::uint64_t page, std::uint64_t end) noexcept
 }
 
 // The bytes of the block of malloc's that has a mapping of its own here; 0: there is none. Its
-// header is the size of the mapping, with the flag IS_MMAPPED.
+// header is the size of the mapping, without a header since glibc 2.43, with the flag IS_MMAPPED.
 std::uint64_t MappingsBefore::block_at(std::uint64_t address, std::uint64_t most) const noexcept {
-  constexpr std::uint64_t kFlags = 7, kMapped = 2;
+  constexpr std::uint64_t kFlags = 7, kMapped = 2, kHeaderBytes = 16;
   const std::uint64_t size = reinterpret_cast<const std::uint64_t*>(address)[1];
-  const std::uint64_t bytes = size & ~kFlags;
-  const bool is_block = (size & kFlags) == kMapped && bytes % kPageBytes == 0 && bytes != 0 &&
+  const std::uint64_t named = size & ~kFlags;
+  const std::uint64_t bytes = named % kPageBytes == 0 ? named : named + kHeaderBytes;
+  const bool is_block = (size & kFlags) == kMapped && bytes % kPageBytes == 0 && named != 0 &&
                         bytes <= most && bytes <= block_bytes_;
   return is_block ? bytes : 0;
+}
+
+// Stacks with guard regions adjoin each other, and whatever else the program has mapped.
+void MappingsBefore::add_without_stacks(const Piece& piece) noexcept {
+  std::uint64_t from = piece.start;
+  const std::uint64_t scanned = std::min(piece.bytes(), scan_left_), scan_end = from + scanned;
+  scan_left_ -= scanned;
+  system::GuardRegions::Region guard;
+  while (from < scan_end && guards_.find(from, scan_end, guard)) {
+    if (from < guard.start) add_without_blocks({from, guard.start});
+    from = guard.end + std::min(stack_bytes_, piece.end - guard.end);
+  }
+  if (from < piece.end) add_without_blocks({from, piece.end});
 }
 
 void MappingsBefore::add_without_blocks(const Piece& piece) noexcept {

@@ -1,14 +1,16 @@
 // The program's private anonymous mappings from before `oomrec attach`, from /proc/self/maps.
 //
 // The kernel does not record who made a mapping. This leaves out thread stacks (behind a guard
-// page), variables of modules, small mappings, which the loader makes, and memory of glibc's
-// malloc: its arenas, and its blocks with mappings of their own. It looks for the headers of these
-// blocks, within bounds, because the kernel merges adjoining mappings; if it does not find all of
-// them, it takes the remaining bytes off the largest mappings.
+// page, or a guard region), variables of modules, small mappings, which the loader makes, and
+// memory of glibc's malloc: its arenas, and its blocks with mappings of their own. It looks for the
+// headers of these blocks, within bounds, because the kernel merges adjoining mappings; if it does
+// not find all of them, it takes the remaining bytes off the largest mappings.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+
+#include "common/system/guard_regions.h"
 
 namespace oomrec::shim {
 
@@ -31,6 +33,7 @@ class MappingsBefore {
 
  private:
   void add(const Piece&) noexcept;
+  void add_without_stacks(const Piece&) noexcept;
   void add_without_blocks(const Piece&) noexcept;
   std::uint64_t block_at(std::uint64_t address, std::uint64_t most) const noexcept;
   bool is_resident(std::uint64_t page, std::uint64_t end) noexcept;
@@ -40,6 +43,9 @@ class MappingsBefore {
   Piece* const pieces_;
   std::size_t count_ = 0;
   std::uint64_t block_bytes_;  // not found yet
+  const std::uint64_t stack_bytes_;
+  const system::GuardRegions guards_;
+  std::uint64_t scan_left_ = std::uint64_t{32} << 30;  // bytes; about 1 ms for a GiB in memory
 
   static constexpr std::size_t kWindowPages = 512;
   bool resident_[kWindowPages];  // from `window_` on

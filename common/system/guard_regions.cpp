@@ -1,0 +1,49 @@
+#include "common/system/guard_regions.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+
+#include "common/system/syscalls.h"
+#include "common/system/text.h"
+
+namespace oomrec::system {
+namespace {
+
+// As <linux/fs.h> has them since Linux 6.15.
+struct FoundPages {
+  std::uint64_t start, end, categories;
+};
+struct ScanRequest {
+  std::uint64_t size, flags, start, end, walk_end, found, most_found, most_pages;
+  std::uint64_t inverted, all_of, any_of, returned;
+};
+static_assert(sizeof(FoundPages) == 24 && sizeof(ScanRequest) == 96);
+constexpr unsigned long kScanPages = _IOWR('f', 16, ScanRequest);
+constexpr std::uint64_t kIsGuard = 1 << 8;
+
+File open_pagemap() noexcept {
+  char path[sizeof g_roots.proc + 16];
+  Text(path) << g_roots.proc << "/self/pagemap";
+  return File::open(path, O_RDONLY);
+}
+
+}  // namespace
+
+GuardRegions::GuardRegions() noexcept : file_(open_pagemap()) {}
+
+bool GuardRegions::find(std::uint64_t start, std::uint64_t end, Region& region) const noexcept {
+  if (!file_.is_open()) return false;
+  FoundPages found{};
+  ScanRequest request{};
+  request.size = sizeof request;
+  request.start = start;
+  request.end = end;
+  request.found = reinterpret_cast<std::uint64_t>(&found);
+  request.most_found = 1;
+  request.all_of = request.returned = kIsGuard;
+  if (call(SYS_ioctl, file_.descriptor(), kScanPages, &request) != 1) return false;
+  region = {found.start, found.end};
+  return true;
+}
+
+}  // namespace oomrec::system

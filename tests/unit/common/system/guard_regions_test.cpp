@@ -1,0 +1,62 @@
+#include "common/system/guard_regions.h"
+
+#include <doctest/doctest.h>
+#include <sys/mman.h>
+#include <sys/utsname.h>
+
+#include <cstdint>
+#include <cstdio>
+
+#include "common/system/text.h"
+
+namespace oomrec::system {
+namespace {
+
+constexpr std::uint64_t kPageBytes = 4096;
+constexpr int kInstallGuard = 102;  // MADV_GUARD_INSTALL
+
+bool kernel_finds_them() {
+  utsname kernel{};
+  int major = 0, minor = 0;
+  return uname(&kernel) == 0 && std::sscanf(kernel.release, "%d.%d", &major, &minor) == 2 &&
+         (major > 6 || (major == 6 && minor >= 15));
+}
+
+TEST_CASE("the guard regions of a mapping are found one after the other") {
+  constexpr std::uint64_t kBytes = 40 * kPageBytes;
+  void* const mapping =
+      mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(mapping != MAP_FAILED);
+  const auto start = reinterpret_cast<std::uint64_t>(mapping), end = start + kBytes;
+  const auto page = [start](std::uint64_t number) { return start + number * kPageBytes; };
+  static_cast<char*>(mapping)[5 * kPageBytes] = 1;
+
+  const GuardRegions guards;
+  GuardRegions::Region found{};
+  CHECK_FALSE(guards.find(start, end, found));
+  if (!kernel_finds_them()) {
+    MESSAGE("not tested: before Linux 6.15");
+  } else {
+    REQUIRE(madvise(reinterpret_cast<void*>(page(10)), kPageBytes, kInstallGuard) == 0);
+    REQUIRE(madvise(reinterpret_cast<void*>(page(20)), 3 * kPageBytes, kInstallGuard) == 0);
+    REQUIRE(guards.find(start, end, found));
+    CHECK(found.start == page(10));
+    CHECK(found.end == page(11));
+    REQUIRE(guards.find(found.end, end, found));
+    CHECK(found.start == page(20));
+    CHECK(found.end == page(23));
+    CHECK_FALSE(guards.find(found.end, end, found));
+  }
+  munmap(mapping, kBytes);
+}
+
+TEST_CASE("without /proc there are none") {
+  const Roots kept = g_roots;
+  Text(g_roots.proc) << "/nowhere";
+  GuardRegions::Region found{};
+  CHECK_FALSE(GuardRegions{}.find(0, UINT64_MAX & ~(kPageBytes - 1), found));
+  g_roots = kept;
+}
+
+}  // namespace
+}  // namespace oomrec::system
