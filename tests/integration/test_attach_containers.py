@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from attach_targets import needs_tracing
-from conftest import metadata
+from conftest import metadata, program_skip_reason
 
 pytestmark = [
     needs_tracing,
@@ -38,6 +38,8 @@ def contained(plain, victim, tmp_path):
     """A running program in a container: its process here, and its pid."""
     if not Path("/bin").is_symlink():
         pytest.skip("/usr is not all of the system")
+    if reason := program_skip_reason("pivot_root"):
+        pytest.skip(reason)
     root = tmp_path / "root"
     root.mkdir()
     unshare = ["unshare", "-fpm", "--kill-child", "--propagation", "private"]
