@@ -159,6 +159,10 @@ def test_a_failure_before_an_exec_is_reported(oomrec, preload, tmp_path):
     track = Track(oomrec, tmp_path, program.pid, "--interval", "0.3")
     program.send("become")
     assert track.until("error")["context"] == "memory was refused: 1 allocation"
+    program.send("cat runs")
+    assert program.process.stdout.readline() == b"cat runs\n"
+    runs_since = time.time_ns()  # a sample before the exec may have had the failure
+    wait_for(lambda: any(event["timestamp_ns"] > runs_since for event in track.events()))
     program.end()
     assert "memory was refused: 1 allocation\n  it exited" in oomrec.finish(track.process).stdout
 
