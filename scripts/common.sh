@@ -82,8 +82,10 @@ as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
 }
 
+# is_installed PACKAGE: for this machine's architecture, whatever others it has.
 is_installed() {
-  dpkg-query -W -f='${db:Status-Status}' "$1" 2> /dev/null | grep -qx installed
+  dpkg-query -W -f='${db:Status-Status} ${Architecture}\n' "$1" 2> /dev/null |
+    grep -qx -e "installed $(dpkg --print-architecture)" -e 'installed all'
 }
 
 install_now() {

@@ -82,6 +82,28 @@ def test_its_copyright_has_the_licence_of_each_bundled_source():
     assert set(licences.values()) == texts
 
 
+@pytest.mark.needs_program("dpkg")
+@pytest.mark.parametrize(
+    ("rows", "is_installed"),
+    [
+        (["installed {own}"], True),
+        (["installed all"], True),
+        (["installed {other}", "installed {own}"], True),
+        (["installed {other}"], False),
+        (["config-files {own}"], False),
+        ([], False),
+    ],
+)
+def test_the_scripts_ask_for_packages_of_this_machine(rows, is_installed):
+    """After a cross build, dpkg lists a library once for each architecture."""
+    (other,) = set(ARCHITECTURES) - {OWN}
+    listed = " ".join(f"'{row.format(own=OWN, other=other)}'" for row in rows)
+    dpkg_query = f"dpkg-query() {{ printf '%s\\n' {listed}; }}"
+    ask = f"cd {SOURCE}; . scripts/common.sh; {dpkg_query}; is_installed libdw-dev"
+
+    assert (subprocess.run(["sh", "-c", ask], timeout=60).returncode == 0) == is_installed
+
+
 @pytest.mark.needs_program("systemd-analyze")
 def test_its_service_is_valid_and_hardened(build_dir, tmp_path):
     """The file is checked where no systemd runs, with this build's command."""
