@@ -71,11 +71,11 @@ void start_odd_frames(InHook) noexcept {
   // A cache would need locks, and be stale after another library was loaded at the same address.
   unw_set_caching_policy(unw_local_addr_space, UNW_CACHE_NONE);
   unw_get_accessors(unw_local_addr_space)->access_mem = Readable::access;
-  // The first use initializes, with system calls.
-  unw_context_t context;
-  unw_cursor_t cursor;
-  unw_getcontext(&context);
-  unw_init_local(&cursor, &context);
+  // The first use initializes, with system calls. Static: on aarch64 it is larger than a hook's
+  // frame may be.
+  static Unwinder first;
+  unw_getcontext(&first.context);
+  unw_init_local(&first.cursor, &first.context);
 }
 
 bool has_stack_for_libunwind(InHook hook, const StackRange& bounds) noexcept {
