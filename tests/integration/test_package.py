@@ -187,7 +187,8 @@ def test_its_programs_are_stripped_and_of_its_processor(arch, tmp_path):
     subprocess.run(["dpkg-deb", "-x", package_for(arch), tmp_path], check=True, timeout=60)
     for path in [tmp_path / "usr/bin/oomrec", tmp_path / folder / "oomrec/liboomrec.so"]:
         listed = output("readelf", "--wide", "--file-header", "--sections", "--version-info", path)
-        versions = re.findall(r"Name: GLIBC_(\d+)\.(\d+)", listed)
+        # Needed ones: the library also defines a dlsym of a newer version.
+        versions = re.findall(r"Name: GLIBC_(\d+)\.(\d+) +Flags: \w+ +Version:", listed)
 
         assert re.search(r"Machine: +(.*)", listed)[1] == processor
         assert ".note.gnu.build-id" in listed
