@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/ioctl.h>
 
+#include "common/system/files.h"
 #include "common/system/syscalls.h"
 #include "common/system/text.h"
 
@@ -21,18 +22,13 @@ static_assert(sizeof(FoundPages) == 24 && sizeof(ScanRequest) == 96);
 constexpr unsigned long kScanPages = _IOWR('f', 16, ScanRequest);
 constexpr std::uint64_t kIsGuard = 1 << 8;
 
-File open_pagemap() noexcept {
-  char path[sizeof g_roots.proc + 16];
-  Text(path) << g_roots.proc << "/self/pagemap";
-  return File::open(path, O_RDONLY);
-}
-
 }  // namespace
 
-GuardRegions::GuardRegions() noexcept : file_(open_pagemap()) {}
-
-bool GuardRegions::find(std::uint64_t start, std::uint64_t end, Region& region) const noexcept {
-  if (!file_.is_open()) return false;
+bool find_guard_region(std::uint64_t start, std::uint64_t end, GuardRegion& region) noexcept {
+  char path[sizeof g_roots.proc + 16];
+  Text(path) << g_roots.proc << "/self/pagemap";
+  const File file = File::open(path, O_RDONLY);
+  if (!file.is_open()) return false;
   FoundPages found{};
   ScanRequest request{};
   request.size = sizeof request;
@@ -41,7 +37,7 @@ bool GuardRegions::find(std::uint64_t start, std::uint64_t end, Region& region) 
   request.found = reinterpret_cast<std::uint64_t>(&found);
   request.most_found = 1;
   request.all_of = request.returned = kIsGuard;
-  if (call(SYS_ioctl, file_.descriptor(), kScanPages, &request) != 1) return false;
+  if (call(SYS_ioctl, file.descriptor(), kScanPages, &request) != 1) return false;
   region = {found.start, found.end};
   return true;
 }

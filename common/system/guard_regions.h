@@ -5,24 +5,14 @@
 
 #include <cstdint>
 
-#include "common/system/files.h"
-
 namespace oomrec::system {
 
-class GuardRegions {
- public:
-  struct Region {
-    std::uint64_t start, end;
-  };
-
-  GuardRegions() noexcept;
-
-  // The first guard region of these pages; false: they have none, or it is unknown. Costs a look
-  // at each page that is in memory.
-  bool find(std::uint64_t start, std::uint64_t end, Region&) const noexcept;
-
- private:
-  const File file_;
+struct GuardRegion {
+  std::uint64_t start, end;
 };
+
+// The first guard region of these pages; false: they have none, or it is unknown. Costs a look at
+// each page that is in memory before it. Keeps no descriptor: a process may have few.
+bool find_guard_region(std::uint64_t start, std::uint64_t end, GuardRegion&) noexcept;
 
 }  // namespace oomrec::system

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "common/system/guard_regions.h"
 #include "common/system/hook_scope.h"
 #include "common/system/memory.h"
 #include "common/system/resident_pages.h"
@@ -132,8 +133,8 @@ void MappingsBefore::add_without_stacks(const Piece& piece) noexcept {
   std::uint64_t from = piece.start;
   const std::uint64_t scanned = std::min(piece.bytes(), scan_left_), scan_end = from + scanned;
   scan_left_ -= scanned;
-  system::GuardRegions::Region guard;
-  while (from < scan_end && guards_.find(from, scan_end, guard)) {
+  system::GuardRegion guard;
+  while (from < scan_end && system::find_guard_region(from, scan_end, guard)) {
     if (from < guard.start) add_without_blocks({from, guard.start});
     from = guard.end + std::min(stack_bytes_, piece.end - guard.end);
   }

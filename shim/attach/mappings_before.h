@@ -10,8 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "common/system/guard_regions.h"
-
 namespace oomrec::shim {
 
 class MappingsBefore {
@@ -44,7 +42,6 @@ class MappingsBefore {
   std::size_t count_ = 0;
   std::uint64_t block_bytes_;  // not found yet
   const std::uint64_t stack_bytes_;
-  const system::GuardRegions guards_;
   std::uint64_t scan_left_ = std::uint64_t{32} << 30;  // bytes; about 1 ms for a GiB in memory
 
   static constexpr std::size_t kWindowPages = 512;

@@ -50,9 +50,9 @@ class OnGpu(Told):
                 memory.seek(start)
                 words = array("Q", memory.read(end - start))
                 near = [value for value in words if least <= value < most]
-                found[os.path.basename(name)] += sum(
-                    any(low <= value < high for low, high in code) for value in near
-                )
+                for value in near:
+                    if any(low <= value < high for low, high in code):
+                        found[os.path.basename(name)] += 1
         return found
 
 

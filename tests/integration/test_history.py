@@ -50,7 +50,9 @@ def assert_true_to_marks(recording: dict) -> int:
     for checkpoint in recording["checkpoints"][:-1]:
         at = bisect.bisect(times, checkpoint["time_ns"])
         near = truth[max(0, at - 2) : at + 2]
-        if at == 0 or len(near) < 3:
+        if (
+            at == 0 or at == len(times) or len(near) < 3
+        ):  # no mark says what was held after the last step
             continue
         held = checkpoint["held"]
         grown, sawn = (held.get(name, 0) / MIB for name in ("grow", "saw"))

@@ -31,21 +31,20 @@ TEST_CASE("the guard regions of a mapping are found one after the other") {
   const auto page = [start](std::uint64_t number) { return start + number * kPageBytes; };
   static_cast<char*>(mapping)[5 * kPageBytes] = 1;
 
-  const GuardRegions guards;
-  GuardRegions::Region found{};
-  CHECK_FALSE(guards.find(start, end, found));
+  GuardRegion found{};
+  CHECK_FALSE(find_guard_region(start, end, found));
   if (!kernel_finds_them()) {
     MESSAGE("not tested: before Linux 6.15");
   } else {
     REQUIRE(madvise(reinterpret_cast<void*>(page(10)), kPageBytes, kInstallGuard) == 0);
     REQUIRE(madvise(reinterpret_cast<void*>(page(20)), 3 * kPageBytes, kInstallGuard) == 0);
-    REQUIRE(guards.find(start, end, found));
+    REQUIRE(find_guard_region(start, end, found));
     CHECK(found.start == page(10));
     CHECK(found.end == page(11));
-    REQUIRE(guards.find(found.end, end, found));
+    REQUIRE(find_guard_region(found.end, end, found));
     CHECK(found.start == page(20));
     CHECK(found.end == page(23));
-    CHECK_FALSE(guards.find(found.end, end, found));
+    CHECK_FALSE(find_guard_region(found.end, end, found));
   }
   munmap(mapping, kBytes);
 }
@@ -53,8 +52,8 @@ TEST_CASE("the guard regions of a mapping are found one after the other") {
 TEST_CASE("without /proc there are none") {
   const Roots kept = g_roots;
   Text(g_roots.proc) << "/nowhere";
-  GuardRegions::Region found{};
-  CHECK_FALSE(GuardRegions{}.find(0, UINT64_MAX & ~(kPageBytes - 1), found));
+  GuardRegion found{};
+  CHECK_FALSE(find_guard_region(0, UINT64_MAX & ~(kPageBytes - 1), found));
   g_roots = kept;
 }
 
