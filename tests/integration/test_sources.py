@@ -106,3 +106,15 @@ def test_json_passes_one_parser():
     door = (ROOT / "tools/base/json_value.cpp").read_text(encoding="utf-8")
     assert len(re.findall(r"\bsax_parse\(", door)) == 1
     assert not re.search(r"ordered_json::(parse|accept)\(|>> *\w*json", door)
+
+
+# Of C and POSIX, as libstdc++'s headers include them.
+OF_THE_SYSTEM = """assert complex ctype errno fenv float inttypes iso646 libintl limits locale math pthread sched semaphore setjmp
+    signal stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib string syscall time uchar unistd wchar wctype""".split()
+
+
+def test_no_header_hides_one_of_the_system():
+    """Meson searches a file's own folder first, also for what libstdc++ includes."""
+    ours = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.h")]
+    assert len(ours) > 300
+    assert [path for path in ours if path.stem in OF_THE_SYSTEM] == []

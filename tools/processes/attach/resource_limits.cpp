@@ -1,4 +1,4 @@
-#include "tools/processes/attach/limits.h"
+#include "tools/processes/attach/resource_limits.h"
 
 #include <fmt/format.h>
 
