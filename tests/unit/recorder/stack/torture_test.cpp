@@ -131,8 +131,8 @@ APART void rungs(unsigned depth, unsigned path) {
 TEST_CASE("stacks that share all but one return address, wherever that is") {
   started();
   const Rounds rounds;
-  for (const unsigned inner : {0, 1, 7, 30}) {    // rungs inside those that change,
-    for (const unsigned outer : {0, 1, 7, 30}) {  // and outside
+  for (const unsigned inner : {0u, 1u, 7u, 30u}) {    // rungs inside those that change,
+    for (const unsigned outer : {0u, 1u, 7u, 30u}) {  // and outside
       for (unsigned i = 0; i < 400; ++i) {
         const unsigned gray = (i ^ i >> 1) % (outer == 7 ? 64 : 4);
         rungs(inner + 6 + outer, inner == 30 ? gray : gray << inner);
