@@ -82,6 +82,14 @@ as_root() {
   if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
 }
 
+# need_package_architecture ARCH: fails unless a Debian package is made for it.
+need_package_architecture() {
+  case $1 in
+    amd64 | arm64) ;;
+    *) fail "no package is made for the architecture $1" "--arch takes amd64 or arm64." ;;
+  esac
+}
+
 # is_installed PACKAGE: for this machine's architecture, whatever others it has.
 is_installed() {
   dpkg-query -W -f='${db:Status-Status} ${Architecture}\n' "$1" 2> /dev/null |

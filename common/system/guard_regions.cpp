@@ -1,11 +1,9 @@
 #include "common/system/guard_regions.h"
 
-#include <fcntl.h>
 #include <sys/ioctl.h>
 
-#include "common/system/files.h"
+#include "common/system/pagemap.h"
 #include "common/system/syscalls.h"
-#include "common/system/text.h"
 
 namespace oomrec::system {
 namespace {
@@ -25,9 +23,7 @@ constexpr std::uint64_t kIsGuard = 1 << 8;
 }  // namespace
 
 bool find_guard_region(std::uint64_t start, std::uint64_t end, GuardRegion& region) noexcept {
-  char path[sizeof g_roots.proc + 16];
-  Text(path) << g_roots.proc << "/self/pagemap";
-  const File file = File::open(path, O_RDONLY);
+  const File file = open_pagemap();
   if (!file.is_open()) return false;
   FoundPages found{};
   ScanRequest request{};

@@ -1,20 +1,15 @@
 #include "common/system/resident_pages.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 
-#include "common/system/files.h"
-#include "common/system/text.h"
+#include "common/system/pagemap.h"
 
 namespace oomrec::system {
 
 bool read_resident_pages(std::uint64_t start, std::size_t pages, bool* resident) noexcept {
   constexpr std::uint64_t kPageBytes = 4096, kPresent = std::uint64_t{1} << 63;
   constexpr std::size_t kEntriesOfARead = 128;  // a hook uses little stack
-  char path[sizeof g_roots.proc + 16];
-  Text(path) << g_roots.proc << "/self/pagemap";
-  const File file = File::open(path, O_RDONLY);
+  const File file = open_pagemap();
   for (std::size_t done = 0; done < pages;) {
     std::uint64_t entries[kEntriesOfARead];
     const std::size_t count = std::min(pages - done, kEntriesOfARead);

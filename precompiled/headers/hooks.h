@@ -11,5 +11,4 @@
 #include <string_view>
 
 #include "common/session/view.h"
-
 #include "common/system/files.h"

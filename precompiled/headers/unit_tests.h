@@ -20,5 +20,4 @@
 #include <vector>
 
 #include "common/session/view.h"
-
 #include "common/system/files.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "recorder/session/writer.h"
-#include "tests/unit/rounds.h"
+#include "tests/unit/sanitized.h"
 
 using namespace oomrec;
 using namespace oomrec::live;

@@ -12,7 +12,7 @@
 #include "recorder/live/holder_sums.h"
 #include "recorder/live/holder_table.h"
 #include "tests/unit/recorder/session/fixtures.h"
-#include "tests/unit/rounds.h"
+#include "tests/unit/sanitized.h"
 
 using namespace oomrec;
 using namespace oomrec::live;
@@ -217,7 +217,7 @@ TEST_CASE("four threads change the same holders") {
   }
 }
 
-TEST_CASE("a thread without sums changes a brief holder where there is no room for a full one") {
+TEST_CASE("a free by a thread without a lane is counted when no full holder can be added") {
   const Scratch scratch;
   int step = 0;
   const auto expect = [&](bool is_true) {  // in the child, whose failed checks doctest does not see

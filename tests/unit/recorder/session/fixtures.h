@@ -17,17 +17,12 @@
 
 #include "recorder/session/writer.h"
 #include "tests/unit/append_node.h"
+#include "tests/unit/sanitized.h"
 #include "tests/unit/scratch_directory.h"
 
 namespace oomrec::session {
 
 inline const InHook kHook = OutsideHooks::in_hook();
-
-#if defined(OOMREC_ADDRESS_SANITIZER) || defined(OOMREC_THREAD_SANITIZER)
-inline constexpr bool kSanitized = true;  // the sanitizer's own address space exceeds RLIMIT_AS
-#else
-inline constexpr bool kSanitized = false;
-#endif
 
 // A directory for sessions, removed at the end of the test.
 class Scratch {

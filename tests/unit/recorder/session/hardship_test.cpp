@@ -192,7 +192,7 @@ TEST_CASE("without a file the session is private memory") {
 }
 
 TEST_CASE("exhausted address space loses entries") {
-  if (kSanitized) return;
+  if (kSanitized) return;  // its own address space exceeds RLIMIT_AS
   const Scratch scratch;
   const int status = status_of_child([&] {
     Settings settings;
@@ -211,7 +211,7 @@ TEST_CASE("exhausted address space loses entries") {
 }
 
 TEST_CASE("a short recording has some address space ahead") {
-  if (kSanitized) return;
+  if (kSanitized) return;  // its own address space exceeds RLIMIT_AS
   const Scratch scratch;
   const int status = status_of_child([&] {
     const auto session = session_in(scratch.path());

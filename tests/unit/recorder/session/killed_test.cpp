@@ -13,7 +13,7 @@
 #include "common/session/brief_holder.h"
 #include "tests/unit/common/session/exercise.h"
 #include "tests/unit/recorder/session/fixtures.h"
-#include "tests/unit/rounds.h"
+#include "tests/unit/sanitized.h"
 
 using namespace oomrec;
 using namespace oomrec::session;

@@ -8,7 +8,7 @@
 #include "common/session/view.h"
 #include "recorder/python/interpreter.h"
 #include "recorder/stack/merge.h"
-#include "tests/unit/rounds.h"
+#include "tests/unit/sanitized.h"
 
 using namespace oomrec;
 using namespace oomrec::stack;
