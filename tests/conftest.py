@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import functools
 import json
 import os
 import re
 import resource
-import shutil
 import signal
 import subprocess
 import sys
@@ -29,6 +27,8 @@ import pytest
 from holding import Held
 from memory_cgroup import MemoryCgroup
 from other_users import two_accounts
+from pythons import find_python, has_module
+from requirements import MARKERS
 from virtual_terminal import VirtualTerminal
 from ways import Ways
 
@@ -451,12 +451,6 @@ def golden():
     return compare
 
 
-# Versions whose frames the recorder reads, and those that the package is tested with.
-PYTHON_VERSIONS = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"]
-PACKAGE_PYTHON_VERSIONS = PYTHON_VERSIONS[:-1]
-FREE_THREADED_VERSIONS = ["3.13t", "3.14t"]  # python3.13t is built by scripts/test --full
-
-
 @pytest.fixture(scope="session")
 def python():
     """python("3.8") is the interpreter of a version, not a wrapper. Skips if it is not installed.
@@ -474,101 +468,6 @@ def python():
         return path
 
     return interpreter
-
-
-@functools.lru_cache(maxsize=None)
-def find_python(version: str) -> str | None:
-    installed = sorted(
-        Path.home().glob(f".pyenv/versions/{version.rstrip('t')}.*/bin/python{version}")
-    )
-    built = Path(os.environ.get("OOMREC_TEST_BUILD", "build")).resolve() / f"python{version}"
-    for candidate in [
-        *map(str, installed),
-        built / "bin" / f"python{version}",
-        shutil.which(f"python{version}"),
-        "/usr/bin/python3",
-        sys.executable,
-    ]:
-        if candidate is None or not Path(candidate).exists():
-            continue
-        asked = "import sys; print('%d.%d' % sys.version_info[:2] + sys.abiflags.strip('dm'), sys.executable)"
-        answer = subprocess.run(
-            [candidate, "-c", asked], capture_output=True, text=True, timeout=TIMEOUT_S
-        )
-        if answer.returncode == 0 and answer.stdout.split()[0] == version:
-            return answer.stdout.split()[1]
-    return None
-
-
-@functools.lru_cache(maxsize=None)
-def has_module(interpreter: str, module: str) -> bool:
-    found = subprocess.run(
-        [interpreter, "-c", f"import {module}"], capture_output=True, timeout=TIMEOUT_S
-    )
-    return found.returncode == 0
-
-
-@functools.lru_cache(maxsize=None)
-def cgroup_skip_reason() -> str | None:
-    """Why no cgroup with a memory limit can be created here; None if one can."""
-    for parent in (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/memory")):
-        probe = parent / f"oomrec_probe_{os.getpid()}"
-        try:
-            probe.mkdir()
-        except OSError:
-            continue
-        try:
-            if (probe / "memory.max").exists() or (probe / "memory.limit_in_bytes").exists():
-                return None
-        finally:
-            probe.rmdir()
-    return "cannot create a cgroup with a memory limit"
-
-
-def gpu_skip_reason() -> str | None:
-    return None if Path("/dev/nvidiactl").exists() or Path("/dev/kfd").exists() else "no GPU here"
-
-
-def module_skip_reason(module: str) -> str | None:
-    return None if has_module(sys.executable, module) else f"{sys.executable} has no {module}"
-
-
-def program_skip_reason(*names: str) -> str | None:
-    missing = [name for name in names if shutil.which(name) is None]
-    return f"not installed: {', '.join(missing)}" if missing else None
-
-
-def file_skip_reason(pattern: str) -> str | None:
-    return None if any(Path("/").glob(pattern.lstrip("/"))) else f"not here: {pattern}"
-
-
-@functools.lru_cache(maxsize=None)
-def pid_namespace_skip_reason() -> str | None:
-    tried = subprocess.run(["unshare", "-fp", "--mount-proc", "true"], capture_output=True)
-    return None if tried.returncode == 0 else "cannot create a pid namespace"
-
-
-def python_skip_reason(version: str) -> str | None:
-    return None if find_python(version) else f"no Python {version} here"
-
-
-def full_skip_reason() -> str | None:
-    return None if os.environ.get("OOMREC_TEST_FULL") else "only scripts/test --full runs it"
-
-
-# Marker: its text in `pytest --markers`, and the function that returns why to skip (None: run).
-MARKERS = {
-    "needs_cgroup_write": ("permission to create a cgroup with a memory limit", cgroup_skip_reason),
-    "needs_pid_namespace": ("permission to create a pid namespace", pid_namespace_skip_reason),
-    "needs_gpu": ("a real GPU", gpu_skip_reason),
-    "needs_numpy": ("numpy in the Python that runs the tests", lambda: module_skip_reason("numpy")),
-    "needs_torch": ("torch in the Python that runs the tests", lambda: module_skip_reason("torch")),
-    "needs_module(name)": ("a module in the Python that runs the tests", module_skip_reason),
-    "needs_program(name, …)": ("programs on the PATH", program_skip_reason),
-    "needs_file(glob)": ("a file, such as another allocator's library", file_skip_reason),
-    "full": ("`scripts/test --full`, because its requirements are large", full_skip_reason),
-    "needs_python(version)": ("an interpreter of this version", python_skip_reason),
-}
 
 
 def stop_ignoring_signals() -> None:

@@ -13,7 +13,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from conftest import SOURCE
+from conftest import SOURCE, metadata
 
 PACKAGES = SOURCE / "tools" / "python"
 
@@ -37,3 +37,28 @@ def programs(runner, build_dir: Path):
         return runner(python, script, *args, env=environment, **options)
 
     return run
+
+
+def limited_programs(runner, build_dir: Path):
+    """programs(), with a soft limit of 128 MiB."""
+    run = programs(runner, build_dir)
+    return lambda text, *args, env=None, **options: run(
+        text, *args, env={"OOMREC_LIMIT": "128M", **(env or {})}, **options
+    )
+
+
+def exception_of(bundle: Path) -> dict:
+    """The exception in a bundle and what the program said of it: type, module, message, traceback, context, …"""
+    written = metadata(bundle)
+    return {
+        name.replace("exception_", ""): written[name]
+        for name in (
+            "exception_type",
+            "exception_module",
+            "exception_message",
+            "exception_traceback",
+            "context",
+            "custom_metadata",
+            "reason",
+        )
+    }

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 from attach_targets import built, copies, needs_tracing, rows, say
-from conftest import find_python, rounds
+from conftest import rounds
+from pythons import find_python
 
 UNDISTURBED = "result 0 errno {errno} wrong 0 blocked 0"
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from attach_targets import needs_tracing
-from conftest import metadata, program_skip_reason
+from conftest import metadata
+from requirements import program_skip_reason
 
 pytestmark = [
     needs_tracing,

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from attach_targets import Told, live, needs_tracing, shown
-from conftest import find_python
+from pythons import find_python
 
 pytestmark = needs_tracing
 

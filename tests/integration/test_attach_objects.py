@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from attach_targets import needs_tracing
-from conftest import PYTHON_VERSIONS, find_python
+from pythons import PYTHON_VERSIONS, find_python
 from schemas import check
 
 pytestmark = needs_tracing

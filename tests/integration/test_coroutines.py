@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import program_skip_reason
+from requirements import program_skip_reason
 
 SOURCES = Path(__file__).resolve().parent.parent / "victims"
 MODES = ["sampled", "exact"]

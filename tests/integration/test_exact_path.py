@@ -8,7 +8,7 @@ import shutil
 import compare_sessions
 import instructions
 import pytest
-from conftest import PACKAGE_PYTHON_VERSIONS, PYTHON_VERSIONS
+from pythons import PACKAGE_PYTHON_VERSIONS, PYTHON_VERSIONS
 
 pytestmark = pytest.mark.skipif(shutil.which("setarch") is None, reason="no setarch here")
 

@@ -8,11 +8,12 @@ import os
 from pathlib import Path
 
 import pytest
-from conftest import PACKAGE_PYTHON_VERSIONS, SOURCE, rounds
+from conftest import SOURCE, rounds
 from hostile_files import TELEMETRY_FOR_PYTHON, run_bounded
 from oomrec import _oom_children
 from oomrec._foreign_files import open_in, read_in, read_named, replaced_in
 from oomrec.gpumemprof._bundle import add_events, add_system
+from pythons import PACKAGE_PYTHON_VERSIONS
 
 PACKAGE = SOURCE / "tools" / "python"
 LOAD = """

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from conftest import PYTHON_VERSIONS, metadata, rounds
+from conftest import metadata, rounds
+from pythons import PYTHON_VERSIONS
 
 MIB = 1 << 20
 # Sizes of no round number, so that the refusal hits another allocation each time.

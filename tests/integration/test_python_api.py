@@ -7,8 +7,9 @@ import subprocess
 import sys
 
 import pytest
-from conftest import PACKAGE_PYTHON_VERSIONS, SOURCE, metadata
+from conftest import SOURCE, metadata
 from python_programs import package_environment, programs
+from pythons import PACKAGE_PYTHON_VERSIONS
 
 MIB = 1 << 20
 

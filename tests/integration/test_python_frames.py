@@ -4,7 +4,8 @@ import json
 import os
 
 import pytest
-from conftest import PYTHON_VERSIONS, rounds
+from conftest import rounds
+from pythons import PYTHON_VERSIONS
 
 SOURCES = __file__.rsplit("/", 1)[0] + "/python"
 

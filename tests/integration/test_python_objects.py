@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import PYTHON_VERSIONS, SOURCE
+from conftest import SOURCE
+from pythons import PYTHON_VERSIONS
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from line_shares import compare, share

@@ -8,7 +8,8 @@ from __future__ import annotations
 import subprocess
 
 import pytest
-from conftest import FREE_THREADED_VERSIONS, metadata
+from conftest import metadata
+from pythons import FREE_THREADED_VERSIONS
 
 HEAP = "[Python's heap: free, or lost to rounding]"
 WITH_LOCK = "3.13 mimalloc"

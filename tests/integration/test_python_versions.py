@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from conftest import PYTHON_VERSIONS
+from pythons import PYTHON_VERSIONS
 
 SIZE = 100 << 20
 

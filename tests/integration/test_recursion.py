@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import PYTHON_VERSIONS
+from pythons import PYTHON_VERSIONS
 
 # Each depth holds less than the one block of another line; all of them more.
 IN_PYTHON = """

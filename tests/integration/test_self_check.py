@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import self_check
-from conftest import PYTHON_VERSIONS
+from pythons import PYTHON_VERSIONS
 
 
 @pytest.fixture

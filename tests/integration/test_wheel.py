@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 from command_lines import commands, reading_lines
-from conftest import PACKAGE_PYTHON_VERSIONS, Runner, clean_environment
+from conftest import Runner, clean_environment
+from pythons import PACKAGE_PYTHON_VERSIONS
 
 SOURCE = Path(__file__).resolve().parents[2]
 MACHINE = platform.machine()

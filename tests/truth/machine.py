@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import Iterable
 
-import conftest
+import pythons
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 _building = threading.Lock()
@@ -74,7 +74,7 @@ class Machine:
         return str(target)
 
     def python(self, version: str) -> str:
-        found = conftest.find_python(version or "3.11")
+        found = pythons.find_python(version or "3.11")
         if found is None:
             raise Missing(f"no Python {version}")
         return found
