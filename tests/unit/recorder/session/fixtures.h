@@ -128,4 +128,39 @@ inline std::vector<std::string> files_in(const std::string& directory) {
   return paths;
 }
 
+inline constexpr int kPassed = 33;
+
+// Runs `body` in a child with separate limits and sessions, and returns its exit status.
+template <class Body>
+int status_of_child(Body body) {
+  Child child{[&] { _exit(body()); }};
+  const int status = child.wait();
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+// Returns how many were appended until there was no room, at most `most`.
+inline u64 append_until_full(Session& session, u64 most = 10'000'000) {
+  u32 index = 0;
+  u64 appended = 0;
+  while (appended < most && tests::append_node(session, index, 0, 7)) {
+    ++appended;
+  }
+  return appended;
+}
+
+// The session of a child that signals when it is ready, then waits to be killed.
+struct Victim {
+  explicit Victim(const Scratch& scratch, Settings settings = {})
+      : child([&] {
+          const auto session = session_in(scratch.path(), settings);
+          append_until_full(*session, 1000);
+          ready.give();
+          pause();
+        }) {
+    ready.take();
+  }
+  Signal ready;
+  Child child;
+};
+
 }  // namespace oomrec::session
