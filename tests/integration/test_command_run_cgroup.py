@@ -54,6 +54,26 @@ def test_below_the_limit_nothing_happens(oomrec, victim):
     assert run.bundles() == []
 
 
+LIMITS_OF_SWAP = """
+from pathlib import Path
+for line in Path("/proc/self/cgroup").read_text().splitlines():
+    _, controllers, path = line.split(":", 2)
+    if controllers in ("", "memory"):
+        root = Path("/sys/fs/cgroup", controllers, path.lstrip("/"))
+        for limit in (*root.glob("memory.memsw.limit_in_bytes"), *root.glob("memory.swap.max")):
+            print(limit.name, limit.read_text(), end="")
+"""
+
+
+@pytest.mark.needs_cgroup_write
+def test_it_does_not_swap(oomrec):
+    run = oomrec("run", "--cgroup", "300M", "--", sys.executable, "-c", LIMITS_OF_SWAP)
+    if run.stdout == "" and run.exit_code == 0:
+        pytest.skip("this kernel does not account for swap")
+    limits = (f"memory.memsw.limit_in_bytes {300 * MIB}\n", "memory.swap.max 0\n")
+    assert run.stdout in limits, str(run)
+
+
 @pytest.mark.needs_cgroup_write
 def test_the_limit_holds_without_the_recorder(oomrec, victim):
     run = oomrec("run", "--mode", "off", "--cgroup", "50M", "--", victim("touched_late"), "200")

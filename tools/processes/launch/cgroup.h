@@ -1,5 +1,5 @@
-// A memory cgroup for the program (--cgroup SIZE). At its limit the processes pause until
-// release(), so that a bundle can be written; only then can the kernel kill them.
+// A memory cgroup for the program (--cgroup SIZE), without swap. At its limit the processes pause
+// until release(), so that a bundle can be written; only then can the kernel kill them.
 //
 // v1 pauses them by memory.oom_control. v2 cannot: memory.high, set below the limit, slows them
 // down. If the command dies before release(), a guard process releases them.
