@@ -287,23 +287,45 @@ Options read_options(const char* const* environment, OptionProblems& problems) n
   return options;
 }
 
+namespace {
+
+constexpr std::string_view accepted(OptionType type) noexcept {
+  switch (type) {
+    case OptionType::size:
+      return "a size such as 64M or 1.5G (suffixes K M G T)";
+    case OptionType::count:
+      return "a whole number";
+    case OptionType::percent:
+      return "a whole number from 0 to 100";
+    case OptionType::flag:
+      return "0 or 1";
+    case OptionType::path:
+      return "a path";
+    case OptionType::mode:
+      return "off, sampled or exact";
+    case OptionType::command:
+      return "a command for sh";
+    case OptionType::action:
+      return "continue, exit=N (N up to 255) or abort";
+    case OptionType::rules:
+      return "rules such as malloc:nth=1000, mmap:p=0.01,seed=7 or site=train.py:42 "
+             "(docs/options.md)";
+    case OptionType::device_sizes:
+      return "a size such as 64M or 1.5G, or sizes with devices such as 8G@0,4G@1 or "
+             "8G@cuda:0,4G@hip:0";
+    case OptionType::budget:
+      return "a size of at least 512K, such as 64M (suffixes K M G T)";
+    case OptionType::arguments:
+      return "all or names";
+  }
+  return {};
+}
+
+}  // namespace
+
 std::string_view accepted_by(std::string_view variable) noexcept {
-  constexpr std::string_view kAccepted[] = {
-      "a size such as 64M or 1.5G (suffixes K M G T)",
-      "a whole number",
-      "a whole number from 0 to 100",
-      "0 or 1",
-      "a path",
-      "off, sampled or exact",
-      "a command for sh",
-      "continue, exit=N (N up to 255) or abort",
-      "rules such as malloc:nth=1000, mmap:p=0.01,seed=7 or site=train.py:42 (docs/options.md)",
-      "a size such as 64M or 1.5G, or sizes with devices such as 8G@0,4G@1 or 8G@cuda:0,4G@hip:0",
-      "a size of at least 512K, such as 64M (suffixes K M G T)",
-      "all or names",
-  };
 #define X(field, name, type, fallback, help) \
-  if (variable == #name) return kAccepted[static_cast<std::size_t>(OptionType::type)];
+  if (variable == #name) return accepted(OptionType::type);
   OOMREC_OPTIONS(X)
 #undef X
   return {};

@@ -56,8 +56,6 @@ void reset_devices_after_fork(InHook hook) noexcept {
   g_state.device_blocks.reset(hook);
 }
 
-bool note_driver(InHook hook, Vendor) noexcept { return devices_ready(hook); }
-
 void on_look_up(InHook hook, Vendor vendor, LookUp way) noexcept {
   if (!devices_ready(hook)) return;
   Driver& known = driver(vendor);

@@ -18,9 +18,6 @@ using session::DeviceKey;
 using session::DeviceKind;
 using session::Vendor;
 
-// The program has called a driver. False: there is no space to record it.
-bool note_driver(InHook, Vendor) noexcept;
-
 enum class LookUp : std::uint8_t { linked, dlsym, resolver };
 void on_look_up(InHook, Vendor, LookUp) noexcept;  // of one of the wrapped functions
 void describe_driver(InHook, Vendor, std::string_view path, std::uint32_t version,

@@ -1,13 +1,13 @@
 // Redirects the calls of loaded modules to our hooks, where symbol interposition comes too late.
 //
 // A module calls a function of another one through a word that the loader has filled in
-// (R_X86_64_JUMP_SLOT, R_X86_64_GLOB_DAT), or keeps its address in its data (R_X86_64_64). Each
+// (x86-64: R_X86_64_JUMP_SLOT, R_X86_64_GLOB_DAT), or keeps its address in its data. Each
 // such word that holds the address of a function that we hook gets the hook's; a word that the
 // loader has not bound yet is recognized by its symbol's name. Words are stored whole, so other
 // threads call the one or the other. Nothing is remembered: to revert it, each word with a hook's
 // address gets the real function's.
 //
-// Enters the loader , so never inside a hook of another function.
+// Enters the loader, so never inside a hook of another function.
 #pragma once
 
 #include <cstddef>

@@ -103,7 +103,7 @@ def test_a_kill_after_a_failure_completes_its_bundle(preload, oomrec, victim):
 
 def test_a_killed_program_without_a_trace_gets_a_bundle_if_asked(preload, oomrec, victim):
     """Nobody saw who killed it. A Go program that exits leaves the same, so none is made unasked;
-    but its recording stays until somebody asks, or wants it removed."""
+    but its recording stays until somebody asks."""
     run = killed(preload, victim, "never")
     assert run.bundles() == []
     for command in ("show", "ls"):
@@ -122,7 +122,19 @@ def test_a_killed_program_without_a_trace_gets_a_bundle_if_asked(preload, oomrec
     unasked = killed(preload, victim, "never")
     assert oomrec("ls").exit_code == 0 and unasked.bundles() == run.bundles()
     assert len(sessions_in(preload)) == 1
-    assert "1 recording" in oomrec("recover").stdout and sessions_in(preload) == []
+    recovered = oomrec("recover")
+    assert recovered.exit_code == 0 and recovered.stdout == (
+        "1 recording whose end nobody saw was left: nothing points to memory; "
+        "oomrec recover --unknown makes a bundle of it\n"
+    )
+    assert oomrec("recover", "--json").json() == {
+        "schema_version": 1, "bundles": [], "removed": 0, "left": 1,
+    }  # fmt: skip
+    assert len(sessions_in(preload)) == 1 and unasked.bundles() == run.bundles()
+    advice = oomrec("show", env={"OOMREC_DUMP_DIR": "elsewhere"}).stderr
+    assert "`oomrec recover --unknown` makes bundles of them" in advice
+    assert oomrec("recover", "--unknown").exit_code == 0
+    assert sessions_in(preload) == [] and len(unasked.bundles()) == 2
 
 
 def killed_under_run(oomrec, victim, *options, env=None):
@@ -252,6 +264,7 @@ def test_a_process_killed_at_start_is_listed_and_removed(preload, oomrec, comman
             "schema_version": 1,
             "bundles": [],
             "removed": 1,
+            "left": 0,
         }
     assert sessions_in(preload) == [] and run.bundles() == []
 

@@ -230,7 +230,7 @@ def test_a_limit_too_low_for_main_prints_one_line(oomrec, victim, limit):
     run = oomrec("run", "--limit", limit, "--", victim("early"))
     assert run.exit_code == 3 and run.stdout == ""
     assert run.stderr.splitlines()[-1] == (
-        f"oomrec: early never reached its main: a limit of {limit[0]}.0 {limit[1]}iB is too low "
+        f"oomrec: early was refused memory before main: a limit of {limit[0]}.0 {limit[1]}iB is too low "
         "for it; raise --limit"
     )
     enough = oomrec("run", "--limit", "32M", "--", victim("early"))
@@ -245,16 +245,18 @@ def test_a_limit_too_low_for_the_interpreter_prints_one_line(oomrec, python, opt
         large["LD_PRELOAD"] = "libstdc++.so.6"
     run = oomrec("run", option, "1K", "--", python(), "-c", "print('ran')", env=large)
     assert run.exit_code != 0 and run.stdout == ""
-    (line,) = [line for line in run.stderr.splitlines() if "never reached its first line" in line]
+    (line,) = [
+        line for line in run.stderr.splitlines() if "refused memory before its first" in line
+    ]
     assert line.endswith(f"raise {option}")
 
 
 def test_no_such_line_once_main_was_reached(oomrec, victim, python):
     run = oomrec("run", "--limit", "1M", "--", victim("dies"), "exits")
-    assert run.exit_code == 139 and "never reached" not in run.stderr, str(run)
+    assert run.exit_code == 139 and "before main" not in run.stderr, str(run)
     script = "import json; x = bytearray(1 << 30)"
     run = oomrec("run", "--limit", "64M", "--", python(), "-c", script)
-    assert "MemoryError" in run.stderr and "never reached" not in run.stderr
+    assert "MemoryError" in run.stderr and "before its first line" not in run.stderr
 
 
 @pytest.mark.needs_program("gcc")

@@ -1,10 +1,12 @@
 """The pages: every link leads to an existing file and heading."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 from conftest import SOURCE
+from pythons import PYTHON_VERSIONS
 
 LINK = re.compile(r"(?<!`)\[[^\]]*\]\(([^)\s]+)\)")
 PAGES = sorted([SOURCE / "README.md", *(SOURCE / "docs").rglob("*.md")])
@@ -68,6 +70,36 @@ def test_each_kind_of_change_names_its_files_and_tests():
     for change in changes:
         edited, _, test = change.partition("\nTest: ")
         assert paths(edited) and paths(test), change.splitlines()[0]
+
+
+def test_the_names_that_changing_md_gives_are_in_the_sources():
+    """What it calls by a name in capitals or kCamelCase, and functions: `kFailable`, `fits()`, `PYTHON_VERSIONS`."""
+    page = (SOURCE / "docs" / "changing.md").read_text()
+    named = set(re.findall(r"`(?:\w+::)?(k[A-Z]\w+|[A-Z]+_[A-Z_]+|test_\w+|\w+\(\))`", page))
+    named = {name.removesuffix("()") for name in named} - {"WRITE_NAME"}
+    assert len(named) > 60
+    files = subprocess.check_output(["git", "ls-files"], cwd=SOURCE, text=True).splitlines()
+    code = [name for name in files if not name.startswith("docs/") and (SOURCE / name).is_file()]
+    text = "\n".join((SOURCE / name).read_text(errors="replace") for name in code)
+    assert named <= set(re.findall(r"\w+", text)), named - set(re.findall(r"\w+", text))
+
+
+def test_pages_name_each_verdict_of_a_worker():
+    """kinds.h has words for a worker's verdicts. Two pages list those that count."""
+    kinds = (SOURCE / "common" / "verdict" / "kinds.h").read_text()
+    rows = re.findall(r"\{VerdictCode::(\w+),[^{}]*(?:\{\})?[^{}]*\}", kinds)
+    of_workers = {
+        code for code in rows if not re.search(rf"VerdictCode::{code},[^\n]*\{{\}}\}},", kinds)
+    }
+    assert {"cgroup_oom_kill", "runtime_limit"} <= of_workers and "crashed" not in of_workers
+    page = (SOURCE / "docs" / "deaths.md").read_text()
+    listed = page.partition("**child_killed** is the verdict if")[2].partition("\n\n")[0]
+    assert of_workers <= set(re.findall(r"`(\w+)`", listed))
+
+
+def test_the_readme_names_the_pythons_that_are_tested():
+    page = (SOURCE / "README.md").read_text()
+    assert f"Python {PYTHON_VERSIONS[0]}–{PYTHON_VERSIONS[-1]}" in page
 
 
 def test_the_glossary_is_short():

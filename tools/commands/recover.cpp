@@ -20,38 +20,48 @@ int recover_command(const Words& words) {
   Arguments arguments{"recover", "[OPTIONS]",
                       "Turns recordings of dead processes into bundles, if they were refused "
                       "memory, were killed for it, or were killed otherwise and held 16 MiB or "
-                      "more. Removes the others. Bundles go to each program's own dump directory.",
+                      "more. Removes the others, but leaves those of 16 MiB or more whose end "
+                      "nobody saw for a day. Bundles go to each program's own dump directory.",
                       kExamples};
   bool json = false;
   arguments.flag("--json", json,
-                 "print {\"schema_version\", \"bundles\": [PATH…], \"removed\": N}");
+                 "print {\"schema_version\", \"bundles\": [PATH…], \"removed\": N, \"left\": N}");
   bool unknown = false;
   arguments.flag("--unknown", unknown,
                  "also of processes of 16 MiB or more about whose end nothing is known");
   if (!arguments.parse(words)) return code(Exit::shown);
 
   Json made = Json::array();
-  std::uint64_t removed = 0;
+  std::uint64_t removed = 0, left = 0;
   bool problems = false;
   bundles::recover_all(
-      unknown ? bundles::UnknownEnds::keep : bundles::UnknownEnds::remove,
+      unknown ? bundles::UnknownEnds::keep : bundles::UnknownEnds::leave,
       [&](const bundles::Session& session, const bundles::RecoveryResult& recovered) {
         if (!recovered.problem.empty()) {
           remark(recovered.problem);
           problems = true;
         }
         if (recovered.action == bundles::RecoveryAction::removed) ++removed;
+        if (recovered.action == bundles::RecoveryAction::unseen) ++left;
         if (!recovered.has_bundle()) return;
         made.push_back(recovered.bundle.string());
         if (!json)
           fmt::print("process {}: {}\n", session.pid, printable(recovered.bundle.string()));
       });
-  if (json) print_json({{"schema_version", 1}, {"bundles", made}, {"removed", removed}});
+  if (json)
+    print_json({{"schema_version", 1}, {"bundles", made}, {"removed", removed}, {"left", left}});
   if (!json && removed != 0) {
     fmt::print("{} that held nothing of note {} removed\n",
                plural(removed, "recording", "recordings"), removed == 1 ? "was" : "were");
   }
-  if (!made.empty() || removed != 0) return code(Exit::shown);
+  if (!json && left != 0) {
+    fmt::print(
+        "{} whose end nobody saw {} left: nothing points to memory; oomrec recover "
+        "--unknown makes {} of {}\n",
+        plural(left, "recording", "recordings"), left == 1 ? "was" : "were",
+        left == 1 ? "a bundle" : "bundles", left == 1 ? "it" : "them");
+  }
+  if (!made.empty() || removed != 0 || left != 0) return code(Exit::shown);
   if (json || problems) return code(Exit::nothing_found);
   throw Error{Exit::nothing_found, "no dead process left a recording",
               "For recordings in another directory, set OOMREC_SESSION_DIR=DIR."};

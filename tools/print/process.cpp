@@ -10,6 +10,7 @@
 #include "tools/base/text.h"
 #include "tools/print/drivers.h"
 #include "tools/print/ranks.h"
+#include "tools/recording/reading/old_memory.h"
 
 namespace oomrec::tools::print {
 namespace {
@@ -61,7 +62,8 @@ std::vector<std::pair<std::string, std::string>> process_facts(const bundles::So
           ? std::pair{"process",
                       fmt::format("{} (pid {})", command_line(recording), recording.header().pid)}
           : std::pair{"source", "a " + source.imported_from},
-      {"started", time_text(recording.header().start_realtime_ns)},
+      {recording::old_memory_of(recording.view()).preexisting ? "attached" : "started",
+       time_text(recording.header().start_realtime_ns)},
   };
   if (!python.empty()) facts.emplace_back("python", python);
   for (const auto& [name, hooks] : driver_facts(recording)) facts.emplace_back(name, hooks);

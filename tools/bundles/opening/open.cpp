@@ -24,7 +24,8 @@ std::string advice_without_bundle(const std::vector<Session>& sessions) {
   const std::uint64_t alive = sessions.size() - dead;
   if (dead != 0)
     return fmt::format(
-        "{} elsewhere: `oomrec ls --all` lists them, `oomrec recover` makes bundles of them.",
+        "{} elsewhere: `oomrec ls --all` lists them, `oomrec recover --unknown` makes bundles of "
+        "them.",
         plural(dead, "dead process left a recording", "dead processes left recordings"));
   if (alive != 0)
     return fmt::format(

@@ -173,7 +173,7 @@ std::vector<fs::path> recover_orphans(const std::vector<fs::path>& dump_director
   if (unseen != 0) {
     remark(
         fmt::format("{} ended and nobody saw how; nothing points to memory (oomrec recover "
-                    "--unknown makes bundles of such recordings, oomrec recover removes them)",
+                    "--unknown makes bundles of such recordings, which are kept for a day)",
                     plural(unseen, "process", "processes")));
   }
   return in_bundles;

@@ -2,7 +2,8 @@
 //
 // A value is what the process is known to have needed at once (its peak and the failed request),
 // plus a quarter. A process killed at a limit never showed what it needs: its value is half as much
-// again, and the sentence says that it is a guess.
+// again, and the sentence says that it is a guess. Of a program that grows, the sentence says first
+// that no value suffices.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,6 +38,17 @@ std::string evidence_text(const AdviceFacts& facts) {
                        size_text(facts.limit.limit));
   }
   return fmt::format("It needed at least {} at once", size_text(needed_bytes(facts)));
+}
+
+// What precedes a higher value: one that only delays the end, or hides a mistake, is no remedy.
+std::string reason_text(const AdviceFacts& facts) {
+  const std::string growth = growth_text(facts);
+  if (!growth.empty()) {
+    return fmt::format("{}, and {}: a higher limit only delays the end. To gain time",
+                       evidence_text(facts), growth);
+  }
+  return is_need_unknown(facts) ? evidence_text(facts)
+                                : evidence_text(facts) + ". If it is meant to hold that much";
 }
 
 std::string others_text(const AdviceFacts& facts) {
@@ -97,10 +109,10 @@ std::string bytes_text(const AdviceFacts& facts, const Knob& knob) {
     return machine_text(facts, bytes) + ". Use a larger one, or let it hold less at a time." +
            trend_text(facts);
   }
-  return fmt::format("{}: {}.", evidence_text(facts),
+  return fmt::format("{}: {}.", reason_text(facts),
                      fmt::format(fmt::runtime(knob.advice), value_text(bytes), bytes / kKiB,
                                  (bytes + kHugePage - 1) / kHugePage)) +
-         heap_in_cgroup_text(facts) + trend_text(facts) + others_text(facts);
+         heap_in_cgroup_text(facts) + others_text(facts);
 }
 
 // A verdict whose limit says nothing about what to raise.

@@ -103,9 +103,10 @@ void ProgramCgroup::limit() {
     fail(fmt::format("no limit of {} could be set", size_text(bytes_)), error);
   // Where there is swap, the kernel would swap at the limit. v1 counts both together. A kernel
   // without swap accounting has neither file.
-  const int error = v1_ ? write_text(path_ + "/memory.memsw.limit_in_bytes", std::to_string(bytes_))
-                        : write_text(path_ + "/memory.swap.max", "0");
-  if (error != 0 && error != ENOENT) fail("its swap could not be limited", error);
+  const int no_swap =
+      v1_ ? write_text(path_ + "/memory.memsw.limit_in_bytes", std::to_string(bytes_))
+          : write_text(path_ + "/memory.swap.max", "0");
+  if (no_swap != 0 && no_swap != ENOENT) fail("its swap could not be limited", no_swap);
   if (v1_) return;
   constexpr std::uint64_t kFence = std::uint64_t{16} << 20;
   const std::uint64_t below = std::min(bytes_ / 4, std::max(bytes_ / 32, kFence));

@@ -29,7 +29,9 @@ std::string end_of_process(std::string_view summary, std::string_view program, s
 std::string death_line_of(const bundles::Source& bundle) {
   const verdict::Verdict verdict = bundle.verdict();
   const bool by_memory = is_end_by_memory(verdict.code);
-  if (!by_memory && verdict.code != VerdictCode::killed_externally) return {};
+  if (!by_memory && verdict.code != VerdictCode::killed_externally &&
+      verdict.code != VerdictCode::crashed)
+    return {};
   const session::Header& header = bundle.recording->header();
   const std::string executable = bundle.recording->text(header.executable);
   std::string line = end_of_process(verdict.summary, text::base_name(executable), header.pid);

@@ -14,8 +14,8 @@ namespace oomrec::tools::processes {
 std::string end_of_process(std::string_view summary, std::string_view program, std::int64_t pid);
 
 // The same of a bundle, with the largest holder. Empty unless its process was ended by lack of
-// memory, its own or that of a worker, or by another process: a failed request that it survived has
-// been reported at once.
+// memory, its own or that of a worker, by another process, or by a crash: a failed request that it
+// survived has been reported at once.
 std::string death_line_of(const bundles::Source& bundle);
 
 }  // namespace oomrec::tools::processes

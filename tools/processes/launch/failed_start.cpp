@@ -83,17 +83,19 @@ std::string failed_start_of(const bundles::Source& bundle, const Options& option
   if (!before_main && !is_before_python(*bundle.recording)) return {};
 
   const std::string program{text::base_name(bundle.recording->text(view.header().executable))};
-  const char* beginning = before_main ? "its main" : "its first line";
+  const char* beginning = before_main ? "main" : "its first line";
   const verdict::Verdict verdict = bundle.verdict();
   if (verdict.limit == LimitKind::soft) {
-    return fmt::format("{} never reached {}: a limit of {} is too low for it; raise --limit",
-                       printable(program), beginning, size_text(verdict.limit_bytes));
+    return fmt::format(
+        "{} was refused memory before {}: a limit of {} is too low for it; raise --limit",
+        printable(program), beginning, size_text(verdict.limit_bytes));
   }
   if (verdict.limit != LimitKind::rlimit_as) return {};
-  return fmt::format("{} never reached {}: {} of address space is too low for it; raise {}",
-                     printable(program), beginning,
-                     size_text(options.limit_as != 0 ? options.limit_as : verdict.limit_bytes),
-                     options.limit_as != 0 ? "--limit-as" : "the limit (ulimit -v)");
+  return fmt::format(
+      "{} was refused memory before {}: {} of address space is too low for it; raise {}",
+      printable(program), beginning,
+      size_text(options.limit_as != 0 ? options.limit_as : verdict.limit_bytes),
+      options.limit_as != 0 ? "--limit-as" : "the limit (ulimit -v)");
 }
 
 std::string failed_load_of(const std::string& path, const std::vector<std::string>& words,

@@ -10,7 +10,8 @@
 namespace oomrec::tools::processes {
 
 // The message, in one line, if the bundle's failure came before the program's main or, in Python,
-// before its first line. Empty: the program had started.
+// before its first line. Empty: the program had started. A program that survives such a failure may
+// end later for another reason, so the message says only what was refused.
 std::string failed_start_of(const bundles::Source& bundle, const Options& options);
 
 // The same for a program without a recording: the address space was too small for the loader to map

@@ -73,7 +73,7 @@ void Table::sum_by_stack(const LiveHolders& holders) {
   row_of_.assign(paths_->size(), 0);
   for (std::size_t i = 1; i < holders.rows().size(); ++i) {
     const LiveHolder& holder = holders.rows()[i];
-    if (!is_counted(holder) || (holder.live_count == 0 && holder.growth == 0)) continue;
+    if (!is_counted(holder)) continue;
     const PathId path = path_of_[i];
     std::uint32_t& number = row_of_[path];
     if (number == 0) {

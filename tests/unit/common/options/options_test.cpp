@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <string_view>
+#include <type_traits>
 
 #include "common/session/device_layout.h"
 
@@ -20,6 +22,12 @@ std::uint64_t size_of(std::string_view text) {
 bool refused(std::string_view text) {
   std::uint64_t bytes = 123;
   return !parse_size(text, bytes) && bytes == 123;
+}
+
+template <class T>
+bool same(const T& one, const T& other) {
+  if constexpr (std::is_same_v<T, const char*>) return std::string_view{one} == other;
+  return one == other;
 }
 
 }  // namespace
@@ -92,15 +100,9 @@ TEST_CASE("the defaults of rows and struct agree") {
   OptionProblems problems;
   const Options rows = read_options(environment, problems), defaults;
   CHECK(problems.empty());
-  CHECK(rows.limit == defaults.limit);
-  CHECK(rows.mode == defaults.mode);
-  CHECK(rows.dump_dir == std::string{defaults.dump_dir});
-  CHECK(rows.max_dumps == defaults.max_dumps);
-  CHECK(rows.max_total_mb == defaults.max_total_mb);
-  CHECK(rows.sample_interval == defaults.sample_interval);
-  CHECK(rows.children == defaults.children);
-  CHECK(rows.quiet == defaults.quiet);
-  CHECK(rows.bundle_seconds == defaults.bundle_seconds);
+#define X(field, variable, type, fallback, help) CHECK(same(rows.field, defaults.field));
+  OOMREC_OPTIONS(X)
+#undef X
 }
 
 TEST_CASE("an invalid value is reported and keeps its default; the rest is read") {

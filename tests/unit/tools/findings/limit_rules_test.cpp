@@ -49,7 +49,9 @@ TEST_CASE("every verdict about memory gets at least one action, and no other doe
 TEST_CASE("a refused request: the value is what it held and asked for, plus a quarter") {
   auto soft = facts(VerdictCode::soft_limit, LimitKind::soft, 512 * kMiB, 480 * kMiB);
   soft.request_bytes = 32 * kMiB + 1;
-  CHECK(contains(text_of(soft), "It needed at least 512.0 MiB at once: set --limit 704M."));
+  CHECK(contains(
+      text_of(soft),
+      "It needed at least 512.0 MiB at once. If it is meant to hold that much: set --limit 704M."));
   auto space = facts(VerdictCode::address_space_limit, LimitKind::rlimit_as, kGiB, kGiB - 1);
   space.request_bytes = kGiB;
   CHECK(contains(text_of(space), "--limit-as 2560M (ulimit -v 2621440)"));
@@ -63,7 +65,9 @@ TEST_CASE("a kill at a limit does not show what the process needs") {
   // Unless its peak was seen, as after a limit that was lowered.
   auto seen = kill;
   seen.limit.peak_bytes = 400 * kMiB;
-  CHECK(contains(text_of(seen), "It needed at least 400.0 MiB at once: give the cgroup 512M"));
+  CHECK(contains(text_of(seen),
+                 "It needed at least 400.0 MiB at once. If it is meant to hold that much: give the "
+                 "cgroup 512M"));
 }
 
 TEST_CASE("a program that needs more than the machine has") {
@@ -90,7 +94,9 @@ TEST_CASE("growth and other processes are said beside the value") {
   CHECK(!contains(text_of(kill), "Other processes"));
   kill.held.emplace_back().growth.emplace().bytes_per_second = 2.0 * kMiB;
   kill.limit.other_bytes = 700 * kMiB;
-  CHECK(contains(text_of(kill), "It grew by 120.0 MiB a minute"));
+  CHECK(contains(text_of(kill),
+                 "is not known, and it grew by 120.0 MiB a minute: a higher limit only delays the "
+                 "end. To gain time: give the cgroup 1536M"));
   CHECK(contains(text_of(kill), "Other processes held 700.0 MiB of the cgroup's memory"));
 }
 
