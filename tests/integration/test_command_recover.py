@@ -7,6 +7,7 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -154,6 +155,29 @@ def test_run_names_the_signal_that_killed_a_large_program(oomrec, victim):
     assert re.fullmatch(said + HELD, summary)
     metadata = json.loads((run.only_bundle() / "metadata.json").read_text())
     assert metadata["verdict"]["summary"] == summary
+
+
+@pytest.mark.parametrize("way", ["by itself", "by another"])
+def test_run_says_that_a_small_program_was_killed(oomrec, way):
+    """A shell says "Killed"; `show` would open an older bundle."""
+    script = "kill -9 $$" if way == "by itself" else "echo $$; read line"
+    process = oomrec.start("run", "--", "sh", "-c", script, stdin=subprocess.PIPE)
+    if way == "by another":
+        os.kill(int(process.stdout.readline()), signal.SIGKILL)
+    run = oomrec.finish(process)
+    assert run.exit_code == 137 and run.bundles() == []
+    line = r"oomrec: \w+ \(pid \d+\) was killed by SIGKILL.*; it held [\d.]+ \w+, so there is no bundle\n"
+    assert re.fullmatch(line, run.stderr), run.stderr
+    quiet = oomrec("run", "--quiet", "--", "sh", "-c", "kill -9 $$")
+    assert (quiet.exit_code, quiet.stderr) == (137, "")
+
+
+def test_run_says_that_a_program_crashed(oomrec):
+    script = "import os; held = bytearray(30 << 20); os.kill(os.getpid(), 11)"
+    run = oomrec("run", "--", sys.executable, "-c", script)
+    first, second = run.stderr.splitlines()
+    assert re.fullmatch(r"oomrec: python\S* \(pid \d+\) crashed with SIGSEGV", first), run.stderr
+    assert second.startswith(f"oomrec: bundle {run.only_bundle()}")
 
 
 def test_run_names_a_bundle_outside_the_default_directory(oomrec, victim, tmp_path):

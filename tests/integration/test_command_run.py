@@ -259,6 +259,19 @@ def test_no_such_line_once_main_was_reached(oomrec, victim, python):
     assert "MemoryError" in run.stderr and "before its first line" not in run.stderr
 
 
+def test_a_survived_refusal_is_not_said_to_be_the_end(oomrec, python):
+    """Its imports failed for lack of memory, were made again, and its own first line ran."""
+    script = 'print("ran"); raise SystemExit(3)'
+    for limit in ("1500K", "2M", "2500K", "3M"):
+        run = oomrec("run", "--limit", limit, "--", python(), "-c", script)
+        if run.stdout == "ran\n" and "refused" in run.stderr:
+            break
+    else:
+        pytest.skip("no limit at which this Python survives a refusal in its start")
+    assert run.exit_code == 3 and "never reached" not in run.stderr
+    assert "was refused memory before its first line" in run.stderr
+
+
 @pytest.mark.needs_program("gcc")
 def test_libraries_that_do_not_fit_are_reported(oomrec, tmp_path):
     """The loader ends the program before our library is loaded."""

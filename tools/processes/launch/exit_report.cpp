@@ -96,6 +96,7 @@ std::string kill_line_of(const fs::path& session, const deaths::DeathObservation
     return {};
   const recording::Recording recording{session};
   const deaths::Ending ending = deaths::ending_of(recording.view(), observed);
+  if (!ending.killed) return {};  // its recording had ended before: it became another program
   const verdict::Verdict verdict = verdict::verdict_of(recording.view(), Trigger::killed, 0, {},
                                                        ending.outcome_text(), &ending.evidence);
   const session::Header& header = recording.header();

@@ -26,8 +26,12 @@ bool refused(std::string_view text) {
 
 template <class T>
 bool same(const T& one, const T& other) {
-  if constexpr (std::is_same_v<T, const char*>) return std::string_view{one} == other;
-  return one == other;
+  if constexpr (std::is_same_v<T, const char*>)
+    return std::string_view{one} == other;
+  else if constexpr (std::is_same_v<T, OomAction>)
+    return one.what == other.what && one.status == other.status;
+  else
+    return one == other;
 }
 
 }  // namespace
