@@ -38,9 +38,17 @@ def test_the_options_page_matches_the_table():
 
 
 @pytest.mark.parametrize(
-    "typed, meant", [("shwo", "show"), ("stat", "stats"), ("recovre", "recover")]
+    "typed, meant",
+    [
+        ("shwo", "show"),
+        ("stat", "stats"),
+        ("recovre", "recover"),
+        ("train.py", "run train.py"),
+        ("--limit", "run --limit …"),
+    ],
 )
 def test_a_mistyped_command_gets_a_suggestion(oomrec, typed, meant):
+    (oomrec.directory / "train.py").touch()
     run = oomrec(typed)
     assert run.exit_code == 2
     assert run.stderr.splitlines() == [

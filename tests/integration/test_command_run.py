@@ -27,6 +27,14 @@ def test_a_missing_program_is_127(oomrec):
     assert run.stderr.splitlines()[0] == "oomrec run: program not found: no-such-program"
 
 
+def test_a_machine_without_python_has_python3(oomrec, tmp_path):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python3").symlink_to("/usr/bin/python3")
+    run = oomrec("run", "--", "python", "x.py", env={"PATH": str(tmp_path / "bin")})
+    said = ["oomrec run: program not found: python", "  Did you mean python3?"]
+    assert (run.exit_code, run.stderr.splitlines()) == (127, said)
+
+
 def test_a_program_that_may_not_be_run_is_126(oomrec, tmp_path):
     (tmp_path / "plain").write_text("text")
     hints = {"./plain": "It needs chmod +x.", "/etc": "It is a directory."}

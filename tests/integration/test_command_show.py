@@ -228,6 +228,16 @@ def test_recursion_and_a_multi_line_program_take_one_line_each(oomrec):
     assert "percentages are shares of all holders' requested bytes" in notes
 
 
+def test_a_bundle_that_was_not_copied_whole(oomrec, bundle, tmp_path):
+    copy = shutil.copytree(bundle, tmp_path / "copy")
+    (copy / "recording.oomrec").unlink()
+    run = oomrec("show", copy)
+    assert run.exit_code == 2 and run.stderr.splitlines() == [
+        f"oomrec show: {copy} has no recording.oomrec: it is incomplete",
+        "  Copy the whole directory again. Its metadata.json has the verdict.",
+    ]
+
+
 def test_an_empty_search_names_other_directories(preload, oomrec, victim, tmp_path):
     """A recording whose bundles belong elsewhere is not shown, but it is mentioned."""
     elsewhere = tmp_path / "elsewhere"
@@ -245,7 +255,7 @@ def test_an_empty_search_names_other_directories(preload, oomrec, victim, tmp_pa
     assert dead.exit_code == 1
     assert dead.stderr.splitlines()[1].strip() == (
         "1 dead process left a recording elsewhere: "
-        "`oomrec ls --all` lists them, `oomrec recover` makes bundles of them."
+        "`oomrec ls --all` lists them, `oomrec recover --unknown` makes bundles of them."
     )
 
 

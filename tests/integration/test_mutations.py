@@ -37,7 +37,7 @@ def test_thousands_of_mutations_never_crash(build_dir, bundle):
         [driver, bundle / "recording.oomrec", str(count)],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=rounds(300, 1800),
     )
     assert run.returncode == 0, run.stderr[-2000:]
     counted = re.fullmatch(r"(\d+) rounds, (\d+) shown, (\d+) refused\n", run.stderr)

@@ -95,6 +95,7 @@ class Case:
     needs: Sequence[str] = ()  # programs without which it is skipped
     pressure: str = ""  # the machine's memory pressure; otherwise there is none
     short: bool = False  # part of the short form
+    disk: bool = False  # its files must not be memory, which its cgroup would count
 
     def truth_for(self, way: str) -> Truth:
         truth = {"bare": self.bare, "watch": self.watch}.get(way) or self.truth

@@ -47,7 +47,11 @@ void print_usage() {
 [[noreturn]] void throw_unknown_command(std::string_view word) {
   std::vector<std::string_view> names;
   for (const Command& command : kCommands) names.push_back(command.name);
-  const std::string_view meant = nearest(word, names);
+  std::string meant{nearest(word, names)};
+  // An option of `run`, or what it runs.
+  const std::string name{word};
+  if (word.starts_with("--") || access(name.c_str(), F_OK) == 0)
+    meant = "run " + shell_word(name) + (word.starts_with("--") ? " …" : "");
   throw Error{Exit::bad_input, fmt::format("unknown command '{}'", printable(word)),
               meant.empty() ? std::string{"`oomrec --help` lists the commands."}
                             : fmt::format("Did you mean `oomrec {}`?", meant)};

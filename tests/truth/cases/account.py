@@ -55,7 +55,7 @@ CASES = [
          KILL, cgroup="80M", ends=KILLED),
     Case("page_cache", "account", "a large file is written and read: the page cache is reclaimed",
          ["sh", "-c", "head -c 200M /dev/zero > big; cat big big > /dev/null; rm big"],
-         quiet(), cgroup="60M", ends="exit 0"),
+         quiet(), cgroup="60M", ends="exit 0", disk=True),
     daemon("earlyoom_kill",
            "earlyoom[312]: sending SIGKILL to process {pid} uid 0 \"{comm}\": oom_score 1204, "
            "VmRSS 190 MiB, cmdline \"rests touched 180\"", 9, short=True),

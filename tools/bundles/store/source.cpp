@@ -50,6 +50,10 @@ bool is_openable(const fs::path& path) {
                 fmt::format("Its diagnostic_summary.json has the findings; `oomrec analyze "
                             "{}/telemetry_timeline.json` reads its samples.",
                             name)};
+  if (is_bundle(directory) && fs::is_regular_file(directory / "processes.json", error))
+    throw Error{Exit::bad_input,
+                fmt::format("{} has no {}: it is incomplete", name, kRecordingName),
+                "Copy the whole directory again. Its metadata.json has the verdict."};
   if (is_bundle(directory) && fs::is_regular_file(directory / "events.json", error))
     throw Error{Exit::bad_input,
                 fmt::format("{} is a bundle without a {}, as GPU Memory Profiler writes them", name,

@@ -12,6 +12,11 @@ namespace oomrec::tools::findings {
 namespace {
 
 std::string request_text(const AdviceFacts& facts) {
+  // Linux maps no more for a process of x86-64 or aarch64: such a size is computed wrongly.
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 47;
+  if (facts.request_bytes >= kMostBytes)
+    return fmt::format("No machine can serve {} at once: check where the size comes from.",
+                       size_text(facts.request_bytes));
   return machine_text(facts, rounded(with_quarter(facts.request_bytes))) +
          ", if the size is meant. Check first where the size comes from.";
 }

@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "tools/base/error.h"
 #include "tools/base/text.h"
@@ -43,7 +44,31 @@ const char* advice_not_executable(const std::string& path) {
               advice_not_executable(path)};
 }
 
+// The program of that name in PATH: `found`, if it may be run; else `blocked`, the first that may
+// not.
+struct InPath {
+  std::string found, blocked;
+};
+InPath look_up(const std::string& name) {
+  InPath result;
+  const char* path = std::getenv("PATH");
+  for (const std::string_view part : split(path != nullptr ? path : "/bin:/usr/bin", ':')) {
+    std::string candidate = (part.empty() ? "." : std::string{part}) + "/" + name;
+    const FileState state = state_of(candidate);
+    if (state == FileState::executable) {
+      result.found = std::move(candidate);
+      break;
+    }
+    if (state == FileState::not_executable && result.blocked.empty())
+      result.blocked = std::move(candidate);
+  }
+  return result;
+}
+
 [[noreturn]] void throw_not_found(const std::string& name) {
+  // Debian has no `python` unless asked.
+  if (name == "python" && !look_up("python3").found.empty())
+    throw Error{Exit::run_not_found, "program not found: python", "Did you mean python3?"};
   const bool is_script = name.ends_with(".py");
   const bool is_path = name.find('/') != std::string::npos;
   throw Error{
@@ -169,15 +194,9 @@ std::string find_program(const std::string& name) {
     if (state == FileState::executable) return name;
     if (state == FileState::not_executable) throw_not_executable(name);
   } else {
-    const char* path = std::getenv("PATH");
-    std::string blocked;
-    for (const std::string_view part : split(path != nullptr ? path : "/bin:/usr/bin", ':')) {
-      std::string candidate = (part.empty() ? "." : std::string{part}) + "/" + name;
-      const FileState state = state_of(candidate);
-      if (state == FileState::executable) return candidate;
-      if (state == FileState::not_executable && blocked.empty()) blocked = candidate;
-    }
-    if (!blocked.empty()) throw_not_executable(blocked);
+    const InPath in_path = look_up(name);
+    if (!in_path.found.empty()) return in_path.found;
+    if (!in_path.blocked.empty()) throw_not_executable(in_path.blocked);
   }
   throw_not_found(name);
 }

@@ -79,6 +79,10 @@ TEST_CASE("a program that needs more than the machine has") {
   auto request = facts(VerdictCode::request_too_large);
   request.request_bytes = 100 * kGiB;
   CHECK(contains(text_of(request), "the program needs about 128.0 GiB, if the size is meant"));
+  request.request_bytes = kGiB << 20;
+  CHECK(text_of(request) ==
+        "No machine can serve 1.0 PiB at once: check where the size comes from.");
+  request.request_bytes = 100 * kGiB;
   request.limit.ram_bytes = 0;  // unknown
   CHECK(!text_of(request).empty());
 }
