@@ -98,7 +98,8 @@ is_installed() {
 
 install_now() {
   as_root env DEBIAN_FRONTEND=noninteractive apt-get -q update || true
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends "$@"
+  # Another run may hold the lock: scripts/test installs in two places at once.
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=600 install -y --no-install-recommends "$@"
 }
 
 # need_packages PACKAGE…: installs those that are missing. Fails if that is not possible.

@@ -7,16 +7,19 @@ namespace oomrec::machine {
 
 // Enters the kernel. Its result, or -errno.
 inline long system_call(long number, const long (&words)[6]) noexcept {
-  register long which asm("x8") = number;
-  register long result asm("x0") = words[0];
-  register long second asm("x1") = words[1];
-  register long third asm("x2") = words[2];
-  register long fourth asm("x3") = words[3];
-  register long fifth asm("x4") = words[4];
-  register long sixth asm("x5") = words[5];
+  // Read first: a sanitizer calls a function at each read, which would lose the named registers.
+  const long first = words[0], second = words[1], third = words[2];
+  const long fourth = words[3], fifth = words[4], sixth = words[5];
+  register long x8 asm("x8") = number;
+  register long result asm("x0") = first;
+  register long x1 asm("x1") = second;
+  register long x2 asm("x2") = third;
+  register long x3 asm("x3") = fourth;
+  register long x4 asm("x4") = fifth;
+  register long x5 asm("x5") = sixth;
   asm volatile("svc #0"
                : "+r"(result)
-               : "r"(which), "r"(second), "r"(third), "r"(fourth), "r"(fifth), "r"(sixth)
+               : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
                : "memory");
   return result;
 }

@@ -7,13 +7,16 @@ namespace oomrec::machine {
 
 // Enters the kernel. Its result, or -errno.
 inline long system_call(long number, const long (&words)[6]) noexcept {
+  // Read first: a sanitizer calls a function at each read, which would lose the named registers.
+  const long first = words[0], second = words[1], third = words[2];
+  const long fourth = words[3], fifth = words[4], sixth = words[5];
   long result = number;
-  register long fourth asm("r10") = words[3];
-  register long fifth asm("r8") = words[4];
-  register long sixth asm("r9") = words[5];
+  register long r10 asm("r10") = fourth;
+  register long r8 asm("r8") = fifth;
+  register long r9 asm("r9") = sixth;
   asm volatile("syscall"
                : "+a"(result)
-               : "D"(words[0]), "S"(words[1]), "d"(words[2]), "r"(fourth), "r"(fifth), "r"(sixth)
+               : "D"(first), "S"(second), "d"(third), "r"(r10), "r"(r8), "r"(r9)
                : "rcx", "r11", "memory");
   return result;
 }

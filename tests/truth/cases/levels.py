@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from truth import events
-from truth.case import KILLED, Case, died, innocent, quiet, signalled
+from truth.case import KILLED, NOTHING, Case, died, innocent, quiet, signalled
 
 OFF = {"OOMREC_WARN": "0"}
 FAR = innocent("killed_externally")
@@ -49,7 +49,9 @@ CASES = [
           40, events.KILL, cgroup="400M"),
     rests("no_main_at_limit", "main has ended, a thread rests at 95 % of the limit; kill -9",
           "no_main", 180, events.KILL, cgroup="212M", env=OFF,
-          truth=died("killed_near_limit", unsure=["killed_externally"], decided=False)),
+          truth=died("killed_near_limit", unsure=["killed_externally"], decided=False),
+          # Nobody reads its level once the memory is touched.
+          bare=died("killed_near_limit", unsure=["killed_externally", NOTHING], decided=False)),
     *(
         Case(f"quiet_{sort}", "levels", f"{sort} {mib} MiB, little of it touched, exits with 0",
              ["@rests", sort, str(mib), "0"], quiet(), ends="exit 0", cgroup="300M",
