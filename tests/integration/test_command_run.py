@@ -27,6 +27,17 @@ def test_a_missing_program_is_127(oomrec):
     assert run.stderr.splitlines()[0] == "oomrec run: program not found: no-such-program"
 
 
+def test_a_dump_directory_that_cannot_be_one_is_named_at_the_start(oomrec, tmp_path):
+    (tmp_path / "file").touch()
+    said = "Not a directory; bundles will go beside the recordings instead (oomrec info says where)"
+    for name in ("file", "file/below"):
+        run = oomrec("run", "--dump-dir", name, "--", "true")
+        assert (run.exit_code, run.stderr) == (0, f"oomrec: {name}: {said}\n")
+        assert oomrec("run", "--quiet", "--dump-dir", name, "--", "true").stderr == ""
+    for name in ("new/below", "new/%p", "."):
+        assert oomrec("run", "--dump-dir", name, "--", "true").stderr == ""
+
+
 def test_a_machine_without_python_has_python3(oomrec, tmp_path):
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python3").symlink_to("/usr/bin/python3")

@@ -82,7 +82,11 @@ int run_command(const Words& words) {
   processes::RunOptions options;
   if (!options.parse(words)) return code(Exit::shown);
 
-  if (!options.in_force().quiet) processes::report_unknown_variables();
+  if (!options.in_force().quiet) {
+    processes::report_unknown_variables();
+    const std::string no_dumps = processes::report_of_dump_directory(options.in_force());
+    if (!no_dumps.empty()) remark(no_dumps);
+  }
   const std::string path = processes::find_program(options.program().front());
   // Kept until the end is explained, which reads its counters.
   std::optional<processes::ProgramCgroup> cgroup;

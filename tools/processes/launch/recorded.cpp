@@ -4,12 +4,17 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <vector>
 
 #include "common/program/suitability.h"
 #include "common/session/layout.h"
 #include "common/system/files.h"
+#include "tools/base/text.h"
 #include "tools/processes/launch/library.h"
 
 namespace oomrec::tools::processes {
@@ -53,6 +58,24 @@ std::string report_of_void_options(const Options& options) {
     line += fmt::format("; to bound its memory, use --cgroup {0} or --limit-as {0}",
                         size_word(options.limit));
   return line;
+}
+
+std::string report_of_dump_directory(const Options& options) {
+  const std::string named = options.dump_dir;
+  if (!options.dump_dir_named || named.find('%') != std::string::npos) return {};
+  // It is made when the first bundle is written.
+  std::error_code error;
+  std::filesystem::path existing = std::filesystem::absolute(named, error);
+  while (!std::filesystem::exists(existing, error) && existing != existing.parent_path())
+    existing = existing.parent_path();
+  errno = 0;
+  if (!std::filesystem::is_directory(existing, error))
+    errno = ENOTDIR;
+  else if (access(existing.c_str(), W_OK | X_OK) == 0)
+    return {};
+  return fmt::format(
+      "{}: {}; bundles will go beside the recordings instead (oomrec info says where)",
+      printable(named), std::strerror(errno));
 }
 
 std::string why_unrecordable(const std::string& path) {

@@ -14,6 +14,10 @@ std::string why_unrecordable(const std::string& path);
 // would do their work in the program, and what to use instead of --limit. One line; empty: none.
 std::string report_of_void_options(const Options&);
 
+// Why no bundle can be written to the dump directory that the user named, in one line; empty: it
+// can, or the directory's name depends on the process ("%p"), or is the default.
+std::string report_of_dump_directory(const Options&);
+
 // LD_PRELOAD, OOMREC_* and PYTHONMALLOC for these options.
 Settings recording_settings(const RunOptions& options);
 
