@@ -17,6 +17,7 @@
 #include "tools/base/text.h"
 #include "tools/bundles/store/outcome.h"
 #include "tools/recording/reading/recording.h"
+#include "tools/recording/reading/script.h"
 
 namespace oomrec::tools::bundles {
 namespace {
@@ -149,6 +150,7 @@ BundleSummary summary_of(const fs::path& bundle) {
     summary.outcome = current_outcome(summary.outcome, recording.header(), summary.path, manifest);
     const std::string executable = recording.text(recording.header().executable);
     summary.program = text::base_name(executable);
+    summary.script = recording::script_of(recording);
     summary.episode.recovered = summary.outcome == name_of(OutcomeKind::recovered);
   } catch (const Error&) {
     // Listed anyway: its JSON files may be intact.

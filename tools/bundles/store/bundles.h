@@ -18,6 +18,7 @@ namespace oomrec::tools::bundles {
 struct BundleSummary {
   std::filesystem::path path;                                      // absolute
   std::string created_at_utc, trigger, verdict, outcome, program;  // empty: unknown
+  std::string script;           // that `program`, an interpreter, ran; empty: none, or unknown
   bool awaits_outcome = false;  // still "running" in its metadata
   std::uint64_t pid = 0;        // 0: unknown
   std::uint64_t bytes = 0;

@@ -16,16 +16,20 @@ std::string or_unknown(const std::string& text) { return text.empty() ? "?" : pr
 // One below the episode's root: indented, with the time alone.
 constexpr std::string_view kFolded = "  + ";
 
+// A bundle's columns. The path has a line of its own, to be copied as a whole.
+constexpr const char* kRow = "{:<20} {:<17} {:<25} {:<10} {:<16} {:>7}";
+
 void print_row(const bundles::BundleSummary& bundle, const Terminal& terminal) {
   const bool is_root = bundle.episode.role == bundle::EpisodeRole::root;
   const std::string created = or_unknown(bundle.created_at_utc);
   const std::size_t date = created.find('T');
   const std::string time = date != std::string::npos ? created.substr(date + 1) : created;
-  fmt::print("{:<20} {:<17} {:<25} {:<11} {:<12} {:>10}\n",
-             clip(is_root ? created : std::string{kFolded} + time, 20),
-             clip(or_unknown(bundle.trigger), 17), clip(or_unknown(bundle.verdict), 25),
-             clip(or_unknown(bundle.outcome), 11), clip(or_unknown(bundle.program), 12),
-             size_text(bundle.bytes));
+  const std::string& program = bundle.script.empty() ? bundle.program : bundle.script;
+  fmt::print("{}\n",
+             fmt::format(kRow, clip(is_root ? created : std::string{kFolded} + time, 20),
+                         clip(or_unknown(bundle.trigger), 17), clip(or_unknown(bundle.verdict), 25),
+                         clip(or_unknown(bundle.outcome), 10), clip(or_unknown(program), 16),
+                         bundle.pid != 0 ? std::to_string(bundle.pid) : "?"));
   const std::size_t indent = is_root ? 2 : kFolded.size();
   fmt::print(
       "{:{}}{}\n", "", indent,
@@ -34,8 +38,8 @@ void print_row(const bundles::BundleSummary& bundle, const Terminal& terminal) {
 
 // The episode with the newest bundle first; of each, the root, then the others.
 void print_bundles(const std::vector<bundles::BundleSummary>& bundles, const Terminal& terminal) {
-  const std::string header = fmt::format("{:<20} {:<17} {:<25} {:<11} {:<12} {:>10}", "created",
-                                         "trigger", "verdict", "outcome", "program", "size");
+  const std::string header =
+      fmt::format(kRow, "created", "trigger", "verdict", "outcome", "program", "pid");
   fmt::print("{}\n", terminal.paint(Colour::bold, header));
   std::set<std::uint32_t> printed;
   for (const bundles::BundleSummary& newest : bundles) {
@@ -64,6 +68,7 @@ Json bundle_json(const bundles::BundleSummary& bundle, const BundleList& list) {
       {"verdict", text_or_null(bundle.verdict)},
       {"outcome", text_or_null(bundle.outcome)},
       {"program", text_or_null(bundle.program)},
+      {"script", text_or_null(bundle.script)},
       {"pid", bundle.pid != 0 ? Json(bundle.pid) : Json(nullptr)},
       {"bytes", bundle.bytes},
       {"episode", list.bundles[bundle.episode.root].path.filename().string()},

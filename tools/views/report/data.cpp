@@ -9,6 +9,7 @@
 #include "tools/findings/advice/advice.h"
 #include "tools/findings/fragmentation/page.h"
 #include "tools/findings/leaks/page.h"
+#include "tools/recording/reading/script.h"
 #include "tools/views/report/facts.h"
 #include "tools/views/report/over_time.h"
 #include "tools/views/report/rows.h"
@@ -53,13 +54,10 @@ void add_other_processes(const bundles::Source& source, const Json& processes, S
 }  // namespace
 
 std::string program_name(const recording::Recording& recording) {
-  using text::base_name;
+  const std::string script = recording::script_of(recording);
+  if (!script.empty()) return printable(script);
   const std::string program{
       text::base_name(recording.view().string(recording.header().executable))};
-  if (program.starts_with("python")) {
-    for (const std::string& word : recording.arguments())
-      if (word.ends_with(".py")) return printable(text::base_name(word));
-  }
   return program.empty() ? "program" : printable(program);
 }
 
