@@ -7,6 +7,7 @@
 
 #include "common/bundle/bundle.h"
 #include "common/system/files.h"
+#include "common/text/text.h"
 #include "common/verdict/verdict.h"
 #include "tools/base/error.h"
 #include "tools/base/log.h"
@@ -122,6 +123,30 @@ void report(const Session& session, const RecoveryResult& recovered) {
   if (!recovered.problem.empty()) remark(recovered.problem);
 }
 
+struct UnseenEnd {
+  std::uint64_t last_seen_ns = 0;  // since 1970
+  std::string process;             // "python3.11 (pid 7487), last seen 2026-11-28T13:49:01Z,"
+};
+
+UnseenEnd unseen_end_of(const fs::path& session) {
+  const recording::Recording recording{session};
+  const session::Header& header = recording.header();
+  const std::uint64_t last_seen_ns = recording.realtime_of(recording.end_ns());
+  const std::string executable = recording.text(header.executable);
+  return {last_seen_ns,
+          fmt::format("{} (pid {}), last seen {},", printable(text::base_name(executable)),
+                      header.pid, time_text(last_seen_ns))};
+}
+
+// The newest by name, the others as a number.
+std::string subject_of(const std::vector<UnseenEnd>& ends) {
+  const auto newest = std::max_element(
+      ends.begin(), ends.end(),
+      [](const UnseenEnd& a, const UnseenEnd& b) { return a.last_seen_ns < b.last_seen_ns; });
+  return ends.size() == 1 ? newest->process
+                          : fmt::format("{} and {} more", newest->process, ends.size() - 1);
+}
+
 }  // namespace
 
 RecoveryResult recover(const Session& orphan, const RecoverOptions& options) {
@@ -154,7 +179,7 @@ void recover_all(UnknownEnds unknown,
 
 std::vector<fs::path> recover_orphans(const std::vector<fs::path>& dump_directories) {
   std::vector<fs::path> in_bundles;
-  std::uint64_t unseen = 0;
+  std::vector<UnseenEnd> unseen;
   for (const Session& session : sessions_of(dump_directories)) {
     if (session.alive) continue;
     for (const fs::path& directory : dump_directories) {
@@ -163,18 +188,19 @@ std::vector<fs::path> recover_orphans(const std::vector<fs::path>& dump_director
             recover(session, {.only_into = directory, .unknown = UnknownEnds::leave});
         report(session, recovered);
         if (!recovered.bundle.empty()) in_bundles.push_back(session.path);
-        if (recovered.action == RecoveryAction::unseen) ++unseen;
+        if (recovered.action == RecoveryAction::unseen)
+          unseen.push_back(unseen_end_of(session.path));
         if (recovered.action != RecoveryAction::left) break;
       } catch (const Error& error) {
         remark(error.what());
       }
     }
   }
-  if (unseen != 0) {
+  if (!unseen.empty()) {
     remark(
         fmt::format("{} ended and nobody saw how; nothing points to memory (oomrec recover "
                     "--unknown makes bundles of such recordings, which are kept for a day)",
-                    plural(unseen, "process", "processes")));
+                    subject_of(unseen)));
   }
   return in_bundles;
 }
