@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from kernel_log import report_oom_kill
 
 LEAK = """\
 kept = []
@@ -79,6 +80,41 @@ def test_ways_to_name_a_bundle(oomrec, tmp_path):
     assert script.exit_code == 2 and "is not an oomrec recording" in script.stderr
     nothing = oomrec("show", "nowhere")
     assert nothing.exit_code == 2 and "cannot read nowhere: No such file" in nothing.stderr
+
+
+@pytest.mark.parametrize("command", ["show", "stats", "top"])
+def test_a_dump_directory_names_its_newest_bundle(oomrec, bundle, tmp_path, command):
+    (tmp_path / "jobs of today").mkdir()
+    dumps = shutil.copytree(bundle.parent, tmp_path / "jobs of today" / "oom_dumps")
+    newest = shutil.copytree(bundle, bundle.with_name(bundle.name[:-3] + "010"))
+    for named in ("oom_dumps", "oom_dumps/", tmp_path / "oom_dumps"):
+        refused = oomrec(command, named)
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        what, advice = refused.stderr.splitlines()
+        assert what == f"oomrec {command}: {named} is a directory of 2 bundles"
+        show, ls = advice.strip().removeprefix("The newest: oomrec ").split("; all: oomrec ")
+        assert oomrec.json(*shlex.split(show))["bundle"] == str(newest)
+        assert len(oomrec.json(*shlex.split(ls))["bundles"]) == 2
+
+    above = oomrec(command, "./jobs of today")
+    what, advice = above.stderr.splitlines()
+    assert what.endswith("./jobs of today/oom_dumps is a directory of 1 bundle")
+    assert f"oomrec show './jobs of today/oom_dumps/{bundle.name}'" in advice
+    shutil.rmtree(dumps)
+    assert "contains no recording.oomrec" in oomrec(command, "./jobs of today").stderr
+
+
+def test_a_dump_directory_is_searched_after_recovery(preload, oomrec, victim):
+    """The newest bundle is of the process that was killed last, even if nobody has asked since."""
+    process = preload.start(victim("dies"), "never", stdin=subprocess.PIPE)
+    assert process.stdout.readline() == b"ready\n"
+    log = preload.directory / "kernel.log"
+    report_oom_kill(log, process.pid, "dies")
+    process.kill()
+    process.wait()
+    preload.dump_dir.mkdir(exist_ok=True)
+    refused = oomrec("show", "oom_dumps", env={"OOMREC_KERNEL_LOG": log})
+    assert "oom_dumps is a directory of 1 bundle" in refused.stderr, str(refused)
 
 
 def test_a_long_command_line_does_not_hide_the_pid(oomrec):

@@ -60,12 +60,31 @@ std::optional<Source> open_job(const fs::path& directory,
   return merged_source(job_of({directory.string()}, {}, cache), absolute_directory(directory));
 }
 
+// Throws Error that names the newest bundle if this is a dump directory, or has an oom_dumps.
+void reject_dump_directory(const fs::path& directory) {
+  std::error_code error;
+  if (!fs::is_directory(directory, error) || !may_read(directory) || is_bundle(directory)) return;
+  for (const fs::path& dumps : {directory, directory / "oom_dumps"}) {
+    if (!fs::is_directory(dumps, error)) continue;
+    recover_orphans({absolute_directory(dumps)});  // the newest bundle may not be written yet
+    const std::vector<BundleSummary> bundles = bundles_in({dumps});
+    if (bundles.empty()) continue;
+    const std::string newest = dumps / newest_cause(bundles).path.filename();
+    throw Error{Exit::bad_input,
+                fmt::format("{} is a directory of {}", printable(dumps.string()),
+                            plural(bundles.size(), "bundle", "bundles")),
+                fmt::format("The newest: oomrec show {}; all: oomrec ls {}",
+                            shell_word(printable(newest)), shell_word(printable(dumps.string())))};
+  }
+}
+
 }  // namespace
 
 Source open_source(const std::string& argument,
                    std::shared_ptr<const recording::CacheDirectory> cache) {
   const std::string name = argument.empty() ? default_bundle().string() : argument;
   if (std::optional<Source> job = open_job(name, cache)) return std::move(*job);
+  reject_dump_directory(name);
   return open_recorded(name, std::move(cache));
 }
 
