@@ -117,6 +117,23 @@ def test_a_dump_directory_is_searched_after_recovery(preload, oomrec, victim):
     assert "oom_dumps is a directory of 1 bundle" in refused.stderr, str(refused)
 
 
+def test_a_process_that_has_ended_has_its_bundle_named(oomrec, bundle):
+    """It is not opened: another process may have had that pid."""
+    pid = oomrec.json("show")["process"]["pid"]
+    newest = shutil.copytree(bundle, bundle.with_name(bundle.name[:-3] + "010"))
+    created = oomrec.json("ls")["bundles"][0]["created_at_utc"]
+    for command in ("show", "stats", "leaks", "top", "timeline", "dump"):
+        refused = oomrec(command, pid)
+        assert (refused.exit_code, refused.stdout) == (1, "")
+        assert refused.stderr.splitlines() == [
+            f"oomrec {command}: process {pid} has ended",
+            f"  Its newest bundle, of {created}: oomrec show {newest}",
+        ]
+    for unknown in (2**22 - 1, 999999999):
+        refused = oomrec("show", unknown)
+        assert refused.exit_code == 1 and f"there is no process {unknown}" in refused.stderr
+
+
 def test_a_long_command_line_does_not_hide_the_pid(oomrec):
     words = ["python3", "-c", "bytearray(1 << 40)", "x" * 5000]
     run = oomrec("run", "--quiet", "--", *words)

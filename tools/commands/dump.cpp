@@ -5,9 +5,9 @@
 #include "tools/base/arguments.h"
 #include "tools/base/json.h"
 #include "tools/base/text.h"
+#include "tools/bundles/opening/live_process.h"
 #include "tools/bundles/store/writing.h"
 #include "tools/commands/commands.h"
-#include "tools/recording/live/processes.h"
 #include "tools/recording/reading/recording.h"
 
 namespace oomrec::tools::commands {
@@ -19,7 +19,7 @@ constexpr const char* kExamples =
     "  oomrec dump --to /tmp/dumps server\n";
 
 recording::LiveProcess process_of(const std::string& word) {
-  if (!word.empty()) return recording::find_live_process(word);
+  if (!word.empty()) return bundles::find_live_process(word);
   throw Error{Exit::bad_input, "no process was given",
               "Give the pid of a running process: oomrec dump 4711"};
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "tools/bundles/opening/live_process.h"
 #include "tools/bundles/opening/options.h"
 #include "tools/commands/commands.h"
 #include "tools/recording/live/session.h"
@@ -38,7 +39,7 @@ struct RecordedTimeline {
 RecordedTimeline read_timeline(const bundles::ReadOptions& options) {
   const std::optional<pid_t> pid = recording::parse_pid(options.bundle);
   if (pid && options.rank.empty() && !std::filesystem::exists(options.bundle)) {
-    const recording::LiveSession session{recording::require_live_process(*pid), nullptr};
+    const recording::LiveSession session{bundles::find_live_process(options.bundle), nullptr};
     return {session.process().recording, session.timeline()};
   }
   std::shared_ptr<const recording::Recording> recording = options.open().recording;

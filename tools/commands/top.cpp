@@ -12,6 +12,7 @@
 #include "common/system/files.h"
 #include "tools/base/arguments.h"
 #include "tools/base/text.h"
+#include "tools/bundles/opening/live_process.h"
 #include "tools/bundles/opening/open.h"
 #include "tools/commands/attach_settings.h"
 #include "tools/commands/commands.h"
@@ -93,7 +94,7 @@ bool is_path(const std::string& word) {
 // A bundle is shown as a process that has ended.
 recording::LiveProcess process_of(const std::string& word,
                                   const std::shared_ptr<const recording::CacheDirectory>& cache) {
-  if (!is_path(word)) return recording::find_live_process(word);
+  if (!is_path(word)) return bundles::find_live_process(word);
   bundles::Source source = bundles::open_source(word, cache);
   recording::LiveProcess process;
   process.pid = source.recording->header().pid;

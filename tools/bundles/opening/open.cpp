@@ -7,6 +7,7 @@
 
 #include "tools/base/error.h"
 #include "tools/base/text.h"
+#include "tools/bundles/opening/live_process.h"
 #include "tools/bundles/ranks/merged.h"
 #include "tools/bundles/recover/orphans.h"
 #include "tools/bundles/store/access.h"
@@ -85,7 +86,12 @@ Source open_source(const std::string& argument,
   const std::string name = argument.empty() ? default_bundle().string() : argument;
   if (std::optional<Source> job = open_job(name, cache)) return std::move(*job);
   reject_dump_directory(name);
-  return open_recorded(name, std::move(cache));
+  try {
+    return open_recorded(name, std::move(cache));
+  } catch (const Error& error) {
+    if (error.code() == Exit::nothing_found) require_not_ended(name);
+    throw;
+  }
 }
 
 }  // namespace oomrec::tools::bundles

@@ -11,7 +11,8 @@ namespace oomrec::tools::bundles {
 // `argument`: what open_recorded() takes, or a directory with the bundles of a job's ranks. Empty:
 // recovers the orphans of the dump directory, and opens the bundle that
 // tells the cause of its newest incident. `cache`: see Locations.
-// Throws Error: for another directory of bundles, one that names the newest.
+// Throws Error: for another directory of bundles, or the pid of a process that has ended, one that
+// names the newest bundle.
 Source open_source(const std::string& argument,
                    std::shared_ptr<const recording::CacheDirectory> cache = nullptr);
 
