@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "common/system/files.h"
 #include "common/system/text.h"
 
 namespace oomrec::system {

@@ -53,7 +53,7 @@ void look() {
   took_seconds = now() - begin;
 }
 
-std::uint64_t counted() { return totals(Space::map).live_bytes; }
+std::uint64_t counted() { return static_cast<std::uint64_t>(totals(Space::map).live_bytes); }
 std::uint64_t reserved() {
   return g_session.header().spaces[static_cast<std::size_t>(Space::map)].reserved_bytes;
 }

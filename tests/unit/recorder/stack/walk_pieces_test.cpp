@@ -59,12 +59,12 @@ TEST_CASE_FIXTURE(Fixture, "a walk is unchanged if each of its cells is, in each
   outer[1] += 1;
   CHECK_FALSE(is_unchanged(whole));
   CHECK(is_unchanged(joined));
-  for (const std::size_t changed : {2, 3, 4}) {
+  for (const std::size_t changed : {2U, 3U, 4U}) {
     outer[changed] += 1;
     CHECK_FALSE(is_unchanged(joined));
     outer[changed] -= 1;
   }
-  for (const std::size_t changed : {0, 1, 2}) {
+  for (const std::size_t changed : {0U, 1U, 2U}) {
     inner[changed] += 1;
     CHECK_FALSE(is_unchanged(joined));
     inner[changed] -= 1;
