@@ -11,8 +11,6 @@ import functools
 from ctypes import c_char, c_char_p, c_int, c_int32, c_uint32, c_uint64
 from typing import Any, Callable
 
-from ._library import PATH_BYTES
-
 
 class SpaceUsageStruct(ctypes.Structure):
     """struct oomrec_space_usage"""
@@ -158,10 +156,6 @@ def bind(path: str | None) -> dict[str, Callable[..., Any]]:
 @functools.lru_cache(maxsize=None)
 def _buffer_type(bytes_count: int) -> Any:
     return ctypes.c_char * bytes_count
-
-
-# Made now: a program that has run out of memory may not be able to make a type, but a buffer of it.
-_buffer_type(PATH_BYTES)
 
 
 def text_buffer(bytes_count: int) -> Any:

@@ -96,6 +96,8 @@ def _load() -> Library:
         from . import _functions
     except ImportError as error:
         return Library({}, False, f"ctypes cannot be used in this interpreter: {error}")
+    # A program that has run out of memory may not be able to make the buffers' type, but a buffer of it.
+    _functions.text_buffer(PATH_BYTES)
     if _functions.is_in_process():
         functions = _functions.bind(None)
         return Library(functions, True, _version_problem(functions))
