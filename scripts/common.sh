@@ -102,7 +102,8 @@ install_now() {
   as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=600 install -y --no-install-recommends "$@"
 }
 
-# need_packages PACKAGE…: installs those that are missing. Fails if that is not possible.
+# need_packages PACKAGE…: installs those that are missing, and then sets $packages_changed. Fails if that is not possible.
+packages_changed=
 need_packages() {
   missing=
   for each_package in "$@"; do is_installed "$each_package" || missing="$missing $each_package"; done
@@ -118,6 +119,7 @@ need_packages() {
   fi
   # shellcheck disable=SC2086 # a list of words
   quietly "installing$missing" install_now $missing || return 1
+  packages_changed=yes
   find_tools
 }
 
