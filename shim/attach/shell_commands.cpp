@@ -72,7 +72,7 @@ void write(ShellText& text, const char* const* variables, std::string_view comma
   text.add("; exec " _PATH_BSHELL " -c -- '");
   text.add_quoted(command);
   text.add("' sh");
-  text.add({"", 1});
+  text.add({"\0", 1});
 }
 
 template <class Start>

@@ -46,6 +46,7 @@ void check(const Settings& settings, const Settings& flags) {
   for (const auto& [variable, value] : settings)
     entries.push_back(fmt::format("{}={}", variable, value));
   std::vector<const char*> pointers;
+  pointers.reserve(entries.size() + 1);
   for (const std::string& entry : entries) pointers.push_back(entry.c_str());
   pointers.push_back(nullptr);
   OptionProblems problems;

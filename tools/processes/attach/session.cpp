@@ -109,8 +109,8 @@ std::string build_id_of(const std::string& library) {
   Elf* const elf = elf_begin(file, ELF_C_READ, nullptr);
   const void* bits = nullptr;
   const ssize_t bytes = dwelf_elf_gnu_build_id(elf, &bits);
-  const std::string id{static_cast<const char*>(bits),
-                       static_cast<std::size_t>(std::max<ssize_t>(bytes, 0))};
+  std::string id{static_cast<const char*>(bits),
+                 static_cast<std::size_t>(std::max<ssize_t>(bytes, 0))};
   elf_end(elf);
   close(file);
   return id;

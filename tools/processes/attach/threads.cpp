@@ -64,6 +64,7 @@ std::vector<pid_t> threads_by_cost(pid_t pid) {
     if (!has_ended(thread)) costs.emplace_back(cost_of(pid, thread), thread);
   std::stable_sort(costs.begin(), costs.end());
   std::vector<pid_t> threads;
+  threads.reserve(costs.size());
   for (const auto& [cost, thread] : costs) threads.push_back(thread);
   return threads;
 }
