@@ -17,6 +17,7 @@
 #include "tools/base/text.h"
 #include "tools/commands/allocator.h"
 #include "tools/commands/commands.h"
+#include "tools/processes/launch/options.h"
 
 namespace oomrec::tools::commands {
 namespace {
@@ -50,8 +51,11 @@ void print_usage() {
   std::string meant{nearest(word, names)};
   // An option of `run`, or what it runs.
   const std::string name{word};
-  if (word.starts_with("--") || access(name.c_str(), F_OK) == 0)
-    meant = "run " + shell_word(name) + (word.starts_with("--") ? " …" : "");
+  const bool is_option =
+      std::any_of(processes::option_rows().begin(), processes::option_rows().end(),
+                  [&](const processes::OptionRow& row) { return row.flag() == name; });
+  if (is_option) meant = fmt::format("run {} …", name);
+  if (access(name.c_str(), F_OK) == 0) meant = "run " + shell_word(name);
   throw Error{Exit::bad_input, fmt::format("unknown command '{}'", printable(word)),
               meant.empty() ? std::string{"`oomrec --help` lists the commands."}
                             : fmt::format("Did you mean `oomrec {}`?", meant)};

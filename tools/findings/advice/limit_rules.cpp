@@ -44,7 +44,7 @@ std::string evidence_text(const AdviceFacts& facts) {
 std::string reason_text(const AdviceFacts& facts) {
   const std::string growth = growth_text(facts);
   if (!growth.empty()) {
-    return fmt::format("{}, and {}: a higher limit only delays the end. To gain time",
+    return fmt::format("{}, and it {}: a higher limit only delays the end. To gain time",
                        evidence_text(facts), growth);
   }
   return is_need_unknown(facts) ? evidence_text(facts)

@@ -36,13 +36,13 @@ std::string growth_text(const AdviceFacts& facts) {
                                     [](const SubjectFigures& held) { return held.growth; });
   if (growing == facts.held.end() || growing->growth->bytes_per_second < 1) return {};
   const double per_minute = growing->growth->bytes_per_second * 60;
-  return fmt::format("it grew by {} a minute", size_text(static_cast<std::uint64_t>(per_minute)));
+  return fmt::format("grew by {} a minute", size_text(static_cast<std::uint64_t>(per_minute)));
 }
 
 std::string trend_text(const AdviceFacts& facts) {
   const std::string growth = growth_text(facts);
   if (growth.empty()) return {};
-  return fmt::format(" I{}, so that a higher limit only delays the end.", growth.substr(1));
+  return fmt::format(" It {}, so that a higher limit only delays the end.", growth);
 }
 
 std::string machine_text(const AdviceFacts& facts, std::uint64_t bytes) {

@@ -20,7 +20,7 @@ std::string value_text(std::uint64_t bytes);
 // What the process is known to have needed at once.
 std::uint64_t needed_bytes(const AdviceFacts&);
 
-// "it grew by 120.0 MiB a minute"; empty if it did not grow.
+// "grew by 120.0 MiB a minute"; empty if it did not grow.
 std::string growth_text(const AdviceFacts&);
 
 // The same as a sentence, after others: growth reaches any limit.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "common/verdict/verdict.h"
 #include "tools/base/text.h"
 #include "tools/findings/advice/heap_limit.h"
 #include "tools/findings/advice/need.h"
@@ -12,9 +13,7 @@ namespace oomrec::tools::findings {
 namespace {
 
 std::string request_text(const AdviceFacts& facts) {
-  // Linux maps no more for a process of x86-64 or aarch64: such a size is computed wrongly.
-  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 47;
-  if (facts.request_bytes >= kMostBytes)
+  if (facts.request_bytes >= verdict::kAddressSpaceBytes)  // it is computed wrongly
     return fmt::format("No machine can serve {} at once: check where the size comes from.",
                        size_text(facts.request_bytes));
   return machine_text(facts, rounded(with_quarter(facts.request_bytes))) +

@@ -4,6 +4,7 @@
 
 #include "common/text/text.h"
 #include "common/verdict/kinds.h"
+#include "common/verdict/verdict.h"
 #include "tools/base/text.h"
 #include "tools/bundles/recover/largest_holder.h"
 
@@ -40,6 +41,14 @@ std::string death_line_of(const bundles::Source& bundle) {
     line += fmt::format("; largest holder: {}, {}", size_text(largest->bytes),
                         printable(largest->where));
   return line;
+}
+
+std::string death_line_of(const recording::Recording& recording, const deaths::Ending& ending) {
+  const verdict::Verdict verdict = verdict::verdict_of(recording.view(), Trigger::killed, 0, {},
+                                                       ending.outcome_text(), &ending.evidence);
+  const session::Header& header = recording.header();
+  return end_of_process(verdict.summary, text::base_name(recording.text(header.executable)),
+                        header.pid);
 }
 
 }  // namespace oomrec::tools::processes

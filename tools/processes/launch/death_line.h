@@ -6,6 +6,8 @@
 #include <string_view>
 
 #include "tools/bundles/store/source.h"
+#include "tools/deaths/ending.h"
+#include "tools/recording/reading/recording.h"
 
 namespace oomrec::tools::processes {
 
@@ -17,5 +19,8 @@ std::string end_of_process(std::string_view summary, std::string_view program, s
 // memory, its own or that of a worker, by another process, or by a crash: a failed request that it
 // survived has been reported at once.
 std::string death_line_of(const bundles::Source& bundle);
+
+// The first line of a recording without a bundle, whose process did not exit by itself.
+std::string death_line_of(const recording::Recording&, const deaths::Ending&);
 
 }  // namespace oomrec::tools::processes

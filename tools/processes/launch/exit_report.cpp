@@ -6,10 +6,9 @@
 #include <algorithm>
 #include <csignal>
 #include <memory>
+#include <optional>
 #include <set>
 
-#include "common/text/text.h"
-#include "common/verdict/verdict.h"
 #include "tools/base/log.h"
 #include "tools/base/text.h"
 #include "tools/bundles/opening/open.h"
@@ -89,21 +88,17 @@ void report_death(const fs::path& bundle) {
   if (!line.empty()) remark(line);
 }
 
-// What a small program's recording says of its death by SIGKILL, before it is removed.
-std::string kill_line_of(const fs::path& session, const deaths::DeathObservation& observed) {
-  if (!observed.wait_status || !WIFSIGNALED(*observed.wait_status) ||
-      WTERMSIG(*observed.wait_status) != SIGKILL)
-    return {};
-  const recording::Recording recording{session};
+bool was_killed(const deaths::DeathObservation& observed) {
+  return observed.wait_status && WIFSIGNALED(*observed.wait_status) &&
+         WTERMSIG(*observed.wait_status) == SIGKILL;
+}
+
+// Says what ended the program if its recording, which is removed, was worth no bundle.
+void report_kill(const recording::Recording& recording, const deaths::DeathObservation& observed) {
   const deaths::Ending ending = deaths::ending_of(recording.view(), observed);
-  if (!ending.killed) return {};  // its recording had ended before: it became another program
-  const verdict::Verdict verdict = verdict::verdict_of(recording.view(), Trigger::killed, 0, {},
-                                                       ending.outcome_text(), &ending.evidence);
-  const session::Header& header = recording.header();
-  return fmt::format("{}; it held {}, so there is no bundle",
-                     end_of_process(verdict.summary,
-                                    text::base_name(recording.text(header.executable)), header.pid),
-                     size_text(recording.held_bytes()));
+  if (!ending.killed) return;  // the recording had ended before: it became another program
+  remark(fmt::format("{}; it held {}, so there is no bundle", death_line_of(recording, ending),
+                     size_text(recording.held_bytes())));
 }
 
 // Recovers the sessions of the program and of its descendants; reading commands recover others.
@@ -117,15 +112,17 @@ void recover_own(const Directories& directories, pid_t pid,
     const bool is_program = session.pid == pid;
     deaths::DeathObservation of_session;
     of_session.kernel_log = observed.kernel_log;
-    const std::string killed =
-        is_program && !options.quiet ? kill_line_of(session.path, observed) : std::string{};
+    std::optional<recording::Recording> killed;  // stays readable when its file is removed
+    if (is_program && !session.unfinished && !options.quiet && was_killed(observed))
+      killed.emplace(session.path);
     const bundles::RecoveryResult recovered = bundles::recover(
         session,
         {.observed = is_program ? observed : of_session, .dump_directories = directories.dumps});
     if (recovered.has_bundle()) run_on_oom(recovered.bundle, options);
     if (options.quiet) continue;
     if (recovered.has_bundle()) report_death(recovered.bundle);
-    if (recovered.action == bundles::RecoveryAction::removed && !killed.empty()) remark(killed);
+    if (killed && recovered.action == bundles::RecoveryAction::removed)
+      report_kill(*killed, observed);
     if (!recovered.problem.empty()) remark(recovered.problem);
     if (recovered.action == bundles::RecoveryAction::made) made.push_back(recovered.bundle);
   }

@@ -74,9 +74,7 @@ UnrecordedDeath report_unrecorded(const ProgramFacts& facts,
     return death;
   }
   if (!is_worth_a_line(ending, observed)) return death;
-  const verdict::Verdict verdict = verdict::verdict_of(recording.view(), Trigger::killed, 0, {},
-                                                       ending.outcome_text(), &ending.evidence);
-  std::string line = end_of_process(verdict.summary, text::base_name(facts.executable), facts.pid);
+  std::string line = death_line_of(recording, ending);
   if (observed.sender != 0)
     line += fmt::format("; the signal came from process {}", observed.sender);
   death.line = fmt::format("{}; not recorded: {}", line, printable(why));
