@@ -132,6 +132,26 @@ TEST_CASE(
   CHECK(recorder::is_left_to_heap(recorder::kLargeBytes));
 }
 
+TEST_CASE("a request that no heap can serve is looked at, and sampling goes on") {
+  need(Mode::sampled);
+  doubles::t_stack = 80;
+  recorder::ThreadState& thread = *recorder::current_thread(kHook);
+  const std::uint8_t shift = thread.object_shift;
+  for (thread.object_shift = 0; thread.object_shift <= recorder::kFirstObjectShift;
+       ++thread.object_shift) {
+    for (unsigned log2 = 40; log2 < 63; ++log2) {  // some of the products have more than 64 bits
+      CHECK_FALSE(recorder::passes_unrecorded(Source::pool, std::uint64_t{1} << log2));
+      CHECK(recorder::object_weight(kHook, Source::pool, std::uint64_t{1} << log2) == 1);
+    }
+  }
+  thread.object_shift = shift;
+  std::uint64_t recorded = 0;
+  for (std::uint64_t i = 0; i < 100'000; ++i) recorded += make(kPool + i * 64, 60) ? 1 : 0;
+  CHECK(recorded > 0);
+  for (std::uint64_t i = 0; i < 100'000; ++i)
+    recorder::on_object_freed(kHook, Api::PyObject_Free, kPool + i * 64);
+}
+
 TEST_CASE("objects that the pool passes on to malloc count once, as the heap's") {
   need(Mode::sampled);
   doubles::t_stack = 79;
