@@ -15,6 +15,7 @@ namespace oomrec::tools::findings {
 namespace {
 
 constexpr double kLeastShareOfSum = 0.5;
+constexpr double kStart = 0.25;  // of the time: what a program loads first is no growth
 
 // Whether the import system requested the memory, and no own line of the program inside of it.
 bool is_import(recording::StackId stack, const recording::Stacks& stacks,
@@ -92,6 +93,7 @@ class Detector {
              add_if_leak(group, 1, chains.sum_with(group));
     });
     add_leaking_subjects(groups);
+    if (found_.detected()) found_.unsteady.reset();
     std::sort(found_.leaks.begin(), found_.leaks.end(), [](const Leak& a, const Leak& b) {
       return a.growth.bytes != b.growth.bytes ? a.growth.bytes > b.growth.bytes : a.stack < b.stack;
     });
@@ -133,14 +135,12 @@ class Detector {
   // the group grows and `sum` does not, memory has only moved between its parts.
   bool add_if_leak(const StackGroup& group, std::size_t stacks, const StackGroup& sum) {
     if (static_cast<double>(group.live_bytes) < kLeastGrowthBytes) return false;
-    const double sample_bytes =
-        group.estimated ? static_cast<double>(recording_.header().interval_bytes) : 0;
     const HeldCurve curve = curves_.of(group);
-    const auto growth = growth_of(curve, sample_bytes);
+    const auto growth = growth_of(curve, sample_bytes_of(group));
     if (!growth) return false;
     const bool alone = sum.holders.size() == group.holders.size();
-    if (!alone && retained_in_second_half(curves_.of(sum)) <
-                      kLeastShareOfSum * retained_in_second_half(curve))
+    if (!alone &&
+        retained_since(curves_.of(sum), 0.5) < kLeastShareOfSum * retained_since(curve, 0.5))
       return false;
     Leak leak;
     leak.stack = group.stack;
@@ -182,8 +182,27 @@ class Detector {
       sum.group.stack = stack;
       ++sum.stacks;
     }
-    for (const auto& [subject, sum] : sums)
-      if (subject.first != 0 && sum.stacks > 1) add_if_leak(sum.group, sum.stacks, sum.group);
+    for (const auto& [subject, sum] : sums) {
+      const bool leaks =
+          subject.first != 0 && sum.stacks > 1 && add_if_leak(sum.group, sum.stacks, sum.group);
+      if (!leaks) note_growth(sum.group);
+    }
+  }
+
+  // Of a group that is no leak.
+  void note_growth(const StackGroup& group) {
+    const double bytes = retained_since(curves_.of(group), kStart);
+    const double live = static_cast<double>(group.live_bytes);
+    if (bytes < kLeastGrowthBytes ||
+        (group.estimated && !is_significant(live - bytes, live, sample_bytes_of(group))))
+      return;
+    if (!found_.unsteady || bytes > found_.unsteady->bytes)
+      found_.unsteady = Unsteady{group.stack, group.space, group.estimated, bytes};
+  }
+
+  // What one sample stands for; 0: the group's figures are exact.
+  double sample_bytes_of(const StackGroup& group) const {
+    return group.estimated ? static_cast<double>(recording_.header().interval_bytes) : 0;
   }
 
   // Sets the device of each leak whose device memory is all on one.

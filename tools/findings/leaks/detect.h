@@ -32,6 +32,14 @@ struct Leak {
   double confidence = 0;                         // 0…1
 };
 
+// A line or function whose bytes have grown, but not steadily enough for a leak.
+struct Unsteady {
+  recording::StackId stack = 0;  // the largest of its stacks
+  Space space = Space::heap;
+  bool estimated = false;
+  double bytes = 0;  // of all its stacks, since the first quarter of the time
+};
+
 struct DeviceGrowth {
   std::string device;
   Growth growth;
@@ -42,6 +50,7 @@ struct Leaks {
   double seconds = 0;                  // from the first checkpoint to the last
   std::optional<double> before_end_s;  // the last, if the process then freed most, and ended
   std::vector<Leak> leaks;             // largest growth first
+  std::optional<Unsteady> unsteady;    // if nothing leaks: what has grown most
   std::vector<DeviceGrowth> devices;   // those on which the process's total grows
 
   bool has_enough_checkpoints() const { return checkpoints >= kFewestMoments; }

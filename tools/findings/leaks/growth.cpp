@@ -150,10 +150,11 @@ bool is_significant(double before_bytes, double after_bytes, double sample_bytes
   return std::abs(after - before) > kDeviations * std::sqrt(before + after);
 }
 
-double retained_in_second_half(const HeldCurve& curve) {
+double retained_since(const HeldCurve& curve, double part) {
   if (curve.size() == 0) return 0;
   const std::vector<double> least = retained(curve.bytes);
-  return least.back() - at(curve, least, (curve.seconds.front() + curve.seconds.back()) / 2);
+  const double first = curve.seconds.front();
+  return least.back() - at(curve, least, first + part * (curve.seconds.back() - first));
 }
 
 std::optional<Growth> growth_of(const HeldCurve& curve, double sample_bytes) {

@@ -42,8 +42,8 @@ inline constexpr double kLeastGrowthBytes = 256 * 1024;
 // exact. Growth that is not significant is ignored.
 std::optional<Growth> growth_of(const HeldCurve& curve, double sample_bytes = 0);
 
-// The growth of the retained bytes in the second half of the curve's time.
-double retained_in_second_half(const HeldCurve& curve);
+// The growth of the retained bytes since this part (0…1) of the curve's time.
+double retained_since(const HeldCurve& curve, double part);
 
 // Whether two estimates differ by more than kDeviations standard deviations. The number of samples
 // follows a Poisson distribution: its variance is the number itself.

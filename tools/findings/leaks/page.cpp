@@ -67,6 +67,13 @@ Json LeakReport::leak_json(const Leak& leak) const {
   return row;
 }
 
+Json LeakReport::unsteady_json(const Unsteady& unsteady) const {
+  return {{"space", name_of(unsteady.space)},
+          {"estimated", unsteady.estimated},
+          {"growth_bytes", rounded(unsteady.bytes)},
+          {"stack", recording::stack_json(stacks_.locations(unsteady.stack), *source_.locations)}};
+}
+
 Json LeakReport::process_json(const ProcessLeaks& process) const {
   return {{"pid", process.pid},
           {"rank", text_or_null(process.rank)},
@@ -103,6 +110,7 @@ Json LeakReport::json(std::size_t top) const {
                               {"reached_in_seconds", reach_->seconds}}
                        : Json(nullptr)},
       {"leaks", std::move(leaks)},
+      {"unsteady", leaks_.unsteady ? unsteady_json(*leaks_.unsteady) : Json(nullptr)},
       {"devices", std::move(devices)},
       {"processes", std::move(processes)},
   };
@@ -163,6 +171,14 @@ void LeakReport::print_leak(std::size_t number, const Leak& leak,
   fmt::print("      {} {}\n", style.terminal.paint(Colour::green, "→"), wrap(advice, kColumns, 8));
 }
 
+void LeakReport::print_unsteady(const Unsteady& unsteady,
+                                const recording::StackStyle& style) const {
+  fmt::print("  most growth since the first quarter, but not steady: {}{}\n",
+             unsteady.estimated ? "about " : "", bytes_text(unsteady.bytes));
+  fmt::print("{}",
+             recording::stack_text(stacks_.locations(unsteady.stack), *source_.locations, style));
+}
+
 void LeakReport::print_devices(const Terminal& terminal) const {
   if (leaks_.devices.empty()) return;
   fmt::print("\n{}\n", terminal.paint(Colour::bold, "devices whose memory grows"));
@@ -191,8 +207,9 @@ void LeakReport::print_processes(const Terminal& terminal) const {
 void LeakReport::print(std::size_t top, bool full, const Terminal& terminal) const {
   print_summary(terminal);
   const std::size_t shown = std::min(top, leaks_.leaks.size());
-  for (std::size_t i = 0; i < shown; ++i)
-    print_leak(i + 1, leaks_.leaks[i], {terminal, 6, full, source_.lines.get()});
+  const recording::StackStyle style{terminal, 6, full, source_.lines.get()};
+  for (std::size_t i = 0; i < shown; ++i) print_leak(i + 1, leaks_.leaks[i], style);
+  if (leaks_.unsteady) print_unsteady(*leaks_.unsteady, style);
   if (shown < leaks_.leaks.size()) {
     fmt::print("\n  and {}: --top N\n",
                plural(leaks_.leaks.size() - shown, "smaller leak", "smaller leaks"));

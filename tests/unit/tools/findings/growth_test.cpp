@@ -148,14 +148,14 @@ TEST_CASE("random error of sampling is not a leak; a significant leak is found")
   CHECK(missed <= 5);  // of 100 leaks of 25 MiB each
 }
 
-TEST_CASE("bytes retained in the second half") {
-  CHECK(findings::retained_in_second_half({}) == 0);
-  CHECK(findings::retained_in_second_half(curve_of([](double part) { return 10 * part; })) ==
+TEST_CASE("bytes retained since a part of the time") {
+  CHECK(findings::retained_since({}, 0.5) == 0);
+  CHECK(findings::retained_since(curve_of([](double part) { return 10 * part; }), 0.5) ==
         doctest::Approx(5));
-  CHECK(findings::retained_in_second_half(curve_of([](double part) {
-          return part < 0.5 ? 10 * part : 5;
-        })) == doctest::Approx(0).epsilon(0.1));
-  CHECK(findings::retained_in_second_half(curve_of([](double part) { return 1 - part; })) ==
+  const auto levels_off = [](double part) { return part < 0.5 ? 10 * part : 5; };
+  CHECK(findings::retained_since(curve_of(levels_off), 0.5) == doctest::Approx(0).epsilon(0.1));
+  CHECK(findings::retained_since(curve_of(levels_off), 0.25) == doctest::Approx(2.5).epsilon(0.1));
+  CHECK(findings::retained_since(curve_of([](double part) { return 1 - part; }), 0.5) ==
         doctest::Approx(0));
 }
 

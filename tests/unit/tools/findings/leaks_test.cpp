@@ -102,6 +102,31 @@ TEST_CASE("growing stacks are leaks, largest growth first; others are not") {
   CHECK(leaks.bytes() == doctest::Approx(110 * kMiB).epsilon(0.02));
 }
 
+TEST_CASE("if nothing leaks, what has grown most is named; memory that came and went is not") {
+  const auto in_the_first_half = [](double part) { return std::min(part, 0.5) * 80; };
+  Image image;
+  image.holds(image.one_frame("stops"), in_the_first_half);
+  image.holds(image.one_frame("stops_early"), [](double part) { return std::min(part, 0.1) * 90; });
+  image.holds(image.one_frame("steady"), steady);
+  image.holds(image.one_frame("came_and_went"),
+              [](double part) { return 1 + (part < 0.5 ? part : 1 - part) * 200; });
+  {
+    Read read{image};
+    const findings::Leaks leaks = read.leaks();
+    CHECK_FALSE(leaks.detected());
+    REQUIRE(leaks.unsteady);
+    CHECK(read.locations[read.stacks.innermost(leaks.unsteady->stack)].function == "stops");
+    CHECK(leaks.unsteady->bytes == doctest::Approx(20 * kMiB).epsilon(0.05));
+  }
+  Image leaking;
+  leaking.holds(leaking.one_frame("stops"), in_the_first_half);
+  leaking.holds(leaking.one_frame("leaks"), [](double part) { return 10 * part; });
+  Read read{leaking};
+  const findings::Leaks leaks = read.leaks();
+  CHECK(leaks.detected());
+  CHECK_FALSE(leaks.unsteady);
+}
+
 TEST_CASE("threads and the interpreter's functions do not split a leak") {
   Image image;
   const std::uint32_t python = image.module("/opt/oomrec-test/bin/python3.11", 0x1000);
