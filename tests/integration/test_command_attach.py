@@ -463,6 +463,8 @@ def test_a_failed_allocation_leaves_a_bundle_with_its_line(oomrec, plain, tmp_pa
     assert report["verdict"]["code"] == "address_space_limit"
     lines = [frame for frame in report["request"]["stack"] if frame["kind"] == "python"]
     assert lines[0]["file"].endswith("grow.py") and lines[0]["line"] == 8
+    page = oomrec("show", bundle).stdout
+    assert re.search(r"^attached +\d{4}-", page, re.M) and not re.search(r"^started", page, re.M)
 
 
 def test_python_lines_are_recorded(oomrec, plain, tmp_path):

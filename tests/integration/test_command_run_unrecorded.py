@@ -125,6 +125,27 @@ def test_another_violent_end_gets_a_line_without_a_bundle(oomrec, unrecorded, sh
     assert "memory" not in line.replace(NOT_FOR_MEMORY, "").replace("observe", "")
 
 
+# How a process that is killed in its first milliseconds leaves its recording: without its first words.
+UNFINISHED = """
+import glob, os, signal
+[path] = glob.glob(os.environ["OOMREC_SESSION_DIR"] + f"/*/*-{os.getpid()}-*")
+with open(path, "r+b") as file:
+    file.write(bytes(8))
+os.utime(path, (1, 1))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_recording_that_was_never_finished(oomrec, python, tmp_path):
+    script = tmp_path / "unfinished.py"
+    script.write_text(UNFINISHED)
+    run = oomrec("run", "--", python(), script)
+    assert run.exit_code == 128 + signal.SIGKILL and run.bundles() == []
+    (line,) = said(run)
+    assert "was killed by SIGKILL" in line and line.endswith("left no recording"), str(run)
+    assert list(oomrec.session_dir.glob("*/*.session")) == []
+
+
 def test_a_signal_that_was_passed_on_is_said_so(oomrec, unrecorded):
     process = oomrec.start("run", "--", *unrecorded("static", "raises"), 0)
     assert process.stdout.readline() == b"ready\n"
