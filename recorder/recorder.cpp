@@ -82,9 +82,9 @@ void write_stderr(std::initializer_list<std::string_view> parts) noexcept {
 // raw clone goes unnoticed; fork itself has a hook.
 void map_generation() noexcept {
   if (g_state.generation != &g_state.no_generation) return;  // by an earlier recording
-  void* const page = system::map_private(live::kPageBytes);
+  void* const page = system::map_private(sizeof(std::uint32_t));
   if (page == nullptr) return;
-  system::call(SYS_madvise, page, live::kPageBytes, MADV_WIPEONFORK);
+  system::call(SYS_madvise, page, sizeof(std::uint32_t), MADV_WIPEONFORK);
   g_state.generation = static_cast<std::atomic<std::uint32_t>*>(page);
 }
 

@@ -5,6 +5,8 @@
 // change the totals. The program gets the real function's result, errno included.
 #pragma once
 
+#include <sys/auxv.h>
+
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -53,6 +55,12 @@ void visit_own_new(void (*visit)(const char* symbol, const void* next) noexcept)
 
 // Where the library of a function begins in memory; for the constructor. nullptr: in none.
 const void* library_of(const void* function) noexcept;
+
+// Whether the program's own file is mapped from here: its headers are.
+inline bool is_program_at(std::uint64_t start) noexcept {
+  constexpr std::uint64_t kHeaderBytes = 4096;
+  return ::getauxval(AT_PHDR) - start < kHeaderBytes;
+}
 
 // A failed `operator new` becomes visible only by what follows: the allocation by the new-handler
 // or of the exception. Each hook of the heap calls this first while one may be pending.

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <bit>
 
+#include "common/machine/page.h"
 #include "common/machine/platform.h"
 #include "common/system/hook_scope.h"
 #include "common/system/syscalls.h"
@@ -31,14 +32,9 @@
 namespace oomrec::shim {
 namespace {
 
-constexpr std::uint64_t kPageBytes = 4096;
 constexpr int kProbeFlags = MAP_HUGETLB | machine::kLowMapping | MAP_LOCKED | MAP_FIXED_NOREPLACE;
 
 std::uint64_t address_of(const void* at) noexcept { return reinterpret_cast<std::uint64_t>(at); }
-
-std::uint64_t whole_pages(std::uint64_t bytes) noexcept {
-  return (bytes + kPageBytes - 1) & ~(kPageBytes - 1);
-}
 
 // An interpreter's own heap reserves so much, and asks for less if it is refused.
 constexpr std::size_t kObjectHeapReserve = std::size_t{1} << 30;
@@ -184,9 +180,9 @@ OOMREC_HOOK(int, munmap, (void* at, size_t n)) {
   const HookScope scope{HookState::kernel};
   // Recorded before the call, because another thread may get the range at once. These two cases
   // fail.
-  const bool is_invalid = address_of(at) % kPageBytes != 0 || n == 0;
+  const bool is_invalid = address_of(at) % machine::page_bytes() != 0 || n == 0;
   if (scope.outermost() && !is_part_of_new(n) && !is_invalid) {
-    recorder::on_unmap(scope.in_hook(), Api::munmap, address_of(at), whole_pages(n));
+    recorder::on_unmap(scope.in_hook(), Api::munmap, address_of(at), machine::page_up(n));
     scope.leave_recorder();
   }
   return g_next.munmap(at, n);
@@ -216,11 +212,11 @@ OOMREC_HOOK(int, mprotect, (void* at, size_t n, int protection)) {
   return observe_mapping<int>(
       {Space::map, Api::mprotect, n}, -1,
       [&](InHook hook) {
-        return recorder::counted_by_protect(hook, address_of(at), whole_pages(n), protection);
+        return recorder::counted_by_protect(hook, address_of(at), machine::page_up(n), protection);
       },
       [&] { return g_next.mprotect(at, n, protection); },
       [&](InHook hook, int) {
-        recorder::on_protect(hook, address_of(at), whole_pages(n), protection);
+        recorder::on_protect(hook, address_of(at), machine::page_up(n), protection);
       },
       [&](InHook, recorder::Request& failed) {
         failed.commits = true;
@@ -277,7 +273,7 @@ OOMREC_HOOK(int, shmdt, (const void* at)) {
   const HookScope scope{HookState::kernel};
   if (const std::uint64_t bytes = remove_attachment(address_of(at));
       scope.outermost() && bytes != 0) {
-    recorder::on_unmap(scope.in_hook(), Api::shmdt, address_of(at), whole_pages(bytes));
+    recorder::on_unmap(scope.in_hook(), Api::shmdt, address_of(at), machine::page_up(bytes));
     scope.leave_recorder();
   }
   return g_next.shmdt(at);

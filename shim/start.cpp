@@ -37,8 +37,6 @@ extern "C" const char* gnu_get_libc_version() __attribute__((weak));
 namespace oomrec::shim {
 namespace {
 
-constexpr std::uint64_t kPageBytes = 4096;
-
 // A note lives as long as the process, because the recorder keeps a view of it.
 constinit char g_heap_note[256];
 
@@ -81,8 +79,7 @@ std::string_view why_not_bound() noexcept {
       symbol == nullptr || symbol->st_shndx == SHN_UNDEF)
     return order;
   const auto base = reinterpret_cast<std::uint64_t>(info.dli_fbase);
-  if (::getauxval(AT_PHDR) - base < kPageBytes)
-    return note({"heap not observed: the program brings its own malloc"});
+  if (is_program_at(base)) return note({"heap not observed: the program brings its own malloc"});
   return note({order, ", before ", file_name(info.dli_fname)});
 }
 

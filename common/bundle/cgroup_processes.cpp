@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "common/calls/calls.h"
+#include "common/machine/page.h"
 #include "common/system/files.h"
 #include "common/text/text.h"
 
@@ -13,7 +14,6 @@ namespace oomrec::bundle {
 namespace {
 
 constexpr unsigned kMaxScanned = 1000;
-constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::size_t kPathBytes = 416;
 
 // A file of /proc/PID.
@@ -38,7 +38,7 @@ std::uint64_t resident_bytes(std::int32_t pid) noexcept {
   char path[kPathBytes], text[128];
   std::string_view rest = read_text(path_of(pid, "/statm", path), text);
   system::number_in(rest, &rest);  // address space
-  return system::number_in(rest) * kPageBytes;
+  return system::number_in(rest) * machine::page_bytes();
 }
 
 int find_largest_others(const char* directory, std::span<const RecordedProcess> group,

@@ -15,6 +15,7 @@
 #include "common/bundle/heap_areas.h"
 #include "common/calls/calls.h"
 #include "common/limits/cgroup.h"
+#include "common/machine/page.h"
 #include "common/session/secrets.h"
 #include "common/system/files.h"
 #include "common/text/device_text.h"
@@ -294,7 +295,8 @@ void Environment::write_rollup() noexcept {
   std::uint64_t pages = 0;
   std::string_view statm = alive_ ? read_process("statm") : std::string_view{};
   next_word(statm);
-  const bool small = parse_number(next_word(statm), pages) && pages * 4096 < kMaxRollupBytes;
+  const bool small =
+      parse_number(next_word(statm), pages) && pages * machine::page_bytes() < kMaxRollupBytes;
   write_sizes(small ? read_process("smaps_rollup") : std::string_view{});
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "common/calls/calls.h"
+#include "common/machine/page.h"
 #include "common/system/files.h"
 #include "common/text/text.h"
 
@@ -13,7 +14,6 @@ namespace oomrec::bundle {
 namespace {
 
 constexpr std::uint64_t kArenaBytes = std::uint64_t{64} << 20;
-constexpr std::uint64_t kPageBytes = 4096;
 
 int open_process_file(int pid, const char* name) noexcept {
   char path[320];
@@ -105,9 +105,10 @@ bool HeapAreas::next_line(std::string_view& line) noexcept {
 std::uint64_t HeapAreas::resident_bytes(const HeapArea& area) noexcept {
   counted_bytes_ += area.bytes();
   if (pagemap_ < 0 || counted_bytes_ > kMaxCountedBytes) return kNotCounted;
+  const std::uint64_t page_bytes = machine::page_bytes(), end = area.end / page_bytes;
   std::uint64_t pages = 0;
-  for (std::uint64_t at = area.start / kPageBytes; at < area.end / kPageBytes;) {
-    const std::uint64_t left = (area.end / kPageBytes - at) * sizeof(std::uint64_t);
+  for (std::uint64_t at = area.start / page_bytes; at < end;) {
+    const std::uint64_t left = (end - at) * sizeof(std::uint64_t);
     const long got = calls::call(
         SYS_pread64, pagemap_, reinterpret_cast<long>(pages_.data()),
         static_cast<long>(std::min<std::uint64_t>(left, pages_.size() & ~std::size_t{7})),
@@ -120,7 +121,7 @@ std::uint64_t HeapAreas::resident_bytes(const HeapArea& area) noexcept {
     }
     at += static_cast<std::uint64_t>(got) / sizeof(std::uint64_t);
   }
-  return pages * kPageBytes;
+  return pages * page_bytes;
 }
 
 bool HeapAreas::next(HeapArea& area) noexcept {

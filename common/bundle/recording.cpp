@@ -151,7 +151,7 @@ std::uint64_t Recording::side_bytes(std::uint64_t index, session::SidePage& page
     return 0;
   }
   const std::uint64_t bytes = (session::kSideSpanBytes >> page.shift) * sizeof(std::uint64_t);
-  const std::uint64_t from = std::uint64_t{page.page} * session::kPageBytes;
+  const std::uint64_t from = std::uint64_t{page.page} * session::kUnitBytes;
   return view_.bytes().at(from, bytes) == nullptr ? 0 : bytes;
 }
 
@@ -227,7 +227,7 @@ std::uint64_t Recording::lay_out(Reduction reduction) noexcept {
       table(TableId::side_pages).committed.load(std::memory_order_relaxed);
   session::SidePage page{};
   for (std::uint64_t i = 1; i < side_pages; ++i)
-    if (const std::uint64_t part = side_bytes(i, page)) reserve(part, session::kPageBytes);
+    if (const std::uint64_t part = side_bytes(i, page)) reserve(part, session::kUnitBytes);
   parts_end_ = end_;
   reserve_table(TableId::full_holders);
   const std::uint64_t bytes = end_;
@@ -318,10 +318,10 @@ void Recording::copy_side_table() noexcept {
   rewrite_table(TableId::side_pages, [&](std::uint64_t i, char* out) {
     session::SidePage page{};
     const std::uint64_t bytes = side_bytes(i, page);
-    const std::uint64_t from = std::uint64_t{page.page} * session::kPageBytes;
-    const std::uint64_t to = copy(from, bytes, session::kPageBytes);
+    const std::uint64_t from = std::uint64_t{page.page} * session::kUnitBytes;
+    const std::uint64_t to = copy(from, bytes, session::kUnitBytes);
     if (to == 0) return;
-    page.page = static_cast<std::uint32_t>(to / session::kPageBytes);
+    page.page = static_cast<std::uint32_t>(to / session::kUnitBytes);
     std::memcpy(out, &page, sizeof page);
   });
 }

@@ -9,6 +9,7 @@
 
 #include "common/limits/cgroup.h"
 #include "common/limits/privileges.h"
+#include "common/machine/page.h"
 #include "common/system/files.h"
 #include "common/system/syscalls.h"
 #include "common/system/text.h"
@@ -89,8 +90,7 @@ void read_user_limit(CountedLimits& out) noexcept {
 // The part of CommitLimit that the kernel does not give to this process (mm/util.c,
 // __vm_enough_memory()).
 std::uint64_t commit_reserves() noexcept {
-  constexpr std::uint64_t kPageBytes = 4096;
-  const std::uint64_t mapped = number_in_file("/self/statm", 0) * kPageBytes;
+  const std::uint64_t mapped = number_in_file("/self/statm", 0) * machine::page_bytes();
   const std::uint64_t of_users = number_in_file("/sys/vm/user_reserve_kbytes", 0) * 1024;
   const std::uint64_t of_root = number_in_file("/sys/vm/admin_reserve_kbytes", 0) * 1024;
   return std::min(mapped / 32, of_users) + (is_administrator() ? 0 : of_root);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "common/limits/process_files.h"
+#include "common/machine/page.h"
 #include "common/system/files.h"
 #include "common/system/syscalls.h"
 #include "common/system/text.h"
@@ -17,7 +18,6 @@ using session::Health;
 using session::kUnlimited;
 using system::Text;
 
-constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::size_t kPathBytes = 416;
 
 void set(std::atomic<std::uint64_t>& word, std::uint64_t value) noexcept {
@@ -80,8 +80,8 @@ bool has_memory(std::string_view statm) noexcept { return system::number_in(stat
   char text[128];
   if (read_process_file(process, "/statm", text, sizeof(text), has_memory) <= 0) return;
   std::string_view rest;
-  set(health.vm_bytes, system::number_in(text, &rest) * kPageBytes);
-  set(health.rss_bytes, system::number_in(rest) * kPageBytes);
+  set(health.vm_bytes, system::number_in(text, &rest) * machine::page_bytes());
+  set(health.rss_bytes, system::number_in(rest) * machine::page_bytes());
 }
 
 std::uint64_t not_resident(const Health& health) noexcept {

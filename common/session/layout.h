@@ -33,7 +33,7 @@ inline constexpr u32 kVersion = 10;
 inline constexpr u64 kSegmentBytes = u64{16} << 20;
 inline constexpr u32 kMaxSegments = 64;
 inline constexpr u64 kMostBytes = kMaxSegments * kSegmentBytes;
-inline constexpr u64 kPageBytes = 4096;
+inline constexpr u64 kUnitBytes = 4096;     // of a part of the file, whatever the kernel's pages
 inline constexpr u64 kHeaderBytes = 20480;  // reserved for the header: zero after its last field
 inline constexpr u32 kMaxStringBytes = 64 * 1024;  // longer ones are cut
 inline constexpr u32 kMaxRingSlots = 1u << 20;
@@ -221,7 +221,7 @@ struct Header {
   // Since version 9: what Python's collector tracked at `oomrec attach --objects`, as
   // tools/recording/reading/object_counts.h reads it; 0: not counted.
   Atomic<StringId> preexisting_objects;
-  u32 reserved_at_end;
+  u32 page_bytes;  // of the kernel; 0: 4096 (recordings of older releases)
 };
 static_assert(offsetof(Header, used_bytes) == 24 && offsetof(Header, alive_mutex) == 40 &&
               offsetof(Header, pid) == 104 && offsetof(Header, boot_id) == 120 &&
@@ -254,6 +254,10 @@ static_assert(
     sizeof(Header) == offsetof(Header, preexisting_objects) + 8 && sizeof(Header) <= kHeaderBytes);
 static_assert(std::is_standard_layout_v<Header> && std::is_trivially_destructible_v<Header>);
 static_assert(Atomic<u64>::is_always_lock_free, "a lock would die with its owner");
+
+inline u64 page_bytes_of(const Header& header) noexcept {
+  return header.page_bytes != 0 ? header.page_bytes : 4096;
+}
 
 // The number of the latest peak step that concerns the holders of a space, which is below
 // kLaneSpaces.

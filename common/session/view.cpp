@@ -291,7 +291,7 @@ const std::byte* View::words_of(u64 index, SidePage& page) const noexcept {
       page.shift > kLargestSideShift || page.start % kSideSpanBytes != 0) {
     return nullptr;
   }
-  return bytes_.at(u64{page.page} * kPageBytes, (kSideSpanBytes >> page.shift) * sizeof(u64));
+  return bytes_.at(u64{page.page} * kUnitBytes, (kSideSpanBytes >> page.shift) * sizeof(u64));
 }
 
 std::uint64_t View::load_word(const std::byte* at) noexcept { return load(at); }

@@ -9,8 +9,8 @@
 
 namespace oomrec::system {
 
-// Sets resident[i] to whether the page at start + i * 4096 is in memory; a page that is not mapped
-// is not. False: unknown.
+// Sets resident[i] to whether the page at start + i × machine::page_bytes() is in memory; a page
+// that is not mapped is not. False: unknown.
 bool read_resident_pages(std::uint64_t start, std::size_t pages, bool* resident) noexcept;
 
 }  // namespace oomrec::system

@@ -40,6 +40,6 @@ struct PoolCeilings {
   char pool_name[64], cgroup_name[80];
   Ceiling ceilings[3];
 };
-void fill_in(PoolCeilings&, const session::Failure&) noexcept;
+void fill_in(PoolCeilings&, const session::Failure&, std::uint64_t page_bytes) noexcept;
 
 }  // namespace oomrec::verdict

@@ -15,18 +15,15 @@ namespace {
 using session::Failure;
 using session::kUnlimited;
 
-constexpr std::uint64_t kPageBytes = 4096;
-
 // An allocator without free memory asks the system for a larger piece, even for a small block. A
 // limit that leaves less than this is why the block failed.
 constexpr std::uint64_t kAllocatorPieceBytes = std::uint64_t{1} << 20;
 
 // The bytes that the kernel had to map for this request.
-std::uint64_t mapped_bytes(const Failure& failure) noexcept {
+std::uint64_t mapped_bytes(const Failure& failure, std::uint64_t page_bytes) noexcept {
   if (static_cast<Space>(failure.space) == Space::heap && failure.bytes < kAllocatorPieceBytes)
     return kAllocatorPieceBytes;
-  const std::uint64_t rounded = add(failure.bytes, kPageBytes - 1);
-  return rounded == kUnlimited ? rounded : rounded / kPageBytes * kPageBytes;
+  return rounded_up(failure.bytes, page_bytes);
 }
 
 // The recorder's part of RLIMIT_AS, if --limit-as has set the limit.
@@ -157,17 +154,18 @@ void explain_tasks(Verdict& verdict, text::Text& summary, const Failure& failure
 
 // ENOMEM without a limit on bytes that was reached.
 void explain_lack(Verdict& verdict, text::Text& summary, const Failure& failure,
-                  const Ceiling& address_space) noexcept {
+                  std::uint64_t page_bytes, const Ceiling& address_space) noexcept {
   const session::CountedLimits& at = failure.counted;
   const Ceiling ceilings[] = {
       counted(LimitKind::commit,
               "the machine's CommitLimit (vm.overcommit_memory 2), less the kernel's reserves,",
-              "Committed_AS", at.commit_limit_bytes, at.committed_bytes, mapped_bytes(failure)),
+              "Committed_AS", at.commit_limit_bytes, at.committed_bytes,
+              mapped_bytes(failure, page_bytes)),
       counted(LimitKind::max_map_count, "the limit of mappings (vm.max_map_count)", "mappings",
               at.max_mappings, at.mappings, 1),
   };
   PoolCeilings pools;
-  fill_in(pools, failure);
+  fill_in(pools, failure, page_bytes);
   const Ceiling* const by_pool = first_hit(verdict, pools.ceilings);
   const Ceiling* hit = first_hit(verdict, ceilings);
   if (by_pool != nullptr) hit = by_pool;
@@ -244,7 +242,8 @@ void explain_failed_request(Verdict& verdict, const session::View& view,
                             const Failure& failure) noexcept {
   if (is_device_space(static_cast<Space>(failure.space)))
     return explain_device_failure(verdict, view, failure);
-  const std::uint64_t mapped = mapped_bytes(failure);
+  const std::uint64_t page_bytes = session::page_bytes_of(view.header());
+  const std::uint64_t mapped = mapped_bytes(failure, page_bytes);
   const bool failed_by_recorder = (failure.flags & session::kFailureByRecorder) != 0;
   const std::uint64_t mapped_newly = (failure.flags & session::kFailureCommit) != 0 ? 0 : mapped;
   const Ceiling ceilings[] = {
@@ -272,7 +271,7 @@ void explain_failed_request(Verdict& verdict, const session::View& view,
     verdict.code = code_of(failure, VerdictCode::request_too_large);
     explain_size(summary, failure);
   } else {
-    explain_lack(verdict, summary, failure, ceilings[2]);
+    explain_lack(verdict, summary, failure, page_bytes, ceilings[2]);
   }
   if ((failure.flags & session::kFailureUnserved) != 0) weaken(verdict);
   add_background(verdict, failure);

@@ -9,18 +9,12 @@ namespace {
 using session::Failure;
 using session::MemoryPools;
 
-std::uint64_t rounded_up(std::uint64_t bytes, std::uint64_t unit) noexcept {
-  const std::uint64_t more = add(bytes, unit - 1);
-  return more == session::kUnlimited ? more : more / unit * unit;
-}
-
 // mlockall() locks the whole address space: a limit below that fails it. EPERM: the limit is 0.
-Ceiling locked_memory(const Failure& failure) noexcept {
-  constexpr std::uint64_t kPageBytes = 4096;
+Ceiling locked_memory(const Failure& failure, std::uint64_t page_bytes) noexcept {
   const MemoryPools& pools = failure.pools;
   const bool all = static_cast<Api>(failure.api) == Api::mlockall;
   const std::uint64_t used = all ? failure.vm_bytes : pools.locked_bytes;
-  const std::uint64_t request = all ? 0 : rounded_up(failure.bytes, kPageBytes);
+  const std::uint64_t request = all ? 0 : rounded_up(failure.bytes, page_bytes);
   return {LimitKind::memlock,
           "the limit of locked memory (RLIMIT_MEMLOCK)",
           all ? "address space" : "locked",
@@ -32,14 +26,14 @@ Ceiling locked_memory(const Failure& failure) noexcept {
 
 }  // namespace
 
-void fill_in(PoolCeilings& out, const Failure& failure) noexcept {
+void fill_in(PoolCeilings& out, const Failure& failure, std::uint64_t page_bytes) noexcept {
   const MemoryPools& pools = failure.pools;
   const std::uint64_t page = pools.huge_page_bytes;
   const std::uint64_t request = page == 0 ? 0 : rounded_up(failure.bytes, page);
   text::Text pool{out.pool_name}, cgroup{out.cgroup_name};
   pool.add("the machine's pool of huge pages of ").size(page);
   cgroup.add("the cgroup's limit of huge pages of ").size(page).add(" (hugetlb)");
-  out.ceilings[0] = locked_memory(failure);
+  out.ceilings[0] = locked_memory(failure, page_bytes);
   out.ceilings[1] = {LimitKind::hugetlb,
                      out.cgroup_name,
                      "reserved",

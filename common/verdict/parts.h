@@ -87,6 +87,12 @@ inline std::uint64_t add(std::uint64_t a, std::uint64_t b) noexcept {
   return a + b < a ? session::kUnlimited : a + b;
 }
 
+// The next multiple of `unit`; kUnlimited if there is none.
+inline std::uint64_t rounded_up(std::uint64_t bytes, std::uint64_t unit) noexcept {
+  const std::uint64_t more = add(bytes, unit - 1);
+  return more == session::kUnlimited ? more : more / unit * unit;
+}
+
 // What a summary says before and after the name and size of a limit on bytes that refused a
 // request.
 struct LimitWords {

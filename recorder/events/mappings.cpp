@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/machine/page.h"
 #include "recorder/events/mappings.h"
 #include "recorder/events/objects.h"
 #include "recorder/events/shared_memory.h"
@@ -172,8 +173,8 @@ void on_protect(InHook hook, std::uint64_t address, std::uint64_t bytes, int pro
 void on_break(InHook hook, Api api, std::uint64_t old_break, std::uint64_t new_break) noexcept {
   if (phase() == Phase::off || old_break == new_break || old_break == 0 || new_break == 0) return;
   // The kernel maps whole pages: the rest of the old break's page is mapped already.
-  const std::uint64_t low = live::page_up(old_break < new_break ? old_break : new_break);
-  const std::uint64_t high = live::page_up(old_break < new_break ? new_break : old_break);
+  const std::uint64_t low = machine::page_up(old_break < new_break ? old_break : new_break);
+  const std::uint64_t high = machine::page_up(old_break < new_break ? new_break : old_break);
   if (new_break < old_break) return on_unmap(hook, api, low, high - low);
   const Caller from = caller(hook, high - low, api, true);
   count_change(hook, from, api,
@@ -191,7 +192,7 @@ bool is_known(InHook hook, std::uint64_t address, std::uint64_t bytes) noexcept 
 
 std::uint64_t counted_bytes(InHook hook, const Mapping& mapping) noexcept {
   if (phase() == Phase::off || kind_of(mapping) != RangeKind::counted) return 0;
-  const std::uint64_t bytes = live::page_up(mapping.bytes);
+  const std::uint64_t bytes = machine::page_up(mapping.bytes);
   if ((mapping.flags & MAP_FIXED) == 0) return bytes;
   const std::uint64_t there = g_state.ranges.counted_bytes(hook, mapping.address, bytes);
   return bytes > there ? bytes - there : 0;
@@ -206,7 +207,7 @@ std::uint64_t counted_by_protect(InHook hook, std::uint64_t address, std::uint64
 std::uint64_t counted_by_remap(InHook hook, std::uint64_t old_address,
                                std::uint64_t growth) noexcept {
   if (phase() == Phase::off || growth == 0) return 0;
-  return g_state.ranges.counted_bytes(hook, old_address, 1) != 0 ? live::page_up(growth) : 0;
+  return g_state.ranges.counted_bytes(hook, old_address, 1) != 0 ? machine::page_up(growth) : 0;
 }
 
 }  // namespace oomrec::recorder

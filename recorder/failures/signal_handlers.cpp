@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <iterator>
 
+#include "common/machine/page.h"
 #include "common/machine/signal_return.h"
 #include "common/system/files.h"
 #include "common/system/syscalls.h"
@@ -22,8 +23,12 @@ namespace {
 constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGTRAP, SIGFPE};
 
 constexpr std::size_t kStacks = 16;
-constexpr std::size_t kStackBytes = 32 * 1024;
-constexpr std::size_t kGuardBytes = 4096;  // the lowest page stays inaccessible
+constexpr std::size_t kUsableBytes = 28 * 1024;
+
+// Of a stack, whose lowest page stays inaccessible.
+std::size_t stack_bytes() noexcept {
+  return machine::page_up(kUsableBytes) + machine::page_bytes();
+}
 
 struct Stacks {
   std::byte* bytes;                  // of all kStacks; null: there was no memory
@@ -51,8 +56,8 @@ KernelAction* previous_action(int signal) noexcept {
 std::atomic<int>* owner_of(const void* stack) noexcept {
   const auto offset =
       static_cast<std::size_t>(static_cast<const std::byte*>(stack) - g_stacks.bytes);
-  const bool is_ours = g_stacks.bytes != nullptr && offset < kStacks * kStackBytes;
-  return is_ours ? &g_stacks.owners[offset / kStackBytes] : nullptr;
+  const bool is_ours = g_stacks.bytes != nullptr && offset < kStacks * stack_bytes();
+  return is_ours ? &g_stacks.owners[offset / stack_bytes()] : nullptr;
 }
 
 bool has_exited(int thread) noexcept {
@@ -80,8 +85,8 @@ void install_signal_stack() noexcept {
   const std::size_t number = claim_stack(system::thread_id());
   if (number == kStacks) return;
   stack = {};
-  stack.ss_sp = g_stacks.bytes + number * kStackBytes + kGuardBytes;
-  stack.ss_size = kStackBytes - kGuardBytes;
+  stack.ss_sp = g_stacks.bytes + number * stack_bytes() + machine::page_bytes();
+  stack.ss_size = stack_bytes() - machine::page_bytes();
   if (system::call(SYS_mprotect, stack.ss_sp, stack.ss_size, PROT_READ | PROT_WRITE) != 0) return;
   system::call(SYS_sigaltstack, &stack, nullptr);
 }
@@ -123,7 +128,7 @@ void on_signal(int signal, siginfo_t* info, void* context) noexcept {
 // PROT_NONE.
 void prepare_handlers() noexcept {
   if (g_stacks.bytes != nullptr) return;  // by an earlier recording: a thread may have one
-  const long mapped = system::call(SYS_mmap, nullptr, kStacks * kStackBytes, PROT_NONE,
+  const long mapped = system::call(SYS_mmap, nullptr, kStacks * stack_bytes(), PROT_NONE,
                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped > 0) g_stacks.bytes = reinterpret_cast<std::byte*>(mapped);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/machine/page.h"
 #include "recorder/session/writer.h"
 
 namespace oomrec::live {
@@ -20,15 +21,16 @@ RangeChange RangeTable::map(InHook hook, std::uint64_t start, std::uint64_t byte
   RangeChange change;
   const system::MutexGuard guard(lock_);
   if (!guard) return change;
-  set(hook, {page_down(start), page_up(start + bytes), holder, 0, kind, anonymous}, birth_s, growth,
-      change);
+  set(hook,
+      {machine::page_down(start), machine::page_up(start + bytes), holder, 0, kind, anonymous},
+      birth_s, growth, change);
   return change;
 }
 
 RangeChange RangeTable::unmap(InHook hook, std::uint64_t start, std::uint64_t bytes) noexcept {
   RangeChange change;
   const system::MutexGuard guard(lock_);
-  if (guard) carve(hook, page_down(start), page_up(start + bytes), change);
+  if (guard) carve(hook, machine::page_down(start), machine::page_up(start + bytes), change);
   return change;
 }
 
@@ -38,11 +40,13 @@ RangeChange RangeTable::remap(InHook hook, std::uint64_t old_start, std::uint64_
   RangeChange change;
   const system::MutexGuard guard(lock_);
   if (!guard) return change;
-  const std::uint32_t at = first_below(page_down(old_start) + 1);
-  const bool found = at < count_ && ranges_[at].end > page_down(old_start);
+  const std::uint32_t at = first_below(machine::page_down(old_start) + 1);
+  const bool found = at < count_ && ranges_[at].end > machine::page_down(old_start);
   const Range old = found ? ranges_[at] : Range{};
-  if (old_bytes != 0) carve(hook, page_down(old_start), page_up(old_start + old_bytes), change);
-  const std::uint64_t start = page_down(new_start), end = page_up(new_start + new_bytes);
+  if (old_bytes != 0)
+    carve(hook, machine::page_down(old_start), machine::page_up(old_start + old_bytes), change);
+  const std::uint64_t start = machine::page_down(new_start),
+                      end = machine::page_up(new_start + new_bytes);
   if (found) {
     set(hook, {start, end, holder, 0, old.kind, old.anonymous}, birth_s, Growth::separate, change);
   } else {
@@ -61,8 +65,8 @@ RangeChange RangeTable::protect(InHook hook, std::uint64_t start, std::uint64_t 
   const system::MutexGuard guard(lock_);
   if (!guard) return change;
 
-  const std::uint64_t low = page_down(start);
-  for (std::uint64_t top = page_up(start + bytes);
+  const std::uint64_t low = machine::page_down(start);
+  for (std::uint64_t top = machine::page_up(start + bytes);
        top > low;) {  // from the top piece to the lowest
     const std::uint32_t at = first_below(top);
     if (at >= count_ || ranges_[at].end <= low) break;
@@ -79,7 +83,7 @@ RangeChange RangeTable::protect(InHook hook, std::uint64_t start, std::uint64_t 
 std::uint64_t RangeTable::counted_bytes(InHook, std::uint64_t start, std::uint64_t bytes) noexcept {
   std::uint64_t sum = 0;
   const system::MutexGuard guard(lock_);
-  const std::uint64_t low = page_down(start), high = page_up(start + bytes);
+  const std::uint64_t low = machine::page_down(start), high = machine::page_up(start + bytes);
   for (std::uint32_t at = first_below(high); guard && at < count_ && ranges_[at].end > low; ++at) {
     const Range& range = ranges_[at];
     if (range.kind == RangeKind::counted)
@@ -92,7 +96,7 @@ std::uint64_t RangeTable::promotable_bytes(InHook, std::uint64_t start,
                                            std::uint64_t bytes) noexcept {
   std::uint64_t sum = 0;
   const system::MutexGuard guard(lock_);
-  const std::uint64_t low = page_down(start), high = page_up(start + bytes);
+  const std::uint64_t low = machine::page_down(start), high = machine::page_up(start + bytes);
   for (std::uint32_t at = first_below(high); guard && at < count_ && ranges_[at].end > low; ++at) {
     const Range& range = ranges_[at];
     if (range.anonymous && range.kind != RangeKind::counted) {
@@ -265,7 +269,7 @@ void RangeTable::erase_at(InHook, std::uint32_t at) noexcept {
 }
 
 bool RangeTable::reserve_one_more(InHook) noexcept {
-  const std::uint32_t capacity = capacity_ == 0 ? kPageBytes / sizeof(Range) : capacity_ * 2;
+  const std::uint32_t capacity = capacity_ == 0 ? kFirstRanges : capacity_ * 2;
   if (capacity > kMaxRanges) return false;
   auto* const larger = static_cast<Range*>(system::map_private(capacity * sizeof(Range)));
   if (larger == nullptr) return false;

@@ -20,14 +20,6 @@ namespace oomrec::live {
 
 using session::RangeKind;
 
-inline constexpr std::uint64_t kPageBytes = 4096;
-constexpr std::uint64_t page_down(std::uint64_t address) noexcept {
-  return address & ~(kPageBytes - 1);
-}
-constexpr std::uint64_t page_up(std::uint64_t address) noexcept {
-  return page_down(address + kPageBytes - 1);
-}
-
 struct Range {
   std::uint64_t start;
   std::uint64_t end;
@@ -94,6 +86,7 @@ class RangeTable {
   }
 
  private:
+  static constexpr std::uint32_t kFirstRanges = 128;
   static constexpr std::uint32_t kMaxRanges = 64 * 1024;  // as many as the kernel allows by default
 
   std::uint32_t first_below(std::uint64_t address) const noexcept;

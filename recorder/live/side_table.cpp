@@ -17,7 +17,7 @@ std::atomic<std::uint64_t>* SideTable::new_page(InHook hook, std::uint64_t addre
   const std::uint64_t bytes = (kSideSpanBytes >> shift_) * sizeof(std::uint64_t);
   const std::uint64_t offset = g_session.arena.take(hook, bytes);
   if (offset == 0 || !g_session.arena.populate(hook, offset, bytes)) return nullptr;
-  const auto page = static_cast<std::uint32_t>(offset / session::kPageBytes);
+  const auto page = static_cast<std::uint32_t>(offset / session::kUnitBytes);
   std::uint32_t entry = 0;
   const bool added =
       g_session.side_pages.append(hook, entry, [&](session::SidePage& side) noexcept {

@@ -106,7 +106,7 @@ class SideTable {
   }
 
   std::atomic<std::uint64_t>* word_in(std::uint32_t page, std::uint64_t address) noexcept {
-    std::byte* const words = session::g_session.arena.at(std::uint64_t{page} * session::kPageBytes);
+    std::byte* const words = session::g_session.arena.at(std::uint64_t{page} * session::kUnitBytes);
     return reinterpret_cast<std::atomic<std::uint64_t>*>(words) + slot_in_span(address);
   }
 

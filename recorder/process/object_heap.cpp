@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "common/machine/page.h"
 #include "common/system/files.h"
 #include "common/system/mutex.h"
 #include "common/system/resident_pages.h"
@@ -17,7 +18,7 @@ namespace {
 
 using session::g_session;
 
-constexpr std::uint64_t kPageBytes = 4096, kPagesOfALook = 16 * 1024;
+constexpr std::uint64_t kPagesOfALook = 16 * 1024;
 constexpr std::uint64_t kTimeBetween = 100;  // times what the last look took
 constexpr std::uint32_t kMostRanges = 256;
 
@@ -56,14 +57,15 @@ bool range_at(std::uint32_t number, Range& range) noexcept {
 }
 
 std::uint64_t resident_bytes(const Range& range) noexcept {
+  const std::uint64_t page_bytes = machine::page_bytes();
   std::uint64_t pages = 0;
-  for (std::uint64_t at = range.start; at < range.end; at += kPagesOfALook * kPageBytes) {
-    const std::uint64_t bytes = std::min(range.end - at, kPagesOfALook * kPageBytes);
-    const std::uint64_t count = (bytes + kPageBytes - 1) / kPageBytes;
+  for (std::uint64_t at = range.start; at < range.end; at += kPagesOfALook * page_bytes) {
+    const std::uint64_t bytes = std::min(range.end - at, kPagesOfALook * page_bytes);
+    const std::uint64_t count = (bytes + page_bytes - 1) / page_bytes;
     if (system::read_resident_pages(at, count, g_heap.pages))
       pages += static_cast<std::uint64_t>(std::count(g_heap.pages, g_heap.pages + count, true));
   }
-  return pages * kPageBytes;
+  return pages * page_bytes;
 }
 
 std::uint64_t resident_bytes() noexcept {

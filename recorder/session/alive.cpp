@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sys/syscall.h>
 
+#include "common/machine/page.h"
 #include "common/system/memory.h"
 #include "common/system/syscalls.h"
 
@@ -121,7 +122,7 @@ void keep_for_owner(Header& header) noexcept {
 void release_kept() noexcept {
   for (Header*& header : g_kept) {
     if (header == nullptr || !end_life(*header)) continue;
-    system::unmap(header, kPageBytes);
+    system::unmap(header, machine::page_bytes());
     header = nullptr;
   }
 }

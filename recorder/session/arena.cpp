@@ -1,9 +1,11 @@
 #include "recorder/session/arena.h"
 
+#include <linux/futex.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 
+#include "common/machine/page.h"
 #include "common/system/memory.h"
 #include "common/system/syscalls.h"
 
@@ -13,8 +15,8 @@ namespace {
 
 using system::call;
 
-constexpr std::uint64_t whole_pages(std::uint64_t bytes) noexcept {
-  return (bytes + kPageBytes - 1) & ~(kPageBytes - 1);
+constexpr std::uint64_t whole_units(std::uint64_t bytes) noexcept {
+  return (bytes + kUnitBytes - 1) & ~(kUnitBytes - 1);
 }
 
 // The mapping at `result`, or nullptr if it is an error.
@@ -59,17 +61,18 @@ bool Arena::open(InHook, int descriptor, std::uint64_t file_bytes,
 }
 
 void Arena::close(InHook, FirstPage first_page) noexcept {
+  const std::uint64_t page = machine::page_bytes();
   const std::uint32_t mapped = mapped_.load();
   for (std::uint32_t piece = 0; piece < mapped; ++piece) {
     std::byte* from = pieces_[piece];
     std::uint64_t bytes = piece_bytes(piece);
     if (piece == 0 && first_page == FirstPage::zeros) {
-      call(SYS_mmap, from, kPageBytes, PROT_READ | PROT_WRITE,
-           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+      call(SYS_mmap, from, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+           -1, 0);
     }
     if (piece == 0 && first_page != FirstPage::unmapped) {
-      from += kPageBytes;
-      bytes -= kPageBytes;
+      from += page;
+      bytes -= page;
     }
     if (shared_ && first_page == FirstPage::kept) call(SYS_madvise, from, bytes, MADV_REMOVE);
     call(SYS_munmap, from, bytes);
@@ -93,11 +96,12 @@ bool Arena::map_next_piece() noexcept {
   if (shared_) {
     // The copy begins with the previous piece's last page, so that the new piece follows it in the
     // file. That page is then unmapped.
-    std::byte* const last_page = pieces_[piece - 1] + piece_bytes(piece - 1) - kPageBytes;
-    mapping = address_of(call(SYS_mremap, last_page, 0, kPageBytes + bytes, MREMAP_MAYMOVE));
+    const std::uint64_t page = machine::page_bytes();
+    std::byte* const last_page = pieces_[piece - 1] + piece_bytes(piece - 1) - page;
+    mapping = address_of(call(SYS_mremap, last_page, 0, page + bytes, MREMAP_MAYMOVE));
     if (mapping == nullptr) return false;
-    call(SYS_munmap, mapping, kPageBytes);
-    mapping += kPageBytes;
+    call(SYS_munmap, mapping, page);
+    mapping += page;
   } else {
     mapping = address_of(call(SYS_mmap, nullptr, bytes, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
@@ -122,7 +126,7 @@ void Arena::map_ahead(InHook, std::uint64_t bytes) noexcept {
 }
 
 std::uint64_t Arena::take(InHook, std::uint64_t bytes) noexcept {
-  bytes = whole_pages(bytes);
+  bytes = whole_units(bytes);
   if (bytes == 0 || bytes > kSegmentBytes) return 0;
   const system::MutexGuard guard{lock_};
   if (!guard) return 0;
@@ -141,30 +145,32 @@ std::uint64_t Arena::take(InHook, std::uint64_t bytes) noexcept {
 }
 
 bool Arena::populate(InHook, std::uint64_t offset, std::uint64_t bytes) noexcept {
-  bytes = whole_pages(bytes);
+  bytes = whole_units(bytes);
   const std::uint64_t held_back = reserve_bytes_.load(std::memory_order_relaxed);
   const std::uint64_t wanted = populated_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   if (wanted <= budget_bytes_ - held_back) {
-    std::byte* const from = at(offset);
+    // Whole pages: others may use a part of the first and the last already.
+    const auto start = reinterpret_cast<std::uint64_t>(at(offset));
+    auto* const from = reinterpret_cast<std::byte*>(machine::page_down(start));
+    const std::uint64_t length = machine::page_up(start + bytes) - machine::page_down(start);
     if (!no_populate_.load(std::memory_order_relaxed)) {
-      const long result = system::populate(from, bytes);
+      const long result = system::populate(from, length);
       if (result == 0) return true;
       if (result == -EINVAL) no_populate_.store(true, std::memory_order_relaxed);
     }
-    if (no_populate_.load(std::memory_order_relaxed) && touch_pages(from, bytes)) return true;
+    if (no_populate_.load(std::memory_order_relaxed) && touch_pages(from, length)) return true;
   }
   populated_.fetch_sub(bytes, std::memory_order_relaxed);
   if (held_back != 0) short_.store(true, std::memory_order_relaxed);
   return false;
 }
 
-// The kernel stores a byte into each page, and returns EFAULT where our store would raise SIGBUS.
+// The kernel adds nothing to a word of each page, and returns EFAULT where our own store would
+// raise SIGBUS.
 bool Arena::touch_pages(std::byte* from, std::uint64_t bytes) noexcept {
-  constexpr unsigned kNonBlocking = 1;  // GRND_NONBLOCK
-  for (std::uint64_t page = 0; page < bytes; page += kPageBytes) {
-    if (call(SYS_getrandom, from + page, 1, kNonBlocking) != 1) return false;
-    from[page] = std::byte{0};
-  }
+  constexpr unsigned kAddNothing = FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, 0);
+  for (std::byte* page = from; page < from + bytes; page += machine::page_bytes())
+    if (call(SYS_futex, page, FUTEX_WAKE_OP_PRIVATE, 0, 0, page, kAddNothing) < 0) return false;
   return true;
 }
 

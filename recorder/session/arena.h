@@ -29,16 +29,16 @@ class Arena {
   // for Session::close(): the file then gives back the rest of its memory.
   void close(InHook, FirstPage) noexcept;
 
-  // Reserves `bytes` of the file: whole pages, inside one piece; maps new pieces when needed.
-  // Returns the offset; 0: the file or the address space is exhausted. Do not touch before
+  // Reserves `bytes` of the file: whole units of 4 KiB, inside one piece; maps new pieces when
+  // needed. Returns the offset; 0: the file or the address space is exhausted. Do not touch before
   // populate().
   std::uint64_t take(InHook, std::uint64_t bytes) noexcept;
 
   // Maps the first `bytes` of the file, as far as there is address space.
   void map_ahead(InHook, std::uint64_t bytes) noexcept;
 
-  // Backs [offset, offset + bytes), whole pages never populated before, by memory. False: disk
-  // full, budget used up, or a sandbox forbids system calls. madvise, a microsecond for each 4
+  // Backs [offset, offset + bytes), whole units, by memory, and the rest of their pages. False:
+  // disk full, budget used up, or a sandbox forbids system calls. madvise, a microsecond for each 4
   // pages.
   bool populate(InHook, std::uint64_t offset, std::uint64_t bytes) noexcept;
 

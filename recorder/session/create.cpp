@@ -1,7 +1,6 @@
 // Creates a session: chooses a directory, creates the file, fills in its header.
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -12,6 +11,7 @@
 #include <cstring>
 #include <memory>
 
+#include "common/machine/page.h"
 #include "common/session/directories.h"
 #include "common/session/secrets.h"
 #include "common/system/syscalls.h"
@@ -37,7 +37,7 @@ alignas(8) constinit char g_scratch[kMaxStringBytes];
 // beyond the budget. Exceeding RLIMIT_FSIZE would raise SIGXFSZ.
 u64 file_bytes_for(u64 budget_bytes, u64 most) noexcept {
   const u64 wanted = std::max(2 * budget_bytes, kSegmentBytes);
-  return std::min({wanted, most, kMostBytes}) & ~(kPageBytes - 1);
+  return machine::page_down(std::min({wanted, most, kMostBytes}));
 }
 
 // The part of an exact recording's budget that is left for samples when the rest is used up.
@@ -79,10 +79,6 @@ bool is_temporary(DirectoryKind kind) noexcept {
 
 bool Session::create(InHook hook, const Settings& settings) noexcept {
   if (active_) return true;
-  if (::getauxval(AT_PAGESZ) != kPageBytes) {
-    off_reason_ = "the kernel's pages are not of 4 KiB";
-    return false;
-  }
   mode_ = settings.mode;
   pid_ = system::process_id();
   start_ticks_ = system::start_ticks(pid_);
@@ -175,6 +171,7 @@ bool Session::open_arena(InHook hook, int descriptor, u64 file_bytes, u64 budget
     header_->version = kVersion;
     header_->header_bytes = static_cast<u32>(kHeaderBytes);
     header_->file_bytes = file_bytes;
+    header_->page_bytes = static_cast<u32>(machine::page_bytes());
     header_->pid = pid_;
     header_->start_ticks = start_ticks_;
     header_->pid_namespace = system::pid_namespace();

@@ -87,7 +87,7 @@ bool TableBase::prepare(InHook hook, const Chunks& shape, std::uint32_t prepared
   const std::uint32_t number = slot.byte / shape.entry_bytes();  // in the chunk
   const std::uint32_t entries =
       std::min(kStepBytes / shape.entry_bytes(), shape.capacity(slot.chunk) - number);
-  const auto from = static_cast<std::uint32_t>(slot.byte - slot.byte % kPageBytes);
+  const auto from = static_cast<std::uint32_t>(slot.byte - slot.byte % kUnitBytes);
   if (!populate(hook, slot.chunk, from, slot.byte + entries * shape.entry_bytes())) return false;
   prepared_.compare_exchange_strong(prepared, prepared + entries);
   return true;

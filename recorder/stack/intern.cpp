@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "common/machine/page.h"
 #include "common/system/memory.h"
 #include "common/system/mutex.h"
 #include "common/system/syscalls.h"
@@ -138,9 +139,10 @@ Index* index_for_insert() noexcept {
   }
   if (larger == nullptr) return index != nullptr && index->used < slots / 16 * 15 ? index : nullptr;
   g_index.store(larger, std::memory_order_release);
-  if (index_bytes(slots) > 2 * session::kPageBytes)  // all but the page with the mask
-    system::call(SYS_madvise, reinterpret_cast<std::byte*>(index) + session::kPageBytes,
-                 index_bytes(slots) - session::kPageBytes, MADV_DONTNEED);
+  const std::uint64_t page = machine::page_bytes();
+  if (index_bytes(slots) > 2 * page)  // all but the page with the mask
+    system::call(SYS_madvise, reinterpret_cast<std::byte*>(index) + page, index_bytes(slots) - page,
+                 MADV_DONTNEED);
   return larger;
 }
 

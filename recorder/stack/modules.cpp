@@ -11,6 +11,7 @@
 #include <new>
 #include <string_view>
 
+#include "common/machine/page.h"
 #include "common/system/memory.h"
 #include "common/system/mutex.h"
 #include "common/system/syscalls.h"
@@ -77,7 +78,7 @@ AddressRange loaded_range(const Elf64_Phdr* segments, std::uint64_t count) noexc
   AddressRange whole;
   for (std::uint64_t i = 0; i < count; ++i) {
     if (segments[i].p_type != PT_LOAD) continue;
-    if (whole.end == 0) whole.start = segments[i].p_vaddr & ~std::uint64_t{4095};
+    if (whole.end == 0) whole.start = machine::page_down(segments[i].p_vaddr);
     whole.end = segments[i].p_vaddr + segments[i].p_memsz;
   }
   return whole;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "common/machine/instructions.h"
+#include "common/machine/page.h"
 #include "common/system/syscalls.h"
 #include "recorder/stack/known_stacks.h"
 #include "recorder/stack/memory_map.h"
@@ -15,9 +16,6 @@ namespace {
 // The kernel keeps this much free below a stack that grows (stack_guard_gap), so an sp this close
 // below the last known end is on that stack.
 constexpr std::uint64_t kGuardGap = 1 << 20;
-constexpr std::uint64_t kPage = 4096;
-
-constexpr std::uint64_t page_of(std::uint64_t address) noexcept { return address & ~(kPage - 1); }
 
 // glibc places a thread's control block, to which the thread pointer points, at the upper end of
 // its stack, also of one that the program has allocated.
@@ -29,7 +27,7 @@ bool holds(InHook hook, StackRange& range, std::uint64_t sp) noexcept {
     return false;
   if (range.kind == StackKind::probed && readable_end(hook, sp, range.low) != range.low)
     return false;
-  range.low = page_of(sp);
+  range.low = machine::page_down(sp);
   return true;
 }
 
@@ -37,7 +35,7 @@ bool holds(InHook hook, StackRange& range, std::uint64_t sp) noexcept {
 bool find_own_by_probing(InHook hook, std::uint64_t sp, StackRange& found) noexcept {
   const std::uint64_t end = thread_pointer();
   if (sp >= end || end - sp > kGuardGap || readable_end(hook, sp, end) != end) return false;
-  found = {page_of(sp), end, StackKind::probed};
+  found = {machine::page_down(sp), end, StackKind::probed};
   return true;
 }
 
@@ -47,11 +45,11 @@ bool find_other_by_probing(InHook hook, std::uint64_t sp, StackRange& found) noe
   std::uint64_t end = known_stack_end(hook, sp);
   if (end == 0) {
     const std::uint64_t generation = known_stacks_generation();
-    end = readable_end(hook, sp, page_of(sp) + kLargestKnown);
-    if (end == 0 || end == page_of(sp) + kLargestKnown) return false;
+    end = readable_end(hook, sp, machine::page_down(sp) + kLargestKnown);
+    if (end == 0 || end == machine::page_down(sp) + kLargestKnown) return false;
     add_known_stack(hook, sp, end, generation);
   }
-  found = {page_of(sp), end, StackKind::probed};
+  found = {machine::page_down(sp), end, StackKind::probed};
   return true;
 }
 
@@ -76,7 +74,7 @@ bool find_in_maps(InHook hook, std::uint64_t sp, StackRange& found) noexcept {
 std::uint64_t readable_end(InHook, std::uint64_t from, std::uint64_t to) noexcept {
   constexpr long kNoSuchRequest = -1;
   constexpr std::size_t kSetBytes = 8;
-  for (std::uint64_t page = page_of(from); page < to; page += kPage) {
+  for (std::uint64_t page = machine::page_down(from); page < to; page += machine::page_bytes()) {
     const long result = system::call(SYS_rt_sigprocmask, kNoSuchRequest, page, nullptr, kSetBytes);
     if (result == -EFAULT) return page;
     if (result != -EINVAL) return 0;

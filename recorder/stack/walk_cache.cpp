@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/machine/frames.h"
+#include "common/machine/page.h"
 #include "common/system/files.h"
 #include "common/system/memory.h"
 #include "recorder/python/chain.h"
@@ -225,8 +226,7 @@ void use(ThreadStacks& thread, CacheMemory<kWalks, kStacks>& memory) noexcept {
 // The memory that every first walk touches, with one system call instead of a fault for each page.
 // Where the kernel cannot do that, they are touched one by one.
 void populate_for_first_walk(ThreadStacks& thread) noexcept {
-  constexpr std::uintptr_t kPage = 4096;
-  const auto from = reinterpret_cast<std::uintptr_t>(&thread.ranges) & ~(kPage - 1);
+  const auto from = machine::page_down(reinterpret_cast<std::uintptr_t>(&thread.ranges));
   const auto to = reinterpret_cast<std::uintptr_t>(&thread.merged.frames[1]);
   system::populate(reinterpret_cast<void*>(from), to - from);
 }

@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 
+#include "common/machine/page.h"
 #include "common/session/view.h"
 #include "common/system/files.h"
 #include "common/system/memory.h"
@@ -246,10 +247,9 @@ std::uint64_t served_to_all() noexcept {
 void set_state_wiped(InHook, bool wiped) noexcept {
   ThreadState* const thread = registered_thread();
   if (thread == nullptr) return;
-  constexpr std::uintptr_t kPage = session::kPageBytes;
-  const auto from = reinterpret_cast<std::uintptr_t>(thread) & ~(kPage - 1);
-  const auto to =
-      (reinterpret_cast<std::uintptr_t>(thread) + sizeof(ThreadState) + kPage - 1) & ~(kPage - 1);
+  const auto start = reinterpret_cast<std::uintptr_t>(thread);
+  const std::uint64_t from = machine::page_down(start);
+  const std::uint64_t to = machine::page_up(start + sizeof(ThreadState));
   system::call(SYS_madvise, from, to - from, wiped ? MADV_WIPEONFORK : MADV_KEEPONFORK);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/machine/page.h"
 #include "common/system/syscalls.h"
 
 namespace oomrec::symbols {
@@ -100,11 +101,11 @@ bool ElfSymbols::read_program_headers(std::uint64_t start) noexcept {
     Elf64_Phdr program;
     if (!read(start + header.e_phoff + i * sizeof program, program)) return false;
     if (program.p_type == PT_LOAD) {
-      if (first) bias_ = start - (program.p_vaddr & ~std::uint64_t{4095});
+      if (first) bias_ = start - machine::page_down(program.p_vaddr);
       first = false;
       if ((program.p_flags & PF_R) != 0 && count < kMaxSegments) {
         const std::uint64_t at = bias_ + program.p_vaddr;
-        found[count++] = {at & ~std::uint64_t{4095}, at + program.p_memsz};
+        found[count++] = {machine::page_down(at), at + program.p_memsz};
       }
     } else if (program.p_type == PT_DYNAMIC) {
       dynamic = program.p_vaddr;

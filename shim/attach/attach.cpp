@@ -15,6 +15,7 @@
 #include <optional>
 #include <string_view>
 
+#include "common/machine/page.h"
 #include "common/options/options.h"
 #include "common/session/gpu_before_attach.h"
 #include "common/system/files.h"
@@ -53,7 +54,6 @@ namespace {
 
 using session::GpuBeforeAttach;
 
-constexpr std::uint64_t kPageBytes = 4096;
 constexpr int kRecords = 1, kIsIdle = 2;  // oomrec_attached
 
 // The command's settings: "OOMREC_MODE=exact" and so on, and LD_PRELOAD for the programs that this
@@ -89,8 +89,7 @@ Dl_info own_module() noexcept {
 
 // The program's own allocator serves its own calls directly, without a word that can be redirected.
 bool is_programs_own(const void* function) noexcept {
-  const auto start = reinterpret_cast<std::uint64_t>(library_of(function));
-  return ::getauxval(AT_PHDR) - start < kPageBytes;
+  return is_program_at(reinterpret_cast<std::uint64_t>(library_of(function)));
 }
 
 struct Heap {
@@ -114,7 +113,7 @@ Heap heap_now() noexcept {
   system::number_in(rest, &rest);  // all of its address space
   const std::uint64_t resident = system::number_in(rest, &rest);
   const std::uint64_t shared = system::number_in(rest, &rest);
-  return {resident > shared ? (resident - shared) * kPageBytes : 0, 0, false};
+  return {resident > shared ? (resident - shared) * machine::page_bytes() : 0, 0, false};
 }
 
 // An interpreter's own heap reserves more than it uses.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "common/machine/page.h"
 #include "common/system/guard_regions.h"
 #include "common/system/hook_scope.h"
 #include "common/system/memory.h"
@@ -17,7 +18,6 @@
 namespace oomrec::shim {
 namespace {
 
-constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kSmallest = 64 * 1024;
 constexpr std::uint64_t kMostGuard = 64 * 1024;
 constexpr std::uint64_t kArenaBytes = std::uint64_t{64} << 20;  // HEAP_MAX_SIZE
@@ -45,7 +45,7 @@ std::uint64_t end_of_module_at(std::uint64_t address) noexcept {
         start = std::min(start, info->dlpi_addr + header.p_vaddr);
         end = std::max(end, info->dlpi_addr + header.p_vaddr + header.p_memsz);
       }
-      end = (end + kPageBytes - 1) & ~(kPageBytes - 1);
+      end = machine::page_up(end);
       if (search.address < start || search.address >= end) return 0;
       search.end = end;
       return 1;
@@ -77,7 +77,8 @@ MappingsBefore::MappingsBefore(std::uint64_t block_bytes) noexcept
     const bool is_guarded = adjoins && !last_is_file && !last.readable && !last.writable &&
                             last.end - last.start <= kMostGuard;
     if (is_guarded)
-      piece.start += std::min(piece.bytes(), stack_bytes_ - std::min(stack_bytes_, kPageBytes));
+      piece.start +=
+          std::min(piece.bytes(), stack_bytes_ - std::min(stack_bytes_, machine::page_bytes()));
     if (path[0] == '\0' && range.writable && range.readable && !is_own && !is_arena)
       add_without_stacks(piece);
     last = range;
@@ -109,11 +110,12 @@ bool MappingsBefore::is_resident(std::uint64_t page, std::uint64_t end) noexcept
     if (windows_left_ == 0) return false;
     --windows_left_;
     window_ = page;
-    window_end_ = std::min(end, page + kWindowPages * kPageBytes);
-    if (!system::read_resident_pages(window_, (window_end_ - window_) / kPageBytes, resident_))
+    window_end_ = std::min(end, page + kWindowPages * machine::page_bytes());
+    if (!system::read_resident_pages(window_, (window_end_ - window_) / machine::page_bytes(),
+                                     resident_))
       window_end_ = window_;
   }
-  return page < window_end_ && resident_[(page - window_) / kPageBytes];
+  return page < window_end_ && resident_[(page - window_) / machine::page_bytes()];
 }
 
 // The bytes of the block of malloc's that has a mapping of its own here; 0: there is none. Its
@@ -122,9 +124,9 @@ std::uint64_t MappingsBefore::block_at(std::uint64_t address, std::uint64_t most
   constexpr std::uint64_t kFlags = 7, kMapped = 2, kHeaderBytes = 16;
   const std::uint64_t size = reinterpret_cast<const std::uint64_t*>(address)[1];
   const std::uint64_t named = size & ~kFlags;
-  const std::uint64_t bytes = named % kPageBytes == 0 ? named : named + kHeaderBytes;
-  const bool is_block = (size & kFlags) == kMapped && bytes % kPageBytes == 0 && named != 0 &&
-                        bytes <= most && bytes <= block_bytes_;
+  const std::uint64_t bytes = named % machine::page_bytes() == 0 ? named : named + kHeaderBytes;
+  const bool is_block = (size & kFlags) == kMapped && bytes % machine::page_bytes() == 0 &&
+                        named != 0 && bytes <= most && bytes <= block_bytes_;
   return is_block ? bytes : 0;
 }
 
@@ -154,7 +156,7 @@ void MappingsBefore::add_without_blocks(const Piece& piece) noexcept {
       block_bytes_ -= block;
       from = at + block;
     }
-    at += std::max(block, kPageBytes);
+    at += std::max(block, machine::page_bytes());
   }
   if (from < piece.end) add({from, piece.end});
 }

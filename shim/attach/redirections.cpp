@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "common/machine/page.h"
 #include "common/machine/platform.h"
 #include "common/system/hook_scope.h"
 #include "common/system/memory.h"
@@ -20,8 +21,6 @@
 
 namespace oomrec::shim {
 namespace {
-
-constexpr std::uint64_t kPageBytes = 4096;
 
 struct Redirection {
   const char* name;
@@ -148,13 +147,13 @@ struct Module {
       const ElfW(Phdr)& header = info.dlpi_phdr[i];
       const std::uint64_t at = bias + header.p_vaddr;
       if (header.p_type == PT_LOAD) {
-        start = std::min(start, at & ~(kPageBytes - 1));
+        start = std::min(start, machine::page_down(at));
         end = std::max(end, at + header.p_memsz);
       } else if (header.p_type == PT_DYNAMIC) {
         dynamic = reinterpret_cast<const ElfW(Dyn)*>(at);
       } else if (header.p_type == PT_GNU_RELRO) {
-        relro_start = at & ~(kPageBytes - 1);
-        relro_end = (at + header.p_memsz) & ~(kPageBytes - 1);
+        relro_start = machine::page_down(at);
+        relro_end = machine::page_down(at + header.p_memsz);
       }
     }
     for (; dynamic != nullptr && dynamic->d_tag != DT_NULL; ++dynamic) read(*dynamic);

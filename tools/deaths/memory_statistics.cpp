@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "common/machine/page.h"
 #include "common/system/text.h"
 #include "tools/base/number.h"
 #include "tools/base/text.h"
@@ -10,7 +11,6 @@
 namespace oomrec::tools::deaths {
 namespace {
 
-constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kKiB = 1024;
 
 struct Statistic {
@@ -113,7 +113,7 @@ void MachineStatisticsReader::read(std::string_view line) {
     const auto pages = parse_number<std::uint64_t>(value);
     if (!pages) return;
     if (name == "free") free_pages_ = *pages;
-    add(found_, kOfMachine, name, *pages * kPageBytes);
+    add(found_, kOfMachine, name, *pages * machine::page_bytes());
   });
 }
 
@@ -126,11 +126,11 @@ MemoryStatistics MachineStatisticsReader::found() const {
 }
 
 std::uint64_t MachineStatisticsReader::ram_bytes() const {
-  return pages_ > reserved_pages_ ? (pages_ - reserved_pages_) * kPageBytes : 0;
+  return pages_ > reserved_pages_ ? (pages_ - reserved_pages_) * machine::page_bytes() : 0;
 }
 
 std::uint64_t MachineStatisticsReader::used_bytes() const {
-  return ram_bytes() - std::min(ram_bytes(), free_pages_ * kPageBytes);
+  return ram_bytes() - std::min(ram_bytes(), free_pages_ * machine::page_bytes());
 }
 
 }  // namespace oomrec::tools::deaths

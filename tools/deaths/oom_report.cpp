@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/machine/page.h"
 #include "common/system/text.h"
 #include "tools/base/number.h"
 #include "tools/base/text.h"
@@ -11,7 +12,6 @@
 namespace oomrec::tools::deaths {
 namespace {
 
-constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kKiB = 1024;
 
 // "65536kB" behind `word`.
@@ -115,10 +115,10 @@ bool OomReportReader::read_task(std::string_view text) {
     const std::string_view word = next_word(rest);
     const std::uint64_t number = system::number_in(word);
     if (column == "tgid") process.pid = number;
-    if (column == "rss") process.rss_bytes = number * kPageBytes;
-    if (column == "rss_anon") process.anonymous_bytes = number * kPageBytes;
-    if (column == "rss_file") process.file_bytes = number * kPageBytes;
-    if (column == "rss_shmem") process.shared_bytes = number * kPageBytes;
+    if (column == "rss") process.rss_bytes = number * machine::page_bytes();
+    if (column == "rss_anon") process.anonymous_bytes = number * machine::page_bytes();
+    if (column == "rss_file") process.file_bytes = number * machine::page_bytes();
+    if (column == "rss_shmem") process.shared_bytes = number * machine::page_bytes();
   }
   rest.remove_prefix(std::min<std::size_t>(rest.size(), 1));
   process.name = rest;

@@ -54,7 +54,7 @@ class RecordingRedactor {
     });
     for_each<session::SidePage>(TableId::side_pages, [&](const session::SidePage& page) {
       if (page.shift <= session::kLargestSideShift)
-        copy(std::uint64_t{page.page} * session::kPageBytes,
+        copy(std::uint64_t{page.page} * session::kUnitBytes,
              (session::kSideSpanBytes >> page.shift) * sizeof(std::uint64_t));
     });
   }

@@ -12,7 +12,6 @@ namespace {
 using bundle::HeapArea;
 using session::TableId;
 
-constexpr std::uint64_t kPageBytes = 4096;
 // The share of live blocks whose addresses must be in the recording. With fewer of them, the gaps
 // between known blocks may be in use.
 constexpr double kAllBlocks = 0.98;
@@ -148,7 +147,8 @@ HeapChunk chunk_of(std::uint64_t address, std::uint64_t requested_bytes) {
   return {start, start + std::min(chunk, ~start)};
 }
 
-FreeRuns free_runs(const std::vector<bundle::HeapArea>& areas, std::vector<HeapChunk> chunks) {
+FreeRuns free_runs(const std::vector<bundle::HeapArea>& areas, std::vector<HeapChunk> chunks,
+                   std::uint64_t page_bytes) {
   std::sort(chunks.begin(), chunks.end(),
             [](const HeapChunk& a, const HeapChunk& b) { return a.start < b.start; });
   FreeRuns runs;
@@ -159,9 +159,9 @@ FreeRuns free_runs(const std::vector<bundle::HeapArea>& areas, std::vector<HeapC
     runs.bytes += bytes;
     ++runs.count;
     runs.largest_bytes = std::max(runs.largest_bytes, bytes);
-    const std::uint64_t first_page = (start + kPageBytes - 1) / kPageBytes;
-    const std::uint64_t end_page = end / kPageBytes;
-    if (first_page < end_page) runs.page_bytes += (end_page - first_page) * kPageBytes;
+    const std::uint64_t first_page = (start + page_bytes - 1) / page_bytes;
+    const std::uint64_t end_page = end / page_bytes;
+    if (first_page < end_page) runs.page_bytes += (end_page - first_page) * page_bytes;
     FreeRuns::Bucket& bucket = sizes[static_cast<std::size_t>(std::bit_width(bytes)) - 1];
     ++bucket.count;
     bucket.bytes += bytes;
@@ -206,7 +206,7 @@ HeapFigures heap_of(const bundles::Source& source) {
       static_cast<double>(chunks.all.size()) >= kAllBlocks * static_cast<double>(totals.live_count);
   if (!recording.estimated() && totals.live_count != 0 && is_complete &&
       !figures.areas->live_is_bound)
-    figures.runs = free_runs(*areas, chunks.all);
+    figures.runs = free_runs(*areas, chunks.all, session::page_bytes_of(recording.header()));
   return figures;
 }
 

@@ -53,7 +53,8 @@ HeapChunk chunk_of(std::uint64_t address, std::uint64_t requested_bytes);
 
 // The parts of the areas that no chunk covers. Arguments may be unsorted; chunks outside of all
 // areas are ignored.
-FreeRuns free_runs(const std::vector<bundle::HeapArea>& areas, std::vector<HeapChunk> chunks);
+FreeRuns free_runs(const std::vector<bundle::HeapArea>& areas, std::vector<HeapChunk> chunks,
+                   std::uint64_t page_bytes);
 
 HeapFigures heap_of(const bundles::Source& source);
 

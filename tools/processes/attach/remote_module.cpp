@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/machine/page.h"
 #include "tools/processes/attach/loader_list.h"
 
 namespace oomrec::tools::processes {
 namespace {
 
-constexpr std::uint64_t kPageBytes = 4096;
+constexpr std::uint64_t kMostNotes = 4096;
 constexpr std::uint64_t kMostSymbolBytes = std::uint64_t{64} << 20;  // of a damaged header
-
-std::uint64_t page_down(std::uint64_t address) { return address & ~(kPageBytes - 1); }
-std::uint64_t page_up(std::uint64_t address) { return page_down(address + kPageBytes - 1); }
 
 // How many symbols a module has, by its GNU hash table: the last one of the longest chain.
 std::uint64_t count_by_gnu_hash(const RemoteMemory& memory, std::uint64_t hash) {
@@ -58,14 +56,14 @@ void RemoteModule::read_segments(const RemoteMemory& memory) {
   bool has_bias = false;
   for (const Elf64_Phdr& segment : segments) {
     if (segment.p_type != PT_LOAD) continue;
-    if (!has_bias) bias_ = start_ - page_down(segment.p_vaddr);
+    if (!has_bias) bias_ = start_ - machine::page_down(segment.p_vaddr);
     has_bias = true;
-    end_ = std::max(end_, page_up(bias_ + segment.p_vaddr + segment.p_memsz));
+    end_ = std::max(end_, machine::page_up(bias_ + segment.p_vaddr + segment.p_memsz));
     const std::uint64_t used = bias_ + segment.p_vaddr + segment.p_filesz;
     if ((segment.p_flags & PF_X) != 0 && (segment.p_flags & PF_W) == 0 &&
         segment.p_memsz == segment.p_filesz)
-      gaps_.push_back(
-          {(used + 15) & ~std::uint64_t{15}, page_up(used) - ((used + 15) & ~std::uint64_t{15})});
+      gaps_.push_back({(used + 15) & ~std::uint64_t{15},
+                       machine::page_up(used) - ((used + 15) & ~std::uint64_t{15})});
   }
   for (const Elf64_Phdr& segment : segments) {
     if (segment.p_type == PT_DYNAMIC) {
@@ -79,7 +77,7 @@ void RemoteModule::read_segments(const RemoteMemory& memory) {
 
 void RemoteModule::read_notes(const RemoteMemory& memory, std::uint64_t address,
                               std::uint64_t bytes) {
-  std::string notes(std::min(bytes, kPageBytes), '\0');
+  std::string notes(std::min(bytes, kMostNotes), '\0');
   notes.resize(memory.read_some(address, notes.data(), notes.size()));
   const auto padded = [](std::uint64_t size) { return (size + 3) & ~std::uint64_t{3}; };
   for (std::uint64_t at = 0; at + sizeof(Elf64_Nhdr) <= notes.size();) {

@@ -9,6 +9,7 @@
 #include <set>
 #include <string_view>
 
+#include "common/machine/page.h"
 #include "common/machine/platform.h"
 #include "tools/processes/attach/gpu_memory.h"
 #include "tools/processes/attach/loaded_copies.h"
@@ -24,7 +25,6 @@ constexpr std::string_view kFunctions[] = {
     "memalign",     "valloc", "pvalloc", "mmap", "mmap64",         "munmap",
     "reallocarray", "mremap", "brk",     "sbrk", "shmat",          "shmdt"};
 
-constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kMostTableBytes = std::uint64_t{256} << 20;  // of a damaged header
 
 // The words of a module by which it calls other modules, and its relocations of them.
@@ -39,7 +39,7 @@ class CallWords {
     const auto first = std::find_if(segments.begin(), segments.end(),
                                     [](const auto& one) { return one.p_type == PT_LOAD; });
     if (first == segments.end()) return;
-    bias_ = start_ - (first->p_vaddr & ~(kPageBytes - 1));
+    bias_ = start_ - machine::page_down(first->p_vaddr);
     for (const Elf64_Phdr& segment : segments)
       if (segment.p_type == PT_DYNAMIC) read_dynamic(segment);
   }

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "common/machine/page.h"
 #include "tools/base/error.h"
 #include "tools/base/text.h"
 #include "tools/processes/simulate/deaths.h"
@@ -96,10 +97,10 @@ void fork_though_forbidden() {
 
 // The break cannot grow past a mapping.
 void block_the_break() {
-  constexpr std::uintptr_t kPage = 4096;
+  const std::uint64_t page = machine::page_bytes();
   const auto end = reinterpret_cast<std::uintptr_t>(sbrk(0));
-  void* const above = reinterpret_cast<void*>((end + 16 * kPage) & ~(kPage - 1));
-  g_kept = mmap(above, kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  void* const above = reinterpret_cast<void*>(machine::page_down(end + 16 * page));
+  g_kept = mmap(above, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
   g_kept = sbrk(kMiB);
 }
 

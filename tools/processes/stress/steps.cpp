@@ -12,17 +12,16 @@
 #include <functional>
 #include <thread>
 
+#include "common/machine/page.h"
 #include "tools/base/text.h"
 #include "tools/processes/stress/gpu.h"
 
 namespace oomrec::tools::processes {
 namespace {
 
-constexpr std::size_t kPageBytes = 4096;
-
 void touch_pages(void* block, std::size_t bytes) {
   auto* const at = static_cast<volatile char*>(block);
-  for (std::size_t i = 0; i < bytes; i += kPageBytes) at[i] = 1;
+  for (std::size_t i = 0; i < bytes; i += machine::page_bytes()) at[i] = 1;
 }
 
 void* map_pages(std::size_t bytes) {

@@ -12,6 +12,7 @@
 #include <csignal>
 #include <mutex>
 
+#include "common/machine/page.h"
 #include "common/session/layout.h"
 
 namespace oomrec::tools::recording {
@@ -34,8 +35,8 @@ void on_bus_error(int, siginfo_t* info, void*) {
   for (const Range& range : g_ranges) {
     const std::uintptr_t begin = range.begin.load();
     if (begin == 0 || address - begin >= range.size.load()) continue;
-    void* const page = reinterpret_cast<void*>(address & ~(session::kPageBytes - 1));
-    if (mmap(page, session::kPageBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+    void* const page = reinterpret_cast<void*>(machine::page_down(address));
+    if (mmap(page, machine::page_bytes(), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
              0) == page) {
       errno = error;
       return;

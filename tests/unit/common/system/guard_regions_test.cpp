@@ -1,4 +1,5 @@
 #include "common/system/guard_regions.h"
+#include "common/machine/page.h"
 
 #include <doctest/doctest.h>
 #include <sys/mman.h>
@@ -13,7 +14,7 @@
 namespace oomrec::system {
 namespace {
 
-constexpr std::uint64_t kPageBytes = 4096;
+const std::uint64_t kPageBytes = machine::page_bytes();
 constexpr int kInstallGuard = 102;  // MADV_GUARD_INSTALL
 
 bool kernel_finds_them() {
@@ -24,7 +25,7 @@ bool kernel_finds_them() {
 }
 
 TEST_CASE("the guard regions of a mapping are found one after the other") {
-  constexpr std::uint64_t kBytes = 40 * kPageBytes;
+  const std::uint64_t kBytes = 40 * kPageBytes;
   void* const mapping =
       mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   REQUIRE(mapping != MAP_FAILED);

@@ -1,4 +1,5 @@
 #include "common/system/resident_pages.h"
+#include "common/machine/page.h"
 
 #include <doctest/doctest.h>
 #include <sys/mman.h>
@@ -13,7 +14,7 @@
 namespace oomrec::system {
 namespace {
 
-constexpr std::size_t kPageBytes = 4096;
+const std::uint64_t kPageBytes = machine::page_bytes();
 
 TEST_CASE("the pages of a mapping that were touched are in memory, across several reads") {
   constexpr std::size_t kPages = 300;

@@ -1,5 +1,6 @@
 // The range table compared with a map of pages after each of many random operations.
 #include "recorder/live/range_table.h"
+#include "common/machine/page.h"
 
 #include <doctest/doctest.h>
 #include <sys/mman.h>
@@ -16,6 +17,8 @@ using namespace oomrec::live;
 using session::g_session;
 
 namespace {
+
+const std::uint64_t kPageBytes = machine::page_bytes();
 
 const InHook kHook = OutsideHooks::in_hook();
 

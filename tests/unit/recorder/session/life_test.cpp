@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "common/machine/page.h"
 #include "recorder/session/alive.h"
 #include "recorder/session/writer.h"
 #include "tests/unit/recorder/session/fixtures.h"
@@ -17,10 +18,10 @@ namespace {
 // ThreadSanitizer does not see the recorder's system calls, and would take the mutex of the next
 // session at this page for the one whose owner has ended. It sees those of libc.
 void unmap_visibly(const void* page) {
-  void* const mapped =
-      mmap(const_cast<void*>(page), kPageBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const mapped = mmap(const_cast<void*>(page), machine::page_bytes(), PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   REQUIRE(mapped == page);
-  REQUIRE(munmap(mapped, kPageBytes) == 0);
+  REQUIRE(munmap(mapped, machine::page_bytes()) == 0);
 }
 
 Life life_in(const std::string& path) { return life_of(Recording{path}.view()); }
@@ -196,7 +197,7 @@ TEST_CASE("a session that ends is unmapped, but for a page in another thread's l
   }};
   const auto is_mapped = [](const void* page) {
     unsigned char resident = 0;
-    return syscall(SYS_mincore, page, kPageBytes, &resident) == 0;
+    return syscall(SYS_mincore, page, machine::page_bytes(), &resident) == 0;
   };
   while (step != 1) std::this_thread::yield();
   append_until_full(session, 50'000);
@@ -207,7 +208,7 @@ TEST_CASE("a session that ends is unmapped, but for a page in another thread's l
   CHECK_FALSE(session.active());
   CHECK(is_mapped(first));
   REQUIRE(stat(path.c_str(), &file) == 0);
-  CHECK(file.st_blocks * 512 <= static_cast<long>(2 * kPageBytes));
+  CHECK(file.st_blocks * 512 <= static_cast<long>(2 * machine::page_bytes()));
 
   REQUIRE(session.create(kHook, settings));  // by this thread
   const Header* const second = &session.header();

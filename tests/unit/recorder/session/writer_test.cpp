@@ -1,5 +1,6 @@
 // A session by its writer and its reader: tables, strings, lanes, facts.
 #include "recorder/session/writer.h"
+#include "common/machine/page.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
@@ -69,7 +70,7 @@ TEST_CASE("a session grows piece by piece, in its file and in private memory") {
     u64 start = 0, end = 0, offset = 0;
     REQUIRE(std::sscanf(line.c_str(), "%lx-%lx %*s %lx", &start, &end, &offset) == 3);
     bytes += end - start;
-    for (; start < end; start += kPageBytes, offset += kPageBytes) {
+    for (; start < end; start += machine::page_bytes(), offset += machine::page_bytes()) {
       if (reinterpret_cast<u64>(session->arena.at(offset)) != start) FAIL_CHECK(offset);
     }
   }

@@ -23,6 +23,8 @@ using bundle::HeapArea;
 
 namespace {
 
+constexpr std::uint64_t kPageBytes = 4096;
+
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
 std::vector<HeapArea> areas_of(int pid) {
@@ -149,11 +151,13 @@ TEST_CASE("the chunk of a block") {
 TEST_CASE("free runs between chunks, and their whole pages") {
   const std::vector<HeapArea> areas = {{0x10000, 0x20000, 0, true}, {0x40000, 0x42000, 0, false}};
   const findings::FreeRuns runs =
-      findings::free_runs(areas, {{0x14000, 0x14100},
-                                  {0x10000, 0x10020},
-                                  {0x10040, 0x12000},
-                                  {0x14080, 0x20000},    // overlaps: a forged block
-                                  {0x30000, 0x31000}});  // outside
+      findings::free_runs(areas,
+                          {{0x14000, 0x14100},
+                           {0x10000, 0x10020},
+                           {0x10040, 0x12000},
+                           {0x14080, 0x20000},   // overlaps: a forged block
+                           {0x30000, 0x31000}},  // outside
+                          kPageBytes);
 
   CHECK(runs.count == 3);
   CHECK(runs.bytes == 0x20 + 0x2000 + 0x2000);
@@ -167,8 +171,8 @@ TEST_CASE("free runs between chunks, and their whole pages") {
 }
 
 TEST_CASE("an area without chunks is one run; without areas there is none") {
-  CHECK(findings::free_runs({{0x10000, 0x20000, 0, true}}, {}).bytes == 0x10000);
-  CHECK(findings::free_runs({}, {{0x10000, 0x20000}}).count == 0);
+  CHECK(findings::free_runs({{0x10000, 0x20000, 0, true}}, {}, kPageBytes).bytes == 0x10000);
+  CHECK(findings::free_runs({}, {{0x10000, 0x20000}}, kPageBytes).count == 0);
 }
 
 TEST_CASE("no remedy if little is free") {

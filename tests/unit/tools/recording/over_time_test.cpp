@@ -249,7 +249,7 @@ TEST_CASE("small blocks of the side table have ages, too") {
   constexpr std::uint32_t kPage = 1000;
   image.add<session::SidePage>(TableId::side_pages) = {0x10000, kPage, 5};
   auto* const words =
-      reinterpret_cast<std::uint64_t*>(image.bytes().data() + kPage * session::kPageBytes);
+      reinterpret_cast<std::uint64_t*>(image.bytes().data() + kPage * session::kUnitBytes);
   words[3] = session::packed({0x10060, 10, stack, 12}, 5);
   words[9] = session::packed({0x10120, 10, stack, 7}, 5);
 

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <sys/auxv.h>
+
+#include <cstdint>
+
+namespace oomrec::machine {
+
+inline std::uint64_t page_bytes() noexcept { return ::getauxval(AT_PAGESZ); }
+
+}  // namespace oomrec::machine
