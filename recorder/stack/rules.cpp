@@ -2,12 +2,13 @@
 
 #include <sys/mman.h>
 
+#include "common/machine/page.h"
 #include "common/system/memory.h"
 #include "recorder/stack/self_check.h"
 
 namespace oomrec::stack {
 
-alignas(4096) constinit RuleSlot g_small_rules[1u << kSmallTableBits] = {};
+alignas(machine::kMostPageBytes) constinit RuleSlot g_small_rules[1u << kSmallTableBits] = {};
 constinit std::atomic<RuleSlot*> g_rules{g_small_rules};
 
 namespace {

@@ -4,6 +4,8 @@
 
 namespace oomrec::machine {
 
-constexpr std::uint64_t page_bytes() noexcept { return 4096; }
+inline constexpr std::uint64_t kMostPageBytes = 4096;
+
+constexpr std::uint64_t page_bytes() noexcept { return kMostPageBytes; }
 
 }  // namespace oomrec::machine
