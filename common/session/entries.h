@@ -153,7 +153,7 @@ struct LiveRange {
 enum class RangeKind : u32 {
   none,
   counted,      // writable, anonymous (private or shared)
-  reservation,  // PROT_NONE or MAP_NORESERVE: SpaceTotals::reserved_bytes
+  reservation,  // not to be used as it is: SpaceTotals::reserved_bytes
   other,        // files and read-only memory: needed to understand a later mprotect or munmap
 };
 static_assert(sizeof(LiveRange) == 32 && offsetof(LiveRange, holder) == 16);

@@ -72,7 +72,7 @@ void add_unexplained(Verdict& verdict, const DeathFacts& facts) noexcept {
           .size(account.own_anonymous_bytes - recorded)
           .add(
               " are private memory that was not recorded (stacks, data of modules, mappings by raw "
-              "system calls, memory from before a fork)");
+              "system calls, reservations in use, memory from before a fork)");
   });
 }
 

@@ -218,7 +218,10 @@ void explain_without_link(Verdict& verdict, const View& view, const Ruling& ruli
     const Reason& reason =
         *std::find_if(std::begin(kReasons), std::end(kReasons) - 1,
                       [&](const Reason& row) { return row.link == ruling.link; });
-    summary.add("; an earlier refused request does not explain it: ").add(reason.words);
+    const bool unnamed =
+        ruling.link == Link::other_exception && view.header().crash_link.exception[0] == '\0';
+    summary.add("; an earlier refused request probably does not explain it: ");
+    summary.add(unnamed ? "std::terminate was called, with no exception in sight" : reason.words);
   }
   if (!failed) return;
   add_link(verdict, view, crash, failure);

@@ -100,9 +100,12 @@ Ruling rule_on_fault(const Evidence& e) noexcept {
   if (e.has(session::kLinkUnchecked)) return likely_if(few || far, Link::near_result);
   if (!checked && e.none_served()) return likely_if(e.is_soon(), Link::near_result);
   if (kept) return likely_if(few && far, Link::near_result);
-  if (checked && e.has(session::kLinkRegardless)) return {Link::handled, Certainty::likely};
+  // A function that compares mmap's -1 often returns a NULL of its own in its place.
+  const bool may_be_made_null = fails_with_minus_one(e.failure) && e.none_served() && e.is_soon();
+  if (checked && e.has(session::kLinkRegardless) && !may_be_made_null)
+    return {Link::handled, Certainty::likely};
   if (few && far) return {Link::near_result, Certainty::possible};
-  if (checked) return {Link::handled, Certainty::likely};
+  if (checked && !may_be_made_null) return {Link::handled, Certainty::likely};
   if (few || far) return {Link::near_result, Certainty::possible};
   return {Link::much_later, Certainty::possible};
 }

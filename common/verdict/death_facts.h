@@ -124,8 +124,11 @@ struct DeathFacts {
   // The process itself waited for memory.
   bool stalled() const noexcept { return limit::is_stalled(stalls, pressure); }
 
-  // Memory cannot have been the reason.
-  bool memory_ruled_out() const noexcept { return usage.far() && !stalled() && kernel_ruled_out(); }
+  // Memory cannot have been the reason. Near the soft limit it can: who ended the process may have
+  // done so because its requests failed.
+  bool memory_ruled_out() const noexcept {
+    return usage.far() && !usage.soft.is_at(80) && !stalled() && kernel_ruled_out();
+  }
 
   const session::Header& header;
   const session::Death& death;

@@ -1,5 +1,6 @@
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "common/machine/page.h"
@@ -28,10 +29,21 @@ bool anonymous(const Mapping& mapping) noexcept {
          (mapping.flags & (MAP_STACK | MAP_GROWSDOWN)) == 0;  // thread stacks never count
 }
 
+// Of such an interpreter even small mappings with MAP_NORESERVE may be its heap's.
+bool may_have_object_heap() noexcept {
+  const stack::Interpreter& python = stack::g_interpreter;
+  return python.has_own_heap.load(std::memory_order_relaxed) || python.may_have_own_heap;
+}
+
+// jemalloc maps what it hands out with MAP_NORESERVE. From this size on such a mapping, although
+// writable, is address space for later: mimalloc's, sanitizers'.
+constexpr std::uint64_t kReservedBytes = std::uint64_t{1} << 30;
+
 RangeKind kind_of(const Mapping& mapping) noexcept {
   if (!anonymous(mapping)) return RangeKind::other;
-  if (mapping.protection == PROT_NONE || (mapping.flags & MAP_NORESERVE) != 0)
-    return RangeKind::reservation;
+  const bool is_reserved = (mapping.flags & MAP_NORESERVE) != 0 &&
+                           (mapping.bytes >= kReservedBytes || may_have_object_heap());
+  if (mapping.protection == PROT_NONE || is_reserved) return RangeKind::reservation;
   return (mapping.protection & PROT_WRITE) != 0 ? RangeKind::counted : RangeKind::other;
 }
 
@@ -62,8 +74,7 @@ Caller caller(InHook hook, std::uint64_t bytes, Api api, bool counts) noexcept {
 // Whether the interpreter has reserved it for its own heap (recorder/process/object_heap.h).
 bool is_object_heap(InHook hook, const Mapping& mapping, const Caller& from) noexcept {
   const stack::Interpreter& python = stack::g_interpreter;
-  if (!python.has_own_heap.load(std::memory_order_relaxed) && !python.may_have_own_heap)
-    return false;
+  if (!may_have_object_heap()) return false;
   if (from.node == 0 || (mapping.flags & MAP_NORESERVE) == 0 ||
       (mapping.protection & PROT_WRITE) == 0 || !python.ready.load(std::memory_order_acquire))
     return false;
@@ -141,7 +152,8 @@ void on_remap(InHook hook, std::uint64_t old_address, std::uint64_t old_bytes,
   stack::on_unmapped(hook, old_address, old_bytes);
   const bool old_stays = old == OldRange::stays;
   const bool counts = !old_stays || g_state.ranges.counted_bytes(hook, old_address, 1) != 0;
-  const Caller from = caller(hook, new_bytes, Api::mremap, counts);
+  const std::uint64_t growth = old_stays ? new_bytes : new_bytes - std::min(old_bytes, new_bytes);
+  const Caller from = caller(hook, growth, Api::mremap, counts);
   const RangeKind kind = counts ? RangeKind::counted : RangeKind::other;
   count_change(hook, from, Api::mremap,
                old_stays ? g_state.ranges.map(hook, new_address, new_bytes, kind, true, from.holder,

@@ -24,6 +24,8 @@ using session::g_session;
 
 namespace {
 
+constexpr std::uint64_t kManyRequests = 1000;  // Python's traceback of a MemoryError makes some 100
+
 bool is_provisional(const FailedRequest& failed) noexcept {
   const Space space = failed.request.space;
   return is_device_space(space) && space != Space::torch && is_of_torch(failed.node);
@@ -111,7 +113,10 @@ void on_failure(InHook hook, const Request& request, int error, FailedBy by) noe
     const bool handlers = first || thread->failed.time_ns == 0;
     // A crash follows from the root, not from what its handling asked for. An exception that was
     // reported ends that: the next one has another failure.
-    const bool keeps_root = is_aftershock && is_root(thread->failed) && !thread->failed.raised;
+    // And so does having been served many requests: that is no handling.
+    const bool went_on = thread->served() - thread->failed_call.served >= kManyRequests;
+    const bool keeps_root =
+        is_aftershock && is_root(thread->failed) && !thread->failed.raised && !went_on;
     if (keeps_root) {
       thread->aftershock = failed;
     } else {

@@ -30,7 +30,7 @@ std::string_view own_function(InHook hook, const View& view, std::uint32_t node,
                            session::module_of(frame) == session::module_of(frame_of_module);
     if (!in_module || !own.empty() || ++look_ups > kMostLookUps) return;
     const std::string_view name = text::exported_name(hook, names, module, frame, buffer);
-    if (name.empty()) return;
+    if (name.empty() || name == "_start") return;  // which the C library supplies
     char readable[256];
     if (!names::is_library_function(name) &&
         !names::is_library_function(names::short_name(name, readable)))

@@ -208,6 +208,36 @@ def test_a_killed_child_of_a_shell(oomrec, victim, cgroup, tmp_path, before, sta
     assert run.stderr.count(" was killed by the kernel: its memory cgroup") == 1, str(run)
 
 
+@pytest.mark.needs_cgroup_write
+@pytest.mark.needs_pid_namespace
+@pytest.mark.parametrize("shells", [1, 2, 4])
+def test_a_killed_descendant_below_processes_that_ended_well(
+    oomrec, victim, cgroup, tmp_path, shells
+):
+    """They leave no recording: the chain of parents is broken."""
+    log = tmp_path / "kernel.log"
+    scripts = [tmp_path / f"{i}.sh" for i in range(shells)]
+    for script, inner in zip(scripts, [*scripts[1:], victim("grows")], strict=True):
+        script.write_text(f"#!/bin/sh\n{inner}\nexit 0\n")
+        script.chmod(0o755)
+    process = oomrec.start(
+        "run", "--on-oom-exec", "echo ran", "--", scripts[0],
+        stdin=subprocess.PIPE, preexec_fn=cgroup("64M").enter,
+        env={"OOMREC_WARN": "0", "OOMREC_KERNEL_LOG": log},
+    )  # fmt: skip
+    assert process.stdout.readline() == b"ready\n"
+    pid = youngest(process.pid)
+    report_oom_kill(log, pid, "grows", memory_cgroup_of(pid))
+    os.kill(pid, signal.SIGKILL)
+    run = oomrec.finish(process)
+    assert run.exit_code == 0
+    shown = oomrec.json("show", run.only_bundle())
+    assert shown["verdict"]["code"] == "cgroup_oom_kill"
+    assert shown["process"]["executable"].endswith("grows")
+    assert run.stderr.count(" was killed by the kernel: its memory cgroup") == 1, str(run)
+    assert "ran" in run.stdout + run.stderr
+
+
 SAMPLED_S = 1.2  # twice the time between two looks at /proc
 
 

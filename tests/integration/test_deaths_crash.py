@@ -8,6 +8,7 @@ import re
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 
 import pytest
@@ -311,6 +312,55 @@ def test_an_abort_that_may_follow_is_said_to_be_possible(preload, shown, compile
     verdict = shown(preload(compiled("after_refusal_in_cxx"), "aborted_later"))["verdict"]
     assert (verdict["code"], verdict["certainty"]) == ("crash_after_refusal", "possible")
     assert verdict["summary"].endswith("nothing excludes it")
+
+
+# Many refusals of one stack, many small blocks served, then one of another stack, which ends it.
+REFUSED_ANEW = """
+#include <stdio.h>
+#include <stdlib.h>
+static void *volatile kept[3001];
+__attribute__((noinline)) static void* buffer(size_t bytes) {
+  void* block = malloc(bytes);
+  if (block == NULL) { fputs("out of memory\\n", stderr); abort(); }
+  return block;
+}
+int main(void) {
+  for (int i = 0; i < 200; i++) kept[0] = malloc(1 << 20);
+  for (int i = 1; i <= 3000; i++) kept[i] = malloc(200);
+  return buffer(5 << 20) != kept[0];
+}
+"""
+# mmap's -1 becomes a NULL, which is used.
+MADE_NULL = """
+#include <sys/mman.h>
+__attribute__((noinline)) static char* map(unsigned long bytes) {
+  void* at = mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return at == MAP_FAILED ? 0 : at;
+}
+int main(void) { char* at = map(1ul << 50); at[16] = 1; return at[17]; }
+"""
+
+
+def build(tmp_path, source: str) -> str:
+    program = str(tmp_path / "program")
+    command = ["gcc", "-O1", "-w", "-x", "c", "-", "-o", program]
+    subprocess.run(command, input=source, text=True, check=True)
+    return program
+
+
+def test_the_latest_refusal_is_the_one_that_is_examined(preload, oomrec, tmp_path):
+    run = preload(build(tmp_path, REFUSED_ANEW), env={"OOMREC_LIMIT": "100M"})
+    died_of(run, signal.SIGABRT)
+    crash = oomrec.json("show", run.bundles()[-1])
+    assert crash["verdict"]["code"] == "crash_after_refusal", crash["verdict"]
+    assert crash["request"]["size"] == 5 << 20
+
+
+def test_minus_one_that_was_made_a_null_may_have_led_to_the_crash(preload, shown, tmp_path):
+    run = preload(build(tmp_path, MADE_NULL))
+    died_of(run, signal.SIGSEGV)
+    verdict = shown(run)["verdict"]
+    assert (verdict["code"], verdict["certainty"]) == ("null_dereference", "possible"), verdict
 
 
 def test_a_stored_null_that_is_used_much_later_is_possible(preload, oomrec, compiled):

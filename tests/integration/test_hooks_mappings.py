@@ -19,6 +19,8 @@ STEPS = {
     "fixed over +1": (6, 1),
     "fixed again 0": (6, 1),
     "munmap -6": (0, 0),
+    "noreserve +5": (5, 0),
+    "noreserve GiB 0": (0, 1024),
     "reserved 0": (0, 100),
     "mprotect +9": (9, 91),
     "mprotect again 0": (9, 91),

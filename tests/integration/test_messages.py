@@ -191,3 +191,25 @@ def test_a_program_in_an_odd_file_system_runs_unchanged(preload, victim, without
     assert (run.exit_code, run.stdout) == (0, LIVES_ON), str(run)
     assert len(run.bundles()) == 1
     assert len(run.stderr.splitlines()) <= 3  # the failure, and where the bundle is
+
+
+NAMELESS = """
+#include <stdlib.h>
+#include <stdio.h>
+static volatile size_t bytes = (size_t)1 << 60;
+int main(void) { puts(malloc(bytes) ? "served" : "refused"); return 0; }
+"""
+
+
+def test_a_program_that_exports_no_function_but_the_c_librarys(preload, tmp_path):
+    """As Ruby's and Tcl's: `_start`, where every stack begins, is not what asked."""
+    program = tmp_path / "nameless"
+    flags = ["-O1", "-fvisibility=hidden", "-rdynamic", "-s", "-w"]
+    subprocess.run(
+        ["gcc", *flags, "-x", "c", "-", "-o", program], input=NAMELESS, text=True, check=True
+    )
+    listed = subprocess.run(["nm", "-D", program], capture_output=True, text=True, check=True)
+    assert " _start\n" in listed.stdout and " main\n" not in listed.stdout  # the control
+    run = preload(program)
+    assert run.stdout == "refused\n" and "asked malloc for" in run.stderr
+    assert "_start" not in run.stderr, str(run)

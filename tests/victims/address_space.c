@@ -50,6 +50,13 @@ int main(void) {
   munmap(moved, 7 * MIB);
   mark("munmap -6");
 
+  char* used = map(NULL, 5 * MIB, writable, MAP_NORESERVE);
+  mark("noreserve +5");
+  munmap(used, 5 * MIB);
+  char* spare = map(NULL, 1024 * MIB, writable, MAP_NORESERVE);
+  mark("noreserve GiB 0");
+  munmap(spare, 1024 * MIB);
+
   char* reserved = map(NULL, 100 * MIB, PROT_NONE, MAP_NORESERVE);
   mark("reserved 0");
   mprotect(reserved, 9 * MIB, writable);

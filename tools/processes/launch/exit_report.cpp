@@ -41,9 +41,30 @@ void complete_bundles(const std::vector<fs::path>& directories, pid_t pid,
   }
 }
 
-// The program and its descendants, as far as the chain of their parents is recorded.
-std::set<pid_t> process_tree_of(pid_t program, const std::vector<bundles::Session>& sessions) {
+// What this run calls its processes; empty if it is part of another run, which has named them.
+std::string own_tree(const Settings& settings) {
+  if (std::getenv(kProcessTreeVariable) != nullptr) return {};
+  const auto named = std::find_if(settings.begin(), settings.end(), [](const auto& setting) {
+    return setting.first == kProcessTreeVariable;
+  });
+  return named == settings.end() ? std::string{} : named->second;
+}
+
+bool is_of_tree(const bundles::Session& session, const std::string& name) try {
+  if (name.empty() || session.alive || session.unfinished) return false;
+  const recording::Recording recording{session.path};
+  return recording.view().string(recording.header().process_tree) == name;
+} catch (const std::exception&) {
+  return false;  // not readable: recover() says so, if it is asked
+}
+
+// The program and its descendants: by the chain of their parents, and by the name of the run, as a
+// process in the chain that has ended well has left no recording.
+std::set<pid_t> process_tree_of(pid_t program, const std::vector<bundles::Session>& sessions,
+                                const std::string& name) {
   std::set<pid_t> tree{program};
+  for (const bundles::Session& session : sessions)
+    if (is_of_tree(session, name)) tree.insert(session.pid);
   for (std::size_t before = 0; before != tree.size();) {
     before = tree.size();
     for (const bundles::Session& session : sessions)
@@ -104,8 +125,9 @@ void report_kill(const recording::Recording& recording, const deaths::DeathObser
 // Recovers the sessions of the program and of its descendants; reading commands recover others.
 void recover_own(const Directories& directories, pid_t pid,
                  const std::vector<bundles::Session>& sessions,
-                 const deaths::DeathObservation& observed, const Options& options) {
-  const std::set<pid_t> tree = process_tree_of(pid, sessions);
+                 const deaths::DeathObservation& observed, const Launched& launched) {
+  const Options& options = launched.options;
+  const std::set<pid_t> tree = process_tree_of(pid, sessions, own_tree(launched.settings));
   std::vector<fs::path> made;
   for (const bundles::Session& session : sessions) {
     if (session.alive || !tree.contains(session.pid)) continue;
@@ -201,7 +223,7 @@ void report_exit(const Ended& ended, const deaths::DeathObservation& observed,
   std::set<pid_t> recorded;
   if (has_failed) recorded = recorded_processes(sessions, directories.dumps);
   // Recordings first: they hold more than the bundles.
-  recover_own(directories, ended.pid, sessions, observed, options);
+  recover_own(directories, ended.pid, sessions, observed, launched);
   complete_bundles(directories.dumps, ended.pid, observed);
   if (is_unrecorded) report_unrecorded_process(directories, launched.facts, observed, options);
   if (has_failed) {

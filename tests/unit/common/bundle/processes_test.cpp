@@ -11,6 +11,7 @@
 
 #include "common/bundle/bundle.h"
 #include "common/bundle/session_summary.h"
+#include "common/machine/page.h"
 #include "tests/unit/common/bundle/scratch.h"
 #include "tests/unit/common/bundle/session_image.h"
 #include "tests/unit/tools/deaths/fake_system.h"
@@ -59,7 +60,8 @@ class Machine : public tests::FakeSystem {
     std::string stat = directory + " (" + name + ") S";
     for (int field = 4; field < 22; ++field) stat += " 0";
     proc(directory + "/stat", stat + " " + std::to_string(start) + " 0\n");
-    proc(directory + "/statm", "999999 " + std::to_string(rss_bytes / 4096) + " 0 0 0 0 0\n");
+    proc(directory + "/statm",
+         "999999 " + std::to_string(rss_bytes / machine::page_bytes()) + " 0 0 0 0 0\n");
     proc(directory + "/comm", name + "\n");
   }
   void has(SessionImage& image) {

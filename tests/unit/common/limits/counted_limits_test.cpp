@@ -9,6 +9,7 @@
 #include <fstream>
 #include <string>
 
+#include "common/machine/page.h"
 #include "common/system/files.h"
 #include "tests/unit/scratch_directory.h"
 
@@ -140,7 +141,8 @@ TEST_CASE("committed memory is limited only by strict accounting") {
   CHECK(Machine::mappings().commit_limit_bytes == 500 * 1024);
   CHECK(Machine::mappings().committed_bytes == 400 * 1024);
   // A process keeps a part of the limit free, and all but the administrator's another one.
-  machine.file("/proc/self/statm", "3200 50 30 1 0 60 0\n");  // 12,800 KiB
+  const std::uint64_t pages = 12'800 * 1024 / machine::page_bytes();
+  machine.file("/proc/self/statm", std::to_string(pages) + " 50 30 1 0 60 0\n");
   machine.file("/proc/sys/vm/user_reserve_kbytes", "62165\n");
   machine.file("/proc/sys/vm/admin_reserve_kbytes", "70\n");
   machine.file("/proc/self/status", "Name:\tx\nCapEff:\t0000000000000000\n");

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "common/machine/page.h"
 #include "common/system/files.h"
 #include "tests/unit/common/limits/machine.h"
 
@@ -55,8 +56,8 @@ TEST_CASE("cgroup v2: usage of the limiting ancestor, its own kills and pressure
   CHECK(health.cgroup_oom_kills == 2);
   CHECK(health.pressure_some == 1234);
   CHECK(health.pressure_full == 705);
-  CHECK(health.vm_bytes == 250 * 4096);
-  CHECK(health.rss_bytes == 77 * 4096);
+  CHECK(health.vm_bytes == 250 * machine::page_bytes());
+  CHECK(health.rss_bytes == 77 * machine::page_bytes());
 }
 
 TEST_CASE("cgroup v1: kills are in memory.oom_control, pressure is the machine's") {
@@ -153,11 +154,11 @@ TEST_CASE("a main thread that has ended: the others show memory and cgroup") {
   CHECK(health.cgroup_limit_bytes == 5000);
   read_quick_health(kHook, directories, health);
   read_slow_health(kHook, directories, health);
-  CHECK(health.rss_bytes == 77 * 4096);
+  CHECK(health.rss_bytes == 77 * machine::page_bytes());
   CHECK(health.swap_bytes == 8 * 1024);
   CHECK(read_ceilings(kHook).rss_bytes == 308 * 1024);
   read_quick_health(kHook, directories, health, 4711);
-  CHECK(health.rss_bytes == 78 * 4096);
+  CHECK(health.rss_bytes == 78 * machine::page_bytes());
 }
 
 TEST_CASE("no limit is never near") {

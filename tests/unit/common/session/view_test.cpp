@@ -1,5 +1,6 @@
 // Reading sessions that are complete, cut, torn and forged.
 #include "common/session/view.h"
+#include "common/machine/page.h"
 
 #include <doctest/doctest.h>
 #include <sys/mman.h>
@@ -18,14 +19,14 @@ namespace {
 // Bytes at the end of which reading further faults.
 class BeforeAFault {
  public:
-  explicit BeforeAFault(std::size_t capacity) : capacity_((capacity + 4095) / 4096 * 4096) {
-    void* const mapping =
-        mmap(nullptr, capacity_ + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  explicit BeforeAFault(std::size_t capacity) : capacity_(machine::page_up(capacity)) {
+    void* const mapping = mmap(nullptr, capacity_ + machine::page_bytes(), PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     REQUIRE(mapping != MAP_FAILED);
     start_ = static_cast<std::byte*>(mapping);
-    REQUIRE(mprotect(start_ + capacity_, 4096, PROT_NONE) == 0);
+    REQUIRE(mprotect(start_ + capacity_, machine::page_bytes(), PROT_NONE) == 0);
   }
-  ~BeforeAFault() { munmap(start_, capacity_ + 4096); }
+  ~BeforeAFault() { munmap(start_, capacity_ + machine::page_bytes()); }
   BeforeAFault(const BeforeAFault&) = delete;
   BeforeAFault& operator=(const BeforeAFault&) = delete;
 

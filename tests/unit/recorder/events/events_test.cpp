@@ -154,20 +154,20 @@ TEST_CASE("mappings count if writable and anonymous, reservations once they are 
   recorder::on_map(kHook, reservation);
   recorder::on_map(kHook,
                    {Api::mmap, 0x7200'0000'0000, kMiB, PROT_READ | PROT_WRITE, MAP_PRIVATE, true});
-  recorder::on_map(kHook, {Api::mmap, 0x7300'0000'0000, kMiB, PROT_READ | PROT_WRITE,
+  recorder::on_map(kHook, {Api::mmap, 0x7300'0000'0000, 1024 * kMiB, PROT_READ | PROT_WRITE,
                            kPrivate | MAP_NORESERVE, false});
   recorder::on_map(kHook, {Api::mmap, 0x7400'0000'0000, kMiB, PROT_READ | PROT_WRITE,
                            kPrivate | MAP_STACK, false});
   CHECK(at() == before);
   const auto& reserved =
       g_session.header().spaces[static_cast<std::size_t>(Space::map)].reserved_bytes;
-  CHECK(reserved == 65 * kMiB);
+  CHECK(reserved == 1088 * kMiB);
 
   CHECK(recorder::counted_by_protect(kHook, 0x7100'0000'0000, 8 * kMiB, PROT_READ | PROT_WRITE) ==
         8 * kMiB);
   recorder::on_protect(kHook, 0x7100'0000'0000, 8 * kMiB, PROT_READ | PROT_WRITE);
   CHECK(at() == before + static_cast<std::int64_t>(8 * kMiB));
-  CHECK(reserved == 57 * kMiB);
+  CHECK(reserved == 1080 * kMiB);
   CHECK(recorder::counted_by_protect(kHook, 0x7100'0000'0000, 8 * kMiB, PROT_READ | PROT_WRITE) ==
         0);
 

@@ -1,5 +1,6 @@
 // From a stack to a node of the session's trie: capture() and interning, on a real session.
 #include "recorder/stack/capture.h"
+#include "common/machine/page.h"
 
 #include <dlfcn.h>
 #include <signal.h>
@@ -352,7 +353,8 @@ TEST_CASE("a damaged stack ends the walk, not the program") {
 }
 
 TEST_CASE("a stack ends with its mapping, if sp is near") {
-  constexpr std::uint64_t kGuard = 4096, kBytes = 1 << 20;
+  constexpr std::uint64_t kBytes = 1 << 20;
+  const std::uint64_t kGuard = machine::page_bytes();
   void* const mapped =
       mmap(nullptr, kGuard + kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   REQUIRE(mapped != MAP_FAILED);
