@@ -9,15 +9,18 @@
 namespace oomrec::verdict {
 namespace {
 
-void explain_trigger(Verdict& verdict, Trigger trigger, std::string_view reason) noexcept {
+void explain_trigger(Verdict& verdict, const session::View& view, Trigger trigger,
+                     std::string_view reason) noexcept {
   text::Text summary{verdict.summary};
   if (trigger == Trigger::request) {
     verdict.code = VerdictCode::requested;
     summary.add("bundle requested");
     if (reason == kReasonAtExit)
       summary.add(" at exit (--dump-at-exit)");
-    else
-      reason.empty() ? summary.add("; nothing was refused") : summary.add(": ").add(reason);
+    else if (!reason.empty())
+      summary.add(": ").add(reason);
+    else if (view.header().probes_total == 0)
+      summary.add("; nothing was refused");
   } else if (trigger == Trigger::exception) {
     verdict.code = VerdictCode::exception;
     summary.add("the program raised an exception for lack of memory; no request was refused");
@@ -105,7 +108,7 @@ void explain(Verdict& verdict, const session::View& view, Trigger trigger, std::
   } else if (trigger == Trigger::killed || (simulated && has_ended(outcome))) {
     explain_death(verdict, view, end, outcome);
   } else {
-    explain_trigger(verdict, trigger, reason);
+    explain_trigger(verdict, view, trigger, reason);
   }
 }
 

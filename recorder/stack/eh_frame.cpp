@@ -40,7 +40,7 @@ bool read_common(const AddressRange& frames, std::uint64_t at, FrameEntry& entry
         data.read<std::uint8_t>();
       } else if (letter == 'S') {
         entry.signal = true;
-      } else {
+      } else if (!machine::is_marking(letter)) {
         return false;
       }
     }

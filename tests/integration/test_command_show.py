@@ -312,6 +312,24 @@ def test_an_empty_search_names_other_directories(preload, oomrec, victim, tmp_pa
     )
 
 
+@pytest.mark.parametrize("hint", [0x10000000, 0])
+def test_attempts_with_a_fallback_are_not_denied(oomrec, python, tmp_path, hint):
+    """A mapping with an address hint, as garbage collectors ask for; without one it is a refused request."""
+    script = tmp_path / "hinted.py"
+    script.write_text(
+        "import ctypes\nkept = bytearray(20 << 20)\nmap = ctypes.CDLL(None).mmap\n"
+        "map.restype = ctypes.c_void_p\n"
+        f"assert map(ctypes.c_void_p({hint}), ctypes.c_size_t(1 << 50), 3, 34, -1, ctypes.c_long(0)) == 2**64 - 1\n"
+    )
+    run = oomrec("run", "--dump-at-exit", "--", python(), script)
+    assert run.exit_code == 0, str(run)
+    page = oomrec("show", run.bundles()[0]).stdout
+    assert ("  no request was refused, apart from 1 attempt with a fallback\n" in page) == bool(
+        hint
+    )
+    assert ("from mmap in map: ENOMEM" in page) == (not hint)
+
+
 @pytest.mark.parametrize("command", ["show", "stats", "tree"])
 def test_a_damaged_recording_never_crashes_a_command(oomrec, bundle, tmp_path, command):
     """Cut or with flipped bits: shown, or two lines and exit code 2."""

@@ -23,6 +23,9 @@ inline constexpr std::int32_t kReturnOffset = -8;  // of a function that stores 
 // The address in a saved word, without the signature of pointer authentication: user space has
 // addresses of 48 bits, unless a program asks for more.
 inline constexpr bool kSignsReturns = true;
+// Letters of a CIE's augmentation that have no data (DWARF for the Arm 64-bit Architecture): signed
+// with the B key; the frame is tagged for MTE.
+constexpr bool is_marking(char letter) noexcept { return letter == 'B' || letter == 'G'; }
 [[gnu::always_inline]] constexpr std::uint64_t return_address(std::uint64_t word) noexcept {
   return word & ((std::uint64_t{1} << 48) - 1);
 }

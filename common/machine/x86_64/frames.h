@@ -19,6 +19,8 @@ inline constexpr std::int32_t kReturnOffset = -8;  // from the CFA
 
 // The address in a saved word.
 inline constexpr bool kSignsReturns = false;
+// Letters of a CIE's augmentation that have no data.
+constexpr bool is_marking(char) noexcept { return false; }
 [[gnu::always_inline]] constexpr std::uint64_t return_address(std::uint64_t word) noexcept {
   return word;
 }

@@ -103,7 +103,11 @@ class Page {
     const bundles::FailureDetails failed{source_};
     heading("request");
     if (!failed.exists) {
-      fmt::print("  no request was refused\n");
+      const std::uint64_t probes = source_.recording->header().probes_total;
+      fmt::print("  no request was refused{}\n",
+                 probes == 0 ? ""
+                             : fmt::format(", apart from {} with a fallback",
+                                           plural(probes, "attempt", "attempts")));
       return;
     }
     const session::Failure& failure = failed.failure;
