@@ -124,10 +124,11 @@ struct DeathFacts {
   // The process itself waited for memory.
   bool stalled() const noexcept { return limit::is_stalled(stalls, pressure); }
 
-  // Memory cannot have been the reason. Near the soft limit it can: who ended the process may have
-  // done so because its requests failed.
+  // Memory cannot have been the reason. It can near a soft limit that has refused requests: who
+  // ended the process may have done so because of that.
   bool memory_ruled_out() const noexcept {
-    return usage.far() && !usage.soft.is_at(80) && !stalled() && kernel_ruled_out();
+    const bool was_refused = usage.soft.is_at(80) && header.failures_total != 0;
+    return usage.far() && !was_refused && !stalled() && kernel_ruled_out();
   }
 
   const session::Header& header;

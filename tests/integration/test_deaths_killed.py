@@ -212,3 +212,27 @@ def test_a_program_that_exits_was_not_killed(oomrec, victim, tmp_path):
     report_oom_kill(log, child_of(process), "grows")
     run = oomrec.finish(process, input="go on\n")
     assert run.exit_code == 3 and run.bundles() == []
+
+
+REFUSED_THEN_ENDED = """
+import os, signal, sys, time
+kept = []
+try:
+    while True:
+        kept.append(bytearray(1_000_000))
+except MemoryError:
+    if sys.argv[1] == "frees":
+        del kept[30:]
+time.sleep(2)
+os.kill(os.getpid(), signal.SIGTERM)
+"""
+
+
+@pytest.mark.parametrize("then", ["keeps", "frees"])
+def test_memory_is_not_ruled_out_near_a_soft_limit_that_refused(oomrec, python, tmp_path, then):
+    script = tmp_path / "refused.py"
+    script.write_text(REFUSED_THEN_ENDED)
+    run = oomrec("run", "--limit", "100M", "--", python(), script, then)
+    assert run.exit_code == 128 + signal.SIGTERM, str(run)
+    said = [line for line in run.stderr.splitlines() if "SIGTERM" in line]
+    assert ("not for lack of memory" in "".join(said)) == (then == "frees"), str(run)
