@@ -66,6 +66,44 @@ def test_a_call_goes_on_where_it_was(oomrec, plain, running, call, threads):
     assert call == "read" or least - 1 <= took < longest
 
 
+# What a program calls to wait for a line, with `line` and `stdin`.
+READS = {
+    "fgets": "fgets(line, sizeof line, stdin)",
+    "getc": "for (int c; (c = getc(stdin)) != '\\n'; at++) line[at] = c",
+    "getc_unlocked": "for (int c; (c = getc_unlocked(stdin)) != '\\n'; at++) line[at] = c",
+    "fread": "fread(line, 1, 6, stdin)",
+    "scanf": 'scanf("%6s", line)',
+    "getline": "char* whole = NULL; size_t bytes = 0; getline(&whole, &bytes, stdin); memcpy(line, whole, 6)",
+}
+
+
+@pytest.mark.parametrize("read", READS)
+def test_a_process_that_waits_for_a_line(oomrec, plain, tmp_path, read):
+    """As an interpreter at its prompt."""
+    source = f"""#define _GNU_SOURCE
+        #include <stdio.h>
+        #include <stdlib.h>
+        #include <string.h>
+        int main(void) {{
+          char line[64] = ""; int at = 0;
+          puts("ready"); fflush(stdout);
+          {READS[read]};
+          void* kept = malloc(1000000);
+          printf("%.5s %d\\n", line, kept != NULL);
+        }}"""
+    program = tmp_path / "waits"
+    subprocess.run(
+        ["gcc", "-w", "-O1", "-x", "c", "-", "-o", program], input=source.encode(), check=True
+    )
+    process = plain.start(program, stdin=subprocess.PIPE)
+    assert process.stdout.readline() == b"ready\n"
+    time.sleep(0.2)
+    attached = oomrec("attach", process.pid)
+    assert attached.exit_code == 0, str(attached)
+    ended = plain.finish(process, input="hello\n")
+    assert (ended.exit_code, ended.stdout) == (0, "hello 1\n"), str(ended)
+
+
 def test_attach_takes_less_than_a_second(oomrec, running):
     process = running("attached", "read", 2)
     times = []

@@ -48,34 +48,17 @@ constexpr std::string_view kSystemCalls[] = {
     "kill",        "setitimer"};
 
 // These do more than that, and are safe only while the thread waits in them.
-constexpr std::string_view kWaiting[] = {"pthread_cond_wait",
-                                         "pthread_cond_timedwait",
-                                         "pthread_cond_clockwait",
-                                         "pthread_join",
-                                         "pthread_timedjoin_np",
-                                         "pthread_clockjoin_np",
-                                         "pthread_mutex_lock",
-                                         "pthread_mutex_timedlock",
-                                         "pthread_rwlock_rdlock",
-                                         "pthread_rwlock_wrlock",
-                                         "pthread_barrier_wait",
-                                         "sem_wait",
-                                         "new_sem_wait",
-                                         "sem_timedwait",
-                                         "sem_clockwait",
-                                         "mtx_lock",
-                                         "cnd_wait",
-                                         "cnd_timedwait",
-                                         "thrd_join",
-                                         "thrd_sleep",
-                                         "fgets",
-                                         "getc",
-                                         "IO_getc",
-                                         "fgetc",
-                                         "getchar",
-                                         "fread",
-                                         "getline",
-                                         "getdelim"};
+constexpr std::string_view kWaiting[] = {
+    "pthread_cond_wait", "pthread_cond_timedwait", "pthread_cond_clockwait", "pthread_join",
+    "pthread_timedjoin_np", "pthread_clockjoin_np", "pthread_mutex_lock", "pthread_mutex_timedlock",
+    "pthread_rwlock_rdlock", "pthread_rwlock_wrlock", "pthread_barrier_wait", "sem_wait",
+    "new_sem_wait", "sem_timedwait", "sem_clockwait", "mtx_lock", "cnd_wait", "cnd_timedwait",
+    "thrd_join", "thrd_sleep",
+    // Of stdio, also those to which getc jumps.
+    "fgets", "IO_fgets", "fgets_unlocked", "getc", "IO_getc", "fgetc", "getc_unlocked",
+    "fgetc_unlocked", "getchar", "getchar_unlocked", "uflow", "IO_default_uflow", "fread",
+    "IO_fread", "fread_unlocked", "getline", "getdelim", "IO_getdelim", "scanf", "fscanf",
+    "isoc99_scanf", "isoc99_fscanf", "isoc23_scanf", "isoc23_fscanf"};
 
 // In which the recorder's hook of that name waits, too.
 constexpr std::string_view kWaitingForChild[] = {"wait", "waitpid", "waitid", "wait3", "wait4"};
