@@ -18,6 +18,7 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -409,9 +410,9 @@ def calm_machine() -> None:
 @pytest.fixture(autouse=True)
 def own_sessions(tmp_path, monkeypatch) -> None:
     """A private session directory for programs without a Runner, and for the test process."""
-    directory = tmp_path.with_name(f"{tmp_path.name}-sessions")
-    directory.mkdir(mode=0o700)
-    monkeypatch.setenv("OOMREC_SESSION_DIR", str(directory))
+    # pytest gives the name of a removed directory to the next test.
+    directory = tempfile.mkdtemp(prefix=f"{tmp_path.name}-sessions-", dir=tmp_path.parent)
+    monkeypatch.setenv("OOMREC_SESSION_DIR", directory)
     machine_isolation.forget_recordings()
 
 
