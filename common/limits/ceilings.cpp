@@ -52,6 +52,17 @@ std::uint64_t rlimit_bytes(int resource) noexcept {
   return system::number_in(system::field(text, controller.inactive));
 }
 
+// Whether the root of version 2 is mounted, of a kernel with memory cgroups. It has no limit of its
+// own, unlike the root of a namespace, where the files are those of another cgroup.
+[[gnu::noinline]] bool is_version_2_root() noexcept {
+  char path[kPathBytes], text[256];
+  Text(path) << system::g_roots.cgroup << "/cgroup.controllers";
+  const long bytes = system::read_file(path, text, sizeof(text));
+  if (bytes <= 0) return false;
+  const std::string_view controllers{text, static_cast<std::size_t>(bytes)};
+  return controllers.find("memory") != controllers.npos;
+}
+
 }  // namespace
 
 [[gnu::noinline]] void read_usage(InHook, Ceilings& out) noexcept {
@@ -95,6 +106,8 @@ std::uint64_t rlimit_bytes(int resource) noexcept {
       if (directories != nullptr) Text(directories->limiting) << cgroup.directory();
     }
   } while (cgroup.move_to_parent());
+  if (out.cgroup_limit_bytes == 0 && !cgroup.is_v1() && cgroup.is_root() && is_version_2_root())
+    out.cgroup_limit_bytes = kUnlimited;
 }
 
 bool read_cgroup_usage(InHook, const CgroupDirectories& directories,

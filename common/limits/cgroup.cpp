@@ -62,6 +62,7 @@ bool is_below_root(std::string_view text) noexcept {
   if (read_process_file(process, "/cgroup", text, sizeof(text), is_below_root) <= 0) return;
   found_ = true;
   const std::string_view own = own_path(text, controller, v1_);
+  is_root_ = own.size() <= 1;
   if (named != nullptr) Text(*named) << own;
   Text path(path_);
   path << system::g_roots.cgroup;

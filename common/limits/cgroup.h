@@ -30,6 +30,7 @@ class CgroupPath {
 
   bool is_found() const noexcept { return found_; }
   bool is_v1() const noexcept { return v1_; }
+  bool is_root() const noexcept { return is_root_; }  // the process' own is the root
 
   bool read(const char* file, std::uint64_t& value) const noexcept;
   const char* directory() const noexcept { return path_; }
@@ -42,6 +43,7 @@ class CgroupPath {
   std::size_t root_bytes_ = 0;
   std::size_t bytes_ = 0;
   bool found_ = false;
+  bool is_root_ = false;
   bool v1_ = false;
 };
 

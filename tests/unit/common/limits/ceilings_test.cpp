@@ -182,6 +182,26 @@ TEST_CASE("cgroup v2: one without the memory controller is bounded by its parent
   CHECK(std::string_view{directories.own}.ends_with("/system.slice/nn.service"));
 }
 
+TEST_CASE("cgroup v2: the root has no limit; that of a namespace has one") {
+  Machine machine;
+  machine.file("/proc/self/cgroup", "0::/\n");
+  Ceilings seen;
+  read_cgroup(kHook, seen);
+  CHECK(seen.cgroup_limit_bytes == 0);  // not mounted: unknown
+  machine.file("/cgroup/cgroup.controllers", "cpuset cpu io pids\n");
+  read_cgroup(kHook, seen);
+  CHECK(seen.cgroup_limit_bytes == 0);  // without the controller: it may be version 1's
+  machine.file("/cgroup/cgroup.controllers", "cpuset cpu io memory pids\n");
+  read_cgroup(kHook, seen);
+  CHECK(seen.cgroup_limit_bytes == session::kUnlimited);
+  machine.file("/cgroup/memory.max", "64000000\n");
+  machine.file("/cgroup/memory.current", "5000000\n");
+  seen = {};
+  read_cgroup(kHook, seen);
+  CHECK(seen.cgroup_limit_bytes == 64000000);
+  CHECK(seen.cgroup_used_bytes == 5000000);
+}
+
 TEST_CASE("cgroup v1: an invisible path means the mounted root") {
   Machine machine;
   machine.file("/proc/self/cgroup", "5:cpu,cpuacct:/other\n4:memory:/docker/abc\n0::/\n");
