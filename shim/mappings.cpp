@@ -101,6 +101,7 @@ void* map(void* at, size_t n, int protection, int flags, int fd, off_t offset) n
   const bool at_fixed = (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0;
   recorder::Mapping mapping{Api::mmap, at_fixed ? address_of(at) : 0, n, protection,
                             flags,     (flags & MAP_ANONYMOUS) == 0};
+  mapping.hinted = at != nullptr && !at_fixed;
   const bool is_fixed = (flags & MAP_FIXED) != 0;
   recorder::Request request{Space::map, Api::mmap, n};
   request.probe =

@@ -35,14 +35,15 @@ bool may_have_object_heap() noexcept {
   return python.has_own_heap.load(std::memory_order_relaxed) || python.may_have_own_heap;
 }
 
-// jemalloc maps what it hands out with MAP_NORESERVE. From this size on such a mapping, although
-// writable, is address space for later: mimalloc's, sanitizers'.
+// jemalloc maps what it hands out with MAP_NORESERVE. Where a certain address was asked for, as by
+// mimalloc, or from this size on, such a mapping is address space for later, although writable.
 constexpr std::uint64_t kReservedBytes = std::uint64_t{1} << 30;
 
 RangeKind kind_of(const Mapping& mapping) noexcept {
   if (!anonymous(mapping)) return RangeKind::other;
-  const bool is_reserved = (mapping.flags & MAP_NORESERVE) != 0 &&
-                           (mapping.bytes >= kReservedBytes || may_have_object_heap());
+  const bool is_reserved =
+      (mapping.flags & MAP_NORESERVE) != 0 &&
+      (mapping.hinted || mapping.bytes >= kReservedBytes || may_have_object_heap());
   if (mapping.protection == PROT_NONE || is_reserved) return RangeKind::reservation;
   return (mapping.protection & PROT_WRITE) != 0 ? RangeKind::counted : RangeKind::other;
 }

@@ -16,6 +16,7 @@ struct Mapping {
   int protection;
   int flags;
   bool file;
+  bool hinted = false;  // an address was asked for that the kernel need not give
 };
 
 void on_map(InHook, const Mapping&) noexcept;

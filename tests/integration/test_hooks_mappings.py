@@ -20,7 +20,7 @@ STEPS = {
     "fixed again 0": (6, 1),
     "munmap -6": (0, 0),
     "noreserve +5": (5, 0),
-    "noreserve GiB 0": (0, 1024),
+    "noreserve for later 0": (0, 1029),
     "reserved 0": (0, 100),
     "mprotect +9": (9, 91),
     "mprotect again 0": (9, 91),
