@@ -187,5 +187,5 @@ def test_labels_add_no_graph_breaks(oomrec, preload):
     assert found["labelled"] == found["bare"] == [0, 1]
     shown = oomrec.json("show", run.bundle_at("end"))
     # With some of Python's small objects on the same line.
-    block = next(row for row in shown["holders"] if 0 <= row["bytes"] - (4 << 20) < 1 << 19)
-    assert "[outside]" in {frame["function"] for frame in block["stack"]}
+    blocks = [row for row in shown["holders"] if 0 <= row["bytes"] - (4 << 20) < 1 << 19]
+    assert any("[outside]" in {frame["function"] for frame in row["stack"]} for row in blocks)
