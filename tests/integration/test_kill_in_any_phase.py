@@ -105,10 +105,12 @@ def test_a_kill_in_any_phase(preload, oomrec, victim, language, seed, kills):
                 pid, phase, lived_s = death
                 killed[pid] = phase, lived_s
                 died_in[phase] += 1
-            if len(killed) == AT_ONCE or sum(died_in.values()) == kills:
+            # On a busy machine a short phase may need more kills.
+            done = sum(died_in.values()) >= kills and all(died_in[each] for each in PHASES)
+            if len(killed) == AT_ONCE or done:
                 recover(preload, oomrec, killed)
                 killed = {}
-            if sum(died_in.values()) == kills:
+            if done:
                 break
-    assert sum(died_in.values()) == kills
+    assert sum(died_in.values()) >= kills
     assert all(died_in[phase] >= 1 for phase in PHASES), died_in

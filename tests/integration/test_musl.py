@@ -92,7 +92,8 @@ def test_track_watches_it(oomrec, plain, tmp_path, program, kind):
     track = oomrec.start("track", "--interval", "1", "--output", file, process.pid)
 
     def events(kind_of_event: str) -> list[dict]:
-        rows = json.loads(file.read_text()) if file.exists() else []
+        written = file.read_text() if file.exists() else ""  # not yet, perhaps
+        rows = json.loads(written) if written else []
         return [row for row in rows if row["event_type"] == kind_of_event]
 
     wait_for(lambda: events("start"), 20)
