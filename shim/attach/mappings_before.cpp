@@ -77,8 +77,7 @@ MappingsBefore::MappingsBefore(std::uint64_t block_bytes) noexcept
     const bool is_guarded = adjoins && !last_is_file && !last.readable && !last.writable &&
                             last.end - last.start <= kMostGuard;
     if (is_guarded)
-      piece.start +=
-          std::min(piece.bytes(), stack_bytes_ - std::min(stack_bytes_, machine::page_bytes()));
+      piece.start += std::min(piece.bytes(), stack_bytes_ - std::min(stack_bytes_, page_bytes_));
     if (path[0] == '\0' && range.writable && range.readable && !is_own && !is_arena)
       add_without_stacks(piece);
     last = range;
@@ -110,12 +109,11 @@ bool MappingsBefore::is_resident(std::uint64_t page, std::uint64_t end) noexcept
     if (windows_left_ == 0) return false;
     --windows_left_;
     window_ = page;
-    window_end_ = std::min(end, page + kWindowPages * machine::page_bytes());
-    if (!system::read_resident_pages(window_, (window_end_ - window_) / machine::page_bytes(),
-                                     resident_))
+    window_end_ = std::min(end, page + kWindowPages * page_bytes_);
+    if (!system::read_resident_pages(window_, (window_end_ - window_) / page_bytes_, resident_))
       window_end_ = window_;
   }
-  return page < window_end_ && resident_[(page - window_) / machine::page_bytes()];
+  return page < window_end_ && resident_[(page - window_) / page_bytes_];
 }
 
 // The bytes of the block of malloc's that has a mapping of its own here; 0: there is none. Its
@@ -124,9 +122,9 @@ std::uint64_t MappingsBefore::block_at(std::uint64_t address, std::uint64_t most
   constexpr std::uint64_t kFlags = 7, kMapped = 2, kHeaderBytes = 16;
   const std::uint64_t size = reinterpret_cast<const std::uint64_t*>(address)[1];
   const std::uint64_t named = size & ~kFlags;
-  const std::uint64_t bytes = named % machine::page_bytes() == 0 ? named : named + kHeaderBytes;
-  const bool is_block = (size & kFlags) == kMapped && bytes % machine::page_bytes() == 0 &&
-                        named != 0 && bytes <= most && bytes <= block_bytes_;
+  const std::uint64_t bytes = named % page_bytes_ == 0 ? named : named + kHeaderBytes;
+  const bool is_block = (size & kFlags) == kMapped && bytes % page_bytes_ == 0 && named != 0 &&
+                        bytes <= most && bytes <= block_bytes_;
   return is_block ? bytes : 0;
 }
 
@@ -156,7 +154,7 @@ void MappingsBefore::add_without_blocks(const Piece& piece) noexcept {
       block_bytes_ -= block;
       from = at + block;
     }
-    at += std::max(block, machine::page_bytes());
+    at += std::max(block, page_bytes_);
   }
   if (from < piece.end) add({from, piece.end});
 }

@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "common/machine/page.h"
+
 namespace oomrec::shim {
 
 class MappingsBefore {
@@ -41,6 +43,7 @@ class MappingsBefore {
   Piece* const pieces_;
   std::size_t count_ = 0;
   std::uint64_t block_bytes_;  // not found yet
+  const std::uint64_t page_bytes_ = machine::page_bytes();
   const std::uint64_t stack_bytes_;
   std::uint64_t scan_left_ = std::uint64_t{32} << 30;  // bytes; about 1 ms for a GiB in memory
 
