@@ -181,6 +181,24 @@ def youngest(pid: int) -> int:
     return pid
 
 
+def start_in(oomrec, cgroup, log: Path, *words) -> subprocess.Popen:
+    """`oomrec run` of a program that says when it is ready, in this cgroup, with this kernel log."""
+    process = oomrec.start(
+        "run", *words, stdin=subprocess.PIPE, preexec_fn=cgroup.enter,
+        env={"OOMREC_WARN": "0", "OOMREC_KERNEL_LOG": log},
+    )  # fmt: skip
+    assert process.stdout.readline() == b"ready\n"
+    return process
+
+
+def finish_killed(oomrec, process, log: Path):
+    """Ends the youngest descendant, a `grows`, as the kernel does when the cgroup is full."""
+    pid = youngest(process.pid)
+    report_oom_kill(log, pid, "grows", memory_cgroup_of(pid))
+    os.kill(pid, signal.SIGKILL)
+    return oomrec.finish(process)
+
+
 @pytest.mark.needs_cgroup_write
 @pytest.mark.needs_pid_namespace
 @pytest.mark.parametrize("status", [7, 0])
@@ -189,15 +207,7 @@ def test_a_killed_child_of_a_shell(oomrec, victim, cgroup, tmp_path, before, sta
     """Once each: without a recording only if the shell fails, too; a recorded child anyway."""
     log = tmp_path / "kernel.log"
     words = ["sh", "-c", f"{before} {victim('grows')}; exit {status}"]
-    process = oomrec.start(
-        "run", "--", *words, stdin=subprocess.PIPE, preexec_fn=cgroup("64M").enter,
-        env={"OOMREC_WARN": "0", "OOMREC_KERNEL_LOG": log},
-    )  # fmt: skip
-    assert process.stdout.readline() == b"ready\n"
-    pid = youngest(process.pid)
-    report_oom_kill(log, pid, "grows", memory_cgroup_of(pid))
-    os.kill(pid, signal.SIGKILL)
-    run = oomrec.finish(process)
+    run = finish_killed(oomrec, start_in(oomrec, cgroup("64M"), log, "--", *words), log)
     assert run.exit_code == status
     if before and status == 0:
         assert run.bundles() == [] and "killed by the kernel" not in run.stderr
@@ -220,16 +230,8 @@ def test_a_killed_descendant_below_processes_that_ended_well(
     for script, inner in zip(scripts, [*scripts[1:], victim("grows")], strict=True):
         script.write_text(f"#!/bin/sh\n{inner}\nexit 0\n")
         script.chmod(0o755)
-    process = oomrec.start(
-        "run", "--on-oom-exec", "echo ran", "--", scripts[0],
-        stdin=subprocess.PIPE, preexec_fn=cgroup("64M").enter,
-        env={"OOMREC_WARN": "0", "OOMREC_KERNEL_LOG": log},
-    )  # fmt: skip
-    assert process.stdout.readline() == b"ready\n"
-    pid = youngest(process.pid)
-    report_oom_kill(log, pid, "grows", memory_cgroup_of(pid))
-    os.kill(pid, signal.SIGKILL)
-    run = oomrec.finish(process)
+    words = ["--on-oom-exec", "echo ran", "--", scripts[0]]
+    run = finish_killed(oomrec, start_in(oomrec, cgroup("64M"), log, *words), log)
     assert run.exit_code == 0
     shown = oomrec.json("show", run.only_bundle())
     assert shown["verdict"]["code"] == "cgroup_oom_kill"
@@ -244,11 +246,7 @@ SAMPLED_S = 1.2  # twice the time between two looks at /proc
 def start_a_shell_with_an_unrecorded_child(oomrec, victim, cgroup, log: Path):
     """The child holds 24 MiB, and was seen in /proc; the shell ends with 7 after it."""
     words = ["sh", "-c", f"env -u LD_PRELOAD {victim('grows')}; exit 7"]
-    process = oomrec.start(
-        "run", "--", *words, stdin=subprocess.PIPE, preexec_fn=cgroup.enter,
-        env={"OOMREC_WARN": "0", "OOMREC_KERNEL_LOG": log},
-    )  # fmt: skip
-    assert process.stdout.readline() == b"ready\n"
+    process = start_in(oomrec, cgroup, log, "--", *words)
     time.sleep(SAMPLED_S)
     return process
 

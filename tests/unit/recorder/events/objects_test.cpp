@@ -132,7 +132,7 @@ TEST_CASE(
   CHECK(recorder::is_left_to_heap(recorder::kLargeBytes));
 }
 
-TEST_CASE("a request that no heap can serve is looked at, and sampling goes on") {
+TEST_CASE("a request whose sampled size would overflow is sampled, and so are later objects") {
   need(Mode::sampled);
   doubles::t_stack = 80;
   recorder::ThreadState& thread = *recorder::current_thread(kHook);
