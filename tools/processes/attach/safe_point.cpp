@@ -191,15 +191,20 @@ struct SafePoints::Unwinder {
     *state = self;
     return static_cast<Unwinder*>(self)->memory.pid();
   }
+  // Without a signature, which libdwfl would take for a part of the return address: its next frame
+  // would be in no module. What else a walk reads are frame pointers and such, which have none.
   static bool read_word(Dwfl*, Dwarf_Addr address, Dwarf_Word* word, void* self) {
     auto& unwinder = *static_cast<Unwinder*>(self);
     const ThreadSnapshot& of = *unwinder.thread;
-    if (address >= of.stack_start && address + sizeof *word <= of.stack_start + of.stack.size()) {
-      unwinder.highest_read = std::max(unwinder.highest_read, address + sizeof *word);
-      std::memcpy(word, of.stack.data() + (address - of.stack_start), sizeof *word);
-      return true;
+    std::uint64_t read = 0;
+    if (address >= of.stack_start && address + sizeof read <= of.stack_start + of.stack.size()) {
+      unwinder.highest_read = std::max(unwinder.highest_read, address + sizeof read);
+      std::memcpy(&read, of.stack.data() + (address - of.stack_start), sizeof read);
+    } else if (!unwinder.memory.read(address, read)) {
+      return false;
     }
-    return unwinder.memory.read(address, *word);
+    *word = machine::return_address(read);
+    return true;
   }
   static bool set_registers(Dwfl_Thread* of, void* self) {
     const auto& registers = static_cast<Unwinder*>(self)->registers;
@@ -214,7 +219,6 @@ struct SafePoints::Unwinder {
     bool is_activation = false;
     if (!dwfl_frame_pc(frame, &pc, &is_activation) || unwinder.found.size() == kMostFrames)
       return DWARF_CB_ABORT;
-    pc = machine::return_address(pc);
     if (!is_activation) --pc;
     unwinder.found.push_back(pc);
     if (!unwinder.is_lost) unwinder.followed_to = unwinder.highest_read;  // its return address
@@ -380,7 +384,7 @@ bool SafePoints::may_be_in(const RemoteModule& module, const ThreadSnapshot& thr
        at + sizeof(std::uint64_t) <= thread.stack.size(); ++at) {
     std::uint64_t word = 0;
     std::memcpy(&word, thread.stack.data() + at, sizeof word);
-    if (module.contains(word)) return true;
+    if (module.contains(machine::return_address(word))) return true;
   }
   return false;
 }
