@@ -234,13 +234,14 @@ def test_it_is_attached_to_and_detached_from_again_and_again(oomrec, plain, runn
 
 
 HANDLER = (
+    "#ifdef __x86_64__\n#define PROGRAM_COUNTER gregs[REG_RIP]\n#else\n#define PROGRAM_COUNTER pc\n#endif\n"
     "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <signal.h>\n#include <stdio.h>\n"
     "#include <stdlib.h>\n#include <string.h>\n#include <sys/time.h>\n#include <ucontext.h>\n"
     "#include <unistd.h>\nstatic const char* what; static volatile int over;\n"
     "static int in_c_library(void* at) { Dl_info found;\n"
     'return dladdr(at, &found) && strstr(found.dli_fname, "libc.so") != 0; }\n'
     "static void handle(int number, siginfo_t* info, void* context) { char line;\n"
-    "void* at = (void*)((ucontext_t*)context)->uc_mcontext.gregs[REG_RIP];\n"
+    "void* at = (void*)((ucontext_t*)context)->uc_mcontext.PROGRAM_COUNTER;\n"
     'if (over || in_c_library(at) != (strcmp(what, "program") != 0)) return;\n'
     'write(1, "ready\\n", 6); read(0, &line, 1); over = 1; }\n'
     "int main(int n, char** words) { what = words[1]; struct sigaction action = {0}; char line;\n"
@@ -413,7 +414,7 @@ def hooked_words(pid: int) -> int:
     count = 0
     with open(f"/proc/{pid}/mem", "rb") as memory:
         for line in maps:
-            if not line.endswith((exe, "libc.so.6")) or "-xp" in line:
+            if not line.endswith((exe, "libc.so.6")) or "-xp" in line or " ---p" in line:
                 continue
             start, end = (int(word, 16) for word in line.split()[0].split("-"))
             memory.seek(start)
