@@ -44,8 +44,9 @@ std::string evidence_text(const AdviceFacts& facts) {
 std::string reason_text(const AdviceFacts& facts) {
   const std::string growth = growth_text(facts);
   if (!growth.empty()) {
-    return fmt::format("{}, and it {}: a higher limit only delays the end. To gain time",
-                       evidence_text(facts), growth);
+    return fmt::format(
+        "{}, and it {}: if that goes on, a higher limit only delays the end. To gain time",
+        evidence_text(facts), growth);
   }
   return is_need_unknown(facts) ? evidence_text(facts)
                                 : evidence_text(facts) + ". If it is meant to hold that much";

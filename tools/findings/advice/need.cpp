@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "tools/base/text.h"
+#include "tools/print/duration.h"
 
 namespace oomrec::tools::findings {
 namespace {
@@ -35,14 +36,18 @@ std::string growth_text(const AdviceFacts& facts) {
   const auto growing = std::find_if(facts.held.begin(), facts.held.end(),
                                     [](const SubjectFigures& held) { return held.growth; });
   if (growing == facts.held.end() || growing->growth->bytes_per_second < 1) return {};
-  const double per_minute = growing->growth->bytes_per_second * 60;
+  const Growth& growth = *growing->growth;
+  if (growth.window_seconds < 60)
+    return fmt::format("grew by {} in {}", size_text(static_cast<std::uint64_t>(growth.bytes)),
+                       print::duration_text(growth.window_seconds));
+  const double per_minute = growth.bytes_per_second * 60;
   return fmt::format("grew by {} a minute", size_text(static_cast<std::uint64_t>(per_minute)));
 }
 
 std::string trend_text(const AdviceFacts& facts) {
   const std::string growth = growth_text(facts);
   if (growth.empty()) return {};
-  return fmt::format(" It {}, so that a higher limit only delays the end.", growth);
+  return fmt::format(" It {}: if that goes on, a higher limit only delays the end.", growth);
 }
 
 std::string machine_text(const AdviceFacts& facts, std::uint64_t bytes) {

@@ -96,11 +96,14 @@ TEST_CASE("growth and other processes are said beside the value") {
   auto kill = facts(VerdictCode::cgroup_oom_kill, LimitKind::cgroup, kGiB, kGiB);
   CHECK(!contains(text_of(kill), "grew"));
   CHECK(!contains(text_of(kill), "Other processes"));
-  kill.held.emplace_back().growth.emplace().bytes_per_second = 2.0 * kMiB;
+  findings::Growth& growth = kill.held.emplace_back().growth.emplace();
+  growth = {.bytes = 4.0 * kMiB, .bytes_per_second = 2.0 * kMiB, .window_seconds = 2};
   kill.limit.other_bytes = 700 * kMiB;
+  CHECK(contains(text_of(kill), "and it grew by 4.0 MiB in 2.0 s: if that goes on"));
+  growth.window_seconds = 60;
   CHECK(contains(text_of(kill),
-                 "is not known, and it grew by 120.0 MiB a minute: a higher limit only delays the "
-                 "end. To gain time: give the cgroup 1536M"));
+                 "is not known, and it grew by 120.0 MiB a minute: if that goes on, a higher limit "
+                 "only delays the end. To gain time: give the cgroup 1536M"));
   CHECK(contains(text_of(kill), "Other processes held 700.0 MiB of the cgroup's memory"));
 }
 
