@@ -1,5 +1,8 @@
 #include "tools/deaths/kernel_log.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -9,6 +12,7 @@
 namespace oomrec::tools::deaths {
 namespace {
 
+constexpr const char* kKernelLog = "/dev/kmsg";
 constexpr std::array<const char*, 3> kFiles = {"/var/log/kern.log", "/var/log/messages",
                                                "/var/log/syslog"};
 
@@ -38,7 +42,7 @@ std::optional<std::string> named_kernel_log(const KernelLogFile& file) {
 
 KernelLog read_kernel_log(const LogClock& clock, Boot boot, const KernelLogFile& file) {
   std::vector<const char*> paths{kFiles.begin(), kFiles.end()};
-  if (boot == Boot::current) paths.insert(paths.begin(), "/dev/kmsg");
+  if (boot == Boot::current) paths.insert(paths.begin(), kKernelLog);
   const std::optional<std::string> named = named_kernel_log(file);
   if (named) paths = {named->c_str()};
   for (const char* const path : paths) {
@@ -46,6 +50,19 @@ KernelLog read_kernel_log(const LogClock& clock, Boot boot, const KernelLogFile&
     if (!log.records.empty()) return log;
   }
   return named ? KernelLog{} : parse_kernel_log(kernel_journal_text(), clock);
+}
+
+system::File copy_of_kernel_log(const KernelLogFile& file) {
+  const std::string text = log_file_text(named_kernel_log(file).value_or(kKernelLog).c_str());
+  for (const std::string& directory :
+       {std::string{"/dev/shm"}, std::string{system::g_roots.temporary}}) {
+    system::File copy = system::File::open(directory.c_str(), O_TMPFILE | O_RDWR, 0600);
+    // Opened by its descriptor's path, which checks the mode.
+    if (copy.is_open() && copy.write(text.data(), text.size()) == 0 &&
+        fchmod(copy.descriptor(), 0444) == 0)
+      return copy;
+  }
+  return {};
 }
 
 }  // namespace oomrec::tools::deaths

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/system/files.h"
 #include "tools/deaths/log_lines.h"
 
 namespace oomrec::tools::deaths {
@@ -32,6 +33,11 @@ enum class Boot : std::uint8_t { current, earlier };
 std::optional<std::string> named_kernel_log(const KernelLogFile& file);
 
 KernelLog read_kernel_log(const LogClock& clock, Boot boot, const KernelLogFile& file = {});
+
+// A copy without a name of /dev/kmsg, or of the file to read instead, for a child that may not read
+// it: as
+// "/proc/self/fd/N". Not open if there is no room for it.
+system::File copy_of_kernel_log(const KernelLogFile& file);
 
 // The records of lines with a known format.
 std::vector<LogRecord> parse_log(std::string_view text, const LogClock& clock);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -9,6 +10,7 @@
 #include <optional>
 #include <set>
 
+#include "common/system/files.h"
 #include "tools/base/log.h"
 #include "tools/base/text.h"
 #include "tools/bundles/opening/open.h"
@@ -20,6 +22,7 @@
 #include "tools/bundles/store/own_file.h"
 #include "tools/processes/launch/death_line.h"
 #include "tools/processes/launch/failed_start.h"
+#include "tools/processes/launch/other_users.h"
 #include "tools/processes/launch/unrecorded_death.h"
 #include "tools/processes/launch/unrecorded_kills.h"
 
@@ -79,6 +82,11 @@ struct Directories {
   std::vector<fs::path> dumps, searched;
   fs::path named_session;
 };
+
+Directories directories_for(const Options& options) {
+  return {bundles::dump_directories(options.dump_dir), bundles::dump_directories(),
+          options.session_dir};
+}
 
 // The user's command for a kill gets the program's directories.
 bundles::OnOomCommand on_oom_command(const Options& options) {
@@ -191,6 +199,45 @@ fs::path own_bundle(const std::vector<fs::path>& directories, const Launched& la
   return {};
 }
 
+// Recovers and reports what this process may read of the run. Returns the processes that were
+// recorded.
+std::set<pid_t> report_recordings(const Ended& ended, const deaths::DeathObservation& observed,
+                                  const Launched& launched) {
+  const Directories directories = directories_for(launched.options);
+  const std::vector<bundles::Session> sessions =
+      bundles::sessions_of(directories.dumps, directories.named_session);
+  std::set<pid_t> recorded = recorded_processes(sessions, directories.dumps);
+  recorded.erase(ended.pid);  // a bundle may be of another process that had its id before
+  // The recording of a program that reported its own crash is gone.
+  if (has_recording(ended.pid, sessions) || !own_bundle(directories.dumps, launched).empty())
+    recorded.insert(ended.pid);
+  // Recordings first: they hold more than the bundles.
+  recover_own(directories, ended.pid, sessions, observed, launched);
+  complete_bundles(directories.dumps, ended.pid, observed);
+  return recorded;
+}
+
+// Root may start programs that become other users before they execute what is recorded.
+std::set<User> other_users(const Directories& directories, const Launched& launched) {
+  if (geteuid() != 0) return {};
+  std::vector<fs::path> bases = directories.dumps;
+  bases.emplace_back(launched.options.session_dir);
+  bases.emplace_back("/dev/shm");
+  bases.emplace_back(system::g_roots.temporary);
+  return users_who_recorded_since(launched.facts.start_realtime_ns, bases);
+}
+
+// Adds what they had recorded.
+void report_as_other_users(const std::set<User>& users, std::set<pid_t>& recorded,
+                           const Ended& ended, deaths::DeathObservation observed,
+                           const Launched& launched) {
+  if (users.empty()) return;
+  const system::File log = deaths::copy_of_kernel_log(observed.kernel_log);
+  if (log.is_open()) observed.kernel_log = fmt::format("/proc/self/fd/{}", log.descriptor());
+  for (const User& user : users)
+    recorded.merge(as_user(user, [&] { return report_recordings(ended, observed, launched); }));
+}
+
 // Reports a limit too low for the program to start, which its own message may not mention.
 void report_failed_start(const std::vector<fs::path>& directories, const Ended& ended,
                          const Launched& launched) {
@@ -210,23 +257,13 @@ void report_failed_start(const std::vector<fs::path>& directories, const Ended& 
 void report_exit(const Ended& ended, const deaths::DeathObservation& observed,
                  const Launched& launched) noexcept try {
   const Options& options = launched.options;
-  const Directories directories{bundles::dump_directories(options.dump_dir),
-                                bundles::dump_directories(), options.session_dir};
-  const std::vector<bundles::Session> sessions =
-      bundles::sessions_of(directories.dumps, directories.named_session);
-  // The recording of a program that reported its own crash is gone.
-  const bool is_unrecorded = WIFSIGNALED(ended.wait_status) &&
-                             !has_recording(ended.pid, sessions) &&
-                             own_bundle(directories.dumps, launched).empty();
+  const Directories directories = directories_for(options);
+  std::set<pid_t> recorded = report_recordings(ended, observed, launched);
+  report_as_other_users(other_users(directories, launched), recorded, ended, observed, launched);
+  if (WIFSIGNALED(ended.wait_status) && !recorded.contains(ended.pid))
+    report_unrecorded_process(directories, launched.facts, observed, options);
   // As a shell does after its child was killed. A signal has its own explanation.
-  const bool has_failed = WIFEXITED(ended.wait_status) && WEXITSTATUS(ended.wait_status) != 0;
-  std::set<pid_t> recorded;
-  if (has_failed) recorded = recorded_processes(sessions, directories.dumps);
-  // Recordings first: they hold more than the bundles.
-  recover_own(directories, ended.pid, sessions, observed, launched);
-  complete_bundles(directories.dumps, ended.pid, observed);
-  if (is_unrecorded) report_unrecorded_process(directories, launched.facts, observed, options);
-  if (has_failed) {
+  if (WIFEXITED(ended.wait_status) && WEXITSTATUS(ended.wait_status) != 0) {
     recorded.insert(ended.pid);
     for (const UnrecordedKill& killed :
          unrecorded_kills(launched.facts, launched.descendants, recorded, observed))

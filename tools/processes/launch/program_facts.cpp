@@ -69,6 +69,7 @@ void ProgramSampler::started(pid_t program) {
 
 void ProgramSampler::sample() {
   if (facts_.pid == 0) return;
+  if (const std::optional<User> user = user_of(facts_.pid)) facts_.user = user;
   facts_.name = contents_of(facts_.pid, "comm").value_or("");
   if (facts_.name.ends_with('\n')) facts_.name.pop_back();
   const std::string executable = link_of(facts_.pid, "exe");

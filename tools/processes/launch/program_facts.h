@@ -13,12 +13,14 @@
 #include "common/options/options.h"
 #include "common/session/layout.h"
 #include "tools/processes/launch/descendants.h"
+#include "tools/processes/launch/other_users.h"
 
 namespace oomrec::tools::processes {
 
 struct ProgramFacts {
   pid_t pid = 0;
   pid_t parent_pid = 0;
+  std::optional<User> user{};
   std::uint64_t start_ticks = 0;
   std::uint64_t start_realtime_ns = 0, start_monotonic_ns = 0;
   std::string executable;  // its path, or only its name if it ran too briefly to show the path

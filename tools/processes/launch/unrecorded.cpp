@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -56,10 +57,12 @@ std::string why_unrecorded(const ProgramFacts& facts) {
                                          : program::Suitability::suitable;
   if (found != program::Suitability::suitable)
     return fmt::format("{} {}", program, program::meaning_of(found));
-  const bool lacks_preload = facts.is_preloaded && !*facts.is_preloaded;
-  return fmt::format(
-      "{} {}", program,
-      lacks_preload ? "had no LD_PRELOAD that names the recorder" : "left no recording");
+  if (facts.is_preloaded && !*facts.is_preloaded)
+    return program + " had no LD_PRELOAD that names the recorder";
+  if (facts.user && facts.user->user != geteuid())
+    return fmt::format("{} was user {}'s, of whose recordings none was found", program,
+                       facts.user->user);
+  return program + " left no recording";
 }
 
 recording::Recording recording_without_events(const ProgramFacts& facts, const std::string& why,
