@@ -171,6 +171,24 @@ def test_a_setuid_program_of_another_user(oomrec, unrecorded, build_dir, tmp_pat
     assert "is setuid" in first and "raises (pid " in line and "SIGKILL" in line
 
 
+@pytest.mark.parametrize(
+    "shape, limit, is_void",
+    [("static, by exec", ["--limit", "64M"], True), ("static, by exec", [], False),
+     ("cleared environment", ["--limit", "64M"], False)],
+)  # fmt: skip
+def test_a_limit_that_is_void_after_an_exec(oomrec, unrecorded, shape, limit, is_void):
+    """Valgrind's launcher is recorded, and executes a static program."""
+    words = unrecorded(shape, "raises")
+    process = oomrec.start("run", *limit, "--", *words, 0)
+    assert process.stdout.readline() == b"ready\n"
+    time.sleep(1.2)  # it is looked at twice a second
+    process.send_signal(signal.SIGTERM)
+    run = oomrec.finish(process)
+    executed = f"has executed {words[-1]}, which is statically linked"
+    assert (executed in run.stderr) == is_void, str(run)
+    assert ("oomrec: --limit has no effect on it" in run.stderr) == is_void, str(run)
+
+
 # --- children ----------------------------------------------------------------------------------------
 
 

@@ -69,6 +69,17 @@ void report_unrecordable(const std::string& path, const std::string& why, const 
   if (!without_effect.empty()) remark(without_effect);
 }
 
+// Of options that lost their effect when the program executed another one.
+void report_lost_effect(const processes::ProgramFacts& program, const Options& options) {
+  if (!program.executable.starts_with('/')) return;  // not known
+  const std::string why_not = processes::why_unrecordable(program.executable);
+  const std::string without_effect = processes::report_of_void_options(options);
+  if (why_not.empty() || without_effect.empty()) return;
+  remark(
+      fmt::format("the program has executed {}, which {}", printable(program.executable), why_not));
+  remark(without_effect);
+}
+
 // An error must not stop the program.
 void write_gpu_processes(const Options& options, std::uint64_t start_ns) noexcept try {
   processes::write_gpu_processes(bundles::dump_directories(options.dump_dir), start_ns);
@@ -124,6 +135,8 @@ int run_command(const Words& words) {
   live.reset();
   sample_gpus();
   const deaths::DeathObservation observed = observer.ended(ended.wait_status);
+  if (is_recorded && !options.in_force().quiet)
+    report_lost_effect(sampler.facts(), options.in_force());
   on_large_stack([&] {
     processes::report_exit(ended, observed,
                            {path, options.program(), settings, options.in_force(), sampler.facts(),
