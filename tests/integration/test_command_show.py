@@ -72,6 +72,9 @@ def test_ways_to_name_a_bundle(oomrec, tmp_path):
     held = oomrec.json("show", "held_here.py")["process"]
     assert held["argv"][-1] == str(tmp_path / "held_here.py")
     assert oomrec.json("show", str(held["pid"]))["process"] == held
+    said = oomrec("show", held["pid"]).stdout
+    assert said.startswith("running\n  no request was refused so far\n"), said
+    assert "\nread " in said and "trigger" not in said
     assert oomrec.json("show", oomrec.json("dump", "held_here.py")["bundle"])["process"] == held
 
     empty = oomrec("leaks", "")

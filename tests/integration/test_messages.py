@@ -197,7 +197,7 @@ NAMELESS = """
 #include <stdlib.h>
 #include <stdio.h>
 static volatile size_t bytes = (size_t)1 << 60;
-int main(void) { puts(malloc(bytes) ? "served" : "refused"); return 0; }
+int main(void) { void* volatile block = malloc(bytes); return puts(block ? "served" : "refused") < 0; }
 """
 
 

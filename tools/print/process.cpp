@@ -57,7 +57,11 @@ std::vector<std::pair<std::string, std::string>> process_facts(const bundles::So
   std::vector<std::pair<std::string, std::string>> facts = {
       {source.bundle.empty() ? "recording" : "bundle",
        clip_start(source.bundle.empty() ? recording.path().string() : source.bundle.string(), 90)},
-      {"written", fmt::format("{}, trigger: {}", created_at(source), name_of(source.trigger()))},
+      source.is_live()
+          ? std::pair<std::string, std::string>{"read", created_at(source)}
+          : std::pair<std::string, std::string>{"written",
+                                                fmt::format("{}, trigger: {}", created_at(source),
+                                                            name_of(source.trigger()))},
       source.imported_from.empty()
           ? std::pair{"process",
                       fmt::format("{} (pid {})", command_line(recording), recording.header().pid)}

@@ -67,6 +67,14 @@ class Page {
   }
 
   void print_verdict(const verdict::Verdict& verdict) const {
+    if (source_.is_live() && verdict.code == VerdictCode::requested) {
+      const bool is_served = source_.recording->header().probes_total == 0;
+      fmt::print("running\n  {}\n",
+                 terminal_.paint(Colour::bold,
+                                 is_served ? "no request was refused so far"
+                                           : "only requests with a fallback were refused so far"));
+      return;
+    }
     fmt::print("{}{}\n", terminal_.paint(Colour::red, name_of(verdict.code)),
                verdict::has_certainty(verdict.code)
                    ? fmt::format(" ({})", name_of(verdict.certainty))
