@@ -28,9 +28,10 @@ std::optional<Session> session_in(const fs::path& path) {
   Session found{path};
   found.unfinished = !file.read_header(*header);
   if (found.unfinished && !file.was_never_completed(path)) return std::nullopt;
-  found.pid = found.unfinished ? session::creator_of(path.filename().native()).pid : header->pid;
+  const session::Creator creator = session::creator_of(path.filename().native());
+  found.pid = found.unfinished ? creator.pid : header->pid;
   found.parent_pid = header->parent_pid;
-  found.start_ticks = header->start_ticks;
+  found.start_ticks = found.unfinished ? creator.start_ticks : header->start_ticks;
   found.start_monotonic_ns = header->start_monotonic_ns;
   found.alive =
       !found.unfinished && session::life_of(session::HeaderStart{*header}) == session::Life::alive;

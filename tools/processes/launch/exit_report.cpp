@@ -31,11 +31,47 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void complete_bundles(const std::vector<fs::path>& directories, pid_t pid,
+// Directories of the program's recordings and bundles. `searched`: those that reading commands
+// search for bundles in this environment.
+struct Directories {
+  std::vector<fs::path> dumps, searched;
+  fs::path named_session;
+};
+
+// Not of an earlier process: a container's first processes have the same ids at each start.
+std::vector<bundles::BundleSummary> bundles_since_start(const std::vector<fs::path>& directories,
+                                                        const ProgramFacts& program) {
+  constexpr std::uint64_t kSecond = 1'000'000'000;  // in which a bundle's time is given
+  std::vector<bundles::BundleSummary> found = bundles::bundles_in(directories);
+  std::erase_if(found, [&](const bundles::BundleSummary& bundle) {
+    return time_of_text(bundle.created_at_utc) / kSecond < program.start_realtime_ns / kSecond;
+  });
+  return found;
+}
+
+std::vector<bundles::Session> sessions_since_start(const Directories& directories,
+                                                   const ProgramFacts& program) {
+  std::vector<bundles::Session> found =
+      bundles::sessions_of(directories.dumps, directories.named_session);
+  std::erase_if(found, [&](const bundles::Session& session) {
+    return session.start_ticks < program.start_ticks;
+  });
+  return found;
+}
+
+// `Process`: anything with its pid and the time of its start.
+template <class Process>
+bool is_program(const Process& process, const ProgramFacts& program) {
+  return static_cast<std::uint64_t>(process.pid) == static_cast<std::uint64_t>(program.pid) &&
+         (process.start_ticks == program.start_ticks || program.start_ticks == 0);
+}
+
+void complete_bundles(const std::vector<fs::path>& directories, const ProgramFacts& program,
                       const deaths::DeathObservation& observed) {
   for (const bundles::BundleSummary& bundle : bundles::bundles_in(directories)) {
-    if (!bundle.awaits_outcome || bundle.pid != static_cast<std::uint64_t>(pid)) continue;
+    if (!bundle.awaits_outcome || bundle.pid != static_cast<std::uint64_t>(program.pid)) continue;
     const recording::Recording recording{bundles::recording_in(bundle.path)};
+    if (!is_program(recording.header(), program)) continue;
     const bool recent =
         bundles::realtime_now_ns() - time_of_text(bundle.created_at_utc) < deaths::kFollowsWithinNs;
     bundles::complete_bundle(
@@ -75,13 +111,6 @@ std::set<pid_t> process_tree_of(pid_t program, const std::vector<bundles::Sessio
   }
   return tree;
 }
-
-// Directories of the program's recordings and bundles. `searched`: those that reading commands
-// search for bundles in this environment.
-struct Directories {
-  std::vector<fs::path> dumps, searched;
-  fs::path named_session;
-};
 
 Directories directories_for(const Options& options) {
   return {bundles::dump_directories(options.dump_dir), bundles::dump_directories(),
@@ -131,23 +160,23 @@ void report_kill(const recording::Recording& recording, const deaths::DeathObser
 }
 
 // Recovers the sessions of the program and of its descendants; reading commands recover others.
-void recover_own(const Directories& directories, pid_t pid,
-                 const std::vector<bundles::Session>& sessions,
+void recover_own(const Directories& directories, const std::vector<bundles::Session>& sessions,
                  const deaths::DeathObservation& observed, const Launched& launched) {
   const Options& options = launched.options;
-  const std::set<pid_t> tree = process_tree_of(pid, sessions, own_tree(launched.settings));
+  const std::set<pid_t> tree =
+      process_tree_of(launched.facts.pid, sessions, own_tree(launched.settings));
   std::vector<fs::path> made;
   for (const bundles::Session& session : sessions) {
     if (session.alive || !tree.contains(session.pid)) continue;
-    const bool is_program = session.pid == pid;
+    const bool is_own = is_program(session, launched.facts);
     deaths::DeathObservation of_session;
     of_session.kernel_log = observed.kernel_log;
     std::optional<recording::Recording> killed;  // stays readable when its file is removed
-    if (is_program && !session.unfinished && !options.quiet && was_killed(observed))
+    if (is_own && !session.unfinished && !options.quiet && was_killed(observed))
       killed.emplace(session.path);
     const bundles::RecoveryResult recovered = bundles::recover(
         session,
-        {.observed = is_program ? observed : of_session, .dump_directories = directories.dumps});
+        {.observed = is_own ? observed : of_session, .dump_directories = directories.dumps});
     if (recovered.has_bundle()) run_on_oom(recovered.bundle, options);
     if (options.quiet) continue;
     if (recovered.has_bundle()) report_death(recovered.bundle);
@@ -171,7 +200,7 @@ void report_unrecorded_process(const Directories& directories, const ProgramFact
 }
 
 std::set<pid_t> recorded_processes(const std::vector<bundles::Session>& sessions,
-                                   const std::vector<fs::path>& dump_directories) {
+                                   const std::vector<bundles::BundleSummary>& bundles) {
   std::set<pid_t> recorded;
   const auto header = std::make_unique<session::Header>();
   for (const bundles::Session& session : sessions) {
@@ -182,38 +211,32 @@ std::set<pid_t> recorded_processes(const std::vector<bundles::Session>& sessions
     // The kernel's log may name the helper, which shares the memory.
     recorded.insert(header->helper_pid);
   }
-  for (const bundles::BundleSummary& bundle : bundles::bundles_in(dump_directories))
+  for (const bundles::BundleSummary& bundle : bundles)
     recorded.insert(static_cast<pid_t>(bundle.pid));
   return recorded;
 }
 
 // A bundle that the program has written itself. Empty if there is none.
-fs::path own_bundle(const std::vector<fs::path>& directories, const Launched& launched) {
-  const ProgramFacts& program = launched.facts;
-  const std::uint64_t start_s = program.start_realtime_ns / 1'000'000'000;
-  for (const bundles::BundleSummary& bundle : bundles::bundles_in(directories)) {
-    const bool is_its_pid = bundle.pid == static_cast<std::uint64_t>(program.pid);
-    if (is_its_pid && time_of_text(bundle.created_at_utc) / 1'000'000'000 >= start_s)
-      return bundle.path;
-  }
-  return {};
+fs::path own_bundle(const std::vector<bundles::BundleSummary>& bundles,
+                    const ProgramFacts& program) {
+  const auto own = std::find_if(bundles.begin(), bundles.end(), [&](const auto& bundle) {
+    return bundle.pid == static_cast<std::uint64_t>(program.pid);
+  });
+  return own == bundles.end() ? fs::path{} : own->path;
 }
 
 // Recovers and reports what this process may read of the run. Returns the processes that were
 // recorded.
-std::set<pid_t> report_recordings(const Ended& ended, const deaths::DeathObservation& observed,
+std::set<pid_t> report_recordings(const deaths::DeathObservation& observed,
                                   const Launched& launched) {
   const Directories directories = directories_for(launched.options);
-  const std::vector<bundles::Session> sessions =
-      bundles::sessions_of(directories.dumps, directories.named_session);
-  std::set<pid_t> recorded = recorded_processes(sessions, directories.dumps);
-  recorded.erase(ended.pid);  // a bundle may be of another process that had its id before
+  const std::vector<bundles::Session> sessions = sessions_since_start(directories, launched.facts);
   // The recording of a program that reported its own crash is gone.
-  if (has_recording(ended.pid, sessions) || !own_bundle(directories.dumps, launched).empty())
-    recorded.insert(ended.pid);
+  std::set<pid_t> recorded =
+      recorded_processes(sessions, bundles_since_start(directories.dumps, launched.facts));
   // Recordings first: they hold more than the bundles.
-  recover_own(directories, ended.pid, sessions, observed, launched);
-  complete_bundles(directories.dumps, ended.pid, observed);
+  recover_own(directories, sessions, observed, launched);
+  complete_bundles(directories.dumps, launched.facts, observed);
   return recorded;
 }
 
@@ -229,19 +252,18 @@ std::set<User> other_users(const Directories& directories, const Launched& launc
 
 // Adds what they had recorded.
 void report_as_other_users(const std::set<User>& users, std::set<pid_t>& recorded,
-                           const Ended& ended, deaths::DeathObservation observed,
-                           const Launched& launched) {
+                           deaths::DeathObservation observed, const Launched& launched) {
   if (users.empty()) return;
   const system::File log = deaths::copy_of_kernel_log(observed.kernel_log);
   if (log.is_open()) observed.kernel_log = fmt::format("/proc/self/fd/{}", log.descriptor());
   for (const User& user : users)
-    recorded.merge(as_user(user, [&] { return report_recordings(ended, observed, launched); }));
+    recorded.merge(as_user(user, [&] { return report_recordings(observed, launched); }));
 }
 
 // Reports a limit too low for the program to start, which its own message may not mention.
 void report_failed_start(const std::vector<fs::path>& directories, const Ended& ended,
                          const Launched& launched) {
-  const fs::path own = own_bundle(directories, launched);
+  const fs::path own = own_bundle(bundles_since_start(directories, launched.facts), launched.facts);
   const bool not_loaded = WIFEXITED(ended.wait_status) && WEXITSTATUS(ended.wait_status) == 127;
   std::string line;
   if (!own.empty()) {
@@ -258,8 +280,8 @@ void report_exit(const Ended& ended, const deaths::DeathObservation& observed,
                  const Launched& launched) noexcept try {
   const Options& options = launched.options;
   const Directories directories = directories_for(options);
-  std::set<pid_t> recorded = report_recordings(ended, observed, launched);
-  report_as_other_users(other_users(directories, launched), recorded, ended, observed, launched);
+  std::set<pid_t> recorded = report_recordings(observed, launched);
+  report_as_other_users(other_users(directories, launched), recorded, observed, launched);
   if (WIFSIGNALED(ended.wait_status) && !recorded.contains(ended.pid))
     report_unrecorded_process(directories, launched.facts, observed, options);
   // As a shell does after its child was killed. A signal has its own explanation.

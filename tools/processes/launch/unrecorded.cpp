@@ -5,7 +5,6 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -40,14 +39,6 @@ void add_thread(Image& image, const ProgramFacts& facts) {
 }
 
 }  // namespace
-
-bool has_recording(pid_t program, const std::vector<bundles::Session>& sessions) {
-  const auto replaced = static_cast<session::u32>(session::State::replaced);
-  return std::any_of(sessions.begin(), sessions.end(), [&](const bundles::Session& session) {
-    if (session.pid != program || session.unfinished) return false;
-    return recording::Recording{session.path}.header().state.load() != replaced;
-  });
-}
 
 std::string why_unrecorded(const ProgramFacts& facts) {
   const std::string program{text::base_name(facts.executable)};

@@ -6,17 +6,11 @@
 
 #include <filesystem>
 #include <string>
-#include <vector>
 
-#include "tools/bundles/recover/sessions.h"
 #include "tools/processes/launch/program_facts.h"
 #include "tools/recording/reading/recording.h"
 
 namespace oomrec::tools::processes {
-
-// Whether the program was recorded until its end: not if it has no session, or only that of a
-// program that became this one by exec.
-bool has_recording(pid_t program, const std::vector<bundles::Session>& sessions);
 
 // Why the recorder was not in it: "prog is statically linked: …".
 std::string why_unrecorded(const ProgramFacts& facts);

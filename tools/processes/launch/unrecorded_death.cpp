@@ -11,6 +11,7 @@
 #include "common/verdict/verdict.h"
 #include "tools/base/text.h"
 #include "tools/bundles/recover/dead_process.h"
+#include "tools/bundles/recover/sessions.h"
 #include "tools/bundles/store/source.h"
 #include "tools/bundles/store/writing.h"
 #include "tools/deaths/ending.h"
