@@ -126,7 +126,12 @@ def test_code_of_a_jit_compiler_does_not_keep_a_copy(oomrec, plain, tmp_path):
         "like_jit",
         "#include <pthread.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n"
         # Without call frame information, and it uses the frame pointer for something else.
+        "#ifdef __x86_64__\n"
         '__asm__(".text\\nlike_jit: push %rbp; mov $8, %rbp; call *%rdi; pop %rbp; ret\\n");\n'
+        "#else\n"
+        '__asm__(".text\\nlike_jit: stp x29, x30, [sp, #-16]!; mov x29, #8; blr x0;"\n'
+        '"ldp x29, x30, [sp], #16; ret\\n");\n'
+        "#endif\n"
         "void like_jit(void (*called)(void));\n"
         "__attribute__((noinline)) static void allocate(void) {\n"
         "for (int i = 0; i < 1000; ++i) { void* volatile p = malloc(3000 + i); free(p); } }\n"

@@ -218,16 +218,18 @@ ALLOW = "{BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}"
 # Kills for any call that the program itself does not make.
 KILLS_STRANGERS = (
     "{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),"
-    "BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 230, 3, 0), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 35, 2, 0),"
-    "BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 219, 1, 0), BPF_STMT(BPF_RET | BPF_K, 0x80000000u),"
+    "BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clock_nanosleep, 3, 0),"
+    "BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_nanosleep, 2, 0),"
+    "BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_restart_syscall, 1, 0),"
+    "BPF_STMT(BPF_RET | BPF_K, 0x80000000u),"
     "BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}"
 )
 # As a container's: an error for one call, which it forbids.
 FORBIDS = (
-    "{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 165, 0, 1),"
+    "{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mount, 0, 1),"
     "BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}"
 )
-TRAPS_OPENAT = FORBIDS.replace("165", "257").replace("SECCOMP_RET_ERRNO | 1", "SECCOMP_RET_TRAP")
+TRAPS_OPENAT = FORBIDS.replace("SYS_mount", "SYS_openat").replace("SECCOMP_RET_ERRNO | 1", "SECCOMP_RET_TRAP")
 
 
 @pytest.fixture
@@ -237,7 +239,7 @@ def sandboxed(plain, tmp_path):
             tmp_path,
             "sandboxed",
             "#include <linux/filter.h>\n#include <linux/seccomp.h>\n#include <sys/prctl.h>\n"
-            "#include <unistd.h>\nint main() { struct sock_filter rows[] = "
+            "#include <sys/syscall.h>\n#include <unistd.h>\nint main() { struct sock_filter rows[] = "
             + filters
             + ";\nstruct sock_fprog program = {sizeof rows / sizeof *rows, rows};\n"
             'prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); write(1, "x\\n", 2);\n'

@@ -62,7 +62,7 @@ static void map_own_libraries(void) {
   char line[512], path[512];
   FILE* const file = fopen("/proc/self/maps", "r");
   while (fgets(line, sizeof line, file) != NULL) {
-    if (sscanf(line, "%*s r--p 00000000 %*s %*s %511s", path) != 1) continue;
+    if (sscanf(line, "%*s r-%*cp 00000000 %*s %*s %511s", path) != 1) continue;
     const int library = open(path, O_RDONLY);
     struct stat facts;
     if (library < 0 || fstat(library, &facts) != 0) continue;
