@@ -229,7 +229,9 @@ FORBIDS = (
     "{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mount, 0, 1),"
     "BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}"
 )
-TRAPS_OPENAT = FORBIDS.replace("SYS_mount", "SYS_openat").replace("SECCOMP_RET_ERRNO | 1", "SECCOMP_RET_TRAP")
+TRAPS_OPENAT = FORBIDS.replace("SYS_mount", "SYS_openat").replace(
+    "SECCOMP_RET_ERRNO | 1", "SECCOMP_RET_TRAP"
+)
 
 
 @pytest.fixture

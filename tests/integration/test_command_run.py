@@ -32,7 +32,7 @@ def test_a_dump_directory_that_cannot_be_one_is_named_at_the_start(oomrec, tmp_p
     said = "Not a directory; bundles will go beside the recordings instead (oomrec info says where)"
     for name in ("file", "file/below"):
         run = oomrec("run", "--dump-dir", name, "--", "true")
-        assert (run.exit_code, run.stderr) == (0, f"oomrec: {name}: {said}\n")
+        assert (run.exit_code, run.stderr) == (0, f"oomrec: {tmp_path / name}: {said}\n")
         assert oomrec("run", "--quiet", "--dump-dir", name, "--", "true").stderr == ""
     for name in ("new/below", "new/%p", "."):
         assert oomrec("run", "--dump-dir", name, "--", "true").stderr == ""

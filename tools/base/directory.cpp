@@ -14,6 +14,12 @@ std::vector<fs::directory_entry> entries_of(const fs::path& directory) {
   return entries;
 }
 
+fs::path absolute_path(const fs::path& path) {
+  std::error_code error;
+  const fs::path absolute = fs::absolute(path, error);
+  return error ? path : absolute;
+}
+
 bool is_hidden(const fs::path& path) { return path.filename().native().starts_with('.'); }
 
 }  // namespace oomrec::tools

@@ -1,4 +1,4 @@
-// Lists a directory.
+// Directories and paths.
 #pragma once
 
 #include <filesystem>
@@ -8,6 +8,9 @@ namespace oomrec::tools {
 
 // Unsorted; empty if the directory is missing or cannot be read.
 std::vector<std::filesystem::directory_entry> entries_of(const std::filesystem::path& directory);
+
+// As it is named if there is no working directory any more.
+std::filesystem::path absolute_path(const std::filesystem::path& path);
 
 // Whether the name begins with a dot.
 bool is_hidden(const std::filesystem::path& path);

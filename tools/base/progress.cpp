@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "tools/base/log.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools {
@@ -23,7 +24,7 @@ Progress::Progress(std::string_view what, std::size_t steps)
       next_(Clock::now() + kDelay) {}
 
 Progress::~Progress() {
-  if (shown_) fmt::print(stderr, "\r\x1b[K");
+  if (shown_) write_stderr("\r\x1b[K");
 }
 
 void Progress::step() {
@@ -31,7 +32,7 @@ void Progress::step() {
 }
 
 void Progress::show() {
-  fmt::print(stderr, "\r{} {} of {}", what_, count_text(done_), count_text(steps_));
+  write_stderr(fmt::format("\r{} {} of {}", what_, count_text(done_), count_text(steps_)));
   std::fflush(stderr);
   shown_ = true;
   next_ = Clock::now() + kInterval;

@@ -14,6 +14,7 @@
 #include "common/system/files.h"
 #include "tools/base/arguments.h"
 #include "tools/base/json.h"
+#include "tools/base/log.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/writing.h"
 #include "tools/commands/attach_settings.h"
@@ -129,7 +130,7 @@ Objects count_objects(pid_t pid) {
   try {
     return processes::count_objects(pid);
   } catch (const Error& error) {
-    fmt::print(stderr, "oomrec attach: {}\n  {}\n", error.what(), error.what_to_do());
+    write_stderr(fmt::format("oomrec attach: {}\n  {}\n", error.what(), error.what_to_do()));
     return std::nullopt;
   }
 }
@@ -200,8 +201,8 @@ int attach_command(const Words& words) {
   add("OOMREC_DUMP_DIR", directory);
   const processes::Attached done = attach_with_settings(pid, flags);
   if (!done.gpu_problem.empty())
-    fmt::print(stderr, "oomrec attach: the GPU memory of process {} is not recorded: {}\n", pid,
-               done.gpu_problem);
+    write_stderr(fmt::format("oomrec attach: the GPU memory of process {} is not recorded: {}\n",
+                             pid, done.gpu_problem));
   const Objects objects = counts_objects ? count_objects(pid) : std::nullopt;
   if (seconds != 0) return record_for(pid, done, objects, seconds, directory, json);
   return report(pid, done, "", objects, json,

@@ -1,4 +1,5 @@
 // `oomrec`: dispatches to a subcommand, and prints an error once, in two lines.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 
 #include "common/system/files.h"
 #include "tools/base/large_stack.h"
+#include "tools/base/log.h"
 #include "tools/base/text.h"
 #include "tools/commands/allocator.h"
 #include "tools/commands/commands.h"
@@ -118,10 +120,19 @@ int run(Words words, std::string& name) {
   }
 }
 
+// Otherwise a file that the command opens would take its number, and what is said would go there.
+// Still closed for programs that it starts; what may not be written or read still may not.
+void hold_closed_standard_files() {
+  constexpr int kFlags[] = {O_WRONLY, O_RDONLY, O_WRONLY};
+  for (int number = 0; number < 3; ++number)
+    if (fcntl(number, F_GETFD) < 0 && errno == EBADF)
+      static_cast<void>(open("/dev/null", kFlags[number] | O_CLOEXEC));
+}
+
 int report(std::string_view name, Exit exit, std::string_view what_happened,
            std::string_view what_to_do) {
   std::fflush(stdout);
-  fmt::print(stderr, "{}: {}\n  {}\n", name, what_happened, what_to_do);
+  write_stderr(fmt::format("{}: {}\n  {}\n", name, what_happened, what_to_do));
   return code(exit);
 }
 
@@ -131,6 +142,7 @@ int report(std::string_view name, Exit exit, std::string_view what_happened,
 int main(int count, char** arguments) {
   using namespace oomrec::tools;
   using namespace oomrec::tools::commands;
+  hold_closed_standard_files();
   throw_from_now_on();
   std::string name = "oomrec";
   oomrec::system::read_roots(environ);

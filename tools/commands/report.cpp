@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "tools/base/log.h"
 #include "tools/base/output_file.h"
 #include "tools/base/text.h"
 #include "tools/bundles/opening/options.h"
@@ -101,8 +102,8 @@ int report(const ReportCommand& command, const Words& words) {
     write_output(file, page, named || options.force ? IfExists::overwrite : IfExists::fail);
   print_file(file, options, page.size());
   if (options.in_browser && !views::open_in_browser(file))
-    fmt::print(stderr, "no browser could be started: open file://{}\n",
-               printable(std::filesystem::absolute(file).string()));
+    write_stderr(fmt::format("no browser could be started: open file://{}\n",
+                             printable(std::filesystem::absolute(file).string())));
   return code(Exit::shown);
 }
 

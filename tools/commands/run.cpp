@@ -64,7 +64,8 @@ processes::Ended run_in(const Surroundings& with, const processes::RunOptions& o
 }
 
 void report_unrecordable(const std::string& path, const std::string& why, const Options& options) {
-  remark(fmt::format("{} {}; it runs without the recorder", printable(path), why));
+  remark(fmt::format("{} {}; it runs without the recorder{}", printable(path), why,
+                     processes::passes_recorder_on(path) ? ", which is in what it starts" : ""));
   const std::string without_effect = processes::report_of_void_options(options);
   if (!without_effect.empty()) remark(without_effect);
 }
@@ -113,8 +114,9 @@ int run_command(const Words& words) {
     if (!options.in_force().quiet) report_unrecordable(path, why_not, options.in_force());
     with.address_space_bytes = options.in_force().limit_as;
   }
-  const processes::Settings settings =
-      is_recorded ? processes::recording_settings(options) : processes::Settings{};
+  const processes::Settings settings = is_recorded || processes::passes_recorder_on(path)
+                                           ? processes::recording_settings(options)
+                                           : processes::Settings{};
   deaths::DeathObserver observer;
   processes::ProgramSampler sampler{path, options.program(), options.in_force().arguments};
   const std::uint64_t start_ns = bundles::realtime_now_ns();

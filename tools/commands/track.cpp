@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "tools/base/arguments.h"
+#include "tools/base/log.h"
 #include "tools/commands/commands.h"
 #include "tools/processes/observe/observed.h"
 #include "tools/service/track/tracking.h"
@@ -104,7 +105,7 @@ bool has_recording_for(const char* option, const processes::Observed& observed,
       fmt::format("{} needs a recorded process, and {} is not recorded", option, observed.title());
   constexpr const char* kWhatToDo = "Start it with the recorder: oomrec run -- PROGRAM";
   if (chosen_by == ChosenBy::user) throw Error{Exit::bad_input, problem, kWhatToDo};
-  fmt::print(stderr, "oomrec track: {}; continuing without it\n  {}\n", problem, kWhatToDo);
+  write_stderr(fmt::format("oomrec track: {}; continuing without it\n  {}\n", problem, kWhatToDo));
   return false;
 }
 

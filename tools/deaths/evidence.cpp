@@ -78,6 +78,7 @@ KillQuery query_for(const session::View& view, const LogClock& clock, Boot boot)
   const bool this_boot = boot == Boot::current;
   const std::uint64_t end = this_boot ? clock.now_realtime_ns : clock.boot_realtime_ns;
   query.from_realtime_ns = last_sign_realtime_ns(view) - clock.error_ns();
+  query.clock_error_ns = clock.error_ns();
   query.to_realtime_ns = end + (this_boot ? clock.error_ns() : 0);
   query.rss_bytes = header.health.rss_bytes;
   query.most_bytes = live_bytes(view);

@@ -206,6 +206,13 @@ bool matches_time(const KernelKill& kill, const KillQuery& query) {
   return query.from_realtime_ns <= kill.realtime_ns && kill.realtime_ns <= query.to_realtime_ns;
 }
 
+// Soon after its last sign of life, of which a recorded process gives ten a second. Only the time
+// tells it from others of its name and size that were killed in its cgroup.
+bool matches_end(const KernelKill& kill, const KillQuery& query) {
+  constexpr std::uint64_t kLongestSilenceNs = 10'000'000'000;
+  return kill.realtime_ns <= query.from_realtime_ns + 2 * query.clock_error_ns + kLongestSilenceNs;
+}
+
 bool matches_pid(const KernelKill& kill, const KillQuery& query) {
   if (kill.pid == query.pid || (query.helper_pid != 0 && kill.pid == query.helper_pid)) return true;
   if (kill.process != 0) return kill.process == query.pid;
@@ -216,7 +223,7 @@ bool matches(const KernelKill& kill, const KillQuery& query) {
   if (!matches_time(kill, query)) return false;
   if (matches_pid(kill, query)) return is_named(query, kill.name) || matches_cgroup(kill, query);
   return !query.same_pid_namespace && matches_cgroup(kill, query) && is_named(query, kill.name) &&
-         matches_size(kill, query);
+         matches_size(kill, query) && matches_end(kill, query);
 }
 
 }  // namespace

@@ -44,6 +44,7 @@ struct KillQuery {
   std::string cgroup;  // as in /proc/self/cgroup; empty: unknown
   std::string host;    // its host's name: in Kubernetes, its pod's
   std::uint64_t from_realtime_ns = 0, to_realtime_ns = 0;  // it died in between
+  std::uint64_t clock_error_ns = 0;                        // by which both were widened
   std::uint64_t rss_bytes = 0;                             // at its last sample; 0: unknown
   std::uint64_t most_bytes = 0;  // the most that can have become resident since
 };

@@ -38,7 +38,6 @@ RecoveryResult remove_unfinished(const Session& orphan, const OwnFile& file) {
 }
 
 bool belongs_to(const std::string& dump_directory, const fs::path& only_into) {
-  if (dump_directory.empty()) return false;
   return only_into.empty() ||
          fs::path{dump_directory}.lexically_normal() == only_into.lexically_normal();
 }
@@ -83,9 +82,12 @@ bundle::Cause cause_of(const DeadProcess& process, Trigger trigger,
   return cause;
 }
 
-// In the dump directory; if that fails, beside the recording.
+// In the dump directory; if that fails, or the process had none, as its working directory had been
+// deleted, beside the recording.
 RecoveryResult write_bundle_of(const DeadProcess& process, const bundle::Cause& cause) {
-  const WriteResult in_dumps = write_bundle(process.recording, cause, process.dump_directory);
+  WriteResult in_dumps;
+  if (!process.dump_directory.empty())
+    in_dumps = write_bundle(process.recording, cause, process.dump_directory);
   if (!in_dumps.bundle.empty()) return {RecoveryAction::made, in_dumps.bundle, ""};
   const WriteResult beside = write_bundle(process.recording, cause, process.session_directory);
   return {beside.bundle.empty() ? RecoveryAction::left : RecoveryAction::made, beside.bundle,

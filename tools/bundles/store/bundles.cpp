@@ -88,7 +88,7 @@ std::vector<fs::path> dump_directories() {
 std::vector<fs::path> dump_directories(const std::string& value) {
   std::vector<fs::path> directories;
   glob_t found{};
-  if (glob(glob_pattern(fs::absolute(value).string()).c_str(), 0, nullptr, &found) == 0) {
+  if (glob(glob_pattern(absolute_path(value).string()).c_str(), 0, nullptr, &found) == 0) {
     for (std::size_t i = 0; i < found.gl_pathc; ++i) {
       std::error_code error;
       if (fs::is_directory(found.gl_pathv[i], error)) directories.emplace_back(found.gl_pathv[i]);
@@ -96,7 +96,7 @@ std::vector<fs::path> dump_directories(const std::string& value) {
   }
   globfree(&found);
   if (directories.empty() && value.find('%') == std::string::npos) {
-    directories.push_back(fs::absolute(value).lexically_normal());
+    directories.push_back(absolute_path(value).lexically_normal());
   }
   return directories;
 }
@@ -131,7 +131,7 @@ ForeignPath recording_in(const fs::path& bundle) { return ForeignPath::in(bundle
 
 BundleSummary summary_of(const fs::path& bundle) {
   BundleSummary summary;
-  summary.path = fs::absolute(bundle).lexically_normal();
+  summary.path = absolute_path(bundle).lexically_normal();
   if (!summary.path.has_filename()) summary.path = summary.path.parent_path();
   const Json manifest = read_json(bundle, "manifest.json");
   const Json metadata = read_json(bundle, "metadata.json");
@@ -181,7 +181,7 @@ const BundleSummary& newest_cause(const std::vector<BundleSummary>& bundles) {
 }
 
 fs::path absolute_directory(const fs::path& directory) {
-  const fs::path path = fs::absolute(directory).lexically_normal();
+  const fs::path path = absolute_path(directory).lexically_normal();
   return path.has_filename() ? path : path.parent_path();
 }
 

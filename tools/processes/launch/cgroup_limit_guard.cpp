@@ -6,6 +6,7 @@
 #include <csignal>
 #include <memory>
 
+#include "tools/base/directory.h"
 #include "tools/base/error.h"
 #include "tools/base/large_stack.h"
 #include "tools/base/log.h"
@@ -27,7 +28,7 @@ struct Candidate {
 
 CgroupLimitGuard::CgroupLimitGuard(const ProgramCgroup& cgroup, const Options& options)
     : cgroup_(cgroup),
-      dump_directories_{std::filesystem::absolute(options.dump_dir)},
+      dump_directories_{absolute_path(options.dump_dir)},
       session_directory_(options.session_dir),
       quiet_(options.quiet) {
   // Signals must reach the thread that forwards them.

@@ -129,6 +129,8 @@ void report_bundles(const std::vector<fs::path>& made, const Directories& direct
   const std::vector<bundles::BundleSummary> found = bundles::bundles_in(directories.searched);
   const fs::path cause = found.empty() ? fs::path{} : bundles::newest_cause(found).path;
   for (const fs::path& bundle : made) {
+    std::error_code error;
+    if (!fs::exists(bundle, error)) continue;  // later ones of the run were too many beside it
     const std::string path = printable(bundle.string());
     remark(fmt::format("bundle {}   read it with: oomrec show{}", path,
                        bundle == cause ? "" : " " + shell_word(path)));
@@ -175,8 +177,10 @@ void recover_own(const Directories& directories, const std::vector<bundles::Sess
     if (is_own && !session.unfinished && !options.quiet && was_killed(observed))
       killed.emplace(session.path);
     const bundles::RecoveryResult recovered = bundles::recover(
-        session,
-        {.observed = is_own ? observed : of_session, .dump_directories = directories.dumps});
+        session, {.observed = is_own ? observed : of_session,
+                  // Its parent knew, and has left no recording.
+                  .unknown = is_own ? bundles::UnknownEnds::remove : bundles::UnknownEnds::leave,
+                  .dump_directories = directories.dumps});
     if (recovered.has_bundle()) run_on_oom(recovered.bundle, options);
     if (options.quiet) continue;
     if (recovered.has_bundle()) report_death(recovered.bundle);
@@ -197,6 +201,16 @@ void report_unrecorded_process(const Directories& directories, const ProgramFact
   for (const std::string& text : {death.line, death.problem})
     if (!text.empty()) remark(text);
   if (!death.bundle.empty()) report_bundles({death.bundle}, directories);
+}
+
+// Whether the program was recorded until its end: not if it has no session, or only that of a
+// program that became this one by exec.
+bool has_recording(const std::vector<bundles::Session>& sessions, const ProgramFacts& program) {
+  const auto replaced = static_cast<session::u32>(session::State::replaced);
+  return std::any_of(sessions.begin(), sessions.end(), [&](const bundles::Session& session) {
+    return is_program(session, program) && !session.unfinished &&
+           recording::Recording{session.path}.header().state.load() != replaced;
+  });
 }
 
 std::set<pid_t> recorded_processes(const std::vector<bundles::Session>& sessions,
@@ -220,7 +234,8 @@ std::set<pid_t> recorded_processes(const std::vector<bundles::Session>& sessions
 fs::path own_bundle(const std::vector<bundles::BundleSummary>& bundles,
                     const ProgramFacts& program) {
   const auto own = std::find_if(bundles.begin(), bundles.end(), [&](const auto& bundle) {
-    return bundle.pid == static_cast<std::uint64_t>(program.pid);
+    return bundle.pid == static_cast<std::uint64_t>(program.pid) &&
+           is_program(recording::Recording{bundles::recording_in(bundle.path)}.header(), program);
   });
   return own == bundles.end() ? fs::path{} : own->path;
 }
@@ -231,9 +246,14 @@ std::set<pid_t> report_recordings(const deaths::DeathObservation& observed,
                                   const Launched& launched) {
   const Directories directories = directories_for(launched.options);
   const std::vector<bundles::Session> sessions = sessions_since_start(directories, launched.facts);
-  // The recording of a program that reported its own crash is gone.
-  std::set<pid_t> recorded =
-      recorded_processes(sessions, bundles_since_start(directories.dumps, launched.facts));
+  const std::vector<bundles::BundleSummary> written =
+      bundles_since_start(directories.dumps, launched.facts);
+  std::set<pid_t> recorded = recorded_processes(sessions, written);
+  // Exactly, as its death is reported in any case. The recording of a program that reported its own
+  // crash is gone.
+  recorded.erase(launched.facts.pid);
+  if (has_recording(sessions, launched.facts) || !own_bundle(written, launched.facts).empty())
+    recorded.insert(launched.facts.pid);
   // Recordings first: they hold more than the bundles.
   recover_own(directories, sessions, observed, launched);
   complete_bundles(directories.dumps, launched.facts, observed);

@@ -7,6 +7,7 @@
 #include <deque>
 
 #include "tools/base/arguments.h"
+#include "tools/base/directory.h"
 #include "tools/base/error.h"
 #include "tools/base/log.h"
 #include "tools/base/text.h"
@@ -170,6 +171,9 @@ bool RunOptions::parse(const std::vector<std::string>& words, const Settings& en
     // To the library an empty variable is unset.
     if (!row.value().empty() && values[i].empty()) throw_invalid({{&row, row.flag(), ""}});
     settings_.emplace_back(row.variable, row.value().empty() ? "1" : values[i]);
+    // The program may change its directory.
+    if (row.type == OptionType::path)
+      settings_.back().second = absolute_path(settings_.back().second).string();
   }
   for (const auto& [variable, value] : environment)
     if (!is_set(variable)) settings_.emplace_back(variable, value);

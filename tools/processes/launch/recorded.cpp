@@ -84,6 +84,10 @@ std::string why_unrecordable(const std::string& path) {
                                                  : std::string{program::meaning_of(found)};
 }
 
+bool passes_recorder_on(const std::string& path) {
+  return program::inspect(path.c_str()).suitability == program::Suitability::static_linked;
+}
+
 namespace {
 
 // A run within a run is part of the outer one's.

@@ -10,6 +10,11 @@ namespace oomrec::tools::processes {
 // Why the program at `path` cannot be recorded, to print after its name; empty: it can be.
 std::string why_unrecordable(const std::string& path);
 
+// Whether programs that it starts, or executes itself, can be: a statically linked one, such as
+// gosu or dumb-init, has no use for LD_PRELOAD and passes it on. Other C libraries and sanitizers
+// would trip over it.
+bool passes_recorder_on(const std::string& path);
+
 // For a program that cannot be recorded: which of the given options have no effect, as the recorder
 // would do their work in the program, and what to use instead of --limit. One line; empty: none.
 std::string report_of_void_options(const Options&);

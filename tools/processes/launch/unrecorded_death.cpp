@@ -9,6 +9,7 @@
 #include "common/text/expand.h"
 #include "common/text/text.h"
 #include "common/verdict/verdict.h"
+#include "tools/base/directory.h"
 #include "tools/base/text.h"
 #include "tools/bundles/recover/dead_process.h"
 #include "tools/bundles/recover/sessions.h"
@@ -30,7 +31,7 @@ std::string dump_directory_for(const ProgramFacts& facts, const Options& options
                          {facts.pid, host, facts.executable, facts.start_realtime_ns}, path,
                          sizeof path))
     return {};
-  return fs::absolute(path).lexically_normal();
+  return absolute_path(path).lexically_normal();
 }
 
 // As a recorded process' death by a signal would be.

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "tools/base/log.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools::processes {
@@ -22,13 +23,13 @@ void LiveLine::show(double elapsed_s, const MemorySample& sample) {
   if (sample.bound.limit_bytes != 0)
     text += fmt::format("  {:.1f} % of {} ({})", sample.bound.percent(),
                         size_text(sample.bound.limit_bytes), sample.bound.name);
-  fmt::print(stderr, "\r{}\x1b[K", text);
+  write_stderr(fmt::format("\r{}\x1b[K", text));
   std::fflush(stderr);
 }
 
 void LiveLine::clear() {
   if (!shown_) return;
-  fmt::print(stderr, "\r\x1b[K");
+  write_stderr("\r\x1b[K");
   std::fflush(stderr);
   shown_ = false;
 }

@@ -88,7 +88,7 @@ ServerQuery::ServerQuery(std::string_view subject) : subject_(printable(subject)
 
 ServerQuery::~ServerQuery() {
   current_ = nullptr;
-  if (visible_) fmt::print(stderr, "\r\x1b[K");
+  if (visible_) write_stderr("\r\x1b[K");
   // The client of elfutils 0.192 reports progress only once a server has begun to answer.
   if (is_set(kServers)) give_up_if_late();
 }
@@ -129,8 +129,8 @@ void ServerQuery::show(long done, long total) {
   const auto size = [](long bytes) { return size_text(static_cast<std::uint64_t>(bytes)); };
   const std::string amount =
       total > 0 ? fmt::format(": {} of {}", size(done), size(total)) : std::string{" …"};
-  fmt::print(stderr, "\r\x1b[Kfetching debug information of {}{}", clip_start(subject_, 40),
-             amount);
+  write_stderr(
+      fmt::format("\r\x1b[Kfetching debug information of {}{}", clip_start(subject_, 40), amount));
 }
 
 std::string fetch_debug_file(Dwfl* dwfl, std::span<const std::uint8_t> build_id) {

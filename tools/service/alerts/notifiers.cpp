@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "tools/base/error.h"
+#include "tools/base/log.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools::service {
@@ -49,8 +50,8 @@ int connected(const HttpUrl& url) {
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   if (const int error = getaddrinfo(url.host.c_str(), url.port.c_str(), &hints, &found)) {
-    fmt::print(stderr, "oomrec: --alert-webhook: {}: {}\n", printable(url.host),
-               gai_strerror(error));
+    write_stderr(
+        fmt::format("oomrec: --alert-webhook: {}: {}\n", printable(url.host), gai_strerror(error)));
     return -1;
   }
   int problem = 0;
@@ -60,8 +61,8 @@ int connected(const HttpUrl& url) {
     problem = errno;
     if (socket_ >= 0) close(socket_);
   }
-  fmt::print(stderr, "oomrec: --alert-webhook: {}:{}: {}\n", printable(url.host), url.port,
-             std::strerror(problem));
+  write_stderr(fmt::format("oomrec: --alert-webhook: {}:{}: {}\n", printable(url.host), url.port,
+                           std::strerror(problem)));
   return -1;
 }
 
@@ -92,8 +93,8 @@ int post(const HttpUrl& url) {
     status += byte;
   const bool accepted = status.starts_with("HTTP/1.") && status.size() > 9 && status[9] == '2';
   if (!accepted) {
-    fmt::print(stderr, "oomrec: --alert-webhook: {} answered: {}\n", printable(url.host),
-               status.empty() ? "nothing" : printable(status));
+    write_stderr(fmt::format("oomrec: --alert-webhook: {} answered: {}\n", printable(url.host),
+                             status.empty() ? "nothing" : printable(status)));
   }
   return accepted ? 0 : kFailed;
 }

@@ -52,7 +52,7 @@ deaths::KillQuery python(std::uint64_t pid) {
   query.pid = pid;
   query.same_pid_namespace = true;
   query.names = {"python3.11", "python3"};
-  query.from_realtime_ns = 990 * kSecond;
+  query.from_realtime_ns = 995 * kSecond;
   query.to_realtime_ns = 1010 * kSecond;
   query.rss_bytes = 50 * kMiB;
   query.most_bytes = 64 * kMiB;
@@ -134,6 +134,9 @@ TEST_CASE("a group that is killed together has a line for each process, and one 
   worker.names = {"worker"};
   worker.cgroup = "/job/b";
   CHECK(deaths::kill_of(kills, worker)->pid == 12);
+  deaths::KillQuery gone_before = worker;
+  gone_before.from_realtime_ns = 980 * kSecond;  // no sign of life for 20 s
+  CHECK(deaths::kill_of(kills, gone_before) == nullptr);
   worker.cgroup = "/jobs";
   CHECK(deaths::kill_of(kills, worker) == nullptr);
 }

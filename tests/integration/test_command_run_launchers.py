@@ -1,0 +1,115 @@
+"""`oomrec run` of what starts programs in containers and services: launchers, other directories, closed output."""
+
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+# Holds 44 MiB, and is killed.
+KILLED = "import os; block = bytes(44 << 20); os.kill(os.getpid(), 9)"
+REFUSED = "import os; block = bytes(44 << 20); bytearray(1 << 50)"
+# As gosu (of Go) and dumb-init: `into` becomes the program, else it waits for it.
+LAUNCHER = """
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int count, char** words) {
+  if (strcmp(words[1], "into") == 0 || fork() == 0) execvp(words[2], words + 2);
+  int status = 0;
+  return wait(&status) < 0 || WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+"""
+
+
+@pytest.fixture
+def launcher(tmp_path) -> Path:
+    if shutil.which("gcc") is None:
+        pytest.skip("not installed: gcc")
+    program = tmp_path / "launcher"
+    compiler = ["gcc", "-static", "-w", "-x", "c", "-", "-o", program]
+    subprocess.run(compiler, input=LAUNCHER, text=True, check=True)
+    return program
+
+
+@pytest.mark.parametrize("how", ["into", "and wait"])
+def test_what_a_static_launcher_starts_is_recorded(oomrec, launcher, how):
+    run = oomrec("run", "--", launcher, how, "python3", "-c", REFUSED)
+    assert run.exit_code == 1, str(run)
+    assert "without the recorder, which is in what it starts" in run.stderr
+    assert oomrec.json("show", run.only_bundle())["holders"][0]["bytes"] >= 44 << 20
+
+
+def test_a_program_that_a_static_launcher_becomes_and_that_is_killed(oomrec, launcher):
+    run = oomrec("run", "--", launcher, "into", "python3", "-c", KILLED)
+    assert run.exit_code == 128 + signal.SIGKILL
+    assert "not recorded" not in run.stderr, str(run)
+    assert oomrec.json("show", run.only_bundle())["holders"][0]["bytes"] >= 44 << 20
+
+
+def test_the_recording_of_a_child_whose_end_nobody_saw_stays(oomrec, launcher):
+    """The launcher has waited for it, and keeps no record."""
+    run = oomrec("run", "--", launcher, "and wait", "python3", "-c", KILLED)
+    assert run.exit_code == 128 + signal.SIGKILL and run.bundles() == [], str(run)
+    assert oomrec("recover", "--unknown").exit_code == 0
+    assert oomrec.json("show", run.only_bundle())["holders"][0]["bytes"] >= 44 << 20
+
+
+@pytest.mark.parametrize("into", ["2>&-", "2>/dev/full", "2>&- >&- <&-"])
+def test_nothing_can_be_said(oomrec, build_dir, into):
+    """The program's exit code and the bundle are what counts."""
+    line = f'exec "{build_dir}/oomrec" run -- python3 -c "$1" {into}'
+    run = oomrec.finish(oomrec.start("--help"))  # makes the directories
+    process = subprocess.run(
+        ["sh", "-c", line, "sh", KILLED], cwd=oomrec.directory, env=oomrec.environment,
+        capture_output=True, timeout=60,
+    )  # fmt: skip
+    assert process.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL), process
+    assert len(run.bundles()) == 1
+
+
+def test_the_reader_of_what_is_said_has_gone(oomrec, build_dir):
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = subprocess.run(
+        [build_dir / "oomrec", "run", "--", "python3", "-c", KILLED],
+        cwd=oomrec.directory, env=oomrec.environment, stderr=writing, timeout=60,
+    )  # fmt: skip
+    os.close(writing)
+    assert process.returncode == 128 + signal.SIGKILL
+    assert len(list(oomrec.dump_dir.glob("oom_*"))) == 1
+
+
+def test_closed_files_stay_closed_for_the_program(oomrec, build_dir):
+    script = "import os, sys; sys.exit(sum(1 << n for n in range(3) if not os.path.exists(f'/proc/self/fd/{n}')))"
+    line = f'exec "{build_dir}/oomrec" run -- python3 -c "$1" >&- <&-'
+    process = subprocess.run(["sh", "-c", line, "sh", script], env=oomrec.environment, timeout=60)
+    assert process.returncode == 3
+
+
+def test_directories_are_those_of_the_command(oomrec, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    words = ["run", "--session-dir", "s", "--dump-dir", "d", "--"]
+    none = {"OOMREC_SESSION_DIR": None, "OOMREC_DUMP_DIR": None}
+    (tmp_path / "s").mkdir(mode=0o700)
+    run = oomrec(*words, "sh", "-c", 'cd elsewhere; exec python3 -c "$1"', "sh", KILLED, env=none)
+    assert run.exit_code == 128 + signal.SIGKILL
+    assert "not recorded" not in run.stderr, str(run)
+    assert len(list((tmp_path / "d").glob("oom_*"))) == 1
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_working_directory_that_is_gone(oomrec, build_dir, tmp_path):
+    (tmp_path / "gone").mkdir()
+    line = f'rmdir ../gone; exec "{build_dir}/oomrec" run -- python3 -c "$1"'
+    run = oomrec.finish(oomrec.start("--help"))
+    process = subprocess.run(
+        ["sh", "-c", line, "sh", KILLED], cwd=tmp_path / "gone", capture_output=True, text=True,
+        env={**oomrec.environment, "OOMREC_DUMP_DIR": "oom_dumps"}, timeout=60,
+    )  # fmt: skip
+    assert process.returncode == 128 + signal.SIGKILL
+    assert "was killed by SIGKILL" in process.stderr and "filesystem error" not in process.stderr
+    assert len(list(run.dump_dir.parent.rglob("oom_*/manifest.json"))) == 1, process.stderr
