@@ -89,6 +89,9 @@ class ThreadRegisters {
     return words;
   }
 
+  // What a thread waited for must be known from before its stop.
+  static constexpr bool kCallIsKnownBefore = true;
+
   // Some calls end with EINTR when their thread is stopped (signal(7)). Their first argument is
   // known from before the stop, if all that the registers still show is the same.
   bool restart_call(const InterruptedCall& call) {

@@ -35,11 +35,6 @@ using std::chrono::milliseconds;
 // thread loads a library.
 constexpr milliseconds kSearch{5000}, kCall{10000};
 
-[[noreturn]] void throw_ended(pid_t pid) {
-  throw refusal(fmt::format("process {} ended, or replaced its program, meanwhile", pid),
-                "Nothing was left in it.");
-}
-
 // --- Where the code goes -------------------------------------------------------------------------
 
 // Takes pieces of memory that the process can read and execute, and that nothing uses.
@@ -170,6 +165,7 @@ class Caller {
   }
 
   [[noreturn]] void throw_no_gap() const {
+    if (has_ended(request_.pid)) throw_ended(request_.pid);
     throw refusal(fmt::format("the modules of process {} leave no room for the call", request_.pid),
                   kStartRecorded);
   }

@@ -56,6 +56,7 @@ class VisibleLibrary {
     if (as == As::itself && is_same_file(root_ + library, library)) return;
     for (const std::string directory : {"/tmp", "/var/tmp", "/dev/shm", "/run"})
       if (copy_to(pid, library, directory)) return;
+    if (has_ended(pid)) throw_ended(pid);
     throw refusal(
         fmt::format("process {} sees no directory to which {} can be copied", pid, kLibrary),
         "Its container needs a writable /tmp, /var/tmp, /dev/shm or /run without noexec.");

@@ -18,6 +18,7 @@ namespace {
 
 constexpr int kEventStop = PTRACE_EVENT_STOP;
 
+constexpr std::chrono::milliseconds kOnItsWay{5};
 constexpr std::chrono::seconds kPatience{1};  // for a thread that is to be let go
 
 }  // namespace
@@ -53,10 +54,18 @@ bool Tracee::wait_for_change(int& status, bool block) const {
 }
 
 machine::InterruptedCall Tracee::waiting_call() const {
-  std::ifstream file{fmt::format("/proc/{}/syscall", thread_)};
-  std::string text;
-  std::getline(file, text);
-  return machine::InterruptedCall::of(text.c_str());
+  // A thread that has been let go a moment ago is on its way into the call that it will wait in.
+  const auto until = std::chrono::steady_clock::now() + kOnItsWay;
+  for (;;) {
+    std::ifstream file{fmt::format("/proc/{}/syscall", thread_)};
+    std::string text;
+    std::getline(file, text);
+    const auto call = machine::InterruptedCall::of(text.c_str());
+    if (call.number >= 0 || !machine::ThreadRegisters::kCallIsKnownBefore ||
+        std::chrono::steady_clock::now() >= until)
+      return call;
+    usleep(100);
+  }
 }
 
 bool Tracee::read_registers(const machine::InterruptedCall& call) {
