@@ -1,5 +1,7 @@
 #include "tools/deaths/level_sampler.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 
 #include "common/limits/health.h"
@@ -13,6 +15,14 @@ namespace {
 constexpr unsigned kFindEvery = 10;
 
 std::uint64_t or_zero(std::optional<std::uint64_t> number) { return number.value_or(0); }
+
+// 0: not known to be its own. Until a child executes its program it has the memory of its parent,
+// which counts, too.
+std::uint64_t own_peak_bytes(const rusage& used) {
+  rusage ours{};
+  getrusage(RUSAGE_SELF, &ours);
+  return used.ru_maxrss > ours.ru_maxrss ? static_cast<std::uint64_t>(used.ru_maxrss) * 1024 : 0;
+}
 
 }  // namespace
 
@@ -52,10 +62,8 @@ session::Stalls LevelSampler::stalls() const {
 
 session::EndLevels LevelSampler::at_end(const rusage* used) const {
   session::EndLevels levels = levels_;
-  if (used != nullptr) {
-    levels.resident_peak_bytes = std::max<std::uint64_t>(
-        levels.resident_peak_bytes, static_cast<std::uint64_t>(used->ru_maxrss) * 1024);
-  }
+  if (used != nullptr)
+    levels.resident_peak_bytes = std::max(levels.resident_peak_bytes, own_peak_bytes(*used));
   if (levels.realtime_ns == 0) return levels;
   if (used != nullptr) {
     levels.major_faults =

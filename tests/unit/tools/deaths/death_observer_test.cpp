@@ -2,9 +2,11 @@
 #include "tools/deaths/death_observer.h"
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "tests/unit/tools/deaths/fake_system.h"
+#include "tools/deaths/level_sampler.h"
 
 using namespace oomrec::tools;
 using oomrec::tests::FakeSystem;
@@ -62,4 +64,16 @@ TEST_CASE("another process in its cgroup") {
   scene.start(observer, "1000000\n");
   observer.sample();
   CHECK_FALSE(observer.ended(kKilled).was_alone);
+}
+
+TEST_CASE("a child's peak is its own only above what its parent had") {
+  rusage ours{};
+  REQUIRE(getrusage(RUSAGE_SELF, &ours) == 0);
+  const auto peak_of = [&](long kib) {
+    rusage used{};
+    used.ru_maxrss = kib;
+    return deaths::LevelSampler{}.at_end(&used).resident_peak_bytes;
+  };
+  CHECK(peak_of(ours.ru_maxrss / 2) == 0);
+  CHECK(peak_of(ours.ru_maxrss * 2) == static_cast<std::uint64_t>(ours.ru_maxrss) * 2 * 1024);
 }
