@@ -93,9 +93,10 @@ static void beyond_file(void) {
   char name[] = "/tmp/crashes_XXXXXX";
   const int fd = mkstemp(name);
   unlink(name);
-  if (ftruncate(fd, 4096) != 0) exit(1);
-  volatile char* const pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (ask(asked) == NULL) pages[5000] = 1;
+  const long page = sysconf(_SC_PAGESIZE);
+  if (ftruncate(fd, page) != 0) exit(1);
+  volatile char* const pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (ask(asked) == NULL) pages[page + 1000] = 1;
 }
 
 static void call_null(void) {
