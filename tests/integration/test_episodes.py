@@ -213,7 +213,7 @@ def test_a_healthy_end_leaves_no_bundle(oomrec, preload, tmp_path, end, way):
     recovered = oomrec("recover")
     assert run.bundles() == [], str(run)
     # Nobody saw the end: it stays until somebody asks (`recover --unknown`).
-    unseen = way == "bare" and "nobody saw was left" in recovered.stdout
+    unseen = "nobody saw was left" in recovered.stdout
     assert len(list(preload.session_dir.rglob("*.session"))) == unseen
 
 

@@ -173,7 +173,7 @@ bool RunOptions::parse(const std::vector<std::string>& words, const Settings& en
     settings_.emplace_back(row.variable, row.value().empty() ? "1" : values[i]);
     // The program may change its directory.
     if (row.type == OptionType::path)
-      settings_.back().second = absolute_path(settings_.back().second).string();
+      settings_.back().second = absolute_path(settings_.back().second).lexically_normal().string();
   }
   for (const auto& [variable, value] : environment)
     if (!is_set(variable)) settings_.emplace_back(variable, value);
