@@ -7,6 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from kernel_log import memory_cgroup_of, report_oom_kill
+from watching import Watch, wait_for
 
 # Holds 44 MiB, and is killed.
 KILLED = "import os; block = bytes(44 << 20); os.kill(os.getpid(), 9)"
@@ -113,3 +115,26 @@ def test_a_working_directory_that_is_gone(oomrec, build_dir, tmp_path):
     assert process.returncode == 128 + signal.SIGKILL
     assert "was killed by SIGKILL" in process.stderr and "filesystem error" not in process.stderr
     assert len(list(run.dump_dir.parent.rglob("oom_*/manifest.json"))) == 1, process.stderr
+
+
+@pytest.mark.needs_cgroup_write
+@pytest.mark.needs_pid_namespace
+def test_a_death_that_a_watcher_has_recovered_first(oomrec, cgroup, tmp_path):
+    log = {"OOMREC_KERNEL_LOG": tmp_path / "kernel.log"}
+    code = "import os; block = bytes(44 << 20); print(os.getpid(), flush=True); input()"
+    process = oomrec.start(
+        "run", "--", "python3", "-c", code,
+        stdin=subprocess.PIPE, preexec_fn=cgroup("64M").enter, env={**log, "OOMREC_WARN": "0"},
+    )  # fmt: skip
+    pid = int(process.stdout.readline())
+    watch = Watch(oomrec, **log)
+    wait_for(lambda: watch.sees(pid))
+    os.kill(process.pid, signal.SIGSTOP)
+    report_oom_kill(log["OOMREC_KERNEL_LOG"], pid, "python3", memory_cgroup_of(pid))
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: list(oomrec.dump_dir.glob("oom_*/manifest.json")))
+    os.kill(process.pid, signal.SIGCONT)
+    run = oomrec.finish(process)
+    assert run.exit_code == 128 + signal.SIGKILL
+    assert "was killed by the kernel" in run.stderr, str(run)
+    assert f"bundle {run.only_bundle()}" in run.stderr and "not recorded" not in run.stderr

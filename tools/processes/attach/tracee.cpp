@@ -73,12 +73,19 @@ bool Tracee::read_registers(const machine::InterruptedCall& call) {
   return !registers_.restart_call(call) || registers_.write(thread_);
 }
 
+void Tracee::restart_call() const {
+  machine::ThreadRegisters now;
+  if (now.read(thread_) && now.restart_call(interrupted_call_))
+    static_cast<void>(now.write(thread_));  // else the call ends with EINTR
+}
+
 StopResult Tracee::stop() {
   if (stopped_) return StopResult::stopped;
-  const machine::InterruptedCall call = waiting_call();
-  if (!interrupted_ && ptrace(PTRACE_INTERRUPT, thread_, nullptr, nullptr) != 0)
-    return StopResult::ended;
-  interrupted_ = true;
+  if (!interrupted_) {
+    interrupted_call_ = waiting_call();  // once it has stopped, it cannot be known
+    if (ptrace(PTRACE_INTERRUPT, thread_, nullptr, nullptr) != 0) return StopResult::ended;
+    interrupted_ = true;
+  }
   using Clock = std::chrono::steady_clock;
   const auto until = Clock::now() + std::chrono::milliseconds(20);
   int status = 0;
@@ -99,7 +106,7 @@ StopResult Tracee::stop() {
         return StopResult::stopped_by_signal;
       }
       stopped_ = true;
-      return read_registers(call) ? StopResult::stopped : StopResult::ended;
+      return read_registers(interrupted_call_) ? StopResult::stopped : StopResult::ended;
     }
     ptrace(PTRACE_CONT, thread_, nullptr, WSTOPSIG(status));
   }
@@ -133,6 +140,7 @@ Tracee::Event Tracee::poll() {
   const int signal = WSTOPSIG(status);
   if (status >> 16 == kEventStop) {
     if (signal == SIGTRAP) {  // the end of a stop by a signal, or one that stop() gave up
+      if (interrupted_) restart_call();
       interrupted_ = false;
       ptrace(PTRACE_CONT, thread_, nullptr, nullptr);
       return Event::none;

@@ -54,13 +54,16 @@ class Tracee {
   machine::InterruptedCall waiting_call() const;
   // After a stop that has interrupted this call.
   bool read_registers(const machine::InterruptedCall& call);
+  // After a stop for which stop() has not waited.
+  void restart_call() const;
   // Waits for one change of state: true if there was one.
   bool wait_for_change(int& status, bool block) const;
 
   const pid_t thread_;
   bool seized_ = false;
   bool stopped_ = false;
-  bool interrupted_ = false;  // asked to stop, and has not yet
+  bool interrupted_ = false;                   // asked to stop, and has not yet
+  machine::InterruptedCall interrupted_call_;  // in which it was when it was asked
   machine::ThreadRegisters registers_;
 };
 

@@ -17,6 +17,7 @@
 #include "tools/bundles/recover/completion.h"
 #include "tools/bundles/recover/on_oom.h"
 #include "tools/bundles/recover/orphans.h"
+#include "tools/bundles/store/access.h"
 #include "tools/bundles/store/bundles.h"
 #include "tools/bundles/store/outcome.h"
 #include "tools/bundles/store/own_file.h"
@@ -240,6 +241,20 @@ fs::path own_bundle(const std::vector<bundles::BundleSummary>& bundles,
   return own == bundles.end() ? fs::path{} : own->path;
 }
 
+// `oomrec watch` may have been first.
+void report_recovered_by_watch(const Directories& directories, const Launched& launched) {
+  const Options& options = launched.options;
+  for (const bundles::BundleSummary& bundle :
+       bundles_since_start(directories.dumps, launched.facts)) {
+    if (bundle.trigger != name_of(Trigger::killed) || own_bundle({bundle}, launched.facts).empty())
+      continue;
+    if (bundles::is_own_bundle(bundle.path)) run_on_oom(bundle.path, options);
+    if (options.quiet) continue;
+    report_death(bundle.path);
+    report_bundles({bundle.path}, directories);
+  }
+}
+
 // Recovers and reports what this process may read of the run. Returns the processes that were
 // recorded.
 std::set<pid_t> report_recordings(const deaths::DeathObservation& observed,
@@ -300,6 +315,7 @@ void report_exit(const Ended& ended, const deaths::DeathObservation& observed,
                  const Launched& launched) noexcept try {
   const Options& options = launched.options;
   const Directories directories = directories_for(options);
+  report_recovered_by_watch(directories, launched);
   std::set<pid_t> recorded = report_recordings(observed, launched);
   report_as_other_users(other_users(directories, launched), recorded, observed, launched);
   if (WIFSIGNALED(ended.wait_status) && !recorded.contains(ended.pid))
