@@ -35,8 +35,7 @@ std::optional<std::string> named_kernel_log(const KernelLogFile& file);
 KernelLog read_kernel_log(const LogClock& clock, Boot boot, const KernelLogFile& file = {});
 
 // A copy without a name of /dev/kmsg, or of the file to read instead, for a child that may not read
-// it: as
-// "/proc/self/fd/N". Not open if there is no room for it.
+// that: it opens /proc/self/fd/N. Not open if there is no room for it.
 system::File copy_of_kernel_log(const KernelLogFile& file);
 
 // The records of lines with a known format.

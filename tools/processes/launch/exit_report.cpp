@@ -67,12 +67,19 @@ bool is_program(const Process& process, const ProgramFacts& program) {
          (process.start_ticks == program.start_ticks || program.start_ticks == 0);
 }
 
+// Not so of one without a readable recording, as GPU Memory Profiler writes.
+bool is_bundle_of(const bundles::BundleSummary& bundle, const ProgramFacts& program) try {
+  return bundle.pid == static_cast<std::uint64_t>(program.pid) &&
+         is_program(recording::Recording{bundles::recording_in(bundle.path)}.header(), program);
+} catch (const std::exception&) {
+  return false;
+}
+
 void complete_bundles(const std::vector<fs::path>& directories, const ProgramFacts& program,
                       const deaths::DeathObservation& observed) {
   for (const bundles::BundleSummary& bundle : bundles::bundles_in(directories)) {
-    if (!bundle.awaits_outcome || bundle.pid != static_cast<std::uint64_t>(program.pid)) continue;
+    if (!bundle.awaits_outcome || !is_bundle_of(bundle, program)) continue;
     const recording::Recording recording{bundles::recording_in(bundle.path)};
-    if (!is_program(recording.header(), program)) continue;
     const bool recent =
         bundles::realtime_now_ns() - time_of_text(bundle.created_at_utc) < deaths::kFollowsWithinNs;
     bundles::complete_bundle(
@@ -234,10 +241,8 @@ std::set<pid_t> recorded_processes(const std::vector<bundles::Session>& sessions
 // A bundle that the program has written itself. Empty if there is none.
 fs::path own_bundle(const std::vector<bundles::BundleSummary>& bundles,
                     const ProgramFacts& program) {
-  const auto own = std::find_if(bundles.begin(), bundles.end(), [&](const auto& bundle) {
-    return bundle.pid == static_cast<std::uint64_t>(program.pid) &&
-           is_program(recording::Recording{bundles::recording_in(bundle.path)}.header(), program);
-  });
+  const auto own = std::find_if(bundles.begin(), bundles.end(),
+                                [&](const auto& bundle) { return is_bundle_of(bundle, program); });
   return own == bundles.end() ? fs::path{} : own->path;
 }
 
@@ -246,7 +251,7 @@ void report_recovered_by_watch(const Directories& directories, const Launched& l
   const Options& options = launched.options;
   for (const bundles::BundleSummary& bundle :
        bundles_since_start(directories.dumps, launched.facts)) {
-    if (bundle.trigger != name_of(Trigger::killed) || own_bundle({bundle}, launched.facts).empty())
+    if (bundle.trigger != name_of(Trigger::killed) || !is_bundle_of(bundle, launched.facts))
       continue;
     if (bundles::is_own_bundle(bundle.path)) run_on_oom(bundle.path, options);
     if (options.quiet) continue;
