@@ -181,7 +181,7 @@ def test_a_limit_that_is_void_after_an_exec(oomrec, unrecorded, shape, limit, is
     words = unrecorded(shape, "raises")
     process = oomrec.start("run", *limit, "--", *words, 0)
     assert process.stdout.readline() == b"ready\n"
-    time.sleep(1.2)  # it is looked at twice a second
+    time.sleep(SAMPLED_S)
     process.send_signal(signal.SIGTERM)
     run = oomrec.finish(process)
     executed = f"has executed {words[-1]}, which is statically linked"

@@ -120,8 +120,9 @@ int run(Words words, std::string& name) {
   }
 }
 
-// Otherwise a file that the command opens would take its number, and what is said would go there.
-// Still closed for programs that it starts; what may not be written or read still may not.
+// Opens /dev/null for each of stdin, stdout and stderr that is closed. Otherwise the next file that
+// the command opens would get that descriptor, and messages would be written into it. The programs
+// that the command starts still find them closed, and reading stdin or writing stdout still fails.
 void hold_closed_standard_files() {
   constexpr int kFlags[] = {O_WRONLY, O_RDONLY, O_WRONLY};
   for (int number = 0; number < 3; ++number)

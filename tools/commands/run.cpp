@@ -63,9 +63,10 @@ processes::Ended run_in(const Surroundings& with, const processes::RunOptions& o
   return run();
 }
 
-void report_unrecordable(const std::string& path, const std::string& why, const Options& options) {
+void report_unrecordable(const std::string& path, const std::string& why, bool passes_recorder_on,
+                         const Options& options) {
   remark(fmt::format("{} {}; it runs without the recorder{}", printable(path), why,
-                     processes::passes_recorder_on(path) ? ", which is in what it starts" : ""));
+                     passes_recorder_on ? ", which is in what it starts" : ""));
   const std::string without_effect = processes::report_of_void_options(options);
   if (!without_effect.empty()) remark(without_effect);
 }
@@ -110,13 +111,14 @@ int run_command(const Words& words) {
     return processes::exit_code_of(run_in(with, options, path, options.settings()).wait_status);
   const std::string why_not = processes::why_unrecordable(path);
   const bool is_recorded = why_not.empty();
+  const bool passes_on = !is_recorded && processes::passes_recorder_on(path);
   if (!is_recorded) {
-    if (!options.in_force().quiet) report_unrecordable(path, why_not, options.in_force());
+    if (!options.in_force().quiet)
+      report_unrecordable(path, why_not, passes_on, options.in_force());
     with.address_space_bytes = options.in_force().limit_as;
   }
-  const processes::Settings settings = is_recorded || processes::passes_recorder_on(path)
-                                           ? processes::recording_settings(options)
-                                           : processes::Settings{};
+  const processes::Settings settings =
+      is_recorded || passes_on ? processes::recording_settings(options) : processes::Settings{};
   deaths::DeathObserver observer;
   processes::ProgramSampler sampler{path, options.program(), options.in_force().arguments};
   const std::uint64_t start_ns = bundles::realtime_now_ns();

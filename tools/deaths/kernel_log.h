@@ -34,8 +34,9 @@ std::optional<std::string> named_kernel_log(const KernelLogFile& file);
 
 KernelLog read_kernel_log(const LogClock& clock, Boot boot, const KernelLogFile& file = {});
 
-// A copy without a name of /dev/kmsg, or of the file to read instead, for a child that may not read
-// that: it opens /proc/self/fd/N. Not open if there is no room for it.
+// Copies /dev/kmsg, or the file to read instead, into an unnamed temporary file, for a child
+// process without the right to read the log: it opens the copy as /proc/self/fd/N. A File that is
+// not open if the copy could not be written.
 system::File copy_of_kernel_log(const KernelLogFile& file);
 
 // The records of lines with a known format.

@@ -89,8 +89,8 @@ class ThreadRegisters {
     return words;
   }
 
-  // What a thread waited for must be known from before its stop.
-  static constexpr bool kCallIsKnownBefore = true;
+  // Whether restart_call() needs the call as /proc shows it before the stop.
+  static constexpr bool kCallIsReadBeforeStop = true;
 
   // Some calls end with EINTR when their thread is stopped (signal(7)). Their first argument is
   // known from before the stop, if all that the registers still show is the same.

@@ -68,7 +68,8 @@ class ThreadRegisters {
             r_.r9,  r_.r10, r_.r11, r_.r12, r_.r13, r_.r14, r_.r15, r_.rip};
   }
 
-  static constexpr bool kCallIsKnownBefore = false;  // the stopped registers say it all
+  // Whether restart_call() needs the call as /proc shows it before the stop.
+  static constexpr bool kCallIsReadBeforeStop = false;
 
   // Changes the registers so that the kernel restarts a call even where it would give up: some end
   // with EINTR when their thread is stopped (signal(7)). False: that is not to be done.

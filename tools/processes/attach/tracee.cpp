@@ -54,6 +54,7 @@ bool Tracee::wait_for_change(int& status, bool block) const {
 }
 
 machine::InterruptedCall Tracee::waiting_call() const {
+  if (!machine::ThreadRegisters::kCallIsReadBeforeStop) return {};
   // A thread that has been let go a moment ago is on its way into the call that it will wait in.
   const auto until = std::chrono::steady_clock::now() + kOnItsWay;
   for (;;) {
@@ -61,9 +62,7 @@ machine::InterruptedCall Tracee::waiting_call() const {
     std::string text;
     std::getline(file, text);
     const auto call = machine::InterruptedCall::of(text.c_str());
-    if (call.number >= 0 || !machine::ThreadRegisters::kCallIsKnownBefore ||
-        std::chrono::steady_clock::now() >= until)
-      return call;
+    if (call.number >= 0 || std::chrono::steady_clock::now() >= until) return call;
     usleep(100);
   }
 }

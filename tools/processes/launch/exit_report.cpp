@@ -211,21 +211,15 @@ void report_unrecorded_process(const Directories& directories, const ProgramFact
   if (!death.bundle.empty()) report_bundles({death.bundle}, directories);
 }
 
-// Whether the program was recorded until its end: not if it has no session, or only that of a
-// program that became this one by exec.
-bool has_recording(const std::vector<bundles::Session>& sessions, const ProgramFacts& program) {
-  const auto replaced = static_cast<session::u32>(session::State::replaced);
-  return std::any_of(sessions.begin(), sessions.end(), [&](const bundles::Session& session) {
-    return is_program(session, program) && !session.unfinished &&
-           recording::Recording{session.path}.header().state.load() != replaced;
-  });
-}
-
+// Those with a session or a bundle. A session does not count if it is only that of a program that
+// became another one by exec. Of the program itself exactly, as its death is reported in any case.
 std::set<pid_t> recorded_processes(const std::vector<bundles::Session>& sessions,
-                                   const std::vector<bundles::BundleSummary>& bundles) {
+                                   const std::vector<bundles::BundleSummary>& bundles,
+                                   const ProgramFacts& program) {
   std::set<pid_t> recorded;
   const auto header = std::make_unique<session::Header>();
   for (const bundles::Session& session : sessions) {
+    if (session.pid == program.pid && !is_program(session, program)) continue;
     // A descendant that ended well since then has removed its recording.
     if (session.unfinished || !bundles::OwnFile{session.path}.read_header(*header)) continue;
     if (header->state == static_cast<session::u32>(session::State::replaced)) continue;
@@ -233,8 +227,11 @@ std::set<pid_t> recorded_processes(const std::vector<bundles::Session>& sessions
     // The kernel's log may name the helper, which shares the memory.
     recorded.insert(header->helper_pid);
   }
-  for (const bundles::BundleSummary& bundle : bundles)
-    recorded.insert(static_cast<pid_t>(bundle.pid));
+  // The recording of a process that reported its own crash is gone.
+  for (const bundles::BundleSummary& bundle : bundles) {
+    const auto pid = static_cast<pid_t>(bundle.pid);
+    if (pid != program.pid || is_bundle_of(bundle, program)) recorded.insert(pid);
+  }
   return recorded;
 }
 
@@ -261,19 +258,15 @@ void report_recovered_by_watch(const Directories& directories, const Launched& l
 }
 
 // Recovers and reports what this process may read of the run. Returns the processes that were
-// recorded.
+// recorded, if the program failed.
 std::set<pid_t> report_recordings(const deaths::DeathObservation& observed,
                                   const Launched& launched) {
   const Directories directories = directories_for(launched.options);
   const std::vector<bundles::Session> sessions = sessions_since_start(directories, launched.facts);
-  const std::vector<bundles::BundleSummary> written =
-      bundles_since_start(directories.dumps, launched.facts);
-  std::set<pid_t> recorded = recorded_processes(sessions, written);
-  // Exactly, as its death is reported in any case. The recording of a program that reported its own
-  // crash is gone.
-  recorded.erase(launched.facts.pid);
-  if (has_recording(sessions, launched.facts) || !own_bundle(written, launched.facts).empty())
-    recorded.insert(launched.facts.pid);
+  std::set<pid_t> recorded;
+  if (observed.wait_status != 0)  // else nobody asks
+    recorded = recorded_processes(sessions, bundles_since_start(directories.dumps, launched.facts),
+                                  launched.facts);
   // Recordings first: they hold more than the bundles.
   recover_own(directories, sessions, observed, launched);
   complete_bundles(directories.dumps, launched.facts, observed);
@@ -320,7 +313,7 @@ void report_exit(const Ended& ended, const deaths::DeathObservation& observed,
                  const Launched& launched) noexcept try {
   const Options& options = launched.options;
   const Directories directories = directories_for(options);
-  report_recovered_by_watch(directories, launched);
+  if (WIFSIGNALED(ended.wait_status)) report_recovered_by_watch(directories, launched);
   std::set<pid_t> recorded = report_recordings(observed, launched);
   report_as_other_users(other_users(directories, launched), recorded, observed, launched);
   if (WIFSIGNALED(ended.wait_status) && !recorded.contains(ended.pid))
