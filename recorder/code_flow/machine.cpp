@@ -3,9 +3,14 @@
 #include "recorder/symbols/elf_symbols.h"
 
 namespace oomrec::code_flow {
-namespace {
 
-constexpr std::uint64_t kRedZone = 128;  // below the stack pointer, still the function's own
+using machine_code::Extension;
+using machine_code::kConvention;
+using machine_code::Memory;
+using machine_code::OperandKind;
+using machine_code::Operation;
+
+namespace {
 
 std::uint64_t mask_of(unsigned bytes) noexcept {
   return bytes >= 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << (8 * bytes)) - 1;
@@ -30,18 +35,32 @@ Value cut(Value value, unsigned bytes) noexcept {
   return value;
 }
 
+Value extend(Value value, Extension extension) noexcept {
+  if (extension.bytes != 0 && extension.bytes < 8)
+    value.bits = extension.is_signed ? extended(value.bits, extension.bytes)
+                                     : value.bits & mask_of(extension.bytes);
+  value.bits <<= extension.shift;
+  return value;
+}
+
+bool is_comparison(Operation operation) noexcept {
+  return operation == Operation::compare || operation == Operation::subtract;
+}
+
 Flags flags_of(Operation operation, Value a, Value b, std::uint64_t result,
                unsigned bytes) noexcept {
   Flags flags;
   flags.known = a.known && b.known && !a.stale && !b.stale;
   flags.of_result = a.of_result || b.of_result;
   if (!flags.known) return flags;
-  flags.zero = (result & mask_of(bytes)) == 0;
-  flags.sign = is_negative(result, bytes);
-  flags.carry_known = operation != Operation::add;
-  if (operation == Operation::compare || operation == Operation::subtract) {
-    flags.carry = a.bits < b.bits;
-    flags.overflow = is_negative((a.bits ^ b.bits) & (a.bits ^ result), bytes);
+  flags.values.zero = (result & mask_of(bytes)) == 0;
+  flags.values.negative = is_negative(result, bytes);
+  flags.ordered = operation != Operation::add;
+  if (is_comparison(operation)) {
+    flags.values.below = a.bits < b.bits;
+    flags.values.overflow = is_negative((a.bits ^ b.bits) & (a.bits ^ result), bytes);
+  } else {
+    flags.values.below = kConvention.below_after_bits;
   }
   return flags;
 }
@@ -49,53 +68,61 @@ Flags flags_of(Operation operation, Value a, Value b, std::uint64_t result,
 }  // namespace
 
 Holds holds(const Flags& flags, std::uint8_t condition) noexcept {
+  if (condition == machine_code::kAlways) return Holds::yes;
   if (!flags.known) return Holds::unknown;
+  const machine_code::FlagValues& is = flags.values;
   bool value = false;
-  bool needs_carry = false;
-  switch (condition >> 1) {
-    case 1:
-      value = flags.carry, needs_carry = true;
+  bool needs_order = true;
+  switch (condition & ~1) {
+    case machine_code::kEqual:
+      value = is.zero, needs_order = false;
       break;
-    case 2:
-      value = flags.zero;
+    case machine_code::kNegative:
+      value = is.negative, needs_order = false;
       break;
-    case 3:
-      value = flags.carry || flags.zero, needs_carry = true;
+    case machine_code::kBelow:
+      value = is.below;
       break;
-    case 4:
-      value = flags.sign;
+    case machine_code::kBelowOrEqual:
+      value = is.below || is.zero;
       break;
-    case 6:
-      value = flags.sign != flags.overflow, needs_carry = true;
+    case machine_code::kLess:
+      value = is.negative != is.overflow;
       break;
-    case 7:
-      value = flags.zero || flags.sign != flags.overflow, needs_carry = true;
+    case machine_code::kLessOrEqual:
+      value = is.zero || is.negative != is.overflow;
       break;
     default:
       return Holds::unknown;  // overflow, parity
   }
-  if (needs_carry && !flags.carry_known) return Holds::unknown;
+  if (needs_order && !flags.ordered) return Holds::unknown;
   return value != ((condition & 1) != 0) ? Holds::yes : Holds::no;
 }
 
 void Machine::reset() noexcept {
-  for (std::uint64_t number = 0; number < 16; ++number) registers[number] = placeholder(number);
+  for (std::uint64_t number = 0; number < machine_code::kRegisters; ++number)
+    registers[number] = placeholder(number);
   for (Slot& slot : slots_) slot = {};
   flags = {};
 }
 
-Value Machine::address_of(const Memory& memory, std::uint64_t next) const noexcept {
+Value Machine::address_of(const Instruction& instruction, std::uint64_t next) const noexcept {
+  const Memory& memory = instruction.memory;
   if (memory.other_segment) return {};
   Value sum = Value::constant(static_cast<std::uint64_t>(memory.displacement));
-  const auto add = [&](Value value, unsigned scale) {
-    sum.bits += value.bits * scale;
+  const auto add = [&](Value value) {
+    sum.bits += value.bits;
     sum.known = sum.known && value.known;
     sum.stale = sum.stale || value.stale;
     sum.of_result = sum.of_result || value.of_result;
   };
-  if (memory.base == kRip) add(Value::constant(next), 1);
-  if (memory.base < 16) add(registers[memory.base], 1);
-  if (memory.index < 16) add(registers[memory.index], memory.scale);
+  constexpr std::uint64_t kPageBytes = 4096;
+  const std::uint64_t start = next - instruction.length;
+  if (memory.base == machine_code::kNextInstruction) add(Value::constant(next));
+  if (memory.base == machine_code::kPage) add(Value::constant(start / kPageBytes * kPageBytes));
+  if (memory.base < machine_code::kRegisters) add(registers[memory.base]);
+  if (memory.index < machine_code::kRegisters)
+    add(extend(registers[memory.index], memory.index_extension));
   return sum;
 }
 
@@ -104,8 +131,9 @@ Value Machine::load(Value address, unsigned bytes, const FrameBounds& frame) con
   for (const Slot& slot : slots_)
     if (slot.address == address.bits && slot.address != 0)
       return bytes <= slot.bytes ? cut(slot.value, bytes) : Value{};
-  const bool own =
-      registers[kRsp].known && address.bits >= registers[kRsp].bits && address.bits < frame.end;
+  const bool own = registers[kConvention.stack_pointer].known &&
+                   address.bits >= registers[kConvention.stack_pointer].bits &&
+                   address.bits < frame.end;
   Value value;
   value.stale = true;
   value.known = own && frame.readable_now &&
@@ -115,9 +143,9 @@ Value Machine::load(Value address, unsigned bytes, const FrameBounds& frame) con
 
 void Machine::store(Value address, Value value, unsigned bytes, const FrameBounds& frame,
                     Traces& traces) noexcept {
-  const std::uint64_t low = registers[kRsp].bits - kRedZone;
-  const bool own =
-      address.known && registers[kRsp].known && address.bits >= low && address.bits < frame.end;
+  const std::uint64_t low = registers[kConvention.stack_pointer].bits - kConvention.below_stack;
+  const bool own = address.known && registers[kConvention.stack_pointer].known &&
+                   address.bits >= low && address.bits < frame.end;
   if (!own) {
     traces.wrote_outside = true;
     traces.escaped = traces.escaped || value.of_result;
@@ -141,8 +169,12 @@ Value Machine::read(const Instruction& instruction, Operand operand, unsigned by
   switch (operand.kind) {
     case OperandKind::reg:
       return cut(registers[operand.reg], bytes);
+    case OperandKind::zero:
+      return Value::constant(0);
+    case OperandKind::bit:
+      return Value::constant(std::uint64_t{1} << operand.reg);
     case OperandKind::memory:
-      return load(address_of(instruction.memory, next), bytes, frame);
+      return load(address_of(instruction, next), bytes, frame);
     case OperandKind::immediate:
       return cut(Value::constant(static_cast<std::uint64_t>(instruction.immediate)), bytes);
     default:
@@ -153,7 +185,7 @@ Value Machine::read(const Instruction& instruction, Operand operand, unsigned by
 void Machine::write(const Instruction& instruction, Operand operand, Value value, unsigned bytes,
                     std::uint64_t next, const FrameBounds& frame, Traces& traces) noexcept {
   if (operand.kind == OperandKind::memory)
-    return store(address_of(instruction.memory, next), value, bytes, frame, traces);
+    return store(address_of(instruction, next), value, bytes, frame, traces);
   if (operand.kind != OperandKind::reg) return;
   Value& target = registers[operand.reg];
   if (bytes < 4) {  // the rest of the register stays
@@ -165,59 +197,114 @@ void Machine::write(const Instruction& instruction, Operand operand, Value value
   target = value;
 }
 
-// What `to` holds after the operation. Sets the flags.
-void Machine::calculate(const Instruction& instruction, Value to, Value from,
-                        Value& result) noexcept {
+// What `to` holds after the operation. Sets the flags, if the instruction does.
+Value Machine::calculate(const Instruction& instruction, Value left, Value from) noexcept {
   const Operation operation = instruction.operation;
-  const bool same = instruction.to.kind == OperandKind::reg &&
+  const bool same = instruction.left.kind == OperandKind::reg &&
                     instruction.from.kind == OperandKind::reg &&
-                    instruction.to.reg == instruction.from.reg;
+                    instruction.left.reg == instruction.from.reg;
   if (same && (operation == Operation::bit_xor || operation == Operation::subtract))
-    to = from = Value::constant(0);  // the idiom that clears a register
-  result = {};
-  result.known = to.known && from.known;
-  result.stale = to.stale || from.stale;
-  result.of_result = to.of_result || from.of_result;
+    left = from = Value::constant(0);  // the idiom that clears a register
+  Value result;
+  result.known = left.known && from.known;
+  result.stale = left.stale || from.stale;
+  result.of_result = left.of_result || from.of_result;
   switch (operation) {
     case Operation::add:
-      result.bits = to.bits + from.bits;
+      result.bits = left.bits + from.bits;
       break;
     case Operation::bit_and:
     case Operation::test:
-      result.bits = to.bits & from.bits;
+      result.bits = left.bits & from.bits;
       break;
     case Operation::bit_or:
-      result.bits = to.bits | from.bits;
+      result.bits = left.bits | from.bits;
       break;
     case Operation::bit_xor:
-      result.bits = to.bits ^ from.bits;
+      result.bits = left.bits ^ from.bits;
       break;
     default:
-      result.bits = to.bits - from.bits;
+      result.bits = left.bits - from.bits;
       break;
   }
   result = cut(result, instruction.bytes);
-  flags = flags_of(operation, to, from, result.bits, instruction.bytes);
+  if (instruction.changes_flags)
+    flags = flags_of(operation, left, from, result.bits, instruction.bytes);
+  return result;
+}
+
+Flags Machine::flags_of_bits(const Instruction& instruction, std::uint64_t next,
+                             const FrameBounds& frame) const noexcept {
+  const unsigned bytes = instruction.bytes;
+  const Value left = read(instruction, instruction.left, bytes, next, frame);
+  const Value from = read(instruction, instruction.from, bytes, next, frame);
+  return flags_of(Operation::test, left, from, left.bits & from.bits, bytes);
+}
+
+void Machine::compare_if(const Instruction& instruction, Value left, Value from) noexcept {
+  const Holds compares = holds(flags, instruction.condition);
+  const bool of_result = flags.of_result;
+  flags = {};
+  if (compares == Holds::no) {
+    flags.known = flags.ordered = true;
+    flags.values = instruction.otherwise;
+  } else {
+    const Flags compared =
+        flags_of(Operation::compare, left, from, left.bits - from.bits, instruction.bytes);
+    if (compares == Holds::yes) flags = compared;
+    flags.of_result = compared.of_result;
+  }
+  flags.of_result = flags.of_result || of_result;
+}
+
+// Of `to` and `from` one is memory. Reads both before it writes: a load may overwrite its base.
+void Machine::move_pair(const Instruction& instruction, std::uint64_t next,
+                        const FrameBounds& frame, Traces& traces) noexcept {
+  const unsigned bytes = instruction.bytes;
+  Instruction behind = instruction;
+  behind.memory.displacement += bytes;
+  const bool loads = instruction.from.kind == OperandKind::memory;
+  const Operand from = loads ? instruction.from : instruction.second;
+  const Operand to = loads ? instruction.second : instruction.to;
+  const Value first = read(instruction, instruction.from, bytes, next, frame);
+  const Value second = read(behind, from, bytes, next, frame);
+  write(instruction, instruction.to, first, bytes, next, frame, traces);
+  write(behind, to, second, bytes, next, frame, traces);
 }
 
 void Machine::execute(const Instruction& instruction, std::uint64_t next, const FrameBounds& frame,
                       Traces& traces) noexcept {
+  perform(instruction, next, frame, traces);
+  if (instruction.writeback != 0)
+    registers[instruction.memory.base].bits += static_cast<std::uint64_t>(instruction.writeback);
+}
+
+void Machine::perform(const Instruction& instruction, std::uint64_t next, const FrameBounds& frame,
+                      Traces& traces) noexcept {
   const auto source = [&](unsigned bytes) {
     return read(instruction, instruction.from, bytes, next, frame);
+  };
+  const auto left = [&] {
+    return read(instruction, instruction.left, instruction.bytes, next, frame);
   };
   const auto assign = [&](Value value) {
     write(instruction, instruction.to, value, instruction.bytes, next, frame, traces);
   };
-  Value& sp = registers[kRsp];
+  // As an operand of arithmetic.
+  const auto operand = [&] {
+    return cut(extend(source(instruction.bytes), instruction.from_extension), instruction.bytes);
+  };
+  Value& sp = registers[kConvention.stack_pointer];
   switch (instruction.operation) {
     case Operation::move:
-      return assign(source(instruction.bytes));
+      if (instruction.second.kind != OperandKind::none)
+        return move_pair(instruction, next, frame, traces);
+      return assign(operand());
     case Operation::move_if: {
       const Holds moves = holds(flags, instruction.condition);
       traces.selected = traces.selected || (flags.of_result && moves != Holds::unknown);
-      if (moves == Holds::yes) assign(source(instruction.bytes));
-      if (moves == Holds::unknown) assign({});
-      return;
+      if (moves == Holds::unknown) return assign({});
+      return assign(moves == Holds::yes ? source(instruction.bytes) : left());
     }
     case Operation::move_zero:
       return assign(source(instruction.from_bytes));
@@ -227,21 +314,19 @@ void Machine::execute(const Instruction& instruction, std::uint64_t next, const 
       return assign(value);
     }
     case Operation::load_address:
-      return assign(address_of(instruction.memory, next));
+      return assign(address_of(instruction, next));
     case Operation::add:
     case Operation::subtract:
     case Operation::bit_and:
     case Operation::bit_or:
     case Operation::bit_xor:
+      return assign(calculate(instruction, left(), operand()));
     case Operation::compare:
-    case Operation::test: {
-      const Value to = read(instruction, instruction.to, instruction.bytes, next, frame);
-      Value result;
-      calculate(instruction, to, source(instruction.bytes), result);
-      if (instruction.operation != Operation::compare && instruction.operation != Operation::test)
-        assign(result);
+    case Operation::test:
+      calculate(instruction, left(), operand());
       return;
-    }
+    case Operation::compare_if:
+      return compare_if(instruction, left(), operand());
     case Operation::set_if: {
       const Holds value = holds(flags, instruction.condition);
       return assign(
@@ -258,30 +343,31 @@ void Machine::execute(const Instruction& instruction, std::uint64_t next, const 
       return assign(value);
     }
     case Operation::leave: {
-      sp = registers[kRbp];
-      registers[kRbp] = load(sp, 8, frame);
+      Value& frame_pointer = registers[kConvention.frame_pointer];
+      sp = frame_pointer;
+      frame_pointer = load(sp, 8, frame);
       sp.bits += 8;
       return;
     }
     case Operation::other_wide:
-      registers[kRax] = registers[kRdx] = registers[kRcx] = {};
-      registers[kRsi] = registers[kRdi] = {};
+      registers[kConvention.result] = {};
+      for (const std::uint8_t number : kConvention.arguments) registers[number] = {};
+      [[fallthrough]];
+    case Operation::exchange:
+      if (instruction.from.kind == OperandKind::reg) registers[instruction.from.reg] = {};
       [[fallthrough]];
     default:
       if (instruction.changes_flags) flags = {};
-      if (instruction.from.kind == OperandKind::reg && instruction.to.kind != OperandKind::none)
-        registers[instruction.from.reg] = {};  // an exchange
       assign({});
   }
 }
 
 void Machine::return_from_call() noexcept {
-  for (const std::uint8_t argument : {kRdi, kRsi, kRdx, kRcx})
+  for (const std::uint8_t argument : kConvention.arguments)
     for (Slot& slot : slots_)
       if (registers[argument].known && slot.address == registers[argument].bits) slot.address = 0;
-  for (const std::uint8_t volatile_register : {kRax, kRcx, kRdx, kRsi, kRdi})
-    registers[volatile_register] = {};
-  for (std::uint8_t number = kR8; number <= kR11; ++number) registers[number] = {};
+  for (unsigned number = 0; number < machine_code::kRegisters; ++number)
+    if ((kConvention.overwritten >> number & 1) != 0) registers[number] = {};
   flags = {};
 }
 

@@ -7,9 +7,12 @@
 
 #include <cstdint>
 
-#include "recorder/code_flow/instruction.h"
+#include "common/machine/machine_code.h"
 
 namespace oomrec::code_flow {
+
+using machine_code::Instruction;
+using machine_code::Operand;
 
 struct Value {
   std::uint64_t bits = 0;
@@ -26,10 +29,11 @@ struct Value {
 struct Flags {
   bool known = false;
   bool of_result = false;
-  bool carry_known = false;
-  bool zero = false, sign = false, carry = false, overflow = false;
+  bool ordered = false;  // values.below and overflow are known, too
+  machine_code::FlagValues values;
 };
 enum class Holds : std::uint8_t { no, yes, unknown };
+// `condition`: a machine_code::Condition or its opposite.
 Holds holds(const Flags&, std::uint8_t condition) noexcept;
 
 // The stack frame of the function that is followed.
@@ -49,17 +53,20 @@ class Machine {
  public:
   static constexpr unsigned kSlots = 24;
 
-  Value registers[16];
+  Value registers[machine_code::kRegisters];
   Flags flags;
 
   void reset() noexcept;  // nothing is known
 
   // Executes an instruction that is not a branch. `next`: the address after it.
   void execute(const Instruction&, std::uint64_t next, const FrameBounds&, Traces&) noexcept;
+  // What jump_if_bits goes by.
+  Flags flags_of_bits(const Instruction&, std::uint64_t next, const FrameBounds&) const noexcept;
   // The callee may overwrite what the calling convention allows, and what it has the address of.
   void return_from_call() noexcept;
 
-  Value address_of(const Memory&, std::uint64_t next) const noexcept;
+  Value address_of(const Instruction&, std::uint64_t next) const noexcept;
+  // The operand's low `bytes`.
   Value read(const Instruction&, Operand, unsigned bytes, std::uint64_t next,
              const FrameBounds&) const noexcept;
 
@@ -74,7 +81,10 @@ class Machine {
   void store(Value address, Value value, unsigned bytes, const FrameBounds&, Traces&) noexcept;
   void write(const Instruction&, Operand, Value, unsigned bytes, std::uint64_t next,
              const FrameBounds&, Traces&) noexcept;
-  void calculate(const Instruction&, Value to, Value from, Value& result) noexcept;
+  Value calculate(const Instruction&, Value left, Value from) noexcept;
+  void move_pair(const Instruction&, std::uint64_t next, const FrameBounds&, Traces&) noexcept;
+  void compare_if(const Instruction&, Value left, Value from) noexcept;
+  void perform(const Instruction&, std::uint64_t next, const FrameBounds&, Traces&) noexcept;
 
   Slot slots_[kSlots];
   std::uint8_t next_slot_ = 0;

@@ -7,6 +7,12 @@
 #include "recorder/symbols/elf_symbols.h"
 
 namespace oomrec::code_flow {
+
+using machine_code::kConvention;
+using machine_code::kLongestInstruction;
+using machine_code::OperandKind;
+using machine_code::Operation;
+
 namespace {
 
 constexpr unsigned kMostSteps = 3000;  // of one function
@@ -53,13 +59,15 @@ bool read_code(std::uint64_t pc, std::uint8_t (&code)[kLongestInstruction],
 
 // The function that a direct call has called, by its return address; 0: unknown.
 std::uint64_t target_of_call_before(std::uint64_t pc) noexcept {
-  constexpr std::uint64_t kCallBytes = 5;
+  const std::uint32_t call_bytes = kConvention.call_bytes;
   std::uint8_t code[kLongestInstruction];
   std::size_t bytes = 0;
   Instruction instruction;
-  const bool is_call = read_code(pc - kCallBytes, code, bytes) &&
-                       decode({code, std::min<std::size_t>(bytes, kCallBytes)}, instruction) &&
-                       instruction.operation == Operation::call && instruction.length == kCallBytes;
+  const bool is_call = read_code(pc - call_bytes, code, bytes) &&
+                       decode({code, std::min<std::size_t>(bytes, call_bytes)}, instruction) &&
+                       instruction.operation == Operation::call &&
+                       instruction.from.kind == OperandKind::none &&
+                       instruction.length == call_bytes;
   return is_call ? pc + static_cast<std::uint64_t>(instruction.immediate) : 0;
 }
 
@@ -75,10 +83,10 @@ class Exploration {
     first.pc = frame.pc;
     first.forks = 0;
     first.machine.reset();
-    first.machine.registers[kRax] = value;
-    first.machine.registers[kRsp] = Value::constant(frame.sp);
-    // Below the return address, if it is a frame pointer.
-    if (frame.bp == bounds_.end - 16) first.machine.registers[kRbp] = Value::constant(frame.bp);
+    first.machine.registers[kConvention.result] = value;
+    first.machine.registers[kConvention.stack_pointer] = Value::constant(frame.sp);
+    if (is_frame_pointer(frame.bp, frame.sp))
+      first.machine.registers[kConvention.frame_pointer] = Value::constant(frame.bp);
     follows_result_ = value.of_result;
     if (is_last_ && question.aborted) last_call_ = target_of_call_before(question.at);
     paths_ = 1;
@@ -99,6 +107,12 @@ class Exploration {
   }
 
  private:
+  bool is_frame_pointer(std::uint64_t bp, std::uint64_t sp) const noexcept {
+    const std::int64_t at = kConvention.frame_pointer_at;
+    if (at != 0) return bp == bounds_.end + static_cast<std::uint64_t>(at);
+    return bp >= sp && bp < bounds_.end;
+  }
+
   bool visit(std::uint64_t pc) noexcept {
     for (std::uint64_t at = pc * 0x9e37'79b9'7f4a'7c15 >> 52;; ++at) {
       std::uint64_t& entry = g_workspace.visited[at % kVisited];
@@ -138,7 +152,10 @@ class Exploration {
         pc_ = target;
         return true;
       case Operation::jump_if:
-        return branch(instruction.condition, target, next);
+        return branch(machine_.flags, instruction.condition, target, next);
+      case Operation::jump_if_bits:
+        return branch(machine_.flags_of_bits(instruction, next, bounds_), instruction.condition,
+                      target, next);
       case Operation::jump_indirect:
         if (!is_tail_call(instruction)) return give_up();
         note_call(instruction, next);
@@ -155,21 +172,19 @@ class Exploration {
     return true;
   }
 
-  // Through a linkage table's entry, as the last thing that a function does: the return address is
-  // all that is left of its frame. A switch reads its table by an index.
+  // As the last thing that a function does: the return address is all that is left of its frame.
   bool is_tail_call(const Instruction& instruction) const noexcept {
-    const Memory& memory = instruction.memory;
-    const Value& stack_pointer = machine_.registers[kRsp];
-    return instruction.has_memory && !memory.other_segment && memory.base == kRip &&
-           memory.index == kNoRegister && stack_pointer.known &&
-           stack_pointer.bits == bounds_.end - 8;
+    const Value& stack_pointer = machine_.registers[kConvention.stack_pointer];
+    return instruction.may_leave && stack_pointer.known &&
+           stack_pointer.bits == bounds_.end - kConvention.return_address_bytes;
   }
 
-  bool branch(std::uint8_t condition, std::uint64_t target, std::uint64_t next) noexcept {
-    const Holds taken = holds(machine_.flags, condition);
+  bool branch(const Flags& flags, std::uint8_t condition, std::uint64_t target,
+              std::uint64_t next) noexcept {
+    const Holds taken = holds(flags, condition);
     pc_ = taken == Holds::yes ? target : next;
     if (taken != Holds::unknown) {
-      run_.checked = run_.checked || machine_.flags.of_result;
+      run_.checked = run_.checked || flags.of_result;
       return true;
     }
     if (follows_result_ && steps_ <= kCheckSteps) run_.undecided = true;
@@ -184,7 +199,7 @@ class Exploration {
 
   void note_call(const Instruction& instruction, std::uint64_t next) noexcept {
     bool argument = false;
-    for (const std::uint8_t number : {kRdi, kRsi, kRdx, kRcx})
+    for (const std::uint8_t number : kConvention.arguments)
       argument = argument || machine_.registers[number].of_result;
     run_.passed = run_.passed || argument;
     if (is_last_ && !question_.exact && next == question_.at) {
@@ -204,13 +219,13 @@ class Exploration {
   void note_fault(const Instruction& instruction, std::uint64_t next) noexcept {
     note_reached();
     Value address;
-    if (instruction.has_memory) address = machine_.address_of(instruction.memory, next);
+    if (instruction.has_memory) address = machine_.address_of(instruction, next);
     const bool matches = !address.known || address.bits == question_.fault_address;
     run_.derived = run_.derived || (address.of_result && matches);
   }
 
   void note_return() noexcept {
-    const Value& value = machine_.registers[kRax];
+    const Value& value = machine_.registers[kConvention.result];
     if (!returned_) {
       returned_value_ = value;
     } else {

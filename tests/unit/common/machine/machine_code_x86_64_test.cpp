@@ -1,14 +1,16 @@
-// Instructions as gcc and clang emit them, and bytes that are none.
-#include "recorder/code_flow/instruction.h"
+// Instructions of x86-64 as gcc and clang emit them, and bytes that are none.
+#include "common/machine/machine_code.h"
 
 #include <doctest/doctest.h>
 
 #include <initializer_list>
 #include <vector>
 
-using namespace oomrec::code_flow;
+using namespace oomrec::machine_code;
 
 namespace {
+
+constexpr std::uint8_t kRax = 0, kRdx = 2, kRbp = 5;
 
 Instruction decoded(std::initializer_list<std::uint8_t> bytes) {
   const std::vector<std::uint8_t> code{bytes};
@@ -50,7 +52,7 @@ TEST_CASE("moves and comparisons have their operands") {
 TEST_CASE("branches know their distance") {
   const Instruction near = decoded({0x74, 0xfe});  // je to itself
   CHECK(near.operation == Operation::jump_if);
-  CHECK(near.condition == 4);
+  CHECK(near.condition == kEqual);
   CHECK(near.immediate == -2);
   CHECK(decoded({0x0f, 0x85, 0x00, 0x01, 0x00, 0x00}).immediate == 256);
   CHECK(decoded({0xe8, 0, 0, 0, 0}).operation == Operation::call);
@@ -64,12 +66,12 @@ TEST_CASE("memory operands: base, index, scale and displacement") {
   const Instruction indexed = decoded({0x42, 0xc6, 0x84, 0xa3, 0x10, 0, 0, 0, 0x01});
   CHECK(indexed.memory.base == 3);  // movb $1,0x10(%rbx,%r12,4)
   CHECK(indexed.memory.index == 12);
-  CHECK(indexed.memory.scale == 4);
+  CHECK(indexed.memory.index_extension.shift == 2);
   CHECK(indexed.memory.displacement == 16);
   const Instruction absolute = decoded({0xc6, 0x04, 0x25, 0x10, 0, 0, 0, 0x01});
   CHECK(absolute.memory.base == kNoRegister);  // movb $1,0x10
   CHECK(absolute.memory.displacement == 16);
-  CHECK(decoded({0x48, 0x8b, 0x05, 8, 0, 0, 0}).memory.base == kRip);
+  CHECK(decoded({0x48, 0x8b, 0x05, 8, 0, 0, 0}).memory.base == kNextInstruction);
   CHECK(decoded({0x64, 0x48, 0x8b, 0x04, 0x25, 0x28, 0, 0, 0}).memory.other_segment);
   CHECK_FALSE(decoded({0x48, 0x8d, 0x44, 0x24, 0x08}).has_memory);  // lea accesses none
 }

@@ -1,54 +1,22 @@
-// Functions in machine code, as compilers make them: what they do with the result of the call
-// before their first instruction.
+// Functions in machine code of x86-64, as compilers make them: what they do with the result of the
+// call before their first instruction.
 #include "recorder/code_flow/result_flow.h"
 
 #include <doctest/doctest.h>
 
 #include <initializer_list>
-#include <vector>
+
+#include "tests/unit/recorder/code_flow/program.h"
 
 using namespace oomrec;
 using namespace oomrec::code_flow;
 
 namespace {
 
-constexpr std::uint64_t kGood = 0x7e55'5555'5010;
-constexpr std::uint64_t kStackBytes = 256;
-
-// The code after the failed call, its caller's code, and a stack of two frames.
-struct Program {
+struct Program : CodeUnderTest {
   explicit Program(std::initializer_list<std::uint8_t> bytes,
                    std::initializer_list<std::uint8_t> caller = {0xc3})
-      : code(bytes), caller_code(caller) {
-    code.resize(code.size() + kPadding, 0x06);  // no instruction
-    caller_code.resize(caller_code.size() + kPadding, 0x06);
-  }
-
-  ResultFlow crash_at(std::size_t offset, bool exact, std::uint64_t address = 0) {
-    const auto low = reinterpret_cast<std::uint64_t>(stack);
-    const stack::Activation frames[] = {{address_of(code), low + 32, low + 112},
-                                        {address_of(caller_code), low + 128, 0},
-                                        {address_of(caller_code), low + 192, 0}};
-    return follow_result(OutsideHooks::in_hook(),
-                         {.frames = frames,
-                          .active = active,
-                          .at = address_of(active == 0 ? code : caller_code) + offset,
-                          .exact = exact,
-                          .aborted = aborted,
-                          .fault_address = address,
-                          .failed_result = failed,
-                          .good_result = kGood});
-  }
-
-  static constexpr std::size_t kPadding = 16;
-  static std::uint64_t address_of(const std::vector<std::uint8_t>& bytes) {
-    return reinterpret_cast<std::uint64_t>(bytes.data());
-  }
-  std::vector<std::uint8_t> code, caller_code;
-  std::uint64_t failed = 0;
-  std::uint32_t active = 0;
-  bool aborted = false;
-  alignas(16) std::uint8_t stack[kStackBytes] = {};
+      : CodeUnderTest(bytes, caller) {}
 };
 
 }  // namespace
@@ -188,14 +156,5 @@ TEST_CASE("code that cannot be followed decides nothing") {
     CHECK_FALSE(flow.regardless);
     CHECK_FALSE(flow.derived);
   }
-  const stack::Activation alone[] = {{0, 0, 0}};
-  CHECK_FALSE(follow_result(OutsideHooks::in_hook(), {.frames = alone,
-                                                      .active = 1,
-                                                      .at = 0,
-                                                      .exact = true,
-                                                      .aborted = false,
-                                                      .fault_address = 0,
-                                                      .failed_result = 0,
-                                                      .good_result = kGood})
-                  .kept);
+  CHECK_FALSE(flow_of_one_frame().kept);
 }

@@ -1,11 +1,20 @@
 // Intel's manual, volume 2, appendix A: opcode maps. Prefixes, opcode, ModRM, SIB, displacement,
 // immediate.
-#include "recorder/code_flow/instruction.h"
+#include "common/machine/machine_code.h"
 
-#include <cstring>
+#include <initializer_list>
 
-namespace oomrec::code_flow {
+namespace oomrec::machine_code {
 namespace {
+
+constexpr std::uint8_t kRax = 0, kRcx = 1, kRdx = 2, kRsp = 4, kRbp = 5, kRsi = 6, kRdi = 7;
+constexpr std::uint8_t kArguments[] = {kRdi, kRsi, kRdx, kRcx};
+
+constexpr std::uint64_t bits_of(std::initializer_list<unsigned> registers) noexcept {
+  std::uint64_t bits = 0;
+  for (const unsigned number : registers) bits |= std::uint64_t{1} << number;
+  return bits;
+}
 
 // The last map of opcodes that was escaped to.
 enum class Map : std::uint8_t { one_byte, two_bytes, three_bytes_38, three_bytes_3a };
@@ -95,14 +104,14 @@ class Decoder {
       const std::uint8_t sib = next();
       const auto index = static_cast<std::uint8_t>(((sib >> 3) & 7) | ((rex_ & 2) << 2));
       if (index != 4) memory.index = index;
-      memory.scale = static_cast<std::uint8_t>(1 << (sib >> 6));
+      memory.index_extension.shift = sib >> 6;
       if ((sib & 7) == 5 && mode == 0) {
         wide = true;
       } else {
         memory.base = static_cast<std::uint8_t>((sib & 7) | base_bit);
       }
     } else if (low == 5 && mode == 0) {
-      memory.base = kRip;
+      memory.base = kNextInstruction;
       wide = true;
     } else {
       memory.base = low | base_bit;
@@ -122,7 +131,7 @@ class Decoder {
   }
 
   void operands(Operand to, Operand from) noexcept {
-    out_.to = to;
+    out_.to = out_.left = to;
     out_.from = from;
   }
   Operand reg() const noexcept { return register_operand(reg_); }
@@ -285,6 +294,7 @@ class Decoder {
 
   bool compare_with_rax(Operation operation) noexcept {
     out_.operation = operation;
+    out_.changes_flags = true;
     operands({OperandKind::reg, kRax}, immediate());
     out_.immediate = number(immediate_bytes());
     return true;
@@ -321,9 +331,10 @@ class Decoder {
     read_modrm();
     if (opcode < 0x86) {
       out_.operation = Operation::test;
+      out_.changes_flags = true;
       operands(rm_, reg());
     } else if (opcode < 0x88) {  // xchg
-      out_.operation = Operation::other;
+      out_.operation = Operation::exchange;
       operands(rm_, reg());
     } else {
       out_.operation = Operation::move;
@@ -337,6 +348,7 @@ class Decoder {
     read_modrm();
     if (extension_ < 2) {
       out_.operation = Operation::test;
+      out_.changes_flags = true;
       operands(rm_, immediate());
       out_.immediate = number(immediate_bytes());
       return true;
@@ -364,6 +376,9 @@ class Decoder {
         return true;
       case 4:
         out_.operation = Operation::jump_indirect;
+        out_.from = rm_;
+        // Through a linkage table's entry. A switch reads its table by an index.
+        out_.may_leave = out_.memory.base == kNextInstruction && !out_.memory.other_segment;
         return true;
       case 6:
         out_.operation = Operation::push;
@@ -516,4 +531,17 @@ bool decode(std::span<const std::uint8_t> code, Instruction& instruction) noexce
   return Decoder{code, instruction}.run();
 }
 
-}  // namespace oomrec::code_flow
+constinit const CallingConvention kConvention{
+    .result = kRax,
+    .stack_pointer = kRsp,
+    .frame_pointer = kRbp,
+    .arguments = kArguments,
+    .overwritten = bits_of({kRax, kRcx, kRdx, kRsi, kRdi, 8, 9, 10, 11}),
+    .below_stack = 128,  // the red zone
+    .return_address_bytes = 8,
+    .call_bytes = 5,
+    .frame_pointer_at = -16,
+    .below_after_bits = false,
+};
+
+}  // namespace oomrec::machine_code
