@@ -3,6 +3,7 @@
 // It may be damaged, and sp may lie in its guard page or below. So find its mapping again, and read
 // every word through the kernel, where a bad address is an error and not a second fault.
 #include <algorithm>
+#include <cstring>
 
 #include "common/machine/frames.h"
 #include "recorder/python/walk.h"
@@ -76,11 +77,59 @@ Progress progress_by_return_addresses(InHook hook, std::span<const Activation> e
     const Activation& caller = earlier[i + 1];
     const std::uint64_t cell = machine::return_cell(earlier[i].bp, caller.sp);
     if (cell <= sp || machine::return_address(word_at(hook, cell)) != caller.pc) continue;
-    // Where the call does not store it, the one of the frame's current call is not known.
-    const bool is_stored = machine::kCallStoresReturn;
-    return {i, is_stored ? word_at(hook, machine::return_cell(0, earlier[i].sp)) : 0, false};
+    return {i, word_at(hook, machine::return_cell(0, earlier[i].sp)), false};
   }
   return {static_cast<std::uint32_t>(earlier.size())};
+}
+
+// What a function stores where its bp points to: its caller's bp, and where it returns to.
+struct FrameRecord {
+  std::uint64_t bp, pc;
+};
+
+// Frame records of a stack, from the innermost outwards, read in larger pieces.
+class FrameRecords {
+ public:
+  explicit FrameRecords(InHook hook) noexcept : hook_(hook) {}
+
+  bool read(std::uint64_t at, FrameRecord& record) noexcept {
+    if (at < start_ || at + sizeof record > start_ + bytes_) {
+      if (reads_++ == kMostReads) return false;
+      start_ = at;
+      bytes_ = sizeof window_;
+      if (!symbols::read_own_memory(hook_, at, window_, bytes_)) bytes_ = sizeof record;
+      if (bytes_ == sizeof record && !symbols::read_own_memory(hook_, at, window_, bytes_))
+        return false;
+    }
+    std::memcpy(&record, window_ + (at - start_), sizeof record);
+    record.pc = machine::return_address(record.pc);
+    return true;
+  }
+
+ private:
+  static constexpr unsigned kMostReads = 16384;  // some 10 ms
+  const InHook hook_;
+  std::uint8_t window_[1024];
+  std::uint64_t start_ = 0;
+  std::size_t bytes_ = 0;
+  unsigned reads_ = 0;
+};
+
+// The same where a call stores nothing. A record that a function left behind stays on the stack
+// below its caller's frame, so only those count that lead outwards from the innermost one, `bp`.
+Progress progress_by_records(InHook hook, std::span<const Activation> earlier,
+                             std::uint64_t bp) noexcept {
+  const Progress unknown{static_cast<std::uint32_t>(earlier.size())};
+  FrameRecords records(hook);
+  std::uint64_t returns_to = 0;  // of the function below
+  FrameRecord record;
+  for (std::uint64_t at = bp; records.read(at, record); at = record.bp) {
+    for (std::uint32_t i = 0; i + 1 < earlier.size(); ++i)
+      if (at == earlier[i].bp && record.pc == earlier[i + 1].pc) return {i, returns_to, false};
+    if (record.bp <= at) return unknown;
+    returns_to = record.pc;
+  }
+  return unknown;
 }
 
 }  // namespace
@@ -108,7 +157,8 @@ std::uint32_t capture_interrupted(InHook hook, ThreadStacks& thread, const Regis
   count = static_cast<std::uint32_t>(end - frames);
   progress = progress_since(earlier, frames, count);
   if (truncated && progress.ended == earlier.size())
-    progress = progress_by_return_addresses(hook, earlier, at.sp);
+    progress = machine::kCallStoresReturn ? progress_by_return_addresses(hook, earlier, at.sp)
+                                          : progress_by_records(hook, earlier, at.bp);
   const NativeStack native{frames, std::min(count, session::kMaxFrames), 0, truncated, true};
 
   const PythonStack python = python_stack(hook, thread.python, true);

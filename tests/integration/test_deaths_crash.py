@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import resource
 import shutil
@@ -238,7 +239,7 @@ UNRELATED = {
     "asserted_other": 6,
     "gave_up_other": 6,
     "overflowed": 11,
-    "trapped": 4,
+    "trapped": 5 if platform.machine() == "aarch64" else 4,
     "divided": 8,
     "in_thread": 11,  # the crash is another thread's
 }
@@ -297,6 +298,8 @@ def test_a_consequence_of_the_failure_in_cxx(preload, shown, compiled, way):
 
 @pytest.mark.parametrize("way", UNRELATED)
 def test_a_handled_failure_is_not_blamed(oomrec, compiled, way):
+    if way == "divided" and platform.machine() == "aarch64":
+        pytest.skip("a division by 0 has a result on this processor")
     run = oomrec("run", "--", compiled("after_refusal"), way)
     assert_unrelated(run, oomrec, UNRELATED[way])
 
