@@ -162,6 +162,9 @@ void report_last_failure(InHook hook, int status) noexcept {
   if (reported && (harmless || !(last.recovered_before || is_stale(last)))) return;
   const BundleRequest request{.last_chance = true, .reported = is_reported(last)};
   last.entry = entry_of_last(hook, last);
+  // The table could not grow. Without its request a bundle says less than the one that there is.
+  const bool has_bundle = g_session.header().bundles_written.load(std::memory_order_relaxed) != 0;
+  if (last.entry == 0 && has_bundle) return;
   bundle::Cause cause = cause_of(last.entry, last);
   cause.outcome = status == 0 ? OutcomeKind::recovered : OutcomeKind::exited;
   cause.outcome_value = status;
