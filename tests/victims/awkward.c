@@ -14,7 +14,13 @@
 
 #include "impossible_sizes.h"
 
-enum { kSmallStack = 16 * 1024, kMiB = 1 << 20 };
+/* The smallest that the C library allows. */
+#ifdef __aarch64__
+enum { kSmallStack = 128 * 1024 };
+#else
+enum { kSmallStack = 16 * 1024 };
+#endif
+enum { kMiB = 1 << 20 };
 
 /* --- Actions -----------------------------------------------------------------------------------
  */

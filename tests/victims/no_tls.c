@@ -1,5 +1,5 @@
 /* A helper as sandboxes start it: a clone child in the parent's memory, with empty thread-local
- * storage whose lower end is the end of readable memory. `exit`, `syscall` or `run` is how it
+ * storage that begins where readable memory ends. `exit`, `syscall` or `run` is how it
  * ends; `map` first maps memory and more. The program exits with 0 if the helper ended as it
  * should.
  */
@@ -36,11 +36,18 @@ __attribute__((no_stack_protector)) static int helper(void* way) {
 
 int main(int count, char** words) {
   char* const way = count > 1 ? words[1] : "exit";
-  char* const memory = mmap(NULL, 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const long page = sysconf(_SC_PAGESIZE);
+  char* const memory = mmap(NULL, 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   char* const stack = malloc(1 << 16);
-  mprotect(memory + PAGE, PAGE, PROT_READ | PROT_WRITE);
+#ifdef __aarch64__ /* variables lie above the thread pointer, behind two words of the C library */
+  mprotect(memory, page, PROT_READ | PROT_WRITE);
+  char* const storage = memory + page - 16;
+#else
+  mprotect(memory + page, page, PROT_READ | PROT_WRITE);
+  char* const storage = memory + page;
+#endif
   const int flags = CLONE_VM | CLONE_VFORK | CLONE_SETTLS | SIGCHLD;
-  const int pid = clone(helper, stack + (1 << 16), flags, way, NULL, memory + PAGE, NULL);
+  const int pid = clone(helper, stack + (1 << 16), flags, way, NULL, storage, NULL);
   int status = 0;
   if (pid < 0 || waitpid(pid, &status, 0) != pid) return 2;
   const int expected = strcmp(way, "run") == 0 ? 0 : STATUS;
