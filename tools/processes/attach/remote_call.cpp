@@ -200,8 +200,10 @@ class Caller {
     if (!(now == first)) obstacle = safe_points_.obstacle(now);
     if (obstacle.empty() && tracee.in_restartable_sequence()) obstacle = "a restartable sequence";
     if (!obstacle.empty()) return false;  // and ~Tracee lets it go
-    // Whether a call goes on or begins anew, the next stop shows.
-    if (machine::kStopHidesCall && is_waiting(now) && !(now == first)) return false;
+    // Whether a call goes on or begins anew, the next stop shows. The stack may differ: ppoll and
+    // pselect6 leave the rest of their time there at each stop.
+    if (machine::kStopHidesCall && is_waiting(now) && !(now.registers == first.registers))
+      return false;
     std::uint64_t way_back = 0;
     if (machine::kWayBackBytes != 0) {
       way_back = gaps_.take(machine::kWayBackBytes, now.registers.pc(), machine::kWayBackReach);
