@@ -171,7 +171,7 @@ MEMORY = [
           before="near_limit oom_killed", cgroup="200M"),
     Death("cgroup_kill_refused", "c", f"ask:{ABSURD} grow", "cgroup_oom_kill oom_killed",
           before="request_too_large recovered", cgroup="64M", env=WARNING_OFF,
-          says="it held 6"),
+          says="its limit of 64.0 MiB; it held "),
     Death("cgroup_kill_unlogged", "c python", "grow", run="cgroup_oom_kill oom_killed",
           watch="killed_near_limit signal 9", bare="killed_near_limit unknown", cgroup="128M",
           env=NO_LOG, says="the kernel's log could not be read"),
