@@ -105,7 +105,7 @@ class Users:
     def remove_recordings(self) -> None:
         for account in (self.victim, self.attacker):
             for left in MEMORY.glob(f"oomrec-{account.uid}*"):
-                shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
+                left.unlink() if left.is_symlink() or not left.is_dir() else shutil.rmtree(left)
 
 
 @contextlib.contextmanager
