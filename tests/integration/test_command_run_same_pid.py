@@ -4,6 +4,7 @@ import signal
 
 import pytest
 from conftest import metadata
+from watching import wait_for
 
 pytestmark = pytest.mark.needs_pid_namespace
 
@@ -37,6 +38,8 @@ def killed_whole(plain, in_namespace):
     def kill(*words) -> int:
         process = in_namespace(HOLDS, *words)
         pid = int(process.stdout.readline())
+        if "refused" in words:  # its bundle is written while it goes on
+            wait_for(lambda: list(plain.dump_dir.glob("oom_*/metadata.json")))
         process.kill()
         plain.finish(process)
         return pid
