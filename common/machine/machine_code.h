@@ -116,8 +116,8 @@ bool decode(std::span<const std::uint8_t> code, Instruction&) noexcept;
 struct CallingConvention {
   std::uint8_t result;
   std::uint8_t stack_pointer, frame_pointer;
-  std::span<const std::uint8_t> arguments;
-  std::uint64_t overwritten;           // by a call: a bit for each register
+  std::span<const std::uint8_t> arguments;  // four: in others there is seldom one
+  std::uint64_t overwritten;                // by a call: a bit for each register
   std::uint32_t below_stack;           // so many bytes below the stack pointer are the function's
   std::uint32_t return_address_bytes;  // that a call pushes
   std::uint32_t call_bytes;            // of a direct call

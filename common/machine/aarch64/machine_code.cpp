@@ -8,7 +8,7 @@ namespace oomrec::machine_code {
 namespace {
 
 constexpr std::uint8_t kStackPointer = 31;
-constexpr std::uint8_t kArguments[] = {0, 1, 2, 3, 4, 5, 6, 7};
+constexpr std::uint8_t kArguments[] = {0, 1, 2, 3};
 
 // By the encoding's number. `below` is a clear carry.
 constexpr std::uint8_t kConditions[] = {
