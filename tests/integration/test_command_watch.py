@@ -121,6 +121,17 @@ def test_once_writes_bundles_for_dead_processes(preload, oomrec, victim):
     assert oomrec("watch", "--once").exit_code == 1
 
 
+def test_an_end_that_nobody_saw_is_left_only_by_a_single_pass(preload, oomrec, victim, watch):
+    process = started(preload, victim)
+    process.kill()
+    process.wait()
+    assert oomrec("watch", "--once").exit_code == 1
+    (session,) = preload.session_dir.rglob("*.session")
+    watch()
+    wait_for(lambda: not session.exists())
+    assert finished_bundles(preload) == []
+
+
 def started_elsewhere(preload, victim):
     """A process whose recording is in a default directory, the one for bundles."""
     preload.dump_dir.mkdir(exist_ok=True)

@@ -17,9 +17,11 @@ Finalizer::Finalizer(std::function<void(const std::string&)> report,
     : report_(std::move(report)), on_oom_exec_(std::move(on_oom_exec)), listener_(listener) {}
 
 bool Finalizer::finalize_dead_process(bundles::Session session,
-                                      const deaths::DeathObservation& observed) const try {
+                                      const deaths::DeathObservation& observed,
+                                      bundles::UnknownEnds unknown) const try {
   session.alive = false;
-  const bundles::RecoveryResult recovered = bundles::recover(session, {.observed = observed});
+  const bundles::RecoveryResult recovered =
+      bundles::recover(session, {.observed = observed, .unknown = unknown});
   listener_.on_gone(session.path, &recovered);
   if (!recovered.problem.empty()) remark(recovered.problem);
   return recovered.has_bundle() && report_bundle(session, recovered);

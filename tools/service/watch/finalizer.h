@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "tools/bundles/recover/dead_process.h"
 #include "tools/bundles/recover/on_oom.h"
 #include "tools/bundles/recover/sessions.h"
 #include "tools/deaths/death_observer.h"
@@ -19,9 +20,10 @@ class Finalizer {
   Finalizer(std::function<void(const std::string&)> report, bundles::OnOomCommand on_oom_exec,
             Listener& listener);
 
-  // Returns whether the process has a bundle.
-  bool finalize_dead_process(bundles::Session session,
-                             const deaths::DeathObservation& observed) const;
+  // Returns whether the process has a bundle. A service removes recordings of unknown ends: for a
+  // day they could fill the memory that they are in.
+  bool finalize_dead_process(bundles::Session session, const deaths::DeathObservation& observed,
+                             bundles::UnknownEnds unknown = bundles::UnknownEnds::remove) const;
 
  private:
   bool report_bundle(const bundles::Session& session,

@@ -53,8 +53,10 @@ Watcher::Watcher(WatchedDirectories directories, const Report& report,
 
 unsigned Watcher::finalize_once() {
   unsigned made = 0;
-  for (const bundles::Session& session : directories_.sessions())
-    if (!session.alive && finalizer_.finalize_dead_process(session, {})) ++made;
+  for (const bundles::Session& session : directories_.sessions()) {
+    if (session.alive) continue;
+    if (finalizer_.finalize_dead_process(session, {}, bundles::UnknownEnds::leave)) ++made;
+  }
   return made;
 }
 
