@@ -102,12 +102,36 @@ std::uint64_t free_address(const RemoteMemory& memory) {
 
 // --- The call ------------------------------------------------------------------------------------
 
+// In the C library, which had parts of its own before glibc 2.34; 0: not there.
+std::uint64_t in_c_library(const std::vector<RemoteModule>& modules,
+                           std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names)
+    for (const RemoteModule& module : modules)
+      if (is_c_library(module) || module.file_name().starts_with("libdl"))
+        if (const std::uint64_t address = module.address_of(name)) return address;
+  return 0;
+}
+
+std::uint64_t dlopen_in(const std::vector<RemoteModule>& modules) {
+  return in_c_library(modules, {"dlopen", "__libc_dlopen_mode"});
+}
+
+// Those of a program that has just begun, once its C library is mapped as a whole.
+std::vector<RemoteModule> mapped_modules(const RemoteMemory& memory) {
+  const auto until = Clock::now() + std::chrono::milliseconds{200};
+  for (;;) {
+    std::vector<RemoteModule> modules = remote_modules(memory);
+    if (modules.empty() || dlopen_in(modules) != 0 || Clock::now() > until) return modules;
+    usleep(2000);
+  }
+}
+
 class Caller {
  public:
   explicit Caller(const RemoteRequest& request)
       : request_(request),
         memory_(request.pid),
-        modules_(remote_modules(memory_)),
+        modules_(mapped_modules(memory_)),
         safe_points_(memory_, modules_),
         gaps_(memory_, modules_) {
     find_functions();
@@ -136,18 +160,10 @@ class Caller {
   }
 
  private:
-  std::uint64_t in_c_library(std::initializer_list<std::string_view> names) const {
-    for (const std::string_view name : names)
-      for (const RemoteModule& module : modules_)
-        if (is_c_library(module) || module.file_name().starts_with("libdl"))
-          if (const std::uint64_t address = module.address_of(name)) return address;
-    return 0;
-  }
-
   void find_functions() {
-    call_.errno_location = in_c_library({"__errno_location"});
-    call_.open = in_c_library({"dlopen", "__libc_dlopen_mode"});
-    call_.open_error = in_c_library({"dlerror"});
+    call_.errno_location = in_c_library(modules_, {"__errno_location"});
+    call_.open = dlopen_in(modules_);
+    call_.open_error = in_c_library(modules_, {"dlerror"});
     if (modules_.empty() || has_ended(request_.pid)) throw_ended(request_.pid);
     if (call_.open == 0 || call_.errno_location == 0)
       throw refusal(fmt::format("the C library of process {} has no dlopen", request_.pid),
