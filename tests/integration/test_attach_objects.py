@@ -37,6 +37,8 @@ kept = [Plain() for _ in range(1000)] + [Slots() for _ in range(2000)]
 kept += [collections.OrderedDict(a=1) for _ in range(300)] + [Sized() for _ in range(7)]
 kept += [OfMeta() for _ in range(9)] + [([i], {i: i}) for i in range(500)]
 kept += [collections.deque([i] * 100) for i in range(50)] + [set(range(i)) for i in range(30)]
+# Empty, and larger or smaller by the number of imports so far.
+locks = [getattr(sys.modules["_frozen_importlib"], name, None) for name in ("_blocking_on", "_module_locks")]
 def tally():
     found = {}
     for one in gc.get_objects():
@@ -45,7 +47,7 @@ def tally():
         name = ("" if module == "builtins" else module + ".") + type.__getattribute__(kind, "__qualname__")
         row = found.setdefault(name, [0, 0])
         row[0] += 1
-        row[1] += sys.getsizeof(one) if kind is not Sized else 0
+        row[1] += sys.getsizeof(one) if kind is not Sized and not any(one is each for each in locks) else 0
     return found
 had = "gc" in sys.modules
 modules = sorted(sys.modules)

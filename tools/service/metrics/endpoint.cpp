@@ -89,6 +89,8 @@ Endpoint endpoint_in(const std::string& text) {
                             printable(text)),
                 kHint};
   }
+  // A machine without /etc/hosts may not know the name (RFC 6761, 6.3).
+  if (host == "localhost") host.clear();
   endpoint.host = std::move(host);
   endpoint.port = *port;
   return endpoint;
