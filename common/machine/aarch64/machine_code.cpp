@@ -2,8 +2,6 @@
 // instruction is a word, whose bits 28 to 25 select a group.
 #include "common/machine/machine_code.h"
 
-#include <initializer_list>
-
 namespace oomrec::machine_code {
 namespace {
 
@@ -112,16 +110,12 @@ class Decoder {
       case 0b000:
       case 0b001:
         return read_address();
-      case 0b010: {
-        const bool sets_flags = is_set(29);
-        out_.operation = is_set(30) ? Operation::subtract : Operation::add;
-        out_.to = sets_flags ? general(0) : general_or_stack(0);
-        out_.left = general_or_stack(5);
+      case 0b010:
+        choose_sum();
+        use_stack_pointer();
         out_.from = immediate();
         out_.immediate = static_cast<std::int64_t>(bits(10, 12)) << (is_set(22) ? 12 : 0);
-        out_.changes_flags = sets_flags;
         return true;
-      }
       case 0b011:
         return overwrites(general_or_stack(0));  // tagged addresses
       case 0b100:
@@ -133,6 +127,30 @@ class Decoder {
       default:
         return overwrites(general(0));  // extr
     }
+  }
+
+  // add, adds, sub, subs
+  void choose_sum() noexcept {
+    out_.operation = is_set(30) ? Operation::subtract : Operation::add;
+    out_.changes_flags = is_set(29);
+    out_.to = general(0);
+    out_.left = general(5);
+  }
+
+  // Forms in which number 31 is the stack pointer, but as the target of one that sets flags.
+  void use_stack_pointer() noexcept {
+    if (!out_.changes_flags) out_.to = general_or_stack(0);
+    out_.left = general_or_stack(5);
+  }
+
+  // and, orr, eor, ands
+  void choose_logical() noexcept {
+    constexpr Operation kOperations[] = {Operation::bit_and, Operation::bit_or, Operation::bit_xor,
+                                         Operation::bit_and};
+    out_.operation = kOperations[bits(29, 2)];
+    out_.changes_flags = bits(29, 2) == 3;
+    out_.to = general(0);
+    out_.left = general(5);
   }
 
   bool read_address() noexcept {  // adr, adrp
@@ -152,12 +170,8 @@ class Decoder {
     if ((out_.bytes == 4 && is_set(22)) ||
         !read_bitmask(bits(22, 1), bits(10, 6), bits(16, 6), mask))
       return false;
-    constexpr Operation kOperations[] = {Operation::bit_and, Operation::bit_or, Operation::bit_xor,
-                                         Operation::bit_and};
-    out_.operation = kOperations[bits(29, 2)];
-    out_.changes_flags = bits(29, 2) == 3;
-    out_.to = out_.changes_flags ? general(0) : general_or_stack(0);
-    out_.left = general(5);
+    choose_logical();
+    if (!out_.changes_flags) out_.to = general_or_stack(0);
     out_.from = immediate();
     out_.immediate = static_cast<std::int64_t>(mask);
     return true;
@@ -470,14 +484,8 @@ class Decoder {
   }
 
   bool read_logical() noexcept {
-    constexpr Operation kOperations[] = {Operation::bit_and, Operation::bit_or, Operation::bit_xor,
-                                         Operation::bit_and};
-    const bool is_inverted = is_set(21);
-    out_.operation = kOperations[bits(29, 2)];
-    out_.changes_flags = bits(29, 2) == 3;
-    out_.to = general(0);
-    out_.left = general(5);
-    read_shifted(is_inverted);
+    choose_logical();
+    read_shifted(is_set(21));
     return true;
   }
 
@@ -490,17 +498,12 @@ class Decoder {
   }
 
   bool read_addition() noexcept {
-    const bool sets_flags = is_set(29);
-    out_.operation = is_set(30) ? Operation::subtract : Operation::add;
-    out_.changes_flags = sets_flags;
+    choose_sum();
     if (!is_set(21)) {
-      out_.to = general(0);
-      out_.left = general(5);
       read_shifted(false);
       return true;
     }
-    out_.to = sets_flags ? general(0) : general_or_stack(0);
-    out_.left = general_or_stack(5);
+    use_stack_pointer();
     out_.from = general(16);
     out_.from_extension = extension(bits(13, 3));
     out_.from_extension.shift = static_cast<std::uint8_t>(bits(10, 3));

@@ -264,7 +264,7 @@ std::set<pid_t> report_recordings(const deaths::DeathObservation& observed,
   const Directories directories = directories_for(launched.options);
   const std::vector<bundles::Session> sessions = sessions_since_start(directories, launched.facts);
   std::set<pid_t> recorded;
-  if (observed.wait_status != 0)  // else nobody asks
+  if (observed.wait_status != 0)  // a success needs no explanation
     recorded = recorded_processes(sessions, bundles_since_start(directories.dumps, launched.facts),
                                   launched.facts);
   // Recordings first: they hold more than the bundles.

@@ -1,4 +1,4 @@
-// Failures that the table has no room for: alone in a process, as entries are never removed.
+// Failures when their table is full. A process of its own, because entries are never removed.
 #include <doctest/doctest.h>
 
 #include "recorder/failures/failures.h"
