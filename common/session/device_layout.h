@@ -106,7 +106,7 @@ struct DeviceBlock {
   u8 what;  // DeviceKey
   u8 kind;  // DeviceKind
   u8 flags;
-  u32 reserved;  // for the writer (free list)
+  u32 version;
 };
 inline constexpr u8 kDeviceDormant = 1;      // of a graph not yet launched: not live
 inline constexpr u8 kDeviceFreedInside = 2;  // freed by its graph: never live after a launch

@@ -116,15 +116,19 @@ struct HolderSum {
 static_assert(sizeof(HolderSum) == 32 && offsetof(HolderSum, allocated_bytes) == 8 &&
               offsetof(HolderSum, counts) == 24);
 
-// A live allocation outside the side table. Slots are reused: the address is stored last (release)
-// and cleared first. Its holder counts it as `weight` blocks of `bytes` each.
+// The entries of some tables are reused. The first word is stored last, and is 0 before anything
+// else changes, so that a reader can tell that an entry has changed meanwhile (View::read). Where a
+// later entry can have the same first word, its `version` is another one.
+
+// A live allocation outside the side table. Slots are reused. Its holder counts it as `weight`
+// blocks of `bytes` each.
 struct LiveBlock {
   Atomic<u64> address;  // 0: free slot; blocks of space torch: address + 1
   u64 bytes;            // as requested
   u32 holder;
-  u32 weight;    // 1 unless sampled
-  u32 birth_s;   // seconds since start
-  u32 reserved;  // for the writer (free list)
+  u32 weight;   // 1 unless sampled
+  u32 birth_s;  // seconds since start
+  u32 version;
 };
 static_assert(sizeof(LiveBlock) == 32 && offsetof(LiveBlock, holder) == 16);
 
@@ -147,7 +151,7 @@ struct LiveRange {
   u32 holder;
   u32 birth_s;
   u32 kind;  // RangeKind
-  u32 reserved;
+  u32 version;
 };
 // Only `counted` ranges count as live bytes, in holders and against the limit.
 enum class RangeKind : u32 {
@@ -356,6 +360,8 @@ struct CheckpointRow {
   u32 holder;
   u32 time_ms;  // the checkpoint's, since start; a mismatch means that the row was reused
   u64 live_bytes;
+
+  u64 first_word() const noexcept { return holder | u64{time_ms} << 32; }
 };
 static_assert(sizeof(Checkpoint) == 120 && sizeof(CheckpointRow) == 16);
 

@@ -26,12 +26,28 @@ bool is_entry_size(TableId table, u32 bytes) noexcept {
   return bytes >= 8 && bytes <= kMaxEntryBytes && bytes % 4 == 0;
 }
 
-u64 load(const std::byte* at) noexcept {
-  return reinterpret_cast<const Atomic<u64>*>(at)->load(std::memory_order_acquire);
+template <class Word = u64>
+Word load(const std::byte* at) noexcept {
+  return reinterpret_cast<const Atomic<Word>*>(at)->load(std::memory_order_acquire);
 }
 
 // Loads before it stay before those after it, also on a processor that reorders them (aarch64).
 void load_barrier() noexcept { std::atomic_thread_fence(std::memory_order_acquire); }
+
+// Copies an entry that is reused: zero if it is free, or changes meanwhile. If its first word and
+// its version are the same before and after, so is all that its writer stored in between.
+void copy_reused(const std::byte* from, std::byte* to, std::size_t bytes, Reuse reuse) noexcept {
+  const auto version_at = static_cast<u32>(reuse);
+  const bool has_version =
+      reuse != Reuse::without_version && version_at + sizeof(u32) <= bytes;  // of an older writer
+  const u32 version = has_version ? load<u32>(from + version_at) : 0;
+  const u64 first = load(from);
+  std::memcpy(to, from, bytes);
+  load_barrier();
+  const bool same =
+      load(from) == first && (!has_version || load<u32>(from + version_at) == version);
+  if (!same || first == 0) std::memset(to, 0, bytes);
+}
 
 }  // namespace
 
@@ -100,19 +116,15 @@ std::uint64_t View::offset_of_entry(const Chunks& expected, TableId table, std::
 }
 
 bool View::read_bytes(const Chunks& expected, TableId table, std::uint64_t index, void* out,
-                      std::size_t bytes, bool guarded) const noexcept {
+                      std::size_t bytes, Reuse reuse) const noexcept {
   u32 entry_bytes = 0;
   const u64 offset = offset_of_entry(expected, table, index, entry_bytes);
   const std::byte* const from = offset == 0 ? nullptr : bytes_.at(offset, entry_bytes);
   if (from == nullptr) return false;
   const std::size_t known = entry_bytes < bytes ? entry_bytes : bytes;
   auto* const to = static_cast<std::byte*>(out);
-  if (guarded && reinterpret_cast<std::uintptr_t>(from) % 8 == 0) {
-    // The first word is cleared before a slot changes and stored after it.
-    const u64 guard = load(from);
-    std::memcpy(to, from, known);
-    load_barrier();
-    if (guard != load(from)) std::memset(to, 0, known);
+  if (reuse != Reuse::never && reinterpret_cast<std::uintptr_t>(from) % 8 == 0) {
+    copy_reused(from, to, known, reuse);
   } else {
     std::memcpy(to, from, known);
   }

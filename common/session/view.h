@@ -43,21 +43,24 @@ struct Bytes {
   const std::byte* at(std::uint64_t offset, std::uint64_t bytes) const noexcept;
 };
 
-// Entries that are reused; their first word is zero while they change.
+// Entries that are reused (entries.h), and where they have their version.
+enum class Reuse : std::uint32_t { never, without_version };
 template <class T>
-inline constexpr bool kIsReused = false;
+inline constexpr Reuse kReuse{};
 template <>
-inline constexpr bool kIsReused<LiveBlock> = true;
+inline constexpr Reuse kReuse<LiveBlock>{offsetof(LiveBlock, version)};
 template <>
-inline constexpr bool kIsReused<LiveRange> = true;
+inline constexpr Reuse kReuse<LiveRange>{offsetof(LiveRange, version)};
 template <>
-inline constexpr bool kIsReused<DeviceBlock> = true;
+inline constexpr Reuse kReuse<DeviceBlock>{offsetof(DeviceBlock, version)};
 template <>
-inline constexpr bool kIsReused<Point> = true;
+inline constexpr Reuse kReuse<Point> = Reuse::without_version;  // no two have the same time
 template <>
-inline constexpr bool kIsReused<DevicePoint> = true;
+inline constexpr Reuse kReuse<DevicePoint> = Reuse::without_version;
 template <>
-inline constexpr bool kIsReused<Checkpoint> = true;
+inline constexpr Reuse kReuse<Checkpoint> = Reuse::without_version;
+template <>
+inline constexpr Reuse kReuse<CheckpointRow> = Reuse::without_version;
 
 class View {
  public:
@@ -78,8 +81,8 @@ class View {
   std::uint64_t count(TableId table) const noexcept;
 
   // Copies entry `index`, zero-filled if the writer's entry was smaller. False: no such entry. T
-  // must be the struct of that table. An entry that changes meanwhile reads as zero, if its first
-  // word shows it (kIsReused): a free slot, or one being written. Cost: a few nanoseconds.
+  // must be the struct of that table. Of one that is reused (kReuse), a free slot and an entry that
+  // changes meanwhile read as zero. Cost: a few nanoseconds.
   template <class T>
   bool read(TableId table, std::uint64_t index, T& out) const noexcept {
     static_assert(std::is_trivially_destructible_v<T> && std::is_standard_layout_v<T>);
@@ -90,7 +93,7 @@ class View {
     if constexpr (std::is_same_v<T, Node>) {
       if (table == TableId::nodes && has_numbered_frames()) return read_node(index, out);
     }
-    return read_bytes(kChunks, table, index, &out, sizeof(T), kIsReused<T>);
+    return read_bytes(kChunks, table, index, &out, sizeof(T), kReuse<T>);
   }
 
   // Holder `index` including the lanes' unpublished sums, and with valid peak_* whatever its
@@ -191,7 +194,7 @@ class View {
   }
   bool read_node(std::uint64_t index, Node& out) const noexcept;
   bool read_bytes(const Chunks& expected, TableId table, std::uint64_t index, void* out,
-                  std::size_t bytes, bool guarded) const noexcept;
+                  std::size_t bytes, Reuse) const noexcept;
 
   Bytes bytes_;
   const Header* header_ = nullptr;

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "recorder/devices/registry.h"
+#include "recorder/session/reuse.h"
 
 namespace oomrec::recorder {
 
@@ -32,21 +33,19 @@ session::DeviceEvidence device_evidence(std::uint32_t device, std::uint64_t now_
 void write_device_point(InHook hook, std::uint64_t time_ns, std::uint32_t& entry) noexcept {
   if (!has_devices()) return;
   const auto write = [&](session::DevicePoint& point) noexcept {
-    std::atomic_ref time(point.time_ns);
-    time.store(0, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_release);
-    const std::uint32_t known = g_session.devices.size();
-    for (std::uint32_t device = 1; device < known && device <= session::kPointDevices; ++device) {
-      const session::DeviceEvidence seen = device_evidence(device, time_ns);
-      point.devices[device - 1] = {seen.counted_bytes,
-                                   seen.total_bytes - seen.free_bytes,
-                                   seen.total_bytes,
-                                   seen.torch_allocated_bytes,
-                                   seen.torch_reserved_bytes,
-                                   seen.polled_age_ms,
-                                   1};
-    }
-    time.store(time_ns, std::memory_order_release);
+    session::rewrite(std::atomic_ref(point.time_ns), time_ns, [&]() noexcept {
+      const std::uint32_t known = g_session.devices.size();
+      for (std::uint32_t device = 1; device < known && device <= session::kPointDevices; ++device) {
+        const session::DeviceEvidence seen = device_evidence(device, time_ns);
+        point.devices[device - 1] = {seen.counted_bytes,
+                                     seen.total_bytes - seen.free_bytes,
+                                     seen.total_bytes,
+                                     seen.torch_allocated_bytes,
+                                     seen.torch_reserved_bytes,
+                                     seen.polled_age_ms,
+                                     1};
+      }
+    });
   };
   if (entry != 0) return write(g_session.device_points.at(entry));
   g_session.device_points.append(hook, entry, write);

@@ -53,8 +53,8 @@ enum class Recorded : std::uint8_t {
   session::Lane& lane = *thread.lane;
   thread.sums.grow_present(sum, bytes);
   thread.last_block = address;
-  word->store(session::packed(address, bytes, node, thread.birth_bits, kQuickShift),
-              std::memory_order_relaxed);
+  live::SideTable::store(*word,
+                         session::packed(address, bytes, node, thread.birth_bits, kQuickShift));
   add_to_tally(lane.apis[static_cast<std::size_t>(api)], bytes, 1);
   add_to_tally(lane.sizes[std::bit_width(bytes | 1)], bytes, 1);  // there are some: is_small()
   thread.ring.append_plain(lane, EventKind::allocate, api, address, bytes, node);

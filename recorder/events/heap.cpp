@@ -73,9 +73,9 @@ bool insert_small(InHook hook, ThreadState& thread, const Block& block, std::uin
     return false;
   thread.last_block = block.address;
   const std::uint64_t before = word.load(std::memory_order_relaxed);
-  word.store(g_state.small_blocks.pack(
-                 {block.address, static_cast<std::uint32_t>(block.bytes), node, thread.birth_s()}),
-             std::memory_order_relaxed);
+  live::SideTable::store(
+      word, g_state.small_blocks.pack(
+                {block.address, static_cast<std::uint32_t>(block.bytes), node, thread.birth_s()}));
   if (before != 0) [[unlikely]] {  // the previous block's free passed no hook
     const session::SmallBlock gone = session::unpacked(before, 0);
     shrink(hook, &thread, gone.node, gone.bytes, false);
@@ -280,10 +280,9 @@ void restore(InHook hook, Space space, const Released& released) noexcept {
   if (thread != nullptr) thread->reallocating = false;
   if (released.node != 0) {
     std::atomic<std::uint64_t>* const word = g_state.small_blocks.find_word(released.address);
-    word->store(
-        g_state.small_blocks.pack({released.address, static_cast<std::uint32_t>(released.bytes),
-                                   released.node, released.birth_s}),
-        std::memory_order_relaxed);
+    live::SideTable::store(*word, g_state.small_blocks.pack(
+                                      {released.address, static_cast<std::uint32_t>(released.bytes),
+                                       released.node, released.birth_s}));
     const std::uint32_t holder =
         g_state.holders.find_or_add(hook, released.node, space, Api::none, 0);
     if (holder != 0) g_state.holders.restore(hook, holder, released.bytes, 1);

@@ -11,6 +11,7 @@
 #include "common/system/files.h"
 #include "common/system/syscalls.h"
 #include "common/system/text.h"
+#include "recorder/session/reuse.h"
 #include "recorder/session/writer.h"
 #include "recorder/state/callbacks.h"
 #include "recorder/state/state.h"
@@ -61,14 +62,13 @@ void note(const SharedMemory& seen) noexcept {
   SharedMemory& kept = session::g_session.header().shared;
   if (kept.time_ns.load(std::memory_order_relaxed) != 0 && kept.too_small() && !seen.too_small())
     return;
-  kept.time_ns.store(0, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  kept.needed_bytes = seen.needed_bytes;
-  kept.free_bytes = seen.free_bytes;
-  kept.total_bytes = seen.total_bytes;
-  kept.address.store(seen.address, std::memory_order_relaxed);
-  std::copy(std::begin(seen.path), std::end(seen.path), kept.path);
-  kept.time_ns.store(system::coarse_ns(), std::memory_order_release);
+  session::rewrite(kept.time_ns, system::coarse_ns(), [&]() noexcept {
+    kept.needed_bytes = seen.needed_bytes;
+    kept.free_bytes = seen.free_bytes;
+    kept.total_bytes = seen.total_bytes;
+    kept.address.store(seen.address, std::memory_order_relaxed);
+    std::copy(std::begin(seen.path), std::end(seen.path), kept.path);
+  });
 }
 
 }  // namespace

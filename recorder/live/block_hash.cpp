@@ -16,14 +16,6 @@ Block copy_of(const LiveBlock& slot) noexcept {
           slot.birth_s};
 }
 
-void store(LiveBlock& slot, const Block& block) noexcept {
-  slot.bytes = block.bytes;
-  slot.holder = block.holder;
-  slot.weight = block.weight;
-  slot.birth_s = block.birth_s;
-  slot.address.store(block.address, std::memory_order_release);
-}
-
 auto at_address(std::uint64_t address) noexcept {
   return [address](std::uint32_t slot) noexcept {
     return g_session.live_blocks.at(slot).address.load(std::memory_order_relaxed) == address;
@@ -41,27 +33,18 @@ bool BlockHash::insert(InHook hook, const Block& block, Block& replaced,
   if (!guard) return false;
 
   if (const std::uint32_t slot = shard.index.find(hash, at_address(block.address))) {
-    LiveBlock& entry = g_session.live_blocks.at(slot);
-    replaced = copy_of(entry);
-    entry.address.store(0, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_release);
-    store(entry, block);
+    replaced = copy_of(g_session.live_blocks.at(slot));
+    store(shard, slot, block);
     return true;
   }
 
-  std::uint32_t slot = shard.free_slot;
-  if (slot != 0) {
-    shard.free_slot = g_session.live_blocks.at(slot).reserved;
-  } else if (!g_session.live_blocks.append(hook, slot, [](LiveBlock&) noexcept {})) {
-    return false;
-  }
-  LiveBlock& entry = g_session.live_blocks.at(slot);
+  std::uint32_t slot = 0;
+  if (!shard.slots.take(hook, g_session.live_blocks, slot)) return false;
   if (!shard.index.insert(hook, hash, slot)) {
-    entry.reserved = shard.free_slot;
-    shard.free_slot = slot;
+    shard.slots.give_back(g_session.live_blocks, slot);
     return false;
   }
-  store(entry, block);
+  store(shard, slot, block);
   if (filtered == InFilter::yes) note(block.address);
   return true;
 }
@@ -83,11 +66,8 @@ bool BlockHash::remove(InHook, std::uint64_t address, Block& removed, InFilter f
   if (!guard) return false;
   const std::uint32_t slot = shard.index.erase(hash, at_address(address));
   if (slot == 0) return false;
-  LiveBlock& entry = g_session.live_blocks.at(slot);
-  removed = copy_of(entry);
-  entry.address.store(0, std::memory_order_relaxed);
-  entry.reserved = shard.free_slot;
-  shard.free_slot = slot;
+  removed = copy_of(g_session.live_blocks.at(slot));
+  shard.slots.give_back(g_session.live_blocks, slot);
   if (filtered == InFilter::yes) unnote(address);
   return true;
 }
@@ -95,10 +75,20 @@ bool BlockHash::remove(InHook, std::uint64_t address, Block& removed, InFilter f
 void BlockHash::reset(InHook hook) noexcept {
   for (Shard& shard : shards_) {
     shard.lock.unlock();
-    shard.free_slot = 0;
+    shard.slots.reset();
     shard.index.reset(hook);
   }
   for (auto& place : filter_) place.store(0, std::memory_order_relaxed);
+}
+
+void BlockHash::store(Shard& shard, std::uint32_t slot, const Block& block) noexcept {
+  LiveBlock& entry = g_session.live_blocks.at(slot);
+  shard.slots.write(entry, block.address, [&]() noexcept {
+    entry.bytes = block.bytes;
+    entry.holder = block.holder;
+    entry.weight = block.weight;
+    entry.birth_s = block.birth_s;
+  });
 }
 
 // Several shards share a slot, so the lock of one is not enough.

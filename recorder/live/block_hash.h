@@ -15,6 +15,7 @@
 #include "common/system/hook_scope.h"
 #include "common/system/mutex.h"
 #include "recorder/live/index.h"
+#include "recorder/session/reuse.h"
 
 namespace oomrec::live {
 
@@ -59,7 +60,7 @@ class BlockHash {
   static constexpr std::uint32_t kShards = 32;
   struct alignas(64) Shard {
     system::Mutex lock;
-    std::uint32_t free_slot = 0;  // head of the list through LiveBlock::reserved
+    session::Slots<session::LiveBlock, &session::LiveBlock::address> slots;
     Index<Outgrown::unmap> index;
   };
 
@@ -67,6 +68,7 @@ class BlockHash {
     return address * 0x9e3779b97f4a7c15ULL >> 49;
   }
   Shard& shard_of(std::uint64_t hash) noexcept { return shards_[(hash >> 32) % kShards]; }
+  static void store(Shard&, std::uint32_t slot, const Block&) noexcept;
   void note(std::uint64_t address) noexcept;
   void unnote(std::uint64_t address) noexcept;
 

@@ -43,50 +43,40 @@ DeviceBlock DeviceBlocks::copy_of(std::uint32_t slot) noexcept {
 
 void DeviceBlocks::store(std::uint32_t slot, const DeviceBlock& block) noexcept {
   session::DeviceBlock& entry = g_session.device_blocks.at(slot);
-  entry.key.store(0, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  entry.bytes = block.bytes;
-  entry.context = block.context;
-  entry.owner = block.owner;
-  entry.holder = block.holder;
-  entry.device = block.device;
-  entry.birth_s = block.birth_s;
-  entry.references = block.references;
-  entry.vendor = static_cast<std::uint8_t>(block.name.vendor);
-  entry.what = static_cast<std::uint8_t>(block.name.what);
-  entry.kind = static_cast<std::uint8_t>(block.kind);
-  entry.flags = block.flags;
-  entry.key.store(block.name.key, std::memory_order_release);
+  slots_.write(entry, block.name.key, [&]() noexcept {
+    entry.bytes = block.bytes;
+    entry.context = block.context;
+    entry.owner = block.owner;
+    entry.holder = block.holder;
+    entry.device = block.device;
+    entry.birth_s = block.birth_s;
+    entry.references = block.references;
+    entry.vendor = static_cast<std::uint8_t>(block.name.vendor);
+    entry.what = static_cast<std::uint8_t>(block.name.what);
+    entry.kind = static_cast<std::uint8_t>(block.kind);
+    entry.flags = block.flags;
+  });
 }
 
 void DeviceBlocks::erase(InHook, std::uint32_t slot) noexcept {
   index_.erase(hash_of(copy_of(slot).name),
                [slot](std::uint32_t at) noexcept { return at == slot; });
-  session::DeviceBlock& entry = g_session.device_blocks.at(slot);
-  entry.key.store(0, std::memory_order_relaxed);
-  entry.reserved = free_slot_;
-  free_slot_ = slot;
+  slots_.give_back(g_session.device_blocks, slot);
 }
 
 bool DeviceBlocks::insert(InHook hook, const DeviceBlock& block, DeviceBlock& replaced) noexcept {
   replaced.name.key = 0;
   const system::MutexGuard guard(lock_);
-  if (!guard || slots() == 0 || block.name.key == 0) return false;
+  if (!guard || entries() == 0 || block.name.key == 0) return false;
   std::uint32_t slot = slot_of(block.name);
   if (slot != 0) {
     replaced = copy_of(slot);
     store(slot, block);
     return true;
   }
-  slot = free_slot_;
-  if (slot != 0) {
-    free_slot_ = g_session.device_blocks.at(slot).reserved;
-  } else if (!g_session.device_blocks.append(hook, slot, [](session::DeviceBlock&) noexcept {})) {
-    return false;
-  }
+  if (!slots_.take(hook, g_session.device_blocks, slot)) return false;
   if (!index_.insert(hook, hash_of(block.name), slot)) {
-    g_session.device_blocks.at(slot).reserved = free_slot_;
-    free_slot_ = slot;
+    slots_.give_back(g_session.device_blocks, slot);
     return false;
   }
   store(slot, block);
@@ -111,7 +101,7 @@ bool DeviceBlocks::remove(InHook hook, const DeviceName& name, DeviceBlock& remo
 
 void DeviceBlocks::reset(InHook hook) noexcept {
   lock_.unlock();
-  free_slot_ = 0;
+  slots_.reset();
   index_.reset(hook);
 }
 

@@ -13,6 +13,7 @@
 #include "common/system/hook_scope.h"
 #include "common/system/mutex.h"
 #include "recorder/live/index.h"
+#include "recorder/session/reuse.h"
 #include "recorder/session/writer.h"
 
 namespace oomrec::live {
@@ -69,7 +70,7 @@ class DeviceBlocks {
   void for_each(InHook hook, Visit&& visit) noexcept {
     const system::MutexGuard guard(lock_);
     if (!guard) return;
-    for (std::uint32_t slot = 1; slot < slots(); ++slot) {
+    for (std::uint32_t slot = 1; slot < entries(); ++slot) {
       DeviceBlock block = copy_of(slot);
       if (block.name.key == 0) continue;
       const Then then = visit(block);
@@ -88,14 +89,14 @@ class DeviceBlocks {
   void reset(InHook) noexcept;
 
  private:
-  static std::uint32_t slots() noexcept { return session::g_session.device_blocks.size(); }
+  static std::uint32_t entries() noexcept { return session::g_session.device_blocks.size(); }
   std::uint32_t slot_of(const DeviceName&) const noexcept;
   static DeviceBlock copy_of(std::uint32_t slot) noexcept;
-  static void store(std::uint32_t slot, const DeviceBlock&) noexcept;
+  void store(std::uint32_t slot, const DeviceBlock&) noexcept;
   void erase(InHook, std::uint32_t slot) noexcept;
 
   system::Mutex lock_;
-  std::uint32_t free_slot_ = 0;  // head of the list through DeviceBlock::reserved
+  session::Slots<session::DeviceBlock, &session::DeviceBlock::key> slots_;
   Index<Outgrown::unmap> index_;
 };
 

@@ -110,7 +110,7 @@ RangeChange RangeTable::detach(InHook, std::uint32_t pool) noexcept {
   if (lock_.held())
     count_ = 0;  // its owner, in the middle of a change, does not exist in the child
   lock_.unlock();
-  free_slot_ = 0;
+  slots_.reset();
   for (std::uint32_t at = 0; at < count_; ++at) {
     ranges_[at].slot = 0;
     ranges_[at].of_pool = pool != 0 && ranges_[at].holder == pool;
@@ -121,7 +121,8 @@ RangeChange RangeTable::detach(InHook, std::uint32_t pool) noexcept {
 
 void RangeTable::clear(InHook) noexcept {
   lock_.unlock();
-  count_ = free_slot_ = 0;
+  count_ = 0;
+  slots_.reset();
 }
 
 RangeChange RangeTable::adopt(InHook hook, std::uint32_t holder, std::uint32_t pool) noexcept {
@@ -285,34 +286,25 @@ bool RangeTable::reserve_one_more(InHook) noexcept {
 void RangeTable::publish(InHook hook, Range& range, std::uint32_t birth_s) noexcept {
   range.slot = 0;
   if (!g_session.active()) return;
-  std::uint32_t slot = free_slot_;
-  if (slot != 0) {
-    free_slot_ = g_session.live_ranges.at(slot).reserved;
-  } else if (!g_session.live_ranges.append(hook, slot, [](LiveRange&) noexcept {})) {
-    return;
-  }
-  range.slot = slot;
-  g_session.live_ranges.at(slot).birth_s = birth_s;
-  republish(range);
+  if (slots_.take(hook, g_session.live_ranges, range.slot)) write(range, birth_s);
+}
+
+void RangeTable::write(const Range& range, std::uint32_t birth_s) noexcept {
+  LiveRange& entry = g_session.live_ranges.at(range.slot);
+  slots_.write(entry, range.start, [&]() noexcept {
+    entry.bytes = range.end - range.start;
+    entry.holder = range.holder;
+    entry.kind = static_cast<std::uint32_t>(range.kind);
+    entry.birth_s = birth_s;
+  });
 }
 
 void RangeTable::republish(const Range& range) noexcept {
-  if (range.slot == 0) return;
-  LiveRange& entry = g_session.live_ranges.at(range.slot);
-  entry.start.store(0, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  entry.bytes = range.end - range.start;
-  entry.holder = range.holder;
-  entry.kind = static_cast<std::uint32_t>(range.kind);
-  entry.start.store(range.start, std::memory_order_release);
+  if (range.slot != 0) write(range, g_session.live_ranges.at(range.slot).birth_s);
 }
 
 void RangeTable::unpublish(Range& range) noexcept {
-  if (range.slot == 0) return;
-  LiveRange& entry = g_session.live_ranges.at(range.slot);
-  entry.start.store(0, std::memory_order_relaxed);
-  entry.reserved = free_slot_;
-  free_slot_ = range.slot;
+  if (range.slot != 0) slots_.give_back(g_session.live_ranges, range.slot);
   range.slot = 0;
 }
 

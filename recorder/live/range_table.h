@@ -15,6 +15,7 @@
 #include "common/system/hook_scope.h"
 #include "common/system/mutex.h"
 #include "recorder/live/holder_table.h"
+#include "recorder/session/reuse.h"
 
 namespace oomrec::live {
 
@@ -101,6 +102,7 @@ class RangeTable {
 
   RangeChange sum() const noexcept;
   void publish(InHook, Range&, std::uint32_t birth_s) noexcept;
+  void write(const Range&, std::uint32_t birth_s) noexcept;
   void republish(const Range&) noexcept;
   void unpublish(Range&) noexcept;
 
@@ -109,7 +111,7 @@ class RangeTable {
   Range* ranges_ = nullptr;
   std::uint32_t count_ = 0;
   std::uint32_t capacity_ = 0;
-  std::uint32_t free_slot_ = 0;  // head of the list through LiveRange::reserved
+  session::Slots<session::LiveRange, &session::LiveRange::start> slots_;
 };
 
 }  // namespace oomrec::live

@@ -62,6 +62,11 @@ class SideTable {
     return block;
   }
 
+  // Whoever sees the block in its word finds its stack's nodes.
+  static void store(std::atomic<std::uint64_t>& word, std::uint64_t packed) noexcept {
+    word.store(packed, std::memory_order_release);
+  }
+
   std::uint32_t shift() const noexcept { return shift_; }
 
   // The words of the address's span, of which the block's is number slot_in_span(): from a table by

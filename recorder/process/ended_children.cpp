@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "common/system/files.h"
+#include "recorder/session/reuse.h"
 #include "recorder/session/writer.h"
 #include "recorder/state/clock.h"
 #include "recorder/state/state.h"
@@ -36,11 +37,10 @@ void record_ended_child(Header& header, int pid, int wait_status, std::uint64_t 
   const std::uint32_t number = header.ended_count.fetch_add(1, std::memory_order_relaxed);
   EndedChild& child = header.ended[number % session::kEndedChildren];
   if (is_recent(child, now_ns)) return;
-  child.time_ns.store(0, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  child.pid = pid;
-  child.wait_status = wait_status;
-  child.time_ns.store(now_ns, std::memory_order_release);
+  session::rewrite(child.time_ns, now_ns, [&]() noexcept {
+    child.pid = pid;
+    child.wait_status = wait_status;
+  });
 }
 
 bool lost_child_recently(const Header& header, std::uint64_t now_ns) noexcept {

@@ -58,13 +58,13 @@ void InheritedObjects::copy(InHook hook, std::span<const std::uint32_t> holders,
            insert({address, weight, static_cast<std::uint16_t>(bytes),
                    static_cast<std::uint8_t>(row)});
   };
-  // The parent's threads may change an entry meanwhile: then it belongs to no row, or to a wrong
-  // one.
+  // As a reader: the parent's threads may change an entry meanwhile.
+  const session::View view = g_session.view();
   const std::uint32_t blocks = capacity_ == 0 ? 0 : g_session.live_blocks.size();
+  session::LiveBlock block;
   for (std::uint32_t i = 1; i < blocks; ++i) {
-    const session::LiveBlock& block = g_session.live_blocks.at(i);
-    if (!keep(block.address.load(std::memory_order_relaxed), block.holder, block.bytes,
-              block.weight))
+    if (view.read(session::TableId::live_blocks, i, block) &&
+        !keep(block.address, block.holder, block.bytes, block.weight))
       break;
   }
   for (std::uint32_t i = 0; capacity_ != 0 && i < own.capacity_; ++i) {

@@ -4,6 +4,7 @@
 #include <bit>
 #include <span>
 
+#include "recorder/session/reuse.h"
 #include "recorder/state/state.h"
 #include "recorder/tick/time_line.h"
 
@@ -47,22 +48,26 @@ void ensure_rows(InHook hook, Checkpoint& entry, std::uint32_t rows) noexcept {
   entry.capacity = count;
 }
 
+void write_row(CheckpointRow& row, const LargeHolder& of, std::uint32_t time_ms) noexcept {
+  const CheckpointRow now{of.holder, time_ms, static_cast<std::uint64_t>(of.live_bytes)};
+  std::atomic_ref first_word(reinterpret_cast<std::uint64_t&>(row));
+  session::rewrite(first_word, now.first_word(),
+                   [&]() noexcept { row.live_bytes = now.live_bytes; });
+}
+
 void write_checkpoint(InHook hook, Checkpoint& entry, std::uint64_t now,
                       std::span<const LargeHolder> largest) noexcept {
   const session::Header& header = g_session.header();
   const auto time_ms = static_cast<std::uint32_t>((now - header.start_monotonic_ns) / 1'000'000);
-  entry.time_ns.store(0, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  ensure_rows(hook, entry, static_cast<std::uint32_t>(largest.size()));
-  largest = largest.first(std::min<std::size_t>(largest.size(), entry.capacity));
-  entry.rows = 0;
-  for (const LargeHolder& row : largest) {
-    g_session.checkpoint_rows.at(entry.first_row + entry.rows++) = {
-        row.holder, time_ms, static_cast<std::uint64_t>(row.live_bytes)};
-  }
-  for (std::size_t at = 0; at < kSpaceCount; ++at)
-    entry.live_bytes[at] = header.spaces[at].live_bytes();
-  entry.time_ns.store(now, std::memory_order_release);
+  session::rewrite(entry.time_ns, now, [&]() noexcept {
+    ensure_rows(hook, entry, static_cast<std::uint32_t>(largest.size()));
+    largest = largest.first(std::min<std::size_t>(largest.size(), entry.capacity));
+    entry.rows = 0;
+    for (const LargeHolder& row : largest)
+      write_row(g_session.checkpoint_rows.at(entry.first_row + entry.rows++), row, time_ms);
+    for (std::size_t at = 0; at < kSpaceCount; ++at)
+      entry.live_bytes[at] = header.spaces[at].live_bytes();
+  });
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "recorder/limits/near_limit.h"
 #include "recorder/process/object_heap.h"
 #include "recorder/process/preexisting.h"
+#include "recorder/session/reuse.h"
 #include "recorder/stack/stack.h"
 #include "recorder/state/callbacks.h"
 #include "recorder/state/clock.h"
@@ -35,13 +36,11 @@ constinit Ticks g_ticks;
 
 void write_point(Point& point, std::uint64_t now, std::uint64_t rss) noexcept {
   const Header& header = g_session.header();
-  std::atomic_ref time(point.time_ns);
-  time.store(0, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  point.rss_bytes = rss;
-  for (std::size_t at = 0; at < kSpaceCount; ++at)
-    point.live_bytes[at] = header.spaces[at].live_bytes();
-  time.store(now, std::memory_order_release);
+  session::rewrite(std::atomic_ref(point.time_ns), now, [&]() noexcept {
+    point.rss_bytes = rss;
+    for (std::size_t at = 0; at < kSpaceCount; ++at)
+      point.live_bytes[at] = header.spaces[at].live_bytes();
+  });
 }
 
 void add_point(InHook hook, std::uint32_t tick, std::uint64_t now) noexcept {

@@ -60,7 +60,10 @@ u64 secret_of(u64 number) { return number * 0x9E37'79B9'7F4A'7C15 | 1; }
       module.path = text;
     }));
     need(session.codes.append(kHook, index, [&](Code& code) { code.file = text; }));
-    need(session.points.append(kHook, index, [&](Point& point) { point.rss_bytes = secret; }));
+    need(session.points.append(kHook, index, [&](Point& point) {
+      point.time_ns = number;
+      point.rss_bytes = secret;
+    }));
     if (number % 64 == 0) {
       session.release_lane(kHook, extra_lane);
       extra_lane = session.acquire_lane(kHook, 1, 1);

@@ -1,0 +1,99 @@
+// The history of each watched location, and what a thread has seen of it. See weak_memory.h.
+//
+// A location is a word of 4 bytes. An access of 8 bytes is to two, and never gets a half of one
+// store of 8 bytes with a half of another.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+namespace oomrec::weak_memory {
+
+// How far a thread has come in the history of each location; the first message if it has no entry.
+class View {
+ public:
+  std::uint32_t of(std::uint32_t location) const {
+    return location < seen_.size() ? seen_[location] : 0;
+  }
+  void raise(std::uint32_t location, std::uint32_t message) {
+    if (seen_.size() <= location) seen_.resize(location + 1);
+    if (seen_[location] < message) seen_[location] = message;
+  }
+  void join(const View& other) {
+    for (std::uint32_t location = 0; location < other.seen_.size(); ++location)
+      raise(location, other.seen_[location]);
+  }
+
+ private:
+  std::vector<std::uint32_t> seen_;
+};
+
+struct Message {
+  std::uint32_t value;
+  std::uint64_t store;  // the number of the store, from 1 in the order of the writers; 0: initial
+  View view;
+};
+
+struct Thread {
+  View seen;
+  View at_release;  // what its relaxed stores release: seen at the last release fence
+  View to_acquire;  // what its next acquire fence adds: of the messages that it has loaded
+};
+
+enum class Order : std::uint8_t { relaxed, acquire, release, both };
+constexpr bool acquires(Order order) { return order == Order::acquire || order == Order::both; }
+constexpr bool releases(Order order) { return order == Order::release || order == Order::both; }
+
+class Memory {
+ public:
+  void watch(std::uintptr_t start, std::uintptr_t end) { watched_.push_back({start, end}); }
+  bool watches(std::uintptr_t address) const;
+
+  // A writer's. A store is noted before it is made, and its value is read at the next access.
+  void load_newest(Thread&, std::uintptr_t address, std::size_t bytes, Order);
+  void store(Thread&, std::uintptr_t address, std::size_t bytes, Order, const View* released);
+  void finish_store();
+  // What a load of the newest message would acquire: the release sequence of an exchange goes on.
+  View newest_view(std::uintptr_t address, std::size_t bytes) const;
+
+  // A reader's: places one of the possible values where it will load it from. choose(n): a number
+  // below n.
+  void load_any(Thread&, std::uintptr_t address, std::size_t bytes, Order,
+                const std::function<std::size_t(std::size_t)>& choose);
+
+  // Places what the first `stores` stores leave.
+  void place(std::uint64_t stores);
+  std::uint64_t stores() const { return stores_; }
+
+  void settle();
+
+ private:
+  struct Range {
+    std::uintptr_t start, end;
+  };
+  struct Location {
+    std::uintptr_t address;
+    std::vector<Message> history;
+  };
+  static constexpr std::uintptr_t kBytes = 4;
+
+  Location* find(std::uintptr_t address);
+  std::uint32_t number_of(std::uintptr_t address);
+  void load_word(Thread&, std::uint32_t location, std::uint32_t message, Order);
+  bool are_of_same_stores(const Location& low, std::size_t at_low, const Location& high,
+                          std::size_t at_high) const;
+
+  std::vector<Range> watched_;
+  std::vector<Location> locations_;
+  std::unordered_map<std::uintptr_t, std::uint32_t> numbers_;  // of the locations
+  std::uint64_t stores_ = 0;
+
+  struct {
+    std::vector<std::uint32_t> locations;
+    View view;
+  } pending_;  // the latest store
+};
+
+}  // namespace oomrec::weak_memory

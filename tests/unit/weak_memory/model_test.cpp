@@ -1,0 +1,186 @@
+// The model itself, by the litmus tests that every weak memory model is known by.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include "tests/unit/weak_memory/weak_memory.h"
+
+using namespace oomrec;
+
+namespace {
+
+constexpr auto relaxed = std::memory_order_relaxed;
+constexpr auto acquire = std::memory_order_acquire;
+constexpr auto release = std::memory_order_release;
+
+struct alignas(64) Shared {
+  std::atomic<int> data{0}, flag{0};
+  std::atomic<std::uint64_t> word{0};
+  std::uint32_t halves[2] = {};
+};
+
+// Its words are watched, and zero.
+class Litmus {
+ public:
+  Litmus() { weak_memory::watch(&shared, sizeof shared); }
+  ~Litmus() { weak_memory::reset(); }
+  Litmus(const Litmus&) = delete;
+  Litmus& operator=(const Litmus&) = delete;
+
+  // The pairs that `reader` returns.
+  template <class Reader>
+  std::set<std::pair<int, int>> outcomes(Reader reader) {
+    std::set<std::pair<int, int>> all;
+    weak_memory::read([&] { all.insert(reader()); });
+    return all;
+  }
+
+  Shared shared;
+};
+
+using Outcomes = std::set<std::pair<int, int>>;
+const Outcomes kAny = {{0, 0}, {0, 1}, {1, 0}, {1, 1}};
+const Outcomes kOrdered = {{0, 0}, {0, 1}, {1, 1}};  // {flag, data}
+
+}  // namespace
+
+TEST_CASE("message passing needs a release and an acquire") {
+  for (const auto store : {relaxed, release}) {
+    for (const auto load : {relaxed, acquire}) {
+      Litmus test;
+      auto& [data, flag, word, halves] = test.shared;
+      weak_memory::write(1, [&] {
+        data.store(1, relaxed);
+        flag.store(1, store);
+      });
+      const auto seen = test.outcomes([&] {
+        const int first = flag.load(load);
+        return std::pair{first, data.load(relaxed)};
+      });
+      CHECK(seen == (store == release && load == acquire ? kOrdered : kAny));
+    }
+  }
+}
+
+TEST_CASE("a fence orders as well, on the right side of the access") {
+  for (const bool before : {false, true}) {
+    for (const bool after : {false, true}) {
+      Litmus test;
+      auto& [data, flag, word, halves] = test.shared;
+      weak_memory::write(1, [&] {
+        data.store(1, relaxed);
+        if (before) std::atomic_thread_fence(release);
+        flag.store(1, relaxed);
+        if (!before) std::atomic_thread_fence(release);
+      });
+      const auto seen = test.outcomes([&] {
+        if (!after) std::atomic_thread_fence(acquire);
+        const int first = flag.load(relaxed);
+        if (after) std::atomic_thread_fence(acquire);
+        return std::pair{first, data.load(relaxed)};
+      });
+      CHECK(seen == (before && after ? kOrdered : kAny));
+    }
+  }
+}
+
+TEST_CASE("one location never goes back") {
+  Litmus test;
+  auto& data = test.shared.data;
+  weak_memory::write(1, [&] {
+    data.store(1, relaxed);
+    data.store(2, relaxed);
+  });
+  const auto seen = test.outcomes([&] {
+    const int first = data.load(relaxed);
+    return std::pair{first, data.load(relaxed)};
+  });
+  CHECK(seen == Outcomes{{0, 0}, {0, 1}, {0, 2}, {1, 1}, {1, 2}, {2, 2}});
+}
+
+TEST_CASE("an exchange by another thread goes on with the release, a store does not") {
+  for (const bool exchange : {false, true}) {
+    Litmus test;
+    auto& [data, flag, word, halves] = test.shared;
+    weak_memory::write(1, [&] {
+      data.store(1, relaxed);
+      flag.store(1, release);
+    });
+    weak_memory::write(2, [&] {
+      if (exchange) {
+        flag.fetch_add(1, relaxed);
+      } else {
+        flag.store(2, relaxed);
+      }
+    });
+    const auto seen = test.outcomes([&] {
+      const int first = flag.load(acquire);
+      return std::pair{first, data.load(relaxed)};
+    });
+    CHECK(seen.contains({2, 0}) == !exchange);
+    CHECK(!seen.contains({1, 0}));
+  }
+}
+
+TEST_CASE("what a writer has acquired, it releases") {
+  for (const auto order : {relaxed, acquire}) {
+    Litmus test;
+    auto& [data, flag, word, halves] = test.shared;
+    weak_memory::write(1, [&] {
+      data.store(1, relaxed);
+      word.store(1, release);
+    });
+    weak_memory::write(2, [&] {
+      if (word.load(order) == 1) flag.store(1, release);
+    });
+    const auto seen = test.outcomes([&] {
+      const int first = flag.load(acquire);
+      return std::pair{first, data.load(relaxed)};
+    });
+    CHECK(seen.contains({1, 0}) == (order == relaxed));
+    CHECK(seen.contains({1, 1}));
+  }
+}
+
+TEST_CASE("a word is read whole, two halves are not, nor is a copy of several words") {
+  Litmus test;
+  auto& [data, flag, word, halves] = test.shared;
+  weak_memory::write(1, [&] {
+    word.store(1 | std::uint64_t{1} << 32, relaxed);
+    halves[0] = 1;
+    halves[1] = 1;
+  });
+  const auto of_word = test.outcomes([&] {
+    const std::uint64_t seen = word.load(relaxed);
+    return std::pair{static_cast<int>(seen), static_cast<int>(seen >> 32)};
+  });
+  CHECK(of_word == Outcomes{{0, 0}, {1, 1}});
+  const auto of_halves = test.outcomes([&] {
+    std::uint32_t copy[2];
+    std::memcpy(copy, halves, sizeof copy);
+    return std::pair<int, int>{copy[0], copy[1]};
+  });
+  CHECK(of_halves == kAny);
+}
+
+TEST_CASE(
+    "a killed writer leaves a prefix of its stores, and nothing of a settled past is a choice") {
+  Litmus test;
+  auto& [data, flag, word, halves] = test.shared;
+  weak_memory::write(1, [&] {
+    data.store(1, relaxed);
+    flag.store(1, relaxed);
+  });
+  Outcomes left;
+  const auto reader = [&] { left.insert({flag.load(relaxed), data.load(relaxed)}); };
+  CHECK(weak_memory::read_after_each_store(reader) == 3);
+  CHECK(left == kOrdered);
+
+  weak_memory::settle();
+  left.clear();
+  CHECK(weak_memory::read(reader) == 1);
+  CHECK(left == Outcomes{{1, 1}});
+}
