@@ -43,6 +43,12 @@ bool was_refused(const session::View& view) noexcept {
 
 bool is_kill(int signal) noexcept { return signal == 0 || signal == kSigKill; }
 
+// It was ended because of another process that had died before.
+bool was_ended_for_another(const DeathFacts& facts) noexcept {
+  return facts.has(session::kDeathEndedByLauncher) ||
+         (facts.has(session::kDeathAfterSibling) && facts.sent_by_parent());
+}
+
 VerdictCode code_of(const DeathFacts& facts) noexcept {
   switch (facts.killer()) {
     case Killer::cgroup:
@@ -58,18 +64,19 @@ VerdictCode code_of(const DeathFacts& facts) noexcept {
                                                               : VerdictCode::user_space_oom_kill;
   }
   const bool short_of_memory = facts.near_limit() || facts.stalled();
-  if (short_of_memory && facts.sent_by_parent() && !facts.has(session::kDeathEndedByLauncher) &&
+  const bool for_another = was_ended_for_another(facts);
+  if (short_of_memory && facts.sent_by_parent() && !for_another &&
       (facts.signal == kSigKill || facts.signal == kSigTerm))
     return VerdictCode::terminated_by_parent;
   if (is_kill(facts.signal)) {
     if (facts.has(session::kDeathEarlierBoot)) return VerdictCode::unknown;
     // mpirun, for example, kills its ranks without waiting for them.
-    const bool dismissed = facts.has(session::kDeathEndedByLauncher) && facts.kernel_ruled_out();
+    const bool dismissed = for_another && facts.kernel_ruled_out();
     if (short_of_memory && !dismissed) return VerdictCode::killed_near_limit;
     const bool external = dismissed || (facts.signal != 0 && facts.kernel_ruled_out());
     return external ? VerdictCode::killed_externally : VerdictCode::unknown;
   }
-  if (facts.signal == kSigTerm && !facts.has(session::kDeathEndedByLauncher) && short_of_memory)
+  if (facts.signal == kSigTerm && !for_another && short_of_memory)
     return VerdictCode::terminated_under_pressure;
   if (facts.shared_memory_full()) return VerdictCode::shared_memory_full;
   const Signal* const signal = signal_of(facts.signal);

@@ -157,6 +157,11 @@ void add_death_evidence(Verdict& verdict, const DeathFacts& facts) noexcept {
       line.add("another rank of its job had run out of memory before: the launcher ended this one");
     });
   }
+  if (facts.has(session::kDeathAfterSibling) && facts.sent_by_parent()) {
+    add_line(verdict, [](text::Text& line) {
+      line.add("its parent had lost another child to a signal shortly before it ended this one");
+    });
+  }
   add_log(verdict, facts);
   add_counter(verdict, facts, facts.killer());
   if (is_death_caused_by_memory(verdict.code)) add_account(verdict, facts);

@@ -42,6 +42,7 @@ struct DeathObservation {
   Pressure pressure;         // when the death was noticed
   session::EndLevels levels{};     // of the last sample, and what is left at the end
   bool ended_by_launcher = false;  // its launcher ended it after another rank ran out of memory
+  bool after_sibling = false;      // its parent had lost another child to a signal shortly before
   ParentSignal parent_signal;
   KernelLogFile kernel_log;
 };

@@ -84,6 +84,24 @@ deaths::DeathObservation with_wait_status_from_parent(deaths::DeathObservation o
   return observed;
 }
 
+namespace {
+
+// Whether a signal other than SIGTERM ended another child of this parent while `child` ran, at most
+// so long before its own end.
+bool lost_another(const Header& parent, const Header& child, std::uint64_t within_ns) {
+  const EndedChild* const own = end_of(child, parent);
+  for (const EndedChild& ended : parent.ended) {
+    const std::uint64_t time_ns = ended.time_ns;
+    if (time_ns > child.start_monotonic_ns && ended.pid != child.pid &&
+        WIFSIGNALED(ended.wait_status) && WTERMSIG(ended.wait_status) != SIGTERM &&
+        (own == nullptr || (time_ns <= own->time_ns && own->time_ns - time_ns <= within_ns)))
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 bool other_rank_ran_short(const Header& rank, const std::vector<fs::path>& directories) {
   if (rank.rank.known == 0) return false;
   bool ran_short = false;
@@ -92,16 +110,18 @@ bool other_rank_ran_short(const Header& rank, const std::vector<fs::path>& direc
                             other.parent_pid == rank.parent_pid &&
                             bundle::have_comparable_pids(other, rank);
     ran_short |= is_sibling && other.failures_total != 0;
-    if (!is_parent(other, rank)) return;
-    const EndedChild* const own = end_of(rank, other);
-    for (const EndedChild& ended : other.ended) {
-      const bool killed = ended.time_ns != 0 && WIFSIGNALED(ended.wait_status) &&
-                          WTERMSIG(ended.wait_status) != SIGTERM;
-      ran_short |= killed && ended.pid != rank.pid && ended.time_ns > rank.start_monotonic_ns &&
-                   (own == nullptr || ended.time_ns <= own->time_ns);
-    }
+    ran_short |= is_parent(other, rank) && lost_another(other, rank, session::kUnlimited);
   });
   return ran_short;
+}
+
+bool parent_lost_another(const Header& child, const std::vector<fs::path>& directories) {
+  constexpr std::uint64_t kReactsWithinNs = 10'000'000'000;
+  bool lost = false;
+  for_each_recording(directories, [&](const fs::path&, const Header& other) {
+    lost |= is_parent(other, child) && lost_another(other, child, kReactsWithinNs);
+  });
+  return lost;
 }
 
 bool was_terminated_by_parent(const recording::Recording& worker,

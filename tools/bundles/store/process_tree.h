@@ -40,4 +40,9 @@ bool was_terminated_by_parent(const recording::Recording& worker,
 bool other_rank_ran_short(const session::Header& rank,
                           const std::vector<std::filesystem::path>& directories);
 
+// Whether the recorded parent had lost another child to a signal other than SIGTERM at most 10 s
+// before this one's end: a master then ends its other workers, whatever they hold.
+bool parent_lost_another(const session::Header& child,
+                         const std::vector<std::filesystem::path>& directories);
+
 }  // namespace oomrec::tools::bundles

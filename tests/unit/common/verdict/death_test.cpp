@@ -368,8 +368,14 @@ TEST_CASE("a parent that ends its child") {
     CHECK(std::string{verdict().summary}.starts_with(
         "python3.11 was killed by SIGTERM from its parent at 90 % of its cgroup's limit, possibly "
         "for lack of memory: nothing excludes it"));
-    end.death.flags |= kDeathEndedByLauncher;
-    CHECK(verdict().code == VerdictCode::killed_externally);
+    const session::Death by_parent = end.death;
+    for (const u32 flag : {kDeathEndedByLauncher, kDeathAfterSibling}) {
+      end.death = by_parent;
+      end.death.flags |= flag;
+      CHECK(verdict().code == VerdictCode::killed_externally);
+    }
+    CHECK(evidence_of(verdict()).front() ==
+          "its parent had lost another child to a signal shortly before it ended this one");
   }
   SUBCASE("near the limit, but another process sent it") {
     session.header().health.cgroup_limit_bytes = 688 * kMiB;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tests/unit/tools/recording_image.h"
+#include "tools/bundles/store/process_tree.h"
 
 using namespace oomrec;
 using namespace oomrec::tools;
@@ -49,6 +50,14 @@ struct Parent : tests::RecordingImage {
     header().ended[0].pid = kChild;
     header().ended[0].wait_status = status;
     header().ended[0].time_ns = after(second);
+  }
+  void lost_another(int status, std::uint64_t second) {
+    header().ended[1].pid = kChild + 1;
+    header().ended[1].wait_status = status;
+    header().ended[1].time_ns = after(second);
+  }
+  bool has_lost_another() const {
+    return bundles::parent_lost_another(child, {std::filesystem::path{path()}.parent_path()});
   }
   deaths::DeathObservation observed(int status = SIGTERM) const {
     deaths::DeathObservation seen;
@@ -170,4 +179,20 @@ TEST_CASE("Dask's nanny sends SIGTERM for memory, and SIGKILL at a shutdown as w
     CHECK_FALSE(parent.observed(SIGKILL).parent_signal.for_memory);
     CHECK(parent.observed(SIGKILL).sender == parent.header().pid);
   }
+}
+
+TEST_CASE("a parent that had just lost another child") {
+  Parent parent;
+  parent.waited(SIGTERM, 30);
+  CHECK_FALSE(parent.has_lost_another());
+  parent.lost_another(SIGKILL, 29);
+  CHECK(parent.has_lost_another());
+  parent.lost_another(SIGKILL, 19);  // too long before
+  CHECK_FALSE(parent.has_lost_another());
+  parent.lost_another(SIGKILL, 31);  // after it
+  CHECK_FALSE(parent.has_lost_another());
+  parent.lost_another(SIGTERM, 29);  // by the parent, too
+  CHECK_FALSE(parent.has_lost_another());
+  parent.lost_another(W_EXITCODE(1, 0), 29);
+  CHECK_FALSE(parent.has_lost_another());
 }
