@@ -51,14 +51,14 @@ TEST_CASE("message passing needs a release and an acquire") {
   for (const auto store : {relaxed, release}) {
     for (const auto load : {relaxed, acquire}) {
       Litmus test;
-      auto& [data, flag, word, halves] = test.shared;
+      Shared& shared = test.shared;
       weak_memory::write(1, [&] {
-        data.store(1, relaxed);
-        flag.store(1, store);
+        shared.data.store(1, relaxed);
+        shared.flag.store(1, store);
       });
       const auto seen = test.outcomes([&] {
-        const int first = flag.load(load);
-        return std::pair{first, data.load(relaxed)};
+        const int first = shared.flag.load(load);
+        return std::pair{first, shared.data.load(relaxed)};
       });
       CHECK(seen == (store == release && load == acquire ? kOrdered : kAny));
     }
@@ -69,18 +69,18 @@ TEST_CASE("a fence orders as well, on the right side of the access") {
   for (const bool before : {false, true}) {
     for (const bool after : {false, true}) {
       Litmus test;
-      auto& [data, flag, word, halves] = test.shared;
+      Shared& shared = test.shared;
       weak_memory::write(1, [&] {
-        data.store(1, relaxed);
+        shared.data.store(1, relaxed);
         if (before) std::atomic_thread_fence(release);
-        flag.store(1, relaxed);
+        shared.flag.store(1, relaxed);
         if (!before) std::atomic_thread_fence(release);
       });
       const auto seen = test.outcomes([&] {
         if (!after) std::atomic_thread_fence(acquire);
-        const int first = flag.load(relaxed);
+        const int first = shared.flag.load(relaxed);
         if (after) std::atomic_thread_fence(acquire);
-        return std::pair{first, data.load(relaxed)};
+        return std::pair{first, shared.data.load(relaxed)};
       });
       CHECK(seen == (before && after ? kOrdered : kAny));
     }
@@ -89,14 +89,14 @@ TEST_CASE("a fence orders as well, on the right side of the access") {
 
 TEST_CASE("one location never goes back") {
   Litmus test;
-  auto& data = test.shared.data;
+  Shared& shared = test.shared;
   weak_memory::write(1, [&] {
-    data.store(1, relaxed);
-    data.store(2, relaxed);
+    shared.data.store(1, relaxed);
+    shared.data.store(2, relaxed);
   });
   const auto seen = test.outcomes([&] {
-    const int first = data.load(relaxed);
-    return std::pair{first, data.load(relaxed)};
+    const int first = shared.data.load(relaxed);
+    return std::pair{first, shared.data.load(relaxed)};
   });
   CHECK(seen == Outcomes{{0, 0}, {0, 1}, {0, 2}, {1, 1}, {1, 2}, {2, 2}});
 }
@@ -104,21 +104,21 @@ TEST_CASE("one location never goes back") {
 TEST_CASE("an exchange by another thread goes on with the release, a store does not") {
   for (const bool exchange : {false, true}) {
     Litmus test;
-    auto& [data, flag, word, halves] = test.shared;
+    Shared& shared = test.shared;
     weak_memory::write(1, [&] {
-      data.store(1, relaxed);
-      flag.store(1, release);
+      shared.data.store(1, relaxed);
+      shared.flag.store(1, release);
     });
     weak_memory::write(2, [&] {
       if (exchange) {
-        flag.fetch_add(1, relaxed);
+        shared.flag.fetch_add(1, relaxed);
       } else {
-        flag.store(2, relaxed);
+        shared.flag.store(2, relaxed);
       }
     });
     const auto seen = test.outcomes([&] {
-      const int first = flag.load(acquire);
-      return std::pair{first, data.load(relaxed)};
+      const int first = shared.flag.load(acquire);
+      return std::pair{first, shared.data.load(relaxed)};
     });
     CHECK(seen.contains({2, 0}) == !exchange);
     CHECK(!seen.contains({1, 0}));
@@ -128,17 +128,17 @@ TEST_CASE("an exchange by another thread goes on with the release, a store does 
 TEST_CASE("what a writer has acquired, it releases") {
   for (const auto order : {relaxed, acquire}) {
     Litmus test;
-    auto& [data, flag, word, halves] = test.shared;
+    Shared& shared = test.shared;
     weak_memory::write(1, [&] {
-      data.store(1, relaxed);
-      word.store(1, release);
+      shared.data.store(1, relaxed);
+      shared.word.store(1, release);
     });
     weak_memory::write(2, [&] {
-      if (word.load(order) == 1) flag.store(1, release);
+      if (shared.word.load(order) == 1) shared.flag.store(1, release);
     });
     const auto seen = test.outcomes([&] {
-      const int first = flag.load(acquire);
-      return std::pair{first, data.load(relaxed)};
+      const int first = shared.flag.load(acquire);
+      return std::pair{first, shared.data.load(relaxed)};
     });
     CHECK(seen.contains({1, 0}) == (order == relaxed));
     CHECK(seen.contains({1, 1}));
@@ -147,20 +147,20 @@ TEST_CASE("what a writer has acquired, it releases") {
 
 TEST_CASE("a word is read whole, two halves are not, nor is a copy of several words") {
   Litmus test;
-  auto& [data, flag, word, halves] = test.shared;
+  Shared& shared = test.shared;
   weak_memory::write(1, [&] {
-    word.store(1 | std::uint64_t{1} << 32, relaxed);
-    halves[0] = 1;
-    halves[1] = 1;
+    shared.word.store(1 | std::uint64_t{1} << 32, relaxed);
+    shared.halves[0] = 1;
+    shared.halves[1] = 1;
   });
   const auto of_word = test.outcomes([&] {
-    const std::uint64_t seen = word.load(relaxed);
+    const std::uint64_t seen = shared.word.load(relaxed);
     return std::pair{static_cast<int>(seen), static_cast<int>(seen >> 32)};
   });
   CHECK(of_word == Outcomes{{0, 0}, {1, 1}});
   const auto of_halves = test.outcomes([&] {
     std::uint32_t copy[2];
-    std::memcpy(copy, halves, sizeof copy);
+    std::memcpy(copy, shared.halves, sizeof copy);
     return std::pair<int, int>{copy[0], copy[1]};
   });
   CHECK(of_halves == kAny);
@@ -169,13 +169,13 @@ TEST_CASE("a word is read whole, two halves are not, nor is a copy of several wo
 TEST_CASE(
     "a killed writer leaves a prefix of its stores, and nothing of a settled past is a choice") {
   Litmus test;
-  auto& [data, flag, word, halves] = test.shared;
+  Shared& shared = test.shared;
   weak_memory::write(1, [&] {
-    data.store(1, relaxed);
-    flag.store(1, relaxed);
+    shared.data.store(1, relaxed);
+    shared.flag.store(1, relaxed);
   });
   Outcomes left;
-  const auto reader = [&] { left.insert({flag.load(relaxed), data.load(relaxed)}); };
+  const auto reader = [&] { left.insert({shared.flag.load(relaxed), shared.data.load(relaxed)}); };
   CHECK(weak_memory::read_after_each_store(reader) == 3);
   CHECK(left == kOrdered);
 
