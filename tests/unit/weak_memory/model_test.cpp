@@ -38,6 +38,14 @@ class Litmus {
     return all;
   }
 
+  // What a reader sees of `flag`, and then of `data`.
+  std::set<std::pair<int, int>> messages(std::memory_order load) {
+    return outcomes([&] {
+      const int flag = shared.flag.load(load);
+      return std::pair{flag, shared.data.load(relaxed)};
+    });
+  }
+
   Shared shared;
 };
 
@@ -56,11 +64,7 @@ TEST_CASE("message passing needs a release and an acquire") {
         shared.data.store(1, relaxed);
         shared.flag.store(1, store);
       });
-      const auto seen = test.outcomes([&] {
-        const int first = shared.flag.load(load);
-        return std::pair{first, shared.data.load(relaxed)};
-      });
-      CHECK(seen == (store == release && load == acquire ? kOrdered : kAny));
+      CHECK(test.messages(load) == (store == release && load == acquire ? kOrdered : kAny));
     }
   }
 }
@@ -116,10 +120,7 @@ TEST_CASE("an exchange by another thread goes on with the release, a store does 
         shared.flag.store(2, relaxed);
       }
     });
-    const auto seen = test.outcomes([&] {
-      const int first = shared.flag.load(acquire);
-      return std::pair{first, shared.data.load(relaxed)};
-    });
+    const Outcomes seen = test.messages(acquire);
     CHECK(seen.contains({2, 0}) == !exchange);
     CHECK(!seen.contains({1, 0}));
   }
@@ -136,10 +137,7 @@ TEST_CASE("what a writer has acquired, it releases") {
     weak_memory::write(2, [&] {
       if (shared.word.load(order) == 1) shared.flag.store(1, release);
     });
-    const auto seen = test.outcomes([&] {
-      const int first = shared.flag.load(acquire);
-      return std::pair{first, shared.data.load(relaxed)};
-    });
+    const Outcomes seen = test.messages(acquire);
     CHECK(seen.contains({1, 0}) == (order == relaxed));
     CHECK(seen.contains({1, 1}));
   }
