@@ -360,8 +360,6 @@ struct CheckpointRow {
   u32 holder;
   u32 time_ms;  // the checkpoint's, since start; a mismatch means that the row was reused
   u64 live_bytes;
-
-  u64 first_word() const noexcept { return holder | u64{time_ms} << 32; }
 };
 static_assert(sizeof(Checkpoint) == 120 && sizeof(CheckpointRow) == 16);
 

@@ -95,7 +95,7 @@ inline constexpr u32 kDeathEndedByLauncher = 1024;
 inline constexpr u32 kDeathFaultLogged = 2048;
 // `kernel_line` has a pid of another namespace: it was found by cgroup, name and size.
 inline constexpr u32 kDeathLineByName = 4096;
-// Its parent had lost another child to a signal shortly before.
+// Its parent, which sent the signal, had lost another child to one shortly before.
 inline constexpr u32 kDeathAfterSibling = 8192;
 enum class KernelLine : u32 { none, cgroup, system };
 static_assert(offsetof(Death, kernel_line) == 56 && sizeof(Death) == 320);

@@ -45,8 +45,7 @@ bool is_kill(int signal) noexcept { return signal == 0 || signal == kSigKill; }
 
 // It was ended because of another process that had died before.
 bool was_ended_for_another(const DeathFacts& facts) noexcept {
-  return facts.has(session::kDeathEndedByLauncher) ||
-         (facts.has(session::kDeathAfterSibling) && facts.sent_by_parent());
+  return facts.has(session::kDeathEndedByLauncher) || facts.has(session::kDeathAfterSibling);
 }
 
 VerdictCode code_of(const DeathFacts& facts) noexcept {

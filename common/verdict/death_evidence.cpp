@@ -157,7 +157,7 @@ void add_death_evidence(Verdict& verdict, const DeathFacts& facts) noexcept {
       line.add("another rank of its job had run out of memory before: the launcher ended this one");
     });
   }
-  if (facts.has(session::kDeathAfterSibling) && facts.sent_by_parent()) {
+  if (facts.has(session::kDeathAfterSibling)) {
     add_line(verdict, [](text::Text& line) {
       line.add("its parent had lost another child to a signal shortly before it ended this one");
     });

@@ -62,7 +62,7 @@ class SideTable {
     return block;
   }
 
-  // Whoever sees the block in its word finds its stack's nodes.
+  // A reader that finds the block also finds the nodes of its stack.
   static void store(std::atomic<std::uint64_t>& word, std::uint64_t packed) noexcept {
     word.store(packed, std::memory_order_release);
   }

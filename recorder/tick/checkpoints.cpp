@@ -1,6 +1,8 @@
 #include "recorder/tick/checkpoints.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <bit>
 #include <span>
 
@@ -50,8 +52,8 @@ void ensure_rows(InHook hook, Checkpoint& entry, std::uint32_t rows) noexcept {
 
 void write_row(CheckpointRow& row, const LargeHolder& of, std::uint32_t time_ms) noexcept {
   const CheckpointRow now{of.holder, time_ms, static_cast<std::uint64_t>(of.live_bytes)};
-  std::atomic_ref first_word(reinterpret_cast<std::uint64_t&>(row));
-  session::rewrite(first_word, now.first_word(),
+  const std::uint64_t first_word = std::bit_cast<std::array<std::uint64_t, 2>>(now)[0];
+  session::rewrite(std::atomic_ref(reinterpret_cast<std::uint64_t&>(row)), first_word,
                    [&]() noexcept { row.live_bytes = now.live_bytes; });
 }
 

@@ -13,7 +13,7 @@ VIEW = "common/session/view.cpp"
 REUSE = "recorder/session/reuse.h"
 RELAXED = "std::memory_order_relaxed"
 RELAXED_LOAD = "reinterpret_cast<const Atomic<u64>*>(from)->load(std::memory_order_relaxed)"
-# What is left out: the test, the file, a pattern in it that occurs once, and what takes its place.
+# Of each barrier: the test that fails without it, its file, a pattern that occurs there once, and its replacement.
 BARRIERS = {
     "an entry's reader, before the end": ("reuse", VIEW, r"load_barrier\(\);\s+const bool same", "const bool same"),
     "an entry's reader, the first word before": ("reuse", VIEW, r"first = load\(from\);\s+std::memcpy",

@@ -21,7 +21,8 @@ namespace oomrec::tools::deaths {
 // What a recorded parent's recording says of the signal by which it ended the process.
 struct ParentSignal {
   bool for_memory = false;
-  std::string evidence;  // empty: it sent none
+  bool after_another = false;  // it had lost another child to a signal shortly before
+  std::string evidence;        // empty: it sent none
 };
 
 // What was observed of a death. Default: nothing.
@@ -42,7 +43,6 @@ struct DeathObservation {
   Pressure pressure;         // when the death was noticed
   session::EndLevels levels{};     // of the last sample, and what is left at the end
   bool ended_by_launcher = false;  // its launcher ended it after another rank ran out of memory
-  bool after_sibling = false;      // its parent had lost another child to a signal shortly before
   ParentSignal parent_signal;
   KernelLogFile kernel_log;
 };

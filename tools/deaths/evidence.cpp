@@ -233,7 +233,7 @@ session::EndEvidence end_evidence_of(const session::View& view, const DeathObser
   }
   if (death.sender_pid == 0) death.sender_pid = view.header().crash.sender_pid;
   if (observed.ended_by_launcher) death.flags |= session::kDeathEndedByLauncher;
-  if (observed.after_sibling) death.flags |= session::kDeathAfterSibling;
+  if (observed.parent_signal.after_another) death.flags |= session::kDeathAfterSibling;
   if (this_boot) {
     read_cgroup(death, view, observed);
     read_machine(death, view, observed);

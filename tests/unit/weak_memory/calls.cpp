@@ -84,6 +84,12 @@ OOMREC_ACCESSES(unaligned_)
     using T = std::uint##bits##_t;                                                      \
     return model::exchange(at, order, [by](T old) { return static_cast<T>(result); });  \
   }
+#define OOMREC_COMPARE(bits, name)                                         \
+  int __tsan_atomic##bits##_compare_exchange_##name(                       \
+      volatile std::uint##bits##_t* at, std::uint##bits##_t* expected,     \
+      std::uint##bits##_t desired, int order, int failure) {               \
+    return model::compare_exchange(at, expected, desired, order, failure); \
+  }
 #define OOMREC_ATOMIC(bits)                                                                        \
   std::uint##bits##_t __tsan_atomic##bits##_load(const volatile std::uint##bits##_t* at,           \
                                                  int order) {                                      \
@@ -101,16 +107,8 @@ OOMREC_ACCESSES(unaligned_)
   OOMREC_CHANGE(bits, fetch_and, old& by)                                                          \
   OOMREC_CHANGE(bits, fetch_or, old | by)                                                          \
   OOMREC_CHANGE(bits, fetch_xor, old ^ by)                                                         \
-  int __tsan_atomic##bits##_compare_exchange_strong(                                               \
-      volatile std::uint##bits##_t* at, std::uint##bits##_t* expected,                             \
-      std::uint##bits##_t desired, int order, int failure) {                                       \
-    return model::compare_exchange(at, expected, desired, order, failure);                         \
-  }                                                                                                \
-  int __tsan_atomic##bits##_compare_exchange_weak(                                                 \
-      volatile std::uint##bits##_t* at, std::uint##bits##_t* expected,                             \
-      std::uint##bits##_t desired, int order, int failure) {                                       \
-    return model::compare_exchange(at, expected, desired, order, failure);                         \
-  }                                                                                                \
+  OOMREC_COMPARE(bits, strong)                                                                     \
+  OOMREC_COMPARE(bits, weak)                                                                       \
   std::uint##bits##_t __tsan_atomic##bits##_compare_exchange_val(                                  \
       volatile std::uint##bits##_t* at, std::uint##bits##_t expected, std::uint##bits##_t desired, \
       int order, int failure) {                                                                    \

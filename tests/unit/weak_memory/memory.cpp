@@ -28,16 +28,16 @@ bool Memory::watches(std::uintptr_t address) const {
   return false;
 }
 
-Memory::Location* Memory::find(std::uintptr_t address) {
-  const auto known = numbers_.find(address);
-  return known == numbers_.end() ? nullptr : &locations_[known->second];
+std::uint32_t Memory::known(std::uintptr_t address) const {
+  const auto found = numbers_.find(address);
+  return found == numbers_.end() ? 0 : found->second;
 }
 
-std::uint32_t Memory::number_of(std::uintptr_t address) {
-  const auto [known, added] =
+std::uint32_t Memory::known_or_added(std::uintptr_t address) {
+  const auto [found, added] =
       numbers_.try_emplace(address, static_cast<std::uint32_t>(locations_.size()));
   if (added) locations_.push_back({address, {{word_at(address), 0, {}}}});
-  return known->second;
+  return found->second;
 }
 
 void Memory::load_word(Thread& thread, std::uint32_t location, std::uint32_t message, Order order) {
@@ -49,9 +49,8 @@ void Memory::load_word(Thread& thread, std::uint32_t location, std::uint32_t mes
 
 void Memory::load_newest(Thread& thread, std::uintptr_t address, std::size_t bytes, Order order) {
   for (std::uintptr_t at = down(address, kBytes); at < address + bytes; at += kBytes) {
-    const Location* const location = find(at);
-    if (location == nullptr) continue;
-    load_word(thread, numbers_[at], static_cast<std::uint32_t>(location->history.size() - 1),
+    const std::uint32_t number = known(at);
+    load_word(thread, number, static_cast<std::uint32_t>(locations_[number].history.size() - 1),
               order);
   }
 }
@@ -59,15 +58,14 @@ void Memory::load_newest(Thread& thread, std::uintptr_t address, std::size_t byt
 View Memory::newest_view(std::uintptr_t address, std::size_t bytes) const {
   View view;
   for (std::uintptr_t at = down(address, kBytes); at < address + bytes; at += kBytes)
-    if (const auto known = numbers_.find(at); known != numbers_.end())
-      view.join(locations_[known->second].history.back().view);
+    view.join(locations_[known(at)].history.back().view);
   return view;
 }
 
 void Memory::store(Thread& thread, std::uintptr_t address, std::size_t bytes, Order order,
                    const View* released) {
   for (std::uintptr_t at = down(address, kBytes); at < address + bytes; at += kBytes) {
-    const std::uint32_t number = number_of(at);
+    const std::uint32_t number = known_or_added(at);
     pending_.locations.push_back(number);
     thread.seen.raise(number, static_cast<std::uint32_t>(locations_[number].history.size()));
   }
@@ -90,7 +88,7 @@ void Memory::finish_store() {
 // Whether two halves can be what one load of 8 bytes returns: of each store to both, it has seen
 // both or none.
 bool Memory::are_of_same_stores(const Location& low, std::size_t at_low, const Location& high,
-                                std::size_t at_high) const {
+                                std::size_t at_high) {
   std::size_t other = 1;
   for (std::size_t at = 1; at < low.history.size(); ++at) {
     while (other < high.history.size() && high.history[other].store < low.history[at].store)
@@ -105,47 +103,34 @@ bool Memory::are_of_same_stores(const Location& low, std::size_t at_low, const L
 void Memory::load_any(Thread& thread, std::uintptr_t address, std::size_t bytes, Order order,
                       const std::function<std::size_t(std::size_t)>& choose) {
   for (std::uintptr_t pair = down(address, 8); pair < address + bytes; pair += 8) {
-    // A location that was never stored to has one value.
-    Location none{0, {{}}};
-    const bool wants_low = pair + kBytes > address;
-    const bool wants_high = pair + kBytes < address + bytes;
-    Location* const low = wants_low ? find(pair) : nullptr;
-    Location* const high = wants_high ? find(pair + kBytes) : nullptr;
-    const std::uint32_t low_number = low == nullptr ? 0 : numbers_[pair];
-    const std::uint32_t high_number = high == nullptr ? 0 : numbers_[pair + kBytes];
-    const Location& of_low = low == nullptr ? none : *low;
-    const Location& of_high = high == nullptr ? none : *high;
-
+    const std::uint32_t low = pair + kBytes > address ? known(pair) : 0;
+    const std::uint32_t high = pair + kBytes < address + bytes ? known(pair + kBytes) : 0;
+    const Location &of_low = locations_[low], &of_high = locations_[high];
     std::vector<std::pair<std::uint32_t, std::uint32_t>> possible;
-    for (std::uint32_t a = low == nullptr ? 0 : thread.seen.of(low_number);
-         a < of_low.history.size(); ++a) {
-      for (std::uint32_t b = high == nullptr ? 0 : thread.seen.of(high_number);
-           b < of_high.history.size(); ++b)
+    for (std::uint32_t a = thread.seen.of(low); a < of_low.history.size(); ++a) {
+      for (std::uint32_t b = thread.seen.of(high); b < of_high.history.size(); ++b)
         if (are_of_same_stores(of_low, a, of_high, b)) possible.emplace_back(a, b);
     }
     const auto [a, b] = possible[choose(possible.size())];
-    if (low != nullptr) {
-      set_word(low->address, low->history[a].value);
-      load_word(thread, low_number, a, order);
-    }
-    if (high != nullptr) {
-      set_word(high->address, high->history[b].value);
-      load_word(thread, high_number, b, order);
+    for (const auto& [number, message] : {std::pair{low, a}, std::pair{high, b}}) {
+      if (number == 0) continue;
+      set_word(locations_[number].address, locations_[number].history[message].value);
+      load_word(thread, number, message, order);
     }
   }
 }
 
 void Memory::place(std::uint64_t stores) {
-  for (const Location& location : locations_) {
+  for (std::size_t number = 1; number < locations_.size(); ++number) {
     std::uint32_t value = 0;
-    for (const Message& message : location.history)
+    for (const Message& message : locations_[number].history)
       if (message.store <= stores) value = message.value;
-    set_word(location.address, value);
+    set_word(locations_[number].address, value);
   }
 }
 
 void Memory::settle() {
-  locations_.clear();
+  locations_.resize(1);
   numbers_.clear();
   stores_ = 0;
 }

@@ -79,14 +79,15 @@ class Memory {
   };
   static constexpr std::uintptr_t kBytes = 4;
 
-  Location* find(std::uintptr_t address);
-  std::uint32_t number_of(std::uintptr_t address);
+  // Number 0 stands for each location that nobody has stored to: it has one message.
+  std::uint32_t known(std::uintptr_t address) const;
+  std::uint32_t known_or_added(std::uintptr_t address);
   void load_word(Thread&, std::uint32_t location, std::uint32_t message, Order);
-  bool are_of_same_stores(const Location& low, std::size_t at_low, const Location& high,
-                          std::size_t at_high) const;
+  static bool are_of_same_stores(const Location& low, std::size_t at_low, const Location& high,
+                                 std::size_t at_high);
 
   std::vector<Range> watched_;
-  std::vector<Location> locations_;
+  std::vector<Location> locations_{Location{0, {{}}}};
   std::unordered_map<std::uintptr_t, std::uint32_t> numbers_;  // of the locations
   std::uint64_t stores_ = 0;
 

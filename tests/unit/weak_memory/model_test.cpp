@@ -38,6 +38,13 @@ class Litmus {
     return all;
   }
 
+  // The first writer's message.
+  void send(std::memory_order store) {
+    weak_memory::write(1, [&] {
+      shared.data.store(1, relaxed);
+      shared.flag.store(1, store);
+    });
+  }
   // What a reader sees of `flag`, and then of `data`.
   std::set<std::pair<int, int>> messages(std::memory_order load) {
     return outcomes([&] {
@@ -59,11 +66,7 @@ TEST_CASE("message passing needs a release and an acquire") {
   for (const auto store : {relaxed, release}) {
     for (const auto load : {relaxed, acquire}) {
       Litmus test;
-      Shared& shared = test.shared;
-      weak_memory::write(1, [&] {
-        shared.data.store(1, relaxed);
-        shared.flag.store(1, store);
-      });
+      test.send(store);
       CHECK(test.messages(load) == (store == release && load == acquire ? kOrdered : kAny));
     }
   }
@@ -109,10 +112,7 @@ TEST_CASE("an exchange by another thread goes on with the release, a store does 
   for (const bool exchange : {false, true}) {
     Litmus test;
     Shared& shared = test.shared;
-    weak_memory::write(1, [&] {
-      shared.data.store(1, relaxed);
-      shared.flag.store(1, release);
-    });
+    test.send(release);
     weak_memory::write(2, [&] {
       if (exchange) {
         shared.flag.fetch_add(1, relaxed);
@@ -168,10 +168,7 @@ TEST_CASE(
     "a killed writer leaves a prefix of its stores, and nothing of a settled past is a choice") {
   Litmus test;
   Shared& shared = test.shared;
-  weak_memory::write(1, [&] {
-    shared.data.store(1, relaxed);
-    shared.flag.store(1, relaxed);
-  });
+  test.send(relaxed);
   Outcomes left;
   const auto reader = [&] { left.insert({shared.flag.load(relaxed), shared.data.load(relaxed)}); };
   CHECK(weak_memory::read_after_each_store(reader) == 3);

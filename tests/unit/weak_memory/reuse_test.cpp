@@ -26,7 +26,7 @@ constinit DeviceBlocks g_devices;
 HolderTable g_holders;
 RangeTable g_ranges{g_holders};
 
-// Two blocks that differ in every field. They and a third one at `address` take the same slot.
+// Blocks that differ in every field.
 Block block(std::uint64_t address, std::uint32_t number) {
   return {address, 1000 + number, 100 + number, 10 + number, number};
 }

@@ -55,7 +55,6 @@ DeadProcess::DeadProcess(const recording::Recording& of, const deaths::DeathObse
   seen = with_signal_from_parent(std::move(seen), recording.header(), directories);
   ended_by_launcher = other_rank_ran_short(recording.header(), directories);
   seen.ended_by_launcher = ended_by_launcher;
-  seen.after_sibling = parent_lost_another(recording.header(), directories);
   ending = deaths::ending_of(recording.view(), seen);
   const bool ended_by_itself = state_of(recording.view()) != session::State::running;
   survived_failure = failed && (verdict::is_separate_crash(recording.view()) ||

@@ -34,6 +34,9 @@ using session::TableId;
 // rarely there.
 constexpr std::uint64_t kAtLimitPercent = 95;
 
+// A master that loses a worker soon ends the others, whatever they hold.
+constexpr std::uint64_t kReactsWithinNs = 10'000'000'000;
+
 // A limit for each child, in the arguments of its parent.
 struct ChildLimit {
   std::string option;  // "--memory-limit 300MB"
@@ -201,6 +204,7 @@ deaths::DeathObservation with_signal_from_parent(deaths::DeathObservation observ
       if (!has_sent_it) return;
       observed.sender = header.pid;
       observed.parent_signal = explained(signals.front(), parent);
+      observed.parent_signal.after_another = lost_another(header, child, kReactsWithinNs);
     } catch (const Error&) {
       return;  // deleted meanwhile
     }

@@ -84,10 +84,6 @@ deaths::DeathObservation with_wait_status_from_parent(deaths::DeathObservation o
   return observed;
 }
 
-namespace {
-
-// Whether a signal other than SIGTERM ended another child of this parent while `child` ran, at most
-// so long before its own end.
 bool lost_another(const Header& parent, const Header& child, std::uint64_t within_ns) {
   const EndedChild* const own = end_of(child, parent);
   for (const EndedChild& ended : parent.ended) {
@@ -100,8 +96,6 @@ bool lost_another(const Header& parent, const Header& child, std::uint64_t withi
   return false;
 }
 
-}  // namespace
-
 bool other_rank_ran_short(const Header& rank, const std::vector<fs::path>& directories) {
   if (rank.rank.known == 0) return false;
   bool ran_short = false;
@@ -113,15 +107,6 @@ bool other_rank_ran_short(const Header& rank, const std::vector<fs::path>& direc
     ran_short |= is_parent(other, rank) && lost_another(other, rank, session::kUnlimited);
   });
   return ran_short;
-}
-
-bool parent_lost_another(const Header& child, const std::vector<fs::path>& directories) {
-  constexpr std::uint64_t kReactsWithinNs = 10'000'000'000;
-  bool lost = false;
-  for_each_recording(directories, [&](const fs::path&, const Header& other) {
-    lost |= is_parent(other, child) && lost_another(other, child, kReactsWithinNs);
-  });
-  return lost;
 }
 
 bool was_terminated_by_parent(const recording::Recording& worker,

@@ -5,6 +5,7 @@
 // only numbers from them.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <vector>
@@ -17,6 +18,11 @@ namespace oomrec::tools::bundles {
 
 // Whether `parent` started the process of `child`.
 bool is_parent(const session::Header& parent, const session::Header& child);
+
+// Whether a signal other than SIGTERM ended another child of this parent while `child` ran, at most
+// so long before its own end.
+bool lost_another(const session::Header& parent, const session::Header& child,
+                  std::uint64_t within_ns);
 
 // Visits the recordings in these directories and in their bundles.
 using RecordingVisitor =
@@ -39,10 +45,5 @@ bool was_terminated_by_parent(const recording::Recording& worker,
 // was ended earlier by a signal other than SIGTERM. False if the process is not a rank.
 bool other_rank_ran_short(const session::Header& rank,
                           const std::vector<std::filesystem::path>& directories);
-
-// Whether the recorded parent had lost another child to a signal other than SIGTERM at most 10 s
-// before this one's end: a master then ends its other workers, whatever they hold.
-bool parent_lost_another(const session::Header& child,
-                         const std::vector<std::filesystem::path>& directories);
 
 }  // namespace oomrec::tools::bundles

@@ -8,7 +8,6 @@
 #include <string>
 
 #include "tests/unit/tools/recording_image.h"
-#include "tools/bundles/store/process_tree.h"
 
 using namespace oomrec;
 using namespace oomrec::tools;
@@ -56,15 +55,13 @@ struct Parent : tests::RecordingImage {
     header().ended[1].wait_status = status;
     header().ended[1].time_ns = after(second);
   }
-  bool has_lost_another() const {
-    return bundles::parent_lost_another(child, {std::filesystem::path{path()}.parent_path()});
-  }
   deaths::DeathObservation observed(int status = SIGTERM) const {
     deaths::DeathObservation seen;
     seen.wait_status = status;
     return bundles::with_signal_from_parent(seen, child,
                                             {std::filesystem::path{path()}.parent_path()});
   }
+  bool has_lost_another() const { return observed().parent_signal.after_another; }
   std::string evidence() const { return observed().parent_signal.evidence; }
 
   using RecordingImage::path;
@@ -183,6 +180,7 @@ TEST_CASE("Dask's nanny sends SIGTERM for memory, and SIGKILL at a shutdown as w
 
 TEST_CASE("a parent that had just lost another child") {
   Parent parent;
+  parent.sent(SIGTERM, 30, 300 * kMB);
   parent.waited(SIGTERM, 30);
   CHECK_FALSE(parent.has_lost_another());
   parent.lost_another(SIGKILL, 29);
