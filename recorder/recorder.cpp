@@ -27,6 +27,7 @@
 #include "recorder/failures/oom_action.h"
 #include "recorder/failures/signal_handlers.h"
 #include "recorder/fault_injection/fault_injection.h"
+#include "recorder/forget/forget.h"
 #include "recorder/helper/from_process.h"
 #include "recorder/limits/address_space.h"
 #include "recorder/limits/near_limit.h"
@@ -40,6 +41,7 @@
 #include "recorder/state/callbacks.h"
 #include "recorder/state/counters.h"
 #include "recorder/state/labels.h"
+#include "recorder/state/node_scope.h"
 #include "recorder/state/notifications.h"
 #include "recorder/state/state.h"
 #include "recorder/state/thread_state.h"
@@ -126,7 +128,7 @@ bool open_session(InHook hook, SessionOf owner) noexcept {
   g_state.budget_bytes =
       options.recording_size != 0 ? options.recording_size : (want_exact ? 256 : 16) * kMiB;
   // A live block costs 32 bytes in the session and half of that in its index.
-  live::g_index_budget_bytes.store(g_state.budget_bytes / 4, std::memory_order_relaxed);
+  session::g_index_budget_bytes.store(g_state.budget_bytes / 4, std::memory_order_relaxed);
   g_state.interval_bytes.store(std::max(options.sample_interval, std::uint64_t{1}),
                                std::memory_order_relaxed);
   g_state.large_bytes.store(kLargeBytes, std::memory_order_relaxed);
@@ -156,6 +158,7 @@ bool open_session(InHook hook, SessionOf owner) noexcept {
   g_state.generation->store(++g_state.last_generation, std::memory_order_relaxed);
   if (owner == SessionOf::forked_child) add_inherited_holders(hook);
   start_health(hook);
+  start_forgetting(g_state.budget_bytes);
   g_state.phase.store(Phase::active, std::memory_order_release);
   return true;
 }
@@ -202,6 +205,7 @@ bool begin_session(InHook hook) noexcept {
 // Everything that is of a session, which has been unmapped. No other thread is in the recorder.
 void forget_session(InHook hook) noexcept {
   stack::reset_after_fork(hook);
+  reset_forgetting_after_fork(hook);
   reset_threads_after_fork(hook);
   reset_failures_after_fork(hook);
   reset_oom_action_after_fork(hook);
@@ -225,7 +229,7 @@ void forget_session(InHook hook) noexcept {
 bool start(const Options& options) noexcept {
   const InHook hook = OutsideHooks::in_hook();
   g_state.options = options;
-  g_callbacks = {on_fork_child, begin_session, run_tick, on_published};
+  g_callbacks = {on_fork_child, begin_session, run_tick, on_published, forget};
   if (options.mode == Mode::off) return false;
   system::read_roots(environ);
   g_state.pid = system::process_id();
@@ -390,8 +394,10 @@ void note_preexisting_objects(InHook hook, std::string_view counts) noexcept {
 void on_sandbox(InHook hook) noexcept {
   if (phase() == Phase::active) {
     helper::finish(hook, static_cast<unsigned>(g_state.options.bundle_seconds));
-    if (ThreadState* const thread = current_thread(hook); thread != nullptr)
+    if (ThreadState* const thread = current_thread(hook); thread != nullptr) {
+      const NodeScope nodes{hook, thread};
       stack::capture(hook, thread->stacks, thread->root(hook));
+    }
   }
   remove_handlers(hook);
   system::g_filters.fetch_add(1, std::memory_order_relaxed);

@@ -33,6 +33,7 @@ enum class SpecialFrame : u8 {
   rank,          // outermost in a merged recording (oomrec merge); argument: the rank
   object_pool,   // what Python has mapped for small objects, without the objects; argument 0
   preexisting,   // memory of a program from before `oomrec attach`; argument 0
+  forgotten,     // since version 11: stacks that nothing needs any more, by their innermost frame
 };
 inline constexpr u32 kMaxFrames = 512;
 
@@ -69,7 +70,8 @@ struct HolderEntry {
   u16 api;  // Api of its first allocation
   Atomic<u64> figures;
 };
-static_assert(sizeof(HolderEntry) == 16 && offsetof(HolderEntry, figures) == 8);
+static_assert(alignof(HolderEntry) == 8 && sizeof(HolderEntry) == 16 &&
+              offsetof(HolderEntry, figures) == 8);
 
 // The figures of a holder. In sampled mode small blocks count with their weight, so the figures are
 // unbiased estimates; `flags` says so. Bytes are requested bytes.

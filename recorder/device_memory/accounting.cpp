@@ -37,9 +37,10 @@ Space space_of(Vendor vendor, DeviceKind kind) noexcept {
   return static_cast<Space>(first + further);
 }
 
-DeviceCaller device_caller(InHook hook) noexcept {
+DeviceCaller device_caller(InHook hook, NodeScope& nodes) noexcept {
   DeviceCaller from{current_thread(hook)};
   if (from.thread == nullptr) return from;
+  nodes.begin(*from.thread);
   maybe_read_clock(hook, *from.thread);
   from.node = stack::capture(hook, from.thread->stacks, from.thread->root(hook));
   from.thread->note_served(from.node);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "recorder/devices/registry.h"
+#include "recorder/state/node_scope.h"
 #include "recorder/state/thread_state.h"
 
 namespace oomrec::recorder {
@@ -14,7 +15,7 @@ struct DeviceCaller {
   std::uint32_t node = 0;
 };
 // Captures the stack.
-DeviceCaller device_caller(InHook) noexcept;
+DeviceCaller device_caller(InHook, NodeScope&) noexcept;
 
 // Adds a block to the device's figures, the thread's counters and its holder; takes it off them.
 void count_in(InHook, ThreadState*, const live::DeviceBlock&) noexcept;

@@ -63,7 +63,8 @@ Then launch(DeviceBlock& block, Vendor vendor, std::uint64_t graph) noexcept {
 
 void on_graph_block(InHook hook, std::uint64_t graph, const DeviceMemory& memory) noexcept {
   if (phase() == Phase::off || !devices_ready(hook)) return;
-  const DeviceCaller from = device_caller(hook);
+  NodeScope nodes{hook};
+  const DeviceCaller from = device_caller(hook, nodes);
   DeviceBlock block;
   block.name = {memory.name.vendor, DeviceKey::graph_block, memory.name.key};
   block.bytes = memory.bytes;

@@ -42,7 +42,8 @@ void remove_all(InHook hook, Api api, Vendor vendor, IsOne is_one) noexcept {
 void on_device_map(InHook hook, Api api, Vendor vendor, std::uint64_t address, std::uint64_t bytes,
                    std::uint64_t handle) noexcept {
   if (phase() == Phase::off || address == 0 || !devices_ready(hook)) return;
-  const DeviceCaller from = device_caller(hook);
+  NodeScope nodes{hook};
+  const DeviceCaller from = device_caller(hook, nodes);
   const DeviceName memory{vendor, DeviceKey::handle, handle};
   tally_call(api, bytes);
   DeviceBlock mapped, mapping, replaced;

@@ -102,7 +102,8 @@ bool is_within_device_limit(InHook, const Request& request, DeviceKind kind) noe
 
 void on_device_allocate(InHook hook, const DeviceMemory& memory) noexcept {
   if (phase() == Phase::off || !devices_ready(hook)) return;
-  const DeviceCaller from = device_caller(hook);
+  NodeScope nodes{hook};
+  const DeviceCaller from = device_caller(hook, nodes);
   const Space space = space_of(memory.name.vendor, memory.kind);
   DeviceBlock block;
   block.name = memory.name;

@@ -6,11 +6,14 @@
 #include "recorder/stack/stack.h"
 #include "recorder/state/clock.h"
 #include "recorder/state/counters.h"
+#include "recorder/state/node_scope.h"
 #include "recorder/state/sampling_mode.h"
 #include "recorder/state/state.h"
 #include "recorder/state/thread_state.h"
 
 namespace oomrec::recorder {
+
+using session::g_session;
 
 // In exact mode small blocks go to the side table, and their holders' figures to the thread's own
 // sums. So no thread writes what another one writes, too.
@@ -83,6 +86,13 @@ bool insert_small(InHook hook, ThreadState& thread, const Block& block, std::uin
   return true;
 }
 
+// If the realloc that releases a block fails, the block is its stack's again.
+void keep_released(ThreadState* thread, std::uint32_t node) noexcept {
+  if (thread == nullptr || !thread->reallocating) return;
+  thread->released_node.store(node, std::memory_order_release);
+  session::g_node_states.touch(node);
+}
+
 // `thread` may be nullptr. False: the side table has no such block.
 bool remove_small(InHook hook, ThreadState* thread, Released& released) noexcept {
   std::atomic<std::uint64_t>* const word = g_state.small_blocks.find_word(released.address);
@@ -90,6 +100,7 @@ bool remove_small(InHook hook, ThreadState* thread, Released& released) noexcept
   const session::SmallBlock block =
       g_state.small_blocks.unpack(word->load(std::memory_order_relaxed), released.address);
   if (block.node == 0) return false;
+  keep_released(thread, block.node);
   word->store(0, std::memory_order_relaxed);
   shrink(hook, thread, block.node, block.bytes,
          thread != nullptr && is_temporary(thread->last_block, released.address));
@@ -129,9 +140,10 @@ void remove(InHook hook, ThreadState* thread, Space space, Released& released) n
       !g_state.blocks.remove(hook, released.address, block)) {
     return;
   }
-  shrink_holder(hook, block);
+  keep_released(thread, g_session.holders.at(block.holder).node);
   if (thread != nullptr && is_temporary(thread->last_block_of(space), released.address))
     g_state.holders.add_temporary(hook, block.holder, 1);
+  shrink_holder(hook, block);  // last: without blocks the holder may be another stack's
   released.bytes = block.bytes;
   released.holder = block.holder;
   released.weight = block.weight;
@@ -160,6 +172,7 @@ void append(ThreadState& thread, EventKind kind, const Block& block, std::uint32
 [[gnu::noinline]] void record_block(InHook hook, ThreadState& thread, const Block& block,
                                     Share share) noexcept {
   maybe_read_clock(hook, thread);
+  const NodeScope nodes{hook, &thread};
   std::atomic<std::uint64_t>* const word = small_word(hook, block);
   const std::uint32_t node = stack::capture(hook, thread.stacks, thread.root(hook));
   thread.note_served(node);
@@ -204,6 +217,7 @@ bool asks_again(InHook hook, ThreadState* thread, const Request& request) noexce
   if (failed.time_ns == 0 || failed.by != FailedBy::recorder || failed.request.rule != 0 ||
       failed.request.space != request.space || failed.request.bytes != request.bytes)
     return false;
+  const NodeScope scope{hook, thread};
   const std::uint32_t node = stack::capture(hook, thread->stacks, thread->root(hook));
   if (node == 0 || failed.node == 0) return false;
   auto& nodes = session::g_session.nodes;

@@ -14,6 +14,7 @@
 #include "recorder/stack/stack.h"
 #include "recorder/state/clock.h"
 #include "recorder/state/counters.h"
+#include "recorder/state/node_scope.h"
 #include "recorder/state/state.h"
 #include "recorder/state/thread_state.h"
 
@@ -55,9 +56,10 @@ struct Caller {
   std::uint32_t holder = 0;
 };
 
-Caller caller(InHook hook, std::uint64_t bytes, Api api, bool counts) noexcept {
+Caller caller(InHook hook, NodeScope& nodes, std::uint64_t bytes, Api api, bool counts) noexcept {
   Caller from{thread_for(hook, counts ? bytes : 0)};
   if (from.thread == nullptr) return from;
+  nodes.begin(*from.thread);
   from.thread->mapped_bytes += bytes;
   maybe_read_clock(hook, *from.thread);
   const std::uint64_t arena_bytes = std::exchange(from.thread->announced_arena_bytes, 0);
@@ -111,7 +113,8 @@ void on_map(InHook hook, const Mapping& mapping) noexcept {
   if ((mapping.flags & MAP_FIXED) != 0)  // it replaces what was there
     stack::on_unmapped(hook, mapping.address, mapping.bytes);
   const RangeKind kind = kind_of(mapping);
-  const Caller from = caller(hook, mapping.bytes, mapping.api, kind == RangeKind::counted);
+  NodeScope nodes{hook};
+  const Caller from = caller(hook, nodes, mapping.bytes, mapping.api, kind == RangeKind::counted);
   count_change(hook, from, mapping.api,
                g_state.ranges.map(hook, mapping.address, mapping.bytes, kind, anonymous(mapping),
                                   from.holder, birth_s(from)));
@@ -154,7 +157,8 @@ void on_remap(InHook hook, std::uint64_t old_address, std::uint64_t old_bytes,
   const bool old_stays = old == OldRange::stays;
   const bool counts = !old_stays || g_state.ranges.counted_bytes(hook, old_address, 1) != 0;
   const std::uint64_t growth = old_stays ? new_bytes : new_bytes - std::min(old_bytes, new_bytes);
-  const Caller from = caller(hook, growth, Api::mremap, counts);
+  NodeScope nodes{hook};
+  const Caller from = caller(hook, nodes, growth, Api::mremap, counts);
   const RangeKind kind = counts ? RangeKind::counted : RangeKind::other;
   count_change(hook, from, Api::mremap,
                old_stays ? g_state.ranges.map(hook, new_address, new_bytes, kind, true, from.holder,
@@ -174,7 +178,8 @@ void on_protect(InHook hook, std::uint64_t address, std::uint64_t bytes, int pro
   const bool given_up =
       protection == PROT_NONE && g_state.ranges.counted_bytes(hook, address, bytes) != 0;
   if (newly == 0 && !given_up) return;
-  const Caller from = caller(hook, newly, Api::mprotect, newly != 0);
+  NodeScope nodes{hook};
+  const Caller from = caller(hook, nodes, newly, Api::mprotect, newly != 0);
   count_change(
       hook, from, Api::mprotect,
       g_state.ranges.protect(hook, address, bytes, protection, from.holder, birth_s(from)));
@@ -189,7 +194,8 @@ void on_break(InHook hook, Api api, std::uint64_t old_break, std::uint64_t new_b
   const std::uint64_t low = machine::page_up(old_break < new_break ? old_break : new_break);
   const std::uint64_t high = machine::page_up(old_break < new_break ? new_break : old_break);
   if (new_break < old_break) return on_unmap(hook, api, low, high - low);
-  const Caller from = caller(hook, high - low, api, true);
+  NodeScope nodes{hook};
+  const Caller from = caller(hook, nodes, high - low, api, true);
   count_change(hook, from, api,
                g_state.ranges.map(hook, low, high - low, RangeKind::counted, true, from.holder,
                                   birth_s(from), live::Growth::extend));

@@ -10,6 +10,7 @@
 #include "recorder/stack/stack.h"
 #include "recorder/state/clock.h"
 #include "recorder/state/counters.h"
+#include "recorder/state/node_scope.h"
 
 namespace oomrec::recorder {
 
@@ -89,9 +90,9 @@ void take_from_pool(InHook hook, std::uint32_t holder, std::uint64_t bytes) noex
 
 void shrink_holder(InHook hook, const live::Block& block) noexcept {
   const std::uint64_t bytes = block.bytes * block.weight;
+  const std::uint32_t pool = pool_of(hook, block.holder);
   g_state.holders.shrink(hook, block.holder, bytes, block.weight);
-  if (const std::uint32_t pool = pool_of(hook, block.holder); pool != 0)
-    g_state.holders.restore(hook, pool, bytes, 0);
+  if (pool != 0) g_state.holders.restore(hook, pool, bytes, 0);
 }
 
 bool insert(InHook hook, const live::Block& block) noexcept {
@@ -120,6 +121,7 @@ void on_object(InHook hook, Source source, Api api, std::uint64_t address, std::
   if (thread == nullptr) return;
   maybe_read_clock(hook, *thread);
   adapt(*thread);
+  const NodeScope nodes{hook, thread};
   const std::uint32_t node = stack::capture(hook, thread->stacks, thread->root(hook));
   const Space space = source == Source::pool ? Space::python : Space::heap;
   const std::uint32_t holder =
@@ -142,9 +144,14 @@ FreedObject on_object_freed(InHook hook, Api api, std::uint64_t address) noexcep
     release_inherited_object(hook, address);
     return {};
   }
-  shrink_holder(hook, block);
   if (block.bytes >= kLargeObject && pool_of(hook, block.holder) != 0)
     shrink_object_heap(hook, block.bytes);
+  if (ThreadState* const thread = current_thread(hook); thread != nullptr) {
+    const std::uint32_t node = g_session.holders.at(block.holder).node;
+    thread->released_node.store(node, std::memory_order_release);  // restore_object()
+    session::g_node_states.touch(node);
+  }
+  shrink_holder(hook, block);
   note_object_growth(hook, -static_cast<std::int64_t>(block.bytes * block.weight));
   if (ThreadState* const thread = current_thread(hook); thread != nullptr) {
     maybe_read_clock(hook, *thread);

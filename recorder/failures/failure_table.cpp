@@ -54,7 +54,7 @@ bool same_kind(const Failure& failure, const FailedRequest& failed) noexcept {
 
 // The slot of this kind of failure; free where entry is 0.
 Slot& slot_of(const FailedRequest& failed) noexcept {
-  for (auto at = static_cast<std::uint32_t>(live::mix(failed.node));; ++at) {
+  for (auto at = static_cast<std::uint32_t>(session::mix(failed.node));; ++at) {
     Slot& slot = g_failure_table.slots[at % kSlots];
     if (slot.entry == 0) return slot;
     if (slot.node == failed.node && same_kind(g_session.failures.at(slot.entry), failed))

@@ -13,6 +13,7 @@
 #include "recorder/state/callbacks.h"
 #include "recorder/state/clock.h"
 #include "recorder/state/counters.h"
+#include "recorder/state/node_scope.h"
 #include "recorder/state/notifications.h"
 #include "recorder/state/state.h"
 #include "recorder/state/thread_state.h"
@@ -79,6 +80,7 @@ void on_failure(InHook hook, const Request& request, int error, FailedBy by) noe
                        .by = by,
                        .time_ns = system::monotonic_ns(),
                        .live_bytes = live_bytes(thread)};
+  const NodeScope nodes{hook, thread};
   if (thread != nullptr) {
     failed.node = stack::capture(hook, thread->stacks, thread->root(hook));
     failed.thread = thread->thread;

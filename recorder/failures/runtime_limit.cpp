@@ -11,6 +11,7 @@
 #include "recorder/failures/signal_handlers.h"
 #include "recorder/helper/from_process.h"
 #include "recorder/session/writer.h"
+#include "recorder/state/node_scope.h"
 #include "recorder/state/state.h"
 #include "recorder/state/thread_state.h"
 #include "recorder/symbols/elf_symbols.h"
@@ -55,6 +56,7 @@ EndStack read_end_stack(InHook hook, bool exported) noexcept {
   EndStack found;
   ThreadState* const thread = current_thread(hook);
   if (thread == nullptr) return found;
+  const NodeScope nodes{hook, thread};
   const session::View view = g_session.view();
   unsigned frames = 0;
   view.walk(stack::capture(hook, thread->stacks, thread->root(hook)), [&](std::uint64_t frame) {

@@ -2,10 +2,11 @@
 
 #include "common/options/fault_rules.h"
 #include "recorder/fault_injection/site.h"
-#include "recorder/live/index.h"
+#include "recorder/session/index.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/stack.h"
 #include "recorder/state/callbacks.h"
+#include "recorder/state/node_scope.h"
 #include "recorder/state/state.h"
 #include "recorder/state/thread_state.h"
 
@@ -52,12 +53,16 @@ std::uint32_t sites_here(InHook hook) noexcept {
   if (phase() == Phase::waiting) begin_waiting_session(hook);
   ThreadState* const thread = phase() == Phase::active ? current_thread(hook) : nullptr;
   if (thread == nullptr) return 0;
+  const NodeScope nodes{hook, thread};
   const std::uint32_t node = stack::capture(hook, thread->stacks, thread->root(hook));
-  std::atomic<std::uint64_t>& cached = g_injection.cache[live::mix(node) % kCachedStacks];
+  std::atomic<std::uint64_t>& cached = g_injection.cache[session::mix(node) % kCachedStacks];
   const std::uint64_t word = cached.load(std::memory_order_relaxed);
-  if (word >> 32 == node && node != 0) return static_cast<std::uint32_t>(word);
+  // In another era the node may be another stack's.
+  const auto key =
+      node ^ static_cast<std::uint32_t>(session::g_era_salt.load(std::memory_order_relaxed));
+  if (word >> 32 == key && node != 0) return static_cast<std::uint32_t>(word);
   const std::uint32_t found = find_sites(hook, node);
-  cached.store(std::uint64_t{node} << 32 | found, std::memory_order_relaxed);
+  cached.store(std::uint64_t{key} << 32 | found, std::memory_order_relaxed);
   return found;
 }
 

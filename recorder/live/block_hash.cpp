@@ -27,7 +27,7 @@ auto at_address(std::uint64_t address) noexcept {
 bool BlockHash::insert(InHook hook, const Block& block, Block& replaced,
                        InFilter filtered) noexcept {
   replaced.address = 0;
-  const std::uint64_t hash = mix(block.address);
+  const std::uint64_t hash = session::mix(block.address);
   Shard& shard = shard_of(hash);
   const system::MutexGuard guard(shard.lock);
   if (!guard) return false;
@@ -50,7 +50,7 @@ bool BlockHash::insert(InHook hook, const Block& block, Block& replaced,
 }
 
 bool BlockHash::find(InHook, std::uint64_t address, Block& found) noexcept {
-  const std::uint64_t hash = mix(address);
+  const std::uint64_t hash = session::mix(address);
   Shard& shard = shard_of(hash);
   const system::MutexGuard guard(shard.lock);
   if (!guard) return false;
@@ -60,7 +60,7 @@ bool BlockHash::find(InHook, std::uint64_t address, Block& found) noexcept {
 }
 
 bool BlockHash::remove(InHook, std::uint64_t address, Block& removed, InFilter filtered) noexcept {
-  const std::uint64_t hash = mix(address);
+  const std::uint64_t hash = session::mix(address);
   Shard& shard = shard_of(hash);
   const system::MutexGuard guard(shard.lock);
   if (!guard) return false;

@@ -14,7 +14,7 @@
 
 #include "common/system/hook_scope.h"
 #include "common/system/mutex.h"
-#include "recorder/live/index.h"
+#include "recorder/session/index.h"
 #include "recorder/session/reuse.h"
 
 namespace oomrec::live {
@@ -61,7 +61,7 @@ class BlockHash {
   struct alignas(64) Shard {
     system::Mutex lock;
     session::Slots<session::LiveBlock, &session::LiveBlock::address> slots;
-    Index<Outgrown::unmap> index;
+    session::Index<session::Outgrown::unmap> index;
   };
 
   static std::uint64_t filter_slot(std::uint64_t address) noexcept {

@@ -47,22 +47,35 @@ void Candidates::update_sizes() noexcept {
     row.live_bytes = live_bytes_of(full_holder(row.holder));
 }
 
-// Under lock_. Evicts holders without live blocks first: with thousands of small, short-lived
-// holders, these are nearly all.
-void Candidates::evict() noexcept {
+// Under lock_, as the next two. The first one without live blocks, after those that have some.
+LargeHolder* Candidates::partition_empty() noexcept {
   update_sizes();
   const auto holds = [](const LargeHolder& row) noexcept { return row.live_bytes > 0; };
-  LargeHolder* const end = candidates_ + count_;
-  LargeHolder* kept = std::partition(candidates_, end, holds);
+  return std::partition(candidates_, candidates_ + count_, holds);
+}
+
+void Candidates::drop_from(LargeHolder* kept) noexcept {
+  constexpr auto kOthers = static_cast<std::uint8_t>(~session::kHolderCandidate);
+  for (const LargeHolder& row : std::span{kept, candidates_ + count_})
+    std::atomic_ref(full_holder(row.holder).flags).fetch_and(kOthers, std::memory_order_relaxed);
+  count_ = static_cast<std::uint32_t>(kept - candidates_);
+}
+
+// Evicts holders without live blocks first: with thousands of small, short-lived holders, these are
+// nearly all.
+void Candidates::evict() noexcept {
+  LargeHolder* kept = partition_empty();
   if (kept > candidates_ + kKept) {
     std::nth_element(candidates_, candidates_ + kKept - 1, kept, larger);
     kept = candidates_ + kKept;
     threshold_.store(kept[-1].live_bytes, std::memory_order_relaxed);
   }
-  constexpr auto kOthers = static_cast<std::uint8_t>(~session::kHolderCandidate);
-  for (const LargeHolder& row : std::span{kept, end})
-    std::atomic_ref(full_holder(row.holder).flags).fetch_and(kOthers, std::memory_order_relaxed);
-  count_ = static_cast<std::uint32_t>(kept - candidates_);
+  drop_from(kept);
+}
+
+void Candidates::drop_empty() noexcept {
+  const system::TryGuard guard(lock_);
+  if (guard) drop_from(partition_empty());
 }
 
 void Candidates::scan_next(InHook hook) noexcept {

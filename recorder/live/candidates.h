@@ -48,6 +48,9 @@ class Candidates {
   // another thread has locked the list.
   bool largest(InHook, std::span<LargeHolder>& out) noexcept;
 
+  // Holders without live blocks are candidates no longer, so that they may be forgotten.
+  void drop_empty() noexcept;
+
   // After a fork: the session is the parent's.
   void reset(InHook) noexcept;
 
@@ -63,6 +66,8 @@ class Candidates {
   void insert(session::Holder&, std::uint32_t number, std::int64_t live) noexcept;
   void update_sizes() noexcept;
   void evict() noexcept;
+  void drop_from(LargeHolder* kept) noexcept;
+  LargeHolder* partition_empty() noexcept;
 
   // Holders up to this size are not candidates. Read whenever a holder grows: on its own cache
   // line, because the fields below are written.

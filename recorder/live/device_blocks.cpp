@@ -9,7 +9,7 @@ namespace {
 std::uint64_t hash_of(const DeviceName& name) noexcept {
   const auto space =
       static_cast<std::uint64_t>(name.what) << 1 | static_cast<std::uint64_t>(name.vendor);
-  return mix(name.key ^ space << 56);
+  return session::mix(name.key ^ space << 56);
 }
 
 }  // namespace

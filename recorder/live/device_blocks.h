@@ -12,7 +12,7 @@
 #include "common/session/device_layout.h"
 #include "common/system/hook_scope.h"
 #include "common/system/mutex.h"
-#include "recorder/live/index.h"
+#include "recorder/session/index.h"
 #include "recorder/session/reuse.h"
 #include "recorder/session/writer.h"
 
@@ -97,7 +97,7 @@ class DeviceBlocks {
 
   system::Mutex lock_;
   session::Slots<session::DeviceBlock, &session::DeviceBlock::key> slots_;
-  Index<Outgrown::unmap> index_;
+  session::Index<session::Outgrown::unmap> index_;
 };
 
 }  // namespace oomrec::live

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "common/system/mutex.h"
+#include "recorder/session/free_numbers.h"
 #include "recorder/session/writer.h"
 
 namespace oomrec::live {
@@ -15,6 +16,7 @@ using session::HolderEntry;
 namespace {
 
 constinit system::Mutex g_lock;
+constinit session::FreeNumbers g_free;
 
 std::uint64_t figures_of(std::uint32_t number) noexcept {
   return g_session.holders.at(number).figures.load(std::memory_order_acquire);
@@ -54,12 +56,15 @@ Holder* make_full(InHook hook, std::uint32_t number, std::uint8_t flags) noexcep
   HolderEntry& entry = g_session.holders.at(number);
   std::uint64_t figures = entry.figures.load(std::memory_order_relaxed);
   std::uint32_t full = 0;
-  if (!g_session.full_holders.append(hook, full, [&](Holder& holder) noexcept {
-        holder.node = entry.node;
-        holder.space = entry.space;
-        holder.flags = flags;
-        holder.api = entry.api;
-      }))
+  const auto describe = [&](Holder& holder) noexcept {
+    holder.node = entry.node;
+    holder.space = entry.space;
+    holder.api = entry.api;
+    std::atomic_ref(holder.flags).store(flags, std::memory_order_relaxed);
+  };
+  if ((full = g_free.take(1)) != 0)
+    describe(g_session.full_holders.at(full));
+  else if (!g_session.full_holders.append(hook, full, describe))
     return nullptr;
   Holder& holder = g_session.full_holders.at(full);
   do {
@@ -77,8 +82,16 @@ std::int64_t live_bytes_of(std::uint32_t number) noexcept {
   return static_cast<std::int64_t>(brief.bytes * brief.live());
 }
 
-void reset_full_holders(InHook) noexcept {
-  g_lock.unlock();
-}  // its owner may not exist in the child
+void free_full_holder(InHook hook, Holder& holder, std::uint32_t full) noexcept {
+  const system::MutexGuard guard(g_lock);
+  if (!guard) return;
+  holder.node = 0;
+  g_free.give_back(hook, full);
+}
+
+void reset_full_holders(InHook hook) noexcept {
+  g_lock.unlock();  // its owner may not exist in the child
+  g_free.reset(hook);
+}
 
 }  // namespace oomrec::live

@@ -22,6 +22,9 @@ session::Holder* make_full(InHook, std::uint32_t number, std::uint8_t flags = 0)
 // is negative.
 std::int64_t live_bytes_of(std::uint32_t number) noexcept;
 
+// Nothing refers to this one any more: its entry is used again.
+void free_full_holder(InHook, session::Holder&, std::uint32_t full) noexcept;
+
 void reset_full_holders(InHook) noexcept;  // after a fork
 
 }  // namespace oomrec::live

@@ -1,5 +1,7 @@
 #include "recorder/live/holder_sums.h"
 
+#include "recorder/session/node_states.h"
+
 namespace oomrec::live {
 
 using session::HolderSum;
@@ -31,6 +33,7 @@ HolderSum* HolderSums::assign(InHook hook, HolderTable& holders, HolderSum& sum,
                               Api api) noexcept {
   const std::uint32_t holder = holders.find_or_add_brief(hook, node, Space::heap, api);
   if (holder == 0 || !settle(hook, holders, sum)) return nullptr;
+  session::g_node_states.touch(node);  // it stays while a sum has it, as whoever forgets it sees
   sum.holder.store(0, std::memory_order_relaxed);
   sum.node.store(node, std::memory_order_relaxed);
   sum.holder.store(holder, std::memory_order_release);

@@ -1,6 +1,10 @@
 #include "recorder/live/holder_table.h"
 
+#include <cstring>
+
 #include "common/system/atomics.h"
+#include "recorder/session/node_states.h"
+#include "recorder/session/reuse.h"
 #include "recorder/session/writer.h"
 
 namespace oomrec::live {
@@ -22,39 +26,140 @@ std::uint32_t heap_epoch() noexcept {
   return totals.peak_epoch.load(std::memory_order_acquire);
 }
 
+std::uint64_t hash_of(std::uint32_t node, Space space) noexcept {
+  return session::mix(std::uint64_t{node} << 8 | static_cast<std::uint8_t>(space));
+}
+
+auto is_holder(std::uint32_t node, Space space) noexcept {
+  return [node, space](std::uint32_t number) noexcept {
+    const session::HolderName name = session::load_name(g_session.holders.at(number));
+    return name.node == node && name.space == static_cast<std::uint8_t>(space);
+  };
+}
+
+// The driver's blocks may refer to a holder that has nothing live: as long as a graph is not
+// launched, or until a release that the driver refuses is taken back.
+bool may_be_referred_to(Space space) noexcept {
+  return is_device_space(space) && space != Space::torch;
+}
+
+bool is_empty(std::uint32_t number) noexcept {
+  const HolderEntry& entry = g_session.holders.at(number);
+  if (may_be_referred_to(static_cast<Space>(entry.space))) return false;
+  const std::uint32_t step = peak_epoch_of(entry.space);
+  const std::uint64_t figures = entry.figures.load(std::memory_order_acquire);
+  if (!session::is_full(figures)) {
+    const BriefHolder brief = BriefHolder::unpacked(figures);
+    return brief.live() == 0 && (brief.peak == 0 || brief.peak_epoch != step);
+  }
+  Holder& full = full_holder(number);
+  return full.live_count == 0 && full.live_bytes == 0 &&
+         (std::atomic_ref(full.flags).load(std::memory_order_relaxed) &
+          session::kHolderCandidate) == 0 &&
+         (full.peak_epoch != step || (full.peak_bytes == 0 && full.peak_count == 0));
+}
+
 }  // namespace
+
+bool HolderTable::are_empty(std::uint32_t node) const noexcept {
+  const auto may_go = [&](Space space) noexcept {
+    const std::uint32_t number = find(node, space);
+    return number == 0 || is_empty(number);
+  };
+  if (!may_go(Space::heap)) return false;
+  if ((session::g_node_states.load(node) & session::NodeStates::kHasOthers) == 0) return true;
+  for (std::size_t space = 1; space < kSpaceCount; ++space)
+    if (!may_go(static_cast<Space>(space))) return false;
+  return true;
+}
+
+bool HolderTable::has_any(std::uint32_t node) const noexcept {
+  return find(node, Space::heap) != 0 ||
+         (session::g_node_states.load(node) & session::NodeStates::kHasOthers) != 0;
+}
+
+bool HolderTable::take_out(InHook hook, std::uint32_t node, Space space,
+                           Forgotten& forgotten) noexcept {
+  const std::uint32_t number = find(node, space);
+  if (number == 0) return false;
+  HolderEntry& entry = g_session.holders.at(number);
+  const std::uint64_t figures = entry.figures.load(std::memory_order_acquire);
+  Holder holder{};
+  if (session::is_full(figures)) {
+    Holder& full = full_holder(number);
+    std::memcpy(static_cast<void*>(&holder), static_cast<const void*>(&full), sizeof holder);
+  } else {
+    BriefHolder::unpacked(figures).expand(holder);
+  }
+  forgotten = {space,
+               static_cast<Api>(entry.api),
+               holder.flags,
+               holder.total_bytes,
+               holder.total_count,
+               holder.temporary_count};
+
+  const system::MutexGuard guard(lock_);
+  if (!guard) return false;
+  const bool by_node = space == Space::heap && NodeMap::holds(node);
+  if (!by_node || of_heap_.erase(node) == NodeMap::kElsewhere)
+    index_.erase(hash_of(node, space), is_holder(node, space));
+  session::store_name(entry, {});
+  entry.figures.store(0, std::memory_order_relaxed);
+  if (session::is_full(figures))
+    free_full_holder(hook, g_session.full_holders.at(session::full_number(figures)),
+                     session::full_number(figures));
+  free_.give_back(hook, number);
+  return true;
+}
+
+void HolderTable::add_totals(InHook hook, std::uint32_t number,
+                             const Forgotten& forgotten) noexcept {
+  Holder* const holder = make_full(hook, number, forgotten.flags & session::kHolderEstimated);
+  if (holder == nullptr) return;
+  add_shared(holder->total_bytes, forgotten.total_bytes);
+  add_shared(holder->total_count, forgotten.total_count);
+  add_temporary(*holder, forgotten.temporary_count);
+}
+
+std::uint32_t HolderTable::find(std::uint32_t node, Space space) const noexcept {
+  const bool by_node = space == Space::heap && NodeMap::holds(node);
+  const std::uint32_t found = by_node ? of_heap_.find(node) : NodeMap::kElsewhere;
+  return found != NodeMap::kElsewhere ? found
+                                      : index_.find(hash_of(node, space), is_holder(node, space));
+}
 
 std::uint32_t HolderTable::find_or_add_brief(InHook hook, std::uint32_t node, Space space,
                                              Api api) noexcept {
-  const bool by_node = space == Space::heap && NodeMap::holds(node);
-  const std::uint64_t hash = mix(std::uint64_t{node} << 8 | static_cast<std::uint8_t>(space));
-  const auto matches = [&](std::uint32_t number) noexcept {
-    const HolderEntry& entry = g_session.holders.at(number);
-    return entry.node == node && entry.space == static_cast<std::uint8_t>(space);
-  };
-  const auto find = [&]() noexcept {
-    const std::uint32_t found = by_node ? of_heap_.find(node) : NodeMap::kElsewhere;
-    return found != NodeMap::kElsewhere ? found : index_.find(hash, matches);
-  };
-  if (const std::uint32_t found = find()) return found;
+  if (const std::uint32_t found = find(node, space)) return found;
 
   const system::MutexGuard guard(lock_);
   if (!guard) return 0;
-  if (const std::uint32_t found = find()) return found;
-  std::uint32_t number = 0;
-  const bool added = g_session.holders.append(hook, number, [&](HolderEntry& entry) noexcept {
-    entry.node = node;
-    entry.space = static_cast<std::uint8_t>(space);
-    entry.api = static_cast<std::uint16_t>(api);
-    // Valid for the last peak step: it had no blocks then.
-    BriefHolder brief;
-    brief.peak_epoch = peak_epoch_of(entry.space);
+  if (const std::uint32_t found = find(node, space)) return found;
+  const bool by_node = space == Space::heap && NodeMap::holds(node);
+  // Valid for the last peak step: it had no blocks then.
+  BriefHolder brief;
+  brief.peak_epoch = peak_epoch_of(static_cast<std::uint8_t>(space));
+  const auto describe = [&](HolderEntry& entry) noexcept {
     entry.figures.store(brief.packed(), std::memory_order_relaxed);
-  });
-  if (!added || (by_node && !of_heap_.prepare(hook, node, number))) return 0;
-  if (by_node && of_heap_.insert(node, number)) return number;
-  if (!index_.insert(hook, hash, number)) return 0;
-  if (by_node) of_heap_.insert_elsewhere(node);
+    session::store_name(
+        entry, {node, static_cast<std::uint8_t>(space), 0, static_cast<std::uint16_t>(api)});
+  };
+  std::uint32_t number = free_.take(1);
+  if (number != 0)
+    describe(g_session.holders.at(number));
+  else if (!g_session.holders.append(hook, number, describe))
+    return 0;
+  if (by_node && of_heap_.prepare(hook, node, number) && of_heap_.insert(node, number))
+    return number;
+  if (!index_.insert(hook, hash_of(node, space), number)) {
+    session::store_name(g_session.holders.at(number), {});
+    free_.give_back(hook, number);
+    return 0;
+  }
+  if (by_node)
+    of_heap_.insert_elsewhere(node);
+  else
+    session::g_node_states.set(node, session::NodeStates::kHasOthers);
   return number;
 }
 
@@ -190,6 +295,7 @@ void HolderTable::reset(InHook hook) noexcept {
   for (system::Mutex& lock : peak_locks_) lock.unlock();
   of_heap_.reset(hook);
   index_.reset(hook);
+  free_.reset(hook);
   candidates_.reset(hook);
   reset_full_holders(hook);
 }

@@ -1,7 +1,7 @@
 // Holders: (stack, space) → its live blocks and totals, in the session.
 //
-// Entries are never removed. Lookup takes no lock; adding a holder does, a few hundred thousand
-// times in a long life. All figures count requested bytes (space map: mapped bytes).
+// Lookup takes no lock; adding and removing a holder does. All figures count requested bytes (space
+// map: mapped bytes).
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,9 @@
 #include "common/system/mutex.h"
 #include "recorder/live/candidates.h"
 #include "recorder/live/full_holders.h"
-#include "recorder/live/index.h"
 #include "recorder/live/node_map.h"
+#include "recorder/session/free_numbers.h"
+#include "recorder/session/index.h"
 
 namespace oomrec::live {
 
@@ -48,6 +49,30 @@ class HolderTable {
   // A change of a heap holder that no thread has summed up. False: as of settle().
   bool add(InHook, std::uint32_t holder, const session::HolderChange&) noexcept;
 
+  // What the holders of a node are without.
+  struct Forgotten {
+    Space space;
+    Api api;
+    std::uint8_t flags;
+    std::uint64_t total_bytes, total_count;
+    std::uint32_t temporary_count;
+  };
+  // Whether no holder of the node has live memory now, had some at the last peak, or is a candidate
+  // for a checkpoint.
+  bool are_empty(std::uint32_t node) const noexcept;
+  bool has_any(std::uint32_t node) const noexcept;
+  // Removes the holders of a retired node: forget(const Forgotten&) for each.
+  template <class Forget>
+  void remove(InHook hook, std::uint32_t node, bool has_others, Forget&& forget) noexcept {
+    Forgotten figures;
+    if (take_out(hook, node, Space::heap, figures)) forget(figures);
+    for (std::size_t space = 1; has_others && space < kSpaceCount; ++space)
+      if (take_out(hook, node, static_cast<Space>(space), figures)) forget(figures);
+  }
+
+  // Adds what forgotten holders had allocated in their time to one that stands for them.
+  void add_totals(InHook, std::uint32_t holder, const Forgotten&) noexcept;
+
   // The largest ones.
   Candidates& candidates() noexcept { return candidates_; }
 
@@ -64,6 +89,8 @@ class HolderTable {
     return full;
   }
   void prepare_change(session::Holder&) noexcept;
+  std::uint32_t find(std::uint32_t node, Space) const noexcept;
+  bool take_out(InHook, std::uint32_t node, Space, Forgotten&) noexcept;
   bool add(InHook, std::uint32_t holder, const session::HolderChange&,
            std::uint32_t epoch) noexcept;
   bool settle_brief(InHook, std::uint32_t holder, const session::HolderChange&,
@@ -77,8 +104,9 @@ class HolderTable {
   }
 
   system::Mutex lock_;
-  NodeMap of_heap_;              // by node
-  Index<Outgrown::keep> index_;  // of all others, by node and space
+  session::FreeNumbers free_;                      // holders that may be used again
+  NodeMap of_heap_;                                // by node
+  session::Index<session::Outgrown::keep> index_;  // of all others, by node and space
   system::Mutex peak_locks_[16];
   Candidates candidates_;
 };

@@ -10,7 +10,7 @@
 
 #include "common/system/hook_scope.h"
 #include "common/system/memory.h"
-#include "recorder/live/index.h"
+#include "recorder/session/index.h"
 
 namespace oomrec::live {
 
@@ -51,13 +51,20 @@ class NodeMap {
   }
   void insert_elsewhere(std::uint32_t node) noexcept { set(node, kFar); }
 
+  // The node has no holder any more. Returns find() of it.
+  std::uint32_t erase(std::uint32_t node) noexcept {
+    const std::uint32_t found = find(node);
+    if (found != 0) set(node, 0);
+    return found;
+  }
+
   // Unmaps everything; nobody may be reading.
   void reset(InHook) noexcept {
     for (Piece& piece : pieces_) {
       Distance* const distances = piece.distances.load(std::memory_order_relaxed);
       if (distances == nullptr) continue;
       piece.distances.store(nullptr, std::memory_order_relaxed);
-      g_index_bytes.fetch_sub(kPieceBytes, std::memory_order_relaxed);
+      session::g_index_bytes.fetch_sub(kPieceBytes, std::memory_order_relaxed);
       system::unmap(distances, kPieceBytes);
     }
   }
@@ -82,11 +89,12 @@ class NodeMap {
 
   // In the budget of the indexes (index.h).
   static Distance* new_piece() noexcept {
-    const std::uint64_t before = g_index_bytes.fetch_add(kPieceBytes, std::memory_order_relaxed);
-    if (before + kPieceBytes <= g_index_budget_bytes.load(std::memory_order_relaxed))
+    const std::uint64_t before =
+        session::g_index_bytes.fetch_add(kPieceBytes, std::memory_order_relaxed);
+    if (before + kPieceBytes <= session::g_index_budget_bytes.load(std::memory_order_relaxed))
       if (void* const piece = system::map_private(kPieceBytes, system::Pages::populated))
         return static_cast<Distance*>(piece);
-    g_index_bytes.fetch_sub(kPieceBytes, std::memory_order_relaxed);
+    session::g_index_bytes.fetch_sub(kPieceBytes, std::memory_order_relaxed);
     return nullptr;
   }
 

@@ -15,7 +15,7 @@
 #include "common/session/small_block.h"
 #include "common/system/hook_scope.h"
 #include "common/system/mutex.h"
-#include "recorder/live/index.h"
+#include "recorder/session/index.h"
 #include "recorder/session/writer.h"
 
 namespace oomrec::live {
@@ -123,7 +123,7 @@ class SideTable {
   std::uint64_t least_usable_ = 0;
   std::uint64_t usable_range_ = 0;
   system::Mutex lock_;
-  Index<Outgrown::keep> index_;
+  session::Index<session::Outgrown::keep> index_;
   std::atomic<std::uint64_t> spans_[1 << kSpanBits] = {};
 };
 

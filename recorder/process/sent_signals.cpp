@@ -8,6 +8,7 @@
 #include "common/system/syscalls.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/stack.h"
+#include "recorder/state/node_scope.h"
 #include "recorder/state/state.h"
 #include "recorder/state/thread_state.h"
 
@@ -30,6 +31,7 @@ std::uint64_t resident_bytes_of(InHook hook, int pid) noexcept {
 void on_signal_sent(InHook hook, int pid, int signal, std::uint64_t resident_bytes) noexcept {
   if (phase() != Phase::active || g_session.sent_signals.size() > session::kSentSignals) return;
   ThreadState* const thread = current_thread(hook);
+  const NodeScope nodes{hook, thread};
   const std::uint32_t node =
       thread != nullptr ? stack::capture(hook, thread->stacks, thread->root(hook)) : 0;
   std::uint32_t entry = 0;

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 
 #include "common/session/entries.h"
@@ -14,6 +16,32 @@
 #include "recorder/session/table.h"
 
 namespace oomrec::session {
+
+// An entry of one word, which changes as a whole.
+template <class T>
+std::atomic_ref<u64> word_of(T& entry) noexcept {
+  static_assert(sizeof(T) == sizeof(u64));
+  return std::atomic_ref{reinterpret_cast<u64&>(entry)};
+}
+
+// What a holder is of. Its word is stored last when the entry is used, and first when it is not any
+// more: then it is 0.
+struct HolderName {
+  u32 node;
+  u8 space;
+  u8 reserved;
+  u16 api;
+};
+inline std::atomic_ref<u64> name_word(HolderEntry& entry) noexcept {
+  static_assert(sizeof(HolderName) == sizeof(u64) && offsetof(HolderEntry, api) == 6);
+  return std::atomic_ref{reinterpret_cast<u64&>(entry.node)};
+}
+inline HolderName load_name(HolderEntry& entry) noexcept {
+  return std::bit_cast<HolderName>(name_word(entry).load(std::memory_order_acquire));
+}
+inline void store_name(HolderEntry& entry, const HolderName& name) noexcept {
+  name_word(entry).store(std::bit_cast<u64>(name), std::memory_order_release);
+}
 
 // Changes an entry: `fill` stores all but the guard. `guard` is a std::atomic or a std::atomic_ref.
 // Only one thread at a time.

@@ -128,6 +128,10 @@ std::uint32_t intern_stack(InHook hook, MergedCache& cache, std::uint32_t reused
   return innermost();
 }
 
+std::uint32_t era_of(const ThreadStacks& thread) noexcept {
+  return thread.era.load(std::memory_order_relaxed) & ~kStalled;
+}
+
 void begin_root(MergedCache& cache, std::uint32_t root) noexcept {
   if (cache.root == root) return;
   cache.root = root;
@@ -140,6 +144,11 @@ std::uint32_t merge_and_intern(InHook hook, ThreadStacks& thread, NativeStack na
                                bool* whole) noexcept {
   MergedCache& cache = thread.merged;
   name_frames(hook, thread, native, native.count - std::min(native.count, cache.native));
+  if (cache.era != era_of(thread)) [[unlikely]] {  // its nodes may be other stacks' now
+    cache.era = era_of(thread);
+    cache.root = cache.count = 0;
+    cache.joinable = false;
+  }
   native.reused = cache.native;
   python.reused = cache.python;
   const bool may_join =
@@ -175,32 +184,36 @@ std::uint32_t merge_and_intern(InHook hook, ThreadStacks& thread, NativeStack na
 
 }  // namespace
 
-[[gnu::noinline]] std::uint32_t capture(InHook hook, ThreadStacks& thread,
-                                        std::uint32_t group) noexcept {
-  const Registers at = start_of_walk();
+namespace {
+
+std::uint32_t capture_from(InHook hook, const Registers& at, ThreadStacks& thread,
+                           std::uint32_t group) noexcept {
+  const std::uint64_t salt = session::salt_of(era_of(thread));
   const bool has_stacks = thread.generation != 0;
   MergedCache& cache = thread.merged;
   CachedWalk* cached_walk =
       std::exchange(thread.walks.searched, false) ? nullptr : find_walk(hook, at, thread);
-  CachedStack stack{cached_walk != nullptr ? cached_walk->chain : 0, 0, group, 0};
+  std::uint64_t chain = cached_walk != nullptr ? cached_walk->chain : 0;  // of the native frames
+  CachedStack stack{0, 0, group, 0};
   NativeStack native{};  // not walked yet
   const auto walk = [&] {
     native = program_stack_from(hook, at, thread);
     cache.native = std::min(cache.native, native.reused);
-    if (stack.native == 0 && native.count != 0) stack.native = native.frames->chain;
+    if (chain == 0 && native.count != 0) chain = native.frames->chain;
   };
-  if (stack.native == 0) walk();
+  if (chain == 0) walk();
   const bool in_handler = native.truncated || native.interrupted;
   const PythonStack python = python_stack(hook, thread.python, in_handler);
   cache.python = std::min(cache.python, python.reused);
   if (python.count != 0) stack.python = python.frames[python.count - 1].chain;
+  stack.native = chain ^ salt;
 
   CachedStack& cached = slot_of(thread, stack);
   const bool is_cacheable = !in_handler && !python.truncated;
   const auto add_to_walk = [&]() noexcept {  // for quick_node()
-    if (cached_walk == nullptr) cached_walk = walk_with_chain(thread, at, stack.native);
+    if (cached_walk == nullptr) cached_walk = walk_with_chain(thread, at, chain);
     if (cached_walk == nullptr) return;
-    cached_walk->python = stack.python;
+    cached_walk->python = stack.python ^ salt;
     cached_walk->root = group;
     cached_walk->node = cached.node;
   };
@@ -213,15 +226,30 @@ std::uint32_t merge_and_intern(InHook hook, ThreadStacks& thread, NativeStack na
   }
   if (native.count == 0) walk();
   bool whole = false;
-  const std::uint32_t nodes = session::g_session.nodes.size();
+  const std::uint64_t nodes = nodes_ever();
   stack.node = merge_and_intern(hook, thread, native, python, in_handler, group, &whole);
   if constexpr (kSelfCheck) check_merged(hook, thread, native, python, in_handler);
   if (is_cacheable && whole) {
     cached = stack;
     add_to_walk();
-    if (session::g_session.nodes.size() == nodes) note_needless_walk(thread);
+    if (nodes_ever() == nodes) note_needless_walk(thread);
   }
   return stack.node;
+}
+
+}  // namespace
+
+[[gnu::noinline]] std::uint32_t capture(InHook hook, ThreadStacks& thread,
+                                        std::uint32_t group) noexcept {
+  const Registers at = start_of_walk();
+  for (;;) {
+    const std::uint32_t node = capture_from(hook, at, thread, group);
+    if ((thread.era.load(std::memory_order_acquire) & kStalled) == 0) [[likely]]
+      return node;
+    // This thread slept so long that others stopped waiting for it. Its node may be another
+    // stack's.
+    UsesNodes::announce(thread);
+  }
 }
 
 [[gnu::noinline]] std::uint64_t python_chain(InHook hook, ThreadStacks& thread) noexcept {

@@ -1,49 +1,52 @@
-// The trie in the session has no index; ours is private, contains node numbers only, and is read
-// without a lock. A node that follows its parent, as most do, because the frames of a new stack get
-// numbers one after the other, is not in it: who has the parent looks at the next number. So a
-// stack is found from its innermost node that is in the index. It doubles when 13/16 full. An
-// outgrown table stays mapped, because another thread may be reading it, but its memory is
-// released: a thread that then finds nothing in it takes the lock and searches the new one.
+// The trie in the session has no index; ours is private, in shards that grow one by one, and is
+// read without a lock. A node that follows its parent, as most do, because the frames of a new
+// stack get numbers one after the other, is not in it: who has the parent looks at the next number.
+// So a stack is found from its innermost node that is in the index.
+//
+// A node that was retired is used again for a frame of another stack, but always below its new
+// parent's number: the lowest free one above it, so that chains stay close together.
 #include "recorder/stack/intern.h"
 
 #include <atomic>
-#include <cstring>
+#include <bit>
 
-#include "common/machine/page.h"
-#include "common/system/memory.h"
+#include "common/system/atomics.h"
 #include "common/system/mutex.h"
-#include "common/system/syscalls.h"
+#include "recorder/session/free_numbers.h"
+#include "recorder/session/index.h"
+#include "recorder/session/node_states.h"
+#include "recorder/session/reuse.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/frame_numbers.h"
 
 namespace oomrec::stack {
 namespace {
 
-// The lower 24 bits are a node, the upper 8 those of its hash: reading a node costs a cache line,
-// so do it only when it is almost certainly the right one. 0: free.
-using Slot = std::atomic<std::uint32_t>;
-constexpr unsigned kNodeBits = 24;
-constexpr std::uint32_t kMaxNode = (1u << kNodeBits) - 1;  // 256 MiB of them
+using session::g_node_states;
+using session::NodeEntry;
+using session::NodeStates;
 
-struct Index {
-  std::uint64_t mask;
-  std::uint64_t used;  // under g_lock
-  Slot slots[];
-};
+constexpr std::uint32_t kMaxNode = NodeStates::kMost - 1;
 
-constexpr std::uint64_t kFirstSlots = 8 * 1024;
-
-constinit std::atomic<Index*> g_index{nullptr};
+// Small shards: all of one move at once when it grows, in the middle of some event.
+constexpr unsigned kShardBits = 3;
+constinit session::Index<session::Outgrown::keep> g_index[1 << kShardBits];
+constinit session::FreeNumbers g_free;
+constinit session::PrivateArray<std::uint32_t, NodeStates::kMost> g_hashes;
 constinit system::Mutex g_lock;
+constinit std::atomic<std::uint64_t> g_ever{0};
 
-session::NodeEntry& node_at(std::uint32_t node) noexcept {
-  return session::g_session.nodes.at(node);
-}
-std::uint64_t word_at(const session::NodeEntry& entry) noexcept {
-  return word_of_frame(entry.frame);
-}
+const auto& index_of(std::uint32_t hash) noexcept { return g_index[hash >> (32 - kShardBits)]; }
+auto& index_for_change(std::uint32_t hash) noexcept { return g_index[hash >> (32 - kShardBits)]; }
 
-// A polynomial of the frames' hashes: it can be computed from the innermost frame outwards, too.
+NodeEntry& node_at(std::uint32_t node) noexcept { return session::g_session.nodes.at(node); }
+// As it is at one instant: another thread may be using it again.
+NodeEntry entry_of(std::uint32_t node) noexcept {
+  const std::uint64_t word = session::word_of(node_at(node)).load(std::memory_order_acquire);
+  return std::bit_cast<NodeEntry>(word);
+}
+std::uint64_t word_at(const NodeEntry& entry) noexcept { return word_of_frame(entry.frame); }
+
 constexpr std::uint32_t kFactor = 0x9e3779b1;
 std::uint32_t mix(std::uint64_t word) noexcept {
   return static_cast<std::uint32_t>((word ^ word >> 32) * 0xbf58476d1ce4e5b9u >> 32);
@@ -51,15 +54,21 @@ std::uint32_t mix(std::uint64_t word) noexcept {
 std::uint32_t hash_of(std::uint32_t outer, std::uint64_t word) noexcept {
   return outer * kFactor + mix(word);
 }
-
-// The node with this hash for which is_it(node) holds; 0: none.
+// Claims the node if it is the one that is_it() looks for. It is the same before and after, because
+// nothing retired it in between.
 template <class Is>
-std::uint32_t find(const Index& index, std::uint32_t hash, Is is_it) noexcept {
-  for (std::uint64_t at = hash;; ++at) {
-    const std::uint32_t value = index.slots[at & index.mask].load(std::memory_order_acquire);
-    if (value == 0) return 0;
-    if (((value ^ hash) & ~kMaxNode) == 0 && is_it(value & kMaxNode)) return value & kMaxNode;
+bool claims(std::uint32_t node, Is is_it) noexcept {
+  for (;;) {
+    const NodeStates::Word seen = g_node_states.load(node);
+    if (seen == 0 || !is_it()) return false;
+    if (g_node_states.claim(node, seen)) [[likely]]
+      return true;
   }
+}
+
+bool is_child(std::uint32_t node, std::uint32_t parent, std::uint64_t word) noexcept {
+  const NodeEntry entry = entry_of(node);
+  return entry.parent == parent && word_at(entry) == word;
 }
 
 // The node after `parent`, if it is the child with this frame; 0: it is not. Such a child is not in
@@ -67,117 +76,71 @@ std::uint32_t find(const Index& index, std::uint32_t hash, Is is_it) noexcept {
 std::uint32_t next_child(std::uint32_t parent, std::uint64_t word) noexcept {
   const std::uint32_t node = parent + 1;
   if (node >= session::g_session.nodes.size()) return 0;
-  const session::NodeEntry& entry = node_at(node);
-  return entry.parent == parent && word_at(entry) == word ? node : 0;
+  return claims(node, [&] { return is_child(node, parent, word); }) ? node : 0;
 }
 
-std::uint32_t find_child(const Index* index, std::uint32_t parent, std::uint64_t word,
-                         std::uint32_t hash) noexcept {
+std::uint32_t find_child(std::uint32_t parent, std::uint64_t word, std::uint32_t hash) noexcept {
   if (const std::uint32_t node = next_child(parent, word)) return node;
-  if (index == nullptr) return 0;
-  return find(*index, hash, [&](std::uint32_t node) {
-    const session::NodeEntry& entry = node_at(node);
-    return entry.parent == parent && word_at(entry) == word;
+  return index_of(hash).find(hash, [&](std::uint32_t node) {
+    return claims(node, [&] { return is_child(node, parent, word); });
   });
 }
 
-// A node that is not there.
-void put(Index& index, std::uint32_t hash, std::uint32_t node) noexcept {
-  std::uint64_t at = hash;
-  while (index.slots[at & index.mask].load(std::memory_order_relaxed) != 0) ++at;
-  index.slots[at & index.mask].store(node | (hash & ~kMaxNode), std::memory_order_release);
-}
-
-std::uint64_t index_bytes(std::uint64_t slots) noexcept {
-  return sizeof(Index) + slots * sizeof(Slot);
-}
-
-// The first one is made for programs that may have few stacks. Later ones are filled at once.
-Index* make_index(std::uint64_t slots) noexcept {
-  const bool is_first = slots == kFirstSlots;
-  auto* index = static_cast<Index*>(system::map_private(
-      index_bytes(slots), is_first ? system::Pages::untouched : system::Pages::populated));
-  if (index != nullptr) index->mask = slots - 1;
-  return index;
-}
-
-// Puts those of nodes 1 … end − 1 that belong there into an empty index. In their order: they are
-// read one after the other, and their parents are near; their slots are anywhere. False: no memory.
-bool put_all(Index& index, std::uint32_t end) noexcept {
-  constexpr std::uint32_t kAhead = 16;
-  const std::size_t bytes = end * sizeof(std::uint32_t);
-  auto* const hashes =
-      static_cast<std::uint32_t*>(system::map_private(bytes, system::Pages::populated));
-  if (hashes == nullptr) return false;
-  const auto prepare = [&](std::uint32_t node) {
-    const session::NodeEntry& entry = node_at(node);
-    hashes[node] = hash_of(hashes[entry.parent], word_at(entry));
-    __builtin_prefetch(&index.slots[hashes[node] & index.mask], 1);
-  };
-  for (std::uint32_t node = 1; node < end && node <= kAhead; ++node) prepare(node);
-  for (std::uint32_t node = 1; node < end; ++node) {
-    if (node + kAhead < end) prepare(node + kAhead);
-    if (node_at(node).parent == node - 1) continue;
-    put(index, hashes[node], node);
-    ++index.used;
+// The number of a new node below `parent`, in use from now on. Under g_lock. 0: the trie is full.
+std::uint32_t new_node(InHook hook, std::uint32_t parent, std::uint32_t frame,
+                       std::uint32_t hash) noexcept {
+  auto& nodes = session::g_session.nodes;
+  const NodeEntry entry{parent, frame};
+  if (const std::uint32_t node = g_free.take(parent + 1)) {
+    session::word_of(node_at(node))
+        .store(std::bit_cast<std::uint64_t>(entry), std::memory_order_release);
+    *g_hashes.find(node) = hash;
+    g_node_states.add(node);
+    return node;
   }
-  system::unmap(hashes, bytes);
-  return true;
+  std::uint32_t node = nodes.size();
+  if (node > kMaxNode || !g_node_states.prepare(hook, node) || !g_hashes.prepare(hook, node) ||
+      !nodes.append(hook, node, [&](NodeEntry& added) { added = entry; }))
+    return 0;
+  *g_hashes.find(node) = hash;
+  g_node_states.add(node);
+  return node;
 }
 
-// The index, grown if needed for one more node. Under g_lock. nullptr: no memory, and the index is
-// as full as it may get.
-Index* index_for_insert() noexcept {
-  Index* const index = g_index.load(std::memory_order_relaxed);
-  const std::uint64_t slots = index == nullptr ? 0 : index->mask + 1;
-  if (index != nullptr && index->used < slots / 16 * 13) return index;
-  const std::uint64_t more = index == nullptr ? kFirstSlots : 2 * slots;
-  Index* larger = make_index(more);
-  if (larger != nullptr && !put_all(*larger, session::g_session.nodes.size())) {
-    system::unmap(larger, index_bytes(more));
-    larger = nullptr;
-  }
-  if (larger == nullptr) return index != nullptr && index->used < slots / 16 * 15 ? index : nullptr;
-  g_index.store(larger, std::memory_order_release);
-  const std::uint64_t page = machine::page_bytes();
-  if (index_bytes(slots) > 2 * page)  // all but the page with the mask
-    system::call(SYS_madvise, reinterpret_cast<std::byte*>(index) + page, index_bytes(slots) - page,
-                 MADV_DONTNEED);
-  return larger;
+// Gives a node's number back. Under g_lock.
+void free_node(InHook hook, std::uint32_t node) noexcept {
+  const std::uint32_t frame = node_at(node).frame;
+  session::word_of(node_at(node)).store(0, std::memory_order_release);
+  give_back_frame(hook, frame);
+  g_free.give_back(hook, node);
 }
 
 // Adds a node that is not there. Under g_lock. 0: the trie is full.
 std::uint32_t add(InHook hook, std::uint32_t parent, std::uint64_t word,
                   std::uint32_t hash) noexcept {
-  auto& nodes = session::g_session.nodes;
-  std::uint32_t node = nodes.size();
-  if (node > kMaxNode) return 0;
-  const bool is_next = node == parent + 1;
-  // The first node makes the index, although it is not in it: in a sandbox there is no memory
-  // later.
-  const bool has_index = g_index.load(std::memory_order_relaxed) != nullptr;
-  Index* const index = is_next && has_index ? nullptr : index_for_insert();
-  const std::uint32_t frame = number_of_frame(hook, word);
-  if ((!is_next && index == nullptr) || frame == 0 ||
-      !nodes.append(hook, node, [&](session::NodeEntry& entry) {
-        entry = {parent, frame};
-      }))
+  const std::uint32_t frame = take_frame(hook, word);
+  if (frame == 0) return 0;
+  const std::uint32_t node = new_node(hook, parent, frame, hash);
+  if (node == 0) {
+    give_back_frame(hook, frame);
     return 0;
-  if (is_next) return node;
-  put(*index, hash, node);
-  ++index->used;
+  }
+  if (node != parent + 1 && !index_for_change(hash).insert(hook, hash, node)) {
+    free_node(hook, node);
+    return 0;
+  }
+  g_node_states.refer(parent);
+  add_own(g_nodes_in_use, std::uint32_t{1});  // under the lock
+  add_own(g_ever, std::uint64_t{1});
   return node;
 }
 
 // Fetches what is_stack() is likely to read: the nodes would otherwise be fetched one after the
 // other.
-void fetch_nodes(const Index& index, std::span<const MergedFrame> frames) noexcept {
-  for (const MergedFrame& frame : frames) {
-    const std::uint32_t value =
-        index.slots[frame.hash & index.mask].load(std::memory_order_relaxed);
-    if (value != 0 && ((value ^ frame.hash) & ~kMaxNode) == 0)
-      __builtin_prefetch(&node_at(value & kMaxNode));
-  }
+void fetch_nodes(std::span<const MergedFrame> frames) noexcept {
+  for (const MergedFrame& frame : frames)
+    if (const std::uint32_t node = index_of(frame.hash).likely(frame.hash))
+      __builtin_prefetch(&node_at(node));
 }
 
 // Whether `node` is the innermost of `frames` below `parent`; if so, fills in their nodes.
@@ -185,7 +148,7 @@ bool is_stack(std::uint32_t parent, std::span<MergedFrame> frames, std::uint32_t
   std::uint32_t at = node;
   for (const MergedFrame& frame : frames) {
     if (at == 0) return false;
-    const session::NodeEntry& entry = node_at(at);
+    const NodeEntry entry = entry_of(at);
     if (word_at(entry) != frame.word) return false;
     at = entry.parent;
   }
@@ -199,19 +162,15 @@ bool is_stack(std::uint32_t parent, std::span<MergedFrame> frames, std::uint32_t
 
 }  // namespace
 
-void start_intern(InHook) noexcept {
+void start_intern(InHook hook) noexcept {
   const system::MutexGuard guard(g_lock);
-  if (guard && session::g_session.active()) index_for_insert();
+  if (!guard || !session::g_session.active()) return;
+  for (auto& shard : g_index) shard.prepare(hook);
 }
 
 std::uint32_t hash_of_node(std::uint32_t node) noexcept {
-  std::uint32_t hash = 0;
-  for (std::uint32_t factor = 1; node != 0; factor *= kFactor) {
-    const session::NodeEntry& entry = node_at(node);
-    hash += factor * mix(word_at(entry));
-    node = entry.parent;
-  }
-  return hash;
+  const std::uint32_t* const hash = g_hashes.find(node);
+  return hash == nullptr ? 0 : *hash;
 }
 
 std::uint32_t intern(InHook hook, std::uint32_t parent, std::uint64_t frame) noexcept {
@@ -224,22 +183,20 @@ std::uint32_t intern(InHook hook, std::uint32_t parent, std::uint64_t frame) noe
 std::uint32_t intern(InHook hook, std::uint32_t parent, std::uint32_t hash,
                      std::span<MergedFrame> frames) noexcept {
   if (!session::g_session.active() || frames.empty()) return 0;
-  const Index* const index = g_index.load(std::memory_order_acquire);
   for (std::size_t i = frames.size(); i-- != 0;) {
     frames[i].hash = hash = hash_of(hash, frames[i].word);
-    if (index != nullptr) __builtin_prefetch(&index->slots[hash & index->mask]);
+    index_of(hash).prefetch(hash);
   }
   const auto count = static_cast<std::uint32_t>(frames.size());
   std::uint32_t fresh = 0;  // so many innermost ones are not there
-  if (index == nullptr)
-    fresh = count;
-  else
-    fetch_nodes(*index, frames);
+  fetch_nodes(frames);
   while (fresh != count) {
     const std::span<MergedFrame> known = frames.subspan(fresh);
-    if (find(*index, known[0].hash,
-             [&](std::uint32_t node) { return is_stack(parent, known, node); }) != 0)
-      break;
+    const std::uint32_t found =
+        index_of(known[0].hash).find(known[0].hash, [&](std::uint32_t node) {
+          return claims(node, [&] { return is_stack(parent, known, node); });
+        });
+    if (found != 0) break;
     ++fresh;
   }
   std::uint32_t outer = fresh == count ? parent : frames[fresh].node;
@@ -255,8 +212,7 @@ std::uint32_t intern(InHook hook, std::uint32_t parent, std::uint32_t hash,
   for (; fresh != 0; --fresh) {
     MergedFrame& frame = frames[fresh - 1];
     std::uint32_t node = 0;
-    if (is_known)
-      node = find_child(g_index.load(std::memory_order_relaxed), outer, frame.word, frame.hash);
+    if (is_known) node = find_child(outer, frame.word, frame.hash);
     is_known = node != 0;
     if (node == 0) node = add(hook, outer, frame.word, frame.hash);
     if (node == 0) break;
@@ -265,17 +221,34 @@ std::uint32_t intern(InHook hook, std::uint32_t parent, std::uint32_t hash,
   return count - fresh;
 }
 
+Retiring::Retiring(InHook hook) noexcept : hook_(hook), locked_(g_lock.lock()) {}
+Retiring::~Retiring() {
+  if (locked_) g_lock.unlock();
+}
+
+std::uint32_t Retiring::use_again(std::uint32_t node) noexcept {
+  const std::uint32_t parent = node_at(node).parent;
+  if (node != parent + 1) {
+    const std::uint32_t hash = hash_of_node(node);
+    index_for_change(hash).erase(hash, [&](std::uint32_t number) { return number == node; });
+  }
+  free_node(hook_, node);
+  g_node_states.release(parent);
+  add_own(g_nodes_in_use, ~std::uint32_t{0});
+  return parent;
+}
+
+std::uint64_t nodes_ever() noexcept { return g_ever.load(std::memory_order_relaxed); }
+std::uint32_t free_nodes() noexcept { return g_free.count(); }
+
 void reset_nodes(InHook hook) noexcept {
   g_lock.unlock();  // its owner does not exist in the child
   reset_frame_numbers(hook);
-  Index* const index = g_index.load(std::memory_order_relaxed);
-  if (index == nullptr) return;
-  const std::uint64_t mask = index->mask;
-  const std::size_t bytes = index_bytes(mask + 1);
-  if (system::call(SYS_madvise, index, bytes, MADV_DONTNEED) != 0) {
-    std::memset(static_cast<void*>(index), 0, bytes);
-  }
-  index->mask = mask;
+  for (auto& shard : g_index) shard.reset(hook);
+  g_free.reset(hook);
+  g_node_states.reset(hook);
+  g_hashes.reset(hook);
+  g_nodes_in_use.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace oomrec::stack

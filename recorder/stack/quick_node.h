@@ -35,9 +35,10 @@ std::uint64_t python_chain(InHook, ThreadStacks&) noexcept;
     if (python == kNoPythonChain) [[unlikely]]
       return 0;
   }
-  if (walk.python == python && walk.root == root) [[likely]]
+  const std::uint64_t salt = session::g_era_salt.load(std::memory_order_relaxed);
+  if (walk.python == (python ^ salt) && walk.root == root) [[likely]]
     return walk.node;
-  const CachedStack wanted{walk.chain, python, root, 0};
+  const CachedStack wanted{walk.chain ^ salt, python, root, 0};
   const CachedStack& cached = slot_of(thread, wanted);
   return is_same(cached, wanted) ? cached.node : 0;
 }

@@ -5,6 +5,7 @@
 // throughout; reads of the stack stay inside the thread's own stack.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 
@@ -13,6 +14,7 @@
 #include "common/system/hook_scope.h"
 #include "recorder/python/chain.h"
 #include "recorder/python/chain_cache.h"
+#include "recorder/session/node_states.h"
 #include "recorder/stack/walk_pieces.h"
 
 namespace oomrec::stack {
@@ -77,7 +79,7 @@ struct CachedWalk {
   PieceCell cells;           // that it read
   bool bp_matters;
   std::uint32_t root, node;  // node 0: unknown
-  std::uint64_t python;      // chain of the Python frames
+  std::uint64_t python;      // chain of the Python frames, salted with the node's era
   std::uint64_t chain;       // its result
 };
 
@@ -96,7 +98,8 @@ struct CachedWalks {
   bool searched;               // in vain, for the stack that is captured next
 };
 
-// The node of a recent stack, by its two chains and the node it hangs below.
+// The node of a recent stack, by its two chains and the node it hangs below. The first chain is
+// salted with the era: in another one the node may be another stack's.
 struct CachedStack {
   std::uint64_t native, python;
   std::uint32_t root, node;
@@ -138,6 +141,7 @@ struct MergedFrame {
 
 // The last stack that the thread merged and interned, outermost frame first: merge.h.
 struct MergedCache {
+  std::uint32_t era;  // of its nodes
   std::uint32_t root;
   std::uint32_t count;
   bool joinable;                 // frames may be reused, not only compared
@@ -160,6 +164,9 @@ inline constexpr std::uint32_t kCodeRanges = 16;  // by address, in MiB
 // mapped memory, initially zeroed, reused by the lane's next thread after reset_thread(). What
 // every capture needs comes first.
 struct ThreadStacks {
+  // While the thread uses nodes: the era in which it began to; kStalled: others no longer wait for
+  // it. 0: it uses none.
+  std::atomic<std::uint32_t> era;
   StackRange ranges[kStackRanges];  // the thread's own first
   std::uint32_t next_range;
   std::uint32_t generation;  // of the caches: walk_cache.h; 0: never used, all zero
@@ -176,6 +183,39 @@ struct ThreadStacks {
                                                                 // for odd frames
 };
 
+inline constexpr std::uint32_t kStalled = 1u << 31;
+
+// From begin() to end(), what its thread finds in the trie stays as it is: nodes, and holders of
+// these. An outer one of the same thread covers an inner one.
+class UsesNodes {
+ public:
+  void begin(ThreadStacks& thread) noexcept {
+    if (thread_ != nullptr || thread.era.load(std::memory_order_relaxed) != 0) return;
+    thread_ = &thread;
+    announce(thread);
+  }
+  // False: it has not begun, or is within another one.
+  bool end() noexcept {
+    if (thread_ == nullptr) return false;
+    thread_->era.store(0, std::memory_order_release);
+    thread_ = nullptr;
+    return true;
+  }
+
+  // Whoever raises the era then reads whether a thread uses nodes since an earlier one; a thread
+  // stores that it does, and then reads the era again.
+  static void announce(ThreadStacks& thread) noexcept {
+    std::uint32_t era = session::g_era.load(std::memory_order_relaxed);
+    for (std::uint32_t announced = 0; announced != era; era = session::g_era.load()) {
+      announced = era;
+      thread.era.exchange(announced);
+    }
+  }
+
+ private:
+  ThreadStacks* thread_ = nullptr;
+};
+
 // The cache slot of a stack with these chains.
 inline CachedStack& slot_of(ThreadStacks& thread, const CachedStack& stack) noexcept {
   const std::uint64_t chain = chain_of(stack.root, stack.native, stack.python);
@@ -186,9 +226,9 @@ inline CachedStack& slot_of(ThreadStacks& thread, const CachedStack& stack) noex
 // because only there dlsym is allowed.
 void start() noexcept;
 
-// Captures the calling thread's stack, without the frames of liboomrec.so itself. `group`: the node
-// of the thread's group, which becomes the outermost. Returns the innermost node; `group` itself if
-// nothing could be unwound. Counts truncated stacks in the header.
+// Within UsesNodes: captures the calling thread's stack, without the frames of liboomrec.so itself.
+// `group`: the node of the thread's group, which becomes the outermost. Returns the innermost node;
+// `group` itself if nothing could be unwound. Counts truncated stacks in the header.
 std::uint32_t capture(InHook, ThreadStacks&, std::uint32_t group) noexcept;
 
 // Interns one more frame below `parent`; 0 when the trie is full.

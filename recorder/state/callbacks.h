@@ -19,6 +19,8 @@ struct Callbacks {
   void (*tick)(InHook, ThreadState&, std::uint64_t now_ns) noexcept;
   // `share_bytes` more, or less, are in a space's published total.
   void (*published)(InHook, std::int64_t share_bytes) noexcept;
+  // An event has used nodes, and there are so many that some should be forgotten.
+  void (*forget)(InHook) noexcept;
 };
 inline constinit Callbacks g_callbacks{};
 

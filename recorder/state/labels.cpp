@@ -1,13 +1,15 @@
 #include "recorder/state/labels.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "common/system/files.h"
 #include "common/text/frames.h"
 #include "common/text/utf8.h"
-#include "recorder/live/index.h"
+#include "recorder/session/index.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/stack.h"
+#include "recorder/state/node_scope.h"
 #include "recorder/state/state.h"
 #include "recorder/state/thread_state.h"
 
@@ -69,7 +71,7 @@ std::uint64_t hash_of(std::string_view text) noexcept {
     std::uint64_t word = 0;
     const std::size_t bytes = text.size() < sizeof word ? text.size() : sizeof word;
     std::memcpy(&word, text.data(), bytes);
-    hash = live::mix(hash ^ word);
+    hash = session::mix(hash ^ word);
     text.remove_prefix(bytes);
   }
   return hash;
@@ -144,7 +146,12 @@ void publish_common_label(const ThreadState& thread, Change change) noexcept {
 void push(InHook hook, ThreadState& thread, std::string_view text) noexcept {
   const std::uint32_t parent = thread.labelled_root();
   if (++thread.context_depth > kMaxContexts) return;
-  thread.roots[thread.context_depth] = label_node(hook, parent, id_of(hook, text));
+  {
+    const NodeScope nodes{hook, &thread};
+    const std::uint32_t node = label_node(hook, parent, id_of(hook, text));
+    session::g_node_states.refer(node);  // until it is popped
+    thread.roots[thread.context_depth] = node;
+  }
   t_labelled_root = thread.roots[thread.context_depth];
   publish_common_label(thread, Change::push);
 }
@@ -166,15 +173,30 @@ void pop_context(InHook hook) noexcept {
     if (waits_here() && g_waiting.depth != 0) --g_waiting.depth;
     return;
   }
-  if (thread->context_depth == 0 || --thread->context_depth >= kMaxContexts) return;
+  if (thread->context_depth == 0) return;
+  if (thread->context_depth <= kMaxContexts)
+    session::g_node_states.release(thread->roots[thread->context_depth]);
+  if (--thread->context_depth >= kMaxContexts) return;
   t_labelled_root = thread->context_depth == 0 ? 0 : thread->labelled_root();
   publish_common_label(*thread, Change::pop);
 }
 
 void adopt_common_label(InHook hook, ThreadState& thread) noexcept {
+  const NodeScope nodes{hook, &thread};
+  const std::uint32_t before = thread.common_root;
   thread.common_label = g_common_label.load(std::memory_order_relaxed);
   thread.common_root =
       label_node(hook, thread.roots[0], static_cast<StringId>(thread.common_label));
+  session::g_node_states.refer(thread.common_root);
+  session::g_node_states.release(before);
+}
+
+void release_roots(ThreadState& thread) noexcept {
+  for (std::uint32_t at = std::min(thread.context_depth, kMaxContexts); at != 0; --at)
+    session::g_node_states.release(thread.roots[at]);
+  session::g_node_states.release(thread.common_root);
+  thread.context_depth = 0;
+  thread.common_root = 0;
 }
 
 std::string_view label_of(std::uint32_t node) noexcept {

@@ -32,6 +32,9 @@ void pop_context(InHook) noexcept;
 // Applies the common label to a thread that pushed none.
 void adopt_common_label(InHook, ThreadState&) noexcept;
 
+// The labels that the lane's last thread left; its roots are not needed any more.
+void release_roots(ThreadState&) noexcept;
+
 // The innermost label of the stack `node`; empty: none.
 std::string_view label_of(std::uint32_t node) noexcept;
 

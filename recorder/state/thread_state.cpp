@@ -133,6 +133,13 @@ ThreadState* state_of(InHook hook, std::uint32_t lane) noexcept {
 
 }  // namespace
 
+ThreadState* thread_of_lane(std::uint32_t lane) noexcept {
+  if (lane == 0 || lane >= kMaxLanes) return nullptr;
+  const StateGroup group = group_of_lane(lane);
+  ThreadState* const states = g_threads.states[group.index].load(std::memory_order_acquire);
+  return states == nullptr ? nullptr : states + (lane - group.first);
+}
+
 ThreadState* register_thread(InHook hook) noexcept {
   if (g_state.generation->load(std::memory_order_relaxed) == 0) g_callbacks.fork_child(hook);
   if (phase() != Phase::active) return nullptr;
@@ -163,12 +170,14 @@ ThreadState* register_thread(InHook hook) noexcept {
     drop();
     return nullptr;
   }
+  release_roots(*state);
   state->thread = thread;
-  state->context_depth = 0;
+  state->released_node.store(0, std::memory_order_relaxed);
   state->failed = {};
   state->aftershock = {};
   state->last_block = state->last_torch_block = 0;
   state->roots[0] = state->common_root = group;
+  session::g_node_states.refer(group);
   state->common_label = 0;
   state->events_to_clock = 0;
   // The first event takes the slow path, which stamps the ring with the thread.
@@ -214,6 +223,7 @@ std::uint32_t group_node(InHook hook, std::string_view name) noexcept {
   const std::uint32_t node =
       stack::intern(hook, 0, session::special_frame(SpecialFrame::thread_group, text));
   if (node == 0) return 0;
+  session::g_node_states.refer(node);  // for ever
   Group& group = g_threads.groups[count];
   group = {node, {}};
   std::memcpy(group.name, name.data(), name.size());

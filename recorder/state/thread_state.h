@@ -59,6 +59,8 @@ struct ThreadState {
   FailedRequest failed;      // its latest failure that was no probe and no after-shock of this one
   FailedRequest aftershock;  // the latest that follows from `failed`; time_ns 0: none
   FailedCall failed_call;
+  // Of the block that a realloc under way has released; 0: none. If that fails, it is live again.
+  std::atomic<std::uint32_t> released_node;
   std::uint64_t mapped_bytes;  // all that it has mapped, reservations included
   stack::ThreadStacks stacks;
 
@@ -142,6 +144,9 @@ std::uint32_t group_node(InHook, std::string_view name) noexcept;
 std::uint64_t served_to_all() noexcept;
 
 void reset_threads_after_fork(InHook) noexcept;
+
+// The state of a lane; nullptr: no thread has had one yet.
+ThreadState* thread_of_lane(std::uint32_t lane) noexcept;
 
 // A signal handler that interrupted a hook forks: the child returns into that hook, which works on
 // the thread's state. So the kernel must not wipe it this time. `wiped` false: before the fork;

@@ -6,6 +6,7 @@
 #include <bit>
 #include <span>
 
+#include "recorder/session/node_states.h"
 #include "recorder/session/reuse.h"
 #include "recorder/state/state.h"
 #include "recorder/tick/time_line.h"
@@ -51,6 +52,8 @@ void ensure_rows(InHook hook, Checkpoint& entry, std::uint32_t rows) noexcept {
 }
 
 void write_row(CheckpointRow& row, const LargeHolder& of, std::uint32_t time_ms) noexcept {
+  // It stays while a checkpoint has it, as whoever forgets it sees.
+  session::g_node_states.touch(session::load_name(g_session.holders.at(of.holder)).node);
   const CheckpointRow now{of.holder, time_ms, static_cast<std::uint64_t>(of.live_bytes)};
   const std::uint64_t first_word = std::bit_cast<std::array<std::uint64_t, 2>>(now)[0];
   session::rewrite(std::atomic_ref(reinterpret_cast<std::uint64_t&>(row)), first_word,

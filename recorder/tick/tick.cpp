@@ -86,6 +86,12 @@ void tick(InHook hook) noexcept {
   if (thread != nullptr) read_clock(hook, *thread);
 }
 
+TickPause::TickPause() noexcept
+    : holds_(!g_ticks.at_work.exchange(true, std::memory_order_acquire)) {}
+TickPause::~TickPause() {
+  if (holds_) g_ticks.at_work.store(false, std::memory_order_release);
+}
+
 void reset_ticks_after_fork(InHook hook) noexcept {
   g_ticks.at_work.store(false, std::memory_order_relaxed);
   g_ticks.number = 0;

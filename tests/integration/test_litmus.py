@@ -33,8 +33,8 @@ BARRIERS = {
     "the state": ("session", "recorder/session/writer.cpp", r"(static_cast<u32>\(state\), )\S+\)", rf"\1{RELAXED})"),
     "a holder's figures": ("session", "recorder/live/full_holders.cpp", r"std::memory_order_acq_rel", RELAXED),
     "a small block": ("session", "recorder/live/side_table.h", r"(word\.store\(packed, )\S+\)", rf"\1{RELAXED})"),
-    "an index, a slot": ("session", "recorder/live/index.h", r"(hash << 32 \| number, )\S+\)", rf"\1{RELAXED})"),
-    "an index, a larger one": ("session", "recorder/live/index.h", r"(slots_\.store\(larger, )\S+\)", rf"\1{RELAXED})"),
+    "an index, a slot": ("session", "recorder/session/index.h", r"(hash << 32 \| number, )\S+\)", rf"\1{RELAXED})"),
+    "an index, a larger one": ("session", "recorder/session/index.h", r"(slots_\.store\(larger, )\S+\)", rf"\1{RELAXED})"),
     "a node's holder": ("session", "recorder/live/node_map.h", r"(distance, )std::memory_order_release", rf"\1{RELAXED}"),
 }  # fmt: skip
 

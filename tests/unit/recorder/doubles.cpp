@@ -2,37 +2,20 @@
 
 #include <time.h>
 
-#include <map>
-#include <mutex>
-
 #include "recorder/helper/from_process.h"
 #include "recorder/python/codes.h"
 #include "recorder/session/writer.h"
+#include "recorder/stack/intern.h"
 #include "recorder/stack/modules.h"
 #include "recorder/stack/stack.h"
-#include "tests/unit/append_node.h"
 
 namespace oomrec::stack {
-namespace {
-std::mutex g_mutex;
-std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> g_nodes;
-}  // namespace
-
 void start() noexcept {}
 void reset_thread(InHook, ThreadStacks&) noexcept {}
 void on_modules_unloaded(InHook) noexcept {}
 void check_next_module(InHook) noexcept {}
 void on_unmapped(InHook, std::uint64_t, std::uint64_t) noexcept {}
-void reset_after_fork(InHook) noexcept { g_nodes.clear(); }
-
-std::uint32_t intern(InHook, std::uint32_t parent, std::uint64_t frame) noexcept {
-  const std::lock_guard guard(g_mutex);
-  std::uint32_t& node = g_nodes[{parent, frame}];
-  if (node == 0) {
-    tests::append_node(session::g_session, node, parent, frame);
-  }
-  return node;
-}
+void reset_after_fork(InHook hook) noexcept { reset_nodes(hook); }
 
 std::uint32_t capture(InHook hook, ThreadStacks&, std::uint32_t group) noexcept {
   return intern(hook, group, session::native_frame(doubles::t_module, doubles::t_stack));

@@ -69,7 +69,7 @@ TEST_CASE("a freed block's slot, used by another thread for another address and 
   // The next address whose lock and list of free slots are the same.
   const auto next = [] {
     std::uint64_t address = kAddress;
-    const auto shard = [](std::uint64_t of) { return mix(of) >> 32 & 31; };
+    const auto shard = [](std::uint64_t of) { return session::mix(of) >> 32 & 31; };
     while (shard(address += 16) != shard(kAddress)) continue;
     return address;
   }();

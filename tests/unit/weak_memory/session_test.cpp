@@ -8,9 +8,9 @@
 #include "common/session/brief_holder.h"
 #include "common/session/ring.h"
 #include "recorder/live/full_holders.h"
-#include "recorder/live/index.h"
 #include "recorder/live/node_map.h"
 #include "recorder/live/side_table.h"
+#include "recorder/session/index.h"
 #include "tests/unit/append_node.h"
 #include "tests/unit/weak_memory/watched_session.h"
 
@@ -203,7 +203,7 @@ TEST_CASE("the state of a process that has ended, and its status") {
 }
 
 TEST_CASE("an index that grows while another thread searches it") {
-  using Index = live::Index<live::Outgrown::keep>;
+  using Index = session::Index<session::Outgrown::keep>;
   static constinit Index index;
   const weak_memory::WatchedSession watched{index};
   const auto add = [&](std::uint32_t key) {
@@ -212,7 +212,7 @@ TEST_CASE("an index that grows while another thread searches it") {
       entry.node = key;
       entry.api = 7;
     });
-    REQUIRE(index.insert(kHook, live::mix(key), number));
+    REQUIRE(index.insert(kHook, session::mix(key), number));
   };
   constexpr std::uint32_t kFits = 192;  // 3/4 of the first 256 slots
   for (std::uint32_t key = 1; key <= kFits; ++key) add(key);
@@ -222,8 +222,9 @@ TEST_CASE("an index that grows while another thread searches it") {
   std::set<std::uint32_t> seen;
   for (const std::uint32_t key : {1u, kFits, kFits + 1, kFits + 2}) {
     weak_memory::read([&] {
-      const std::uint32_t number = index.find(
-          live::mix(key), [&](std::uint32_t at) { return g_session.holders.at(at).node == key; });
+      const std::uint32_t number = index.find(session::mix(key), [&](std::uint32_t at) {
+        return g_session.holders.at(at).node == key;
+      });
       CHECK((number != 0 || key > kFits));  // what was there before stays there
       if (number != 0) CHECK(g_session.holders.at(number).api == 7);
       if (number != 0) seen.insert(key);

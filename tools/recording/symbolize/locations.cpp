@@ -169,6 +169,9 @@ const std::vector<LocationId>& Locations::of_frame(std::uint64_t frame) {
         case SpecialFrame::inherited:
           ids.push_back(intern(note("[inherited from the parent process]")));
           break;
+        case SpecialFrame::forgotten:
+          ids.push_back(intern(note("[forgotten stacks]")));
+          break;
         case SpecialFrame::preexisting:
           ids.push_back(intern(note("[before attaching]")));
           break;

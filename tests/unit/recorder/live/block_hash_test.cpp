@@ -119,7 +119,7 @@ TEST_CASE("four threads, each block freed by the next one") {
 TEST_CASE("an index that may not grow rejects entries and keeps the old ones") {
   need_session();
   g_table.reset(kHook);
-  g_index_budget_bytes = g_index_bytes.load() + 512 * 1024;
+  session::g_index_budget_bytes = session::g_index_bytes.load() + 512 * 1024;
   Block block;
   std::vector<std::uint64_t> taken;
   std::uint64_t rejected = 0;
@@ -133,5 +133,5 @@ TEST_CASE("an index that may not grow rejects entries and keeps the old ones") {
   CHECK(rejected > 0);
   CHECK(taken.size() > 10'000);
   for (const std::uint64_t at : taken) REQUIRE(g_table.remove(kHook, at, block));
-  g_index_budget_bytes = ~std::uint64_t{0};
+  session::g_index_budget_bytes = ~std::uint64_t{0};
 }

@@ -1,9 +1,10 @@
 // A hash from keys stored elsewhere to the numbers of their entries, in private memory.
 //
 // Open addressing, linear probing, 8 bytes a slot: {32 bits of the hash, number}. The caller
-// compares the key in the entry. find() may run while another thread inserts, if entries are never
-// erased: an outgrown table stays mapped until reset(). Everything else needs the caller's lock.
-// Grows by mmap; fails when there is no memory or the budget is used up.
+// compares the key in the entry. Where outgrown tables are kept, find() needs no lock: while
+// another thread erases or inserts, it may miss a key, so look again under the lock before you add
+// one. Everything else needs the caller's lock. Grows by mmap; fails when there is no memory or the
+// budget is used up.
 #pragma once
 
 #include <atomic>
@@ -12,7 +13,7 @@
 #include "common/system/hook_scope.h"
 #include "common/system/memory.h"
 
-namespace oomrec::live {
+namespace oomrec::session {
 
 // How much all indexes together may map, and have mapped.
 inline constinit std::atomic<std::uint64_t> g_index_budget_bytes{~std::uint64_t{0}};
@@ -44,6 +45,23 @@ class Index {
     }
   }
 
+  // Fetches the slot that find() begins with, and a number that it may return; 0: none.
+  void prefetch(std::uint64_t hash) const noexcept {
+    if (const Slots* const slots = slots_.load(std::memory_order_acquire))
+      __builtin_prefetch(&slots->at[home(slots, hash)]);
+  }
+  std::uint32_t likely(std::uint64_t hash) const noexcept {
+    const Slots* const slots = slots_.load(std::memory_order_acquire);
+    if (slots == nullptr) return 0;
+    const std::uint64_t slot = slots->at[home(slots, hash)].load(std::memory_order_relaxed);
+    return tag_of(slot) == static_cast<std::uint32_t>(hash) ? number_of(slot) : 0;
+  }
+
+  // Maps the first table, for a process that may not map memory later. False: no memory.
+  bool prepare(InHook) noexcept {
+    return slots_.load(std::memory_order_relaxed) != nullptr || grow();
+  }
+
   // Adds a key that is not there yet. False: no memory.
   bool insert(InHook, std::uint64_t hash, std::uint32_t number) noexcept {
     const Slots* const slots = slots_.load(std::memory_order_relaxed);
@@ -59,7 +77,6 @@ class Index {
   // Removes a key and returns its number; 0: it was not there.
   template <class Matches>
   std::uint32_t erase(std::uint64_t hash, Matches&& matches) noexcept {
-    static_assert(kOutgrown == Outgrown::unmap, "a reader without the lock would miss its key");
     Slots* const slots = slots_.load(std::memory_order_relaxed);
     if (slots == nullptr) return 0;
     for (std::uint64_t at = home(slots, hash);; at = next(slots, at)) {
@@ -117,7 +134,7 @@ class Index {
       const std::uint64_t slot = slots->at[at].load(std::memory_order_relaxed);
       if (slot == 0) break;
       if (((at - home(slots, tag_of(slot))) & slots->mask) >= ((at - gap) & slots->mask)) {
-        slots->at[gap].store(slot, std::memory_order_relaxed);
+        slots->at[gap].store(slot, std::memory_order_release);
         gap = at;
       }
     }
@@ -159,4 +176,4 @@ class Index {
   std::uint64_t used_ = 0;
 };
 
-}  // namespace oomrec::live
+}  // namespace oomrec::session

@@ -1,0 +1,227 @@
+#include "recorder/forget/forget.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/system/files.h"
+#include "recorder/forget/forgotten_rows.h"
+#include "recorder/forget/references.h"
+#include "recorder/session/node_states.h"
+#include "recorder/session/writer.h"
+#include "recorder/stack/intern.h"
+#include "recorder/state/node_scope.h"
+#include "recorder/state/state.h"
+#include "recorder/state/thread_state.h"
+
+namespace oomrec::recorder {
+
+using session::g_node_states;
+using session::g_session;
+using session::NodeStates;
+using stack::kStalled;
+
+namespace {
+
+// A slice is some ten microseconds.
+constexpr std::uint32_t kLanesAtOnce = 128;
+constexpr std::uint32_t kNodesAtOnce = 1024;
+constexpr std::uint32_t kRetiredAtOnce = 64;
+
+// A thread that sleeps longer in the middle of an event is not waited for: what there is stays,
+// until it goes on.
+constexpr std::uint64_t kPatienceNs = 250'000'000;
+
+enum class Step : std::uint8_t {
+  none,      // of a round
+  waiting,   // for threads that use nodes since an earlier era
+  freezing,  // all nodes, because one of them sleeps
+  thawing,   // none of them sleeps any more
+  claiming,  // what is referred to
+  retiring,  // what is idle
+};
+
+struct Round {
+  std::atomic<bool> at_work{false};
+  Step step = Step::none;
+  std::uint32_t at = 0;       // the next lane or node
+  std::uint32_t stalled = 0;  // threads that sleep, of those looked at
+  std::uint64_t began_ns = 0;
+  std::uint64_t added = 0, added_before = 0;  // nodes so far, when this era and the last one began
+  bool is_frozen = false;
+  References references;
+  std::uint32_t least = 0;  // nodes, for a round
+};
+constinit Round g_round;
+
+void go_on(Step step, std::uint32_t at) noexcept {
+  g_round.step = step;
+  g_round.at = at;
+}
+
+void begin_round() noexcept {
+  const std::uint32_t era = session::g_era.fetch_add(1) + 1;
+  session::g_era_salt.store(session::salt_of(era), std::memory_order_release);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  g_forget_at.store(0, std::memory_order_relaxed);  // each event does a slice
+  g_round.began_ns = system::coarse_ns();
+  g_round.stalled = 0;
+  g_round.added_before = std::exchange(g_round.added, stack::nodes_ever());
+  g_state.holders.candidates().drop_empty();
+  go_on(Step::waiting, 1);
+}
+
+// The room for more nodes: in numbers that are free, and in the recording.
+std::uint32_t room() noexcept {
+  constexpr std::uint64_t kNodeBytes = 16;  // of a node and its share of a holder
+  const std::uint64_t budget = g_state.budget_bytes / 2;
+  const std::uint64_t used = g_session.arena.populated_bytes();
+  const std::uint64_t left = used < budget ? (budget - used) / kNodeBytes : 0;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(left, NodeStates::kMost)) +
+         stack::free_nodes();
+}
+
+// What is older than the last era is needed. The next round begins when there are half as many new
+// nodes as that, or earlier if there is not so much room.
+void end_round() noexcept {
+  const std::uint32_t left = stack::g_nodes_in_use.load(std::memory_order_relaxed);
+  const std::uint64_t young = stack::nodes_ever() - g_round.added_before;
+  const auto needed = static_cast<std::uint32_t>(left - std::min<std::uint64_t>(left, young));
+  const std::uint32_t more = std::max(g_round.least, std::min(needed, room()) / 2);
+  go_on(Step::none, 0);
+  g_forget_at.store(left + more, std::memory_order_relaxed);
+}
+
+// Whether this thread does not use nodes since before this era, or sleeps.
+bool has_left(ThreadState& thread, std::uint32_t era) noexcept {
+  std::uint32_t word = thread.stacks.era.load(std::memory_order_acquire);
+  if (word == 0 || (word & ~kStalled) == era) return true;
+  if ((word & kStalled) == 0) {
+    if (system::coarse_ns() - g_round.began_ns < kPatienceNs) return false;
+    if (!thread.stacks.era.compare_exchange_strong(word, word | kStalled)) return false;
+  }
+  ++g_round.stalled;
+  return true;
+}
+
+void wait_for_threads() noexcept {
+  const std::uint32_t era = session::g_era.load(std::memory_order_relaxed);
+  const std::uint32_t end = std::min(g_round.at + kLanesAtOnce, g_session.lanes.size());
+  for (; g_round.at < end; ++g_round.at)
+    if (ThreadState* const thread = thread_of_lane(g_round.at); thread && !has_left(*thread, era))
+      return;
+  if (g_round.at < g_session.lanes.size()) return;
+  g_round.references.begin();
+  if (g_round.stalled != 0) return go_on(Step::freezing, 1);
+  if (g_round.is_frozen) return go_on(Step::thawing, 1);
+  go_on(Step::claiming, 0);
+}
+
+// A thread that sleeps may know any node that there is.
+void freeze(bool frozen) noexcept {
+  const std::uint32_t nodes = g_session.nodes.size();
+  const std::uint32_t end = std::min(g_round.at + kNodesAtOnce, nodes);
+  for (; g_round.at < end; ++g_round.at)
+    frozen ? g_node_states.set(g_round.at, NodeStates::kFrozen)
+           : g_node_states.clear(g_round.at, NodeStates::kFrozen);
+  if (g_round.at < nodes) return;
+  g_round.is_frozen = frozen;
+  go_on(Step::claiming, 0);
+}
+
+// What the holders of a retired node had allocated, and the row that it goes to.
+struct Folded {
+  std::uint32_t row;
+  live::HolderTable::Forgotten forgotten;
+};
+constexpr std::uint32_t kFoldedAtOnce = 16;
+static_assert(kFoldedAtOnce >= kSpaceCount);
+constinit Folded g_folded[kFoldedAtOnce];
+
+void fold(InHook hook, const Folded& folded) noexcept {
+  const std::uint32_t holder = g_state.holders.find_or_add_brief(
+      hook, folded.row, folded.forgotten.space, folded.forgotten.api);
+  if (holder != 0) g_state.holders.add_totals(hook, holder, folded.forgotten);
+}
+
+// Retires a leaf, and then its parents as far as they have become leaves without holders. Returns
+// how many.
+std::uint32_t retire_from(InHook hook, std::uint32_t node, std::uint32_t era) noexcept {
+  const NodeStates::Word word = g_node_states.load(node);
+  if (!NodeStates::is_idle(word, era) || !g_state.holders.are_empty(node)) return 0;
+  const bool has_holders = g_state.holders.has_any(node);
+  const std::uint32_t row = has_holders ? forgotten_node_of(hook, node) : 0;
+  if (has_holders && row == 0) return 0;  // no memory: it stays
+  std::uint32_t retired = 0, folded = 0;
+  {
+    stack::Retiring retiring{hook};
+    if (!retiring || !g_node_states.retire(node, word)) return 0;
+    if (has_holders) {
+      g_state.holders.remove(hook, node, (word & NodeStates::kHasOthers) != 0,
+                             [&](const auto& forgotten) {
+                               g_folded[folded++] = {row, forgotten};
+                             });
+      g_session.header().forgotten_stacks.fetch_add(1, std::memory_order_relaxed);
+    }
+    for (++retired; (node = retiring.use_again(node)) != 0; ++retired) {
+      const NodeStates::Word outer = g_node_states.load(node);
+      if (!NodeStates::is_idle(outer, era) || g_state.holders.has_any(node) ||
+          !g_node_states.retire(node, outer))
+        break;
+    }
+  }
+  for (std::uint32_t i = 0; i < folded; ++i) fold(hook, g_folded[i]);
+  return retired;
+}
+
+void retire(InHook hook) noexcept {
+  const std::uint32_t era = session::g_era.load(std::memory_order_relaxed);
+  std::uint32_t retired = 0;
+  for (std::uint32_t i = 0; i < kNodesAtOnce && retired < kRetiredAtOnce; ++i) {
+    if (g_round.at == 0) return end_round();
+    const std::uint32_t node = g_round.at--;
+    if (NodeStates::is_idle(g_node_states.load(node), era)) retired += retire_from(hook, node, era);
+  }
+}
+
+}  // namespace
+
+void start_forgetting(std::uint64_t budget_bytes) noexcept {
+  const auto least = static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(budget_bytes / 1024, 2 * 1024, 32 * 1024));
+  g_round.least = least;
+  g_forget_at.store(least, std::memory_order_relaxed);
+}
+
+void forget(InHook hook) noexcept {
+  if (phase() != Phase::active || g_round.at_work.exchange(true, std::memory_order_acquire)) return;
+  switch (g_round.step) {
+    case Step::none:
+      if (stack::g_nodes_in_use >= g_forget_at) begin_round();
+      break;
+    case Step::waiting:
+      wait_for_threads();
+      break;
+    case Step::freezing:
+      freeze(true);
+      break;
+    case Step::thawing:
+      freeze(false);
+      break;
+    case Step::claiming:
+      if (g_round.references.claim_next(hook)) go_on(Step::retiring, g_session.nodes.size() - 1);
+      break;
+    case Step::retiring:
+      retire(hook);
+      break;
+  }
+  g_round.at_work.store(false, std::memory_order_release);
+}
+
+void reset_forgetting_after_fork(InHook hook) noexcept {
+  g_round.at_work.store(false, std::memory_order_relaxed);
+  go_on(Step::none, 0);
+  g_round.is_frozen = false;
+  reset_forgotten_rows_after_fork(hook);
+}
+
+}  // namespace oomrec::recorder

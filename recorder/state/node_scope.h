@@ -1,0 +1,38 @@
+// An event that uses nodes: from before it captures a stack until the session refers to the node.
+#pragma once
+
+#include "recorder/stack/intern.h"
+#include "recorder/stack/stack.h"
+#include "recorder/state/callbacks.h"
+#include "recorder/state/thread_state.h"
+
+namespace oomrec::recorder {
+
+// With so many nodes in use, a round of forgetting is due or under way (recorder/forget/forget.h).
+inline constinit std::atomic<std::uint32_t> g_forget_at{~std::uint32_t{0}};
+
+// At its end the thread does a slice of forgetting, if there is something to do.
+class NodeScope {
+ public:
+  explicit NodeScope(InHook hook) noexcept : hook_(hook) {}
+  NodeScope(InHook hook, ThreadState* thread) noexcept : hook_(hook) {
+    if (thread != nullptr) begin(*thread);
+  }
+  ~NodeScope() {
+    if (!uses_.end()) return;
+    if (stack::g_nodes_in_use.load(std::memory_order_relaxed) >=
+        g_forget_at.load(std::memory_order_relaxed)) [[unlikely]]
+      g_callbacks.forget(hook_);
+  }
+  NodeScope(const NodeScope&) = delete;
+  NodeScope& operator=(const NodeScope&) = delete;
+
+  // For an event that learns late which thread's it is.
+  void begin(ThreadState& thread) noexcept { uses_.begin(thread.stacks); }
+
+ private:
+  const InHook hook_;
+  stack::UsesNodes uses_;
+};
+
+}  // namespace oomrec::recorder
