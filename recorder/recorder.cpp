@@ -61,7 +61,8 @@ struct Process {
   char session_directory[kPathBytes];
   bool python_raw_malloc;
   bool simulated;
-  char tree[64];  // the name of its process tree, of `oomrec run`; empty: none
+  std::uint32_t forget_at;  // OOMREC_FORGET_AT, for tests
+  char tree[64];            // the name of its process tree, of `oomrec run`; empty: none
 };
 constinit Process g_process{};
 
@@ -158,7 +159,7 @@ bool open_session(InHook hook, SessionOf owner) noexcept {
   g_state.generation->store(++g_state.last_generation, std::memory_order_relaxed);
   if (owner == SessionOf::forked_child) add_inherited_holders(hook);
   start_health(hook);
-  start_forgetting(g_state.budget_bytes);
+  start_forgetting(g_state.budget_bytes, g_process.forget_at);
   g_state.phase.store(Phase::active, std::memory_order_release);
   return true;
 }
@@ -237,6 +238,10 @@ bool start(const Options& options) noexcept {
   set_soft_limit(hook, options.limit);
   g_process.python_raw_malloc = variable(environ, "PYTHONMALLOC").substr(0, 6) == "malloc";
   store_rank(environ);
+  std::uint64_t nodes = 0;
+  g_process.forget_at = oomrec::parse_size(variable(environ, "OOMREC_FORGET_AT"), nodes)
+                            ? static_cast<std::uint32_t>(nodes)
+                            : 0;
   g_process.simulated = variable(environ, "OOMREC_SIMULATED") == "1";
   system::Text{g_process.tree} << variable(environ, kProcessTreeVariable);
   g_process.session_directory[0] = '\0';

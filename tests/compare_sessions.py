@@ -1,8 +1,11 @@
-"""compare_sessions.py LIBRARY BUILD: the fast path of exact mode records what the slow path records.
+"""compare_sessions.py LIBRARY BUILD: the fast path of exact mode records what the slow path records,
+and forgetting stacks changes nothing of those that are live.
 
-Runs each program twice with the same addresses, once as it is and once with a rule of --fail that
-never matches, which keeps every event of the heap off the fast path. Each ends by a SIGKILL. The
-sessions must be equal, entry by entry: holders, counters, tallies, live blocks and latest events.
+Runs each program three times with the same addresses: as it is; with a rule of --fail that never
+matches, which keeps every event of the heap off the fast path; and with a round of forgetting for
+every 50 new nodes. Each ends by a SIGKILL. The sessions must be equal, entry by entry: holders,
+counters, tallies, live blocks and latest events. Forgotten stacks are left out of the last
+comparison, but what they had allocated must be in the sums.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+FORGOTTEN = "special 8 "  # a frame
 NEVER = "malloc:nth=999999999999"
 LARGE = 130_000  # bytes: M_MMAP_THRESHOLD is 128 KiB
 
@@ -34,10 +38,15 @@ os.kill(os.getpid(), signal.SIGKILL)
 }  # fmt: skip
 
 
+AS_IT_IS = {"XOMREC_FAIL": NEVER, "XOMREC_FORGET_AT": "50"}  # variables as long as the others'
+SLOW = {"OOMREC_FAIL": NEVER, "XOMREC_FORGET_AT": "50"}
+FORGETFUL = {"XOMREC_FAIL": NEVER, "OOMREC_FORGET_AT": "50"}
+
+
 def lines(
-    library: Path, build: Path, command: list[str], directory: Path, rule_name: str
+    library: Path, build: Path, command: list[str], directory: Path, variables: dict[str, str]
 ) -> list[str]:
-    """The session of one run in a new directory; `rule_name`: the variable that holds the rule."""
+    """The session of one run in a new directory, with these variables."""
     directory.mkdir()
     try:
         subprocess.run(
@@ -53,7 +62,7 @@ def lines(
                 "PYTHONMALLOC": "malloc",
                 "PYTHONHASHSEED": "0",
                 "PYTHONDONTWRITEBYTECODE": "1",
-                rule_name: NEVER,
+                **variables,
             },
         )
         sessions = sorted(path for path in directory.rglob("*") if path.is_file())
@@ -84,15 +93,40 @@ def without_places(text: str) -> str:
     return re.sub(rf"(?:{'|'.join(sizes)})\b", named, text) if sizes else text
 
 
+HOLDER = re.compile(
+    r"holder (?P<space>\d+) live (?P<live>(?P<bytes>-?\d+) \d+) total (?P<allocated>\d+) (?P<count>\d+)"
+    r" temporary (?P<temporary>\d+) (?P<stack>of \w+)"
+)
+
+
+def needed(session: list[str]) -> list[str]:
+    """What must not be forgotten: all but stacks without live memory, and their sum with all others."""
+    kept, sums = [], Counter()
+    for line in session:
+        if holder := HOLDER.match(line):
+            for figure in ("allocated", "count", "temporary"):
+                sums[holder["space"], figure] += int(holder[figure])
+            if int(holder["bytes"]):
+                kept.append(f"holder {holder['space']} live {holder['live']} {holder['stack']}")
+        elif not line.startswith("stack "):
+            kept.append(line)
+    return kept + [f"sum {key}: {value}" for key, value in sums.items()]
+
+
+def only_in_one(a: list[str], b: list[str]) -> list[str]:
+    return sorted(((Counter(a) - Counter(b)) + (Counter(b) - Counter(a))).elements())
+
+
 def difference(library: Path, build: Path, command: list[str]) -> tuple[int, list[str]]:
     """How many entries were compared, and those that are in one session only."""
     with tempfile.TemporaryDirectory() as name:
-        run = Path(name) / "run"  # the same for both, because paths are recorded
-        fast = lines(library, build, command, run, "XOMREC_FAIL")
-        slow = lines(library, build, command, run, "OOMREC_FAIL")
-    fast_count, slow_count = Counter(fast), Counter(slow)
-    only_in_one = (fast_count - slow_count) + (slow_count - fast_count)
-    return len(slow), sorted(only_in_one.elements())
+        run = Path(name) / "run"  # the same for all, because paths are recorded
+        fast, slow, forgetful = (
+            lines(library, build, command, run, variables)
+            for variables in (AS_IT_IS, SLOW, FORGETFUL)
+        )
+    assert any(FORGOTTEN in line for line in forgetful), "nothing was forgotten"
+    return len(slow), only_in_one(fast, slow) + only_in_one(needed(fast), needed(forgetful))
 
 
 def command_of(name: str, build: Path, python: str = sys.executable) -> list[str]:

@@ -18,6 +18,8 @@ constexpr u32 kFutexOwnerDied = 0x4000'0000;
 constexpr u32 kFutexOwner = 0x3fff'ffff;
 
 constexpr Chunks kHolderChunks{sizeof(HolderEntry)};
+constexpr Chunks kNodeChunks{sizeof(NodeEntry)};
+constexpr Chunks kFrameChunks{sizeof(Frame)};
 constexpr Chunks kLaneChunks{sizeof(Lane)};
 constexpr Chunks kStringChunks{1};
 
@@ -132,20 +134,41 @@ bool View::read_bytes(const Chunks& expected, TableId table, std::uint64_t index
   return true;
 }
 
-bool View::read_holder(std::uint64_t index, Holder& out) const noexcept {
+// An entry of at least 8 bytes, whose first word changes as a whole.
+const std::byte* View::entry_at(const Chunks& chunks, TableId table,
+                                std::uint64_t index) const noexcept {
   u32 entry_bytes = 0;
-  const u64 offset = offset_of_entry(kHolderChunks, TableId::holders, index, entry_bytes);
-  const std::byte* const from =
-      offset == 0 || entry_bytes != sizeof(HolderEntry) ? nullptr : bytes_.at(offset, entry_bytes);
+  const u64 offset = offset_of_entry(chunks, table, index, entry_bytes);
+  if (offset == 0 || entry_bytes != chunks.entry_bytes()) return nullptr;
+  return bytes_.at(offset, entry_bytes);
+}
+
+// A holder that is forgotten meanwhile, or is another stack's, reads as zero.
+bool View::read_holder(std::uint64_t index, Holder& out) const noexcept {
+  const std::byte* const from = entry_at(kHolderChunks, TableId::holders, index);
   if (from == nullptr) return false;
+  const u64 name = load(from);
+  const std::byte* const figures_at = from + offsetof(HolderEntry, figures);
+  const u64 figures = load(figures_at);
   HolderEntry entry{};
-  std::memcpy(static_cast<void*>(&entry), from, offsetof(HolderEntry, figures));
-  const u64 figures = load(from + offsetof(HolderEntry, figures));
+  std::memcpy(static_cast<void*>(&entry), &name, sizeof name);
   std::memset(static_cast<void*>(&out), 0, sizeof out);
-  if (is_full(figures))
+  if (name == 0) return true;
+  bool same = true;
+  if (is_full(figures)) {
     read(TableId::full_holders, full_number(figures), out);
-  else
+    same = out.node == entry.node && out.space == entry.space;
+    load_barrier();
+    const u64 now = load(figures_at);
+    same = same && is_full(now) && full_number(now) == full_number(figures);
+  } else {
     BriefHolder::unpacked(figures).expand(out);
+  }
+  load_barrier();
+  if (!same || load(from) != name) {
+    std::memset(static_cast<void*>(&out), 0, sizeof out);
+    return true;
+  }
   out.node = entry.node;
   out.space = entry.space;
   out.api = entry.api;
@@ -153,11 +176,12 @@ bool View::read_holder(std::uint64_t index, Holder& out) const noexcept {
 }
 
 bool View::read_node(std::uint64_t index, Node& out) const noexcept {
-  NodeEntry entry{};
-  Frame frame{};
-  if (!read(TableId::nodes, index, entry) || !read(TableId::frames, entry.frame, frame))
-    return false;
-  out = {entry.parent, 0, frame.word};
+  const std::byte* const node = entry_at(kNodeChunks, TableId::nodes, index);
+  if (node == nullptr) return false;
+  const auto entry = std::bit_cast<NodeEntry>(load(node));
+  const std::byte* const frame = entry_at(kFrameChunks, TableId::frames, entry.frame);
+  if (frame == nullptr) return false;
+  out = {entry.parent, 0, load(frame)};
   return true;
 }
 

@@ -186,6 +186,7 @@ class View {
     return problem_ == Problem::none &&
            header_->tables[static_cast<u32>(TableId::holders)].entry_bytes == sizeof(HolderEntry);
   }
+  const std::byte* entry_at(const Chunks&, TableId, std::uint64_t index) const noexcept;
   bool read_holder(std::uint64_t index, Holder& out) const noexcept;
   // Whether those of `nodes` are NodeEntry.
   bool has_numbered_frames() const noexcept {

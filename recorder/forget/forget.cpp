@@ -185,9 +185,10 @@ void retire(InHook hook) noexcept {
 
 }  // namespace
 
-void start_forgetting(std::uint64_t budget_bytes) noexcept {
-  const auto least = static_cast<std::uint32_t>(
+void start_forgetting(std::uint64_t budget_bytes, std::uint32_t least_nodes) noexcept {
+  const auto share = static_cast<std::uint32_t>(
       std::clamp<std::uint64_t>(budget_bytes / 1024, 2 * 1024, 32 * 1024));
+  const std::uint32_t least = least_nodes != 0 ? least_nodes : share;
   g_round.least = least;
   g_forget_at.store(least, std::memory_order_relaxed);
 }

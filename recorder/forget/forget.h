@@ -13,8 +13,9 @@
 
 namespace oomrec::recorder {
 
-// Sets when the first round begins. `budget_bytes`: of the recording.
-void start_forgetting(std::uint64_t budget_bytes) noexcept;
+// Sets when the first round begins. `budget_bytes`: of the recording. `least_nodes`: a round for so
+// many new ones, for tests; 0: as the budget permits.
+void start_forgetting(std::uint64_t budget_bytes, std::uint32_t least_nodes) noexcept;
 
 // One slice, unless another thread does one. Set as Callbacks::forget.
 void forget(InHook) noexcept;
