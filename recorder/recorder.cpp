@@ -20,6 +20,7 @@
 #include "recorder/device_memory/warning.h"
 #include "recorder/devices/registry.h"
 #include "recorder/events/block_lookup.h"
+#include "recorder/events/marks.h"
 #include "recorder/events/shared_memory.h"
 #include "recorder/failures/crash.h"
 #include "recorder/failures/dump_directory.h"
@@ -208,6 +209,7 @@ void forget_session(InHook hook) noexcept {
   stack::reset_after_fork(hook);
   reset_forgetting_after_fork(hook);
   reset_threads_after_fork(hook);
+  reset_marks_after_fork(hook);
   reset_failures_after_fork(hook);
   reset_oom_action_after_fork(hook);
   reset_ticks_after_fork(hook);

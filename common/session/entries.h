@@ -365,8 +365,8 @@ struct CheckpointRow {
 };
 static_assert(sizeof(Checkpoint) == 120 && sizeof(CheckpointRow) == 16);
 
-// A mark that the program set (oomrec_mark).
-inline constexpr u32 kMarks = 4096;  // further ones are counted in Header::dropped_marks
+// A mark that the program set (oomrec_mark). Since version 11 entries are reused, like points.
+inline constexpr u32 kMarks = 4096;  // those that gave way are counted in Header::dropped_marks
 struct Mark {
   u64 time_ns;
   StringId text;

@@ -207,7 +207,7 @@ struct Header {
   SharedMemory shared;
   Driver drivers[kVendors];
   Atomic<u32> near_device;    // entry in `devices`: subject of the near_limit bundle being written
-  Atomic<u32> dropped_marks;  // marks beyond the table's capacity
+  Atomic<u32> dropped_marks;  // marks that are not in the table any more
   Rank rank;
   Atomic<u32> notifications;  // a futex: counts events that oomrec_wait() waits for
   StringId process_tree;      // what `oomrec run` calls the program and its descendants; 0: no name

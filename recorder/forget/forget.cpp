@@ -9,6 +9,7 @@
 #include "recorder/session/node_states.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/intern.h"
+#include "recorder/state/labels.h"
 #include "recorder/state/node_scope.h"
 #include "recorder/state/state.h"
 #include "recorder/state/thread_state.h"
@@ -26,6 +27,7 @@ namespace {
 constexpr std::uint32_t kLanesAtOnce = 128;
 constexpr std::uint32_t kNodesAtOnce = 1024;
 constexpr std::uint32_t kRetiredAtOnce = 64;
+constexpr std::uint32_t kLabelsAtOnce = 256;
 
 // A thread that sleeps longer in the middle of an event is not waited for: what there is stays,
 // until it goes on.
@@ -38,6 +40,7 @@ enum class Step : std::uint8_t {
   thawing,   // none of them sleeps any more
   claiming,  // what is referred to
   retiring,  // what is idle
+  labels,    // that no stack has
 };
 
 struct Round {
@@ -177,7 +180,7 @@ void retire(InHook hook) noexcept {
   const std::uint32_t era = session::g_era.load(std::memory_order_relaxed);
   std::uint32_t retired = 0;
   for (std::uint32_t i = 0; i < kNodesAtOnce && retired < kRetiredAtOnce; ++i) {
-    if (g_round.at == 0) return end_round();
+    if (g_round.at == 0) return g_round.is_frozen ? end_round() : go_on(Step::labels, 1);
     const std::uint32_t node = g_round.at--;
     if (NodeStates::is_idle(g_node_states.load(node), era)) retired += retire_from(hook, node, era);
   }
@@ -213,6 +216,9 @@ void forget(InHook hook) noexcept {
       break;
     case Step::retiring:
       retire(hook);
+      break;
+    case Step::labels:
+      if (forget_idle_labels(hook, g_round.at, kLabelsAtOnce)) end_round();
       break;
   }
   g_round.at_work.store(false, std::memory_order_release);

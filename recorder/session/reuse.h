@@ -21,7 +21,7 @@ namespace oomrec::session {
 template <class T>
 std::atomic_ref<u64> word_of(T& entry) noexcept {
   static_assert(sizeof(T) == sizeof(u64));
-  return std::atomic_ref{reinterpret_cast<u64&>(entry)};
+  return std::atomic_ref{*static_cast<u64*>(static_cast<void*>(&entry))};
 }
 
 // What a holder is of. Its word is stored last when the entry is used, and first when it is not any
@@ -34,7 +34,7 @@ struct HolderName {
 };
 inline std::atomic_ref<u64> name_word(HolderEntry& entry) noexcept {
   static_assert(sizeof(HolderName) == sizeof(u64) && offsetof(HolderEntry, api) == 6);
-  return std::atomic_ref{reinterpret_cast<u64&>(entry.node)};
+  return std::atomic_ref{*static_cast<u64*>(static_cast<void*>(&entry))};
 }
 inline HolderName load_name(HolderEntry& entry) noexcept {
   return std::bit_cast<HolderName>(name_word(entry).load(std::memory_order_acquire));

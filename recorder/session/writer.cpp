@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <memory>
 
@@ -108,12 +109,12 @@ void Session::keep_alive(InHook) noexcept {
 
 View Session::view() noexcept { return View{arena.bytes()}; }
 
-StringId Session::add_string(InHook hook, std::string_view text) noexcept {
+StringId Session::add_string(InHook hook, std::string_view text, u32 capacity) noexcept {
   if (!active_ || text.empty()) return 0;
   constexpr Chunks kShape{1};
   text = text.substr(0, kMaxStringBytes);
   const auto length = static_cast<u32>(text.size());
-  const u32 bytes = (sizeof(u32) + length + 3) & ~u32{3};
+  const u32 bytes = (sizeof(u32) + std::max(length, capacity) + 3) & ~u32{3};
 
   const system::MutexGuard guard{strings_.lock_};
   if (!guard) return 0;
@@ -129,6 +130,23 @@ StringId Session::add_string(InHook hook, std::string_view text) noexcept {
   std::memcpy(to + sizeof(length), text.data(), length);
   strings_.commit(static_cast<u32>(id) + bytes);
   return static_cast<StringId>(id);
+}
+
+StringId Session::put_text(InHook hook, TextMemory& memory, std::string_view text) noexcept {
+  constexpr u32 kLeast = 16;
+  const auto bytes = static_cast<u32>(std::min<std::size_t>(text.size(), kMaxStringBytes));
+  if (bytes == 0) return 0;
+  if (bytes > memory.bytes) {
+    const u32 capacity = std::max(kLeast, std::bit_ceil(bytes));
+    const StringId id = add_string(hook, text.substr(0, bytes), capacity);
+    if (id != 0) memory = {id, capacity};
+    return id;
+  }
+  const Chunks::Slot slot = Chunks{1}.locate(memory.id);
+  std::byte* const to = strings_.chunks_[slot.chunk] + slot.byte;
+  std::atomic_ref(*reinterpret_cast<u32*>(to)).store(bytes, std::memory_order_relaxed);
+  std::memcpy(to + sizeof(bytes), text.data(), bytes);
+  return memory.id;
 }
 
 // A ring and sums for each lane from `first` on. Without them a lane still has its counters.

@@ -85,6 +85,10 @@ std::uint32_t take_frame(InHook hook, std::uint64_t word) noexcept {
   return slot;
 }
 
+bool has_frame(std::uint64_t word) noexcept {
+  return g_slots.count != 0 && g_slots.at[place_of(g_slots, word)] != 0;
+}
+
 void give_back_frame(InHook hook, std::uint32_t number) noexcept {
   std::uint32_t* const nodes = g_nodes.find(number);
   if (nodes == nullptr || *nodes == 0 || --*nodes != 0) return;

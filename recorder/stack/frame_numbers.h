@@ -21,6 +21,8 @@ inline std::uint64_t word_of_frame(std::uint32_t number) noexcept {
 // The number of the frame with this word, for one more node. 0: no memory.
 std::uint32_t take_frame(InHook, std::uint64_t word) noexcept;
 
+bool has_frame(std::uint64_t word) noexcept;
+
 // One node less has it.
 void give_back_frame(InHook, std::uint32_t number) noexcept;
 

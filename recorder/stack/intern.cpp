@@ -238,6 +238,11 @@ std::uint32_t Retiring::use_again(std::uint32_t node) noexcept {
   return parent;
 }
 
+bool is_frame_in_use(InHook, std::uint64_t word) noexcept {
+  const system::MutexGuard guard(g_lock);
+  return !guard || has_frame(word);
+}
+
 std::uint64_t nodes_ever() noexcept { return g_ever.load(std::memory_order_relaxed); }
 std::uint32_t free_nodes() noexcept { return g_free.count(); }
 

@@ -39,6 +39,9 @@ class Retiring {
   const bool locked_;
 };
 
+// Whether a node has this frame.
+bool is_frame_in_use(InHook, std::uint64_t word) noexcept;
+
 inline constinit std::atomic<std::uint32_t> g_nodes_in_use{0};
 std::uint64_t nodes_ever() noexcept;  // added so far
 std::uint32_t free_nodes() noexcept;  // numbers of nodes that may be used again

@@ -6,8 +6,11 @@
 #include "common/system/files.h"
 #include "common/text/frames.h"
 #include "common/text/utf8.h"
+#include "recorder/session/free_numbers.h"
 #include "recorder/session/index.h"
+#include "recorder/session/private_array.h"
 #include "recorder/session/writer.h"
+#include "recorder/stack/intern.h"
 #include "recorder/stack/stack.h"
 #include "recorder/state/node_scope.h"
 #include "recorder/state/state.h"
@@ -21,14 +24,25 @@ using session::StringId;
 
 namespace {
 
-constexpr std::uint32_t kSlots = 2 * kMaxLabels;  // a power of two
+// A text that is a label. Its frame refers to it by the id of its text.
+struct Label {
+  session::TextMemory memory;
+  StringId id;         // 0: not in use
+  std::uint32_t idle;  // rounds of forgetting in which no stack had it; kIdleRounds: not found
+  std::uint64_t hash;
+};
+constexpr std::uint32_t kIdleRounds = 2;
 
-// Texts by their hash: {half of the hash, StringId} in a word; 0: free. Read without the lock.
+// Labels by their text, read without the lock. An entry that no stack has is used again.
 struct Labels {
   system::Mutex lock;
-  std::uint32_t count = 0;
+  std::uint32_t size = 1;  // of the entries; entry 0 means none
+  std::uint32_t in_use = 0;
+  std::uint32_t added = 0;  // since they last called for a round of forgetting
   StringId other = 0;
-  std::atomic<std::uint64_t> slots[kSlots] = {};
+  session::Index<session::Outgrown::keep> index;
+  session::FreeNumbers free;
+  session::PrivateArray<Label, kMaxLabels> entries;
   std::atomic<StringId> of_main{0};  // the main thread's innermost; 0: none
 };
 constinit Labels g_labels;
@@ -77,37 +91,46 @@ std::uint64_t hash_of(std::string_view text) noexcept {
   return hash;
 }
 
-// The text's id; else 0, and the slot for it.
-StringId find(std::string_view text, std::uint64_t hash, std::uint64_t& slot) noexcept {
-  for (slot = hash % kSlots;; slot = (slot + 1) % kSlots) {
-    const std::uint64_t word = g_labels.slots[slot].load(std::memory_order_acquire);
-    if (word == 0) return 0;
-    const auto id = static_cast<StringId>(word);
-    if (word >> 32 == hash >> 32 && g_session.view().string(id) == text) return id;
-  }
+// The entry with this text; 0: there is none.
+std::uint32_t find(std::string_view text, std::uint64_t hash) noexcept {
+  return g_labels.index.find(hash, [&](std::uint32_t number) {
+    const Label* const label = g_labels.entries.find(number);
+    return label != nullptr && g_session.view().string(label->id) == text;
+  });
 }
 
 StringId add(InHook hook, std::string_view text, std::uint64_t hash) noexcept {
   const system::MutexGuard guard(g_labels.lock);
   if (!guard) return 0;
-  std::uint64_t slot = 0;
-  if (const StringId found = find(text, hash, slot)) return found;
-  if (g_labels.count == kMaxLabels) {
+  if (const std::uint32_t found = find(text, hash)) return g_labels.entries.find(found)->id;
+  std::uint32_t number = g_labels.free.take(1);
+  if (number == 0 && g_labels.size < kMaxLabels && g_labels.entries.prepare(hook, g_labels.size))
+    number = g_labels.size++;
+  if (number == 0) {
     if (g_labels.other == 0) g_labels.other = g_session.add_string(hook, "other");
     return g_labels.other;
   }
-  const StringId id = g_session.add_string(hook, text);
-  if (id == 0) return 0;
-  ++g_labels.count;
-  g_labels.slots[slot].store((hash >> 32 << 32) | id, std::memory_order_release);
-  return id;
+  Label& label = *g_labels.entries.find(number);
+  label.id = g_session.put_text(hook, label.memory, text);
+  label.hash = hash;
+  label.idle = 0;
+  if (label.id == 0 || !g_labels.index.insert(hook, hash, number)) {
+    label.id = 0;
+    g_labels.free.give_back(hook, number);
+    return 0;
+  }
+  ++g_labels.added;
+  if (++g_labels.in_use > kManyLabels && g_labels.added > kManyLabels / 2) {
+    g_labels.added = 0;
+    g_forget_at.store(0, std::memory_order_relaxed);
+  }
+  return label.id;
 }
 
 StringId id_of(InHook hook, std::string_view text) noexcept {
   const std::uint64_t hash = hash_of(text);
-  std::uint64_t slot = 0;
-  const StringId found = find(text, hash, slot);
-  return found != 0 ? found : add(hook, text, hash);
+  const std::uint32_t found = find(text, hash);
+  return found != 0 ? g_labels.entries.find(found)->id : add(hook, text, hash);
 }
 
 std::uint32_t label_node(InHook hook, std::uint32_t parent, StringId label) noexcept {
@@ -223,9 +246,36 @@ void forget_labels() noexcept {
   g_labels.lock.unlock();
   g_labels.of_main.store(0, std::memory_order_relaxed);
   g_labels.other = 0;
-  if (g_labels.count == 0) return;
-  g_labels.count = 0;
-  for (auto& slot : g_labels.slots) slot.store(0, std::memory_order_relaxed);
+  if (g_labels.size == 1) return;
+  const InHook hook = OutsideHooks::in_hook();
+  g_labels.size = 1;
+  g_labels.in_use = 0;
+  g_labels.index.reset(hook);
+  g_labels.free.reset(hook);
+  g_labels.entries.reset(hook);
+}
+
+// A label that a thread has just found may still get a stack in this round, but not in a later one.
+bool forget_idle_labels(InHook hook, std::uint32_t& at, std::uint32_t most) noexcept {
+  const system::TryGuard guard(g_labels.lock);
+  if (!guard) return false;
+  for (const std::uint32_t end = std::min(at + most, g_labels.size); at < end; ++at) {
+    Label& label = *g_labels.entries.find(at);
+    if (label.id == 0) continue;
+    const bool in_use =
+        stack::is_frame_in_use(hook, session::special_frame(SpecialFrame::context, label.id));
+    if (in_use) {
+      if (label.idle < kIdleRounds) label.idle = 0;
+      continue;
+    }
+    if (++label.idle == kIdleRounds)
+      g_labels.index.erase(label.hash, [&](std::uint32_t number) { return number == at; });
+    if (label.idle <= kIdleRounds) continue;
+    label.id = 0;
+    --g_labels.in_use;
+    g_labels.free.give_back(hook, at);
+  }
+  return at >= g_labels.size;
 }
 
 void restore_labels(InHook hook, ThreadState& thread) noexcept {

@@ -3,7 +3,8 @@
 // A label is an outer frame of every stack captured under it, just inside the thread's group. So
 // blocks, events, failures and checkpoints carry it at no cost. Labels nest. A thread that pushed
 // no label (PyTorch's backward threads) is taken to work for the thread that pushed last, and gets
-// that one's innermost label. There are at most 4,096 different texts; further ones become `other`.
+// that one's innermost label. A label that no stack has any more is forgotten; if more than
+// kMaxLabels are in use, further ones become `other`.
 #pragma once
 
 #include <atomic>
@@ -18,7 +19,8 @@ namespace oomrec::recorder {
 struct ThreadState;
 
 inline constexpr std::uint32_t kMaxContexts = 16;    // deeper ones count as the innermost of these
-inline constexpr std::uint32_t kMaxLabels = 4096;    // different texts
+inline constexpr std::uint32_t kMaxLabels = 8192;    // different texts in use
+inline constexpr std::uint32_t kManyLabels = 2048;   // some should be forgotten
 inline constexpr std::size_t kLabelTextBytes = 256;  // longer texts are cut
 
 // The label of threads that pushed none: its StringId, and above that the tid of the thread that
@@ -37,6 +39,10 @@ void release_roots(ThreadState&) noexcept;
 
 // The innermost label of the stack `node`; empty: none.
 std::string_view label_of(std::uint32_t node) noexcept;
+
+// In a round of forgetting: looks at the `most` labels from `at` on, which is raised. True: that
+// was the last one.
+bool forget_idle_labels(InHook, std::uint32_t& at, std::uint32_t most) noexcept;
 
 // A fork's child saves the labels of the forking thread while it can still read the parent's
 // session, and restores them for its first thread once it has a session.

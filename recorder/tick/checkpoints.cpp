@@ -9,7 +9,7 @@
 #include "recorder/session/node_states.h"
 #include "recorder/session/reuse.h"
 #include "recorder/state/state.h"
-#include "recorder/tick/time_line.h"
+#include "recorder/state/time_line.h"
 
 namespace oomrec::recorder {
 

@@ -12,8 +12,8 @@
 #include "recorder/state/callbacks.h"
 #include "recorder/state/clock.h"
 #include "recorder/state/counters.h"
+#include "recorder/state/time_line.h"
 #include "recorder/tick/checkpoints.h"
-#include "recorder/tick/time_line.h"
 
 namespace oomrec::recorder {
 

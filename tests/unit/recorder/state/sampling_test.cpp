@@ -9,7 +9,7 @@
 
 #include "recorder/failures/bundle_rate.h"
 #include "recorder/failures/bundle_scheduler.h"
-#include "recorder/tick/time_line.h"
+#include "recorder/state/time_line.h"
 
 using namespace oomrec::recorder;
 
