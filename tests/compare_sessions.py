@@ -38,9 +38,10 @@ os.kill(os.getpid(), signal.SIGKILL)
 }  # fmt: skip
 
 
-AS_IT_IS = {"XOMREC_FAIL": NEVER, "XOMREC_FORGET_AT": "50"}  # variables as long as the others'
-SLOW = {"OOMREC_FAIL": NEVER, "XOMREC_FORGET_AT": "50"}
-FORGETFUL = {"XOMREC_FAIL": NEVER, "OOMREC_FORGET_AT": "50"}
+# As long as each other, so that addresses are the same. What is forgotten when depends on the path.
+AS_IT_IS = {"XOMREC_FAIL": NEVER, "OOMREC_FORGET_AT": "16000000"}
+SLOW = {"OOMREC_FAIL": NEVER, "OOMREC_FORGET_AT": "16000000"}
+FORGETFUL = {"XOMREC_FAIL": NEVER, "OOMREC_FORGET_AT": "00000050"}
 
 
 def lines(

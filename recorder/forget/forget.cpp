@@ -133,12 +133,12 @@ void freeze(bool frozen) noexcept {
 
 // What the holders of a retired node had allocated, and the row that it goes to.
 struct Folded {
-  std::uint32_t row;
-  live::HolderTable::Forgotten forgotten;
+  std::uint32_t row = 0;
+  live::HolderTable::Forgotten forgotten{};
 };
 constexpr std::uint32_t kFoldedAtOnce = 16;
 static_assert(kFoldedAtOnce >= kSpaceCount);
-constinit Folded g_folded[kFoldedAtOnce];
+constinit Folded g_folded[kFoldedAtOnce]{};
 
 void fold(InHook hook, const Folded& folded) noexcept {
   const std::uint32_t holder = g_state.holders.find_or_add_brief(

@@ -149,9 +149,9 @@ std::uint32_t HolderTable::find_or_add_brief(InHook hook, std::uint32_t node, Sp
     describe(g_session.holders.at(number));
   else if (!g_session.holders.append(hook, number, describe))
     return 0;
-  if (by_node && of_heap_.prepare(hook, node, number) && of_heap_.insert(node, number))
-    return number;
-  if (!index_.insert(hook, hash_of(node, space), number)) {
+  const bool has_place = !by_node || of_heap_.prepare(hook, node, number);
+  if (by_node && has_place && of_heap_.insert(node, number)) return number;
+  if (!has_place || !index_.insert(hook, hash_of(node, space), number)) {
     session::store_name(g_session.holders.at(number), {});
     free_.give_back(hook, number);
     return 0;

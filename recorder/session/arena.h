@@ -66,6 +66,7 @@ class Arena {
     return populated_.load(std::memory_order_relaxed);
   }
   std::uint64_t file_bytes() const noexcept { return file_bytes_; }
+  std::uint64_t budget_bytes() const noexcept { return budget_bytes_; }
   std::uint64_t used_bytes() const noexcept { return used_.load(std::memory_order_relaxed); }
   bool is_file() const noexcept { return shared_; }
 

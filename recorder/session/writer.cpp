@@ -22,12 +22,20 @@ namespace {
 using system::call;
 
 constexpr u32 kThreadRingSlots = 256;
-constexpr u32 kMainRingSlots = 4096;
+constexpr u32 kMainRingSlots = 4096;  // in a recording of the default size
 constexpr u32 kExactMainRingSlots = 16384;
 constexpr u32 kThreadSums = 128;  // of exact mode: a page, and one more for their temporaries
 constexpr u32 kMainSums = 1024;
 constexpr u32 kProbedOwners = 8;
 constexpr u32 kMostLanesAtOnce = 8;
+
+// A ring keeps the stacks of its events: a smaller recording has fewer.
+u32 main_ring_slots(Mode mode, u64 budget_bytes) noexcept {
+  const bool exact = mode == Mode::exact;
+  const u64 share = std::bit_ceil(budget_bytes / (exact ? 8192 : 4096));
+  return static_cast<u32>(std::clamp<u64>(share, kThreadRingSlots,
+                                          exact ? kExactMainRingSlots : kMainRingSlots));
+}
 
 bool has_ended(i32 pid, i32 tid) noexcept { return call(SYS_tgkill, pid, tid, 0) == -ESRCH; }
 
@@ -181,7 +189,7 @@ u32 Session::add_lanes(InHook hook, i32 tid) noexcept {
     if (take_lane(number, 0, tid) && own == 0) own = number;
   const bool exact = mode_ == Mode::exact;
   const bool is_main = tid == pid_;
-  if (!is_main || !add_memory(hook, first, count, exact ? kExactMainRingSlots : kMainRingSlots,
+  if (!is_main || !add_memory(hook, first, count, main_ring_slots(mode_, arena.budget_bytes()),
                               exact ? kMainSums : 0))
     add_memory(hook, first, count, kThreadRingSlots, exact ? kThreadSums : 0);
   for (u32 number = first; number != first + count; ++number)

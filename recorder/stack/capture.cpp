@@ -89,7 +89,6 @@ bool is_own_code(std::uint64_t pc) noexcept { return g_own_code.holds(pc); }
 void start() noexcept {
   const InHook hook = OutsideHooks::in_hook();
   start_modules(hook);
-  start_intern(hook);
   const std::uint32_t slot = module_slot_at(hook, registers_here().pc);
   if (slot != 0) g_own_code = loaded_module(slot).mapped;
   start_odd_frames(hook);

@@ -118,6 +118,8 @@ void free_node(InHook hook, std::uint32_t node) noexcept {
 // Adds a node that is not there. Under g_lock. 0: the trie is full.
 std::uint32_t add(InHook hook, std::uint32_t parent, std::uint64_t word,
                   std::uint32_t hash) noexcept {
+  if (g_nodes_in_use == 0)  // in a sandbox there is no memory later
+    for (auto& shard : g_index) shard.prepare(hook);
   const std::uint32_t frame = take_frame(hook, word);
   if (frame == 0) return 0;
   const std::uint32_t node = new_node(hook, parent, frame, hash);
@@ -161,12 +163,6 @@ bool is_stack(std::uint32_t parent, std::span<MergedFrame> frames, std::uint32_t
 }
 
 }  // namespace
-
-void start_intern(InHook hook) noexcept {
-  const system::MutexGuard guard(g_lock);
-  if (!guard || !session::g_session.active()) return;
-  for (auto& shard : g_index) shard.prepare(hook);
-}
 
 std::uint32_t hash_of_node(std::uint32_t node) noexcept {
   const std::uint32_t* const hash = g_hashes.find(node);

@@ -46,7 +46,6 @@ inline constinit std::atomic<std::uint32_t> g_nodes_in_use{0};
 std::uint64_t nodes_ever() noexcept;  // added so far
 std::uint32_t free_nodes() noexcept;  // numbers of nodes that may be used again
 
-void start_intern(InHook) noexcept;
 void reset_nodes(InHook) noexcept;  // after a fork
 
 }  // namespace oomrec::stack

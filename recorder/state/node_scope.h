@@ -8,9 +8,6 @@
 
 namespace oomrec::recorder {
 
-// With so many nodes in use, a round of forgetting is due or under way (recorder/forget/forget.h).
-inline constinit std::atomic<std::uint32_t> g_forget_at{~std::uint32_t{0}};
-
 // At its end the thread does a slice of forgetting, if there is something to do.
 class NodeScope {
  public:

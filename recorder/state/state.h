@@ -84,10 +84,14 @@ extern constinit State g_state;
 // False in a vfork child, which has its parent's memory, and must leave its session alone.
 bool same_process() noexcept;
 
+// With so many nodes in use, a round of forgetting is due or under way (recorder/forget/forget.h).
+inline constinit std::atomic<std::uint32_t> g_forget_at{~std::uint32_t{0}};
+
 inline Phase phase() noexcept { return g_state.phase.load(std::memory_order_relaxed); }
 inline bool exact() noexcept { return g_state.mode.load(std::memory_order_relaxed) == Mode::exact; }
 inline void drop(std::uint64_t events = 1) noexcept {
   session::g_session.header().dropped_events.fetch_add(events, std::memory_order_relaxed);
+  g_forget_at.store(0, std::memory_order_relaxed);  // there is no room for more
 }
 
 }  // namespace oomrec::recorder
