@@ -53,8 +53,8 @@ __attribute__((weak)) void oomrec_context_push(const char* text);
 __attribute__((weak)) void oomrec_context_pop(void);
 
 /* Marks this moment on the timeline, such as the end of an epoch. The first 256 bytes of `text`
- * are copied. A recording keeps 4,096 marks. Further ones are only counted, as are those of a
- * signal handler that interrupts the recorder. */
+ * are copied. A recording keeps the latest 2,048 marks, and as many of the older ones. The rest are
+ * only counted, as are those of a signal handler that interrupts the recorder. */
 __attribute__((weak)) void oomrec_mark(const char* text);
 
 /* --- From version 3 on ---------------------------------------------------------------------------

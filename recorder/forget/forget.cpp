@@ -6,6 +6,7 @@
 #include "common/system/files.h"
 #include "recorder/forget/forgotten_rows.h"
 #include "recorder/forget/references.h"
+#include "recorder/helper/helper.h"
 #include "recorder/session/node_states.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/intern.h"
@@ -89,7 +90,7 @@ void end_round() noexcept {
   const std::uint32_t left = stack::g_nodes_in_use.load(std::memory_order_relaxed);
   const std::uint64_t young = stack::nodes_ever() - g_round.added_before;
   const auto needed = static_cast<std::uint32_t>(left - std::min<std::uint64_t>(left, young));
-  const std::uint32_t more = std::max(g_round.least, std::min(needed, room()) / 2);
+  const std::uint32_t more = std::min(std::max(g_round.least, needed / 2), room() / 2);
   go_on(Step::none, 0);
   g_forget_at.store(left + more, std::memory_order_relaxed);
 }
@@ -197,7 +198,8 @@ void start_forgetting(std::uint64_t budget_bytes, std::uint32_t least_nodes) noe
 }
 
 void forget(InHook hook) noexcept {
-  if (phase() != Phase::active || g_round.at_work.exchange(true, std::memory_order_acquire)) return;
+  if (phase() != Phase::active || helper::is_writing(g_state.pid)) return;  // it reads all stacks
+  if (g_round.at_work.exchange(true, std::memory_order_acquire)) return;
   switch (g_round.step) {
     case Step::none:
       if (stack::g_nodes_in_use >= g_forget_at) begin_round();

@@ -152,6 +152,11 @@ bool finish(std::uint64_t deadline_ns) noexcept {
   return true;
 }
 
+bool is_writing(int self) noexcept {
+  return g_word.load(std::memory_order_acquire) != 0 &&
+         g_owner.load(std::memory_order_relaxed) == self;
+}
+
 void kill_helper(long pid) noexcept {
   if (g_helper.load(std::memory_order_acquire) == pid) system::call(SYS_kill, pid, SIGKILL);
 }

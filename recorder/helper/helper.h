@@ -71,6 +71,9 @@ bool wait_for(long pid, Until until, std::uint64_t deadline_ns) noexcept;
 // Waits until the helper is idle and reaps it. False: still busy at the deadline.
 bool finish(std::uint64_t deadline_ns) noexcept;
 
+// Whether process `self` is writing a bundle, or about to.
+bool is_writing(int self) noexcept;
+
 // Kills the helper `pid` if it is still the current one.
 void kill_helper(long pid) noexcept;
 

@@ -7,11 +7,16 @@
 // budget is used up.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
+#include "common/machine/page.h"
 #include "common/system/hook_scope.h"
 #include "common/system/memory.h"
+#include "common/system/syscalls.h"
 
 namespace oomrec::session {
 
@@ -27,8 +32,9 @@ constexpr std::uint64_t mix(std::uint64_t key) noexcept {
 }
 
 enum class Outgrown : bool { unmap, keep };  // keep: readers without the lock may still be in it
+enum class InBudget : bool { no, yes };
 
-template <Outgrown kOutgrown>
+template <Outgrown kOutgrown, InBudget kInBudget = InBudget::yes>
 class Index {
  public:
   // The number in a slot with this hash for which matches(number) holds; 0: none.
@@ -92,9 +98,11 @@ class Index {
 
   // Unmaps everything; nobody may be reading.
   void reset(InHook) noexcept {
-    for (Slots* slots = slots_.exchange(nullptr); slots != nullptr;) {
+    Slots* const current = slots_.exchange(nullptr);
+    for (Slots* slots = current; slots != nullptr;) {
       Slots* const older = slots->older;
-      release(slots);
+      if (slots == current) uncount(bytes_of(slots->mask + 1));
+      unmap(slots);
       slots = older;
     }
     used_ = 0;
@@ -141,24 +149,36 @@ class Index {
     slots->at[gap].store(0, std::memory_order_relaxed);
   }
 
-  static void release(Slots* slots) noexcept {
-    const std::uint64_t bytes = bytes_of(slots->mask + 1);
-    g_index_bytes.fetch_sub(bytes, std::memory_order_relaxed);
-    system::unmap(slots, bytes);
+  // False: that would exceed the budget.
+  static bool count(std::uint64_t bytes) noexcept {
+    if (kInBudget == InBudget::no) return true;
+    const std::uint64_t before = g_index_bytes.fetch_add(bytes, std::memory_order_relaxed);
+    if (before + bytes <= g_index_budget_bytes.load(std::memory_order_relaxed)) return true;
+    uncount(bytes);
+    return false;
+  }
+  static void uncount(std::uint64_t bytes) noexcept {
+    if (kInBudget == InBudget::yes) g_index_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+  }
+
+  static void unmap(Slots* slots) noexcept { system::unmap(slots, bytes_of(slots->mask + 1)); }
+
+  // Its address space stays, and the page with its mask: a reader in it finds nothing.
+  static void give_up_memory(Slots* slots) noexcept {
+    const std::uint64_t page = machine::page_bytes(), bytes = bytes_of(slots->mask + 1);
+    if (bytes > page)
+      system::call(SYS_madvise, reinterpret_cast<std::byte*>(slots) + page, bytes - page,
+                   MADV_DONTNEED);
   }
 
   [[gnu::noinline]] bool grow() noexcept {
     Slots* const old = slots_.load(std::memory_order_relaxed);
     const std::uint64_t slots = old == nullptr ? kFirstSlots : (old->mask + 1) * 2;
     const std::uint64_t bytes = bytes_of(slots);
-    if (g_index_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes >
-        g_index_budget_bytes.load(std::memory_order_relaxed)) {
-      g_index_bytes.fetch_sub(bytes, std::memory_order_relaxed);
-      return false;
-    }
+    if (!count(bytes)) return false;
     auto* const larger = static_cast<Slots*>(system::map_private(bytes));
     if (larger == nullptr) {
-      g_index_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+      uncount(bytes);
       return false;
     }
     larger->mask = slots - 1;
@@ -168,7 +188,12 @@ class Index {
     }
     larger->older = kOutgrown == Outgrown::keep ? old : nullptr;
     slots_.store(larger, std::memory_order_release);
-    if (kOutgrown == Outgrown::unmap && old != nullptr) release(old);
+    if (old == nullptr) return true;
+    uncount(bytes_of(old->mask + 1));
+    if (kOutgrown == Outgrown::unmap)
+      unmap(old);
+    else
+      give_up_memory(old);
     return true;
   }
 

@@ -33,8 +33,8 @@ constexpr u32 kMostLanesAtOnce = 8;
 u32 main_ring_slots(Mode mode, u64 budget_bytes) noexcept {
   const bool exact = mode == Mode::exact;
   const u64 share = std::bit_ceil(budget_bytes / (exact ? 8192 : 4096));
-  return static_cast<u32>(std::clamp<u64>(share, kThreadRingSlots,
-                                          exact ? kExactMainRingSlots : kMainRingSlots));
+  return static_cast<u32>(
+      std::clamp<u64>(share, kThreadRingSlots, exact ? kExactMainRingSlots : kMainRingSlots));
 }
 
 bool has_ended(i32 pid, i32 tid) noexcept { return call(SYS_tgkill, pid, tid, 0) == -ESRCH; }

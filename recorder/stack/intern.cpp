@@ -30,7 +30,7 @@ constexpr std::uint32_t kMaxNode = NodeStates::kMost - 1;
 
 // Small shards: all of one move at once when it grows, in the middle of some event.
 constexpr unsigned kShardBits = 3;
-constinit session::Index<session::Outgrown::keep> g_index[1 << kShardBits];
+constinit session::Index<session::Outgrown::keep, session::InBudget::no> g_index[1 << kShardBits];
 constinit session::FreeNumbers g_free;
 constinit session::PrivateArray<std::uint32_t, NodeStates::kMost> g_hashes;
 constinit system::Mutex g_lock;

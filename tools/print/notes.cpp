@@ -82,7 +82,8 @@ std::vector<std::string> notes_of(const bundles::Source& source) {
   });
   add_if(header.mode == static_cast<std::uint8_t>(Mode::exact) && recording.estimated(), [] {
     return std::string{
-        "exact recording fell back to sampling: its tables were full (raise --recording-size)"};
+        "exact recording fell back to sampling: what was live at once did not fit (raise "
+        "--recording-size)"};
   });
   add_if(recording.estimated(), [&] {
     return fmt::format(
@@ -117,6 +118,13 @@ std::vector<std::string> notes_of(const bundles::Source& source) {
   add_if(header.dropped_events != 0, [&] {
     return fmt::format("{} did not fit into the recording (raise --recording-size)",
                        plural(header.dropped_events, "event", "events"));
+  });
+  add_if(header.forgotten_stacks != 0, [&] {
+    return fmt::format(
+        "{} that held nothing any more {} forgotten; what they had allocated is in [forgotten "
+        "stacks]",
+        plural(header.forgotten_stacks, "stack", "stacks"),
+        header.forgotten_stacks == 1 ? "was" : "were");
   });
   add_if(header.truncated_stacks != 0, [&] {
     return fmt::format("{} cut: more than {} frames, or the unwinder failed",

@@ -92,7 +92,10 @@ Json process_json(const bundles::Source& source) {
 Json recording_json(const bundles::Source& source) {
   const recording::Recording& recording = *source.recording;
   const session::Header& header = recording.header();
-  const std::uint64_t holders = recording.view().count(TableId::holders);
+  std::uint64_t holders = 0;  // in use
+  session::Holder holder;
+  for (std::uint64_t i = 1; i < recording.view().count(TableId::holders); ++i)
+    holders += recording.view().read(TableId::holders, i, holder) && holder.node != 0;
   return {
       {"format", recording.view().format()},
       {"mode", name_of(recording.mode_now())},
@@ -100,7 +103,8 @@ Json recording_json(const bundles::Source& source) {
       {"events", recording.event_count()},
       {"dropped_events", header.dropped_events.load()},
       {"truncated_stacks", header.truncated_stacks.load()},
-      {"stacks", holders == 0 ? 0 : holders - 1},
+      {"stacks", holders},
+      {"forgotten_stacks", header.forgotten_stacks.load()},
       {"oomrec_version", text_or_null(oomrec_version(header))},
   };
 }

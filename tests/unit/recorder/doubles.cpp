@@ -47,6 +47,7 @@ std::uint32_t add_code(InHook, const CodeTexts&) noexcept { return 0; }
 namespace oomrec::helper {
 
 bool prepare(const char* const*) noexcept { return true; }
+bool is_writing(int) noexcept { return false; }
 bool run_from_process(InHook, const char*, unsigned) noexcept { return true; }
 bool forget_bundles(InHook, unsigned) noexcept { return true; }
 bool finish(InHook, unsigned) noexcept { return true; }

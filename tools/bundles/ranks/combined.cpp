@@ -120,6 +120,7 @@ class Combiner {
     header.health.rss_bytes = header.health.rss_bytes + own.health.rss_bytes;
     add_to(header.dropped_events, own.dropped_events);
     add_to(header.truncated_stacks, own.truncated_stacks);
+    add_to(header.forgotten_stacks, own.forgotten_stacks);
     add_to(header.failures_total, own.failures_total);
     add_to(header.probes_total, own.probes_total);
     header.dropped_marks = header.dropped_marks + own.dropped_marks;

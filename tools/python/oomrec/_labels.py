@@ -74,7 +74,9 @@ class context:
 
     Failures, bundles, events, checkpoints and blocks of 64 KiB and more carry the label. Labels nest, and the
     innermost counts. A thread without a label of its own, such as one of PyTorch's backward threads, has the
-    most recent label of any thread. A recording holds 4,096 different labels; further ones become `other`.
+    most recent label of any thread. Up to 8,192 different labels may be in use at a time; a label that no
+    memory and no recent event has any more makes room for another. While all are in use, further ones become
+    `other`.
 
     As a decorator, `@oomrec.context("load")` labels the function's body. Use this form for a coroutine or
     generator: while the body waits, the thread's other work does not get the label.
@@ -115,8 +117,8 @@ class context:
 def mark(text: str) -> None:
     """Marks this moment on the timeline, such as the end of an epoch.
 
-    The text is cut to 256 bytes. A recording holds 4,096 marks, and counts those beyond. Inside a function
-    compiled by torch.compile it does nothing.
+    The text is cut to 256 bytes. A recording keeps the latest 2,048 marks, and of the older ones as many, an
+    even number of marks apart. Inside a function compiled by torch.compile it does nothing.
     """
     if not _is_traced():
         recorder().mark(c_text(text))
