@@ -157,7 +157,7 @@ bool View::read_holder(std::uint64_t index, Holder& out) const noexcept {
   bool same = true;
   if (is_full(figures)) {
     read(TableId::full_holders, full_number(figures), out);
-    same = out.node == entry.node && out.space == entry.space;
+    same = out.node == 0 || (out.node == entry.node && out.space == entry.space);
     load_barrier();
     const u64 now = load(figures_at);
     same = same && is_full(now) && full_number(now) == full_number(figures);

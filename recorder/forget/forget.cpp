@@ -7,6 +7,7 @@
 #include "recorder/forget/forgotten_rows.h"
 #include "recorder/forget/references.h"
 #include "recorder/helper/helper.h"
+#include "recorder/python/codes.h"
 #include "recorder/session/node_states.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/intern.h"
@@ -29,6 +30,7 @@ constexpr std::uint32_t kLanesAtOnce = 128;
 constexpr std::uint32_t kNodesAtOnce = 1024;
 constexpr std::uint32_t kRetiredAtOnce = 64;
 constexpr std::uint32_t kLabelsAtOnce = 256;
+constexpr std::uint32_t kCodesAtOnce = 64;
 
 // A thread that sleeps longer in the middle of an event is not waited for: what there is stays,
 // until it goes on.
@@ -42,6 +44,8 @@ enum class Step : std::uint8_t {
   claiming,  // what is referred to
   retiring,  // what is idle
   labels,    // that no stack has
+  frames,    // whose code objects stay
+  codes,     // that no frame has
 };
 
 struct Round {
@@ -52,6 +56,7 @@ struct Round {
   std::uint64_t began_ns = 0;
   std::uint64_t added = 0, added_before = 0;  // nodes so far, when this era and the last one began
   bool is_frozen = false;
+  bool has_codes = false;  // it looks for code objects, too
   References references;
   std::uint32_t least = 0;  // nodes, for a round
 };
@@ -63,6 +68,7 @@ void go_on(Step step, std::uint32_t at) noexcept {
 }
 
 void begin_round() noexcept {
+  g_round.has_codes = stack::begin_forgetting_codes();
   const std::uint32_t era = session::g_era.fetch_add(1) + 1;
   session::g_era_salt.store(session::salt_of(era), std::memory_order_release);
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -187,6 +193,13 @@ void retire(InHook hook) noexcept {
   }
 }
 
+void claim_codes_of_frames() noexcept {
+  const std::uint32_t frames = g_session.frames.size();
+  const std::uint32_t end = std::min(g_round.at + kNodesAtOnce, frames);
+  stack::claim_codes(g_round.at, end, session::g_era);
+  end == frames ? go_on(Step::codes, 1) : go_on(Step::frames, end);
+}
+
 }  // namespace
 
 void start_forgetting(std::uint64_t budget_bytes, std::uint32_t least_nodes) noexcept {
@@ -220,7 +233,14 @@ void forget(InHook hook) noexcept {
       retire(hook);
       break;
     case Step::labels:
-      if (forget_idle_labels(hook, g_round.at, kLabelsAtOnce)) end_round();
+      if (!forget_idle_labels(hook, g_round.at, kLabelsAtOnce)) break;
+      g_round.has_codes ? go_on(Step::frames, 1) : end_round();
+      break;
+    case Step::frames:
+      claim_codes_of_frames();
+      break;
+    case Step::codes:
+      if (stack::forget_codes(hook, g_round.at, kCodesAtOnce, session::g_era)) end_round();
       break;
   }
   g_round.at_work.store(false, std::memory_order_release);

@@ -47,6 +47,7 @@ inline constexpr std::uint32_t kPythonLinks = 2 * session::kMaxFrames;  // each 
 struct PythonCache {
   static constexpr std::uint32_t kHints = 64;
 
+  std::uint32_t era;                   // g_code_era, of the words
   std::uint32_t count;                 // of links that the next walk may reuse; 0: none
   std::uint16_t hints[kHints];         // the link that may have a frame's address
   PythonLink chain[1 + kPythonLinks];  // the first is what the outermost link leads to: nothing

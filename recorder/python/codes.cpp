@@ -12,6 +12,9 @@
 #include "common/system/syscalls.h"
 #include "recorder/python/code_fingerprint.h"
 #include "recorder/python/content_table.h"
+#include "recorder/session/free_numbers.h"
+#include "recorder/session/private_array.h"
+#include "recorder/session/reuse.h"
 #include "recorder/session/writer.h"
 
 namespace oomrec::stack {
@@ -24,6 +27,7 @@ using session::StringId;
 struct alignas(64) Slot {
   std::atomic<std::uint32_t> sequence;
   std::atomic<std::uint32_t> id;
+  std::atomic<std::uint32_t> era;  // g_code_era, when it was looked up
   std::atomic<std::uint64_t> code;
   std::atomic<std::uint64_t> words[sizeof(CodeFingerprint) / 8];
 };
@@ -58,6 +62,16 @@ constinit Tables* g_tables = nullptr;  // private memory: programs without Pytho
 constinit system::Mutex g_lock;        // of codes and strings
 constinit ContentTable g_codes;
 constinit ContentTable g_strings;
+
+// What the recorder knows about a code object of the session beside its entry.
+struct CodeState {
+  std::uint64_t hash;   // of its content; 0: not in use
+  std::uint32_t era;    // g_code_era, when a thread last looked it up
+  std::uint32_t round;  // the last one that has found a frame of it
+};
+constinit session::PrivateArray<CodeState, session::FreeNumbers::kMost> g_states;
+constinit session::FreeNumbers g_free;
+constinit std::uint32_t g_in_use = 0, g_added = 0;  // added: since the last round for code objects
 
 std::uint64_t hash_of(std::string_view bytes, std::uint64_t seed) noexcept {
   std::uint64_t hash = mix(seed, bytes.size());
@@ -143,9 +157,52 @@ bool is_code(std::uint64_t code) noexcept {
 StringId intern_text(InHook hook, std::string_view text) noexcept {
   if (text.empty()) return 0;
   const std::uint64_t hash = hash_of(text, 1);
-  if (const StringId id = g_strings.id_of(hash)) return id;
-  const StringId id = g_session.add_string(hook, text);
+  if (ContentEntry* const found = g_strings.find(hash)) {
+    ++found->uses;
+    return found->id;
+  }
+  if (!g_strings.reserve_one(hook)) return 0;
+  const StringId id = g_session.take_text(hook, text);
   if (id != 0) g_strings.add(hook, hash, id);
+  return id;
+}
+
+void release_text(InHook hook, StringId id) noexcept {
+  const std::uint64_t hash = hash_of(g_session.view().string(id), 1);
+  ContentEntry* const found = id == 0 ? nullptr : g_strings.find(hash);
+  if (found == nullptr || found->id != id || --found->uses != 0) return;
+  g_strings.erase(hash);
+  g_session.give_text(hook, id);
+}
+
+// Under the lock, as all that follow.
+void free_code(InHook hook, std::uint32_t id) noexcept {
+  session::Code& entry = g_session.codes.at(id);
+  CodeState& state = *g_states.find(id);
+  g_codes.erase(state.hash);
+  release_text(hook, entry.file);
+  release_text(hook, entry.name);
+  g_session.give_text(hook, entry.line_table);
+  entry = {};
+  state = {};
+  --g_in_use;
+  g_free.give_back(hook, id);
+}
+
+// The entry's number, which is used again. 0: there is no memory.
+std::uint32_t add_entry(InHook hook, const session::Code& entry, std::uint64_t hash) noexcept {
+  std::uint32_t id = g_free.take(1);
+  if (id != 0) {
+    g_session.codes.at(id) = entry;
+  } else {
+    id = g_session.codes.size();
+    if (!g_states.prepare(hook, id) ||
+        !g_session.codes.append(hook, id, [&](session::Code& added) { added = entry; }))
+      return 0;
+  }
+  *g_states.find(id) = {hash, g_code_era.load(std::memory_order_relaxed), 0};
+  ++g_in_use;
+  ++g_added;
   return id;
 }
 
@@ -153,17 +210,19 @@ StringId intern_text(InHook hook, std::string_view text) noexcept {
 std::uint32_t intern_texts(InHook hook, const CodeTexts& code) noexcept {
   const std::uint64_t hash =
       hash_of(code.line_table, hash_of(code.name, hash_of(code.file, code.first_line)));
-  if (const std::uint32_t id = g_codes.id_of(hash)) return id;
+  if (const std::uint32_t id = g_codes.id_of(hash)) {
+    g_states.find(id)->era = g_code_era.load(std::memory_order_relaxed);
+    return id;
+  }
   if (!g_codes.reserve_one(hook)) return 0;
   session::Code entry{};
   entry.file = intern_text(hook, code.file);
   entry.name = intern_text(hook, code.name);
   entry.first_line = code.first_line;
   if (entry.file == 0 && entry.name == 0) return 0;
-  entry.line_table = g_session.add_string(hook, code.line_table);
-  std::uint32_t id = 0;
-  if (!g_session.codes.append(hook, id, [&](session::Code& added) { added = entry; })) return 0;
-  g_codes.add(hook, hash, id);
+  entry.line_table = g_session.take_text(hook, code.line_table);
+  const std::uint32_t id = add_entry(hook, entry, hash);
+  if (id != 0) g_codes.add(hook, hash, id);
   return id;
 }
 
@@ -201,7 +260,9 @@ void grow() noexcept {
 // The id in `slot` if it belongs to `code` as it is now, else 0.
 std::uint32_t cached(const Slot& slot, std::uint64_t code, const std::uint64_t* words) noexcept {
   const std::uint32_t before = slot.sequence.load(std::memory_order_acquire);
-  if ((before & 1) != 0 || slot.code.load(std::memory_order_relaxed) != code) return 0;
+  if ((before & 1) != 0 || slot.code.load(std::memory_order_relaxed) != code ||
+      slot.era.load(std::memory_order_relaxed) != g_code_era.load(std::memory_order_relaxed))
+    return 0;
   std::uint64_t different = 0;
   for (std::size_t i = 0; i < std::size(slot.words); ++i) {
     different |= slot.words[i].load(std::memory_order_relaxed) ^ words[i];
@@ -235,6 +296,8 @@ void cache_id(std::uint64_t code, const std::uint64_t* words, std::uint32_t id) 
   std::atomic_thread_fence(std::memory_order_release);
   victim->code.store(code, std::memory_order_relaxed);
   victim->id.store(id, std::memory_order_relaxed);
+  victim->era.store(g_states.find(id) == nullptr ? g_code_era.load() : g_states.find(id)->era,
+                    std::memory_order_relaxed);
   for (std::size_t i = 0; i < std::size(victim->words); ++i) {
     victim->words[i].store(words[i], std::memory_order_relaxed);
   }
@@ -265,6 +328,36 @@ std::uint32_t add_code(InHook hook, const CodeTexts& code) noexcept {
   return guard ? intern_texts(hook, code) : 0;
 }
 
+bool begin_forgetting_codes() noexcept {
+  constexpr std::uint32_t kLeast = 256;
+  if (g_tables == nullptr || g_added < std::max(kLeast, g_in_use / 2)) return false;
+  g_added = 0;
+  g_code_era.fetch_add(1, std::memory_order_release);
+  return true;
+}
+
+void claim_codes(std::uint32_t first_frame, std::uint32_t end, std::uint32_t round) noexcept {
+  for (std::uint32_t i = first_frame; i < end; ++i) {
+    const std::uint64_t word =
+        session::word_of(g_session.frames.at(i)).load(std::memory_order_relaxed);
+    if (session::kind_of(word) != session::FrameKind::python) continue;
+    if (CodeState* const state = g_states.find(session::code_of(word))) state->round = round;
+  }
+}
+
+bool forget_codes(InHook hook, std::uint32_t& at, std::uint32_t most,
+                  std::uint32_t round) noexcept {
+  const system::TryGuard guard(g_lock);
+  if (!guard) return false;
+  const std::uint32_t now = g_code_era.load(std::memory_order_relaxed);
+  for (const std::uint32_t end = std::min(at + most, g_session.codes.size()); at < end; ++at) {
+    const CodeState* const state = g_states.find(at);
+    if (state != nullptr && state->hash != 0 && state->era != now && state->round != round)
+      free_code(hook, at);
+  }
+  return at >= g_session.codes.size();
+}
+
 bool prepare_codes() noexcept {
   if (g_tables == nullptr) g_tables = static_cast<Tables*>(system::map_private(sizeof(Tables)));
   return g_tables != nullptr;
@@ -275,6 +368,9 @@ void reset_codes(InHook hook) noexcept {
   if (g_lock.held()) g_lock.unlock();  // its owner does not exist in the child
   g_codes.reset(hook);
   g_strings.reset(hook);
+  g_states.reset(hook);
+  g_free.reset(hook);
+  g_in_use = g_added = 0;
   if (Slot* const large = g_tables->large.exchange(nullptr))
     system::unmap(large, kLargeSlots * sizeof(Slot));
   if (system::call(SYS_madvise, g_tables, sizeof(Tables), MADV_DONTNEED) != 0) {

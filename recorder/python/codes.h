@@ -6,6 +6,7 @@
 // table). A function created a thousand times is one entry of the session.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string_view>
 
@@ -27,6 +28,17 @@ struct CodeTexts {
 
 // The entry of a code object with these texts; 0: a table is full, or this program has no Python.
 std::uint32_t add_code(InHook, const CodeTexts&) noexcept;
+
+// What threads have cached of code objects is valid in one era: in the next, an id may be
+// another's.
+inline constinit std::atomic<std::uint32_t> g_code_era{1};
+
+// Whether a round of forgetting should look for code objects, too; if so, begins another era. Then,
+// when no thread uses what it found in an earlier one: claims those of all frames, a part at each
+// call, and frees all others that no thread has looked up in this era. True: that was the last one.
+bool begin_forgetting_codes() noexcept;
+void claim_codes(std::uint32_t first_frame, std::uint32_t end, std::uint32_t round) noexcept;
+bool forget_codes(InHook, std::uint32_t& at, std::uint32_t most, std::uint32_t round) noexcept;
 
 bool prepare_codes() noexcept;  // reserves the tables; false: no memory
 void reset_codes(InHook) noexcept;

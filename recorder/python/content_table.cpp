@@ -28,6 +28,29 @@ std::uint32_t ContentTable::id_of(std::uint64_t hash) const noexcept {
   return slots == nullptr ? 0 : slot_of(*slots, hash).id;
 }
 
+ContentEntry* ContentTable::find(std::uint64_t hash) noexcept {
+  Slots* const slots = slots_.load(std::memory_order_relaxed);
+  if (slots == nullptr) return nullptr;
+  ContentEntry& entry = slot_of(*slots, hash);
+  return entry.hash == 0 ? nullptr : &entry;
+}
+
+// Moves back entries that were displaced by the one that is now free.
+void ContentTable::erase(std::uint64_t hash) noexcept {
+  ContentEntry* const found = find(hash);
+  if (found == nullptr) return;
+  Slots& slots = *slots_.load(std::memory_order_relaxed);
+  auto gap = static_cast<std::uint64_t>(found - slots.at);
+  for (std::uint64_t at = (gap + 1) & slots.mask; slots.at[at].hash != 0;
+       at = (at + 1) & slots.mask) {
+    if (((at - slots.at[at].hash) & slots.mask) < ((at - gap) & slots.mask)) continue;
+    slots.at[gap] = slots.at[at];
+    gap = at;
+  }
+  slots.at[gap] = {};
+  --slots.used;
+}
+
 bool ContentTable::reserve_one(InHook) noexcept {
   Slots* const old = slots_.load(std::memory_order_relaxed);
   const std::uint64_t count = old == nullptr ? 0 : old->mask + 1;
@@ -52,7 +75,7 @@ bool ContentTable::reserve_one(InHook) noexcept {
 bool ContentTable::add(InHook hook, std::uint64_t hash, std::uint32_t id) noexcept {
   if (!reserve_one(hook)) return false;
   Slots& slots = *slots_.load(std::memory_order_relaxed);
-  slot_of(slots, hash) = {hash, id, 0};
+  slot_of(slots, hash) = {hash, id, 1};
   ++slots.used;
   return true;
 }

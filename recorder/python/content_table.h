@@ -1,7 +1,7 @@
 // Ids in the session, by a hash of the content.
 //
 // A table in private memory that doubles when three quarters full; every call under the caller's
-// lock. Entries are never removed. A 64-bit hash represents the content: among a million contents,
+// lock. A 64-bit hash represents the content: among a million contents,
 // two have the same with a chance of 3 in 10^8.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace oomrec::stack {
 struct ContentEntry {
   std::uint64_t hash;  // 0: free
   std::uint32_t id;
-  std::uint32_t reserved;
+  std::uint32_t uses;  // for the caller
 };
 
 class ContentTable {
@@ -25,6 +25,10 @@ class ContentTable {
 
   // Stores the id. False: no memory, the next lookup misses again.
   bool add(InHook, std::uint64_t hash, std::uint32_t id) noexcept;
+
+  // The entry of this hash; nullptr: there is none. Valid until the next call.
+  ContentEntry* find(std::uint64_t hash) noexcept;
+  void erase(std::uint64_t hash) noexcept;
 
   // Grows the table if it has no free slot. False: no memory.
   bool reserve_one(InHook) noexcept;

@@ -243,6 +243,11 @@ PythonStack python_stack(InHook hook, PythonCache& cache, bool in_handler) noexc
   if (frame == 0 || !state.was_alive()) return clear_python_cache(cache);
   if (python.unverified.load(std::memory_order_relaxed) && !verify(hook, frame)) [[unlikely]]
     return clear_python_cache(cache);
+  const std::uint32_t era = g_code_era.load(std::memory_order_acquire);
+  if (cache.era != era) [[unlikely]] {
+    cache.era = era;
+    cache.count = 0;
+  }
   return ChainWalk(hook, state, cache, frame, cframe).stack();
 }
 

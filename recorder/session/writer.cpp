@@ -150,11 +150,66 @@ StringId Session::put_text(InHook hook, TextMemory& memory, std::string_view tex
     if (id != 0) memory = {id, capacity};
     return id;
   }
-  const Chunks::Slot slot = Chunks{1}.locate(memory.id);
-  std::byte* const to = strings_.chunks_[slot.chunk] + slot.byte;
+  std::byte* const to = text_at(memory.id);
   std::atomic_ref(*reinterpret_cast<u32*>(to)).store(bytes, std::memory_order_relaxed);
   std::memcpy(to + sizeof(bytes), text.data(), bytes);
   return memory.id;
+}
+
+namespace {
+
+// Sizes of the memory of texts: four for each power of two, so that a fifth of it is wasted at
+// most.
+constexpr u32 kLeastText = 16;
+constexpr u32 text_class(u32 bytes) noexcept {
+  if (bytes <= kLeastText) return 0;
+  const u32 power = static_cast<u32>(std::bit_width(bytes - 1)) - 1;  // 2^power < bytes
+  return (power - 4) * 4 + ((bytes - 1) >> (power - 2) & 3) + 1;
+}
+constexpr u32 bytes_of_class(u32 text_class) noexcept {
+  return text_class == 0 ? kLeastText
+                         : (4 + (text_class - 1) % 4 + 1) << ((text_class - 1) / 4 + 2);
+}
+static_assert(text_class(16) == 0 && text_class(17) == 1 && bytes_of_class(1) == 20);
+static_assert(bytes_of_class(text_class(33)) == 40 && bytes_of_class(text_class(64)) == 64);
+static_assert(bytes_of_class(text_class(65)) == 80 && bytes_of_class(text_class(1000)) == 1024);
+static_assert(text_class(kMaxStringBytes) < 64);
+
+}  // namespace
+
+StringId Session::take_text(InHook hook, std::string_view text) noexcept {
+  if (!active_ || text.empty()) return 0;
+  const auto bytes = static_cast<u32>(std::min<std::size_t>(text.size(), kMaxStringBytes));
+  const u32 of_class = text_class(bytes);
+  StringId id = 0;
+  {
+    const system::MutexGuard guard{strings_.lock_};
+    id = guard ? free_texts_[of_class] : 0;
+    if (id != 0) {
+      std::byte* const at = text_at(id);
+      std::memcpy(&free_texts_[of_class], at + sizeof(u32), sizeof(StringId));
+      std::memcpy(at + sizeof(u32), text.data(), bytes);
+      std::atomic_ref(*reinterpret_cast<u32*>(at)).store(bytes, std::memory_order_release);
+    }
+  }
+  return id != 0 ? id : add_string(hook, text.substr(0, bytes), bytes_of_class(of_class));
+}
+
+void Session::give_text(InHook, StringId id) noexcept {
+  if (id == 0) return;
+  const system::MutexGuard guard{strings_.lock_};
+  if (!guard) return;
+  std::byte* const at = text_at(id);
+  const std::atomic_ref length(*reinterpret_cast<u32*>(at));
+  const u32 of_class = text_class(length.load(std::memory_order_relaxed));
+  length.store(0, std::memory_order_relaxed);
+  std::memcpy(at + sizeof(u32), &free_texts_[of_class], sizeof(StringId));
+  free_texts_[of_class] = id;
+}
+
+std::byte* Session::text_at(StringId id) noexcept {
+  const Chunks::Slot slot = Chunks{1}.locate(id);
+  return strings_.chunks_[slot.chunk] + slot.byte;
 }
 
 // A ring and sums for each lane from `first` on. Without them a lane still has its counters.

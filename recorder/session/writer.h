@@ -94,6 +94,10 @@ class Session {
   // memory, which `memory` then is. 0: there is none.
   StringId put_text(InHook, TextMemory& memory, std::string_view text) noexcept;
 
+  // A text whose memory is given back once nothing refers to it, for one of about the same length.
+  StringId take_text(InHook, std::string_view text) noexcept;
+  void give_text(InHook, StringId) noexcept;
+
   // A lane for thread `tid`: one without an owner or with a dead one, or a new one with a ring. 0:
   // none is left. Probes a few owners with tgkill.
   std::uint32_t acquire_lane(InHook, std::int32_t tid, std::uint32_t thread) noexcept;
@@ -144,6 +148,8 @@ class Session {
   std::uint32_t take_lane_of_ended_thread(std::int32_t tid) noexcept;
   bool take_lane(std::uint32_t number, std::int32_t owner, std::int32_t tid) noexcept;
 
+  std::byte* text_at(StringId) noexcept;
+
   Header* header_ = nullptr;
   bool active_ = false;
   Mode mode_ = Mode::sampled;
@@ -153,7 +159,11 @@ class Session {
   bool made_directory_ = false;
   int directory_error_ = 0;
   char preferred_[256] = {};
+  // By the size of their memory (text_class()), the first free text of each; its first bytes are
+  // the id of the next.
+  static constexpr u32 kTextClasses = 64;
   TableBase strings_;
+  StringId free_texts_[kTextClasses] = {};     // under the lock of strings_
   std::atomic<std::uint32_t> probed_lane_{0};  // probes for a dead owner so far
   std::atomic<std::uint32_t> free_lanes_{0};   // without an owner
   std::atomic<std::uint32_t> free_lane_{0};    // where to begin the search for one, from 0

@@ -3,7 +3,6 @@
 #include <time.h>
 
 #include "recorder/helper/from_process.h"
-#include "recorder/python/codes.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/intern.h"
 #include "recorder/stack/modules.h"
@@ -40,7 +39,6 @@ std::uint64_t native_frame_in(InHook, std::uint32_t slot, std::uint64_t offset,
                               session::NativeFlags flags) noexcept {
   return session::native_frame(slot, offset, flags);
 }
-std::uint32_t add_code(InHook, const CodeTexts&) noexcept { return 0; }
 
 }  // namespace oomrec::stack
 

@@ -73,19 +73,19 @@ TEST_CASE("a thread without a label has that of the thread that pushed last") {
   CHECK(under_in_another_thread().empty());
 }
 
-TEST_CASE("texts are cut at whole characters, and 4,096 are distinguished") {
+TEST_CASE("texts are cut at whole characters, and there may be any number over time") {
   running::need(Mode::sampled);
   push_context(kHook, std::string(255, 'x') + "ä");
   CHECK(now_under() == std::string(255, 'x'));
   pop_context(kHook);
-  std::string last;
-  for (int i = 0; i < 5000; ++i) {
-    push_context(kHook, "label " + std::to_string(i));
-    last = now_under();
+  int wrong = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    const std::string label = "label " + std::to_string(i);
+    push_context(kHook, label);
+    wrong += now_under() != label;
     pop_context(kHook);
-    if (i == 1000) CHECK(last == "label 1000");
   }
-  CHECK(last == "other");
+  CHECK(wrong == 0);
   push_context(kHook, "label 1000");
   CHECK(now_under() == "label 1000");
   pop_context(kHook);
