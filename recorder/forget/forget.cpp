@@ -55,6 +55,7 @@ struct Round {
   std::uint32_t stalled = 0;  // threads that sleep, of those looked at
   std::uint64_t began_ns = 0;
   std::uint64_t added = 0, added_before = 0;  // nodes so far, when this era and the last one began
+  bool must_freeze = false;                   // one of them has fallen asleep since the last round
   bool is_frozen = false;
   bool has_codes = false;  // it looks for code objects, too
   References references;
@@ -75,6 +76,7 @@ void begin_round() noexcept {
   g_forget_at.store(0, std::memory_order_relaxed);  // each event does a slice
   g_round.began_ns = system::coarse_ns();
   g_round.stalled = 0;
+  g_round.must_freeze = false;
   g_round.added_before = std::exchange(g_round.added, stack::nodes_ever());
   g_state.holders.candidates().drop_empty();
   go_on(Step::waiting, 1);
@@ -96,7 +98,9 @@ void end_round() noexcept {
   const std::uint32_t left = stack::g_nodes_in_use.load(std::memory_order_relaxed);
   const std::uint64_t young = stack::nodes_ever() - g_round.added_before;
   const auto needed = static_cast<std::uint32_t>(left - std::min<std::uint64_t>(left, young));
-  const std::uint32_t more = std::min(std::max(g_round.least, needed / 2), room() / 2);
+  constexpr std::uint32_t kFewest = 256;  // even if there is no room
+  const std::uint32_t wanted = std::max(g_round.least, needed / 2);
+  const std::uint32_t more = std::min(wanted, std::max(room() / 2, kFewest));
   go_on(Step::none, 0);
   g_forget_at.store(left + more, std::memory_order_relaxed);
 }
@@ -108,6 +112,7 @@ bool has_left(ThreadState& thread, std::uint32_t era) noexcept {
   if ((word & kStalled) == 0) {
     if (system::coarse_ns() - g_round.began_ns < kPatienceNs) return false;
     if (!thread.stacks.era.compare_exchange_strong(word, word | kStalled)) return false;
+    g_round.must_freeze = true;
   }
   ++g_round.stalled;
   return true;
@@ -121,8 +126,8 @@ void wait_for_threads() noexcept {
       return;
   if (g_round.at < g_session.lanes.size()) return;
   g_round.references.begin();
-  if (g_round.stalled != 0) return go_on(Step::freezing, 1);
-  if (g_round.is_frozen) return go_on(Step::thawing, 1);
+  if (g_round.must_freeze) return go_on(Step::freezing, 1);
+  if (g_round.is_frozen && g_round.stalled == 0) return go_on(Step::thawing, 1);
   go_on(Step::claiming, 0);
 }
 
