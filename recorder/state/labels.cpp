@@ -38,7 +38,7 @@ struct Labels {
   system::Mutex lock;
   std::uint32_t size = 1;  // of the entries; entry 0 means none
   std::uint32_t in_use = 0;
-  std::uint32_t added = 0;  // since they last called for a round of forgetting
+  std::uint32_t asked = 0;  // for a round of forgetting, since there was one for it
   StringId other = 0;
   session::Index<session::Outgrown::keep> index;
   session::FreeNumbers free;
@@ -99,6 +99,13 @@ std::uint32_t find(std::string_view text, std::uint64_t hash) noexcept {
   });
 }
 
+// Now and then: a round of forgetting may leave out labels that are still in a ring.
+void ask_for_round() noexcept {
+  if (++g_labels.asked <= kManyLabels / 2) return;
+  g_labels.asked = 0;
+  g_forget_at.store(0, std::memory_order_relaxed);
+}
+
 StringId add(InHook hook, std::string_view text, std::uint64_t hash) noexcept {
   const system::MutexGuard guard(g_labels.lock);
   if (!guard) return 0;
@@ -107,6 +114,7 @@ StringId add(InHook hook, std::string_view text, std::uint64_t hash) noexcept {
   if (number == 0 && g_labels.size < kMaxLabels && g_labels.entries.prepare(hook, g_labels.size))
     number = g_labels.size++;
   if (number == 0) {
+    ask_for_round();
     if (g_labels.other == 0) g_labels.other = g_session.add_string(hook, "other");
     return g_labels.other;
   }
@@ -119,11 +127,7 @@ StringId add(InHook hook, std::string_view text, std::uint64_t hash) noexcept {
     g_labels.free.give_back(hook, number);
     return 0;
   }
-  ++g_labels.added;
-  if (++g_labels.in_use > kManyLabels && g_labels.added > kManyLabels / 2) {
-    g_labels.added = 0;
-    g_forget_at.store(0, std::memory_order_relaxed);
-  }
+  if (++g_labels.in_use > kManyLabels) ask_for_round();
   return label.id;
 }
 

@@ -19,7 +19,7 @@ namespace oomrec::recorder {
 struct ThreadState;
 
 inline constexpr std::uint32_t kMaxContexts = 16;    // deeper ones count as the innermost of these
-inline constexpr std::uint32_t kMaxLabels = 8192;    // different texts in use
+inline constexpr std::uint32_t kMaxLabels = 32 * 1024;  // in use: more than a ring has events
 inline constexpr std::uint32_t kManyLabels = 2048;   // some should be forgotten
 inline constexpr std::size_t kLabelTextBytes = 256;  // longer texts are cut
 

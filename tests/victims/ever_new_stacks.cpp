@@ -1,11 +1,13 @@
 // Requests whose call paths are ever new, with a constant amount of live memory.
 //
 //   ever_new_stacks leak REQUESTS BYTES   then 40 MiB in blocks of BYTES in leak(), and SIGKILL
-//   ever_new_stacks threads REQUESTS BYTES   each of 8 threads also keeps blocks in a function of its own, then SIGKILL
-//   ever_new_stacks forks REQUESTS   the process forks while it serves; each child serves as many, and ends
-//   ever_new_stacks forever   serves until it is killed; writes a line once it has begun
+//   ever_new_stacks threads REQUESTS BYTES   each of 8 threads also keeps blocks in a function of
+//   its own, then SIGKILL ever_new_stacks forks REQUESTS   the process forks while it serves; each
+//   child serves as many, and ends ever_new_stacks forever   leaks first, and serves until it is
+//   killed; writes a line once it has begun
 //
-// Each prints a sum over what its requests returned. A block whose content has changed ends it with exit code 3.
+// Each prints a sum over what its requests returned. A block whose content has changed ends it with
+// exit code 3.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -60,7 +62,7 @@ Block straight(Turns turns, int depth, std::uint64_t number);
 
 [[gnu::noinline]] Block left(Turns turns, int depth, std::uint64_t number) { TURN }
 [[gnu::noinline]] Block right(Turns turns, int depth, std::uint64_t number) { TURN }
-[[gnu::noinline]] Block straight(Turns turns, int depth, std::uint64_t number) { TURN }
+[[gnu::noinline]] Block straight(Turns turns, int depth, std::uint64_t number){TURN}
 
 std::uint64_t mixed(std::uint64_t number) {
   number = (number ^ (number >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -75,7 +77,7 @@ std::uint64_t checked(const Block& block) {
 
 class Service {
  public:
-  explicit Service(std::uint64_t seed) : seed_(seed << 32) {}
+  constexpr Service(std::uint64_t seed) : seed_(seed << 32) {}
 
   void serve(std::uint64_t requests) {
     for (; requests > 0; --requests, ++served_) {
@@ -95,8 +97,8 @@ class Service {
   Block live_[kLive];
 };
 
-Service g_service{1};
-Service* g_services[kThreads];
+constinit Service g_service{1};
+constinit Service g_services[kThreads]{100, 101, 102, 103, 104, 105, 106, 107};
 std::uint64_t g_requests;
 std::size_t g_bytes;
 
@@ -115,9 +117,8 @@ template <int kThread>
 
 template <int kThread>
 void* serve_and_keep(void*) {
-  g_services[kThread] = new Service(100 + kThread);
   for (std::size_t kept = 0; kept < kKept; ++kept) {
-    g_services[kThread]->serve(g_requests / kKept);
+    g_services[kThread].serve(g_requests / kKept);
     keep<kThread>();
   }
   return nullptr;
@@ -130,7 +131,7 @@ std::uint64_t in_threads(std::integer_sequence<int, kThread...>) {
   std::uint64_t sum = 0;
   for (int i = 0; i < kThreads; ++i) {
     pthread_join(threads[i], nullptr);
-    sum += g_services[i]->sum();
+    sum += g_services[i].sum();
   }
   return sum;
 }
@@ -181,8 +182,9 @@ int main(int count, char** words) {
     print(g_service.sum());
     return wrong == 0 ? 0 : 1;
   } else if (strcmp(words[1], "forever") == 0) {
+    leak(10'000'000);  // those who hold little leave no bundle
     for (bool begun = false;; begun = true) {
-      g_service.serve(3000);
+      g_service.serve(begun ? 1000 : 20'000);
       if (!begun) print(g_service.sum());
     }
   }

@@ -74,7 +74,7 @@ class context:
 
     Failures, bundles, events, checkpoints and blocks of 64 KiB and more carry the label. Labels nest, and the
     innermost counts. A thread without a label of its own, such as one of PyTorch's backward threads, has the
-    most recent label of any thread. Up to 8,192 different labels may be in use at a time; a label that no
+    most recent label of any thread. Up to 32,768 different labels may be in use at a time; a label that no
     memory and no recent event has any more makes room for another. While all are in use, further ones become
     `other`.
 

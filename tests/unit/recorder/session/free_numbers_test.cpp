@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
-#include <barrier>
+#include <atomic>
 #include <cstdint>
 #include <random>
 #include <set>
@@ -45,11 +45,20 @@ NodeStates::Word node_of_era(std::uint32_t node, std::uint32_t era, std::uint32_
 }  // namespace
 
 TEST_CASE("the lowest free number from a given one on, as a set finds it") {
-  std::mt19937 random(5);
+  std::mt19937 generator(5);
+  const auto random = [&] { return static_cast<std::uint32_t>(generator()); };
   // Few numbers, so that words and parts become empty, and some around each kind of boundary.
   const auto any_number = [&]() -> std::uint32_t {
-    constexpr std::array kBoundaries{1u,    kWord, kSummary,  kSummary + kWord, kPart, kPart + kWord,
-                                     3 * kPart, kMost - kPart, kMost - kWord, kMost};
+    constexpr std::array kBoundaries{1u,
+                                     kWord,
+                                     kSummary,
+                                     kSummary + kWord,
+                                     kPart,
+                                     kPart + kWord,
+                                     3 * kPart,
+                                     kMost - kPart,
+                                     kMost - kWord,
+                                     kMost};
     if (random() % 4 == 0) return 1 + random() % (kMost - 1);
     const std::uint32_t boundary = kBoundaries[random() % kBoundaries.size()];
     const std::uint32_t number = boundary - 3 + random() % 6;
@@ -131,20 +140,25 @@ TEST_CASE("the same, by two threads at once") {
   constexpr int kRounds = 3000;
   NodeStates::Word seen = node_of_era(kNode, 10, 13);
   bool claimed = false;
-  std::barrier both{2};
+  std::atomic<int> begun{0}, claimer_done{0};
   int claims = 0, wrong = 0;
+  const auto pause = [](int steps) {
+    for (int i = 0; i < steps; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);
+  };
   std::thread claimer{[&] {
-    for (int round = 0; round < kRounds; ++round) {
-      both.arrive_and_wait();
+    for (int round = 1; round <= kRounds; ++round) {
+      while (begun < round) std::this_thread::yield();
+      pause(round % 100);
       claimed = g_states.claim(kNode, seen);
-      both.arrive_and_wait();
+      claimer_done = round;
     }
   }};
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 1; round <= kRounds; ++round) {
     seen = node_of_era(kNode, 10, 13);
-    both.arrive_and_wait();
+    begun = round;
+    pause(round / 100 % 10 * 200);
     const bool retired = g_states.retire(kNode, seen);
-    both.arrive_and_wait();
+    while (claimer_done < round) std::this_thread::yield();
     wrong += claimed == retired || retired != (g_states.load(kNode) == 0);
     claims += claimed;
   }
@@ -165,7 +179,7 @@ TEST_CASE("nothing brings back a node that is not in use") {
     return g_states.load(node) == 0 && !NodeStates::is_idle(g_states.load(node), 13);
   };
   CHECK(is_out_of_use(kNode));
-  CHECK(is_out_of_use(kNode + 1));         // never added
+  CHECK(is_out_of_use(kNode + 1));              // never added
   CHECK(is_out_of_use(NodeStates::kMost - 1));  // not even prepared
   CHECK(is_out_of_use(NodeStates::kMost));
 }
