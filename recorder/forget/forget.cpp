@@ -28,6 +28,7 @@ namespace {
 // A slice is some ten microseconds.
 constexpr std::uint32_t kLanesAtOnce = 128;
 constexpr std::uint32_t kNodesAtOnce = 1024;
+constexpr std::uint32_t kNodesOfPart = 128;
 constexpr std::uint32_t kRetiredAtOnce = 64;
 constexpr std::uint32_t kLabelsAtOnce = 256;
 constexpr std::uint32_t kCodesAtOnce = 64;
@@ -49,10 +50,13 @@ enum class Step : std::uint8_t {
 };
 
 struct Round {
-  std::atomic<bool> at_work{false};
-  Step step = Step::none;
-  std::uint32_t at = 0;       // the next lane or node
-  std::uint32_t stalled = 0;  // threads that sleep, of those looked at
+  std::atomic<bool> at_work{false};  // a thread does a step
+  std::atomic<Step> step = Step::none;
+  std::uint32_t at = 0;  // the next lane, node, …
+  // Of Step::retiring, which any number of threads do at a time: what is left, the first nodes.
+  std::atomic<std::int64_t> left{0};
+  std::atomic<std::uint32_t> retiring{0};  // threads
+  std::uint32_t stalled = 0;               // threads that sleep, of those looked at
   std::uint64_t began_ns = 0;
   std::uint64_t added = 0, added_before = 0;  // nodes so far, when this era and the last one began
   bool must_freeze = false;                   // one of them has fallen asleep since the last round
@@ -64,8 +68,8 @@ struct Round {
 constinit Round g_round;
 
 void go_on(Step step, std::uint32_t at) noexcept {
-  g_round.step = step;
   g_round.at = at;
+  g_round.step.store(step, std::memory_order_release);
 }
 
 void begin_round() noexcept {
@@ -148,10 +152,6 @@ struct Folded {
   std::uint32_t row = 0;
   live::HolderTable::Forgotten forgotten{};
 };
-constexpr std::uint32_t kFoldedAtOnce = 16;
-static_assert(kFoldedAtOnce >= kSpaceCount);
-constinit Folded g_folded[kFoldedAtOnce]{};
-
 void fold(InHook hook, const Folded& folded) noexcept {
   const std::uint32_t holder = g_state.holders.find_or_add_brief(
       hook, folded.row, folded.forgotten.space, folded.forgotten.api);
@@ -166,14 +166,15 @@ std::uint32_t retire_from(InHook hook, std::uint32_t node, std::uint32_t era) no
   const bool has_holders = g_state.holders.has_any(node);
   const std::uint32_t row = has_holders ? forgotten_node_of(hook, node) : 0;
   if (has_holders && row == 0) return 0;  // no memory: it stays
-  std::uint32_t retired = 0, folded = 0;
+  std::uint32_t retired = 0, count = 0;
+  Folded folded[kSpaceCount];
   {
     stack::Retiring retiring{hook};
     if (!retiring || !g_node_states.retire(node, word)) return 0;
     if (has_holders) {
       g_state.holders.remove(hook, node, (word & NodeStates::kHasOthers) != 0,
                              [&](const auto& forgotten) {
-                               g_folded[folded++] = {row, forgotten};
+                               folded[count++] = {row, forgotten};
                              });
       g_session.header().forgotten_stacks.fetch_add(1, std::memory_order_relaxed);
     }
@@ -184,18 +185,33 @@ std::uint32_t retire_from(InHook hook, std::uint32_t node, std::uint32_t era) no
         break;
     }
   }
-  for (std::uint32_t i = 0; i < folded; ++i) fold(hook, g_folded[i]);
+  for (std::uint32_t i = 0; i < count; ++i) fold(hook, folded[i]);
   return retired;
 }
 
+// A slice of Step::retiring. Threads that add nodes forget as many, so each does its own.
 void retire(InHook hook) noexcept {
   const std::uint32_t era = session::g_era.load(std::memory_order_relaxed);
   std::uint32_t retired = 0;
-  for (std::uint32_t i = 0; i < kNodesAtOnce && retired < kRetiredAtOnce; ++i) {
-    if (g_round.at == 0) return g_round.is_frozen ? end_round() : go_on(Step::labels, 1);
-    const std::uint32_t node = g_round.at--;
-    if (NodeStates::is_idle(g_node_states.load(node), era)) retired += retire_from(hook, node, era);
+  for (std::uint32_t seen = 0; seen < kNodesAtOnce && retired < kRetiredAtOnce;) {
+    const std::int64_t end = g_round.left.fetch_sub(kNodesOfPart, std::memory_order_relaxed);
+    if (end <= 0) return;
+    const auto first = static_cast<std::uint32_t>(std::max<std::int64_t>(end - kNodesOfPart, 0));
+    for (auto node = static_cast<std::uint32_t>(end); node != first; --node, ++seen)
+      if (NodeStates::is_idle(g_node_states.load(node), era))
+        retired += retire_from(hook, node, era);
   }
+}
+
+// The step ends when nothing is left, and no thread is in the middle of a part.
+void join_retiring(InHook hook) noexcept {
+  g_round.retiring.fetch_add(1);
+  if (g_round.step.load() == Step::retiring) retire(hook);
+  g_round.retiring.fetch_sub(1);
+}
+void maybe_end_retiring() noexcept {
+  if (g_round.left.load() > 0 || g_round.retiring.load() != 0) return;
+  g_round.is_frozen ? end_round() : go_on(Step::labels, 1);
 }
 
 void claim_codes_of_frames() noexcept {
@@ -217,8 +233,9 @@ void start_forgetting(std::uint64_t budget_bytes, std::uint32_t least_nodes) noe
 
 void forget(InHook hook) noexcept {
   if (phase() != Phase::active || helper::is_writing(g_state.pid)) return;  // it reads all stacks
+  if (g_round.step.load(std::memory_order_acquire) == Step::retiring) join_retiring(hook);
   if (g_round.at_work.exchange(true, std::memory_order_acquire)) return;
-  switch (g_round.step) {
+  switch (g_round.step.load(std::memory_order_relaxed)) {
     case Step::none:
       if (stack::g_nodes_in_use >= g_forget_at) begin_round();
       break;
@@ -232,10 +249,12 @@ void forget(InHook hook) noexcept {
       freeze(false);
       break;
     case Step::claiming:
-      if (g_round.references.claim_next(hook)) go_on(Step::retiring, g_session.nodes.size() - 1);
+      if (!g_round.references.claim_next(hook)) break;
+      g_round.left.store(g_session.nodes.size() - 1);
+      go_on(Step::retiring, 0);
       break;
     case Step::retiring:
-      retire(hook);
+      maybe_end_retiring();
       break;
     case Step::labels:
       if (!forget_idle_labels(hook, g_round.at, kLabelsAtOnce)) break;
@@ -253,6 +272,7 @@ void forget(InHook hook) noexcept {
 
 void reset_forgetting_after_fork(InHook hook) noexcept {
   g_round.at_work.store(false, std::memory_order_relaxed);
+  g_round.retiring.store(0, std::memory_order_relaxed);
   go_on(Step::none, 0);
   g_round.is_frozen = false;
   reset_forgotten_rows_after_fork(hook);

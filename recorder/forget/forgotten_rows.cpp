@@ -1,5 +1,8 @@
 #include "recorder/forget/forgotten_rows.h"
 
+#include <algorithm>
+#include <atomic>
+
 #include "common/session/view.h"
 #include "recorder/session/node_states.h"
 #include "recorder/session/writer.h"
@@ -15,18 +18,26 @@ using session::SpecialFrame;
 
 namespace {
 
-constinit std::uint32_t g_root = 0;  // used by the thread at work
+constinit std::atomic<std::uint32_t> g_root{0};
+constinit std::atomic<std::uint32_t> g_kept{0};  // rows that stay
+
+// Lines that allocate again and again keep their rows; more in a larger recording.
+std::uint32_t most_kept() noexcept {
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(g_state.budget_bytes >> 12, 16 * 1024));
+}
 
 bool is_special(std::uint64_t frame, SpecialFrame what) noexcept {
   return session::kind_of(frame) == FrameKind::special && session::special_of(frame) == what;
 }
 
 std::uint32_t root(InHook hook) noexcept {
-  if (g_root != 0) return g_root;
-  g_root = stack::intern(hook, group_node(hook, "forgotten stacks"),
-                         session::special_frame(SpecialFrame::forgotten, 0));
-  session::g_node_states.refer(g_root);  // for ever
-  return g_root;
+  if (const std::uint32_t known = g_root.load(std::memory_order_relaxed)) return known;
+  const std::uint32_t node = stack::intern(hook, group_node(hook, "forgotten stacks"),
+                                           session::special_frame(SpecialFrame::forgotten, 0));
+  std::uint32_t none = 0;
+  if (node != 0 && g_root.compare_exchange_strong(none, node))
+    session::g_node_states.refer(node);  // for ever
+  return node;
 }
 
 }  // namespace
@@ -50,8 +61,15 @@ std::uint32_t forgotten_node_of(InHook hook, std::uint32_t node) noexcept {
     at = entry.parent;
   }
   if (session::kind_of(frame) == FrameKind::special) return root(hook);
-  const std::uint32_t row = root(hook) == 0 ? 0 : stack::intern(hook, g_root, frame);
-  return row != 0 ? row : g_root;
+  const std::uint32_t of_all = root(hook);
+  const std::uint32_t row = of_all == 0 ? 0 : stack::intern(hook, of_all, frame);
+  if (row == 0) return of_all;
+  const bool is_new = (session::g_node_states.load(row) & session::NodeStates::kReferences) == 0;
+  if (is_new && g_kept.load(std::memory_order_relaxed) < most_kept()) {
+    g_kept.fetch_add(1, std::memory_order_relaxed);
+    session::g_node_states.refer(row);
+  }
+  return row;
 }
 
 std::uint32_t forgotten_holder_of(InHook hook, std::uint32_t node, Space space, Api api) noexcept {
@@ -59,6 +77,9 @@ std::uint32_t forgotten_holder_of(InHook hook, std::uint32_t node, Space space, 
   return row == 0 ? 0 : g_state.holders.find_or_add_brief(hook, row, space, api);
 }
 
-void reset_forgotten_rows_after_fork(InHook) noexcept { g_root = 0; }
+void reset_forgotten_rows_after_fork(InHook) noexcept {
+  g_root.store(0, std::memory_order_relaxed);
+  g_kept.store(0, std::memory_order_relaxed);
+}
 
 }  // namespace oomrec::recorder

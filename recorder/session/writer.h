@@ -9,6 +9,7 @@
 // before constructors and after destructors.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <string_view>
 
@@ -17,6 +18,7 @@
 #include "common/system/files.h"
 #include "common/system/hook_scope.h"
 #include "recorder/session/arena.h"
+#include "recorder/session/reuse.h"
 #include "recorder/session/table.h"
 
 namespace oomrec::session {
@@ -72,8 +74,9 @@ class Session {
 
   Header& header() noexcept { return *header_; }
   Node node(std::uint32_t number) noexcept {
-    const NodeEntry& entry = nodes.at(number);
-    return {entry.parent, 0, frames.at(entry.frame).word};
+    const u64 word = word_of(nodes.at(number)).load(std::memory_order_acquire);
+    const auto entry = std::bit_cast<NodeEntry>(word);
+    return {entry.parent, 0, word_of(frames.at(entry.frame)).load(std::memory_order_relaxed)};
   }
   View view() noexcept;                                // of the writer's own memory
   const char* path() const noexcept { return path_; }  // of the file, absolute; "" when private

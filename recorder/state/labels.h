@@ -18,10 +18,10 @@ namespace oomrec::recorder {
 
 struct ThreadState;
 
-inline constexpr std::uint32_t kMaxContexts = 16;    // deeper ones count as the innermost of these
+inline constexpr std::uint32_t kMaxContexts = 16;  // deeper ones count as the innermost of these
 inline constexpr std::uint32_t kMaxLabels = 32 * 1024;  // in use: more than a ring has events
-inline constexpr std::uint32_t kManyLabels = 2048;   // some should be forgotten
-inline constexpr std::size_t kLabelTextBytes = 256;  // longer texts are cut
+inline constexpr std::uint32_t kManyLabels = 2048;      // some should be forgotten
+inline constexpr std::size_t kLabelTextBytes = 256;     // longer texts are cut
 
 // The label of threads that pushed none: its StringId, and above that the tid of the thread that
 // pushed it. 0: none.
