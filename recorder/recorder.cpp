@@ -38,6 +38,7 @@
 #include "recorder/process/inherited.h"
 #include "recorder/process/object_heap.h"
 #include "recorder/process/rank.h"
+#include "recorder/process/sent_signals.h"
 #include "recorder/stack/stack.h"
 #include "recorder/state/callbacks.h"
 #include "recorder/state/counters.h"
@@ -210,6 +211,7 @@ void forget_session(InHook hook) noexcept {
   reset_forgetting_after_fork(hook);
   reset_threads_after_fork(hook);
   reset_marks_after_fork(hook);
+  reset_sent_signals_after_fork(hook);
   reset_failures_after_fork(hook);
   reset_oom_action_after_fork(hook);
   reset_ticks_after_fork(hook);

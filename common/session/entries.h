@@ -375,7 +375,7 @@ struct Mark {
 static_assert(sizeof(Mark) == 16);
 
 // A SIGTERM or SIGKILL that the process sent to another one, perhaps to a child of its own.
-inline constexpr u32 kSentSignals = 4096;  // further ones are not recorded
+inline constexpr u32 kSentSignals = 4096;  // the latest; since version 11 entries are reused
 struct SentSignal {
   u64 time_ns;
   i32 pid;

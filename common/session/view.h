@@ -56,6 +56,8 @@ inline constexpr Reuse kReuse<DeviceBlock>{offsetof(DeviceBlock, version)};
 template <>
 inline constexpr Reuse kReuse<Mark> = Reuse::without_version;
 template <>
+inline constexpr Reuse kReuse<SentSignal> = Reuse::without_version;
+template <>
 inline constexpr Reuse kReuse<Point> = Reuse::without_version;  // no two have the same time
 template <>
 inline constexpr Reuse kReuse<DevicePoint> = Reuse::without_version;

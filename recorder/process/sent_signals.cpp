@@ -5,7 +5,9 @@
 #include "common/limits/health.h"
 #include "common/session/notable.h"
 #include "common/system/files.h"
+#include "common/system/mutex.h"
 #include "common/system/syscalls.h"
+#include "recorder/session/reuse.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/stack.h"
 #include "recorder/state/node_scope.h"
@@ -16,6 +18,16 @@ namespace oomrec::recorder {
 
 using session::g_session;
 using session::SentSignal;
+
+namespace {
+
+struct Sent {
+  system::Mutex lock;
+  std::uint32_t count = 0;  // so far; the latest are in the table
+};
+constinit Sent g_sent;
+
+}  // namespace
 
 bool may_end_another(int pid, int signal) noexcept {
   return pid > 0 && (signal == SIGTERM || signal == SIGKILL) && pid != system::call(SYS_getpid);
@@ -29,15 +41,33 @@ std::uint64_t resident_bytes_of(InHook hook, int pid) noexcept {
 }
 
 void on_signal_sent(InHook hook, int pid, int signal, std::uint64_t resident_bytes) noexcept {
-  if (phase() != Phase::active || g_session.sent_signals.size() > session::kSentSignals) return;
+  if (phase() != Phase::active) return;
   ThreadState* const thread = current_thread(hook);
   const NodeScope nodes{hook, thread};
   const std::uint32_t node =
       thread != nullptr ? stack::capture(hook, thread->stacks, thread->root(hook)) : 0;
-  std::uint32_t entry = 0;
+  const std::uint64_t now = system::monotonic_ns();
+  const system::MutexGuard guard(g_sent.lock);
+  if (!guard) return;
+  std::uint32_t entry = 1 + g_sent.count++ % session::kSentSignals;
+  if (entry < g_session.sent_signals.size()) {  // the oldest gives way
+    SentSignal& sent = g_session.sent_signals.at(entry);
+    session::rewrite(std::atomic_ref(sent.time_ns), now, [&]() noexcept {
+      sent.pid = pid;
+      sent.signal = signal;
+      sent.resident_bytes = resident_bytes;
+      sent.node = node;
+    });
+    return;
+  }
   g_session.sent_signals.append(hook, entry, [&](SentSignal& sent) noexcept {
-    sent = {system::monotonic_ns(), pid, signal, resident_bytes, node, 0};
+    sent = {now, pid, signal, resident_bytes, node, 0};
   });
+}
+
+void reset_sent_signals_after_fork(InHook) noexcept {
+  g_sent.lock.unlock();  // its owner may not exist in the child
+  g_sent.count = 0;
 }
 
 bool has_ended_a_large_process(InHook) noexcept {

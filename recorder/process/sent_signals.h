@@ -18,6 +18,8 @@ std::uint64_t resident_bytes_of(InHook, int pid) noexcept;
 // The signal has been sent to a process that had so much resident before. Captures the stack.
 void on_signal_sent(InHook, int pid, int signal, std::uint64_t resident_bytes) noexcept;
 
+void reset_sent_signals_after_fork(InHook) noexcept;
+
 // Whether the process has ended one that was large enough for a bundle, by its resident memory.
 bool has_ended_a_large_process(InHook) noexcept;
 

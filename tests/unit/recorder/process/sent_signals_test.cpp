@@ -55,9 +55,15 @@ TEST_CASE("a session is worth keeping if it explains the end of a large process"
   CHECK(recorder::has_ended_a_large_process(kHook));
 }
 
-TEST_CASE("there is an end to it") {
+TEST_CASE("the latest stay") {
   need(Mode::sampled);
-  for (std::uint32_t i = 0; i < session::kSentSignals + 10; ++i)
-    recorder::on_signal_sent(kHook, 4711, SIGTERM, 0);
+  constexpr std::uint32_t kSent = session::kSentSignals + 10;
+  for (std::uint32_t i = 0; i < kSent; ++i)
+    recorder::on_signal_sent(kHook, static_cast<int>(10'000 + i), SIGTERM, 0);
   CHECK(g_session.sent_signals.size() == session::kSentSignals + 1);
+  std::uint32_t latest = 0;
+  session::SentSignal sent{};
+  for (std::uint32_t i = 1; g_session.view().read(session::TableId::sent_signals, i, sent); ++i)
+    latest += sent.pid >= static_cast<int>(10'000 + 10);
+  CHECK(latest >= session::kSentSignals - 10);  // a test before this one has sent some, too
 }
