@@ -5,9 +5,11 @@
 // Private memory, mapped with the first number of a piece. Every call under the caller's lock.
 #pragma once
 
+#include <atomic>
 #include <bit>
 #include <cstdint>
 
+#include "common/system/atomics.h"
 #include "recorder/session/private_array.h"
 
 namespace oomrec::session {
@@ -23,13 +25,13 @@ class FreeNumbers {
     set(*numbers_.find(number / 64), number);
     set(*words_.find(number / kOfWord), number / 64);
     set(parts_[number / kOfPart], number / kOfWord);
-    ++count_;
+    add_own(count_, std::uint32_t{1});
     return true;
   }
 
   // Takes the lowest one that is at least `least`; 0: there is none. (Number 0 is never free.)
   std::uint32_t take(std::uint32_t least) noexcept {
-    if (count_ == 0) return 0;
+    if (count() == 0) return 0;
     std::uint32_t word = least / 64;
     std::uint64_t found = above(numbers_.find(word), least % 64);
     if (found == 0) {
@@ -42,13 +44,14 @@ class FreeNumbers {
     return number;
   }
 
-  std::uint32_t count() const noexcept { return count_; }
+  // Also without the lock.
+  std::uint32_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
 
   void reset(InHook hook) noexcept {
     numbers_.reset(hook);
     words_.reset(hook);
     for (std::uint64_t& part : parts_) part = 0;
-    count_ = 0;
+    count_.store(0, std::memory_order_relaxed);
   }
 
  private:
@@ -83,7 +86,7 @@ class FreeNumbers {
   }
 
   void clear(std::uint32_t number) noexcept {
-    --count_;
+    add_own(count_, ~std::uint32_t{0});
     if (unset(*numbers_.find(number / 64), number) &&
         unset(*words_.find(number / kOfWord), number / 64))
       unset(parts_[number / kOfPart], number / kOfWord);
@@ -92,7 +95,7 @@ class FreeNumbers {
   PrivateArray<std::uint64_t, kMost / 64> numbers_;
   PrivateArray<std::uint64_t, kMost / 64 / 64> words_;
   std::uint64_t parts_[kMost / kOfPart] = {};
-  std::uint32_t count_ = 0;
+  std::atomic<std::uint32_t> count_{0};
 };
 
 }  // namespace oomrec::session

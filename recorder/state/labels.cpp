@@ -27,7 +27,7 @@ namespace {
 // A text that is a label. Its frame refers to it by the id of its text.
 struct Label {
   session::TextMemory memory;
-  StringId id;         // 0: not in use
+  std::atomic<StringId> id;  // 0: not in use
   std::uint32_t idle;  // rounds of forgetting in which no stack had it; kIdleRounds: not found
   std::uint64_t hash;
 };
@@ -134,7 +134,7 @@ StringId add(InHook hook, std::string_view text, std::uint64_t hash) noexcept {
 StringId id_of(InHook hook, std::string_view text) noexcept {
   const std::uint64_t hash = hash_of(text);
   const std::uint32_t found = find(text, hash);
-  return found != 0 ? g_labels.entries.find(found)->id : add(hook, text, hash);
+  return found != 0 ? g_labels.entries.find(found)->id.load() : add(hook, text, hash);
 }
 
 std::uint32_t label_node(InHook hook, std::uint32_t parent, StringId label) noexcept {
