@@ -109,7 +109,7 @@ void ask_for_round() noexcept {
 StringId add(InHook hook, std::string_view text, std::uint64_t hash) noexcept {
   const system::MutexGuard guard(g_labels.lock);
   if (!guard) return 0;
-  if (const std::uint32_t found = find(text, hash)) return g_labels.entries.find(found)->id;
+  if (const std::uint32_t known = find(text, hash)) return g_labels.entries.find(known)->id;
   std::uint32_t number = g_labels.free.take(1);
   if (number == 0 && g_labels.size < kMaxLabels && g_labels.entries.prepare(hook, g_labels.size))
     number = g_labels.size++;
@@ -118,7 +118,9 @@ StringId add(InHook hook, std::string_view text, std::uint64_t hash) noexcept {
     if (g_labels.other == 0) g_labels.other = g_session.add_string(hook, "other");
     return g_labels.other;
   }
-  Label& label = *g_labels.entries.find(number);
+  Label* const found = g_labels.entries.find(number);
+  if (found == nullptr) return 0;  // not of a number that was taken
+  Label& label = *found;
   label.id = g_session.put_text(hook, label.memory, text);
   label.hash = hash;
   label.idle = 0;
@@ -264,8 +266,9 @@ bool forget_idle_labels(InHook hook, std::uint32_t& at, std::uint32_t most) noex
   const system::TryGuard guard(g_labels.lock);
   if (!guard) return false;
   for (const std::uint32_t end = std::min(at + most, g_labels.size); at < end; ++at) {
-    Label& label = *g_labels.entries.find(at);
-    if (label.id == 0) continue;
+    Label* const found = g_labels.entries.find(at);
+    if (found == nullptr || found->id == 0) continue;
+    Label& label = *found;
     const bool in_use =
         stack::is_frame_in_use(hook, session::special_frame(SpecialFrame::context, label.id));
     if (in_use) {
