@@ -4,6 +4,7 @@
 
 #include "common/system/files.h"
 #include "common/system/mutex.h"
+#include "recorder/session/private_array.h"
 #include "recorder/session/reuse.h"
 #include "recorder/session/writer.h"
 #include "recorder/state/clock.h"
@@ -28,7 +29,7 @@ struct Marks {
   system::Mutex lock;
   std::uint32_t count = 0;  // so far
   TimeLine<session::kMarks - kLatest> older;
-  session::TextMemory texts[1 + session::kMarks] = {};  // of each entry
+  session::PrivateArray<session::TextMemory, 2 * session::kMarks> texts;  // of each entry
 };
 constinit Marks g_marks;
 
@@ -46,7 +47,7 @@ void make_room(std::uint32_t oldest) noexcept {
   if (slot == g_marks.older.kNone) return;
   const Mark& from = g_session.marks.at(oldest);
   Mark& to = g_session.marks.at(1 + slot);
-  std::swap(g_marks.texts[1 + slot], g_marks.texts[oldest]);
+  std::swap(*g_marks.texts.find(1 + slot), *g_marks.texts.find(oldest));
   session::rewrite(std::atomic_ref(to.time_ns), from.time_ns, [&]() noexcept {
     to.text = from.text;
     to.thread = from.thread;
@@ -58,7 +59,8 @@ std::uint32_t add(InHook hook, std::string_view text, std::uint32_t thread) noex
   const std::uint64_t now = system::monotonic_ns();
   std::uint32_t entry = g_marks.count + 1;
   if (entry <= session::kMarks) {
-    const StringId id = g_session.put_text(hook, g_marks.texts[entry], text);
+    if (!g_marks.texts.prepare(hook, entry)) return 0;
+    const StringId id = g_session.put_text(hook, *g_marks.texts.find(entry), text);
     if (!g_session.marks.append(hook, entry, [&](Mark& mark) noexcept {
           mark = {now, id, thread};
         }))
@@ -72,7 +74,7 @@ std::uint32_t add(InHook hook, std::string_view text, std::uint32_t thread) noex
     make_room(entry);
     Mark& mark = g_session.marks.at(entry);
     session::rewrite(std::atomic_ref(mark.time_ns), now, [&]() noexcept {
-      mark.text = g_session.put_text(hook, g_marks.texts[entry], text);
+      mark.text = g_session.put_text(hook, *g_marks.texts.find(entry), text);
       mark.thread = thread;
     });
   }
@@ -101,12 +103,11 @@ void drop_mark() noexcept {
   if (phase() == Phase::active) drop_one();
 }
 
-void reset_marks_after_fork(InHook) noexcept {
+void reset_marks_after_fork(InHook hook) noexcept {
   g_marks.lock.unlock();  // its owner may not exist in the child
   g_marks.count = 0;
   g_marks.older.reset();
-  for (session::TextMemory& memory : g_marks.texts)
-    if (memory.id != 0) memory = {};
+  g_marks.texts.reset(hook);
 }
 
 }  // namespace oomrec::recorder

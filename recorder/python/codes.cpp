@@ -69,7 +69,8 @@ struct CodeState {
   std::uint32_t era;    // g_code_era, when a thread last looked it up
   std::uint32_t round;  // the last one that has found a frame of it
 };
-constinit session::PrivateArray<CodeState, session::FreeNumbers::kMost> g_states;
+constexpr std::uint32_t kMostCodes = 1u << 20;  // as many as ContentTable may have
+constinit session::PrivateArray<CodeState, kMostCodes> g_states;
 constinit session::FreeNumbers g_free;
 constinit std::uint32_t g_in_use = 0, g_added = 0;  // added: since the last round for code objects
 

@@ -17,7 +17,8 @@ struct Slots {
 };
 constinit Slots g_slots{};
 constinit session::FreeNumbers g_free;
-constinit session::PrivateArray<std::uint32_t, session::FreeNumbers::kMost> g_nodes;  // of a frame
+constexpr std::uint32_t kMostFrames = 1u << 22;
+constinit session::PrivateArray<std::uint32_t, kMostFrames> g_nodes;  // of a frame
 
 std::uint64_t home_of(const Slots& slots, std::uint64_t word) noexcept {
   return ((word ^ word >> 32) * 0x9e3779b97f4a7c15u >> 32) & (slots.count - 1);

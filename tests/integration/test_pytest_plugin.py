@@ -180,15 +180,15 @@ def test_leaks_are_judged_by_stack(project):
     )
 
 
-def test_a_leak_without_a_label_is_found(project):
-    """A recording has 4,096 labels. Further tests have none."""
+def test_a_leak_is_found_after_very_many_labels(project):
+    """More than a recording can have in use at a time."""
     project.write(
         test_many="""
 import oomrec, pytest
 kept = []
 
 def test_many_labels():
-    for number in range(4096):
+    for number in range(40_000):
         with oomrec.context(str(number)):
             pass
 
@@ -203,8 +203,8 @@ def test_beyond():
     )
     run = project.run()
     assert "2 failed, 1 passed" in run.stdout, run.stdout + run.stderr
-    assert "The test's leaks are unknown" in run.stdout
-    assert run.stdout.count("no label was left for this test") == 2
+    assert "The test's leaks are unknown" not in run.stdout
+    assert "no label was left for this test" not in run.stdout
 
 
 def test_a_raising_filter_fails_only_its_test(project):
