@@ -64,7 +64,7 @@ TEST_CASE("the lowest free number from a given one on, as a set finds it") {
     const std::uint32_t number = boundary - 3 + random() % 6;
     return number == 0 || number >= kMost ? kMost - 1 : number;
   };
-  for (int round = 0; round < 20; ++round) {
+  for (unsigned round = 0; round < 20; ++round) {
     std::set<std::uint32_t> oracle;
     const unsigned gives = 2 + round % 3;  // of 5: the set stays small, or grows
     for (int i = 0; i < 20'000; ++i) {
