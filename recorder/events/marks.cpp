@@ -1,10 +1,7 @@
 #include "recorder/events/marks.h"
 
-#include <utility>
-
 #include "common/system/files.h"
 #include "common/system/mutex.h"
-#include "recorder/session/private_array.h"
 #include "recorder/session/reuse.h"
 #include "recorder/session/writer.h"
 #include "recorder/state/clock.h"
@@ -24,12 +21,11 @@ constexpr std::uint32_t kLatest = session::kMarks / 2;
 constexpr std::size_t kMostBytes = 256;
 
 // The first half of the table has older marks, an even number of marks apart; the second half is a
-// ring of the latest. Each entry keeps the memory of its text.
+// ring of the latest.
 struct Marks {
   system::Mutex lock;
   std::uint32_t count = 0;  // so far
   TimeLine<session::kMarks - kLatest> older;
-  session::PrivateArray<session::TextMemory, 2 * session::kMarks> texts;  // of each entry
 };
 constinit Marks g_marks;
 
@@ -37,21 +33,21 @@ void drop_one() noexcept {
   g_session.header().dropped_marks.fetch_add(1, std::memory_order_relaxed);
 }
 
-// The oldest of the latest marks moves to the older ones, if it is far enough from these. Their
-// texts change places, so that each is in its entry's memory.
-void make_room(std::uint32_t oldest) noexcept {
+// The oldest of the latest marks moves to the older ones, if it is far enough from these. Returns
+// the text that no mark has any more.
+StringId make_room(const Mark& oldest) noexcept {
   const std::uint32_t number = g_marks.count - kLatest;
   const std::uint32_t slot =
       g_marks.older.wants(number) ? g_marks.older.slot(number) : g_marks.older.kNone;
   drop_one();
-  if (slot == g_marks.older.kNone) return;
-  const Mark& from = g_session.marks.at(oldest);
-  Mark& to = g_session.marks.at(1 + slot);
-  std::swap(*g_marks.texts.find(1 + slot), *g_marks.texts.find(oldest));
-  session::rewrite(std::atomic_ref(to.time_ns), from.time_ns, [&]() noexcept {
-    to.text = from.text;
-    to.thread = from.thread;
+  if (slot == g_marks.older.kNone) return oldest.text;
+  Mark& older = g_session.marks.at(1 + slot);
+  const StringId unused = older.text;
+  session::rewrite(std::atomic_ref(older.time_ns), oldest.time_ns, [&]() noexcept {
+    older.text = oldest.text;
+    older.thread = oldest.thread;
   });
+  return unused;
 }
 
 // Returns its entry; 0: there is no memory for it. Under the lock.
@@ -59,8 +55,7 @@ std::uint32_t add(InHook hook, std::string_view text, std::uint32_t thread) noex
   const std::uint64_t now = system::monotonic_ns();
   std::uint32_t entry = g_marks.count + 1;
   if (entry <= session::kMarks) {
-    if (!g_marks.texts.prepare(hook, entry)) return 0;
-    const StringId id = g_session.put_text(hook, *g_marks.texts.find(entry), text);
+    const StringId id = g_session.take_text(hook, text);
     if (!g_session.marks.append(hook, entry, [&](Mark& mark) noexcept {
           mark = {now, id, thread};
         }))
@@ -71,10 +66,11 @@ std::uint32_t add(InHook hook, std::string_view text, std::uint32_t thread) noex
     }
   } else {
     entry = 1 + (session::kMarks - kLatest) + g_marks.count % kLatest;
-    make_room(entry);
     Mark& mark = g_session.marks.at(entry);
+    const StringId unused = make_room(mark);
     session::rewrite(std::atomic_ref(mark.time_ns), now, [&]() noexcept {
-      mark.text = g_session.put_text(hook, *g_marks.texts.find(entry), text);
+      g_session.give_text(hook, unused);
+      mark.text = g_session.take_text(hook, text);
       mark.thread = thread;
     });
   }
@@ -103,11 +99,10 @@ void drop_mark() noexcept {
   if (phase() == Phase::active) drop_one();
 }
 
-void reset_marks_after_fork(InHook hook) noexcept {
+void reset_marks_after_fork(InHook) noexcept {
   g_marks.lock.unlock();  // its owner may not exist in the child
   g_marks.count = 0;
   g_marks.older.reset();
-  g_marks.texts.reset(hook);
 }
 
 }  // namespace oomrec::recorder

@@ -29,6 +29,14 @@ std::uint32_t rows_kept() noexcept {
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(g_state.budget_bytes >> 21, 2, 16));
 }
 
+// Claims the nodes of the next entries. True: those were the last.
+template <class T>
+bool claim_nodes(session::Table<T>& table, std::uint32_t& entry) noexcept {
+  for (std::uint32_t i = 0; i < kEntriesAtOnce && entry < table.size(); ++i)
+    g_node_states.touch(table.at(entry++).node);
+  return entry >= table.size();
+}
+
 }  // namespace
 
 void References::next_table() noexcept {
@@ -45,14 +53,10 @@ bool References::claim_next(InHook hook) noexcept {
       }
       break;
     case Table::failures:
-      for (std::uint32_t i = 0; i < kEntriesAtOnce && entry_ < g_session.failures.size(); ++i)
-        g_node_states.touch(g_session.failures.at(entry_++).node);
-      if (entry_ < g_session.failures.size()) return false;
+      if (!claim_nodes(g_session.failures, entry_)) return false;
       break;
     case Table::sent_signals:
-      for (std::uint32_t i = 0; i < kEntriesAtOnce && entry_ < g_session.sent_signals.size(); ++i)
-        g_node_states.touch(g_session.sent_signals.at(entry_++).node);
-      if (entry_ < g_session.sent_signals.size()) return false;
+      if (!claim_nodes(g_session.sent_signals, entry_)) return false;
       break;
     case Table::checkpoints: {
       const TickPause pause;  // a tick writes checkpoints

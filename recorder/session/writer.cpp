@@ -140,22 +140,6 @@ StringId Session::add_string(InHook hook, std::string_view text, u32 capacity) n
   return static_cast<StringId>(id);
 }
 
-StringId Session::put_text(InHook hook, TextMemory& memory, std::string_view text) noexcept {
-  constexpr u32 kLeast = 16;
-  const auto bytes = static_cast<u32>(std::min<std::size_t>(text.size(), kMaxStringBytes));
-  if (bytes == 0) return 0;
-  if (bytes > memory.bytes) {
-    const u32 capacity = std::max(kLeast, std::bit_ceil(bytes));
-    const StringId id = add_string(hook, text.substr(0, bytes), capacity);
-    if (id != 0) memory = {id, capacity};
-    return id;
-  }
-  std::byte* const to = text_at(memory.id);
-  std::atomic_ref(*reinterpret_cast<u32*>(to)).store(bytes, std::memory_order_relaxed);
-  std::memcpy(to + sizeof(bytes), text.data(), bytes);
-  return memory.id;
-}
-
 namespace {
 
 // Sizes of the memory of texts: four for each power of two, so that a fifth of it is wasted at

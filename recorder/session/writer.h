@@ -36,12 +36,6 @@ struct Settings {
   bool only_names_of_options = false;       // of the command line, no values
 };
 
-// The memory of a text that another one may be put into later.
-struct TextMemory {
-  StringId id = 0;  // 0: none yet
-  u32 bytes = 0;
-};
-
 class Session {
  public:
   // Chooses the directory (common/session/directories.h), creates the file, maps it, fills in the
@@ -92,10 +86,6 @@ class Session {
   // Copies `text` into the table of strings, at most kMaxStringBytes of it. 0: the table is full,
   // or the text is empty. No deduplication: callers intern. `capacity`: bytes to reserve for it.
   StringId add_string(InHook, std::string_view text, u32 capacity = 0) noexcept;
-
-  // Puts `text` into `memory`, which no entry refers to any more; if it does not fit, into new
-  // memory, which `memory` then is. 0: there is none.
-  StringId put_text(InHook, TextMemory& memory, std::string_view text) noexcept;
 
   // A text whose memory is given back once nothing refers to it, for one of about the same length.
   StringId take_text(InHook, std::string_view text) noexcept;

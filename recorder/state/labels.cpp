@@ -26,7 +26,6 @@ namespace {
 
 // A text that is a label. Its frame refers to it by the id of its text.
 struct Label {
-  session::TextMemory memory;
   std::atomic<StringId> id;  // 0: not in use
   std::uint32_t idle;  // rounds of forgetting in which no stack had it; kIdleRounds: not found
   std::uint64_t hash;
@@ -121,11 +120,11 @@ StringId add(InHook hook, std::string_view text, std::uint64_t hash) noexcept {
   Label* const found = g_labels.entries.find(number);
   if (found == nullptr) return 0;  // not of a number that was taken
   Label& label = *found;
-  label.id = g_session.put_text(hook, label.memory, text);
+  label.id = g_session.take_text(hook, text);
   label.hash = hash;
   label.idle = 0;
   if (label.id == 0 || !g_labels.index.insert(hook, hash, number)) {
-    label.id = 0;
+    g_session.give_text(hook, label.id.exchange(0));
     g_labels.free.give_back(hook, number);
     return 0;
   }
@@ -278,7 +277,7 @@ bool forget_idle_labels(InHook hook, std::uint32_t& at, std::uint32_t most) noex
     if (++label.idle == kIdleRounds)
       g_labels.index.erase(label.hash, [&](std::uint32_t number) { return number == at; });
     if (label.idle <= kIdleRounds) continue;
-    label.id = 0;
+    g_session.give_text(hook, label.id.exchange(0));
     --g_labels.in_use;
     g_labels.free.give_back(hook, at);
   }
