@@ -270,12 +270,15 @@ def test_subinterpreters_are_not_counted(oomrec, plain, serving):
 def test_a_training_goes_on(oomrec, plain, serving):
     import sys
 
+    # It trains until it is told to end: however long a busy machine takes to attach.
     process = serving(
         sys.executable,
-        "import sys, torch\nprint('ready', flush=True)\nsys.stdin.readline()\n"
+        "import select, sys, torch\nprint('ready', flush=True)\nsys.stdin.readline()\n"
         "torch.manual_seed(1)\nlayer = torch.nn.Linear(50, 50)\nlosses = []\n"
-        "for step in range(6000):\n    loss = layer(torch.randn(20, 50)).square().mean()\n"
-        "    loss.backward(); losses.append(loss.item())\nprint(len(losses), flush=True)\n",
+        "while not select.select([sys.stdin], [], [], 0)[0]:\n"
+        "    loss = layer(torch.randn(20, 50)).square().mean()\n"
+        "    loss.backward(); losses.append(loss.item())\n"
+        "print(all(0 < one < 10 for one in losses), len(losses) > 100, flush=True)\n",
     )
     work(process, 0)
     objects = oomrec.json("attach", "--objects", process.pid)["objects"]
@@ -283,5 +286,6 @@ def test_a_training_goes_on(oomrec, plain, serving):
         objects["types"] > 200
     )
     print(objects["count"], objects["took_ns"] / 1e6, "ms")
+    work(process, 0)
     ended = plain.finish(process)
-    assert ended.exit_code == 0 and ended.stdout == "6000\n", str(ended)
+    assert ended.exit_code == 0 and ended.stdout == "True True\n", str(ended)
