@@ -7,6 +7,8 @@
 // there, a guess may. So after the first guess, memory is read through the kernel.
 #include "recorder/stack/unwind.h"
 
+#include <utility>
+
 #include "recorder/stack/odd_frames.h"
 #include "recorder/symbols/elf_symbols.h"
 
@@ -20,6 +22,12 @@ bool is_signal_return(InHook hook, std::uint64_t pc) noexcept {
   if constexpr (kBytes == 0) return false;
   return readable_end(hook, pc, pc + kBytes) == pc + kBytes &&
          machine::is_signal_return(reinterpret_cast<const void*>(pc));
+}
+
+// Whether a module has code there.
+bool is_code(InHook hook, std::uint64_t address) noexcept {
+  const std::uint32_t slot = module_slot_at(hook, address);
+  return slot != 0 && loaded_module(slot).segment_at(address, PF_X).start != 0;
 }
 
 }  // namespace
@@ -111,10 +119,35 @@ Walk::Step Walk::step_signal(InHook hook, const FrameState& frame) noexcept {
   return arrive(outer, {});
 }
 
+// Whether `outer`, whose pc is in no module, is compiled code of a runtime such as V8, which keeps
+// frame records: these lead on, outwards, to a return address into a module's code.
+bool Walk::is_compiled(InHook hook, const FrameState& outer) noexcept {
+  constexpr std::uint32_t kMostRecords = 64;
+  if (outer.pc == 0) return false;
+  std::uint64_t record = outer.bp;
+  std::uint64_t inner = outer.sp - 16;
+  if (record > inner && record <= compiled_until_) return true;
+  for (std::uint32_t i = 0; i < kMostRecords; ++i) {
+    std::uint64_t next = 0;
+    std::uint64_t pc = 0;
+    if (record <= inner || record % 8 != 0 || !read(hook, record, next) ||
+        !read(hook, record + 8, pc))
+      return false;
+    pc = machine::return_address(pc);
+    if (pc == 0) return false;
+    if (is_code(hook, pc - 1)) {
+      compiled_until_ = record;
+      return true;
+    }
+    inner = std::exchange(record, next);
+  }
+  return false;
+}
+
 // Code without CFI: assume that bp points at its frame, if a return address into a module's code is
-// there. Where its record is not at the end of the frame, the sp is a guess as well, and the frames
-// further out are found in the same way. The outermost frame has a bp of 0 (System V ABI, 3.4.1):
-// the loader's start code, for one.
+// there, or one into compiled code. Where its record is not at the end of the frame, the sp is a
+// guess as well, and the frames further out are found in the same way. The outermost frame has a bp
+// of 0 (System V ABI, 3.4.1): the loader's start code, for one.
 Walk::Step Walk::step_guess(InHook hook, const FrameState& frame) noexcept {
   if (frame.bp == 0 && !frame.exact) return {Outcome::outermost, {}, {}};
   guessed_ = true;
@@ -126,8 +159,7 @@ Walk::Step Walk::step_guess(InHook hook, const FrameState& frame) noexcept {
     return {};
   }
   outer.pc = machine::return_address(outer.pc);
-  const std::uint32_t slot = module_slot_at(hook, outer.pc - 1);
-  if (slot == 0 || loaded_module(slot).segment_at(outer.pc - 1, PF_X).start == 0) return {};
+  if (!is_code(hook, outer.pc - 1) && !is_compiled(hook, outer)) return {};
   return arrive(outer, {});
 }
 

@@ -82,12 +82,14 @@ class Walk {
   Step step_by(InHook, const FrameState&, const Rule&, PackedRule) noexcept;
   Step step_signal(InHook, const FrameState&) noexcept;
   Step step_guess(InHook, const FrameState&) noexcept;
+  bool is_compiled(InHook, const FrameState& outer) noexcept;
   Step step_odd(InHook, const FrameState&) noexcept;
 
   ThreadStacks& thread_;
   StackRange bounds_;
   std::uint64_t quick_end_;  // how far step() itself may read; 0: not at all
   std::uint64_t link_ = 0;
+  std::uint64_t compiled_until_ = 0;  // the outermost record of frames known to be compiled code
   bool guessed_ = false;
   bool crossed_signal_ = false;
   bool may_be_unmapped_ = false;  // after a guess on a stack that the program may unmap, or on a

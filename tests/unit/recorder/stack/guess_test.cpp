@@ -133,8 +133,9 @@ struct Stack {
   static void* at(std::uint64_t address) { return reinterpret_cast<void*>(address); }
 
   // Makes a frame at `bp` that seems to be called from here.
-  void plant(std::uint64_t bp) const {
-    const std::uint64_t frame[2] = {0, reinterpret_cast<std::uint64_t>(&body) + 1};
+  void plant(std::uint64_t bp) const { plant(bp, 0, reinterpret_cast<std::uint64_t>(&body) + 1); }
+  void plant(std::uint64_t bp, std::uint64_t outer_bp, std::uint64_t pc) const {
+    const std::uint64_t frame[2] = {outer_bp, pc};
     std::memcpy(at(bp), frame, sizeof frame);
   }
   const Walked& walk_with(std::uint64_t bp) const {
@@ -180,6 +181,36 @@ TEST_CASE("a guess reads only memory that is still mapped") {
     stack.plant(bp);
     CHECK(stack.walk_with(bp).guessed());
   }
+}
+
+// As V8 does: several frames one after the other in memory of no module, then one of a module.
+TEST_CASE("compiled code is followed if its frames lead to a module's code") {
+  start();
+  const Stack stack;
+  const std::uint64_t compiled = stack.low + 8;  // of no module
+  const auto frame = [&](std::uint64_t number) { return stack.above + number * 64; };
+  stack.plant(frame(0), frame(1), compiled);
+  stack.plant(frame(1), frame(2), compiled + 1);
+  stack.plant(frame(2));
+  const auto guesses = [&] {
+    const Walked& walked = stack.walk_with(frame(0));
+    std::uint32_t count = 0;
+    for (std::uint32_t i = 0; i < walked.count; ++i) count += walked.frames[i].guessed ? 1 : 0;
+    return count;
+  };
+  CHECK(guesses() == 3);
+
+  SUBCASE("they lead nowhere") { stack.plant(frame(2), frame(1), compiled); }
+  SUBCASE("inwards") { stack.plant(frame(1), frame(0), compiled); }
+  SUBCASE("to memory that is not there") { stack.plant(frame(1), 8, compiled); }
+  SUBCASE("to the end") { stack.plant(frame(2), 0, 0); }
+  SUBCASE("askew") { stack.plant(frame(1), frame(2) + 1, compiled); }
+  SUBCASE("too far") {
+    for (std::uint64_t i = 0; i < 100; ++i) stack.plant(frame(i), frame(i + 1), compiled);
+    stack.plant(frame(100));
+  }
+  CHECK(guesses() == 0);
+  CHECK(g_walked.truncated);
 }
 
 #ifdef __x86_64__
