@@ -36,6 +36,8 @@ inline constexpr u64 kMostBytes = kMaxSegments * kSegmentBytes;
 inline constexpr u64 kUnitBytes = 4096;     // of a part of the file, whatever the kernel's pages
 inline constexpr u64 kHeaderBytes = 20480;  // reserved for the header: zero after its last field
 inline constexpr u32 kMaxStringBytes = 64 * 1024;  // longer ones are cut
+// The first word of a string: its bytes, and above them what only the writer needs.
+inline constexpr u32 kStringLengthBits = 24;
 inline constexpr u32 kMaxRingSlots = 1u << 20;
 inline constexpr u32 kMaxSums = 1u << 16;                // of one lane
 inline constexpr u32 kMaxChunks = 80;                    // of one table

@@ -17,6 +17,8 @@ namespace oomrec::session {
 // Offset of a frame that has not started: its line is the first.
 inline constexpr std::uint32_t kNoInstruction = 0xffff'ffff;
 
+inline constexpr std::uint32_t kLocationTables = 0x030b0000;  // the first version that has them
+
 namespace line_tables {
 
 inline std::uint8_t byte_at(std::string_view table, std::size_t i) noexcept {
@@ -67,27 +69,52 @@ inline std::int64_t read_signed_varint(std::string_view table, std::size_t& at) 
 }
 
 // Entries 1kkkkccc: kind k covers ccc + 1 code units of two bytes; line and columns follow by kind.
+inline constexpr unsigned kOneLine0 = 10, kOneLine2 = 12, kNoColumns = 13, kLong = 14, kNone = 15;
+
+class Locations {
+ public:
+  Locations(std::string_view table, std::int64_t first) noexcept : table_(table), line_(first) {}
+
+  // The next entry. False: the end, or no valid entry.
+  bool next() noexcept {
+    if (at_ >= table_.size()) return false;
+    const std::uint8_t head = byte_at(table_, at_++);
+    if ((head & 0x80) == 0) return false;
+    const unsigned kind = (head >> 3) & 0xf;
+    units_ = (head & 7u) + 1;
+    has_line_ = kind != kNone;
+    if (kind == kLong || kind == kNoColumns) {
+      line_ += read_signed_varint(table_, at_);
+      for (int skipped = 0; kind == kLong && skipped < 3; ++skipped) read_varint(table_, at_);
+    } else if (kind >= kOneLine0 && kind <= kOneLine2) {
+      line_ += kind - kOneLine0;
+      at_ += 2;
+    } else if (kind < kOneLine0) {
+      at_ += 1;
+    }
+    return true;
+  }
+  unsigned units() const noexcept { return units_; }
+  bool has_line() const noexcept { return has_line_; }
+  std::int64_t line() const noexcept {
+    return line_;
+  }  // of this entry, or of the last that has one
+
+ private:
+  std::string_view table_;
+  std::size_t at_ = 0;
+  std::int64_t line_;
+  unsigned units_ = 0;
+  bool has_line_ = false;
+};
+
 inline std::int64_t from_locations(std::string_view table, std::int64_t first,
                                    std::uint32_t instruction) noexcept {
-  constexpr unsigned kOneLine0 = 10, kOneLine2 = 12, kNoColumns = 13, kLong = 14, kNone = 15;
   const std::uint64_t unit = instruction / 2;
-  std::int64_t line = first;
   std::uint64_t end = 0;
-  for (std::size_t at = 0; at < table.size();) {
-    const std::uint8_t head = byte_at(table, at++);
-    if ((head & 0x80) == 0) return first;
-    const unsigned kind = (head >> 3) & 0xf;
-    end += (head & 7u) + 1;
-    if (kind == kLong || kind == kNoColumns) {
-      line += read_signed_varint(table, at);
-      for (int skipped = 0; kind == kLong && skipped < 3; ++skipped) read_varint(table, at);
-    } else if (kind >= kOneLine0 && kind <= kOneLine2) {
-      line += kind - kOneLine0;
-      at += 2;
-    } else if (kind < kOneLine0) {
-      at += 1;
-    }
-    if (unit < end) return kind == kNone ? first : line;
+  for (Locations entries(table, first); entries.next();) {
+    end += entries.units();
+    if (unit < end) return entries.has_line() ? entries.line() : first;
   }
   return first;
 }
@@ -102,7 +129,7 @@ inline std::uint32_t python_line(std::uint32_t version_hex, std::uint32_t first_
   std::int64_t line = first_line;
   if (version_hex < 0x030a0000) {
     line = line_tables::from_pairs(line_table, first_line, instruction);
-  } else if (version_hex < 0x030b0000) {
+  } else if (version_hex < kLocationTables) {
     line = line_tables::from_ranges(line_table, first_line, instruction);
   } else {
     line = line_tables::from_locations(line_table, first_line, instruction);

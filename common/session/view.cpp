@@ -196,6 +196,7 @@ std::string_view View::string(StringId id) const noexcept {
   if (left < sizeof(bytes) || length == nullptr) return {};
   std::memcpy(&bytes, length, sizeof(bytes));
   left -= sizeof(bytes);
+  bytes &= (1u << kStringLengthBits) - 1;
   if (bytes > kMaxStringBytes || bytes > left) return {};
   const std::byte* const text = bytes_.at(offset + sizeof(bytes), bytes);
   if (text == nullptr) return {};

@@ -41,7 +41,11 @@ std::uint8_t finest_shift() noexcept {
   const std::uint32_t live = g_state.objects.count();
   std::uint32_t coarser = shifts_for_space();
   if (live >= kFineSamples) coarser += 1 + (live - kFineSamples) / kSamplesOfAShift;
-  return static_cast<std::uint8_t>(kFinestShift - std::min<std::uint32_t>(coarser, kFinestShift));
+  std::uint32_t shift = kFinestShift - std::min<std::uint32_t>(coarser, kFinestShift);
+  const std::uint64_t interval = g_state.interval_bytes.load(std::memory_order_relaxed);
+  const std::uint64_t least = g_state.least_sample_bytes.load(std::memory_order_relaxed);
+  while (shift != 0 && interval >> shift < least) --shift;
+  return static_cast<std::uint8_t>(shift);
 }
 
 // An interpreter that starts makes the same some MiB of objects each time, half of all samples of a

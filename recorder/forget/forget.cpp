@@ -6,9 +6,11 @@
 #include "common/system/files.h"
 #include "recorder/forget/forgotten_rows.h"
 #include "recorder/forget/references.h"
+#include "recorder/forget/thinning.h"
 #include "recorder/helper/helper.h"
 #include "recorder/python/codes.h"
 #include "recorder/session/node_states.h"
+#include "recorder/session/shortage.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/intern.h"
 #include "recorder/state/labels.h"
@@ -18,6 +20,7 @@
 
 namespace oomrec::recorder {
 
+using session::g_forget_at;
 using session::g_node_states;
 using session::g_session;
 using session::NodeStates;
@@ -33,6 +36,10 @@ constexpr std::uint32_t kRetiredAtOnce = 64;
 constexpr std::uint32_t kLabelsAtOnce = 256;
 constexpr std::uint32_t kCodesAtOnce = 64;
 
+// A round after which there was no memory again, although all that holds nothing had gone, is
+// followed by a rest of its length, but at least this.
+constexpr std::uint64_t kLeastRestNs = 20'000'000;
+
 // A thread that sleeps longer in the middle of an event is not waited for: what there is stays,
 // until it goes on.
 constexpr std::uint64_t kPatienceNs = 250'000'000;
@@ -42,6 +49,7 @@ enum class Step : std::uint8_t {
   waiting,   // for threads that use nodes since an earlier era
   freezing,  // all nodes, because one of them sleeps
   thawing,   // none of them sleeps any more
+  thinning,  // samples, because they do not fit
   claiming,  // what is referred to
   retiring,  // what is idle
   labels,    // that no stack has
@@ -61,7 +69,12 @@ struct Round {
   std::uint64_t added = 0, added_before = 0;  // nodes so far, when this era and the last one began
   bool must_freeze = false;                   // one of them has fallen asleep since the last round
   bool is_frozen = false;
-  bool has_codes = false;  // it looks for code objects, too
+  bool has_codes = false;             // it looks for code objects, too
+  std::uint32_t shortages = 0;        // when the last one ended
+  std::atomic<bool> is_short{false};  // there was another one before this one
+  bool was_short = false;             // and one before the last
+  std::uint64_t not_before_ns = 0;    // the next one, if there is a shortage again
+  Thinning thinning;
   References references;
   std::uint32_t least = 0;  // nodes, for a round
 };
@@ -72,8 +85,18 @@ void go_on(Step step, std::uint32_t at) noexcept {
   g_round.step.store(step, std::memory_order_release);
 }
 
+// What there is when the last round has just ended, and there is no memory again, is live.
+bool must_thin() noexcept { return g_round.is_short && g_round.was_short && !exact(); }
+
+// While a shortage lasts, rounds must not take more than some of the program's time.
+bool is_too_early() noexcept {
+  return g_round.not_before_ns != 0 && system::coarse_ns() < g_round.not_before_ns;
+}
+
 void begin_round() noexcept {
-  g_round.has_codes = stack::begin_forgetting_codes();
+  g_round.was_short = g_round.is_short;
+  g_round.is_short = session::g_shortages.load(std::memory_order_relaxed) != g_round.shortages;
+  g_round.has_codes = stack::begin_forgetting_codes(g_round.is_short);
   const std::uint32_t era = session::g_era.fetch_add(1) + 1;
   session::g_era_salt.store(session::salt_of(era), std::memory_order_release);
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -86,14 +109,19 @@ void begin_round() noexcept {
   go_on(Step::waiting, 1);
 }
 
-// The room for more nodes: in numbers that are free, and in the recording.
-std::uint32_t room() noexcept {
+// The room for more nodes: in numbers that are free, of them and of the holders that they need, and
+// in the recording.
+std::uint32_t room(std::uint32_t nodes_in_use) noexcept {
   constexpr std::uint64_t kNodeBytes = 16;  // of a node and its share of a holder
   const std::uint64_t budget = g_state.budget_bytes / 2;
   const std::uint64_t used = g_session.arena.populated_bytes();
   const std::uint64_t left = used < budget ? (budget - used) / kNodeBytes : 0;
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(left, NodeStates::kMost)) +
-         stack::free_nodes();
+  const std::uint64_t free_holders = g_state.holders.free();
+  const std::uint64_t holders = g_session.holders.size() - free_holders;
+  const std::uint64_t nodes_each = std::max<std::uint64_t>(nodes_in_use / holders, 1);
+  const std::uint64_t free =
+      std::min<std::uint64_t>(stack::free_nodes(), free_holders * nodes_each);
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(left + free, NodeStates::kMost));
 }
 
 // What is older than the last era is needed. The next round begins when there are half as many new
@@ -104,7 +132,11 @@ void end_round() noexcept {
   const auto needed = static_cast<std::uint32_t>(left - std::min<std::uint64_t>(left, young));
   constexpr std::uint32_t kFewest = 256;  // even if there is no room
   const std::uint32_t wanted = std::max(g_round.least, needed / 2);
-  const std::uint32_t more = std::min(wanted, std::max(room() / 2, kFewest));
+  const std::uint32_t more = std::min(wanted, std::max(room(left) / 2, kFewest));
+  const bool is_in_vain = must_thin() && !g_round.thinning.has_thinned();
+  const std::uint64_t now = system::coarse_ns();
+  g_round.not_before_ns = is_in_vain ? now + std::max(kLeastRestNs, now - g_round.began_ns) : 0;
+  g_round.shortages = session::g_shortages.load(std::memory_order_relaxed);
   go_on(Step::none, 0);
   g_forget_at.store(left + more, std::memory_order_relaxed);
 }
@@ -122,6 +154,12 @@ bool has_left(ThreadState& thread, std::uint32_t era) noexcept {
   return true;
 }
 
+void begin_claiming() noexcept {
+  g_round.references.begin();
+  g_round.thinning.begin();
+  go_on(must_thin() ? Step::thinning : Step::claiming, 0);
+}
+
 void wait_for_threads() noexcept {
   const std::uint32_t era = session::g_era.load(std::memory_order_relaxed);
   const std::uint32_t end = std::min(g_round.at + kLanesAtOnce, g_session.lanes.size());
@@ -129,10 +167,9 @@ void wait_for_threads() noexcept {
     if (ThreadState* const thread = thread_of_lane(g_round.at); thread && !has_left(*thread, era))
       return;
   if (g_round.at < g_session.lanes.size()) return;
-  g_round.references.begin();
   if (g_round.must_freeze) return go_on(Step::freezing, 1);
   if (g_round.is_frozen && g_round.stalled == 0) return go_on(Step::thawing, 1);
-  go_on(Step::claiming, 0);
+  begin_claiming();
 }
 
 // A thread that sleeps may know any node that there is.
@@ -144,7 +181,7 @@ void freeze(bool frozen) noexcept {
            : g_node_states.clear(g_round.at, NodeStates::kFrozen);
   if (g_round.at < nodes) return;
   g_round.is_frozen = frozen;
-  go_on(Step::claiming, 0);
+  begin_claiming();
 }
 
 // What the holders of a retired node had allocated, and the row that it goes to.
@@ -158,11 +195,17 @@ void fold(InHook hook, const Folded& folded) noexcept {
   if (holder != 0) g_state.holders.add_totals(hook, holder, folded.forgotten);
 }
 
+// A stack that comes again and again keeps its node, unless there is no memory for others. What a
+// thread has found before this era it does not use any more.
+bool is_idle(NodeStates::Word word, std::uint32_t era) noexcept {
+  return g_round.is_short ? NodeStates::is_unused(word, era) : NodeStates::is_idle(word, era);
+}
+
 // Retires a leaf, and then its parents as far as they have become leaves without holders. Returns
 // how many.
 std::uint32_t retire_from(InHook hook, std::uint32_t node, std::uint32_t era) noexcept {
   const NodeStates::Word word = g_node_states.load(node);
-  if (!NodeStates::is_idle(word, era) || !g_state.holders.are_empty(node)) return 0;
+  if (!is_idle(word, era) || !g_state.holders.are_empty(node)) return 0;
   const bool has_holders = g_state.holders.has_any(node);
   const std::uint32_t row = has_holders ? forgotten_node_of(hook, node) : 0;
   if (has_holders && row == 0) return 0;  // no memory: it stays
@@ -180,7 +223,7 @@ std::uint32_t retire_from(InHook hook, std::uint32_t node, std::uint32_t era) no
     }
     for (++retired; (node = retiring.use_again(node)) != 0; ++retired) {
       const NodeStates::Word outer = g_node_states.load(node);
-      if (!NodeStates::is_idle(outer, era) || g_state.holders.has_any(node) ||
+      if (!is_idle(outer, era) || g_state.holders.has_any(node) ||
           !g_node_states.retire(node, outer))
         break;
     }
@@ -198,8 +241,7 @@ void retire(InHook hook) noexcept {
     if (end <= 0) return;
     const auto first = static_cast<std::uint32_t>(std::max<std::int64_t>(end - kNodesOfPart, 0));
     for (auto node = static_cast<std::uint32_t>(end); node != first; --node, ++seen)
-      if (NodeStates::is_idle(g_node_states.load(node), era))
-        retired += retire_from(hook, node, era);
+      if (is_idle(g_node_states.load(node), era)) retired += retire_from(hook, node, era);
   }
 }
 
@@ -231,13 +273,14 @@ void start_forgetting(std::uint64_t budget_bytes, std::uint32_t least_nodes) noe
   g_forget_at.store(least, std::memory_order_relaxed);
 }
 
-void forget(InHook hook) noexcept {
-  if (phase() != Phase::active || helper::is_writing(g_state.pid)) return;  // it reads all stacks
+namespace {
+
+void do_slice(InHook hook) noexcept {
   if (g_round.step.load(std::memory_order_acquire) == Step::retiring) join_retiring(hook);
   if (g_round.at_work.exchange(true, std::memory_order_acquire)) return;
   switch (g_round.step.load(std::memory_order_relaxed)) {
     case Step::none:
-      if (stack::g_nodes_in_use >= g_forget_at) begin_round();
+      if (stack::g_nodes_in_use >= g_forget_at && !is_too_early()) begin_round();
       break;
     case Step::waiting:
       wait_for_threads();
@@ -247,6 +290,9 @@ void forget(InHook hook) noexcept {
       break;
     case Step::thawing:
       freeze(false);
+      break;
+    case Step::thinning:
+      if (g_round.thinning.next(hook)) go_on(Step::claiming, 0);
       break;
     case Step::claiming:
       if (!g_round.references.claim_next(hook)) break;
@@ -270,11 +316,22 @@ void forget(InHook hook) noexcept {
   g_round.at_work.store(false, std::memory_order_release);
 }
 
+}  // namespace
+
+void forget(InHook hook) noexcept {
+  if (phase() != Phase::active || helper::is_writing(g_state.pid)) return;  // it reads all stacks
+  do_slice(hook);
+  constexpr int kMoreInShortage = 2;
+  for (int i = 0; i < kMoreInShortage && g_round.is_short; ++i) do_slice(hook);
+}
+
 void reset_forgetting_after_fork(InHook hook) noexcept {
   g_round.at_work.store(false, std::memory_order_relaxed);
   g_round.retiring.store(0, std::memory_order_relaxed);
   go_on(Step::none, 0);
   g_round.is_frozen = false;
+  g_round.is_short = g_round.was_short = false;
+  g_round.not_before_ns = 0;
   reset_forgotten_rows_after_fork(hook);
 }
 

@@ -81,6 +81,19 @@ void BlockHash::reset(InHook hook) noexcept {
   for (auto& place : filter_) place.store(0, std::memory_order_relaxed);
 }
 
+std::uint64_t BlockHash::address_in(std::uint32_t slot) noexcept {
+  return g_session.live_blocks.at(slot).address.load(std::memory_order_relaxed);
+}
+
+Block BlockHash::block_in(std::uint32_t slot) noexcept {
+  return copy_of(g_session.live_blocks.at(slot));
+}
+
+void BlockHash::erase(Shard& shard, std::uint64_t hash, std::uint32_t slot) noexcept {
+  shard.index.erase(hash, [slot](std::uint32_t number) { return number == slot; });
+  shard.slots.give_back(g_session.live_blocks, slot);
+}
+
 void BlockHash::store(Shard& shard, std::uint32_t slot, const Block& block) noexcept {
   LiveBlock& entry = g_session.live_blocks.at(slot);
   shard.slots.write(entry, block.address, [&]() noexcept {

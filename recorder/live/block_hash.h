@@ -48,6 +48,30 @@ class BlockHash {
   // Finds the block at `address`. False: none is recorded there.
   bool find(InHook, std::uint64_t address, Block& found) noexcept;
 
+  // Gives the block in this slot of the table another weight, if the slot has one and no other
+  // thread uses its shard: weight_of(block); 0 removes it. Where that differs, changed(block,
+  // weight) is called first, and says whether the block is in the filter.
+  template <class WeightOf, class Changed>
+  void reweigh(InHook, std::uint32_t slot, WeightOf weight_of, Changed changed) noexcept {
+    const std::uint64_t address = address_in(slot);
+    if (address == 0) return;
+    const std::uint64_t hash = session::mix(address);
+    Shard& shard = shard_of(hash);
+    const system::TryGuard guard(shard.lock);
+    if (!guard || address_in(slot) != address) return;
+    Block block = block_in(slot);
+    const std::uint32_t weight = weight_of(block);
+    if (weight == block.weight) return;
+    const InFilter filtered = changed(block, weight);
+    if (weight != 0) {
+      block.weight = weight;
+      store(shard, slot, block);
+    } else {
+      erase(shard, hash, slot);
+      if (filtered == InFilter::yes) unnote(address);
+    }
+  }
+
   // False: certainly no block is recorded at `address`.
   bool may_hold(std::uint64_t address) const noexcept {
     return filter_[filter_slot(address)].load(std::memory_order_relaxed) != 0;
@@ -69,6 +93,9 @@ class BlockHash {
   }
   Shard& shard_of(std::uint64_t hash) noexcept { return shards_[(hash >> 32) % kShards]; }
   static void store(Shard&, std::uint32_t slot, const Block&) noexcept;
+  static std::uint64_t address_in(std::uint32_t slot) noexcept;  // 0: it has no block
+  static Block block_in(std::uint32_t slot) noexcept;
+  static void erase(Shard&, std::uint64_t hash, std::uint32_t slot) noexcept;
   void note(std::uint64_t address) noexcept;
   void unnote(std::uint64_t address) noexcept;
 

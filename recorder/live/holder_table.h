@@ -61,6 +61,7 @@ class HolderTable {
   // for a checkpoint.
   bool are_empty(std::uint32_t node) const noexcept;
   bool has_any(std::uint32_t node) const noexcept;
+  std::uint32_t free() const noexcept { return free_.count(); }  // numbers that may be used again
   // Removes the holders of a retired node: forget(const Forgotten&) for each.
   template <class Forget>
   void remove(InHook hook, std::uint32_t node, bool has_others, Forget&& forget) noexcept {

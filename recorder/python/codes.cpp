@@ -12,6 +12,7 @@
 #include "common/system/syscalls.h"
 #include "recorder/python/code_fingerprint.h"
 #include "recorder/python/content_table.h"
+#include "recorder/python/line_table.h"
 #include "recorder/session/free_numbers.h"
 #include "recorder/session/private_array.h"
 #include "recorder/session/reuse.h"
@@ -51,6 +52,7 @@ struct Tables {
   std::atomic<std::uint32_t> used;  // of these
   std::atomic<Slot*> large;         // kLargeSlots in their place; nullptr: not yet
   char text[2][4096];               // file and name being converted; under the lock
+  char lines[16384];                // a line table likewise
 
   SlotTable current() noexcept {
     Slot* const many = large.load(std::memory_order_acquire);
@@ -237,7 +239,9 @@ std::uint32_t intern_content(InHook hook, std::uint64_t code,
   if (first_line == 0 && file.view() == "__init__" && name.view() == "__init__") {
     return kHiddenCode;  // 3.12's helper frame under __init__
   }
-  const std::string_view table = bytes_object(g_interpreter.at, fingerprint.line_table);
+  const std::string_view table =
+      lines_of(g_interpreter.version_hex, bytes_object(g_interpreter.at, fingerprint.line_table),
+               g_tables->lines);
   return intern_texts(hook, {file.view(), name.view(), table, first_line});
 }
 
@@ -329,9 +333,10 @@ std::uint32_t add_code(InHook hook, const CodeTexts& code) noexcept {
   return guard ? intern_texts(hook, code) : 0;
 }
 
-bool begin_forgetting_codes() noexcept {
+bool begin_forgetting_codes(bool is_short) noexcept {
   constexpr std::uint32_t kLeast = 256;
-  if (g_tables == nullptr || g_added < std::max(kLeast, g_in_use / 2)) return false;
+  const std::uint32_t least = is_short ? 1 : std::max(kLeast, g_in_use / 2);
+  if (g_tables == nullptr || g_added < least) return false;
   g_added = 0;
   g_code_era.fetch_add(1, std::memory_order_release);
   return true;

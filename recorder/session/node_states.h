@@ -75,10 +75,13 @@ class NodeStates {
     change(node, [&](Word w) { return w & ~flag; });
   }
 
-  // Whether nothing refers to it, and no thread has found it in the era `now` or the one before.
+  // Whether nothing refers to it, and no thread has found it in the era `now`.
+  static bool is_unused(Word word, std::uint32_t now) noexcept {
+    return (word & (kReferences | kFrozen)) == 0 && word != 0 && stamp_in(word) != stamp_of(now);
+  }
+  // Nor in the one before.
   static bool is_idle(Word word, std::uint32_t now) noexcept {
-    return (word & (kReferences | kFrozen)) == 0 && word != 0 && stamp_in(word) != stamp_of(now) &&
-           stamp_in(word) != stamp_of(now - 1);
+    return is_unused(word, now) && stamp_in(word) != stamp_of(now - 1);
   }
   // Not in use from now on. False: it has been claimed, or is referred to again.
   bool retire(std::uint32_t node, Word seen) noexcept {

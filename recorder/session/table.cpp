@@ -3,11 +3,19 @@
 #include <algorithm>
 #include <memory>
 
+#include "recorder/session/shortage.h"
+
 namespace oomrec::session {
 
 namespace {
 
-constexpr std::uint32_t kStepBytes = 64 * 1024;
+// A table's memory is populated in such steps: small ones in a small recording, so that one table
+// does not take what another one needs.
+std::uint32_t step_bytes(const Arena& arena) noexcept {
+  constexpr std::uint64_t kLargest = 64 * 1024;
+  const std::uint64_t share = arena.budget_bytes() / 128;
+  return static_cast<std::uint32_t>(std::clamp(share - share % kUnitBytes, kUnitBytes, kLargest));
+}
 
 // A full table tries to grow at one append in so many: each try may be a system call.
 constexpr std::uint32_t kRetryAppends = 1024;
@@ -31,7 +39,15 @@ bool TableBase::may_grow() noexcept {
     retried_ = true;
     failures_ = 0;
   }
-  return failures_ == 0 || ++failures_ % kRetryAppends == 0;
+  if (failures_ == 0 || ++failures_ % kRetryAppends == 0) return true;
+  note_shortage();
+  return false;
+}
+
+bool TableBase::fail() noexcept {
+  failures_ = std::max(failures_.load(), 1u);
+  note_shortage();
+  return false;
 }
 
 bool TableBase::has_chunk(InHook hook, std::uint32_t chunk) noexcept {
@@ -46,10 +62,7 @@ bool TableBase::has_chunk(InHook hook, std::uint32_t chunk) noexcept {
 bool TableBase::populate(InHook hook, std::uint32_t chunk, std::uint32_t from,
                          std::uint32_t to) noexcept {
   const std::uint64_t offset = directory_->chunk_offsets[chunk].load(std::memory_order_relaxed);
-  if (!arena_->populate(hook, offset + from, to - from)) {
-    failures_ = std::max(failures_.load(), 1u);
-    return false;
-  }
+  if (!arena_->populate(hook, offset + from, to - from)) return fail();
   failures_ = 0;
   return true;
 }
@@ -59,15 +72,12 @@ bool TableBase::reach(InHook hook, const Chunks& shape, std::uint64_t last) noex
   const std::uint32_t end = slot.byte + shape.entry_bytes();
   if (slot.chunk == chunk_ && end <= touchable_bytes_) return true;
   if (slot.chunk >= kMaxChunks || last > ~std::uint32_t{0} - 1 || !may_grow()) return false;
-  if (!has_chunk(hook, slot.chunk)) {
-    failures_ = std::max(failures_.load(), 1u);
-    return false;
-  }
+  if (!has_chunk(hook, slot.chunk)) return fail();
   if (slot.chunk != chunk_) touchable_bytes_ = 0;
   chunk_ = slot.chunk;
   while (touchable_bytes_ < end) {
     const std::uint32_t left = static_cast<std::uint32_t>(chunk_bytes(chunk_)) - touchable_bytes_;
-    const std::uint32_t step = std::min(kStepBytes, left);
+    const std::uint32_t step = std::min(step_bytes(*arena_), left);
     if (!populate(hook, chunk_, touchable_bytes_, touchable_bytes_ + step)) return false;
     touchable_bytes_ += step;
   }
@@ -79,14 +89,11 @@ bool TableBase::prepare(InHook hook, const Chunks& shape, std::uint32_t prepared
   if (slot.chunk >= kMaxChunks || !may_grow()) return false;
   if (slot.byte == 0) {  // the first entry of a chunk
     const system::MutexGuard guard{lock_};
-    if (!guard || !has_chunk(hook, slot.chunk)) {
-      failures_ = std::max(failures_.load(), 1u);
-      return false;
-    }
+    if (!guard || !has_chunk(hook, slot.chunk)) return fail();
   }
   const std::uint32_t number = slot.byte / shape.entry_bytes();  // in the chunk
-  const std::uint32_t entries =
-      std::min(kStepBytes / shape.entry_bytes(), shape.capacity(slot.chunk) - number);
+  const std::uint32_t entries = std::clamp(step_bytes(*arena_) / shape.entry_bytes(),
+                                           std::uint32_t{1}, shape.capacity(slot.chunk) - number);
   const auto from = static_cast<std::uint32_t>(slot.byte - slot.byte % kUnitBytes);
   if (!populate(hook, slot.chunk, from, slot.byte + entries * shape.entry_bytes())) return false;
   prepared_.compare_exchange_strong(prepared, prepared + entries);

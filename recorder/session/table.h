@@ -51,6 +51,7 @@ class TableBase {
  private:
   // False: not now, because the table could not grow before.
   bool may_grow() noexcept;
+  bool fail() noexcept;  // it could not grow: returns false
   bool has_chunk(InHook hook,
                  std::uint32_t chunk) noexcept;  // takes it from the arena. Under lock_
   bool populate(InHook hook, std::uint32_t chunk, std::uint32_t from, std::uint32_t to) noexcept;

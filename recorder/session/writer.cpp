@@ -117,12 +117,15 @@ void Session::keep_alive(InHook) noexcept {
 
 View Session::view() noexcept { return View{arena.bytes()}; }
 
-StringId Session::add_string(InHook hook, std::string_view text, u32 capacity) noexcept {
+StringId Session::add_string(InHook hook, std::string_view text) noexcept {
+  text = text.substr(0, kMaxStringBytes);
+  return add_text(hook, text, static_cast<u32>(text.size()), static_cast<u32>(text.size()));
+}
+
+StringId Session::add_text(InHook hook, std::string_view text, u32 capacity, u32 word) noexcept {
   if (!active_ || text.empty()) return 0;
   constexpr Chunks kShape{1};
-  text = text.substr(0, kMaxStringBytes);
-  const auto length = static_cast<u32>(text.size());
-  const u32 bytes = (sizeof(u32) + std::max(length, capacity) + 3) & ~u32{3};
+  const u32 bytes = (sizeof(u32) + capacity + 3) & ~u32{3};
 
   const system::MutexGuard guard{strings_.lock_};
   if (!guard) return 0;
@@ -134,8 +137,8 @@ StringId Session::add_string(InHook hook, std::string_view text, u32 capacity) n
   }
   if (!strings_.reach(hook, kShape, id + bytes - 1)) return 0;
   std::byte* const to = strings_.chunks_[slot.chunk] + slot.byte;
-  std::memcpy(to, &length, sizeof(length));
-  std::memcpy(to + sizeof(length), text.data(), length);
+  std::memcpy(to, &word, sizeof(word));
+  std::memcpy(to + sizeof(word), text.data(), text.size());
   strings_.commit(static_cast<u32>(id) + bytes);
   return static_cast<StringId>(id);
 }
@@ -159,24 +162,38 @@ static_assert(bytes_of_class(text_class(33)) == 40 && bytes_of_class(text_class(
 static_assert(bytes_of_class(text_class(65)) == 80 && bytes_of_class(text_class(1000)) == 1024);
 static_assert(text_class(kMaxStringBytes) < 64);
 
+// The class of a text's memory is above its length, so that memory of a larger class than the text
+// needs is not lost.
+constexpr u32 word_of_text(u32 bytes, u32 of_class) noexcept {
+  return bytes | of_class << kStringLengthBits;
+}
+
 }  // namespace
 
 StringId Session::take_text(InHook hook, std::string_view text) noexcept {
   if (!active_ || text.empty()) return 0;
-  const auto bytes = static_cast<u32>(std::min<std::size_t>(text.size(), kMaxStringBytes));
-  const u32 of_class = text_class(bytes);
-  StringId id = 0;
-  {
-    const system::MutexGuard guard{strings_.lock_};
-    id = guard ? free_texts_[of_class] : 0;
-    if (id != 0) {
-      std::byte* const at = text_at(id);
-      std::memcpy(&free_texts_[of_class], at + sizeof(u32), sizeof(StringId));
-      std::memcpy(at + sizeof(u32), text.data(), bytes);
-      std::atomic_ref(*reinterpret_cast<u32*>(at)).store(bytes, std::memory_order_release);
-    }
-  }
-  return id != 0 ? id : add_string(hook, text.substr(0, bytes), bytes_of_class(of_class));
+  text = text.substr(0, kMaxStringBytes);
+  const auto bytes = static_cast<u32>(text.size());
+  const u32 fitting = text_class(bytes);
+  const u32 twice = std::min(fitting + 4, kTextClasses - 1);  // as large
+  if (const StringId id = take_free_text(text, fitting, twice)) return id;
+  const u32 word = word_of_text(bytes, fitting);
+  if (const StringId id = add_text(hook, text, bytes_of_class(fitting), word)) return id;
+  return take_free_text(text, twice, kTextClasses - 1);
+}
+
+StringId Session::take_free_text(std::string_view text, u32 first_class, u32 last_class) noexcept {
+  const system::MutexGuard guard{strings_.lock_};
+  if (!guard) return 0;
+  while (first_class < last_class && free_texts_[first_class] == 0) ++first_class;
+  const StringId id = free_texts_[first_class];
+  if (id == 0) return 0;
+  std::byte* const at = text_at(id);
+  std::memcpy(&free_texts_[first_class], at + sizeof(u32), sizeof(StringId));
+  std::memcpy(at + sizeof(u32), text.data(), text.size());
+  std::atomic_ref(*reinterpret_cast<u32*>(at))
+      .store(word_of_text(static_cast<u32>(text.size()), first_class), std::memory_order_release);
+  return id;
 }
 
 void Session::give_text(InHook, StringId id) noexcept {
@@ -184,9 +201,9 @@ void Session::give_text(InHook, StringId id) noexcept {
   const system::MutexGuard guard{strings_.lock_};
   if (!guard) return;
   std::byte* const at = text_at(id);
-  const std::atomic_ref length(*reinterpret_cast<u32*>(at));
-  const u32 of_class = text_class(length.load(std::memory_order_relaxed));
-  length.store(0, std::memory_order_relaxed);
+  const std::atomic_ref word(*reinterpret_cast<u32*>(at));
+  const u32 of_class = word.load(std::memory_order_relaxed) >> kStringLengthBits;
+  word.store(0, std::memory_order_relaxed);
   std::memcpy(at + sizeof(u32), &free_texts_[of_class], sizeof(StringId));
   free_texts_[of_class] = id;
 }

@@ -84,8 +84,8 @@ class Session {
   int directory_error() const noexcept { return directory_error_; }
 
   // Copies `text` into the table of strings, at most kMaxStringBytes of it. 0: the table is full,
-  // or the text is empty. No deduplication: callers intern. `capacity`: bytes to reserve for it.
-  StringId add_string(InHook, std::string_view text, u32 capacity = 0) noexcept;
+  // or the text is empty. No deduplication: callers intern.
+  StringId add_string(InHook, std::string_view text) noexcept;
 
   // A text whose memory is given back once nothing refers to it, for one of about the same length.
   StringId take_text(InHook, std::string_view text) noexcept;
@@ -142,6 +142,11 @@ class Session {
   bool take_lane(std::uint32_t number, std::int32_t owner, std::int32_t tid) noexcept;
 
   std::byte* text_at(StringId) noexcept;
+
+  // Copies `text` into new memory of `capacity` bytes, with `word` before it.
+  StringId add_text(InHook, std::string_view text, u32 capacity, u32 word) noexcept;
+  // Copies `text` into free memory of a class in [first, last]. 0: there is none.
+  StringId take_free_text(std::string_view text, u32 first_class, u32 last_class) noexcept;
 
   Header* header_ = nullptr;
   bool active_ = false;

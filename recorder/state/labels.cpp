@@ -102,7 +102,7 @@ std::uint32_t find(std::string_view text, std::uint64_t hash) noexcept {
 void ask_for_round() noexcept {
   if (++g_labels.asked <= kManyLabels / 2) return;
   g_labels.asked = 0;
-  g_forget_at.store(0, std::memory_order_relaxed);
+  session::g_forget_at.store(0, std::memory_order_relaxed);
 }
 
 StringId add(InHook hook, std::string_view text, std::uint64_t hash) noexcept {

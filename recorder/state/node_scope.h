@@ -18,7 +18,7 @@ class NodeScope {
   ~NodeScope() {
     if (!uses_.end()) return;
     if (stack::g_nodes_in_use.load(std::memory_order_relaxed) >=
-        g_forget_at.load(std::memory_order_relaxed)) [[unlikely]]
+        session::g_forget_at.load(std::memory_order_relaxed)) [[unlikely]]
       g_callbacks.forget(hook_);
   }
   NodeScope(const NodeScope&) = delete;

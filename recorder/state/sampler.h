@@ -43,10 +43,28 @@ inline double one_minus_exp(double x) noexcept {
   return sum;
 }
 
+// splitmix64.
+class RandomNumbers {
+ public:
+  constexpr explicit RandomNumbers(std::uint64_t seed = 0) noexcept : state_(seed * 2 + 1) {}
+
+  // Between 0 and 1, never exactly either.
+  double next() noexcept {
+    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15ULL);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    z ^= z >> 31;
+    return (static_cast<double>(z >> 11) + 0.5) * 0x1p-53;
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
 class Sampler {
  public:
   void start(std::uint64_t seed, std::uint64_t interval) noexcept {
-    state_ = seed * 2 + 1;
+    random_ = RandomNumbers{seed};
     countdown_ = distance(interval);
   }
 
@@ -71,26 +89,18 @@ class Sampler {
   std::uint32_t weight(std::uint64_t bytes, std::uint64_t interval) noexcept {
     countdown_ = distance(interval);
     const double x = static_cast<double>(bytes + 1) / static_cast<double>(interval);
-    return static_cast<std::uint32_t>(std::min(1 / one_minus_exp(x) + uniform(), kMostWeight));
+    return static_cast<std::uint32_t>(std::min(1 / one_minus_exp(x) + random_.next(), kMostWeight));
   }
 
  private:
   static constexpr double kMostWeight = 0xffff'ffff;  // the most blocks that one can represent
 
-  // splitmix64; never exactly 0.
-  double uniform() noexcept {
-    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15ULL);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    z ^= z >> 31;
-    return (static_cast<double>(z >> 11) + 0.5) * 0x1p-53;
-  }
   std::int64_t distance(std::uint64_t interval) noexcept {
-    return static_cast<std::int64_t>(-natural_log(uniform()) * static_cast<double>(interval));
+    return static_cast<std::int64_t>(-natural_log(random_.next()) * static_cast<double>(interval));
   }
 
   std::int64_t countdown_ = 0;
-  std::uint64_t state_ = 0;
+  RandomNumbers random_;
 };
 
 }  // namespace oomrec::recorder

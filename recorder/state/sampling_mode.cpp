@@ -1,5 +1,7 @@
 #include "recorder/state/sampling_mode.h"
 
+#include <algorithm>
+
 #include "recorder/session/writer.h"
 #include "recorder/state/state.h"
 
@@ -10,11 +12,26 @@ using session::Header;
 
 namespace {
 
+// Where the reserve of an exact recording has room for some 10,000 samples.
+constexpr std::uint64_t kFineInterval = std::uint64_t{32} << 10;
+
 constinit std::atomic<std::uint64_t> g_coarser_at{~std::uint64_t{0}};  // the tick of the last time
+
+void set_interval(std::uint64_t interval, std::uint64_t large) noexcept {
+  Header& header = g_session.header();
+  g_state.interval_bytes.store(interval, std::memory_order_relaxed);
+  g_state.large_bytes.store(large, std::memory_order_relaxed);
+  std::atomic_ref(header.interval_bytes).store(interval, std::memory_order_relaxed);
+  std::atomic_ref(header.large_bytes).store(large, std::memory_order_relaxed);
+}
 
 }  // namespace
 
 void fall_back_to_sampling() noexcept {
+  if (!exact()) return;
+  const std::uint64_t interval = g_state.interval_bytes.load(std::memory_order_relaxed);
+  set_interval(std::min(interval, kFineInterval),
+               std::min(g_state.large_bytes.load(), kFineInterval));
   g_state.mode.store(Mode::sampled, std::memory_order_relaxed);
   g_session.header().mode_now.store(static_cast<std::uint32_t>(Mode::sampled),
                                     std::memory_order_relaxed);
@@ -27,11 +44,16 @@ void sample_coarser() noexcept {
   const std::uint64_t tick = header.last_tick_ns.load(std::memory_order_relaxed);
   const std::uint64_t interval = g_state.interval_bytes.load(std::memory_order_relaxed);
   if (interval >= kCoarsestInterval || g_coarser_at.exchange(tick) == tick) return;
-  const std::uint64_t large = g_state.large_bytes.load(std::memory_order_relaxed);
-  g_state.interval_bytes.store(interval * 2, std::memory_order_relaxed);
-  g_state.large_bytes.store(large * 2, std::memory_order_relaxed);
-  std::atomic_ref(header.interval_bytes).store(interval * 2, std::memory_order_relaxed);
-  std::atomic_ref(header.large_bytes).store(large * 2, std::memory_order_relaxed);
+  set_interval(interval * 2, g_state.large_bytes.load(std::memory_order_relaxed) * 2);
+}
+
+void sample_at_least(std::uint64_t bytes) noexcept {
+  g_state.least_sample_bytes.store(bytes, std::memory_order_relaxed);
+  std::uint64_t interval = g_state.interval_bytes.load(std::memory_order_relaxed);
+  std::uint64_t large = g_state.large_bytes.load(std::memory_order_relaxed);
+  if (interval >= bytes) return;
+  for (; interval < bytes; interval *= 2) large *= 2;
+  set_interval(interval, large);
 }
 
 }  // namespace oomrec::recorder

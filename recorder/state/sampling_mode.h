@@ -5,13 +5,16 @@
 
 namespace oomrec::recorder {
 
-// Called when exact recording has used up its budget. From now on blocks are sampled, and the
-// session says so. Blocks already in the tables stay exact.
+// Called when exact recording has used up its budget. From now on blocks are sampled, finely at
+// first, and the session says so. Blocks already in the tables stay exact.
 void fall_back_to_sampling() noexcept;
 
 // Called when a table is full. Exact recording falls back to sampling, which needs less space;
 // sampling halves its rate, at most once a tick.
 inline constexpr std::uint64_t kCoarsestInterval = std::uint64_t{64} << 20;
 void sample_coarser() noexcept;
+
+// From now on a sample stands for at least so many bytes.
+void sample_at_least(std::uint64_t bytes) noexcept;
 
 }  // namespace oomrec::recorder

@@ -14,6 +14,7 @@
 #include "recorder/live/range_table.h"
 #include "recorder/live/side_table.h"
 #include "recorder/live/soft_limit.h"
+#include "recorder/session/shortage.h"
 #include "recorder/session/writer.h"
 
 namespace oomrec::recorder {
@@ -37,6 +38,7 @@ struct State {
   // Sampling in force: both double when tables are full.
   std::atomic<std::uint64_t> interval_bytes{512 * 1024};
   std::atomic<std::uint64_t> large_bytes{kLargeBytes};
+  std::atomic<std::uint64_t> least_sample_bytes{0};  // that a sample stands for; 0: any
 
   // Number of this process image's session, in a page that a fork wipes: a thread that reads 0 is
   // in a child that was forked unseen. Threads compare it with the generation of their lane.
@@ -84,14 +86,11 @@ extern constinit State g_state;
 // False in a vfork child, which has its parent's memory, and must leave its session alone.
 bool same_process() noexcept;
 
-// With so many nodes in use, a round of forgetting is due or under way (recorder/forget/forget.h).
-inline constinit std::atomic<std::uint32_t> g_forget_at{~std::uint32_t{0}};
-
 inline Phase phase() noexcept { return g_state.phase.load(std::memory_order_relaxed); }
 inline bool exact() noexcept { return g_state.mode.load(std::memory_order_relaxed) == Mode::exact; }
 inline void drop(std::uint64_t events = 1) noexcept {
   session::g_session.header().dropped_events.fetch_add(events, std::memory_order_relaxed);
-  g_forget_at.store(0, std::memory_order_relaxed);  // there is no room for more
+  session::note_shortage();
 }
 
 }  // namespace oomrec::recorder
