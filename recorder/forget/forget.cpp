@@ -71,8 +71,10 @@ struct Round {
   bool is_frozen = false;
   bool has_codes = false;             // it looks for code objects, too
   std::uint32_t shortages = 0;        // when the last one ended
-  std::atomic<bool> is_short{false};  // there was another one before this one
-  bool was_short = false;             // and one before the last
+  bool is_full = false;               // there was another shortage before this one began
+  bool was_full = false;              // and one before the last one
+  bool is_tight = false;              // the last one has left little room
+  std::atomic<bool> is_short{false};  // that, or full
   std::uint64_t not_before_ns = 0;    // the next one, if there is a shortage again
   Thinning thinning;
   References references;
@@ -86,7 +88,7 @@ void go_on(Step step, std::uint32_t at) noexcept {
 }
 
 // What there is when the last round has just ended, and there is no memory again, is live.
-bool must_thin() noexcept { return g_round.is_short && g_round.was_short && !exact(); }
+bool must_thin() noexcept { return g_round.is_full && g_round.was_full && !exact(); }
 
 // While a shortage lasts, rounds must not take more than some of the program's time.
 bool is_too_early() noexcept {
@@ -94,8 +96,9 @@ bool is_too_early() noexcept {
 }
 
 void begin_round() noexcept {
-  g_round.was_short = g_round.is_short;
-  g_round.is_short = session::g_shortages.load(std::memory_order_relaxed) != g_round.shortages;
+  g_round.was_full = g_round.is_full;
+  g_round.is_full = session::g_shortages.load(std::memory_order_relaxed) != g_round.shortages;
+  g_round.is_short = g_round.is_tight || g_round.is_full;
   g_round.has_codes = stack::begin_forgetting_codes(g_round.is_short);
   const std::uint32_t era = session::g_era.fetch_add(1) + 1;
   session::g_era_salt.store(session::salt_of(era), std::memory_order_release);
@@ -132,7 +135,9 @@ void end_round() noexcept {
   const auto needed = static_cast<std::uint32_t>(left - std::min<std::uint64_t>(left, young));
   constexpr std::uint32_t kFewest = 256;  // even if there is no room
   const std::uint32_t wanted = std::max(g_round.least, needed / 2);
-  const std::uint32_t more = std::min(wanted, std::max(room(left) / 2, kFewest));
+  const std::uint32_t space = room(left);
+  const std::uint32_t more = std::min(wanted, std::max(space / 3, kFewest));
+  g_round.is_tight = space < left / 2;
   const bool is_in_vain = must_thin() && !g_round.thinning.has_thinned();
   const std::uint64_t now = system::coarse_ns();
   g_round.not_before_ns = is_in_vain ? now + std::max(kLeastRestNs, now - g_round.began_ns) : 0;
@@ -330,7 +335,8 @@ void reset_forgetting_after_fork(InHook hook) noexcept {
   g_round.retiring.store(0, std::memory_order_relaxed);
   go_on(Step::none, 0);
   g_round.is_frozen = false;
-  g_round.is_short = g_round.was_short = false;
+  g_round.is_tight = g_round.is_full = g_round.was_full = false;
+  g_round.is_short = false;
   g_round.not_before_ns = 0;
   reset_forgotten_rows_after_fork(hook);
 }

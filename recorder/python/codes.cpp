@@ -16,6 +16,7 @@
 #include "recorder/session/free_numbers.h"
 #include "recorder/session/private_array.h"
 #include "recorder/session/reuse.h"
+#include "recorder/session/shortage.h"
 #include "recorder/session/writer.h"
 
 namespace oomrec::stack {
@@ -166,7 +167,10 @@ StringId intern_text(InHook hook, std::string_view text) noexcept {
   }
   if (!g_strings.reserve_one(hook)) return 0;
   const StringId id = g_session.take_text(hook, text);
-  if (id != 0) g_strings.add(hook, hash, id);
+  if (id != 0)
+    g_strings.add(hook, hash, id);
+  else
+    session::note_shortage();
   return id;
 }
 
@@ -179,13 +183,17 @@ void release_text(InHook hook, StringId id) noexcept {
 }
 
 // Under the lock, as all that follow.
+void release_texts(InHook hook, const session::Code& entry) noexcept {
+  release_text(hook, entry.file);
+  release_text(hook, entry.name);
+  g_session.give_text(hook, entry.line_table);
+}
+
 void free_code(InHook hook, std::uint32_t id) noexcept {
   session::Code& entry = g_session.codes.at(id);
   CodeState& state = *g_states.find(id);
   g_codes.erase(state.hash);
-  release_text(hook, entry.file);
-  release_text(hook, entry.name);
-  g_session.give_text(hook, entry.line_table);
+  release_texts(hook, entry);
   entry = {};
   state = {};
   --g_in_use;
@@ -200,8 +208,10 @@ std::uint32_t add_entry(InHook hook, const session::Code& entry, std::uint64_t h
   } else {
     id = g_session.codes.size();
     if (!g_states.prepare(hook, id) ||
-        !g_session.codes.append(hook, id, [&](session::Code& added) { added = entry; }))
+        !g_session.codes.append(hook, id, [&](session::Code& added) { added = entry; })) {
+      session::note_shortage();
       return 0;
+    }
   }
   *g_states.find(id) = {hash, g_code_era.load(std::memory_order_relaxed), 0};
   ++g_in_use;
@@ -225,7 +235,10 @@ std::uint32_t intern_texts(InHook hook, const CodeTexts& code) noexcept {
   if (entry.file == 0 && entry.name == 0) return 0;
   entry.line_table = g_session.take_text(hook, code.line_table);
   const std::uint32_t id = add_entry(hook, entry, hash);
-  if (id != 0) g_codes.add(hook, hash, id);
+  if (id != 0)
+    g_codes.add(hook, hash, id);
+  else
+    release_texts(hook, entry);
   return id;
 }
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "recorder/session/shortage.h"
-
 namespace oomrec::session {
 
 namespace {
@@ -39,14 +37,11 @@ bool TableBase::may_grow() noexcept {
     retried_ = true;
     failures_ = 0;
   }
-  if (failures_ == 0 || ++failures_ % kRetryAppends == 0) return true;
-  note_shortage();
-  return false;
+  return failures_ == 0 || ++failures_ % kRetryAppends == 0;
 }
 
 bool TableBase::fail() noexcept {
   failures_ = std::max(failures_.load(), 1u);
-  note_shortage();
   return false;
 }
 

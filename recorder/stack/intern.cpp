@@ -16,6 +16,7 @@
 #include "recorder/session/index.h"
 #include "recorder/session/node_states.h"
 #include "recorder/session/reuse.h"
+#include "recorder/session/shortage.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/frame_numbers.h"
 
@@ -211,7 +212,10 @@ std::uint32_t intern(InHook hook, std::uint32_t parent, std::uint32_t hash,
     if (is_known) node = find_child(outer, frame.word, frame.hash);
     is_known = node != 0;
     if (node == 0) node = add(hook, outer, frame.word, frame.hash);
-    if (node == 0) break;
+    if (node == 0) {
+      session::note_shortage();
+      break;
+    }
     frame.node = outer = node;
   }
   return count - fresh;
