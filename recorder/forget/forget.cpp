@@ -36,6 +36,9 @@ constexpr std::uint32_t kRetiredAtOnce = 64;
 constexpr std::uint32_t kLabelsAtOnce = 256;
 constexpr std::uint32_t kCodesAtOnce = 64;
 
+// In a shortage an event does several.
+constexpr std::uint64_t kShortageNs = 50'000;
+
 // A round after which there was no memory again, although all that holds nothing had gone, is
 // followed by a rest of its length, but at least this.
 constexpr std::uint64_t kLeastRestNs = 20'000'000;
@@ -74,6 +77,7 @@ struct Round {
   bool is_full = false;               // there was another shortage before this one began
   bool was_full = false;              // and one before the last one
   bool is_tight = false;              // the last one has left little room
+  bool is_crowded = false;            // likewise, although it has taken all that it could
   std::atomic<bool> is_short{false};  // that, or full
   std::uint64_t not_before_ns = 0;    // the next one, if there is a shortage again
   Thinning thinning;
@@ -88,7 +92,9 @@ void go_on(Step step, std::uint32_t at) noexcept {
 }
 
 // What there is when the last round has just ended, and there is no memory again, is live.
-bool must_thin() noexcept { return g_round.is_full && g_round.was_full && !exact(); }
+bool must_thin() noexcept {
+  return ((g_round.is_full && g_round.was_full) || g_round.is_crowded) && !exact();
+}
 
 // While a shortage lasts, rounds must not take more than some of the program's time.
 bool is_too_early() noexcept {
@@ -137,6 +143,7 @@ void end_round() noexcept {
   const std::uint32_t wanted = std::max(g_round.least, needed / 2);
   const std::uint32_t space = room(left);
   const std::uint32_t more = std::min(wanted, std::max(space / 3, kFewest));
+  g_round.is_crowded = g_round.is_short && space < left / 8;
   g_round.is_tight = space < left / 2;
   const bool is_in_vain = must_thin() && !g_round.thinning.has_thinned();
   const std::uint64_t now = system::coarse_ns();
@@ -326,8 +333,11 @@ void do_slice(InHook hook) noexcept {
 void forget(InHook hook) noexcept {
   if (phase() != Phase::active || helper::is_writing(g_state.pid)) return;  // it reads all stacks
   do_slice(hook);
-  constexpr int kMoreInShortage = 2;
-  for (int i = 0; i < kMoreInShortage && g_round.is_short; ++i) do_slice(hook);
+  if (!g_round.is_short) return;
+  const std::uint64_t began_ns = system::monotonic_ns();
+  while (g_round.step.load(std::memory_order_relaxed) != Step::none &&
+         system::monotonic_ns() - began_ns < kShortageNs)
+    do_slice(hook);
 }
 
 void reset_forgetting_after_fork(InHook hook) noexcept {
@@ -335,7 +345,8 @@ void reset_forgetting_after_fork(InHook hook) noexcept {
   g_round.retiring.store(0, std::memory_order_relaxed);
   go_on(Step::none, 0);
   g_round.is_frozen = false;
-  g_round.is_tight = g_round.is_full = g_round.was_full = false;
+  g_round.is_tight = g_round.is_crowded = false;
+  g_round.is_full = g_round.was_full = false;
   g_round.is_short = false;
   g_round.not_before_ns = 0;
   reset_forgotten_rows_after_fork(hook);

@@ -78,7 +78,7 @@ void Thinning::choose_bound() noexcept {
   double all = 0;
   for (const std::uint32_t samples : samples_) all += samples;
   constexpr std::uint64_t kSampleBytes = 512;  // in the recording: with its holder and stack
-  if (all * kSampleBytes < static_cast<double>(g_state.budget_bytes / 4)) return;
+  if (all * kSampleBytes < static_cast<double>(g_state.budget_bytes / 16)) return;
   double left = all;
   for (bound_ = 1024; left > all / 2 && bound_ < kCoarsestInterval; bound_ *= 2) {
     left = 0;

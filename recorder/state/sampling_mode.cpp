@@ -12,8 +12,8 @@ using session::Header;
 
 namespace {
 
-// Where the reserve of an exact recording has room for some 10,000 samples.
-constexpr std::uint64_t kFineInterval = std::uint64_t{32} << 10;
+// Nearly as good as exact, where the memory suffices; else samples are thinned.
+constexpr std::uint64_t kFineInterval = std::uint64_t{16} << 10;
 
 constinit std::atomic<std::uint64_t> g_coarser_at{~std::uint64_t{0}};  // the tick of the last time
 
