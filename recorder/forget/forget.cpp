@@ -6,6 +6,7 @@
 #include "common/system/files.h"
 #include "recorder/forget/forgotten_rows.h"
 #include "recorder/forget/references.h"
+#include "recorder/forget/shared_work.h"
 #include "recorder/forget/thinning.h"
 #include "recorder/helper/helper.h"
 #include "recorder/python/codes.h"
@@ -63,8 +64,8 @@ struct Round {
   std::uint32_t at = 0;  // the next lane, node, …
   // Of Step::retiring, which any number of threads do at a time: what is left, the first nodes.
   std::atomic<std::int64_t> left{0};
-  std::atomic<std::uint32_t> retiring{0};  // threads
-  std::uint32_t stalled = 0;               // threads that sleep, of those looked at
+  SharedWork retiring;
+  std::uint32_t stalled = 0;  // threads that sleep, of those looked at
   std::uint64_t began_ns = 0;
   std::uint64_t added = 0, added_before = 0;  // nodes so far, when this era and the last one began
   bool must_freeze = false;                   // one of them has fallen asleep since the last round
@@ -252,12 +253,12 @@ void retire(InHook hook) noexcept {
 
 // The step ends when nothing is left, and no thread is in the middle of a part.
 void join_retiring(InHook hook) noexcept {
-  g_round.retiring.fetch_add(1);
-  if (g_round.step.load() == Step::retiring) retire(hook);
-  g_round.retiring.fetch_sub(1);
+  if (!g_round.retiring.enter()) return;
+  retire(hook);
+  g_round.retiring.leave();
 }
 void maybe_end_retiring() noexcept {
-  if (g_round.left.load() > 0 || g_round.retiring.load() != 0) return;
+  if (g_round.left.load(std::memory_order_relaxed) > 0 || !g_round.retiring.close()) return;
   g_round.is_frozen ? end_round() : go_on(Step::labels, 1);
 }
 
@@ -301,7 +302,8 @@ void do_slice(InHook hook) noexcept {
       break;
     case Step::claiming:
       if (!g_round.references.claim_next(hook)) break;
-      g_round.left.store(g_session.nodes.size() - 1);
+      g_round.left.store(g_session.nodes.size() - 1, std::memory_order_relaxed);
+      g_round.retiring.open();
       go_on(Step::retiring, 0);
       break;
     case Step::retiring:
@@ -332,7 +334,7 @@ void forget(InHook hook) noexcept {
 
 void reset_forgetting_after_fork(InHook hook) noexcept {
   g_round.at_work.store(false, std::memory_order_relaxed);
-  g_round.retiring.store(0, std::memory_order_relaxed);
+  g_round.retiring.reset();
   go_on(Step::none, 0);
   g_round.is_frozen = false;
   g_round.is_tight = g_round.is_full = g_round.was_full = false;
