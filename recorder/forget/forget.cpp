@@ -25,7 +25,6 @@ using session::g_forget_at;
 using session::g_node_states;
 using session::g_session;
 using session::NodeStates;
-using stack::kStalled;
 
 namespace {
 
@@ -101,9 +100,7 @@ void begin_round() noexcept {
   g_round.is_full = session::g_shortages.load(std::memory_order_relaxed) != g_round.shortages;
   g_round.is_short = g_round.is_tight || g_round.is_full;
   g_round.has_codes = stack::begin_forgetting_codes(g_round.is_short);
-  const std::uint32_t era = session::g_era.fetch_add(1) + 1;
-  session::g_era_salt.store(session::salt_of(era), std::memory_order_release);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  stack::raise_era();
   g_forget_at.store(0, std::memory_order_relaxed);  // each event does a slice
   g_round.began_ns = system::coarse_ns();
   g_round.stalled = 0;
@@ -149,12 +146,16 @@ void end_round() noexcept {
 
 // Whether this thread does not use nodes since before this era, or sleeps.
 bool has_left(ThreadState& thread, std::uint32_t era) noexcept {
-  std::uint32_t word = thread.stacks.era.load(std::memory_order_acquire);
-  if (word == 0 || (word & ~kStalled) == era) return true;
-  if ((word & kStalled) == 0) {
-    if (system::coarse_ns() - g_round.began_ns < kPatienceNs) return false;
-    if (!thread.stacks.era.compare_exchange_strong(word, word | kStalled)) return false;
-    g_round.must_freeze = true;
+  switch (stack::use_of(thread.stacks.era, era)) {
+    case stack::Use::none_or_now:
+      return true;
+    case stack::Use::earlier:
+      if (system::coarse_ns() - g_round.began_ns < kPatienceNs) return false;
+      if (!stack::give_up(thread.stacks.era, era)) return false;
+      g_round.must_freeze = true;
+      break;
+    case stack::Use::stalled:
+      break;
   }
   ++g_round.stalled;
   return true;
@@ -166,14 +167,17 @@ void begin_claiming() noexcept {
   go_on(must_thin() ? Step::thinning : Step::claiming, 0);
 }
 
-void wait_for_threads() noexcept {
+void wait_for_threads(InHook hook) noexcept {
   const std::uint32_t era = session::g_era.load(std::memory_order_relaxed);
   const std::uint32_t end = std::min(g_round.at + kLanesAtOnce, g_session.lanes.size());
   for (; g_round.at < end; ++g_round.at)
     if (ThreadState* const thread = thread_of_lane(g_round.at); thread && !has_left(*thread, era))
       return;
   if (g_round.at < g_session.lanes.size()) return;
-  if (g_round.must_freeze) return go_on(Step::freezing, 1);
+  if (g_round.must_freeze) {
+    stack::await_adders(hook);
+    return go_on(Step::freezing, 1);
+  }
   if (g_round.is_frozen && g_round.stalled == 0) return go_on(Step::thawing, 1);
   begin_claiming();
 }
@@ -289,7 +293,7 @@ void do_slice(InHook hook) noexcept {
       if (stack::g_nodes_in_use >= g_forget_at && !is_too_early()) begin_round();
       break;
     case Step::waiting:
-      wait_for_threads();
+      wait_for_threads(hook);
       break;
     case Step::freezing:
       freeze(true);
