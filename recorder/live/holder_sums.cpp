@@ -35,7 +35,8 @@ HolderSum* HolderSums::assign(InHook hook, HolderTable& holders, HolderSum& sum,
   if (holder == 0 || !settle(hook, holders, sum)) return nullptr;
   session::g_node_states.touch(node);  // it stays while a sum has it, as whoever forgets it sees
   sum.holder.store(0, std::memory_order_relaxed);
-  sum.node.store(node, std::memory_order_relaxed);
+  // Whoever forgets sees that the other node is gone from here only with what its holder has got.
+  sum.node.store(node, std::memory_order_release);
   sum.holder.store(holder, std::memory_order_release);
   return &sum;
 }
