@@ -71,6 +71,12 @@ class Memory {
 
   void fence(Thread&, Order);
 
+  // Whether another thread has stored to this word what this one has not seen.
+  bool has_news(const Thread& thread, std::uintptr_t word) const {
+    const std::uint32_t number = known(word);
+    return thread.seen.of(number) + 1 < locations_[number].history.size();
+  }
+
   // Places what the first `stores` stores leave.
   void place(std::uint64_t stores);
   std::uint64_t stores() const { return stores_; }

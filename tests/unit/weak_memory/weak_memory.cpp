@@ -7,7 +7,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
-#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "tests/unit/weak_memory/accesses.h"
@@ -31,19 +31,24 @@ struct Coroutine {
   bool must_pause = false;          // before its next access
   const void* waits_for = nullptr;  // a lock
   ucontext_t context{};
-  std::vector<char> stack = std::vector<char>(256 * 1024);
 };
+
+// Their stacks, which are not watched.
+constexpr std::size_t kMostThreads = 4, kStackBytes = 256 * 1024;
+alignas(16) char g_stacks[kMostThreads][kStackBytes];
+bool is_on_stack(std::uintptr_t address) {
+  return address - reinterpret_cast<std::uintptr_t>(g_stacks) < sizeof g_stacks;
+}
 
 struct Meeting {
   std::vector<std::unique_ptr<Coroutine>> threads;
   std::size_t current = 0;
   ucontext_t scheduler{};
-  // Of each word, as bits: the threads that have accessed it, in any of the runs so far, and
-  // whether one of them has stored to it. What only one thread uses does not make it pause.
-  std::unordered_map<std::uintptr_t, std::uint32_t> users;
+  // Words that threads found changed by others, in any of the runs so far. A thread pauses after it
+  // has stored to one.
+  std::unordered_set<std::uintptr_t> contended;
   bool has_learned = false;  // another word that threads share: all runs are to be made again
 };
-constexpr std::uint32_t kStored = 1u << 31;
 
 struct Model {
   Phase phase = Phase::off;
@@ -103,7 +108,7 @@ void pause() {
 // An access is about to be made. False: it does not count.
 bool begins(std::uintptr_t address) {
   g_model.memory.finish_store();
-  if (!g_model.memory.watches(address)) return false;
+  if (!g_model.memory.watches(address) || is_on_stack(address)) return false;
   if (g_model.phase == Phase::meeting && current().must_pause) {
     pause();
     g_model.at_work = true;
@@ -111,18 +116,17 @@ bool begins(std::uintptr_t address) {
   return true;
 }
 
-// Whether other threads of the meeting use these bytes, and one of them stores to it.
-bool is_shared(std::uintptr_t address, std::size_t bytes, bool stores) {
-  bool shared = false;
+// Whether threads of the meeting access these bytes without having seen each other's stores: their
+// order matters. What they do under a lock does not count.
+bool is_contended(std::uintptr_t address, std::size_t bytes) {
+  Meeting& meeting = g_model.meeting;
+  bool contended = false;
   for (std::uintptr_t at = address & ~std::uintptr_t{3}; at < address + bytes; at += 4) {
-    std::uint32_t& users = g_model.meeting.users[at];
-    const auto is = [&] { return users > kStored && (users & (users - 1) & ~kStored) != 0; };
-    const bool was = is();
-    users |= 1u << g_model.meeting.current | (stores ? kStored : 0);
-    if (is() && !was) g_model.meeting.has_learned = true;
-    shared |= is();
+    if (g_model.memory.has_news(*g_model.thread, at) && meeting.contended.insert(at).second)
+      meeting.has_learned = true;
+    contended |= meeting.contended.contains(at);
   }
-  return shared;
+  return contended;
 }
 
 // Elsewhere the order of all sequentially consistent accesses is not known.
@@ -153,13 +157,13 @@ void load(const void* address, std::size_t bytes, Order order) {
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   if (!begins(at)) return;
   order = order_now(order);
+  if (g_model.phase == Phase::meeting)
+    current().must_pause = is_contended(at, bytes) && order == Order::sequential;
   if (g_model.phase == Phase::writing) {
     g_model.memory.load_newest(*g_model.thread, at, bytes, order);
   } else if (g_model.phase != Phase::reading_after_death) {
     g_model.memory.load_any(*g_model.thread, at, bytes, order, choose);
   }
-  if (g_model.phase == Phase::meeting)
-    current().must_pause = is_shared(at, bytes, false) && order == Order::sequential;
 }
 
 void load_to_change(const void* address, std::size_t bytes, Order order) {
@@ -167,7 +171,10 @@ void load_to_change(const void* address, std::size_t bytes, Order order) {
   const Work work;
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   if (!begins(at)) return;
-  if (g_model.phase == Phase::meeting) g_model.memory.place_newest(at, bytes);
+  if (g_model.phase == Phase::meeting) {
+    is_contended(at, bytes);
+    g_model.memory.place_newest(at, bytes);
+  }
   g_model.memory.load_newest(*g_model.thread, at, bytes, order_now(order));
 }
 
@@ -183,14 +190,13 @@ bool finds(const void* address, std::size_t bytes, const void* expected, Order o
   } else if (g_model.phase == Phase::meeting) {
     const std::uint32_t free = 0;
     if (bytes == sizeof free && std::memcmp(expected, &free, bytes) == 0) {
-      is_shared(at, bytes, true);
       wait_for_lock(address);
       return true;
     }
-    const bool shared = is_shared(at, bytes, false);
+    const bool contended = is_contended(at, bytes);
     const bool found =
         g_model.memory.load_expected(*g_model.thread, at, bytes, expected, order, choose);
-    current().must_pause = !found && shared && order == Order::sequential;
+    current().must_pause = !found && contended && order == Order::sequential;
     return found;
   } else if (g_model.phase == Phase::writing && !is_there()) {
     g_model.memory.load_newest(*g_model.thread, at, bytes, order);
@@ -205,7 +211,7 @@ void store(const void* address, std::size_t bytes, Order order, const View* rele
   if (!begins(at)) return;
   if (g_model.phase == Phase::meeting) {
     g_model.memory.place_newest(at, bytes);  // a part of a word may stay as it is
-    current().must_pause = is_shared(at, bytes, true);
+    current().must_pause = is_contended(at, bytes);
   } else if (g_model.phase != Phase::writing) {
     end("a reader stores to watched memory");
   }
@@ -283,13 +289,14 @@ void run_thread() {
   swapcontext(&thread.context, &g_model.meeting.scheduler);
 }
 
-void begin_thread(Coroutine& thread) {
+void begin_thread(std::size_t number) {
+  Coroutine& thread = *g_model.meeting.threads[number];
   thread.thread = {};
   thread.has_ended = thread.must_pause = false;
   thread.waits_for = nullptr;
   getcontext(&thread.context);
-  thread.context.uc_stack.ss_sp = thread.stack.data();
-  thread.context.uc_stack.ss_size = thread.stack.size();
+  thread.context.uc_stack.ss_sp = g_stacks[number];
+  thread.context.uc_stack.ss_size = kStackBytes;
   makecontext(&thread.context, run_thread, 0);
 }
 
@@ -302,7 +309,7 @@ bool may_go_on(const Coroutine& thread) {
 
 void run_threads() {
   auto& threads = g_model.meeting.threads;
-  for (const auto& thread : threads) begin_thread(*thread);
+  for (std::size_t i = 0; i < threads.size(); ++i) begin_thread(i);
   for (;;) {
     std::vector<std::size_t> ready;
     for (std::size_t i = 0; i < threads.size(); ++i)
@@ -324,8 +331,9 @@ std::uint64_t meet(const std::vector<std::function<void()>>& threads,
                    const std::function<void()>& check) {
   settle();
   auto& meeting = g_model.meeting;
-  meeting.users.clear();
+  meeting.contended.clear();
   meeting.threads.clear();
+  if (threads.size() > kMostThreads) end("too many threads in a meeting");
   for (const auto& body : threads) {
     meeting.threads.push_back(std::make_unique<Coroutine>());
     meeting.threads.back()->body = &body;
