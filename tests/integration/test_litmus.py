@@ -68,6 +68,7 @@ BARRIERS = {
     "a full holder that is used again": ("holders", "recorder/live/full_holders.cpp", r"std::atomic_thread_fence\S+", ""),
     "a full holder's number": ("holders", "recorder/live/full_holders.cpp", r"std::memory_order_acq_rel", RELAXED),
     "a sum's node": ("holders", "recorder/live/holder_sums.cpp", r"(sum\.node\.store\(node, )\S+\)", rf"\1{RELAXED})"),
+    "a sum's node, before it is claimed": ("nodes", "recorder/live/holder_sums.cpp", r"std::atomic_thread_fence\S+", ""),
     "shared work, who enters": ("nodes", SHARED, r"(fetch_add\(1, )\S+\)", r"\1std::memory_order_acq_rel)"),
     "shared work, open": ("nodes", SHARED, r"(open_\.load\()\S+\)\)", r"\1std::memory_order_acquire))"),
     "shared work, closed": ("nodes", SHARED, r"(store\(false, )std::memory_order_seq_cst", r"\1std::memory_order_release"),

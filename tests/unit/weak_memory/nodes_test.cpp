@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "recorder/forget/shared_work.h"
+#include "recorder/live/holder_sums.h"
 #include "recorder/live/holder_table.h"
 #include "recorder/python/codes.h"
 #include "recorder/session/node_states.h"
@@ -77,10 +78,14 @@ std::string stack_of(std::uint32_t node) {
   return words;
 }
 
-// As a round does it.
-bool retire_if_idle(std::uint32_t node) {
+// As a round does it; in a shortage of memory, if it was not found in this era.
+enum class Memory { enough, short_of };
+bool retire_if_idle(std::uint32_t node, Memory memory = Memory::enough) {
   const NodeStates::Word word = g_node_states.load(node);
-  if (!NodeStates::is_idle(word, g_era.load(relaxed))) return false;
+  const std::uint32_t era = g_era.load(relaxed);
+  if (memory == Memory::enough ? !NodeStates::is_idle(word, era)
+                               : !NodeStates::is_unused(word, era))
+    return false;
   stack::Retiring retiring{kHook};
   if (!retiring || !g_node_states.retire(node, word)) return false;
   retiring.use_again(node);
@@ -201,34 +206,64 @@ TEST_CASE("a reader that finds a live holder finds the stack, whose numbers were
 
 TEST_CASE("a node that a thread has found is not retired before the thread has left") {
   static constinit std::atomic<int> used{0};
+  for (const Memory memory : {Memory::enough, Memory::short_of}) {
+    const Trie trie;
+    const std::uint32_t node = find_or_add({1, 2});
+    REQUIRE(node != 0);
+    std::string found;
+    bool retired = false, saw_use = false;
+    std::set<std::string> seen;
+    const std::uint64_t ever = stack::nodes_ever();
+    weak_memory::meet(
+        {[&] {
+           stack::UsesNodes uses;
+           uses.begin(Trie::user);
+           const std::uint32_t at = find_or_add({1, 2});
+           found = stack_of(at);
+           used.store(1, relaxed);
+           uses.end();
+         },
+         [&] {
+           retired = false;
+           if (!begin_round() || (memory == Memory::enough && !begin_round())) return;
+           saw_use = used.load(relaxed) != 0;
+           retired = retire_if_idle(node, memory);
+         }},
+        [&] {
+          CHECK(found == "21");
+          const bool was_added = stack::nodes_ever() != ever;
+          if (retired) CHECK((saw_use || was_added));
+          seen.insert(retired ? saw_use ? "retired after" : "retired before" : "kept");
+        });
+    CHECK(seen == std::set<std::string>{"kept", "retired after", "retired before"});
+  }
+}
+
+TEST_CASE("a round sees the node in a lane's sum, or the lane's thread the round's era") {
+  static live::HolderTable holders;
   const Trie trie;
+  holders.reset(kHook);
   const std::uint32_t node = find_or_add({1, 2});
-  REQUIRE(node != 0);
-  std::string found;
-  bool retired = false, saw_use = false;
-  std::set<std::string> seen;
-  const std::uint64_t ever = stack::nodes_ever();
-  weak_memory::meet({[&] {
-                       stack::UsesNodes uses;
-                       uses.begin(Trie::user);
-                       const std::uint32_t at = find_or_add({1, 2});
-                       found = stack_of(at);
-                       used.store(1, relaxed);
-                       uses.end();
-                     },
+  const std::uint32_t lane_number = g_session.acquire_lane(kHook, 1, 1);
+  session::Lane& lane = g_session.lanes.at(lane_number);
+  session::HolderSum& slot = g_session.sums(lane_number)[node & (lane.sums - 1)];
+  live::HolderSums sums;
+  sums.use(lane, g_session.sums(lane_number), g_session.temporaries(lane_number));
+  REQUIRE(live::HolderSums::grow_at_once(kHook, holders, node, Api::malloc, 48));
+  bool was_seen = false;
+  std::set<bool> seen;
+  weak_memory::meet({[&] { sums.shrink(kHook, holders, node, 48, false); },  // announces nothing
                      [&] {
-                       retired = false;
-                       if (!begin_round() || !begin_round()) return;
-                       saw_use = used.load(relaxed) != 0;
-                       retired = retire_if_idle(node);
+                       begin_round();
+                       was_seen = slot.node.load(std::memory_order_acquire) == node;
                      }},
                     [&] {
-                      CHECK(found == "21");
-                      const bool was_added = stack::nodes_ever() != ever;
-                      if (retired) CHECK((saw_use || was_added));
-                      seen.insert(retired ? saw_use ? "retired after" : "retired before" : "kept");
+                      const NodeStates::Word word = g_node_states.load(node);
+                      if (!was_seen) CHECK(!NodeStates::is_unused(word, kFirstEra + 1));
+                      seen.insert(was_seen);
                     });
-  CHECK(seen == std::set<std::string>{"kept", "retired after", "retired before"});
+  CHECK(seen.size() == 2);
+  holders.reset(kHook);
 }
 
 TEST_CASE("a round that no longer waits for a thread sees where the thread has left its node") {
@@ -340,7 +375,7 @@ TEST_CASE("a thread of an era knows the era of code objects that began before it
                        uses.end();
                      },
                      [&] {
-                       stack::begin_forgetting_codes();
+                       stack::begin_forgetting_codes(false);
                        begin_round();
                      }},
                     [&] {
@@ -358,7 +393,7 @@ TEST_CASE("a reader finds the texts of a code object whose number and texts were
     return stack::add_code(kHook, {file, "name", {}, line});
   };
   for (std::uint32_t line = 1; line <= kCodes; ++line) REQUIRE(add("one.py", line) == line);
-  REQUIRE(stack::begin_forgetting_codes());
+  REQUIRE(stack::begin_forgetting_codes(false));
   REQUIRE(find_or_add({7, 8}) != 0);
   for (const std::uint32_t line : {1, 2}) REQUIRE(add("one.py", line) == line);  // these are kept
   std::uint32_t at = 1;
