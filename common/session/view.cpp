@@ -164,7 +164,6 @@ bool View::read_holder(std::uint64_t index, Holder& out) const noexcept {
   } else {
     BriefHolder::unpacked(figures).expand(out);
   }
-  load_barrier();
   if (!same || load(from) != name) {
     std::memset(static_cast<void*>(&out), 0, sizeof out);
     return true;

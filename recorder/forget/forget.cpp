@@ -6,6 +6,7 @@
 #include "common/system/files.h"
 #include "recorder/forget/forgotten_rows.h"
 #include "recorder/forget/references.h"
+#include "recorder/forget/shared_work.h"
 #include "recorder/forget/thinning.h"
 #include "recorder/helper/helper.h"
 #include "recorder/python/codes.h"
@@ -24,7 +25,6 @@ using session::g_forget_at;
 using session::g_node_states;
 using session::g_session;
 using session::NodeStates;
-using stack::kStalled;
 
 namespace {
 
@@ -66,8 +66,8 @@ struct Round {
   std::uint32_t at = 0;  // the next lane, node, …
   // Of Step::retiring, which any number of threads do at a time: what is left, the first nodes.
   std::atomic<std::int64_t> left{0};
-  std::atomic<std::uint32_t> retiring{0};  // threads
-  std::uint32_t stalled = 0;               // threads that sleep, of those looked at
+  SharedWork retiring;
+  std::uint32_t stalled = 0;  // threads that sleep, of those looked at
   std::uint64_t began_ns = 0;
   std::uint64_t added = 0, added_before = 0;  // nodes so far, when this era and the last one began
   bool must_freeze = false;                   // one of them has fallen asleep since the last round
@@ -106,9 +106,7 @@ void begin_round() noexcept {
   g_round.is_full = session::g_shortages.load(std::memory_order_relaxed) != g_round.shortages;
   g_round.is_short = g_round.is_tight || g_round.is_full;
   g_round.has_codes = stack::begin_forgetting_codes(g_round.is_short);
-  const std::uint32_t era = session::g_era.fetch_add(1) + 1;
-  session::g_era_salt.store(session::salt_of(era), std::memory_order_release);
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  stack::raise_era();
   g_forget_at.store(0, std::memory_order_relaxed);  // each event does a slice
   g_round.began_ns = system::coarse_ns();
   g_round.stalled = 0;
@@ -155,12 +153,16 @@ void end_round() noexcept {
 
 // Whether this thread does not use nodes since before this era, or sleeps.
 bool has_left(ThreadState& thread, std::uint32_t era) noexcept {
-  std::uint32_t word = thread.stacks.era.load(std::memory_order_acquire);
-  if (word == 0 || (word & ~kStalled) == era) return true;
-  if ((word & kStalled) == 0) {
-    if (system::coarse_ns() - g_round.began_ns < kPatienceNs) return false;
-    if (!thread.stacks.era.compare_exchange_strong(word, word | kStalled)) return false;
-    g_round.must_freeze = true;
+  switch (stack::use_of(thread.stacks.era, era)) {
+    case stack::Use::none_or_now:
+      return true;
+    case stack::Use::earlier:
+      if (system::coarse_ns() - g_round.began_ns < kPatienceNs) return false;
+      if (!stack::give_up(thread.stacks.era, era)) return false;
+      g_round.must_freeze = true;
+      break;
+    case stack::Use::stalled:
+      break;
   }
   ++g_round.stalled;
   return true;
@@ -172,14 +174,17 @@ void begin_claiming() noexcept {
   go_on(must_thin() ? Step::thinning : Step::claiming, 0);
 }
 
-void wait_for_threads() noexcept {
+void wait_for_threads(InHook hook) noexcept {
   const std::uint32_t era = session::g_era.load(std::memory_order_relaxed);
   const std::uint32_t end = std::min(g_round.at + kLanesAtOnce, g_session.lanes.size());
   for (; g_round.at < end; ++g_round.at)
     if (ThreadState* const thread = thread_of_lane(g_round.at); thread && !has_left(*thread, era))
       return;
   if (g_round.at < g_session.lanes.size()) return;
-  if (g_round.must_freeze) return go_on(Step::freezing, 1);
+  if (g_round.must_freeze) {
+    stack::await_adders(hook);
+    return go_on(Step::freezing, 1);
+  }
   if (g_round.is_frozen && g_round.stalled == 0) return go_on(Step::thawing, 1);
   begin_claiming();
 }
@@ -259,12 +264,12 @@ void retire(InHook hook) noexcept {
 
 // The step ends when nothing is left, and no thread is in the middle of a part.
 void join_retiring(InHook hook) noexcept {
-  g_round.retiring.fetch_add(1);
-  if (g_round.step.load() == Step::retiring) retire(hook);
-  g_round.retiring.fetch_sub(1);
+  if (!g_round.retiring.enter()) return;
+  retire(hook);
+  g_round.retiring.leave();
 }
 void maybe_end_retiring() noexcept {
-  if (g_round.left.load() > 0 || g_round.retiring.load() != 0) return;
+  if (g_round.left.load(std::memory_order_relaxed) > 0 || !g_round.retiring.close()) return;
   g_round.is_frozen ? end_round() : go_on(Step::labels, 1);
 }
 
@@ -295,7 +300,7 @@ void do_slice(InHook hook) noexcept {
       if (stack::g_nodes_in_use >= g_forget_at && !is_too_early()) begin_round();
       break;
     case Step::waiting:
-      wait_for_threads();
+      wait_for_threads(hook);
       break;
     case Step::freezing:
       freeze(true);
@@ -308,7 +313,8 @@ void do_slice(InHook hook) noexcept {
       break;
     case Step::claiming:
       if (!g_round.references.claim_next(hook)) break;
-      g_round.left.store(g_session.nodes.size() - 1);
+      g_round.left.store(g_session.nodes.size() - 1, std::memory_order_relaxed);
+      g_round.retiring.open();
       go_on(Step::retiring, 0);
       break;
     case Step::retiring:
@@ -342,7 +348,7 @@ void forget(InHook hook) noexcept {
 
 void reset_forgetting_after_fork(InHook hook) noexcept {
   g_round.at_work.store(false, std::memory_order_relaxed);
-  g_round.retiring.store(0, std::memory_order_relaxed);
+  g_round.retiring.reset();
   go_on(Step::none, 0);
   g_round.is_frozen = false;
   g_round.is_tight = g_round.is_crowded = false;

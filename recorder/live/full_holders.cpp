@@ -62,10 +62,13 @@ Holder* make_full(InHook hook, std::uint32_t number, std::uint8_t flags) noexcep
     holder.api = entry.api;
     std::atomic_ref(holder.flags).store(flags, std::memory_order_relaxed);
   };
-  if ((full = g_free.take(1)) != 0)
+  if ((full = g_free.take(1)) != 0) {
+    // A reader that sees what follows also sees that its last holder is forgotten.
+    std::atomic_thread_fence(std::memory_order_release);
     describe(g_session.full_holders.at(full));
-  else if (!g_session.full_holders.append(hook, full, describe))
+  } else if (!g_session.full_holders.append(hook, full, describe)) {
     return nullptr;
+  }
   Holder& holder = g_session.full_holders.at(full);
   do {
     BriefHolder::unpacked(figures).expand(holder);

@@ -1,5 +1,7 @@
 #include "recorder/live/holder_sums.h"
 
+#include <atomic>
+
 #include "recorder/session/node_states.h"
 
 namespace oomrec::live {
@@ -33,9 +35,13 @@ HolderSum* HolderSums::assign(InHook hook, HolderTable& holders, HolderSum& sum,
                               Api api) noexcept {
   const std::uint32_t holder = holders.find_or_add_brief(hook, node, Space::heap, api);
   if (holder == 0 || !settle(hook, holders, sum)) return nullptr;
-  session::g_node_states.touch(node);  // it stays while a sum has it, as whoever forgets it sees
   sum.holder.store(0, std::memory_order_relaxed);
-  sum.node.store(node, std::memory_order_relaxed);
+  // Whoever forgets sees that the other node is gone from here only with what its holder has got.
+  sum.node.store(node, std::memory_order_release);
+  // It stays while a sum has it. A round that begins meanwhile sees it here, or this thread claims
+  // it in the era of that round: a thread that frees a block has announced nothing.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  session::g_node_states.touch(node);
   sum.holder.store(holder, std::memory_order_release);
   return &sum;
 }

@@ -104,6 +104,8 @@ bool HolderTable::take_out(InHook hook, std::uint32_t node, Space space,
   if (!by_node || of_heap_.erase(node) == NodeMap::kElsewhere)
     index_.erase(hash_of(node, space), is_holder(node, space));
   session::store_name(entry, {});
+  // A reader that sees what follows also sees that the name has changed.
+  std::atomic_thread_fence(std::memory_order_release);
   entry.figures.store(0, std::memory_order_relaxed);
   if (session::is_full(figures))
     free_full_holder(hook, g_session.full_holders.at(session::full_number(figures)),
@@ -140,7 +142,7 @@ std::uint32_t HolderTable::find_or_add_brief(InHook hook, std::uint32_t node, Sp
   BriefHolder brief;
   brief.peak_epoch = peak_epoch_of(static_cast<std::uint8_t>(space));
   const auto describe = [&](HolderEntry& entry) noexcept {
-    entry.figures.store(brief.packed(), std::memory_order_relaxed);
+    entry.figures.store(brief.packed(), std::memory_order_release);
     session::store_name(
         entry, {node, static_cast<std::uint8_t>(space), 0, static_cast<std::uint16_t>(api)});
   };
@@ -269,11 +271,12 @@ bool HolderTable::settle_brief(InHook hook, std::uint32_t number, const HolderCh
 void HolderTable::settle_full(Holder& holder, std::uint32_t number, const HolderChange& change,
                               std::uint32_t epoch) noexcept {
   const auto apply = [&]() noexcept {
-    add_shared(holder.live_bytes, change.live_bytes());
-    add_shared(holder.live_count, change.live_count());
     add_shared(holder.total_bytes, change.allocated_bytes);
     add_shared(holder.total_count, change.allocated);
     if (change.temporary != 0) add_temporary(holder, change.temporary);
+    // Last: without live memory, it may be another stack's.
+    add_shared(holder.live_bytes, change.live_bytes());
+    add_shared(holder.live_count, change.live_count());
     if (static_cast<std::int64_t>(change.live_bytes()) > 0) candidates_.note(holder, number);
   };
   const std::uint32_t now = heap_epoch();

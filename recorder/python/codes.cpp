@@ -242,10 +242,12 @@ std::uint32_t intern_texts(InHook hook, const CodeTexts& code) noexcept {
   return id;
 }
 
-std::uint32_t intern_content(InHook hook, std::uint64_t code,
-                             const CodeFingerprint& fingerprint) noexcept {
+// `era`: in which the id is valid.
+std::uint32_t intern_content(InHook hook, std::uint64_t code, const CodeFingerprint& fingerprint,
+                             std::uint32_t& era) noexcept {
   const system::MutexGuard guard(g_lock);
   if (!guard) return 0;
+  era = g_code_era.load(std::memory_order_relaxed);
   const auto first_line = load<std::uint32_t>(code + g_interpreter.at.code_first_line);
   const Text file(fingerprint.file, g_tables->text[0]);
   const Text name(fingerprint.name, g_tables->text[1]);
@@ -290,7 +292,8 @@ std::uint32_t cached(const Slot& slot, std::uint64_t code, const std::uint64_t* 
   return different == 0 && slot.sequence.load(std::memory_order_relaxed) == before ? id : 0;
 }
 
-void cache_id(std::uint64_t code, const std::uint64_t* words, std::uint32_t id) noexcept {
+void cache_id(std::uint64_t code, const std::uint64_t* words, std::uint32_t id,
+              std::uint32_t era) noexcept {
   const std::uint32_t first = first_slot(code);
   // The slot of this address, else a free one, else any of the window: dead code objects are
   // evicted.
@@ -314,8 +317,7 @@ void cache_id(std::uint64_t code, const std::uint64_t* words, std::uint32_t id) 
   std::atomic_thread_fence(std::memory_order_release);
   victim->code.store(code, std::memory_order_relaxed);
   victim->id.store(id, std::memory_order_relaxed);
-  victim->era.store(g_states.find(id) == nullptr ? g_code_era.load() : g_states.find(id)->era,
-                    std::memory_order_relaxed);
+  victim->era.store(era, std::memory_order_relaxed);
   for (std::size_t i = 0; i < std::size(victim->words); ++i) {
     victim->words[i].store(words[i], std::memory_order_relaxed);
   }
@@ -335,8 +337,9 @@ std::uint32_t intern_code(InHook hook, std::uint64_t code,
     if (id != 0) return id;
   }
   if (!is_code(code)) return 0;
-  const std::uint32_t id = intern_content(hook, code, fingerprint);
-  if (id != 0) cache_id(code, words.data(), id);
+  std::uint32_t era = 0;
+  const std::uint32_t id = intern_content(hook, code, fingerprint, era);
+  if (id != 0) cache_id(code, words.data(), id, era);
   return id;
 }
 

@@ -242,16 +242,16 @@ std::uint32_t capture_from(InHook hook, const Registers& at, ThreadStacks& threa
                                         std::uint32_t group) noexcept {
   const Registers at = start_of_walk();
   UsesNodes uses;
-  uses.begin(thread);  // for a caller that only wants to know the stack
+  uses.begin(thread.era);  // for a caller that only wants to know the stack
   for (;;) {
     const std::uint32_t node = capture_from(hook, at, thread, group);
-    if ((thread.era.load(std::memory_order_acquire) & kStalled) == 0) [[likely]] {
+    if (!is_given_up(thread.era)) [[likely]] {
       uses.end();
       return node;
     }
     // This thread slept so long that others stopped waiting for it. Its node may be another
     // stack's.
-    UsesNodes::announce(thread);
+    UsesNodes::announce(thread.era);
   }
 }
 

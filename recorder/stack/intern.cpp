@@ -238,6 +238,8 @@ std::uint32_t Retiring::use_again(std::uint32_t node) noexcept {
   return parent;
 }
 
+void await_adders(InHook) noexcept { const system::MutexGuard guard(g_lock); }
+
 bool is_frame_in_use(InHook, std::uint64_t word) noexcept {
   const system::MutexGuard guard(g_lock);
   return !guard || has_frame(word);

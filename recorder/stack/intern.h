@@ -39,6 +39,10 @@ class Retiring {
   const bool locked_;
 };
 
+// Returns when no thread is adding nodes: what they have added is seen from now on, and what this
+// thread did is seen by those that add some later.
+void await_adders(InHook) noexcept;
+
 // Whether a node has this frame.
 bool is_frame_in_use(InHook, std::uint64_t word) noexcept;
 

@@ -15,6 +15,7 @@
 #include "recorder/python/chain.h"
 #include "recorder/python/chain_cache.h"
 #include "recorder/session/node_states.h"
+#include "recorder/stack/uses_nodes.h"
 #include "recorder/stack/walk_pieces.h"
 
 namespace oomrec::stack {
@@ -164,9 +165,7 @@ inline constexpr std::uint32_t kCodeRanges = 16;  // by address, in MiB
 // mapped memory, initially zeroed, reused by the lane's next thread after reset_thread(). What
 // every capture needs comes first.
 struct ThreadStacks {
-  // While the thread uses nodes: the era in which it began to; kStalled: others no longer wait for
-  // it. 0: it uses none.
-  std::atomic<std::uint32_t> era;
+  std::atomic<std::uint32_t> era;   // UsesNodes
   StackRange ranges[kStackRanges];  // the thread's own first
   std::uint32_t next_range;
   std::uint32_t generation;  // of the caches: walk_cache.h; 0: never used, all zero
@@ -181,39 +180,6 @@ struct ThreadStacks {
   SmallCacheMemory small;
   alignas(16) unsigned char unwinder[machine::kUnwinderBytes];  // libunwind's cursor and context,
                                                                 // for odd frames
-};
-
-inline constexpr std::uint32_t kStalled = 1u << 31;
-
-// From begin() to end(), what its thread finds in the trie stays as it is: nodes, and holders of
-// these. An outer one of the same thread covers an inner one.
-class UsesNodes {
- public:
-  void begin(ThreadStacks& thread) noexcept {
-    if (thread_ != nullptr || thread.era.load(std::memory_order_relaxed) != 0) return;
-    thread_ = &thread;
-    announce(thread);
-  }
-  // False: it has not begun, or is within another one.
-  bool end() noexcept {
-    if (thread_ == nullptr) return false;
-    thread_->era.store(0, std::memory_order_release);
-    thread_ = nullptr;
-    return true;
-  }
-
-  // Whoever raises the era then reads whether a thread uses nodes since an earlier one; a thread
-  // stores that it does, and then reads the era again.
-  static void announce(ThreadStacks& thread) noexcept {
-    std::uint32_t era = session::g_era.load(std::memory_order_relaxed);
-    for (std::uint32_t announced = 0; announced != era; era = session::g_era.load()) {
-      announced = era;
-      thread.era.exchange(announced);
-    }
-  }
-
- private:
-  ThreadStacks* thread_ = nullptr;
 };
 
 // The cache slot of a stack with these chains.

@@ -25,7 +25,7 @@ class NodeScope {
   NodeScope& operator=(const NodeScope&) = delete;
 
   // For an event that learns late which thread's it is.
-  void begin(ThreadState& thread) noexcept { uses_.begin(thread.stacks); }
+  void begin(ThreadState& thread) noexcept { uses_.begin(thread.stacks.era); }
 
  private:
   const InHook hook_;

@@ -13,6 +13,12 @@ void load(const void* address, std::size_t bytes, Order);
 void store(const void* address, std::size_t bytes, Order, const View* released = nullptr);
 void fence(Order);
 
+// The load of an exchange: it finds the newest value.
+void load_to_change(const void* address, std::size_t bytes, Order);
+// Before an exchange that fails if it does not find `expected`, by a load with this order. Whether
+// it finds it; if not, it has loaded another value.
+bool finds(const void* address, std::size_t bytes, const void* expected, Order);
+
 // For an exchange, whose store goes on with the release of the store that it replaces.
 View released_by_newest(const void* address, std::size_t bytes);
 

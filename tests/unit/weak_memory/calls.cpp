@@ -20,8 +20,10 @@ Order order_of(int order) {
       return Order::acquire;
     case __ATOMIC_RELEASE:
       return Order::release;
-    default:
+    case __ATOMIC_ACQ_REL:
       return Order::both;
+    default:
+      return Order::sequential;
   }
 }
 
@@ -29,7 +31,7 @@ Order order_of(int order) {
 template <class T, class Change>
 T exchange(volatile T* at, int order, Change change) {
   const void* const address = const_cast<const T*>(at);
-  load(address, sizeof(T), order_of(order));
+  load_to_change(address, sizeof(T), order_of(order));
   const T old = *at;
   const View released = released_by_newest(address, sizeof(T));
   store(address, sizeof(T), order_of(order), &released);
@@ -39,8 +41,7 @@ T exchange(volatile T* at, int order, Change change) {
 
 template <class T>
 bool compare_exchange(volatile T* at, T* expected, T desired, int order, int failure) {
-  if (*at != *expected) {
-    load(const_cast<const T*>(at), sizeof(T), order_of(failure));
+  if (!finds(const_cast<const T*>(at), sizeof(T), expected, order_of(failure))) {
     *expected = *at;
     return false;
   }

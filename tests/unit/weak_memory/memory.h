@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace oomrec::weak_memory {
@@ -42,9 +43,9 @@ struct Thread {
   View to_acquire;  // what its next acquire fence adds: of the messages that it has loaded
 };
 
-enum class Order : std::uint8_t { relaxed, acquire, release, both };
-constexpr bool acquires(Order order) { return order == Order::acquire || order == Order::both; }
-constexpr bool releases(Order order) { return order == Order::release || order == Order::both; }
+enum class Order : std::uint8_t { relaxed, acquire, release, both, sequential };
+constexpr bool acquires(Order order) { return order != Order::relaxed && order != Order::release; }
+constexpr bool releases(Order order) { return order != Order::relaxed && order != Order::acquire; }
 
 class Memory {
  public:
@@ -53,15 +54,28 @@ class Memory {
 
   // A writer's. A store is noted before it is made, and its value is read at the next access.
   void load_newest(Thread&, std::uintptr_t address, std::size_t bytes, Order);
+  // Places what a change of this word finds.
+  void place_newest(std::uintptr_t address, std::size_t bytes);
   void store(Thread&, std::uintptr_t address, std::size_t bytes, Order, const View* released);
   void finish_store();
   // What a load of the newest message would acquire: the release sequence of an exchange goes on.
   View newest_view(std::uintptr_t address, std::size_t bytes) const;
 
-  // A reader's: places one of the possible values where it will load it from. choose(n): a number
-  // below n.
-  void load_any(Thread&, std::uintptr_t address, std::size_t bytes, Order,
-                const std::function<std::size_t(std::size_t)>& choose);
+  using Choose = std::function<std::size_t(std::size_t)>;  // choose(n): a number below n
+  // A reader's: places one of the possible values where it will load it from.
+  void load_any(Thread&, std::uintptr_t address, std::size_t bytes, Order, const Choose&);
+  // A load that fails if it does not find `expected`: so does each older value that differs.
+  // Returns whether it is there; then nothing has been loaded yet.
+  bool load_expected(Thread&, std::uintptr_t address, std::size_t bytes, const void* expected,
+                     Order, const Choose&);
+
+  void fence(Thread&, Order);
+
+  // Whether another thread has stored to this word what this one has not seen.
+  bool has_news(const Thread& thread, std::uintptr_t word) const {
+    const std::uint32_t number = known(word);
+    return thread.seen.of(number) + 1 < locations_[number].history.size();
+  }
 
   // Places what the first `stores` stores leave.
   void place(std::uint64_t stores);
@@ -83,6 +97,16 @@ class Memory {
   std::uint32_t known(std::uintptr_t address) const;
   std::uint32_t known_or_added(std::uintptr_t address);
   void load_word(Thread&, std::uint32_t location, std::uint32_t message, Order);
+  // The words of 8 bytes that a load spans, one after the other.
+  struct Pair {
+    std::uint32_t low, high;                                        // locations; 0: not loaded
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> possible;  // messages, oldest first
+  };
+  Pair pair_at(const Thread&, std::uintptr_t pair, std::uintptr_t address, std::size_t bytes,
+               Order) const;
+  void place(const Pair&, std::size_t choice);
+  void load(Thread&, const Pair&, std::size_t choice, Order);
+  std::uint32_t oldest_for(const Thread&, std::uint32_t location, Order) const;
   static bool are_of_same_stores(const Location& low, std::size_t at_low, const Location& high,
                                  std::size_t at_high);
 
@@ -90,6 +114,9 @@ class Memory {
   std::vector<Location> locations_{Location{0, {{}}}};
   std::unordered_map<std::uintptr_t, std::uint32_t> numbers_;  // of the locations
   std::uint64_t stores_ = 0;
+
+  // Of threads that meet: what sequentially consistent accesses and fences so far have seen.
+  View at_accesses_, at_fences_;
 
   struct {
     std::vector<std::uint32_t> locations;

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <set>
 #include <utility>
 
@@ -178,4 +179,110 @@ TEST_CASE(
   left.clear();
   CHECK(weak_memory::read(reader) == 1);
   CHECK(left == Outcomes{{1, 1}});
+}
+
+// The pairs of what each of two threads that meet has found.
+Outcomes meet(const std::function<int()>& one, const std::function<int()>& other) {
+  Outcomes all;
+  int of_one = 0, of_other = 0;
+  weak_memory::meet({[&] { of_one = one(); }, [&] { of_other = other(); }}, [&] {
+    all.insert({of_one, of_other});
+  });
+  return all;
+}
+
+TEST_CASE("two threads that store, and then load what the other stores") {
+  constexpr auto sequential = std::memory_order_seq_cst;
+  const auto met = [](std::memory_order store, std::memory_order load, bool one_fence,
+                      bool other_fence) {
+    Litmus test;
+    Shared& shared = test.shared;
+    return meet(
+        [&] {
+          shared.data.store(1, store);
+          if (one_fence) std::atomic_thread_fence(sequential);
+          return shared.flag.load(load);
+        },
+        [&] {
+          shared.flag.exchange(1, store == relaxed ? relaxed : std::memory_order_acq_rel);
+          if (other_fence) std::atomic_thread_fence(sequential);
+          return shared.data.load(load);
+        });
+  };
+  CHECK(met(relaxed, relaxed, false, false) == kAny);
+  CHECK(met(release, acquire, false, false) == kAny);
+  CHECK(met(relaxed, relaxed, true, false) == kAny);
+  CHECK(met(relaxed, relaxed, true, true) == Outcomes{{0, 1}, {1, 0}, {1, 1}});
+}
+
+TEST_CASE("sequentially consistent accesses, on one side with a fence") {
+  constexpr auto sequential = std::memory_order_seq_cst;
+  for (const auto store : {release, sequential}) {
+    for (const auto load : {acquire, sequential}) {
+      for (const bool fence : {false, true}) {
+        Litmus test;
+        Shared& shared = test.shared;
+        const Outcomes seen = meet(
+            [&] {
+              shared.data.store(1, store);
+              return shared.flag.load(load);
+            },
+            [&] {
+              shared.flag.store(1, relaxed);
+              if (fence) std::atomic_thread_fence(sequential);
+              return shared.data.load(relaxed);
+            });
+        CHECK(seen.contains({0, 0}) == !(fence && store == sequential && load == sequential));
+        CHECK(seen.contains({1, 1}));
+      }
+    }
+  }
+}
+
+TEST_CASE("of two threads that change a word from the same value, one fails") {
+  Litmus test;
+  Shared& shared = test.shared;
+  const auto change = [&] {
+    int zero = 5;
+    return shared.data.compare_exchange_strong(zero, 1) ? 1 : 0;
+  };
+  shared.data = 5;
+  CHECK(meet(change, change) == Outcomes{{0, 1}, {1, 0}});
+  CHECK(shared.data == 5);  // as before
+}
+
+TEST_CASE("what two threads do under a lock is not mixed, and each sees the other's") {
+  Litmus test;
+  Shared& shared = test.shared;
+  const auto add = [&] {
+    for (int free = 0; !shared.flag.compare_exchange_strong(free, 1, acquire, relaxed); free = 0) {
+    }
+    const auto before = static_cast<int>(shared.halves[0]);
+    shared.halves[0] = static_cast<std::uint32_t>(before + 1);
+    shared.flag.store(0, release);
+    return before;
+  };
+  CHECK(meet(add, add) == Outcomes{{0, 1}, {1, 0}});
+}
+
+TEST_CASE("a thread that meets another sees its message as a reader does") {
+  for (const auto store : {relaxed, release}) {
+    for (const auto load : {relaxed, acquire}) {
+      Litmus test;
+      Shared& shared = test.shared;
+      Outcomes seen;
+      std::pair<int, int> found;
+      weak_memory::meet({[&] {
+                           shared.data.store(1, relaxed);
+                           shared.flag.store(1, store);
+                         },
+                         [&] {
+                           found.first = shared.flag.load(load);
+                           found.second = shared.data.load(relaxed);
+                           shared.word.store(1, relaxed);
+                         }},
+                        [&] { seen.insert(found); });
+      CHECK(seen == (store == release && load == acquire ? kOrdered : kAny));
+    }
+  }
 }

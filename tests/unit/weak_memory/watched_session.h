@@ -36,6 +36,12 @@ inline void watch_new_mappings() {
   watch(area, kArea);
 }
 
+// Watches all variables of the program, for code that has its own.
+extern "C" char __data_start, _end;  // the linker's
+inline void watch_globals() {
+  watch(&__data_start, static_cast<std::size_t>(&_end - &__data_start));
+}
+
 class WatchedSession {
  public:
   // The objects begin anew, too: their reset() is called.

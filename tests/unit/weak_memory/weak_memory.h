@@ -12,13 +12,19 @@
 // message of a release store, or of any store after a release fence, has its thread's view at
 // that point, which an acquire load, or a load before an acquire fence, adds to its own.
 //
+// Threads that meet without a lock are run by meet(): by all orders of their accesses, and with all
+// choices of what their loads return. There, sequential consistency is that of C++20, with the
+// order in which the accesses are made as the one order of all.
+//
 // Not covered:
-// * A reader that stores to the watched memory: then all interleavings count, not only all values.
-//   Such a store ends the program.
-// * Writers at the same time: here each sees all stores so far, as with a lock around them.
-// * A load that is reordered after a later store. A reader has no stores.
-// * Accesses by inline assembly and by the kernel; sequential consistency: it is release and
-//   acquire here.
+// * A reader that stores to the watched memory: meet() is for that. Such a store ends the program.
+// * Of write(), writers at the same time: each sees all stores so far, as with a lock around them.
+//   Sequential consistency is release and acquire there.
+// * A load that is reordered after a later store of its thread, and two stores to one word that
+//   readers see in another order than that in which they were made. To find out whether a thread
+//   may still use what another one changes, let it store a word after its last use, which the other
+//   one must then find.
+// * Accesses by inline assembly and by the kernel.
 //
 // A plain access counts as a relaxed one, in words of 8 bytes, or of 4. Bytes of one word of 4 are
 // one location.
@@ -27,6 +33,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 namespace oomrec::weak_memory {
 
@@ -47,6 +54,12 @@ std::uint64_t read(const std::function<void()>& body);
 // Runs `body` once after each of these stores, in their order, with all stores before it and none
 // after it: so a killed writer leaves the memory. Returns the number of runs.
 std::uint64_t read_after_each_store(const std::function<void()>& body);
+
+// Runs `threads` at the same time, from what the memory is now: once for each order of their
+// accesses, and choice of what their loads return. `check` runs after each of them, and has seen
+// everything. No body may throw. Returns the number of runs.
+std::uint64_t meet(const std::vector<std::function<void()>>& threads,
+                   const std::function<void()>& check);
 
 // All threads have seen all stores so far: only later ones are a reader's choice.
 void settle();

@@ -34,7 +34,7 @@ std::uint32_t present_node() {
   recorder::ThreadState* const thread = recorder::current_thread(kHook);
   REQUIRE(thread != nullptr);
   stack::UsesNodes uses;
-  uses.begin(thread->stacks);
+  uses.begin(thread->stacks.era);
   const std::uint32_t node = stack::capture(kHook, thread->stacks, thread->root(kHook));
   uses.end();
   return node;
@@ -158,7 +158,7 @@ TEST_CASE("a thread that sleeps in an event keeps what there was, and nothing ne
     allocate(0x1700'0000, 100);
     release(0x1700'0000, 100);
     stack::UsesNodes uses;
-    uses.begin(recorder::current_thread(kHook)->stacks);
+    uses.begin(recorder::current_thread(kHook)->stacks.era);
     asleep.count_down();
     awake.wait();
     uses.end();
