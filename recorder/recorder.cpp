@@ -135,6 +135,7 @@ bool open_session(InHook hook, SessionOf owner) noexcept {
   g_state.interval_bytes.store(std::max(options.sample_interval, std::uint64_t{1}),
                                std::memory_order_relaxed);
   g_state.large_bytes.store(kLargeBytes, std::memory_order_relaxed);
+  g_state.least_sample_bytes.store(0, std::memory_order_relaxed);
 
   session::Settings settings;
   settings.mode = options.mode;

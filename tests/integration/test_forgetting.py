@@ -94,6 +94,23 @@ def test_a_late_leak_of_a_native_program_is_found(oomrec, victim, mode, size, re
         assert shown["recording"]["forgotten_stacks"] > 0.9 * requests, shown["recording"]
 
 
+# However many stacks are live: what does not fit is sampled, or sampled less.
+@pytest.mark.parametrize(
+    ("mode", "size", "within"),
+    [("sampled", "1M", 0.4), ("sampled", None, 0.3), ("exact", "8M", 0.1), ("exact", "64M", 0.1)],
+)
+def test_a_leak_is_found_beside_many_live_stacks(oomrec, victim, mode, size, within):
+    sites = 300_000
+    options = ["--mode", mode] + (["--recording-size", size] if size else [])
+    run = oomrec("run", *options, "--", victim("ever_new_stacks"), "sites", sites, 1000)
+    assert run.exit_code == 128 + signal.SIGKILL, str(run)
+    shown = show(oomrec, run.only_bundle())
+    recording = shown["recording"]
+    assert abs(held_by(shown, "leak") / LEAKED - 1) < within, shown["holders"][:5]
+    assert abs(held_by(shown, "main") / (LEAKED + sites * MEAN_REQUEST) - 1) < within, recording
+    assert recording["dropped_events"] + recording["truncated_stacks"] < 10, recording
+
+
 # --- The sums -------------------------------------------------------------------------------------
 
 

@@ -1,10 +1,13 @@
 // Requests whose call paths are ever new, with a constant amount of live memory.
 //
 //   ever_new_stacks leak REQUESTS BYTES   then 40 MiB in blocks of BYTES in leak(), and SIGKILL
+//   ever_new_stacks sites REQUESTS BYTES     likewise, but the blocks of all requests stay
 //   ever_new_stacks threads REQUESTS BYTES   each of 8 threads also keeps blocks in a function of
-//   its own, then SIGKILL ever_new_stacks forks REQUESTS   the process forks while it serves; each
-//   child serves as many, and ends ever_new_stacks forever   leaks first, and serves until it is
-//   killed; writes a line once it has begun
+//                                            its own, then SIGKILL
+//   ever_new_stacks forks REQUESTS           the process forks while it serves; each child serves
+//                                            as many, and ends
+//   ever_new_stacks forever                  leaks first, and serves until it is killed; writes a
+//                                            line once it has begun
 //
 // Each prints a sum over what its requests returned. A block whose content has changed ends it with
 // exit code 3.
@@ -89,6 +92,10 @@ class Service {
       place = left(mixed(seed_ + served_), kTurns, served_);
     }
   }
+  void serve_and_hold(std::uint64_t requests) {
+    for (; requests > 0; --requests, ++served_)
+      sum_ += checked(left(mixed(seed_ + served_), kTurns, served_));
+  }
   std::uint64_t sum() const { return sum_; }
 
  private:
@@ -171,6 +178,11 @@ int main(int count, char** words) {
   g_bytes = count > 3 ? strtoull(words[3], nullptr, 10) : 0;
   if (strcmp(words[1], "leak") == 0) {
     g_service.serve(g_requests);
+    leak(g_bytes);
+    print(g_service.sum());
+    raise(SIGKILL);
+  } else if (strcmp(words[1], "sites") == 0) {
+    g_service.serve_and_hold(g_requests);
     leak(g_bytes);
     print(g_service.sum());
     raise(SIGKILL);

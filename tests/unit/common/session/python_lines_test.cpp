@@ -1,5 +1,7 @@
 #include "common/session/python_lines.h"
 
+#include "tests/unit/common/session/python_line_fixtures.h"
+
 #include <doctest/doctest.h>
 
 #include <random>
@@ -12,25 +14,6 @@ using oomrec::session::kNoInstruction;
 using oomrec::session::python_line;
 
 namespace {
-
-struct Run {
-  std::uint32_t instruction;
-  int line;  // -1: the interpreter has none
-};
-struct Fixture {
-  std::uint32_t version_hex;
-  const char* label;
-  std::uint32_t first_line;
-  std::uint32_t code_bytes;
-  std::string_view table;
-  std::vector<Run> runs;
-};
-
-// clang-format off
-const std::vector<Fixture> kFixtures = {
-#include "python_line_fixtures.inc"
-};
-// clang-format on
 
 std::uint32_t line_of(const Fixture& code, std::uint32_t instruction) {
   return session::python_line(code.version_hex, code.first_line, code.table, instruction);

@@ -1,4 +1,5 @@
 // Stacks that nothing needs any more are forgotten in sampled mode, too.
+#include "recorder/forget/thinning.h"
 #include "tests/unit/recorder/forget/churn.h"
 
 using namespace oomrec;
@@ -38,4 +39,62 @@ TEST_CASE("what samples of forgotten stacks stand for still counts") {
   const auto estimated = static_cast<double>(ever_allocated().bytes - ever.bytes);
   CHECK(estimated / bytes == doctest::Approx(1).epsilon(0.03));
   CHECK(session::g_session.header().dropped_events == 0);
+}
+
+namespace {
+
+struct Live {
+  double bytes = 0;  // as estimated
+  std::uint64_t samples = 0;
+};
+Live live_of_heap() {
+  Live live;
+  for (std::uint32_t i = 1; i < session::g_session.live_blocks.size(); ++i) {
+    const session::LiveBlock& block = session::g_session.live_blocks.at(i);
+    if (block.address == 0) continue;
+    live.bytes += static_cast<double>(block.bytes * block.weight);
+    ++live.samples;
+  }
+  return live;
+}
+
+void thin() {
+  recorder::Thinning thinning;
+  thinning.begin();
+  while (!thinning.next(kHook)) {
+  }
+  CHECK(thinning.has_thinned());
+}
+
+}  // namespace
+
+TEST_CASE("thinned samples stand for as much, and large ones stay") {
+  need(Mode::sampled);
+  constexpr std::uint64_t kFirst = 0x20'0000'0000, kBlocks = 3'000'000, kLarge = 0x30'0000'0000;
+  const Live none = live_of_heap();
+  for (std::uint64_t i = 0; i < kBlocks; ++i) {
+    if (i % 100 == 0) doubles::t_stack = static_cast<std::uint32_t>(1 + i / 100 % 50);
+    allocate(kFirst + i * 4096, 1000 + i % 3000);
+  }
+  constexpr std::uint64_t kLargeBytes = 100 * kMiB;
+  for (std::uint64_t i = 0; i < 4; ++i) allocate(kLarge + i * kLargeBytes * 2, kLargeBytes);
+  Live before = live_of_heap();
+  const std::uint64_t interval = recorder::g_state.interval_bytes;
+  REQUIRE(before.samples - none.samples > 10'000);
+  for (int i = 0; i < 2; ++i) {
+    thin();
+    const Live after = live_of_heap();
+    CHECK(after.samples < before.samples * 3 / 4);
+    CHECK(after.samples > before.samples / 8);
+    CHECK(after.bytes / before.bytes == doctest::Approx(1).epsilon(0.04));
+    CHECK(holders_agree());
+    before = after;
+  }
+  CHECK(recorder::g_state.interval_bytes > interval);
+  CHECK(session::g_session.header().interval_bytes == recorder::g_state.interval_bytes);
+  for (std::uint64_t i = 0; i < 4; ++i)
+    CHECK(release(kLarge + i * kLargeBytes * 2, kLargeBytes).weight == 1);
+  for (std::uint64_t i = 0; i < kBlocks; ++i) release(kFirst + i * 4096, 1000 + i % 3000);
+  CHECK(live_of_heap().samples == none.samples);
+  CHECK(holders_agree());
 }

@@ -116,6 +116,48 @@ TEST_CASE("four threads, each block freed by the next one") {
   CHECK(live_entries() - before == left);
 }
 
+TEST_CASE("blocks get another weight, or go") {
+  need_session();
+  g_table.reset(kHook);
+  Block block;
+  constexpr std::uint64_t kFirst = 0x7000'0000, kBlocks = 3000;
+  for (std::uint64_t i = 0; i < kBlocks; ++i)
+    REQUIRE(g_table.insert(kHook, {kFirst + i * 64, i, 1, 2, 7}, block));
+  std::uint64_t seen = 0, changed = 0;
+  for (std::uint32_t slot = 1; slot < g_session.live_blocks.size(); ++slot) {
+    g_table.reweigh(
+        kHook, slot,
+        [&](const Block& each) {
+          ++seen;
+          return static_cast<std::uint32_t>(each.bytes % 3);
+        },
+        [&](const Block& each, std::uint32_t weight) {
+          ++changed;
+          CHECK(weight == each.bytes % 3);
+          CHECK(each.weight == 2);
+          return InFilter::yes;
+        });
+  }
+  CHECK(seen == kBlocks);
+  CHECK(changed == kBlocks / 3 * 2);
+  for (std::uint64_t i = 0; i < kBlocks; ++i) {
+    const std::uint64_t address = kFirst + i * 64;
+    REQUIRE(g_table.remove(kHook, address, block) == (i % 3 != 0));
+    if (i % 3 == 0) continue;
+    CHECK(block.bytes == i);
+    CHECK(block.weight == i % 3);
+    CHECK(block.birth_s == 7);
+  }
+  // Nothing is left in the filter, and slots are used again.
+  const std::uint32_t slots = g_session.live_blocks.size();
+  for (std::uint64_t i = 0; i < kBlocks; ++i) CHECK_FALSE(g_table.may_hold(kFirst + i * 64));
+  for (std::uint64_t i = 0; i < kBlocks; ++i)
+    REQUIRE(g_table.insert(kHook, {kFirst + i * 64, i, 1, 1, 0}, block));
+  CHECK(g_session.live_blocks.size() == slots);
+  for (std::uint64_t i = 0; i < kBlocks; ++i)
+    REQUIRE(g_table.remove(kHook, kFirst + i * 64, block));
+}
+
 TEST_CASE("an index that may not grow rejects entries and keeps the old ones") {
   need_session();
   g_table.reset(kHook);
