@@ -166,6 +166,8 @@ static_assert(sizeof(LiveRange) == 32 && offsetof(LiveRange, holder) == 16);
 
 // --- Threads, counters, events ------------------------------------------------------------------
 
+// Since version 11 the entries of ended threads are used again; the latest have one, and those that
+// failures name.
 struct Thread {
   i32 tid;    // 0: being added
   u32 group;  // StringId: the name without digits

@@ -197,6 +197,13 @@ bool View::read_module(TableId table, std::uint64_t index, Module& out) const no
   return true;
 }
 
+Thread View::thread_at(std::uint64_t index, std::uint64_t time_ns) const noexcept {
+  constexpr u64 kEventNs = 1'000'000;  // events have milliseconds
+  Thread thread{};
+  read(TableId::threads, index, thread);
+  return thread.first_seen_ns <= time_ns + kEventNs ? thread : Thread{};
+}
+
 std::string_view View::string(StringId id) const noexcept {
   u32 one = 0;
   const u64 offset = offset_of_entry(kStringChunks, TableId::strings, id, one);

@@ -66,6 +66,9 @@ inline constexpr Reuse kReuse<Checkpoint> = Reuse::without_version;
 template <>
 inline constexpr Reuse kReuse<CheckpointRow> = Reuse::without_version;
 
+template <>
+inline constexpr Reuse kReuse<Thread> = Reuse::without_version;
+
 class View {
  public:
   View() = default;
@@ -135,6 +138,9 @@ class View {
       if (block.node != 0) visit(block);
     }
   }
+
+  // The thread that had this entry at `time_ns`; zero if a later one has it by now.
+  Thread thread_at(std::uint64_t index, std::uint64_t time_ns) const noexcept;
 
   // The string `id`; empty when absent or damaged. Points into the session.
   std::string_view string(StringId id) const noexcept;

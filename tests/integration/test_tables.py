@@ -66,3 +66,44 @@ def test_more_libraries_than_frames_can_name(oomrec, victim, tmp_path, mode):
     assert libraries_of(leak)[:2] == ["the_last.so", "many_libraries"], leak
     kept = [libraries_of(holder)[0] for holder in others if holder["bytes"] == KEPT_BYTES]
     assert sorted(kept) == [f"kept_{number:05}.so" for number in range(0, count, KEPT_EVERY)]
+
+
+# --- Threads --------------------------------------------------------------------------------------
+
+
+def assert_the_last_thread_leaks(shown: dict) -> None:
+    leak = shown["holders"][0]
+    assert (leak["bytes"], leak["count"]) == (40 * MIB, 40), leak
+    assert leak["stack"][0]["function"] == "leak", leak
+
+
+def run_threads(oomrec, victim, mode: str, *words) -> tuple[dict, list[dict]]:
+    """What `show` finds, and the events."""
+    run = oomrec("run", "--mode", mode, "--", victim("many_threads"), *words)
+    if run.exit_code == 77:
+        pytest.skip(run.stderr)
+    assert run.exit_code == 128 + signal.SIGKILL, str(run)
+    bundle = run.only_bundle()
+    return show(oomrec, bundle), json.loads((bundle / "events.json").read_text())
+
+
+@pytest.mark.parametrize("mode", ["sampled", "exact"])
+def test_ever_new_threads(oomrec, victim, mode):
+    """More than an event's number of its thread can tell apart."""
+    count = rounds(70_000, 200_000)
+    shown, events = run_threads(oomrec, victim, mode, "one_by_one", count)
+    assert_the_last_thread_leaks(shown)
+    assert shown["recording"]["dropped_events"] == 0, shown["recording"]
+    leaking = {event["thread"] for event in events if event["size"] == MIB}
+    passing = {event["thread"] for event in events if event["size"] == 100_003}
+    assert len(leaking) == 1 and None not in leaking | passing
+    assert not leaking & passing
+
+
+@pytest.mark.parametrize("mode", ["sampled", "exact"])
+def test_threads_come_when_many_have_gone(oomrec, victim, mode):
+    count = rounds(6000, 20_000)
+    shown, _ = run_threads(oomrec, victim, mode, "at_once", count)
+    assert_the_last_thread_leaks(shown)
+    # Also those that were not recorded have freed what they had.
+    assert 40 * MIB <= shown["spaces"]["heap"]["live_bytes"] < 41 * MIB, shown["spaces"]["heap"]
