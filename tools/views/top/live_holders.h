@@ -24,7 +24,7 @@ class LiveHolders {
   // a few nanoseconds for each holder, and a walk along the stack of each new one.
   void refresh(const recording::Recording&, std::uint64_t now_ns);
 
-  const std::vector<LiveHolder>& rows() const { return rows_; }       // by entry in `holders`
+  const std::vector<LiveHolder>& rows() const { return rows_; }  // by entry in `holders`
   // Of the stacks that were forgotten: their holders and nodes are used again.
   std::uint64_t forgotten() const { return forgotten_; }
   const std::vector<std::string>& groups() const { return groups_; }  // names; 0: none, ""
