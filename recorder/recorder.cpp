@@ -386,6 +386,7 @@ void on_module_unload(InHook hook) noexcept {
   if (phase() != Phase::active) return;
   g_session.header().module_generation.fetch_add(1, std::memory_order_relaxed);
   stack::on_modules_unloaded(hook);
+  if (stack::has_many_dead_modules()) session::g_forget_at.store(0, std::memory_order_relaxed);
 }
 
 void note_heap(InHook hook, std::string_view note) noexcept {

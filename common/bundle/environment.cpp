@@ -368,6 +368,7 @@ void Environment::write_modules() noexcept {
   const std::uint64_t count = job_.view.count(session::TableId::modules);
   for (std::uint64_t i = 1; i < count; ++i) {
     if (!job_.view.read(session::TableId::modules, i, module)) continue;
+    if (module.end == 0 && module.path == 0) continue;  // free
     json_.begin_object(text::JsonLayout::one_line);
     json_.key("path").string_or_null(job_.view.string(module.path));
     json_.key("build_id").string_or_null(text::build_id_text(module, build_id));

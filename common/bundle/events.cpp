@@ -170,12 +170,13 @@ void Events::write_event(text::JsonWriter& json, const Event& event) noexcept {
   if (failed) view_.read(TableId::failures, event.address, failure);
   const Space space = failed ? static_cast<Space>(failure.space) : event.space;
   const std::uint32_t device = failed ? failure.device.device : event.device;
-  session::Thread thread{};
-  view_.read(TableId::threads, event.thread, thread);
+  const std::uint64_t time_ns =
+      view_.header().start_monotonic_ns + std::uint64_t{event.time_ms} * 1'000'000;
+  const session::Thread thread = view_.thread_at(event.thread, time_ns);
   accounts_.apply(event);
 
   json.begin_object(text::JsonLayout::one_line);
-  write_common(json, view_.header().start_monotonic_ns + std::uint64_t{event.time_ms} * 1'000'000,
+  write_common(json, time_ns,
                failed     ? "error"
                : released ? "deallocation"
                           : "allocation",

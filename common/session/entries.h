@@ -166,6 +166,8 @@ static_assert(sizeof(LiveRange) == 32 && offsetof(LiveRange, holder) == 16);
 
 // --- Threads, counters, events ------------------------------------------------------------------
 
+// Since version 11 the entries of ended threads are used again; the latest have one, and those that
+// failures name.
 struct Thread {
   i32 tid;    // 0: being added
   u32 group;  // StringId: the name without digits
@@ -313,6 +315,7 @@ static_assert(offsetof(Failure, node) == 24 && offsetof(Failure, error) == 36 &&
 
 // --- Names of things ----------------------------------------------------------------------------
 
+// Entries of libraries that were unloaded are used again when no frame names them.
 struct Module {
   u64 base;  // load bias: address − base is the offset in symbol files
   u64 start;
@@ -321,9 +324,10 @@ struct Module {
   u32 generation;  // generation of the module list: the same address may be another library
   u8 build_id[32];
   u32 build_id_bytes;  // 0: none
-  u32 reserved;
+  u32 version;         // of a reused entry; kModuleChanges: it is free, or being written
 };
-static_assert(sizeof(Module) == 72);
+inline constexpr u32 kModuleChanges = ~u32{0};
+static_assert(sizeof(Module) == 72 && offsetof(Module, version) == 68);
 
 // A Python code object. The tools decode lines from `line_table`, in the format of the
 // interpreter's version (Header::python.version_hex).

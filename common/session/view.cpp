@@ -184,6 +184,26 @@ bool View::read_node(std::uint64_t index, Node& out) const noexcept {
   return true;
 }
 
+// An entry that is free or changes meanwhile reads as zero. If two copies are equal, then the entry
+// was whole when the first was made, or its version still says in the second that it changes.
+bool View::read_module(TableId table, std::uint64_t index, Module& out) const noexcept {
+  static constexpr Chunks kChunks{sizeof(Module)};
+  Module again;
+  if (!read_bytes(kChunks, table, index, &out, sizeof out, Reuse::never)) return false;
+  load_barrier();
+  const bool same = read_bytes(kChunks, table, index, &again, sizeof again, Reuse::never) &&
+                    std::memcmp(&out, &again, sizeof out) == 0;
+  if (!same || out.version == kModuleChanges) out = {};
+  return true;
+}
+
+Thread View::thread_at(std::uint64_t index, std::uint64_t time_ns) const noexcept {
+  constexpr u64 kEventNs = 1'000'000;  // events have milliseconds
+  Thread thread{};
+  read(TableId::threads, index, thread);
+  return thread.first_seen_ns <= time_ns + kEventNs ? thread : Thread{};
+}
+
 std::string_view View::string(StringId id) const noexcept {
   u32 one = 0;
   const u64 offset = offset_of_entry(kStringChunks, TableId::strings, id, one);

@@ -66,6 +66,9 @@ inline constexpr Reuse kReuse<Checkpoint> = Reuse::without_version;
 template <>
 inline constexpr Reuse kReuse<CheckpointRow> = Reuse::without_version;
 
+template <>
+inline constexpr Reuse kReuse<Thread> = Reuse::without_version;
+
 class View {
  public:
   View() = default;
@@ -97,6 +100,7 @@ class View {
     if constexpr (std::is_same_v<T, Node>) {
       if (table == TableId::nodes && has_numbered_frames()) return read_node(index, out);
     }
+    if constexpr (std::is_same_v<T, Module>) return read_module(table, index, out);
     return read_bytes(kChunks, table, index, &out, sizeof(T), kReuse<T>);
   }
 
@@ -134,6 +138,9 @@ class View {
       if (block.node != 0) visit(block);
     }
   }
+
+  // The thread that had this entry at `time_ns`; zero if a later one has it by now.
+  Thread thread_at(std::uint64_t index, std::uint64_t time_ns) const noexcept;
 
   // The string `id`; empty when absent or damaged. Points into the session.
   std::string_view string(StringId id) const noexcept;
@@ -198,6 +205,7 @@ class View {
            header_->tables[static_cast<u32>(TableId::nodes)].entry_bytes == sizeof(NodeEntry);
   }
   bool read_node(std::uint64_t index, Node& out) const noexcept;
+  bool read_module(TableId table, std::uint64_t index, Module& out) const noexcept;
   bool read_bytes(const Chunks& expected, TableId table, std::uint64_t index, void* out,
                   std::size_t bytes, Reuse) const noexcept;
 

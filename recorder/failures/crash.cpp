@@ -55,6 +55,7 @@ void fill_in_signal(Crash& crash, int signal, const siginfo_t& info) noexcept {
 void fill_in_thread(InHook hook, Crash& crash, ThreadState& thread,
                     const stack::Registers& at) noexcept {
   crash.thread = thread.thread;
+  g_session.keep_thread_entry(thread.thread);
   if (crash.address != 0 && stack::is_beyond_stack(hook, at.sp, crash.address))
     crash.flags |= session::kCrashGuardPage;
   FailedRequest& failed = thread.failed;

@@ -15,7 +15,8 @@ using session::g_session;
 namespace {
 
 constexpr std::uint32_t kSlots = 1024;  // a power of two
-constexpr std::uint32_t kMostEntries = kSlots / 2;
+constexpr std::uint32_t kMostKinds = kSlots / 2;
+constexpr std::uint32_t kMostProbes = kMostKinds / 2;  // of these
 
 struct Slot {
   std::uint32_t node;
@@ -26,7 +27,8 @@ struct Slot {
 struct FailureTable {
   system::Mutex lock;
   Slot slots[kSlots] = {};
-  std::uint32_t entries = 0;
+  std::uint32_t kinds = 0;   // slots in use
+  std::uint32_t probes = 0;  // of these
   FailedRequest last;
   FailedRequest traced;  // the latest whose call is known: no after-shock
   FailedCall traced_call{};
@@ -98,7 +100,20 @@ std::uint32_t append_entry(InHook hook, const FailedRequest& failed, EvidenceFro
     failure.device = device_evidence(failed.request.device, failed.time_ns);
   });
   if (!entered) drop();
+  if (entered) g_session.keep_thread_entry(failed.thread);
   return entered ? entry : 0;
+}
+
+// Adds a kind that is not in the table, if there is room for one more.
+void add_kind(InHook hook, FailedRequest& failed, EvidenceFrom from, Slot& slot) noexcept {
+  FailureTable& table = g_failure_table;
+  const bool is_probe = failed.request.probe;
+  if (table.kinds == kMostKinds || (is_probe && table.probes == kMostProbes)) return;
+  failed.entry = append_entry(hook, failed, from);
+  if (failed.entry == 0) return;
+  slot = {failed.node, failed.entry, false};
+  ++table.kinds;
+  table.probes += is_probe;
 }
 
 }  // namespace
@@ -114,12 +129,8 @@ RecordedFailure record_failure(InHook hook, FailedRequest& failed, EvidenceFrom 
     recorded.last_ns.store(failed.time_ns, std::memory_order_relaxed);
     failed.entry = slot.entry;
     failed.recovered_before = slot.recovered;
-  } else if (g_failure_table.entries < kMostEntries) {
-    failed.entry = append_entry(hook, failed, from);
-    if (failed.entry != 0) {
-      slot = {failed.node, failed.entry, false};
-      ++g_failure_table.entries;
-    }
+  } else {
+    add_kind(hook, failed, from, slot);
   }
   if (!failed.request.probe) g_failure_table.last = failed;
   return {failed.entry, first};
@@ -139,7 +150,10 @@ void add_new_entry(InHook hook, FailedRequest& failed) noexcept {
   const std::uint32_t entry = append_entry(hook, failed, EvidenceFrom::now);
   const system::MutexGuard guard(g_failure_table.lock);
   if (entry == 0 || !guard) return;
-  slot_of(failed) = {failed.node, entry, false};
+  Slot& slot = slot_of(failed);
+  const bool is_new = slot.entry == 0;
+  if (!is_new || g_failure_table.kinds < kMostKinds) slot = {failed.node, entry, false};
+  if (is_new && g_failure_table.kinds < kMostKinds) ++g_failure_table.kinds;
   failed.entry = entry;
   failed.recovered_before = false;
   if (g_failure_table.last.time_ns == failed.time_ns) g_failure_table.last = failed;
@@ -237,7 +251,7 @@ void reset_failure_table_after_fork(InHook) noexcept {
   g_failure_table.lock.unlock();
   reset_evidence_after_fork();
   for (Slot& slot : g_failure_table.slots) slot = {};
-  g_failure_table.entries = 0;
+  g_failure_table.kinds = g_failure_table.probes = 0;
   g_failure_table.last = {};
   g_failure_table.traced = {};
 }

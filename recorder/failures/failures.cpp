@@ -108,6 +108,9 @@ void on_failure(InHook hook, const Request& request, int error, FailedBy by) noe
     }
   }
   const bool is_aftershock = !request.probe && !failed.provisional && join_episode(hook, failed);
+  // A kind for which the table has no room.
+  if (first && entry == 0 && is_due && !is_aftershock && !failed.provisional)
+    add_new_entry(hook, failed);
   if (thread != nullptr && request.probe) {
     note_probe(hook, failed, *thread);
     if (first) install_handlers(hook);
@@ -133,7 +136,7 @@ void on_failure(InHook hook, const Request& request, int error, FailedBy by) noe
     if (handlers) install_handlers(hook);
   }
   if (!request.probe && !failed.provisional) {
-    if (entry != 0 && !is_aftershock) {
+    if (failed.entry != 0 && !is_aftershock) {
       // An after-shock's kind may come back as a root.
       const bool is_new_root = !first && is_due && was_aftershock(failed);
       if (is_new_root) add_new_entry(hook, failed);

@@ -14,6 +14,8 @@
 #include "recorder/session/shortage.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/intern.h"
+#include "recorder/stack/module_entries.h"
+#include "recorder/stack/modules.h"
 #include "recorder/state/labels.h"
 #include "recorder/state/node_scope.h"
 #include "recorder/state/state.h"
@@ -35,6 +37,7 @@ constexpr std::uint32_t kNodesOfPart = 128;
 constexpr std::uint32_t kRetiredAtOnce = 64;
 constexpr std::uint32_t kLabelsAtOnce = 256;
 constexpr std::uint32_t kCodesAtOnce = 64;
+constexpr std::uint32_t kModulesAtOnce = 256;
 
 // In a shortage an event does several.
 constexpr std::uint64_t kShortageNs = 50'000;
@@ -56,8 +59,10 @@ enum class Step : std::uint8_t {
   claiming,  // what is referred to
   retiring,  // what is idle
   labels,    // that no stack has
-  frames,    // whose code objects stay
+  frames,    // whose code objects and modules stay
   codes,     // that no frame has
+  slots,     // of modules that were unloaded
+  modules,   // that no frame has
 };
 
 struct Round {
@@ -73,6 +78,7 @@ struct Round {
   bool must_freeze = false;                   // one of them has fallen asleep since the last round
   bool is_frozen = false;
   bool has_codes = false;             // it looks for code objects, too
+  bool has_modules = false;           // likewise
   std::uint32_t shortages = 0;        // when the last one ended
   bool is_full = false;               // there was another shortage before this one began
   bool was_full = false;              // and one before the last one
@@ -101,11 +107,12 @@ bool is_too_early() noexcept {
   return g_round.not_before_ns != 0 && system::coarse_ns() < g_round.not_before_ns;
 }
 
-void begin_round() noexcept {
+void begin_round(InHook hook) noexcept {
   g_round.was_full = g_round.is_full;
   g_round.is_full = session::g_shortages.load(std::memory_order_relaxed) != g_round.shortages;
   g_round.is_short = g_round.is_tight || g_round.is_full;
   g_round.has_codes = stack::begin_forgetting_codes(g_round.is_short);
+  g_round.has_modules = stack::begin_forgetting_modules(hook, g_round.is_short);
   stack::raise_era();
   g_forget_at.store(0, std::memory_order_relaxed);  // each event does a slice
   g_round.began_ns = system::coarse_ns();
@@ -273,11 +280,16 @@ void maybe_end_retiring() noexcept {
   g_round.is_frozen ? end_round() : go_on(Step::labels, 1);
 }
 
-void claim_codes_of_frames() noexcept {
+// What frames have, a part at each call: code objects and modules.
+void read_frames() noexcept {
+  const std::uint32_t round = session::g_era;
   const std::uint32_t frames = g_session.frames.size();
   const std::uint32_t end = std::min(g_round.at + kNodesAtOnce, frames);
-  stack::claim_codes(g_round.at, end, session::g_era);
-  end == frames ? go_on(Step::codes, 1) : go_on(Step::frames, end);
+  if (g_round.has_codes) stack::claim_codes(g_round.at, end, round);
+  if (g_round.has_modules) stack::claim_modules(g_round.at, end, round);
+  if (end != frames) return go_on(Step::frames, end);
+  if (g_round.has_modules) stack::claim_modules(g_session.header().crash.frames, round);
+  go_on(g_round.has_codes ? Step::codes : Step::slots, 1);
 }
 
 }  // namespace
@@ -297,7 +309,7 @@ void do_slice(InHook hook) noexcept {
   if (g_round.at_work.exchange(true, std::memory_order_acquire)) return;
   switch (g_round.step.load(std::memory_order_relaxed)) {
     case Step::none:
-      if (stack::g_nodes_in_use >= g_forget_at && !is_too_early()) begin_round();
+      if (stack::g_nodes_in_use >= g_forget_at && !is_too_early()) begin_round(hook);
       break;
     case Step::waiting:
       wait_for_threads(hook);
@@ -322,13 +334,22 @@ void do_slice(InHook hook) noexcept {
       break;
     case Step::labels:
       if (!forget_idle_labels(hook, g_round.at, kLabelsAtOnce)) break;
-      g_round.has_codes ? go_on(Step::frames, 1) : end_round();
+      g_round.has_codes || g_round.has_modules ? go_on(Step::frames, 1) : end_round();
       break;
     case Step::frames:
-      claim_codes_of_frames();
+      read_frames();
       break;
     case Step::codes:
-      if (stack::forget_codes(hook, g_round.at, kCodesAtOnce, session::g_era)) end_round();
+      if (!stack::forget_codes(hook, g_round.at, kCodesAtOnce, session::g_era)) break;
+      g_round.has_modules ? go_on(Step::slots, 1) : end_round();
+      break;
+    case Step::slots:
+      if (stack::forget_module_slots(hook, g_round.at, kModulesAtOnce, session::g_era))
+        go_on(Step::modules, 1);
+      break;
+    case Step::modules:
+      if (stack::forget_module_entries(hook, g_round.at, kModulesAtOnce, session::g_era))
+        end_round();
       break;
   }
   g_round.at_work.store(false, std::memory_order_release);

@@ -235,9 +235,11 @@ bool Session::add_memory(InHook hook, u32 first, u32 count, u32 slots, u32 sums)
 // Adds lanes: one that `tid` owns, and as many as there are already, up to a few, for the threads
 // that are likely to come, since each step takes locks and system calls. 0: none could be added.
 u32 Session::add_lanes(InHook hook, i32 tid) noexcept {
-  const u32 count = std::clamp(lanes.size() - 1, u32{1}, kMostLanesAtOnce);
-  const u32 first = lanes.reserve(hook, count);
-  if (first == 0) return 0;
+  const u32 wanted = std::clamp(lanes.size() - 1, u32{1}, kMostLanesAtOnce);
+  if (lanes.size() >= kMostLanes) return 0;
+  const u32 first = lanes.reserve(hook, wanted);
+  if (first == 0 || first >= kMostLanes) return 0;  // other threads were faster
+  const u32 count = std::min(wanted, kMostLanes - first);
   // All get an owner until their memory is there. Another thread may have taken one for a free
   // lane.
   u32 own = 0;
@@ -254,12 +256,55 @@ u32 Session::add_lanes(InHook hook, i32 tid) noexcept {
   return own;
 }
 
+// Of the oldest, a few. Another thread may be taking the same one.
+u32 Session::take_entry_of_ended_thread() noexcept {
+  const u32 count = threads.size() - 1;
+  for (u32 probe = 0; probe < std::min(kProbedOwners, count); ++probe) {
+    const u32 number = 1 + next_thread_.fetch_add(1, std::memory_order_relaxed) % count;
+    Thread& entry = threads.at(number);
+    const std::atomic_ref first(*reinterpret_cast<u64*>(&entry));
+    u64 name = first.load(std::memory_order_relaxed);
+    const auto tid = static_cast<i32>(name);
+    const u64 kept = kept_threads_[number / 64].load(std::memory_order_relaxed) >> number % 64;
+    if (tid != 0 && (kept & 1) == 0 && has_ended(pid_, tid) &&
+        first.compare_exchange_strong(name, 0, std::memory_order_relaxed))
+      return number;
+  }
+  return 0;
+}
+
+u32 Session::take_thread_entry(InHook hook, const Thread& thread) noexcept {
+  constexpr u64 kShare = 2048;  // of the budget for an entry: 1.6 %
+  constexpr u64 kFewest = 1024;
+  const auto most =
+      static_cast<u32>(std::clamp<u64>(arena.budget_bytes() / kShare, kFewest, kMostThreadEntries));
+  u32 number = threads.size() <= most ? threads.reserve(hook, 1) : 0;
+  if (number == 0 && threads.size() > 1) number = take_entry_of_ended_thread();
+  if (number == 0 && threads.size() <= kMostThreadEntries) number = threads.reserve(hook, 1);
+  if (number == 0 || number > kMostThreadEntries) return 0;
+  Thread& entry = threads.at(number);
+  // Its first word is 0 until it is complete.
+  std::atomic_thread_fence(std::memory_order_release);
+  std::memcpy(entry.name, thread.name, sizeof entry.name);
+  entry.first_seen_ns = thread.first_seen_ns;
+  u64 name;
+  static_assert(offsetof(Thread, group) == 4 && offsetof(Thread, name) == sizeof name);
+  std::memcpy(&name, &thread, sizeof name);
+  std::atomic_ref(*reinterpret_cast<u64*>(&entry)).store(name, std::memory_order_release);
+  return number;
+}
+
+void Session::keep_thread_entry(u32 entry) noexcept {
+  if (entry <= kMostThreadEntries)
+    kept_threads_[entry / 64].fetch_or(u64{1} << entry % 64, std::memory_order_relaxed);
+}
+
 bool Session::take_lane(u32 number, i32 owner, i32 tid) noexcept {
   return lanes.at(number).owner_tid.compare_exchange_strong(owner, tid);
 }
 
 u32 Session::take_free_lane(i32 tid) noexcept {
-  const u32 count = lanes.size() - 1;
+  const u32 count = std::min(lanes.size(), kMostLanes) - 1;
   const u32 start = free_lane_.load(std::memory_order_relaxed);
   for (u32 i = 0; i < count && free_lanes_.load(std::memory_order_relaxed) != 0; ++i) {
     const u32 number = 1 + (start + i) % count;
@@ -274,7 +319,7 @@ u32 Session::take_free_lane(i32 tid) noexcept {
 }
 
 u32 Session::take_lane_of_ended_thread(i32 tid) noexcept {
-  const u32 count = lanes.size() - 1;
+  const u32 count = std::min(lanes.size(), kMostLanes) - 1;
   const bool few = count <= kProbedOwners;  // probe each of them
   for (u32 probe = 0; probe < std::min(kProbedOwners, count); ++probe) {
     const u32 search = probed_lane_.fetch_add(1, std::memory_order_relaxed);

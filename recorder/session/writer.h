@@ -36,6 +36,11 @@ struct Settings {
   bool only_names_of_options = false;       // of the command line, no values
 };
 
+// A lane has a ThreadState in the recorder. That many threads at a time are recorded; the memory of
+// others is only counted.
+inline constexpr u32 kMostLanes = 4096;  // lane 0 included
+inline constexpr u32 kMostThreadEntries = 0xffff;
+
 class Session {
  public:
   // Chooses the directory (common/session/directories.h), creates the file, maps it, fills in the
@@ -91,6 +96,12 @@ class Session {
   StringId take_text(InHook, std::string_view text) noexcept;
   void give_text(InHook, StringId) noexcept;
 
+  // An entry for a thread that begins; its number fits a stamp of a ring. The latest threads have
+  // one: that of an ended thread is used again, the oldest first. 0: there is no memory.
+  std::uint32_t take_thread_entry(InHook, const Thread&) noexcept;
+  // The entry stays: a failure names the thread.
+  void keep_thread_entry(std::uint32_t entry) noexcept;
+
   // A lane for thread `tid`: one without an owner or with a dead one, or a new one with a ring. 0:
   // none is left. Probes a few owners with tgkill.
   std::uint32_t acquire_lane(InHook, std::int32_t tid, std::uint32_t thread) noexcept;
@@ -140,6 +151,7 @@ class Session {
   std::uint32_t take_free_lane(std::int32_t tid) noexcept;
   std::uint32_t take_lane_of_ended_thread(std::int32_t tid) noexcept;
   bool take_lane(std::uint32_t number, std::int32_t owner, std::int32_t tid) noexcept;
+  std::uint32_t take_entry_of_ended_thread() noexcept;
 
   std::byte* text_at(StringId) noexcept;
 
@@ -165,6 +177,8 @@ class Session {
   std::atomic<std::uint32_t> probed_lane_{0};  // probes for a dead owner so far
   std::atomic<std::uint32_t> free_lanes_{0};   // without an owner
   std::atomic<std::uint32_t> free_lane_{0};    // where to begin the search for one, from 0
+  std::atomic<std::uint32_t> next_thread_{0};  // entries used again so far, from 0
+  std::atomic<u64> kept_threads_[(kMostThreadEntries + 1) / 64] = {};
   char path_[1024] = {};
 };
 

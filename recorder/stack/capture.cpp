@@ -264,6 +264,8 @@ std::uint32_t capture_from(InHook hook, const Registers& at, ThreadStacks& threa
 
 [[gnu::noinline]] std::uint32_t current_activations(InHook hook, ThreadStacks& thread,
                                                     std::span<Activation> activations) noexcept {
+  UsesNodes uses;  // for its modules
+  uses.begin(thread.era);
   const NativeStack native = program_stack_from(hook, start_of_walk(), thread);
   thread.merged.native = std::min(thread.merged.native, native.reused);
   const auto count = std::min(native.count, static_cast<std::uint32_t>(activations.size()));
@@ -271,6 +273,7 @@ std::uint32_t capture_from(InHook hook, const Registers& at, ThreadStacks& threa
     const NativeFrame& frame = native.frames[i];
     activations[i] = {frame.pc, frame.sp, frame.bp};
   }
+  uses.end();
   return count;
 }
 

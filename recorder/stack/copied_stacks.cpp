@@ -44,11 +44,15 @@ bool CopiedStacks::copy_code(std::uint32_t id, std::uint32_t& number) noexcept {
 bool CopiedStacks::copy_frame(std::uint64_t& word) noexcept {
   std::uint32_t number = 0;
   switch (session::kind_of(word)) {
-    case FrameKind::native:
-      word =
-          session::native_frame(module_slot_of(session::module_of(word)), session::offset_of(word),
-                                {session::is_exact(word), session::is_guessed(word)});
+    case FrameKind::native: {
+      const std::uint32_t slot = module_slot_of(session::module_of(word));
+      // Of a library that was unloaded long ago only the address remains.
+      const std::uint64_t base =
+          slot == 0 ? g_session.modules.at(session::module_of(word)).base : 0;
+      word = session::native_frame(slot, base + session::offset_of(word),
+                                   {session::is_exact(word), session::is_guessed(word)});
       return true;
+    }
     case FrameKind::python:
       if (session::code_of(word) == 0) return true;
       if (!copy_code(session::code_of(word), number)) return false;

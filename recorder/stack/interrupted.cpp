@@ -138,6 +138,8 @@ std::uint32_t capture_interrupted(InHook hook, ThreadStacks& thread, const Regis
                                   std::span<std::uint64_t> words,
                                   std::span<const Activation> earlier,
                                   Progress& progress) noexcept {
+  UsesNodes uses;  // for its modules
+  uses.begin(thread.era);
   clear_caches(thread);  // their buffers are used here
   NativeFrame* const frames = thread.native.frames;
   StackRange bounds = stack_near(hook, at.sp);
@@ -167,6 +169,7 @@ std::uint32_t capture_interrupted(InHook hook, ThreadStacks& thread, const Regis
   const auto kept = std::min(found, static_cast<std::uint32_t>(words.size()));
   for (std::uint32_t i = 0; i < kept; ++i) words[i] = merged[i].word;
   clear_caches(thread);
+  uses.end();
   return kept;
 }
 

@@ -9,8 +9,8 @@ extern "C" int oomrec_dl_iterate_phdr(int (*visit)(dl_phdr_info*, std::size_t, v
   using namespace oomrec::stack;
   const std::uint32_t count = module_slots();
   for (std::uint32_t slot = 1; slot < count; ++slot) {
+    if (!is_module_loaded(slot)) continue;
     const LoadedModule& module = loaded_module(slot);
-    if (!module.alive.load(std::memory_order_acquire)) continue;
     dl_phdr_info info{};
     info.dlpi_addr = module.base;
     info.dlpi_name = "";

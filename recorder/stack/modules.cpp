@@ -7,8 +7,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
-#include <new>
 #include <string_view>
 
 #include "common/machine/page.h"
@@ -16,8 +16,12 @@
 #include "common/system/mutex.h"
 #include "common/system/syscalls.h"
 #include "recorder/python/attach.h"
+#include "recorder/session/free_numbers.h"
+#include "recorder/session/index.h"
 #include "recorder/session/writer.h"
 #include "recorder/stack/memory_map.h"
+#include "recorder/stack/module_entries.h"
+#include "recorder/stack/walk_cache.h"
 #include "recorder/symbols/elf_symbols.h"
 
 namespace oomrec::stack {
@@ -48,6 +52,18 @@ constinit system::Mutex g_lock;
 constexpr std::uint32_t kBlockSlots = 128;
 constinit std::atomic<LoadedModule*> g_blocks[kModuleSlots / kBlockSlots] = {};
 constinit std::atomic<std::uint32_t> g_count{1};
+
+// A dead module may be dying: it was dead when the present round of forgetting began. Changed under
+// g_lock, except from alive to dead.
+enum class Life : std::uint8_t { free, dead, dying, alive };
+constinit std::atomic<Life> g_lives[kModuleSlots] = {};
+constinit session::FreeNumbers g_free_slots;         // under g_lock
+constinit std::atomic<std::uint32_t> g_unloaded{0};  // since the last round for modules
+constexpr std::uint32_t kManyUnloaded = kModuleSlots / 16;
+// With fewer slots in use, a dead module keeps its own as long as a frame has its id: if it is
+// loaded again, its frames are the same ones.
+constexpr std::uint32_t kManySlots = kModuleSlots / 4;
+
 constinit std::atomic<std::uint32_t> g_checks{0};  // which module to check next
 constinit char g_path[4096] = {};                  // under g_lock
 
@@ -55,6 +71,12 @@ constinit char g_path[4096] = {};                  // under g_lock
 LoadedModule& module_in(std::uint32_t slot) noexcept {
   LoadedModule* const block = g_blocks[slot / kBlockSlots].load(std::memory_order_relaxed);
   return block[slot % kBlockSlots];
+}
+bool is_alive(std::uint32_t slot) noexcept {
+  return g_lives[slot].load(std::memory_order_acquire) == Life::alive;
+}
+std::uint32_t slots_in_use() noexcept {
+  return g_count.load(std::memory_order_relaxed) - g_free_slots.count();
 }
 
 // False: no memory.
@@ -85,7 +107,7 @@ AddressRange loaded_range(const Elf64_Phdr* segments, std::uint64_t count) noexc
 }
 
 // Reads the program headers of an ELF header in memory.
-bool read_image(std::uint64_t header_address, std::uint64_t base, LoadedModule& module) noexcept {
+bool read_image(std::uint64_t header_address, std::uint64_t base, ModuleImage& module) noexcept {
   const auto* header = reinterpret_cast<const Elf64_Ehdr*>(header_address);
   if (std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
       header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_phentsize != sizeof(Elf64_Phdr)) {
@@ -101,11 +123,11 @@ bool read_image(std::uint64_t header_address, std::uint64_t base, LoadedModule& 
 }
 
 // Whether a range is inside a loaded segment: headers may lie.
-bool is_loaded(const LoadedModule& module, std::uint64_t address, std::uint64_t bytes) noexcept {
+bool is_loaded(const ModuleImage& module, std::uint64_t address, std::uint64_t bytes) noexcept {
   return bytes != 0 && module.segment_at(address, PF_R).holds(address, bytes);
 }
 
-void find_build_id(LoadedModule& module, const Elf64_Phdr& notes) noexcept {
+void find_build_id(ModuleImage& module, const Elf64_Phdr& notes) noexcept {
   std::uint64_t at = module.base + notes.p_vaddr;
   std::uint64_t left = notes.p_memsz;
   if (!is_loaded(module, at, left)) return;
@@ -133,7 +155,7 @@ void find_build_id(LoadedModule& module, const Elf64_Phdr& notes) noexcept {
 // into, one line of a greenlet would have a stack for each place that the others have reached.
 constexpr std::string_view kGreenletStart = "_ZN8greenlet12UserGreenlet13g_initialstubEPv";
 
-void find_stack_switch(InHook hook, LoadedModule& module) noexcept {
+void find_stack_switch(InHook hook, ModuleImage& module) noexcept {
   symbols::ElfSymbols exported(hook, module.mapped.start);
   if (!exported.valid()) return;
   std::uint64_t bytes = 0;
@@ -141,9 +163,16 @@ void find_stack_switch(InHook hook, LoadedModule& module) noexcept {
   if (start != 0 && module.mapped.holds(start, bytes)) module.stack_switch = {start, start + bytes};
 }
 
+std::uint64_t hash_of(const char* path) noexcept {
+  std::uint64_t hash = 0;
+  for (; *path != '\0'; ++path) hash = session::mix(hash ^ static_cast<unsigned char>(*path));
+  return hash;
+}
+
 // Completes `module` from the headers in memory. False: unreadable.
-bool describe(InHook hook, const FoundModule& seen, LoadedModule& module) noexcept {
+bool describe(InHook hook, const FoundModule& seen, ModuleImage& module) noexcept {
   module.mapped = seen.mapped;
+  module.path_hash = seen.path == nullptr ? 0 : hash_of(seen.path);
   if (!read_image(seen.mapped.start, seen.base, module)) return false;
   for (std::uint32_t i = 0; i < module.segment_count; ++i) {
     const Elf64_Phdr& segment = module.segments[i];
@@ -229,35 +258,49 @@ void enter(InHook hook, LoadedModule& module, std::uint64_t pc) noexcept {
   auto& session = session::g_session;
   FoundModule seen;
   if (!find_module(hook, pc, seen)) return;
-  const session::StringId path = session.add_string(hook, path_of(hook, seen));
-  const auto generation = static_cast<std::uint32_t>(
+  session::Module entry{};
+  entry.base = module.base;
+  entry.start = module.mapped.start;
+  entry.end = module.mapped.end;
+  entry.generation = static_cast<std::uint32_t>(
       session.header().module_generation.load(std::memory_order_relaxed));
-  std::uint32_t index = 0;
-  const bool entered = session.modules.append(hook, index, [&](session::Module& entry) {
-    entry.base = module.base;
-    entry.start = module.mapped.start;
-    entry.end = module.mapped.end;
-    entry.path = path;
-    entry.generation = generation;
-    std::memcpy(entry.build_id, module.build_id, sizeof entry.build_id);
-    entry.build_id_bytes = module.build_id_bytes;
-  });
-  module.id.store(entered && index <= 0xffff ? index : kNoId, std::memory_order_release);
+  std::memcpy(entry.build_id, module.build_id, sizeof entry.build_id);
+  entry.build_id_bytes = module.build_id_bytes;
+  const std::uint32_t id = add_module_entry(hook, entry, path_of(hook, seen));
+  module.id.store(id != 0 ? id : kNoId, std::memory_order_release);
 }
 
-bool is_same(const LoadedModule& a, const LoadedModule& b) noexcept {
+bool is_same(const ModuleImage& a, const ModuleImage& b) noexcept {
   return a.mapped.start == b.mapped.start && a.mapped.end == b.mapped.end && a.base == b.base &&
-         a.build_id_bytes != 0 && a.build_id_bytes == b.build_id_bytes &&
+         a.path_hash == b.path_hash && a.build_id_bytes != 0 &&
+         a.build_id_bytes == b.build_id_bytes &&
          std::memcmp(a.build_id, b.build_id, a.build_id_bytes) == 0;
 }
 
 std::uint32_t find_slot(std::uint64_t pc) noexcept {
   const std::uint32_t count = module_slots();
-  for (std::uint32_t slot = 1; slot < count; ++slot) {
-    const LoadedModule& module = module_in(slot);
-    if (module.mapped.holds(pc) && module.alive.load(std::memory_order_acquire)) return slot;
-  }
+  for (std::uint32_t slot = 1; slot < count; ++slot)
+    if (is_alive(slot) && module_in(slot).mapped.holds(pc)) return slot;
   return 0;
+}
+
+// The slot of the same module, which was loaded before; 0: none. Under g_lock.
+std::uint32_t dead_slot_of(const ModuleImage& image) noexcept {
+  const std::uint32_t count = module_slots();
+  for (std::uint32_t slot = 1; slot < count; ++slot)
+    if (g_lives[slot].load(std::memory_order_relaxed) != Life::free &&
+        is_same(module_in(slot), image))
+      return slot;
+  return 0;
+}
+
+// A free slot, with its memory; 0: none. Under g_lock.
+std::uint32_t take_slot() noexcept {
+  if (const std::uint32_t slot = g_free_slots.take(1)) return slot;
+  const std::uint32_t count = g_count.load(std::memory_order_relaxed);
+  if (count == kModuleSlots || !map_block_of(count)) return 0;
+  g_count.store(count + 1, std::memory_order_release);
+  return count;
 }
 
 // A slot for the module at `pc`, seen for the first time or loaded again.
@@ -266,19 +309,17 @@ std::uint32_t add_slot(InHook hook, std::uint64_t pc) noexcept {
   if (!guard || g_blocks[0].load(std::memory_order_relaxed) == nullptr) return 0;
   if (const std::uint32_t slot = find_slot(pc); slot != 0) return slot;
   FoundModule seen;
-  const std::uint32_t count = g_count.load(std::memory_order_relaxed);
-  if (count == kModuleSlots || !find_module(hook, pc, seen) || !map_block_of(count)) return 0;
-  LoadedModule& fresh = module_in(count);  // invisible to others until g_count grows
-  new (&fresh) LoadedModule{};
-  if (!describe(hook, seen, fresh)) return 0;
-  for (std::uint32_t slot = 1; slot < count; ++slot) {
-    if (!is_same(module_in(slot), fresh)) continue;
-    module_in(slot).alive.store(true, std::memory_order_release);
-    return slot;
+  ModuleImage image{};
+  if (!find_module(hook, pc, seen) || !describe(hook, seen, image)) return 0;
+  std::uint32_t slot = dead_slot_of(image);
+  if (slot == 0) {
+    slot = take_slot();
+    if (slot == 0) return 0;
+    static_cast<ModuleImage&>(module_in(slot)) = image;  // others see it when it is alive
+    module_in(slot).id.store(0, std::memory_order_relaxed);
   }
-  fresh.alive.store(true, std::memory_order_relaxed);
-  g_count.store(count + 1, std::memory_order_release);
-  return count;
+  g_lives[slot].store(Life::alive, std::memory_order_release);
+  return slot;
 }
 
 // Whether the bytes at `at` still are `expected`; reads through the kernel, because the module may
@@ -295,7 +336,7 @@ bool memory_equals(const unsigned char* at, const unsigned char* expected,
   return static_cast<std::size_t>(got) == bytes && std::memcmp(now, expected, bytes) == 0;
 }
 
-bool still_loaded(const LoadedModule& module) noexcept {
+bool still_loaded(const ModuleImage& module) noexcept {
   if (g_find_object != nullptr) {
     FoundObject found;
     if (g_find_object(reinterpret_cast<void*>(module.mapped.start), &found) != 0) return false;
@@ -309,15 +350,17 @@ bool still_loaded(const LoadedModule& module) noexcept {
 }
 
 // False: it was unloaded; marks it as dead.
-bool check(LoadedModule& module) noexcept {
-  if (!module.alive.load(std::memory_order_acquire) || still_loaded(module)) return true;
-  module.alive.store(false, std::memory_order_release);
+bool check(std::uint32_t slot) noexcept {
+  if (!is_alive(slot) || still_loaded(module_in(slot))) return true;
+  Life life = Life::alive;
+  if (g_lives[slot].compare_exchange_strong(life, Life::dead))
+    g_unloaded.fetch_add(1, std::memory_order_relaxed);
   return false;
 }
 
 }  // namespace
 
-AddressRange LoadedModule::segment_at(std::uint64_t address, std::uint32_t flags) const noexcept {
+AddressRange ModuleImage::segment_at(std::uint64_t address, std::uint32_t flags) const noexcept {
   for (std::uint32_t i = 0; i < segment_count; ++i) {
     const Elf64_Phdr& segment = segments[i];
     if (segment.p_type != PT_LOAD || (segment.p_flags & flags) != flags) continue;
@@ -342,28 +385,75 @@ std::uint32_t module_slot_at(InHook hook, std::uint64_t pc) noexcept {
 std::uint32_t module_slots() noexcept { return g_count.load(std::memory_order_acquire); }
 
 const LoadedModule& loaded_module(std::uint32_t slot) noexcept { return module_in(slot); }
+bool is_module_loaded(std::uint32_t slot) noexcept { return is_alive(slot); }
 
 bool module_search_is_slow() noexcept { return g_find_object == nullptr; }
 
 bool modules_still_loaded(InHook) noexcept {
   bool all = true;
   const std::uint32_t count = module_slots();
-  for (std::uint32_t slot = 1; slot < count; ++slot) all &= check(module_in(slot));
+  for (std::uint32_t slot = 1; slot < count; ++slot) all &= check(slot);
   return all;
 }
 
 bool next_module_still_loaded(InHook) noexcept {
   const std::uint32_t count = module_slots();
   if (count == 1) return true;
-  return check(module_in(1 + g_checks.fetch_add(1, std::memory_order_relaxed) % (count - 1)));
+  return check(1 + g_checks.fetch_add(1, std::memory_order_relaxed) % (count - 1));
 }
 
-void reset_module_ids(InHook) noexcept {
+void reset_module_ids(InHook hook) noexcept {
   g_lock.unlock();  // its owner does not exist in the child
   const std::uint32_t count = g_count.load(std::memory_order_relaxed);
   for (std::uint32_t slot = 1; slot < count; ++slot) {
     module_in(slot).id.store(0, std::memory_order_relaxed);
   }
+  reset_module_entries(hook);
+}
+
+bool has_many_dead_modules() noexcept {
+  const std::uint32_t unloaded = g_unloaded.load(std::memory_order_relaxed);
+  return unloaded >= kManyUnloaded || (unloaded != 0 && slots_in_use() == kModuleSlots);
+}
+
+bool begin_forgetting_modules(InHook, bool is_short) noexcept {
+  const bool has_any = g_unloaded.load(std::memory_order_relaxed) != 0;
+  if (!has_many_dead_modules() && !(is_short && has_any)) return false;
+  const system::TryGuard guard(g_lock);
+  if (!guard) return false;
+  g_unloaded.store(0, std::memory_order_relaxed);
+  const std::uint32_t count = module_slots();
+  for (std::uint32_t slot = 1; slot < count; ++slot)
+    if (g_lives[slot].load(std::memory_order_acquire) == Life::dead)
+      g_lives[slot].store(Life::dying, std::memory_order_relaxed);
+  invalidate_caches();  // who begins an event in the new era has no id of these
+  return true;
+}
+
+bool forget_module_slots(InHook hook, std::uint32_t& at, std::uint32_t most,
+                         std::uint32_t round) noexcept {
+  const system::TryGuard guard(g_lock);
+  if (!guard) return false;
+  const std::uint32_t count = module_slots();
+  for (const std::uint32_t end = std::min(at + most, count); at < end; ++at) {
+    const Life life = g_lives[at].load(std::memory_order_relaxed);
+    std::atomic<std::uint32_t>& id = module_in(at).id;
+    std::uint32_t now = id.load(std::memory_order_relaxed);
+    if (now == kNoId) id.store(now = 0, std::memory_order_relaxed);  // there may be memory now
+    if (life != Life::dying) continue;
+    if (now != 0 && is_module_claimed(now, round) && slots_in_use() < kManySlots) continue;
+    disown_module_entry(now);
+    id.store(0, std::memory_order_relaxed);
+    g_lives[at].store(Life::free, std::memory_order_relaxed);
+    g_free_slots.give_back(hook, at);
+  }
+  return at >= count;
+}
+
+bool forget_module_entries(InHook hook, std::uint32_t& at, std::uint32_t most,
+                           std::uint32_t round) noexcept {
+  const system::TryGuard guard(g_lock);
+  return guard && free_module_entries(hook, at, most, round);
 }
 
 namespace {
@@ -400,7 +490,7 @@ std::uint32_t module_slot_of(std::uint32_t id) noexcept {
 std::uint64_t native_frame_in(InHook hook, std::uint32_t slot, std::uint64_t offset,
                               session::NativeFlags flags) noexcept {
   LoadedModule& module = module_in(slot);
-  const bool is_loaded = slot != 0 && module.alive.load(std::memory_order_relaxed);
+  const bool is_loaded = slot != 0 && is_alive(slot);
   const std::uint64_t pc = slot == 0 ? offset : module.base + offset;
   const CodeRange code = is_loaded ? code_range_of(hook, module, pc) : CodeRange{};
   return session::native_frame(code.module, code.module == 0 ? pc : offset, flags);

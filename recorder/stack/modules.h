@@ -1,10 +1,12 @@
 // The modules (executable, libraries, vdso) whose code has appeared on a stack.
 //
-// A module has a *slot* here, private to the process, and an id in the session. A slot belongs to
-// one module for ever: it dies when the library is unloaded, and revives only for the same library
-// (address and build-id). So a slot never describes another module, and lookups need no lock.
-// Modules are found by `_dl_find_object` (glibc ≥ 2.35: no lock, no allocation), else in
-// /proc/self/maps; never by dl_iterate_phdr, whose lock the program may hold.
+// A module has a *slot* here, private to the process, and an id in the session. When the library is
+// unloaded its slot dies, and revives only for the same one (address, path and build-id). A round
+// of forgetting (recorder/forget/forget.h) frees dead slots, for other modules, once no thread is
+// left in an event from before the round. So within an event (UsesNodes) a slot never becomes
+// another module's, and lookups need no lock. Modules are found by `_dl_find_object` (glibc ≥ 2.35:
+// no lock, no allocation), else in /proc/self/maps; never by dl_iterate_phdr, whose lock the
+// program may hold.
 #pragma once
 
 #include <elf.h>
@@ -28,7 +30,7 @@ struct AddressRange {
   }
 };
 
-struct LoadedModule {
+struct ModuleImage {
   AddressRange mapped;
   std::uint64_t base;          // load bias
   const Elf64_Phdr* segments;  // in the module's own memory
@@ -38,11 +40,13 @@ struct LoadedModule {
   unsigned char build_id[32];
   AddressRange eh_frame_header;  // empty: none
   AddressRange stack_switch;     // code whose caller's frame may be gone: modules.cpp
-  std::atomic<bool> alive;
-  std::atomic<std::uint32_t> id;  // in the session; 0: not recorded yet
+  std::uint64_t path_hash;       // 0: unknown
 
   // The segment with these flags (PF_R, PF_X) that contains `address`; empty: none.
   AddressRange segment_at(std::uint64_t address, std::uint32_t flags) const noexcept;
+};
+struct LoadedModule : ModuleImage {
+  std::atomic<std::uint32_t> id;  // in the session; 0: not recorded yet
 };
 
 inline constexpr std::uint32_t kModuleSlots = 4096;  // slot 0: no module
@@ -55,6 +59,7 @@ std::uint32_t module_slot_at(InHook, std::uint64_t pc) noexcept;
 std::uint32_t module_slots() noexcept;  // slots in use, slot 0 and dead ones included
 
 const LoadedModule& loaded_module(std::uint32_t slot) noexcept;
+bool is_module_loaded(std::uint32_t slot) noexcept;  // as far as is known
 
 // Whether searching for an address outside of any module is slow (reads /proc/self/maps).
 bool module_search_is_slow() noexcept;
@@ -75,6 +80,18 @@ bool modules_still_loaded(InHook) noexcept;
 
 // The same for one module, the next at each call.
 bool next_module_still_loaded(InHook) noexcept;
+
+// Before a round raises the era: the modules that are dead now may be forgotten in it. False: there
+// are few, and memory is not short.
+bool begin_forgetting_modules(InHook, bool is_short) noexcept;
+
+// When nobody is in an event from before the era, and all frames have claimed their modules
+// (module_entries.h): frees what it can of some slots, and then of some entries of the session.
+// True: those were the last.
+bool forget_module_slots(InHook, std::uint32_t& at, std::uint32_t most,
+                         std::uint32_t round) noexcept;
+bool forget_module_entries(InHook, std::uint32_t& at, std::uint32_t most,
+                           std::uint32_t round) noexcept;
 
 // After a fork: the ids belong to the parent's session.
 void reset_module_ids(InHook) noexcept;

@@ -207,6 +207,9 @@ void on_modules_unloaded(InHook) noexcept;
 // The same for one module, the next at each call. Called by the tick, because glibc closes some
 // libraries by itself.
 void check_next_module(InHook) noexcept;
+// Whether a round of forgetting is due because many libraries were unloaded since the last one, or
+// no more can be recorded.
+bool has_many_dead_modules() noexcept;
 void reset_after_fork(InHook) noexcept;  // interned ids belong to the parent
 
 // A native frame as an activation of its function: the same one as long as pc and sp are the same.

@@ -23,9 +23,14 @@ using session::SpecialFrame;
 
 namespace {
 
-constexpr std::uint32_t kMaxLanes = 4096;
+using session::kMostLanes;
+
+// Threads with further names are in a group for all of these.
 constexpr std::uint32_t kMaxGroups = 255;
+constexpr std::string_view kOtherGroup = "other threads", kForgottenGroup = "forgotten stacks";
+constexpr std::uint32_t kNamedGroups = kMaxGroups - 2;
 constexpr std::size_t kGroupNameBytes = 16;  // as long as a thread's name
+static_assert(kOtherGroup.size() <= kGroupNameBytes && kForgottenGroup.size() <= kGroupNameBytes);
 
 struct Group {
   std::uint32_t node;
@@ -52,7 +57,7 @@ static_assert(states_in_group(0) == 1 && states_in_group(3) == 8 && states_in_gr
               states_in_group(5) == 16);
 static_assert(group_of_lane(1).index == 0 && group_of_lane(15).index == 3 &&
               group_of_lane(16).index == 4 && group_of_lane(33).index == 5);
-constexpr std::uint32_t kStateGroups = group_of_lane(kMaxLanes - 1).index + 1;
+constexpr std::uint32_t kStateGroups = group_of_lane(kMostLanes - 1).index + 1;
 
 struct Threads {
   std::atomic<ThreadState*> states[kStateGroups] = {};
@@ -114,7 +119,7 @@ ThreadState* map_states(const StateGroup& group) noexcept {
 
 // The state of a lane, which only the lane's owner uses.
 ThreadState* state_of(InHook hook, std::uint32_t lane) noexcept {
-  if (lane == 0 || lane >= kMaxLanes) return nullptr;
+  if (lane == 0 || lane >= kMostLanes) return nullptr;
   const StateGroup group = group_of_lane(lane);
   ThreadState* states = g_threads.states[group.index].load(std::memory_order_acquire);
   if (states == nullptr) states = map_states(group);
@@ -134,7 +139,7 @@ ThreadState* state_of(InHook hook, std::uint32_t lane) noexcept {
 }  // namespace
 
 ThreadState* thread_of_lane(std::uint32_t lane) noexcept {
-  if (lane == 0 || lane >= kMaxLanes) return nullptr;
+  if (lane == 0 || lane >= kMostLanes) return nullptr;
   const StateGroup group = group_of_lane(lane);
   ThreadState* const states = g_threads.states[group.index].load(std::memory_order_acquire);
   return states == nullptr ? nullptr : states + (lane - group.first);
@@ -154,14 +159,12 @@ ThreadState* register_thread(InHook hook) noexcept {
   const std::uint32_t group = group_of(hook, tid, name);
   const std::uint64_t now = system::coarse_ns();
 
-  const std::uint32_t thread = g_session.threads.reserve(hook, 1);
-  if (thread != 0) {
-    session::Thread& entry = g_session.threads.at(thread);
-    entry.tid = tid;
-    entry.group = group == 0 ? 0 : session::argument_of(g_session.node(group).frame);
-    std::memcpy(entry.name, name, sizeof(name));
-    entry.first_seen_ns = now;
-  }
+  session::Thread entry{};
+  entry.tid = tid;
+  entry.group = group == 0 ? 0 : session::argument_of(g_session.node(group).frame);
+  std::memcpy(entry.name, name, sizeof(name));
+  entry.first_seen_ns = now;
+  const std::uint32_t thread = g_session.take_thread_entry(hook, entry);
 
   const std::uint32_t lane = g_session.acquire_lane(hook, tid, thread);
   ThreadState* const state = state_of(hook, lane);
@@ -214,6 +217,11 @@ void choose_path(ThreadState& thread) noexcept {
 
 std::uint32_t group_node(InHook hook, std::string_view name) noexcept {
   if (const std::uint32_t node = known_group(name)) return node;
+  if (g_threads.group_count.load(std::memory_order_relaxed) >= kNamedGroups &&
+      name != kForgottenGroup) {
+    name = kOtherGroup;
+    if (const std::uint32_t node = known_group(name)) return node;
+  }
   const system::MutexGuard guard(g_threads.groups_lock);
   if (!guard) return 0;
   if (const std::uint32_t node = known_group(name)) return node;  // meanwhile

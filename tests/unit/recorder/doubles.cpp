@@ -13,6 +13,14 @@ void start() noexcept {}
 void reset_thread(InHook, ThreadStacks&) noexcept {}
 void on_modules_unloaded(InHook) noexcept {}
 void check_next_module(InHook) noexcept {}
+bool has_many_dead_modules() noexcept { return false; }
+bool begin_forgetting_modules(InHook, bool) noexcept { return false; }
+bool forget_module_slots(InHook, std::uint32_t&, std::uint32_t, std::uint32_t) noexcept {
+  return true;
+}
+bool forget_module_entries(InHook, std::uint32_t&, std::uint32_t, std::uint32_t) noexcept {
+  return true;
+}
 void on_unmapped(InHook, std::uint64_t, std::uint64_t) noexcept {}
 void reset_after_fork(InHook hook) noexcept { reset_nodes(hook); }
 

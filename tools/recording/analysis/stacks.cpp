@@ -146,7 +146,7 @@ std::uint32_t Stacks::function_of(LocationId id) {
   std::string name = std::to_string(id);
   if (is_named)
     name = fmt::format("{}\n{}", location.function,
-                       python ? location.file : std::to_string(location.module));
+                       python ? location.file : std::to_string(location.names));
   const auto next = static_cast<std::uint32_t>(function_numbers_.size() + 1);
   return number = function_numbers_.try_emplace(std::move(name), next).first->second;
 }
@@ -195,6 +195,11 @@ bool Stacks::has_node(std::uint32_t node) {
   of_node_.resize(nodes);
   is_cached_.resize(nodes);
   return true;
+}
+
+void Stacks::forget_numbers() {
+  is_cached_.assign(is_cached_.size(), false);
+  locations_.forget_numbers();
 }
 
 StackId Stacks::of_node(std::uint32_t node) {

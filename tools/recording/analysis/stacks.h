@@ -48,6 +48,9 @@ class Stacks {
   // The stack of a node of the recording, also of one that was added after it was opened.
   StackId of_node(std::uint32_t node);
 
+  // Nodes may be those of other stacks by now, of a living process (Header::forgotten_stacks).
+  void forget_numbers();
+
   // The stack with the chosen frames only; itself if it runs no Python code, or if none were left.
   StackId reduced(StackId stack) const;
 

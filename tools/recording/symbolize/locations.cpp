@@ -55,20 +55,24 @@ Locations::Locations(const Recording& recording, StoredSymbols stored,
                      std::shared_ptr<const CacheDirectory> cache)
     : recording_(recording), stored_(std::move(stored)), cache_(std::move(cache)) {
   locations_.emplace_back();  // 0: none
+  modules_.push_back(std::make_unique<ModuleEntry>());
 }
 
 Locations::~Locations() = default;
 
-Locations::ModuleEntry& Locations::module(std::uint32_t id) {
-  if (id >= modules_.size()) modules_.resize(id + 1);
-  std::unique_ptr<ModuleEntry>& entry = modules_[id];
-  if (entry != nullptr) return *entry;
-  entry = std::make_unique<ModuleEntry>();
+std::uint32_t Locations::module(std::uint32_t id) {
+  const auto [known, is_new] = module_of_id_.try_emplace(id, 0);
   session::Module row{};
-  if (id == 0 || !recording_.view().read(TableId::modules, id, row)) return *entry;
+  if (!is_new || id == 0 || !recording_.view().read(TableId::modules, id, row))
+    return known->second;
+  auto entry = std::make_unique<ModuleEntry>();
   const std::size_t id_bytes = std::min<std::size_t>(row.build_id_bytes, sizeof row.build_id);
   entry->path = recording_.text(row.path);
   entry->build_id = hexadecimal(row.build_id, id_bytes);
+  const auto [found, is_first] =
+      module_of_file_.try_emplace(entry->path + '\x1f' + entry->build_id, modules_.size());
+  known->second = found->second;
+  if (!is_first) return found->second;
   entry->interpreter = text::is_interpreter(entry->path);
   // Only a build id ties a file to a recording. Without one, a forged recording could make root
   // reveal the names in a file that its owner may not read.
@@ -82,13 +86,20 @@ Locations::ModuleEntry& Locations::module(std::uint32_t id) {
     entry->symbols = std::make_unique<CachedSymbols>(std::move(symbols), entry->build_id, cache_);
   }
   entry->unreadable = entry->symbols == nullptr && entry->path.starts_with('/');
-  return *entry;
+  modules_.push_back(std::move(entry));
+  return found->second;
+}
+
+void Locations::forget_numbers() {
+  by_frame_.clear();
+  module_of_id_.clear();
 }
 
 std::vector<Location> Locations::native_locations(std::uint64_t frame) {
   const std::uint32_t id = session::module_of(frame);
   const std::uint64_t offset = session::offset_of(frame);
-  ModuleEntry& from = module(id);
+  const std::uint32_t names = module(id);
+  ModuleEntry& from = *modules_[names];
   // A return address is that of the instruction after the call; the byte before belongs to the
   // call.
   const std::uint64_t address = session::is_exact(frame) || offset == 0 ? offset : offset - 1;
@@ -107,6 +118,7 @@ std::vector<Location> Locations::native_locations(std::uint64_t frame) {
     location.guessed = session::is_guessed(frame);
     location.interpreter = from.interpreter;
     location.module = from.path.empty() ? 0 : id;
+    location.names = from.path.empty() ? 0 : names;
     location.offset = offset;
     locations.push_back(std::move(location));
   }
@@ -133,7 +145,7 @@ LocationId Locations::intern(Location location) {
   std::string key = fmt::format("{}\x1f{}\x1f{}\x1f{}\x1f{}{}", static_cast<int>(location.kind),
                                 location.function, location.file, location.line, location.inlined,
                                 location.guessed);
-  if (location.kind == Location::Kind::native) key += fmt::format("\x1f{}", location.module);
+  if (location.kind == Location::Kind::native) key += fmt::format("\x1f{}", location.names);
   if (!named || (location.kind == Location::Kind::native && location.line == 0 &&
                  location.function.empty())) {
     key += fmt::format("\x1f{:x}", location.offset);
@@ -214,17 +226,17 @@ LocationId Locations::of_json(const Json& frame) {
 }
 
 std::string Locations::module_path(const Location& location) const {
-  return location.module != 0 ? modules_[location.module]->path : std::string{};
+  return modules_[location.names]->path;
 }
 
 std::string Locations::build_id(const Location& location) const {
-  return location.module != 0 ? modules_[location.module]->build_id : std::string{};
+  return modules_[location.names]->build_id;
 }
 
 std::vector<std::string> Locations::unreadable_modules() const {
   std::vector<std::string> paths;
   for (const auto& entry : modules_) {
-    if (entry != nullptr && entry->unreadable) paths.push_back(entry->path);
+    if (entry->unreadable) paths.push_back(entry->path);
   }
   std::sort(paths.begin(), paths.end());
   paths.erase(std::unique(paths.begin(), paths.end()), paths.end());

@@ -27,6 +27,7 @@ struct Location {
   bool interpreter = false;  // native code of the Python interpreter
   std::uint32_t line = 0;    // 0: unknown
   std::uint32_t module = 0;  // entry in `modules`; 0: unknown
+  std::uint32_t names = 0;   // for Locations: what that entry was when it was read; 0: unknown
   std::uint64_t offset = 0;
   std::string function;  // empty: unknown
   std::string file;      // empty: unknown
@@ -51,6 +52,10 @@ class Locations {
   // The location of a FRAME in a bundle's JSON (docs/json.md).
   LocationId of_json(const Json& frame);
 
+  // Entries of modules and code objects may be other ones' by now, of a living process. What was
+  // found so far stays as it is.
+  void forget_numbers();
+
   const Location& operator[](LocationId id) const { return locations_[id]; }
   std::size_t size() const { return locations_.size(); }
 
@@ -62,7 +67,8 @@ class Locations {
 
  private:
   struct ModuleEntry;
-  ModuleEntry& module(std::uint32_t id);
+  // The number in `modules_` of the entry with this id.
+  std::uint32_t module(std::uint32_t id);
   std::vector<Location> native_locations(std::uint64_t frame);
   Location python_location(std::uint64_t frame) const;
   LocationId intern(Location location);
@@ -73,7 +79,9 @@ class Locations {
   std::vector<Location> locations_;
   std::unordered_map<std::string, LocationId> ids_;
   std::unordered_map<std::uint64_t, std::vector<LocationId>> by_frame_;
-  std::vector<std::unique_ptr<ModuleEntry>> modules_;
+  std::vector<std::unique_ptr<ModuleEntry>> modules_;  // 0: unknown
+  std::unordered_map<std::uint32_t, std::uint32_t> module_of_id_;
+  std::unordered_map<std::string, std::uint32_t> module_of_file_;  // by path and build-id
 };
 
 }  // namespace oomrec::tools::recording

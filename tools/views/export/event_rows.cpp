@@ -36,8 +36,9 @@ EventRow row_of(const recording::Recording& recording, const session::Event& eve
   session::Device device;
   if (!is_on_host(row.space) && text::read_device(view, row.device, device))
     row.ordinal = device.ordinal;
-  session::Thread thread{};
-  if (view.read(TableId::threads, event.thread, thread)) row.tid = thread.tid;
+  const std::uint64_t time_ns =
+      view.header().start_monotonic_ns + std::uint64_t{event.time_ms} * 1'000'000;
+  row.tid = view.thread_at(event.thread, time_ns).tid;
   return row;
 }
 

@@ -51,6 +51,9 @@ void LiveHolders::add_holder(const recording::Recording& recording, std::uint64_
 
 void LiveHolders::refresh(const recording::Recording& recording, std::uint64_t now_ns) {
   const session::View& view = recording.view();
+  const std::uint64_t forgotten = view.header().forgotten_stacks;
+  const bool all_anew = forgotten != forgotten_;
+  forgotten_ = forgotten;
   const std::uint64_t old_count = rows_.size();
   const std::uint64_t count = std::max(old_count, view.count(TableId::holders));
   rows_.resize(count);
@@ -58,7 +61,7 @@ void LiveHolders::refresh(const recording::Recording& recording, std::uint64_t n
   session::Holder holder{};
   for (std::uint64_t i = 1; i < count; ++i) {
     if (!view.read(TableId::holders, i, holder)) continue;
-    if (i >= old_count) add_holder(recording, i, holder);
+    if (i >= old_count || all_anew) add_holder(recording, i, holder);
     held_[i] = {holder.live_bytes, holder.live_count};
   }
   view.for_each_sum([&](const session::View::PendingSum& pending) {

@@ -24,7 +24,9 @@ class LiveHolders {
   // a few nanoseconds for each holder, and a walk along the stack of each new one.
   void refresh(const recording::Recording&, std::uint64_t now_ns);
 
-  const std::vector<LiveHolder>& rows() const { return rows_; }       // by entry in `holders`
+  const std::vector<LiveHolder>& rows() const { return rows_; }  // by entry in `holders`
+  // Of the stacks that were forgotten: their holders and nodes are used again.
+  std::uint64_t forgotten() const { return forgotten_; }
   const std::vector<std::string>& groups() const { return groups_; }  // names; 0: none, ""
   bool has(Space space) const { return spaces_[static_cast<std::size_t>(space)]; }
 
@@ -41,6 +43,7 @@ class LiveHolders {
   std::unordered_map<std::uint64_t, std::uint16_t> group_ids_;  // by outermost frame
   bool spaces_[kSpaceCount] = {};
   std::uint64_t first_ns_ = 0, before_ns_ = 0;
+  std::uint64_t forgotten_ = 0;
 };
 
 }  // namespace oomrec::tools::views

@@ -38,6 +38,11 @@ bool Table::is_counted(const LiveHolder& holder) const {
 }
 
 void Table::name_paths(const LiveHolders& holders) {
+  if (holders.forgotten() != forgotten_) {
+    forgotten_ = holders.forgotten();
+    stacks_.forget_numbers();
+    path_of_.clear();
+  }
   path_of_.resize(holders.rows().size(), kUnresolved);
   for (std::size_t i = 1; i < path_of_.size(); ++i) {
     const std::uint32_t node = holders.rows()[i].node;

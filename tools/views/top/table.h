@@ -78,6 +78,7 @@ class Table {
   std::vector<Row> all_;                // unordered; kept to reuse its memory
   std::string searched_;
   std::vector<bool> location_matches_, path_matches_;
+  std::uint64_t forgotten_ = 0;  // LiveHolders::forgotten(), of path_of_
 };
 
 }  // namespace oomrec::tools::views

@@ -168,6 +168,23 @@ TEST_CASE("after-shocks of more kinds than the table holds are of one episode") 
   CHECK(g_bundles.written == 2);
 }
 
+TEST_CASE("of a kind that comes when the table is full there is an entry if a bundle is due") {
+  Fixture f;
+  for (std::uint32_t stack = 1; stack <= 2000; ++stack) fail_request(stack, 100, true);
+  CHECK(f.entries() == 256);  // probes leave room
+  for (std::uint32_t stack = 3000; stack < 4000; ++stack) fail_request(stack, 100);
+  CHECK(f.entries() == 512);  // a root, and its after-shocks
+  CHECK(g_bundles.written == 1);
+  recorder::recover(kHook);
+  fail_request(5000, 211);
+  REQUIRE(f.entries() == 513);
+  CHECK(f.entry(512).bytes == 211);
+  CHECK(g_bundles.written == 2);
+  CHECK(g_bundles.last.failure == f.base + 512);
+  recorder::report_last_failure(kHook, 1);
+  CHECK(g_bundles.written == 2);
+}
+
 TEST_CASE("a crash in the wake of an after-shock follows from the root") {
   Fixture f;
   fail_request(83, 1 << 20);

@@ -52,8 +52,10 @@ u64 secret_of(u64 number) { return number * 0x9E37'79B9'7F4A'7C15 | 1; }
       range.bytes = secret;
       range.start.store(secret, std::memory_order_release);
     }));
-    need(session.threads.append(kHook, index,
-                                [&](Thread& thread) { thread.first_seen_ns = secret; }));
+    need(session.threads.append(kHook, index, [&](Thread& thread) {
+      thread.first_seen_ns = secret;
+      thread.tid = 1;
+    }));
     need(session.failures.append(kHook, index, [&](Failure& failure) { failure.bytes = secret; }));
     need(session.modules.append(kHook, index, [&](Module& module) {
       module.base = secret;

@@ -5,8 +5,11 @@
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
+#include <atomic>
+#include <cstdio>
 #include <fstream>
 #include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -261,6 +264,83 @@ TEST_CASE("an ended thread's lane goes to the next thread") {
   CHECK(third == first);
   CHECK(session->lanes.at(first).thread == 4);
   CHECK(session->view().totals(Space::heap).allocated_bytes == 101);
+}
+
+namespace {
+
+Thread thread_named(i32 tid, u64 first_seen_ns) {
+  Thread thread{};
+  thread.tid = tid;
+  thread.group = 4;
+  std::snprintf(thread.name, sizeof thread.name, "worker %u",
+                static_cast<u32>(first_seen_ns / 1'000'000'000));
+  thread.first_seen_ns = first_seen_ns;
+  return thread;
+}
+
+}  // namespace
+
+TEST_CASE("the latest threads have entries, and those that live or were named by a failure") {
+  const Scratch scratch;
+  const auto session = session_in(scratch.path(), {.budget_bytes = 1 << 20});
+  i32 ended = 0;
+  std::thread{[&] { ended = gettid(); }}.join();
+  constexpr u64 kSecond = 1'000'000'000;
+  const u32 alive = session->take_thread_entry(kHook, thread_named(getpid(), kSecond));
+  const u32 named = session->take_thread_entry(kHook, thread_named(ended, 2 * kSecond));
+  const u32 passing = session->take_thread_entry(kHook, thread_named(ended, 3 * kSecond));
+  session->keep_thread_entry(named);
+
+  constexpr u64 kLast = 100'000;
+  std::vector<u32> entries(kLast + 1);
+  for (u64 i = 4; i <= kLast; ++i) {
+    entries[i] = session->take_thread_entry(kHook, thread_named(ended, i * kSecond));
+    REQUIRE((entries[i] != 0 && entries[i] != alive && entries[i] != named));
+  }
+
+  CHECK(session->threads.size() == 1 + 1024);
+  const View view = session->view();
+  CHECK(view.thread_at(alive, 5 * kSecond).tid == getpid());
+  CHECK(view.thread_at(named, 5 * kSecond).first_seen_ns == 2 * kSecond);
+  for (u64 i = kLast - 1000; i <= kLast; ++i) {
+    const Thread thread = view.thread_at(entries[i], i * kSecond);
+    REQUIRE((thread.tid == ended && thread.first_seen_ns == i * kSecond));
+    REQUIRE(thread.name == std::string{"worker "} + std::to_string(i));
+  }
+  // An event of its first thread does not get the name of its last one.
+  CHECK(view.thread_at(passing, 3 * kSecond).tid == 0);
+}
+
+TEST_CASE("as many threads as live have entries and lanes, up to what there may be") {
+  const Scratch scratch;
+  const auto session = session_in(scratch.path(), {.budget_bytes = 64 << 20});
+  u32 entry = 0, last_entry = 0, entries = 0;
+  for (u32 i = 0; i < 70'000; ++i) {
+    entry = session->take_thread_entry(kHook, thread_named(getpid(), i));
+    if (entry != 0) ++entries, last_entry = entry;
+  }
+  CHECK(entries == kMostThreadEntries);
+  CHECK(last_entry == kMostThreadEntries);
+  std::atomic<i32> other{0};
+  std::atomic<bool> ends{false};
+  std::thread lives([&] {
+    other = gettid();
+    other.notify_one();
+    ends.wait(false);
+  });
+  other.wait(0);
+  u32 lane = 0, lanes = 0;
+  for (u32 i = 0; i < 5000; ++i) {
+    lane = session->acquire_lane(kHook, other, 1);
+    lanes += lane != 0;
+    REQUIRE(lane < kMostLanes);
+  }
+  ends = true;
+  ends.notify_one();
+  lives.join();
+  CHECK(lanes > kMostLanes - 16);
+  CHECK(lane == 0);
+  CHECK(session->acquire_lane(kHook, getpid(), 1) != 0);  // one that has ended gives way
 }
 
 TEST_CASE("threads append concurrently, and a reader sees complete entries") {

@@ -134,6 +134,31 @@ TEST_CASE("a session that continues: new holders, growth and its rate") {
   CHECK(growth() == 0);
 }
 
+TEST_CASE("entries that are used again are not shown with their earlier names") {
+  Live live;
+  session::Session& session = live.image.session();
+  const std::uint32_t module = live.image.module("/lib/first.so", 0x1000);
+  live.image.holder(live.image.stack({session::native_frame(module, 0x10)}), Space::heap, 500, 0,
+                    500);
+  live.refresh();
+  const Texts before = live.rows({});
+  REQUIRE(before.size() == 3);
+  CHECK(before[1].starts_with("train.py:4 keep"));
+  CHECK(before[2].find("first.so") != std::string::npos);
+
+  session.codes.at(session::code_of(live.keep)) = {
+      session.add_string(live.image.kHook, "/app/l.py"),
+      session.add_string(live.image.kHook, "late"), 9, 0};
+  session.modules.at(module).path = session.add_string(live.image.kHook, "/lib/second.so");
+  session.holders.at(1).space = static_cast<std::uint8_t>(Space::torch);
+  session.header().forgotten_stacks = 1;
+  live.refresh();
+  const Texts after = live.rows({});
+  REQUIRE(after.size() == 2);
+  CHECK(after[0] == "l.py:9 late ← train.py:1 main 1000");
+  CHECK(after[1].find("second.so") != std::string::npos);
+}
+
 TEST_CASE("only the requested number of rows, the largest first") {
   Live live;
   for (std::uint64_t i = 1; i <= 1000; ++i)
