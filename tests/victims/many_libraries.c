@@ -3,7 +3,6 @@
 //
 // many_libraries LIBRARY DIRECTORY COUNT: each allocates 100,003 bytes, which it frees, except
 // every 500th. At the end "the_last.so" leaks 40 MiB, and the program is killed.
-#define _GNU_SOURCE  // memmem
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
