@@ -231,7 +231,8 @@ std::uint32_t retire_from(InHook hook, std::uint32_t node, std::uint32_t era) no
   const NodeStates::Word word = g_node_states.load(node);
   if (!is_idle(word, era) || !g_state.holders.are_empty(node)) return 0;
   const bool has_holders = g_state.holders.has_any(node);
-  const std::uint32_t row = has_holders ? forgotten_node_of(hook, node) : 0;
+  const NewRow new_row = g_round.is_short ? NewRow::none : NewRow::added;
+  const std::uint32_t row = has_holders ? forgotten_node_of(hook, node, new_row) : 0;
   if (has_holders && row == 0) return 0;  // no memory: it stays
   std::uint32_t retired = 0, count = 0;
   Folded folded[kSpaceCount];

@@ -6,6 +6,7 @@
 #include "common/session/view.h"
 #include "recorder/session/node_states.h"
 #include "recorder/session/writer.h"
+#include "recorder/stack/intern.h"
 #include "recorder/stack/stack.h"
 #include "recorder/state/state.h"
 #include "recorder/state/thread_state.h"
@@ -49,7 +50,7 @@ bool is_forgotten_row(std::uint32_t node) noexcept {
           is_special(g_session.node(entry.parent).frame, SpecialFrame::forgotten));
 }
 
-std::uint32_t forgotten_node_of(InHook hook, std::uint32_t node) noexcept {
+std::uint32_t forgotten_node_of(InHook hook, std::uint32_t node, NewRow new_row) noexcept {
   if (is_forgotten_row(node)) return root(hook);
   std::uint64_t frame = g_session.node(node).frame;
   for (std::uint32_t at = node; at != 0;) {
@@ -62,7 +63,10 @@ std::uint32_t forgotten_node_of(InHook hook, std::uint32_t node) noexcept {
   }
   if (session::kind_of(frame) == FrameKind::special) return root(hook);
   const std::uint32_t of_all = root(hook);
-  const std::uint32_t row = of_all == 0 ? 0 : stack::intern(hook, of_all, frame);
+  const bool may_add =
+      new_row == NewRow::added || g_kept.load(std::memory_order_relaxed) < most_kept();
+  std::uint32_t row = 0;
+  if (of_all != 0) row = may_add ? stack::intern(hook, of_all, frame) : stack::find(of_all, frame);
   if (row == 0) return of_all;
   const bool is_new = (session::g_node_states.load(row) & session::NodeStates::kReferences) == 0;
   if (is_new && g_kept.load(std::memory_order_relaxed) < most_kept()) {
@@ -73,7 +77,7 @@ std::uint32_t forgotten_node_of(InHook hook, std::uint32_t node) noexcept {
 }
 
 std::uint32_t forgotten_holder_of(InHook hook, std::uint32_t node, Space space, Api api) noexcept {
-  const std::uint32_t row = forgotten_node_of(hook, node);
+  const std::uint32_t row = forgotten_node_of(hook, node, NewRow::added);
   return row == 0 ? 0 : g_state.holders.find_or_add_brief(hook, row, space, api);
 }
 

@@ -16,8 +16,10 @@ namespace oomrec::recorder {
 // Whether it is the node of such a row.
 bool is_forgotten_row(std::uint32_t node) noexcept;
 
-// The node for forgotten stacks like this one, which is in use. 0: there is no memory.
-std::uint32_t forgotten_node_of(InHook, std::uint32_t node) noexcept;
+// The node for forgotten stacks like this one, which is in use. 0: there is no memory. Without a
+// new row, a line that has none goes to the row of all.
+enum class NewRow : bool { none, added };
+std::uint32_t forgotten_node_of(InHook, std::uint32_t node, NewRow) noexcept;
 
 // The holder of forgotten_node_of() in this space. 0: there is no memory.
 std::uint32_t forgotten_holder_of(InHook, std::uint32_t node, Space, Api) noexcept;

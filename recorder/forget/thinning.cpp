@@ -69,7 +69,10 @@ void Thinning::weigh(std::uint32_t end) noexcept {
     const Block block{entry.address.load(std::memory_order_relaxed), entry.bytes, entry.holder,
                       entry.weight, 0};
     if (block.address == 0 || block.holder >= g_session.holders.size()) continue;
-    if (may_be_thinned(block)) ++samples_[std::bit_width(stands_for(block)) % kPowers];
+    if (!may_be_thinned(block)) continue;
+    const std::uint32_t power = std::bit_width(stands_for(block)) % kPowers;
+    ++samples_[power];
+    bytes_[power] += static_cast<double>(stands_for(block));
   }
 }
 
@@ -78,14 +81,16 @@ void Thinning::choose_bound() noexcept {
   double all = 0;
   for (const std::uint32_t samples : samples_) all += samples;
   constexpr std::uint64_t kSampleBytes = 512;  // in the recording: with its holder and stack
-  if (all * kSampleBytes < static_cast<double>(g_state.budget_bytes / 16)) return;
+  constexpr std::uint64_t kFewest = 64;        // where their own table is full
+  const bool is_full = g_state.blocks.was_full();
+  const std::uint64_t fewest = is_full ? kFewest : g_state.budget_bytes / 16 / kSampleBytes;
+  if (all < static_cast<double>(fewest)) return;
   double left = all;
   for (bound_ = 1024; left > all / 2 && bound_ < kCoarsestInterval; bound_ *= 2) {
     left = 0;
-    for (std::uint32_t i = 0; i < kPowers; ++i) {
-      const double middle = static_cast<double>((std::uint64_t{3} << i) / 4);
-      left += samples_[i] * std::min(1.0, middle / static_cast<double>(bound_ * 2));
-    }
+    for (std::uint32_t i = 0; i < kPowers; ++i)
+      left +=
+          std::min(static_cast<double>(samples_[i]), bytes_[i] / static_cast<double>(bound_ * 2));
   }
   sample_at_least(bound_);
 }

@@ -28,9 +28,11 @@ class Thinning {
   std::uint32_t weight_of(const live::Block&) const noexcept;
 
   Pass pass_ = Pass::weighing;
-  std::uint32_t at_ = 1;              // the next block of the table
-  std::uint32_t samples_[kPowers]{};  // that stand for 2^(i−1) … 2^i − 1 bytes
-  std::uint64_t bound_ = 0;           // bytes; 0: there are so few that nothing is thinned
+  std::uint32_t at_ = 1;  // the next block of the table
+  // Samples that stand for 2^(i−1) … 2^i − 1 bytes each, and for how many together.
+  std::uint32_t samples_[kPowers]{};
+  double bytes_[kPowers]{};
+  std::uint64_t bound_ = 0;  // bytes; 0: there are so few that nothing is thinned
 };
 
 }  // namespace oomrec::recorder

@@ -39,8 +39,12 @@ bool BlockHash::insert(InHook hook, const Block& block, Block& replaced,
   }
 
   std::uint32_t slot = 0;
-  if (!shard.slots.take(hook, g_session.live_blocks, slot)) return false;
+  if (!shard.slots.take(hook, g_session.live_blocks, slot)) {
+    was_full_.store(true, std::memory_order_relaxed);
+    return false;
+  }
   if (!shard.index.insert(hook, hash, slot)) {
+    was_full_.store(true, std::memory_order_relaxed);
     shard.slots.give_back(g_session.live_blocks, slot);
     return false;
   }

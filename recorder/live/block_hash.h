@@ -77,6 +77,9 @@ class BlockHash {
     return filter_[filter_slot(address)].load(std::memory_order_relaxed) != 0;
   }
 
+  // Whether an insert() has failed since the last call.
+  bool was_full() noexcept { return was_full_.exchange(false, std::memory_order_relaxed); }
+
   // After a fork: the session is the parent's.
   void reset(InHook) noexcept;
 
@@ -100,6 +103,7 @@ class BlockHash {
   void unnote(std::uint64_t address) noexcept;
 
   Shard shards_[kShards];
+  std::atomic<bool> was_full_{false};
   // How many blocks hash to a slot; saturates at 255.
   std::atomic<std::uint8_t> filter_[32 * 1024] = {};
 };

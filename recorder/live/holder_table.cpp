@@ -149,7 +149,7 @@ std::uint32_t HolderTable::find_or_add_brief(InHook hook, std::uint32_t node, Sp
   std::uint32_t number = free_.take(1);
   if (number != 0)
     describe(g_session.holders.at(number));
-  else if (!g_session.holders.append(hook, number, describe))
+  else if (!g_session.may_add_stacks() || !g_session.holders.append(hook, number, describe))
     return 0;
   const bool has_place = !by_node || of_heap_.prepare(hook, node, number);
   if (by_node && has_place && of_heap_.insert(node, number)) return number;

@@ -88,6 +88,12 @@ class Session {
   const char* preferred_directory() const noexcept { return preferred_; }
   int directory_error() const noexcept { return directory_error_; }
 
+  // Whether there may be more nodes and holders than before. The last part of the budget is for
+  // live blocks, of which there may be more later; stacks can be forgotten.
+  bool may_add_stacks() const noexcept {
+    return arena.populated_bytes() <= arena.budget_bytes() / 12 * 11;
+  }
+
   // Copies `text` into the table of strings, at most kMaxStringBytes of it. 0: the table is full,
   // or the text is empty. No deduplication: callers intern.
   StringId add_string(InHook, std::string_view text) noexcept;

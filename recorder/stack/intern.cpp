@@ -100,7 +100,8 @@ std::uint32_t new_node(InHook hook, std::uint32_t parent, std::uint32_t frame,
     return node;
   }
   std::uint32_t node = nodes.size();
-  if (node > kMaxNode || !g_node_states.prepare(hook, node) || !g_hashes.prepare(hook, node) ||
+  if (node > kMaxNode || !session::g_session.may_add_stacks() ||
+      !g_node_states.prepare(hook, node) || !g_hashes.prepare(hook, node) ||
       !nodes.append(hook, node, [&](NodeEntry& added) { added = entry; }))
     return 0;
   *g_hashes.find(node) = hash;
@@ -168,6 +169,10 @@ bool is_stack(std::uint32_t parent, std::span<MergedFrame> frames, std::uint32_t
 std::uint32_t hash_of_node(std::uint32_t node) noexcept {
   const std::uint32_t* const hash = g_hashes.find(node);
   return hash == nullptr ? 0 : *hash;
+}
+
+std::uint32_t find(std::uint32_t parent, std::uint64_t frame) noexcept {
+  return find_child(parent, frame, hash_of(hash_of_node(parent), frame));
 }
 
 std::uint32_t intern(InHook hook, std::uint32_t parent, std::uint64_t frame) noexcept {

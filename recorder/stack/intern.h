@@ -21,6 +21,9 @@ std::uint32_t hash_of_node(std::uint32_t node) noexcept;
 std::uint32_t intern(InHook, std::uint32_t parent, std::uint32_t hash,
                      std::span<MergedFrame> frames) noexcept;
 
+// The node of this frame below `parent`, if there is one; 0: there is not.
+std::uint32_t find(std::uint32_t parent, std::uint64_t frame) noexcept;
+
 // Gives the numbers of retired nodes back. Holds the trie's lock: while it exists no node is added.
 class Retiring {
  public:

@@ -77,8 +77,9 @@ TEST_CASE("a table that grows while it is read") {
   const weak_memory::WatchedSession watched;
   const auto append = [](std::uint32_t number) {
     std::uint32_t entry = 0;
-    g_session.threads.append(kHook, entry,
-                             [&](session::Thread& thread) { thread.first_seen_ns = number; });
+    g_session.threads.append(kHook, entry, [&](session::Thread& thread) {
+      thread.first_seen_ns = number, thread.tid = 1;
+    });
     REQUIRE(entry == number);
   };
   constexpr std::uint32_t kFirst = session::Chunks{sizeof(session::Thread)}.capacity(0);
