@@ -54,7 +54,7 @@ void change_weight(InHook hook, const Block& block, std::uint32_t weight) noexce
 bool Thinning::next(InHook hook) noexcept {
   const std::uint32_t blocks = g_session.live_blocks.size();
   const std::uint32_t end = std::min(at_ + kBlocksAtOnce, blocks);
-  pass_ == Pass::weighing ? weigh(end) : thin(hook, end);
+  pass_ == Pass::weighing ? weigh(hook, end) : thin(hook, end);
   if (at_ < blocks) return false;
   if (pass_ == Pass::thinning) return true;
   choose_bound();
@@ -63,17 +63,16 @@ bool Thinning::next(InHook hook) noexcept {
   return bound_ == 0;
 }
 
-void Thinning::weigh(std::uint32_t end) noexcept {
-  for (; at_ < end; ++at_) {
-    const session::LiveBlock& entry = g_session.live_blocks.at(at_);
-    const Block block{entry.address.load(std::memory_order_relaxed), entry.bytes, entry.holder,
-                      entry.weight, 0};
-    if (block.address == 0 || block.holder >= g_session.holders.size()) continue;
-    if (!may_be_thinned(block)) continue;
+void Thinning::weigh(InHook hook, std::uint32_t end) noexcept {
+  const auto note = [&](const Block& block) noexcept {
+    if (!may_be_thinned(block)) return block.weight;
     const std::uint32_t power = std::bit_width(stands_for(block)) % kPowers;
     ++samples_[power];
     bytes_[power] += static_cast<double>(stands_for(block));
-  }
+    return block.weight;
+  };
+  const auto changed = [](const Block&, std::uint32_t) noexcept { return live::InFilter::yes; };
+  for (; at_ < end; ++at_) g_state.blocks.reweigh(hook, at_, note, changed);
 }
 
 // So that half of the samples remain.

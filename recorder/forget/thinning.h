@@ -23,7 +23,7 @@ class Thinning {
   static constexpr std::uint32_t kPowers = 64;
 
   void choose_bound() noexcept;
-  void weigh(std::uint32_t end) noexcept;
+  void weigh(InHook, std::uint32_t end) noexcept;
   void thin(InHook, std::uint32_t end) noexcept;
   std::uint32_t weight_of(const live::Block&) const noexcept;
 

@@ -50,10 +50,9 @@ void sample_coarser() noexcept {
 void sample_at_least(std::uint64_t bytes) noexcept {
   g_state.least_sample_bytes.store(bytes, std::memory_order_relaxed);
   std::uint64_t interval = g_state.interval_bytes.load(std::memory_order_relaxed);
-  std::uint64_t large = g_state.large_bytes.load(std::memory_order_relaxed);
-  if (interval >= bytes) return;
-  for (; interval < bytes; interval *= 2) large *= 2;
-  set_interval(interval, large);
+  const std::uint64_t large = g_state.large_bytes.load(std::memory_order_relaxed);
+  while (interval < bytes) interval *= 2;
+  set_interval(interval, std::max(large, bytes));  // a smaller one may have been thinned away
 }
 
 }  // namespace oomrec::recorder
