@@ -154,7 +154,7 @@ void remove(InHook hook, ThreadState* thread, Space space, Released& released) n
 [[gnu::cold]] void retry_coarser(InHook hook, ThreadState& thread, const Block& block,
                                  std::uint32_t node, Share share) noexcept {
   const bool was_exact = exact();
-  sample_coarser();
+  fall_back_to_sampling();
   if (!was_exact || !insert(hook, thread, block, node, share)) drop();
 }
 

@@ -18,6 +18,7 @@
 #include "recorder/stack/modules.h"
 #include "recorder/state/labels.h"
 #include "recorder/state/node_scope.h"
+#include "recorder/state/sampling_mode.h"
 #include "recorder/state/state.h"
 #include "recorder/state/thread_state.h"
 
@@ -151,6 +152,7 @@ void end_round() noexcept {
   g_round.is_crowded = g_round.is_short && space < left / 8;
   g_round.is_tight = space < left / 2;
   const bool is_in_vain = must_thin() && !g_round.thinning.has_thinned();
+  if (is_in_vain) sample_coarser();
   const std::uint64_t now = system::coarse_ns();
   g_round.not_before_ns = is_in_vain ? now + std::max(kLeastRestNs, now - g_round.began_ns) : 0;
   g_round.shortages = session::g_shortages.load(std::memory_order_relaxed);
@@ -177,7 +179,7 @@ bool has_left(ThreadState& thread, std::uint32_t era) noexcept {
 
 void begin_claiming() noexcept {
   g_round.references.begin();
-  g_round.thinning.begin();
+  g_round.thinning.begin(g_round.is_full && g_round.was_full);
   go_on(must_thin() ? Step::thinning : Step::claiming, 0);
 }
 

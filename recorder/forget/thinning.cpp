@@ -80,8 +80,8 @@ void Thinning::choose_bound() noexcept {
   double all = 0;
   for (const std::uint32_t samples : samples_) all += samples;
   constexpr std::uint64_t kSampleBytes = 512;  // in the recording: with its holder and stack
-  constexpr std::uint64_t kFewest = 64;        // where their own table is full
-  const bool is_full = g_state.blocks.was_full();
+  constexpr std::uint64_t kFewest = 64;
+  const bool is_full = g_state.blocks.was_full() || is_full_;
   const std::uint64_t fewest = is_full ? kFewest : g_state.budget_bytes / 16 / kSampleBytes;
   if (all < static_cast<double>(fewest)) return;
   double left = all;

@@ -12,7 +12,11 @@ namespace oomrec::recorder {
 
 class Thinning {
  public:
-  void begin() noexcept { *this = {}; }
+  // `is_full`: there was no memory; else there will be none soon.
+  void begin(bool is_full) noexcept {
+    *this = {};
+    is_full_ = is_full;
+  }
 
   // A part of it. True: that was the last one. From then on samples are no finer than the bound.
   bool next(InHook) noexcept;
@@ -27,6 +31,7 @@ class Thinning {
   void thin(InHook, std::uint32_t end) noexcept;
   std::uint32_t weight_of(const live::Block&) const noexcept;
 
+  bool is_full_ = false;
   Pass pass_ = Pass::weighing;
   std::uint32_t at_ = 1;  // the next block of the table
   // Samples that stand for 2^(i−1) … 2^i − 1 bytes each, and for how many together.

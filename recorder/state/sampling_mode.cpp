@@ -15,8 +15,6 @@ namespace {
 // Nearly as good as exact, where the memory suffices; else samples are thinned.
 constexpr std::uint64_t kFineInterval = std::uint64_t{16} << 10;
 
-constinit std::atomic<std::uint64_t> g_coarser_at{~std::uint64_t{0}};  // the tick of the last time
-
 void set_interval(std::uint64_t interval, std::uint64_t large) noexcept {
   Header& header = g_session.header();
   g_state.interval_bytes.store(interval, std::memory_order_relaxed);
@@ -39,12 +37,9 @@ void fall_back_to_sampling() noexcept {
 }
 
 void sample_coarser() noexcept {
-  if (exact()) return fall_back_to_sampling();
-  Header& header = g_session.header();
-  const std::uint64_t tick = header.last_tick_ns.load(std::memory_order_relaxed);
   const std::uint64_t interval = g_state.interval_bytes.load(std::memory_order_relaxed);
-  if (interval >= kCoarsestInterval || g_coarser_at.exchange(tick) == tick) return;
-  set_interval(interval * 2, g_state.large_bytes.load(std::memory_order_relaxed) * 2);
+  if (interval < kCoarsestInterval)
+    set_interval(interval * 2, g_state.large_bytes.load(std::memory_order_relaxed) * 2);
 }
 
 void sample_at_least(std::uint64_t bytes) noexcept {

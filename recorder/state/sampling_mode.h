@@ -9,8 +9,7 @@ namespace oomrec::recorder {
 // first, and the session says so. Blocks already in the tables stay exact.
 void fall_back_to_sampling() noexcept;
 
-// Called when a table is full. Exact recording falls back to sampling, which needs less space;
-// sampling halves its rate, at most once a tick.
+// Halves the rate: there is no memory, and nothing that could be forgotten or thinned.
 inline constexpr std::uint64_t kCoarsestInterval = std::uint64_t{64} << 20;
 void sample_coarser() noexcept;
 

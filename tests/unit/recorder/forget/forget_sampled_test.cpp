@@ -60,7 +60,7 @@ Live live_of_heap() {
 
 void thin() {
   recorder::Thinning thinning;
-  thinning.begin();
+  thinning.begin(false);
   while (!thinning.next(kHook)) {
   }
   CHECK(thinning.has_thinned());
