@@ -75,7 +75,7 @@ struct Sizes {
   // Rounds do not end at the same number of blocks, so that the largest of them grows a little.
   bool is_constant(const Sizes& later) const {
     const auto same = [](std::uint64_t before, std::uint64_t after) {
-      return after <= before + before / 16 + 500;
+      return after <= before + before / 8 + 500;
     };
     return same(nodes, later.nodes) && same(frames, later.frames) && same(holders, later.holders) &&
            same(full_holders, later.full_holders) && same(recording_bytes, later.recording_bytes) &&
