@@ -89,9 +89,12 @@ class Session {
   int directory_error() const noexcept { return directory_error_; }
 
   // Whether there may be more nodes and holders than before. The last part of the budget is for
-  // live blocks, of which there may be more later; stacks can be forgotten.
+  // live blocks, of which there may be more later; stacks can be forgotten, unless there are few.
   bool may_add_stacks() const noexcept {
-    return arena.populated_bytes() <= arena.budget_bytes() / 12 * 11;
+    const u64 stacks =
+        nodes.size() * sizeof(NodeEntry) + holders.size() * (sizeof(HolderEntry) + sizeof(Holder));
+    return arena.populated_bytes() <= arena.budget_bytes() / 12 * 11 ||
+           stacks < arena.budget_bytes() / 4;
   }
 
   // Copies `text` into the table of strings, at most kMaxStringBytes of it. 0: the table is full,
