@@ -96,9 +96,8 @@ class Locations {
   }
   unsigned units() const noexcept { return units_; }
   bool has_line() const noexcept { return has_line_; }
-  std::int64_t line() const noexcept {
-    return line_;
-  }  // of this entry, or of the last that has one
+  // Of this entry, or of the last one that has a line.
+  std::int64_t line() const noexcept { return line_; }
 
  private:
   std::string_view table_;

@@ -151,11 +151,11 @@ void remove(InHook hook, ThreadState* thread, Space space, Released& released) n
 }
 
 // A table is full. It may have capacity for this block once exact recording ends.
-[[gnu::cold]] void retry_coarser(InHook hook, ThreadState& thread, const Block& block,
+[[gnu::cold]] void retry_sampled(InHook hook, ThreadState& thread, const Block& block,
                                  std::uint32_t node, Share share) noexcept {
-  const bool was_exact = exact();
+  if (!exact()) return drop();
   fall_back_to_sampling();
-  if (!was_exact || !insert(hook, thread, block, node, share)) drop();
+  if (!insert(hook, thread, block, node, share)) drop();
 }
 
 // For a block of PyTorch's the event also has the GPU.
@@ -178,7 +178,7 @@ void append(ThreadState& thread, EventKind kind, const Block& block, std::uint32
   thread.note_served(node);
   const bool small = word != nullptr && insert_small(hook, thread, block, node, *word);
   if (!small && !insert(hook, thread, block, node, share))
-    retry_coarser(hook, thread, block, node, share);
+    retry_sampled(hook, thread, block, node, share);
   if (exact() && session::g_session.arena.is_short()) [[unlikely]]
     fall_back_to_sampling();
   tally_allocation(thread, block.api, block.bytes, share.weight);

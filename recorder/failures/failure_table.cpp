@@ -104,7 +104,7 @@ std::uint32_t append_entry(InHook hook, const FailedRequest& failed, EvidenceFro
   return entered ? entry : 0;
 }
 
-// Adds a kind that is not in the table, if there is room for one more.
+// Adds a kind that is not in the table, unless the table is full.
 void add_kind(InHook hook, FailedRequest& failed, EvidenceFrom from, Slot& slot) noexcept {
   FailureTable& table = g_failure_table;
   const bool is_probe = failed.request.probe;

@@ -2,8 +2,8 @@
 // Also holds the latest failure, in case the process ends because of it.
 //
 // A kind is a combination of stack, API and space. Repeats are only counted. So are later kinds
-// when the table is full (on_failure() adds those for which a bundle is due); probes leave room for
-// others.
+// when the table is full (on_failure() adds those for which a bundle is due); probes take at
+// most half of it.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ void ensure_entry(InHook, FailedRequest&) noexcept;
 void note_bundle(FailedRequest&, std::uint32_t bundle) noexcept;
 
 // Adds another entry for a failure of a kind that was reported as harmless: this one is not. From
-// now on repeats count there. Or one for a failure of a kind for which the table has no room.
+// now on repeats count there. Or one for a failure whose kind is not in the full table.
 void add_new_entry(InHook, FailedRequest&) noexcept;
 
 // The entry for the bundle of the process' last failure: its own, unless a bundle already reports

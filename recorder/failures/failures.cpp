@@ -108,7 +108,7 @@ void on_failure(InHook hook, const Request& request, int error, FailedBy by) noe
     }
   }
   const bool is_aftershock = !request.probe && !failed.provisional && join_episode(hook, failed);
-  // A kind for which the table has no room.
+  // Its kind is not in the table, which is full.
   if (first && entry == 0 && is_due && !is_aftershock && !failed.provisional)
     add_new_entry(hook, failed);
   if (thread != nullptr && request.probe) {

@@ -98,10 +98,10 @@ void go_on(Step step, std::uint32_t at) noexcept {
   g_round.step.store(step, std::memory_order_release);
 }
 
-// What there is when the last round has just ended, and there is no memory again, is live.
-bool must_thin() noexcept {
-  return ((g_round.is_full && g_round.was_full) || g_round.is_crowded) && !exact();
-}
+bool is_full_again() noexcept { return g_round.is_full && g_round.was_full; }
+
+// What is left when a round has just ended, and memory is short again, is live.
+bool must_thin() noexcept { return (is_full_again() || g_round.is_crowded) && !exact(); }
 
 // While a shortage lasts, rounds must not take more than some of the program's time.
 bool is_too_early() noexcept {
@@ -145,7 +145,7 @@ void end_round() noexcept {
   const std::uint32_t left = stack::g_nodes_in_use.load(std::memory_order_relaxed);
   const std::uint64_t young = stack::nodes_ever() - g_round.added_before;
   const auto needed = static_cast<std::uint32_t>(left - std::min<std::uint64_t>(left, young));
-  constexpr std::uint32_t kFewest = 256;  // even if there is no room
+  constexpr std::uint32_t kFewest = 256;  // even without free memory
   const std::uint32_t wanted = std::max(g_round.least, needed / 2);
   const std::uint32_t space = room(left);
   const std::uint32_t more = std::min(wanted, std::max(space / 3, kFewest));
@@ -179,7 +179,7 @@ bool has_left(ThreadState& thread, std::uint32_t era) noexcept {
 
 void begin_claiming() noexcept {
   g_round.references.begin();
-  g_round.thinning.begin(g_round.is_full && g_round.was_full);
+  g_round.thinning.begin(is_full_again());
   go_on(must_thin() ? Step::thinning : Step::claiming, 0);
 }
 
@@ -295,18 +295,6 @@ void read_frames() noexcept {
   go_on(g_round.has_codes ? Step::codes : Step::slots, 1);
 }
 
-}  // namespace
-
-void start_forgetting(std::uint64_t budget_bytes, std::uint32_t least_nodes) noexcept {
-  const auto share = static_cast<std::uint32_t>(
-      std::clamp<std::uint64_t>(budget_bytes / 1024, 2 * 1024, 32 * 1024));
-  const std::uint32_t least = least_nodes != 0 ? least_nodes : share;
-  g_round.least = least;
-  g_forget_at.store(least, std::memory_order_relaxed);
-}
-
-namespace {
-
 void do_slice(InHook hook) noexcept {
   if (g_round.step.load(std::memory_order_acquire) == Step::retiring) join_retiring(hook);
   if (g_round.at_work.exchange(true, std::memory_order_acquire)) return;
@@ -359,6 +347,14 @@ void do_slice(InHook hook) noexcept {
 }
 
 }  // namespace
+
+void start_forgetting(std::uint64_t budget_bytes, std::uint32_t least_nodes) noexcept {
+  const auto share = static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(budget_bytes / 1024, 2 * 1024, 32 * 1024));
+  const std::uint32_t least = least_nodes != 0 ? least_nodes : share;
+  g_round.least = least;
+  g_forget_at.store(least, std::memory_order_relaxed);
+}
 
 void forget(InHook hook) noexcept {
   if (phase() != Phase::active || helper::is_writing(g_state.pid)) return;  // it reads all stacks

@@ -63,13 +63,13 @@ std::uint32_t forgotten_node_of(InHook hook, std::uint32_t node, NewRow new_row)
   }
   if (session::kind_of(frame) == FrameKind::special) return root(hook);
   const std::uint32_t of_all = root(hook);
-  const bool may_add =
-      new_row == NewRow::added || g_kept.load(std::memory_order_relaxed) < most_kept();
+  const bool may_keep = g_kept.load(std::memory_order_relaxed) < most_kept();
+  const bool may_add = new_row == NewRow::added || may_keep;
   std::uint32_t row = 0;
   if (of_all != 0) row = may_add ? stack::intern(hook, of_all, frame) : stack::find(of_all, frame);
   if (row == 0) return of_all;
   const bool is_new = (session::g_node_states.load(row) & session::NodeStates::kReferences) == 0;
-  if (is_new && g_kept.load(std::memory_order_relaxed) < most_kept()) {
+  if (is_new && may_keep) {
     g_kept.fetch_add(1, std::memory_order_relaxed);
     session::g_node_states.refer(row);
   }

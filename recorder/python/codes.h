@@ -34,9 +34,9 @@ std::uint32_t add_code(InHook, const CodeTexts&) noexcept;
 inline constinit std::atomic<std::uint32_t> g_code_era{1};
 
 // Whether a round of forgetting should look for code objects, too, after many new ones or in a
-// shortage; if so, begins another era. Then,
-// when no thread uses what it found in an earlier one: claims those of all frames, a part at each
-// call, and frees all others that no thread has looked up in this era. True: that was the last one.
+// shortage; if so, begins another era. Then, when no thread uses what it found in an earlier one:
+// claims those of all frames, a part at each call, and frees all others that no thread has looked
+// up in this era. True: that was the last one.
 bool begin_forgetting_codes(bool is_short) noexcept;
 void claim_codes(std::uint32_t first_frame, std::uint32_t end, std::uint32_t round) noexcept;
 bool forget_codes(InHook, std::uint32_t& at, std::uint32_t most, std::uint32_t round) noexcept;

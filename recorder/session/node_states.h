@@ -2,7 +2,7 @@
 // how many refer to it, and in which era a thread last found it.
 //
 // A node is used again for another stack when nothing needs it any more
-// (recorder/forget/README.md). One word decides that: whoever finds a node *claims* it by stamping
+// (docs/forgetting.md). One word decides that: whoever finds a node *claims* it by stamping
 // the word with the era, and the node is retired by a change of the same word, which fails if
 // another thread was faster.
 #pragma once

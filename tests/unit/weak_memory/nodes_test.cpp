@@ -26,17 +26,6 @@ using session::NodeStates;
 using stack::AnnouncedEra;
 using weak_memory::kHook;
 
-namespace doctest {
-template <class T>
-struct StringMaker<std::set<T>> {
-  static String convert(const std::set<T>& all) {
-    String text;
-    for (const T& one : all) text += toString(one) + " ";
-    return text;
-  }
-};
-}  // namespace doctest
-
 namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;

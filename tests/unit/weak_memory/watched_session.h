@@ -5,10 +5,23 @@
 #include <sys/mman.h>
 
 #include <cstdint>
+#include <set>
 
 #include "common/machine/page.h"
 #include "recorder/session/writer.h"
 #include "tests/unit/weak_memory/weak_memory.h"
+
+// For messages of failed checks.
+namespace doctest {
+template <class T>
+struct StringMaker<std::set<T>> {
+  static String convert(const std::set<T>& all) {
+    String text;
+    for (const T& one : all) text += toString(one) + " ";
+    return text;
+  }
+};
+}  // namespace doctest
 
 namespace oomrec::weak_memory {
 
