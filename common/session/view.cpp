@@ -36,6 +36,17 @@ Word load(const std::byte* at) noexcept {
 // Loads before it stay before those after it, also on a processor that reorders them (aarch64).
 void load_barrier() noexcept { std::atomic_thread_fence(std::memory_order_acquire); }
 
+// Copies what may change meanwhile, each word as a whole.
+void copy_words(const std::byte* from, std::byte* to, std::size_t bytes) noexcept {
+  std::size_t at = 0;
+  for (; at + sizeof(u64) <= bytes; at += sizeof(u64)) {
+    const u64 word =
+        reinterpret_cast<const Atomic<u64>*>(from + at)->load(std::memory_order_relaxed);
+    std::memcpy(to + at, &word, sizeof word);
+  }
+  std::memcpy(to + at, from + at, bytes - at);
+}
+
 // Copies an entry that is reused: zero if it is free, or changes meanwhile. If its first word and
 // its version are the same before and after, so is all that its writer stored in between.
 void copy_reused(const std::byte* from, std::byte* to, std::size_t bytes, Reuse reuse) noexcept {
@@ -44,7 +55,7 @@ void copy_reused(const std::byte* from, std::byte* to, std::size_t bytes, Reuse 
       reuse != Reuse::without_version && version_at + sizeof(u32) <= bytes;  // of an older writer
   const u32 version = has_version ? load<u32>(from + version_at) : 0;
   const u64 first = load(from);
-  std::memcpy(to, from, bytes);
+  copy_words(from, to, bytes);
   load_barrier();
   const bool same =
       load(from) == first && (!has_version || load<u32>(from + version_at) == version);
@@ -186,14 +197,16 @@ bool View::read_node(std::uint64_t index, Node& out) const noexcept {
 
 // An entry that is free or changes meanwhile reads as zero. If two copies are equal, then the entry
 // was whole when the first was made, or its version still says in the second that it changes.
-bool View::read_module(TableId table, std::uint64_t index, Module& out) const noexcept {
+bool View::read_module(std::uint64_t index, Module& out) const noexcept {
   static constexpr Chunks kChunks{sizeof(Module)};
+  const std::byte* const from = entry_at(kChunks, TableId::modules, index);
+  if (from == nullptr)
+    return read_bytes(kChunks, TableId::modules, index, &out, sizeof out, Reuse::never);
   Module again;
-  if (!read_bytes(kChunks, table, index, &out, sizeof out, Reuse::never)) return false;
+  copy_words(from, reinterpret_cast<std::byte*>(&out), sizeof out);
   load_barrier();
-  const bool same = read_bytes(kChunks, table, index, &again, sizeof again, Reuse::never) &&
-                    std::memcmp(&out, &again, sizeof out) == 0;
-  if (!same || out.version == kModuleChanges) out = {};
+  copy_words(from, reinterpret_cast<std::byte*>(&again), sizeof again);
+  if (std::memcmp(&out, &again, sizeof out) != 0 || out.version == kModuleChanges) out = {};
   return true;
 }
 

@@ -100,7 +100,7 @@ class View {
     if constexpr (std::is_same_v<T, Node>) {
       if (table == TableId::nodes && has_numbered_frames()) return read_node(index, out);
     }
-    if constexpr (std::is_same_v<T, Module>) return read_module(table, index, out);
+    if constexpr (std::is_same_v<T, Module>) return read_module(index, out);
     return read_bytes(kChunks, table, index, &out, sizeof(T), kReuse<T>);
   }
 
@@ -205,7 +205,7 @@ class View {
            header_->tables[static_cast<u32>(TableId::nodes)].entry_bytes == sizeof(NodeEntry);
   }
   bool read_node(std::uint64_t index, Node& out) const noexcept;
-  bool read_module(TableId table, std::uint64_t index, Module& out) const noexcept;
+  bool read_module(std::uint64_t index, Module& out) const noexcept;
   bool read_bytes(const Chunks& expected, TableId table, std::uint64_t index, void* out,
                   std::size_t bytes, Reuse) const noexcept;
 

@@ -6,6 +6,7 @@
 // address), a *version* tells them apart.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cstddef>
@@ -22,6 +23,16 @@ template <class T>
 std::atomic_ref<u64> word_of(T& entry) noexcept {
   static_assert(sizeof(T) == sizeof(u64));
   return std::atomic_ref{*static_cast<u64*>(static_cast<void*>(&entry))};
+}
+
+// Stores an entry that readers may be reading, each word as a whole.
+template <class T>
+void store_words(T& entry, const T& content) noexcept {
+  static_assert(sizeof(T) % sizeof(u64) == 0 && alignof(T) == alignof(u64));
+  auto* const to = static_cast<u64*>(static_cast<void*>(&entry));
+  const auto words = std::bit_cast<std::array<u64, sizeof(T) / sizeof(u64)>>(content);
+  for (std::size_t i = 0; i < words.size(); ++i)
+    std::atomic_ref(to[i]).store(words[i], std::memory_order_relaxed);
 }
 
 // What a holder is of. Its word is stored last when the entry is used, and first when it is not any

@@ -32,7 +32,7 @@ std::uint32_t take_free(Module content) noexcept {
   if (id == 0) return 0;
   content.version = session::kModuleChanges;
   Module& entry = g_session.modules.at(id);
-  entry = content;
+  session::store_words(entry, content);
   std::atomic_ref(entry.version).store(++g_versions, std::memory_order_release);
   return id;
 }
