@@ -89,7 +89,9 @@ struct Round {
   std::uint64_t not_before_ns = 0;    // the next one, if there is a shortage again
   Thinning thinning;
   References references;
-  std::uint32_t least = 0;  // nodes, for a round
+  std::uint32_t least = 0;    // nodes, for a round
+  std::uint32_t size = 0;     // of their table, when the last one ended
+  std::uint32_t earlier = 0;  // than so many nodes the next one begins
 };
 constinit Round g_round;
 
@@ -124,9 +126,9 @@ void begin_round(InHook hook) noexcept {
   go_on(Step::waiting, 1);
 }
 
-// The room for more nodes: in numbers that are free, of them and of the holders that they need, and
-// in the recording.
-std::uint32_t room(std::uint32_t nodes_in_use) noexcept {
+// How many more nodes there is space for: in numbers that are free, of them and of the holders that
+// they need, and in the recording.
+std::uint32_t space_for_nodes(std::uint32_t nodes_in_use) noexcept {
   constexpr std::uint64_t kNodeBytes = 16;  // of a node and its share of a holder
   const std::uint64_t budget = g_state.budget_bytes / 2;
   const std::uint64_t used = g_session.arena.populated_bytes();
@@ -139,16 +141,25 @@ std::uint32_t room(std::uint32_t nodes_in_use) noexcept {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(left + free, NodeStates::kMost));
 }
 
+// How many nodes earlier the next round begins, so that a program that needs as many as before does
+// not make the tables a little larger each time that a round happens to take longer.
+std::uint32_t earlier(std::uint32_t wanted) noexcept {
+  const std::uint32_t size = g_session.nodes.size();
+  const std::uint32_t more = size - std::exchange(g_round.size, size);
+  g_round.earlier = more < wanted / 16 ? std::min(g_round.earlier + 2 * more, wanted / 4) : 0;
+  return g_round.earlier;
+}
+
 // What is older than the last era is needed. The next round begins when there are half as many new
-// nodes as that, or earlier if there is not so much room.
+// nodes as that, or earlier if there is not so much space.
 void end_round() noexcept {
   const std::uint32_t left = stack::g_nodes_in_use.load(std::memory_order_relaxed);
   const std::uint64_t young = stack::nodes_ever() - g_round.added_before;
   const auto needed = static_cast<std::uint32_t>(left - std::min<std::uint64_t>(left, young));
   constexpr std::uint32_t kFewest = 256;  // even without free memory
   const std::uint32_t wanted = std::max(g_round.least, needed / 2);
-  const std::uint32_t space = room(left);
-  const std::uint32_t more = std::min(wanted, std::max(space / 3, kFewest));
+  const std::uint32_t space = space_for_nodes(left);
+  const std::uint32_t more = std::min(wanted - earlier(wanted), std::max(space / 3, kFewest));
   g_round.is_crowded = g_round.is_short && space < left / 8;
   g_round.is_tight = space < left / 2;
   const bool is_in_vain = must_thin() && !g_round.thinning.has_thinned();
@@ -375,6 +386,7 @@ void reset_forgetting_after_fork(InHook hook) noexcept {
   g_round.is_full = g_round.was_full = false;
   g_round.is_short = false;
   g_round.not_before_ns = 0;
+  g_round.size = g_round.earlier = 0;
   reset_forgotten_rows_after_fork(hook);
 }
 

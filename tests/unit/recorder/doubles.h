@@ -8,8 +8,9 @@
 
 namespace oomrec::doubles {
 
-// The result of capture() on the calling thread: one frame below the thread's group.
+// The result of capture() on the calling thread: one frame below the thread's group …
 inline thread_local std::uint32_t t_stack = 1;
+inline thread_local std::uint32_t t_function = 0;     // … and this one below that, if not 0
 inline thread_local std::uint32_t t_module = 0;       // the frame's module
 inline thread_local std::uint32_t t_interpreter = 0;  // module_at()
 

@@ -10,6 +10,7 @@
 
 #include "common/session/view.h"
 #include "common/system/files.h"
+#include "recorder/forget/forget.h"
 #include "recorder/forget/forgotten_rows.h"
 #include "recorder/session/node_states.h"
 #include "recorder/state/clock.h"
@@ -19,6 +20,14 @@
 #include "tests/unit/sanitized.h"
 
 namespace oomrec::running {
+
+// Under a sanitizer there are fewer blocks, but rounds as often.
+inline void need_to_forget(Mode mode) {
+  const bool is_new = !recorder::is_active();
+  need(mode);
+  if (kSanitized && is_new) recorder::start_forgetting(recorder::g_state.budget_bytes, 6000);
+}
+constexpr std::uint32_t scaled(std::uint32_t whole) { return kSanitized ? whole / 4 : whole; }
 
 // A stack that there has not been before, from now on the calling thread's.
 inline std::uint32_t new_stack() {
@@ -167,8 +176,7 @@ class Churn {
 };
 
 // Millions of blocks, each of another stack, 500 at a time.
-inline void check_simulated_month(std::uint32_t whole, Churn::BytesOf bytes_of) {
-  const std::uint32_t blocks = rounds(whole);
+inline void check_simulated_month(std::uint32_t blocks, Churn::BytesOf bytes_of) {
   Churn kept{0x1000'0000, 100, bytes_of}, replaced{0x1100'0000, 400, bytes_of};
   kept.replace_each();
   replaced.replace_each();

@@ -15,25 +15,25 @@ std::uint64_t small_bytes(std::uint32_t place) { return 2000 + place * 8; }
 }  // namespace
 
 TEST_CASE("a simulated month: the recording does not grow, and every live block has its stack") {
-  need(Mode::sampled);
-  check_simulated_month(1'200'000, large_bytes);
+  need_to_forget(Mode::sampled);
+  check_simulated_month(scaled(1'200'000), large_bytes);
 }
 
 TEST_CASE("a stack with a live block is never forgotten") {
-  need(Mode::sampled);
-  check_old_blocks_stay(200'000, large_bytes);
+  need_to_forget(Mode::sampled);
+  check_old_blocks_stay(scaled(200'000), large_bytes);
 }
 
 TEST_CASE("what samples of forgotten stacks stand for still counts") {
-  need(Mode::sampled);
+  need_to_forget(Mode::sampled);
   const std::uint64_t before = forgotten_stacks();
   const EverAllocated ever = ever_allocated();
   const auto total = totals(Space::heap);
   {
     Churn churn{0x1400'0000, 500, small_bytes};
-    churn.replace(8'000'000);
+    churn.replace(scaled(8'000'000));
   }
-  CHECK(forgotten_stacks() - before > 30'000);
+  CHECK(forgotten_stacks() - before > scaled(30'000));
   const auto bytes =
       static_cast<double>(totals(Space::heap).allocated_bytes - total.allocated_bytes);
   const auto estimated = static_cast<double>(ever_allocated().bytes - ever.bytes);
@@ -69,7 +69,7 @@ void thin() {
 }  // namespace
 
 TEST_CASE("thinned samples stand for as much, and large ones stay") {
-  need(Mode::sampled);
+  need_to_forget(Mode::sampled);
   constexpr std::uint64_t kFirst = 0x20'0000'0000, kBlocks = 3'000'000, kLarge = 0x30'0000'0000;
   const Live none = live_of_heap();
   for (std::uint64_t i = 0; i < kBlocks; ++i) {

@@ -62,24 +62,24 @@ bool is_still(std::uint32_t node, std::uint32_t stack) {
 }  // namespace
 
 TEST_CASE("a simulated month: the recording does not grow, and every live block has its stack") {
-  need(Mode::exact);
-  check_simulated_month(1'500'000, mixed_bytes);
+  need_to_forget(Mode::exact);
+  check_simulated_month(scaled(1'500'000), mixed_bytes);
   CHECK(holders_agree());
 }
 
 TEST_CASE("a stack with a live block is never forgotten") {
-  need(Mode::exact);
-  check_old_blocks_stay(300'000, small_bytes);
+  need_to_forget(Mode::exact);
+  check_old_blocks_stay(scaled(300'000), small_bytes);
   CHECK(holders_agree());
 }
 
 TEST_CASE("an old block is freed in the middle of a round: its stack is not used again too early") {
-  need(Mode::exact);
+  need_to_forget(Mode::exact);
   {
     Churn old{0x1900'0000, 1000, small_bytes}, churn{0x1a00'0000, 100, small_bytes};
     old.replace_each();
     std::uint32_t wrong = 0;
-    for (unsigned i = 0; i < rounds(40'000); ++i) {
+    for (unsigned i = 0; i < scaled(40'000); ++i) {
       churn.replace(8);
       old.replace(1);
       // Now only the thread's sum has the stack of the block that it replaced.
@@ -98,7 +98,7 @@ TEST_CASE("an old block is freed in the middle of a round: its stack is not used
 }
 
 TEST_CASE("the stacks of the peak stay, with their figures, until there is a higher one") {
-  need(Mode::exact);
+  need_to_forget(Mode::exact);
   constexpr std::uint32_t kStacks = 1200;
   constexpr std::uint64_t kFirst = 0x2000'0000, kLast = 0x10'0000'0000;
   // First large ones, so that the small ones are no candidates for a checkpoint: brief holders.
@@ -134,22 +134,22 @@ TEST_CASE("the stacks of the peak stay, with their figures, until there is a hig
     return count;
   };
   const std::uint64_t before = forgotten_stacks();
-  churn.replace(300'000);
+  churn.replace(scaled(300'000));
   REQUIRE(heap.peak_epoch == epoch);
-  CHECK(forgotten_stacks() - before > 150'000);
+  CHECK(forgotten_stacks() - before > scaled(150'000));
   CHECK(left() == peak.size());
 
   new_stack();
   allocate(kLast, 1024 * kMiB);
   REQUIRE(heap.peak_epoch != epoch);
-  churn.replace(300'000);
+  churn.replace(scaled(300'000));
   CHECK(left() < 20);  // but for the largest that the latest checkpoints have
   release(kLast, 1024 * kMiB);
   CHECK(holders_agree());
 }
 
 TEST_CASE("a thread that sleeps in an event keeps what there was, and nothing newer") {
-  need(Mode::exact);
+  need_to_forget(Mode::exact);
   Churn churn{0x1600'0000, 100, small_bytes};
   std::map<std::uint32_t, std::uint32_t> known;  // stacks without blocks, by node
   std::latch asleep{1}, awake{1};
@@ -178,27 +178,27 @@ TEST_CASE("a thread that sleeps in an event keeps what there was, and nothing ne
   // No round goes on until the thread has slept for a quarter of a second.
   const std::uint64_t before = forgotten_stacks();
   const auto end = steady_clock::now() + 20s;
-  while (forgotten_stacks() - before < 100'000 && steady_clock::now() < end) {
+  while (forgotten_stacks() - before < scaled(100'000) && steady_clock::now() < end) {
     churn.replace(1000);
     if (forgotten_stacks() == before) std::this_thread::sleep_for(5ms);
   }
-  CHECK(forgotten_stacks() - before >= 100'000);
+  CHECK(forgotten_stacks() - before >= scaled(100'000));
   CHECK(left() == known.size());
-  churn.replace(500'000);
-  CHECK(forgotten_stacks() - before > 300'000);
+  churn.replace(scaled(500'000));
+  CHECK(forgotten_stacks() - before > scaled(300'000));
   CHECK(left() == known.size());
 
   awake.count_down();
   sleeper.join();
-  churn.replace(300'000);
+  churn.replace(scaled(300'000));
   CHECK(left() == 0);
   CHECK(churn.is_recorded());
   CHECK(holders_agree());
 }
 
 TEST_CASE("ever new labels: the latest are right, and the recording does not grow") {
-  need(Mode::exact);
-  constexpr std::uint32_t kLabels = 60'000, kBlocks = 20;
+  need_to_forget(Mode::exact);
+  constexpr std::uint32_t kLabels = scaled(60'000), kBlocks = 20;
   constexpr std::uint64_t kFirst = 0x1800'0000;
   const auto text_of = [](std::uint32_t number) {
     return "request " + std::string(5 - std::to_string(number).size(), '0') +
@@ -228,7 +228,7 @@ TEST_CASE("ever new labels: the latest are right, and the recording does not gro
 }
 
 TEST_CASE("ever new marks: the latest, the first, and between them fewer and fewer") {
-  need(Mode::exact);
+  need_to_forget(Mode::exact);
   constexpr std::uint32_t kCount = 10'000, kLatest = session::kMarks / 2;
   for (std::uint32_t i = 0; i < kCount; ++i) recorder::mark(kHook, "mark " + std::to_string(i));
   const session::View view = g_session.view();
