@@ -39,6 +39,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--without-peers", action="store_true")
+    parser.add_argument("--against", type=Path)
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--peer-rounds", type=int)
     parser.add_argument("--peer-seconds", type=float, default=60)
@@ -171,7 +172,7 @@ def measure_all(options: argparse.Namespace, scratch: Path) -> dict:
         groups = [*dict.fromkeys(one.group for one in known), *(part.NAME for part in PARTS)]
         sys.exit(f"scripts/bench: no such workload\n  --only takes one of: {' '.join(groups)}")
     usable, described = [], []
-    for recorder in recorders(options.build, not options.without_peers):
+    for recorder in recorders(options.build, options.against, not options.without_peers):
         problem = recorder.problem(scratch, base, python)
         described.append({"name": recorder.name, "title": recorder.title, "problem": problem})
         if problem is None:
@@ -214,6 +215,7 @@ def measure_all(options: argparse.Namespace, scratch: Path) -> dict:
 def main() -> None:
     options = arguments()
     options.build = options.build.resolve()
+    options.against = options.against and options.against.resolve()
     options.out.mkdir(parents=True, exist_ok=True)
     measure.adopt_orphans()
     if options.results:

@@ -30,6 +30,23 @@ def summary(workload: dict, recorder: str) -> dict | None:
     }
 
 
+def compared(workload: dict, mode: str, other: str) -> dict | None:
+    """A mode beside the same of another build. None if either was not run.
+
+    The ratio is of what the program takes with each, a median over the rounds.
+    """
+    own, before = summary(workload, mode), summary(workload, other)
+    if own is None or before is None:
+        return None
+    results = workload["results"]
+    pairs = zip(results[mode]["figures"], results[other]["figures"])
+    return {
+        "own": own,
+        "before": before,
+        "ratio": median(now / then for now, then in pairs),
+    }
+
+
 def goal_verdicts(workloads: list[dict], workload: dict, mode: str) -> list[tuple[str, bool]]:
     """Each goal of one of our modes as text, and whether the printed digits reach it."""
     own = summary(workload, mode)
@@ -51,6 +68,9 @@ def goal_verdicts(workloads: list[dict], workload: dict, mode: str) -> list[tupl
                 verdicts.append((f"≤ 1.15 × {bound}'s", reached))
     return verdicts
 
+
+# What a program takes at most, as a multiple of what it takes with an earlier build.
+EARLIER_GOAL = 1.02
 
 # How many times less than a peer each of our modes should add.
 PEER_GOALS = {

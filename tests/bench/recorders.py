@@ -14,6 +14,8 @@ from typing import Callable
 
 from workloads import Workload
 
+MODES = ("sampled", "exact")
+
 
 @dataclass(frozen=True)
 class Recorder:
@@ -57,7 +59,12 @@ class Recorder:
         return None
 
 
-def recorders(build: Path, with_peers: bool) -> list[Recorder]:
+def earlier(mode: str) -> str:
+    """The name of one of our modes in an earlier build."""
+    return f"earlier-{mode}"
+
+
+def recorders(build: Path, against: Path | None, with_peers: bool) -> list[Recorder]:
     library = build / "liboomrec.so"
     tools = build / "venv" / "bin"
     libraries = Path("/usr/lib/x86_64-linux-gnu")
@@ -73,17 +80,18 @@ def recorders(build: Path, with_peers: bool) -> list[Recorder]:
         begin = [str(tools / "memray"), "run", "-q", "-f", *options, "-o"]
         return lambda command, folder: [*begin, str(folder / "memray.bin"), *command[1:]]
 
-    own = [
-        Recorder("none", "no recorder"),
-        Recorder(
-            "sampled", "oomrec sampled", needs=(str(library),), ours=True,
-            environment=preload(library, OOMREC_MODE="sampled"),
-        ),
-        Recorder(
-            "exact", "oomrec exact", needs=(str(library),), ours=True,
-            environment=preload(library, OOMREC_MODE="exact"),
-        ),
-    ]  # fmt: skip
+    def oomrec(name: str, title: str, mode: str, library: Path) -> Recorder:
+        return Recorder(
+            name, title, needs=(str(library),), ours=True,
+            environment=preload(library, OOMREC_MODE=mode),
+        )  # fmt: skip
+
+    own = [Recorder("none", "no recorder")]
+    for mode in MODES:
+        own.append(oomrec(mode, f"oomrec {mode}", mode, library))
+        if against:
+            title = f"an earlier oomrec {mode}"
+            own.append(oomrec(earlier(mode), title, mode, against / "liboomrec.so"))
     if not with_peers:
         return own
     return own + [

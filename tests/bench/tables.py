@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import leaks
-from figures import PEER_GOALS, goal_verdicts, stopped_ratio, summary, times_less
-
-MODES = ("sampled", "exact")
+from figures import (
+    EARLIER_GOAL,
+    PEER_GOALS,
+    compared,
+    goal_verdicts,
+    stopped_ratio,
+    summary,
+    times_less,
+)
+from recorders import MODES, earlier
 
 
 def all_tables(results: dict) -> str:
     parts = ["### What oomrec costs\n", own_table(results)] if results["workloads"] else []
     present = {name for workload in results["workloads"] for name in workload["results"]}
-    peers = [one for one in results["recorders"] if one["name"] in present - {"none", *MODES}]
+    others = {earlier(mode) for mode in MODES} & present
+    if others:
+        parts += ["\n### Beside an earlier build\n", earlier_table(results)]
+    own = {"none", *MODES, *others}
+    peers = [one for one in results["recorders"] if one["name"] in present - own]
     if peers:
         parts += ["\n### Beside its peers\n", peer_table(results, peers)]
-        compared = [one for one in peers if one["name"] in PEER_GOALS]
-        if compared:
+        with_goals = [one for one in peers if one["name"] in PEER_GOALS]
+        if with_goals:
             parts += [
                 "\n### Time added by peers, as a multiple of ours\n",
-                times_table(results, compared),
+                times_table(results, with_goals),
             ]
     if results["reading"]:
         parts += ["\n### What reading costs\n", reading_table(results["reading"])]
@@ -149,6 +160,31 @@ def own_table(results: dict) -> str:
     return aligned(rows)
 
 
+def earlier_table(results: dict) -> str:
+    rows = [["workload", "mode", "before", "now", "ratio", "memory before", "now", ""]]
+    for workload in results["workloads"]:
+        for mode in MODES:
+            both = compared(workload, mode, earlier(mode))
+            if both is None:
+                continue
+            memory = [both[build]["added_mib"] for build in ("before", "own")]
+            reached = round(both["ratio"], 2) <= EARLIER_GOAL
+            rows.append(
+                [
+                    workload["title"] if mode == MODES[0] else "",
+                    mode,
+                    *(
+                        amount(both[build]["median"], workload["unit"])
+                        for build in ("before", "own")
+                    ),
+                    f"{both['ratio']:.2f}",
+                    *("" if mib is None else f"{mib:+.1f} MiB" for mib in memory),
+                    "" if reached else "**slower**",
+                ]
+            )
+    return aligned(rows)
+
+
 def peer_table(results: dict, peers: list[dict]) -> str:
     columns = [*MODES, *(one["name"] for one in peers)]
     titles = {one["name"]: one["title"] for one in results["recorders"]}
@@ -183,10 +219,10 @@ def times_table(results: dict, peers: list[dict]) -> str:
 
 
 def times_cell(workload: dict, mode: str, peer: str) -> str:
-    compared = times_less(workload, mode, peer)
-    if compared is None:
+    both = times_less(workload, mode, peer)
+    if both is None:
         return ""
-    times, reached = compared
+    times, reached = both
     stopped = "> " if workload["results"][peer]["stopped_cpu_s"] else ""
     if times is None:
         return "adds nothing"

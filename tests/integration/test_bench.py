@@ -12,6 +12,7 @@ import pytest
 from command_lines import commands
 
 SOURCE = Path(__file__).resolve().parent.parent.parent
+MODES = ("sampled", "exact")
 MICRO = ["micro-a10", "micro-a30", "micro-a100", "micro-b30", "micro-c30"]
 
 
@@ -32,13 +33,14 @@ def valid_results(run, out):
     return results
 
 
-def test_a_quick_run_measures_every_row(bench, tmp_path):
-    run = bench("--quick", "--only", "micro", "--without-peers", "--out", tmp_path / "out")
+def test_a_quick_run_measures_every_row(bench, build_dir, tmp_path):
+    options = ["--without-peers", "--against", build_dir, "--out", tmp_path / "out"]
+    run = bench("--quick", "--only", "micro", *options)
 
     results = valid_results(run, tmp_path / "out")
     assert [workload["name"] for workload in results["workloads"]] == MICRO
     for workload in results["workloads"]:
-        assert set(workload["results"]) == {"none", "sampled", "exact"}
+        assert set(workload["results"]) == {"none", *MODES, *(f"earlier-{mode}" for mode in MODES)}
         for name, result in workload["results"].items():
             assert result["problem"] is None and len(result["figures"]) == 3, (name, result)
     table = (tmp_path / "out" / "table.md").read_text()
@@ -104,6 +106,8 @@ def test_tables_list_missed_stopped_and_skipped_rows(bench, tmp_path):
             {"name": "none", "title": "no recorder", "problem": None},
             {"name": "sampled", "title": "oomrec sampled", "problem": None},
             {"name": "exact", "title": "oomrec exact", "problem": None},
+            {"name": "earlier-sampled", "title": "an earlier oomrec sampled", "problem": None},
+            {"name": "earlier-exact", "title": "an earlier oomrec exact", "problem": None},
             {"name": "heaptrack", "title": "heaptrack", "problem": None},
             {"name": "memray", "title": "memray", "problem": None},
             {"name": "fil", "title": "Fil", "problem": "not installed: fil-profile"},
@@ -114,6 +118,8 @@ def test_tables_list_missed_stopped_and_skipped_rows(bench, tmp_path):
                 "none": {**RUN, "figures": [1.0]},
                 "sampled": {**RUN, "figures": [1.1], "rss_mib": [60.0]},
                 "exact": {**RUN, "figures": [2.0]},
+                "earlier-sampled": {**RUN, "figures": [1.0], "rss_mib": [55.5]},
+                "earlier-exact": {**RUN, "figures": [1.99]},
                 "heaptrack": {**RUN, "figures": [], "stopped_cpu_s": 58.0},
                 "memray": {**RUN, "figures": [4.0]},
             },
@@ -155,6 +161,9 @@ def test_tables_list_missed_stopped_and_skipped_rows(bench, tmp_path):
     assert own["exact"] == ["2.00", "+1.00 s", "+0 MiB", "≤ 1.65", "**missed**"]
     assert ["JSON", "1.00 s", "1.10", "2.00", "> 58 ×", "4.00"] in rows
     assert ["JSON", "> 570", "> 57", "30", "**3.0**"] in rows
+    before = ["JSON", "sampled", "1.00 s", "1.10 s", "1.10", "+5.5 MiB", "+10.0 MiB", "**slower**"]
+    assert before in rows
+    assert ["", "exact", "1.99 s", "2.00 s", "1.01", "+0.0 MiB", "+0.0 MiB", ""] in rows
     assert ["oomrec stats", "large", "3.00 s", "9 MiB", "≤ 2 s", "**missed**"] in rows
     assert ["NumPy", "12.0 ms", "80.0 ms", "≤ 50 ms", "reached"] in rows
     assert ["oomrec ls --help", "31.0 ms", "31.0 ms", "≤ 30 ms", "**missed**"] in rows

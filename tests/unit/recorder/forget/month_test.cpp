@@ -92,11 +92,11 @@ TEST_CASE("a simulated month: no page more, and every block has its stack") {
   CHECK(checked > blocks / 50);
   CHECK(header.dropped_events == 0);
   CHECK(header.truncated_stacks == 0);
-  // How many samples are live varies.
+  // How many samples are live varies; the kernel counts resident pages a few late.
   const std::uint64_t more = exact ? 0 : 64 * 1024;
   CHECK(late.recording_bytes <= early.recording_bytes + more);
   CHECK(late.index_bytes <= early.index_bytes + more);
-  CHECK(late.resident_bytes <= early.resident_bytes + 2 * more);
+  CHECK(late.resident_bytes <= early.resident_bytes + more + 64 * 1024);
   if (!exact) return;
   CHECK(unrecorded == 0);
   const EverAllocated ever = ever_allocated();
