@@ -242,8 +242,10 @@ bool is_idle(NodeStates::Word word, std::uint32_t era) noexcept {
 // how many.
 std::uint32_t retire_from(InHook hook, std::uint32_t node, std::uint32_t era) noexcept {
   const NodeStates::Word word = g_node_states.load(node);
-  if (!is_idle(word, era) || !g_state.holders.are_empty(node)) return 0;
-  const bool has_holders = g_state.holders.has_any(node);
+  if (!is_idle(word, era)) return 0;
+  const live::HolderTable::Has has = g_state.holders.of_node(node);
+  if (has == live::HolderTable::Has::needed) return 0;
+  const bool has_holders = has == live::HolderTable::Has::empty;
   const NewRow new_row = g_round.is_short ? NewRow::none : NewRow::added;
   const std::uint32_t row = has_holders ? forgotten_node_of(hook, node, new_row) : 0;
   if (has_holders && row == 0) return 0;  // no memory: it stays

@@ -61,16 +61,19 @@ bool is_empty(std::uint32_t number) noexcept {
 
 }  // namespace
 
-bool HolderTable::are_empty(std::uint32_t node) const noexcept {
-  const auto may_go = [&](Space space) noexcept {
+HolderTable::Has HolderTable::of_node(std::uint32_t node) const noexcept {
+  Has has = Has::none;
+  const auto look = [&](Space space) noexcept {
     const std::uint32_t number = find(node, space);
-    return number == 0 || is_empty(number);
+    if (number != 0) has = is_empty(number) ? Has::empty : Has::needed;
+    return has != Has::needed;
   };
-  if (!may_go(Space::heap)) return false;
-  if ((session::g_node_states.load(node) & session::NodeStates::kHasOthers) == 0) return true;
+  if (!look(Space::heap)) return has;
+  if ((session::g_node_states.load(node) & session::NodeStates::kHasOthers) == 0) return has;
+  has = Has::empty;
   for (std::size_t space = 1; space < kSpaceCount; ++space)
-    if (!may_go(static_cast<Space>(space))) return false;
-  return true;
+    if (!look(static_cast<Space>(space))) return has;
+  return has;
 }
 
 bool HolderTable::has_any(std::uint32_t node) const noexcept {

@@ -57,9 +57,10 @@ class HolderTable {
     std::uint64_t total_bytes, total_count;
     std::uint32_t temporary_count;
   };
-  // Whether no holder of the node has live memory now, had some at the last peak, or is a candidate
-  // for a checkpoint.
-  bool are_empty(std::uint32_t node) const noexcept;
+  // Of a node: whether it has holders, and one of them has live memory now, had some at the last
+  // peak, or is a candidate for a checkpoint.
+  enum class Has : std::uint8_t { none, empty, needed };
+  Has of_node(std::uint32_t node) const noexcept;
   bool has_any(std::uint32_t node) const noexcept;
   std::uint32_t free() const noexcept { return free_.count(); }  // numbers that may be used again
   // Removes the holders of a retired node: forget(const Forgotten&) for each.

@@ -133,24 +133,26 @@ TEST_CASE("a thread finds the holder of its stack, not that of one that is forgo
   };
   bool retired = false;
   std::set<std::string> seen;
-  weak_memory::meet(
-      {[&] {
-         allocate(find_or_add({1, 2}), 2);
-       },
-       [&] {
-         const NodeStates::Word word = g_node_states.load(node);
-         retired = false;
-         if (!NodeStates::is_idle(word, g_era.load(relaxed)) || !holders.are_empty(node)) return;
-         stack::Retiring retiring{kHook};
-         retired = g_node_states.retire(node, word);
-         if (!retired) return;
-         holders.remove(kHook, node, false, [](const live::HolderTable::Forgotten&) {});
-         retiring.use_again(node);
-       }},
-      [&] {
-        CHECK(live_at(find_or_add({1, 2})) == 2);
-        seen.insert(retired ? "retired" : "kept");
-      });
+  weak_memory::meet({[&] {
+                       allocate(find_or_add({1, 2}), 2);
+                     },
+                     [&] {
+                       const NodeStates::Word word = g_node_states.load(node);
+                       retired = false;
+                       if (!NodeStates::is_idle(word, g_era.load(relaxed)) ||
+                           holders.of_node(node) == live::HolderTable::Has::needed)
+                         return;
+                       stack::Retiring retiring{kHook};
+                       retired = g_node_states.retire(node, word);
+                       if (!retired) return;
+                       holders.remove(kHook, node, false,
+                                      [](const live::HolderTable::Forgotten&) {});
+                       retiring.use_again(node);
+                     }},
+                    [&] {
+                      CHECK(live_at(find_or_add({1, 2})) == 2);
+                      seen.insert(retired ? "retired" : "kept");
+                    });
   CHECK(seen == std::set<std::string>{"kept", "retired"});
   holders.reset(kHook);
 }
