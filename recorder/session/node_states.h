@@ -36,10 +36,11 @@ class NodeStates {
   static Word stamp_of(std::uint32_t era) noexcept { return (1 + era % 255) << kStampShift; }
   static Word stamp_in(Word word) noexcept { return word >> kStampShift << kStampShift; }
 
-  // A new node, claimed. Under the trie's lock, like prepare(). False: no memory.
+  // A new node, claimed, to which so many refer. Under the trie's lock, like prepare(). False: no
+  // memory.
   bool prepare(InHook hook, std::uint32_t node) noexcept { return words_.prepare(hook, node); }
-  void add(std::uint32_t node) noexcept {
-    words_.find(node)->store(stamp_now(), std::memory_order_release);
+  void add(std::uint32_t node, Word references) noexcept {
+    words_.find(node)->store(stamp_now() | references, std::memory_order_release);
   }
 
   // 0: not in use.

@@ -87,16 +87,22 @@ std::uint32_t find_child(std::uint32_t parent, std::uint64_t word, std::uint32_t
   });
 }
 
+// What is known about the children of nodes that are added: the parent counts the new node already,
+// and the new node counts a child that is added next. It saves an atomic change for each.
+struct Counted {
+  bool by_parent, child;
+};
+
 // The number of a new node below `parent`, in use from now on. Under g_lock. 0: the trie is full.
-std::uint32_t new_node(InHook hook, std::uint32_t parent, std::uint32_t frame,
-                       std::uint32_t hash) noexcept {
+std::uint32_t new_node(InHook hook, std::uint32_t parent, std::uint32_t frame, std::uint32_t hash,
+                       bool counts_child) noexcept {
   auto& nodes = session::g_session.nodes;
   const NodeEntry entry{parent, frame};
   if (const std::uint32_t node = g_free.take(parent + 1)) {
     session::word_of(node_at(node))
         .store(std::bit_cast<std::uint64_t>(entry), std::memory_order_release);
     *g_hashes.find(node) = hash;
-    g_node_states.add(node);
+    g_node_states.add(node, counts_child);
     return node;
   }
   std::uint32_t node = nodes.size();
@@ -105,7 +111,7 @@ std::uint32_t new_node(InHook hook, std::uint32_t parent, std::uint32_t frame,
       !nodes.append(hook, node, [&](NodeEntry& added) { added = entry; }))
     return 0;
   *g_hashes.find(node) = hash;
-  g_node_states.add(node);
+  g_node_states.add(node, counts_child);
   return node;
 }
 
@@ -118,13 +124,13 @@ void free_node(InHook hook, std::uint32_t node) noexcept {
 }
 
 // Adds a node that is not there. Under g_lock. 0: the trie is full.
-std::uint32_t add(InHook hook, std::uint32_t parent, std::uint64_t word,
-                  std::uint32_t hash) noexcept {
+std::uint32_t add(InHook hook, std::uint32_t parent, std::uint64_t word, std::uint32_t hash,
+                  Counted counted) noexcept {
   if (g_nodes_in_use == 0)  // in a sandbox there is no memory later
     for (auto& shard : g_index) shard.prepare(hook);
   const std::uint32_t frame = take_frame(hook, word);
   if (frame == 0) return 0;
-  const std::uint32_t node = new_node(hook, parent, frame, hash);
+  const std::uint32_t node = new_node(hook, parent, frame, hash, counted.child);
   if (node == 0) {
     give_back_frame(hook, frame);
     return 0;
@@ -133,7 +139,7 @@ std::uint32_t add(InHook hook, std::uint32_t parent, std::uint64_t word,
     free_node(hook, node);
     return 0;
   }
-  g_node_states.refer(parent);
+  if (!counted.by_parent) g_node_states.refer(parent);
   add_own(g_nodes_in_use, std::uint32_t{1});  // under the lock
   add_own(g_ever, std::uint64_t{1});
   return node;
@@ -210,16 +216,22 @@ std::uint32_t intern(InHook hook, std::uint32_t parent, std::uint32_t hash,
   if (fresh == 0) return count;
   const system::MutexGuard guard(g_lock);
   if (!guard) return count - fresh;
-  bool is_known = true;  // the stack that ends in `outer`, before this call
+  bool is_known = true;     // the stack that ends in `outer`, before this call
+  bool is_counted = false;  // by `outer`: the next one
   for (; fresh != 0; --fresh) {
     MergedFrame& frame = frames[fresh - 1];
     std::uint32_t node = 0;
     if (is_known) node = find_child(outer, frame.word, frame.hash);
     is_known = node != 0;
-    if (node == 0) node = add(hook, outer, frame.word, frame.hash);
-    if (node == 0) {
-      session::note_shortage();
-      break;
+    if (!is_known) {
+      node =
+          add(hook, outer, frame.word, frame.hash, {.by_parent = is_counted, .child = fresh > 1});
+      if (node == 0) {
+        if (is_counted) g_node_states.release(outer);
+        session::note_shortage();
+        break;
+      }
+      is_counted = fresh > 1;
     }
     frame.node = outer = node;
   }

@@ -37,7 +37,7 @@ std::uint32_t lowest_from(const std::set<std::uint32_t>& numbers, std::uint32_t 
 NodeStates::Word node_of_era(std::uint32_t node, std::uint32_t era, std::uint32_t now) {
   g_era = era;
   REQUIRE(g_states.prepare(kHook, node));
-  g_states.add(node);
+  g_states.add(node, 0);
   g_era = now;
   return g_states.load(node);
 }
