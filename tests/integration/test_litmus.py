@@ -22,8 +22,8 @@ RELAXED_LOAD = "reinterpret_cast<const Atomic<u64>*>(from)->load(std::memory_ord
 # Of each barrier: the test that fails without it, its file, a pattern that occurs there once, and its replacement.
 BARRIERS = {
     "an entry's reader, before the end": ("reuse", VIEW, r"load_barrier\(\);\s+const bool same", "const bool same"),
-    "an entry's reader, the first word before": ("reuse", VIEW, r"first = load\(from\);\s+std::memcpy",
-                                                 f"first = {RELAXED_LOAD}; std::memcpy"),
+    "an entry's reader, the first word before": ("reuse", VIEW, r"first = load\(from\);\s+copy_words",
+                                                 f"first = {RELAXED_LOAD}; copy_words"),
     "an entry's reader, the first word after": ("reuse", VIEW, r"load\(from\) == first &&",
                                                 f"{RELAXED_LOAD} == first &&"),
     "an entry's reader, the version": ("reuse", VIEW, r"\|\| load<u32>\(from \+ version_at\) == version",
@@ -50,7 +50,7 @@ BARRIERS = {
     "a thread that has left": ("nodes", ERA, r"(thread_->store\(0, )\S+\)", rf"\1{RELAXED})"),
     "a thread that has left, seen": ("nodes", ERA, r"(word = thread\.load\()\S+acquire", rf"\1{RELAXED}"),
     "a thread that is given up": ("nodes", INTERN, r"(await_adders\(InHook\) noexcept) \{[^}]+\}", r"\1 {}"),
-    "a node's state, when it is used": ("nodes", STATES, r"(->store\(stamp_now\(\), )\S+\)", rf"\1{RELAXED})"),
+    "a node's state, when it is used": ("nodes", STATES, r"(->store\(stamp_now\(\) \| references, )\S+\)", rf"\1{RELAXED})"),
     "a node's state, before it is looked at": ("nodes", STATES, r"(word->load\()std::memory_order_acquire", rf"\1{RELAXED}"),
     "a node's claim": ("nodes", STATES, r"return words_\S+compare_exchange_strong\(seen, \(seen[^;]+;",
                        "words_.find(node)->store((seen & ~stamp_in(seen)) | now); return true;"),
