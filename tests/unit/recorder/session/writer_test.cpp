@@ -3,6 +3,7 @@
 #include "common/machine/page.h"
 
 #include <doctest/doctest.h>
+#include <signal.h>
 #include <sys/stat.h>
 
 #include <atomic>
@@ -174,6 +175,22 @@ TEST_CASE("strings of any length are kept, complete or cut at the bound") {
   CHECK(session->add_string(kHook, "") == 0);
 }
 
+namespace {
+
+// Returns the thread's id when it has ended for the kernel, too: join() returns a moment earlier.
+template <class Function>
+i32 run_in_thread(Function function) {
+  i32 id = 0;
+  std::thread{[&] {
+    id = gettid();
+    function();
+  }}.join();
+  while (tgkill(getpid(), id, 0) == 0) std::this_thread::yield();
+  return id;
+}
+
+}  // namespace
+
 TEST_CASE("short-lived threads reuse lanes while others keep theirs") {
   const Scratch scratch;
   const auto session = session_in(scratch.path());
@@ -188,8 +205,7 @@ TEST_CASE("short-lived threads reuse lanes while others keep theirs") {
     most = 4 * staying;
   }
   for (std::uint32_t i = 0; i < staying; ++i) session->acquire_lane(kHook, getpid(), 1);
-  std::int32_t ended = 0;
-  std::thread{[&] { ended = gettid(); }}.join();
+  const i32 ended = run_in_thread([] {});
 
   for (unsigned i = 0; i < rounds(50'000); ++i)
     REQUIRE(session->acquire_lane(kHook, ended, 2) != 0);
@@ -251,14 +267,14 @@ TEST_CASE("an ended thread's lane goes to the next thread") {
   REQUIRE(session->ring(1) != nullptr);
 
   u32 first = 0, second = 0, third = 0;
-  std::thread{[&] { first = session->acquire_lane(kHook, gettid(), 2); }}.join();
+  run_in_thread([&] { first = session->acquire_lane(kHook, gettid(), 2); });
   CHECK(session->lanes.at(first).ring_slots == 256);
   session->lanes.at(first).spaces[0].allocated_bytes = 101;
-  std::thread{[&] {
+  run_in_thread([&] {
     second = session->acquire_lane(kHook, gettid(), 3);
     session->release_lane(kHook, second);
     third = session->acquire_lane(kHook, gettid(), 4);
-  }}.join();
+  });
   CHECK(first == 2);
   CHECK(second == first);
   CHECK(third == first);
@@ -283,8 +299,7 @@ Thread thread_named(i32 tid, u64 first_seen_ns) {
 TEST_CASE("the latest threads have entries, and those that live or were named by a failure") {
   const Scratch scratch;
   const auto session = session_in(scratch.path(), {.budget_bytes = 1 << 20});
-  i32 ended = 0;
-  std::thread{[&] { ended = gettid(); }}.join();
+  const i32 ended = run_in_thread([] {});
   constexpr u64 kSecond = 1'000'000'000;
   const u32 alive = session->take_thread_entry(kHook, thread_named(getpid(), kSecond));
   const u32 named = session->take_thread_entry(kHook, thread_named(ended, 2 * kSecond));
