@@ -190,7 +190,8 @@ TEST_CASE("a thread that sleeps in an event keeps what there was, and nothing ne
 
   awake.count_down();
   sleeper.join();
-  churn.replace(scaled(300'000));
+  // Rounds are longer the more nodes were frozen, which depends on the machine.
+  for (int i = 0; i < 10 && left() != 0; ++i) churn.replace(scaled(300'000));
   CHECK(left() == 0);
   CHECK(churn.is_recorded());
   CHECK(holders_agree());
