@@ -102,7 +102,7 @@ void go_on(Step step, std::uint32_t at) noexcept {
 
 bool is_full_again() noexcept { return g_round.is_full && g_round.was_full; }
 
-// What is left when a round has just ended, and memory is short again, is live.
+// A round has just freed all that holds nothing, and memory is short again: the rest is live.
 bool must_thin() noexcept { return (is_full_again() || g_round.is_crowded) && !exact(); }
 
 // While a shortage lasts, rounds must not take more than some of the program's time.

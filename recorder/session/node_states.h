@@ -1,9 +1,9 @@
 // What the recorder knows about each node beside its entry in the session: whether it is in use,
 // how many refer to it, and in which era a thread last found it.
 //
-// A node is used again for another stack when nothing needs it any more
-// (docs/forgetting.md). One word decides that: whoever finds a node *claims* it by stamping
-// the word with the era, and the node is retired by a change of the same word, which fails if
+// A node is reused for another stack when nothing needs it any more (docs/forgetting.md). One
+// atomic word decides that: a thread that finds a node *claims* it by stamping the word with the
+// era, and forgetting retires the node by a compare-and-exchange of the same word, which fails if
 // another thread was faster.
 #pragma once
 
@@ -36,9 +36,9 @@ class NodeStates {
   static Word stamp_of(std::uint32_t era) noexcept { return (1 + era % 255) << kStampShift; }
   static Word stamp_in(Word word) noexcept { return word >> kStampShift << kStampShift; }
 
-  // A new node, claimed, to which so many refer. Under the trie's lock, like prepare(). False: no
-  // memory.
+  // Maps the word of a new node. Under the trie's lock. False: no memory.
   bool prepare(InHook hook, std::uint32_t node) noexcept { return words_.prepare(hook, node); }
+  // A new node, claimed, with this number of references. Under the trie's lock.
   void add(std::uint32_t node, Word references) noexcept {
     words_.find(node)->store(stamp_now() | references, std::memory_order_release);
   }

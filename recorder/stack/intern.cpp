@@ -87,8 +87,9 @@ std::uint32_t find_child(std::uint32_t parent, std::uint64_t word, std::uint32_t
   });
 }
 
-// What is known about the children of nodes that are added: the parent counts the new node already,
-// and the new node counts a child that is added next. It saves an atomic change for each.
+// In a chain of new nodes each starts with a reference from the child that follows, which saves an
+// atomic increment. `by_parent`: the parent has started with one from the new node. `child`: the
+// new node starts with one.
 struct Counted {
   bool by_parent, child;
 };

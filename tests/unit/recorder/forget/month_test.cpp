@@ -4,12 +4,13 @@
 // but for some more samples.
 //
 // OOMREC_MONTH_MODE: exact, sampled; OOMREC_MONTH_EVENTS: how many (10⁹ take some minutes).
-#include <cstdio>
+#include <unistd.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <vector>
 
-#include "common/machine/page.h"
+#include "common/bundle/cgroup_processes.h"
 #include "recorder/session/node_states.h"
 #include "tests/unit/recorder/forget/churn.h"
 
@@ -40,13 +41,8 @@ struct Memory {
   std::uint64_t recording_bytes, index_bytes, resident_bytes;
 };
 Memory memory() {
-  unsigned long long all = 0, resident = 0;
-  if (std::FILE* const file = std::fopen("/proc/self/statm", "r")) {
-    if (std::fscanf(file, "%llu %llu", &all, &resident) != 2) resident = 0;
-    std::fclose(file);
-  }
   return {session::g_session.arena.populated_bytes(), session::g_index_bytes,
-          resident * machine::page_bytes()};
+          bundle::resident_bytes(getpid())};
 }
 
 std::string text_of(const Memory& memory) {
