@@ -191,11 +191,9 @@ void start_heap() noexcept {
       g_watched[static_cast<std::size_t>(api)] =
           has_own_new ? Watch::on_with_pending_new : Watch::on;
   };
-#define X(name, ...) watch(Api::name, reinterpret_cast<const void*>(g_next.name));
-  OOMREC_HEAP_ALLOCATORS(X)
-  OOMREC_HEAP_REALLOCATORS(X)
-  X(posix_memalign)
-  X(free)
+#define X(result, name, parameters, arguments) \
+  watch(Api::name, reinterpret_cast<const void*>(g_next.name));
+  OOMREC_HEAP_FUNCTIONS(X)
 #undef X
 }
 

@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "common/session/vocabulary.h"
+#include "common/session/functions.h"
 #include "common/system/hook_scope.h"
 #include "recorder/events/exact_quick.h"
 #include "recorder/events/heap.h"

@@ -7,15 +7,6 @@
 namespace oomrec::options {
 namespace {
 
-constexpr Api kFailable[] = {
-    Api::malloc,         Api::calloc,   Api::realloc,
-    Api::reallocarray,   Api::memalign, Api::aligned_alloc,
-    Api::posix_memalign, Api::valloc,   Api::pvalloc,
-    Api::operator_new,   Api::mmap,     Api::mremap,
-    Api::mprotect,       Api::brk,      Api::sbrk,
-    Api::shmat,          Api::fork,     Api::pthread_create,
-};
-
 // Removes and returns what precedes the first `separator`.
 std::string_view take_until(std::string_view& rest, char separator) noexcept {
   const std::size_t at = rest.find(separator);
@@ -43,18 +34,13 @@ bool parse_chance(std::string_view text, std::uint64_t& chance) noexcept {
   return true;
 }
 
-bool may_fail(Api api) noexcept {
-  return is_driver_api_that_fails(api) ||
-         std::find(std::begin(kFailable), std::end(kFailable), api) != std::end(kFailable);
-}
-
 bool parse_what(std::string_view word, InjectionRule& rule) noexcept {
   rule.heap_only = word == "heap";
   if (rule.heap_only) return true;
-  const auto api = value_named<Api>(kApiNames, word);
+  const auto api = api_named(word);
   if (!api) return false;
   rule.api = *api;
-  return may_fail(rule.api);
+  return function_of(rule.api).has(kInjectable);
 }
 
 bool parse_site(std::string_view site, InjectionRule& rule) noexcept {
@@ -112,7 +98,7 @@ bool InjectionRule::concerns_heap() const noexcept {
 }
 
 bool InjectionRule::fits(Api asked, Space space, std::uint64_t bytes, bool by_new) const noexcept {
-  const bool is_task = asked == Api::fork || asked == Api::pthread_create;
+  const bool is_task = function_of(asked).has(kStartsThread | kStartsProcess);
   const bool may_have_no_size = is_task || is_driver_api(asked);  // for example a context
   if (bytes < min_bytes || (bytes == 0 && !may_have_no_size)) return false;
   if (heap_only) return space == Space::heap;

@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "common/session/vocabulary.h"
+#include "common/session/functions.h"
 
 namespace oomrec::options {
 

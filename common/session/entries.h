@@ -5,8 +5,8 @@
 #include <cstddef>
 
 #include "common/session/device_layout.h"
+#include "common/session/functions.h"
 #include "common/session/types.h"
-#include "common/session/vocabulary.h"
 
 namespace oomrec::session {
 

@@ -1,4 +1,4 @@
-// The vocabulary of oomrec: spaces, event kinds, triggers, verdicts, API names.
+// The vocabulary of oomrec: spaces, event kinds, triggers, verdicts. Functions are in functions.h.
 //
 // An enumerator is spelled as it is printed. Recordings contain the values: append, never renumber.
 #pragma once
@@ -50,67 +50,6 @@ namespace oomrec {
 
 #define OOMREC_MODES(X) X(off) X(sampled) X(exact)
 
-// The functions the recorder observes, by the name the program calls.
-#define OOMREC_APIS(X) \
-  X(none) X(malloc) X(calloc) X(realloc) X(reallocarray) X(free) X(memalign) X(aligned_alloc) \
-  X(posix_memalign) X(valloc) X(pvalloc) X(operator_new) X(operator_delete) \
-  X(mmap) X(munmap) X(mremap) X(mprotect) X(brk) X(sbrk) X(shmat) X(shmdt) \
-  X(fork) X(pthread_create) X(dlopen) X(posix_spawn) X(inherited) X(request) \
-  X(reportMemoryUsageToProfiler) X(reportOutOfMemoryToProfiler) X(oomrec_mark) \
-  X(mlock) X(mlockall) \
-  X(PyMem_Malloc) X(PyMem_Calloc) X(PyMem_Realloc) X(PyMem_Free) \
-  X(PyObject_Malloc) X(PyObject_Calloc) X(PyObject_Realloc) X(PyObject_Free)
-
-// Functions of GPU drivers (shim/gpu/), without version suffixes: cuMemAlloc_v2 is cuMemAlloc.
-#define OOMREC_CUDA_APIS(X) \
-  X(cuCtxCreate) X(cuCtxDestroy) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) \
-  X(cuDevicePrimaryCtxReset) X(cuGreenCtxCreate) X(cuModuleLoad) X(cuModuleLoadData) \
-  X(cuModuleLoadDataEx) X(cuModuleLoadFatBinary) X(cuModuleGetFunction) X(cuLibraryLoadData) \
-  X(cuLibraryLoadFromFile) X(cuLibraryGetModule) X(cuKernelGetFunction) X(cuStreamCreate) \
-  X(cuStreamCreateWithPriority) X(cuEventCreate) X(cuGreenCtxStreamCreate) X(cuMemAlloc) \
-  X(cuMemAllocPitch) X(cuMemAllocManaged) X(cuMemFree) X(cuMemAllocHost) X(cuMemHostAlloc) \
-  X(cuMemFreeHost) X(cuMemHostRegister) X(cuMemHostUnregister) X(cuMemAllocAsync) \
-  X(cuMemAllocFromPoolAsync) X(cuMemFreeAsync) X(cuMemPoolCreate) \
-  X(cuMemPoolImportFromShareableHandle) X(cuMemPoolImportPointer) X(cuMemPoolTrimTo) \
-  X(cuMemPoolDestroy) X(cuDeviceGetDefaultMemPool) X(cuDeviceGetMemPool) X(cuDeviceSetMemPool) \
-  X(cuMemGetDefaultMemPool) X(cuMemGetMemPool) X(cuMemSetMemPool) X(cuMemCreate) \
-  X(cuMemImportFromShareableHandle) X(cuMemRetainAllocationHandle) X(cuMemRelease) \
-  X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemMap) X(cuMemUnmap) X(cuMemMapArrayAsync) \
-  X(cuMulticastCreate) X(cuMulticastBindMem) X(cuMulticastBindAddr) X(cuMulticastUnbind) \
-  X(cuArrayCreate) X(cuArray3DCreate) X(cuArrayDestroy) X(cuMipmappedArrayCreate) \
-  X(cuMipmappedArrayDestroy) X(cuIpcOpenMemHandle) X(cuIpcCloseMemHandle) \
-  X(cuImportExternalMemory) X(cuExternalMemoryGetMappedBuffer) \
-  X(cuExternalMemoryGetMappedMipmappedArray) X(cuDestroyExternalMemory) X(cuGraphCreate) \
-  X(cuGraphClone) X(cuGraphDestroy) X(cuGraphAddMemAllocNode) X(cuGraphAddMemFreeNode) \
-  X(cuGraphAddChildGraphNode) X(cuGraphInstantiate) X(cuGraphInstantiateWithFlags) \
-  X(cuGraphUpload) X(cuGraphLaunch) X(cuGraphExecDestroy) X(cuDeviceGraphMemTrim) \
-  X(cuGraphAddNode) X(cuGraphInstantiateWithParams) X(cuGetProcAddress)
-
-#define OOMREC_HIP_APIS(X) \
-  X(hipCtxCreate) X(hipDeviceReset) X(hipModuleLoad) X(hipModuleLoadData) X(hipModuleLoadDataEx) \
-  X(hipModuleLoadFatBinary) X(hipLibraryLoadData) X(hipLibraryLoadFromFile) X(hipStreamCreate) \
-  X(hipStreamCreateWithFlags) X(hipStreamCreateWithPriority) X(hipExtStreamCreateWithCUMask) \
-  X(hipEventCreate) X(hipEventCreateWithFlags) X(hipMalloc) X(hipExtMallocWithFlags) \
-  X(hipMallocPitch) X(hipMemAllocPitch) X(hipMalloc3D) X(hipMallocManaged) X(hipFree) \
-  X(hipMallocHost) X(hipMemAllocHost) X(hipHostMalloc) X(hipHostAlloc) X(hipFreeHost) \
-  X(hipHostFree) X(hipHostRegister) X(hipHostUnregister) X(hipExtHostAlloc) X(hipMallocAsync) \
-  X(hipMallocFromPoolAsync) X(hipFreeAsync) X(hipMemPoolCreate) \
-  X(hipMemPoolImportFromShareableHandle) X(hipMemPoolImportPointer) X(hipMemPoolTrimTo) \
-  X(hipMemPoolDestroy) X(hipDeviceGetDefaultMemPool) X(hipDeviceGetMemPool) X(hipDeviceSetMemPool) \
-  X(hipMemGetDefaultMemPool) X(hipMemGetMemPool) X(hipMemSetMemPool) X(hipMemCreate) \
-  X(hipMemImportFromShareableHandle) X(hipMemRetainAllocationHandle) X(hipMemRelease) \
-  X(hipMemAddressReserve) X(hipMemAddressFree) X(hipMemMap) X(hipMemUnmap) X(hipMallocArray) \
-  X(hipMalloc3DArray) X(hipArrayCreate) X(hipArray3DCreate) X(hipFreeArray) X(hipArrayDestroy) \
-  X(hipMallocMipmappedArray) X(hipMipmappedArrayCreate) X(hipFreeMipmappedArray) \
-  X(hipMipmappedArrayDestroy) X(hipIpcOpenMemHandle) X(hipIpcCloseMemHandle) \
-  X(hipImportExternalMemory) X(hipExternalMemoryGetMappedBuffer) X(hipDestroyExternalMemory) \
-  X(hipExternalMemoryGetMappedMipmappedArray) X(hipGraphCreate) X(hipGraphClone) \
-  X(hipGraphDestroy) X(hipGraphAddChildGraphNode) X(hipGraphInstantiate) \
-  X(hipGraphInstantiateWithFlags) X(hipGraphLaunch) X(hipGraphExecDestroy) \
-  X(hipGraphAddMemAllocNode) X(hipGraphAddMemFreeNode) X(hipDrvGraphAddMemFreeNode) \
-  X(hipGraphAddNode) X(hipGraphInstantiateWithParams) X(hipGraphUpload) X(hipDeviceGraphMemTrim) \
-  X(hipGetProcAddress) X(hipGetDriverEntryPoint)
-
 // clang-format on
 
 #define X(name) name,
@@ -122,13 +61,6 @@ enum class VerdictCode : std::uint8_t { OOMREC_VERDICTS(X) };
 enum class Certainty : std::uint8_t { OOMREC_CERTAINTIES(X) };
 enum class LimitKind : std::uint8_t { OOMREC_LIMIT_KINDS(X) };
 enum class Mode : std::uint8_t { OOMREC_MODES(X) };
-enum class Api : std::uint16_t {
-  OOMREC_APIS(X) end_of_host,
-  before_cuda = 63,  // so that each list can grow
-  OOMREC_CUDA_APIS(X) end_of_cuda,
-  before_hip = 255,
-  OOMREC_HIP_APIS(X) end_of_hip,
-};
 #undef X
 
 #define X(name) std::string_view{#name},
@@ -140,15 +72,6 @@ inline constexpr auto kVerdictNames = std::to_array<std::string_view>({OOMREC_VE
 inline constexpr auto kCertaintyNames = std::to_array<std::string_view>({OOMREC_CERTAINTIES(X)});
 inline constexpr auto kLimitKindNames = std::to_array<std::string_view>({OOMREC_LIMIT_KINDS(X)});
 inline constexpr auto kModeNames = std::to_array<std::string_view>({OOMREC_MODES(X)});
-inline constexpr auto kApiNames = [] {
-  std::array<std::string_view, static_cast<std::size_t>(Api::end_of_hip)> names{};
-#define Y(name) names[static_cast<std::size_t>(Api::name)] = #name;
-  OOMREC_APIS(Y)
-  OOMREC_CUDA_APIS(Y)
-  OOMREC_HIP_APIS(Y)
-#undef Y
-  return names;
-}();
 #undef X
 
 // The printed name of an enumerator; "unknown" for a value from a newer or forged recording.
@@ -164,7 +87,6 @@ constexpr std::string_view name_of(VerdictCode v) noexcept { return name_of(kVer
 constexpr std::string_view name_of(Certainty v) noexcept { return name_of(kCertaintyNames, v); }
 constexpr std::string_view name_of(LimitKind v) noexcept { return name_of(kLimitKindNames, v); }
 constexpr std::string_view name_of(Mode v) noexcept { return name_of(kModeNames, v); }
-constexpr std::string_view name_of(Api v) noexcept { return name_of(kApiNames, v); }
 
 // The value with this name in a table such as kVerdictNames; empty for other words.
 template <class Value>
@@ -172,16 +94,6 @@ constexpr std::optional<Value> value_named(const auto& names, std::string_view w
   for (std::size_t i = 0; i < names.size(); ++i)
     if (names[i] == word && !word.empty()) return static_cast<Value>(i);
   return std::nullopt;
-}
-
-// The space that a host function changes; the heap for those that change none.
-constexpr Space space_of(Api api) noexcept {
-  if (api >= Api::mmap && api <= Api::shmdt) return Space::map;
-  if (api == Api::mlock || api == Api::mlockall) return Space::map;
-  if (api >= Api::PyMem_Malloc && api <= Api::PyObject_Free) return Space::python;
-  const bool torch =
-      api == Api::reportMemoryUsageToProfiler || api == Api::reportOutOfMemoryToProfiler;
-  return torch ? Space::torch : Space::heap;
 }
 
 // A space of a GPU, or of a framework that subdivides a GPU's memory.
@@ -198,28 +110,6 @@ constexpr bool is_on_host(Space space) noexcept {
 // Address space of a GPU, or imported memory: neither uses memory of its own.
 constexpr bool is_address_space(Space space) noexcept {
   return space == Space::cuda_va || space == Space::hip_va;
-}
-
-// Whether it is a function of a GPU's driver.
-constexpr bool is_driver_api(Api api) noexcept { return api > Api::before_cuda; }
-
-// Whether it is a driver function that can fail for lack of memory: all except those that release
-// memory or only query.
-constexpr bool is_driver_api_that_fails(Api api) noexcept {
-  constexpr std::string_view kNeverFails[] = {
-      "Free",           "Destroy",
-      "Release",        "Unmap",
-      "Unregister",     "Unbind",
-      "Trim",           "Close",
-      "Reset",          "GetDefaultMemPool",
-      "GetMemPool",     "SetMemPool",
-      "GetProcAddress", "DriverEntryPoint",
-  };
-  if (!is_driver_api(api)) return false;
-  const std::string_view name = kApiNames[static_cast<std::size_t>(api)];  // empty: not in use
-  for (const std::string_view part : kNeverFails)
-    if (name.find(part) != name.npos) return false;
-  return !name.empty();
 }
 
 // Whether the space may be added to others: not for address space, nor for a subdivision of another
@@ -243,8 +133,5 @@ constexpr bool is_count_limit(LimitKind kind) noexcept {
 }
 
 inline constexpr std::size_t kSpaceCount = kSpaceNames.size();
-inline constexpr auto kApiCount = static_cast<std::size_t>(Api::end_of_hip);
-inline constexpr auto kHostApiCount = static_cast<std::size_t>(Api::end_of_host);
-static_assert(Api::end_of_cuda < Api::before_hip);
 
 }  // namespace oomrec

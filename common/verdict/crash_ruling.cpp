@@ -52,9 +52,8 @@ struct Evidence {
   }
   // Whether the host can access the block: a GPU's own memory has no address on the host.
   bool is_for_host() const noexcept {
-    const Api api = static_cast<Api>(failure.api);
-    return is_on_host(static_cast<Space>(failure.space)) || api == Api::cuMemAllocManaged ||
-           api == Api::hipMallocManaged;
+    return is_on_host(static_cast<Space>(failure.space)) ||
+           function_of(static_cast<Api>(failure.api)).has(kOnHost);
   }
   // The fault address is the result plus an offset within what was asked for.
   bool is_in_request(std::uint64_t furthest) const noexcept {
@@ -144,8 +143,7 @@ Ruling rule_on_abort(const Evidence& e) noexcept {
 }  // namespace
 
 bool fails_with_minus_one(const Failure& failure) noexcept {
-  const Api api = static_cast<Api>(failure.api);
-  return api == Api::mmap || api == Api::mremap || api == Api::sbrk || api == Api::shmat;
+  return function_of(static_cast<Api>(failure.api)).failed == Failed::minus_one_pointer;
 }
 
 Ruling ruling_of(const session::View& view) noexcept {

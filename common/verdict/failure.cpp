@@ -60,34 +60,18 @@ bool is_too_large(const Failure& failure) noexcept {
          (failure.ram_bytes != 0 && failure.bytes > add(failure.ram_bytes, failure.swap_bytes));
 }
 
-bool is_task(const Failure& failure) noexcept {
-  const Api api = static_cast<Api>(failure.api);
-  return api == Api::pthread_create || api == Api::fork || api == Api::posix_spawn;
-}
-
-// Locks memory that is mapped already.
-bool is_lock(const Failure& failure) noexcept {
-  const Api api = static_cast<Api>(failure.api);
-  return api == Api::mlock || api == Api::mlockall;
+bool has(const Failure& failure, Traits any) noexcept {
+  return function_of(static_cast<Api>(failure.api)).has(any);
 }
 
 // The code that names what was requested, where that says more than the limit; otherwise
 // `otherwise`.
 VerdictCode code_of(const Failure& failure, VerdictCode otherwise) noexcept {
-  switch (static_cast<Api>(failure.api)) {
-    case Api::pthread_create:
-      return VerdictCode::thread_creation_failed;
-    case Api::fork:
-    case Api::posix_spawn:
-      return VerdictCode::fork_failed;
-    case Api::dlopen:
-      return VerdictCode::mapping_failed;
-    case Api::mlock:
-    case Api::mlockall:
-      return VerdictCode::memory_lock_failed;
-    default:
-      return otherwise;
-  }
+  if (has(failure, kStartsThread)) return VerdictCode::thread_creation_failed;
+  if (has(failure, kStartsProcess)) return VerdictCode::fork_failed;
+  if (has(failure, kLoads)) return VerdictCode::mapping_failed;
+  if (has(failure, kLocks)) return VerdictCode::memory_lock_failed;
+  return otherwise;
 }
 
 // The code of a failure that no limit on bytes explains.
@@ -170,7 +154,7 @@ void explain_lack(Verdict& verdict, text::Text& summary, const Failure& failure,
   const Ceiling* hit = first_hit(verdict, ceilings);
   if (by_pool != nullptr) hit = by_pool;
   // Only the loader knows the size of a library that did not fit.
-  const bool size_unknown = static_cast<Api>(failure.api) == Api::dlopen;
+  const bool size_unknown = has(failure, kLoads);
   if (hit == nullptr && size_unknown && address_space.in_force()) hit = &address_space;
   if (hit != nullptr) return explain_ceiling(verdict, summary, failure, *hit);
   verdict.code = code_of(failure, code_without_limit(failure));
@@ -260,10 +244,10 @@ void explain_failed_request(Verdict& verdict, const session::View& view,
 
   text::Text summary{verdict.summary};
   begin_failure(summary, view, failure);
-  const bool lock = is_lock(failure);  // takes no new memory
+  const bool lock = has(failure, kLocks);  // takes no new memory
   if ((failure.flags & session::kFailureInjected) != 0) {
     explain_injection(verdict, summary, view, failure);
-  } else if (failure.error == EAGAIN && is_task(failure)) {
+  } else if (failure.error == EAGAIN && has(failure, kStartsThread | kStartsProcess)) {
     explain_tasks(verdict, summary, failure);
   } else if (const Ceiling* const hit = lock ? nullptr : first_hit(verdict, ceilings)) {
     explain_ceiling(verdict, summary, failure, *hit);

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "common/session/vocabulary.h"
+#include "common/session/functions.h"
 #include "recorder/devices/registry.h"
 #include "recorder/state/request.h"
 

@@ -271,7 +271,7 @@ Released on_free(InHook hook, Space space, Api api, std::uint64_t address,
   Released released;
   if (phase() == Phase::off || address == 0) return released;
   ThreadState* const thread = current_thread(hook);
-  if (thread != nullptr) thread->reallocating = api == Api::realloc || api == Api::reallocarray;
+  if (thread != nullptr) thread->reallocating = function_of(api).has(kResizes);
   released.address = address;
   released.usable_bytes = usable_bytes;
   // A block of its own mapping, which malloc may unmap, can have been a coroutine's stack.

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "common/session/vocabulary.h"
+#include "common/session/functions.h"
 #include "common/system/hook_scope.h"
 #include "recorder/state/request.h"
 

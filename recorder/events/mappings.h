@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "common/session/vocabulary.h"
+#include "common/session/functions.h"
 #include "common/system/hook_scope.h"
 
 namespace oomrec::recorder {

@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "common/session/vocabulary.h"
+#include "common/session/functions.h"
 #include "common/system/hook_scope.h"
 #include "recorder/state/request.h"
 #include "recorder/state/state.h"

@@ -25,28 +25,19 @@ struct Results {
 Results results_of(const FailedRequest& failed) noexcept {
   constexpr std::uint64_t kPointer = 0x7e55'5555'5010;
   constexpr std::uint64_t kMinusOne = ~std::uint64_t{0};
-  const Api api = failed.request.api;
-  switch (api) {
-    case Api::mmap:
-    case Api::mremap:
-    case Api::sbrk:
-    case Api::shmat:
+  switch (function_of(failed.request.api).failed) {
+    case Failed::minus_one_pointer:
       return {kMinusOne, kPointer};
-    case Api::fork:
+    case Failed::minus_one_number:
       return {kMinusOne, 4711};
-    case Api::brk:
-    case Api::mprotect:
-    case Api::mlock:
-    case Api::mlockall:
+    case Failed::minus_one:
       return {kMinusOne, 0};
-    case Api::posix_memalign:
-    case Api::pthread_create:
-    case Api::posix_spawn:
+    case Failed::error_number:
       return {static_cast<std::uint64_t>(failed.error), 0};
-    default:
+    case Failed::null_pointer:
+    case Failed::nothing:
       break;
   }
-  if (is_driver_api(api)) return {static_cast<std::uint64_t>(failed.error), 0};
   return {0, kPointer};
 }
 

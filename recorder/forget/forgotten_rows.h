@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "common/session/vocabulary.h"
+#include "common/session/functions.h"
 #include "common/system/hook_scope.h"
 #include "recorder/live/holder_table.h"
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/session/functions.h"
 #include "common/text/text.h"
 
 namespace oomrec::helper {
@@ -113,12 +114,9 @@ void find_terminate(const CrashStack& stack, const FailedNew& refused, CrashName
 // Functions of the C library that call abort() because of what their caller did.
 constexpr std::string_view kReporters[] = {"assert_fail",    "assert_perror_fail", "assert",
                                            "stack_chk_fail", "chk_fail",           "fortify_fail"};
-// With a damaged heap its allocator does the same, in functions without an exported name.
-constexpr std::string_view kAllocator[] = {"free",     "cfree",          "malloc",
-                                           "calloc",   "realloc",        "reallocarray",
-                                           "memalign", "posix_memalign", "aligned_alloc"};
-// From glibc 2.43 on, free() jumps to such a function, which leaves no exported name on the stack:
-// only the function, malloc_printerr and __libc_message.
+// With a damaged heap its allocator does the same, in functions without an exported name. From
+// glibc 2.43 on, free() jumps to such a function, which leaves no exported name on the stack: only
+// the function, malloc_printerr and __libc_message.
 constexpr std::ptrdiff_t kUnnamedFrames = 3;
 
 bool is_one_of(std::span<const std::string_view> names, std::string_view name) noexcept {
@@ -140,7 +138,7 @@ void find_reporter(const CrashStack& stack, const Names& names, CrashNames& foun
     any_name = any_name || !name.empty();
     name.remove_prefix(std::min(name.find_first_not_of('_'), name.size()));
     if (name.starts_with("libc_")) name.remove_prefix(5);
-    found.heap_corruption = is_one_of(kAllocator, name);
+    found.heap_corruption = is_heap_function(name);
     if (!found.heap_corruption && !is_one_of(kReporters, name)) continue;
     text::Text{function.data(), function.size()}.add(name);
     return;

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <iterator>
 
+#include "common/session/functions.h"
 #include "common/session/layout.h"
-#include "common/session/vocabulary.h"
 #include "common/system/hook_scope.h"
 #include "common/system/mutex.h"
 #include "recorder/live/candidates.h"

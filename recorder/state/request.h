@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "common/session/vocabulary.h"
+#include "common/session/functions.h"
 
 namespace oomrec::recorder {
 

@@ -101,12 +101,14 @@ int later_pthread_create(pthread_t* thread, const pthread_attr_t* attributes, vo
   return g_next.pthread_create(thread, attributes, start, argument);
 }
 
-// What a glibc from 2.28 on may not have, or only in libpthread or libdl. Before 2.34, a lookup
-// that fails ends the program while the loader still relocates it (a resolver of IFUNC may allocate
-// then). So these wait for the constructor.
+// Before glibc 2.34, a lookup that fails ends the program while the loader still relocates it (a
+// resolver of IFUNC may allocate then). So these wait for the constructor.
 constexpr bool may_be_missing(std::string_view name) noexcept {
-  return name == "_Fork" || name == "execveat" || name == "pthread_create" || name == "dlclose" ||
-         name == "dlerror";
+#define X(result, optional, parameters, arguments) \
+  if (name == #optional) return true;
+  OOMREC_OPTIONAL_FUNCTIONS(X)
+#undef X
+  return false;
 }
 
 // Of a library that came by dlopen: the memory of the program's own file, and of ours.
@@ -161,9 +163,8 @@ void resolve_next() noexcept {
 }
 
 void resolve_missing_next() noexcept {
-#define X(result, name, parameters, arguments) \
-  if (may_be_missing(#name)) look_up(g_next.name, #name, absent_##name);
-  OOMREC_NEXT_FUNCTIONS(X)
+#define X(result, name, parameters, arguments) look_up(g_next.name, #name, absent_##name);
+  OOMREC_OPTIONAL_FUNCTIONS(X)
 #undef X
   if (g_next.pthread_create == absent_pthread_create) g_next.pthread_create = later_pthread_create;
   g_next.dlerror();  // an unknown name must not become the program's next message

@@ -18,6 +18,18 @@
   X(void, siglongjmp,    (void* target, int value), (target, value)) \
   X(void, __longjmp_chk, (void* target, int value), (target, value))
 
+// What a glibc from 2.28 on may not have, or only in libpthread or libdl.
+#define OOMREC_OPTIONAL_FUNCTIONS(X) \
+  X(pid_t,   _Fork,              (),                                                  ()) \
+  X(int,     execveat,           (int directory, const char* path, char* const* arguments, \
+                                  char* const* environment, int flags), \
+                                 (directory, path, arguments, environment, flags)) \
+  X(int,     pthread_create,     (pthread_t* thread, const pthread_attr_t* attributes, \
+                                  void* (*start)(void*), void* argument), \
+                                 (thread, attributes, start, argument)) \
+  X(int,     dlclose,            (void* library),                                     (library)) \
+  X(char*,   dlerror,            (),                                                  ())
+
 // Called too often for a jump through a table: their hooks are exported as they are.
 //  result   name                parameters                                           arguments
 #define OOMREC_HEAP_FUNCTIONS(X) \
@@ -30,8 +42,7 @@
   X(void*,   aligned_alloc,      (size_t alignment, size_t n),                        (alignment, n)) \
   X(int,     posix_memalign,     (void** block, size_t alignment, size_t n),          (block, alignment, n)) \
   X(void*,   valloc,             (size_t n),                                          (n)) \
-  X(void*,   pvalloc,            (size_t n),                                          (n)) \
-  X(size_t,  malloc_usable_size, (void* block),                                       (block))
+  X(void*,   pvalloc,            (size_t n),                                          (n))
 
 // The program enters these through a table of pointers (entries.h).
 #define OOMREC_ENTERED_FUNCTIONS(X) \
@@ -50,7 +61,6 @@
   X(int,     mlockall,           (int flags),                                         (flags)) \
   X(int,     munlockall,         (),                                                  ()) \
   X(pid_t,   fork,               (),                                                  ()) \
-  X(pid_t,   _Fork,              (),                                                  ()) \
   X(int,     daemon,             (int no_chdir, int no_close),                        (no_chdir, no_close)) \
   X(int,     execve,             (const char* path, char* const* arguments, char* const* environment), \
                                  (path, arguments, environment)) \
@@ -58,9 +68,6 @@
                                  (file, arguments, environment)) \
   X(int,     fexecve,            (int fd, char* const* arguments, char* const* environment), \
                                  (fd, arguments, environment)) \
-  X(int,     execveat,           (int directory, const char* path, char* const* arguments, \
-                                  char* const* environment, int flags), \
-                                 (directory, path, arguments, environment, flags)) \
   X(int,     posix_spawn,        (pid_t* pid, const char* path, const void* actions, const void* attributes, \
                                   char* const* arguments, char* const* environment), \
                                  (pid, path, actions, attributes, arguments, environment)) \
@@ -73,11 +80,6 @@
   X(pid_t,   wait3,              (int* status, int options, void* usage),             (status, options, usage)) \
   X(pid_t,   wait4,              (pid_t pid, int* status, int options, void* usage),  (pid, status, options, usage)) \
   X(int,     kill,               (pid_t pid, int signal),                             (pid, signal)) \
-  X(int,     pthread_create,     (pthread_t* thread, const pthread_attr_t* attributes, \
-                                  void* (*start)(void*), void* argument), \
-                                 (thread, attributes, start, argument)) \
-  X(int,     dlclose,            (void* library),                                     (library)) \
-  X(char*,   dlerror,            (),                                                  ()) \
   X(int,     prctl,              (int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d), \
                                  (option, a, b, c, d)) \
   X(long,    syscall,            (long number, long a, long b, long c, long d, long e, long f), \
@@ -87,6 +89,7 @@
   X(int,     __sigaction,        (int number, const struct sigaction* action, struct sigaction* before), \
                                  (number, action, before)) \
   X(int,     sigaltstack,        (const stack_t* stack, stack_t* before),             (stack, before)) \
+  OOMREC_OPTIONAL_FUNCTIONS(X) \
   OOMREC_OLD_SIGNAL_FUNCTIONS(X) \
   OOMREC_LONG_JUMPS(X) \
   X(void,    abort,              (),                                                  ()) \
@@ -98,5 +101,9 @@
 #define OOMREC_OTHER_ENTERED_FUNCTIONS(X) \
   X(mmap64) X(execv) X(execvp) X(execl) X(execlp) X(execle)
 
-#define OOMREC_NEXT_FUNCTIONS(X) OOMREC_HEAP_FUNCTIONS(X) OOMREC_ENTERED_FUNCTIONS(X)
+// Not hooked, only called.
+#define OOMREC_CALLED_FUNCTIONS(X) \
+  X(size_t,  malloc_usable_size, (void* block),                                       (block))
+
+#define OOMREC_NEXT_FUNCTIONS(X) OOMREC_HEAP_FUNCTIONS(X) OOMREC_ENTERED_FUNCTIONS(X) OOMREC_CALLED_FUNCTIONS(X)
 // clang-format on

@@ -15,6 +15,7 @@
 
 #include "common/machine/frames.h"
 #include "common/machine/tail_jump.h"
+#include "common/session/functions.h"
 
 namespace oomrec::tools::processes {
 namespace {
@@ -66,26 +67,27 @@ constexpr std::string_view kWaitingForChild[] = {"wait", "waitpid", "waitid", "w
 constexpr std::string_view kLocking[] = {"pthread_mutex_lock", "pthread_mutex_timedlock",
                                          "pthread_rwlock_rdlock", "pthread_rwlock_wrlock",
                                          "mtx_lock"};
-constexpr std::string_view kAllocating[] = {"malloc",   "calloc",         "realloc",
-                                            "free",     "posix_memalign", "aligned_alloc",
-                                            "memalign", "valloc",         "pvalloc"};
 
 // They call the program back, and hold no lock meanwhile.
 constexpr std::string_view kCallingBack[] = {"libc_start_main", "qsort",   "qsort_r", "bsearch",
                                              "lfind",           "lsearch", "twalk",   "twalk_r",
                                              "tsearch",         "tfind"};
 
+std::string_view bare(std::string_view name) {  // of __poll: poll
+  name.remove_prefix(std::min(name.find_first_not_of('_'), name.size()));
+  return name;
+}
+
 template <std::size_t N>
 bool has(const std::string_view (&names)[N], std::string_view name) {
-  name.remove_prefix(std::min(name.find_first_not_of('_'), name.size()));  // __poll
-  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+  return std::find(std::begin(names), std::end(names), bare(name)) != std::end(names);
 }
 
 // The C library calls its own functions by these names, too: __libc_realloc.
 bool is_allocating(std::string_view name) {
   constexpr std::string_view kOwn = "__libc_";
   if (name.starts_with(kOwn)) name.remove_prefix(kOwn.size());
-  return has(kAllocating, name);
+  return is_heap_function(bare(name));
 }
 
 // The frame between a signal handler and the code that it has interrupted. Its address is that of
@@ -354,7 +356,7 @@ std::string SafePoints::obstacle(const ThreadSnapshot& thread) {
 
   if (frames.back().is_signal_return) return "a signal handler";  // of what, is not known
   for (const Frame& frame : frames)
-    if (frame.kind == Kind::own_allocator && (!in_call || has(kAllocating, frame.function)))
+    if (frame.kind == Kind::own_allocator && (!in_call || is_heap_function(bare(frame.function))))
       return fmt::format("{}, which brings its own malloc", frame.module);
   for (std::size_t first = 0; first < frames.size();) {
     if (frames[first].kind != Kind::c_library) {

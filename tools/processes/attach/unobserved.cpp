@@ -11,6 +11,7 @@
 
 #include "common/machine/page.h"
 #include "common/machine/platform.h"
+#include "common/session/functions.h"
 #include "tools/processes/attach/gpu_memory.h"
 #include "tools/processes/attach/loaded_copies.h"
 #include "tools/processes/attach/module_data.h"
@@ -19,11 +20,6 @@
 
 namespace oomrec::tools::processes {
 namespace {
-
-constexpr std::string_view kFunctions[] = {
-    "malloc",       "calloc", "realloc", "free", "posix_memalign", "aligned_alloc",
-    "memalign",     "valloc", "pvalloc", "mmap", "mmap64",         "munmap",
-    "reallocarray", "mremap", "brk",     "sbrk", "shmat",          "shmdt"};
 
 constexpr std::uint64_t kMostTableBytes = std::uint64_t{256} << 20;  // of a damaged header
 
@@ -125,14 +121,15 @@ class Search {
         allocator = &module;
     for (const RemoteModule& module : modules_)
       if (is_c_library(module) || &module == allocator)
-        for (const std::string_view name : kFunctions)
-          if (const std::uint64_t address = module.address_of(name)) real_.emplace(address, name);
+        for (const Function& function : kMemoryFunctions)
+          if (const std::uint64_t address = module.address_of(function.name))
+            real_.emplace(address, function.name);
   }
 
   void add_own_allocator(const RemoteModule& module) {
     std::set<std::string> functions;
-    for (const std::string_view name : kFunctions)
-      if (module.address_of(name) != 0) functions.emplace(name);
+    for (const Function& function : kMemoryFunctions)
+      if (module.address_of(function.name) != 0) functions.emplace(function.name);
     add(module, Unobserved::Why::own_allocator, functions);
   }
 

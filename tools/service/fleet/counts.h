@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "common/session/vocabulary.h"
+#include "common/session/functions.h"
 #include "common/verdict/kinds.h"
 
 namespace oomrec::tools::service {

@@ -7,29 +7,11 @@
 namespace oomrec::tools::service {
 namespace {
 
-bool can_fail(Api api) {
-  if (is_driver_api(api)) return is_driver_api_that_fails(api);
-  switch (api) {
-    case Api::none:
-    case Api::free:
-    case Api::operator_delete:
-    case Api::munmap:
-    case Api::shmdt:
-    case Api::inherited:
-    case Api::request:
-    case Api::reportMemoryUsageToProfiler:
-    case Api::oomrec_mark:
-      return false;
-    default:
-      return api < Api::end_of_host && has_totals(space_of(api));
-  }
-}
-
 std::vector<Api> apis_of(ApiSet set) {
   std::vector<Api> apis;
   for (std::size_t i = 0; i < kApiCount; ++i) {
     const auto api = static_cast<Api>(i);
-    if (set_of(api) == set && can_fail(api)) apis.push_back(api);
+    if (set_of(api) == set && function_of(api).has(kFails)) apis.push_back(api);
   }
   if (set == ApiSet::host) apis.push_back(Api::none);
   return apis;

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/session/vocabulary.h"
+#include "common/session/functions.h"
 
 namespace oomrec::tools::service {
 

@@ -19,7 +19,7 @@ using namespace oomrec::running;
 
 namespace {
 
-constexpr std::uint32_t kPlaces = 1000, kBlocksOfStack = 5, kFunctions = 100;
+constexpr std::uint32_t kPlaces = 1000, kBlocksOfStack = 5, kFunctionCount = 100;
 // The time line and the checkpoints, which keep stacks, too, are whole after a quarter of them.
 constexpr std::uint32_t kTicks = 4000;
 constexpr std::uint64_t kFirst = 0x10'0000'0000, kApart = 512;
@@ -67,7 +67,7 @@ TEST_CASE("a simulated month: no page more, and every block has its stack") {
   for (std::uint64_t i = 0; i < blocks; ++i) {
     if (i == blocks / 2) early = memory();
     if (i % (blocks / kTicks) == 0) tick();
-    if (i % kBlocksOfStack == 0) doubles::t_function = 1 + new_stack() % kFunctions;
+    if (i % kBlocksOfStack == 0) doubles::t_function = 1 + new_stack() % kFunctionCount;
     const auto place = static_cast<std::uint32_t>(random() % kPlaces);
     const std::uint64_t address = kFirst + place * kApart, bytes = bytes_of(place);
     if (stacks[place] != 0) {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/session/vocabulary.h"
+#include "common/session/functions.h"
 #include "shim/gpu/cuda_functions.h"
 #include "shim/gpu/hip_functions.h"
 
@@ -24,7 +24,7 @@ constexpr auto kCuda = std::to_array<Row>({OOMREC_CUDA_FUNCTIONS(X)});
 constexpr auto kHip = std::to_array<Row>({OOMREC_HIP_FUNCTIONS(X)});
 #undef X
 
-#define X(name) Api::name,
+#define X(name, ...) Api::name,
 constexpr auto kCudaApis = std::to_array<Api>({OOMREC_CUDA_APIS(X)});
 constexpr auto kHipApis = std::to_array<Api>({OOMREC_HIP_APIS(X)});
 #undef X
