@@ -134,6 +134,7 @@ bool open_session(InHook hook, SessionOf owner) noexcept {
   session::g_index_budget_bytes.store(g_state.budget_bytes / 4, std::memory_order_relaxed);
   g_state.interval_bytes.store(std::max(options.sample_interval, std::uint64_t{1}),
                                std::memory_order_relaxed);
+  g_state.finest_interval_bytes.store(g_state.interval_bytes, std::memory_order_relaxed);
   g_state.large_bytes.store(kLargeBytes, std::memory_order_relaxed);
   g_state.least_sample_bytes.store(0, std::memory_order_relaxed);
 

@@ -163,7 +163,8 @@ void end_round() noexcept {
   g_round.is_crowded = g_round.is_short && space < left / 8;
   g_round.is_tight = space < left / 2;
   const bool is_in_vain = must_thin() && !g_round.thinning.has_thinned();
-  if (is_in_vain) sample_coarser();
+  if (is_in_vain) sample_coarser(g_round.thinning.coarsest());
+  if (!g_round.is_short && !g_round.is_tight) sample_finer();
   const std::uint64_t now = system::coarse_ns();
   g_round.not_before_ns = is_in_vain ? now + std::max(kLeastRestNs, now - g_round.began_ns) : 0;
   g_round.shortages = session::g_shortages.load(std::memory_order_relaxed);

@@ -17,6 +17,7 @@ using session::g_session;
 namespace {
 
 constexpr std::uint32_t kBlocksAtOnce = 256;
+constexpr std::uint64_t kFewestSamples = 64;  // an eighth of an estimate is error
 
 constinit RandomNumbers g_random{20};  // one thread at a time
 
@@ -80,9 +81,9 @@ void Thinning::choose_bound() noexcept {
   double all = 0;
   for (const std::uint32_t samples : samples_) all += samples;
   constexpr std::uint64_t kSampleBytes = 512;  // in the recording: with its holder and stack
-  constexpr std::uint64_t kFewest = 64;
+
   const bool is_full = g_state.blocks.was_full() || is_full_;
-  const std::uint64_t fewest = is_full ? kFewest : g_state.budget_bytes / 16 / kSampleBytes;
+  const std::uint64_t fewest = is_full ? kFewestSamples : g_state.budget_bytes / 16 / kSampleBytes;
   if (all < static_cast<double>(fewest)) return;
   double left = all;
   for (bound_ = 1024; left > all / 2 && bound_ < kCoarsestInterval; bound_ *= 2) {
@@ -92,6 +93,12 @@ void Thinning::choose_bound() noexcept {
           std::min(static_cast<double>(samples_[i]), bytes_[i] / static_cast<double>(bound_ * 2));
   }
   sample_at_least(bound_);
+}
+
+std::uint64_t Thinning::coarsest() const noexcept {
+  double all = 0;
+  for (const double bytes : bytes_) all += bytes;
+  return static_cast<std::uint64_t>(all) / kFewestSamples;
 }
 
 std::uint32_t Thinning::weight_of(const Block& block) const noexcept {

@@ -21,6 +21,8 @@ class Thinning {
   // A part of it. True: that was the last one. From then on samples are no finer than the bound.
   bool next(InHook) noexcept;
   bool has_thinned() const noexcept { return bound_ != 0; }
+  // The largest interval at which what there is has enough samples, in bytes.
+  std::uint64_t coarsest() const noexcept;
 
  private:
   enum class Pass : std::uint8_t { weighing, thinning };

@@ -30,16 +30,26 @@ void fall_back_to_sampling() noexcept {
   const std::uint64_t interval = g_state.interval_bytes.load(std::memory_order_relaxed);
   set_interval(std::min(interval, kFineInterval),
                std::min(g_state.large_bytes.load(), kFineInterval));
+  g_state.finest_interval_bytes.store(g_state.interval_bytes, std::memory_order_relaxed);
   g_state.mode.store(Mode::sampled, std::memory_order_relaxed);
   g_session.header().mode_now.store(static_cast<std::uint32_t>(Mode::sampled),
                                     std::memory_order_relaxed);
   g_session.arena.release_reserve();
 }
 
-void sample_coarser() noexcept {
+void sample_coarser(std::uint64_t most) noexcept {
   const std::uint64_t interval = g_state.interval_bytes.load(std::memory_order_relaxed);
-  if (interval < kCoarsestInterval)
+  if (interval * 2 <= std::min(most, kCoarsestInterval))
     set_interval(interval * 2, g_state.large_bytes.load(std::memory_order_relaxed) * 2);
+}
+
+// A block of less than large_bytes may have been left out, so that bound stays.
+void sample_finer() noexcept {
+  const std::uint64_t interval = g_state.interval_bytes.load(std::memory_order_relaxed) / 2;
+  if (interval < g_state.finest_interval_bytes.load(std::memory_order_relaxed)) return;
+  const std::uint64_t least = g_state.least_sample_bytes.load(std::memory_order_relaxed);
+  g_state.least_sample_bytes.store(std::min(least, interval), std::memory_order_relaxed);
+  set_interval(interval, g_state.large_bytes.load(std::memory_order_relaxed));
 }
 
 void sample_at_least(std::uint64_t bytes) noexcept {

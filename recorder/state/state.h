@@ -35,10 +35,11 @@ struct State {
   std::atomic<Phase> phase{Phase::off};
   std::atomic<Mode> mode{Mode::off};  // in force: exact falls back to sampled
 
-  // Sampling in force: both double when tables are full.
+  // Sampling in force: the first two double when tables are full.
   std::atomic<std::uint64_t> interval_bytes{512 * 1024};
   std::atomic<std::uint64_t> large_bytes{kLargeBytes};
-  std::atomic<std::uint64_t> least_sample_bytes{0};  // that a sample stands for; 0: any
+  std::atomic<std::uint64_t> least_sample_bytes{0};              // that a sample stands for; 0: any
+  std::atomic<std::uint64_t> finest_interval_bytes{512 * 1024};  // while there is memory
 
   // Number of this process image's session, in a page that a fork wipes: a thread that reads 0 is
   // in a child that was forked unseen. Threads compare it with the generation of their lane.

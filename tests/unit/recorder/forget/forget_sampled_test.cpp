@@ -1,5 +1,6 @@
 // Stacks that nothing needs any more are forgotten in sampled mode, too.
 #include "recorder/forget/thinning.h"
+#include "recorder/state/sampling_mode.h"
 #include "tests/unit/recorder/forget/churn.h"
 
 using namespace oomrec;
@@ -97,4 +98,24 @@ TEST_CASE("thinned samples stand for as much, and large ones stay") {
   for (std::uint64_t i = 0; i < kBlocks; ++i) release(kFirst + i * 4096, 1000 + i % 3000);
   CHECK(live_of_heap().samples == none.samples);
   CHECK(holders_agree());
+}
+
+TEST_CASE("sampling is coarser only while there is no memory") {
+  need_to_forget(Mode::sampled);
+  const auto& interval = recorder::g_state.interval_bytes;
+  const std::uint64_t finest = recorder::g_state.finest_interval_bytes;
+  recorder::sample_at_least(16 * finest);
+  const std::uint64_t coarse = interval;
+  REQUIRE(coarse >= 16 * finest);
+  recorder::sample_coarser(2 * coarse - 1);  // what there is would have too few samples
+  CHECK(interval == coarse);
+  recorder::sample_coarser(2 * coarse);
+  CHECK(interval == 2 * coarse);
+  {
+    Churn churn{0x1500'0000, 500, [](std::uint32_t) { return 32 * kMiB; }};
+    churn.replace(scaled(400'000));
+  }
+  CHECK(interval == finest);
+  CHECK(session::g_session.header().interval_bytes == finest);
+  CHECK(recorder::g_state.least_sample_bytes <= finest);
 }
