@@ -34,8 +34,8 @@ namespace {
 // A slice is some ten microseconds.
 constexpr std::uint32_t kLanesAtOnce = 128;
 constexpr std::uint32_t kNodesAtOnce = 1024;
-constexpr std::uint32_t kNodesOfPart = 128;
-constexpr std::uint32_t kRetiredAtOnce = 64;
+constexpr std::uint32_t kNodesOfPart = 32;
+constexpr std::uint32_t kRetiredAtOnce = 32;
 constexpr std::uint32_t kLabelsAtOnce = 256;
 constexpr std::uint32_t kCodesAtOnce = 64;
 constexpr std::uint32_t kModulesAtOnce = 256;
