@@ -119,6 +119,51 @@ OOMREC_DIRECT_HOOK(int, posix_memalign, (void** block, size_t alignment, size_t 
   return error;
 }
 
+#define X(result, name, parameters, arguments)                         \
+  OOMREC_HOOK(result, name, parameters) {                              \
+    if (is_bootstrap_block(block)) return;                             \
+    observe_release(Api::name, block, [=] { g_next.name arguments; }); \
+  }
+OOMREC_SIZED_FREES(X)
+#undef X
+
+OOMREC_HOOK(void, cfree, (void* block)) { hook_free(block); }  // of programs before glibc 2.26
+
+namespace {
+
+// A copy of a text of `length` bytes, by an allocator's own function.
+template <class Real>
+char* observe_copy(Api api, std::size_t length, Real real) noexcept {
+  return static_cast<char*>(observe_allocation(
+      api, length + 1, [=]() -> void* { return real(); }, [] { return true; }));
+}
+
+}  // namespace
+
+OOMREC_HOOK(char*, strdup, (const char* text)) {
+  if (watched(Api::strdup) == Watch::off) return g_next.strdup(text);
+  return observe_copy(Api::strdup, ::strlen(text), [=] { return g_next.strdup(text); });
+}
+
+OOMREC_HOOK(char*, strndup, (const char* text, size_t n)) {
+  if (watched(Api::strndup) == Watch::off) return g_next.strndup(text, n);
+  return observe_copy(Api::strndup, ::strnlen(text, n), [=] { return g_next.strndup(text, n); });
+}
+
+// Its length is known only afterwards. NULL mostly means that there is no such file.
+OOMREC_HOOK(char*, realpath, (const char* path, char* resolved)) {
+  if (watched(Api::realpath) == Watch::off || resolved != nullptr)
+    return g_next.realpath(path, resolved);
+  const HookScope scope;
+  char* const found = g_next.realpath(path, nullptr);
+  if (found == nullptr || !scope.outermost()) return found;
+  const KeepErrno keep;
+  recorder::on_allocate(scope.in_hook(),
+                        {Space::heap, Api::realpath, reinterpret_cast<std::uint64_t>(found),
+                         ::strlen(found) + 1, usable_bytes(found)});
+  return found;
+}
+
 namespace {
 
 // Whether usable_bytes() reads this block's size correctly.
@@ -194,6 +239,10 @@ void start_heap() noexcept {
 #define X(result, name, parameters, arguments) \
   watch(Api::name, reinterpret_cast<const void*>(g_next.name));
   OOMREC_HEAP_FUNCTIONS(X)
+  OOMREC_SIZED_FREES(X)
+  if (library_of(reinterpret_cast<const void*>(g_next.munmap)) != allocator) {
+    OOMREC_COPYING_FUNCTIONS(X)
+  }
 #undef X
 }
 

@@ -38,6 +38,8 @@ inline constexpr Traits kOnHost = 1 << 9;  // of a driver: the host can access w
 inline constexpr Traits kRequest = kFails | kInjectable;
 inline constexpr Traits kAllocator = kRequest | kAllocates;
 
+// Functions that copy a text, such as strdup, mostly call malloc. Only an allocator's own are
+// observed.
 // clang-format off
 //  name as the program calls it  space   if it fails        traits
 #define OOMREC_APIS(X) \
@@ -80,7 +82,12 @@ inline constexpr Traits kAllocator = kRequest | kAllocates;
   X(PyObject_Malloc,             python, null_pointer,      0) \
   X(PyObject_Calloc,             python, null_pointer,      0) \
   X(PyObject_Realloc,            python, null_pointer,      0) \
-  X(PyObject_Free,               python, nothing,           0)
+  X(PyObject_Free,               python, nothing,           0) \
+  X(free_sized,                  heap,   nothing,           kFrees) \
+  X(free_aligned_sized,          heap,   nothing,           kFrees) \
+  X(strdup,                      heap,   null_pointer,      kFails) \
+  X(strndup,                     heap,   null_pointer,      kFails) \
+  X(realpath,                    heap,   null_pointer,      kFails)
 
 // Functions of GPU drivers (shim/gpu/), without version suffixes: cuMemAlloc_v2 is cuMemAlloc. They
 // return an error number; --fail may fail those that can fail for lack of memory.

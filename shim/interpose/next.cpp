@@ -14,6 +14,8 @@
 #include "shim/interpose/modules.h"
 #include "shim/interpose/real_dlsym.h"
 
+extern "C" void hook_free(void* block) asm("free");
+
 namespace oomrec::shim {
 
 constexpr std::size_t kBootstrapAlignment = 16;
@@ -69,6 +71,11 @@ struct Bootstrap {
     return bootstrap_block(alignment, n);
   }
   static void free(void*) noexcept {}
+  // Looked up later than free.
+  static void free_sized(void* block, std::size_t) noexcept { g_next.free(block); }
+  static void free_aligned_sized(void* block, std::size_t, std::size_t) noexcept {
+    g_next.free(block);
+  }
 };
 
 // Looks everything up and continues to the real function; meanwhile to the arena's.
@@ -99,6 +106,15 @@ int later_pthread_create(pthread_t* thread, const pthread_attr_t* attributes, vo
   if (found == nullptr) return absent_pthread_create(thread, attributes, start, argument);
   g_next.pthread_create = reinterpret_cast<decltype(g_next.pthread_create)>(found);
   return g_next.pthread_create(thread, attributes, start, argument);
+}
+
+// What the program's call does instead, because there is no such function.
+void replace_absent(Next& next) noexcept {
+  if (next.pthread_create == absent_pthread_create) next.pthread_create = later_pthread_create;
+  if (next.free_sized == absent_free_sized)
+    next.free_sized = [](void* block, std::size_t) { hook_free(block); };
+  if (next.free_aligned_sized == absent_free_aligned_sized)
+    next.free_aligned_sized = [](void* block, std::size_t, std::size_t) { hook_free(block); };
 }
 
 // Before glibc 2.34, a lookup that fails ends the program while the loader still relocates it (a
@@ -166,7 +182,7 @@ void resolve_missing_next() noexcept {
 #define X(result, name, parameters, arguments) look_up(g_next.name, #name, absent_##name);
   OOMREC_OPTIONAL_FUNCTIONS(X)
 #undef X
-  if (g_next.pthread_create == absent_pthread_create) g_next.pthread_create = later_pthread_create;
+  replace_absent(g_next);
   g_next.dlerror();  // an unknown name must not become the program's next message
 }
 
@@ -178,7 +194,7 @@ void resolve_next_in_program() noexcept {
 #define X(result, name, parameters, arguments) look_up(found.name, #name, absent_##name);
   OOMREC_NEXT_FUNCTIONS(X)
 #undef X
-  if (found.pthread_create == absent_pthread_create) found.pthread_create = later_pthread_create;
+  replace_absent(found);
   g_next = found;
   oomrec_next_syscall = found.syscall;
   found.dlerror();

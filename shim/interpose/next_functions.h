@@ -18,6 +18,17 @@
   X(void, siglongjmp,    (void* target, int value), (target, value)) \
   X(void, __longjmp_chk, (void* target, int value), (target, value))
 
+// C23's: where the C library has none, free() does it.
+#define OOMREC_SIZED_FREES(X) \
+  X(void,    free_sized,         (void* block, size_t n),                             (block, n)) \
+  X(void,    free_aligned_sized, (void* block, size_t alignment, size_t n),           (block, alignment, n))
+
+// They return a new block. The C library's call malloc, an allocator's own may not.
+#define OOMREC_COPYING_FUNCTIONS(X) \
+  X(char*,   strdup,             (const char* text),                                  (text)) \
+  X(char*,   strndup,            (const char* text, size_t n),                        (text, n)) \
+  X(char*,   realpath,           (const char* path, char* resolved),                  (path, resolved))
+
 // What a glibc from 2.28 on may not have, or only in libpthread or libdl.
 #define OOMREC_OPTIONAL_FUNCTIONS(X) \
   X(pid_t,   _Fork,              (),                                                  ()) \
@@ -28,7 +39,8 @@
                                   void* (*start)(void*), void* argument), \
                                  (thread, attributes, start, argument)) \
   X(int,     dlclose,            (void* library),                                     (library)) \
-  X(char*,   dlerror,            (),                                                  ())
+  X(char*,   dlerror,            (),                                                  ()) \
+  OOMREC_SIZED_FREES(X)
 
 // Called too often for a jump through a table: their hooks are exported as they are.
 //  result   name                parameters                                           arguments
@@ -90,6 +102,7 @@
                                  (number, action, before)) \
   X(int,     sigaltstack,        (const stack_t* stack, stack_t* before),             (stack, before)) \
   OOMREC_OPTIONAL_FUNCTIONS(X) \
+  OOMREC_COPYING_FUNCTIONS(X) \
   OOMREC_OLD_SIGNAL_FUNCTIONS(X) \
   OOMREC_LONG_JUMPS(X) \
   X(void,    abort,              (),                                                  ()) \
@@ -99,7 +112,7 @@
 
 // Like these, but their hooks call one of the others.
 #define OOMREC_OTHER_ENTERED_FUNCTIONS(X) \
-  X(mmap64) X(execv) X(execvp) X(execl) X(execlp) X(execle)
+  X(mmap64) X(cfree) X(execv) X(execvp) X(execl) X(execlp) X(execle)
 
 // Not hooked, only called.
 #define OOMREC_CALLED_FUNCTIONS(X) \

@@ -14,6 +14,10 @@ DIRECT = {
 }  # fmt: skip
 
 
+# Their hooks stay where nothing else has the function.
+NOT_IN_EACH_C_LIBRARY = {"_Fork", "execveat", "cfree", "free_sized", "free_aligned_sized"}
+
+
 def exported(library) -> set[str]:
     lines = subprocess.check_output(["nm", "-D", "--defined-only", library], text=True).splitlines()
     names = {line.split()[2].split("@")[0] for line in lines if line.split()[1] == "T"}
@@ -33,7 +37,7 @@ def test_where_a_call_continues(preload, victim, library, mode):
     assert found.keys() == set(names)
     ours = {name for name, path in found.items() if "liboomrec" in path}
     assert "itself" not in found.values(), found
-    assert ours == (set() if mode == "off" else set(names)), found
+    assert ours == set(names) if mode != "off" else ours <= NOT_IN_EACH_C_LIBRARY, found
 
 
 def test_what_a_call_without_the_library_is(plain, victim):

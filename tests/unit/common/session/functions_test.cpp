@@ -57,7 +57,8 @@ TEST_CASE("whoever asks for the functions that allocate or free gets the same on
   }
   CHECK(heap == std::set<std::string_view>{"malloc", "calloc", "realloc", "reallocarray", "free",
                                            "cfree", "memalign", "aligned_alloc", "posix_memalign",
-                                           "valloc", "pvalloc"});
+                                           "valloc", "pvalloc", "free_sized",
+                                           "free_aligned_sized"});
   CHECK(all.contains("mmap64"));
   CHECK(all.contains("shmdt"));
   CHECK_FALSE(all.contains("operator_new"));  // its exported names are others

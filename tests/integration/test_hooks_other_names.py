@@ -1,0 +1,64 @@
+"""Blocks that are allocated or freed by other names than malloc and free."""
+
+from __future__ import annotations
+
+import glob
+
+import pytest
+
+ROUNDED = 1.04  # an allocator's blocks have certain sizes
+SLACK = 64 << 10  # what the C library and the loader have allocated
+
+# 10,000 texts each of 2,001, 1,001 and 6 bytes.
+COPIES = 10_000 * (2001 + 1001 + len("/proc") + 1)
+
+
+def heap_at_exit(oomrec, mode, *words, env=None):
+    run = oomrec("run", "--mode", mode, "--dump-at-exit", "--", *words, env=env)
+    assert run.exit_code == 0, str(run)
+    bundle = oomrec.json("show", run.only_bundle())
+    return run, bundle["spaces"]["heap"], bundle["holders"]
+
+
+@pytest.mark.parametrize("mode", ["sampled", "exact"])
+@pytest.mark.parametrize("function", ["free_sized", "free_aligned_sized", "cfree"])
+def test_a_free_by_another_name_is_seen(oomrec, victim, mode, function):
+    run, heap, _ = heap_at_exit(oomrec, mode, victim("other_frees"), function)
+    assert run.stdout == "done\n"
+    assert heap["live_bytes"] < SLACK and heap["allocated_count"] >= 100_000, heap
+    assert heap["peak_bytes"] < 25 << 20, heap
+
+
+@pytest.mark.parametrize("function", ["free_sized", "free_aligned_sized", "cfree"])
+def test_a_limit_counts_what_was_freed_by_another_name(oomrec, victim, function):
+    run = oomrec("run", "--limit", "40M", "--", victim("other_frees"), function)
+    assert run.stdout == "done\n" and run.exit_code == 0, str(run)
+    assert not run.bundles()
+
+
+def test_with_the_recorder_off_it_frees_too(preload, victim):
+    run = preload(victim("other_frees"), "free_sized", env={"OOMREC_MODE": "off"})
+    assert run.stdout == "done\n", str(run)
+
+
+@pytest.mark.parametrize("mode", ["sampled", "exact"])
+@pytest.mark.parametrize("allocator", [None, "own", "libmimalloc.so.3", "libjemalloc.so.2"])
+def test_copies_of_texts_are_live_until_they_are_freed(oomrec, victim, mode, allocator):
+    """The C library's strdup calls malloc. An allocator's own does not, and its blocks are freed by free()."""
+    env = {}
+    if allocator == "own":
+        env["LD_PRELOAD"] = victim("copying_allocator.so")
+    elif allocator:
+        found = glob.glob(f"/usr/lib/*/{allocator}") or pytest.skip(f"not installed: {allocator}")
+        env["LD_PRELOAD"] = found[0]
+    run, heap, holders = heap_at_exit(oomrec, mode, victim("copies"), env=env)
+    assert run.stdout == "2000 1000 /proc\n"
+    assert COPIES <= heap["live_bytes"] < COPIES * ROUNDED, heap
+    assert heap["allocated_bytes"] >= 5 * COPIES, heap
+    if mode == "exact":
+        of_main = sum(
+            h["bytes"] for h in holders if any(f["function"] == "main" for f in h["stack"])
+        )
+        assert (
+            COPIES * 0.98 <= of_main < COPIES * ROUNDED
+        )  # the latest ones are in the thread's sums
