@@ -155,8 +155,10 @@ OOMREC_HOOK(char*, realpath, (const char* path, char* resolved)) {
   if (watched(Api::realpath) == Watch::off || resolved != nullptr)
     return g_next.realpath(path, resolved);
   const HookScope scope;
+  if (!scope.outermost()) return g_next.realpath(path, nullptr);
+  scope.leave_recorder();
   char* const found = g_next.realpath(path, nullptr);
-  if (found == nullptr || !scope.outermost()) return found;
+  if (found == nullptr) return nullptr;
   const KeepErrno keep;
   recorder::on_allocate(scope.in_hook(),
                         {Space::heap, Api::realpath, reinterpret_cast<std::uint64_t>(found),

@@ -44,12 +44,15 @@ constexpr std::uint32_t kModulesAtOnce = 256;
 constexpr std::uint64_t kShortageNs = 50'000;
 
 // A round after which there was no memory again, although all that holds nothing had gone, is
-// followed by a rest of its length, but at least this.
+// followed by a rest of its length, within these bounds.
 constexpr std::uint64_t kLeastRestNs = 20'000'000;
+constexpr std::uint64_t kMostRestNs = 250'000'000;
 
 // A thread that sleeps longer in the middle of an event is not waited for: what there is stays,
-// until it goes on.
+// until it goes on. One of many threads on few processors is there after a while. So as long as
+// there is space, the round waits longer.
 constexpr std::uint64_t kPatienceNs = 250'000'000;
+constexpr std::uint64_t kMostPatienceNs = 5'000'000'000;
 
 enum class Step : std::uint8_t {
   none,      // of a round
@@ -75,6 +78,8 @@ struct Round {
   SharedWork retiring;
   std::uint32_t stalled = 0;  // threads that sleep, of those looked at
   std::uint64_t began_ns = 0;
+  std::uint64_t waited_ns = 0;                // when it had waited for all threads
+  std::uint32_t in_use_until = 0;             // so many nodes it waits for a thread
   std::uint64_t added = 0, added_before = 0;  // nodes so far, when this era and the last one began
   bool must_freeze = false;                   // one of them has fallen asleep since the last round
   bool is_frozen = false;
@@ -85,6 +90,7 @@ struct Round {
   bool was_full = false;              // and one before the last one
   bool is_tight = false;              // the last one has left little room
   bool is_crowded = false;            // likewise, although it has taken all that it could
+  bool is_young = false;              // what fills the recording are stacks newer than its era
   std::atomic<bool> is_short{false};  // that, or full
   std::uint64_t not_before_ns = 0;    // the next one, if there is a shortage again
   Thinning thinning;
@@ -102,12 +108,31 @@ void go_on(Step step, std::uint32_t at) noexcept {
 
 bool is_full_again() noexcept { return g_round.is_full && g_round.was_full; }
 
-// A round has just freed all that holds nothing, and memory is short again: the rest is live.
-bool must_thin() noexcept { return (is_full_again() || g_round.is_crowded) && !exact(); }
+// A round has just freed all that holds nothing, and memory is short again: the rest is live. If
+// most stacks are so new that it could not free them, the next one will.
+bool must_thin() noexcept {
+  return (is_full_again() || g_round.is_crowded) && !g_round.is_young && !exact();
+}
 
 // While a shortage lasts, rounds must not take more than some of the program's time.
 bool is_too_early() noexcept {
   return g_round.not_before_ns != 0 && system::coarse_ns() < g_round.not_before_ns;
+}
+
+constexpr std::uint64_t kNodeBytes = 16;  // of a node and its share of a holder
+
+// How many more nodes there is space for: in numbers that are free, of them and of the holders that
+// they need, and in the recording.
+std::uint32_t space_for_nodes(std::uint32_t nodes_in_use) noexcept {
+  const std::uint64_t budget = g_state.budget_bytes / 2;
+  const std::uint64_t used = g_session.arena.populated_bytes();
+  const std::uint64_t left = used < budget ? (budget - used) / kNodeBytes : 0;
+  const std::uint64_t free_holders = g_state.holders.free();
+  const std::uint64_t holders = g_session.holders.size() - free_holders;
+  const std::uint64_t nodes_each = std::max<std::uint64_t>(nodes_in_use / holders, 1);
+  const std::uint64_t free =
+      std::min<std::uint64_t>(stack::free_nodes(), free_holders * nodes_each);
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(left + free, NodeStates::kMost));
 }
 
 void begin_round(InHook hook) noexcept {
@@ -119,26 +144,13 @@ void begin_round(InHook hook) noexcept {
   stack::raise_era();
   g_forget_at.store(0, std::memory_order_relaxed);  // each event does a slice
   g_round.began_ns = system::coarse_ns();
+  const std::uint32_t in_use = stack::g_nodes_in_use.load(std::memory_order_relaxed);
+  g_round.in_use_until = in_use + space_for_nodes(in_use) / 2;
   g_round.stalled = 0;
   g_round.must_freeze = false;
   g_round.added_before = std::exchange(g_round.added, stack::nodes_ever());
   g_state.holders.candidates().drop_empty();
   go_on(Step::waiting, 1);
-}
-
-// How many more nodes there is space for: in numbers that are free, of them and of the holders that
-// they need, and in the recording.
-std::uint32_t space_for_nodes(std::uint32_t nodes_in_use) noexcept {
-  constexpr std::uint64_t kNodeBytes = 16;  // of a node and its share of a holder
-  const std::uint64_t budget = g_state.budget_bytes / 2;
-  const std::uint64_t used = g_session.arena.populated_bytes();
-  const std::uint64_t left = used < budget ? (budget - used) / kNodeBytes : 0;
-  const std::uint64_t free_holders = g_state.holders.free();
-  const std::uint64_t holders = g_session.holders.size() - free_holders;
-  const std::uint64_t nodes_each = std::max<std::uint64_t>(nodes_in_use / holders, 1);
-  const std::uint64_t free =
-      std::min<std::uint64_t>(stack::free_nodes(), free_holders * nodes_each);
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(left + free, NodeStates::kMost));
 }
 
 // How many nodes earlier the next round begins, so that a program that needs as many as before does
@@ -162,14 +174,23 @@ void end_round() noexcept {
   const std::uint32_t more = std::min(wanted - earlier(wanted), std::max(space / 3, kFewest));
   g_round.is_crowded = g_round.is_short && space < left / 8;
   g_round.is_tight = space < left / 2;
+  g_round.is_young = needed < left / 2 && left > g_state.budget_bytes / 8 / kNodeBytes;
   const bool is_in_vain = must_thin() && !g_round.thinning.has_thinned();
   if (is_in_vain) sample_coarser(g_round.thinning.coarsest());
   if (!g_round.is_short && !g_round.is_tight) sample_finer();
   const std::uint64_t now = system::coarse_ns();
-  g_round.not_before_ns = is_in_vain ? now + std::max(kLeastRestNs, now - g_round.began_ns) : 0;
+  g_round.not_before_ns =
+      is_in_vain ? now + std::clamp(now - g_round.waited_ns, kLeastRestNs, kMostRestNs) : 0;
   g_round.shortages = session::g_shortages.load(std::memory_order_relaxed);
   go_on(Step::none, 0);
   g_forget_at.store(left + more, std::memory_order_relaxed);
+}
+
+bool is_patient() noexcept {
+  const std::uint64_t waits_ns = system::coarse_ns() - g_round.began_ns;
+  if (waits_ns < kPatienceNs) return true;
+  return waits_ns < kMostPatienceNs &&
+         stack::g_nodes_in_use.load(std::memory_order_relaxed) < g_round.in_use_until;
 }
 
 // Whether this thread does not use nodes since before this era, or sleeps.
@@ -178,7 +199,7 @@ bool has_left(ThreadState& thread, std::uint32_t era) noexcept {
     case stack::Use::none_or_now:
       return true;
     case stack::Use::earlier:
-      if (system::coarse_ns() - g_round.began_ns < kPatienceNs) return false;
+      if (is_patient()) return false;
       if (!stack::give_up(thread.stacks.era, era)) return false;
       g_round.must_freeze = true;
       break;
@@ -190,6 +211,7 @@ bool has_left(ThreadState& thread, std::uint32_t era) noexcept {
 }
 
 void begin_claiming() noexcept {
+  g_round.waited_ns = system::coarse_ns();
   g_round.references.begin();
   g_round.thinning.begin(is_full_again());
   go_on(must_thin() ? Step::thinning : Step::claiming, 0);
@@ -385,7 +407,7 @@ void reset_forgetting_after_fork(InHook hook) noexcept {
   g_round.retiring.reset();
   go_on(Step::none, 0);
   g_round.is_frozen = false;
-  g_round.is_tight = g_round.is_crowded = false;
+  g_round.is_tight = g_round.is_crowded = g_round.is_young = false;
   g_round.is_full = g_round.was_full = false;
   g_round.is_short = false;
   g_round.not_before_ns = 0;

@@ -148,21 +148,35 @@ bool Arena::populate(InHook, std::uint64_t offset, std::uint64_t bytes) noexcept
   bytes = whole_units(bytes);
   const std::uint64_t held_back = reserve_bytes_.load(std::memory_order_relaxed);
   const std::uint64_t wanted = populated_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  if (wanted <= budget_bytes_ - held_back) {
-    // Whole pages: others may use a part of the first and the last already.
-    const auto start = reinterpret_cast<std::uint64_t>(at(offset));
-    auto* const from = reinterpret_cast<std::byte*>(machine::page_down(start));
-    const std::uint64_t length = machine::page_up(start + bytes) - machine::page_down(start);
-    if (!no_populate_.load(std::memory_order_relaxed)) {
-      const long result = system::populate(from, length);
-      if (result == 0) return true;
-      if (result == -EINVAL) no_populate_.store(true, std::memory_order_relaxed);
-    }
-    if (no_populate_.load(std::memory_order_relaxed) && touch_pages(from, length)) return true;
-  }
+  if (wanted <= budget_bytes_ - held_back && back(offset, bytes)) return true;
   populated_.fetch_sub(bytes, std::memory_order_relaxed);
   if (held_back != 0) short_.store(true, std::memory_order_relaxed);
   return false;
+}
+
+bool Arena::populate_uncounted(InHook, std::uint64_t offset, std::uint64_t bytes) noexcept {
+  bytes = whole_units(bytes);
+  const std::uint64_t held_back = reserve_bytes_.load(std::memory_order_relaxed);
+  if (populated_bytes() + bytes <= budget_bytes_ - held_back && back(offset, bytes)) return true;
+  if (held_back != 0) short_.store(true, std::memory_order_relaxed);
+  return false;
+}
+
+void Arena::count(std::uint64_t bytes) noexcept {
+  populated_.fetch_add(whole_units(bytes), std::memory_order_relaxed);
+}
+
+bool Arena::back(std::uint64_t offset, std::uint64_t bytes) noexcept {
+  // Whole pages: others may use a part of the first and the last already.
+  const auto start = reinterpret_cast<std::uint64_t>(at(offset));
+  auto* const from = reinterpret_cast<std::byte*>(machine::page_down(start));
+  const std::uint64_t length = machine::page_up(start + bytes) - machine::page_down(start);
+  if (!no_populate_.load(std::memory_order_relaxed)) {
+    const long result = system::populate(from, length);
+    if (result == 0) return true;
+    if (result == -EINVAL) no_populate_.store(true, std::memory_order_relaxed);
+  }
+  return no_populate_.load(std::memory_order_relaxed) && touch_pages(from, length);
 }
 
 // The kernel adds nothing to a word of each page, and returns EFAULT where our own store would

@@ -42,6 +42,10 @@ class Arena {
   // pages.
   bool populate(InHook, std::uint64_t offset, std::uint64_t bytes) noexcept;
 
+  // The same for what several threads may be populating at a time: the first one then counts it.
+  bool populate_uncounted(InHook, std::uint64_t offset, std::uint64_t bytes) noexcept;
+  void count(std::uint64_t bytes) noexcept;
+
   // Keeps so much of the budget in reserve until release_reserve(), to continue with when the rest
   // is used up. is_short(): a populate() failed because of the reserve.
   void set_reserve(std::uint64_t bytes) noexcept {
@@ -77,6 +81,7 @@ class Arena {
   std::uint64_t piece_bytes(std::uint32_t piece) const noexcept;
   bool map_next_piece() noexcept;
   bool map_up_to(std::uint64_t end) noexcept;
+  bool back(std::uint64_t offset, std::uint64_t bytes) noexcept;  // by memory
   bool touch_pages(std::byte* from, std::uint64_t bytes) noexcept;
 
   std::byte* pieces_[kMaxPieces] = {};

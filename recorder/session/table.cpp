@@ -90,8 +90,12 @@ bool TableBase::prepare(InHook hook, const Chunks& shape, std::uint32_t prepared
   const std::uint32_t entries = std::clamp(step_bytes(*arena_) / shape.entry_bytes(),
                                            std::uint32_t{1}, shape.capacity(slot.chunk) - number);
   const auto from = static_cast<std::uint32_t>(slot.byte - slot.byte % kUnitBytes);
-  if (!populate(hook, slot.chunk, from, slot.byte + entries * shape.entry_bytes())) return false;
-  prepared_.compare_exchange_strong(prepared, prepared + entries);
+  const std::uint32_t bytes = slot.byte + entries * shape.entry_bytes() - from;
+  const std::uint64_t offset = directory_->chunk_offsets[slot.chunk].load();
+  if (!arena_->populate_uncounted(hook, offset + from, bytes))
+    return prepared_.load(std::memory_order_relaxed) != prepared || fail();
+  failures_ = 0;
+  if (prepared_.compare_exchange_strong(prepared, prepared + entries)) arena_->count(bytes);
   return true;
 }
 

@@ -1,6 +1,5 @@
 /* An allocator whose strdup, strndup and realpath do not call malloc, as mimalloc's since 3.0. It
  * never gives memory back. */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>

@@ -231,6 +231,27 @@ TEST_CASE("lanes come in steps, each with its own memory") {
   CHECK(free == session->lanes.size() - 1 - 100);
 }
 
+TEST_CASE("memory that many threads prepare at a time counts once") {
+  const Scratch scratch;
+  const auto session = session_in(scratch.path(), {.budget_bytes = 256 << 20});
+  constexpr u32 kThreads = 32, kEntries = 20'000;
+  const u64 before = session->arena.populated_bytes();
+  std::atomic<u32> ready{0};
+  std::vector<std::thread> threads;
+  for (u32 i = 0; i < kThreads; ++i)
+    threads.emplace_back([&] {
+      for (ready.fetch_add(1); ready.load() < kThreads;) {
+      }
+      for (u32 entry = 0; entry < kEntries; ++entry) session->full_holders.reserve(kHook, 1);
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(session->full_holders.size() == kThreads * kEntries + 1);
+  const u64 counted = session->arena.populated_bytes() - before;
+  const u64 needed = u64{kThreads} * kEntries * sizeof(Holder);
+  CHECK(counted > needed / 2);
+  CHECK(counted < needed + needed / 8);
+}
+
 TEST_CASE("threads that reserve concurrently get different entries, all readable") {
   const Scratch scratch;
   const auto session = session_in(scratch.path());
