@@ -52,7 +52,7 @@ constexpr std::uint64_t kMostRestNs = 250'000'000;
 // until it goes on. One of many threads on few processors is there after a while. So as long as
 // there is space, the round waits longer.
 constexpr std::uint64_t kPatienceNs = 250'000'000;
-constexpr std::uint64_t kMostPatienceNs = 5'000'000'000;
+constexpr std::uint64_t kMostPatienceNs = 1'000'000'000;
 
 enum class Step : std::uint8_t {
   none,      // of a round

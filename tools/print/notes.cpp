@@ -40,6 +40,21 @@ std::string preexisting_objects(const recording::ObjectCounts& counts) {
       counts.types > kTypes ? ", …" : "");
 }
 
+// What dropped events have allocated has no holder. Said where that is most of the heap: less may
+// be the allocator's rounding or the error of samples.
+std::string dropped_events(const recording::Recording& recording) {
+  const std::string dropped =
+      fmt::format("{} did not fit into the recording (raise --recording-size)",
+                  plural(recording.header().dropped_events, "event", "events"));
+  std::uint64_t held = 0;
+  for (const recording::HolderFigures& holder : recording.holders())
+    if (holder.space == Space::heap) held += holder.live_bytes;
+  const std::uint64_t live = recording.totals(Space::heap).live_bytes;
+  if (held >= live / 2) return dropped;
+  return fmt::format("{}; of {} live in the heap, {} have no holder", dropped, size_text(live),
+                     size_text(live - held));
+}
+
 }  // namespace
 
 std::vector<std::string> notes_of(const bundles::Source& source) {
@@ -115,10 +130,7 @@ std::vector<std::string> notes_of(const bundles::Source& source) {
         "this process was forked: what is below [inherited from the parent process] was allocated "
         "before the fork; without a further line it includes the first MiB of its own"};
   });
-  add_if(header.dropped_events != 0, [&] {
-    return fmt::format("{} did not fit into the recording (raise --recording-size)",
-                       plural(header.dropped_events, "event", "events"));
-  });
+  add_if(header.dropped_events != 0, [&] { return dropped_events(recording); });
   add_if(header.forgotten_stacks != 0, [&] {
     return fmt::format(
         "{} that held nothing any more {} forgotten; what they had allocated is in [forgotten "
@@ -127,9 +139,9 @@ std::vector<std::string> notes_of(const bundles::Source& source) {
         header.forgotten_stacks == 1 ? "was" : "were");
   });
   add_if(header.truncated_stacks != 0, [&] {
-    return fmt::format("{} cut: more than {} frames, or the unwinder failed",
-                       plural(header.truncated_stacks, "stack was", "stacks were"),
-                       session::kMaxFrames);
+    return fmt::format(
+        "{} cut: no space for more of them, more than {} frames, or the unwinder failed",
+        plural(header.truncated_stacks, "stack was", "stacks were"), session::kMaxFrames);
   });
   const std::vector<std::string> newer =
       source.lines != nullptr ? source.lines->newer_files() : std::vector<std::string>{};

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdio>
 #include <fstream>
+#include <latch>
 #include <set>
 #include <string>
 #include <thread>
@@ -234,14 +235,13 @@ TEST_CASE("lanes come in steps, each with its own memory") {
 TEST_CASE("memory that many threads prepare at a time counts once") {
   const Scratch scratch;
   const auto session = session_in(scratch.path(), {.budget_bytes = 256 << 20});
-  constexpr u32 kThreads = 32, kEntries = 20'000;
+  constexpr u32 kThreads = 16, kEntries = kSanitized ? 2'000 : 20'000;
   const u64 before = session->arena.populated_bytes();
-  std::atomic<u32> ready{0};
+  std::latch ready{kThreads};
   std::vector<std::thread> threads;
   for (u32 i = 0; i < kThreads; ++i)
     threads.emplace_back([&] {
-      for (ready.fetch_add(1); ready.load() < kThreads;) {
-      }
+      ready.arrive_and_wait();
       for (u32 entry = 0; entry < kEntries; ++entry) session->full_holders.reserve(kHook, 1);
     });
   for (std::thread& thread : threads) thread.join();
