@@ -242,5 +242,3 @@ template <class Real>
 }
 
 }  // namespace oomrec::shim
-
-extern "C" void hook_free(void* block) asm("free");

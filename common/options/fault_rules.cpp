@@ -1,7 +1,5 @@
 #include "common/options/fault_rules.h"
 
-#include <algorithm>
-
 #include "common/options/options.h"
 
 namespace oomrec::options {

@@ -14,8 +14,6 @@
 #include "shim/interpose/modules.h"
 #include "shim/interpose/real_dlsym.h"
 
-extern "C" void hook_free(void* block) asm("free");
-
 namespace oomrec::shim {
 
 constexpr std::size_t kBootstrapAlignment = 16;

@@ -51,3 +51,6 @@ inline bool is_bootstrap_block(const void* block) noexcept {
 
 extern "C" __attribute__((visibility("hidden"))) long (*oomrec_next_syscall)(long, long, long, long,
                                                                              long, long, long);
+
+// Our free (heap.cpp), by the name under which we export it.
+extern "C" void hook_free(void* block) asm("free");

@@ -15,7 +15,7 @@ DIRECT = {
 
 
 # Their hooks stay where nothing else has the function.
-NOT_IN_EACH_C_LIBRARY = {"_Fork", "execveat", "cfree", "free_sized", "free_aligned_sized"}
+NOT_IN_EACH_C_LIBRARY = {"cfree", "free_sized", "free_aligned_sized"}
 
 
 def exported(library) -> set[str]:

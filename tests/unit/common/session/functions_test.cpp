@@ -49,7 +49,7 @@ TEST_CASE("what only releases or queries cannot fail for lack of memory") {
     CHECK(function_of(api).has(kFails));
 }
 
-TEST_CASE("whoever asks for the functions that allocate or free gets the same ones") {
+TEST_CASE("the functions that allocate or free, by all their names") {
   std::set<std::string_view> heap, all;
   for (const Function& function : kMemoryFunctions) {
     all.insert(function.name);

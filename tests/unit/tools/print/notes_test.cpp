@@ -21,8 +21,7 @@ std::string note_with(const tests::ReadableImage& image, std::string_view words)
 
 }  // namespace
 
-TEST_CASE(
-    "what dropped events have allocated has no holder, and is said where it is most of the heap") {
+TEST_CASE("a note says how much of the heap dropped events leave without a holder") {
   tests::ReadableImage image;
   CHECK(note_with(image, "did not fit").empty());
   image.header().dropped_events = 1234;
