@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "common/residency/rows.h"
 #include "common/session/view.h"
 
 namespace oomrec::bundle {
@@ -18,9 +19,15 @@ struct LargestHolder {
 // number. Skips holders without live bytes. Selects by published bytes, because adding the lanes'
 // unpublished amounts (View::holder) for every holder is too slow; those only decide the final
 // order. Cost: one pass over `holders`.
+//
+// With `rows`, holders weigh what of them is in memory or in swap, and that is their `live_bytes`.
 template <class Wanted>
-std::size_t find_largest(const session::View& view, std::span<LargestHolder> out,
-                         Wanted&& wanted) noexcept {
+std::size_t find_largest(const session::View& view, std::span<LargestHolder> out, Wanted&& wanted,
+                         const residency::Rows* rows = nullptr) noexcept {
+  const auto weight = [rows](std::uint64_t holder, std::uint64_t live_bytes) noexcept {
+    return rows == nullptr ? live_bytes
+                           : rows->resident(static_cast<std::uint32_t>(holder), live_bytes);
+  };
   const auto smaller_last = [](const LargestHolder& a, const LargestHolder& b) {
     return a.live_bytes != b.live_bytes ? a.live_bytes > b.live_bytes : a.holder < b.holder;
   };
@@ -29,10 +36,11 @@ std::size_t find_largest(const session::View& view, std::span<LargestHolder> out
   const std::uint64_t count = view.count(session::TableId::holders);
   for (std::uint64_t i = 1; i < count; ++i) {
     if (!view.read(session::TableId::holders, i, holder)) continue;
-    const LargestHolder entry{holder.live_bytes.load(std::memory_order_relaxed),
-                              static_cast<std::uint32_t>(i)};
+    const std::uint64_t live_bytes = holder.live_bytes.load(std::memory_order_relaxed);
     // A racing free may become visible before its allocation: the figure is briefly negative.
-    if (entry.live_bytes == 0 || static_cast<std::int64_t>(entry.live_bytes) < 0) continue;
+    if (static_cast<std::int64_t>(live_bytes) < 0) continue;
+    const LargestHolder entry{weight(i, live_bytes), static_cast<std::uint32_t>(i)};
+    if (entry.live_bytes == 0) continue;
     if (!wanted(static_cast<Space>(holder.space))) continue;
     if (found < out.size()) {
       out[found++] = entry;
@@ -45,7 +53,7 @@ std::size_t find_largest(const session::View& view, std::span<LargestHolder> out
   }
   for (std::size_t i = 0; i < found; ++i) {
     if (view.holder(out[i].holder, holder))
-      out[i].live_bytes = holder.live_bytes.load(std::memory_order_relaxed);
+      out[i].live_bytes = weight(out[i].holder, holder.live_bytes.load(std::memory_order_relaxed));
   }
   std::sort(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(found), smaller_last);
   return found;

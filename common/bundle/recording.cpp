@@ -206,6 +206,8 @@ std::uint64_t Recording::lay_out(Reduction reduction) noexcept {
          {TableId::live_blocks, TableId::live_ranges, TableId::side_pages, TableId::device_blocks,
           TableId::sent_signals, TableId::full_holders, TableId::frames})
       set(id, 0, table(id).entry_bytes);
+    if (table(TableId::residency).entry_bytes != 0)
+      set(TableId::residency, view_.count(TableId::residency), sizeof(session::Residency));
     if (table(TableId::checkpoint_rows).entry_bytes != 0)
       set(TableId::checkpoint_rows, view_.count(TableId::checkpoint_rows), sizeof(CheckpointRow));
   }
@@ -341,9 +343,10 @@ int Recording::write(int fd) noexcept {
   const bool whole = reduction_ < Reduction::largest_stacks;
   for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(TableId::count_); ++i) {
     const auto id = static_cast<TableId>(i);
-    const bool rewritten = id == TableId::lanes || id == TableId::side_pages ||
-                           (!whole && (id == TableId::nodes || id == TableId::holders ||
-                                       id == TableId::failures || id == TableId::checkpoint_rows));
+    const bool rewritten =
+        id == TableId::lanes || id == TableId::side_pages ||
+        (!whole && (id == TableId::nodes || id == TableId::holders || id == TableId::failures ||
+                    id == TableId::checkpoint_rows || id == TableId::residency));
     if (!rewritten && id != TableId::full_holders) copy_table(id);
   }
   copy_lanes();
@@ -372,6 +375,16 @@ int Recording::write(int fd) noexcept {
       failure.node = nodes_.renumbered(failure.node);
       std::memcpy(out, static_cast<const void*>(&failure), sizeof failure);
     });
+    if (table(TableId::residency).entry_bytes != 0) {
+      rewrite_table(TableId::residency, [&](std::uint64_t i, char* out) {
+        auto& look = *reinterpret_cast<session::Residency*>(out);
+        if (!view_.read(TableId::residency, i, look)) return;
+        for (session::ResidencyRow& row : look.rows) {
+          row.holder = memory_.holders.renumbered(row.holder);
+          row.node = nodes_.renumbered(row.node);
+        }
+      });
+    }
     if (table(TableId::checkpoint_rows).entry_bytes != 0) {
       rewrite_table(TableId::checkpoint_rows, [&](std::uint64_t i, char* out) {
         CheckpointRow row{};

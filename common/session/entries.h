@@ -164,6 +164,50 @@ enum class RangeKind : u32 {
 };
 static_assert(sizeof(LiveRange) == 32 && offsetof(LiveRange, holder) == 16);
 
+// What one holder's memory was found to be by a look at the process' pages: of mappings, and of
+// blocks of kLookBytes or more. A smaller block counts as touched.
+struct ResidencyRow {
+  u32 holder;
+  u32 node;             // of the holder then: its number may be another's by now
+  u64 untouched_bytes;  // of its live bytes: neither in memory nor in swap
+  // Of its reservations, what is touched. The process itself then counts that as live; a look from
+  // outside may have found more.
+  u64 reserved_bytes;
+  u32 birth_s;  // of its newest memory that has untouched pages: since start
+  u32 reserved;
+};
+inline constexpr u64 kLookBytes = u64{64} << 10;
+inline constexpr u32 kResidencyRows = 124;
+
+// The kinds of memory of which a process' resident memory consists.
+enum class ResidentKind : u32 {
+  heap,           // [heap], and what looks like glibc's arenas
+  held,           // mappings that have holders
+  unheld,         // other anonymous memory: what no hook saw
+  stacks,         // of the main thread
+  written_files,  // pages of private file mappings that the process has written
+  files,          // pages that the kernel can read again
+  shared,         // tmpfs, memfd, System V, and other shared memory
+  recorder,       // the session
+};
+inline constexpr u32 kResidentKinds = 8;
+
+// A look at which of the process' pages are in memory or in swap ("touched"). Two entries
+// alternate, so that one is complete whenever the process dies: Header::latest_look.
+struct Residency {
+  u64 time_ns;                     // 0: nobody has looked
+  u64 touched_bytes;               // of the process
+  u64 untouched_bytes;             // of all holders, also of those without a row
+  u64 live_bytes;                  // heap + map, as published
+  u64 kind_bytes[kResidentKinds];  // by ResidentKind; in memory, without swap
+  u32 row_count;
+  u32 flags;                          // kResidency…
+  ResidencyRow rows[kResidencyRows];  // of the holders with the most
+};
+inline constexpr u32 kResidencyPartial = 1;  // there was no time for all of it
+static_assert(sizeof(ResidencyRow) == 32 && sizeof(Residency) == 104 + 32 * kResidencyRows &&
+              sizeof(Residency) <= 4096);
+
 // --- Threads, counters, events ------------------------------------------------------------------
 
 // Since version 11 the entries of ended threads are used again; the latest have one, and those that

@@ -29,7 +29,7 @@
 namespace oomrec::session {
 
 inline constexpr u64 kMagic = 0x014345524d4f4f1aULL;  // 1A "OOMREC" 01
-inline constexpr u32 kVersion = 11;
+inline constexpr u32 kVersion = 12;
 inline constexpr u64 kSegmentBytes = u64{16} << 20;
 inline constexpr u32 kMaxSegments = 64;
 inline constexpr u64 kMostBytes = kMaxSegments * kSegmentBytes;
@@ -68,6 +68,7 @@ enum class TableId : u32 {
   sent_signals,
   full_holders,  // since version 10: those whose figures do not fit into `holders`
   frames,        // since version 10
+  residency,     // since version 12
   count_
 };
 inline constexpr u32 kTableSlots = 24;
@@ -225,6 +226,8 @@ struct Header {
   Atomic<StringId> preexisting_objects;
   u32 page_bytes;                // of the kernel; 0: 4096 (recordings of older releases)
   Atomic<u64> forgotten_stacks;  // since version 11: used again for others
+  Atomic<u32> latest_look;       // since version 12: entry in `residency` (release); 0: none
+  u32 reserved;
 };
 static_assert(offsetof(Header, used_bytes) == 24 && offsetof(Header, alive_mutex) == 40 &&
               offsetof(Header, pid) == 104 && offsetof(Header, boot_id) == 120 &&
@@ -255,7 +258,7 @@ static_assert(
         offsetof(Header, runtime_limit) + sizeof(RuntimeLimit) &&
     offsetof(Header, preexisting_objects) == offsetof(Header, limit_reserve_used_bytes) + 8 &&
     offsetof(Header, forgotten_stacks) == offsetof(Header, preexisting_objects) + 8 &&
-    sizeof(Header) == offsetof(Header, forgotten_stacks) + 8 && sizeof(Header) <= kHeaderBytes);
+    sizeof(Header) == offsetof(Header, forgotten_stacks) + 16 && sizeof(Header) <= kHeaderBytes);
 static_assert(std::is_standard_layout_v<Header> && std::is_trivially_destructible_v<Header>);
 static_assert(Atomic<u64>::is_always_lock_free, "a lock would die with its owner");
 

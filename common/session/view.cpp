@@ -210,6 +210,15 @@ bool View::read_module(std::uint64_t index, Module& out) const noexcept {
   return true;
 }
 
+const Residency* View::residency() const noexcept {
+  static constexpr Chunks kChunks{sizeof(Residency)};
+  if (problem_ != Problem::none || format_ < 12) return nullptr;
+  const u32 latest = header_->latest_look.load(std::memory_order_acquire);
+  const std::byte* const entry =
+      latest == 0 ? nullptr : entry_at(kChunks, TableId::residency, latest);
+  return reinterpret_cast<const Residency*>(entry);
+}
+
 Thread View::thread_at(std::uint64_t index, std::uint64_t time_ns) const noexcept {
   constexpr u64 kEventNs = 1'000'000;  // events have milliseconds
   Thread thread{};

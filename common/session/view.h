@@ -139,6 +139,21 @@ class View {
     }
   }
 
+  // The latest look at the process' pages, in the session; null: nobody has looked.
+  const Residency* residency() const noexcept;
+  // Visits its rows, of holders that are still those of then: visit(const ResidencyRow&).
+  template <class Visit>
+  void for_each_residency_row(Visit&& visit) const noexcept {
+    const Residency* const look = residency();
+    const std::uint32_t rows = look != nullptr ? look->row_count : 0;
+    Holder holder{};
+    for (std::uint32_t i = 0; i < rows && i < kResidencyRows; ++i) {
+      const ResidencyRow row = look->rows[i];
+      if (row.holder != 0 && read(TableId::holders, row.holder, holder) && holder.node == row.node)
+        visit(row);
+    }
+  }
+
   // The thread that had this entry at `time_ns`; zero if a later one has it by now.
   Thread thread_at(std::uint64_t index, std::uint64_t time_ns) const noexcept;
 

@@ -56,7 +56,18 @@ struct Caller {
   std::uint32_t holder = 0;
 };
 
-Caller caller(InHook hook, NodeScope& nodes, std::uint64_t bytes, Api api, bool counts) noexcept {
+// What of a mapping counts.
+enum class Use : std::uint8_t { none, once_touched, all };
+
+// A reservation that needs no mprotect() before it is used. That of an interpreter's heap is
+// counted by the pool of its objects.
+bool is_usable(const Mapping& mapping, RangeKind kind) noexcept {
+  return kind == RangeKind::reservation && (mapping.protection & PROT_WRITE) != 0 &&
+         !may_have_object_heap();
+}
+
+Caller caller(InHook hook, NodeScope& nodes, std::uint64_t bytes, Api api, Use use) noexcept {
+  const bool counts = use == Use::all;
   Caller from{thread_for(hook, counts ? bytes : 0)};
   if (from.thread == nullptr) return from;
   nodes.begin(*from.thread);
@@ -70,7 +81,8 @@ Caller caller(InHook hook, NodeScope& nodes, std::uint64_t bytes, Api api, bool 
   }
   from.node = stack::capture(hook, from.thread->stacks, from.thread->root(hook));
   from.thread->note_served(from.node);
-  if (counts) from.holder = g_state.holders.find_or_add(hook, from.node, Space::map, api, 0);
+  if (use != Use::none)
+    from.holder = g_state.holders.find_or_add(hook, from.node, Space::map, api, 0);
   return from;
 }
 
@@ -113,11 +125,17 @@ void on_map(InHook hook, const Mapping& mapping) noexcept {
   if ((mapping.flags & MAP_FIXED) != 0)  // it replaces what was there
     stack::on_unmapped(hook, mapping.address, mapping.bytes);
   const RangeKind kind = kind_of(mapping);
+  const Use use = kind == RangeKind::counted ? Use::all
+                  : is_usable(mapping, kind) ? Use::once_touched
+                                             : Use::none;
   NodeScope nodes{hook};
-  const Caller from = caller(hook, nodes, mapping.bytes, mapping.api, kind == RangeKind::counted);
-  count_change(hook, from, mapping.api,
-               g_state.ranges.map(hook, mapping.address, mapping.bytes, kind, anonymous(mapping),
-                                  from.holder, birth_s(from)));
+  const Caller from = caller(hook, nodes, mapping.bytes, mapping.api, use);
+  count_change(
+      hook, from, mapping.api,
+      use == Use::once_touched
+          ? g_state.ranges.reserve(hook, mapping.address, mapping.bytes, from.holder, birth_s(from))
+          : g_state.ranges.map(hook, mapping.address, mapping.bytes, kind, anonymous(mapping),
+                               from.holder, birth_s(from)));
   if (kind == RangeKind::reservation && is_object_heap(hook, mapping, from)) {
     object_pool_holder(hook);
     add_object_heap(hook, mapping.address, mapping.bytes);
@@ -158,7 +176,7 @@ void on_remap(InHook hook, std::uint64_t old_address, std::uint64_t old_bytes,
   const bool counts = !old_stays || g_state.ranges.counted_bytes(hook, old_address, 1) != 0;
   const std::uint64_t growth = old_stays ? new_bytes : new_bytes - std::min(old_bytes, new_bytes);
   NodeScope nodes{hook};
-  const Caller from = caller(hook, nodes, growth, Api::mremap, counts);
+  const Caller from = caller(hook, nodes, growth, Api::mremap, counts ? Use::all : Use::none);
   const RangeKind kind = counts ? RangeKind::counted : RangeKind::other;
   count_change(hook, from, Api::mremap,
                old_stays ? g_state.ranges.map(hook, new_address, new_bytes, kind, true, from.holder,
@@ -179,7 +197,7 @@ void on_protect(InHook hook, std::uint64_t address, std::uint64_t bytes, int pro
       protection == PROT_NONE && g_state.ranges.counted_bytes(hook, address, bytes) != 0;
   if (newly == 0 && !given_up) return;
   NodeScope nodes{hook};
-  const Caller from = caller(hook, nodes, newly, Api::mprotect, newly != 0);
+  const Caller from = caller(hook, nodes, newly, Api::mprotect, newly != 0 ? Use::all : Use::none);
   count_change(
       hook, from, Api::mprotect,
       g_state.ranges.protect(hook, address, bytes, protection, from.holder, birth_s(from)));
@@ -195,7 +213,7 @@ void on_break(InHook hook, Api api, std::uint64_t old_break, std::uint64_t new_b
   const std::uint64_t high = machine::page_up(old_break < new_break ? new_break : old_break);
   if (new_break < old_break) return on_unmap(hook, api, low, high - low);
   NodeScope nodes{hook};
-  const Caller from = caller(hook, nodes, high - low, api, true);
+  const Caller from = caller(hook, nodes, high - low, api, Use::all);
   count_change(hook, from, api,
                g_state.ranges.map(hook, low, high - low, RangeKind::counted, true, from.holder,
                                   birth_s(from), live::Growth::extend));

@@ -10,6 +10,7 @@
 #include "recorder/failures/failure_table.h"
 #include "recorder/process/object_heap.h"
 #include "recorder/state/labels.h"
+#include "recorder/state/looks.h"
 #include "recorder/state/notifications.h"
 #include "recorder/state/state.h"
 #include "recorder/state/thread_state.h"
@@ -120,6 +121,8 @@ WrittenBundle write_bundle(InHook hook, bundle::Cause cause,
       // A requested bundle has the reason there, as part of its verdict.
       cause.label = label_of(thread->root(hook));
     }
+    // A crash is handled on a small stack, and is about no limit.
+    if (cause.trigger != Trigger::crash) look_at_pages(hook, kLookForBundleNs);
     written = write(hook, cause, request.reported);
     const std::uint64_t ended = system::monotonic_ns();
     g_bundles.rate.ended(began, ended);

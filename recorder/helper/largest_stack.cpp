@@ -51,8 +51,8 @@ void keep_on_device(const View& view, std::uint32_t device,
 
 // Adds the holders that are not among the candidates, which are in order of their numbers.
 void add_smaller(const View& view, Largest& memory,
-                 std::span<const bundle::LargestHolder> candidates,
-                 const ComparedSpaces& wanted) noexcept {
+                 std::span<const bundle::LargestHolder> candidates, const ComparedSpaces& wanted,
+                 const residency::Rows* rows) noexcept {
   const auto is_before = [](const bundle::LargestHolder& candidate, std::uint64_t holder) {
     return candidate.holder < holder;
   };
@@ -73,10 +73,11 @@ void add_smaller(const View& view, Largest& memory,
     });
     memory.is_partial = frames > kMostFrames;
     if (memory.is_partial) return;
-    memory.sums.add(
-        sum_of(view, holder, memory.key.of(view, holder.node, runs_python),
-               static_cast<std::uint64_t>(live), holder.live_count.load(std::memory_order_relaxed)),
-        [&] { return key_frames(view, holder.node); });
+    auto bytes = static_cast<std::uint64_t>(live);
+    if (rows != nullptr) bytes = rows->resident(static_cast<std::uint32_t>(i), bytes);
+    memory.sums.add(sum_of(view, holder, memory.key.of(view, holder.node, runs_python), bytes,
+                           holder.live_count.load(std::memory_order_relaxed)),
+                    [&] { return key_frames(view, holder.node); });
   }
 }
 
@@ -132,12 +133,12 @@ bool ComparedSpaces::operator()(Space space) const noexcept {
   return space == Space::torch ? torch : devices && !is_address_space(space);
 }
 
-const StackSum* largest_stack(const View& view, Largest& memory,
-                              const ComparedSpaces& wanted) noexcept {
+const StackSum* largest_stack(const View& view, Largest& memory, const ComparedSpaces& wanted,
+                              const residency::Rows* rows) noexcept {
   const bool on_device = wanted.on_device != 0;
   const std::span<bundle::LargestHolder> holders{
       memory.holders, on_device ? Largest::kOnDevice : Largest::kCandidates};
-  const std::size_t found = bundle::find_largest(view, holders, wanted);
+  const std::size_t found = bundle::find_largest(view, holders, wanted, rows);
   if (on_device) {
     std::fill_n(memory.blocks, found, 0);
     keep_on_device(view, wanted.on_device, holders.first(found), memory.blocks);
@@ -157,7 +158,7 @@ const StackSum* largest_stack(const View& view, Largest& memory,
   if (found == holders.size() && !on_device) {
     std::sort(holders.begin(), holders.end(),
               [](const auto& a, const auto& b) { return a.holder < b.holder; });
-    add_smaller(view, memory, holders, wanted);
+    add_smaller(view, memory, holders, wanted, rows);
   }
   return memory.sums.largest();
 }

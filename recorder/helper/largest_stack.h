@@ -7,6 +7,7 @@
 
 #include "common/bundle/bundle.h"
 #include "common/bundle/largest.h"
+#include "common/residency/rows.h"
 #include "common/session/view.h"
 #include "common/verdict/verdict.h"
 #include "recorder/helper/stack_key.h"
@@ -76,7 +77,8 @@ inline constexpr std::uint64_t kMostFrames = std::uint64_t{1} << 20;
 
 // Null: there are no live blocks. Cost: a pass over all holders, and a walk of each candidate's
 // stack; two passes, and walks of up to kMostFrames, where the candidates are not all.
-const StackSum* largest_stack(const session::View&, Largest& memory,
-                              const ComparedSpaces& wanted) noexcept;
+// With `rows`, memory weighs what of it is resident.
+const StackSum* largest_stack(const session::View&, Largest& memory, const ComparedSpaces& wanted,
+                              const residency::Rows* rows) noexcept;
 
 }  // namespace oomrec::helper

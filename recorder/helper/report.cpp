@@ -1,6 +1,7 @@
 #include "recorder/helper/report.h"
 
 #include <algorithm>
+#include <new>
 
 #include "common/bundle/files.h"
 #include "common/names/library_functions.h"
@@ -135,7 +136,11 @@ void report_failure(InHook hook, text::Text& text, const View& view, const bundl
   if (verdict.code != VerdictCode::device_out_of_memory) add_device_line(text, view, cause);
 
   Largest& memory = *reinterpret_cast<Largest*>(work.sort);
-  if (const StackSum* const largest = largest_stack(view, memory, {view, cause, verdict})) {
+  // In the workspace, not on the helper's stack.
+  auto& rows = *new (work.text) residency::Rows{view};
+  const bool by_resident = residency::is_about_resident_memory(cause.trigger, verdict.limit);
+  if (const StackSum* const largest =
+          largest_stack(view, memory, {view, cause, verdict}, by_resident ? &rows : nullptr)) {
     text.add("oomrec: largest holder: ").add(memory.is_partial ? "at least " : "");
     text.add(largest->estimated ? "about " : "");
     text.size(largest->bytes).add(" in ").count(largest->blocks);

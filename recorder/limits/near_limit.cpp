@@ -9,6 +9,7 @@
 #include "recorder/failures/failures.h"
 #include "recorder/limits/thresholds.h"
 #include "recorder/state/counters.h"
+#include "recorder/state/looks.h"
 #include "recorder/state/state.h"
 
 namespace oomrec::recorder {
@@ -38,6 +39,8 @@ struct NearLimit {
   bool pressure_reported = false;                    // no other bundle until the pressure has eased
   limit::StallCounters stalls;                       // at the last thorough sample
   std::atomic<std::int64_t> next_check_bytes{kFar};  // live bytes from which a sample is due
+  std::uint64_t looked_at_bytes = 0;                 // resident then; 0: not yet
+  std::uint64_t next_look_ns = 0;
 };
 constinit NearLimit g_near;
 
@@ -86,6 +89,39 @@ LimitUsage nearest(Limits limits) noexcept {
 // The nearest of the limits that --warn covers.
 LimitUsage nearest_watched() noexcept {
   return nearest(g_state.options.warn_named ? Limits::all : Limits::that_kill);
+}
+
+// What of a reservation is touched counts only after a look.
+bool may_be_over_soft_limit() noexcept {
+  const std::uint64_t usable = g_state.ranges.usable_bytes(), limit = g_state.limit.bytes();
+  return limit != 0 && usable >= limit / 8 &&
+         at_least_zero(live_bytes(nullptr)) + usable >= limit / 4 * 3;
+}
+
+// The process may be killed soon, without another call of ours: what of its holders is resident is
+// known only from now. Again once that has changed by a part of the limit, and seldom if it takes
+// long.
+void look_if_near(InHook hook, std::uint64_t now) noexcept {
+  constexpr unsigned kNearPercent = 50;
+  constexpr std::uint64_t kPartOfLimit = 32, kPartOfTime = 200;
+  const session::Header& header = g_session.header();
+  const std::uint64_t available = header.health.available_bytes.load(std::memory_order_relaxed);
+  const std::uint64_t resident = header.health.rss_bytes.load(std::memory_order_relaxed);
+  const LimitUsage usage = limit::usage_of_killing_limit(header.health);
+  std::uint64_t limit = 0;
+  if (usage.percent() >= kNearPercent) {
+    limit = usage.limit_bytes;
+  } else if (may_be_over_soft_limit()) {
+    limit = g_state.limit.bytes();
+  } else if (available != 0 && available < header.ram_bytes / 8) {
+    limit = header.ram_bytes;
+  }
+  if (limit == 0 || now < g_near.next_look_ns) return;
+  const std::uint64_t before = g_near.looked_at_bytes;
+  const std::uint64_t change = resident > before ? resident - before : before - resident;
+  if (change < limit / kPartOfLimit) return;
+  g_near.looked_at_bytes = resident;
+  g_near.next_look_ns = now + kPartOfTime * look_at_pages(hook, kBriefLookNs);
 }
 
 // Pressure and faults are read once a second.
@@ -141,6 +177,7 @@ void sample_and_check(InHook hook, std::uint64_t now, SampleAt at) noexcept {
   if (system::is_sandboxed() || g_near.busy.exchange(true, std::memory_order_acquire)) return;
   if (sample(hook, now) && g_state.options.warn != 0) check_pressure(hook);
   check_thresholds(hook, nearest(Limits::all));
+  look_if_near(hook, now);
   check_warning(hook, at);
   g_near.busy.store(false, std::memory_order_release);
 }
@@ -164,6 +201,8 @@ void reset_health() noexcept {
   g_near.stalls = {};
   g_near.warned = g_near.pressure_reported = false;
   g_near.next_check_bytes.store(kFar, std::memory_order_relaxed);
+  g_near.looked_at_bytes = g_near.next_look_ns = 0;
+  end_look();
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "common/machine/page.h"
 #include "recorder/session/writer.h"
@@ -24,6 +25,32 @@ RangeChange RangeTable::map(InHook hook, std::uint64_t start, std::uint64_t byte
   set(hook,
       {machine::page_down(start), machine::page_up(start + bytes), holder, 0, kind, anonymous},
       birth_s, growth, change);
+  return change;
+}
+
+RangeChange RangeTable::reserve(InHook hook, std::uint64_t start, std::uint64_t bytes,
+                                std::uint32_t holder, std::uint32_t birth_s) noexcept {
+  RangeChange change;
+  const system::MutexGuard guard(lock_);
+  if (!guard) return change;
+  Range range{machine::page_down(start),
+              machine::page_up(start + bytes),
+              holder,
+              0,
+              RangeKind::reservation,
+              true};
+  range.is_usable = true;
+  set(hook, range, birth_s, Growth::separate, change);
+  return change;
+}
+
+RangeChange RangeTable::set_touched(InHook hook, std::uint64_t start, std::uint64_t end,
+                                    std::uint64_t touched_bytes) noexcept {
+  RangeChange change;
+  const system::MutexGuard guard(lock_);
+  const std::uint32_t at = first_below(end);
+  if (!guard || at >= count_ || ranges_[at].start > start || ranges_[at].end < end) return change;
+  if (ranges_[at].is_usable) recount(hook, ranges_[at], touched_bytes, change);
   return change;
 }
 
@@ -48,7 +75,9 @@ RangeChange RangeTable::remap(InHook hook, std::uint64_t old_start, std::uint64_
   const std::uint64_t start = machine::page_down(new_start),
                       end = machine::page_up(new_start + new_bytes);
   if (found) {
-    set(hook, {start, end, holder, 0, old.kind, old.anonymous}, birth_s, Growth::separate, change);
+    Range range{start, end, old.is_usable ? old.holder : holder, 0, old.kind, old.anonymous};
+    range.is_usable = old.is_usable;
+    set(hook, range, birth_s, Growth::separate, change);
   } else {
     carve(hook, start, end, change);
   }
@@ -113,6 +142,7 @@ RangeChange RangeTable::detach(InHook, std::uint32_t pool) noexcept {
   slots_.reset();
   for (std::uint32_t at = 0; at < count_; ++at) {
     ranges_[at].slot = 0;
+    ranges_[at].touched_bytes = 0;  // until somebody looks in the child
     ranges_[at].of_pool = pool != 0 && ranges_[at].holder == pool;
     ranges_[at].holder = 0;
   }
@@ -122,6 +152,7 @@ RangeChange RangeTable::detach(InHook, std::uint32_t pool) noexcept {
 void RangeTable::clear(InHook) noexcept {
   lock_.unlock();
   count_ = 0;
+  usable_bytes_.store(0, std::memory_order_relaxed);
   slots_.reset();
 }
 
@@ -130,10 +161,11 @@ RangeChange RangeTable::adopt(InHook hook, std::uint32_t holder, std::uint32_t p
   if (!guard) return {};
   for (std::uint32_t at = 0; at < count_; ++at) {
     Range& range = ranges_[at];
-    if (range.kind == RangeKind::counted) {
+    if (range.kind == RangeKind::counted || range.is_usable)
       range.holder = range.of_pool && pool != 0 ? pool : holder;
-      if (range.holder != 0) holders_.grow(hook, range.holder, range.end - range.start, 1);
-    }
+    if (range.holder != 0)
+      holders_.grow(hook, range.holder,
+                    range.kind == RangeKind::counted ? range.end - range.start : 0, 1);
     publish(hook, range, 0);
   }
   return sum();
@@ -148,6 +180,7 @@ RangeChange RangeTable::sum() const noexcept {
       all.added_count += 1;
     } else if (ranges_[at].kind == RangeKind::reservation) {
       all.reserved_bytes += static_cast<std::int64_t>(bytes);
+      all.added_count += ranges_[at].is_usable ? 1 : 0;
     }
   }
   return all;
@@ -163,9 +196,12 @@ void RangeTable::carve(InHook hook, std::uint64_t start, std::uint64_t end,
     Range& range = ranges_[at];
     const bool low_stays = range.start<start, high_stays = range.end> end;
     const std::uint64_t bytes = std::min(range.end, end) - std::max(range.start, start);
+    recount(hook, range, 0, change);  // until the next look: which part was touched is not known
     const Range whole = range;
     if (low_stays && high_stays) {
-      Range high{end, whole.end, whole.holder, 0, whole.kind, whole.anonymous, whole.of_pool};
+      Range high = whole;
+      high.start = end;
+      high.slot = 0;
       range.end = start;
       republish(range);
       publish(
@@ -201,7 +237,7 @@ void RangeTable::set(InHook hook, Range range, std::uint32_t birth_s, Growth gro
   carve(hook, range.start, range.end, change);
   const std::uint64_t bytes = range.end - range.start;
   const bool counts = range.kind == RangeKind::counted;
-  if (!counts) range.holder = 0;
+  if (!counts && !range.is_usable) range.holder = 0;
 
   const std::uint32_t at = first_below(range.end);
   const bool longer = growth == Growth::extend && at < count_ && ranges_[at].end == range.start &&
@@ -218,13 +254,29 @@ void RangeTable::set(InHook hook, Range range, std::uint32_t birth_s, Growth gro
       return;
     }
   }
-  if (counts) {
-    change.added_bytes += bytes;
+  if (range.is_usable) usable_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  if (counts || range.is_usable) {
+    const std::uint64_t counted = counts ? bytes : 0;
+    change.added_bytes += counted;
     change.added_count += longer ? 0 : 1;
-    if (range.holder != 0) holders_.grow(hook, range.holder, bytes, longer ? 0 : 1);
-  } else if (range.kind == RangeKind::reservation) {
+    if (range.holder != 0) holders_.grow(hook, range.holder, counted, longer ? 0 : 1);
+  }
+  if (range.kind == RangeKind::reservation) {
     change.reserved_bytes += static_cast<std::int64_t>(bytes);
   }
+}
+
+// A usable reservation is a block of its holder from the start, and has what of it is touched.
+void RangeTable::recount(InHook hook, Range& range, std::uint64_t touched_bytes,
+                         RangeChange& change) noexcept {
+  const std::uint64_t before = std::exchange(range.touched_bytes, touched_bytes);
+  const std::uint64_t more = touched_bytes - std::min(before, touched_bytes);
+  const std::uint64_t less = before - std::min(before, touched_bytes);
+  change.added_bytes += more;
+  change.removed_bytes += less;
+  if (range.holder == 0) return;
+  if (more != 0) holders_.grow(hook, range.holder, more, 0);
+  if (less != 0) holders_.shrink(hook, range.holder, less, 0);
 }
 
 // Subtracts `bytes` of `range`, and `ranges` ranges.
@@ -232,11 +284,13 @@ void RangeTable::uncount(InHook hook, const Range& range, std::uint64_t bytes, s
                          RangeChange& change) noexcept {
   if (range.kind == RangeKind::reservation)
     change.reserved_bytes -= static_cast<std::int64_t>(bytes);
-  if (range.kind != RangeKind::counted) return;
-  change.removed_bytes += bytes;
+  if (range.is_usable) usable_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  if (range.kind != RangeKind::counted && !range.is_usable) return;
+  const std::uint64_t counted = range.kind == RangeKind::counted ? bytes : 0;
+  change.removed_bytes += counted;
   change.removed_count += ranges;
   if (range.holder != 0)
-    holders_.shrink(hook, range.holder, bytes, static_cast<std::uint64_t>(ranges));
+    holders_.shrink(hook, range.holder, counted, static_cast<std::uint64_t>(ranges));
 }
 
 // --- The array ----------------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 // The array survives a fork (the child has the same mappings).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "common/session/layout.h"
@@ -24,11 +25,14 @@ using session::RangeKind;
 struct Range {
   std::uint64_t start;
   std::uint64_t end;
-  std::uint32_t holder;  // 0 unless counted
+  std::uint32_t holder;  // 0 unless counted, or a usable reservation
   std::uint32_t slot;    // in live_ranges; 0: not published
   RangeKind kind;
   bool anonymous;        // would count, once made writable
   bool of_pool = false;  // of the parent's, between detach() and adopt()
+  // Of a reservation that is writable as it is, and so has a holder: what of it counts.
+  bool is_usable = false;
+  std::uint64_t touched_bytes = 0;
 };
 
 // How a call changed the figures of space `map`.
@@ -66,6 +70,19 @@ class RangeTable {
   RangeChange protect(InHook, std::uint64_t start, std::uint64_t bytes, int protection,
                       std::uint32_t holder, std::uint32_t birth_s) noexcept;
 
+  // A new reservation that is writable as it is.
+  RangeChange reserve(InHook, std::uint64_t start, std::uint64_t bytes, std::uint32_t holder,
+                      std::uint32_t birth_s) noexcept;
+  // A look at the pages of a usable reservation, from `start` to `end` or a part of it: so much of
+  // it counts from now on.
+  RangeChange set_touched(InHook, std::uint64_t start, std::uint64_t end,
+                          std::uint64_t touched_bytes) noexcept;
+
+  // Of all usable reservations, touched or not.
+  std::uint64_t usable_bytes() const noexcept {
+    return usable_bytes_.load(std::memory_order_relaxed);
+  }
+
   // Bytes of [start, start + bytes) that count, and that protect() would make count.
   std::uint64_t counted_bytes(InHook, std::uint64_t start, std::uint64_t bytes) noexcept;
   std::uint64_t promotable_bytes(InHook, std::uint64_t start, std::uint64_t bytes) noexcept;
@@ -97,6 +114,7 @@ class RangeTable {
 
   void carve(InHook, std::uint64_t start, std::uint64_t end, RangeChange&) noexcept;
   void set(InHook, Range, std::uint32_t birth_s, Growth, RangeChange&) noexcept;
+  void recount(InHook, Range&, std::uint64_t touched_bytes, RangeChange&) noexcept;
   void uncount(InHook, const Range&, std::uint64_t bytes, std::int64_t ranges,
                RangeChange&) noexcept;
 
@@ -111,6 +129,7 @@ class RangeTable {
   Range* ranges_ = nullptr;
   std::uint32_t count_ = 0;
   std::uint32_t capacity_ = 0;
+  std::atomic<std::uint64_t> usable_bytes_{0};
   session::Slots<session::LiveRange, &session::LiveRange::start> slots_;
 };
 

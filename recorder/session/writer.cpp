@@ -81,6 +81,12 @@ bool Session::open_devices(InHook hook) noexcept {
   return true;
 }
 
+bool Session::open_residency(InHook hook) noexcept {
+  return active_ &&
+         residency.open(hook, arena, header_->tables[static_cast<u32>(TableId::residency)],
+                        residency.kShape, 1);
+}
+
 void Session::detach(InHook hook) noexcept {
   if (header_ == nullptr) return;
   arena.close(hook, robust_list_in_use() ? FirstPage::zeros : FirstPage::unmapped);

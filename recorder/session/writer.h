@@ -137,6 +137,10 @@ class Session {
   Table<Mark> marks;
   Table<SentSignal> sent_signals;
   Table<SidePage> side_pages;
+  Table<Residency> residency;
+
+  // Opened by the first look at the process' pages. False: no space.
+  bool open_residency(InHook) noexcept;
 
   // Opened by a program's first driver call. False: no space.
   bool open_devices(InHook) noexcept;

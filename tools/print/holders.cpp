@@ -27,9 +27,15 @@ std::size_t default_row_count(const std::vector<recording::StackSum>& rows, std:
 std::string holder_text(std::size_t number, const recording::StackSum& row, double share,
                         const std::string& stack, const Terminal& terminal) {
   const recording::StackFigures& of = row.figures;
-  const std::string figures =
-      fmt::format("{}{} in {} ({})", of.estimated ? "about " : "", size_text(of.bytes),
-                  plural(of.count, "block", "blocks"), percent_text(share));
+  std::string figures = fmt::format("{}{}", of.estimated ? "about " : "", size_text(of.bytes));
+  // The rest was never touched, or was given back with madvise().
+  constexpr double kWorthAWord = 0.05;
+  const std::uint64_t away = of.live_bytes - std::min(of.live_bytes, of.resident_bytes);
+  if (share_of(away, of.live_bytes) >= kWorthAWord)
+    figures += of.bytes == of.resident_bytes
+                   ? fmt::format(" resident of {}", size_text(of.live_bytes))
+                   : fmt::format(", {} of it resident,", size_text(of.resident_bytes));
+  figures += fmt::format(" in {} ({})", plural(of.count, "block", "blocks"), percent_text(share));
   std::string spaces;
   for (const Space space : row.spaces) {
     if (!spaces.empty()) spaces += ", ";
@@ -116,7 +122,8 @@ Json holders_json(const HolderGroup& group, const recording::Stacks& stacks,
     const recording::StackFigures& row = group.rows[i];
     holders.push_back({
         {"space", name_of(row.space)},
-        {"bytes", row.bytes},
+        {"bytes", row.live_bytes},
+        {"resident_bytes", row.resident_bytes},
         {"count", row.count},
         {"share", share_of(row.bytes, whole)},
         {"estimated", row.estimated},

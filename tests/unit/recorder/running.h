@@ -67,8 +67,9 @@ inline bool holders_agree() {
   }
   for (std::uint32_t i = 1; i < g_session.live_ranges.size(); ++i) {
     const LiveRange& range = g_session.live_ranges.at(i);
-    if (range.start == 0 || range.kind != static_cast<std::uint32_t>(RangeKind::counted)) continue;
-    bytes[static_cast<std::size_t>(Space::map)] += range.bytes;
+    if (range.start == 0 || range.holder == 0) continue;  // a reservation is a block without bytes
+    if (range.kind == static_cast<std::uint32_t>(RangeKind::counted))
+      bytes[static_cast<std::size_t>(Space::map)] += range.bytes;
     count[static_cast<std::size_t>(Space::map)] += 1;
   }
   for (std::size_t at = 0; at < kSpaceCount; ++at) {

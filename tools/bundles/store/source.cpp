@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "common/bundle/bundle.h"
+#include "common/residency/rows.h"
 #include "tools/base/error.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/access.h"
@@ -102,6 +103,33 @@ void read_bundle_files(Source& source) {
   }
 }
 
+// What the process had in memory and in swap when it was killed, by the last reading or by the
+// kernel; 0: unknown. Of a cgroup that was full at that moment, it is taken to have had the rest.
+std::uint64_t resident_at_kill(const session::Header& header, const verdict::Verdict& verdict) {
+  const session::Health& health = header.health;
+  const std::uint64_t of_process = std::max<std::uint64_t>(
+      {header.account.own_bytes(), header.end_levels.resident_bytes, health.rss_bytes});
+  const std::uint64_t used = health.cgroup_used_bytes, limit = health.cgroup_limit_bytes;
+  const bool is_full = verdict.code == VerdictCode::cgroup_oom_kill && used < limit;
+  return std::max(of_process, health.rss_bytes + (is_full ? limit - used : 0)) + health.swap_bytes;
+}
+
+// A kill for resident memory, and a living process, are explained by what is resident.
+void set_weight(Source& source) {
+  recording::Recording& recording = *source.recording;
+  if (source.is_job()) return;
+  if (source.is_live()) {
+    recording.look_at_pages(recording.header().pid);
+    return recording.set_weight(recording::Weight::resident);
+  }
+  if (!recording.has_residency()) return;
+  const verdict::Verdict verdict = source.verdict();
+  if (!residency::is_about_resident_memory(source.trigger(), verdict.limit)) return;
+  if (source.trigger() == Trigger::killed)
+    recording.note_resident_later(resident_at_kill(recording.header(), verdict));
+  recording.set_weight(recording::Weight::resident);
+}
+
 }  // namespace
 
 Source open_recorded(const std::string& name,
@@ -131,6 +159,7 @@ Source open_recorded(const std::string& name,
       source.bundle.empty() ? recording::StoredSymbols{}
                             : recording::StoredSymbols::load(source.bundle),
       source.cache);
+  set_weight(source);
   return source;
 }
 

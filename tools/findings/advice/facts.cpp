@@ -31,7 +31,7 @@ std::vector<recording::Location> copied(const std::vector<recording::LocationId>
 std::vector<recording::HolderFigures> living_holders(const recording::Recording& recording) {
   std::vector<recording::HolderFigures> holders = recording.holders();
   std::erase_if(holders, [&](const recording::HolderFigures& holder) {
-    return !is_additive(holder.space) || holder.is_object_pool || holder.live_bytes == 0 ||
+    return !is_additive(holder.space) || holder.is_object_pool || holder.weight_bytes() == 0 ||
            session::is_preexisting(recording.view(), holder.node);
   });
   return holders;
@@ -42,7 +42,8 @@ void keep_largest(std::vector<recording::HolderFigures>& holders) {
   std::partial_sort(
       holders.begin(), holders.begin() + static_cast<std::ptrdiff_t>(kept), holders.end(),
       [](const recording::HolderFigures& a, const recording::HolderFigures& b) {
-        return a.live_bytes != b.live_bytes ? a.live_bytes > b.live_bytes : a.entry < b.entry;
+        return a.weight_bytes() != b.weight_bytes() ? a.weight_bytes() > b.weight_bytes()
+                                                    : a.entry < b.entry;
       });
   holders.resize(kept);
 }
@@ -133,7 +134,7 @@ class Subjects {
       largest_counts_.push_back(holder.live_count);
     }
     SubjectFigures& held = held_[at->second];
-    held.bytes += holder.live_bytes;
+    held.bytes += holder.weight_bytes();
     held.count += holder.live_count;
     held.ever_bytes += holder.total_bytes;
     torch_[at->second].add(holder, std::span{stack}.first(line_in(stack, subject)),
@@ -196,7 +197,7 @@ LimitFacts limit_facts(const recording::Recording& recording, const session::End
   facts.used = verdict.limit_used_bytes;
   if (facts.kind != LimitKind::soft)  // which counts what is requested, not what is resident
     facts.peak_bytes = std::max<std::uint64_t>(
-        {levels.resident_peak_bytes, header.health.rss_bytes, recording.held_bytes()});
+        {levels.resident_peak_bytes, header.health.rss_bytes, recording.weighed_bytes()});
   facts.other_bytes = account.unrecorded_bytes;
   facts.ram_bytes = header.ram_bytes;
   facts.swap_bytes = header.swap_bytes;
@@ -236,7 +237,7 @@ AdviceFacts advice_facts(const bundles::Source& source, const Leaks& leaks) {
   const recording::Recording& recording = *source.recording;
   AdviceFacts facts;
   std::vector<recording::HolderFigures> holders = living_holders(recording);
-  for (const recording::HolderFigures& holder : holders) facts.all_bytes += holder.live_bytes;
+  for (const recording::HolderFigures& holder : holders) facts.all_bytes += holder.weight_bytes();
   keep_largest(holders);
   facts.held = Subjects{source, holders, leaks}.take();
   const bundles::FailureDetails failed{source};

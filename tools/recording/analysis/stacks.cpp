@@ -40,6 +40,8 @@ std::vector<StackFigures> grouped(const std::vector<StackFigures>& rows, const S
     StackFigures& sum = groups[group.row - 1];
     sum.bytes += row.bytes;
     sum.count += row.count;
+    sum.live_bytes += row.live_bytes;
+    sum.resident_bytes += row.resident_bytes;
     sum.estimated = sum.estimated || row.estimated;
     sum.depths += row.depths;
     if (row.bytes > group.most_bytes || (row.bytes == group.most_bytes && row.stack < sum.stack)) {
@@ -237,14 +239,16 @@ std::vector<StackFigures> merged(const std::vector<HolderFigures>& holders, Stac
                                  Recursion recursion) {
   std::vector<StackFigures> rows;
   for (const HolderFigures& holder : holders) {
-    const std::uint64_t bytes = at == At::end    ? holder.live_bytes
+    const std::uint64_t bytes = at == At::end    ? holder.weight_bytes()
                                 : at == At::peak ? holder.peak_bytes
                                                  : holder.total_bytes;
     const std::uint64_t count = at == At::end    ? holder.live_count
                                 : at == At::peak ? holder.peak_count
                                                  : holder.total_count;
     if (bytes == 0 && count == 0) continue;
-    rows.push_back({stacks.of_node(holder.node), holder.space, holder.estimated, bytes, count});
+    rows.push_back({stacks.of_node(holder.node), holder.space, holder.estimated, bytes, count,
+                    at == At::end ? holder.live_bytes : bytes,
+                    at == At::end ? holder.resident_bytes.value_or(bytes) : bytes});
   }
   rows = grouped(rows, stacks, [](StackId stack) { return stack; });
   // Of stacks that differ only in the frames left out, the largest represents the group.
@@ -271,6 +275,8 @@ std::vector<StackSum> summed_over_spaces(const std::vector<StackFigures>& rows, 
     StackSum& sum = sums[at->second];
     sum.figures.bytes += row.bytes;
     sum.figures.count += row.count;
+    sum.figures.live_bytes += row.live_bytes;
+    sum.figures.resident_bytes += row.resident_bytes;
     sum.figures.estimated = sum.figures.estimated || row.estimated;
     sum.figures.depths = std::max(sum.figures.depths, row.depths);
     sum.spaces.push_back(row.space);

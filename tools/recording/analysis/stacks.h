@@ -108,10 +108,13 @@ struct StackFigures {
   bool estimated = false;
   std::uint64_t bytes = 0;
   std::uint64_t count = 0;
+  // At the end, what was requested, and what of it is in memory or in swap; else both are `bytes`.
+  std::uint64_t live_bytes = 0, resident_bytes = 0;
   std::uint32_t depths = 1;  // of a recursion: how many reduced stacks it sums up
 };
 
-enum class At : std::uint8_t { end, peak, ever };  // live at the end, at the peak; ever allocated
+// Live at the end, at the peak; ever allocated. The end by HolderFigures::weight_bytes().
+enum class At : std::uint8_t { end, peak, ever };
 inline constexpr std::array<std::string_view, 3> kAtNames{"end", "peak", "ever"};
 
 // Whether stacks that differ only in the depth of a recursion are one.

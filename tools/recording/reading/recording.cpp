@@ -12,7 +12,10 @@
 #include <span>
 #include <utility>
 
+#include "common/residency/residency.h"
+#include "common/residency/rows.h"
 #include "common/session/directories.h"
+#include "common/system/files.h"
 #include "tools/base/error.h"
 #include "tools/base/text.h"
 
@@ -161,6 +164,100 @@ void Recording::open_view(std::uint64_t bytes) {
                             count_text(bytes), count_text(header().file_bytes)),
                 problem_advice(session::Problem::damaged, path_)};
   }
+  std::vector<session::ResidencyRow> rows;
+  view_.for_each_residency_row([&](const session::ResidencyRow& row) { rows.push_back(row); });
+  if (const session::Residency* const look = view_.residency())
+    set_residency(*look, std::move(rows));
+}
+
+void Recording::set_residency(const session::Residency& found,
+                              std::vector<session::ResidencyRow> rows) {
+  residency_ = {.time_ns = found.time_ns,
+                .touched_bytes = found.touched_bytes,
+                .untouched_bytes = found.untouched_bytes,
+                .live_bytes = found.live_bytes,
+                .is_partial = (found.flags & session::kResidencyPartial) != 0};
+  std::copy_n(found.kind_bytes, session::kResidentKinds, residency_.kind_bytes.begin());
+  residency_rows_ = std::move(rows);
+  sort_rows();
+}
+
+void Recording::sort_rows() {
+  std::sort(residency_rows_.begin(), residency_rows_.end(),
+            [](const auto& a, const auto& b) { return a.holder < b.holder; });
+}
+
+void Recording::look_at_pages(pid_t pid) {
+  constexpr std::uint64_t kMostNs = 100'000'000;
+  std::vector<residency::Piece> pieces(residency::pieces_of(view_));
+  std::vector<char> text(64 * 1024);
+  const auto look = std::make_unique<session::Residency>();
+  residency::look_at(OutsideHooks::in_hook(), pid, view_, {pieces, text},
+                     system::monotonic_ns() + kMostNs, *look);
+  if (look->time_ns != 0) set_residency(*look, {look->rows, look->rows + look->row_count});
+}
+
+void Recording::note_resident_later(std::uint64_t bytes) {
+  const std::uint64_t live = totals(Space::heap).live_bytes + totals(Space::map).live_bytes;
+  const std::uint64_t obtained = live - std::min(live, residency_.live_bytes);
+  const std::uint64_t expected = residency_.touched_bytes + obtained;
+  const std::uint64_t more =
+      std::min(bytes - std::min(bytes, expected), residency_.untouched_bytes);
+  residency::credit(residency_rows_, more);
+  residency_.untouched_bytes -= more;
+  if (bytes != 0) debit(std::min(expected - std::min(bytes, expected), obtained));
+  sort_rows();
+}
+
+// Of what was obtained since the look, so much cannot have been resident: the largest mappings and
+// blocks of that time are taken not to have been touched yet.
+void Recording::debit(std::uint64_t bytes) {
+  if (bytes < session::kLookBytes) return;
+  const std::uint64_t look_s =
+      (residency_.time_ns - std::min(residency_.time_ns, header().start_monotonic_ns)) /
+      1'000'000'000;
+  struct Obtained {
+    std::uint64_t bytes;
+    std::uint32_t holder;
+  };
+  std::vector<Obtained> since;
+  session::LiveRange range{};
+  for (std::uint64_t i = 1; i < view_.count(TableId::live_ranges); ++i)
+    if (view_.read(TableId::live_ranges, i, range) && range.start != 0 && range.holder != 0 &&
+        range.birth_s >= look_s &&
+        range.kind == static_cast<std::uint32_t>(session::RangeKind::counted))
+      since.push_back({range.bytes, range.holder});
+  session::LiveBlock block{};
+  for (std::uint64_t i = 1; i < view_.count(TableId::live_blocks); ++i)
+    if (view_.read(TableId::live_blocks, i, block) && block.address != 0 && block.weight == 1 &&
+        block.bytes >= session::kLookBytes && block.birth_s >= look_s)
+      since.push_back({block.bytes, block.holder});
+  std::sort(since.begin(), since.end(),
+            [](const Obtained& a, const Obtained& b) { return a.bytes > b.bytes; });
+  for (const Obtained& one : since) {
+    const std::uint64_t part = std::min(one.bytes, bytes);
+    if (part == 0) break;
+    const auto at = std::find_if(residency_rows_.begin(), residency_rows_.end(),
+                                 [&](const auto& row) { return row.holder == one.holder; });
+    if (at != residency_rows_.end())
+      at->untouched_bytes += part;
+    else
+      residency_rows_.push_back({.holder = one.holder, .untouched_bytes = part});
+    residency_.untouched_bytes += part;
+    bytes -= part;
+  }
+}
+
+// Of the holders that are among its rows. Others are touched wholly, as far as the look knows.
+void Recording::add_residency(std::vector<HolderFigures>& rows) const {
+  if (!has_residency()) return;
+  auto at = residency_rows_.begin();
+  for (HolderFigures& row : rows) {  // by entry
+    while (at != residency_rows_.end() && at->holder < row.entry) ++at;
+    const bool has_row = at != residency_rows_.end() && at->holder == row.entry;
+    row.resident_bytes = has_row ? residency::resident_by(*at, row.live_bytes) : row.live_bytes;
+    row.weighs_resident = weight_ == Weight::resident;
+  }
 }
 
 std::vector<HolderFigures> Recording::holders() const {
@@ -217,6 +314,7 @@ std::vector<HolderFigures> Recording::holders() const {
     clear_if_negative(row.live_bytes, row.live_count);
     clear_if_negative(row.peak_bytes, row.peak_count);
   }
+  add_residency(rows);
   return rows;
 }
 
@@ -277,6 +375,11 @@ std::uint64_t Recording::held_bytes() const {
   std::uint64_t bytes = 0;
   for (const Space space : spaces_that_add_up()) bytes += totals(space).live_bytes;
   return bytes;
+}
+
+std::uint64_t Recording::weighed_bytes() const {
+  const std::uint64_t held = held_bytes();
+  return weight_ == Weight::resident ? held - std::min(held, residency_.untouched_bytes) : held;
 }
 
 std::uint64_t Recording::peak_bytes(Space space) const {

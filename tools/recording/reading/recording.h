@@ -8,6 +8,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstddef>
 #include <filesystem>
 #include <memory>
@@ -28,6 +29,10 @@ struct HolderFigures {
   bool estimated = false;
   bool is_object_pool = false;  // Python's: free space, that no line holds
   std::uint64_t live_bytes = 0, live_count = 0;
+  // Of the live bytes, and of its reservations, those in memory or in swap. Nothing if nobody
+  // looked.
+  std::optional<std::uint64_t> resident_bytes;
+  bool weighs_resident = false;                  // Weight::resident
   std::uint64_t peak_bytes = 0, peak_count = 0;  // at the peak of the space
   std::uint64_t total_bytes = 0, total_count = 0;
   std::uint32_t entry = 0;  // in `holders`
@@ -36,12 +41,29 @@ struct HolderFigures {
   // When the oldest live block was allocated (session clock, to the second). Nothing before
   // add_ages(), or if the recording does not contain the holder's blocks.
   std::optional<std::uint64_t> oldest_ns;
+
+  // What it is ranked by at the end.
+  std::uint64_t weight_bytes() const {
+    return weighs_resident ? resident_bytes.value_or(live_bytes) : live_bytes;
+  }
 };
 
 // Totals of a space. Live bytes are usable bytes; allocated bytes are requested bytes.
 struct SpaceTotals {
   std::uint64_t live_bytes = 0, live_count = 0;
   std::uint64_t allocated_bytes = 0, allocated_count = 0;
+};
+
+// What a holder weighs at the end: what was requested, or what of it is in memory or in swap, for
+// which the kernel kills.
+enum class Weight : std::uint8_t { requested, resident };
+
+// session::Residency without its rows.
+struct ResidencyTotals {
+  std::uint64_t time_ns = 0;  // 0: nobody has looked
+  std::uint64_t touched_bytes = 0, untouched_bytes = 0, live_bytes = 0;
+  bool is_partial = false;
+  std::array<std::uint64_t, session::kResidentKinds> kind_bytes{};
 };
 
 const std::vector<Space>& spaces_that_add_up();  // those for which is_additive() is true
@@ -66,6 +88,19 @@ class Recording {
 
   std::vector<HolderFigures> holders() const;
 
+  // The latest look at the process' pages, if there was one, and what HolderFigures weigh.
+  bool has_residency() const { return residency_.time_ns != 0; }
+  const ResidencyTotals& residency() const { return residency_; }
+  Weight weight() const { return weight_; }
+  void set_weight(Weight weight) { weight_ = weight; }
+  // So many bytes were resident at the end. What the look and what was obtained since do not
+  // explain counts as touched (residency::credit); what cannot have been resident does not.
+  void note_resident_later(std::uint64_t bytes);
+
+  // Looks at the pages of the session's process, which is alive and visible as `pid`, unless they
+  // may not be read. Cost: as of common/residency/residency.h, 0.1 s at most.
+  void look_at_pages(pid_t pid);
+
   // Fills in oldest_ns of rows that holders() returned. Cost: reads every live block.
   void add_ages(std::vector<HolderFigures>& rows) const;
 
@@ -89,14 +124,23 @@ class Recording {
   // Live figures are sums over threads that may run while they are read; clamped at zero.
   SpaceTotals totals(Space space) const;
   std::uint64_t held_bytes() const;  // live in all spaces that add up
+  // The same as the holders weigh: without what was untouched, with Weight::resident.
+  std::uint64_t weighed_bytes() const;
 
  private:
+  void set_residency(const session::Residency&, std::vector<session::ResidencyRow>);
+  void debit(std::uint64_t bytes);
+  void sort_rows();
+  void add_residency(std::vector<HolderFigures>& rows) const;
   void open_view(std::uint64_t bytes);  // throws Error if bytes_ is not a session
 
   std::filesystem::path path_;
   uid_t owner_;
   std::shared_ptr<const std::byte> bytes_;
   session::View view_;
+  ResidencyTotals residency_;                          // the latest look
+  std::vector<session::ResidencyRow> residency_rows_;  // by holder
+  Weight weight_ = Weight::requested;
 };
 
 }  // namespace oomrec::tools::recording

@@ -66,7 +66,7 @@ std::vector<HolderRow> holder_rows(const recording::Recording& recording, record
     if (is_new) rows.push_back({stack, holder.space, holder.api, false, {}, {}, {}, 0});
     HolderRow& row = rows[at->second];
     row.estimated = row.estimated || holder.estimated;
-    add(row.end, holder.live_bytes, holder.live_count);
+    add(row.end, holder.weight_bytes(), holder.live_count);
     add(row.peak, holder.peak_bytes, holder.peak_count);
     add(row.ever, holder.total_bytes, holder.total_count);
     row.temporary += holder.temporary_count;

@@ -29,6 +29,7 @@ struct Page {
   RangeKind kind = RangeKind::none;
   bool anonymous = false;
   std::uint32_t holder = 0;
+  bool usable = false;
   bool operator==(const Page&) const = default;
 };
 
@@ -63,7 +64,7 @@ struct Fixture {
   // Ranges are disjoint, highest first. Pages, figures, session and holders agree.
   void check() {
     std::vector<Page> seen(kPages);
-    std::uint64_t above = ~std::uint64_t{0};
+    std::uint64_t above = ~std::uint64_t{0}, usable = 0;
     std::int64_t counted = 0, ranges = 0, reservations = 0;
     std::map<std::uint32_t, std::pair<std::uint64_t, std::uint64_t>> held;
     table.for_each([&](const Range& range) {
@@ -71,7 +72,8 @@ struct Fixture {
       REQUIRE(range.end <= above);
       above = range.start;
       for (std::uint64_t at = range.start; at < range.end; at += kPageBytes) {
-        seen[(at - kBase) / kPageBytes] = {range.kind, range.anonymous, range.holder};
+        seen[(at - kBase) / kPageBytes] = {range.kind, range.anonymous, range.holder,
+                                           range.is_usable};
       }
       const auto bytes_here = range.end - range.start;
       if (range.kind == RangeKind::counted) {
@@ -82,6 +84,16 @@ struct Fixture {
       }
       if (range.kind == RangeKind::reservation)
         reservations += static_cast<std::int64_t>(bytes_here);
+      if (range.is_usable) {
+        REQUIRE(range.kind == RangeKind::reservation);
+        counted += static_cast<std::int64_t>(range.touched_bytes);
+        usable += bytes_here;
+        ++ranges;
+        held[range.holder].first += range.touched_bytes;
+        held[range.holder].second += 1;
+      } else {
+        REQUIRE(range.touched_bytes == 0);
+      }
       const session::LiveRange& entry = g_session.live_ranges.at(range.slot);
       REQUIRE(range.slot != 0);
       REQUIRE(entry.start == range.start);
@@ -92,6 +104,7 @@ struct Fixture {
     REQUIRE(counted == bytes);
     REQUIRE(ranges == count);
     REQUIRE(reservations == reserved);
+    REQUIRE(usable == table.usable_bytes());
     for (const auto& [holder, figures] : held) {
       REQUIRE(full_holder(holder).live_bytes == figures.first);
       REQUIRE(full_holder(holder).live_count == figures.second);
@@ -111,6 +124,7 @@ TEST_CASE("random mappings, cut and protected at random, agree with a map of pag
   }
   std::mt19937 random(20261121);
   const auto below = [&](std::uint64_t n) { return random() % n; };
+  std::vector<Range> looked_at;
   unsigned done = 0;
   for (unsigned round = 0; round < rounds(40'000); ++round) {
     const std::uint64_t first = below(kPages),
@@ -118,7 +132,7 @@ TEST_CASE("random mappings, cut and protected at random, agree with a map of pag
     const std::uint64_t bytes =
         (end - first) * kPageBytes - below(kPageBytes);  // rounded up by the table
     const std::uint32_t holder = holders[below(holders.size())];
-    switch (below(6)) {
+    switch (below(8)) {
       case 0:
       case 1: {
         const auto kind = static_cast<RangeKind>(1 + below(3));
@@ -148,10 +162,24 @@ TEST_CASE("random mappings, cut and protected at random, agree with a map of pag
           if ((protection & PROT_WRITE) != 0 && page.kind != RangeKind::counted)
             page = {RangeKind::counted, true, holder};
           if (protection == PROT_NONE && page.kind == RangeKind::counted)
-            page = {RangeKind::reservation, true, 0};
+            page = {RangeKind::reservation, true, 0, false};
         }
         break;
       }
+      case 6:
+        f.apply(f.table.reserve(kHook, address(first), bytes, holder, 7));
+        f.fill(first, end, {RangeKind::reservation, true, holder, true});
+        break;
+      case 7:
+        f.table.for_each([&](const Range& range) {
+          if (below(2) == 0) looked_at.push_back(range);
+        });
+        for (const Range& range : looked_at)
+          f.apply(
+              f.table.set_touched(kHook, range.start, range.end,
+                                  below((range.end - range.start) / kPageBytes + 1) * kPageBytes));
+        looked_at.clear();
+        break;
       case 4:  // read-only: nothing changes
         f.apply(f.table.protect(kHook, address(first), bytes, PROT_READ, holder, 7));
         break;
@@ -165,7 +193,7 @@ TEST_CASE("random mappings, cut and protected at random, agree with a map of pag
                               (to_end - to) * kPageBytes, holder, 7));
         f.fill(first, end, {});
         f.fill(to, to_end,
-               old.kind == RangeKind::counted ? Page{old.kind, old.anonymous, holder} : old);
+               old.kind == RangeKind::counted ? Page{old.kind, old.anonymous, holder, false} : old);
         break;
       }
     }

@@ -1,0 +1,425 @@
+#include "common/residency/residency.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "common/machine/page.h"
+#include "common/system/files.h"
+#include "common/system/text.h"
+
+namespace oomrec::residency {
+namespace {
+
+using session::kLookBytes;
+using session::ResidencyRow;
+using session::ResidentKind;
+using session::TableId;
+using session::View;
+
+constexpr std::uint64_t kArenaBytes = std::uint64_t{64} << 20;  // glibc: malloc/arena.c
+constexpr std::uint64_t kKiB = 1024;
+
+system::File open_file(int process, const char* name) noexcept {
+  char path[sizeof system::g_roots.proc + 48];
+  system::Text text(path);
+  text << system::g_roots.proc << '/';
+  process == 0 ? text << "self" : text.number(static_cast<std::uint64_t>(process));
+  text << name;
+  return system::File::open(path, O_RDONLY);
+}
+
+// --- What there is to look at -------------------------------------------------------------------
+
+// Collects the largest pieces that fit.
+class Collection {
+ public:
+  explicit Collection(std::span<Piece> memory) noexcept : memory_(memory) {}
+
+  void add(std::uint64_t address, std::uint64_t bytes, std::uint32_t holder, std::uint32_t birth_s,
+           bool is_reservation = false) noexcept {
+    if (holder == 0 || bytes < kLookBytes || address + bytes < address) return;
+    const Piece piece{machine::page_up(address),
+                      machine::page_down(address + bytes),
+                      0,
+                      0,
+                      holder,
+                      birth_s,
+                      is_reservation};
+    if (count_ < memory_.size()) {
+      memory_[count_++] = piece;
+      std::push_heap(memory_.begin(), end(), is_larger);
+    } else if (count_ != 0 && is_larger(piece, memory_[0])) {
+      std::pop_heap(memory_.begin(), end(), is_larger);
+      memory_[count_ - 1] = piece;
+      std::push_heap(memory_.begin(), end(), is_larger);
+    }
+  }
+
+  std::span<Piece> by_address() noexcept {
+    std::sort(memory_.begin(), end(),
+              [](const Piece& a, const Piece& b) noexcept { return a.start < b.start; });
+    return memory_.first(count_);
+  }
+
+ private:
+  static bool is_larger(const Piece& a, const Piece& b) noexcept {
+    return a.end - a.start > b.end - b.start;
+  }
+  std::span<Piece>::iterator end() noexcept {
+    return memory_.begin() + static_cast<std::ptrdiff_t>(count_);
+  }
+
+  std::span<Piece> memory_;
+  std::size_t count_ = 0;
+};
+
+bool is_heap_holder(const View& view, std::uint32_t holder) noexcept {
+  session::Holder entry{};
+  return view.read(TableId::holders, holder, entry) &&
+         entry.space == static_cast<std::uint8_t>(Space::heap);
+}
+
+std::span<Piece> collect(const View& view, std::span<Piece> memory) noexcept {
+  Collection pieces{memory};
+  session::LiveRange range{};
+  for (std::uint64_t i = 1, count = view.count(TableId::live_ranges); i < count; ++i) {
+    if (!view.read(TableId::live_ranges, i, range) || range.start == 0) continue;
+    const auto kind = static_cast<session::RangeKind>(range.kind);
+    pieces.add(range.start, range.bytes, range.holder, range.birth_s,
+               kind == session::RangeKind::reservation);
+  }
+  session::LiveBlock block{};
+  for (std::uint64_t i = 1, count = view.count(TableId::live_blocks); i < count; ++i) {
+    if (!view.read(TableId::live_blocks, i, block) || block.address == 0) continue;
+    if (block.weight == 1 && block.bytes >= kLookBytes && is_heap_holder(view, block.holder))
+      pieces.add(block.address, block.bytes, block.holder, block.birth_s);
+  }
+  return pieces.by_address();
+}
+
+// --- /proc/PID/smaps ----------------------------------------------------------------------------
+
+// A mapping of the kernel's.
+struct Area {
+  std::uint64_t start = 0, end = 0;
+  std::uint64_t resident_bytes = 0, swapped_bytes = 0, anonymous_bytes = 0;
+  char name[64];  // its beginning; empty: none
+  std::size_t name_bytes = 0;
+  bool is_shared = false;
+  bool is_file = false;
+
+  std::uint64_t bytes() const noexcept { return end - start; }
+  std::uint64_t touched_bytes() const noexcept {
+    return std::min(resident_bytes + swapped_bytes, bytes());
+  }
+  std::string_view named() const noexcept { return {name, name_bytes}; }
+};
+
+std::uint64_t hexadecimal(std::string_view& text) noexcept {
+  std::uint64_t value = 0;
+  for (; !text.empty(); text.remove_prefix(1)) {
+    const char c = text.front();
+    const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    if (digit < 0) break;
+    value = value << 4 | static_cast<std::uint64_t>(digit);
+  }
+  return value;
+}
+
+// "7f0a40000000-7f0a40021000 rw-p 00000000 00:00 0          [heap]"
+bool read_first_line(std::string_view line, Area& area) noexcept {
+  area = {};
+  area.start = hexadecimal(line);
+  if (!line.starts_with('-')) return false;
+  line.remove_prefix(1);
+  area.end = hexadecimal(line);
+  if (line.size() < 6 || area.end <= area.start) return false;
+  area.is_shared = line[4] == 's';
+  line.remove_prefix(6);
+  for (int field = 0; field < 3; ++field) {  // offset, device, inode
+    if (field == 2) area.is_file = !line.starts_with("0 ") && line != "0";
+    line.remove_prefix(std::min(line.find(' '), line.size()));
+    while (line.starts_with(' ')) line.remove_prefix(1);
+  }
+  area.name_bytes = std::min(line.size(), sizeof area.name);
+  std::memcpy(area.name, line.data(), area.name_bytes);
+  return true;
+}
+
+// Reads one area after the other.
+class Areas {
+ public:
+  Areas(int process, std::span<char> text) noexcept
+      : file_(open_file(process, "/smaps")), text_(text) {}
+
+  bool is_open() const noexcept { return file_.is_open(); }
+
+  // False: no more.
+  bool next(Area& area) noexcept {
+    std::string_view line;
+    while (!has_first_line_ && next_line(line))
+      has_first_line_ = starts_area(line) && read_first_line(line, next_);
+    if (!has_first_line_) return false;
+    area = next_;
+    has_first_line_ = false;
+    while (next_line(line)) {
+      if (starts_area(line)) {
+        has_first_line_ = read_first_line(line, next_);
+        break;
+      }
+      if (line.starts_with("Rss:")) {
+        area.resident_bytes += kib(line, 4);
+      } else if (line.starts_with("Anonymous:")) {
+        area.anonymous_bytes = kib(line, 10);
+      } else if (line.starts_with("Swap:")) {
+        area.swapped_bytes = kib(line, 5);
+      } else if (line.starts_with("Private_Hugetlb:") || line.starts_with("Shared_Hugetlb:")) {
+        area.resident_bytes += kib(line, line.find(':') + 1);  // not part of Rss
+      }
+    }
+    return true;
+  }
+
+ private:
+  // Fields begin with a capital letter, an area with its address.
+  static bool starts_area(std::string_view line) noexcept {
+    return line.front() < 'A' || line.front() >= 'a';
+  }
+  static std::uint64_t kib(std::string_view line, std::size_t name) noexcept {
+    return system::number_in(line.substr(name)) * kKiB;
+  }
+
+  // Not empty. A line that does not fit is cut.
+  bool next_line(std::string_view& line) noexcept {
+    while (true) {
+      const std::string_view unread{text_.data() + begin_, end_ - begin_};
+      const std::size_t length = unread.find('\n');
+      if (length != unread.npos || (begin_ == 0 && end_ == text_.size())) {
+        line = unread.substr(0, length);
+        begin_ += std::min(line.size() + 1, unread.size());
+        if (!line.empty()) return true;
+        continue;
+      }
+      std::memmove(text_.data(), unread.data(), unread.size());
+      begin_ = 0;
+      end_ = unread.size();
+      const long got = file_.read(text_.data() + end_, std::min(kReadBytes, text_.size() - end_));
+      if (got <= 0) return false;
+      end_ += static_cast<std::size_t>(got);
+    }
+  }
+
+  static constexpr std::size_t kReadBytes = 4096;  // the kernel returns no more at a time
+  const system::File file_;
+  const std::span<char> text_;
+  std::size_t begin_ = 0, end_ = 0;  // the unread part of text_
+  Area next_;                        // its first line has been read
+  bool has_first_line_ = false;
+};
+
+// --- /proc/PID/pagemap --------------------------------------------------------------------------
+
+class Pages {
+ public:
+  explicit Pages(int process) noexcept : file_(open_file(process, "/pagemap")) {}
+
+  struct Found {
+    std::uint64_t certain_bytes = 0;
+    // Of pages that this process shares with others of a fork, or of the page of zeros, which reads
+    // of untouched memory find and which costs nothing.
+    std::uint64_t shared_bytes = 0;
+  };
+  // What of [start, end) is in memory or in swap. Reads until the deadline; what comes after it
+  // counts as touched.
+  Found touched(std::uint64_t start, std::uint64_t end, std::uint64_t deadline_ns) const noexcept {
+    constexpr std::uint64_t kPresent = std::uint64_t{1} << 63, kSwapped = std::uint64_t{1} << 62;
+    constexpr std::uint64_t kExclusive = std::uint64_t{1} << 56;
+    constexpr std::size_t kEntries = 128;  // a hook uses little stack
+    const std::uint64_t page = machine::page_bytes();
+    Found found;
+    for (std::uint64_t at = start; at < end;) {
+      std::uint64_t entries[kEntries];
+      const std::uint64_t count = std::min<std::uint64_t>((end - at) / page, kEntries);
+      const long got = count == 0 ? 0
+                                  : file_.read_at(at / page * sizeof entries[0], entries,
+                                                  count * sizeof entries[0]);
+      const std::uint64_t read = got > 0 ? static_cast<std::uint64_t>(got) / sizeof entries[0] : 0;
+      if (read == 0 || system::monotonic_ns() > deadline_ns) {
+        found.shared_bytes += end - at;
+        break;
+      }
+      for (std::uint64_t i = 0; i < read; ++i) {
+        if ((entries[i] & kSwapped) != 0 || (entries[i] & kExclusive) != 0)
+          found.certain_bytes += page;
+        else if ((entries[i] & kPresent) != 0)
+          found.shared_bytes += page;
+      }
+      at += read * page;
+    }
+    return found;
+  }
+
+ private:
+  const system::File file_;
+};
+
+// --- Both together ------------------------------------------------------------------------------
+
+struct Overlap {
+  std::uint64_t start, end;
+  std::uint64_t bytes() const noexcept { return end > start ? end - start : 0; }
+};
+Overlap overlap_of(const Area& area, const Piece& piece) noexcept {
+  return {std::max(area.start, piece.start), std::min(area.end, piece.end)};
+}
+
+// Divides what is touched of an area among the pieces in it, which are adjacent in `pieces`.
+// Returns how much of it they have.
+std::uint64_t divide(const Area& area, std::span<Piece> pieces, const Pages& pages,
+                     std::uint64_t deadline_ns) noexcept {
+  const std::uint64_t touched = area.touched_bytes();
+  if (touched == 0) return 0;
+  std::uint64_t certain = 0, doubtful = 0;
+  for (Piece& piece : pieces) {
+    const Overlap part = overlap_of(area, piece);
+    Pages::Found found{part.bytes(), 0};
+    if (part.bytes() == area.bytes())
+      found.certain_bytes = touched;
+    else if (part.bytes() != 0 && touched < area.bytes())
+      found = pages.touched(part.start, part.end, deadline_ns);
+    piece.touched_bytes += found.certain_bytes;
+    piece.doubtful_bytes = found.shared_bytes;
+    certain += found.certain_bytes;
+    doubtful += found.shared_bytes;
+  }
+  certain = std::min(certain, touched);
+  // Of the doubtful ones only so many are more than the page of zeros.
+  const std::uint64_t rest = std::min(touched - certain, doubtful);
+  for (Piece& piece : pieces)
+    if (doubtful != 0)
+      piece.touched_bytes += static_cast<std::uint64_t>(static_cast<double>(rest) *
+                                                        static_cast<double>(piece.doubtful_bytes) /
+                                                        static_cast<double>(doubtful));
+  return certain + rest;
+}
+
+bool is_arena(const Area& area) noexcept {
+  return area.start % kArenaBytes == 0 && area.bytes() <= kArenaBytes;
+}
+
+bool is_shared_memory(const Area& area) noexcept {
+  for (const std::string_view name : {"/dev/shm/", "/memfd:", "/SYSV", "/dev/zero"})
+    if (area.named().starts_with(name)) return true;
+  return area.is_shared && !area.is_file;
+}
+
+bool is_session(const Area& area) noexcept {
+  return area.is_shared && area.named().find("/oomrec") != std::string_view::npos;
+}
+
+void add_to(session::Residency& found, ResidentKind kind, std::uint64_t bytes) noexcept {
+  found.kind_bytes[static_cast<std::size_t>(kind)] += bytes;
+}
+
+// `held`: touched bytes of its pieces.
+void add_area(session::Residency& found, const Area& area, std::uint64_t held) noexcept {
+  found.touched_bytes += area.touched_bytes();
+  const std::uint64_t resident = area.resident_bytes;
+  const std::uint64_t anonymous = std::min(area.anonymous_bytes, resident);
+  if (is_session(area)) return add_to(found, ResidentKind::recorder, resident);
+  if (is_shared_memory(area)) return add_to(found, ResidentKind::shared, resident);
+  if (area.is_file) {
+    add_to(found, ResidentKind::written_files, anonymous);
+    return add_to(found, ResidentKind::files, resident - anonymous);
+  }
+  if (area.named().starts_with("[stack")) return add_to(found, ResidentKind::stacks, resident);
+  const bool is_heap = area.named() == "[heap]" || (held == 0 && is_arena(area));
+  if (is_heap) return add_to(found, ResidentKind::heap, resident);
+  const std::uint64_t of_holders = std::min(held, resident);
+  add_to(found, ResidentKind::held, of_holders);
+  add_to(found, ResidentKind::unheld, resident - of_holders);
+}
+
+// Sums the pieces up by holder; keeps the rows with the most bytes.
+void add_rows(const View& view, std::span<Piece> pieces, session::Residency& out) noexcept {
+  std::sort(pieces.begin(), pieces.end(),
+            [](const Piece& a, const Piece& b) noexcept { return a.holder < b.holder; });
+  const auto weight = [](const ResidencyRow& row) noexcept {
+    return std::max(row.untouched_bytes, row.reserved_bytes);
+  };
+  const auto is_heavier = [&](const ResidencyRow& a, const ResidencyRow& b) noexcept {
+    return weight(a) > weight(b);
+  };
+  std::uint32_t& count = out.row_count;
+  for (std::size_t i = 0; i < pieces.size();) {
+    ResidencyRow row{pieces[i].holder, 0, 0, 0, 0, 0};
+    for (; i < pieces.size() && pieces[i].holder == row.holder; ++i) {
+      const std::uint64_t bytes = pieces[i].end - pieces[i].start;
+      pieces[i].touched_bytes = std::min(pieces[i].touched_bytes, bytes);
+      if (pieces[i].is_reservation) {
+        row.reserved_bytes += pieces[i].touched_bytes;
+      } else if (pieces[i].touched_bytes != bytes) {
+        row.untouched_bytes += bytes - pieces[i].touched_bytes;
+        row.birth_s = std::max(row.birth_s, pieces[i].birth_s);
+      }
+    }
+    session::Holder holder{};
+    if (weight(row) < kLookBytes || !view.read(TableId::holders, row.holder, holder)) continue;
+    row.node = holder.node;
+    out.untouched_bytes += row.untouched_bytes;
+    if (count < std::size(out.rows)) {
+      out.rows[count++] = row;
+      std::push_heap(out.rows, out.rows + count, is_heavier);
+    } else if (is_heavier(row, out.rows[0])) {
+      std::pop_heap(out.rows, out.rows + count, is_heavier);
+      out.rows[count - 1] = row;
+      std::push_heap(out.rows, out.rows + count, is_heavier);
+    }
+  }
+}
+
+}  // namespace
+
+std::size_t pieces_of(const View& view) noexcept {
+  std::size_t pieces = view.count(TableId::live_ranges);
+  session::LiveBlock block{};
+  for (std::uint64_t i = 1, count = view.count(TableId::live_blocks); i < count; ++i)
+    if (view.read(TableId::live_blocks, i, block) && block.bytes >= kLookBytes) ++pieces;
+  return pieces;
+}
+
+std::size_t look_at(InHook, int process, const View& view, Memory memory, std::uint64_t deadline_ns,
+                    session::Residency& out) noexcept {
+  std::memset(&out, 0, sizeof out);
+  const std::span<Piece> pieces = collect(view, memory.pieces);
+  Areas areas{process, memory.text};
+  const Pages pages{process};
+  if (!areas.is_open()) return 0;
+  Area area;
+  std::size_t first = 0;
+  bool is_late = false;
+  while (areas.next(area)) {
+    is_late = system::monotonic_ns() > deadline_ns;
+    if (is_late) break;
+    while (first < pieces.size() && pieces[first].end <= area.start) ++first;
+    std::size_t after = first;
+    while (after < pieces.size() && pieces[after].start < area.end) ++after;
+    const std::uint64_t held =
+        divide(area, pieces.subspan(first, after - first), pages, deadline_ns);
+    add_area(out, area, held);
+  }
+  for (Piece& piece : pieces)  // of a reservation, nothing more is known to count
+    if (is_late && piece.end > area.start && !piece.is_reservation)
+      piece.touched_bytes = piece.end - piece.start;
+  out.flags = is_late ? session::kResidencyPartial : 0;
+  for (const Space space : {Space::heap, Space::map})
+    out.live_bytes += view.header().spaces[static_cast<std::size_t>(space)].live_bytes();
+  add_rows(view, pieces, out);
+  out.time_ns = system::monotonic_ns();
+  return pieces.size();
+}
+
+}  // namespace oomrec::residency

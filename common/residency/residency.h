@@ -1,0 +1,46 @@
+// Looks which pages of a process' mappings and large blocks are in memory or in swap, and which
+// part of each holder that is. Sizes are those of the address space otherwise, and the kernel kills
+// for what is resident.
+//
+// /proc/PID/smaps says it of each mapping of the kernel's; where one has several holders,
+// /proc/PID/pagemap says it of the pages. Both may be read by the process itself and by its user.
+// Allocates nothing, takes no lock, and changes nothing: a hook may call it. Other threads go on
+// meanwhile, so the figures are those of no one moment.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "common/session/view.h"
+#include "common/system/hook_scope.h"
+
+namespace oomrec::residency {
+
+// Whole pages that one holder has: of a mapping, or of a large block.
+struct Piece {
+  std::uint64_t start, end;  // addresses
+  std::uint64_t touched_bytes;
+  std::uint64_t doubtful_bytes;  // while an area is looked at: perhaps only pages of zeros
+  std::uint32_t holder;
+  std::uint32_t birth_s;
+  bool is_reservation;  // of which what is touched counts, as of the last look
+};
+
+// The memory of a look.
+struct Memory {
+  std::span<Piece> pieces;  // with fewer than pieces_of(), the smallest count as touched
+  std::span<char> text;     // some KiB
+};
+
+// At least as many pieces as the session has now.
+std::size_t pieces_of(const session::View&) noexcept;
+
+// `out`: time_ns 0: smaps may not be read. Leaves the pieces it has looked at at the beginning of
+// `memory.pieces`, and returns their number. Ends at `deadline_ns` at the latest, of the monotonic
+// clock; what it has not reached by then counts as touched. `process`: a pid; 0: the calling
+// process.
+std::size_t look_at(InHook, int process, const session::View&, Memory, std::uint64_t deadline_ns,
+                    session::Residency& out) noexcept;
+
+}  // namespace oomrec::residency

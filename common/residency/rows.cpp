@@ -1,0 +1,40 @@
+#include "common/residency/rows.h"
+
+#include <algorithm>
+
+namespace oomrec::residency {
+
+using session::ResidencyRow;
+
+Rows::Rows(const session::View& view) noexcept {
+  view.for_each_residency_row([&](const ResidencyRow& row) noexcept { rows_[count_++] = row; });
+  std::sort(rows_, rows_ + count_, [](const ResidencyRow& a, const ResidencyRow& b) noexcept {
+    return a.holder < b.holder;
+  });
+}
+
+std::uint64_t Rows::resident(std::uint32_t holder, std::uint64_t live_bytes) const noexcept {
+  const ResidencyRow* const end = rows_ + count_;
+  const ResidencyRow* const row = std::lower_bound(
+      rows_, end, holder,
+      [](const ResidencyRow& one, std::uint32_t number) noexcept { return one.holder < number; });
+  return row != end && row->holder == holder ? resident_by(*row, live_bytes) : live_bytes;
+}
+
+bool is_about_resident_memory(Trigger trigger, LimitKind near) noexcept {
+  return trigger == Trigger::killed || trigger == Trigger::pressure ||
+         (trigger == Trigger::near_limit && near == LimitKind::cgroup);
+}
+
+void credit(std::span<ResidencyRow> rows, std::uint64_t bytes) noexcept {
+  std::sort(rows.begin(), rows.end(), [](const ResidencyRow& a, const ResidencyRow& b) noexcept {
+    return a.birth_s != b.birth_s ? a.birth_s > b.birth_s : a.untouched_bytes > b.untouched_bytes;
+  });
+  for (ResidencyRow& row : rows) {
+    const std::uint64_t part = std::min(row.untouched_bytes, bytes);
+    row.untouched_bytes -= part;
+    bytes -= part;
+  }
+}
+
+}  // namespace oomrec::residency

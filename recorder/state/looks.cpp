@@ -1,0 +1,80 @@
+#include "recorder/state/looks.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "common/machine/page.h"
+#include "common/residency/residency.h"
+#include "common/system/files.h"
+#include "common/system/memory.h"
+#include "recorder/session/writer.h"
+#include "recorder/state/counters.h"
+#include "recorder/state/state.h"
+
+namespace oomrec::recorder {
+
+using session::g_session;
+using session::Residency;
+
+namespace {
+
+constexpr std::size_t kTextBytes = 8192;
+constexpr std::size_t kMostPieces = 16 * 1024;
+
+constinit std::atomic<bool> g_looking{false};
+
+// Entries 1 and 2 alternate.
+void enter(InHook hook, const Residency& look) noexcept {
+  auto& table = g_session.residency;
+  if (look.time_ns == 0 || (table.size() == 0 && !g_session.open_residency(hook))) return;
+  std::atomic<std::uint32_t>& latest = g_session.header().latest_look;
+  std::uint32_t entry = latest.load(std::memory_order_relaxed) == 1 ? 2 : 1;
+  while (table.size() <= entry)
+    if (std::uint32_t added = 0; !table.append(hook, added, [](Residency&) noexcept {})) return;
+  std::memcpy(&table.at(entry), &look, sizeof look);
+  latest.store(entry, std::memory_order_release);
+}
+
+void count_touched(InHook hook, const residency::Piece& piece) noexcept {
+  const live::RangeChange change =
+      g_state.ranges.set_touched(hook, piece.start, piece.end, piece.touched_bytes);
+  const Delta delta{change.added_bytes, 0, 0, change.added_bytes, change.removed_bytes};
+  // Quietly: publishing would check the limits, from where this look may come.
+  if (ThreadState* const thread = current_thread(hook))
+    count_quietly(*thread, Space::map, delta);
+  else
+    count_unlaned(Space::map, delta);
+}
+
+}  // namespace
+
+std::uint64_t look_at_pages(InHook hook, std::uint64_t most_ns) noexcept {
+  if (system::is_sandboxed() || g_looking.exchange(true, std::memory_order_acquire)) return 0;
+  const std::uint64_t began = system::monotonic_ns();
+  const session::View view = g_session.view();
+  const std::size_t pieces = std::min(residency::pieces_of(view), kMostPieces);
+  const std::size_t bytes =
+      machine::page_up(sizeof(Residency) + kTextBytes + pieces * sizeof(residency::Piece));
+  if (void* const memory = system::map_private(bytes)) {
+    auto& found = *static_cast<Residency*>(memory);
+    char* const text = static_cast<char*>(memory) + sizeof(Residency);
+    auto* const first = reinterpret_cast<residency::Piece*>(text + kTextBytes);
+    const std::size_t seen = residency::look_at(
+        hook, 0, view, {{first, pieces}, {text, kTextBytes}}, began + most_ns, found);
+    enter(hook, found);
+    const bool is_whole = found.flags == 0;
+    for (std::size_t i = 0; is_whole && i < seen; ++i)
+      if (first[i].is_reservation) count_touched(hook, first[i]);
+    g_session.header().health.live_bytes.store(
+        static_cast<std::uint64_t>(std::max<std::int64_t>(0, live_bytes(nullptr))),
+        std::memory_order_relaxed);
+    system::unmap(memory, bytes);
+  }
+  g_looking.store(false, std::memory_order_release);
+  return system::monotonic_ns() - began;
+}
+
+void end_look() noexcept { g_looking.store(false, std::memory_order_relaxed); }
+
+}  // namespace oomrec::recorder

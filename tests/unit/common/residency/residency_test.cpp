@@ -1,0 +1,214 @@
+// A look at this process' own pages, and at smaps as the kernel may write it.
+#include "common/residency/residency.h"
+
+#include <doctest/doctest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "common/machine/page.h"
+#include "common/residency/rows.h"
+#include "common/system/files.h"
+#include "recorder/live/holder_table.h"
+#include "recorder/live/range_table.h"
+#include "recorder/session/writer.h"
+#include "tests/unit/common/limits/machine.h"
+
+using namespace oomrec;
+using session::g_session;
+using session::ResidentKind;
+
+namespace {
+
+const InHook kHook = OutsideHooks::in_hook();
+constexpr std::uint64_t kMiB = 1 << 20;
+constexpr std::uint64_t kNever = ~std::uint64_t{0};
+
+live::HolderTable g_holders;
+live::RangeTable g_ranges{g_holders};
+
+std::uint32_t new_holder() {
+  if (!g_session.active()) {
+    session::Settings settings;
+    settings.session_directory = "/tmp";
+    REQUIRE(g_session.create(kHook, settings));
+    g_session.remove_file(kHook);
+  }
+  static std::uint32_t node = 0;
+  std::uint32_t entry = 0;
+  REQUIRE(g_session.nodes.append(kHook, entry, [](session::NodeEntry&) noexcept {}));
+  return g_holders.find_or_add(kHook, node = entry, Space::map, Api::mmap, 0);
+}
+
+char* map(std::uint64_t bytes, void* at = nullptr) {
+  void* const memory = mmap(at, bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | (at != nullptr ? MAP_FIXED : 0), -1, 0);
+  REQUIRE(memory != MAP_FAILED);
+  REQUIRE(madvise(memory, bytes, MADV_NOHUGEPAGE) == 0);
+  return static_cast<char*>(memory);
+}
+
+std::uint32_t hold(char* memory, std::uint64_t bytes, std::uint32_t birth_s = 0) {
+  const std::uint32_t holder = new_holder();
+  g_ranges.map(kHook, reinterpret_cast<std::uint64_t>(memory), bytes, session::RangeKind::counted,
+               true, holder, birth_s);
+  return holder;
+}
+
+struct Looked {
+  session::Residency found;
+  const session::ResidencyRow* row(std::uint32_t holder) const {
+    for (std::uint32_t i = 0; i < found.row_count; ++i)
+      if (found.rows[i].holder == holder) return &found.rows[i];
+    return nullptr;
+  }
+  std::uint64_t untouched(std::uint32_t holder) const {
+    return row(holder) != nullptr ? row(holder)->untouched_bytes : 0;
+  }
+  std::uint64_t kind(ResidentKind kind) const {
+    return found.kind_bytes[static_cast<std::size_t>(kind)];
+  }
+};
+
+Looked look(std::size_t most_pieces = 1000, std::uint64_t deadline_ns = kNever) {
+  Looked looked;
+  std::vector<residency::Piece> pieces(most_pieces);
+  std::vector<char> text(8192);
+  residency::look_at(kHook, 0, g_session.view(), {pieces, text}, deadline_ns, looked.found);
+  return looked;
+}
+
+}  // namespace
+
+TEST_CASE("of each holder, what was never touched, given back, or only read") {
+  constexpr std::uint64_t kBytes = 8 * kMiB;
+  // Adjacent: one mapping of the kernel's, with five holders.
+  char* const base = map(5 * kBytes);
+  char *const full = base, *const untouched = base + kBytes, *const half = base + 2 * kBytes,
+              *const read = base + 3 * kBytes, *const given_back = base + 4 * kBytes;
+  std::memset(full, 1, kBytes);
+  std::memset(half + 2 * kMiB, 1, kBytes / 2);
+  std::memset(given_back, 1, kBytes);
+  REQUIRE(madvise(given_back, kBytes, MADV_DONTNEED) == 0);
+  const volatile char* const pages = read;
+  for (std::uint64_t at = 0; at < kBytes; at += machine::page_bytes()) REQUIRE(pages[at] == 0);
+
+  const std::uint32_t holders[] = {hold(full, kBytes), hold(untouched, kBytes, 7),
+                                   hold(half, kBytes), hold(read, kBytes),
+                                   hold(given_back, kBytes)};
+  const Looked looked = look();
+  REQUIRE(looked.found.time_ns != 0);
+  CHECK(looked.found.flags == 0);
+  CHECK(looked.untouched(holders[0]) == 0);
+  CHECK(looked.untouched(holders[1]) == kBytes);
+  CHECK(looked.row(holders[1])->birth_s == 7);
+  CHECK(looked.untouched(holders[2]) == kBytes / 2);
+  CHECK(looked.untouched(holders[3]) == kBytes);
+  CHECK(looked.untouched(holders[4]) == kBytes);
+  CHECK(looked.found.untouched_bytes == 3 * kBytes + kBytes / 2);
+  CHECK(looked.kind(ResidentKind::held) == kBytes + kBytes / 2);
+
+  SUBCASE("the pages that a fork shares are the child's, too") {
+    // They look like pages of zeros there; with both in one mapping a holder's part is an estimate.
+    REQUIRE(madvise(read, kBytes, MADV_DONTNEED) == 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      const Looked in_child = look();
+      const bool same = in_child.untouched(holders[0]) == 0 &&
+                        in_child.untouched(holders[1]) == kBytes &&
+                        in_child.untouched(holders[2]) == kBytes / 2;
+      _exit(same ? 0 : 1);
+    }
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(WEXITSTATUS(status) == 0);
+  }
+  SUBCASE("with memory for two pieces, the others count as touched") {
+    const Looked two = look(2);
+    CHECK(two.found.untouched_bytes <= 2 * kBytes);
+  }
+  SUBCASE("without time, all of them") {
+    const Looked late = look(1000, 1);
+    CHECK(late.found.flags == session::kResidencyPartial);
+    CHECK(late.found.untouched_bytes == 0);
+  }
+  g_ranges.unmap(kHook, reinterpret_cast<std::uint64_t>(base), 5 * kBytes);
+  munmap(base, 5 * kBytes);
+}
+
+TEST_CASE("what is touched of a reservation is not untouched of its holder") {
+  constexpr std::uint64_t kBytes = 64 * kMiB;
+  char* const memory = map(kBytes);
+  std::memset(memory + kMiB, 1, 3 * kMiB);
+  const std::uint32_t holder = new_holder();
+  g_ranges.reserve(kHook, reinterpret_cast<std::uint64_t>(memory), kBytes, holder, 0);
+  const Looked looked = look();
+  REQUIRE(looked.row(holder) != nullptr);
+  CHECK(looked.row(holder)->untouched_bytes == 0);
+  CHECK(looked.row(holder)->reserved_bytes == 3 * kMiB);
+  CHECK(residency::resident_by(*looked.row(holder), 0) == 3 * kMiB);
+  g_ranges.unmap(kHook, reinterpret_cast<std::uint64_t>(memory), kBytes);
+  munmap(memory, kBytes);
+}
+
+TEST_CASE("smaps of other kinds of memory: their resident parts add up") {
+  tests::Machine machine;
+  machine.file("/proc/self/pagemap", "");
+  const auto area = [](const char* first_line, int rss, int anonymous, int swap, int huge = 0) {
+    return std::string{first_line} + "\nSize: 100 kB\nRss: " + std::to_string(rss) +
+           " kB\nPss: 1 kB\nAnonymous: " + std::to_string(anonymous) +
+           " kB\nSwap: " + std::to_string(swap) + " kB\nPrivate_Hugetlb: " + std::to_string(huge) +
+           " kB\nVmFlags: rd wr\n";
+  };
+  std::string smaps;
+  smaps += area("55550000-55560000 rw-p 00000000 00:00 0     [heap]", 8, 8, 4);
+  smaps += area("7ffff0000000-7ffff0021000 rw-p 00000000 00:00 0", 16, 16, 0);
+  smaps +=
+      area("7ffff5000000-7ffff5010000 r-xp 00000000 08:01 77     /usr/lib/libc.so.6", 32, 0, 0);
+  smaps += area("7ffff5020000-7ffff5030000 rw-p 00000000 08:01 77     /data/model.pt", 64, 60, 0);
+  smaps += area("7ffff5040000-7ffff5050000 rw-s 00000000 00:01 9     /dev/shm/psm_1", 28, 0, 0);
+  smaps +=
+      area("7ffff5060000-7ffff5070000 rw-s 00000000 00:01 10     /memfd:x (deleted)", 24, 0, 0);
+  smaps +=
+      area("7ffff5080000-7ffff5090000 rw-p 00000000 00:00 0     [anon:libc_malloc]", 12, 12, 0);
+  smaps += area("7ffff50a0000-7ffff50b0000 rw-p 00000000 00:0f 1     /anon_hugepage", 0, 0, 0, 48);
+  smaps += area("7ffffffde000-7ffffffff000 rw-p 00000000 00:00 0     [stack]", 20, 20, 0);
+  machine.file("/proc/self/smaps", smaps);
+  new_holder();
+  const Looked looked = look();
+  REQUIRE(looked.found.time_ns != 0);
+  constexpr std::uint64_t kKiB = 1024;
+  CHECK(looked.kind(ResidentKind::heap) == 24 * kKiB);
+  CHECK(looked.kind(ResidentKind::files) == (32 + 4 + 48) * kKiB);
+  CHECK(looked.kind(ResidentKind::written_files) == 60 * kKiB);
+  CHECK(looked.kind(ResidentKind::shared) == 52 * kKiB);
+  CHECK(looked.kind(ResidentKind::unheld) == 12 * kKiB);
+  CHECK(looked.kind(ResidentKind::stacks) == 20 * kKiB);
+  const auto& kinds = looked.found.kind_bytes;
+  CHECK(std::accumulate(std::begin(kinds), std::end(kinds), std::uint64_t{0}) == 252 * kKiB);
+  CHECK(looked.found.touched_bytes == 256 * kKiB);
+}
+
+TEST_CASE("without smaps nobody has looked") {
+  tests::Machine machine;
+  CHECK(look().found.time_ns == 0);
+}
+
+TEST_CASE("what became resident later is credited to the newest memory") {
+  session::ResidencyRow rows[] = {{.holder = 1, .untouched_bytes = 100, .birth_s = 2},
+                                  {.holder = 2, .untouched_bytes = 30, .birth_s = 9},
+                                  {.holder = 3, .untouched_bytes = 50, .birth_s = 2}};
+  residency::credit(rows, 90);
+  CHECK(rows[0].holder == 2);
+  CHECK(rows[0].untouched_bytes == 0);
+  CHECK(rows[1].holder == 1);
+  CHECK(rows[1].untouched_bytes == 40);
+  CHECK(rows[2].untouched_bytes == 50);
+  residency::credit(rows, 1000);
+  CHECK(rows[1].untouched_bytes + rows[2].untouched_bytes == 0);
+}

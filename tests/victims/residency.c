@@ -1,0 +1,83 @@
+/* Grows until it is killed, beside memory that it has requested but does not have.
+ * argv[1]: what else it requests; argv[2]: MiB to grow to (0: until the end), then it pauses. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define MIB ((size_t)1 << 20)
+
+static char* map(void* hint, size_t bytes, int more_flags) {
+  char* p =
+      mmap(hint, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | more_flags, -1, 0);
+  if (p == MAP_FAILED) exit(2);
+  return p;
+}
+
+static char* untouched(void) { return map(NULL, 384 * MIB, 0); }
+static char* untouched_block(void) { return malloc(384 * MIB); }
+static char* touched_part(void) {
+  char* p = map(NULL, 400 * MIB, 0);
+  memset(p + 100 * MIB, 1, 8 * MIB);
+  return p;
+}
+static char* given_back(void) {
+  char* p = map(NULL, 80 * MIB, 0);
+  memset(p, 1, 80 * MIB);
+  madvise(p, 80 * MIB, MADV_DONTNEED);
+  return p;
+}
+static char* only_read(void) { /* the page of zeros costs nothing */
+  char* p = map(NULL, 384 * MIB, 0);
+  for (size_t at = 0; at < 384 * MIB; at += 4096)
+    if (p[at] != 0) exit(3);
+  return p;
+}
+
+static char* blocks[4096];
+static void grow(size_t i) {
+  blocks[i] = map(NULL, MIB, 0);
+  memset(blocks[i], 1, MIB);
+}
+
+/* As mimalloc's: a GiB that is writable from the start, and used bit by bit. */
+static char* reserve(int is_hinted) {
+  return map(is_hinted ? (void*)((size_t)0x20 << 40) : NULL, 1024 * MIB, MAP_NORESERVE);
+}
+
+static char* fill_last(void) {
+  char* p = map(NULL, 100 * MIB, 0);
+  memset(p, 1, 100 * MIB);
+  return p;
+}
+
+int main(int argc, char** argv) {
+  const char* what = argc > 1 ? argv[1] : "";
+  const size_t until = argc > 2 ? (size_t)atoi(argv[2]) : 0;
+  static char* kept;
+  char* reserved = NULL;
+  if (strcmp(what, "untouched") == 0) kept = untouched();
+  if (strcmp(what, "untouched_block") == 0) kept = untouched_block();
+  if (strcmp(what, "touched_part") == 0) kept = touched_part();
+  if (strcmp(what, "given_back") == 0) kept = given_back();
+  if (strcmp(what, "only_read") == 0) kept = only_read();
+  if (strcmp(what, "reservation") == 0) reserved = reserve(1);
+  if (strcmp(what, "reservation_anywhere") == 0) reserved = reserve(0);
+  for (size_t i = 0; until == 0 || i < until; ++i) {
+    if (reserved != NULL) {
+      memset(reserved + i * MIB, 1, MIB);
+      free(malloc(100000)); /* an occasion to look */
+    } else {
+      grow(i);
+    }
+    usleep(3000);
+  }
+  if (strcmp(what, "fill_last") == 0) kept = fill_last();
+  if (strcmp(what, "untouched") == 0 && argc > 3) memset(kept, 1, 384 * MIB);
+  puts("grown");
+  fflush(stdout);
+  pause();
+  return kept != NULL;
+}
