@@ -65,6 +65,7 @@ void* observe_reallocation(Api api, void* block, std::uint64_t bytes, Real real)
   }
   const recorder::Released released =
       recorder::on_free(scope.in_hook(), Space::heap, api, old_address, old_usable);
+  recorder::InFlight in_flight{scope.in_hook(), request, bytes, released};
   scope.leave_recorder();
   void* const moved = real();
   if (moved != nullptr) {
@@ -73,6 +74,7 @@ void* observe_reallocation(Api api, void* block, std::uint64_t bytes, Real real)
         {Space::heap, api, reinterpret_cast<std::uint64_t>(moved), bytes, usable_bytes(moved)});
   } else if (bytes != 0) {
     recorder::restore(scope.in_hook(), Space::heap, released);
+    in_flight.end();
     report_failure(scope.in_hook(), request, recorder::FailedBy::system);
   } else {
     recorder::end_release(scope.in_hook());

@@ -15,6 +15,7 @@
 #include "common/system/hook_scope.h"
 #include "recorder/events/exact_quick.h"
 #include "recorder/events/heap.h"
+#include "recorder/events/in_flight.h"
 #include "recorder/events/quick.h"
 #include "recorder/state/request.h"
 #include "recorder/state/thread_state.h"
@@ -123,6 +124,7 @@ template <class Real, class Failed>
     errno = ENOMEM;
     return nullptr;
   }
+  recorder::InFlight in_flight{scope.in_hook(), request, bytes};
   scope.leave_recorder();
   void* const block = real();
   if (block != nullptr) {
@@ -130,6 +132,7 @@ template <class Real, class Failed>
         scope.in_hook(),
         {Space::heap, api, reinterpret_cast<std::uint64_t>(block), bytes, usable_bytes(block)});
   } else if (bytes != 0 && failed()) {  // malloc(0) may return NULL and mean success
+    in_flight.end();
     report_failure(scope.in_hook(), request, recorder::FailedBy::system);
   }
   return block;

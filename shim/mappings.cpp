@@ -19,6 +19,7 @@
 #include "common/system/hook_scope.h"
 #include "common/system/syscalls.h"
 #include "recorder/events/heap.h"
+#include "recorder/events/in_flight.h"
 #include "recorder/events/mappings.h"
 #include "recorder/events/shared_memory.h"
 #include "recorder/failures/failures.h"
@@ -68,9 +69,11 @@ Result observe_mapping(recorder::Request request, Result failed_result, Counted 
     errno = ENOMEM;
     return failed_result;
   }
+  recorder::InFlight in_flight{scope.in_hook(), request, more};
   scope.leave_recorder();
   const Result result = real();
   const KeepErrno keep;
+  if (result == failed_result) in_flight.end();
   if (result != failed_result)
     made(scope.in_hook(), result);
   else if (is_shortage(keep.value(), request) && failed(scope.in_hook(), request))

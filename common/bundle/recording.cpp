@@ -164,6 +164,9 @@ void Recording::select_largest() noexcept {
   Failure failure{};
   for (std::uint64_t i = 1; i < view_.count(TableId::failures); ++i)
     if (view_.read(TableId::failures, i, failure)) nodes_.select(failure.node);
+  view_.for_each_in_flight([&](const session::InFlight& request, std::uint32_t) noexcept {
+    nodes_.select(request.node);
+  });
   nodes_.rank();
 }
 
@@ -311,6 +314,10 @@ void Recording::copy_lanes() noexcept {
     lane.sums_offset = copy(lane.sums_offset, sums);
     lane.temporaries_offset = copy(lane.temporaries_offset, temporaries);
     if (lane.sums_offset == 0) lane.sums = 0;
+    if (reduction_ >= Reduction::largest_stacks) {
+      lane.in_flight.node.store(nodes_.renumbered(lane.in_flight.node));
+      lane.in_flight.replaced_holder = memory_.holders.renumbered(lane.in_flight.replaced_holder);
+    }
     std::memcpy(out, static_cast<const void*>(&lane), sizeof lane);
   });
 }

@@ -8,6 +8,7 @@
 
 #include "common/machine/page.h"
 #include "common/system/files.h"
+#include "common/system/memory.h"
 #include "common/system/text.h"
 
 namespace oomrec::residency {
@@ -110,6 +111,7 @@ struct Area {
   std::size_t name_bytes = 0;
   bool is_shared = false;
   bool is_file = false;
+  bool is_accessible = false;
 
   std::uint64_t bytes() const noexcept { return end - start; }
   std::uint64_t touched_bytes() const noexcept {
@@ -137,6 +139,7 @@ bool read_first_line(std::string_view line, Area& area) noexcept {
   line.remove_prefix(1);
   area.end = hexadecimal(line);
   if (line.size() < 6 || area.end <= area.start) return false;
+  area.is_accessible = !line.starts_with(" ---");
   area.is_shared = line[4] == 's';
   line.remove_prefix(6);
   for (int field = 0; field < 3; ++field) {  // offset, device, inode
@@ -324,10 +327,35 @@ void add_to(session::Residency& found, ResidentKind kind, std::uint64_t bytes) n
   found.kind_bytes[static_cast<std::size_t>(kind)] += bytes;
 }
 
-// `held`: touched bytes of its pieces.
-void add_area(session::Residency& found, const Area& area, std::uint64_t held) noexcept {
+// A thread's stack is above its guard page, which nobody may access. Newer C libraries show none.
+bool is_guard_of(const Area& guard, const Area& area) noexcept {
+  constexpr std::uint64_t kMostGuardBytes = 64 * kKiB;
+  return !guard.is_accessible && guard.end == area.start && guard.bytes() <= kMostGuardBytes;
+}
+
+// What of the area is our own private memory: known of this process only.
+std::uint64_t own_bytes(const Area& area, const Pages& pages, std::uint64_t deadline_ns) noexcept {
+  std::uint64_t bytes = 0;
+  for (const system::OwnMemory::Range& range : system::g_own_memory.ranges) {
+    const Piece own{range.start.load(std::memory_order_relaxed),
+                    range.end.load(std::memory_order_relaxed),
+                    0,
+                    0,
+                    0,
+                    0,
+                    false};
+    const Overlap part = overlap_of(area, own);
+    if (own.start != 0 && part.bytes() != 0)
+      bytes += pages.touched(part.start, part.end, deadline_ns).certain_bytes;
+  }
+  return bytes;
+}
+
+// `held`, `own`: touched bytes of its pieces, and of our memory in it.
+void add_area(session::Residency& found, const Area& area, const Area& before, std::uint64_t held,
+              std::uint64_t own) noexcept {
   found.touched_bytes += area.touched_bytes();
-  const std::uint64_t resident = area.resident_bytes;
+  std::uint64_t resident = area.resident_bytes;
   const std::uint64_t anonymous = std::min(area.anonymous_bytes, resident);
   if (is_session(area)) return add_to(found, ResidentKind::recorder, resident);
   if (is_shared_memory(area)) return add_to(found, ResidentKind::shared, resident);
@@ -336,11 +364,19 @@ void add_area(session::Residency& found, const Area& area, std::uint64_t held) n
     return add_to(found, ResidentKind::files, resident - anonymous);
   }
   if (area.named().starts_with("[stack")) return add_to(found, ResidentKind::stacks, resident);
-  const bool is_heap = area.named() == "[heap]" || (held == 0 && is_arena(area));
-  if (is_heap) return add_to(found, ResidentKind::heap, resident);
-  const std::uint64_t of_holders = std::min(held, resident);
-  add_to(found, ResidentKind::held, of_holders);
-  add_to(found, ResidentKind::unheld, resident - of_holders);
+  if (area.named() == "[heap]") return add_to(found, ResidentKind::heap, resident);
+  own = std::min(own, resident);
+  add_to(found, ResidentKind::recorder, own);
+  resident -= own;
+  held = std::min(held, resident);
+  add_to(found, ResidentKind::held, held);
+  resident -= held;
+  const bool is_free = held == 0 && own == 0;
+  add_to(found,
+         is_free && is_arena(area)              ? ResidentKind::heap
+         : is_free && is_guard_of(before, area) ? ResidentKind::stacks
+                                                : ResidentKind::unheld,
+         resident);
 }
 
 // Sums the pieces up by holder; keeps the rows with the most bytes.
@@ -398,10 +434,10 @@ std::size_t look_at(InHook, int process, const View& view, Memory memory, std::u
   Areas areas{process, memory.text};
   const Pages pages{process};
   if (!areas.is_open()) return 0;
-  Area area;
+  Area area, before;
   std::size_t first = 0;
   bool is_late = false;
-  while (areas.next(area)) {
+  for (; areas.next(area); before = area) {
     is_late = system::monotonic_ns() > deadline_ns;
     if (is_late) break;
     while (first < pieces.size() && pieces[first].end <= area.start) ++first;
@@ -409,7 +445,8 @@ std::size_t look_at(InHook, int process, const View& view, Memory memory, std::u
     while (after < pieces.size() && pieces[after].start < area.end) ++after;
     const std::uint64_t held =
         divide(area, pieces.subspan(first, after - first), pages, deadline_ns);
-    add_area(out, area, held);
+    const std::uint64_t own = process == 0 ? own_bytes(area, pages, deadline_ns) : 0;
+    add_area(out, area, before, held, own);
   }
   for (Piece& piece : pieces)  // of a reservation, nothing more is known to count
     if (is_late && piece.end > area.start && !piece.is_reservation)

@@ -182,13 +182,13 @@ inline constexpr u32 kResidencyRows = 124;
 // The kinds of memory of which a process' resident memory consists.
 enum class ResidentKind : u32 {
   heap,           // [heap], and what looks like glibc's arenas
-  held,           // mappings that have holders
+  held,           // mappings and large blocks that have holders
   unheld,         // other anonymous memory: what no hook saw
-  stacks,         // of the main thread
+  stacks,         // the main thread's, and what looks like those of others
   written_files,  // pages of private file mappings that the process has written
   files,          // pages that the kernel can read again
   shared,         // tmpfs, memfd, System V, and other shared memory
-  recorder,       // the session
+  recorder,       // the session, and seen by the process itself also our private memory
 };
 inline constexpr u32 kResidentKinds = 8;
 
@@ -243,6 +243,18 @@ inline constexpr u32 kLaneApis = 48;
 inline constexpr u32 kLaneSpaces = 12;
 static_assert(kHostApiCount <= kLaneApis && kSpaceCount <= kLaneSpaces);
 
+// The large request that a thread is making (recorder/events/in_flight.h).
+struct InFlight {
+  Atomic<u64> bytes;   // 0: none; stored last, and cleared first
+  u64 replaced_bytes;  // of a realloc: the old block, which its holder does not count any more
+  Atomic<u32> node;
+  u32 replaced_holder;  // 0: none
+  u16 api;
+  u8 space;
+  u8 reserved[5];
+};
+static_assert(sizeof(InFlight) == 32);
+
 // The part of a session that one thread writes: counters, and the ring of its latest events. A new
 // thread takes over the lane of a dead one and continues its counters.
 struct Lane {
@@ -262,12 +274,14 @@ struct Lane {
   // In the file: for each sum a u32, the number of its temporary blocks (Holder::temporary_count).
   // 0: none.
   u64 temporaries_offset;
+  InFlight in_flight;  // since version 12
 };
 static_assert(offsetof(Lane, ring_offset) == 8 && offsetof(Lane, ring_next) == 24 &&
               offsetof(Lane, spaces) == 32 &&
               offsetof(Lane, sums_offset) == 32 + 48 * 12 + 16 * 96 &&
               offsetof(Lane, temporaries_offset) == offsetof(Lane, sums_offset) + 24 &&
-              sizeof(Lane) == offsetof(Lane, temporaries_offset) + 8);
+              offsetof(Lane, in_flight) == offsetof(Lane, temporaries_offset) + 8 &&
+              sizeof(Lane) == offsetof(Lane, in_flight) + sizeof(InFlight));
 
 // One event in two words (format: ring.h).
 struct Slot {

@@ -154,6 +154,16 @@ class View {
     }
   }
 
+  // Visits the requests that threads were making: visit(const InFlight&, std::uint32_t thread), the
+  // entry in `threads`. They say something of a process that was killed.
+  template <class Visit>
+  void for_each_in_flight(Visit&& visit) const noexcept {
+    Lane lane;
+    for (std::uint64_t i = 1, lanes = count(TableId::lanes); i < lanes; ++i)
+      if (read(TableId::lanes, i, lane) && lane.in_flight.bytes != 0 && lane.owner_tid != 0)
+        visit(static_cast<const InFlight&>(lane.in_flight), lane.thread.load());
+  }
+
   // The thread that had this entry at `time_ns`; zero if a later one has it by now.
   Thread thread_at(std::uint64_t index, std::uint64_t time_ns) const noexcept;
 

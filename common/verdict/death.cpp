@@ -237,6 +237,18 @@ void add_held(text::Text& text, const Usage& usage) noexcept {
     text.add("; ").size(usage.resident).add(" were resident");
 }
 
+// "; it was inside mmap of 500.0 MiB"
+void add_in_flight(text::Text& text, const session::View& view) noexcept {
+  std::uint64_t most = 0;
+  Api api = Api::none;
+  view.for_each_in_flight([&](const session::InFlight& request, std::uint32_t) noexcept {
+    if (request.bytes <= most) return;
+    most = request.bytes;
+    api = static_cast<Api>(request.api);
+  });
+  if (most != 0) text.add("; it was inside ").add(name_of(api)).add(" of ").size(most);
+}
+
 }  // namespace
 
 void add_signal(text::Text& text, int number) noexcept {
@@ -271,6 +283,7 @@ void explain_death(Verdict& verdict, const session::View& view, const End& end,
     summary.add("; it was not recorded");
   } else {
     is_mostly_unrecorded(facts) ? add_resident(summary, facts) : add_held(summary, facts.usage);
+    if (!facts.exited) add_in_flight(summary, view);
     if (!was_refused(view)) summary.add("; no refused request is on record");
   }
   add_death_evidence(verdict, facts);

@@ -77,6 +77,8 @@ bool References::claim_next(InHook hook) noexcept {
 void References::claim_lane(std::uint32_t number) noexcept {
   session::Lane& lane = g_session.lanes.at(number);
   if (slot_ == 0) {
+    if (lane.in_flight.bytes.load(std::memory_order_acquire) != 0)
+      g_node_states.touch(lane.in_flight.node.load(std::memory_order_relaxed));
     if (const ThreadState* const thread = thread_of_lane(number))
       g_node_states.touch(thread->released_node.load(std::memory_order_acquire));
     const session::HolderSum* const sums = g_session.sums(number);

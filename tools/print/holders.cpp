@@ -30,11 +30,10 @@ std::string holder_text(std::size_t number, const recording::StackSum& row, doub
   std::string figures = fmt::format("{}{}", of.estimated ? "about " : "", size_text(of.bytes));
   // The rest was never touched, or was given back with madvise().
   constexpr double kWorthAWord = 0.05;
-  const std::uint64_t away = of.live_bytes - std::min(of.live_bytes, of.resident_bytes);
-  if (share_of(away, of.live_bytes) >= kWorthAWord)
-    figures += of.bytes == of.resident_bytes
-                   ? fmt::format(" resident of {}", size_text(of.live_bytes))
-                   : fmt::format(", {} of it resident,", size_text(of.resident_bytes));
+  const std::uint64_t resident = of.resident_bytes.value_or(of.live_bytes);
+  if (share_of(of.live_bytes - std::min(of.live_bytes, resident), of.live_bytes) >= kWorthAWord)
+    figures += of.bytes == resident ? fmt::format(" resident of {}", size_text(of.live_bytes))
+                                    : fmt::format(", {} of it resident,", size_text(resident));
   figures += fmt::format(" in {} ({})", plural(of.count, "block", "blocks"), percent_text(share));
   std::string spaces;
   for (const Space space : row.spaces) {
@@ -123,7 +122,7 @@ Json holders_json(const HolderGroup& group, const recording::Stacks& stacks,
     holders.push_back({
         {"space", name_of(row.space)},
         {"bytes", row.live_bytes},
-        {"resident_bytes", row.resident_bytes},
+        {"resident_bytes", row.resident_bytes ? Json(*row.resident_bytes) : Json(nullptr)},
         {"count", row.count},
         {"share", share_of(row.bytes, whole)},
         {"estimated", row.estimated},

@@ -6,6 +6,7 @@
 
 #include "common/bundle/bundle.h"
 #include "common/residency/rows.h"
+#include "common/system/files.h"
 #include "tools/base/error.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/access.h"
@@ -65,16 +66,23 @@ bool is_openable(const fs::path& path) {
 }
 
 // A readable path takes precedence over the pid or program of a recorded process.
-fs::path resolve(const std::string& argument) {
-  if (is_openable(argument)) return argument;
+struct Resolved {
+  fs::path path;
+  pid_t pid = 0;  // of a running process, in our pid namespace; 0: of none
+};
+Resolved resolved(const recording::LiveProcess& process) {
+  return {process.recording->path(), process.pid};
+}
+Resolved resolve(const std::string& argument) {
+  if (is_openable(argument)) return {argument};
   if (const auto pid = recording::parse_pid(argument))
-    return recording::require_live_process(*pid).recording->path();
-  if (argument.find('/') != std::string::npos) return argument;
+    return resolved(recording::require_live_process(*pid));
+  if (argument.find('/') != std::string::npos) return {argument};
   try {
-    return recording::find_live_process(argument).recording->path();
+    return resolved(recording::find_live_process(argument));
   } catch (const Error& not_found) {
     if (not_found.code() != Exit::nothing_found) throw;
-    return argument;
+    return {argument};
   }
 }
 
@@ -115,13 +123,16 @@ std::uint64_t resident_at_kill(const session::Header& header, const verdict::Ver
 }
 
 // A kill for resident memory, and a living process, are explained by what is resident.
-void set_weight(Source& source) {
+void set_weight(Source& source, pid_t pid) {
   recording::Recording& recording = *source.recording;
   if (source.is_job()) return;
   if (source.is_live()) {
-    recording.look_at_pages(recording.header().pid);
+    if (pid == 0 && recording.header().pid_namespace == system::pid_namespace())
+      pid = recording.header().pid;
+    if (pid != 0) recording.look_at_pages(pid);
     return recording.set_weight(recording::Weight::resident);
   }
+  if (source.trigger() == Trigger::killed) recording.set_killed();
   if (!recording.has_residency()) return;
   const verdict::Verdict verdict = source.verdict();
   if (!residency::is_about_resident_memory(source.trigger(), verdict.limit)) return;
@@ -134,7 +145,7 @@ void set_weight(Source& source) {
 
 Source open_recorded(const std::string& name,
                      std::shared_ptr<const recording::CacheDirectory> cache) {
-  const fs::path path = resolve(name);
+  const auto [path, pid] = resolve(name);
   require_readable(path);
   std::error_code error;
   Source source;
@@ -159,7 +170,7 @@ Source open_recorded(const std::string& name,
       source.bundle.empty() ? recording::StoredSymbols{}
                             : recording::StoredSymbols::load(source.bundle),
       source.cache);
-  set_weight(source);
+  set_weight(source, pid);
   return source;
 }
 

@@ -118,6 +118,23 @@ Json request_json(const Source& source) {
   };
 }
 
+Json in_flight_json(const Source& source) {
+  const recording::Recording& recording = *source.recording;
+  if (recording.in_flight().empty()) return nullptr;
+  const recording::RequestInFlight& request = recording.in_flight().front();
+  const session::Thread thread = recording.view().thread_at(request.thread, ~std::uint64_t{0} / 2);
+  const std::string_view name{thread.name, strnlen(thread.name, sizeof thread.name)};
+  return {
+      {"api", name_of(request.api)},
+      {"size", request.bytes},
+      {"space", name_of(request.space)},
+      {"thread",
+       {{"tid", thread.tid != 0 ? Json(thread.tid) : Json(nullptr)},
+        {"name", text_or_null(printable(std::string{name}))}}},
+      {"stack", recording::stack_json(source.locations->of_stack(request.node), *source.locations)},
+  };
+}
+
 Json child_json(const Source& source) {
   const session::ChildDeath& child = source.recording->header().child;
   if (child.pid == 0) return nullptr;

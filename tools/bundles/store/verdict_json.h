@@ -30,6 +30,8 @@ Json limit_json(const verdict::Verdict&);
 // null: the process had no soft limit.
 Json limit_reserve_json(const session::Header&);
 Json request_json(const Source&);  // null: no request failed
-Json child_json(const Source&);    // null: no worker's death ended it
+// The largest request that a thread was making when the process was killed; null: none is known.
+Json in_flight_json(const Source&);
+Json child_json(const Source&);  // null: no worker's death ended it
 
 }  // namespace oomrec::tools::bundles

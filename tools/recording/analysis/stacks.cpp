@@ -17,6 +17,11 @@ void sort_by_bytes(std::vector<StackFigures>& rows) {
   });
 }
 
+void add_resident(StackFigures& sum, const StackFigures& row) {
+  sum.live_bytes += row.live_bytes;
+  if (sum.resident_bytes) *sum.resident_bytes += row.resident_bytes.value_or(row.live_bytes);
+}
+
 // Sums the rows of each space that have the same `group_of(stack)`, which is a stack, too. A sum
 // takes the stack of its largest row. Unsorted.
 template <class GroupOf>
@@ -40,8 +45,7 @@ std::vector<StackFigures> grouped(const std::vector<StackFigures>& rows, const S
     StackFigures& sum = groups[group.row - 1];
     sum.bytes += row.bytes;
     sum.count += row.count;
-    sum.live_bytes += row.live_bytes;
-    sum.resident_bytes += row.resident_bytes;
+    add_resident(sum, row);
     sum.estimated = sum.estimated || row.estimated;
     sum.depths += row.depths;
     if (row.bytes > group.most_bytes || (row.bytes == group.most_bytes && row.stack < sum.stack)) {
@@ -248,7 +252,7 @@ std::vector<StackFigures> merged(const std::vector<HolderFigures>& holders, Stac
     if (bytes == 0 && count == 0) continue;
     rows.push_back({stacks.of_node(holder.node), holder.space, holder.estimated, bytes, count,
                     at == At::end ? holder.live_bytes : bytes,
-                    at == At::end ? holder.resident_bytes.value_or(bytes) : bytes});
+                    at == At::end ? holder.resident_bytes : std::nullopt});
   }
   rows = grouped(rows, stacks, [](StackId stack) { return stack; });
   // Of stacks that differ only in the frames left out, the largest represents the group.
@@ -275,8 +279,7 @@ std::vector<StackSum> summed_over_spaces(const std::vector<StackFigures>& rows, 
     StackSum& sum = sums[at->second];
     sum.figures.bytes += row.bytes;
     sum.figures.count += row.count;
-    sum.figures.live_bytes += row.live_bytes;
-    sum.figures.resident_bytes += row.resident_bytes;
+    add_resident(sum.figures, row);
     sum.figures.estimated = sum.figures.estimated || row.estimated;
     sum.figures.depths = std::max(sum.figures.depths, row.depths);
     sum.spaces.push_back(row.space);

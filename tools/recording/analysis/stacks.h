@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -108,8 +109,8 @@ struct StackFigures {
   bool estimated = false;
   std::uint64_t bytes = 0;
   std::uint64_t count = 0;
-  // At the end, what was requested, and what of it is in memory or in swap; else both are `bytes`.
-  std::uint64_t live_bytes = 0, resident_bytes = 0;
+  std::uint64_t live_bytes = 0;                 // at the end what was requested; else `bytes`
+  std::optional<std::uint64_t> resident_bytes;  // HolderFigures::resident_bytes, at the end
   std::uint32_t depths = 1;  // of a recursion: how many reduced stacks it sums up
 };
 

@@ -28,8 +28,18 @@ LiveSession::LiveSession(LiveProcess process, std::shared_ptr<const CacheDirecto
 bool LiveSession::sample() {
   if (ended_) return false;
   ended_ = session::life_of(recording().view()) == session::Life::dead;
+  if (!ended_) look_at_pages();
   add_moment();
   return !ended_;
+}
+
+void LiveSession::look_at_pages() {
+  constexpr std::uint64_t kPartOfTime = 50;
+  const std::uint64_t now = system::monotonic_ns();
+  if (now < next_look_ns_) return;
+  process_.recording->look_at_pages(process_.pid);
+  process_.recording->set_weight(Weight::resident);
+  next_look_ns_ = now + kPartOfTime * (system::monotonic_ns() - now);
 }
 
 void LiveSession::add_moment() {

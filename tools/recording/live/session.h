@@ -36,12 +36,14 @@ class LiveSession {
 
  private:
   void add_moment();
+  void look_at_pages();
 
   LiveProcess process_;
   Locations locations_;
   Stacks stacks_;
   Timeline timeline_;
   bool ended_ = false;
+  std::uint64_t next_look_ns_ = 0;
 };
 
 }  // namespace oomrec::tools::recording

@@ -127,6 +127,13 @@ std::uint64_t at_least_zero(std::int64_t sum) {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(0, sum));
 }
 
+HolderFigures* row_of(const RequestInFlight& request, std::vector<HolderFigures>& rows) {
+  const auto at = std::find_if(rows.begin(), rows.end(), [&](const HolderFigures& row) {
+    return row.node == request.node && row.space == request.space;
+  });
+  return at != rows.end() ? &*at : nullptr;
+}
+
 }  // namespace
 
 Recording::Recording(const std::filesystem::path& file) : Recording(ForeignPath::named(file)) {}
@@ -199,7 +206,8 @@ void Recording::look_at_pages(pid_t pid) {
 
 void Recording::note_resident_later(std::uint64_t bytes) {
   const std::uint64_t live = totals(Space::heap).live_bytes + totals(Space::map).live_bytes;
-  const std::uint64_t obtained = live - std::min(live, residency_.live_bytes);
+  std::uint64_t obtained = live - std::min(live, residency_.live_bytes);
+  for (const RequestInFlight& request : in_flight_) obtained += request.bytes;
   const std::uint64_t expected = residency_.touched_bytes + obtained;
   const std::uint64_t more =
       std::min(bytes - std::min(bytes, expected), residency_.untouched_bytes);
@@ -207,6 +215,40 @@ void Recording::note_resident_later(std::uint64_t bytes) {
   residency_.untouched_bytes -= more;
   if (bytes != 0) debit(std::min(expected - std::min(bytes, expected), obtained));
   sort_rows();
+}
+
+void Recording::set_killed() {
+  in_flight_.clear();
+  view_.for_each_in_flight([&](const session::InFlight& request, std::uint32_t thread) {
+    if (request.api >= kApiCount || request.space >= kSpaceCount) return;
+    in_flight_.push_back({static_cast<Api>(request.api), static_cast<Space>(request.space),
+                          request.bytes, 0, request.node, thread, request.replaced_bytes,
+                          request.replaced_holder});
+  });
+  std::sort(in_flight_.begin(), in_flight_.end(),
+            [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+}
+
+void Recording::add_in_flight(std::vector<HolderFigures>& rows) const {
+  for (const RequestInFlight& request : in_flight_) {
+    for (HolderFigures& row : rows) {
+      if (row.entry != request.replaced_holder || request.replaced_bytes == 0) continue;
+      row.live_bytes += request.replaced_bytes;
+      ++row.live_count;
+    }
+    if (HolderFigures* const same = row_of(request, rows)) {
+      same->live_bytes += request.bytes;
+      ++same->live_count;
+      continue;
+    }
+    HolderFigures row;
+    row.node = request.node;
+    row.space = request.space;
+    row.api = request.api;
+    row.live_bytes = request.bytes;
+    row.live_count = 1;
+    rows.insert(rows.begin(), row);  // in order of their entries, of which it has none
+  }
 }
 
 // Of what was obtained since the look, so much cannot have been resident: the largest mappings and
@@ -219,8 +261,10 @@ void Recording::debit(std::uint64_t bytes) {
   struct Obtained {
     std::uint64_t bytes;
     std::uint32_t holder;
+    RequestInFlight* in_flight = nullptr;  // instead of a holder
   };
   std::vector<Obtained> since;
+  for (RequestInFlight& request : in_flight_) since.push_back({request.bytes, 0, &request});
   session::LiveRange range{};
   for (std::uint64_t i = 1; i < view_.count(TableId::live_ranges); ++i)
     if (view_.read(TableId::live_ranges, i, range) && range.start != 0 && range.holder != 0 &&
@@ -237,15 +281,28 @@ void Recording::debit(std::uint64_t bytes) {
   for (const Obtained& one : since) {
     const std::uint64_t part = std::min(one.bytes, bytes);
     if (part == 0) break;
+    bytes -= part;
+    if (one.in_flight != nullptr) {
+      one.in_flight->untouched_bytes = part;
+      continue;
+    }
+    residency_.untouched_bytes += part;
     const auto at = std::find_if(residency_rows_.begin(), residency_rows_.end(),
                                  [&](const auto& row) { return row.holder == one.holder; });
     if (at != residency_rows_.end())
       at->untouched_bytes += part;
     else
       residency_rows_.push_back({.holder = one.holder, .untouched_bytes = part});
-    residency_.untouched_bytes += part;
-    bytes -= part;
   }
+}
+
+std::uint64_t Recording::weight_of(std::uint32_t holder, std::uint64_t live_bytes) const {
+  if (weight_ == Weight::requested) return live_bytes;
+  const auto at = std::lower_bound(
+      residency_rows_.begin(), residency_rows_.end(), holder,
+      [](const session::ResidencyRow& row, std::uint32_t number) { return row.holder < number; });
+  const bool has_row = at != residency_rows_.end() && at->holder == holder;
+  return has_row ? residency::resident_by(*at, live_bytes) : live_bytes;
 }
 
 // Of the holders that are among its rows. Others are touched wholly, as far as the look knows.
@@ -258,6 +315,9 @@ void Recording::add_residency(std::vector<HolderFigures>& rows) const {
     row.resident_bytes = has_row ? residency::resident_by(*at, row.live_bytes) : row.live_bytes;
     row.weighs_resident = weight_ == Weight::resident;
   }
+  for (const RequestInFlight& request : in_flight_)
+    if (HolderFigures* const row = row_of(request, rows))
+      *row->resident_bytes -= std::min(*row->resident_bytes, request.untouched_bytes);
 }
 
 std::vector<HolderFigures> Recording::holders() const {
@@ -314,6 +374,7 @@ std::vector<HolderFigures> Recording::holders() const {
     clear_if_negative(row.live_bytes, row.live_count);
     clear_if_negative(row.peak_bytes, row.peak_count);
   }
+  add_in_flight(rows);
   add_residency(rows);
   return rows;
 }
@@ -378,7 +439,8 @@ std::uint64_t Recording::held_bytes() const {
 }
 
 std::uint64_t Recording::weighed_bytes() const {
-  const std::uint64_t held = held_bytes();
+  std::uint64_t held = held_bytes();
+  for (const RequestInFlight& request : in_flight_) held += request.bytes + request.replaced_bytes;
   return weight_ == Weight::resident ? held - std::min(held, residency_.untouched_bytes) : held;
 }
 

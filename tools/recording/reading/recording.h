@@ -48,6 +48,19 @@ struct HolderFigures {
   }
 };
 
+// A request that a thread was making when the process was killed: it is not among the live bytes.
+struct RequestInFlight {
+  Api api = Api::none;
+  Space space = Space::heap;
+  std::uint64_t bytes = 0;
+  std::uint64_t untouched_bytes = 0;  // of which so many cannot have been resident
+  std::uint32_t node = 0;
+  std::uint32_t thread = 0;  // entry in `threads`
+  // Of a realloc: the old block, which its holder (entry in `holders`; 0: none) does not count.
+  std::uint64_t replaced_bytes = 0;
+  std::uint32_t replaced_holder = 0;
+};
+
 // Totals of a space. Live bytes are usable bytes; allocated bytes are requested bytes.
 struct SpaceTotals {
   std::uint64_t live_bytes = 0, live_count = 0;
@@ -87,6 +100,13 @@ class Recording {
   uid_t owner() const { return owner_; }  // of the file; −1: unknown
 
   std::vector<HolderFigures> holders() const;
+
+  // The requests in flight, the largest first. set_killed(): they count in holders(), and there are
+  // none before.
+  const std::vector<RequestInFlight>& in_flight() const { return in_flight_; }
+  void set_killed();
+  // HolderFigures::weight_bytes() of a holder that has so many live bytes.
+  std::uint64_t weight_of(std::uint32_t holder, std::uint64_t live_bytes) const;
 
   // The latest look at the process' pages, if there was one, and what HolderFigures weigh.
   bool has_residency() const { return residency_.time_ns != 0; }
@@ -131,6 +151,7 @@ class Recording {
   void set_residency(const session::Residency&, std::vector<session::ResidencyRow>);
   void debit(std::uint64_t bytes);
   void sort_rows();
+  void add_in_flight(std::vector<HolderFigures>& rows) const;
   void add_residency(std::vector<HolderFigures>& rows) const;
   void open_view(std::uint64_t bytes);  // throws Error if bytes_ is not a session
 
@@ -141,6 +162,7 @@ class Recording {
   ResidencyTotals residency_;                          // the latest look
   std::vector<session::ResidencyRow> residency_rows_;  // by holder
   Weight weight_ = Weight::requested;
+  std::vector<RequestInFlight> in_flight_;
 };
 
 }  // namespace oomrec::tools::recording

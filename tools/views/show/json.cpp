@@ -13,6 +13,7 @@
 #include "tools/print/objects.h"
 #include "tools/print/other_processes.h"
 #include "tools/print/process.h"
+#include "tools/print/resident_memory.h"
 #include "tools/print/spaces.h"
 #include "tools/processes/gpus/gpu_processes.h"
 #include "tools/recording/reading/devices.h"
@@ -71,6 +72,7 @@ Json show_json(const bundles::Source& source, const ShowStyle& style) {
       {"context", text_or_null(printable(source.reason()))},
       {"process", print::process_json(source)},
       {"request", bundles::request_json(source)},
+      {"in_flight", bundles::in_flight_json(source)},
       {"exception", print::exception_json(source)},
       {"custom_metadata", print::custom_metadata_json(source)},
       {"crash", print::crash_json(source)},
@@ -79,6 +81,7 @@ Json show_json(const bundles::Source& source, const ShowStyle& style) {
       {"limit_reserve", bundles::limit_reserve_json(source.recording->header())},
       {"cgroup_account", print::cgroup_account_json(source)},
       {"spaces", print::spaces_json(*source.recording)},
+      {"resident_memory", print::resident_memory_json(source)},
       {"holders_at", name_of(recording::kAtNames, at)},
       {"holders", all_holders_json(source, top, at)},
       {"devices", devices_json(source, top)},

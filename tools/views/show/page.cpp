@@ -23,6 +23,7 @@
 #include "tools/print/other_processes.h"
 #include "tools/print/process.h"
 #include "tools/print/ranks.h"
+#include "tools/print/resident_memory.h"
 #include "tools/print/spaces.h"
 #include "tools/processes/gpus/gpu_processes.h"
 #include "tools/recording/reading/devices.h"
@@ -116,6 +117,7 @@ class Page {
                  probes == 0 ? ""
                              : fmt::format(", apart from {} with a fallback",
                                            plural(probes, "attempt", "attempts")));
+      print_in_flight();
       return;
     }
     const session::Failure& failure = failed.failure;
@@ -131,6 +133,14 @@ class Page {
       fmt::print("  in thread {} \"{}\"\n", failed.thread.tid, printable(thread));
     }
     print_stack(source_.locations->of_stack(failure.node), 4);
+  }
+
+  void print_in_flight() const {
+    for (const recording::RequestInFlight& request : source_.recording->in_flight()) {
+      fmt::print("  killed inside {} of {} ({} bytes)\n", name_of(request.api),
+                 size_text(request.bytes), count_text(request.bytes));
+      print_stack(source_.locations->of_stack(request.node), 4);
+    }
   }
 
   void print_aftershocks() const {
@@ -179,6 +189,10 @@ class Page {
   void print_spaces() const {
     heading("memory");
     fmt::print("{}", print::spaces_text(*source_.recording));
+    const std::string resident = print::resident_memory_text(source_);
+    if (resident.empty()) return;
+    heading("resident memory " + print::time_of_look(source_));
+    fmt::print("{}", resident);
   }
 
   // False if there are none.

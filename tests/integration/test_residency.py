@@ -1,0 +1,170 @@
+"""What of a holder is resident: the kernel kills for that, not for what was requested."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+MIB = 1 << 20
+LIMIT = "150M"
+
+
+def holding(shown: dict, function: str, key: str = "resident_bytes") -> int:
+    return sum(
+        holder[key]
+        for holder in shown["holders"]
+        if any(frame["function"] == function for frame in holder["stack"])
+    )
+
+
+def first(shown: dict) -> set:
+    return {frame["function"] for frame in shown["holders"][0]["stack"]}
+
+
+@pytest.fixture
+def killed(oomrec, victim, cgroup):
+    """Runs the victim in a cgroup of 150 MiB until it is killed."""
+
+    def run(*arguments: str):
+        done = oomrec("run", "--", victim("residency"), *arguments, preexec_fn=cgroup(LIMIT).enter)
+        assert done.exit_code == 128 + 9, str(done)
+        (bundle,) = done.bundles_for("killed")
+        return done, oomrec.json("show", bundle), bundle
+
+    return run
+
+
+@pytest.mark.needs_cgroup_write
+@pytest.mark.parametrize(
+    "what, resident",
+    [
+        ("untouched", 0),
+        ("untouched_block", 0),
+        ("touched_part", 8),
+        ("given_back", 0),
+        ("only_read", 0),
+    ],
+)
+def test_what_nobody_touched_is_not_the_largest_holder(killed, oomrec, what, resident):
+    """The growing function is, in the list, in the line on the terminal and in exports; the other has what it touched."""
+    done, shown, bundle = killed(what)
+    assert "grow" in first(shown), shown["holders"][0]
+    assert holding(shown, what) == pytest.approx(resident * MIB, abs=MIB)
+    assert holding(shown, what, "bytes") >= 80 * MIB
+    assert holding(shown, "grow") == pytest.approx((147 - resident) * MIB, abs=4 * MIB)
+    assert shown["holders"][0]["share"] > 0.9
+    largest = re.search(r"was killed.*; largest holder: ([\d.]+) MiB", done.stderr)
+    assert largest and float(largest[1]) == pytest.approx(147 - resident, abs=4), done.stderr
+    folded = oomrec("export", "--format", "folded", "--at", "end", bundle).stdout.splitlines()
+    assert ";grow;" in max(folded, key=lambda line: int(line.rsplit(" ", 1)[1]))
+    assert not any("at once" in hint["text"] and "53" in hint["text"] for hint in shown["advice"])
+
+
+@pytest.mark.needs_cgroup_write
+@pytest.mark.parametrize("what", ["reservation", "reservation_anywhere"])
+def test_what_is_touched_of_a_reservation_has_a_holder(killed, what):
+    _, shown, _ = killed(what)
+    assert "reserve" in first(shown), shown["holders"]
+    assert holding(shown, "reserve") == pytest.approx(145 * MIB, abs=6 * MIB)
+    assert shown["spaces"]["map"]["live_bytes"] <= 155 * MIB
+
+
+@pytest.mark.needs_cgroup_write
+def test_memory_that_is_being_filled_at_the_end(killed):
+    """The last look came before: what became resident since is known as a sum, and belongs to the newest memory."""
+    _, shown, _ = killed("fill_last", "120")
+    assert "grow" in first(shown)
+    assert holding(shown, "grow") == pytest.approx(120 * MIB, abs=4 * MIB)
+    assert holding(shown, "fill_last", "bytes") == 100 * MIB
+    assert holding(shown, "fill_last") == pytest.approx(28 * MIB, abs=6 * MIB)
+
+
+@pytest.mark.needs_cgroup_write
+def test_old_memory_that_is_filled_at_the_end(killed):
+    _, shown, _ = killed("untouched", "100", "late")
+    assert holding(shown, "grow") == pytest.approx(100 * MIB, abs=4 * MIB)
+    assert holding(shown, "untouched") == pytest.approx(48 * MIB, abs=6 * MIB)
+
+
+@pytest.mark.needs_cgroup_write
+def test_where_everything_is_touched_nothing_differs(killed):
+    """The negative control: what is resident is what was requested."""
+    _, shown, _ = killed("nothing else")
+    (holder,) = shown["holders"]
+    assert 0.97 * holder["bytes"] <= holder["resident_bytes"] <= holder["bytes"]
+
+
+@pytest.fixture
+def grown(oomrec, victim):
+    """The victim in the background, once it has grown to 40 MiB."""
+    processes = []
+
+    def start(what: str, *options: str):
+        process = oomrec.start(
+            "run", *options, "--", victim("residency"), what, "40", stdout=subprocess.PIPE
+        )
+        processes.append(process)
+        assert process.stdout.readline() == b"grown\n"
+        return process
+
+    yield start
+    for process in processes:
+        process.terminate()
+        process.wait()
+
+
+def test_a_living_process_is_ranked_by_what_is_resident(oomrec, grown):
+    grown("untouched")
+    shown = oomrec.json("show", "residency")
+    assert "grow" in first(shown) and holding(shown, "untouched") == 0, shown["holders"]
+    assert holding(shown, "untouched", "bytes") == 384 * MIB
+    page = oomrec("show", "residency").stdout
+    assert "resident memory now" in page
+    top = oomrec.json("top", "--once", "residency")
+    assert "grow" in {frame["function"] for frame in top["rows"][0]["stack"]}, top["rows"][:2]
+
+
+def test_the_account_adds_up(oomrec, grown):
+    grown("touched_part")
+    shown = oomrec.json("show", "residency")
+    account = shown["resident_memory"]
+    assert account["complete"] and sum(account["kinds"].values()) == account["resident_bytes"]
+    status = open(f"/proc/{shown['process']['pid']}/status").read()
+    resident = int(re.search(r"VmRSS:\s+(\d+)", status)[1]) << 10
+    assert account["resident_bytes"] == pytest.approx(resident, rel=0.03)
+    assert account["kinds"]["held"] == pytest.approx(48 * MIB, abs=MIB)
+
+
+def test_a_reservation_counts_against_the_limit(oomrec, victim):
+    """Once so much of it is touched that the limit is near."""
+    run = oomrec("run", "--limit", "60M", "--", victim("residency"), "reservation", "300")
+    refused = run.bundles_for("soft_limit")
+    assert refused, str(run)
+    shown = oomrec.json("show", refused[0])
+    assert shown["spaces"]["map"]["live_bytes"] >= 55 * MIB
+
+
+NUMPY = """
+import numpy, time
+kept = [numpy.ones(125_000) for _ in range(40)]
+print("idle", flush=True)
+time.sleep(60)
+"""
+
+
+def test_openblas_is_not_the_largest_holder(oomrec, tmp_path):
+    """It maps 32 MiB for each thread, and touches none of it."""
+    pytest.importorskip("numpy")
+    script = tmp_path / "keeps.py"
+    script.write_text(NUMPY)
+    process = oomrec.start("run", "--", sys.executable, str(script), stdout=subprocess.PIPE)
+    try:
+        assert process.stdout.readline() == b"idle\n"
+        shown = oomrec.json("show", "keeps.py")
+    finally:
+        process.terminate()
+        process.wait()
+    largest = shown["holders"][0]
+    assert any(frame["line"] == 3 for frame in largest["stack"]), largest
+    assert largest["resident_bytes"] == pytest.approx(40_000_000, rel=0.05)

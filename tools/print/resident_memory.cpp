@@ -1,0 +1,89 @@
+#include "tools/print/resident_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "tools/base/text.h"
+#include "tools/print/duration.h"
+
+namespace oomrec::tools::print {
+namespace {
+
+struct Kind {
+  std::string_view key, name;
+};
+// In the order of ResidentKind.
+constexpr Kind kKinds[] = {
+    {"heap", "the heap: small blocks, and what glibc keeps free"},
+    {"held", "mappings and large blocks that have holders"},
+    {"unheld", "anonymous memory without a holder: no hook saw who asked for it"},
+    {"stacks", "stacks of threads"},
+    {"written_file_pages", "pages of private file mappings that the process has written"},
+    {"file_pages", "pages of files, which the kernel takes back when it needs them"},
+    {"shared", "shared memory: tmpfs, memfd, System V"},
+    {"recorder", "the recorder"},
+};
+static_assert(std::size(kKinds) == session::kResidentKinds);
+
+// Of a process that has ended: between the look and the last sign of life.
+double seconds_before_end(const recording::Recording& recording) {
+  const std::uint64_t end = recording.end_ns(), look = recording.residency().time_ns;
+  return static_cast<double>(end - std::min(end, look)) / 1e9;
+}
+
+}  // namespace
+
+std::string time_of_look(const bundles::Source& source) {
+  const recording::Recording& recording = *source.recording;
+  if (!recording.has_residency()) return {};
+  if (source.is_live()) return "now";
+  const double seconds = seconds_before_end(recording);
+  return seconds < 0.05
+             ? "at the last look"
+             : fmt::format("at the last look, {} before the end", duration_text(seconds));
+}
+
+std::string resident_memory_text(const bundles::Source& source) {
+  const recording::Recording& recording = *source.recording;
+  if (!recording.has_residency()) return {};
+  const recording::ResidencyTotals& look = recording.residency();
+  std::vector<std::size_t> order(std::size(kKinds));
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return look.kind_bytes[a] > look.kind_bytes[b];
+  });
+  std::uint64_t sum = 0;
+  std::string text;
+  for (const std::size_t kind : order) {
+    const std::uint64_t bytes = look.kind_bytes[kind];
+    sum += bytes;
+    if (bytes != 0) text += fmt::format("  {:>10}  {}\n", size_text(bytes), kKinds[kind].name);
+  }
+  text += fmt::format("  {:>10}  resident{}\n", size_text(sum),
+                      look.is_partial ? ", as far as there was time to look" : "");
+  if (const std::uint64_t swapped = look.touched_bytes - std::min(look.touched_bytes, sum))
+    text += fmt::format("  {:>10}  more in swap\n", size_text(swapped));
+  return text;
+}
+
+Json resident_memory_json(const bundles::Source& source) {
+  const recording::Recording& recording = *source.recording;
+  if (!recording.has_residency()) return nullptr;
+  const recording::ResidencyTotals& look = recording.residency();
+  const std::uint64_t sum =
+      std::accumulate(look.kind_bytes.begin(), look.kind_bytes.end(), std::uint64_t{0});
+  Json kinds = Json::object();
+  for (std::size_t kind = 0; kind < std::size(kKinds); ++kind)
+    kinds[std::string{kKinds[kind].key}] = look.kind_bytes[kind];
+  return {{"seconds_before_end", source.is_live() ? 0 : seconds_before_end(recording)},
+          {"complete", !look.is_partial},
+          {"resident_bytes", sum},
+          {"swapped_bytes", look.touched_bytes - std::min(look.touched_bytes, sum)},
+          {"untouched_bytes", look.untouched_bytes},
+          {"kinds", kinds}};
+}
+
+}  // namespace oomrec::tools::print
