@@ -85,8 +85,9 @@ def assert_parent_names_worker(oomrec, run, where: str) -> None:
 
     own = [row for row in worker["holders"] if row["stack"][-1]["function"] != INHERITED]
     # What a line of Python holds through several functions is one holder.
-    of_line = sum(row["bytes"] for row in own if python_lines(row) == python_lines(own[0]))
-    assert child["largest_bytes"] == of_line >= 0.9 * sum(row["bytes"] for row in own)
+    key = "bytes" if own[0]["resident_bytes"] is None else "resident_bytes"
+    of_line = sum(row[key] for row in own if python_lines(row) == python_lines(own[0]))
+    assert child["largest_bytes"] == of_line >= 0.9 * sum(row[key] for row in own)
     assert child["held_bytes"] >= child["largest_bytes"] > 16 * MIB
     assert where in child["where"]
     verdict = parent["verdict"]

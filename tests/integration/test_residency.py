@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -106,7 +107,7 @@ def grown(oomrec, victim):
         )
         processes.append(process)
         assert process.stdout.readline() == b"grown\n"
-        return process
+        return Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0]
 
     yield start
     for process in processes:
@@ -115,22 +116,22 @@ def grown(oomrec, victim):
 
 
 def test_a_living_process_is_ranked_by_what_is_resident(oomrec, grown):
-    grown("untouched")
-    shown = oomrec.json("show", "residency")
+    pid = grown("untouched")
+    shown = oomrec.json("show", pid)
     assert "grow" in first(shown) and holding(shown, "untouched") == 0, shown["holders"]
     assert holding(shown, "untouched", "bytes") == 384 * MIB
-    page = oomrec("show", "residency").stdout
+    page = oomrec("show", pid).stdout
     assert "resident memory now" in page
-    top = oomrec.json("top", "--once", "residency")
+    top = oomrec.json("top", "--once", pid)
     assert "grow" in {frame["function"] for frame in top["rows"][0]["stack"]}, top["rows"][:2]
 
 
 def test_the_account_adds_up(oomrec, grown):
-    grown("touched_part")
-    shown = oomrec.json("show", "residency")
+    pid = grown("touched_part")
+    shown = oomrec.json("show", pid)
     account = shown["resident_memory"]
     assert account["complete"] and sum(account["kinds"].values()) == account["resident_bytes"]
-    status = open(f"/proc/{shown['process']['pid']}/status").read()
+    status = Path(f"/proc/{pid}/status").read_text()
     resident = int(re.search(r"VmRSS:\s+(\d+)", status)[1]) << 10
     assert account["resident_bytes"] == pytest.approx(resident, rel=0.03)
     assert account["kinds"]["held"] == pytest.approx(48 * MIB, abs=MIB)
@@ -138,7 +139,7 @@ def test_the_account_adds_up(oomrec, grown):
 
 def test_a_reservation_counts_against_the_limit(oomrec, victim):
     """Once so much of it is touched that the limit is near."""
-    run = oomrec("run", "--limit", "60M", "--", victim("residency"), "reservation", "300")
+    run = oomrec("run", "--limit", "60M", "--", victim("residency"), "reservation", "300", "exit")
     refused = run.bundles_for("soft_limit")
     assert refused, str(run)
     shown = oomrec.json("show", refused[0])

@@ -1,5 +1,6 @@
 /* Grows until it is killed, beside memory that it has requested but does not have.
- * argv[1]: what else it requests; argv[2]: MiB to grow to (0: until the end), then it pauses. */
+ * argv[1]: what else it requests; argv[2]: MiB to grow to (0: until the end), then it pauses.
+ * argv[3]: "late": fills it then; "exit": does not pause. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,9 +76,11 @@ int main(int argc, char** argv) {
     usleep(3000);
   }
   if (strcmp(what, "fill_last") == 0) kept = fill_last();
-  if (strcmp(what, "untouched") == 0 && argc > 3) memset(kept, 1, 384 * MIB);
+  if (strcmp(what, "untouched") == 0 && argc > 3 && strcmp(argv[3], "late") == 0)
+    memset(kept, 1, 384 * MIB);
   puts("grown");
   fflush(stdout);
+  if (argc > 3 && strcmp(argv[3], "exit") == 0) return 0;
   pause();
   return kept != NULL;
 }

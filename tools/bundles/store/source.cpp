@@ -130,7 +130,7 @@ void set_weight(Source& source, pid_t pid) {
     if (pid == 0 && recording.header().pid_namespace == system::pid_namespace())
       pid = recording.header().pid;
     if (pid != 0) recording.look_at_pages(pid);
-    return recording.set_weight(recording::Weight::resident);
+    return;
   }
   if (source.trigger() == Trigger::killed) recording.set_killed();
   if (!recording.has_residency()) return;

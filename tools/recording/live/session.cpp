@@ -38,7 +38,6 @@ void LiveSession::look_at_pages() {
   const std::uint64_t now = system::monotonic_ns();
   if (now < next_look_ns_) return;
   process_.recording->look_at_pages(process_.pid);
-  process_.recording->set_weight(Weight::resident);
   next_look_ns_ = now + kPartOfTime * (system::monotonic_ns() - now);
 }
 

@@ -201,7 +201,10 @@ void Recording::look_at_pages(pid_t pid) {
   const auto look = std::make_unique<session::Residency>();
   residency::look_at(OutsideHooks::in_hook(), pid, view_, {pieces, text},
                      system::monotonic_ns() + kMostNs, *look);
-  if (look->time_ns != 0) set_residency(*look, {look->rows, look->rows + look->row_count});
+  if (look->time_ns == 0) return;
+  set_residency(*look, {look->rows, look->rows + look->row_count});
+  const bool requests_count = header().soft_limit_bytes != 0 || header().limit_as_bytes != 0;
+  weight_ = requests_count ? Weight::requested : Weight::resident;
 }
 
 void Recording::note_resident_later(std::uint64_t bytes) {

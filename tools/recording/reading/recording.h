@@ -118,7 +118,8 @@ class Recording {
   void note_resident_later(std::uint64_t bytes);
 
   // Looks at the pages of the session's process, which is alive and visible as `pid`, unless they
-  // may not be read. Cost: as of common/residency/residency.h, 0.1 s at most.
+  // may not be read. Its holders then weigh what is resident, unless a limit is set that counts
+  // what is requested. Cost: as of common/residency/residency.h, 0.1 s at most.
   void look_at_pages(pid_t pid);
 
   // Fills in oldest_ns of rows that holders() returned. Cost: reads every live block.
