@@ -210,7 +210,7 @@ std::uint64_t Recording::lay_out(Reduction reduction) noexcept {
           TableId::sent_signals, TableId::full_holders, TableId::frames})
       set(id, 0, table(id).entry_bytes);
     if (table(TableId::residency).entry_bytes != 0)
-      set(TableId::residency, view_.count(TableId::residency), sizeof(session::Residency));
+      set(TableId::residency, view_.count(TableId::residency), sizeof(session::ResidencyPage));
     if (table(TableId::checkpoint_rows).entry_bytes != 0)
       set(TableId::checkpoint_rows, view_.count(TableId::checkpoint_rows), sizeof(CheckpointRow));
   }
@@ -384,9 +384,12 @@ int Recording::write(int fd) noexcept {
     });
     if (table(TableId::residency).entry_bytes != 0) {
       rewrite_table(TableId::residency, [&](std::uint64_t i, char* out) {
-        auto& look = *reinterpret_cast<session::Residency*>(out);
-        if (!view_.read(TableId::residency, i, look)) return;
-        for (session::ResidencyRow& row : look.rows) {
+        auto& page = *reinterpret_cast<session::ResidencyPage*>(out);
+        if (i == 0 || !view_.read(TableId::residency, i, page)) return;
+        const bool is_first = (i - 1) % session::kResidencyPages == 0;
+        for (std::size_t at = is_first ? sizeof(session::Residency) : 0; at < sizeof page;
+             at += sizeof(session::ResidencyRow)) {
+          auto& row = *reinterpret_cast<session::ResidencyRow*>(out + at);
           row.holder = memory_.holders.renumbered(row.holder);
           row.node = nodes_.renumbered(row.node);
         }

@@ -13,7 +13,16 @@ constexpr std::string_view kBeginnings[] = {
     "<core::", "__rust_",     "<hashbrown::",
 };
 
+constexpr std::string_view kAllocators[] = {
+    "je_", "_rjem_", "mi_", "_mi_", "tc_", "tcmalloc::", "snmalloc::", "rpmalloc", "rprealloc",
+};
+
 }  // namespace
+
+bool is_allocator_function(std::string_view name) noexcept {
+  return std::any_of(std::begin(kAllocators), std::end(kAllocators),
+                     [&](std::string_view beginning) { return name.starts_with(beginning); });
+}
 
 bool is_library_function(std::string_view name) noexcept {
   return std::any_of(std::begin(kBeginnings), std::end(kBeginnings),

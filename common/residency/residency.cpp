@@ -380,7 +380,7 @@ void add_area(session::Residency& found, const Area& area, const Area& before, s
 }
 
 // Sums the pieces up by holder; keeps the rows with the most bytes.
-void add_rows(const View& view, std::span<Piece> pieces, session::Residency& out) noexcept {
+void add_rows(const View& view, std::span<Piece> pieces, Look& out) noexcept {
   std::sort(pieces.begin(), pieces.end(),
             [](const Piece& a, const Piece& b) noexcept { return a.holder < b.holder; });
   const auto weight = [](const ResidencyRow& row) noexcept {
@@ -389,7 +389,7 @@ void add_rows(const View& view, std::span<Piece> pieces, session::Residency& out
   const auto is_heavier = [&](const ResidencyRow& a, const ResidencyRow& b) noexcept {
     return weight(a) > weight(b);
   };
-  std::uint32_t& count = out.row_count;
+  std::uint32_t& count = out.found.row_count;
   for (std::size_t i = 0; i < pieces.size();) {
     ResidencyRow row{pieces[i].holder, 0, 0, 0, 0, 0};
     for (; i < pieces.size() && pieces[i].holder == row.holder; ++i) {
@@ -405,7 +405,7 @@ void add_rows(const View& view, std::span<Piece> pieces, session::Residency& out
     session::Holder holder{};
     if (weight(row) < kLookBytes || !view.read(TableId::holders, row.holder, holder)) continue;
     row.node = holder.node;
-    out.untouched_bytes += row.untouched_bytes;
+    out.found.untouched_bytes += row.untouched_bytes;
     if (count < std::size(out.rows)) {
       out.rows[count++] = row;
       std::push_heap(out.rows, out.rows + count, is_heavier);
@@ -428,8 +428,8 @@ std::size_t pieces_of(const View& view) noexcept {
 }
 
 std::size_t look_at(InHook, int process, const View& view, Memory memory, std::uint64_t deadline_ns,
-                    session::Residency& out) noexcept {
-  std::memset(&out, 0, sizeof out);
+                    Look& out) noexcept {
+  out.found = {};
   const std::span<Piece> pieces = collect(view, memory.pieces);
   Areas areas{process, memory.text};
   const Pages pages{process};
@@ -446,16 +446,16 @@ std::size_t look_at(InHook, int process, const View& view, Memory memory, std::u
     const std::uint64_t held =
         divide(area, pieces.subspan(first, after - first), pages, deadline_ns);
     const std::uint64_t own = process == 0 ? own_bytes(area, pages, deadline_ns) : 0;
-    add_area(out, area, before, held, own);
+    add_area(out.found, area, before, held, own);
   }
   for (Piece& piece : pieces)  // of a reservation, nothing more is known to count
     if (is_late && piece.end > area.start && !piece.is_reservation)
       piece.touched_bytes = piece.end - piece.start;
-  out.flags = is_late ? session::kResidencyPartial : 0;
+  out.found.flags = is_late ? session::kResidencyPartial : 0;
   for (const Space space : {Space::heap, Space::map})
-    out.live_bytes += view.header().spaces[static_cast<std::size_t>(space)].live_bytes();
+    out.found.live_bytes += view.header().spaces[static_cast<std::size_t>(space)].live_bytes();
   add_rows(view, pieces, out);
-  out.time_ns = system::monotonic_ns();
+  out.found.time_ns = system::monotonic_ns();
   return pieces.size();
 }
 

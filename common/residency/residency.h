@@ -33,14 +33,21 @@ struct Memory {
   std::span<char> text;     // some KiB
 };
 
+// What a look finds, as the session has it.
+struct Look {
+  session::Residency found;  // time_ns 0: smaps may not be read
+  session::ResidencyRow rows[session::kResidencyRows];
+};
+static_assert(sizeof(Look) == session::kResidencyPages * sizeof(session::ResidencyPage));
+
 // At least as many pieces as the session has now.
 std::size_t pieces_of(const session::View&) noexcept;
 
-// `out`: time_ns 0: smaps may not be read. Leaves the pieces it has looked at at the beginning of
+// Leaves the pieces it has looked at at the beginning of
 // `memory.pieces`, and returns their number. Ends at `deadline_ns` at the latest, of the monotonic
 // clock; what it has not reached by then counts as touched. `process`: a pid; 0: the calling
 // process.
 std::size_t look_at(InHook, int process, const session::View&, Memory, std::uint64_t deadline_ns,
-                    session::Residency& out) noexcept;
+                    Look& out) noexcept;
 
 }  // namespace oomrec::residency

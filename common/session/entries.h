@@ -177,7 +177,6 @@ struct ResidencyRow {
   u32 reserved;
 };
 inline constexpr u64 kLookBytes = u64{64} << 10;
-inline constexpr u32 kResidencyRows = 124;
 
 // The kinds of memory of which a process' resident memory consists.
 enum class ResidentKind : u32 {
@@ -192,21 +191,30 @@ enum class ResidentKind : u32 {
 };
 inline constexpr u32 kResidentKinds = 8;
 
-// A look at which of the process' pages are in memory or in swap ("touched"). Two entries
-// alternate, so that one is complete whenever the process dies: Header::latest_look.
+// A look at which of the process' pages are in memory or in swap ("touched").
 struct Residency {
-  u64 time_ns;                     // 0: nobody has looked
+  u64 time_ns;
   u64 touched_bytes;               // of the process
   u64 untouched_bytes;             // of all holders, also of those without a row
   u64 live_bytes;                  // heap + map, as published
   u64 kind_bytes[kResidentKinds];  // by ResidentKind; in memory, without swap
   u32 row_count;
-  u32 flags;                          // kResidency…
-  ResidencyRow rows[kResidencyRows];  // of the holders with the most
+  u32 flags;  // kResidency…
+  u64 reserved[3];
 };
 inline constexpr u32 kResidencyPartial = 1;  // there was no time for all of it
-static_assert(sizeof(ResidencyRow) == 32 && sizeof(Residency) == 104 + 32 * kResidencyRows &&
-              sizeof(Residency) <= 4096);
+
+// It is followed by its rows, of the holders with the most bytes, and together they are in entries
+// of `residency`: from Header::latest_look on, which is 1 or 1 + kResidencyPages. The two
+// alternate, so that one is complete whenever the process dies.
+struct ResidencyPage {
+  u64 words[512];
+};
+inline constexpr u32 kResidencyPages = 8;
+inline constexpr u32 kResidencyRows =
+    (kResidencyPages * sizeof(ResidencyPage) - sizeof(Residency)) / sizeof(ResidencyRow);
+static_assert(sizeof(ResidencyRow) == 32 && sizeof(Residency) == 128 &&
+              sizeof(ResidencyPage) == 4096);
 
 // --- Threads, counters, events ------------------------------------------------------------------
 

@@ -226,7 +226,7 @@ struct Header {
   Atomic<StringId> preexisting_objects;
   u32 page_bytes;                // of the kernel; 0: 4096 (recordings of older releases)
   Atomic<u64> forgotten_stacks;  // since version 11: used again for others
-  Atomic<u32> latest_look;       // since version 12: entry in `residency` (release); 0: none
+  Atomic<u32> latest_look;       // since version 12: first entry in `residency` (release); 0: none
   u32 reserved;
 };
 static_assert(offsetof(Header, used_bytes) == 24 && offsetof(Header, alive_mutex) == 40 &&

@@ -22,6 +22,7 @@ constexpr Chunks kNodeChunks{sizeof(NodeEntry)};
 constexpr Chunks kFrameChunks{sizeof(Frame)};
 constexpr Chunks kLaneChunks{sizeof(Lane)};
 constexpr Chunks kStringChunks{1};
+constexpr Chunks kResidencyChunks{sizeof(ResidencyPage)};
 
 bool is_entry_size(TableId table, u32 bytes) noexcept {
   if (table == TableId::strings) return bytes == 1;
@@ -211,12 +212,21 @@ bool View::read_module(std::uint64_t index, Module& out) const noexcept {
 }
 
 const Residency* View::residency() const noexcept {
-  static constexpr Chunks kChunks{sizeof(Residency)};
   if (problem_ != Problem::none || format_ < 12) return nullptr;
   const u32 latest = header_->latest_look.load(std::memory_order_acquire);
   const std::byte* const entry =
-      latest == 0 ? nullptr : entry_at(kChunks, TableId::residency, latest);
+      latest == 0 ? nullptr : entry_at(kResidencyChunks, TableId::residency, latest);
   return reinterpret_cast<const Residency*>(entry);
+}
+
+ResidencyRow View::residency_row(u32 i) const noexcept {
+  const u64 at = sizeof(Residency) + u64{i} * sizeof(ResidencyRow);
+  const std::byte* const page =
+      entry_at(kResidencyChunks, TableId::residency,
+               header_->latest_look.load(std::memory_order_relaxed) + at / sizeof(ResidencyPage));
+  ResidencyRow row{};
+  if (page != nullptr) std::memcpy(&row, page + at % sizeof(ResidencyPage), sizeof row);
+  return row;
 }
 
 Thread View::thread_at(std::uint64_t index, std::uint64_t time_ns) const noexcept {

@@ -148,7 +148,7 @@ class View {
     const std::uint32_t rows = look != nullptr ? look->row_count : 0;
     Holder holder{};
     for (std::uint32_t i = 0; i < rows && i < kResidencyRows; ++i) {
-      const ResidencyRow row = look->rows[i];
+      const ResidencyRow row = residency_row(i);
       if (row.holder != 0 && read(TableId::holders, row.holder, holder) && holder.node == row.node)
         visit(row);
     }
@@ -223,6 +223,7 @@ class View {
            header_->tables[static_cast<u32>(TableId::holders)].entry_bytes == sizeof(HolderEntry);
   }
   const std::byte* entry_at(const Chunks&, TableId, std::uint64_t index) const noexcept;
+  ResidencyRow residency_row(std::uint32_t i) const noexcept;
   bool read_holder(std::uint64_t index, Holder& out) const noexcept;
   // Whether those of `nodes` are NodeEntry.
   bool has_numbered_frames() const noexcept {

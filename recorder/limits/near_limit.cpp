@@ -102,8 +102,8 @@ bool may_be_over_soft_limit() noexcept {
 // known only from now. Again once that has changed by a part of the limit, and seldom if it takes
 // long.
 void look_if_near(InHook hook, std::uint64_t now) noexcept {
-  constexpr unsigned kNearPercent = 50;
-  constexpr std::uint64_t kPartOfLimit = 32, kPartOfTime = 200;
+  constexpr unsigned kNearPercent = 50, kNearerPercent = 85;
+  constexpr std::uint64_t kPartOfLimit = 32, kPartOfTime = 200, kPartOfTimeNearer = 50;
   const session::Header& header = g_session.header();
   const std::uint64_t available = header.health.available_bytes.load(std::memory_order_relaxed);
   const std::uint64_t resident = header.health.rss_bytes.load(std::memory_order_relaxed);
@@ -121,7 +121,9 @@ void look_if_near(InHook hook, std::uint64_t now) noexcept {
   const std::uint64_t change = resident > before ? resident - before : before - resident;
   if (change < limit / kPartOfLimit) return;
   g_near.looked_at_bytes = resident;
-  g_near.next_look_ns = now + kPartOfTime * look_at_pages(hook, kBriefLookNs);
+  const std::uint64_t part =
+      usage.percent() >= kNearerPercent ? kPartOfTimeNearer : kPartOfTime;
+  g_near.next_look_ns = now + part * look_at_pages(hook, kBriefLookNs);
 }
 
 // Pressure and faults are read once a second.

@@ -137,7 +137,7 @@ class Session {
   Table<Mark> marks;
   Table<SentSignal> sent_signals;
   Table<SidePage> side_pages;
-  Table<Residency> residency;
+  Table<ResidencyPage> residency;
 
   // Opened by the first look at the process' pages. False: no space.
   bool open_residency(InHook) noexcept;

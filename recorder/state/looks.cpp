@@ -15,7 +15,8 @@
 namespace oomrec::recorder {
 
 using session::g_session;
-using session::Residency;
+using session::kResidencyPages;
+using session::ResidencyPage;
 
 namespace {
 
@@ -24,16 +25,22 @@ constexpr std::size_t kMostPieces = 16 * 1024;
 
 constinit std::atomic<bool> g_looking{false};
 
-// Entries 1 and 2 alternate.
-void enter(InHook hook, const Residency& look) noexcept {
+void enter(InHook hook, const residency::Look& look) noexcept {
   auto& table = g_session.residency;
-  if (look.time_ns == 0 || (table.size() == 0 && !g_session.open_residency(hook))) return;
+  if (look.found.time_ns == 0 || (table.size() == 0 && !g_session.open_residency(hook))) return;
   std::atomic<std::uint32_t>& latest = g_session.header().latest_look;
-  std::uint32_t entry = latest.load(std::memory_order_relaxed) == 1 ? 2 : 1;
-  while (table.size() <= entry)
-    if (std::uint32_t added = 0; !table.append(hook, added, [](Residency&) noexcept {})) return;
-  std::memcpy(&table.at(entry), &look, sizeof look);
-  latest.store(entry, std::memory_order_release);
+  const std::uint32_t first = latest.load(std::memory_order_relaxed) == 1 ? 1 + kResidencyPages : 1;
+  const std::size_t bytes =
+      sizeof look.found + look.found.row_count * sizeof(session::ResidencyRow);
+  const auto pages =
+      static_cast<std::uint32_t>((bytes + sizeof(ResidencyPage) - 1) / sizeof(ResidencyPage));
+  while (table.size() < first + pages)
+    if (std::uint32_t added = 0; !table.append(hook, added, [](ResidencyPage&) noexcept {})) return;
+  const auto* const from = reinterpret_cast<const std::byte*>(&look);
+  for (std::uint32_t page = 0; page < pages; ++page)
+    std::memcpy(&table.at(first + page), from + page * sizeof(ResidencyPage),
+                sizeof(ResidencyPage));
+  latest.store(first, std::memory_order_release);
 }
 
 void count_touched(InHook hook, const residency::Piece& piece) noexcept {
@@ -55,15 +62,15 @@ std::uint64_t look_at_pages(InHook hook, std::uint64_t most_ns) noexcept {
   const session::View view = g_session.view();
   const std::size_t pieces = std::min(residency::pieces_of(view), kMostPieces);
   const std::size_t bytes =
-      machine::page_up(sizeof(Residency) + kTextBytes + pieces * sizeof(residency::Piece));
+      machine::page_up(sizeof(residency::Look) + kTextBytes + pieces * sizeof(residency::Piece));
   if (void* const memory = system::map_private(bytes)) {
-    auto& found = *static_cast<Residency*>(memory);
-    char* const text = static_cast<char*>(memory) + sizeof(Residency);
+    auto& found = *static_cast<residency::Look*>(memory);
+    char* const text = static_cast<char*>(memory) + sizeof(residency::Look);
     auto* const first = reinterpret_cast<residency::Piece*>(text + kTextBytes);
     const std::size_t seen = residency::look_at(
         hook, 0, view, {{first, pieces}, {text, kTextBytes}}, began + most_ns, found);
     enter(hook, found);
-    const bool is_whole = found.flags == 0;
+    const bool is_whole = found.found.flags == 0;
     for (std::size_t i = 0; is_whole && i < seen; ++i)
       if (first[i].is_reservation) count_touched(hook, first[i]);
     g_session.header().health.live_bytes.store(

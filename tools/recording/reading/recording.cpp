@@ -198,16 +198,17 @@ void Recording::look_at_pages(pid_t pid) {
   constexpr std::uint64_t kMostNs = 100'000'000;
   std::vector<residency::Piece> pieces(residency::pieces_of(view_));
   std::vector<char> text(64 * 1024);
-  const auto look = std::make_unique<session::Residency>();
+  const auto look = std::make_unique<residency::Look>();
   residency::look_at(OutsideHooks::in_hook(), pid, view_, {pieces, text},
                      system::monotonic_ns() + kMostNs, *look);
-  if (look->time_ns == 0) return;
-  set_residency(*look, {look->rows, look->rows + look->row_count});
+  if (look->found.time_ns == 0) return;
+  set_residency(look->found, {look->rows, look->rows + look->found.row_count});
   const bool requests_count = header().soft_limit_bytes != 0 || header().limit_as_bytes != 0;
   weight_ = requests_count ? Weight::requested : Weight::resident;
 }
 
 void Recording::note_resident_later(std::uint64_t bytes) {
+  if (residency_.is_partial) return;  // what it has not seen may be all that there is
   const std::uint64_t live = totals(Space::heap).live_bytes + totals(Space::map).live_bytes;
   std::uint64_t obtained = live - std::min(live, residency_.live_bytes);
   for (const RequestInFlight& request : in_flight_) obtained += request.bytes;

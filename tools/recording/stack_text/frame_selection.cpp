@@ -6,6 +6,7 @@
 #include <array>
 #include <string_view>
 
+#include "common/names/library_functions.h"
 #include "common/text/frames.h"
 #include "common/text/own_code.h"
 #include "tools/base/text.h"
@@ -105,12 +106,32 @@ std::size_t line_count(const std::vector<bool>& shown) {
 
 }  // namespace
 
+namespace {
+
+// The number of innermost frames that are an allocator's: up to the outermost one of its functions,
+// with what lies between them.
+std::size_t allocator_frames(const std::vector<LocationId>& stack, const Locations& locations) {
+  constexpr std::size_t kMostBetween = 8;
+  std::size_t frames = 0;
+  for (std::size_t at = 0; at < std::min(stack.size(), frames + kMostBetween); ++at) {
+    const Location& location = locations[stack[at]];
+    if (is_python(location)) break;
+    if (names::is_allocator_function(location.function)) frames = at + 1;
+  }
+  return frames;
+}
+
+}  // namespace
+
 std::vector<Interest> interests(const std::vector<LocationId>& stack, const Locations& locations) {
   const auto python = std::find_if(stack.begin(), stack.end(),
                                    [&](LocationId id) { return is_python(locations[id]); });
   std::vector<Interest> result;
   for (auto at = stack.begin(); at != stack.end(); ++at)
     result.push_back(interest_of(locations[*at], locations, at < python));
+  const std::size_t of_allocator = allocator_frames(stack, locations);
+  if (of_allocator < stack.size())
+    std::fill_n(result.begin(), of_allocator, Interest::machinery);
   return result;
 }
 

@@ -60,11 +60,10 @@ std::uint32_t hold(char* memory, std::uint64_t bytes, std::uint32_t birth_s = 0)
   return holder;
 }
 
-struct Looked {
-  session::Residency found;
+struct Looked : residency::Look {
   const session::ResidencyRow* row(std::uint32_t holder) const {
     for (std::uint32_t i = 0; i < found.row_count; ++i)
-      if (found.rows[i].holder == holder) return &found.rows[i];
+      if (rows[i].holder == holder) return &rows[i];
     return nullptr;
   }
   std::uint64_t untouched(std::uint32_t holder) const {
@@ -79,7 +78,7 @@ Looked look(std::size_t most_pieces = 1000, std::uint64_t deadline_ns = kNever) 
   Looked looked;
   std::vector<residency::Piece> pieces(most_pieces);
   std::vector<char> text(8192);
-  residency::look_at(kHook, 0, g_session.view(), {pieces, text}, deadline_ns, looked.found);
+  residency::look_at(kHook, 0, g_session.view(), {pieces, text}, deadline_ns, looked);
   return looked;
 }
 
