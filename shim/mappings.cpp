@@ -89,6 +89,14 @@ std::uint8_t huge_page_log2(int flags) noexcept {
   return log2 == 0 ? recorder::kDefaultHugePage : log2;
 }
 
+// Whether the file is in memory. Of a memfd, the kernel's own tmpfs.
+bool is_in_memory(int fd) noexcept {
+  constexpr long kTmpfs = 0x01021994, kHugetlbfs = 0x958458f6;
+  struct statfs file_system;
+  return system::call(SYS_fstatfs, fd, &file_system) == 0 &&
+         (file_system.f_type == kTmpfs || file_system.f_type == kHugetlbfs);
+}
+
 // The page size of the file's file system, if that is hugetlbfs.
 std::uint8_t huge_page_log2_of_file(int fd) noexcept {
   constexpr long kHugetlbfs = 0x958458f6;
@@ -116,6 +124,7 @@ void* map(void* at, size_t n, int protection, int flags, int fd, off_t offset) n
       [&] { return g_next.mmap(at, n, protection, flags, fd, offset); },
       [&](InHook hook, void* made) {
         mapping.address = address_of(made);
+        mapping.in_memory = recorder::may_be_in_memory(mapping) && is_in_memory(fd);
         recorder::on_map(hook, mapping);
         recorder::on_shared_file(hook, mapping, fd, static_cast<std::uint64_t>(offset));
       },

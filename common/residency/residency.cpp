@@ -40,15 +40,11 @@ class Collection {
   explicit Collection(std::span<Piece> memory) noexcept : memory_(memory) {}
 
   void add(std::uint64_t address, std::uint64_t bytes, std::uint32_t holder, std::uint32_t birth_s,
-           bool is_reservation = false) noexcept {
+           bool counts_once_touched = false) noexcept {
     if (holder == 0 || bytes < kLookBytes || address + bytes < address) return;
-    const Piece piece{machine::page_up(address),
-                      machine::page_down(address + bytes),
-                      0,
-                      0,
-                      holder,
-                      birth_s,
-                      is_reservation};
+    const Piece piece{
+        machine::page_up(address), machine::page_down(address + bytes), 0, 0, holder, birth_s,
+        counts_once_touched};
     if (count_ < memory_.size()) {
       memory_[count_++] = piece;
       std::push_heap(memory_.begin(), end(), is_larger);
@@ -90,7 +86,7 @@ std::span<Piece> collect(const View& view, std::span<Piece> memory) noexcept {
     if (!view.read(TableId::live_ranges, i, range) || range.start == 0) continue;
     const auto kind = static_cast<session::RangeKind>(range.kind);
     pieces.add(range.start, range.bytes, range.holder, range.birth_s,
-               kind == session::RangeKind::reservation);
+               kind != session::RangeKind::counted);
   }
   session::LiveBlock block{};
   for (std::uint64_t i = 1, count = view.count(TableId::live_blocks); i < count; ++i) {
@@ -116,6 +112,11 @@ struct Area {
   std::uint64_t bytes() const noexcept { return end - start; }
   std::uint64_t touched_bytes() const noexcept {
     return std::min(resident_bytes + swapped_bytes, bytes());
+  }
+  // Of a private file mapping, what the process has written: the rest is the file's.
+  bool is_private_file() const noexcept { return is_file && !is_shared; }
+  std::uint64_t countable_bytes() const noexcept {
+    return is_private_file() ? std::min(anonymous_bytes + swapped_bytes, bytes()) : touched_bytes();
   }
   std::string_view named() const noexcept { return {name, name_bytes}; }
 };
@@ -237,9 +238,12 @@ class Pages {
   };
   // What of [start, end) is in memory or in swap. Reads until the deadline; what comes after it
   // counts as touched.
-  Found touched(std::uint64_t start, std::uint64_t end, std::uint64_t deadline_ns) const noexcept {
+  // `but_of_file`: pages of a file do not count.
+  Found touched(std::uint64_t start, std::uint64_t end, bool but_of_file,
+                std::uint64_t deadline_ns) const noexcept {
     constexpr std::uint64_t kPresent = std::uint64_t{1} << 63, kSwapped = std::uint64_t{1} << 62;
     constexpr std::uint64_t kExclusive = std::uint64_t{1} << 56;
+    constexpr std::uint64_t kOfFile = std::uint64_t{1} << 61;
     constexpr std::size_t kEntries = 128;  // a hook uses little stack
     const std::uint64_t page = machine::page_bytes();
     Found found;
@@ -255,6 +259,7 @@ class Pages {
         break;
       }
       for (std::uint64_t i = 0; i < read; ++i) {
+        if (but_of_file && (entries[i] & kOfFile) != 0) continue;
         if ((entries[i] & kSwapped) != 0 || (entries[i] & kExclusive) != 0)
           found.certain_bytes += page;
         else if ((entries[i] & kPresent) != 0)
@@ -283,8 +288,9 @@ Overlap overlap_of(const Area& area, const Piece& piece) noexcept {
 // Returns how much of it they have.
 std::uint64_t divide(const Area& area, std::span<Piece> pieces, const Pages& pages,
                      std::uint64_t deadline_ns) noexcept {
-  const std::uint64_t touched = area.touched_bytes();
+  const std::uint64_t touched = area.countable_bytes();
   if (touched == 0) return 0;
+  const bool of_file = area.is_private_file();
   std::uint64_t certain = 0, doubtful = 0;
   for (Piece& piece : pieces) {
     const Overlap part = overlap_of(area, piece);
@@ -292,7 +298,7 @@ std::uint64_t divide(const Area& area, std::span<Piece> pieces, const Pages& pag
     if (part.bytes() == area.bytes())
       found.certain_bytes = touched;
     else if (part.bytes() != 0 && touched < area.bytes())
-      found = pages.touched(part.start, part.end, deadline_ns);
+      found = pages.touched(part.start, part.end, of_file, deadline_ns);
     piece.touched_bytes += found.certain_bytes;
     piece.doubtful_bytes = found.shared_bytes;
     certain += found.certain_bytes;
@@ -346,7 +352,7 @@ std::uint64_t own_bytes(const Area& area, const Pages& pages, std::uint64_t dead
                     false};
     const Overlap part = overlap_of(area, own);
     if (own.start != 0 && part.bytes() != 0)
-      bytes += pages.touched(part.start, part.end, deadline_ns).certain_bytes;
+      bytes += pages.touched(part.start, part.end, false, deadline_ns).certain_bytes;
   }
   return bytes;
 }
@@ -395,7 +401,7 @@ void add_rows(const View& view, std::span<Piece> pieces, Look& out) noexcept {
     for (; i < pieces.size() && pieces[i].holder == row.holder; ++i) {
       const std::uint64_t bytes = pieces[i].end - pieces[i].start;
       pieces[i].touched_bytes = std::min(pieces[i].touched_bytes, bytes);
-      if (pieces[i].is_reservation) {
+      if (pieces[i].counts_once_touched) {
         row.reserved_bytes += pieces[i].touched_bytes;
       } else if (pieces[i].touched_bytes != bytes) {
         row.untouched_bytes += bytes - pieces[i].touched_bytes;
@@ -449,7 +455,7 @@ std::size_t look_at(InHook, int process, const View& view, Memory memory, std::u
     add_area(out.found, area, before, held, own);
   }
   for (Piece& piece : pieces)  // of a reservation, nothing more is known to count
-    if (is_late && piece.end > area.start && !piece.is_reservation)
+    if (is_late && piece.end > area.start && !piece.counts_once_touched)
       piece.touched_bytes = piece.end - piece.start;
   out.found.flags = is_late ? session::kResidencyPartial : 0;
   for (const Space space : {Space::heap, Space::map})

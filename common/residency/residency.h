@@ -24,7 +24,7 @@ struct Piece {
   std::uint64_t doubtful_bytes;  // while an area is looked at: perhaps only pages of zeros
   std::uint32_t holder;
   std::uint32_t birth_s;
-  bool is_reservation;  // of which what is touched counts, as of the last look
+  bool counts_once_touched;  // a reservation or a file: live is what the last look found
 };
 
 // The memory of a look.

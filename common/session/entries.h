@@ -155,12 +155,16 @@ struct LiveRange {
   u32 kind;  // RangeKind
   u32 version;
 };
-// Only `counted` ranges count as live bytes, in holders and against the limit.
+// Only `counted` ranges count wholly as live bytes, in holders and against the limit.
 enum class RangeKind : u32 {
   none,
   counted,      // writable, anonymous (private or shared)
   reservation,  // not to be used as it is: SpaceTotals::reserved_bytes
   other,        // files and read-only memory: needed to understand a later mprotect or munmap
+  // Since version 12, writable: of which what the process has written counts, or what it has
+  // touched of a file in memory (tmpfs, memfd). As of usable reservations, a look finds that out.
+  private_file,
+  memory_file,
 };
 static_assert(sizeof(LiveRange) == 32 && offsetof(LiveRange, holder) == 16);
 
@@ -170,8 +174,8 @@ struct ResidencyRow {
   u32 holder;
   u32 node;             // of the holder then: its number may be another's by now
   u64 untouched_bytes;  // of its live bytes: neither in memory nor in swap
-  // Of its reservations, what is touched. The process itself then counts that as live; a look from
-  // outside may have found more.
+  // Of its reservations and file mappings, what is touched. The process itself then counts that as
+  // live; a look from outside may have found more.
   u64 reserved_bytes;
   u32 birth_s;  // of its newest memory that has untouched pages: since start
   u32 reserved;

@@ -41,6 +41,11 @@ bool may_have_object_heap() noexcept {
 constexpr std::uint64_t kReservedBytes = std::uint64_t{1} << 30;
 
 RangeKind kind_of(const Mapping& mapping) noexcept {
+  if (mapping.file && (mapping.protection & PROT_WRITE) != 0 &&
+      mapping.bytes >= session::kLookBytes) {
+    if (mapping.in_memory) return RangeKind::memory_file;
+    if ((mapping.flags & MAP_PRIVATE) != 0) return RangeKind::private_file;
+  }
   if (!anonymous(mapping)) return RangeKind::other;
   const bool is_reserved =
       (mapping.flags & MAP_NORESERVE) != 0 &&
@@ -61,9 +66,21 @@ enum class Use : std::uint8_t { none, once_touched, all };
 
 // A reservation that needs no mprotect() before it is used. That of an interpreter's heap is
 // counted by the pool of its objects.
-bool is_usable(const Mapping& mapping, RangeKind kind) noexcept {
-  return kind == RangeKind::reservation && (mapping.protection & PROT_WRITE) != 0 &&
-         !may_have_object_heap();
+Use use_of(const Mapping& mapping, RangeKind kind) noexcept {
+  switch (kind) {
+    case RangeKind::counted:
+      return Use::all;
+    case RangeKind::reservation:
+      return (mapping.protection & PROT_WRITE) != 0 && !may_have_object_heap() ? Use::once_touched
+                                                                               : Use::none;
+    case RangeKind::private_file:
+    case RangeKind::memory_file:
+      return Use::once_touched;
+    case RangeKind::none:
+    case RangeKind::other:
+      break;
+  }
+  return Use::none;
 }
 
 Caller caller(InHook hook, NodeScope& nodes, std::uint64_t bytes, Api api, Use use) noexcept {
@@ -120,22 +137,25 @@ void count_change(InHook hook, const Caller& from, Api api,
 
 }  // namespace
 
+bool may_be_in_memory(const Mapping& mapping) noexcept {
+  return mapping.file && (mapping.flags & MAP_SHARED) != 0 &&
+         (mapping.protection & PROT_WRITE) != 0 && mapping.bytes >= session::kLookBytes;
+}
+
 void on_map(InHook hook, const Mapping& mapping) noexcept {
   if (phase() == Phase::off) return;
   if ((mapping.flags & MAP_FIXED) != 0)  // it replaces what was there
     stack::on_unmapped(hook, mapping.address, mapping.bytes);
   const RangeKind kind = kind_of(mapping);
-  const Use use = kind == RangeKind::counted ? Use::all
-                  : is_usable(mapping, kind) ? Use::once_touched
-                                             : Use::none;
+  const Use use = use_of(mapping, kind);
   NodeScope nodes{hook};
   const Caller from = caller(hook, nodes, mapping.bytes, mapping.api, use);
-  count_change(
-      hook, from, mapping.api,
-      use == Use::once_touched
-          ? g_state.ranges.reserve(hook, mapping.address, mapping.bytes, from.holder, birth_s(from))
-          : g_state.ranges.map(hook, mapping.address, mapping.bytes, kind, anonymous(mapping),
-                               from.holder, birth_s(from)));
+  count_change(hook, from, mapping.api,
+               use == Use::once_touched
+                   ? g_state.ranges.reserve(hook, mapping.address, mapping.bytes, kind, from.holder,
+                                            birth_s(from))
+                   : g_state.ranges.map(hook, mapping.address, mapping.bytes, kind,
+                                        anonymous(mapping), from.holder, birth_s(from)));
   if (kind == RangeKind::reservation && is_object_heap(hook, mapping, from)) {
     object_pool_holder(hook);
     add_object_heap(hook, mapping.address, mapping.bytes);

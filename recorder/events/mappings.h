@@ -16,8 +16,12 @@ struct Mapping {
   int protection;
   int flags;
   bool file;
-  bool hinted = false;  // an address was asked for that the kernel need not give
+  bool hinted = false;     // an address was asked for that the kernel need not give
+  bool in_memory = false;  // shared, of a file on tmpfs or hugetlbfs, or a memfd
 };
+
+// Whether the mapping is to be asked about its file: a shared one of a size that counts.
+bool may_be_in_memory(const Mapping&) noexcept;
 
 void on_map(InHook, const Mapping&) noexcept;
 void on_unmap(InHook, Api, std::uint64_t address, std::uint64_t bytes) noexcept;

@@ -121,8 +121,7 @@ void look_if_near(InHook hook, std::uint64_t now) noexcept {
   const std::uint64_t change = resident > before ? resident - before : before - resident;
   if (change < limit / kPartOfLimit) return;
   g_near.looked_at_bytes = resident;
-  const std::uint64_t part =
-      usage.percent() >= kNearerPercent ? kPartOfTimeNearer : kPartOfTime;
+  const std::uint64_t part = usage.percent() >= kNearerPercent ? kPartOfTimeNearer : kPartOfTime;
   g_near.next_look_ns = now + part * look_at_pages(hook, kBriefLookNs);
 }
 

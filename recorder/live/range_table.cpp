@@ -29,16 +29,13 @@ RangeChange RangeTable::map(InHook hook, std::uint64_t start, std::uint64_t byte
 }
 
 RangeChange RangeTable::reserve(InHook hook, std::uint64_t start, std::uint64_t bytes,
-                                std::uint32_t holder, std::uint32_t birth_s) noexcept {
+                                RangeKind kind, std::uint32_t holder,
+                                std::uint32_t birth_s) noexcept {
   RangeChange change;
   const system::MutexGuard guard(lock_);
   if (!guard) return change;
-  Range range{machine::page_down(start),
-              machine::page_up(start + bytes),
-              holder,
-              0,
-              RangeKind::reservation,
-              true};
+  Range range{machine::page_down(start),     machine::page_up(start + bytes), holder, 0, kind,
+              kind == RangeKind::reservation};
   range.is_usable = true;
   set(hook, range, birth_s, Growth::separate, change);
   return change;
@@ -178,9 +175,10 @@ RangeChange RangeTable::sum() const noexcept {
     if (ranges_[at].kind == RangeKind::counted) {
       all.added_bytes += bytes;
       all.added_count += 1;
-    } else if (ranges_[at].kind == RangeKind::reservation) {
-      all.reserved_bytes += static_cast<std::int64_t>(bytes);
+    } else {
       all.added_count += ranges_[at].is_usable ? 1 : 0;
+      if (ranges_[at].kind == RangeKind::reservation)
+        all.reserved_bytes += static_cast<std::int64_t>(bytes);
     }
   }
   return all;
@@ -266,7 +264,7 @@ void RangeTable::set(InHook hook, Range range, std::uint32_t birth_s, Growth gro
   }
 }
 
-// A usable reservation is a block of its holder from the start, and has what of it is touched.
+// A usable range is a block of its holder from the start, and has what of it is touched.
 void RangeTable::recount(InHook hook, Range& range, std::uint64_t touched_bytes,
                          RangeChange& change) noexcept {
   const std::uint64_t before = std::exchange(range.touched_bytes, touched_bytes);

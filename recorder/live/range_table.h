@@ -25,12 +25,12 @@ using session::RangeKind;
 struct Range {
   std::uint64_t start;
   std::uint64_t end;
-  std::uint32_t holder;  // 0 unless counted, or a usable reservation
+  std::uint32_t holder;  // 0 unless counted or usable
   std::uint32_t slot;    // in live_ranges; 0: not published
   RangeKind kind;
   bool anonymous;        // would count, once made writable
   bool of_pool = false;  // of the parent's, between detach() and adopt()
-  // Of a reservation that is writable as it is, and so has a holder: what of it counts.
+  // Of those of reserve(), which have a holder: what of them counts.
   bool is_usable = false;
   std::uint64_t touched_bytes = 0;
 };
@@ -70,15 +70,15 @@ class RangeTable {
   RangeChange protect(InHook, std::uint64_t start, std::uint64_t bytes, int protection,
                       std::uint32_t holder, std::uint32_t birth_s) noexcept;
 
-  // A new reservation that is writable as it is.
-  RangeChange reserve(InHook, std::uint64_t start, std::uint64_t bytes, std::uint32_t holder,
-                      std::uint32_t birth_s) noexcept;
-  // A look at the pages of a usable reservation, from `start` to `end` or a part of it: so much of
+  // A new reservation that is writable as it is, or a file mapping of which a part may count.
+  RangeChange reserve(InHook, std::uint64_t start, std::uint64_t bytes, RangeKind,
+                      std::uint32_t holder, std::uint32_t birth_s) noexcept;
+  // A look at the pages of a usable range, from `start` to `end` or a part of it: so much of
   // it counts from now on.
   RangeChange set_touched(InHook, std::uint64_t start, std::uint64_t end,
                           std::uint64_t touched_bytes) noexcept;
 
-  // Of all usable reservations, touched or not.
+  // Of all usable ranges, touched or not.
   std::uint64_t usable_bytes() const noexcept {
     return usable_bytes_.load(std::memory_order_relaxed);
   }

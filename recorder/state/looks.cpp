@@ -72,7 +72,7 @@ std::uint64_t look_at_pages(InHook hook, std::uint64_t most_ns) noexcept {
     enter(hook, found);
     const bool is_whole = found.found.flags == 0;
     for (std::size_t i = 0; is_whole && i < seen; ++i)
-      if (first[i].is_reservation) count_touched(hook, first[i]);
+      if (first[i].counts_once_touched) count_touched(hook, first[i]);
     g_session.header().health.live_bytes.store(
         static_cast<std::uint64_t>(std::max<std::int64_t>(0, live_bytes(nullptr))),
         std::memory_order_relaxed);

@@ -169,3 +169,71 @@ def test_openblas_is_not_the_largest_holder(oomrec, tmp_path):
     largest = shown["holders"][0]
     assert any(frame["line"] == 3 for frame in largest["stack"]), largest
     assert largest["resident_bytes"] == pytest.approx(40_000_000, rel=0.05)
+
+
+SHARED = """
+from multiprocessing import shared_memory
+frames = []
+def keep_frame(i):
+    s = shared_memory.SharedMemory(create=True, size=4 << 20)
+    s.buf[:] = bytes(4 << 20)
+    frames.append(s)
+try:
+    for i in range(1000): keep_frame(i)
+finally:
+    for s in frames: s.unlink()
+"""
+MEMFD = """
+import mmap, os
+kept = []
+def keep_frame(i):
+    fd = os.memfd_create("frame")
+    os.ftruncate(fd, 4 << 20)
+    kept.append(mmap.mmap(fd, 4 << 20))
+    kept[-1][:] = bytes(4 << 20)
+for i in range(1000): keep_frame(i)
+"""
+PRIVATE_FILE = """
+import mmap
+with open("model.bin", "wb") as f: f.truncate(300 << 20)
+def keep_frame():
+    with open("model.bin") as f:
+        return mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_COPY)
+weights = keep_frame()
+for at in range(0, 300 << 20, 4096): weights[at] = 1
+"""
+
+
+@pytest.mark.needs_cgroup_write
+@pytest.mark.parametrize("script", [SHARED, MEMFD, PRIVATE_FILE], ids=["shm", "memfd", "private"])
+def test_pages_of_files_that_nobody_can_drop_have_a_line(oomrec, cgroup, tmp_path, script):
+    """Of tmpfs, of a memfd, and those of a private file mapping that were written."""
+    (tmp_path / "keeps.py").write_text(script)
+    run = oomrec("run", "--", sys.executable, "keeps.py", preexec_fn=cgroup(LIMIT).enter)
+    for left in Path("/dev/shm").glob("psm_*"):
+        left.unlink(missing_ok=True)
+    assert run.exit_code == 128 + 9, str(run)
+    shown = oomrec.json("show", run.bundles_for("killed")[0])
+    assert "keep_frame" in first(shown), shown["holders"][0]
+    assert holding(shown, "keep_frame") >= 0.75 * 150 * MIB
+    assert "keep_frame" in run.stderr
+
+
+def test_clean_pages_of_a_file_are_not_held(oomrec, tmp_path):
+    """The negative control: the kernel takes them back when it needs them."""
+    (tmp_path / "reads.py").write_text(
+        "import mmap, time\n"
+        'with open("data.bin", "wb") as f: f.write(bytes(64 << 20))\n'
+        'with open("data.bin") as f: data = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_COPY)\n'
+        "print(sum(data[::4096]), flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    process = oomrec.start("run", "--", sys.executable, "reads.py", stdout=subprocess.PIPE)
+    try:
+        assert process.stdout.readline() == b"0\n"
+        shown = oomrec.json("show", "reads.py")
+    finally:
+        process.terminate()
+        process.wait()
+    assert sum(holder["resident_bytes"] for holder in shown["holders"]) < 32 * MIB
+    assert shown["resident_memory"]["kinds"]["file_pages"] >= 64 * MIB

@@ -57,6 +57,14 @@ std::string dropped_events(const recording::Recording& recording) {
 
 }  // namespace
 
+std::string shares_note(const recording::Recording& recording) {
+  return recording.weight() == recording::Weight::resident
+             ? "holders are ranked by what of them is in memory or in swap, and percentages are "
+               "shares of that; the totals of spaces count what the blocks take up"
+             : "percentages are shares of all holders' requested bytes; the totals of spaces count "
+               "what the blocks take up";
+}
+
 std::vector<std::string> notes_of(const bundles::Source& source) {
   const recording::Recording& recording = *source.recording;
   const session::Header& header = recording.header();

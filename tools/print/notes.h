@@ -12,9 +12,7 @@ namespace oomrec::tools::print {
 std::vector<std::string> notes_of(const bundles::Source& source);
 
 // The base of a page's percentages.
-inline constexpr const char* kSharesNote =
-    "percentages are shares of all holders' requested bytes; the totals of spaces count what the "
-    "blocks take up";
+std::string shares_note(const recording::Recording&);
 
 // The last section of a page. Prints nothing without notes.
 void print_notes(const std::vector<std::string>& notes, const Terminal& terminal);

@@ -14,6 +14,7 @@
 #include "tools/bundles/recover/orphans.h"
 #include "tools/bundles/store/writing.h"
 #include "tools/deaths/current_health.h"
+#include "tools/recording/live/outside_look.h"
 #include "tools/recording/reading/recording.h"
 
 namespace oomrec::tools::processes {
@@ -61,6 +62,7 @@ void CgroupLimitGuard::write_bundle() const {
     const bool inside =
         std::find(processes.begin(), processes.end(), session.pid) != processes.end();
     if (!session.alive || !inside) continue;
+    recording::enter_look(session.path, session.pid);
     auto recording = std::make_unique<recording::Recording>(session.path);
     const std::uint64_t bytes = recording->held_bytes();
     if (largest.recording == nullptr || bytes > largest.bytes)

@@ -130,8 +130,7 @@ std::vector<Interest> interests(const std::vector<LocationId>& stack, const Loca
   for (auto at = stack.begin(); at != stack.end(); ++at)
     result.push_back(interest_of(locations[*at], locations, at < python));
   const std::size_t of_allocator = allocator_frames(stack, locations);
-  if (of_allocator < stack.size())
-    std::fill_n(result.begin(), of_allocator, Interest::machinery);
+  if (of_allocator < stack.size()) std::fill_n(result.begin(), of_allocator, Interest::machinery);
   return result;
 }
 

@@ -58,7 +58,7 @@ class Page {
     print_related_processes(verdict);
     print_episode();
     std::vector<std::string> notes = print::notes_of(source_);
-    if (has_holders) notes.emplace_back(print::kSharesNote);
+    if (has_holders) notes.push_back(print::shares_note(*source_.recording));
     print::print_notes(notes, terminal_);
   }
 

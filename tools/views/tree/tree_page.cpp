@@ -81,7 +81,7 @@ class Printer {
     fmt::print("{}{}\n", terminal_.paint(Colour::bold, size_text(root_.bytes)), title);
     print_children(root_, "");
     std::vector<std::string> notes = print::notes_of(source_);
-    if (root_.bytes != 0) notes.emplace_back(print::kSharesNote);
+    if (root_.bytes != 0) notes.push_back(print::shares_note(*source_.recording));
     if (left_out_) {
       notes.push_back(
           fmt::format("branches below {} % are left out (--min-percent); … sums up those that "

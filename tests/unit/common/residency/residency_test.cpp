@@ -145,7 +145,8 @@ TEST_CASE("what is touched of a reservation is not untouched of its holder") {
   char* const memory = map(kBytes);
   std::memset(memory + kMiB, 1, 3 * kMiB);
   const std::uint32_t holder = new_holder();
-  g_ranges.reserve(kHook, reinterpret_cast<std::uint64_t>(memory), kBytes, holder, 0);
+  g_ranges.reserve(kHook, reinterpret_cast<std::uint64_t>(memory), kBytes,
+                   session::RangeKind::reservation, holder, 0);
   const Looked looked = look();
   REQUIRE(looked.row(holder) != nullptr);
   CHECK(looked.row(holder)->untouched_bytes == 0);

@@ -167,7 +167,7 @@ TEST_CASE("random mappings, cut and protected at random, agree with a map of pag
         break;
       }
       case 6:
-        f.apply(f.table.reserve(kHook, address(first), bytes, holder, 7));
+        f.apply(f.table.reserve(kHook, address(first), bytes, RangeKind::reservation, holder, 7));
         f.fill(first, end, {RangeKind::reservation, true, holder, true});
         break;
       case 7:
