@@ -1,6 +1,7 @@
 #include "recorder/recorder.h"
 #include "recorder/events/objects.h"
 
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -48,6 +49,7 @@
 #include "recorder/state/state.h"
 #include "recorder/state/thread_state.h"
 #include "recorder/state/watermark.h"
+#include "recorder/symbols/elf_symbols.h"
 #include "recorder/tick/tick.h"
 
 namespace oomrec::recorder {
@@ -231,6 +233,14 @@ void forget_session(InHook hook) noexcept {
   g_state.limit.close_reserve();
 }
 
+void use_clock_of_kernel(InHook hook) noexcept {
+  symbols::ElfSymbols vdso{hook, ::getauxval(AT_SYSINFO_EHDR)};
+  std::uint64_t function = 0;
+  for (const char* const name : {"__vdso_clock_gettime", "__kernel_clock_gettime"})
+    if (function == 0 && vdso.valid()) function = vdso.address_of(hook, name);
+  system::use_clock(reinterpret_cast<system::ReadClock*>(function));
+}
+
 }  // namespace
 
 bool start(const Options& options) noexcept {
@@ -238,6 +248,7 @@ bool start(const Options& options) noexcept {
   g_state.options = options;
   g_callbacks = {on_fork_child, begin_session, run_tick, on_published, forget};
   if (options.mode == Mode::off) return false;
+  use_clock_of_kernel(hook);
   system::read_roots(environ);
   g_state.pid = system::process_id();
   start_fault_injection(options.fail);

@@ -129,6 +129,18 @@ OOMREC_DIRECT_HOOK(int, posix_memalign, (void** block, size_t alignment, size_t 
 OOMREC_SIZED_FREES(X)
 #undef X
 
+OOMREC_HOOK(void*, mallocx, (size_t n, int flags)) {
+  if (watched(Api::mallocx) == Watch::off) return g_next.mallocx(n, flags);
+  return observe_allocation(
+      Api::mallocx, n, [=] { return g_next.mallocx(n, flags); }, [] { return true; });
+}
+
+OOMREC_HOOK(void*, rallocx, (void* block, size_t n, int flags)) {
+  if (watched(Api::mallocx) == Watch::off) return g_next.rallocx(block, n, flags);
+  return observe_reallocation(Api::realloc, block, n,
+                              [=] { return g_next.rallocx(block, n, flags); });
+}
+
 OOMREC_HOOK(void, cfree, (void* block)) { hook_free(block); }  // of programs before glibc 2.26
 
 namespace {
@@ -178,6 +190,23 @@ bool reads_size_of(void* block) noexcept {
   return equal;
 }
 
+// Whether malloc_usable_size cannot be the allocator's: a preload that puts a header before each
+// block (glibc's libmemusage) does not replace it, and it takes the header for a chunk's size.
+constinit bool g_sizes_are_absurd = false;
+bool has_absurd_sizes() noexcept {
+  constexpr std::size_t kSizes[] = {24, 1000, 40000};
+  constexpr std::size_t kMostSlack = 64 * 1024;
+  bool absurd = false;
+  for (const std::size_t bytes : kSizes) {
+    void* const block = g_next.malloc(bytes);
+    if (block == nullptr) continue;
+    const std::size_t usable = g_next.malloc_usable_size(block);
+    absurd = absurd || usable < bytes || usable > 2 * bytes + kMostSlack;
+    g_next.free(block);
+  }
+  return absurd;
+}
+
 // Whether a block's size can be read from the word before it, as in glibc's heap.
 bool has_glibc_chunks() noexcept {
   Dl_info allocator;
@@ -205,7 +234,9 @@ bool has_glibc_chunks() noexcept {
 
 }  // namespace
 
-std::uint64_t ask_usable_bytes(void* block) noexcept { return g_next.malloc_usable_size(block); }
+std::uint64_t ask_usable_bytes(void* block) noexcept {
+  return g_sizes_are_absurd ? 0 : g_next.malloc_usable_size(block);
+}
 
 const void* library_of(const void* function) noexcept {
   struct Search {
@@ -228,7 +259,12 @@ void stop_heap() noexcept {
     std::atomic_ref{watch}.store(Watch::off, std::memory_order_relaxed);
 }
 
-void find_chunks() noexcept { g_glibc_chunks = has_glibc_chunks(); }
+void find_chunks() noexcept {
+  g_glibc_chunks = has_glibc_chunks();
+  g_sizes_are_absurd = !g_glibc_chunks && has_absurd_sizes();
+}
+
+bool are_sizes_unknown() noexcept { return g_sizes_are_absurd; }
 
 void start_heap() noexcept {
   // glibc's chunks have at least 32 bytes; no malloc aligns to less than 8 bytes.
@@ -244,6 +280,7 @@ void start_heap() noexcept {
   watch(Api::name, reinterpret_cast<const void*>(g_next.name));
   OOMREC_HEAP_FUNCTIONS(X)
   OOMREC_SIZED_FREES(X)
+  X(void*, mallocx, (), ())
   if (library_of(reinterpret_cast<const void*>(g_next.munmap)) != allocator) {
     OOMREC_COPYING_FUNCTIONS(X)
   }

@@ -42,6 +42,9 @@ extern constinit bool g_entered_unwatched;
 // Sets g_glibc_chunks.
 void find_chunks() noexcept;
 
+// Whether the allocator's usable sizes cannot be right, so that the heap has no totals.
+bool are_sizes_unknown() noexcept;
+
 // Finds the next allocator and starts watching, after find_chunks(). Called by the constructor, or
 // when the library attaches to a running program.
 void start_heap() noexcept;

@@ -23,7 +23,6 @@
 #include "recorder/events/mappings.h"
 #include "recorder/events/shared_memory.h"
 #include "recorder/failures/failures.h"
-#include "recorder/python/interpreter.h"
 #include "recorder/state/request.h"
 #include "shim/heap.h"
 #include "shim/interpose/export.h"
@@ -37,12 +36,11 @@ constexpr int kProbeFlags = MAP_HUGETLB | machine::kLowMapping | MAP_LOCKED | MA
 
 std::uint64_t address_of(const void* at) noexcept { return reinterpret_cast<std::uint64_t>(at); }
 
-// An interpreter's own heap reserves so much, and asks for less if it is refused.
-constexpr std::size_t kObjectHeapReserve = std::size_t{1} << 30;
-bool is_reserve_of_objects(std::size_t bytes, int flags) noexcept {
-  const stack::Interpreter& python = stack::g_interpreter;
-  return (python.at.free_threaded || python.may_have_own_heap) && bytes == kObjectHeapReserve &&
-         (flags & MAP_NORESERVE) != 0;
+// mimalloc reserves so much, also as the heap of an interpreter, and asks for less if it is
+// refused.
+constexpr std::size_t kMimallocReserve = std::size_t{1} << 30;
+bool is_reserve_of_mimalloc(std::size_t bytes, int flags) noexcept {
+  return bytes == kMimallocReserve && (flags & MAP_NORESERVE) != 0;
 }
 
 // Only locked memory fails a mapping with EAGAIN or EPERM.
@@ -115,8 +113,8 @@ void* map(void* at, size_t n, int protection, int flags, int fd, off_t offset) n
   mapping.hinted = at != nullptr && !at_fixed;
   const bool is_fixed = (flags & MAP_FIXED) != 0;
   recorder::Request request{Space::map, Api::mmap, n};
-  request.probe =
-      (flags & kProbeFlags) != 0 || (at != nullptr && !is_fixed) || is_reserve_of_objects(n, flags);
+  request.probe = (flags & kProbeFlags) != 0 || (at != nullptr && !is_fixed) ||
+                  is_reserve_of_mimalloc(n, flags);
   request.locks = (flags & MAP_LOCKED) != 0;
   request.huge_page_log2 = huge_page_log2(flags);
   return observe_mapping<void*>(

@@ -95,6 +95,11 @@ HeapState observe_heap(bool recording) noexcept {
   } else if (recording) {
     find_chunks();
     start_heap();
+    if (are_sizes_unknown()) {
+      heap.note = note({"the heap has no totals: malloc_usable_size does not know the blocks of ",
+                        heap.allocator});
+      recorder::note_heap(OutsideHooks::in_hook(), heap.note);
+    }
     heap.has_own_new = watched(Api::malloc) == Watch::on_with_pending_new;
   }
   return heap;

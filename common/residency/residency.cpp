@@ -451,7 +451,8 @@ std::size_t look_at(InHook, int process, const View& view, Memory memory, std::u
     while (after < pieces.size() && pieces[after].start < area.end) ++after;
     const std::uint64_t held =
         divide(area, pieces.subspan(first, after - first), pages, deadline_ns);
-    const std::uint64_t own = process == 0 ? own_bytes(area, pages, deadline_ns) : 0;
+    const bool may_be_own = process == 0 && !area.is_file && area.resident_bytes != 0;
+    const std::uint64_t own = may_be_own ? own_bytes(area, pages, deadline_ns) : 0;
     add_area(out.found, area, before, held, own);
   }
   for (Piece& piece : pieces)  // of a reservation, nothing more is known to count

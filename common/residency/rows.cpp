@@ -26,15 +26,19 @@ bool is_about_resident_memory(Trigger trigger, LimitKind near) noexcept {
          (trigger == Trigger::near_limit && near == LimitKind::cgroup);
 }
 
-void credit(std::span<ResidencyRow> rows, std::uint64_t bytes) noexcept {
+std::uint64_t credit(std::span<ResidencyRow> rows, std::uint64_t bytes,
+                     std::uint32_t since_s) noexcept {
   std::sort(rows.begin(), rows.end(), [](const ResidencyRow& a, const ResidencyRow& b) noexcept {
     return a.birth_s != b.birth_s ? a.birth_s > b.birth_s : a.untouched_bytes > b.untouched_bytes;
   });
+  std::uint64_t credited = 0;
   for (ResidencyRow& row : rows) {
-    const std::uint64_t part = std::min(row.untouched_bytes, bytes);
+    const std::uint64_t part =
+        row.birth_s >= since_s ? std::min(row.untouched_bytes, bytes - credited) : 0;
     row.untouched_bytes -= part;
-    bytes -= part;
+    credited += part;
   }
+  return credited;
 }
 
 }  // namespace oomrec::residency

@@ -35,9 +35,9 @@ inline std::uint64_t resident_by(const session::ResidencyRow& row,
 // touched for nothing. A request is refused for address space, or what is live.
 bool is_about_resident_memory(Trigger, LimitKind near) noexcept;
 
-// A program touches memory without a call, and a look may be old. `bytes` more were resident later
-// than the look and what was obtained since explain: counts them as touched, of the newest memory
-// first, which is most likely being filled.
-void credit(std::span<session::ResidencyRow> rows, std::uint64_t bytes) noexcept;
+// Counts so many untouched bytes as touched, of the newest memory first. Only of memory that is at
+// least as new as `since_s`. Returns how many there were.
+std::uint64_t credit(std::span<session::ResidencyRow> rows, std::uint64_t bytes,
+                     std::uint32_t since_s) noexcept;
 
 }  // namespace oomrec::residency

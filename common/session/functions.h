@@ -87,7 +87,10 @@ inline constexpr Traits kAllocator = kRequest | kAllocates;
   X(free_aligned_sized,          heap,   nothing,           kFrees) \
   X(strdup,                      heap,   null_pointer,      kFails) \
   X(strndup,                     heap,   null_pointer,      kFails) \
-  X(realpath,                    heap,   null_pointer,      kFails)
+  X(realpath,                    heap,   null_pointer,      kFails) \
+  X(dallocx,                     heap,   nothing,           kFrees) \
+  X(sdallocx,                    heap,   nothing,           kFrees) \
+  X(mallocx,                     heap,   null_pointer,      kAllocator)
 
 // Functions of GPU drivers (shim/gpu/), without version suffixes: cuMemAlloc_v2 is cuMemAlloc. They
 // return an error number; --fail may fail those that can fail for lack of memory.

@@ -29,9 +29,14 @@ long until_done(long number, int descriptor, std::byte* data, std::size_t bytes,
   return static_cast<long>(done);
 }
 
+int read_by_call(int clock, timespec* now) {
+  return static_cast<int>(call(SYS_clock_gettime, clock, now));
+}
+constinit ReadClock* g_read_clock = clock_gettime;
+
 std::uint64_t clock_ns(clockid_t clock) noexcept {
   timespec now{};
-  clock_gettime(clock, &now);
+  g_read_clock(clock, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
          static_cast<std::uint64_t>(now.tv_nsec);
 }
@@ -116,6 +121,10 @@ void read_roots(const char* const* environment) noexcept {
 
 int process_id() noexcept { return static_cast<int>(call(SYS_getpid)); }
 int thread_id() noexcept { return static_cast<int>(call(SYS_gettid)); }
+
+void use_clock(ReadClock* of_kernel) noexcept {
+  g_read_clock = of_kernel != nullptr ? of_kernel : read_by_call;
+}
 
 std::uint64_t coarse_ns() noexcept { return clock_ns(CLOCK_MONOTONIC_COARSE); }
 std::uint64_t monotonic_ns() noexcept { return clock_ns(CLOCK_MONOTONIC); }

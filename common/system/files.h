@@ -81,6 +81,11 @@ void read_roots(const char* const* environment) noexcept;
 int process_id() noexcept;
 int thread_id() noexcept;
 
+// Reads the clocks of the kernel itself, by its function in the vDSO: another preload, such as
+// libfaketime, may answer for the C library's. Null: by system calls.
+using ReadClock = int(int clock, struct timespec*);
+void use_clock(ReadClock* of_kernel) noexcept;
+
 std::uint64_t coarse_ns() noexcept;     // CLOCK_MONOTONIC_COARSE: 1–4 ms steps, about 5 ns
 std::uint64_t monotonic_ns() noexcept;  // CLOCK_MONOTONIC
 std::uint64_t realtime_ns() noexcept;   // CLOCK_REALTIME

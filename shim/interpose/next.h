@@ -54,3 +54,7 @@ extern "C" __attribute__((visibility("hidden"))) long (*oomrec_next_syscall)(lon
 
 // Our free (heap.cpp), by the name under which we export it.
 extern "C" void hook_free(void* block) asm("free");
+extern "C" void* hook_malloc(std::size_t n) asm("malloc");
+extern "C" void* hook_calloc(std::size_t k, std::size_t n) asm("calloc");
+extern "C" void* hook_realloc(void* block, std::size_t n) asm("realloc");
+extern "C" void* hook_memalign(std::size_t alignment, std::size_t n) asm("memalign");

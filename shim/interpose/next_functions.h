@@ -18,10 +18,17 @@
   X(void, siglongjmp,    (void* target, int value), (target, value)) \
   X(void, __longjmp_chk, (void* target, int value), (target, value))
 
-// C23's: where the C library has none, free() does it.
+// C23's and jemalloc's, which tcmalloc has, too: where there is none, free() does it.
 #define OOMREC_SIZED_FREES(X) \
+  X(void,    dallocx,            (void* block, int flags),                            (block, flags)) \
+  X(void,    sdallocx,           (void* block, size_t n, int flags),                  (block, n, flags)) \
   X(void,    free_sized,         (void* block, size_t n),                             (block, n)) \
   X(void,    free_aligned_sized, (void* block, size_t alignment, size_t n),           (block, alignment, n))
+
+// jemalloc's. Where there is none, malloc() and its relatives do it: a program that finds the name may call it.
+#define OOMREC_FLAGGED_ALLOCATORS(X) \
+  X(void*,   mallocx,            (size_t n, int flags),                               (n, flags)) \
+  X(void*,   rallocx,            (void* block, size_t n, int flags),                  (block, n, flags))
 
 // They return a new block. The C library's call malloc, an allocator's own may not.
 #define OOMREC_COPYING_FUNCTIONS(X) \
@@ -40,7 +47,8 @@
                                  (thread, attributes, start, argument)) \
   X(int,     dlclose,            (void* library),                                     (library)) \
   X(char*,   dlerror,            (),                                                  ()) \
-  OOMREC_SIZED_FREES(X)
+  OOMREC_SIZED_FREES(X) \
+  OOMREC_FLAGGED_ALLOCATORS(X)
 
 // Called too often for a jump through a table: their hooks are exported as they are.
 //  result   name                parameters                                           arguments

@@ -15,7 +15,9 @@ DIRECT = {
 
 
 # Their hooks stay where nothing else has the function.
-NOT_IN_EACH_C_LIBRARY = {"cfree", "free_sized", "free_aligned_sized"}
+NOT_IN_EACH_C_LIBRARY = {
+    "cfree", "free_sized", "free_aligned_sized", "dallocx", "sdallocx", "mallocx", "rallocx",
+}  # fmt: skip
 
 
 def exported(library) -> set[str]:

@@ -232,8 +232,12 @@ def test_clean_pages_of_a_file_are_not_held(oomrec, tmp_path):
     try:
         assert process.stdout.readline() == b"0\n"
         shown = oomrec.json("show", "reads.py")
+        leaks = oomrec("leaks", "reads.py", code=None).stdout
+        top = oomrec("top", "--once", "reads.py").stdout
     finally:
         process.terminate()
         process.wait()
     assert sum(holder["resident_bytes"] for holder in shown["holders"]) < 32 * MIB
     assert shown["resident_memory"]["kinds"]["file_pages"] >= 64 * MIB
+    assert "are pages of files, which the kernel takes back" in " ".join(leaks.split())
+    assert re.search(r"RSS [\d.]+ MiB +\([\d.]+ MiB files\)", top), top

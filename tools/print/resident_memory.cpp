@@ -69,6 +69,47 @@ std::string resident_memory_text(const bundles::Source& source) {
   return text;
 }
 
+std::vector<UnheldPart> unheld_parts(const bundles::Source& source) {
+  constexpr std::uint64_t kLeast = std::uint64_t{1} << 20;
+  const recording::Recording& recording = *source.recording;
+  std::vector<UnheldPart> parts;
+  if (!recording.has_residency() || recording.weight() != recording::Weight::resident) return parts;
+  const auto of_kind = [&](session::ResidentKind kind) {
+    return recording.residency().kind_bytes[static_cast<std::size_t>(kind)];
+  };
+  // Blocks with mappings of their own are not in the heap: what has no holder is at least this.
+  const std::uint64_t heap = of_kind(session::ResidentKind::heap);
+  const std::uint64_t live = recording.totals(Space::heap).live_bytes;
+  parts.push_back({heap - std::min(heap, live), "heap memory without a holder",
+                   "freed and kept by the allocator (oomrec fragmentation), or allocated by a "
+                   "library whose calls are not observed"});
+  // An interpreter's own heap is in the pool's holder.
+  const bool has_own_heap = recording.header().python.source == session::ObjectSource::own_heap;
+  parts.push_back({has_own_heap ? 0 : of_kind(session::ResidentKind::unheld),
+                   "anonymous memory without a holder",
+                   "from an allocator that asks the kernel itself, or a library whose calls are "
+                   "not observed"});
+  std::erase_if(parts, [](const UnheldPart& part) { return part.bytes < kLeast; });
+  std::sort(parts.begin(), parts.end(),
+            [](const UnheldPart& a, const UnheldPart& b) { return a.bytes > b.bytes; });
+  return parts;
+}
+
+std::string file_pages_text(const bundles::Source& source) {
+  constexpr double kNotable = 0.25;
+  const recording::ResidencyTotals& look = source.recording->residency();
+  const std::uint64_t resident =
+      std::accumulate(look.kind_bytes.begin(), look.kind_bytes.end(), std::uint64_t{0});
+  const std::uint64_t of_files =
+      look.kind_bytes[static_cast<std::size_t>(session::ResidentKind::files)];
+  if (share_of(of_files, resident) < kNotable) return {};
+  return fmt::format(
+      "{} of the {} that are resident are pages of files, which the kernel takes back when it "
+      "needs "
+      "them: that they grow is no leak.",
+      size_text(of_files), size_text(resident));
+}
+
 Json resident_memory_json(const bundles::Source& source) {
   const recording::Recording& recording = *source.recording;
   if (!recording.has_residency()) return nullptr;

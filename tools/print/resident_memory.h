@@ -2,7 +2,10 @@
 // (session::ResidentKind).
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "tools/base/json.h"
 #include "tools/bundles/store/source.h"
@@ -14,6 +17,19 @@ std::string time_of_look(const bundles::Source&);
 
 // A line for each kind, the largest first; empty: nobody has looked.
 std::string resident_memory_text(const bundles::Source&);
+
+// Resident memory that has no holder, and why that may be. At least a MiB, the largest first;
+// nothing unless holders weigh what is resident.
+struct UnheldPart {
+  std::uint64_t bytes = 0;
+  std::string_view name;    // "anonymous memory without a holder"
+  std::string_view reason;  // in a page, after its name
+};
+std::vector<UnheldPart> unheld_parts(const bundles::Source&);
+
+// "570.2 MiB of the 728.9 MiB that are resident are pages of files, …" Empty: it is no notable
+// part, or nobody has looked.
+std::string file_pages_text(const bundles::Source&);
 
 // Null: nobody has looked.
 Json resident_memory_json(const bundles::Source&);

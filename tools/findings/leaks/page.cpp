@@ -9,6 +9,7 @@
 #include "tools/findings/leaks/suggest.h"
 #include "tools/print/duration.h"
 #include "tools/print/notes.h"
+#include "tools/print/resident_memory.h"
 
 namespace oomrec::tools::findings {
 namespace {
@@ -127,12 +128,12 @@ void LeakReport::print_summary(const Terminal& terminal) const {
                                 "second while the program allocates.",
                                 period, kFewestMoments),
                     kColumns, 2));
-    return;
+    return print_file_pages();
   }
   if (!leaks_.detected()) {
     fmt::print("{}\n  nothing has grown steadily enough, for long enough: {}\n",
                terminal.paint(Colour::bold, "no leak found"), period);
-    return;
+    return print_file_pages();
   }
   const std::string found =
       fmt::format("{}: {} ({}/s)", plural(leaks_.leaks.size(), "leak", "leaks"),
@@ -145,6 +146,12 @@ void LeakReport::print_summary(const Terminal& terminal) const {
   } else if (reach_) {
     fmt::print("  {} of {} is reached\n", reach_->name, size_text(reach_->bytes));
   }
+}
+
+// What the user may have seen grow.
+void LeakReport::print_file_pages() const {
+  const std::string text = print::file_pages_text(source_);
+  if (!text.empty()) fmt::print("  {}\n", wrap(text, kColumns, 2));
 }
 
 void LeakReport::print_leak(std::size_t number, const Leak& leak,

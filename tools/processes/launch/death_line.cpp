@@ -7,6 +7,7 @@
 #include "common/verdict/verdict.h"
 #include "tools/base/text.h"
 #include "tools/bundles/recover/largest_holder.h"
+#include "tools/print/resident_memory.h"
 
 namespace oomrec::tools::processes {
 namespace {
@@ -37,7 +38,12 @@ std::string death_line_of(const bundles::Source& bundle) {
   const std::string executable = bundle.recording->text(header.executable);
   std::string line = end_of_process(verdict.summary, text::base_name(executable), header.pid);
   if (!by_memory) return line;
-  if (const auto largest = bundles::largest_holder_of(bundle); largest && !largest->where.empty())
+  const auto largest = bundles::largest_holder_of(bundle);
+  const std::vector<print::UnheldPart> unheld = print::unheld_parts(bundle);
+  if (!unheld.empty() && (!largest || unheld.front().bytes > largest->bytes))
+    line += fmt::format("; largest part: {} of {}", size_text(unheld.front().bytes),
+                        unheld.front().name);
+  if (largest && !largest->where.empty())
     line += fmt::format("; largest holder: {}, {}", size_text(largest->bytes),
                         printable(largest->where));
   return line;

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <new>
 #include <span>
+#include <unordered_map>
 #include <utility>
 
 #include "common/residency/residency.h"
@@ -213,10 +214,7 @@ void Recording::note_resident_later(std::uint64_t bytes) {
   std::uint64_t obtained = live - std::min(live, residency_.live_bytes);
   for (const RequestInFlight& request : in_flight_) obtained += request.bytes;
   const std::uint64_t expected = residency_.touched_bytes + obtained;
-  const std::uint64_t more =
-      std::min(bytes - std::min(bytes, expected), residency_.untouched_bytes);
-  residency::credit(residency_rows_, more);
-  residency_.untouched_bytes -= more;
+  credit(bytes - std::min(bytes, expected));
   if (bytes != 0) debit(std::min(expected - std::min(bytes, expected), obtained));
   sort_rows();
 }
@@ -255,13 +253,54 @@ void Recording::add_in_flight(std::vector<HolderFigures>& rows) const {
   }
 }
 
+// A program touches memory without a call: so many bytes more than the look and later requests
+// explain. They are taken to be, in this order, of memory that was new at the look and is being
+// filled, of reservations and files, which are touched bit by bit, and of older memory.
+void Recording::credit(std::uint64_t bytes) {
+  constexpr std::uint32_t kNew_s = 2;
+  const std::uint32_t look_s = seconds_of_look();
+  std::uint64_t credited =
+      residency::credit(residency_rows_, bytes, look_s - std::min(look_s, kNew_s));
+  residency_.untouched_bytes -= std::min(residency_.untouched_bytes, credited);
+  bytes -= credited;
+  bytes -= credit_once_touched(bytes);
+  credited = residency::credit(residency_rows_, bytes, 0);
+  residency_.untouched_bytes -= std::min(residency_.untouched_bytes, credited);
+}
+
+// Those that are the most in use first, as far as there is room in them.
+std::uint64_t Recording::credit_once_touched(std::uint64_t bytes) {
+  std::unordered_map<std::uint32_t, std::uint64_t> mapped;  // by holder
+  session::LiveRange range{};
+  for (std::uint64_t i = 1; bytes != 0 && i < view_.count(TableId::live_ranges); ++i)
+    if (view_.read(TableId::live_ranges, i, range) && range.start != 0 && range.holder != 0 &&
+        range.kind != static_cast<std::uint32_t>(session::RangeKind::counted))
+      mapped[range.holder] += range.bytes;
+  std::sort(residency_rows_.begin(), residency_rows_.end(),
+            [](const auto& a, const auto& b) { return a.reserved_bytes > b.reserved_bytes; });
+  std::uint64_t credited = 0;
+  for (session::ResidencyRow& row : residency_rows_) {
+    const auto found = mapped.find(row.holder);
+    if (found == mapped.end()) continue;
+    const std::uint64_t room = found->second - std::min(found->second, row.reserved_bytes);
+    const std::uint64_t part = std::min(room, bytes - credited);
+    row.reserved_bytes += part;
+    credited += part;
+  }
+  return credited;
+}
+
+std::uint32_t Recording::seconds_of_look() const {
+  const std::uint64_t since =
+      residency_.time_ns - std::min(residency_.time_ns, header().start_monotonic_ns);
+  return static_cast<std::uint32_t>(since / 1'000'000'000);
+}
+
 // Of what was obtained since the look, so much cannot have been resident: the largest mappings and
 // blocks of that time are taken not to have been touched yet.
 void Recording::debit(std::uint64_t bytes) {
   if (bytes < session::kLookBytes) return;
-  const std::uint64_t look_s =
-      (residency_.time_ns - std::min(residency_.time_ns, header().start_monotonic_ns)) /
-      1'000'000'000;
+  const std::uint32_t look_s = seconds_of_look();
   struct Obtained {
     std::uint64_t bytes;
     std::uint32_t holder;

@@ -114,7 +114,7 @@ class Recording {
   Weight weight() const { return weight_; }
   void set_weight(Weight weight) { weight_ = weight; }
   // So many bytes were resident at the end. What the look and what was obtained since do not
-  // explain counts as touched (residency::credit); what cannot have been resident does not.
+  // explain counts as touched; what cannot have been resident does not. Either is an estimate.
   void note_resident_later(std::uint64_t bytes);
 
   // Looks at the pages of the session's process, which is alive and visible as `pid`, unless they
@@ -150,7 +150,10 @@ class Recording {
 
  private:
   void set_residency(const session::Residency&, std::vector<session::ResidencyRow>);
+  void credit(std::uint64_t bytes);
+  std::uint64_t credit_once_touched(std::uint64_t bytes);
   void debit(std::uint64_t bytes);
+  std::uint32_t seconds_of_look() const;
   void sort_rows();
   void add_in_flight(std::vector<HolderFigures>& rows) const;
   void add_residency(std::vector<HolderFigures>& rows) const;

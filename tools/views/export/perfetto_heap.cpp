@@ -73,8 +73,8 @@ class HeapProfile {
     Message message;
     message.number(sample::kStack, 1 + stacks_(row.stack)).number(sample::kTimestamp, end_ns_);
     message.number(sample::kAllocated, row.ever.bytes).number(sample::kAllocations, row.ever.count);
-    message.number(sample::kFreed, row.ever.bytes - std::min(row.ever.bytes, row.end.bytes));
-    message.number(sample::kFrees, row.ever.count - std::min(row.ever.count, row.end.count));
+    message.number(sample::kFreed, row.ever.bytes - std::min(row.ever.bytes, row.live.bytes));
+    message.number(sample::kFrees, row.ever.count - std::min(row.ever.count, row.live.count));
     return message;
   }
 

@@ -14,9 +14,13 @@ Json amount_json(const Amount& amount) {
 
 Json holder_record(const HolderRow& row) {
   return {
-      {"space", name_of(row.space)},      {"api", name_of(row.api)},
-      {"estimated", row.estimated},       {"live", amount_json(row.end)},
-      {"at_peak", amount_json(row.peak)}, {"allocated", amount_json(row.ever)},
+      {"space", name_of(row.space)},
+      {"api", name_of(row.api)},
+      {"estimated", row.estimated},
+      {"live", amount_json(row.live)},
+      {"resident_bytes", row.resident_bytes ? Json(*row.resident_bytes) : Json(nullptr)},
+      {"at_peak", amount_json(row.peak)},
+      {"allocated", amount_json(row.ever)},
       {"temporary_count", row.temporary},
   };
 }

@@ -63,10 +63,13 @@ std::vector<HolderRow> holder_rows(const recording::Recording& recording, record
     const recording::StackId stack = exported_stack(stacks, holder.node);
     const std::uint64_t key = static_cast<std::uint64_t>(holder.space) << 32 | stack;
     const auto [at, is_new] = row_of.try_emplace(key, rows.size());
-    if (is_new) rows.push_back({stack, holder.space, holder.api, false, {}, {}, {}, 0});
+    if (is_new) rows.push_back({.stack = stack, .space = holder.space, .api = holder.api});
     HolderRow& row = rows[at->second];
     row.estimated = row.estimated || holder.estimated;
     add(row.end, holder.weight_bytes(), holder.live_count);
+    add(row.live, holder.live_bytes, holder.live_count);
+    if (holder.resident_bytes)
+      row.resident_bytes = row.resident_bytes.value_or(0) + *holder.resident_bytes;
     add(row.peak, holder.peak_bytes, holder.peak_count);
     add(row.ever, holder.total_bytes, holder.total_count);
     row.temporary += holder.temporary_count;

@@ -4,6 +4,7 @@
 // (tools/recording/analysis/stacks.h).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -21,7 +22,9 @@ struct HolderRow {
   Space space = Space::heap;
   Api api = Api::none;  // of the row's first holder
   bool estimated = false;
-  Amount end, peak, ever;
+  Amount end, peak, ever;                       // the end as holders weigh (recording::Weight)
+  Amount live;                                  // at the end, as requested
+  std::optional<std::uint64_t> resident_bytes;  // of which in memory or in swap; nothing: unknown
   std::uint64_t temporary = 0;  // blocks freed before their thread's next allocation (exact mode)
 
   const Amount& at(recording::At when) const {

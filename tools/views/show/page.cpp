@@ -203,12 +203,24 @@ class Page {
     const recording::At at = print::moment_of(source_, style_.at);
     const std::string_view when =
         at == recording::At::peak ? " (at the peak of each space; --at end: what was left)" : "";
-    for (const print::HolderGroup& group : print::holder_groups(source_, stacks, at)) {
+    const std::vector<print::HolderGroup> groups = print::holder_groups(source_, stacks, at);
+    for (const print::HolderGroup& group : groups) {
       has_holders = has_holders || !group.rows.empty();
       heading(group.rows.empty() ? "holders: none" : fmt::format("{}{}", group.heading, when));
+      if (&group == &groups.front()) print_unheld(group);
       print_group(group, stacks, style_.top);
     }
     return has_holders;
+  }
+
+  // What is larger than any holder comes first.
+  void print_unheld(const print::HolderGroup& group) const {
+    const std::uint64_t largest = group.rows.empty() ? 0 : group.rows.front().bytes;
+    for (const print::UnheldPart& part : print::unheld_parts(source_))
+      if (part.bytes > largest)
+        fmt::print("   -  {}\n",
+                   wrap(fmt::format("{}  {}: {}", size_text(part.bytes), part.name, part.reason),
+                        kColumns, 6));
   }
 
   void print_group(const print::HolderGroup& group, recording::Stacks& stacks, unsigned top) const {

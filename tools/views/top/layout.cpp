@@ -53,6 +53,12 @@ Line figures_of(const recording::LiveSession& session) {
   }
   line.add("RSS ", Colour::dim);
   line.add(fmt::format("{}  ", size_text(now.rss_bytes)), Colour::bold);
+  const std::uint64_t of_files =
+      session.recording()
+          .residency()
+          .kind_bytes[static_cast<std::size_t>(session::ResidentKind::files)];
+  if (of_files >= now.rss_bytes / 4 && of_files != 0)
+    line.add(fmt::format("({} files)  ", size_text(of_files)), Colour::dim);
   if (const recording::LimitLine* limit = nearest_limit(session.timeline()))
     line.add(fmt::format("of {} ({})", size_text(limit->bytes), limit->name), Colour::dim);
   return line;

@@ -203,12 +203,13 @@ TEST_CASE("what became resident later is credited to the newest memory") {
   session::ResidencyRow rows[] = {{.holder = 1, .untouched_bytes = 100, .birth_s = 2},
                                   {.holder = 2, .untouched_bytes = 30, .birth_s = 9},
                                   {.holder = 3, .untouched_bytes = 50, .birth_s = 2}};
-  residency::credit(rows, 90);
+  CHECK(residency::credit(rows, 90, 3) == 30);  // none of memory that is older
+  CHECK(residency::credit(rows, 60, 0) == 60);
   CHECK(rows[0].holder == 2);
   CHECK(rows[0].untouched_bytes == 0);
   CHECK(rows[1].holder == 1);
   CHECK(rows[1].untouched_bytes == 40);
   CHECK(rows[2].untouched_bytes == 50);
-  residency::credit(rows, 1000);
+  CHECK(residency::credit(rows, 1000, 0) == 90);
   CHECK(rows[1].untouched_bytes + rows[2].untouched_bytes == 0);
 }

@@ -57,8 +57,8 @@ TEST_CASE("the functions that allocate or free, by all their names") {
   }
   CHECK(heap == std::set<std::string_view>{"malloc", "calloc", "realloc", "reallocarray", "free",
                                            "cfree", "memalign", "aligned_alloc", "posix_memalign",
-                                           "valloc", "pvalloc", "free_sized",
-                                           "free_aligned_sized"});
+                                           "valloc", "pvalloc", "free_sized", "free_aligned_sized",
+                                           "dallocx", "sdallocx", "mallocx"});
   CHECK(all.contains("mmap64"));
   CHECK(all.contains("shmdt"));
   CHECK_FALSE(all.contains("operator_new"));  // its exported names are others
