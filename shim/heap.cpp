@@ -3,6 +3,9 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include <algorithm>
+#include <cstddef>
+
 #include "recorder/events/heap.h"
 #include "recorder/state/request.h"
 #include "shim/heap_functions.h"
@@ -129,17 +132,32 @@ OOMREC_DIRECT_HOOK(int, posix_memalign, (void** block, size_t alignment, size_t 
 OOMREC_SIZED_FREES(X)
 #undef X
 
+// Where there is no jemalloc, the program's allocator serves them by memalign and realloc. One that
+// is there, but is not the program's allocator, has blocks of its own.
 OOMREC_HOOK(void*, mallocx, (size_t n, int flags)) {
-  if (watched(Api::mallocx) == Watch::off) return g_next.mallocx(n, flags);
+  const bool is_absent = g_next.mallocx == mallocx_by_memalign;
+  if (!is_absent && watched(Api::mallocx) == Watch::off) return g_next.mallocx(n, flags);
   return observe_allocation(
-      Api::mallocx, n, [=] { return g_next.mallocx(n, flags); }, [] { return true; });
+      is_absent ? Api::memalign : Api::mallocx, n, [=] { return g_next.mallocx(n, flags); },
+      [] { return true; });
 }
 
 OOMREC_HOOK(void*, rallocx, (void* block, size_t n, int flags)) {
-  if (watched(Api::mallocx) == Watch::off) return g_next.rallocx(block, n, flags);
+  const bool is_absent = g_next.rallocx == rallocx_by_realloc;
+  if (!is_absent && watched(Api::mallocx) == Watch::off) return g_next.rallocx(block, n, flags);
   return observe_reallocation(Api::realloc, block, n,
                               [=] { return g_next.rallocx(block, n, flags); });
 }
+
+// jemalloc's flags: the alignment's logarithm, and whether the block is cleared.
+void* mallocx_by_memalign(std::size_t n, int flags) {
+  constexpr int kLogAlignment = 63, kZero = 64;
+  const std::size_t asked = std::size_t{1} << (flags & kLogAlignment);
+  void* const block = g_next.memalign(std::max(asked, alignof(std::max_align_t)), n);
+  return block != nullptr && (flags & kZero) != 0 ? ::memset(block, 0, n) : block;
+}
+
+void* rallocx_by_realloc(void* block, std::size_t n, int) { return g_next.realloc(block, n); }
 
 OOMREC_HOOK(void, cfree, (void* block)) { hook_free(block); }  // of programs before glibc 2.26
 

@@ -423,6 +423,15 @@ void add_rows(const View& view, std::span<Piece> pieces, Look& out) noexcept {
   }
 }
 
+// Of the whole process, by /proc/PID/statm; 0: unknown.
+std::uint64_t resident_bytes(int process) noexcept {
+  char text[128];
+  const long bytes = open_file(process, "/statm").read(text, sizeof text);
+  std::string_view rest{text, bytes > 0 ? static_cast<std::size_t>(bytes) : 0};
+  system::number_in(rest, &rest);  // its address space
+  return system::number_in(rest) * machine::page_bytes();
+}
+
 }  // namespace
 
 std::size_t pieces_of(const View& view) noexcept {
@@ -459,6 +468,7 @@ std::size_t look_at(InHook, int process, const View& view, Memory memory, std::u
     if (is_late && piece.end > area.start && !piece.counts_once_touched)
       piece.touched_bytes = piece.end - piece.start;
   out.found.flags = is_late ? session::kResidencyPartial : 0;
+  if (is_late) out.found.touched_bytes = std::max(out.found.touched_bytes, resident_bytes(process));
   for (const Space space : {Space::heap, Space::map})
     out.found.live_bytes += view.header().spaces[static_cast<std::size_t>(space)].live_bytes();
   add_rows(view, pieces, out);

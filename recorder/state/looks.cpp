@@ -43,7 +43,8 @@ void enter(InHook hook, const residency::Look& look) noexcept {
   latest.store(first, std::memory_order_release);
 }
 
-void count_touched(InHook hook, const residency::Piece& piece) noexcept {
+// Returns the change of live bytes.
+std::int64_t count_touched(InHook hook, const residency::Piece& piece) noexcept {
   const live::RangeChange change =
       g_state.ranges.set_touched(hook, piece.start, piece.end, piece.touched_bytes);
   const Delta delta{change.added_bytes, 0, 0, change.added_bytes, change.removed_bytes};
@@ -52,6 +53,7 @@ void count_touched(InHook hook, const residency::Piece& piece) noexcept {
     count_quietly(*thread, Space::map, delta);
   else
     count_unlaned(Space::map, delta);
+  return delta.live_bytes();
 }
 
 }  // namespace
@@ -69,10 +71,11 @@ std::uint64_t look_at_pages(InHook hook, std::uint64_t most_ns) noexcept {
     auto* const first = reinterpret_cast<residency::Piece*>(text + kTextBytes);
     const std::size_t seen = residency::look_at(
         hook, 0, view, {{first, pieces}, {text, kTextBytes}}, began + most_ns, found);
-    enter(hook, found);
     const bool is_whole = found.found.flags == 0;
     for (std::size_t i = 0; is_whole && i < seen; ++i)
-      if (first[i].counts_once_touched) count_touched(hook, first[i]);
+      if (first[i].counts_once_touched)
+        found.found.live_bytes += static_cast<std::uint64_t>(count_touched(hook, first[i]));
+    enter(hook, found);
     g_session.header().health.live_bytes.store(
         static_cast<std::uint64_t>(std::max<std::int64_t>(0, live_bytes(nullptr))),
         std::memory_order_relaxed);

@@ -108,27 +108,14 @@ int later_pthread_create(pthread_t* thread, const pthread_attr_t* attributes, vo
   return g_next.pthread_create(thread, attributes, start, argument);
 }
 
-// jemalloc's flags: the alignment's logarithm, and whether the block is cleared.
-constexpr int kLogAlignment = 63, kZero = 64;
-
-void* allocate_by_flags(std::size_t n, int flags) {
-  const std::size_t alignment = std::size_t{1} << (flags & kLogAlignment);
-  const bool is_cleared = (flags & kZero) != 0;
-  if (alignment <= alignof(std::max_align_t))
-    return is_cleared ? hook_calloc(1, n) : hook_malloc(n);
-  void* const block = hook_memalign(alignment, n);
-  return block != nullptr && is_cleared ? ::memset(block, 0, n) : block;
-}
-
 // What the program's call does instead, because there is no such function.
 void replace_absent(Next& next) noexcept {
   if (next.pthread_create == absent_pthread_create) next.pthread_create = later_pthread_create;
   if (next.dallocx == absent_dallocx) next.dallocx = [](void* block, int) { hook_free(block); };
   if (next.sdallocx == absent_sdallocx)
     next.sdallocx = [](void* block, std::size_t, int) { hook_free(block); };
-  if (next.mallocx == absent_mallocx) next.mallocx = allocate_by_flags;
-  if (next.rallocx == absent_rallocx)
-    next.rallocx = [](void* block, std::size_t n, int) { return hook_realloc(block, n); };
+  if (next.mallocx == absent_mallocx) next.mallocx = mallocx_by_memalign;
+  if (next.rallocx == absent_rallocx) next.rallocx = rallocx_by_realloc;
   if (next.free_sized == absent_free_sized)
     next.free_sized = [](void* block, std::size_t) { hook_free(block); };
   if (next.free_aligned_sized == absent_free_aligned_sized)

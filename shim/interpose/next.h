@@ -47,6 +47,10 @@ inline bool is_bootstrap_block(const void* block) noexcept {
          kBootstrapBytes;
 }
 
+// What jemalloc's functions are where there is none (heap.cpp).
+void* mallocx_by_memalign(std::size_t n, int flags);
+void* rallocx_by_realloc(void* block, std::size_t n, int flags);
+
 }  // namespace oomrec::shim
 
 extern "C" __attribute__((visibility("hidden"))) long (*oomrec_next_syscall)(long, long, long, long,
@@ -54,7 +58,3 @@ extern "C" __attribute__((visibility("hidden"))) long (*oomrec_next_syscall)(lon
 
 // Our free (heap.cpp), by the name under which we export it.
 extern "C" void hook_free(void* block) asm("free");
-extern "C" void* hook_malloc(std::size_t n) asm("malloc");
-extern "C" void* hook_calloc(std::size_t k, std::size_t n) asm("calloc");
-extern "C" void* hook_realloc(void* block, std::size_t n) asm("realloc");
-extern "C" void* hook_memalign(std::size_t alignment, std::size_t n) asm("memalign");

@@ -7,7 +7,7 @@ import glob
 import pytest
 
 ROUNDED = 1.04  # an allocator's blocks have certain sizes
-SLACK = 64 << 10  # what the C library and the loader have allocated
+SLACK = 128 << 10  # what the C library and the loader have allocated
 
 # 10,000 texts each of 2,001, 1,001 and 6 bytes.
 COPIES = 10_000 * (2001 + 1001 + len("/proc") + 1)

@@ -30,7 +30,7 @@ def test_the_time_line_goes_on_under_a_clock_that_stands_still(oomrec, victim, t
     assert run.exit_code == 0, str(run)
     moments = oomrec.json("timeline", run.only_bundle())["moments"]
     assert len(moments) >= 5, moments
-    assert moments[-1]["time_ns"] - moments[0]["time_ns"] > 500_000_000
+    assert moments[-1]["timestamp"] - moments[0]["timestamp"] > 0.5
 
 
 def test_absurd_usable_sizes_are_not_believed(oomrec, victim):
@@ -39,7 +39,8 @@ def test_absurd_usable_sizes_are_not_believed(oomrec, victim):
         "run", "--limit", "1G", "--dump-at-exit", "--", victim("leak"),
         env={"LD_PRELOAD": victim("false_sizes.so")},
     )  # fmt: skip
-    shown = oomrec.json("show", run.bundles()[-1])
-    assert not run.bundles_for("soft_limit"), str(run)
-    assert shown["spaces"]["heap"]["live_bytes"] < 1 << 30, shown["spaces"]
+    (bundle,) = run.bundles_for("soft_limit")  # of the request that ends the victim
+    shown = oomrec.json("show", bundle)
+    assert shown["request"]["size"] > 1 << 40, str(run)
+    assert shown["spaces"]["heap"]["live_bytes"] < 60 * MIB, shown["spaces"]
     assert any("the heap has no totals" in note for note in shown["notes"]), shown["notes"]

@@ -157,12 +157,12 @@ time.sleep(60)
 def test_openblas_is_not_the_largest_holder(oomrec, tmp_path):
     """It maps 32 MiB for each thread, and touches none of it."""
     pytest.importorskip("numpy")
-    script = tmp_path / "keeps.py"
+    script = tmp_path / "holds_ones.py"
     script.write_text(NUMPY)
     process = oomrec.start("run", "--", sys.executable, str(script), stdout=subprocess.PIPE)
     try:
         assert process.stdout.readline() == b"idle\n"
-        shown = oomrec.json("show", "keeps.py")
+        shown = oomrec.json("show", "holds_ones.py")
     finally:
         process.terminate()
         process.wait()
@@ -232,7 +232,7 @@ def test_clean_pages_of_a_file_are_not_held(oomrec, tmp_path):
     try:
         assert process.stdout.readline() == b"0\n"
         shown = oomrec.json("show", "reads.py")
-        leaks = oomrec("leaks", "reads.py", code=None).stdout
+        leaks = oomrec("leaks", "reads.py").stdout
         top = oomrec("top", "--once", "reads.py").stdout
     finally:
         process.terminate()

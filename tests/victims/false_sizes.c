@@ -7,6 +7,7 @@
 #include <string.h>
 
 enum { kHeader = 16 };
+static const uint64_t kMagic = 0xfeedbeaf; /* as a chunk's size: absurd */
 static void* (*next_malloc)(size_t);
 static void (*next_free)(void*);
 
@@ -16,18 +17,22 @@ static void find(void) {
   next_free = (void (*)(void*))dlsym(RTLD_NEXT, "free");
 }
 
+/* Others are from memalign and its relatives, which this one leaves alone. */
+static int is_own(const void* block) {
+  return memcmp((const char*)block - 8, &kMagic, sizeof kMagic) == 0;
+}
+
 void* malloc(size_t n) {
   find();
   char* block = next_malloc(n + kHeader);
   if (block == NULL) return NULL;
   memcpy(block, &n, sizeof n);
-  const uint64_t magic = (uint64_t)0x1feeddea << 3 << 32 | 0xfeeddea8;
-  memcpy(block + 8, &magic, sizeof magic);
+  memcpy(block + 8, &kMagic, sizeof kMagic);
   return block + kHeader;
 }
 void free(void* block) {
   find();
-  if (block != NULL) next_free((char*)block - kHeader);
+  if (block != NULL) next_free(is_own(block) ? (char*)block - kHeader : block);
 }
 void* calloc(size_t k, size_t n) {
   void* block = malloc(k * n);
@@ -35,8 +40,8 @@ void* calloc(size_t k, size_t n) {
 }
 void* realloc(void* old, size_t n) {
   if (old == NULL) return malloc(n);
-  size_t bytes;
-  memcpy(&bytes, (char*)old - kHeader, sizeof bytes);
+  size_t bytes = n;
+  if (is_own(old)) memcpy(&bytes, (char*)old - kHeader, sizeof bytes);
   void* block = malloc(n);
   if (block == NULL) return NULL;
   memcpy(block, old, bytes < n ? bytes : n);

@@ -209,7 +209,6 @@ void Recording::look_at_pages(pid_t pid) {
 }
 
 void Recording::note_resident_later(std::uint64_t bytes) {
-  if (residency_.is_partial) return;  // what it has not seen may be all that there is
   const std::uint64_t live = totals(Space::heap).live_bytes + totals(Space::map).live_bytes;
   std::uint64_t obtained = live - std::min(live, residency_.live_bytes);
   for (const RequestInFlight& request : in_flight_) obtained += request.bytes;

@@ -12,8 +12,8 @@ namespace {
 // clang-format off
 constexpr auto kFigures = std::to_array<Figure>({
     {SortBy::own, 11, 0, "own_bytes",
-     [](const Row& row) { return static_cast<double>(row.own); },
-     [](const Row& row) { return Span{size_text(row.own), Colour::yellow}; },
+     [](const Row& row) { return static_cast<double>(row.weight); },
+     [](const Row& row) { return Span{size_text(row.weight), Colour::yellow}; },
      [](const Row& row) { return Json(row.own); }},
     {SortBy::total, 11, 55, "total_bytes",
      [](const Row& row) { return static_cast<double>(row.total); },

@@ -84,12 +84,12 @@ void LiveHolders::refresh(const recording::Recording& recording, std::uint64_t n
   };
   for (std::uint64_t i = 1; i < count; ++i) {
     LiveHolder& row = rows_[i];
-    const std::uint64_t bytes =
-        recording.weight_of(static_cast<std::uint32_t>(i), at_least_zero(held_[i].bytes));
+    const std::uint64_t bytes = at_least_zero(held_[i].bytes);
     const double change = static_cast<double>(bytes) - static_cast<double>(row.live_bytes);
     if (share > 0) row.growth += share * (change / seconds - row.growth);
     if (std::abs(row.growth) < 1) row.growth = 0;
     row.live_bytes = bytes;
+    row.weight_bytes = recording.weight_of(static_cast<std::uint32_t>(i), bytes);
     row.live_count = at_least_zero(held_[i].count);
   }
   before_ns_ = now_ns;

@@ -14,8 +14,9 @@ struct LiveHolder {
   std::uint32_t node = 0;   // 0: unreadable
   std::uint16_t group = 0;  // of its thread, or its rank in a job: an index in groups()
   Space space = Space::heap;
-  std::uint64_t live_bytes = 0, live_count = 0;  // as it weighs: what of it is resident
-  double growth = 0;                             // bytes per second, over the last seconds
+  std::uint64_t live_bytes = 0, live_count = 0;
+  std::uint64_t weight_bytes = 0;  // what it is ranked by: what of it is resident
+  double growth = 0;               // bytes per second, over the last seconds
 };
 
 class LiveHolders {

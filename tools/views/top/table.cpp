@@ -11,6 +11,7 @@ namespace {
 
 void add(Row& row, const LiveHolder& holder) {
   row.own += holder.live_bytes;
+  row.weight += holder.weight_bytes;
   row.count += holder.live_count;
   row.growth += holder.growth;
 }
@@ -82,7 +83,7 @@ void Table::sum_by_stack(const LiveHolders& holders) {
     const PathId path = path_of_[i];
     std::uint32_t& number = row_of_[path];
     if (number == 0) {
-      all_.push_back({path, path, 0, 0, 0, 0});
+      all_.push_back({.key = path, .path = path});
       number = static_cast<std::uint32_t>(all_.size());
     }
     Row& row = all_[number - 1];
@@ -108,9 +109,9 @@ void Table::sum_by_name(const LiveHolders& holders, By by) {
     through_[path] += holder.live_bytes;
     const std::uint32_t key = key_of((*paths_)[path].subject);
     add(all_[key], holder);
-    if (all_[key].path != 0 && holder.live_bytes <= most[key]) continue;
+    if (all_[key].path != 0 && holder.weight_bytes <= most[key]) continue;
     all_[key].path = path;
-    most[key] = holder.live_bytes;
+    most[key] = holder.weight_bytes;
   }
   for (auto path = static_cast<PathId>(through_.size() - 1); path > 0; --path) {
     if (through_[path] == 0) continue;

@@ -38,7 +38,8 @@ struct Row {
   std::uint32_t key = 0;  // PathId, or number of a function or a file
   PathId path = 0;        // its stack with the most memory
   std::uint64_t own = 0, total = 0, count = 0;
-  double growth = 0;  // of own, bytes per second
+  std::uint64_t weight = 0;  // of own, what rows are ranked by: what of it is resident
+  double growth = 0;         // of own, bytes per second
 };
 
 struct Rows {

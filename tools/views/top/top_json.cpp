@@ -23,6 +23,7 @@ Json row_json(const Row& row, const Scene& scene) {
       {"line", line ? Json(locations[location].line) : Json(nullptr)},
   };
   for (const Figure& figure : figures()) json[figure.key] = figure.json(row);
+  json["resident_bytes"] = row.weight;
   json["stack"] = by == By::stack
                       ? recording::stack_json(scene.table.paths().locations(row.path), locations)
                       : Json(nullptr);
