@@ -234,10 +234,13 @@ void forget_session(InHook hook) noexcept {
 }
 
 void use_clock_of_kernel(InHook hook) noexcept {
-  symbols::ElfSymbols vdso{hook, ::getauxval(AT_SYSINFO_EHDR)};
+  const std::uint64_t start = ::getauxval(AT_SYSINFO_EHDR);  // 0: an emulator has none
   std::uint64_t function = 0;
-  for (const char* const name : {"__vdso_clock_gettime", "__kernel_clock_gettime"})
-    if (function == 0 && vdso.valid()) function = vdso.address_of(hook, name);
+  if (start != 0) {
+    symbols::ElfSymbols vdso{hook, start};
+    for (const char* const name : {"__vdso_clock_gettime", "__kernel_clock_gettime"})
+      if (function == 0 && vdso.valid()) function = vdso.address_of(hook, name);
+  }
   system::use_clock(reinterpret_cast<system::ReadClock*>(function));
 }
 

@@ -229,6 +229,25 @@ ResidencyRow View::residency_row(u32 i) const noexcept {
   return row;
 }
 
+// Not by a copy of the lane, which is large.
+bool View::read_in_flight(u64 index, InFlight& out, u32& thread) const noexcept {
+  u32 entry_bytes = 0;
+  const u64 offset = offset_of_entry(kLaneChunks, TableId::lanes, index, entry_bytes);
+  const std::byte* const from = offset == 0 ? nullptr : bytes_.at(offset, entry_bytes);
+  if (from == nullptr || entry_bytes < sizeof(Lane)) return false;
+  const auto* const lane = reinterpret_cast<const Lane*>(from);
+  const u64 bytes = lane->in_flight.bytes.load(std::memory_order_acquire);
+  if (bytes == 0 || lane->owner_tid.load(std::memory_order_relaxed) == 0) return false;
+  out.bytes.store(bytes, std::memory_order_relaxed);
+  out.replaced_bytes = lane->in_flight.replaced_bytes;
+  out.node.store(lane->in_flight.node.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  out.replaced_holder = lane->in_flight.replaced_holder;
+  out.api = lane->in_flight.api;
+  out.space = lane->in_flight.space;
+  thread = lane->thread.load(std::memory_order_relaxed);
+  return true;
+}
+
 Thread View::thread_at(std::uint64_t index, std::uint64_t time_ns) const noexcept {
   constexpr u64 kEventNs = 1'000'000;  // events have milliseconds
   Thread thread{};

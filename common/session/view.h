@@ -158,10 +158,10 @@ class View {
   // entry in `threads`. They say something of a process that was killed.
   template <class Visit>
   void for_each_in_flight(Visit&& visit) const noexcept {
-    Lane lane;
+    std::uint32_t thread = 0;
+    InFlight request;
     for (std::uint64_t i = 1, lanes = count(TableId::lanes); i < lanes; ++i)
-      if (read(TableId::lanes, i, lane) && lane.in_flight.bytes != 0 && lane.owner_tid != 0)
-        visit(static_cast<const InFlight&>(lane.in_flight), lane.thread.load());
+      if (read_in_flight(i, request, thread)) visit(static_cast<const InFlight&>(request), thread);
   }
 
   // The thread that had this entry at `time_ns`; zero if a later one has it by now.
@@ -224,6 +224,8 @@ class View {
   }
   const std::byte* entry_at(const Chunks&, TableId, std::uint64_t index) const noexcept;
   ResidencyRow residency_row(std::uint32_t i) const noexcept;
+  // False: the lane has no owner, or makes no request.
+  bool read_in_flight(std::uint64_t lane, InFlight&, std::uint32_t& thread) const noexcept;
   bool read_holder(std::uint64_t index, Holder& out) const noexcept;
   // Whether those of `nodes` are NodeEntry.
   bool has_numbered_frames() const noexcept {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <time.h>
 
+#include <atomic>
 #include <cstring>
 
 #include "common/system/syscalls.h"
@@ -32,11 +33,11 @@ long until_done(long number, int descriptor, std::byte* data, std::size_t bytes,
 int read_by_call(int clock, timespec* now) {
   return static_cast<int>(call(SYS_clock_gettime, clock, now));
 }
-constinit ReadClock* g_read_clock = clock_gettime;
+constinit std::atomic<ReadClock*> g_read_clock{clock_gettime};
 
 std::uint64_t clock_ns(clockid_t clock) noexcept {
   timespec now{};
-  g_read_clock(clock, &now);
+  g_read_clock.load(std::memory_order_relaxed)(clock, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
          static_cast<std::uint64_t>(now.tv_nsec);
 }
@@ -123,7 +124,7 @@ int process_id() noexcept { return static_cast<int>(call(SYS_getpid)); }
 int thread_id() noexcept { return static_cast<int>(call(SYS_gettid)); }
 
 void use_clock(ReadClock* of_kernel) noexcept {
-  g_read_clock = of_kernel != nullptr ? of_kernel : read_by_call;
+  g_read_clock.store(of_kernel != nullptr ? of_kernel : read_by_call, std::memory_order_relaxed);
 }
 
 std::uint64_t coarse_ns() noexcept { return clock_ns(CLOCK_MONOTONIC_COARSE); }

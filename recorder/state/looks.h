@@ -1,9 +1,8 @@
 // Looks at the process' own pages (common/residency/residency.h), and enters in the session which
 // part of its holders is touched: what readers rank by after a kill for resident memory.
 //
-// A look takes 0.3 ms, and about 3 us for each mapping of the kernel's and 20 to 30 ms for each GiB
-// in small pages. So there is one
-// with each bundle, and few otherwise (recorder/limits/near_limit.h).
+// A look takes 0.3 ms, about 3 us for each mapping of the kernel's, and 20 to 30 ms for each GiB in
+// small pages. So there is one with each bundle, and few otherwise (recorder/limits/near_limit.h).
 #pragma once
 
 #include <cstdint>

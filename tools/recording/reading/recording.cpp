@@ -180,11 +180,12 @@ void Recording::open_view(std::uint64_t bytes) {
 
 void Recording::set_residency(const session::Residency& found,
                               std::vector<session::ResidencyRow> rows) {
-  residency_ = {.time_ns = found.time_ns,
-                .touched_bytes = found.touched_bytes,
-                .untouched_bytes = found.untouched_bytes,
-                .live_bytes = found.live_bytes,
-                .is_partial = (found.flags & session::kResidencyPartial) != 0};
+  residency_ = {found.time_ns,
+                found.touched_bytes,
+                found.untouched_bytes,
+                found.live_bytes,
+                (found.flags & session::kResidencyPartial) != 0,
+                {}};
   std::copy_n(found.kind_bytes, session::kResidentKinds, residency_.kind_bytes.begin());
   residency_rows_ = std::move(rows);
   sort_rows();
@@ -334,7 +335,7 @@ void Recording::debit(std::uint64_t bytes) {
     if (at != residency_rows_.end())
       at->untouched_bytes += part;
     else
-      residency_rows_.push_back({.holder = one.holder, .untouched_bytes = part});
+      residency_rows_.push_back({one.holder, 0, part, 0, 0, 0});
   }
 }
 

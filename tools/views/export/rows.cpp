@@ -63,7 +63,7 @@ std::vector<HolderRow> holder_rows(const recording::Recording& recording, record
     const recording::StackId stack = exported_stack(stacks, holder.node);
     const std::uint64_t key = static_cast<std::uint64_t>(holder.space) << 32 | stack;
     const auto [at, is_new] = row_of.try_emplace(key, rows.size());
-    if (is_new) rows.push_back({.stack = stack, .space = holder.space, .api = holder.api});
+    if (is_new) rows.push_back({stack, holder.space, holder.api, false, {}, {}, {}, {}, {}, 0});
     HolderRow& row = rows[at->second];
     row.estimated = row.estimated || holder.estimated;
     add(row.end, holder.weight_bytes(), holder.live_count);

@@ -83,7 +83,7 @@ void Table::sum_by_stack(const LiveHolders& holders) {
     const PathId path = path_of_[i];
     std::uint32_t& number = row_of_[path];
     if (number == 0) {
-      all_.push_back({.key = path, .path = path});
+      all_.push_back({path, path, 0, 0, 0, 0, 0});
       number = static_cast<std::uint32_t>(all_.size());
     }
     Row& row = all_[number - 1];
