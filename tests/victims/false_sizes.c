@@ -1,6 +1,5 @@
 /* A preload that puts a header before each block, and does not answer for malloc_usable_size, as
  * glibc's libmemusage: that takes the header for the size of a chunk. */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdint.h>

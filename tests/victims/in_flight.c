@@ -1,5 +1,4 @@
 /* Is killed inside a call that touches the memory which it returns. argv[1]: which. */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

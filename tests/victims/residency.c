@@ -1,7 +1,6 @@
 /* Grows until it is killed, beside memory that it has requested but does not have.
  * argv[1]: what else it requests; argv[2]: MiB to grow to (0: until the end), then it pauses.
  * argv[3]: "late": fills it then; "exit": does not pause. */
-#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -109,8 +109,8 @@ struct StackFigures {
   bool estimated = false;
   std::uint64_t bytes = 0;
   std::uint64_t count = 0;
-  std::uint64_t live_bytes = 0;                 // at the end what was requested; else `bytes`
-  std::optional<std::uint64_t> resident_bytes;  // HolderFigures::resident_bytes, at the end
+  std::uint64_t live_bytes = 0;                      // at the end what was requested; else `bytes`
+  std::optional<std::uint64_t> resident_bytes = {};  // HolderFigures::resident_bytes, at the end
   std::uint32_t depths = 1;  // of a recursion: how many reduced stacks it sums up
 };
 

@@ -200,9 +200,7 @@ TEST_CASE("without smaps nobody has looked") {
 }
 
 TEST_CASE("what became resident later is credited to the newest memory") {
-  session::ResidencyRow rows[] = {{.holder = 1, .untouched_bytes = 100, .birth_s = 2},
-                                  {.holder = 2, .untouched_bytes = 30, .birth_s = 9},
-                                  {.holder = 3, .untouched_bytes = 50, .birth_s = 2}};
+  session::ResidencyRow rows[] = {{1, 0, 100, 0, 2, 0}, {2, 0, 30, 0, 9, 0}, {3, 0, 50, 0, 2, 0}};
   CHECK(residency::credit(rows, 90, 3) == 30);  // none of memory that is older
   CHECK(residency::credit(rows, 60, 0) == 60);
   CHECK(rows[0].holder == 2);
