@@ -109,10 +109,12 @@ void look_if_near(InHook hook, std::uint64_t now) noexcept {
   const std::uint64_t resident = header.health.rss_bytes.load(std::memory_order_relaxed);
   const LimitUsage usage = limit::usage_of_killing_limit(header.health);
   std::uint64_t limit = 0;
+  bool is_nearer = usage.percent() >= kNearerPercent;
   if (usage.percent() >= kNearPercent) {
     limit = usage.limit_bytes;
   } else if (may_be_over_soft_limit()) {
     limit = g_state.limit.bytes();
+    is_nearer = true;
   } else if (available != 0 && available < header.ram_bytes / 8) {
     limit = header.ram_bytes;
   }
@@ -121,7 +123,7 @@ void look_if_near(InHook hook, std::uint64_t now) noexcept {
   const std::uint64_t change = resident > before ? resident - before : before - resident;
   if (change < limit / kPartOfLimit) return;
   g_near.looked_at_bytes = resident;
-  const std::uint64_t part = usage.percent() >= kNearerPercent ? kPartOfTimeNearer : kPartOfTime;
+  const std::uint64_t part = is_nearer ? kPartOfTimeNearer : kPartOfTime;
   g_near.next_look_ns = now + part * look_at_pages(hook, kBriefLookNs);
 }
 

@@ -76,7 +76,6 @@ bool recording(std::string_view input) {
       {commands::leaks_command, nullptr},
       {commands::fragmentation_command, "--json"},
       {commands::timeline_command, nullptr},
-      {commands::info_command, nullptr},
   });
   const std::string path = write_file(directory() + "/recording.oomrec", input);
   const auto& [command, option] = kReaders[std::hash<std::string_view>{}(input) % kReaders.size()];

@@ -68,7 +68,9 @@ int main(int argc, char** argv) {
   for (size_t i = 0; until == 0 || i < until; ++i) {
     if (reserved != NULL) {
       memset(reserved + i * MIB, 1, MIB);
-      free(malloc(100000)); /* an occasion to look */
+      void* occasion = malloc(100000); /* to look */
+      if (occasion == NULL) return 0;
+      free(occasion);
     } else {
       grow(i);
     }
