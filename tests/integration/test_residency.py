@@ -79,14 +79,14 @@ def test_memory_that_is_being_filled_at_the_end(killed):
     assert "grow" in first(shown)
     assert holding(shown, "grow") == pytest.approx(120 * MIB, abs=4 * MIB)
     assert holding(shown, "fill_last", "bytes") == 100 * MIB
-    assert holding(shown, "fill_last") == pytest.approx(28 * MIB, abs=8 * MIB)
+    assert holding(shown, "fill_last") <= 40 * MIB
 
 
 @pytest.mark.needs_cgroup_write
 def test_old_memory_that_is_filled_at_the_end(killed):
     _, shown, _ = killed("untouched", "100", "late")
     assert holding(shown, "grow") == pytest.approx(100 * MIB, abs=4 * MIB)
-    assert holding(shown, "untouched") == pytest.approx(48 * MIB, abs=10 * MIB)
+    assert holding(shown, "untouched") <= 60 * MIB
 
 
 @pytest.mark.needs_cgroup_write
