@@ -36,11 +36,13 @@ constexpr int kProbeFlags = MAP_HUGETLB | machine::kLowMapping | MAP_LOCKED | MA
 
 std::uint64_t address_of(const void* at) noexcept { return reinterpret_cast<std::uint64_t>(at); }
 
-// mimalloc reserves so much, also as the heap of an interpreter, and asks for less if it is
-// refused.
+// mimalloc reserves so much, also as the heap of an interpreter, then once more with room to align
+// it, and asks for less if that is refused.
 constexpr std::size_t kMimallocReserve = std::size_t{1} << 30;
+constexpr std::size_t kMimallocAlignment = std::size_t{64} << 20;
 bool is_reserve_of_mimalloc(std::size_t bytes, int flags) noexcept {
-  return bytes == kMimallocReserve && (flags & MAP_NORESERVE) != 0;
+  return bytes >= kMimallocReserve && bytes <= kMimallocReserve + kMimallocAlignment &&
+         (flags & MAP_NORESERVE) != 0;
 }
 
 // Only locked memory fails a mapping with EAGAIN or EPERM.

@@ -1,6 +1,8 @@
-"""Preloads that answer for the clock or the allocator's sizes: the recorder believes neither."""
+"""Libraries beside ours: what they answer for the clock or for sizes is not believed, and what they do without is no failure."""
 
 import sys
+
+import pytest
 
 MIB = 1 << 20
 
@@ -44,3 +46,27 @@ def test_absurd_usable_sizes_are_not_believed(oomrec, victim):
     assert shown["request"]["size"] > 1 << 40, str(run)
     assert shown["spaces"]["heap"]["live_bytes"] < 60 * MIB, shown["spaces"]
     assert any("the heap has no totals" in note for note in shown["notes"]), shown["notes"]
+
+
+RESERVES = """
+import ctypes, sys
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+PRIVATE, ANONYMOUS, NORESERVE = 2, 0x20, 0x4000
+asked = int(sys.argv[1])
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+got = libc.mmap(None, asked, 3, PRIVATE | ANONYMOUS | NORESERVE, -1, 0)
+print("refused" if got == ctypes.c_void_p(-1).value else "served")
+"""
+
+
+@pytest.mark.parametrize(
+    "asked, failures", [(1 << 30, 0), ((1 << 30) + (64 << 10), 0), (3 << 30, 1)]
+)
+def test_mimallocs_reservation_is_no_failure(oomrec, asked, failures):
+    """It does without, as at each `import pyarrow`. The control is a block of another size."""
+    run = oomrec(
+        "run", "--limit-as", "900M", "--", sys.executable, "-c", RESERVES, str(asked)
+    )  # fmt: skip
+    assert run.stdout == "refused\n", str(run)
+    assert len(run.bundles()) == failures, str(run)
