@@ -13,25 +13,13 @@
 namespace oomrec::bundle {
 namespace {
 
-constexpr std::uint64_t kArenaBytes = std::uint64_t{64} << 20;
+using system::kArenaBytes;
 
 int open_process_file(int pid, const char* name) noexcept {
   char path[320];
   text::Text text{path};
   text.add(system::g_roots.proc).add('/').signed_number(pid).add('/').add(name);
   return calls::open_at(AT_FDCWD, text.c_str(), O_RDONLY);
-}
-
-std::uint64_t hexadecimal(std::string_view& text) noexcept {
-  std::uint64_t value = 0;
-  while (!text.empty()) {
-    const char c = text.front();
-    const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-    if (digit < 0) break;
-    value = value << 4 | static_cast<std::uint64_t>(digit);
-    text.remove_prefix(1);
-  }
-  return value;
 }
 
 // "55d0c0a00000-55d0c0a21000 rw-p 00000000 00:00 0        [heap]"
@@ -42,9 +30,9 @@ struct Mapping {
 
 Mapping mapping_of(std::string_view line) noexcept {
   Mapping mapping;
-  mapping.start = hexadecimal(line);
+  mapping.start = system::take_hexadecimal(line);
   if (!line.empty()) line.remove_prefix(1);
-  mapping.end = hexadecimal(line);
+  mapping.end = system::take_hexadecimal(line);
   mapping.accessible = line.starts_with(" r");
   mapping.writable = line.starts_with(" rw-p");
   mapping.heap = line.ends_with("[heap]");
@@ -71,7 +59,7 @@ HeapArea arena_in(HeapArea writable, const Mapping& next) noexcept {
 }  // namespace
 
 HeapAreas::HeapAreas(int pid, std::span<char> buffer) noexcept
-    : text_(buffer.first(buffer.size() / 2)),
+    : lines_(buffer.first(buffer.size() / 2)),
       pages_(buffer.subspan(buffer.size() / 2 & ~std::size_t{7})),
       maps_(open_process_file(pid, "maps")),
       pagemap_(open_process_file(pid, "pagemap")) {}
@@ -81,24 +69,10 @@ HeapAreas::~HeapAreas() {
   if (pagemap_ >= 0) calls::close(pagemap_);
 }
 
-// A line that does not fit belongs to a file with a very long path; its beginning is enough.
 bool HeapAreas::next_line(std::string_view& line) noexcept {
-  while (true) {
-    const std::string_view unread{text_.data() + begin_, end_ - begin_};
-    const std::size_t length = unread.find('\n');
-    if (length != unread.npos || (begin_ == 0 && end_ == text_.size())) {
-      line = unread.substr(0, length);
-      begin_ += std::min(line.size() + 1, unread.size());
-      return true;
-    }
-    std::memmove(text_.data(), unread.data(), unread.size());
-    begin_ = 0;
-    end_ = unread.size();
-    const long got = calls::call(SYS_read, maps_, reinterpret_cast<long>(text_.data() + end_),
-                                 static_cast<long>(text_.size() - end_));
-    if (got <= 0) return false;
-    end_ += static_cast<std::size_t>(got);
-  }
+  return lines_.next(line, [&](char* to, std::size_t bytes) noexcept {
+    return calls::call(SYS_read, maps_, reinterpret_cast<long>(to), static_cast<long>(bytes));
+  });
 }
 
 // Bit 63 of a page's entry: the page is in memory.

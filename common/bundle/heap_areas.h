@@ -10,6 +10,8 @@
 #include <span>
 #include <string_view>
 
+#include "common/system/mapping_lines.h"
+
 namespace oomrec::bundle {
 
 struct HeapArea {
@@ -40,9 +42,9 @@ class HeapAreas {
   bool next_line(std::string_view& line) noexcept;
   std::uint64_t resident_bytes(const HeapArea& area) noexcept;
 
-  std::span<char> text_, pages_;
-  int maps_ = -1, pagemap_ = -1;     // descriptors
-  std::size_t begin_ = 0, end_ = 0;  // the unread part of text_
+  system::MappingLines lines_;
+  std::span<char> pages_;
+  int maps_ = -1, pagemap_ = -1;  // descriptors
   std::uint64_t counted_bytes_ = 0;
   HeapArea candidate_;  // an arena if what follows it fits; end 0: none
 };

@@ -7,6 +7,7 @@
 
 #include "common/residency/rows.h"
 #include "common/session/view.h"
+#include "common/system/keep_largest.h"
 
 namespace oomrec::bundle {
 
@@ -42,14 +43,7 @@ std::size_t find_largest(const session::View& view, std::span<LargestHolder> out
     const LargestHolder entry{weight(i, live_bytes), static_cast<std::uint32_t>(i)};
     if (entry.live_bytes == 0) continue;
     if (!wanted(static_cast<Space>(holder.space))) continue;
-    if (found < out.size()) {
-      out[found++] = entry;
-      std::push_heap(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(found), smaller_last);
-    } else if (entry.live_bytes > out.front().live_bytes) {
-      std::pop_heap(out.begin(), out.end(), smaller_last);
-      out.back() = entry;
-      std::push_heap(out.begin(), out.end(), smaller_last);
-    }
+    system::keep_largest(out, found, entry, smaller_last);
   }
   for (std::size_t i = 0; i < found; ++i) {
     if (view.holder(out[i].holder, holder))

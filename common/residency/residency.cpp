@@ -8,6 +8,8 @@
 
 #include "common/machine/page.h"
 #include "common/system/files.h"
+#include "common/system/keep_largest.h"
+#include "common/system/mapping_lines.h"
 #include "common/system/memory.h"
 #include "common/system/text.h"
 
@@ -19,8 +21,8 @@ using session::ResidencyRow;
 using session::ResidentKind;
 using session::TableId;
 using session::View;
+using system::kArenaBytes;
 
-constexpr std::uint64_t kArenaBytes = std::uint64_t{64} << 20;  // glibc: malloc/arena.c
 constexpr std::uint64_t kKiB = 1024;
 
 system::File open_file(int process, const char* name) noexcept {
@@ -45,30 +47,20 @@ class Collection {
     const Piece piece{
         machine::page_up(address), machine::page_down(address + bytes), 0, 0, holder, birth_s,
         counts_once_touched};
-    if (count_ < memory_.size()) {
-      memory_[count_++] = piece;
-      std::push_heap(memory_.begin(), end(), is_larger);
-    } else if (count_ != 0 && is_larger(piece, memory_[0])) {
-      std::pop_heap(memory_.begin(), end(), is_larger);
-      memory_[count_ - 1] = piece;
-      std::push_heap(memory_.begin(), end(), is_larger);
-    }
+    system::keep_largest(memory_, count_, piece, is_larger);
   }
 
   std::span<Piece> by_address() noexcept {
-    std::sort(memory_.begin(), end(),
+    const std::span<Piece> pieces = memory_.first(count_);
+    std::sort(pieces.begin(), pieces.end(),
               [](const Piece& a, const Piece& b) noexcept { return a.start < b.start; });
-    return memory_.first(count_);
+    return pieces;
   }
 
  private:
   static bool is_larger(const Piece& a, const Piece& b) noexcept {
     return a.end - a.start > b.end - b.start;
   }
-  std::span<Piece>::iterator end() noexcept {
-    return memory_.begin() + static_cast<std::ptrdiff_t>(count_);
-  }
-
   std::span<Piece> memory_;
   std::size_t count_ = 0;
 };
@@ -121,24 +113,13 @@ struct Area {
   std::string_view named() const noexcept { return {name, name_bytes}; }
 };
 
-std::uint64_t hexadecimal(std::string_view& text) noexcept {
-  std::uint64_t value = 0;
-  for (; !text.empty(); text.remove_prefix(1)) {
-    const char c = text.front();
-    const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-    if (digit < 0) break;
-    value = value << 4 | static_cast<std::uint64_t>(digit);
-  }
-  return value;
-}
-
 // "7f0a40000000-7f0a40021000 rw-p 00000000 00:00 0          [heap]"
 bool read_first_line(std::string_view line, Area& area) noexcept {
   area = {};
-  area.start = hexadecimal(line);
+  area.start = system::take_hexadecimal(line);
   if (!line.starts_with('-')) return false;
   line.remove_prefix(1);
-  area.end = hexadecimal(line);
+  area.end = system::take_hexadecimal(line);
   if (line.size() < 6 || area.end <= area.start) return false;
   area.is_accessible = !line.starts_with(" ---");
   area.is_shared = line[4] == 's';
@@ -157,7 +138,7 @@ bool read_first_line(std::string_view line, Area& area) noexcept {
 class Areas {
  public:
   Areas(int process, std::span<char> text) noexcept
-      : file_(open_file(process, "/smaps")), text_(text) {}
+      : file_(open_file(process, "/smaps")), lines_(text) {}
 
   bool is_open() const noexcept { return file_.is_open(); }
 
@@ -196,31 +177,20 @@ class Areas {
     return system::number_in(line.substr(name)) * kKiB;
   }
 
-  // Not empty. A line that does not fit is cut.
+  // Not empty.
   bool next_line(std::string_view& line) noexcept {
-    while (true) {
-      const std::string_view unread{text_.data() + begin_, end_ - begin_};
-      const std::size_t length = unread.find('\n');
-      if (length != unread.npos || (begin_ == 0 && end_ == text_.size())) {
-        line = unread.substr(0, length);
-        begin_ += std::min(line.size() + 1, unread.size());
-        if (!line.empty()) return true;
-        continue;
-      }
-      std::memmove(text_.data(), unread.data(), unread.size());
-      begin_ = 0;
-      end_ = unread.size();
-      const long got = file_.read(text_.data() + end_, std::min(kReadBytes, text_.size() - end_));
-      if (got <= 0) return false;
-      end_ += static_cast<std::size_t>(got);
-    }
+    const auto read = [&](char* to, std::size_t bytes) noexcept {
+      return file_.read(to, std::min(kReadBytes, bytes));
+    };
+    while (lines_.next(line, read))
+      if (!line.empty()) return true;
+    return false;
   }
 
   static constexpr std::size_t kReadBytes = 4096;  // the kernel returns no more at a time
   const system::File file_;
-  const std::span<char> text_;
-  std::size_t begin_ = 0, end_ = 0;  // the unread part of text_
-  Area next_;                        // its first line has been read
+  system::MappingLines lines_;
+  Area next_;  // its first line has been read
   bool has_first_line_ = false;
 };
 
@@ -333,7 +303,8 @@ void add_to(session::Residency& found, ResidentKind kind, std::uint64_t bytes) n
   found.kind_bytes[static_cast<std::size_t>(kind)] += bytes;
 }
 
-// A thread's stack is above its guard page, which nobody may access. Newer C libraries show none.
+// glibc up to 2.41 maps an inaccessible guard page below each thread's stack; newer ones use guard
+// regions, which smaps does not show.
 bool is_guard_of(const Area& guard, const Area& area) noexcept {
   constexpr std::uint64_t kMostGuardBytes = 64 * kKiB;
   return !guard.is_accessible && guard.end == area.start && guard.bytes() <= kMostGuardBytes;
@@ -395,7 +366,6 @@ void add_rows(const View& view, std::span<Piece> pieces, Look& out) noexcept {
   const auto is_heavier = [&](const ResidencyRow& a, const ResidencyRow& b) noexcept {
     return weight(a) > weight(b);
   };
-  std::uint32_t& count = out.found.row_count;
   for (std::size_t i = 0; i < pieces.size();) {
     ResidencyRow row{pieces[i].holder, 0, 0, 0, 0, 0};
     for (; i < pieces.size() && pieces[i].holder == row.holder; ++i) {
@@ -412,14 +382,7 @@ void add_rows(const View& view, std::span<Piece> pieces, Look& out) noexcept {
     if (weight(row) < kLookBytes || !view.read(TableId::holders, row.holder, holder)) continue;
     row.node = holder.node;
     out.found.untouched_bytes += row.untouched_bytes;
-    if (count < std::size(out.rows)) {
-      out.rows[count++] = row;
-      std::push_heap(out.rows, out.rows + count, is_heavier);
-    } else if (is_heavier(row, out.rows[0])) {
-      std::pop_heap(out.rows, out.rows + count, is_heavier);
-      out.rows[count - 1] = row;
-      std::push_heap(out.rows, out.rows + count, is_heavier);
-    }
+    system::keep_largest(std::span<ResidencyRow>{out.rows}, out.found.row_count, row, is_heavier);
   }
 }
 

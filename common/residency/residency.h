@@ -21,7 +21,7 @@ namespace oomrec::residency {
 struct Piece {
   std::uint64_t start, end;  // addresses
   std::uint64_t touched_bytes;
-  std::uint64_t doubtful_bytes;  // while an area is looked at: perhaps only pages of zeros
+  std::uint64_t doubtful_bytes;  // of the current area: pages that may be the kernel's zero page
   std::uint32_t holder;
   std::uint32_t birth_s;
   bool counts_once_touched;  // a reservation or a file: live is what the last look found
@@ -43,10 +43,9 @@ static_assert(sizeof(Look) == session::kResidencyPages * sizeof(session::Residen
 // At least as many pieces as the session has now.
 std::size_t pieces_of(const session::View&) noexcept;
 
-// Leaves the pieces it has looked at at the beginning of
-// `memory.pieces`, and returns their number. Ends at `deadline_ns` at the latest, of the monotonic
-// clock; what it has not reached by then counts as touched. `process`: a pid; 0: the calling
-// process.
+// Leaves the pieces at the beginning of `memory.pieces`, and returns their number. Ends at
+// `deadline_ns` at the latest, of the monotonic clock; pieces that it has not reached by then count
+// as touched. `process`: a pid; 0: the calling process.
 std::size_t look_at(InHook, int process, const session::View&, Memory, std::uint64_t deadline_ns,
                     Look& out) noexcept;
 

@@ -14,11 +14,15 @@ Rows::Rows(const session::View& view) noexcept {
 }
 
 std::uint64_t Rows::resident(std::uint32_t holder, std::uint64_t live_bytes) const noexcept {
-  const ResidencyRow* const end = rows_ + count_;
-  const ResidencyRow* const row = std::lower_bound(
-      rows_, end, holder,
+  const ResidencyRow* const row = row_of({rows_, count_}, holder);
+  return row != nullptr ? resident_by(*row, live_bytes) : live_bytes;
+}
+
+const ResidencyRow* row_of(std::span<const ResidencyRow> rows, std::uint32_t holder) noexcept {
+  const auto row = std::lower_bound(
+      rows.begin(), rows.end(), holder,
       [](const ResidencyRow& one, std::uint32_t number) noexcept { return one.holder < number; });
-  return row != end && row->holder == holder ? resident_by(*row, live_bytes) : live_bytes;
+  return row != rows.end() && row->holder == holder ? &*row : nullptr;
 }
 
 bool is_about_resident_memory(Trigger trigger, LimitKind near) noexcept {

@@ -24,6 +24,10 @@ class Rows {
   std::uint32_t count_ = 0;
 };
 
+// Of `rows`, in the order of their holders, that of this one; null: it has none.
+const session::ResidencyRow* row_of(std::span<const session::ResidencyRow> rows,
+                                    std::uint32_t holder) noexcept;
+
 inline std::uint64_t resident_by(const session::ResidencyRow& row,
                                  std::uint64_t live_bytes) noexcept {
   const bool less = row.untouched_bytes < live_bytes;

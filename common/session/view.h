@@ -139,7 +139,7 @@ class View {
     }
   }
 
-  // The latest look at the process' pages, in the session; null: nobody has looked.
+  // The latest look at the process' pages, in the session; null: there was none.
   const Residency* residency() const noexcept;
   // Visits its rows, of holders that are still those of then: visit(const ResidencyRow&).
   template <class Visit>

@@ -12,10 +12,10 @@
 
 namespace oomrec::tools::print {
 
-// When the look was: "at the last look, 1.2 s before the end". Empty: nobody has looked.
+// When the pages were looked at: "at the last look, 1.2 s before the end". Empty: never.
 std::string time_of_look(const bundles::Source&);
 
-// A line for each kind, the largest first; empty: nobody has looked.
+// A line for each kind, the largest first; empty: the pages were never looked at.
 std::string resident_memory_text(const bundles::Source&);
 
 // Resident memory that has no holder, and why that may be. At least a MiB, the largest first;
@@ -31,7 +31,7 @@ std::vector<UnheldPart> unheld_parts(const bundles::Source&);
 // part, or nobody has looked.
 std::string file_pages_text(const bundles::Source&);
 
-// Null: nobody has looked.
+// Null: the pages were never looked at.
 Json resident_memory_json(const bundles::Source&);
 
 }  // namespace oomrec::tools::print

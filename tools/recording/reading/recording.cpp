@@ -339,23 +339,20 @@ void Recording::debit(std::uint64_t bytes) {
   }
 }
 
-std::uint64_t Recording::weight_of(std::uint32_t holder, std::uint64_t live_bytes) const {
-  if (weight_ == Weight::requested) return live_bytes;
-  const auto at = std::lower_bound(
-      residency_rows_.begin(), residency_rows_.end(), holder,
-      [](const session::ResidencyRow& row, std::uint32_t number) { return row.holder < number; });
-  const bool has_row = at != residency_rows_.end() && at->holder == holder;
-  return has_row ? residency::resident_by(*at, live_bytes) : live_bytes;
+std::uint64_t Recording::resident_of(std::uint32_t holder, std::uint64_t live_bytes) const {
+  const session::ResidencyRow* const row = residency::row_of(residency_rows_, holder);
+  return row != nullptr ? residency::resident_by(*row, live_bytes) : live_bytes;
 }
 
-// Of the holders that are among its rows. Others are touched wholly, as far as the look knows.
+std::uint64_t Recording::weight_of(std::uint32_t holder, std::uint64_t live_bytes) const {
+  return weight_ == Weight::resident ? resident_of(holder, live_bytes) : live_bytes;
+}
+
+// Holders without a row are wholly touched, as far as the look knows.
 void Recording::add_residency(std::vector<HolderFigures>& rows) const {
   if (!has_residency()) return;
-  auto at = residency_rows_.begin();
-  for (HolderFigures& row : rows) {  // by entry
-    while (at != residency_rows_.end() && at->holder < row.entry) ++at;
-    const bool has_row = at != residency_rows_.end() && at->holder == row.entry;
-    row.resident_bytes = has_row ? residency::resident_by(*at, row.live_bytes) : row.live_bytes;
+  for (HolderFigures& row : rows) {
+    row.resident_bytes = resident_of(row.entry, row.live_bytes);
     row.weighs_resident = weight_ == Weight::resident;
   }
   for (const RequestInFlight& request : in_flight_)

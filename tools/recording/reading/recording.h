@@ -156,6 +156,7 @@ class Recording {
   std::uint32_t seconds_of_look() const;
   void sort_rows();
   void add_in_flight(std::vector<HolderFigures>& rows) const;
+  std::uint64_t resident_of(std::uint32_t holder, std::uint64_t live_bytes) const;
   void add_residency(std::vector<HolderFigures>& rows) const;
   void open_view(std::uint64_t bytes);  // throws Error if bytes_ is not a session
 
