@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "common/bundle/bundle.h"
@@ -133,11 +134,16 @@ void set_weight(Source& source, pid_t pid) {
     return;
   }
   if (source.trigger() == Trigger::killed) recording.set_killed();
-  if (!recording.has_residency()) return;
+  // Without a look only the kernel's own figure tells what cannot have been resident.
+  if (!recording.has_residency() && recording.header().account.own_bytes() == 0) return;
   const verdict::Verdict verdict = source.verdict();
   if (!residency::is_about_resident_memory(source.trigger(), verdict.limit)) return;
-  if (source.trigger() == Trigger::killed)
-    recording.note_resident_later(resident_at_kill(recording.header(), verdict));
+  if (source.trigger() == Trigger::killed) {
+    const std::uint64_t resident = resident_at_kill(recording.header(), verdict);
+    const std::uint64_t files =
+        recording.has_residency() ? 0 : recording.header().account.own_file_bytes;
+    recording.note_resident_later(resident - std::min(resident, files));
+  }
   recording.set_weight(recording::Weight::resident);
 }
 

@@ -10,7 +10,9 @@
 #include <cstring>
 #include <new>
 #include <span>
+#include <tuple>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "common/residency/residency.h"
@@ -268,23 +270,30 @@ void Recording::credit(std::uint64_t bytes) {
   residency_.untouched_bytes -= std::min(residency_.untouched_bytes, credited);
 }
 
-// Those that are the most in use first, as far as there is room in them.
+// Those that are the most in use first, then the largest, as far as there is room in them.
 std::uint64_t Recording::credit_once_touched(std::uint64_t bytes) {
-  std::unordered_map<std::uint32_t, std::uint64_t> mapped;  // by holder
+  std::unordered_map<std::uint32_t, std::uint64_t> room;  // by holder
   session::LiveRange range{};
   for (std::uint64_t i = 1; bytes != 0 && i < view_.count(TableId::live_ranges); ++i)
     if (view_.read(TableId::live_ranges, i, range) && range.start != 0 && range.holder != 0 &&
         range.kind != static_cast<std::uint32_t>(session::RangeKind::counted))
-      mapped[range.holder] += range.bytes;
-  std::sort(residency_rows_.begin(), residency_rows_.end(),
-            [](const auto& a, const auto& b) { return a.reserved_bytes > b.reserved_bytes; });
+      room[range.holder] += range.bytes;
+  std::unordered_set<std::uint32_t> with_row;
+  for (const session::ResidencyRow& row : residency_rows_) with_row.insert(row.holder);
+  for (const auto& [holder, most] : room)
+    if (!with_row.contains(holder)) residency_rows_.push_back({holder, 0, 0, 0, 0, 0});
+  std::vector<std::pair<session::ResidencyRow*, std::uint64_t>> once_touched;
+  for (session::ResidencyRow& row : residency_rows_)
+    if (const auto found = room.find(row.holder); found != room.end())
+      once_touched.emplace_back(&row, found->second - std::min(found->second, row.reserved_bytes));
+  std::sort(once_touched.begin(), once_touched.end(), [](const auto& a, const auto& b) {
+    return std::tuple{a.first->reserved_bytes, a.second, a.first->holder} >
+           std::tuple{b.first->reserved_bytes, b.second, b.first->holder};
+  });
   std::uint64_t credited = 0;
-  for (session::ResidencyRow& row : residency_rows_) {
-    const auto found = mapped.find(row.holder);
-    if (found == mapped.end()) continue;
-    const std::uint64_t room = found->second - std::min(found->second, row.reserved_bytes);
-    const std::uint64_t part = std::min(room, bytes - credited);
-    row.reserved_bytes += part;
+  for (const auto& [row, most] : once_touched) {
+    const std::uint64_t part = std::min(most, bytes - credited);
+    row->reserved_bytes += part;
     credited += part;
   }
   return credited;
@@ -350,7 +359,7 @@ std::uint64_t Recording::weight_of(std::uint32_t holder, std::uint64_t live_byte
 
 // Holders without a row are wholly touched, as far as the look knows.
 void Recording::add_residency(std::vector<HolderFigures>& rows) const {
-  if (!has_residency()) return;
+  if (!has_residency() && weight_ != Weight::resident) return;
   for (HolderFigures& row : rows) {
     row.resident_bytes = resident_of(row.entry, row.live_bytes);
     row.weighs_resident = weight_ == Weight::resident;
