@@ -382,6 +382,8 @@ std::uint32_t module_slot_at(InHook hook, std::uint64_t pc) noexcept {
   return slot != 0 ? slot : add_slot(hook, pc);
 }
 
+std::uint32_t known_module_slot_at(std::uint64_t pc) noexcept { return find_slot(pc); }
+
 std::uint32_t module_slots() noexcept { return g_count.load(std::memory_order_acquire); }
 
 const LoadedModule& loaded_module(std::uint32_t slot) noexcept { return module_in(slot); }

@@ -56,6 +56,9 @@ void start_modules(InHook) noexcept;
 // The slot of the module that contains `pc`; 0: none, or no free slot.
 std::uint32_t module_slot_at(InHook, std::uint64_t pc) noexcept;
 
+// The same among modules that are known already: no search.
+std::uint32_t known_module_slot_at(std::uint64_t pc) noexcept;
+
 std::uint32_t module_slots() noexcept;  // slots in use, slot 0 and dead ones included
 
 const LoadedModule& loaded_module(std::uint32_t slot) noexcept;

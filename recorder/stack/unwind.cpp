@@ -7,8 +7,11 @@
 // there, a guess may. So after the first guess, memory is read through the kernel.
 #include "recorder/stack/unwind.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "common/machine/generated_code.h"
+#include "common/machine/page.h"
 #include "recorder/stack/odd_frames.h"
 #include "recorder/symbols/elf_symbols.h"
 
@@ -30,6 +33,29 @@ bool is_code(InHook hook, std::uint64_t address) noexcept {
   return slot != 0 && loaded_module(slot).segment_at(address, PF_X).start != 0;
 }
 
+// Whether a word is where code of a module goes on after it has called code of no module: by an
+// indirect call, or through a function in assembly that jumps there in its own frame (LuaJIT's
+// interpreter), and has no ordinary rule at its entry. What else a stack holds of such addresses is
+// left from earlier calls.
+bool may_call_generated_code(InHook hook, std::uint64_t word) noexcept {
+  constexpr std::uint64_t kNoModuleBelow = 1 << 16;
+  if (word < kNoModuleBelow || word >> kAddressBits != 0) return false;
+  const std::uint32_t slot =
+      module_search_is_slow() ? known_module_slot_at(word - 1) : module_slot_at(hook, word - 1);
+  if (slot == 0) return false;
+  const AddressRange code = loaded_module(slot).segment_at(word - 1, PF_X);
+  std::uint8_t before[machine::kLongestCall];
+  if (code.start == 0 || word - code.start < sizeof before ||
+      !symbols::read_own_memory(hook, word - sizeof before, before, sizeof before))
+    return false;
+  const machine::Callee callee = machine::callee_of(before, word);
+  if (callee.kind != machine::Callee::Kind::function)
+    return callee.kind == machine::Callee::Kind::unknown;
+  if (!code.holds(callee.address)) return false;
+  const PackedRule entry = rule_at(hook, callee.address);
+  return entry.is_step() && !(entry.is_plain() && entry.cfa_offset() == 8);
+}
+
 }  // namespace
 
 bool Walk::read(InHook hook, std::uint64_t address, std::uint64_t& value) const noexcept {
@@ -38,6 +64,18 @@ bool Walk::read(InHook hook, std::uint64_t address, std::uint64_t& value) const 
   }
   if (may_be_unmapped_) return symbols::read_own_memory(hook, address, &value, sizeof value);
   value = load_cell(address);
+  return true;
+}
+
+// Through the kernel where it is not known to be mapped.
+bool Walk::read(InHook hook, std::uint64_t address, std::span<std::uint64_t> words) const noexcept {
+  const std::uint64_t bytes = words.size_bytes();
+  if (bytes == 0 || address < bounds_.low || address >= bounds_.high ||
+      bounds_.high - address < bytes)
+    return false;
+  if (bounds_.kind != StackKind::growing)
+    return symbols::read_own_memory(hook, address, words.data(), bytes);
+  for (std::size_t i = 0; i != words.size(); ++i) words[i] = load_cell(address + i * 8);
   return true;
 }
 
@@ -147,20 +185,108 @@ bool Walk::is_compiled(InHook hook, const FrameState& outer) noexcept {
 // Code without CFI: assume that bp points at its frame, if a return address into a module's code is
 // there, or one into compiled code. Where its record is not at the end of the frame, the sp is a
 // guess as well, and the frames further out are found in the same way. The outermost frame has a bp
-// of 0 (System V ABI, 3.4.1): the loader's start code, for one.
+// of 0 (System V ABI, 3.4.1): the loader's start code, for one. But code of no module may use bp
+// for anything.
 Walk::Step Walk::step_guess(InHook hook, const FrameState& frame) noexcept {
-  if (frame.bp == 0 && !frame.exact) return {Outcome::outermost, {}, {}};
+  if (is_trial_) return {};
   guessed_ = true;
-  may_be_unmapped_ = may_be_unmapped_ || bounds_.kind != StackKind::growing;
-  if (may_be_unmapped_ || !machine::kRecordEndsFrame) quick_end_ = 0;
-  FrameState outer{0, frame.bp + 16, 0, false, true};
-  if (frame.bp <= frame.sp || frame.bp % 8 != 0 || !read(hook, frame.bp, outer.bp) ||
-      !read(hook, frame.bp + 8, outer.pc)) {
-    return {};
+  const bool is_generated = module_slot_at(hook, frame.address()) == 0;
+  if (machine::kCallStoresReturn && is_generated) {
+    const Step step = step_epilogue(hook, frame);
+    if (step.outcome != Outcome::lost) return step;
   }
-  outer.pc = machine::return_address(outer.pc);
-  if (!is_code(hook, outer.pc - 1) && !is_compiled(hook, outer)) return {};
-  return arrive(outer, {});
+  const Step step = step_record(hook, frame);
+  if (step.outcome != Outcome::lost) return step;
+  if (machine::kCallStoresReturn && is_generated) {
+    const Step found = step_scan(hook, frame);
+    if (found.outcome != Outcome::lost) return found;
+  }
+  return {frame.bp == 0 && !frame.exact ? Outcome::outermost : Outcome::lost, {}, {}};
+}
+
+Walk::Step Walk::step_record(InHook hook, const FrameState& frame) noexcept {
+  const bool may_be_unmapped =
+      std::exchange(may_be_unmapped_, may_be_unmapped_ || bounds_.kind != StackKind::growing);
+  const std::uint64_t quick_end =
+      std::exchange(quick_end_, may_be_unmapped_ || !machine::kRecordEndsFrame ? 0 : quick_end_);
+  FrameState outer{0, frame.bp + 16, 0, false, true};
+  if (frame.bp > frame.sp && frame.bp % 8 == 0 && read(hook, frame.bp, outer.bp) &&
+      read(hook, frame.bp + 8, outer.pc)) {
+    outer.pc = machine::return_address(outer.pc);
+    if (is_code(hook, outer.pc - 1) || is_compiled(hook, outer)) return arrive(outer, {});
+  }
+  may_be_unmapped_ = may_be_unmapped;
+  quick_end_ = quick_end;
+  return {};
+}
+
+// Whether rules lead from there to the end of the stack, or to more code of no module.
+bool Walk::leads_on(InHook hook, FrameState outer) const noexcept {
+  constexpr std::uint32_t kMostFrames = 1024;
+  Walk trial{*this};
+  trial.is_trial_ = true;
+  if (bounds_.kind != StackKind::growing) {
+    trial.may_be_unmapped_ = true;
+    trial.quick_end_ = 0;
+  }
+  for (std::uint32_t frames = 0; frames != kMostFrames; ++frames) {
+    const std::uint64_t address = outer.address();
+    PackedRule rule;
+    switch (trial.step(hook, outer, rule)) {
+      case Outcome::outermost:
+        return true;
+      case Outcome::lost:
+        return frames != 0 && module_slot_at(hook, address) == 0 &&
+               readable_end(hook, address, address + 1) == address + 1;
+      case Outcome::stepped:
+        break;
+    }
+  }
+  return true;
+}
+
+// Code of no module that returns right after the call that it makes: CPython's trampolines.
+Walk::Step Walk::step_epilogue(InHook hook, const FrameState& frame) noexcept {
+  std::uint8_t code[32];
+  const std::uint64_t end = std::min(frame.pc + sizeof code, machine::page_up(frame.pc + 1));
+  if (frame.exact || !symbols::read_own_memory(hook, frame.pc, code, end - frame.pc)) return {};
+  const machine::Epilogue epilogue = machine::epilogue_of({code, end - frame.pc});
+  FrameState outer{0, frame.sp + epilogue.frame_bytes, frame.bp, false, true};
+  if (epilogue.frame_bytes == 0 || !read(hook, outer.sp - 8, outer.pc)) return {};
+  if (epilogue.bp_offset != 0 && !read(hook, frame.sp + epilogue.bp_offset, outer.bp)) return {};
+  return is_code(hook, outer.pc - 1) || module_slot_at(hook, outer.pc) == 0 ? arrive(outer, {})
+                                                                            : Step{};
+}
+
+// Code of no module that keeps no record: what LuaJIT and LLVM compile. Its return address is
+// further up: the first word behind a call of generated code from where rules lead on, which also
+// shows that the rest of the walk is safe. What the code has saved of bp is among the words below
+// it.
+Walk::Step Walk::step_scan(InHook hook, const FrameState& frame) noexcept {
+  constexpr std::uint32_t kWords = 64, kChunks = 4, kMostTrials = 64;
+  if (may_be_unmapped_) return {};  // an earlier guess is as uncertain
+  std::uint64_t words[kWords];
+  std::uint32_t trials = 0;
+  for (std::uint32_t chunk = 0; chunk != kChunks; ++chunk) {
+    const std::uint64_t from = frame.sp + chunk * sizeof words;
+    const std::uint64_t bytes = std::min(sizeof words, bounds_.high - std::min(from, bounds_.high));
+    if (!read(hook, from, {words, bytes / 8})) break;
+    for (std::uint32_t at = 0; at != bytes / 8; ++at) {
+      const std::uint64_t cell = from + at * 8;
+      if (!may_call_generated_code(hook, words[at])) continue;
+      FrameState outer{words[at], cell + 8, frame.bp, false, true};
+      if (leads_on(hook, outer)) return arrive(outer, {});
+      for (std::uint64_t saved = cell; saved > frame.sp && ++trials < kMostTrials;) {
+        saved -= 8;
+        if (!read(hook, saved, outer.bp)) break;
+        if (outer.bp > cell && outer.bp < bounds_.high && outer.bp % 8 == 0 &&
+            leads_on(hook, outer))
+          return arrive(outer, {});
+      }
+      if (++trials >= kMostTrials) return {};
+    }
+  }
+  return {};
 }
 
 // libunwind starts from the innermost frame, so it would also read frames whose memory may be

@@ -1,6 +1,8 @@
 // The walk of one stack, frame by frame.
 #pragma once
 
+#include <span>
+
 #include "common/machine/frames.h"
 #include "recorder/stack/cell.h"
 #include "recorder/stack/rules.h"
@@ -79,10 +81,15 @@ class Walk {
   Step step_slowly(InHook, std::uint64_t pc, std::uint64_t sp, std::uint64_t bp,
                    bool exact) noexcept;
   bool read(InHook, std::uint64_t address, std::uint64_t& value) const noexcept;
+  bool read(InHook, std::uint64_t address, std::span<std::uint64_t> words) const noexcept;
   Step step_by(InHook, const FrameState&, const Rule&, PackedRule) noexcept;
   Step step_signal(InHook, const FrameState&) noexcept;
   Step step_guess(InHook, const FrameState&) noexcept;
+  Step step_epilogue(InHook, const FrameState&) noexcept;
+  Step step_record(InHook, const FrameState&) noexcept;
   bool is_compiled(InHook, const FrameState& outer) noexcept;
+  Step step_scan(InHook, const FrameState&) noexcept;
+  bool leads_on(InHook, FrameState outer) const noexcept;
   Step step_odd(InHook, const FrameState&) noexcept;
 
   ThreadStacks& thread_;
@@ -92,6 +99,7 @@ class Walk {
   std::uint64_t compiled_until_ = 0;  // the outermost record of frames known to be compiled code
   bool guessed_ = false;
   bool crossed_signal_ = false;
+  bool is_trial_ = false;         // by rules only
   bool may_be_unmapped_ = false;  // after a guess on a stack that the program may unmap, or on a
                                   // damaged stack
 };

@@ -5,6 +5,7 @@
 #include <ucontext.h>
 
 #include <cstring>
+#include <thread>
 
 #include "recorder/stack/stack.h"
 
@@ -89,8 +90,10 @@ constinit ThreadStacks g_stacks{};
 constinit std::uint64_t g_bp = 0;
 constinit ucontext_t g_main{}, g_coroutine{};
 
+constexpr std::uint32_t kMostFrames = 64;
+
 struct Walked {
-  NativeFrame frames[16];
+  NativeFrame frames[kMostFrames];
   std::uint32_t count;
   bool truncated;
 
@@ -105,7 +108,7 @@ constinit Walked g_walked{};
 [[gnu::noinline]] void walk() {
   Registers here;
   machine::read_registers(here.pc, here.sp, here.bp);
-  g_walked.count = unwind(kHook, here, g_stacks, g_walked.frames, 16, &g_walked.truncated);
+  g_walked.count = unwind(kHook, here, g_stacks, g_walked.frames, kMostFrames, &g_walked.truncated);
 }
 
 [[gnu::noinline]] void body() {
@@ -213,7 +216,98 @@ TEST_CASE("compiled code is followed if its frames lead to a module's code") {
   CHECK(g_walked.truncated);
 }
 
-#ifdef __x86_64__
+#ifdef __x86_64__  // elsewhere a call does not store its return address
+// Machine code of no module that calls the function in rdi and keeps no record.
+class Generated {
+ public:
+  template <std::size_t kBytes>
+  explicit Generated(const std::uint8_t (&code)[kBytes])
+      : page_(mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    std::memcpy(page_, code, kBytes);
+    mprotect(page_, kPage, PROT_READ | PROT_EXEC);
+  }
+  ~Generated() { munmap(page_, kPage); }
+  Generated(const Generated&) = delete;
+  Generated& operator=(const Generated&) = delete;
+  void call(void (*function)()) const { reinterpret_cast<void (*)(void (*)())>(page_)(function); }
+
+ private:
+  void* page_;
+};
+// sub $0x78, %rsp; call *%rdi; add $0x78, %rsp; ret: bp is the caller's.
+constexpr std::uint8_t kKeepsBp[] = {0x48, 0x83, 0xec, 0x78, 0xff, 0xd7,
+                                     0x48, 0x83, 0xc4, 0x78, 0xc3};
+// push %rbp; mov $8, %ebp; sub $0x70, %rsp; call *%rdi; add $0x70, %rsp; pop %rbp; ret
+constexpr std::uint8_t kUsesBp[] = {0x55, 0xbd, 8,    0,    0,    0,    0x48, 0x83, 0xec,
+                                    0x70, 0xff, 0xd7, 0x48, 0x83, 0xc4, 0x70, 0x5d, 0xc3};
+// The same with a nop behind the call: how they end is not seen from there.
+constexpr std::uint8_t kKeepsBpAndGoesOn[] = {0x48, 0x83, 0xec, 0x78, 0xff, 0xd7,
+                                              0x90, 0x48, 0x83, 0xc4, 0x78, 0xc3};
+constexpr std::uint8_t kUsesBpAndGoesOn[] = {0x55, 0xbd, 8,    0,    0,    0,    0x48,
+                                             0x83, 0xec, 0x70, 0xff, 0xd7, 0x90, 0x48,
+                                             0x83, 0xc4, 0x70, 0x5d, 0xc3};
+
+// Leaves return addresses on the stack below the caller's frame.
+[[gnu::noinline]] int leave_traces(int depth) {
+  volatile int words[4] = {depth};
+  return depth == 0 ? words[0] : leave_traces(depth - 1) + words[0];
+}
+
+// Its frame is found by bp: alloca.
+[[gnu::noinline]] void call_generated(const Generated& code, int bytes) {
+  auto* const room = static_cast<volatile char*>(__builtin_alloca(static_cast<std::size_t>(bytes)));
+  room[0] = static_cast<char>(leave_traces(40));
+  code.call(walk);
+  room[bytes - 1] = 0;
+}
+
+void check_generated() {
+  const Generated codes[] = {Generated{kKeepsBp}, Generated{kUsesBp}, Generated{kUsesBpAndGoesOn},
+                             Generated{kKeepsBpAndGoesOn}};
+  for (const Generated& code : codes) {
+    call_generated(code, 48);
+    const Walked generated = g_walked;
+    walk();  // what is further out than call_generated()
+    // The last code's bp is its caller's, whose record is taken for the code's own.
+    const std::uint32_t between = &code == &codes[3] ? 1 : 2;  // walk(), the code, call_generated()
+    CHECK_FALSE(generated.truncated);
+    REQUIRE(generated.count == g_walked.count + between);
+    CHECK_FALSE(generated.frames[1].guessed);
+    CHECK(generated.frames[2].guessed);
+    for (std::uint32_t i = between + 2; i < generated.count; ++i)
+      CHECK(generated.frames[i].pc == g_walked.frames[i - between].pc);
+  }
+}
+
+TEST_CASE("code of no module that keeps no record is walked through") {
+  start();
+  check_generated();
+  reset_thread(kHook, g_stacks);
+  std::thread(check_generated).join();
+  reset_thread(kHook, g_stacks);
+}
+
+TEST_CASE("code of no module is not walked through where no rules lead on") {
+  start();
+  const Stack stack;
+  const Generated code(kUsesBpAndGoesOn);
+  static const Generated* g_code = nullptr;
+  g_code = &code;
+  g_walked = {};
+  makecontext(
+      &g_coroutine,
+      [] {
+        const auto* const at = static_cast<volatile std::uint64_t*>(__builtin_frame_address(0));
+        const_cast<volatile std::uint64_t*>(at)[1] = 8;  // no return address
+        g_code->call(walk);
+        setcontext(&g_main);
+      },
+      0);
+  swapcontext(&g_main, &g_coroutine);
+  CHECK(g_walked.truncated);
+  CHECK_FALSE(g_walked.guessed());
+}
+
 constinit jmp_buf g_back = {};
 
 void walk_and_leave() {
