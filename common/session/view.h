@@ -297,8 +297,12 @@ struct NativeFlags {
   bool exact = false;
   bool guessed = false;
 };
+// An address in no module has 48 bits: its upper 8 are among the module's, behind the last one.
+inline constexpr std::uint32_t kMostModules = 0xfeff, kNoModuleAbove = 0xff00;
 constexpr std::uint64_t native_frame(std::uint32_t module, std::uint64_t offset,
                                      NativeFlags flags = {}) noexcept {
+  const auto upper = static_cast<std::uint32_t>(offset >> 40 & 0xff);
+  if (module == 0 && upper != 0) module = kNoModuleAbove | upper;
   return (std::uint64_t{flags.guessed} << 61) | (std::uint64_t{flags.exact} << 60) |
          (std::uint64_t{module & 0xffff} << 40) | (offset & 0xff'ffff'ffff);
 }
@@ -311,8 +315,15 @@ constexpr std::uint64_t special_frame(SpecialFrame what, std::uint32_t argument)
 }
 constexpr bool is_guessed(std::uint64_t frame) noexcept { return (frame >> 61) & 1; }
 constexpr bool is_exact(std::uint64_t frame) noexcept { return (frame >> 60) & 1; }
-constexpr std::uint32_t module_of(std::uint64_t frame) noexcept { return (frame >> 40) & 0xffff; }
-constexpr std::uint64_t offset_of(std::uint64_t frame) noexcept { return frame & 0xff'ffff'ffff; }
+constexpr std::uint32_t module_of(std::uint64_t frame) noexcept {
+  const auto module = static_cast<std::uint32_t>(frame >> 40 & 0xffff);
+  return module > kMostModules ? 0 : module;
+}
+// Of no module: the address.
+constexpr std::uint64_t offset_of(std::uint64_t frame) noexcept {
+  const bool is_address = (frame >> 40 & 0xffff) > kMostModules;
+  return frame & (is_address ? 0xffff'ffff'ffff : 0xff'ffff'ffff);
+}
 constexpr std::uint32_t code_of(std::uint64_t frame) noexcept {
   return (frame >> 32) & 0x1fff'ffff;
 }

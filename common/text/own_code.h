@@ -26,6 +26,11 @@ constexpr bool is_programs_own(std::string_view python_file) noexcept {
   return !python_file.empty() && std::none_of(kInstalled.begin(), kInstalled.end(), has);
 }
 
+// The same of a function that was compiled at run time: of JavaScript, of Node.js' own modules.
+constexpr bool is_programs_own_script(std::string_view file) noexcept {
+  return !file.empty() && !file.starts_with("node:") && file.find("node_modules/") == file.npos;
+}
+
 // Whether a Python file is the import system's, whose lines stand between a module and its
 // importer.
 constexpr bool is_import_machinery(std::string_view python_file) noexcept {

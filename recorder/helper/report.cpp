@@ -6,6 +6,7 @@
 #include "common/bundle/files.h"
 #include "common/names/library_functions.h"
 #include "common/names/names.h"
+#include "common/names/perf_map.h"
 #include "common/text/device_text.h"
 #include "common/text/own_code.h"
 #include "recorder/helper/largest_stack.h"
@@ -42,8 +43,44 @@ std::string_view own_function(InHook hook, const View& view, std::uint32_t node,
                                        : own;
 }
 
-// Finds the frame by which a reader recognizes a stack: "train.py:31 make_batch", or the program's
-// own function.
+// The innermost function of this stack that was compiled from the program's own script, if the
+// runtime keeps a map; else of a script at all. Empty: none. Its names are in `buffer`.
+names::GeneratedName script_function(const View& view, std::uint32_t node,
+                                     std::span<char> buffer) noexcept {
+  constexpr std::uint64_t kMostNs = 200'000'000;
+  constexpr std::size_t kMost = 32;
+  names::Wanted innermost[kMost];
+  std::size_t count = 0;
+  view.walk(node, [&](std::uint64_t frame) noexcept {
+    if (session::kind_of(frame) == session::FrameKind::native && session::module_of(frame) == 0 &&
+        count < kMost)
+      innermost[count++] = names::wanted(session::offset_of(frame) - 1, false);
+  });
+  const session::Header& header = view.header();
+  if (count == 0 || header.pid_namespace != system::pid_namespace()) return {};
+  const system::File map =
+      names::open_perf_map("", static_cast<int>(header.pid), header.start_realtime_ns);
+  if (!map.is_open()) return {};
+  names::Wanted sorted[kMost];
+  std::uint64_t places[kMost];
+  std::copy_n(innermost, count, sorted);
+  std::sort(sorted, sorted + count);
+  char lines[768];
+  names::find_places(map, {sorted, count}, {places, count}, lines, kMostNs);
+  names::GeneratedName found;
+  std::uint64_t place_of_library = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t place =
+        places[std::lower_bound(sorted, sorted + count, innermost[i]) - sorted];
+    found = names::name_at(map, place, buffer);
+    if (text::is_programs_own_script(found.file)) return found;
+    if (place_of_library == 0 && !found.file.empty()) place_of_library = place;
+  }
+  return names::name_at(map, place_of_library, buffer);
+}
+
+// Finds the frame by which a reader recognizes a stack: "train.py:31 make_batch", "server.js:3
+// keepImage", or the program's own function.
 class LeadingFrame {
  public:
   // `buffer` holds the name of a native function.
@@ -52,6 +89,8 @@ class LeadingFrame {
       : view_(view), python_(found.own_python != 0 ? found.own_python : found.python) {
     is_python_ = python_ != 0 && view.read(TableId::codes, session::code_of(python_), code_);
     if (is_python_) return;
+    script_ = script_function(view, found.node, buffer);
+    if (!script_.file.empty()) return;
     for (const std::uint64_t frame : {found.own_native, found.native}) {
       session::Module module{};
       if (!function_.empty() || frame == 0 ||
@@ -70,6 +109,11 @@ class LeadingFrame {
       text.add(' ').add(view_.string(code_.name));
       return true;
     }
+    if (!script_.file.empty()) {
+      text.add(before).add(text::base_name(script_.file)).add(':').number(script_.line);
+      text.add(' ').add(script_.function);
+      return true;
+    }
     if (function_.empty()) return false;
     char readable[256];
     text.add(before).add(names::short_name(function_, readable));
@@ -82,6 +126,7 @@ class LeadingFrame {
   const std::uint64_t python_;
   session::Code code_{};
   bool is_python_ = false;
+  names::GeneratedName script_;
   std::string_view function_;
   std::string_view module_;
 };

@@ -1,6 +1,11 @@
 """Code that was made at run time has no unwind information: stacks go on through it, and with a map of it
 its functions have names."""
 
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from pythons import PYTHON_VERSIONS
 
@@ -73,3 +78,113 @@ def test_luajits_traces(oomrec, tmp_path, mode):
     assert_none_is_cut(shown)
     assert shown["holders"][0]["bytes"] > 90_000_000
     assert "lua_pcall" in first(shown) and "main" in first(shown), first(shown)
+
+
+# --- Names ----------------------------------------------------------------------------------------
+
+
+def lines(holder: dict) -> list[str]:
+    return [f"{frame['file']}:{frame['line']} {frame['function']}" for frame in holder["stack"]]
+
+
+def map_of(shown: dict) -> Path:
+    return Path(f"/tmp/perf-{shown['process']['pid']}.map")
+
+
+# A function of a size and a function: calls the second with the first.
+CALLS_MALLOC = {
+    # sub $8, %rsp; call *%rsi; add $8, %rsp; ret
+    "x86_64": "4883ec08ffd64883c408c3",
+    # stp x29, x30, [sp, -16]!; mov x29, sp; blr x1; ldp x29, x30, [sp], 16; ret
+    "aarch64": "fd7bbfa9fd03009120003fd6fd7bc1a8c0035fd6",
+}[platform.machine()]
+
+KEPT = ["/srv/app/cache.js:12 keepImage", "/srv/app/my server.js:3 get onRequest"]
+
+
+@pytest.mark.parametrize("how", ["at exit", "kill"])
+def test_functions_in_the_map_have_names(oomrec, victim, how):
+    """Also when it is gone: the bundle has them. Of lines that overlap, the last is right."""
+    arguments = ["kill"] if how == "kill" else []
+    run = oomrec("run", "--dump-at-exit", "--", victim("generated_code"), *arguments)
+    bundle = run.only_bundle()
+    map_of(oomrec.json("show", bundle)).unlink()
+    shown = oomrec.json("show", "--at", "peak", bundle)
+    holder = shown["holders"][0]
+    assert holder["bytes"] >= 80 << 20
+    assert [line for line in lines(holder) if ".js" in line] == KEPT
+    assert not any(frame["guessed"] for frame in holder["stack"] if ".js" in (frame["file"] or ""))
+    assert "cache.js:12 keepImage" in oomrec("show", bundle).stdout
+    folded = oomrec("export", "--format", "folded", "--at", "peak", bundle).stdout
+    assert "get onRequest" in folded and "was_here_before" not in folded
+    if how == "at exit":
+        assert ", cache.js:12 keepImage" in run.stderr
+
+
+def test_a_running_process_is_named_by_its_map(oomrec, tmp_path):
+    script = (
+        "import ctypes, mmap, os, sys, time\n"
+        "code = mmap.mmap(-1, 4096, prot=7)\n"
+        f"code.write(bytes.fromhex('{CALLS_MALLOC}'))\n"
+        "at = ctypes.addressof(ctypes.c_char.from_buffer(code))\n"
+        "with open(f'/tmp/perf-{os.getpid()}.map', 'w') as f: f.write(f'{at:x} 40 JS:^hold /srv/held.js:7:1\\n')\n"
+        "malloc = ctypes.cast(ctypes.CDLL(None).malloc, ctypes.c_void_p).value\n"
+        "call = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)(at)\n"
+        "kept = [call(50 << 20, malloc)]\n"
+        "ctypes.memset(kept[0], 1, 50 << 20)\n"
+        "print('holds', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    (tmp_path / "holds_generated.py").write_text(script)
+    process = oomrec.start(
+        "run", "--", sys.executable, "holds_generated.py", stdout=subprocess.PIPE
+    )
+    try:
+        assert process.stdout.readline() == b"holds\n"
+        shown = oomrec.json("show", "holds_generated.py")
+        map_of(shown).unlink()
+        assert "/srv/held.js:7 hold" in lines(shown["holders"][0])
+    finally:
+        process.terminate()
+        process.wait()
+
+
+NODE = """
+const cache = new Map();
+function keepImage(i) { const image = Buffer.alloc(512 * 1024, 1); cache.set(i, image); }
+function onRequest(i) { for (let k = 0; k < 4; k++) keepImage(4 * i + k); }
+let i = 0;
+const timer = setInterval(() => { onRequest(i++); if (i == 40) { clearInterval(timer); process.kill(process.pid, "SIGKILL"); } }, 1);
+"""
+
+
+@pytest.mark.needs_program("node")
+def test_a_function_of_javascript_holds_its_buffers(oomrec, tmp_path):
+    """With --jit-names, whatever has compiled it so far: in one line."""
+    (tmp_path / "serves.js").write_text(NODE)
+    run = oomrec("run", "--jit-names", "--", "node", "serves.js")
+    assert run.exit_code == 128 + 9, str(run)
+    shown = oomrec.json("show", run.only_bundle())
+    map_of(shown).unlink()
+    assert_none_is_cut(shown)
+    of_function = sum(
+        holder["bytes"]
+        for holder in shown["holders"]
+        if any(line.endswith("serves.js:3 keepImage") for line in lines(holder))
+    )
+    assert of_function >= 0.95 * 160 * 512 * 1024, [
+        lines(holder) for holder in shown["holders"][:3]
+    ]
+    largest = next(holder for holder in shown["holders"] if "keepImage" in str(lines(holder)))
+    assert largest["bytes"] >= 0.7 * of_function
+    own = [line.rsplit("/", 1)[-1] for line in lines(largest) if "serves.js" in line]
+    assert own[:2] == ["serves.js:3 keepImage", "serves.js:4 onRequest"], own
+
+
+@pytest.mark.needs_program("node")
+def test_without_names_the_stack_is_whole(oomrec, tmp_path):
+    (tmp_path / "serves.js").write_text(NODE)
+    run = oomrec("run", "--", "node", "serves.js")
+    shown = oomrec.json("show", run.only_bundle())
+    assert_none_is_cut(shown)
+    assert "node::Start" in str(first(shown)) and not map_of(shown).exists()

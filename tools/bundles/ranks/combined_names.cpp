@@ -11,7 +11,6 @@ using session::TableId;
 namespace {
 
 constexpr std::uint32_t kNotTranslated = ~std::uint32_t{0};
-constexpr std::uint32_t kMostModules = 0xffff;  // the most that a frame word can refer to
 
 // The format of line tables depends on the minor version.
 bool same_minor_version(std::uint32_t a, std::uint32_t b) { return a >> 16 == b >> 16; }
@@ -44,7 +43,7 @@ std::uint32_t CombinedNames::OfRank::module(std::uint32_t id) {
   const std::size_t bytes = std::min<std::size_t>(entry.build_id_bytes, sizeof entry.build_id);
   const std::string build_id{reinterpret_cast<const char*>(entry.build_id), bytes};
   const auto [at, is_new] = all_.modules_.try_emplace({entry.path, build_id}, 0);
-  if (is_new && all_.modules_.size() <= kMostModules)
+  if (is_new && all_.modules_.size() <= session::kMostModules)
     at->second = all_.image_.add(TableId::modules, entry);
   return modules_[id] = at->second;
 }

@@ -24,11 +24,13 @@ constexpr const char* kExamples =
     "  oomrec run --dump-dir /var/oom/%h -- ./server  where bundles go\n"
     "  oomrec run --live -- python3.12 train.py       what holds the memory, while it runs\n"
     "\n"
-    "Sizes are a number with K, M, G or T: powers of 1024. Each option except --cgroup and --live "
-    "has\n"
-    "a variable: --limit-as is OOMREC_LIMIT_AS. Exit code: the program's own, 128+N when signal N "
-    "ended\n"
-    "it; 125 oomrec failed, 126 the program is not executable, 127 there is no such program.\n";
+    "Sizes are a number with K, M, G or T: powers of 1024. Each option except --cgroup, --live "
+    "and\n"
+    "--jit-names has a variable: --limit-as is OOMREC_LIMIT_AS. Exit code: the program's own, "
+    "128+N\n"
+    "when signal N ended it; 125 oomrec failed, 126 the program is not executable, 127 there is "
+    "no\n"
+    "such program.\n";
 
 // "8G" for "8GB" and "8GiB", which other programs accept; empty for other mistakes.
 std::string_view size_meant(std::string_view value) {
@@ -161,6 +163,8 @@ bool RunOptions::parse(const std::vector<std::string>& words, const Settings& en
                    "writes a bundle, then lets the kernel act");
   arguments.flag("--live", live_,
                  "show the program's memory live, as `oomrec top` does, above its output");
+  arguments.flag("--jit-names", jit_names_,
+                 "name functions of Node.js, Java and .NET, which these compile at run time");
   arguments.rest("PROGRAM", program_, "the program and its arguments",
                  {std::begin(kPythonOptions), std::end(kPythonOptions)});
   if (!arguments.parse(words, Exit::run_failed)) return false;

@@ -37,6 +37,7 @@ class RunOptions {
   const Options& in_force() const { return in_force_; }         // as the library will read them
   std::uint64_t cgroup_bytes() const { return cgroup_bytes_; }  // --cgroup; 0: none
   bool live() const { return live_; }
+  bool jit_names() const { return jit_names_; }
 
  private:
   bool is_set(std::string_view variable) const;  // in settings_
@@ -48,6 +49,7 @@ class RunOptions {
   Options in_force_;
   std::uint64_t cgroup_bytes_ = 0;
   bool live_ = false;
+  bool jit_names_ = false;
 };
 
 // Reports OOMREC_* variables of the environment that nothing reads, such as mistyped ones.

@@ -15,6 +15,7 @@
 #include "common/session/layout.h"
 #include "common/system/files.h"
 #include "tools/base/text.h"
+#include "tools/processes/launch/jit_names.h"
 #include "tools/processes/launch/library.h"
 
 namespace oomrec::tools::processes {
@@ -104,6 +105,8 @@ Settings recording_settings(const RunOptions& options) {
   settings.emplace_back(kProcessTreeVariable, process_tree());
   settings.emplace_back("LD_PRELOAD",
                         preload_value(preloadable_path(find_library()), std::getenv("LD_PRELOAD")));
+  if (options.jit_names())
+    for (auto& setting : jit_name_settings()) settings.push_back(std::move(setting));
   if (options.in_force().python_objects) settings.emplace_back("PYTHONMALLOC", "malloc");
   return settings;
 }

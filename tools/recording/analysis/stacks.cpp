@@ -79,8 +79,9 @@ Stacks::Stacks(const Recording& recording, Locations& locations, Frames frames)
 
 StackId Stacks::new_child(StackId parent, LocationId location) {
   const auto stack = static_cast<StackId>(entries_.size());
-  const bool python = locations_[location].kind == Location::Kind::python;
-  entries_.push_back({parent, location, stack, 0, 0, entries_[parent].runs_python || python});
+  const bool script =
+      locations_[location].kind == Location::Kind::python || locations_[location].script;
+  entries_.push_back({parent, location, stack, 0, 0, entries_[parent].runs_script || script});
   return stack;
 }
 
@@ -136,7 +137,7 @@ bool Stacks::is_left_out(LocationId id) {
 
 StackId Stacks::reduced(StackId stack) const {
   const Entry& entry = entries_[stack];
-  return entry.runs_python && entry.reduced != 0 ? entry.reduced : stack;
+  return entry.runs_script && entry.reduced != 0 ? entry.reduced : stack;
 }
 
 // Functions without a name of their own are known by their location: two lambdas of a file are not
@@ -146,7 +147,7 @@ std::uint32_t Stacks::function_of(LocationId id) {
   std::uint32_t& number = functions_[id];
   if (number != 0) return number;
   const Location& location = locations_[id];
-  const bool python = location.kind == Location::Kind::python;
+  const bool python = location.kind == Location::Kind::python || location.script;
   const bool is_named = location.kind != Location::Kind::note && !location.function.empty() &&
                         !(python && location.function.back() == '>');
   std::string name = std::to_string(id);

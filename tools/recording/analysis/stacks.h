@@ -60,7 +60,7 @@ class Stacks {
   // figure.
   StackId without_recursion(StackId stack);
 
-  bool runs_python(StackId stack) const { return entries_[stack].runs_python; }
+  bool runs_script(StackId stack) const { return entries_[stack].runs_script; }
 
   StackId parent(StackId stack) const { return entries_[stack].parent; }  // one frame further out
   LocationId innermost(StackId stack) const { return entries_[stack].location; }
@@ -75,7 +75,7 @@ class Stacks {
     StackId reduced;
     StackId first_child;   // 0: none
     StackId next_sibling;  // 0: none
-    bool runs_python;
+    bool runs_script;
   };
   // Callees beyond this number are found by hash.
   static constexpr unsigned kListed = 16;

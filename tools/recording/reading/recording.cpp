@@ -428,6 +428,14 @@ std::vector<HolderFigures> Recording::holders() const {
   return rows;
 }
 
+std::string root_of_process(const std::filesystem::path& recording) {
+  constexpr std::string_view kProc = "/proc/";
+  const std::string path = recording.string();
+  const std::size_t end = path.find('/', kProc.size());
+  if (!path.starts_with(kProc) || end == path.npos) return {};
+  return path.substr(0, end) + "/root";
+}
+
 std::uint64_t Recording::event_count() const {
   std::uint64_t events = 0;
   session::Lane lane{};

@@ -79,6 +79,10 @@ struct ResidencyTotals {
   std::array<std::uint64_t, session::kResidentKinds> kind_bytes{};
 };
 
+// The root of the process through which a recording was found, /proc/PID/root; empty: it is a file
+// of ours.
+std::string root_of_process(const std::filesystem::path& recording);
+
 const std::vector<Space>& spaces_that_add_up();  // those for which is_additive() is true
 
 class Recording {

@@ -41,6 +41,11 @@ Interest interest_of(const Location& location, const Locations& locations, bool 
     if (is_frozen(location)) return Interest::machinery;
     return text::is_programs_own(location.file) ? Interest::own_line : Interest::library_line;
   }
+  if (location.script) {
+    if (location.file.empty()) return Interest::own_function;
+    return text::is_programs_own_script(location.file) ? Interest::own_line
+                                                       : Interest::library_line;
+  }
   const std::string module = locations.module_path(location);
   // Inside of the innermost Python line, the interpreter's functions show how the memory was
   // requested. Further out they only connect the lines.

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/names/perf_map.h"
 #include "common/session/python_lines.h"
 #include "common/text/own_code.h"
 #include "tools/recording/symbolize/cached_symbols.h"
@@ -25,20 +26,17 @@ std::string hexadecimal(const std::uint8_t* bytes, std::size_t count) {
   return text;
 }
 
+// The parts of V8's interpreter, which are in the program's file: how it gets from one JavaScript
+// function to the next depends on who has compiled which.
+bool is_interpreter_glue(std::string_view function) {
+  return function.starts_with("Builtins_") || function.starts_with("construct_stub_");
+}
+
 Location note(std::string text) {
   Location location;
   location.kind = Location::Kind::note;
   location.function = std::move(text);
   return location;
-}
-
-// The root of the process through which the recording was found, /proc/PID/root; empty: it is a
-// file of ours.
-std::string root_of(const std::string& recording) {
-  constexpr std::string_view kProc = "/proc/";
-  const std::size_t end = recording.find('/', kProc.size());
-  if (!recording.starts_with(kProc) || end == recording.npos) return {};
-  return recording.substr(0, end) + "/root";
 }
 
 }  // namespace
@@ -53,7 +51,10 @@ struct Locations::ModuleEntry {
 
 Locations::Locations(const Recording& recording, StoredSymbols stored,
                      std::shared_ptr<const CacheDirectory> cache)
-    : recording_(recording), stored_(std::move(stored)), cache_(std::move(cache)) {
+    : recording_(recording),
+      stored_(std::move(stored)),
+      generated_(recording),
+      cache_(std::move(cache)) {
   locations_.emplace_back();  // 0: none
   modules_.push_back(std::make_unique<ModuleEntry>());
 }
@@ -79,7 +80,7 @@ std::uint32_t Locations::module(std::uint32_t id) {
   const bool is_tied = id_bytes != 0 || recording_.owner() == geteuid();
   auto symbols = is_tied ? ModuleSymbols::open(entry->path, {row.build_id, id_bytes}) : nullptr;
   // The modules of a process in a container are in its root.
-  if (const std::string root = root_of(recording_.path().string());
+  if (const std::string root = root_of_process(recording_.path());
       symbols == nullptr && id_bytes != 0 && !root.empty())
     symbols = ModuleSymbols::open(root + entry->path, {row.build_id, id_bytes});
   if (symbols != nullptr) {
@@ -106,6 +107,9 @@ std::vector<Location> Locations::native_locations(std::uint64_t frame) {
   std::vector<LineInfo> lines;
   if (from.symbols != nullptr) lines = from.symbols->find(address);
   if (lines.empty()) lines = stored_.find(from.build_id, offset);
+  if (lines.empty() && id == 0) lines = generated_.find(address);
+  // A name confirms what the walk guessed.
+  const bool is_generated = id == 0 && !lines.empty();
   if (lines.empty()) lines.emplace_back();
 
   std::vector<Location> locations;
@@ -115,8 +119,13 @@ std::vector<Location> Locations::native_locations(std::uint64_t frame) {
     location.file = std::move(line_info.file);
     location.line = line_info.line;
     location.inlined = line_info.inlined;
-    location.guessed = session::is_guessed(frame);
-    location.interpreter = from.interpreter;
+    location.guessed = session::is_guessed(frame) && !is_generated;
+    // What a map of functions leaves out is glue, too.
+    const bool is_glue = is_generated ? names::generated_name(location.function).is_glue
+                         : id == 0    ? stored_.has_generated_code() || generated_.has_names()
+                                      : is_interpreter_glue(location.function);
+    location.interpreter = from.interpreter || is_glue;
+    location.script = is_generated && !is_glue;
     location.module = from.path.empty() ? 0 : id;
     location.names = from.path.empty() ? 0 : names;
     location.offset = offset;

@@ -14,6 +14,7 @@
 #include "tools/base/json.h"
 #include "tools/recording/reading/recording.h"
 #include "tools/recording/symbolize/cache_directory.h"
+#include "tools/recording/symbolize/generated_code.h"
 #include "tools/recording/symbolize/stored_symbols.h"
 
 namespace oomrec::tools::recording {
@@ -24,7 +25,8 @@ struct Location {
   Kind kind = Kind::native;
   bool inlined = false;
   bool guessed = false;      // found by scanning the stack, without unwind information
-  bool interpreter = false;  // native code of the Python interpreter
+  bool interpreter = false;  // native code of an interpreter, Python's or another one's
+  bool script = false;       // a function in another language, compiled at run time
   std::uint32_t line = 0;    // 0: unknown
   std::uint32_t module = 0;  // entry in `modules`; 0: unknown
   std::uint32_t names = 0;   // for Locations: what that entry was when it was read; 0: unknown
@@ -75,6 +77,7 @@ class Locations {
 
   const Recording& recording_;
   StoredSymbols stored_;
+  GeneratedCode generated_;
   std::shared_ptr<const CacheDirectory> cache_;
   std::vector<Location> locations_;
   std::unordered_map<std::string, LocationId> ids_;

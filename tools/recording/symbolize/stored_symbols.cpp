@@ -22,10 +22,13 @@ StoredSymbols StoredSymbols::of(const Json& root) {
   const Json& symbols = member(root, "symbols");
   if (!symbols.is_array()) return stored;
   for (const Json& symbol : symbols) {
-    const auto build_id = text_of(symbol, "build_id");
+    // Code that was made at run time has none, only its address.
+    const auto build_id = member(symbol, "module").is_null() ? std::optional<std::string>{""}
+                                                             : text_of(symbol, "build_id");
     const auto offset = number_of(symbol, "offset");
     const Json& frames = member(symbol, "frames");
     if (!build_id || !offset || !frames.is_array()) continue;
+    stored.has_generated_code_ = stored.has_generated_code_ || build_id->empty();
     std::vector<LineInfo>& lines = stored.by_key_[key_of(*build_id, *offset)];
     for (const Json& frame : frames) {
       const std::string name = text_of(frame, "function").value_or("");

@@ -22,9 +22,11 @@ class StoredSymbols {
 
   // Innermost first; empty: not stored. `build_id` in hexadecimal.
   const std::vector<LineInfo>& find(const std::string& build_id, std::uint64_t offset) const;
+  bool has_generated_code() const { return has_generated_code_; }  // names of it
 
  private:
   std::unordered_map<std::string, std::vector<LineInfo>> by_key_;
+  bool has_generated_code_ = false;
 };
 
 }  // namespace oomrec::tools::recording

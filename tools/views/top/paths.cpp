@@ -71,7 +71,7 @@ PathId Paths::child(PathId parent, recording::LocationId location) {
 }
 
 PathId Paths::of(recording::StackId stack) {
-  if (!stacks_.runs_python(stack)) return of(stack, false);
+  if (!stacks_.runs_script(stack)) return of(stack, false);
   if (frames_ != recording::Frames::native) stack = stacks_.reduced(stack);
   const PathId reduced = of(stack, true);
   return reduced != 0 ? reduced : of(stack, false);
