@@ -40,6 +40,16 @@ bool may_have_object_heap() noexcept {
 // mimalloc, or from this size on, such a mapping is address space for later, although writable.
 constexpr std::uint64_t kReservedBytes = std::uint64_t{1} << 30;
 
+// Of a sparse reservation, a piece of this size that becomes writable at once is for later, too: V8
+// does that with all 512 MiB of its code, and drops the pages.
+constexpr std::uint64_t kLargePieceBytes = std::uint64_t{64} << 20;
+
+live::Sparse sparseness_of(InHook hook, std::uint64_t address, std::uint64_t bytes,
+                           int protection) noexcept {
+  const bool is_large = (protection & PROT_WRITE) != 0 && bytes >= kLargePieceBytes;
+  return is_large ? g_state.ranges.sparseness_of(hook, address, bytes) : live::Sparse::no;
+}
+
 RangeKind kind_of(const Mapping& mapping) noexcept {
   if (mapping.file && (mapping.protection & PROT_WRITE) != 0 &&
       mapping.bytes >= session::kLookBytes) {
@@ -156,6 +166,9 @@ void on_map(InHook hook, const Mapping& mapping) noexcept {
                                             birth_s(from))
                    : g_state.ranges.map(hook, mapping.address, mapping.bytes, kind,
                                         anonymous(mapping), from.holder, birth_s(from)));
+  if (kind == RangeKind::reservation && (mapping.flags & MAP_NORESERVE) != 0 &&
+      mapping.bytes >= kLargePieceBytes)
+    g_state.ranges.set_sparse(hook, mapping.address, mapping.bytes);
   if (kind == RangeKind::reservation && is_object_heap(hook, mapping, from)) {
     object_pool_holder(hook);
     add_object_heap(hook, mapping.address, mapping.bytes);
@@ -212,6 +225,15 @@ void on_remap(InHook hook, std::uint64_t old_address, std::uint64_t old_bytes,
 void on_protect(InHook hook, std::uint64_t address, std::uint64_t bytes, int protection) noexcept {
   if ((protection & PROT_READ) == 0) stack::on_unmapped(hook, address, bytes);
   if (phase() == Phase::off || ((protection & PROT_WRITE) == 0 && protection != PROT_NONE)) return;
+  const live::Sparse sparseness = sparseness_of(hook, address, bytes, protection);
+  if (sparseness == live::Sparse::usable) return;
+  if (sparseness == live::Sparse::reserved) {
+    NodeScope nodes{hook};
+    const Caller from = caller(hook, nodes, 0, Api::mprotect, Use::once_touched);
+    return count_change(hook, from, Api::mprotect,
+                        g_state.ranges.reserve(hook, address, bytes, RangeKind::reservation,
+                                               from.holder, birth_s(from)));
+  }
   const std::uint64_t newly = counted_by_protect(hook, address, bytes, protection);
   const bool given_up =
       protection == PROT_NONE && g_state.ranges.counted_bytes(hook, address, bytes) != 0;
@@ -258,6 +280,7 @@ std::uint64_t counted_bytes(InHook hook, const Mapping& mapping) noexcept {
 std::uint64_t counted_by_protect(InHook hook, std::uint64_t address, std::uint64_t bytes,
                                  int protection) noexcept {
   if (phase() == Phase::off || (protection & PROT_WRITE) == 0) return 0;
+  if (sparseness_of(hook, address, bytes, protection) != live::Sparse::no) return 0;
   return g_state.ranges.promotable_bytes(hook, address, bytes);
 }
 

@@ -41,6 +41,22 @@ RangeChange RangeTable::reserve(InHook hook, std::uint64_t start, std::uint64_t 
   return change;
 }
 
+void RangeTable::set_sparse(InHook, std::uint64_t start, std::uint64_t bytes) noexcept {
+  const system::MutexGuard guard(lock_);
+  const std::uint32_t at = first_below(start + bytes);
+  if (guard && at < count_ && ranges_[at].start <= start) ranges_[at].is_sparse = true;
+}
+
+Sparse RangeTable::sparseness_of(InHook, std::uint64_t start, std::uint64_t bytes) noexcept {
+  const system::MutexGuard guard(lock_);
+  const std::uint32_t at = first_below(start + bytes);
+  if (!guard || at >= count_) return Sparse::no;
+  const Range& range = ranges_[at];
+  if (range.start > start || range.end < start + bytes) return Sparse::no;
+  if (range.is_usable) return Sparse::usable;
+  return range.is_sparse && range.kind == RangeKind::reservation ? Sparse::reserved : Sparse::no;
+}
+
 RangeChange RangeTable::set_touched(InHook hook, std::uint64_t start, std::uint64_t end,
                                     std::uint64_t touched_bytes) noexcept {
   RangeChange change;

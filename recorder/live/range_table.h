@@ -32,6 +32,7 @@ struct Range {
   bool of_pool = false;  // of the parent's, between detach() and adopt()
   // Of those of reserve(), which have a holder: what of them counts.
   bool is_usable = false;
+  bool is_sparse = false;  // MAP_NORESERVE: the kernel does not account for it either
   std::uint64_t touched_bytes = 0;
 };
 
@@ -47,6 +48,8 @@ struct RangeChange {
 
 // Whether a new range may extend the holder's adjacent one, as for brk().
 enum class Growth : bool { separate, extend };
+
+enum class Sparse : std::uint8_t { no, reserved, usable };
 
 class RangeTable {
  public:
@@ -73,6 +76,10 @@ class RangeTable {
   // A new reservation that is writable as it is, or a file mapping of which a part may count.
   RangeChange reserve(InHook, std::uint64_t start, std::uint64_t bytes, RangeKind,
                       std::uint32_t holder, std::uint32_t birth_s) noexcept;
+  // The reservation that is mapped there is sparse.
+  void set_sparse(InHook, std::uint64_t start, std::uint64_t bytes) noexcept;
+  // What all of this lies in: a sparse reservation, a range of reserve(), or something else.
+  Sparse sparseness_of(InHook, std::uint64_t start, std::uint64_t bytes) noexcept;
   // A look at the pages of a usable range, from `start` to `end` or a part of it: so much of
   // it counts from now on.
   RangeChange set_touched(InHook, std::uint64_t start, std::uint64_t end,

@@ -73,6 +73,16 @@ def test_what_is_touched_of_a_reservation_has_a_holder(killed, what):
 
 
 @pytest.mark.needs_cgroup_write
+def test_a_reservation_that_is_made_writable_at_once(killed, oomrec, victim):
+    """As V8's 512 MiB for its code: what is touched of it counts, also against --limit."""
+    _, shown, _ = killed("made_writable")
+    assert "grow" in first(shown), shown["holders"][0]
+    assert holding(shown, "made_writable") == pytest.approx(8 * MIB, abs=4 * MIB)
+    run = oomrec("run", "--limit", "300M", "--", victim("residency"), "made_writable", "10", "exit")
+    assert run.exit_code == 0 and not run.bundles_for("soft_limit"), str(run)
+
+
+@pytest.mark.needs_cgroup_write
 def test_memory_that_is_being_filled_at_the_end(killed):
     """The last look came before: what became resident since is known as a sum, and belongs to the newest memory."""
     _, shown, _ = killed("fill_last", "120")

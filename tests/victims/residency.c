@@ -47,6 +47,15 @@ static char* reserve(int is_hinted) {
   return map(is_hinted ? (void*)((size_t)0x20 << 40) : NULL, 1024 * MIB, MAP_NORESERVE);
 }
 
+/* As V8 does with its code: all of it writable at once, and nothing touched but a part. */
+static char* made_writable(void) {
+  char* p = mmap(NULL, 512 * MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED || mprotect(p + MIB, 511 * MIB, PROT_READ | PROT_WRITE) != 0) exit(2);
+  madvise(p + MIB, 511 * MIB, MADV_DONTNEED);
+  memset(p + 100 * MIB, 1, 8 * MIB);
+  return p;
+}
+
 static char* fill_last(void) {
   char* p = map(NULL, 100 * MIB, 0);
   memset(p, 1, 100 * MIB);
@@ -62,6 +71,7 @@ int main(int argc, char** argv) {
   if (strcmp(what, "untouched_block") == 0) kept = untouched_block();
   if (strcmp(what, "touched_part") == 0) kept = touched_part();
   if (strcmp(what, "given_back") == 0) kept = given_back();
+  if (strcmp(what, "made_writable") == 0) kept = made_writable();
   if (strcmp(what, "only_read") == 0) kept = only_read();
   if (strcmp(what, "reservation") == 0) reserved = reserve(1);
   if (strcmp(what, "reservation_anywhere") == 0) reserved = reserve(0);
