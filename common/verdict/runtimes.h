@@ -41,6 +41,8 @@ inline constexpr LimitFunction kLimitFunctions[] = {
     {session::Runtime::v8, "_ZN2v88internal2V823FatalProcessOutOfMemory",
      "v8::internal::V8::FatalProcessOutOfMemory"},
     {session::Runtime::v8, "_ZN2v85Utils16ReportOOMFailure", "v8::Utils::ReportOOMFailure"},
+    // Of Node.js 24, which exports no other.
+    {session::Runtime::v8, "_ZN4node15OOMErrorHandler", "node::OOMErrorHandler"},
     {session::Runtime::jvm, "_Z25report_java_out_of_memoryPKc", "report_java_out_of_memory"},
     // Callers of that, which the compiler may leave by a jump.
     {session::Runtime::jvm, "_ZN12MemAllocator10Allocation19check_out_of_memory",
