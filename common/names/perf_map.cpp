@@ -74,6 +74,16 @@ GeneratedName script_name(std::string_view text) noexcept {
   return found;
 }
 
+// "void java.nio.DirectByteBuffer.<init>(int)": without the result and the parameters.
+std::string_view jvm_name(std::string_view text) noexcept {
+  const std::size_t parameters = text.find('(');
+  const std::size_t space = text.substr(0, parameters).find(' ');
+  if (!text.ends_with(')') || space == text.npos || space > parameters ||
+      text.find(' ', space + 1) < parameters)
+    return text;
+  return text.substr(space + 1, parameters - space - 1);
+}
+
 }  // namespace
 
 bool parse_map_line(std::string_view text, MapLine& line) noexcept {
@@ -90,8 +100,8 @@ GeneratedName generated_name(std::string_view name) noexcept {
   for (const std::string_view script : kScripts)
     if (name.starts_with(script)) return script_name(name.substr(script.size()));
   GeneratedName found;
-  found.function = name;
   found.is_glue = begins_with_one(name, kGlue);
+  found.function = found.is_glue ? name : jvm_name(name);
   if (name.starts_with(kPhp)) found.function.remove_prefix(kPhp.size());
   return found;
 }

@@ -31,6 +31,13 @@ constexpr bool is_programs_own_script(std::string_view file) noexcept {
   return !file.empty() && !file.starts_with("node:") && file.find("node_modules/") == file.npos;
 }
 
+// The same of one without a file: of Java, of the class library.
+constexpr bool is_programs_own_method(std::string_view function) noexcept {
+  constexpr std::array<std::string_view, 4> kLibrary = {"java.", "javax.", "jdk.", "sun."};
+  return std::none_of(kLibrary.begin(), kLibrary.end(),
+                      [&](std::string_view package) { return function.starts_with(package); });
+}
+
 // Whether a Python file is the import system's, whose lines stand between a module and its
 // importer.
 constexpr bool is_import_machinery(std::string_view python_file) noexcept {

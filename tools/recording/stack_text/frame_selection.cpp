@@ -42,7 +42,9 @@ Interest interest_of(const Location& location, const Locations& locations, bool 
     return text::is_programs_own(location.file) ? Interest::own_line : Interest::library_line;
   }
   if (location.script) {
-    if (location.file.empty()) return Interest::own_function;
+    if (location.file.empty())
+      return text::is_programs_own_method(location.function) ? Interest::own_function
+                                                             : Interest::library_function;
     return text::is_programs_own_script(location.file) ? Interest::own_line
                                                        : Interest::library_line;
   }

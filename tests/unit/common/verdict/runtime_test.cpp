@@ -84,6 +84,7 @@ TEST_CASE("only functions that give up for lack of memory are the runtime's limi
   CHECK(verdict::limit_function(
             "_ZN2v88internal2V823FatalProcessOutOfMemoryEPNS0_7IsolateEPKcRKNS_10OOMDetailsE") !=
         nullptr);
+  CHECK(verdict::limit_function("_ZN4node15OOMErrorHandlerEPKcRKN2v810OOMDetailsE") != nullptr);
   CHECK(verdict::limit_function("_Z25report_java_out_of_memoryPKc") != nullptr);
   for (const char* other : {"_ZN4node5AbortEv", "_ZN2v88internal8FatalOOMEv", "abort", "",
                             "_ZN2os4exitEi", "_Z23report_vm_out_of_memoryPKcim11VMErrorTypeS0_z"})
