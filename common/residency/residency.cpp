@@ -386,6 +386,34 @@ void add_rows(const View& view, std::span<Piece> pieces, Look& out) noexcept {
   }
 }
 
+ResidencyRow* find_row(Look& look, std::uint32_t holder) noexcept {
+  ResidencyRow* const end = look.rows + look.found.row_count;
+  ResidencyRow* const row = std::find_if(
+      look.rows, end, [&](const ResidencyRow& one) noexcept { return one.holder == holder; });
+  return row != end ? row : nullptr;
+}
+
+// Whoever made reservations grow before the latest look of the process itself still has that; what
+// is more since is that of the latest of them.
+void move_known_shares(const View& view, Look& look) noexcept {
+  view.for_each_residency_row([&](const ResidencyRow& share) noexcept {
+    if (share.reserving != 0) move_share(look, share);
+  });
+  view.for_each_residency_row([&](const ResidencyRow& before) noexcept {
+    ResidencyRow* const own = find_row(look, before.holder);
+    if (own == nullptr || before.reserving != 0 || own->reserved_bytes <= before.reserved_bytes)
+      return;
+    ResidencyRow* latest = nullptr;
+    for (std::uint32_t i = 0; i < look.found.row_count; ++i)
+      if (look.rows[i].reserving == before.holder &&
+          (latest == nullptr || look.rows[i].birth_s > latest->birth_s))
+        latest = look.rows + i;
+    if (latest == nullptr) return;
+    latest->reserved_bytes += own->reserved_bytes - before.reserved_bytes;
+    own->reserved_bytes = before.reserved_bytes;
+  });
+}
+
 // Of the whole process, by /proc/PID/statm; 0: unknown.
 std::uint64_t resident_bytes(int process) noexcept {
   char text[128];
@@ -403,6 +431,18 @@ std::size_t pieces_of(const View& view) noexcept {
   for (std::uint64_t i = 1, count = view.count(TableId::live_blocks); i < count; ++i)
     if (view.read(TableId::live_blocks, i, block) && block.bytes >= kLookBytes) ++pieces;
   return pieces;
+}
+
+void move_share(Look& look, const ResidencyRow& share) noexcept {
+  if (ResidencyRow* const from = find_row(look, share.reserving))
+    from->reserved_bytes -= std::min(from->reserved_bytes, share.reserved_bytes);
+  if (ResidencyRow* const to = find_row(look, share.holder)) {
+    to->reserved_bytes += share.reserved_bytes;
+    to->reserving = share.reserving;
+    to->birth_s = std::max(to->birth_s, share.birth_s);
+  } else if (look.found.row_count < session::kResidencyRows) {
+    look.rows[look.found.row_count++] = share;
+  }
 }
 
 std::size_t look_at(InHook, int process, const View& view, Memory memory, std::uint64_t deadline_ns,
@@ -435,6 +475,7 @@ std::size_t look_at(InHook, int process, const View& view, Memory memory, std::u
   for (const Space space : {Space::heap, Space::map})
     out.found.live_bytes += view.header().spaces[static_cast<std::size_t>(space)].live_bytes();
   add_rows(view, pieces, out);
+  if (process != 0) move_known_shares(view, out);
   out.found.time_ns = system::monotonic_ns();
   return pieces.size();
 }

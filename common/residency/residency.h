@@ -40,6 +40,10 @@ struct Look {
 };
 static_assert(sizeof(Look) == session::kResidencyPages * sizeof(session::ResidencyPage));
 
+// Of what the reservations of `share.reserving` have touched, a part is that of another holder. In
+// no order, and without a row if there is no room.
+void move_share(Look&, const session::ResidencyRow& share) noexcept;
+
 // At least as many pieces as the session has now.
 std::size_t pieces_of(const session::View&) noexcept;
 

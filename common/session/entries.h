@@ -178,7 +178,9 @@ struct ResidencyRow {
   // live; a look from outside may have found more.
   u64 reserved_bytes;
   u32 birth_s;  // of its newest memory that has untouched pages: since start
-  u32 reserved;
+  // 0, or reserved_bytes are of reservations of this holder: those that grew while the stack ran,
+  // lately at birth_s.
+  u32 reserving;
 };
 inline constexpr u64 kLookBytes = u64{64} << 10;
 

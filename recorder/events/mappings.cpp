@@ -183,8 +183,13 @@ void on_map(InHook hook, const Mapping& mapping) noexcept {
 void add_preexisting_mapping(InHook hook, std::uint64_t address, std::uint64_t bytes) noexcept {
   if (phase() != Phase::active) return;
   const std::uint32_t holder = preexisting_holder(hook, Space::map, 0);
+  // A large one may be an allocator's reservation: what of it is touched counts.
   const live::RangeChange change =
-      g_state.ranges.map(hook, address, bytes, RangeKind::counted, true, holder, 0);
+      bytes >= kLargePieceBytes
+          ? g_state.ranges.reserve(hook, address, bytes, RangeKind::reservation, holder, 0)
+          : g_state.ranges.map(hook, address, bytes, RangeKind::counted, true, holder, 0);
+  g_session.header().spaces[static_cast<std::size_t>(Space::map)].reserved_bytes.fetch_add(
+      static_cast<std::uint64_t>(change.reserved_bytes), std::memory_order_relaxed);
   if (change.dropped != 0) drop(change.dropped);
   count_unlaned(Space::map, {change.added_bytes, change.added_count, 0, change.added_bytes, 0});
 }

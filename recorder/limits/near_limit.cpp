@@ -104,6 +104,7 @@ bool may_be_over_soft_limit() noexcept {
 void look_if_near(InHook hook, std::uint64_t now) noexcept {
   constexpr unsigned kNearPercent = 50, kNearerPercent = 85;
   constexpr std::uint64_t kPartOfLimit = 32, kPartOfTime = 200, kPartOfTimeNearer = 50;
+  constexpr std::uint64_t kReservedBytes = 64 << 20, kLeast = 256 << 20;
   const session::Header& header = g_session.header();
   const std::uint64_t available = header.health.available_bytes.load(std::memory_order_relaxed);
   const std::uint64_t resident = header.health.rss_bytes.load(std::memory_order_relaxed);
@@ -117,6 +118,8 @@ void look_if_near(InHook hook, std::uint64_t now) noexcept {
     is_nearer = true;
   } else if (available != 0 && available < header.ram_bytes / 8) {
     limit = header.ram_bytes;
+  } else if (g_state.ranges.usable_bytes() >= kReservedBytes) {
+    limit = std::max(resident, kLeast);  // to know which stacks make reservations grow
   }
   if (limit == 0 || now < g_near.next_look_ns) return;
   const std::uint64_t before = g_near.looked_at_bytes;

@@ -16,6 +16,18 @@ using session::LiveRange;
 
 // --- Called by the recorder ---------------------------------------------------------------------
 
+namespace {
+
+// Without an overflow, and rounded down.
+std::uint64_t part_of(std::uint64_t bytes, std::uint64_t part, std::uint64_t whole) noexcept {
+  return whole == 0
+             ? 0
+             : static_cast<std::uint64_t>(static_cast<double>(bytes) * static_cast<double>(part) /
+                                          static_cast<double>(whole));
+}
+
+}  // namespace
+
 RangeChange RangeTable::map(InHook hook, std::uint64_t start, std::uint64_t bytes, RangeKind kind,
                             bool anonymous, std::uint32_t holder, std::uint32_t birth_s,
                             Growth growth) noexcept {
@@ -58,12 +70,16 @@ Sparse RangeTable::sparseness_of(InHook, std::uint64_t start, std::uint64_t byte
 }
 
 RangeChange RangeTable::set_touched(InHook hook, std::uint64_t start, std::uint64_t end,
-                                    std::uint64_t touched_bytes) noexcept {
+                                    std::uint64_t touched_bytes, std::uint32_t grower,
+                                    std::uint32_t now_s) noexcept {
   RangeChange change;
   const system::MutexGuard guard(lock_);
   const std::uint32_t at = first_below(end);
   if (!guard || at >= count_ || ranges_[at].start > start || ranges_[at].end < end) return change;
-  if (ranges_[at].is_usable) recount(hook, ranges_[at], touched_bytes, change);
+  Range& range = ranges_[at];
+  const bool grew = range.kind == RangeKind::reservation && range.was_looked_at;
+  if (range.is_usable) recount(hook, range, touched_bytes, change, grew ? grower : 0, now_s);
+  range.was_looked_at = true;
   return change;
 }
 
@@ -152,6 +168,7 @@ RangeChange RangeTable::detach(InHook, std::uint32_t pool) noexcept {
   if (lock_.held())
     count_ = 0;  // its owner, in the middle of a change, does not exist in the child
   lock_.unlock();
+  growers_.clear();
   slots_.reset();
   for (std::uint32_t at = 0; at < count_; ++at) {
     ranges_[at].slot = 0;
@@ -164,6 +181,7 @@ RangeChange RangeTable::detach(InHook, std::uint32_t pool) noexcept {
 
 void RangeTable::clear(InHook) noexcept {
   lock_.unlock();
+  growers_.clear();
   count_ = 0;
   usable_bytes_.store(0, std::memory_order_relaxed);
   slots_.reset();
@@ -210,12 +228,16 @@ void RangeTable::carve(InHook hook, std::uint64_t start, std::uint64_t end,
     Range& range = ranges_[at];
     const bool low_stays = range.start<start, high_stays = range.end> end;
     const std::uint64_t bytes = std::min(range.end, end) - std::max(range.start, start);
-    recount(hook, range, 0, change);  // until the next look: which part was touched is not known
+    // Until the next look: which part was touched is not known.
+    const std::uint64_t left = range.end - range.start - bytes;
+    recount(hook, range, part_of(range.touched_bytes, left, left + bytes), change);
     const Range whole = range;
     if (low_stays && high_stays) {
       Range high = whole;
       high.start = end;
       high.slot = 0;
+      high.touched_bytes = part_of(whole.touched_bytes, high.end - high.start, left);
+      range.touched_bytes -= high.touched_bytes;
       range.end = start;
       republish(range);
       publish(
@@ -225,6 +247,7 @@ void RangeTable::carve(InHook hook, std::uint64_t start, std::uint64_t end,
         uncount(hook, whole, bytes, -1, change);
       } else {  // no room for the second piece: drop it, as if it were unmapped
         unpublish(high);
+        recount(hook, high, 0, change);
         uncount(hook, whole, bytes + (whole.end - end), 0, change);
         ++change.dropped;
       }
@@ -282,15 +305,19 @@ void RangeTable::set(InHook hook, Range range, std::uint32_t birth_s, Growth gro
 
 // A usable range is a block of its holder from the start, and has what of it is touched.
 void RangeTable::recount(InHook hook, Range& range, std::uint64_t touched_bytes,
-                         RangeChange& change) noexcept {
+                         RangeChange& change, std::uint32_t grower, std::uint32_t now_s) noexcept {
   const std::uint64_t before = std::exchange(range.touched_bytes, touched_bytes);
   const std::uint64_t more = touched_bytes - std::min(before, touched_bytes);
   const std::uint64_t less = before - std::min(before, touched_bytes);
   change.added_bytes += more;
   change.removed_bytes += less;
-  if (range.holder == 0) return;
-  if (more != 0) holders_.grow(hook, range.holder, more, 0);
-  if (less != 0) holders_.shrink(hook, range.holder, less, 0);
+  Growers::Change shares;
+  if (more != 0)
+    shares = growers_.grow(hook, holders_, range.holder, grower, more, now_s);
+  else if (less != 0)
+    shares = growers_.shrink(hook, holders_, range.holder, less);
+  change.added_count += shares.added_count;
+  change.removed_count += static_cast<std::int64_t>(shares.removed_count);
 }
 
 // Subtracts `bytes` of `range`, and `ranges` ranges.

@@ -15,6 +15,7 @@
 #include "common/session/layout.h"
 #include "common/system/hook_scope.h"
 #include "common/system/mutex.h"
+#include "recorder/live/growers.h"
 #include "recorder/live/holder_table.h"
 #include "recorder/session/reuse.h"
 
@@ -32,6 +33,7 @@ struct Range {
   bool of_pool = false;  // of the parent's, between detach() and adopt()
   // Of those of reserve(), which have a holder: what of them counts.
   bool is_usable = false;
+  bool was_looked_at = false;
   bool is_sparse = false;  // MAP_NORESERVE: the kernel does not account for it either
   std::uint64_t touched_bytes = 0;
 };
@@ -82,8 +84,16 @@ class RangeTable {
   Sparse sparseness_of(InHook, std::uint64_t start, std::uint64_t bytes) noexcept;
   // A look at the pages of a usable range, from `start` to `end` or a part of it: so much of
   // it counts from now on.
+  // What of a reservation is more than at the last look belongs to `grower`, a holder, since
+  // `now_s`. All else is the range's own holder's.
   RangeChange set_touched(InHook, std::uint64_t start, std::uint64_t end,
-                          std::uint64_t touched_bytes) noexcept;
+                          std::uint64_t touched_bytes, std::uint32_t grower,
+                          std::uint32_t now_s) noexcept;
+  template <class Visit>
+  void for_each_share(Visit&& visit) noexcept {
+    const system::MutexGuard guard(lock_);
+    if (guard) growers_.for_each(visit);
+  }
 
   // Of all usable ranges, touched or not.
   std::uint64_t usable_bytes() const noexcept {
@@ -121,7 +131,8 @@ class RangeTable {
 
   void carve(InHook, std::uint64_t start, std::uint64_t end, RangeChange&) noexcept;
   void set(InHook, Range, std::uint32_t birth_s, Growth, RangeChange&) noexcept;
-  void recount(InHook, Range&, std::uint64_t touched_bytes, RangeChange&) noexcept;
+  void recount(InHook, Range&, std::uint64_t touched_bytes, RangeChange&, std::uint32_t grower = 0,
+               std::uint32_t now_s = 0) noexcept;
   void uncount(InHook, const Range&, std::uint64_t bytes, std::int64_t ranges,
                RangeChange&) noexcept;
 
@@ -132,6 +143,7 @@ class RangeTable {
   void unpublish(Range&) noexcept;
 
   HolderTable& holders_;
+  Growers growers_;
   system::Mutex lock_;
   Range* ranges_ = nullptr;
   std::uint32_t count_ = 0;

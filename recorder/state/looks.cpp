@@ -9,7 +9,9 @@
 #include "common/system/files.h"
 #include "common/system/memory.h"
 #include "recorder/session/writer.h"
+#include "recorder/stack/stack.h"
 #include "recorder/state/counters.h"
+#include "recorder/state/node_scope.h"
 #include "recorder/state/state.h"
 
 namespace oomrec::recorder {
@@ -43,17 +45,40 @@ void enter(InHook hook, const residency::Look& look) noexcept {
   latest.store(first, std::memory_order_release);
 }
 
+// The stack that is running: what has been touched since the last look is taken to be its doing.
+struct Grower {
+  std::uint32_t holder = 0;  // 0: unknown
+  std::uint32_t now_s = 0;
+};
+Grower running_stack(InHook hook, NodeScope& nodes, ThreadState* thread) noexcept {
+  if (thread == nullptr) return {};
+  nodes.begin(*thread);
+  const std::uint32_t node = stack::capture(hook, thread->stacks, thread->root(hook));
+  return {g_state.holders.find_or_add(hook, node, Space::map, Api::mmap, session::kHolderEstimated),
+          thread->birth_s()};
+}
+
 // Returns the change of live bytes.
-std::int64_t count_touched(InHook hook, const residency::Piece& piece) noexcept {
-  const live::RangeChange change =
-      g_state.ranges.set_touched(hook, piece.start, piece.end, piece.touched_bytes);
-  const Delta delta{change.added_bytes, 0, 0, change.added_bytes, change.removed_bytes};
+std::int64_t count_touched(InHook hook, ThreadState* thread, const residency::Piece& piece,
+                           const Grower& grower) noexcept {
+  const live::RangeChange change = g_state.ranges.set_touched(
+      hook, piece.start, piece.end, piece.touched_bytes, grower.holder, grower.now_s);
+  const Delta delta{change.added_bytes, change.added_count,
+                    static_cast<std::uint64_t>(change.removed_count), change.added_bytes,
+                    change.removed_bytes};
   // Quietly: publishing would check the limits, from where this look may come.
-  if (ThreadState* const thread = current_thread(hook))
+  if (thread != nullptr)
     count_quietly(*thread, Space::map, delta);
   else
     count_unlaned(Space::map, delta);
   return delta.live_bytes();
+}
+
+void move_shares(residency::Look& look) noexcept {
+  g_state.ranges.for_each_share([&](const live::Growers::Share& share) noexcept {
+    residency::move_share(look, {share.grower, g_session.holders.at(share.grower).node, 0,
+                                 share.bytes, share.latest_s, share.reserving});
+  });
 }
 
 }  // namespace
@@ -72,9 +97,16 @@ std::uint64_t look_at_pages(InHook hook, std::uint64_t most_ns) noexcept {
     const std::size_t seen = residency::look_at(
         hook, 0, view, {{first, pieces}, {text, kTextBytes}}, began + most_ns, found);
     const bool is_whole = found.found.flags == 0;
-    for (std::size_t i = 0; is_whole && i < seen; ++i)
-      if (first[i].counts_once_touched)
-        found.found.live_bytes += static_cast<std::uint64_t>(count_touched(hook, first[i]));
+    ThreadState* const thread = current_thread(hook);
+    NodeScope nodes{hook};
+    Grower grower;
+    for (std::size_t i = 0; is_whole && i < seen; ++i) {
+      if (!first[i].counts_once_touched) continue;
+      if (grower.holder == 0) grower = running_stack(hook, nodes, thread);
+      found.found.live_bytes +=
+          static_cast<std::uint64_t>(count_touched(hook, thread, first[i], grower));
+    }
+    move_shares(found);
     enter(hook, found);
     g_session.header().health.live_bytes.store(
         static_cast<std::uint64_t>(std::max<std::int64_t>(0, live_bytes(nullptr))),

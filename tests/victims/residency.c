@@ -56,6 +56,14 @@ static char* made_writable(void) {
   return p;
 }
 
+static int fill_next(char* reserved, size_t i) {
+  memset(reserved + i * MIB, 1, MIB);
+  void* occasion = malloc(100000); /* to look */
+  const int is_refused = occasion == NULL;
+  free(occasion);
+  return is_refused;
+}
+
 static char* fill_last(void) {
   char* p = map(NULL, 100 * MIB, 0);
   memset(p, 1, 100 * MIB);
@@ -77,10 +85,7 @@ int main(int argc, char** argv) {
   if (strcmp(what, "reservation_anywhere") == 0) reserved = reserve(0);
   for (size_t i = 0; until == 0 || i < until; ++i) {
     if (reserved != NULL) {
-      memset(reserved + i * MIB, 1, MIB);
-      void* occasion = malloc(100000); /* to look */
-      if (occasion == NULL) return 0;
-      free(occasion);
+      if (fill_next(reserved, i)) return 0;
     } else {
       grow(i);
     }

@@ -293,10 +293,20 @@ std::uint64_t Recording::credit_once_touched(std::uint64_t bytes) {
   std::uint64_t credited = 0;
   for (const auto& [row, most] : once_touched) {
     const std::uint64_t part = std::min(most, bytes - credited);
-    row->reserved_bytes += part;
+    latest_grower(*row).reserved_bytes += part;
     credited += part;
   }
   return credited;
+}
+
+// The row of whoever made the reservations of a holder grow lately; its own if that is not known.
+session::ResidencyRow& Recording::latest_grower(session::ResidencyRow& reserving) {
+  session::ResidencyRow* latest = &reserving;
+  for (session::ResidencyRow& row : residency_rows_)
+    if (row.reserving == reserving.holder && row.holder != reserving.holder &&
+        (latest == &reserving || row.birth_s > latest->birth_s))
+      latest = &row;
+  return *latest;
 }
 
 std::uint32_t Recording::seconds_of_look() const {

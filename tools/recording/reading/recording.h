@@ -156,6 +156,7 @@ class Recording {
   void set_residency(const session::Residency&, std::vector<session::ResidencyRow>);
   void credit(std::uint64_t bytes);
   std::uint64_t credit_once_touched(std::uint64_t bytes);
+  session::ResidencyRow& latest_grower(session::ResidencyRow& reserving);
   void debit(std::uint64_t bytes);
   std::uint32_t seconds_of_look() const;
   void sort_rows();

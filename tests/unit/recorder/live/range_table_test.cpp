@@ -100,6 +100,14 @@ struct Fixture {
       REQUIRE(entry.bytes == bytes_here);
       REQUIRE(entry.holder == range.holder);
     });
+    // Shares are blocks of whoever made the reservations grow.
+    table.for_each_share([&](const Growers::Share& share) {
+      REQUIRE((share.bytes != 0 && share.grower != share.reserving));
+      held[share.reserving].first -= share.bytes;
+      held[share.grower].first += share.bytes;
+      held[share.grower].second += 1;
+      ++ranges;
+    });
     REQUIRE(seen == pages);
     REQUIRE(counted == bytes);
     REQUIRE(ranges == count);
@@ -175,9 +183,10 @@ TEST_CASE("random mappings, cut and protected at random, agree with a map of pag
           if (below(2) == 0) looked_at.push_back(range);
         });
         for (const Range& range : looked_at)
-          f.apply(
-              f.table.set_touched(kHook, range.start, range.end,
-                                  below((range.end - range.start) / kPageBytes + 1) * kPageBytes));
+          f.apply(f.table.set_touched(
+              kHook, range.start, range.end,
+              below((range.end - range.start) / kPageBytes + 1) * kPageBytes,
+              below(2) == 0 ? 0 : holder, static_cast<std::uint32_t>(below(100))));
         looked_at.clear();
         break;
       case 4:  // read-only: nothing changes
