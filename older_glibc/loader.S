@@ -13,7 +13,7 @@
         .size   \name, . - \name
         .endm
 
-        .irp    name, dladdr, dlopen, dlvsym
+        .irp    name, dladdr, dlvsym
         by_version \name, OLDEST_GLIBC
         .endr
         by_version dladdr1, OLDEST_DLADDR1

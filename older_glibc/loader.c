@@ -57,7 +57,7 @@ void oomrec_load_libdl(void) {
 }
 
 // As if we were linked with libdl. A plugin of the program may need it later: its calls of our
-// dlsym and dlclose go on to the next ones, which are these.
+// dlopen, dlsym and dlclose go on to the next ones, which are these.
 void* oomrec_dlsym_without_libdl(void* library, const char* name) {
   void* const found = find(library, name);
   return found == NULL && library == RTLD_NEXT && g_libdl != NULL ? find(g_libdl, name) : found;
@@ -76,10 +76,6 @@ FALL_BACK(int, dladdr1, (const void* address, Dl_info* info, void** extra, int f
   if (_dl_addr == NULL) return 0;
   return _dl_addr(address, info, flags == RTLD_DL_LINKMAP ? extra : NULL,
                   flags == RTLD_DL_SYMENT ? extra : NULL);
-}
-
-FALL_BACK(void*, dlopen, (const char* file, int flags)) {
-  return __libc_dlopen_mode != NULL ? __libc_dlopen_mode(file, flags | OPENED_BY_DLOPEN) : NULL;
 }
 
 FALL_BACK(void*, dlvsym, (void* library, const char* name, const char* version)) {

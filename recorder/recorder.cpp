@@ -124,6 +124,42 @@ void add_inherited_holders(InHook hook) noexcept {
       static_cast<std::uint64_t>(maps.reserved_bytes), std::memory_order_relaxed);
 }
 
+// What of the heap is not observed; a fork's child has it, too.
+struct HeapNotes {
+  std::string_view of_heap;
+  char libraries[256];   // in other namespaces, by name
+  std::size_t used = 0;  // of it
+  bool are_several = false;
+  std::atomic<bool> busy{false};  // a thread adds one; another one's is left out meanwhile
+
+  // False: it is named already, or there is no space for it.
+  bool add_library(std::string_view name) noexcept {
+    const std::string_view before{libraries, used};
+    const std::string_view between = before.empty() ? "" : ", ";
+    if (before.find(name) != before.npos || used + between.size() + name.size() > sizeof libraries)
+      return false;
+    text::Text rest{libraries + used, sizeof libraries - used};
+    used += rest.add(between).add(name).view().size();
+    are_several = !before.empty();
+    return true;
+  }
+};
+constinit HeapNotes g_heap_notes{};
+
+void write_heap_note(InHook hook) noexcept {
+  const HeapNotes& notes = g_heap_notes;
+  char words[1024];
+  text::Text note{words, sizeof words};
+  note.add(notes.of_heap);
+  if (notes.used != 0) {
+    note.add(notes.of_heap.empty() ? "" : "; ").add({notes.libraries, notes.used});
+    note.add(notes.are_several
+                 ? " were loaded in namespaces of their own (dlmopen): their memory is not recorded"
+                 : " was loaded in a namespace of its own (dlmopen): its memory is not recorded");
+  }
+  if (!note.view().empty()) g_session.header().heap_note = g_session.add_string(hook, note.view());
+}
+
 enum class SessionOf : bool { program, forked_child };
 
 // Opens the session of this process image. Afterwards events are recorded.
@@ -163,7 +199,11 @@ bool open_session(InHook hook, SessionOf owner) noexcept {
   header.dump_directory = describe_dump_directory(hook);
   g_state.mode.store(options.mode, std::memory_order_relaxed);
   g_state.generation->store(++g_state.last_generation, std::memory_order_relaxed);
-  if (owner == SessionOf::forked_child) add_inherited_holders(hook);
+  if (owner == SessionOf::forked_child) {
+    add_inherited_holders(hook);
+    g_heap_notes.busy.store(false, std::memory_order_relaxed);
+    write_heap_note(hook);
+  }
   start_health(hook);
   start_forgetting(g_state.budget_bytes, g_process.forget_at);
   g_state.phase.store(Phase::active, std::memory_order_release);
@@ -405,7 +445,15 @@ void on_module_unload(InHook hook) noexcept {
 }
 
 void note_heap(InHook hook, std::string_view note) noexcept {
-  if (phase() == Phase::active) g_session.header().heap_note = g_session.add_string(hook, note);
+  g_heap_notes.of_heap = note;
+  if (phase() == Phase::active) write_heap_note(hook);
+}
+
+void note_other_namespace(InHook hook, std::string_view path) noexcept {
+  HeapNotes& notes = g_heap_notes;
+  if (phase() != Phase::active || notes.busy.exchange(true, std::memory_order_acquire)) return;
+  if (notes.add_library(text::base_name(path))) write_heap_note(hook);
+  notes.busy.store(false, std::memory_order_release);
 }
 
 void note_preexisting_objects(InHook hook, std::string_view counts) noexcept {

@@ -162,7 +162,7 @@ void* library_operator(const void* caller, const char* symbol) noexcept {
   const recorder::FaultPause pause;
   void* operator_new = nullptr;
   for (const char* const name : candidates) {
-    void* const library = name != nullptr ? ::dlopen(name, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
+    void* const library = name != nullptr ? g_next.dlopen(name, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
     if (library == nullptr) continue;
     void* const found = real_dlsym()(library, symbol);
     g_next.dlclose(library);

@@ -28,7 +28,6 @@
 #include "recorder/recorder.h"
 #include "recorder/state/thread_state.h"
 #include "shim/api.h"
-#include "shim/attach/dlopen.h"
 #include "shim/attach/mappings_before.h"
 #include "shim/attach/redirections.h"
 #include "shim/attach/shell_commands.h"
@@ -160,13 +159,13 @@ void add_gpu_libraries() noexcept {
 }
 
 void redirect_all() noexcept {
-  prepare_redirections(reinterpret_cast<std::uint64_t>(own_module().dli_fbase));
-  redirect_dlopen(next_definition("dlopen"));
+  prepare_redirections();
   redirect_shell_commands();
   visit_own_new(add_exported_redirection);
   add_later_redirections({loaded_gpu_libraries, add_gpu_libraries});
   redirect_modules(Direction::to_hooks);
-  gpu::g_before_lookup = redirect_new_modules;
+  gpu::g_before_lookup.store([](void*) noexcept { redirect_new_modules(); },
+                             std::memory_order_relaxed);
 }
 
 void redirect_looked_up(Direction direction) noexcept {
@@ -279,7 +278,7 @@ OOMREC_EXPORT const char* oomrec_detach(void) {
   if (oomrec_attached != kRecords) return "the process is not attached to";
   oomrec_attached = kIsIdle;
   add_to_environments(nullptr);
-  gpu::g_before_lookup = nullptr;
+  gpu::g_before_lookup.store(nullptr, std::memory_order_relaxed);
   redirect_modules(Direction::to_next);
   redirect_looked_up(Direction::to_next);
   oomrec_gpu_before_attach.word_count = oomrec_gpu_before_attach.device_count = 0;

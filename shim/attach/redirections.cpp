@@ -1,5 +1,6 @@
 #include "shim/attach/redirections.h"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bitset>
 
 #include "common/machine/page.h"
 #include "common/machine/platform.h"
@@ -18,6 +20,7 @@
 #include "shim/attach/writable_pages.h"
 #include "shim/interpose/modules.h"
 #include "shim/interpose/next.h"
+#include "shim/interpose/real_dlsym.h"
 
 namespace oomrec::shim {
 namespace {
@@ -34,6 +37,11 @@ struct Table {
   std::size_t count;
   Table* older;  // published before
 
+  void add(const char* name, const void* next, const void* hook) noexcept {
+    if (next == nullptr || hook == nullptr || next == hook || count == kMost) return;
+    rows[count++] = {name, reinterpret_cast<std::uint64_t>(next),
+                     reinterpret_cast<std::uint64_t>(hook)};
+  }
   void sort() noexcept {
     std::sort(rows, rows + count,
               [](const Redirection& a, const Redirection& b) { return a.next < b.next; });
@@ -72,12 +80,17 @@ struct Redirections {
   std::atomic<bool> is_filling{false};
   LaterLibraries later{};
   std::atomic<std::uint64_t> later_loaded{0};
-  std::uint64_t own_start = 0;
-  std::uint64_t loader_start = 0;
   std::atomic<unsigned long long> adds{0};  // of modules that were looked at: dlpi_adds
   std::atomic<bool> in_force{false};        // calls are redirected
 };
 constinit Redirections g_redirections{};
+
+// Where this library's ELF header is mapped.
+std::uint64_t own_start() noexcept {
+  Dl_info info{};
+  ::dladdr(&g_redirections, &info);
+  return reinterpret_cast<std::uint64_t>(info.dli_fbase);
+}
 
 // nullptr: there is no memory for it.
 Table* new_table(Table* from) noexcept {
@@ -121,6 +134,55 @@ void add_functions_loaded_later() noexcept {
   g_redirections.later_loaded.store(loaded, std::memory_order_relaxed);
   g_redirections.is_filling.store(false, std::memory_order_release);
 }
+
+void add_exported(Table& table, const char* name, const void* next) noexcept {
+  if (next == nullptr || is_absent(next)) return;
+  const InHook hook = OutsideHooks::in_hook();
+  symbols::ElfSymbols own{hook, own_start()};
+  table.add(name, next, reinterpret_cast<const void*>(own.address_of(hook, name)));
+}
+
+void add_hooked_functions(Table& table) noexcept {
+#define X(result, name, parameters, arguments) \
+  add_exported(table, #name, reinterpret_cast<const void*>(g_next.name));
+  OOMREC_NEXT_FUNCTIONS(X)
+#undef X
+#define X(name) add_exported(table, #name, next_definition(#name));
+  OOMREC_OTHER_ENTERED_FUNCTIONS(X)
+#undef X
+  add_exported(table, "dlsym", next_definition("dlsym"));
+}
+
+// The table of a program that started with this library: filled at the first need, and never
+// changed. Two threads may do so at once. nullptr: there is no memory for it.
+const Table* table_of_preloaded() noexcept {
+  Table* published = g_redirections.published.load(std::memory_order_acquire);
+  if (published != nullptr) return published;
+  Table* const table = new_table(nullptr);
+  if (table == nullptr) return nullptr;
+  add_hooked_functions(*table);
+  table->sort();
+  if (g_redirections.published.compare_exchange_strong(published, table, std::memory_order_acq_rel))
+    return table;
+  system::unmap(table, sizeof(Table));
+  return published;
+}
+
+// Which functions of the table a library's words will lead to once the loader binds them.
+class LaterBindings {
+ public:
+  LaterBindings(const Table& table, void* library) noexcept : table_(table) {
+    if (library == nullptr) return;
+    for (std::size_t i = 0; i < table.count; ++i)
+      are_next_[i] = reinterpret_cast<std::uint64_t>(real_dlsym()(library, table.rows[i].name)) ==
+                     table.rows[i].next;
+  }
+  bool lead_to_next(const Redirection& row) const noexcept { return are_next_[&row - table_.rows]; }
+
+ private:
+  const Table& table_;
+  std::bitset<Table::kMost> are_next_;
+};
 
 // A range of all real functions, or of all hooks: most words are outside of it.
 struct Bounds {
@@ -193,16 +255,47 @@ struct Module {
   }
 };
 
+// The last modules of the loader's list, to which it appends new ones. dlpi_adds - dlpi_subs would
+// also count those of other namespaces.
+struct NewModules {
+  unsigned long long fresh;
+  const link_map* library;
+  std::size_t loaded = 0, visited = 0;
+  bool has_library = false;
+
+  std::size_t older() const noexcept {
+    return loaded - static_cast<std::size_t>(std::min<unsigned long long>(fresh, loaded));
+  }
+  static int count(dl_phdr_info*, std::size_t, void* self) noexcept {
+    ++static_cast<NewModules*>(self)->loaded;
+    return 0;
+  }
+  static int find_library(dl_phdr_info* info, std::size_t, void* self) noexcept {
+    auto& modules = *static_cast<NewModules*>(self);
+    modules.has_library |= modules.visited++ >= modules.older() && modules.library != nullptr &&
+                           info->dlpi_addr == modules.library->l_addr &&
+                           info->dlpi_name == modules.library->l_name;
+    return 0;
+  }
+};
+
 class Pass {
  public:
-  Pass(const Table& table, Direction direction) noexcept : table_(table), direction_(direction) {
+  // All modules; or those behind the first `skipped`, with what is known of their words.
+  Pass(const Table& table, Direction direction, std::size_t skipped = 0,
+       const LaterBindings* later = nullptr) noexcept
+      : table_(table), direction_(direction), later_(later), left_to_skip_(skipped) {
     for (std::size_t i = 0; i < table.count; ++i)
       bounds_.add(direction == Direction::to_hooks ? table.rows[i].next : table.rows[i].hook);
   }
 
   static int visit(dl_phdr_info* info, std::size_t, void* self) noexcept {
     g_redirections.adds.store(info->dlpi_adds, std::memory_order_relaxed);
-    static_cast<Pass*>(self)->redirect(*info);
+    Pass& pass = *static_cast<Pass*>(self);
+    if (pass.left_to_skip_ == 0)
+      pass.redirect(*info);
+    else
+      --pass.left_to_skip_;
     return 0;
   }
 
@@ -221,7 +314,7 @@ class Pass {
     const ElfW(Sym)& symbol = module.symbols[ELF64_R_SYM(entry.r_info)];
     if (value < module.start || value >= module.end || symbol.st_shndx != SHN_UNDEF) return 0;
     const Redirection* const row = table_.by_name(module.strings + symbol.st_name);
-    return row != nullptr ? row->hook : 0;
+    return row != nullptr && (later_ == nullptr || later_->lead_to_next(*row)) ? row->hook : 0;
   }
 
   static bool is_word(const ElfW(Rela) & entry) noexcept {
@@ -233,9 +326,8 @@ class Pass {
   void redirect(const dl_phdr_info& info) noexcept {
     const Module module{info};
     // Nor a copy of this library that was attached before.
-    if (!module.valid() || module.start == g_redirections.own_start ||
-        module.start == g_redirections.loader_start || info.dlpi_addr == vdso_ ||
-        ::strstr(info.dlpi_name, "/liboomrec") != nullptr)
+    if (!module.valid() || module.start == own_start_ || module.start == loader_start_ ||
+        info.dlpi_addr == vdso_ || ::strstr(info.dlpi_name, "/liboomrec") != nullptr)
       return;
     if (module.relro_start != module.relro_end && pages_.contain(module.relro_start)) {
       ++counts_.modules_being_loaded;
@@ -272,6 +364,10 @@ class Pass {
 
   const Table& table_;
   const Direction direction_;
+  const LaterBindings* const later_;
+  std::size_t left_to_skip_;
+  const std::uint64_t own_start_ = own_start();
+  const std::uint64_t loader_start_ = ::getauxval(AT_BASE);
   const std::uint64_t vdso_ = ::getauxval(AT_SYSINFO_EHDR);
   WritablePages pages_;
   Bounds bounds_;
@@ -285,36 +381,19 @@ void add_later_redirections(const LaterLibraries& libraries) noexcept {
 }
 
 void add_redirection(const char* name, const void* next, const void* hook) noexcept {
-  Table* const table = g_redirections.filling;
-  if (next == nullptr || hook == nullptr || next == hook || table == nullptr ||
-      table->count == Table::kMost)
-    return;
-  table->rows[table->count++] = {name, reinterpret_cast<std::uint64_t>(next),
-                                 reinterpret_cast<std::uint64_t>(hook)};
+  if (g_redirections.filling != nullptr) g_redirections.filling->add(name, next, hook);
 }
 
 void add_exported_redirection(const char* name, const void* next) noexcept {
-  if (next == nullptr || is_absent(next)) return;
-  const InHook hook = OutsideHooks::in_hook();
-  symbols::ElfSymbols own{hook, g_redirections.own_start};
-  add_redirection(name, next, reinterpret_cast<const void*>(own.address_of(hook, name)));
+  if (g_redirections.filling != nullptr) add_exported(*g_redirections.filling, name, next);
 }
 
-void prepare_redirections(std::uint64_t own_start) noexcept {
-  g_redirections.own_start = own_start;
-  g_redirections.loader_start = ::getauxval(AT_BASE);
+void prepare_redirections() noexcept {
   g_redirections.later = {};
   g_redirections.later_loaded.store(0, std::memory_order_relaxed);
   free_tables();
   g_redirections.filling = new_table(nullptr);
-#define X(result, name, parameters, arguments) \
-  add_exported_redirection(#name, reinterpret_cast<const void*>(g_next.name));
-  OOMREC_NEXT_FUNCTIONS(X)
-#undef X
-#define X(name) add_exported_redirection(#name, next_definition(#name));
-  OOMREC_OTHER_ENTERED_FUNCTIONS(X)
-#undef X
-  add_exported_redirection("dlsym", next_definition("dlsym"));
+  if (g_redirections.filling != nullptr) add_hooked_functions(*g_redirections.filling);
 }
 
 RedirectionCounts redirect_modules(Direction direction) noexcept {
@@ -345,18 +424,34 @@ void redirect_words(std::span<const std::uint64_t> addresses, Direction directio
   }
 }
 
-void redirect_new_modules() noexcept {
-  if (!g_redirections.in_force.load(std::memory_order_acquire)) return;
-  struct Adds {
-    static int read(dl_phdr_info* info, std::size_t, void* adds) noexcept {
-      *static_cast<unsigned long long*>(adds) = info->dlpi_adds;
-      return 1;
-    }
-  };
+bool is_redirecting() noexcept { return g_redirections.in_force.load(std::memory_order_acquire); }
+
+unsigned long long loads_so_far() noexcept {
   unsigned long long adds = 0;
-  for_each_module(Adds::read, &adds);
-  if (adds != g_redirections.adds.load(std::memory_order_relaxed))
+  for_each_module(
+      [](dl_phdr_info* info, std::size_t, void* to) noexcept {
+        *static_cast<unsigned long long*>(to) = info->dlpi_adds;
+        return 1;
+      },
+      &adds);
+  return adds;
+}
+
+void redirect_new_modules() noexcept {
+  if (is_redirecting() && loads_so_far() != g_redirections.adds.load(std::memory_order_relaxed))
     redirect_modules(Direction::to_hooks);
+}
+
+void redirect_deep_bound(void* library, unsigned long long loads_before) noexcept {
+  const unsigned long long fresh = loads_so_far() - loads_before;
+  const Table* const table = fresh != 0 ? table_of_preloaded() : nullptr;
+  if (table == nullptr) return;
+  NewModules modules{fresh, static_cast<const link_map*>(library)};
+  for_each_module(NewModules::count, &modules);
+  for_each_module(NewModules::find_library, &modules);
+  const LaterBindings later{*table, modules.has_library ? library : nullptr};
+  Pass pass{*table, Direction::to_hooks, modules.older(), &later};
+  for_each_module(Pass::visit, &pass);
 }
 
 }  // namespace oomrec::shim

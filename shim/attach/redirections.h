@@ -7,6 +7,9 @@
 // threads call the one or the other. Nothing is remembered: to revert it, each word with a hook's
 // address gets the real function's.
 //
+// In a program that started with this library the loader binds the calls of its modules to us, but
+// not those of a library that it opens with RTLD_DEEPBIND: to it the C library comes first.
+//
 // Enters the loader, so never inside a hook of another function.
 #pragma once
 
@@ -24,8 +27,8 @@ struct RedirectionCounts {
   std::uint32_t modules_being_loaded = 0;  // left alone: the loader still relocates them
 };
 
-// Finds hooks and real functions. `own_start`: where this library's ELF header is mapped.
-void prepare_redirections(std::uint64_t own_start) noexcept;
+// Finds hooks and real functions.
+void prepare_redirections() noexcept;
 
 // One more function: one that this library exports, and any other.
 void add_exported_redirection(const char* name, const void* next) noexcept;
@@ -40,6 +43,18 @@ struct LaterLibraries {
 void add_later_redirections(const LaterLibraries& libraries) noexcept;
 
 RedirectionCounts redirect_modules(Direction) noexcept;
+
+// Whether the calls of all modules are redirected, also of those that are loaded later.
+bool is_redirecting() noexcept;
+
+// How many modules the loader has loaded since the program's start.
+unsigned long long loads_so_far() noexcept;
+
+// Redirects the modules that were loaded since `loads_before`: by dlopen with RTLD_DEEPBIND, which
+// has returned `library`. A word that the loader has not bound yet gets a hook only if it would be
+// bound to the function that the hook calls, so that the library keeps its allocator. If `library`
+// is none of the new modules, such words stay as they are.
+void redirect_deep_bound(void* library, unsigned long long loads_before) noexcept;
 
 // The same for words in the program's data: each is changed only if it has one of the addresses.
 void redirect_words(std::span<const std::uint64_t> addresses, Direction) noexcept;

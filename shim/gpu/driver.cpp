@@ -22,7 +22,7 @@ void* symbol(void* library, const char* name) noexcept { return real_dlsym()(lib
 
 void* Driver::open() const noexcept {
   for (const char* const name : libraries_) {
-    void* const library = ::dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+    void* const library = g_next.dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
     if (library != nullptr) return library;
   }
   return nullptr;
@@ -57,8 +57,9 @@ bool Driver::adopt_library_of(void* address) noexcept {
   if (found_.load(std::memory_order_acquire)) return false;
   const LoaderScope loader;
   Dl_info info;
-  void* const library =
-      ::dladdr(address, &info) != 0 ? ::dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
+  void* const library = ::dladdr(address, &info) != 0
+                            ? g_next.dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)
+                            : nullptr;
   if (library == nullptr) return false;
   const bool adopted = adopt(library, loader.scope());
   g_next.dlclose(library);

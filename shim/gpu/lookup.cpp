@@ -114,7 +114,7 @@ class Lookup {
     const link_map* const caller = library_at(caller_);
     const LoaderScope loader;
     void* const library = caller != nullptr && *caller->l_name != '\0'
-                              ? ::dlopen(caller->l_name, RTLD_LAZY | RTLD_NOLOAD)
+                              ? g_next.dlopen(caller->l_name, RTLD_LAZY | RTLD_NOLOAD)
                               : nullptr;
     if (library == nullptr) return nullptr;
     void* const found = real_dlsym()(library, function_.name);
@@ -139,8 +139,8 @@ class Lookup {
 DlsymAnswer oomrec_dlsym_filter(void* library, const char* name, const void* caller) {
   using namespace oomrec::shim::gpu;
   next_dlsym();
-  if (g_before_lookup != nullptr) [[unlikely]]
-    g_before_lookup();
+  if (BeforeLookup* const before = g_before_lookup.load(std::memory_order_relaxed)) [[unlikely]]
+    before(library);
   Driver* const driver = driver_of_name(name);
   Function* const function = driver != nullptr ? driver->function(name) : nullptr;
   if (function == nullptr) return kPassOn;

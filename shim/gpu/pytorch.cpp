@@ -59,10 +59,11 @@ constinit std::atomic<bool> g_resolved{false};
 // The library with these functions; nullptr: they are in the libraries after ours, or nowhere.
 // `caller`: an address in libc10, or in a library that depends on it.
 void* open_libc10(const void* caller) noexcept {
-  void* const by_name = ::dlopen(kLibrary, RTLD_LAZY | RTLD_NOLOAD);
+  void* const by_name = g_next.dlopen(kLibrary, RTLD_LAZY | RTLD_NOLOAD);
   if (by_name != nullptr) return by_name;
   Dl_info info;
-  return ::dladdr(caller, &info) != 0 ? ::dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
+  return ::dladdr(caller, &info) != 0 ? g_next.dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD)
+                                      : nullptr;
 }
 
 // Threads may do this concurrently, because all find the same.
@@ -147,7 +148,7 @@ bool is_forwarded(Device device, const void* caller) {
 
 void visit_torch(void (*visit)(const char* name, const void* own)) noexcept {
   const LoaderScope loader;
-  void* const library = ::dlopen(kLibrary, RTLD_LAZY | RTLD_NOLOAD);
+  void* const library = g_next.dlopen(kLibrary, RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) return;
   for (const Function* const function : kFunctions)
     visit(function->name, real_dlsym()(library, function->name));
@@ -157,7 +158,7 @@ void visit_torch(void (*visit)(const char* name, const void* own)) noexcept {
 std::uint64_t loaded_torch() noexcept {
   static constexpr const char* kAny = "_ZN3c1022memoryProfilingEnabledEv";
   const LoaderScope loader;
-  void* const library = ::dlopen(kLibrary, RTLD_LAZY | RTLD_NOLOAD);
+  void* const library = g_next.dlopen(kLibrary, RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) return 0;
   const void* const own = real_dlsym()(library, kAny);
   g_next.dlclose(library);

@@ -101,7 +101,7 @@ OOMREC_NEXT_FUNCTIONS(X)
 // plugin, out of RTLD_NEXT's sight.
 int later_pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
                          void* argument) {
-  void* const library = ::dlopen("libpthread.so.0", RTLD_LAZY | RTLD_NOLOAD);
+  void* const library = g_next.dlopen("libpthread.so.0", RTLD_LAZY | RTLD_NOLOAD);
   void* const found = library != nullptr ? real_dlsym()(library, "pthread_create") : nullptr;
   if (found == nullptr) return absent_pthread_create(thread, attributes, start, argument);
   g_next.pthread_create = reinterpret_cast<decltype(g_next.pthread_create)>(found);

@@ -45,6 +45,8 @@
   X(int,     pthread_create,     (pthread_t* thread, const pthread_attr_t* attributes, \
                                   void* (*start)(void*), void* argument), \
                                  (thread, attributes, start, argument)) \
+  X(void*,   dlopen,             (const char* file, int flags),                       (file, flags)) \
+  X(void*,   dlmopen,            (long of_namespace, const char* file, int flags),    (of_namespace, file, flags)) \
   X(int,     dlclose,            (void* library),                                     (library)) \
   X(char*,   dlerror,            (),                                                  ()) \
   OOMREC_SIZED_FREES(X) \

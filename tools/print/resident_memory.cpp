@@ -89,6 +89,9 @@ std::vector<UnheldPart> unheld_parts(const bundles::Source& source) {
                    "anonymous memory without a holder",
                    "from an allocator that asks the kernel itself, or a library whose calls are "
                    "not observed"});
+  const session::StringId note = recording.header().heap_note;
+  if (note != 0)
+    for (UnheldPart& part : parts) part.reason += fmt::format(" ({})", recording.text(note));
   std::erase_if(parts, [](const UnheldPart& part) { return part.bytes < kLeast; });
   std::sort(parts.begin(), parts.end(),
             [](const UnheldPart& a, const UnheldPart& b) { return a.bytes > b.bytes; });

@@ -22,8 +22,8 @@ std::string resident_memory_text(const bundles::Source&);
 // nothing unless holders weigh what is resident.
 struct UnheldPart {
   std::uint64_t bytes = 0;
-  std::string_view name;    // "anonymous memory without a holder"
-  std::string_view reason;  // in a page, after its name
+  std::string_view name;  // "anonymous memory without a holder"
+  std::string reason;     // in a page, after its name
 };
 std::vector<UnheldPart> unheld_parts(const bundles::Source&);
 

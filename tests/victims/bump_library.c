@@ -1,0 +1,3 @@
+/* A library that a plugin links for its allocator.
+ */
+#include "bump_allocator.h"
