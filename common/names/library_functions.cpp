@@ -14,7 +14,8 @@ constexpr std::string_view kBeginnings[] = {
 };
 
 constexpr std::string_view kAllocators[] = {
-    "je_", "_rjem_", "mi_", "_mi_", "tc_", "tcmalloc::", "snmalloc::", "rpmalloc", "rprealloc",
+    "je_", "_rjem_",     "duckdb_je_", "mi_",      "_mi_",
+    "tc_", "tcmalloc::", "snmalloc::", "rpmalloc", "rprealloc",
 };
 
 }  // namespace

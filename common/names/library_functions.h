@@ -11,8 +11,8 @@ namespace oomrec::names {
 bool is_library_function(std::string_view name) noexcept;
 
 // Whether it is a function of an allocator that programs link in: jemalloc (also as Rust's crates
-// name it), mimalloc, tcmalloc, snmalloc, rpmalloc. Functions that such a one calls have names of
-// all kinds.
+// and DuckDB name it), mimalloc, tcmalloc, snmalloc, rpmalloc. Functions that such a one calls have
+// names of all kinds.
 bool is_allocator_function(std::string_view name) noexcept;
 
 }  // namespace oomrec::names

@@ -18,8 +18,8 @@ using session::TableId;
 using session::View;
 
 // The innermost named function of the frame's module on this stack that is not the standard
-// library's. Failing that, the innermost named one; empty: none. Cost: each lookup may be a pass
-// over the module's symbols.
+// library's, nor an allocator's that is linked in. Failing that, the innermost named one; empty:
+// none. Cost: each lookup may be a pass over the module's symbols.
 std::string_view own_function(InHook hook, const View& view, std::uint32_t node,
                               std::uint64_t frame_of_module, const session::Module& module,
                               text::ExportedName names, std::span<char> buffer) noexcept {
@@ -34,7 +34,7 @@ std::string_view own_function(InHook hook, const View& view, std::uint32_t node,
     const std::string_view name = text::exported_name(hook, names, module, frame, buffer);
     if (name.empty() || name == "_start") return;  // which the C library supplies
     char readable[256];
-    if (!names::is_library_function(name) &&
+    if (!names::is_allocator_function(name) && !names::is_library_function(name) &&
         !names::is_library_function(names::short_name(name, readable)))
       own = name;
     if (innermost == 0) innermost = frame;
