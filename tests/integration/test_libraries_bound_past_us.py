@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from schemas import check
 
 MIB = 1 << 20
 BINDINGS = [{}, {"BIND_NOW": 1}]
@@ -100,3 +101,55 @@ def test_a_library_in_another_namespace_is_named(opened):
 def test_no_library_is_named_for_dlopen(opened, way):
     _, shown, _ = opened(way, "deep_plugin.so")
     assert not [note for note in shown["notes"] if "namespace" in note], shown["notes"]
+
+
+@pytest.mark.parametrize(
+    "way, plugin, reasons",
+    [
+        ("plain", "deep_plugin.so", []),
+        ("deep", "deep_plugin.so", []),
+        ("plain", "deep_plugin_own_malloc.so", [("deep_plugin_own_malloc.so", "own_allocator")]),
+        ("deep", "deep_plugin_own_malloc.so", [("deep_plugin_own_malloc.so", "own_allocator")]),
+        ("deep", "deep_plugin_of_bump.so", [("libbump.so", "own_allocator")]),
+        ("plain", "deep_plugin_of_bump.so", []),
+        ("namespace", "deep_plugin.so", [("deep_plugin.so", "not_redirected")]),
+    ],
+)
+def test_info_names_what_a_running_process_allocates_unseen(
+    oomrec, preload, victim, way, plugin, reasons
+):
+    process = preload.start(victim("opens_plugin"), way, victim(plugin), "stay")
+    while process.stdout.readline() != b"ready\n":
+        pass
+    document = oomrec.json("info", process.pid)
+    check("info_process", document)
+    assert document["recorded"] and not document["attached"]
+    found = [(Path(row["module"]).name, row["why"]) for row in document["unobserved"]]
+    assert found == reasons, document["unobserved"]
+    assert ("(dlmopen)" in (document["heap_note"] or "")) == (way == "namespace")
+
+
+def linked_allocator_notes(document) -> list[str]:
+    return [note for note in document["notes"] if " linked in: " in note]
+
+
+def test_a_linked_allocator_is_named_with_its_share(oomrec, preload, victim):
+    run = oomrec("run", "--dump-at-exit", "--", victim("linked_allocator"))
+    (note,) = linked_allocator_notes(oomrec.json("show", run.only_bundle()))
+    assert note.startswith("linked_allocator has jemalloc linked in: single blocks of it"), note
+    assert "40.0 MiB (100.0 %)" in note
+    process = preload.start(victim("linked_allocator"), "stay")
+    assert process.stdout.readline() == b"ready\n"
+    document = oomrec.json("info", process.pid)
+    check("info_process", document)
+    assert [
+        (Path(row["module"]).name, row["why"], row["allocators"]) for row in document["unobserved"]
+    ] == [("linked_allocator", "linked_allocator", ["jemalloc"])]
+    assert "has jemalloc linked in: single blocks are not" in oomrec("info", process.pid).stdout
+
+
+def test_no_allocator_is_named_for_mappings_of_the_programs_own(oomrec, victim):
+    """Its control: a program that maps as much, without an allocator."""
+    run = oomrec("run", "--dump-at-exit", "--", victim("opens_plugin"), "plain", victim("deep_plugin.so"))  # fmt: skip
+    (bundle,) = run.bundles_for("request")
+    assert linked_allocator_notes(oomrec.json("show", bundle)) == []

@@ -7,6 +7,7 @@
 
 #include "common/text/text.h"
 #include "tools/base/text.h"
+#include "tools/print/linked_allocators.h"
 #include "tools/recording/reading/object_counts.h"
 #include "tools/recording/reading/old_memory.h"
 
@@ -75,6 +76,8 @@ std::vector<std::string> notes_of(const bundles::Source& source) {
   const auto stored = [&](session::StringId id) { return recording.text(id); };
 
   add_if(header.heap_note != 0, [&] { return stored(header.heap_note); });
+  if (!source.is_job())
+    for (std::string& note : linked_allocator_notes(source)) notes.push_back(std::move(note));
   add_if(header.off_reason != 0,
          [&] { return fmt::format("not recorded: {}", stored(header.off_reason)); });
   add_if(header.python.status != 0,

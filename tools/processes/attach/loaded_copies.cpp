@@ -20,4 +20,11 @@ const RemoteModule* recording_copy(const RemoteMemory& memory,
   return found != modules.end() ? &*found : nullptr;
 }
 
+const RemoteModule* any_recording_copy(const RemoteMemory& memory,
+                                       const std::vector<RemoteModule>& modules) {
+  if (const RemoteModule* const attached = recording_copy(memory, modules)) return attached;
+  const auto found = std::find_if(modules.begin(), modules.end(), is_recorder);
+  return found != modules.end() ? &*found : nullptr;
+}
+
 }  // namespace oomrec::tools::processes

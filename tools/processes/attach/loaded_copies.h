@@ -18,4 +18,8 @@ CopyState state_of(const RemoteMemory& memory, const RemoteModule& copy);
 const RemoteModule* recording_copy(const RemoteMemory& memory,
                                    const std::vector<RemoteModule>& modules);
 
+// The same of a process that is recorded, whether since an attach or from its start.
+const RemoteModule* any_recording_copy(const RemoteMemory& memory,
+                                       const std::vector<RemoteModule>& modules);
+
 }  // namespace oomrec::tools::processes

@@ -17,6 +17,7 @@
 #include "tools/processes/attach/module_data.h"
 #include "tools/processes/attach/remote_module.h"
 #include "tools/processes/attach/safe_point.h"
+#include "tools/recording/symbolize/linked_allocators.h"
 
 namespace oomrec::tools::processes {
 namespace {
@@ -39,6 +40,9 @@ class CallWords {
     for (const Elf64_Phdr& segment : segments)
       if (segment.p_type == PT_DYNAMIC) read_dynamic(segment);
   }
+
+  // Whether it was linked with -Bsymbolic, so that it calls its own functions first.
+  bool is_symbolic() const { return is_symbolic_; }
 
   // visit(address of the word)
   template <class Visit>
@@ -65,6 +69,8 @@ class CallWords {
     std::uint64_t addresses[2] = {}, bytes[2] = {};
     for (const Elf64_Dyn& entry : entries) {
       if (entry.d_tag == DT_NULL) break;
+      is_symbolic_ |= entry.d_tag == DT_SYMBOLIC ||
+                      (entry.d_tag == DT_FLAGS && (entry.d_un.d_val & DF_SYMBOLIC) != 0);
       if (entry.d_tag == DT_JMPREL) addresses[0] = entry.d_un.d_ptr;
       if (entry.d_tag == DT_PLTRELSZ) bytes[0] = entry.d_un.d_val;
       if (entry.d_tag == DT_RELA) addresses[1] = entry.d_un.d_ptr;
@@ -81,6 +87,7 @@ class CallWords {
   const RemoteMemory& memory_;
   const std::uint64_t start_;
   std::uint64_t bias_ = 0;
+  bool is_symbolic_ = false;
   std::vector<Elf64_Rela> tables_[2];
 };
 
@@ -95,32 +102,51 @@ class Search {
   }
 
   std::vector<Unobserved> run() {
-    const RemoteModule* const copy = recording_copy(memory_, modules_);
+    const RemoteModule* const copy = any_recording_copy(memory_, modules_);
     if (copy == nullptr) return {};
-    find_real_functions();
+    find_real_functions(*copy);
     real_.merge(wrapped_driver_functions(modules_, *copy));
     for (const RemoteModule& module : modules_) {
       if (is_recorder(module) || is_loader(module) || is_c_library(module)) continue;
-      if (module.path() == program_ && defines_malloc(module)) add_own_allocator(module);
+      if (module.path() == program_ && defines_malloc(module)) own_allocators_.insert(&module);
       add_words(module);
+      add_linked_allocators(module);
     }
-    return std::move(found_);
+    for (const RemoteModule* module : own_allocators_) add_own_allocator(*module);
+    std::stable_sort(found_.begin(), found_.end(),
+                     [](const Found& a, const Found& b) { return a.start < b.start; });
+    std::vector<Unobserved> found;
+    for (Found& one : found_) found.push_back(std::move(one.what));
+    return found;
   }
 
  private:
+  struct Found {
+    std::uint64_t start;  // of the module
+    Unobserved what;
+  };
+
   static bool defines_malloc(const RemoteModule& module) {
     return module.address_of("malloc") != 0 && module.address_of("free") != 0;
   }
 
-  // Those that the recorder calls: of the C library, or of a library that replaces its malloc.
-  void find_real_functions() {
-    const RemoteModule* allocator = nullptr;
+  // Those that the recorder calls: of the C library, or of a library that replaces its malloc. The
+  // recorder has its address; what else defines a malloc may be called by some modules only.
+  void find_real_functions(const RemoteModule& recorder) {
     for (const RemoteModule& module : modules_)
       if (!is_recorder(module) && !is_loader(module) && !is_c_library(module) &&
           module.path() != program_ && defines_malloc(module))
-        allocator = &module;
+        other_mallocs_.emplace(module.address_of("malloc"), &module);
+    std::set<const RemoteModule*> allocators;
+    for_each_variable(memory_, mappings_, recorder, Variables::all,
+                      [&](std::uint64_t, std::uint64_t value) {
+                        const auto other = other_mallocs_.find(value);
+                        if (other != other_mallocs_.end()) allocators.insert(other->second);
+                      });
+    std::erase_if(other_mallocs_,
+                  [&](const auto& other) { return allocators.contains(other.second); });
     for (const RemoteModule& module : modules_)
-      if (is_c_library(module) || &module == allocator)
+      if (is_c_library(module) || allocators.contains(&module))
         for (const Function& function : kMemoryFunctions)
           if (const std::uint64_t address = module.address_of(function.name))
             real_.emplace(address, function.name);
@@ -133,19 +159,35 @@ class Search {
     add(module, Unobserved::Why::own_allocator, functions);
   }
 
+  void add_linked_allocators(const RemoteModule& module) {
+    std::vector<std::string> allocators;
+    for (const std::string_view name : recording::linked_allocators_in(
+             "/proc/" + std::to_string(memory_.pid()) + "/root" + module.path()))
+      allocators.emplace_back(name);
+    if (!allocators.empty())
+      found_.push_back(
+          {module.start(), {module.path(), Unobserved::Why::linked_allocator, {}, allocators}});
+  }
+
   void add(const RemoteModule& module, Unobserved::Why why,
            const std::set<std::string>& functions) {
     if (!functions.empty())
-      found_.push_back({module.path(), why, {functions.begin(), functions.end()}});
+      found_.push_back(
+          {module.start(), {module.path(), why, {functions.begin(), functions.end()}, {}}});
   }
 
   // The module's variables, each with its address; an allocator keeps its own functions' addresses.
   void add_words(const RemoteModule& module) {
     std::set<std::uint64_t> of_calls;
-    CallWords{memory_, module}.for_each([&](std::uint64_t word) { of_calls.insert(word); });
+    const CallWords words{memory_, module};
+    words.for_each([&](std::uint64_t word) { of_calls.insert(word); });
+    if (words.is_symbolic() && is_other_malloc(module.address_of("malloc")))
+      own_allocators_.insert(&module);
     std::set<std::string> not_redirected, stored;
     for_each_variable(memory_, mappings_, module, Variables::all,
                       [&](std::uint64_t address, std::uint64_t value) {
+                        if (is_other_malloc(value))
+                          own_allocators_.insert(other_mallocs_.at(value));
                         const auto real = real_.find(value);
                         if (real == real_.end() || module.contains(value)) return;
                         (of_calls.contains(address) ? not_redirected : stored).insert(real->second);
@@ -154,12 +196,16 @@ class Search {
     add(module, Unobserved::Why::stored_address, stored);
   }
 
+  bool is_other_malloc(std::uint64_t address) const { return other_mallocs_.contains(address); }
+
   const RemoteMemory& memory_;
   const std::vector<RemoteMapping> mappings_;
   const std::vector<RemoteModule> modules_;
   std::string program_;
   std::map<std::uint64_t, std::string> real_;
-  std::vector<Unobserved> found_;
+  std::map<std::uint64_t, const RemoteModule*> other_mallocs_;  // by the address of malloc
+  std::set<const RemoteModule*> own_allocators_;                // that some module calls
+  std::vector<Found> found_;
 };
 
 }  // namespace
@@ -170,6 +216,8 @@ std::string_view name_of(Unobserved::Why why) {
       return "own_allocator";
     case Unobserved::Why::not_redirected:
       return "not_redirected";
+    case Unobserved::Why::linked_allocator:
+      return "linked_allocator";
     case Unobserved::Why::stored_address:
       break;
   }

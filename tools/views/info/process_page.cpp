@@ -21,9 +21,13 @@ std::string sentence_of(const Unobserved& one) {
   const std::string functions = fmt::format("{}", fmt::join(one.functions, ", "));
   switch (one.why) {
     case Unobserved::Why::own_allocator:
-      return "brings its own malloc, and calls it without leaving the module";
+      return "brings its own malloc, which is called without the recorder";
     case Unobserved::Why::not_redirected:
       return fmt::format("its calls lead past the recorder: {}", functions);
+    case Unobserved::Why::linked_allocator:
+      return fmt::format(
+          "has {} linked in: single blocks are not recorded, its memory counts by mappings",
+          fmt::join(one.allocators, " and "));
     case Unobserved::Why::stored_address:
       break;
   }
@@ -89,7 +93,6 @@ void print_process(const ProcessCheck& check, const Terminal& terminal) {
   fmt::print("{:<14} {}\n", "recording", printable(check.recording));
   if (!check.bundles.empty()) fmt::print("{:<14} {}\n", "bundles", printable(check.bundles));
   if (!check.heap_note.empty()) fmt::print("{:<14} {}\n", "heap", printable(check.heap_note));
-  if (!check.attached) return;
   fmt::print("not observed{}\n", check.unobserved.empty() ? "   nothing known" : "");
   for (const Unobserved& one : check.unobserved)
     fmt::print("  {}\n    {}\n", printable(one.module), sentence_of(one));
@@ -100,7 +103,8 @@ Json process_json(const ProcessCheck& check) {
   for (const Unobserved& one : check.unobserved)
     unobserved.push_back({{"module", one.module},
                           {"why", std::string{name_of(one.why)}},
-                          {"functions", one.functions}});
+                          {"functions", one.functions},
+                          {"allocators", one.allocators}});
   const auto text_or_null = [](const std::string& text) {
     return text.empty() ? Json() : Json(text);
   };
