@@ -30,11 +30,16 @@ constexpr unsigned long long kNone = ~0ULL;
 
 // Libraries that were opened by a jump, until the program's next lookup.
 struct Opened {
-  std::atomic<unsigned long long> loads_before{kNone};  // by RTLD_DEEPBIND; kNone: there is none
-  std::atomic<bool> several{false};                     // and further ones since
-  std::atomic<bool> in_namespace{false};                // by dlmopen
+  std::atomic<unsigned long long> loads_before{kNone};     // by RTLD_DEEPBIND; kNone: there is none
+  std::atomic<bool> several{false};                        // and further ones since
+  std::atomic<bool> in_namespace{false};                   // by dlmopen
+  std::atomic<unsigned> deep_begun{0}, deep_under_way{0};  // calls with RTLD_DEEPBIND
 };
 constinit Opened g_opened{};
+
+bool has_opened_by_jump() noexcept {
+  return g_opened.loads_before.load(std::memory_order_acquire) != kNone;
+}
 
 bool depends_on_caller(const char* file) noexcept {
   return file == nullptr || ::strchr(file, '/') == nullptr || ::strchr(file, '$') != nullptr;
@@ -86,13 +91,20 @@ void wait_for_lookup() noexcept {
   return library;
 }
 
+// What it has loaded may be another thread's, and bound in another order, if that has opened a
+// library with RTLD_DEEPBIND meanwhile.
 [[gnu::noinline]] void* open_deep_bound(const char* file, int flags) {
   const unsigned long long loads_before = loads_so_far();
+  const unsigned number = g_opened.deep_begun.fetch_add(1, std::memory_order_acq_rel) + 1;
+  const bool is_first = g_opened.deep_under_way.fetch_add(1, std::memory_order_acq_rel) == 0;
   void* const library = g_next.dlopen(file, flags);
+  g_opened.deep_under_way.fetch_sub(1, std::memory_order_acq_rel);
   if (library == nullptr) return nullptr;  // dlerror() is to say why
-  const gpu::LoaderScope loader;
+  const bool is_alone = is_first && !has_opened_by_jump() &&
+                        g_opened.deep_begun.load(std::memory_order_acquire) == number;
   const bool is_bound = (flags & RTLD_NOW) != 0;  // all words are: no need to look anything up
-  redirect_deep_bound(is_bound ? nullptr : library, loads_before);
+  const gpu::LoaderScope loader;
+  redirect_deep_bound(is_bound || !is_alone ? nullptr : library, loads_before);
   return library;
 }
 
@@ -100,7 +112,7 @@ void wait_for_lookup() noexcept {
 
 OOMREC_HOOK(void*, dlopen, (const char* file, int flags)) {
   const bool is_deep = (flags & RTLD_DEEPBIND) != 0;
-  if (g_opened.loads_before.load(std::memory_order_relaxed) != kNone) [[unlikely]]
+  if (has_opened_by_jump()) [[unlikely]]
     g_opened.several.store(true, std::memory_order_release);
   if (depends_on_caller(file)) {
     if (is_deep && !is_redirecting()) note_deep_opening();

@@ -168,22 +168,6 @@ const Table* table_of_preloaded() noexcept {
   return published;
 }
 
-// Which functions of the table a library's words will lead to once the loader binds them.
-class LaterBindings {
- public:
-  LaterBindings(const Table& table, void* library) noexcept : table_(table) {
-    if (library == nullptr) return;
-    for (std::size_t i = 0; i < table.count; ++i)
-      are_next_[i] = reinterpret_cast<std::uint64_t>(real_dlsym()(library, table.rows[i].name)) ==
-                     table.rows[i].next;
-  }
-  bool lead_to_next(const Redirection& row) const noexcept { return are_next_[&row - table_.rows]; }
-
- private:
-  const Table& table_;
-  std::bitset<Table::kMost> are_next_;
-};
-
 // A range of all real functions, or of all hooks: most words are outside of it.
 struct Bounds {
   std::uint64_t low = UINT64_MAX, high = 0;
@@ -200,11 +184,11 @@ struct Module {
   std::uint64_t relro_start = 0, relro_end = 0;
   const ElfW(Sym) * symbols = nullptr;
   const char* strings = nullptr;
+  const ElfW(Dyn) * dynamic = nullptr;
   const ElfW(Rela) * tables[2] = {};
   std::size_t counts[2] = {};
 
   explicit Module(const dl_phdr_info& info) noexcept : bias(info.dlpi_addr) {
-    const ElfW(Dyn)* dynamic = nullptr;
     for (int i = 0; i < info.dlpi_phnum; ++i) {
       const ElfW(Phdr)& header = info.dlpi_phdr[i];
       const std::uint64_t at = bias + header.p_vaddr;
@@ -218,15 +202,19 @@ struct Module {
         relro_end = machine::page_down(at + header.p_memsz);
       }
     }
-    for (; dynamic != nullptr && dynamic->d_tag != DT_NULL; ++dynamic) read(*dynamic);
+    for (const ElfW(Dyn)* entry = dynamic; entry != nullptr && entry->d_tag != DT_NULL; ++entry)
+      read(*entry);
   }
 
   bool valid() const noexcept { return symbols != nullptr && strings != nullptr; }
+  const char* name() const noexcept { return strings + name_offset_; }  // "": it has none
   bool is_relro(std::uint64_t address) const noexcept {
     return relro_start <= address && address < relro_end;
   }
 
  private:
+  std::uint64_t name_offset_ = 0;  // DT_SONAME; strings begin with an empty one
+
   // glibc adds the bias to these addresses when it loads the module, except in the vDSO.
   std::uint64_t at(std::uint64_t address) const noexcept {
     return address < start ? address + bias : address;
@@ -238,6 +226,9 @@ struct Module {
         break;
       case DT_STRTAB:
         strings = reinterpret_cast<const char*>(at(entry.d_un.d_ptr));
+        break;
+      case DT_SONAME:
+        name_offset_ = entry.d_un.d_val;
         break;
       case DT_JMPREL:
         tables[0] = reinterpret_cast<const ElfW(Rela)*>(at(entry.d_un.d_ptr));
@@ -255,36 +246,71 @@ struct Module {
   }
 };
 
-// The last modules of the loader's list, to which it appends new ones. dlpi_adds - dlpi_subs would
-// also count those of other namespaces.
-struct NewModules {
-  unsigned long long fresh;
-  const link_map* library;
-  std::size_t loaded = 0, visited = 0;
-  bool has_library = false;
+// A library that was opened with RTLD_DEEPBIND, and the modules that were loaded for it: those
+// whose words the loader will bind in the order in which it searches the library's handle.
+class DeepBound {
+ public:
+  // nullptr: not known.
+  DeepBound(const Table& table, void* library) noexcept
+      : table_(table), library_(static_cast<const link_map*>(library)) {
+    if (library == nullptr) return;
+    for (std::size_t i = 0; i < table.count; ++i)
+      are_next_[i] = reinterpret_cast<std::uint64_t>(real_dlsym()(library, table.rows[i].name)) ==
+                     table.rows[i].next;
+  }
 
-  std::size_t older() const noexcept {
-    return loaded - static_cast<std::size_t>(std::min<unsigned long long>(fresh, loaded));
+  // Whether a module is one of them. Asked in the loader's order, in which the library comes first
+  // and each module before what is loaded for it; the loader's lock keeps them there meanwhile.
+  bool contains(const dl_phdr_info& info, const Module& module) noexcept {
+    if (library_ == nullptr) return false;
+    const bool is_library =
+        info.dlpi_addr == library_->l_addr && info.dlpi_name == library_->l_name;
+    if (!is_library && !is_needed(info.dlpi_name, module.name())) return false;
+    if (count_ < kMost) found_[count_++] = {module.dynamic, module.strings};
+    return true;
   }
-  static int count(dl_phdr_info*, std::size_t, void* self) noexcept {
-    ++static_cast<NewModules*>(self)->loaded;
-    return 0;
+
+  // Whether a word that is not bound yet will lead to the function that the row's hook calls.
+  bool leads_to_next(const Redirection& row) const noexcept {
+    return are_next_[static_cast<std::size_t>(&row - table_.rows)];
   }
-  static int find_library(dl_phdr_info* info, std::size_t, void* self) noexcept {
-    auto& modules = *static_cast<NewModules*>(self);
-    modules.has_library |= modules.visited++ >= modules.older() && modules.library != nullptr &&
-                           info->dlpi_addr == modules.library->l_addr &&
-                           info->dlpi_name == modules.library->l_name;
-    return 0;
+
+ private:
+  static constexpr std::size_t kMost = 64;  // of the others nothing is needed
+  struct Found {
+    const ElfW(Dyn) * dynamic;
+    const char* strings;
+
+    bool needs(const char* path, const char* name) const noexcept {
+      const char* const slash = ::strrchr(path, '/');
+      for (const ElfW(Dyn)* entry = dynamic; entry->d_tag != DT_NULL; ++entry) {
+        if (entry->d_tag != DT_NEEDED) continue;
+        const char* const needed = strings + entry->d_un.d_val;
+        if (::strcmp(needed, name) == 0 || ::strcmp(needed, path) == 0 ||
+            (slash != nullptr && ::strcmp(needed, slash + 1) == 0))
+          return true;
+      }
+      return false;
+    }
+  };
+  bool is_needed(const char* path, const char* name) const noexcept {
+    return std::any_of(found_, found_ + count_,
+                       [&](const Found& one) { return one.needs(path, name); });
   }
+
+  const Table& table_;
+  const link_map* const library_;
+  std::bitset<Table::kMost> are_next_;
+  Found found_[kMost];
+  std::size_t count_ = 0;
 };
 
 class Pass {
  public:
-  // All modules; or those behind the first `skipped`, with what is known of their words.
+  // All modules; or those behind the first `skipped`, some of which are of that library.
   Pass(const Table& table, Direction direction, std::size_t skipped = 0,
-       const LaterBindings* later = nullptr) noexcept
-      : table_(table), direction_(direction), later_(later), left_to_skip_(skipped) {
+       DeepBound* deep_bound = nullptr) noexcept
+      : table_(table), direction_(direction), deep_bound_(deep_bound), left_to_skip_(skipped) {
     for (std::size_t i = 0; i < table.count; ++i)
       bounds_.add(direction == Direction::to_hooks ? table.rows[i].next : table.rows[i].hook);
   }
@@ -309,12 +335,15 @@ class Pass {
     if (bounds_.contain(value)) {
       if (const std::uint64_t target = table_.target_of(value, direction_)) return target;
     }
-    if (type != machine::kCallSlot || direction_ == Direction::to_next) return 0;
+    if (type != machine::kCallSlot || direction_ == Direction::to_next || !binds_as_known_)
+      return 0;
     // Not bound yet: the word leads back into the module, which has no such function.
     const ElfW(Sym)& symbol = module.symbols[ELF64_R_SYM(entry.r_info)];
     if (value < module.start || value >= module.end || symbol.st_shndx != SHN_UNDEF) return 0;
     const Redirection* const row = table_.by_name(module.strings + symbol.st_name);
-    return row != nullptr && (later_ == nullptr || later_->lead_to_next(*row)) ? row->hook : 0;
+    return row != nullptr && (deep_bound_ == nullptr || deep_bound_->leads_to_next(*row))
+               ? row->hook
+               : 0;
   }
 
   static bool is_word(const ElfW(Rela) & entry) noexcept {
@@ -333,6 +362,7 @@ class Pass {
       ++counts_.modules_being_loaded;
       return;
     }
+    binds_as_known_ = deep_bound_ == nullptr || deep_bound_->contains(info, module);
     const std::uint32_t before = counts_.words;
     bool opened = false;
     for (int table = 0; table < 2; ++table)
@@ -364,8 +394,9 @@ class Pass {
 
   const Table& table_;
   const Direction direction_;
-  const LaterBindings* const later_;
+  DeepBound* const deep_bound_;
   std::size_t left_to_skip_;
+  bool binds_as_known_ = true;  // the words of the present module that are not bound yet
   const std::uint64_t own_start_ = own_start();
   const std::uint64_t loader_start_ = ::getauxval(AT_BASE);
   const std::uint64_t vdso_ = ::getauxval(AT_SYSINFO_EHDR);
@@ -446,11 +477,18 @@ void redirect_deep_bound(void* library, unsigned long long loads_before) noexcep
   const unsigned long long fresh = loads_so_far() - loads_before;
   const Table* const table = fresh != 0 ? table_of_preloaded() : nullptr;
   if (table == nullptr) return;
-  NewModules modules{fresh, static_cast<const link_map*>(library)};
-  for_each_module(NewModules::count, &modules);
-  for_each_module(NewModules::find_library, &modules);
-  const LaterBindings later{*table, modules.has_library ? library : nullptr};
-  Pass pass{*table, Direction::to_hooks, modules.older(), &later};
+  std::size_t loaded = 0;  // dlpi_adds - dlpi_subs would also count those of other namespaces
+  for_each_module(
+      [](dl_phdr_info*, std::size_t, void* count) noexcept {
+        ++*static_cast<std::size_t*>(count);
+        return 0;
+      },
+      &loaded);
+  DeepBound deep_bound{*table, library};
+  // The loader appends new modules to its list.
+  const std::size_t older =
+      loaded - static_cast<std::size_t>(std::min<std::uint64_t>(fresh, loaded));
+  Pass pass{*table, Direction::to_hooks, older, &deep_bound};
   for_each_module(Pass::visit, &pass);
 }
 

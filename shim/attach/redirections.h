@@ -52,8 +52,8 @@ unsigned long long loads_so_far() noexcept;
 
 // Redirects the modules that were loaded since `loads_before`: by dlopen with RTLD_DEEPBIND, which
 // has returned `library`. A word that the loader has not bound yet gets a hook only if it would be
-// bound to the function that the hook calls, so that the library keeps its allocator. If `library`
-// is none of the new modules, such words stay as they are.
+// bound to the function that the hook calls, so that the library keeps its allocator. nullptr: that
+// is not known, and such words stay as they are; so do those of new modules that are not its own.
 void redirect_deep_bound(void* library, unsigned long long loads_before) noexcept;
 
 // The same for words in the program's data: each is changed only if it has one of the addresses.
