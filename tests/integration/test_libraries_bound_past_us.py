@@ -97,6 +97,17 @@ def test_a_library_in_another_namespace_is_named(opened):
     assert note in shown["notes"] and f"oomrec: {note}\n" in run.stderr, str(run)
 
 
+@pytest.mark.needs_cgroup_write
+def test_the_line_on_the_terminal_names_it_after_a_kill(oomrec, victim):
+    """Nothing that it allocates is recorded: without its name the line would name no holder."""
+    run = oomrec(
+        "run", "--cgroup", "100M", "--", victim("opens_plugin"), "namespace", victim("deep_plugin.so"),
+        env={"GROWS": 1},
+    )  # fmt: skip
+    (killed,) = [line for line in run.stderr.splitlines() if " was killed by the kernel" in line]
+    assert "deep_plugin.so was loaded in a namespace of its own (dlmopen)" in killed, str(run)
+
+
 @pytest.mark.parametrize("way", ["plain", "deep"])
 def test_no_library_is_named_for_dlopen(opened, way):
     _, shown, _ = opened(way, "deep_plugin.so")

@@ -52,6 +52,7 @@ int main(int argc, char** argv) {
   dlclose(plugin);
   open_plugin(argv[1], argv[2]);
   call("plugin_allocate", 7000003);
+  while (getenv("GROWS")) call("plugin_allocate", 1000003);
   size_t (*const bump_bytes)(void) = dlsym(plugin, "bump_bytes");
   printf("its own allocator: %zu\n", bump_bytes ? bump_bytes() : 0);
   if (argc > 3) { /* stays, to be looked at */

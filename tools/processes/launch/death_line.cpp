@@ -46,6 +46,7 @@ std::string death_line_of(const bundles::Source& bundle) {
   if (largest && !largest->where.empty())
     line += fmt::format("; largest holder: {}, {}", size_text(largest->bytes),
                         printable(largest->where));
+  if (header.heap_note != 0) line += "; " + printable(bundle.recording->text(header.heap_note));
   return line;
 }
 
