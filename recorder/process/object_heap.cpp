@@ -98,6 +98,14 @@ void count_more(InHook hook, std::uint32_t pool, std::int64_t more) noexcept {
       static_cast<std::uint64_t>(more), std::memory_order_relaxed);
 }
 
+// What objects hold beyond the pool counts at once: after the next look they may be gone, and the
+// peak would be one without them.
+void cover_objects(InHook hook) noexcept {
+  const std::uint32_t pool = g_state.object_pool_holder.load(std::memory_order_relaxed);
+  const std::int64_t left = pool == 0 ? 0 : free_bytes(pool);
+  if (left < 0) count_more(hook, pool, -left);
+}
+
 constexpr std::uint64_t kNow = ~std::uint64_t{0};
 
 // At `now_ns`, unless that is too soon after the last look.
@@ -177,8 +185,10 @@ void measure_object_heap(InHook hook) noexcept {
 }
 
 void note_object_growth(InHook hook, std::int64_t bytes) noexcept {
+  if (!has_object_heap()) return;
+  if (bytes > 0) cover_objects(hook);
   const auto limit = static_cast<std::int64_t>(g_state.limit.bytes());
-  if (!has_object_heap() || limit == 0) return;
+  if (limit == 0) return;
   const std::int64_t counted = g_heap.counted_bytes.load(std::memory_order_relaxed);
   const std::int64_t grown = g_heap.grown_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   if (grown >= std::max<std::int64_t>((limit - counted) / 4, kLargeObject)) look(hook, kNow);

@@ -43,8 +43,8 @@ void settle_object_heap(InHook) noexcept;
 // Now, for a bundle that is about to be written.
 void measure_object_heap(InHook) noexcept;
 
-// Objects of so many bytes were recorded, negative: freed. The nearer the soft limit, the less they
-// grow until the next look.
+// Objects of so many bytes were recorded, negative: freed. The pool counts what they hold, and the
+// nearer the soft limit, the less they grow until the next look.
 void note_object_growth(InHook, std::int64_t bytes) noexcept;
 
 // A new recording begins in a process that was detached from: what it has mapped meanwhile is not

@@ -223,3 +223,23 @@ def test_an_interpreter_that_ignores_its_environment_has_no_such_heap(oomrec, pr
     shown = oomrec.json("show", "--top", "1000000", "--at", "end", run.only_bundle())
     assert shown["spaces"]["heap"]["live_bytes"] > 60_000_000
     assert not any("a heap of its own" in note for note in shown["notes"])
+
+
+@own_heap
+def test_the_peak_has_objects_at_once(oomrec, preload, interpreter, environment, tmp_path):
+    """It had nothing of 38 MiB right after they were made: only the next look at the heap's pages counted them."""
+    script = tmp_path / "holds.py"
+    script.write_text(
+        "import sys\n"
+        "def hold(n): return [bytes(367) for _ in range(n)]\n"
+        "kept = hold(100_000)\n"
+        "print('made', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    process = preload.start(interpreter, script, env=environment, stdin=subprocess.PIPE)
+    assert process.stdout.readline() == b"made\n"
+    bundle = oomrec.json("dump", process.pid)["bundle"]
+    live = bytes_in(oomrec.json("show", bundle)["holders"], "hold", "python")
+    peak = bytes_in(oomrec.json("show", bundle, "--at", "peak")["holders"], "hold", "python")
+    assert live > 25_000_000 and peak > 0.95 * live, (live, peak)
+    process.communicate()
