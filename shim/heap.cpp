@@ -19,15 +19,7 @@ constinit bool g_entered_unwatched = false;
 constinit bool g_glibc_chunks = false;
 constinit std::uint64_t g_long_header_flag = kMappedFlag;
 
-namespace {
-
-std::uint64_t saturating_multiply(std::uint64_t a, std::uint64_t b) noexcept {
-  std::uint64_t product;
-  return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
-}
-
-// A block of the bootstrap arena moves to the heap when it is resized. Its size is unknown, but the
-// arena behind it is readable.
+// Its size is unknown, but the arena behind it is readable.
 void* copy_out(const void* block, std::uint64_t bytes) noexcept {
   void* const copy = g_next.malloc(bytes);
   if (copy != nullptr) {
@@ -38,60 +30,11 @@ void* copy_out(const void* block, std::uint64_t bytes) noexcept {
   return copy;
 }
 
-// realloc is a release and an allocation in one call; a failure leaves the old block unchanged.
-template <class Real>
-void* observe_reallocation(Api api, void* block, std::uint64_t bytes, Real real) noexcept {
-  if (is_bootstrap_block(block)) return copy_out(block, bytes);
-  if (block == nullptr) return observe_allocation(api, bytes, real, [] { return true; });
-  const Watch watch = watched(api);
-  if (watch == Watch::off) return real();
-  if (watch == Watch::on_with_pending_new) report_pending_new();
-  const HookScope scope;
-  const std::uint64_t old_address = reinterpret_cast<std::uint64_t>(block);
-  if (!scope.outermost()) {
-    const bool counts = scope.interrupted_recorder();
-    const std::uint64_t old_usable = counts ? usable_bytes(block) : 0;
-    void* const moved = real();
-    if (counts && (moved != nullptr || bytes == 0)) {
-      recorder::count_free(Space::heap, old_usable);
-      if (moved != nullptr) recorder::count_allocate(Space::heap, bytes, usable_bytes(moved));
-    }
-    return moved;
-  }
-  const std::uint64_t old_usable = usable_bytes(block);
-  const std::uint64_t growth = bytes > old_usable ? bytes - old_usable : 0;
-  recorder::Request request{Space::heap, api, bytes};
-  if (!recorder::admits(scope.in_hook(), request, growth)) {
-    report_failure(scope.in_hook(), request, recorder::FailedBy::recorder);
-    errno = ENOMEM;
-    return nullptr;
-  }
-  const recorder::Released released =
-      recorder::on_free(scope.in_hook(), Space::heap, api, old_address, old_usable);
-  recorder::InFlight in_flight{scope.in_hook(), request, bytes, released};
-  scope.leave_recorder();
-  void* const moved = real();
-  if (moved != nullptr) {
-    recorder::on_allocate(
-        scope.in_hook(),
-        {Space::heap, api, reinterpret_cast<std::uint64_t>(moved), bytes, usable_bytes(moved)});
-  } else if (bytes != 0) {
-    recorder::restore(scope.in_hook(), Space::heap, released);
-    in_flight.end();
-    report_failure(scope.in_hook(), request, recorder::FailedBy::system);
-  } else {
-    recorder::end_release(scope.in_hook());
-  }
-  return moved;
-}
-
-}  // namespace
-
-#define X(name, parameters, arguments, bytes, may_be_invalid)    \
-  OOMREC_DIRECT_HOOK(void*, name, parameters) {                  \
-    return observe_allocation(                                   \
-        Api::name, bytes, [=] { return g_next.name arguments; }, \
-        [] { return !(may_be_invalid) || errno != EINVAL; });    \
+#define X(name, parameters, arguments, bytes, alignment, may_be_invalid)                    \
+  OOMREC_DIRECT_HOOK(void*, name, parameters) {                                             \
+    return observe_allocation(                                                              \
+        Api::name, bytes, [=] { return g_next.name arguments; },                            \
+        [] { return !(may_be_invalid) || errno != EINVAL; }, gap_behind(bytes, alignment)); \
   }
 OOMREC_HEAP_ALLOCATORS(X)
 #undef X
@@ -119,7 +62,7 @@ OOMREC_DIRECT_HOOK(int, posix_memalign, (void** block, size_t alignment, size_t 
         error = g_next.posix_memalign(block, alignment, n);
         return error == 0 ? *block : nullptr;
       },
-      [&] { return error == ENOMEM; });
+      [&] { return error == ENOMEM; }, gap_behind(n, alignment));
   if (!asked) errno = errno_before;
   return error;
 }
@@ -132,6 +75,16 @@ OOMREC_DIRECT_HOOK(int, posix_memalign, (void** block, size_t alignment, size_t 
 OOMREC_SIZED_FREES(X)
 #undef X
 
+namespace {
+
+// Of jemalloc's flags: the alignment's logarithm.
+std::size_t alignment_in(int flags) noexcept {
+  constexpr int kLogAlignment = 63;
+  return std::size_t{1} << (flags & kLogAlignment);
+}
+
+}  // namespace
+
 // Where there is no jemalloc, the program's allocator serves them by memalign and realloc. One that
 // is there, but is not the program's allocator, has blocks of its own.
 OOMREC_HOOK(void*, mallocx, (size_t n, int flags)) {
@@ -139,7 +92,7 @@ OOMREC_HOOK(void*, mallocx, (size_t n, int flags)) {
   if (!is_absent && watched(Api::mallocx) == Watch::off) return g_next.mallocx(n, flags);
   return observe_allocation(
       is_absent ? Api::memalign : Api::mallocx, n, [=] { return g_next.mallocx(n, flags); },
-      [] { return true; });
+      [] { return true; }, gap_behind(n, alignment_in(flags)));
 }
 
 OOMREC_HOOK(void*, rallocx, (void* block, size_t n, int flags)) {
@@ -149,11 +102,9 @@ OOMREC_HOOK(void*, rallocx, (void* block, size_t n, int flags)) {
                               [=] { return g_next.rallocx(block, n, flags); });
 }
 
-// jemalloc's flags: the alignment's logarithm, and whether the block is cleared.
 void* mallocx_by_memalign(std::size_t n, int flags) {
-  constexpr int kLogAlignment = 63, kZero = 64;
-  const std::size_t asked = std::size_t{1} << (flags & kLogAlignment);
-  void* const block = g_next.memalign(std::max(asked, alignof(std::max_align_t)), n);
+  constexpr int kZero = 64;
+  void* const block = g_next.memalign(std::max(alignment_in(flags), alignof(std::max_align_t)), n);
   return block != nullptr && (flags & kZero) != 0 ? ::memset(block, 0, n) : block;
 }
 

@@ -7,6 +7,8 @@
 
 #include <sys/auxv.h>
 
+#include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -32,6 +34,11 @@ enum class Watch : std::uint8_t {
   on_with_pending_new,  // on, and the allocator has its own operator new (operator_new.cpp)
 };
 extern constinit Watch g_watched[kHostApiCount];
+
+inline std::uint64_t saturating_multiply(std::uint64_t a, std::uint64_t b) noexcept {
+  std::uint64_t product;
+  return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
 
 inline Watch watched(Api api) noexcept { return g_watched[static_cast<std::size_t>(api)]; }
 
@@ -101,13 +108,26 @@ inline std::uint64_t usable_bytes(void* block) noexcept {
   return g_glibc_chunks ? chunk_usable_bytes(block) : ask_usable_bytes(block);
 }
 
+// What an alignment keeps free behind a block of glibc's: the distance between such blocks, which
+// lie one after the other, less the block. Smaller blocks may come to lie there, blocks of the same
+// kind do not. Of more than a page, the pages between are not touched; a block of this size mostly
+// has its own mapping. Other allocators count it as usable.
+inline constexpr std::uint64_t kPageAligned = 4096;
+inline std::uint16_t gap_behind(std::uint64_t bytes, std::uint64_t alignment) noexcept {
+  constexpr std::uint64_t kMapped = 128 * 1024, kLeastChunk = 32, kHeader = 8, kUnit = 16;
+  if (!g_glibc_chunks || alignment <= kUnit || bytes >= kMapped) return 0;
+  const std::uint64_t chunk = std::max(kLeastChunk, (bytes + kHeader + kUnit - 1) & ~(kUnit - 1));
+  const std::uint64_t step = std::bit_ceil(std::min(alignment, kPageAligned));
+  return static_cast<std::uint16_t>(-chunk & (step - 1));
+}
+
 // The common part of all functions that return a new block. `real` makes the call; `failed`
 // distinguishes lack of memory from misuse. Both hold copies of what they need. So the hook can end
 // in a jump to this function, and a stack that starts at this function's caller needs no step out
 // of the hook.
 template <class Real, class Failed>
 [[gnu::noinline]] void* observe_allocation_fully(Api api, std::uint64_t bytes, Real real,
-                                                 Failed failed) noexcept {
+                                                 Failed failed, std::uint16_t gap_bytes) noexcept {
   const Watch watch = watched(api);
   if (watch == Watch::off) {
     g_entered_unwatched = true;
@@ -131,9 +151,9 @@ template <class Real, class Failed>
   scope.leave_recorder();
   void* const block = real();
   if (block != nullptr) {
-    recorder::on_allocate(
-        scope.in_hook(),
-        {Space::heap, api, reinterpret_cast<std::uint64_t>(block), bytes, usable_bytes(block)});
+    recorder::on_allocate(scope.in_hook(),
+                          {Space::heap, api, reinterpret_cast<std::uint64_t>(block), bytes,
+                           usable_bytes(block), 0, gap_bytes});
   } else if (bytes != 0 && failed()) {  // malloc(0) may return NULL and mean success
     in_flight.end();
     report_failure(scope.in_hook(), request, recorder::FailedBy::system);
@@ -177,20 +197,21 @@ template <class Real, class Failed>
 // The same by the fastest path that the call may take.
 template <class Real, class Failed>
 [[gnu::always_inline]] inline void* observe_allocation(Api api, std::uint64_t bytes, Real real,
-                                                       Failed failed) noexcept {
+                                                       Failed failed,
+                                                       std::uint16_t gap_bytes = 0) noexcept {
   // First, because without a recorder a thread's storage may not be ours to read.
   if (watched(api) != Watch::on) [[unlikely]]
-    return observe_allocation_fully(api, bytes, real, failed);
+    return observe_allocation_fully(api, bytes, real, failed, gap_bytes);
   recorder::ThreadState* const thread = recorder::t_thread;
   if (thread == nullptr || !HookScope::idle()) [[unlikely]]
-    return observe_allocation_fully(api, bytes, real, failed);
+    return observe_allocation_fully(api, bytes, real, failed, gap_bytes);
   if (thread->quick) [[likely]] {
-    if (recorder::passes_quickly(*thread, bytes)) [[likely]]
+    if (recorder::passes_quickly(*thread, bytes + gap_bytes)) [[likely]]
       return observe_allocation_quickly(*thread, api, bytes, real, failed);
-  } else if (recorder::is_small(*thread, bytes)) {
+  } else if (gap_bytes == 0 && recorder::is_small(*thread, bytes)) {
     return observe_allocation_exactly(*thread, api, bytes, real, failed);
   }
-  return observe_allocation_fully(api, bytes, real, failed);
+  return observe_allocation_fully(api, bytes, real, failed, gap_bytes);
 }
 
 // The common part of all functions that release a block. It is recorded before `real`, because
@@ -245,6 +266,56 @@ template <class Real>
     return;
   }
   observe_release_fully(api, block, real);
+}
+
+// A block of the bootstrap arena moves to the heap when it is resized.
+void* copy_out(const void* block, std::uint64_t bytes) noexcept;
+
+// realloc is a release and an allocation in one call; a failure leaves the old block unchanged.
+template <class Real>
+void* observe_reallocation(Api api, void* block, std::uint64_t bytes, Real real) noexcept {
+  if (is_bootstrap_block(block)) return copy_out(block, bytes);
+  if (block == nullptr) return observe_allocation(api, bytes, real, [] { return true; });
+  const Watch watch = watched(api);
+  if (watch == Watch::off) return real();
+  if (watch == Watch::on_with_pending_new) report_pending_new();
+  const HookScope scope;
+  const std::uint64_t old_address = reinterpret_cast<std::uint64_t>(block);
+  if (!scope.outermost()) {
+    const bool counts = scope.interrupted_recorder();
+    const std::uint64_t old_usable = counts ? usable_bytes(block) : 0;
+    void* const moved = real();
+    if (counts && (moved != nullptr || bytes == 0)) {
+      recorder::count_free(Space::heap, old_usable);
+      if (moved != nullptr) recorder::count_allocate(Space::heap, bytes, usable_bytes(moved));
+    }
+    return moved;
+  }
+  const std::uint64_t old_usable = usable_bytes(block);
+  const std::uint64_t growth = bytes > old_usable ? bytes - old_usable : 0;
+  recorder::Request request{Space::heap, api, bytes};
+  if (!recorder::admits(scope.in_hook(), request, growth)) {
+    report_failure(scope.in_hook(), request, recorder::FailedBy::recorder);
+    errno = ENOMEM;
+    return nullptr;
+  }
+  const recorder::Released released =
+      recorder::on_free(scope.in_hook(), Space::heap, api, old_address, old_usable);
+  recorder::InFlight in_flight{scope.in_hook(), request, bytes, released};
+  scope.leave_recorder();
+  void* const moved = real();
+  if (moved != nullptr) {
+    recorder::on_allocate(
+        scope.in_hook(),
+        {Space::heap, api, reinterpret_cast<std::uint64_t>(moved), bytes, usable_bytes(moved)});
+  } else if (bytes != 0) {
+    recorder::restore(scope.in_hook(), Space::heap, released);
+    in_flight.end();
+    report_failure(scope.in_hook(), request, recorder::FailedBy::system);
+  } else {
+    recorder::end_release(scope.in_hook());
+  }
+  return moved;
 }
 
 }  // namespace oomrec::shim

@@ -150,7 +150,7 @@ void* new_by_malloc(std::uint64_t bytes, std::uint64_t alignment) noexcept {
         const std::uint64_t some = bytes != 0 ? bytes : 1;
         return alignment != 0 ? g_next.memalign(alignment, some) : g_next.malloc(some);
       },
-      [] { return true; });
+      [] { return true; }, gap_behind(bytes, alignment));
 }
 
 // The operator new that the calling library would have used: its own or its C++ library's. Called

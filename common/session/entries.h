@@ -74,7 +74,8 @@ static_assert(alignof(HolderEntry) == 8 && sizeof(HolderEntry) == 16 &&
               offsetof(HolderEntry, figures) == 8);
 
 // The figures of a holder. In sampled mode small blocks count with their weight, so the figures are
-// unbiased estimates; `flags` says so. Bytes are requested bytes.
+// unbiased estimates; `flags` says so. Bytes of the heap are what its blocks take up: usable bytes
+// and gaps (LiveBlock).
 struct Holder {
   u32 node;
   u8 space;  // Space
@@ -126,7 +127,8 @@ static_assert(sizeof(HolderSum) == 32 && offsetof(HolderSum, allocated_bytes) ==
 // blocks of `bytes` each.
 struct LiveBlock {
   Atomic<u64> address;  // 0: free slot; blocks of space torch: address + 1
-  u64 bytes;            // as requested
+  u64 bytes : 48;       // usable bytes and the gap; as requested where the heap's are not known
+  u64 gap_bytes : 16;   // what its alignment keeps free behind it
   u32 holder;
   u32 weight;   // 1 unless sampled
   u32 birth_s;  // seconds since start

@@ -31,7 +31,7 @@ struct Event {
   u32 time_ms = 0;  // since start
   u32 thread = 0;   // low 16 bits of the entry in `threads`
   u64 address = 0;  // fail: entry in `failures`; remap: the new address
-  u64 bytes = 0;    // as requested (free: as recorded, 0 if unknown)
+  u64 bytes = 0;    // as requested (free: what its holder counted, 0: unknown)
   u32 stack = 0;    // node; 0: unknown (a free). remap: see `mark` events
   EventKind kind = EventKind::none;
   Api api = Api::none;

@@ -1,7 +1,7 @@
 // A word of the side table: one small live block of the heap (layout.h, SidePage).
 //
-//   0–25 node of its stack; 0: no block here · 26–40 bytes, as requested · 41–42 where in its
-//   2^shift bytes it starts, in units of 8 · 43–63 birth
+//   0–25 node of its stack; 0: no block here · 26–40 usable bytes · 41–42 where in its 2^shift
+//   bytes it starts, in units of 8 · 43–63 birth
 //
 // Birth: seconds since start up to 2^20 (12 days), then 64-second steps (another two years); later
 // times are cut to the maximum.

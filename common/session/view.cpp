@@ -415,7 +415,7 @@ View::Totals View::totals(Space space) const noexcept {
     if (from == nullptr) continue;
     SpaceCounters counters;
     std::memcpy(static_cast<void*>(&counters), from, sizeof(counters));
-    sum.allocated_bytes += counters.allocated_bytes;
+    sum.allocated_bytes += counters.usable_allocated_bytes;  // as holders count them
     sum.allocated_count += counters.allocated_count;
     sum.freed_count += counters.freed_count;
     sum.failed_count += counters.failed_count;

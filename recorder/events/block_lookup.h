@@ -15,7 +15,7 @@ struct FoundBlock {
   Space space = Space::heap;
   std::uint32_t node = 0;  // 0: none was found
   std::uint64_t address = 0;
-  std::uint64_t bytes = 0;  // as requested
+  std::uint64_t bytes = 0;  // as its holder counts them
   std::uint64_t birth_realtime_ns = 0;
 };
 

@@ -51,10 +51,10 @@ enum class Recorded : std::uint8_t {
     return Recorded::no;
 
   session::Lane& lane = *thread.lane;
-  thread.sums.grow_present(sum, bytes);
+  thread.sums.grow_present(sum, usable_bytes);
   thread.last_block = address;
-  live::SideTable::store(*word,
-                         session::packed(address, bytes, node, thread.birth_bits, kQuickShift));
+  live::SideTable::store(
+      *word, session::packed(address, usable_bytes, node, thread.birth_bits, kQuickShift));
   add_to_tally(lane.apis[static_cast<std::size_t>(api)], bytes, 1);
   add_to_tally(lane.sizes[std::bit_width(bytes | 1)], bytes, 1);  // there are some: is_small()
   thread.ring.append_plain(lane, EventKind::allocate, api, address, bytes, node);

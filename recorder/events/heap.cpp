@@ -63,7 +63,8 @@ bool grow(InHook hook, ThreadState& thread, std::uint32_t node, Api api,
 
 // The block's word in the side table, which is prefetched; nullptr: it does not go there.
 std::atomic<std::uint64_t>* small_word(InHook hook, const Block& block) noexcept {
-  if (!exact() || !g_state.small_blocks.takes(block.usable_bytes) || block.space != Space::heap)
+  if (!exact() || !g_state.small_blocks.takes(block.usable_bytes) || block.gap_bytes != 0 ||
+      block.space != Space::heap)
     return nullptr;
   std::atomic<std::uint64_t>* const word = g_state.small_blocks.word_for(hook, block.address);
   if (word != nullptr) __builtin_prefetch(word, 1);
@@ -72,13 +73,13 @@ std::atomic<std::uint64_t>* small_word(InHook hook, const Block& block) noexcept
 
 bool insert_small(InHook hook, ThreadState& thread, const Block& block, std::uint32_t node,
                   std::atomic<std::uint64_t>& word) noexcept {
-  if (node >= session::kSmallBlockNodes || !grow(hook, thread, node, block.api, block.bytes))
+  if (node >= session::kSmallBlockNodes || !grow(hook, thread, node, block.api, block.usable_bytes))
     return false;
   thread.last_block = block.address;
   const std::uint64_t before = word.load(std::memory_order_relaxed);
-  live::SideTable::store(
-      word, g_state.small_blocks.pack(
-                {block.address, static_cast<std::uint32_t>(block.bytes), node, thread.birth_s()}));
+  live::SideTable::store(word, g_state.small_blocks.pack(
+                                   {block.address, static_cast<std::uint32_t>(block.usable_bytes),
+                                    node, thread.birth_s()}));
   if (before != 0) [[unlikely]] {  // the previous block's free passed no hook
     const session::SmallBlock gone = session::unpacked(before, 0);
     shrink(hook, &thread, gone.node, gone.bytes, false);
@@ -122,14 +123,15 @@ bool insert(InHook hook, ThreadState& thread, const Block& block, std::uint32_t 
   const std::uint32_t holder =
       g_state.holders.find_or_add(hook, node, block.space, block.api, share.flags);
   live::Block replaced;
-  if (holder == 0 ||
-      !g_state.blocks.insert(
-          hook, {block.address, block.bytes, holder, share.weight, thread.birth_s()}, replaced)) {
+  if (holder == 0 || !g_state.blocks.insert(hook,
+                                            {block.address, block.taken_bytes(), holder,
+                                             share.weight, thread.birth_s(), block.gap_bytes},
+                                            replaced)) {
     return false;
   }
   if (replaced.address != 0) shrink_holder(hook, replaced);
   if (exact()) thread.last_block_of(block.space) = block.address;
-  g_state.holders.grow(hook, holder, block.bytes * share.weight, share.weight);
+  g_state.holders.grow(hook, holder, block.taken_bytes() * share.weight, share.weight);
   return true;
 }
 
@@ -148,6 +150,7 @@ void remove(InHook hook, ThreadState* thread, Space space, Released& released) n
   released.holder = block.holder;
   released.weight = block.weight;
   released.birth_s = block.birth_s;
+  released.gap_bytes = block.gap_bytes;
 }
 
 // A table is full. It may have capacity for this block once exact recording ends.
@@ -257,7 +260,7 @@ void on_allocate(InHook hook, const Block& block) noexcept {
   if (thread == nullptr) [[unlikely]]
     thread = thread_for(hook, block.bytes);
   if (thread != nullptr) [[likely]] {
-    const Share share = share_of(*thread, block.bytes);
+    const Share share = share_of(*thread, block.bytes + block.gap_bytes);
     if (share.weight != 0) [[unlikely]]
       record_block(hook, *thread, block, share);
     thread->reallocating = false;
@@ -302,8 +305,8 @@ void restore(InHook hook, Space space, const Released& released) noexcept {
     if (holder != 0) g_state.holders.restore(hook, holder, released.bytes, 1);
   } else if (released.weight != 0) {
     live::Block replaced;
-    const live::Block block{released.address, released.bytes, released.holder, released.weight,
-                            released.birth_s};
+    const live::Block block{released.address, released.bytes,   released.holder,
+                            released.weight,  released.birth_s, released.gap_bytes};
     if (g_state.blocks.insert(hook, block, replaced)) {
       g_state.holders.restore(hook, block.holder, block.bytes * block.weight, block.weight);
     } else {

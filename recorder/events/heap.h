@@ -15,7 +15,10 @@
 namespace oomrec::recorder {
 
 // A block that now belongs to the program: `bytes` as requested, `usable_bytes` as the allocator
-// counts them (heap; 0: unknown).
+// counts them (heap; 0: unknown), and behind them `gap_bytes` that its alignment keeps free.
+//
+// A request, a call and an event count what was requested. Totals count usable bytes; a holder also
+// the gaps, as far as its blocks are recorded: they are what such blocks take up.
 struct Block {
   Space space;
   Api api;
@@ -23,6 +26,11 @@ struct Block {
   std::uint64_t bytes;
   std::uint64_t usable_bytes;
   std::uint32_t device = 0;  // for PyTorch's blocks: entry in `devices`
+  std::uint16_t gap_bytes = 0;
+
+  std::uint64_t taken_bytes() const noexcept {
+    return (usable_bytes != 0 ? usable_bytes : bytes) + gap_bytes;
+  }
 };
 
 // Call before the first event if the allocator is known to place blocks 2^shift bytes apart, or to
@@ -47,6 +55,7 @@ struct Released {
   std::uint32_t node = 0;  // replaces the holder for a block of the side table
   std::uint32_t weight = 0;
   std::uint32_t birth_s = 0;
+  std::uint16_t gap_bytes = 0;  // part of `bytes`, which are those that its holder counted
 };
 Released on_free(InHook, Space, Api, std::uint64_t address, std::uint64_t usable_bytes,
                  std::uint32_t device = 0) noexcept;

@@ -25,14 +25,15 @@ namespace oomrec::recorder {
 // Where an object comes from.
 enum class Source : std::uint8_t { pool, malloc };
 
-// The size of a block as the sampler counts it, including the byte that it adds to each block.
-// Objects from malloc count twice: they are fewer, and hold as much. No object is as large as the
-// bound, but a program may ask for one, and the product must not overflow.
+// The size of a block for the sampler, which adds what a block of malloc's costs besides: an object
+// in a pool costs nothing besides, but an empty one is sampled, too. So the result may wrap below
+// zero. Objects from malloc count twice: they are fewer, and hold as much. No object is as large as
+// the bound, but a program may ask for one, and the product must not overflow.
 inline constexpr std::uint64_t kMostObjectBytes = std::uint64_t{1} << 48;
 inline std::uint64_t scaled(const ThreadState& thread, Source source,
                             std::uint64_t bytes) noexcept {
   const unsigned shift = thread.object_shift + (source == Source::malloc ? 1 : 0);
-  return ((std::min(bytes, kMostObjectBytes) + 1) << shift) - 1;
+  return ((std::min(bytes, kMostObjectBytes) + 1) << shift) - Sampler::kBesides;
 }
 
 // True: the new object is not recorded here. False: call on_object() once it is there.

@@ -10,10 +10,15 @@ using session::LiveBlock;
 namespace {
 
 constexpr std::uint8_t kSaturated = 255;
+constexpr std::uint64_t kMostBytes = (std::uint64_t{1} << 48) - 1;  // in an entry
 
 Block copy_of(const LiveBlock& slot) noexcept {
-  return {slot.address.load(std::memory_order_relaxed), slot.bytes, slot.holder, slot.weight,
-          slot.birth_s};
+  return {slot.address.load(std::memory_order_relaxed),
+          slot.bytes,
+          slot.holder,
+          slot.weight,
+          slot.birth_s,
+          static_cast<std::uint16_t>(slot.gap_bytes)};
 }
 
 auto at_address(std::uint64_t address) noexcept {
@@ -101,7 +106,8 @@ void BlockHash::erase(Shard& shard, std::uint64_t hash, std::uint32_t slot) noex
 void BlockHash::store(Shard& shard, std::uint32_t slot, const Block& block) noexcept {
   LiveBlock& entry = g_session.live_blocks.at(slot);
   shard.slots.write(entry, block.address, [&]() noexcept {
-    entry.bytes = block.bytes;
+    entry.bytes = block.bytes & kMostBytes;
+    entry.gap_bytes = block.gap_bytes;
     entry.holder = block.holder;
     entry.weight = block.weight;
     entry.birth_s = block.birth_s;

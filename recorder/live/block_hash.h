@@ -26,10 +26,11 @@ constexpr std::uint64_t address_of(std::uint64_t key) noexcept { return key & ~s
 
 struct Block {
   std::uint64_t address = 0;
-  std::uint64_t bytes = 0;  // as requested
+  std::uint64_t bytes = 0;  // as its holder counts them
   std::uint32_t holder = 0;
   std::uint32_t weight = 0;  // how many blocks of its kind it represents
   std::uint32_t birth_s = 0;
+  std::uint16_t gap_bytes = 0;
 };
 
 // Whether a block is in the filter of the heap's frees. Objects of Python have their own

@@ -1,7 +1,7 @@
 // Holders: (stack, space) → its live blocks and totals, in the session.
 //
-// Lookup takes no lock; adding and removing a holder does. All figures count requested bytes (space
-// map: mapped bytes).
+// Lookup takes no lock; adding and removing a holder does. Figures of the heap count what its
+// blocks take up, those of space map mapped bytes.
 #pragma once
 
 #include <cstdint>

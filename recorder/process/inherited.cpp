@@ -50,7 +50,7 @@ void shrink(InHook hook, std::uint32_t number, std::uint64_t bytes) noexcept {
   holder.live_count.store(0, std::memory_order_relaxed);
 }
 
-// An allocator's block is a little larger than what was requested.
+// A block may be a little larger than the mean of its holder.
 bool is_block_of(std::uint64_t usable_bytes, std::uint64_t bytes, std::uint64_t count) noexcept {
   const std::uint64_t mean = count == 0 ? 0 : bytes / count;
   return mean != 0 && usable_bytes >= mean && usable_bytes - mean <= 64 + mean / 16;

@@ -1,12 +1,13 @@
 // Decides which small blocks are recorded, and how many blocks each represents.
 //
 // Sample points lie on the stream of allocated bytes as a Poisson process with a mean distance of
-// `interval` bytes; a block with a point in it is taken. A block counts as one byte longer than it
-// is, so that empty ones are sampled, too. Its chance is p = 1 − exp(−(bytes + 1)/interval), and it
-// counts 1/p times: as an integer, floor(1/p + u) with u uniform in [0, 1), which is unbiased. A
-// Poisson process has no memory, so the next distance is drawn afresh from the block's end. A
-// thread's first distance is drawn, too: a full interval would never sample threads that allocate
-// little. Logarithm and exponential are our own: libm may not be loaded, and must not set errno.
+// `interval` bytes; a block with a point in it is taken. A block counts as 16 bytes longer than it
+// is, about what its header and the rounding cost: the smallest blocks are mostly that, and empty
+// ones only. Its chance is p = 1 − exp(−(bytes + 16)/interval), and it counts 1/p times: as an
+// integer, floor(1/p + u) with u uniform in [0, 1), which is unbiased. A Poisson process has no
+// memory, so the next distance is drawn afresh from the block's end. A thread's first distance is
+// drawn, too: a full interval would never sample threads that allocate little. Logarithm and
+// exponential are our own: libm may not be loaded, and must not set errno.
 #pragma once
 
 #include <algorithm>
@@ -63,6 +64,8 @@ class RandomNumbers {
 
 class Sampler {
  public:
+  static constexpr std::uint64_t kBesides = 16;  // what each block counts besides its bytes
+
   void start(std::uint64_t seed, std::uint64_t interval) noexcept {
     random_ = RandomNumbers{seed};
     countdown_ = distance(interval);
@@ -70,12 +73,12 @@ class Sampler {
 
   // One subtraction for most blocks. True: the block contains a sample point; call weight().
   bool take(std::uint64_t bytes) noexcept {
-    return (countdown_ -= static_cast<std::int64_t>(bytes + 1)) < 0;
+    return (countdown_ -= static_cast<std::int64_t>(bytes + kBesides)) < 0;
   }
 
   // Whether the block contains no sample point. True counts the block; after false call take().
   bool passes(std::uint64_t bytes) noexcept {
-    const std::int64_t left = countdown_ - static_cast<std::int64_t>(bytes + 1);
+    const std::int64_t left = countdown_ - static_cast<std::int64_t>(bytes + kBesides);
     if (left < 0) return false;
     countdown_ = left;
     return true;
@@ -83,12 +86,14 @@ class Sampler {
 
   // The stream gets so many bytes that no sample point lies in: the next call for a block of that
   // size, which is decided elsewhere, takes it for certain not.
-  void skip(std::uint64_t bytes) noexcept { countdown_ += static_cast<std::int64_t>(bytes + 1); }
+  void skip(std::uint64_t bytes) noexcept {
+    countdown_ += static_cast<std::int64_t>(bytes + kBesides);
+  }
 
   // How many blocks the one just taken represents; draws the distance to the next.
   std::uint32_t weight(std::uint64_t bytes, std::uint64_t interval) noexcept {
     countdown_ = distance(interval);
-    const double x = static_cast<double>(bytes + 1) / static_cast<double>(interval);
+    const double x = static_cast<double>(bytes + kBesides) / static_cast<double>(interval);
     return static_cast<std::uint32_t>(std::min(1 / one_minus_exp(x) + random_.next(), kMostWeight));
   }
 

@@ -31,10 +31,10 @@ def read(bundle, name: str = "metadata.json"):
 
 
 def holder_labels(oomrec, bundle) -> dict[int, list[str]]:
-    """The labels of each large holder, outermost first, by its bytes."""
+    """The labels of each large holder, outermost first, by the two bytes more than MiB that it asked for."""
     shown = oomrec.json("show", bundle)
     return {
-        holder["bytes"]: [
+        holder["bytes"] // MIB * MIB + 2: [
             frame["function"]
             for frame in reversed(holder["stack"])
             if (frame["function"] or "").startswith("[")

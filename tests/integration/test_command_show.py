@@ -281,7 +281,7 @@ def test_recursion_and_a_multi_line_program_take_one_line_each(oomrec):
     (process,) = (line for line in lines if line.startswith("process "))
     assert "kept = []↵def descend(depth):↵    if" in process
     notes = " ".join(line.strip() for line in lines[lines.index("notes") :])
-    assert "percentages are shares of all holders' requested bytes" in notes
+    assert "percentages are shares of what the blocks of all holders take up" in notes
 
 
 def test_a_bundle_that_was_not_copied_whole(oomrec, bundle, tmp_path):

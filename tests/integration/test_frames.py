@@ -25,6 +25,7 @@ void codec_start(size_t bytes) {
 """
 PROGRAM = """
 import ctypes
+from sizes import take_up
 codec = ctypes.CDLL("./{folder}/libcodec.so")
 codec.codec_decode.argtypes = codec.codec_start.argtypes = [ctypes.c_size_t]
 def load_shard():
@@ -85,11 +86,13 @@ def test_a_tree_of_lines_of_functions_and_of_both(oomrec, bundle):
     assert by_largest == ["keep", "load_shard", "main"], python
     # The library's thread has no line of Python: its functions stay.
     [keep] = named(python, "keep")
-    assert keep["bytes"] == 30 * MIB and [node["function"] for node in keep["children"]] == ["pool"]
+    assert take_up(keep["bytes"], 30 * MIB) and [node["function"] for node in keep["children"]] == [
+        "pool"
+    ]
     [load] = named(python, "load_shard")
-    assert load["bytes"] == 20 * MIB and named(python, "codec_decode") == []
+    assert take_up(load["bytes"], 20 * MIB) and named(python, "codec_decode") == []
     assert not any(is_python(node) for node in nodes_of(native))
-    assert sum(node["bytes"] for node in named(native, "keep")) == 50 * MIB
+    assert take_up(sum(node["bytes"] for node in named(native, "keep")), 25 * MIB, 2)
     assert named(both, "codec_decode") and named(both, "load_shard")
     assert oomrec.json("tree", "--min-percent", "0", bundle)["root"] == both, "JSON has every frame"
 
@@ -97,7 +100,7 @@ def test_a_tree_of_lines_of_functions_and_of_both(oomrec, bundle):
 def test_top_down_agrees(oomrec, bundle):
     root = tree(oomrec, bundle, "python", "--top-down")
     [load] = named(root, "load_shard")
-    assert load["bytes"] == 20 * MIB and load["children"] == []
+    assert take_up(load["bytes"], 20 * MIB) and load["children"] == []
     assert [node for node in named(root, "main") if node["children"] == [load]]
 
 
@@ -126,7 +129,8 @@ def test_native_functions_of_the_programs_own_count_as_its_lines(preload, oomrec
     bundle = bundle_of(preload, tmp_path, "own")
     [keep] = named(tree(oomrec, bundle, "python"), "keep")
     by_caller = {child["function"]: child["bytes"] for child in keep["children"]}
-    assert by_caller == {"pool": 30 * MIB, "codec_decode": 20 * MIB}
+    assert take_up(by_caller["pool"], 30 * MIB) and len(by_caller) == 2
+    assert take_up(by_caller["codec_decode"], 20 * MIB)
     [decode] = [child for child in keep["children"] if child["function"] == "codec_decode"]
     assert [child["function"] for child in decode["children"]] == ["load_shard"]
     shown = oomrec("show", bundle).stdout
@@ -205,7 +209,7 @@ def test_stats_attribute_to_the_chosen_frames(oomrec, bundle):
 
     assert largest() == largest("--frames", "python") == ["keep", "load_shard", "main"]
     native = oomrec.json("stats", "--frames", "native", bundle)["top_by_bytes"]
-    assert native[0]["function"] == "keep" and native[0]["bytes"] == 50 * MIB
+    assert native[0]["function"] == "keep" and take_up(native[0]["bytes"], 25 * MIB, 2)
     assert not any(is_python(row) for row in native)
 
 

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from conftest import SOURCE
+from sizes import take_up
 
 ASKS = """
 #include <oomrec.h>
@@ -30,8 +31,8 @@ MIB = 1 << 20
 
 
 def holder_of(shown: dict, bytes_: int) -> list[str]:
-    """The functions of the holder with exactly this many bytes."""
-    [found] = [holder for holder in shown["holders"] if holder["bytes"] == bytes_]
+    """The functions of the holder with one block of this many bytes."""
+    [found] = [holder for holder in shown["holders"] if take_up(holder["bytes"], bytes_)]
     return [frame["function"] for frame in found["stack"]]
 
 

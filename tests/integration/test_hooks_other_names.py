@@ -7,7 +7,7 @@ import glob
 import pytest
 
 ROUNDED = 1.04  # an allocator's blocks have certain sizes
-SLACK = 128 << 10  # what the C library and the loader have allocated
+SLACK = 128 << 10  # what the C library and the loader have allocated, and tables of tcmalloc's
 
 # 10,000 texts each of 2,001, 1,001 and 6 bytes.
 COPIES = 10_000 * (2001 + 1001 + len("/proc") + 1)
@@ -75,3 +75,35 @@ def test_copies_of_texts_are_live_until_they_are_freed(oomrec, victim, mode, all
         assert (
             COPIES * 0.98 <= of_main < COPIES * ROUNDED
         )  # the latest ones are in the thread's sums
+
+
+TAKES_UP = {  # what 50,000 or 1,000,000 blocks of this kind take up in glibc's heap
+    "aligned": 50_000 * 4096,
+    "empty": 1_000_000 * 24,
+    "small": 1_000_000 * 24,
+}
+
+
+@pytest.mark.parametrize("mode", ["sampled", "exact"])
+@pytest.mark.parametrize("kind", TAKES_UP)
+def test_a_block_weighs_what_it_takes_up(oomrec, victim, mode, kind):
+    """They ask for less than the block of 19 MiB beside them, and take up more."""
+    _, heap, holders = heap_at_exit(oomrec, mode, victim("rounded"), kind)
+    many = sum(h["bytes"] for h in holders if any(f["function"] == "many" for f in h["stack"]))
+    spread = 0.01 if mode == "exact" else 0.7  # a sample for each half a MiB
+    assert abs(many / TAKES_UP[kind] - 1) < spread, (many, holders[:2])
+    if mode == "exact":
+        assert holders[0]["stack"][-1]["function"] == "many" or many > 20_000_000, holders[0]
+        if kind != "aligned":
+            held = sum(h["bytes"] for h in holders if h["space"] == "heap")
+            assert abs(held - heap["live_bytes"]) < SLACK, (held, heap)
+
+
+def test_what_is_freed_takes_up_nothing(oomrec, victim):
+    for kind in TAKES_UP:
+        run = oomrec(
+            "run", "--mode", "exact", "--dump-at-exit", "--", victim("rounded"), kind, "free"
+        )
+        bundle = oomrec.json("show", run.bundles()[-1], "--at", "end")
+        many = [h for h in bundle["holders"] if any(f["function"] == "many" for f in h["stack"])]
+        assert all(h["bytes"] == 0 for h in many), many

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 
 import pytest
+from sizes import take_up
 
 NEWEST_GLIBC = (2, 28)
 LARGEST_TLS_BYTES = 512  # static TLS in every thread of every program
@@ -109,7 +110,7 @@ def test_records_where_libc_is_all_there_is(library, plain, oomrec, tmp_path):
     assert (run.stdout, run.exit_code) == ("refused\n", 0), str(run)
     (bundle,) = (root / "tmp/dumps").glob("oom_*")
     largest = oomrec.json("show", bundle)["holders"][0]
-    assert (largest["bytes"], largest["count"]) == (30_000_000, 10)
+    assert largest["count"] == 10 and take_up(largest["bytes"], 3_000_000, 10)
     assert "hold" in [frame["function"] for frame in largest["stack"]]
 
 

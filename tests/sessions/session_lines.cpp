@@ -39,7 +39,7 @@ class Lines {
     LiveBlock block;
     for (u64 i = 1; i < view_.count(TableId::live_blocks); ++i)
       if (view_.read(TableId::live_blocks, i, block) && block.address.load() != 0)
-        add("block {:x} {}", block.address.load(), block.bytes);
+        add("block {:x} {}", block.address.load(), +block.bytes);
     std::sort(lines_.begin(), lines_.end());
     for (const std::string& line : lines_) std::puts(line.c_str());
   }

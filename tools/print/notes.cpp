@@ -62,8 +62,8 @@ std::string shares_note(const recording::Recording& recording) {
   return recording.weight() == recording::Weight::resident
              ? "holders are ranked by what of them is in memory or in swap, and percentages are "
                "shares of that; the totals of spaces count what the blocks take up"
-             : "percentages are shares of all holders' requested bytes; the totals of spaces count "
-               "what the blocks take up";
+             : "percentages are shares of what the blocks of all holders take up: in the heap with "
+               "what is rounded up, and what an alignment keeps free";
 }
 
 std::vector<std::string> notes_of(const bundles::Source& source) {

@@ -53,7 +53,7 @@ struct LimitFacts {
 
 struct AdviceFacts {
   std::vector<SubjectFigures> held;  // largest first
-  std::uint64_t all_bytes = 0;       // requested bytes of all holders
+  std::uint64_t all_bytes = 0;       // of all holders
   std::uint64_t request_bytes = 0;   // of the failed request; 0: none
   std::vector<recording::Location> request_stack;
   std::size_t request_line = 0;   // position of its subject in `request_stack`

@@ -62,7 +62,7 @@ struct Difference {
 };
 
 // `only`: the space of stacks, functions and the total; nothing: the spaces that add up. Totals of
-// spaces are exact. At the end, totals count usable bytes, and stacks count requested bytes.
+// spaces are exact. At the end, totals count usable bytes, and stacks what their blocks take up.
 Difference difference(DiffSide before, DiffSide after, recording::At at, std::optional<Space> only);
 
 }  // namespace oomrec::tools::findings

@@ -94,7 +94,9 @@ RecordedChunks chunks_in(const session::View& view) {
         !view.read(TableId::holders, block.holder, holder) ||
         holder.space != static_cast<std::uint8_t>(Space::heap))
       continue;
-    chunks.all.push_back(chunk_of(block.address, block.bytes));
+    // A forged gap may be the larger one.
+    const std::uint64_t gap = std::min<std::uint64_t>(block.gap_bytes, block.bytes);
+    chunks.all.push_back(chunk_of(block.address, block.bytes - gap));
     if (block.weight == 1) chunks.certain.push_back(chunks.all.back());
   }
   for (std::uint64_t page = 1; page < view.count(TableId::side_pages); ++page) {
@@ -140,9 +142,9 @@ double HeapFigures::Areas::free_share() const {
 
 // A chunk is a multiple of 16 bytes, at least 32, and begins 16 bytes before its block: 8 bytes of
 // size, and before them 8 bytes that the previous chunk may use while it is live.
-HeapChunk chunk_of(std::uint64_t address, std::uint64_t requested_bytes) {
+HeapChunk chunk_of(std::uint64_t address, std::uint64_t bytes) {
   const std::uint64_t start = address - std::min<std::uint64_t>(address, 16);
-  const std::uint64_t least = std::min(requested_bytes, kMostAddresses) + 8;
+  const std::uint64_t least = std::min(bytes, kMostAddresses) + 8;
   const std::uint64_t chunk = std::max<std::uint64_t>(32, (least + 15) & ~std::uint64_t{15});
   return {start, start + std::min(chunk, ~start)};
 }

@@ -45,11 +45,11 @@ struct HeapFigures {
   std::optional<FreeRuns> runs;  // only if the recording has the addresses of all blocks
 };
 
-// glibc's chunk of a block: the block with its header.
+// glibc's chunk of a block, from its usable bytes or those requested: the block with its header.
 struct HeapChunk {
   std::uint64_t start = 0, end = 0;
 };
-HeapChunk chunk_of(std::uint64_t address, std::uint64_t requested_bytes);
+HeapChunk chunk_of(std::uint64_t address, std::uint64_t bytes);
 
 // The parts of the areas that no chunk covers. Arguments may be unsorted; chunks outside of all
 // areas are ignored.

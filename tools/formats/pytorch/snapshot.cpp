@@ -192,7 +192,7 @@ class Import {
       if (block.tensor) {
         session::LiveBlock row{};
         row.address = block.address + 1;
-        row.bytes = block.bytes;
+        row.bytes = block.bytes & (~std::uint64_t{0} >> 16);  // as the field has them
         row.holder = block.holder;
         row.weight = 1;
         image_.add(TableId::live_blocks, row);

@@ -109,7 +109,7 @@ struct StackFigures {
   bool estimated = false;
   std::uint64_t bytes = 0;
   std::uint64_t count = 0;
-  std::uint64_t live_bytes = 0;                      // at the end what was requested; else `bytes`
+  std::uint64_t live_bytes = 0;                      // at the end what it was given; else `bytes`
   std::optional<std::uint64_t> resident_bytes = {};  // HolderFigures::resident_bytes, at the end
   std::uint32_t depths = 1;  // of a recursion: how many reduced stacks it sums up
 };

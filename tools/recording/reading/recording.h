@@ -21,7 +21,7 @@
 
 namespace oomrec::tools::recording {
 
-// A holder's stack and figures. Bytes are requested bytes.
+// A holder's stack and figures. Bytes of the heap are what its blocks take up.
 struct HolderFigures {
   std::uint32_t node = 0;
   Space space = Space::heap;
@@ -67,7 +67,7 @@ struct SpaceTotals {
   std::uint64_t allocated_bytes = 0, allocated_count = 0;
 };
 
-// What a holder weighs at the end: what was requested, or what of it is in memory or in swap, for
+// What a holder weighs at the end: what it was given, or what of it is in memory or in swap, for
 // which the kernel kills.
 enum class Weight : std::uint8_t { requested, resident };
 

@@ -23,7 +23,7 @@ struct HolderRow {
   Api api = Api::none;  // of the row's first holder
   bool estimated = false;
   Amount end, peak, ever;                       // the end as holders weigh (recording::Weight)
-  Amount live;                                  // at the end, as requested
+  Amount live;                                  // at the end, as given
   std::optional<std::uint64_t> resident_bytes;  // of which in memory or in swap; nothing: unknown
   std::uint64_t temporary = 0;  // blocks freed before their thread's next allocation (exact mode)
 

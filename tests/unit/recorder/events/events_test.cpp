@@ -47,7 +47,7 @@ TEST_CASE("random events: totals are exact in usable bytes, holders agree with t
   need(Mode::exact);
   std::mt19937_64 random(7);
   std::unordered_map<std::uint64_t, std::uint64_t> live;
-  std::uint64_t live_usable = 0, asked = 0, count = 0;
+  std::uint64_t live_usable = 0, allocated = 0, count = 0;
   for (int round = 0; round < 60'000; ++round) {
     const std::uint64_t address = 0x1000'0000 + random() % 4000 * 64;
     const auto known = live.find(address);
@@ -57,12 +57,12 @@ TEST_CASE("random events: totals are exact in usable bytes, holders agree with t
       allocate(address, bytes);
       live[address] = bytes;
       live_usable += usable(bytes);
-      asked += bytes;
+      allocated += usable(bytes);
       ++count;
     } else if (random() % 8 == 0) {  // a failing realloc
       recorder::restore(kHook, Space::heap, release(address, known->second));
     } else {
-      CHECK(release(address, known->second).bytes == known->second);
+      CHECK(release(address, known->second).bytes == usable(known->second));
       live_usable -= usable(known->second);
       live.erase(known);
     }
@@ -70,13 +70,37 @@ TEST_CASE("random events: totals are exact in usable bytes, holders agree with t
   const auto seen = totals(Space::heap);
   CHECK(seen.live_bytes == static_cast<std::int64_t>(live_usable));
   CHECK(seen.live_count == static_cast<std::int64_t>(live.size()));
-  CHECK(seen.allocated_bytes == asked);
+  CHECK(seen.allocated_bytes == allocated);
   CHECK(seen.allocated_count == count);
   CHECK(holders_agree());
   CHECK(g_session.header().dropped_events == 0);
   for (const auto& [address, bytes] : live) release(address, bytes);
   CHECK(totals(Space::heap).live_bytes == 0);
   CHECK(holders_agree());
+}
+
+TEST_CASE("a holder counts what alignment keeps free, and loses just that again") {
+  need(Mode::exact);
+  t_stack = 901;
+  constexpr std::uint64_t kAddress = 0x3100'0000'0000, kBlocks = 1000, kUsable = 104, kGap = 3984;
+  const auto before = totals(Space::heap);
+  const auto held = [] { return holder_of(901, Space::heap)->live_bytes.load(); };
+  const auto take_back = [](std::uint64_t block) {
+    return recorder::on_free(kHook, Space::heap, Api::free, kAddress + block * 4096, kUsable);
+  };
+  for (std::uint64_t i = 0; i < kBlocks; ++i)
+    recorder::on_allocate(
+        kHook, {Space::heap, Api::aligned_alloc, kAddress + i * 4096, 100, kUsable, 0, kGap});
+  CHECK(held() == kBlocks * (kUsable + kGap));
+  CHECK(totals(Space::heap).live_bytes ==
+        before.live_bytes + static_cast<std::int64_t>(kBlocks * kUsable));
+  CHECK(holders_agree());
+  recorder::restore(kHook, Space::heap, take_back(0));  // of a realloc that fails
+  CHECK(held() == kBlocks * (kUsable + kGap));
+  CHECK(holders_agree());
+  for (std::uint64_t i = 0; i < kBlocks; ++i) take_back(i);
+  CHECK(held() == 0);
+  CHECK(totals(Space::heap).live_bytes == before.live_bytes);
 }
 
 TEST_CASE("blocks cross threads, and a dead thread's lane still counts") {
@@ -115,13 +139,13 @@ TEST_CASE("the peak's snapshot has the block that made the peak, and outlives it
   const session::Holder& second = raw_holder_of(202, Space::heap);
   CHECK(second.live_bytes == 0);
   CHECK(second.peak_epoch == epoch);
-  CHECK(second.peak_bytes == 50 * kMiB);
+  CHECK(second.peak_bytes == usable(50 * kMiB));
   CHECK(second.peak_count == 1);
 
   const session::Holder& first =
       raw_holder_of(201, Space::heap);  // unchanged since: its live bytes are its peak
   CHECK(first.peak_epoch != epoch);
-  CHECK(first.live_bytes == 30 * kMiB);
+  CHECK(first.live_bytes == usable(30 * kMiB));
 
   t_stack = 203;  // below the peak: no step, and the new holder had nothing at the peak
   allocate(0x3c00'0000, kMiB);
@@ -136,7 +160,7 @@ TEST_CASE("the peak's snapshot has the block that made the peak, and outlives it
   allocate(0x3c00'0000, 2 * kMiB);
   CHECK(heap.peak_epoch == epoch + 1);
   release(0x3c00'0000, 2 * kMiB);
-  CHECK(second.peak_bytes == 52 * kMiB + kMiB / 2);
+  CHECK(second.peak_bytes == usable(50 * kMiB + kMiB / 2) + usable(2 * kMiB));
   release(0x3800'0000, 50 * kMiB + kMiB / 2);
   release(0x3000'0000, 30 * kMiB);
   CHECK(holders_agree());
@@ -212,7 +236,7 @@ TEST_CASE("every event is in the ring, in order, with its stack") {
   CHECK(events[0].bytes == 123);
   CHECK(session::offset_of(g_session.node(events[0].stack).frame) == 401);
   CHECK(events[1].kind == EventKind::free);
-  CHECK(events[1].bytes == 123);
+  CHECK(events[1].bytes == usable(123));
   CHECK(events[1].address == 0x4000'0040);
   CHECK(events[3].address == 4711);
   CHECK(events[3].bytes == 9);
@@ -247,7 +271,7 @@ TEST_CASE("a signal handler inside the recorder only counts") {
   recorder::count_allocate(Space::heap, 50, 60);
   const auto after = totals(Space::heap);
   CHECK(after.live_bytes - before.live_bytes == 60);
-  CHECK(after.allocated_bytes - before.allocated_bytes == 150);
+  CHECK(after.allocated_bytes - before.allocated_bytes == 180);
   CHECK(after.live_count - before.live_count == 1);
 }
 

@@ -37,7 +37,8 @@ std::uint64_t blocks_in_hash() {
 }
 
 void release_all() {
-  for (const auto& [address, block] : small_blocks()) release(address, block.bytes);
+  for (const auto& [address, block] : small_blocks())
+    recorder::on_free(kHook, Space::heap, Api::free, address, block.bytes);
   REQUIRE(small_blocks().empty());
 }
 
@@ -74,7 +75,7 @@ TEST_CASE("the side table has exactly the live blocks") {
     if (const auto known = truth.find(address); known != truth.end()) {
       const recorder::Released released = release(address, known->second);
       REQUIRE(released.weight == 1);
-      REQUIRE(released.bytes == known->second);
+      REQUIRE(released.bytes == usable(known->second));
       truth.erase(known);
     } else {
       const std::uint64_t bytes = 8 + random() % 400;
@@ -87,7 +88,7 @@ TEST_CASE("the side table has exactly the live blocks") {
   for (const auto& [address, bytes] : truth) {
     const auto block = found.find(address);
     REQUIRE(block != found.end());
-    REQUIRE(block->second.bytes == bytes);
+    REQUIRE(block->second.bytes == usable(bytes));
   }
   CHECK(blocks_in_hash() == in_hash);
   CHECK(holders_agree());
@@ -103,11 +104,11 @@ TEST_CASE("a block keeps its stack until its free") {
   REQUIRE(found.size() == 1);
   CHECK(found.begin()->first == 0x6000'0000'0010);
   CHECK(found.begin()->second.node == raw_holder_of(5001, Space::heap).node);
-  CHECK(holder_of(5001, Space::heap)->live_bytes == 24);
+  CHECK(holder_of(5001, Space::heap)->live_bytes == usable(24));
   t_stack = 5002;
   release(0x6000'0000'0010, 24);
   CHECK(holder_of(5001, Space::heap)->live_bytes == 0);
-  CHECK(holder_of(5001, Space::heap)->total_bytes == 24);
+  CHECK(holder_of(5001, Space::heap)->total_bytes == usable(24));
   CHECK(small_blocks().empty());
 }
 
@@ -118,7 +119,7 @@ TEST_CASE("a block at an occupied address replaces the old one") {
   t_stack = 5102;
   allocate(0x6100'0000'0000, 200);
   CHECK(holder_of(5101, Space::heap)->live_count == 0);
-  CHECK(holder_of(5102, Space::heap)->live_bytes == 200);
+  CHECK(holder_of(5102, Space::heap)->live_bytes == usable(200));
   // Begins elsewhere in the same word, so the first one cannot be live any more.
   allocate(0x6100'0000'0010, 8);
   CHECK(small_blocks().size() == 1);
@@ -133,7 +134,8 @@ TEST_CASE("large blocks, and those with a large node index, go to the hash table
   allocate(0x6200'0000'0000, session::kSmallBlockBytes);
   CHECK(blocks_in_hash() == in_hash + 1);
   CHECK(small_blocks().empty());
-  CHECK(release(0x6200'0000'0000, session::kSmallBlockBytes).bytes == session::kSmallBlockBytes);
+  CHECK(release(0x6200'0000'0000, session::kSmallBlockBytes).bytes ==
+        usable(session::kSmallBlockBytes));
   CHECK(blocks_in_hash() == in_hash);
 }
 
@@ -163,8 +165,8 @@ TEST_CASE("a failed realloc keeps the block") {
   recorder::restore(kHook, Space::heap, released);
   const auto found = small_blocks();
   REQUIRE(found.size() == 1);
-  CHECK(found.begin()->second.bytes == 333);
-  CHECK(holder_of(5301, Space::heap)->live_bytes == 333);
+  CHECK(found.begin()->second.bytes == usable(333));
+  CHECK(holder_of(5301, Space::heap)->live_bytes == usable(333));
   CHECK(holder_of(5301, Space::heap)->total_count == 1);
   CHECK(holders_agree());
   release_all();
@@ -207,8 +209,8 @@ TEST_CASE("a peak step includes what a thread has accumulated, and nothing later
   REQUIRE(heap.peak_epoch > epoch);
   t_stack = 7001;
   for (std::uint64_t i = 0; i < 9; ++i) release(0x6500'0000'0000 + i * 256, 200);
-  CHECK(holder_of(7001, Space::heap)->live_bytes == 200);
-  CHECK(holder_of(7001, Space::heap)->peak_bytes == 2000);
+  CHECK(holder_of(7001, Space::heap)->live_bytes == usable(200));
+  CHECK(holder_of(7001, Space::heap)->peak_bytes == 10 * usable(200));
   CHECK(holder_of(7001, Space::heap)->peak_count == 10);
   release(0x6500'0000'0000 + 9 * 256, 200);
 }
@@ -221,11 +223,11 @@ TEST_CASE("accumulated bytes reach the holders in time, large amounts at once") 
   t_stack = 7102;
   allocate(0x6700'0100'0000, 10);
   CHECK(raw_holder_of(7102, Space::heap).live_bytes == 0);
-  CHECK(holder_of(7102, Space::heap)->live_bytes == 10);
+  CHECK(holder_of(7102, Space::heap)->live_bytes == usable(10));
   std::this_thread::sleep_for(std::chrono::milliseconds(150));
   t_stack = 7103;
   for (std::uint64_t i = 0; i < 40; ++i) allocate(0x6700'0200'0000 + i * 64, 10);
-  CHECK(raw_holder_of(7102, Space::heap).live_bytes == 10);
+  CHECK(raw_holder_of(7102, Space::heap).live_bytes == usable(10));
   release_all();
 }
 

@@ -105,10 +105,10 @@ TEST_CASE("the stacks of the peak stay, with their figures, until there is a hig
   const auto bytes_of = [](std::uint32_t i) { return i < kStacks / 2 ? kMiB + i : 200 + i; };
   std::map<std::uint32_t, std::uint64_t> peak;  // bytes of each stack
   for (std::uint32_t i = 0; i < kStacks; ++i) {
-    peak[new_stack()] = bytes_of(i);
+    peak[new_stack()] = usable(bytes_of(i));
     allocate(kFirst + i * 4 * kMiB, bytes_of(i));
   }
-  peak[new_stack()] = 64 * kMiB;  // a peak step, with all the others
+  peak[new_stack()] = usable(64 * kMiB);  // a peak step, with all the others
   allocate(kLast - 128 * kMiB, 64 * kMiB);
   const auto& heap = g_session.header().spaces[static_cast<std::size_t>(Space::heap)];
   const std::uint32_t epoch = heap.peak_epoch;

@@ -45,7 +45,8 @@ u64 secret_of(u64 number) { return number * 0x9E37'79B9'7F4A'7C15 | 1; }
       holder.figures = kFullHolder | number;
     }));
     need(session.live_blocks.append(kHook, index, [&](LiveBlock& block) {
-      block.bytes = secret;
+      block.bytes = secret & (~u64{0} >> 16);
+      block.gap_bytes = secret >> 48;
       block.address.store(secret, std::memory_order_release);
     }));
     need(session.live_ranges.append(kHook, index, [&](LiveRange& range) {
@@ -99,8 +100,9 @@ u64 wrong_in(const View& view) {
   wrong += wrong_entries<Node>(view, TableId::nodes, [](const Node& e) { return e.frame; });
   wrong += wrong_entries<Holder>(view, TableId::holders,
                                  [](const Holder& e) { return e.live_bytes.load(); });
-  wrong += wrong_entries<LiveBlock>(view, TableId::live_blocks,
-                                    [](const LiveBlock& e) { return e.bytes; });
+  wrong += wrong_entries<LiveBlock>(view, TableId::live_blocks, [](const LiveBlock& e) {
+    return e.bytes | u64{e.gap_bytes} << 48;
+  });
   wrong += wrong_entries<LiveRange>(view, TableId::live_ranges,
                                     [](const LiveRange& e) { return e.bytes; });
   wrong += wrong_entries<Thread>(view, TableId::threads,

@@ -290,7 +290,7 @@ TEST_CASE("an ended thread's lane goes to the next thread") {
   u32 first = 0, second = 0, third = 0;
   run_in_thread([&] { first = session->acquire_lane(kHook, gettid(), 2); });
   CHECK(session->lanes.at(first).ring_slots == 256);
-  session->lanes.at(first).spaces[0].allocated_bytes = 101;
+  session->lanes.at(first).spaces[0].usable_allocated_bytes = 101;
   run_in_thread([&] {
     second = session->acquire_lane(kHook, gettid(), 3);
     session->release_lane(kHook, second);

@@ -55,7 +55,7 @@ TEST_CASE("a holder of 50 MiB of small blocks: no bias, and the expected varianc
     CAPTURE(bytes);
     // Half of the blocks are freed again, interleaved with another holder's blocks.
     const auto blocks = 50 * kMiB / bytes;
-    const double held = static_cast<double>(blocks * bytes);
+    const double held = static_cast<double>(blocks * usable(bytes));
     Errors errors;
     for (std::uint64_t run = 0; run < 100; ++run) {
       seed_this_thread(run * 977 + bytes);

@@ -29,7 +29,7 @@ Filter = Callable[[Stack], bool]
 
 @dataclass(frozen=True)
 class Allocations:
-    """What one stack allocated in a test, and how much of it is still live; bytes as requested."""
+    """What one stack allocated in a test, and how much of it is still live, as the allocator counts it."""
 
     stack: Stack
     native_stack: Stack

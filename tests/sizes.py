@@ -1,0 +1,11 @@
+"""What blocks of the C library's heap take up."""
+
+from __future__ import annotations
+
+# It rounds a small block up to 16 bytes, and one with a mapping of its own to whole pages.
+MOST_ROUNDED = 8192
+
+
+def take_up(held: int, requested: int, count: int = 1) -> bool:
+    """Whether `held` is what so many blocks of the requested size take up."""
+    return count * requested <= held < count * (requested + MOST_ROUNDED)
