@@ -51,6 +51,35 @@ OOMREC_DIRECT_HOOK(void, free, (void* block)) {
   observe_release(Api::free, block, [=] { g_next.free(block); });
 }
 
+namespace {
+constinit bool g_watches_libc_names = false;
+}
+
+// An allocator that comes before the C library may call these for blocks of its own, and is
+// observed itself. Where they belong to the program's allocator, they are its functions by another
+// name.
+#define X(name, parameters, arguments, bytes, alignment, may_be_invalid)                    \
+  OOMREC_HOOK(void*, __libc_##name, parameters) {                                           \
+    if (!g_watches_libc_names) return g_next.__libc_##name arguments;                       \
+    return observe_allocation(                                                              \
+        Api::name, bytes, [=] { return g_next.__libc_##name arguments; },                   \
+        [] { return !(may_be_invalid) || errno != EINVAL; }, gap_behind(bytes, alignment)); \
+  }
+OOMREC_LIBC_ALLOCATORS(X)
+#undef X
+
+OOMREC_HOOK(void*, __libc_realloc, (void* block, size_t n)) {
+  if (!g_watches_libc_names) return g_next.__libc_realloc(block, n);
+  return observe_reallocation(Api::realloc, block, n,
+                              [=] { return g_next.__libc_realloc(block, n); });
+}
+
+OOMREC_HOOK(void, __libc_free, (void* block)) {
+  if (is_bootstrap_block(block)) return;
+  if (!g_watches_libc_names) return g_next.__libc_free(block);
+  observe_release(Api::free, block, [=] { g_next.__libc_free(block); });
+}
+
 OOMREC_DIRECT_HOOK(int, posix_memalign, (void** block, size_t alignment, size_t n)) {
   int error = ENOMEM;  // the result at the soft limit, when the lambda is not called
   bool asked = false;
@@ -170,7 +199,8 @@ bool has_absurd_sizes() noexcept {
     void* const block = g_next.malloc(bytes);
     if (block == nullptr) continue;
     const std::size_t usable = g_next.malloc_usable_size(block);
-    absurd = absurd || usable < bytes || usable > 2 * bytes + kMostSlack;
+    const bool is_known = usable != 0;  // to tcmalloc it is not before its constructor has run
+    absurd = absurd || (is_known && (usable < bytes || usable > 2 * bytes + kMostSlack));
     g_next.free(block);
   }
   return absurd;
@@ -240,6 +270,8 @@ void start_heap() noexcept {
   recorder::note_block_distance(g_glibc_chunks ? 5 : 4);
   const void* const allocator = library_of(reinterpret_cast<const void*>(g_next.malloc));
   const bool has_own_new = start_operator_new(allocator);
+  g_watches_libc_names =
+      library_of(reinterpret_cast<const void*>(g_next.__libc_malloc)) == allocator;
   const auto watch = [&](Api api, const void* function) {
     if (library_of(function) == allocator)
       g_watched[static_cast<std::size_t>(api)] =

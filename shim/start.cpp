@@ -21,6 +21,7 @@
 #include "older_glibc/loader.h"
 #include "recorder/python/attach.h"
 #include "recorder/recorder.h"
+#include "shim/allocator_names.h"
 #include "shim/dlopen_mode.h"
 #include "shim/gpu/driver.h"
 #include "shim/heap.h"
@@ -100,6 +101,7 @@ HeapState observe_heap(bool recording) noexcept {
                         heap.allocator});
       recorder::note_heap(OutsideHooks::in_hook(), heap.note);
     }
+    redirect_allocator_names();
     heap.has_own_new = watched(Api::malloc) == Watch::on_with_pending_new;
   }
   return heap;

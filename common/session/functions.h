@@ -157,7 +157,10 @@ inline constexpr Traits kAllocator = kRequest | kAllocates;
   X(hipGetProcAddress, 0) X(hipGetDriverEntryPoint, 0)
 
 // Second names of C functions.
-#define OOMREC_OTHER_NAMES(X) X(mmap64, mmap) X(cfree, free)
+#define OOMREC_OTHER_NAMES(X) \
+  X(mmap64, mmap) X(cfree, free) X(__libc_malloc, malloc) X(__libc_calloc, calloc) \
+  X(__libc_realloc, realloc) X(__libc_free, free) X(__libc_memalign, memalign) \
+  X(__libc_valloc, valloc) X(__libc_pvalloc, pvalloc)
 // clang-format on
 
 #define X(name, ...) name,

@@ -27,9 +27,9 @@
 #include "recorder/python/interpreter.h"
 #include "recorder/recorder.h"
 #include "recorder/state/thread_state.h"
+#include "shim/allocator_names.h"
 #include "shim/api.h"
 #include "shim/attach/mappings_before.h"
-#include "shim/attach/redirections.h"
 #include "shim/attach/shell_commands.h"
 #include "shim/dlopen_mode.h"
 #include "shim/gpu/driver.h"
@@ -39,6 +39,7 @@
 #include "shim/interpose/export.h"
 #include "shim/interpose/next.h"
 #include "shim/interpose/real_dlsym.h"
+#include "shim/interpose/redirections.h"
 #include "shim/process.h"
 #include "shim/python_objects.h"
 
@@ -162,6 +163,7 @@ void redirect_all() noexcept {
   prepare_redirections();
   redirect_shell_commands();
   visit_own_new(add_exported_redirection);
+  add_allocator_names();
   add_later_redirections({loaded_gpu_libraries, add_gpu_libraries});
   redirect_modules(Direction::to_hooks);
   gpu::g_before_lookup.store([](void*) noexcept { redirect_new_modules(); },

@@ -16,12 +16,12 @@
 
 #include "common/system/hook_scope.h"
 #include "recorder/recorder.h"
-#include "shim/attach/redirections.h"
 #include "shim/gpu/loader_scope.h"
 #include "shim/gpu/lookup.h"
 #include "shim/interpose/export.h"
 #include "shim/interpose/next.h"
 #include "shim/interpose/real_dlsym.h"
+#include "shim/interpose/redirections.h"
 
 namespace oomrec::shim {
 namespace {

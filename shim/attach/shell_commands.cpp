@@ -14,8 +14,8 @@
 #include <string_view>
 
 #include "common/system/hook_scope.h"
-#include "shim/attach/redirections.h"
 #include "shim/interpose/next.h"
+#include "shim/interpose/redirections.h"
 #include "shim/process.h"
 
 namespace oomrec::shim {

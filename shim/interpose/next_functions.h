@@ -52,6 +52,16 @@
   OOMREC_SIZED_FREES(X) \
   OOMREC_FLAGGED_ALLOCATORS(X)
 
+// The C library's allocator by its own names. Other allocators have some of them, too.
+#define OOMREC_LIBC_NAMES(X) \
+  X(void*,   __libc_malloc,      (size_t n),                                          (n)) \
+  X(void*,   __libc_calloc,      (size_t k, size_t n),                                (k, n)) \
+  X(void*,   __libc_realloc,     (void* block, size_t n),                             (block, n)) \
+  X(void,    __libc_free,        (void* block),                                       (block)) \
+  X(void*,   __libc_memalign,    (size_t alignment, size_t n),                        (alignment, n)) \
+  X(void*,   __libc_valloc,      (size_t n),                                          (n)) \
+  X(void*,   __libc_pvalloc,     (size_t n),                                          (n))
+
 // Called too often for a jump through a table: their hooks are exported as they are.
 //  result   name                parameters                                           arguments
 #define OOMREC_HEAP_FUNCTIONS(X) \
@@ -112,6 +122,7 @@
                                  (number, action, before)) \
   X(int,     sigaltstack,        (const stack_t* stack, stack_t* before),             (stack, before)) \
   OOMREC_OPTIONAL_FUNCTIONS(X) \
+  OOMREC_LIBC_NAMES(X) \
   OOMREC_COPYING_FUNCTIONS(X) \
   OOMREC_OLD_SIGNAL_FUNCTIONS(X) \
   OOMREC_LONG_JUMPS(X) \

@@ -77,6 +77,49 @@ def test_copies_of_texts_are_live_until_they_are_freed(oomrec, victim, mode, all
         )  # the latest ones are in the thread's sums
 
 
+# A family of names, and whose they are; the C library's own are tcmalloc's, too.
+FAMILIES = [
+    ("libc", None),
+    ("libc", "libtcmalloc_minimal.so.4"),
+    ("tc", "libtcmalloc_minimal.so.4"),
+    ("mi", "libmimalloc.so.2"),
+    ("x", "libjemalloc.so.2"),
+]
+families = pytest.mark.parametrize("family, allocator", FAMILIES)
+
+
+@pytest.mark.parametrize("mode", ["sampled", "exact"])
+@families
+def test_an_allocator_is_seen_by_its_further_names(oomrec, victim, mode, family, allocator):
+    """The victim frees by any of them what it has allocated by any, and counts itself what is left."""
+    env = preloading(allocator)
+    run, heap, holders = heap_at_exit(oomrec, mode, victim("named_functions"), family, env=env)
+    live = int(run.stdout)
+    assert live <= heap["live_bytes"] < live + SLACK, (live, heap)
+    kept = sum(
+        h["bytes"] for h in holders if any("take_" in (f["function"] or "") for f in h["stack"])
+    )
+    if mode == "exact":  # in glibc's heap with what lies between aligned blocks
+        assert live * 0.99 < kept < live * 1.7, (live, kept)
+
+
+@pytest.mark.parametrize("allocator", sorted({name for _, name in FAMILIES if name}))
+def test_a_program_finds_no_name_that_it_would_not_find_alone(plain, library, victim, allocator):
+    theirs = preloading(allocator)["LD_PRELOAD"]
+    for other in (theirs, ""):
+        alone = plain(victim("named_functions"), "names", env={"LD_PRELOAD": other})
+        both = {"LD_PRELOAD": f"{library}:{other}"}
+        assert plain(victim("named_functions"), "names", env=both).stdout == alone.stdout
+        assert (" 1\n" in alone.stdout) == (other != ""), alone.stdout
+
+
+@families
+def test_with_the_recorder_off_the_further_names_work(plain, library, victim, family, allocator):
+    env = {"LD_PRELOAD": f"{library}:{preloading(allocator)['LD_PRELOAD']}", "OOMREC_MODE": "off"}
+    run = plain(victim("named_functions"), family, env=env)
+    assert run.exit_code == 0 and int(run.stdout) > 0, str(run)
+
+
 TAKES_UP = {  # what 50,000 or 1,000,000 blocks of this kind take up in glibc's heap
     "aligned": 50_000 * 4096,
     "empty": 1_000_000 * 24,

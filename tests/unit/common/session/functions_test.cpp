@@ -55,10 +55,29 @@ TEST_CASE("the functions that allocate or free, by all their names") {
     all.insert(function.name);
     if (is_heap_function(function.name)) heap.insert(function.name);
   }
-  CHECK(heap == std::set<std::string_view>{"malloc", "calloc", "realloc", "reallocarray", "free",
-                                           "cfree", "memalign", "aligned_alloc", "posix_memalign",
-                                           "valloc", "pvalloc", "free_sized", "free_aligned_sized",
-                                           "dallocx", "sdallocx", "mallocx"});
+  CHECK(heap == std::set<std::string_view>{"malloc",
+                                           "calloc",
+                                           "realloc",
+                                           "reallocarray",
+                                           "free",
+                                           "cfree",
+                                           "memalign",
+                                           "aligned_alloc",
+                                           "posix_memalign",
+                                           "valloc",
+                                           "pvalloc",
+                                           "free_sized",
+                                           "free_aligned_sized",
+                                           "dallocx",
+                                           "sdallocx",
+                                           "mallocx",
+                                           "__libc_malloc",
+                                           "__libc_calloc",
+                                           "__libc_realloc",
+                                           "__libc_free",
+                                           "__libc_memalign",
+                                           "__libc_valloc",
+                                           "__libc_pvalloc"});
   CHECK(all.contains("mmap64"));
   CHECK(all.contains("shmdt"));
   CHECK_FALSE(all.contains("operator_new"));  // its exported names are others

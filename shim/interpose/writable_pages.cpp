@@ -1,4 +1,4 @@
-#include "shim/attach/writable_pages.h"
+#include "shim/interpose/writable_pages.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "shim/attach/redirections.h"
+#include "shim/interpose/redirections.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bitset>
+#include <utility>
 
 #include "common/machine/page.h"
 #include "common/machine/platform.h"
@@ -17,10 +18,10 @@
 #include "common/system/memory.h"
 #include "common/system/syscalls.h"
 #include "recorder/symbols/elf_symbols.h"
-#include "shim/attach/writable_pages.h"
 #include "shim/interpose/modules.h"
 #include "shim/interpose/next.h"
 #include "shim/interpose/real_dlsym.h"
+#include "shim/interpose/writable_pages.h"
 
 namespace oomrec::shim {
 namespace {
@@ -28,6 +29,7 @@ namespace {
 struct Redirection {
   const char* name;
   std::uint64_t next, hook;
+  std::uint64_t outside;  // calls from the module that starts here stay as they are; 0: of none
 };
 
 // Other threads may read a table that is published, so it stays as it is.
@@ -37,10 +39,11 @@ struct Table {
   std::size_t count;
   Table* older;  // published before
 
-  void add(const char* name, const void* next, const void* hook) noexcept {
+  void add(const char* name, const void* next, const void* hook, const void* outside) noexcept {
     if (next == nullptr || hook == nullptr || next == hook || count == kMost) return;
     rows[count++] = {name, reinterpret_cast<std::uint64_t>(next),
-                     reinterpret_cast<std::uint64_t>(hook)};
+                     reinterpret_cast<std::uint64_t>(hook),
+                     reinterpret_cast<std::uint64_t>(outside)};
   }
   void sort() noexcept {
     std::sort(rows, rows + count,
@@ -58,11 +61,14 @@ struct Table {
   const Redirection* by_name(const char* name) const noexcept {
     return find([=](const Redirection& row) { return ::strcmp(row.name, name) == 0; });
   }
-  // What a word with this value is to have; 0: it leads to no function of the table.
-  std::uint64_t target_of(std::uint64_t value, Direction direction) const noexcept {
+  // What a word with this value is to have; 0: it leads to no function of the table. `from`: the
+  // start of the module that has the word.
+  std::uint64_t target_of(std::uint64_t value, Direction direction,
+                          std::uint64_t from = 0) const noexcept {
     const bool to_hooks = direction == Direction::to_hooks;
     const Redirection* const row = to_hooks ? by_next(value) : by_hook(value);
-    return row == nullptr ? 0 : to_hooks ? row->hook : row->next;
+    if (row == nullptr) return 0;
+    return !to_hooks ? row->next : from != 0 && row->outside == from ? 0 : row->hook;
   }
 
  private:
@@ -135,22 +141,23 @@ void add_functions_loaded_later() noexcept {
   g_redirections.is_filling.store(false, std::memory_order_release);
 }
 
-void add_exported(Table& table, const char* name, const void* next) noexcept {
+void add_exported(Table& table, const char* name, const void* next, const char* exported,
+                  const void* outside = nullptr) noexcept {
   if (next == nullptr || is_absent(next)) return;
   const InHook hook = OutsideHooks::in_hook();
   symbols::ElfSymbols own{hook, own_start()};
-  table.add(name, next, reinterpret_cast<const void*>(own.address_of(hook, name)));
+  table.add(name, next, reinterpret_cast<const void*>(own.address_of(hook, exported)), outside);
 }
 
 void add_hooked_functions(Table& table) noexcept {
 #define X(result, name, parameters, arguments) \
-  add_exported(table, #name, reinterpret_cast<const void*>(g_next.name));
+  add_exported(table, #name, reinterpret_cast<const void*>(g_next.name), #name);
   OOMREC_NEXT_FUNCTIONS(X)
 #undef X
-#define X(name) add_exported(table, #name, next_definition(#name));
+#define X(name) add_exported(table, #name, next_definition(#name), #name);
   OOMREC_OTHER_ENTERED_FUNCTIONS(X)
 #undef X
-  add_exported(table, "dlsym", next_definition("dlsym"));
+  add_exported(table, "dlsym", next_definition("dlsym"), "dlsym");
 }
 
 // The table of a program that started with this library: filled at the first need, and never
@@ -333,7 +340,8 @@ class Pass {
                           std::uint64_t value) const noexcept {
     const auto type = ELF64_R_TYPE(entry.r_info);
     if (bounds_.contain(value)) {
-      if (const std::uint64_t target = table_.target_of(value, direction_)) return target;
+      if (const std::uint64_t target = table_.target_of(value, direction_, module.start))
+        return target;
     }
     if (type != machine::kCallSlot || direction_ == Direction::to_next || !binds_as_known_)
       return 0;
@@ -341,7 +349,8 @@ class Pass {
     const ElfW(Sym)& symbol = module.symbols[ELF64_R_SYM(entry.r_info)];
     if (value < module.start || value >= module.end || symbol.st_shndx != SHN_UNDEF) return 0;
     const Redirection* const row = table_.by_name(module.strings + symbol.st_name);
-    return row != nullptr && (deep_bound_ == nullptr || deep_bound_->leads_to_next(*row))
+    return row != nullptr && row->outside != module.start &&
+                   (deep_bound_ == nullptr || deep_bound_->leads_to_next(*row))
                ? row->hook
                : 0;
   }
@@ -412,11 +421,33 @@ void add_later_redirections(const LaterLibraries& libraries) noexcept {
 }
 
 void add_redirection(const char* name, const void* next, const void* hook) noexcept {
-  if (g_redirections.filling != nullptr) g_redirections.filling->add(name, next, hook);
+  add_redirection(name, next, hook, nullptr);
+}
+
+void add_redirection(const char* name, const void* next, const void* hook,
+                     const void* outside) noexcept {
+  if (g_redirections.filling != nullptr) g_redirections.filling->add(name, next, hook, outside);
 }
 
 void add_exported_redirection(const char* name, const void* next) noexcept {
-  if (g_redirections.filling != nullptr) add_exported(*g_redirections.filling, name, next);
+  add_exported_redirection(name, next, name, nullptr);
+}
+
+void add_exported_redirection(const char* name, const void* next, const char* exported,
+                              const void* outside) noexcept {
+  if (g_redirections.filling != nullptr)
+    add_exported(*g_redirections.filling, name, next, exported, outside);
+}
+
+void redirect_once(void (*add)() noexcept) noexcept {
+  g_redirections.filling = new_table(nullptr);
+  add();
+  Table* const table = std::exchange(g_redirections.filling, nullptr);
+  if (table == nullptr) return;
+  table->sort();
+  Pass pass{*table, Direction::to_hooks};
+  for_each_module(Pass::visit, &pass);
+  system::unmap(table, sizeof(Table));
 }
 
 void prepare_redirections() noexcept {

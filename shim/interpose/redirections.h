@@ -30,9 +30,19 @@ struct RedirectionCounts {
 // Finds hooks and real functions.
 void prepare_redirections() noexcept;
 
+// Redirects, once, the modules that are loaded now, to the functions that `add` adds.
+void redirect_once(void (*add)() noexcept) noexcept;
+
 // One more function: one that this library exports, and any other.
 void add_exported_redirection(const char* name, const void* next) noexcept;
 void add_redirection(const char* name, const void* next, const void* hook) noexcept;
+
+// The same, but for calls from the library that is mapped at `outside`. `exported`: the name of the
+// function of ours that does it.
+void add_exported_redirection(const char* name, const void* next, const char* exported,
+                              const void* outside) noexcept;
+void add_redirection(const char* name, const void* next, const void* hook,
+                     const void* outside) noexcept;
 
 // Functions of libraries that may come later. `loaded` says which are loaded now, as a number that
 // changes when one comes or goes; `add` then adds their functions.
