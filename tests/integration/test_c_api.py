@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from sizes import MOST_ROUNDED
 
 MIB = 1 << 20
 SCRIPT = "python/calls_c_api.py"
@@ -40,7 +41,7 @@ def holder_labels(oomrec, bundle) -> dict[int, list[str]]:
             if (frame["function"] or "").startswith("[")
         ]
         for holder in shown["holders"]
-        if holder["bytes"] > 2 * MIB
+        if holder["bytes"] > 2 * MIB and holder["bytes"] % MIB < MOST_ROUNDED
     }
 
 

@@ -6,6 +6,7 @@ import re
 import subprocess
 
 import pytest
+from sizes import take_up
 
 MIB = 1 << 20
 
@@ -25,7 +26,6 @@ void codec_start(size_t bytes) {
 """
 PROGRAM = """
 import ctypes
-from sizes import take_up
 codec = ctypes.CDLL("./{folder}/libcodec.so")
 codec.codec_decode.argtypes = codec.codec_start.argtypes = [ctypes.c_size_t]
 def load_shard():
