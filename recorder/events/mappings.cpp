@@ -14,6 +14,7 @@
 #include "recorder/stack/stack.h"
 #include "recorder/state/clock.h"
 #include "recorder/state/counters.h"
+#include "recorder/state/looks.h"
 #include "recorder/state/node_scope.h"
 #include "recorder/state/state.h"
 #include "recorder/state/thread_state.h"
@@ -192,6 +193,11 @@ void add_preexisting_mapping(InHook hook, std::uint64_t address, std::uint64_t b
       static_cast<std::uint64_t>(change.reserved_bytes), std::memory_order_relaxed);
   if (change.dropped != 0) drop(change.dropped);
   count_unlaned(Space::map, {change.added_bytes, change.added_count, 0, change.added_bytes, 0});
+}
+
+void look_at_preexisting(InHook hook) noexcept {
+  if (phase() == Phase::active && g_state.ranges.usable_bytes() != 0)
+    look_at_pages(hook, kBriefLookNs);
 }
 
 void on_unmap(InHook hook, Api api, std::uint64_t address, std::uint64_t bytes) noexcept {

@@ -34,6 +34,8 @@ void on_break(InHook, Api, std::uint64_t old_break, std::uint64_t new_break) noe
 
 // A mapping that the program had made before `oomrec attach`. Not in order: best the highest first.
 void add_preexisting_mapping(InHook, std::uint64_t address, std::uint64_t bytes) noexcept;
+// After the last of them: large ones count as far as they are touched.
+void look_at_preexisting(InHook) noexcept;
 
 // Whether the program had mapped or reserved anonymous memory in the range before.
 bool is_known(InHook, std::uint64_t address, std::uint64_t bytes) noexcept;

@@ -147,6 +147,7 @@ void add_mappings(const MappingsBefore& mappings) noexcept {
     for (const MappingsBefore::Piece* piece = mappings.end(); piece-- != mappings.begin();)
       if (!is_object_heap(*piece))
         recorder::add_preexisting_mapping(hook, piece->start, piece->bytes());
+    recorder::look_at_preexisting(hook);
   });
 }
 

@@ -119,6 +119,7 @@ def test_the_pause_of_a_large_program(oomrec, plain):
             "import mmap\n"
             "flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS\n"
             "kept = [mmap.mmap(-1, 300_000, flags) for _ in range(1000)]\n"
+            "for one in kept: one[:] = bytes(300_000)\n"
             "blocks = [bytearray(200_000) for _ in range(3000)]\n"
             "print('ready', flush=True)\ninput()\n",
             stdin=subprocess.PIPE,
