@@ -76,8 +76,11 @@ while True:
 def test_pypy_is_recorded_without_lines(oomrec, limit, mode):
     size = "300M" if limit == "--limit" else "2G"
     run = oomrec("run", limit, size, "--mode", mode, "--", "pypy3", "-c", PYPY_GROWS)
-    assert run.exit_code == 1 and run.stderr.rstrip().endswith("MemoryError"), str(run)
-    shown = oomrec.json("show", run.only_bundle())
+    # It may also lack the memory for its own heap, and abort.
+    aborted = run.exit_code == 134 and "couldn't allocate the next arena" in run.stderr
+    raised = run.exit_code == 1 and run.stderr.rstrip().endswith("MemoryError")
+    assert raised or aborted, str(run)
+    shown = oomrec.json("show", run.bundles()[0])
     assert shown["verdict"]["code"] == {"--limit": "soft_limit"}.get(limit, "address_space_limit")
     assert any("PyPy's frames are not read" in note for note in shown["notes"])
     assert sum(holder["bytes"] for holder in shown["holders"]) > 150 << 20

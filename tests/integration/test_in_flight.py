@@ -5,6 +5,7 @@ import os
 import re
 
 import pytest
+from sizes import take_up
 
 MIB = 1 << 20
 
@@ -39,7 +40,7 @@ def test_the_request_is_named_and_held(killed, what, api):
     assert (request["api"], request["size"]) == (api, 500 * MIB)
     assert what in {frame["function"] for frame in request["stack"]}
     assert f"it was inside {api} of 500.0 MiB" in shown["verdict"]["summary"]
-    assert holding(shown, what) == 500 * MIB and holding(shown, "keep") == 40 * MIB
+    assert holding(shown, what) == 500 * MIB and take_up(holding(shown, "keep"), MIB, 40)
     needed = [
         int(m) for hint in shown["advice"] for m in re.findall(r"--cgroup (\d+)M", hint["text"])
     ]
@@ -54,7 +55,8 @@ def test_a_realloc_that_copies_still_has_its_old_block(killed):
         pytest.skip("jemalloc is not installed: apt-get install libjemalloc2")
     shown = killed("resize", {"LD_PRELOAD": jemalloc})
     assert shown["in_flight"]["api"] == "realloc" and shown["in_flight"]["size"] == 150 * MIB
-    assert holding(shown, "old_block") == 90 * MIB
+    # jemalloc, whose realloc copies, has no size between 80 and 96 MiB.
+    assert 90 * MIB <= holding(shown, "old_block") <= 96 * MIB
     assert holding(shown, "resize") == 150 * MIB
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from schemas import check
+from sizes import take_up
 
 MIB = 1 << 20
 BINDINGS = [{}, {"BIND_NOW": 1}]
@@ -17,6 +18,7 @@ ALL = {
     "plugin_allocate_by_address": [4000037],
     "plugin_map": [2 * MIB],
 }
+REQUESTED = [HOST, OF_CONSTRUCTOR, 2 * MIB, *(size for sizes in ALL.values() for size in sizes)]
 REFUSED = "too much: refused, Cannot allocate memory\n"
 
 
@@ -37,7 +39,9 @@ def opened(oomrec, plain, victim):
             names = [frame["function"] for frame in holder["stack"] if frame["function"]]
             of_plugin = [name for name in names if name.startswith("plugin_") or name == "begin"]
             for name in of_plugin or ["main"]:
-                blocks.setdefault(name, []).append(holder["bytes"])
+                held = holder["bytes"]
+                requested = [size for size in REQUESTED if take_up(held, size)]
+                blocks.setdefault(name, []).append(requested[0] if requested else held)
         assert HOST in blocks.pop("main"), shown["holders"]
         return {name: sorted(sizes) for name, sizes in blocks.items()}, shown, run
 

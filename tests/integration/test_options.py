@@ -46,6 +46,7 @@ def test_the_help_has_the_same_options(oomrec):
     assert flags - set(recording_options()) == {
         "--cgroup",
         "--live",
+        "--jit-names",
         "--help",
     }  # which only the command has
 

@@ -101,8 +101,10 @@ def test_no_count_is_lost_or_impossible_in_a_storm(oomrec, preload, victim, mode
         rows = own_rows(oomrec.json("stats", "--top", "100000", bundle))
         recorded = sum(row["count"] for row in rows), sum(row["bytes"] for row in rows)
         if mode == "exact":
-            assert recorded == (count, asked)
-            assert sum(holder["bytes"] for holder in show["holders"] if is_own(holder)) == live
+            # Blocks weigh what they take up, a little more than was asked for.
+            held = sum(holder["bytes"] for holder in show["holders"] if is_own(holder))
+            assert recorded[0] == count and asked <= recorded[1] < 1.02 * asked
+            assert live <= held <= 1.02 * live
         else:
             assert abs(recorded[1] / asked - 1) < 5 * math.sqrt(INTERVAL / asked)
     # The difference is what was allocated before the recorder started. In the middle of the storm,

@@ -217,7 +217,9 @@ void Recording::note_resident_later(std::uint64_t bytes) {
   for (const RequestInFlight& request : in_flight_) obtained += request.bytes;
   const std::uint64_t expected = residency_.touched_bytes + obtained;
   credit(bytes - std::min(bytes, expected));
-  if (bytes != 0) debit(std::min(expected - std::min(bytes, expected), obtained));
+  // Without a look, what was touched of older memory is not known.
+  if (bytes != 0 && has_residency())
+    debit(std::min(expected - std::min(bytes, expected), obtained));
   sort_rows();
 }
 

@@ -46,7 +46,7 @@ u64 secret_of(u64 number) { return number * 0x9E37'79B9'7F4A'7C15 | 1; }
     }));
     need(session.live_blocks.append(kHook, index, [&](LiveBlock& block) {
       block.bytes = secret & (~u64{0} >> 16);
-      block.gap_bytes = secret >> 48;
+      block.gap_bytes = static_cast<std::uint16_t>(secret >> 48);
       block.address.store(secret, std::memory_order_release);
     }));
     need(session.live_ranges.append(kHook, index, [&](LiveRange& range) {
