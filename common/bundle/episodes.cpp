@@ -187,9 +187,7 @@ bool is_warning(const EpisodeBundle& bundle) noexcept { return kind_of(bundle) =
 
 bool is_earlier(const EpisodeBundle& one, const EpisodeBundle& other) noexcept {
   if (one.created_s != other.created_s) return one.created_s < other.created_s;
-  // Those that a command has written are all the first of its process.
-  if (have_one_process(one, other) && one.process_bundle != other.process_bundle)
-    return one.process_bundle < other.process_bundle;
+  if (have_one_process(one, other)) return one.process_bundle < other.process_bundle;
   return one.number < other.number;
 }
 

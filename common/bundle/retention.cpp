@@ -126,6 +126,16 @@ void remove_bundle(int dump_directory, const char* name, Workspace& work) noexce
 
 }  // namespace
 
+namespace {
+
+// Of a process' bundles within a second, those that commands have written are all its first.
+bool is_newer(const EpisodeBundle& one, const EpisodeBundle& other) noexcept {
+  if (is_earlier(other, one)) return true;
+  return !is_earlier(one, other) && one.number > other.number;
+}
+
+}  // namespace
+
 void select_removals(std::span<StoredBundle> bundles, const Bounds& bounds) noexcept {
   std::uint64_t count = 0;
   std::uint64_t bytes = 0;
@@ -134,7 +144,7 @@ void select_removals(std::span<StoredBundle> bundles, const Bounds& bounds) noex
     if (bundle.is_removed) continue;
     ++count;
     bytes += bundle.bytes;
-    if (newest == nullptr || is_earlier(newest->episode, bundle.episode)) newest = &bundle;
+    if (newest == nullptr || is_newer(bundle.episode, newest->episode)) newest = &bundle;
   }
   while ((bounds.bundles != 0 && count > bounds.bundles) ||
          (bounds.bytes != 0 && bytes > bounds.bytes)) {

@@ -196,8 +196,12 @@ void add_preexisting_mapping(InHook hook, std::uint64_t address, std::uint64_t b
 }
 
 void look_at_preexisting(InHook hook) noexcept {
-  if (phase() == Phase::active && g_state.ranges.usable_bytes() != 0)
-    look_at_pages(hook, kBriefLookNs);
+  if (phase() != Phase::active || g_state.ranges.usable_bytes() == 0) return;
+  look_at_pages(hook, kBriefLookNs);
+  const session::Residency* const look = g_session.view().residency();
+  if (look != nullptr && (look->flags & session::kResidencyPartial) == 0) return;
+  const live::RangeChange all = g_state.ranges.set_all_touched(hook);
+  count_unlaned(Space::map, {all.added_bytes, 0, 0, all.added_bytes, all.removed_bytes});
 }
 
 void on_unmap(InHook hook, Api api, std::uint64_t address, std::uint64_t bytes) noexcept {

@@ -83,6 +83,15 @@ RangeChange RangeTable::set_touched(InHook hook, std::uint64_t start, std::uint6
   return change;
 }
 
+RangeChange RangeTable::set_all_touched(InHook hook) noexcept {
+  RangeChange change;
+  const system::MutexGuard guard(lock_);
+  for (std::uint32_t at = 0; guard && at < count_; ++at)
+    if (ranges_[at].is_usable)
+      recount(hook, ranges_[at], ranges_[at].end - ranges_[at].start, change);
+  return change;
+}
+
 RangeChange RangeTable::unmap(InHook hook, std::uint64_t start, std::uint64_t bytes) noexcept {
   RangeChange change;
   const system::MutexGuard guard(lock_);

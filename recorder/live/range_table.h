@@ -89,6 +89,8 @@ class RangeTable {
   RangeChange set_touched(InHook, std::uint64_t start, std::uint64_t end,
                           std::uint64_t touched_bytes, std::uint32_t grower,
                           std::uint32_t now_s) noexcept;
+  // There was no time to look: all of them counts.
+  RangeChange set_all_touched(InHook) noexcept;
   template <class Visit>
   void for_each_share(Visit&& visit) noexcept {
     const system::MutexGuard guard(lock_);
