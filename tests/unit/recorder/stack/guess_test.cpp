@@ -229,7 +229,9 @@ class Generated {
   ~Generated() { munmap(page_, kPage); }
   Generated(const Generated&) = delete;
   Generated& operator=(const Generated&) = delete;
-  void call(void (*function)()) const { reinterpret_cast<void (*)(void (*)())>(page_)(function); }
+  [[gnu::always_inline]] void call(void (*function)()) const {
+    reinterpret_cast<void (*)(void (*)())>(page_)(function);
+  }
 
  private:
   void* page_;
