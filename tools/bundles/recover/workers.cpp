@@ -74,7 +74,7 @@ ChildDeath child_death_of(const LostWorker& lost, const Source& worker, VerdictC
   death.pid = lost.pid;
   death.wait_status = lost.wait_status;
   death.verdict = static_cast<std::uint32_t>(code);
-  death.held_bytes = worker.recording->held_bytes();
+  death.held_bytes = worker.recording->weighed_bytes();  // as its holders are
   if (const auto largest = largest_holder_of(worker)) {
     death.largest_bytes = largest->bytes;
     system::Text{death.where} << largest->where;
