@@ -124,10 +124,6 @@ void remove_bundle(int dump_directory, const char* name, Workspace& work) noexce
     remove_directory(dump_directory, hidden, work);
 }
 
-}  // namespace
-
-namespace {
-
 // Of a process' bundles within a second, those that commands have written are all its first.
 bool is_newer(const EpisodeBundle& one, const EpisodeBundle& other) noexcept {
   if (is_earlier(other, one)) return true;

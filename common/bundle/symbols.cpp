@@ -117,10 +117,7 @@ void write_exported_names(InHook hook, Job& job, text::JsonWriter& json,
 // as nothing else will tell them.
 void write_names_in_map(InHook, Job& job, text::JsonWriter& json,
                         std::span<LargestHolder> largest) noexcept {
-  const session::Header& header = job.view.header();
-  if (header.pid_namespace == 0 || header.pid_namespace != system::pid_namespace()) return;
-  const system::File map =
-      names::open_perf_map("", static_cast<int>(header.pid), header.start_realtime_ns);
+  const system::File map = names::open_perf_map(job.view.header());
   if (!map.is_open()) return;
   const std::span<std::uint64_t> words{job.work.sort};
   FrameSet frames{words.first(words.size() / 2), FrameSet::Of::generated_code};

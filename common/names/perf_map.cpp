@@ -124,6 +124,12 @@ system::File open_perf_map(const char* root, int pid, std::uint64_t since_ns) no
   return file;
 }
 
+system::File open_perf_map(const session::Header& header) noexcept {
+  if (header.pid_namespace == 0 || header.pid_namespace != system::pid_namespace())
+    return system::File::failed(ESRCH);
+  return open_perf_map("", static_cast<int>(header.pid), header.start_realtime_ns);
+}
+
 void find_places(const system::File& file, std::span<const Wanted> sorted,
                  std::span<std::uint64_t> places, std::span<char> buffer,
                  std::uint64_t most_ns) noexcept {

@@ -9,6 +9,7 @@
 #include <span>
 #include <string_view>
 
+#include "common/session/layout.h"
 #include "common/system/files.h"
 
 namespace oomrec::names {
@@ -33,6 +34,8 @@ GeneratedName generated_name(std::string_view name) noexcept;
 // was written to since `since_ns` (CLOCK_REALTIME). `root`: "", or the root directory of the
 // process.
 system::File open_perf_map(const char* root, int pid, std::uint64_t since_ns) noexcept;
+// That of the session's process, if its pid is of our pid namespace.
+system::File open_perf_map(const session::Header&) noexcept;
 
 // Calls visit(line, offset of its name in the file) for each line of the file, from `offset` on,
 // until `visit` returns false. Returns where the first line begins that was not visited. Lines

@@ -393,8 +393,8 @@ ResidencyRow* find_row(Look& look, std::uint32_t holder) noexcept {
   return row != end ? row : nullptr;
 }
 
-// Whoever made reservations grow before the latest look of the process itself still has that; what
-// is more since is that of the latest of them.
+// Growers keep the shares that they had at the process' own latest look. What its reservations have
+// grown by since is credited to the latest grower.
 void move_known_shares(const View& view, Look& look) noexcept {
   view.for_each_residency_row([&](const ResidencyRow& share) noexcept {
     if (share.reserving != 0) move_share(look, share);

@@ -40,8 +40,8 @@ struct Look {
 };
 static_assert(sizeof(Look) == session::kResidencyPages * sizeof(session::ResidencyPage));
 
-// Of what the reservations of `share.reserving` have touched, a part is that of another holder. In
-// no order, and without a row if there is no room.
+// Moves a share of what the reservations of `share.reserving` have touched to the grower's row.
+// Rows have no order afterwards; a grower without a row gets none if the rows are full.
 void move_share(Look&, const session::ResidencyRow& share) noexcept;
 
 // At least as many pieces as the session has now.

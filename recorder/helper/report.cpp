@@ -56,10 +56,8 @@ names::GeneratedName script_function(const View& view, std::uint32_t node,
         count < kMost)
       innermost[count++] = names::wanted(session::offset_of(frame) - 1, false);
   });
-  const session::Header& header = view.header();
-  if (count == 0 || header.pid_namespace != system::pid_namespace()) return {};
-  const system::File map =
-      names::open_perf_map("", static_cast<int>(header.pid), header.start_realtime_ns);
+  if (count == 0) return {};
+  const system::File map = names::open_perf_map(view.header());
   if (!map.is_open()) return {};
   names::Wanted sorted[kMost];
   std::uint64_t places[kMost];

@@ -28,7 +28,7 @@ Growers::Change Growers::grow(InHook hook, HolderTable& holders, std::uint32_t r
     return {};
   }
   Change change;
-  if (count_ == kMost) {  // the smallest share goes back to whoever reserved it
+  if (count_ == kMost) {  // the smallest share goes back to the reserving holder
     const Share* const smallest = std::min_element(
         shares_, end, [](const Share& a, const Share& b) noexcept { return a.bytes < b.bytes; });
     if (smallest->reserving != 0) holders.grow(hook, smallest->reserving, smallest->bytes, 0);

@@ -1,7 +1,7 @@
 // Who made reservations grow.
 //
 // An allocator that reserves a GiB and fills it bit by bit makes no other call that we see. The
-// holder of the reservation is whoever made its first request. So what a look finds newly touched
+// holder of the reservation is the stack of its first request. So what a look finds newly touched
 // belongs to the stack that ran then, a *grower*. Shares of one grower in all reservations of one
 // holder are a sum. Not synchronized: the range table's lock protects it.
 #pragma once
@@ -23,7 +23,8 @@ class Growers {
     std::uint64_t added_count = 0, removed_count = 0;  // shares, each a block of its grower
   };
 
-  // `bytes` more of `reserving`'s reservations. The grower has them if there is room for its share.
+  // `reserving`'s reservations have grown by `bytes`: credits them to `grower`, or to `reserving`
+  // itself if that is 0 or the same.
   Change grow(InHook, HolderTable&, std::uint32_t reserving, std::uint32_t grower,
               std::uint64_t bytes, std::uint32_t now_s) noexcept;
   // So many less, of the share that grew last first.

@@ -79,8 +79,7 @@ Stacks::Stacks(const Recording& recording, Locations& locations, Frames frames)
 
 StackId Stacks::new_child(StackId parent, LocationId location) {
   const auto stack = static_cast<StackId>(entries_.size());
-  const bool script =
-      locations_[location].kind == Location::Kind::python || locations_[location].script;
+  const bool script = locations_[location].is_script();
   entries_.push_back({parent, location, stack, 0, 0, entries_[parent].runs_script || script});
   return stack;
 }
@@ -147,13 +146,13 @@ std::uint32_t Stacks::function_of(LocationId id) {
   std::uint32_t& number = functions_[id];
   if (number != 0) return number;
   const Location& location = locations_[id];
-  const bool python = location.kind == Location::Kind::python || location.script;
+  const bool script = location.is_script();
   const bool is_named = location.kind != Location::Kind::note && !location.function.empty() &&
-                        !(python && location.function.back() == '>');
+                        !(script && location.function.back() == '>');
   std::string name = std::to_string(id);
   if (is_named)
     name = fmt::format("{}\n{}", location.function,
-                       python ? location.file : std::to_string(location.names));
+                       script ? location.file : std::to_string(location.names));
   const auto next = static_cast<std::uint32_t>(function_numbers_.size() + 1);
   return number = function_numbers_.try_emplace(std::move(name), next).first->second;
 }

@@ -68,9 +68,8 @@ struct NativePart {
 };
 
 NativePart native_part_of(const std::vector<LocationId>& stack, const Locations& locations) {
-  const bool runs_script = std::any_of(stack.begin(), stack.end(), [&](LocationId id) {
-    return locations[id].kind == Location::Kind::python || locations[id].script;
-  });
+  const bool runs_script = std::any_of(stack.begin(), stack.end(),
+                                       [&](LocationId id) { return locations[id].is_script(); });
   const auto is_line = [&](LocationId id) {
     if (locations[id].script) return true;
     return locations[id].kind == Location::Kind::python
@@ -93,7 +92,7 @@ std::string text_of(const NativePart& part, const std::vector<LocationId>& stack
   std::vector<std::string> names, of_interpreter;
   for (std::size_t at = part.first; at < part.last; ++at) {
     const Location& location = locations[stack[at]];
-    if (location.kind == Location::Kind::python || location.script) continue;
+    if (location.is_script()) continue;
     const std::string module{text::base_name(locations.module_path(location))};
     if (!location.interpreter)
       names.push_back(!location.function.empty() ? location.function
@@ -142,7 +141,7 @@ std::string location_text(const Location& location, const Locations& locations,
                           std::size_t columns) {
   std::string function = printable(location.function);
   if (location.kind == Location::Kind::note) return function;
-  if (location.kind == Location::Kind::python || (location.script && !location.file.empty())) {
+  if (location.is_line()) {
     if (location.file.empty() && function.empty()) return "unknown Python function";
     return fmt::format("{}:{} {}", location.file.empty() ? "?" : short_path(location.file),
                        location.line, function.empty() ? "?" : function);

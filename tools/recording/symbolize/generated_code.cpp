@@ -4,6 +4,14 @@
 #include "common/system/files.h"
 
 namespace oomrec::tools::recording {
+namespace {
+
+LineInfo line_of_generated_code(std::string_view name) {
+  const names::GeneratedName found = names::generated_name(name);
+  return {std::string{found.function}, std::string{found.file}, found.line, false};
+}
+
+}  // namespace
 
 GeneratedCode::GeneratedCode(const Recording& recording)
     : root_(root_of_process(recording.path())), since_ns_(recording.header().start_realtime_ns) {
@@ -44,11 +52,6 @@ void GeneratedCode::read_on() {
     return true;
   };
   read_bytes_ = names::for_each_map_line(map, read_bytes_, buffer, add);
-}
-
-LineInfo line_of_generated_code(std::string_view name) {
-  const names::GeneratedName found = names::generated_name(name);
-  return {std::string{found.function}, std::string{found.file}, found.line, false};
 }
 
 }  // namespace oomrec::tools::recording

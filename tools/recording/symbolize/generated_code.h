@@ -39,7 +39,4 @@ class GeneratedCode {
   std::map<std::uint64_t, Code> by_start_;
 };
 
-// A name as of names::generated_name().
-LineInfo line_of_generated_code(std::string_view name);
-
 }  // namespace oomrec::tools::recording

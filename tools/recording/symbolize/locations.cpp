@@ -27,7 +27,7 @@ std::string hexadecimal(const std::uint8_t* bytes, std::size_t count) {
 }
 
 // The parts of V8's interpreter, which are in the program's file: how it gets from one JavaScript
-// function to the next depends on who has compiled which.
+// function to the next depends on the compilers that have run.
 bool is_interpreter_glue(std::string_view function) {
   return function.starts_with("Builtins_") || function.starts_with("construct_stub_");
 }

@@ -33,6 +33,11 @@ struct Location {
   std::uint64_t offset = 0;
   std::string function;  // empty: unknown
   std::string file;      // empty: unknown
+
+  // A function of a language that the process runs, not of the process' own machine code.
+  bool is_script() const { return kind == Kind::python || script; }
+  // That counts as a line of its file.
+  bool is_line() const { return kind == Kind::python || (script && !file.empty()); }
 };
 
 using LocationId = std::uint32_t;

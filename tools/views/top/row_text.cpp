@@ -19,9 +19,7 @@ using text::base_name;
 
 // Shorter than location_text(), to fit a row. Enter shows the rest.
 std::string short_text(const recording::Location& location, const recording::Locations& locations) {
-  const bool has_line = location.kind == recording::Location::Kind::python ||
-                        (location.script && !location.file.empty());
-  if (has_line && !location.function.empty())
+  if (location.is_line() && !location.function.empty())
     return printable(
         fmt::format("{}:{} {}", text::base_name(location.file), location.line, location.function));
   if (location.kind == recording::Location::Kind::native && !location.function.empty())
