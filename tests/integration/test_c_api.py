@@ -32,7 +32,8 @@ def read(bundle, name: str = "metadata.json"):
 
 
 def holder_labels(oomrec, bundle) -> dict[int, list[str]]:
-    """The labels of each large holder, outermost first, by the two bytes more than MiB that it asked for."""
+    """The labels of each large holder of the script, outermost first, by the two bytes more than MiB
+    that it asked for. What Python's own heap happens to keep free may weigh the same."""
     shown = oomrec.json("show", bundle)
     return {
         holder["bytes"] // MIB * MIB + 2: [
@@ -41,7 +42,9 @@ def holder_labels(oomrec, bundle) -> dict[int, list[str]]:
             if (frame["function"] or "").startswith("[")
         ]
         for holder in shown["holders"]
-        if holder["bytes"] > 2 * MIB and holder["bytes"] % MIB < MOST_ROUNDED
+        if holder["bytes"] > 2 * MIB
+        and holder["bytes"] % MIB < MOST_ROUNDED
+        and any((frame["file"] or "").endswith(SCRIPT) for frame in holder["stack"])
     }
 
 
