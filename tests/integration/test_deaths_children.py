@@ -272,6 +272,19 @@ def test_a_worker_killed_by_hand_is_not_memory(oomrec, preload, victim, way):
     assert not list(preload.session_dir.rglob("*.session"))
 
 
+def test_workers_are_younger_than_their_parent_in_the_same_tick_of_the_clock(
+    oomrec, preload, victim
+):
+    """Only the parent's recording says how they ended: it is read last, else they stay behind."""
+    for _ in range(6):  # of three processes: so many recordings of dead ones are kept
+        process, worker = rested(preload, [victim("loses_worker"), "rest"])
+        wait_for(lambda worker=worker: holds(worker, 24 * MIB))
+        os.kill(worker, signal.SIGKILL)
+        preload.finish(process)
+    oomrec("recover")
+    assert not list(preload.session_dir.rglob("*.session"))
+
+
 def holds(pid: int, resident: int) -> bool:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096 >= resident
 

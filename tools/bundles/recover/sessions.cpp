@@ -7,6 +7,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "common/session/directories.h"
@@ -37,6 +39,30 @@ std::optional<Session> session_in(const fs::path& path) {
       !found.unfinished && session::life_of(session::HeaderStart{*header}) == session::Life::alive;
   found.writable = access(path.parent_path().c_str(), W_OK) == 0;
   return found;
+}
+
+using ParentPids = std::unordered_map<std::int32_t, std::int32_t>;
+
+// How many of its ancestors are in `parents`; at most 64, as reused pids may form a ring.
+int ancestors_of(const Session& session, const ParentPids& parents) {
+  constexpr int kMost = 64;
+  int count = 0;
+  for (auto of = parents.find(session.parent_pid); of != parents.end() && count != kMost; ++count)
+    of = parents.find(of->second);
+  return count;
+}
+
+// The clocks are coarse: what starts within some milliseconds starts at once by them, and a worker
+// is younger than its parent then.
+void sort_youngest_first(std::vector<Session>& sessions) {
+  ParentPids parents;
+  for (const Session& session : sessions) parents[session.pid] = session.parent_pid;
+  const auto age = [&](const Session& session) {
+    return std::tuple{session.start_ticks, session.start_monotonic_ns,
+                      ancestors_of(session, parents)};
+  };
+  std::stable_sort(sessions.begin(), sessions.end(),
+                   [&](const Session& a, const Session& b) { return age(a) > age(b); });
 }
 
 }  // namespace
@@ -77,10 +103,7 @@ std::vector<Session> sessions_of(const std::vector<fs::path>& dump_directories,
       if (std::optional<Session> session = session_in(path))
         sessions.push_back(std::move(*session));
   }
-  std::stable_sort(sessions.begin(), sessions.end(), [](const Session& a, const Session& b) {
-    return std::pair{a.start_ticks, a.start_monotonic_ns} >
-           std::pair{b.start_ticks, b.start_monotonic_ns};
-  });
+  sort_youngest_first(sessions);
   return sessions;
 }
 
