@@ -52,10 +52,18 @@ std::vector<OldCall> old_calls(const RemoteMemory& memory) {
   return calls;
 }
 
-// Whether a thread is in the code now. True, too, if that cannot be told.
+// While the code's mapping is there, a thread is in what it has called.
+bool is_mapped(const RemoteMemory& memory, const OldCall& call) {
+  std::uint64_t state = 0;
+  return memory.read(call.header.scratch, state);
+}
+
+// Whether a thread is in the code now, or in what it has called. True, too, if that cannot be told.
+// Both are asked while the thread stands still: it maps, calls, unmaps and leaves meanwhile.
 // The last instructions of a call may lie in another gap (machine::kWayBackBytes): only such calls
 // run code in gaps.
-bool is_run(const RemoteMemory& memory) {
+bool is_under_way(const RemoteMemory& memory, const OldCall& call) {
+  if (is_mapped(memory, call)) return true;
   const pid_t pid = memory.pid();
   const std::vector<RemoteModule::Gap> gaps = all_gaps(memory);
   for (const pid_t thread : threads_of(pid)) {
@@ -69,14 +77,9 @@ bool is_run(const RemoteMemory& memory) {
     const std::uint64_t pc = tracee.registers().pc();
     for (const RemoteModule::Gap& gap : gaps)
       if (pc >= gap.address && pc <= gap.address + gap.bytes) return true;
+    if (is_mapped(memory, call)) return true;
   }
   return false;
-}
-
-// While the code's mapping is there, a thread is in what it has called.
-bool is_under_way(const RemoteMemory& memory, const OldCall& call) {
-  std::uint64_t state = 0;
-  return memory.read(call.header.scratch, state) || is_run(memory);
 }
 
 }  // namespace
