@@ -32,6 +32,18 @@ std::string short_path(std::string_view path, std::size_t columns = kWidestPath)
   return clip_start(printable(path), columns);
 }
 
+// The file's name of a module, without the interpreter and machine for which it was built: of
+// "state.cpython-311-x86_64-linux-gnu.so" it keeps "state.so". What is still too long loses its
+// end.
+std::string short_module(std::string_view name, std::size_t columns) {
+  constexpr std::string_view kSuffix = ".so";
+  std::string text = printable(name);
+  const std::size_t tag = std::min(text.find(".cpython-"), text.find(".pypy"));
+  if (width(text) > columns && text.ends_with(kSuffix) && tag < text.size() - kSuffix.size())
+    text.erase(tag, text.size() - kSuffix.size() - tag);
+  return clip(text, columns);
+}
+
 bool is_own(Interest interest) {
   return interest == Interest::own_line || interest == Interest::own_function;
 }
@@ -87,6 +99,7 @@ NativePart native_part_of(const std::vector<LocationId>& stack, const Locations&
 
 std::string text_of(const NativePart& part, const std::vector<LocationId>& stack,
                     const Locations& locations, std::size_t columns) {
+  const std::size_t widest = columns == kAnyWidth ? kAnyWidth : columns / 3;
   // Of the interpreter's functions only those tell something that have a name, and only if there
   // are no others.
   std::vector<std::string> names, of_interpreter;
@@ -94,21 +107,17 @@ std::string text_of(const NativePart& part, const std::vector<LocationId>& stack
     const Location& location = locations[stack[at]];
     if (location.is_script()) continue;
     const std::string module{text::base_name(locations.module_path(location))};
-    if (!location.interpreter)
-      names.push_back(!location.function.empty() ? location.function
-                      : module.empty()           ? "unknown code"
-                                                 : module);
-    else if (!location.function.empty())
-      of_interpreter.push_back(location.function);
+    if (!location.function.empty())
+      (location.interpreter ? of_interpreter : names)
+          .push_back(shortened_name(printable(location.function), widest));
+    else if (!location.interpreter)
+      names.push_back(module.empty() ? "unknown code" : short_module(module, widest));
   }
   if (names.empty()) names = std::move(of_interpreter);
   if (names.empty()) return "";
-  const auto name = [&](const std::string& function) {
-    return shortened_name(printable(function), columns == kAnyWidth ? kAnyWidth : columns / 3);
-  };
   const std::string count = names.size() == 1 ? "" : fmt::format(" ({} functions)", names.size());
-  if (names.front() == names.back()) return "in native code: " + name(names.front()) + count;
-  return fmt::format("in native code: {} … {}{}", name(names.back()), name(names.front()), count);
+  if (names.front() == names.back()) return "in native code: " + names.front() + count;
+  return fmt::format("in native code: {} … {}{}", names.back(), names.front(), count);
 }
 
 // Whether the rows of the native part can be left out: no repeated cycle reaches into it.
@@ -149,7 +158,10 @@ std::string location_text(const Location& location, const Locations& locations,
   const std::string module = printable(text::base_name(locations.module_path(location)));
   const bool is_named = !function.empty();
   if (!is_named) {
-    function = fmt::format("{}+{:#x}", module.empty() ? "unknown code" : module, location.offset);
+    const std::size_t widest = columns == kAnyWidth ? kAnyWidth : kNarrowestFunction;
+    function =
+        fmt::format("{}+{:#x}", module.empty() ? "unknown code" : short_module(module, widest),
+                    location.offset);
   }
   const std::string marks =
       std::string{location.inlined ? "  inlined" : ""} + (location.guessed ? "  guessed" : "");

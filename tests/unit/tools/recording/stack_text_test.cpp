@@ -184,6 +184,14 @@ TEST_CASE("native functions inside of the innermost line of Python are one line 
     CHECK(printed.text(image.stack({own, codec(3)})) ==
           "/home/me/train.py:9 main\n    in native code: codec.so\n");
   }
+  SUBCASE("of a long name of a module, its beginning stays, not its suffix") {
+    const auto engine = module("/p/engine_pybind_state.cpython-311-x86_64-linux-gnu.so");
+    CHECK(printed.text(image.stack({own, engine(1), engine(2)})) ==
+          "/home/me/train.py:9 main\n    in native code: engine_pybind_state.so (2 functions)\n");
+    const auto longest = module("/p/libthe_runtime_of_all_providers_together.so.1.32.0");
+    CHECK(printed.text(image.stack({own, longest(1)})) ==
+          "/home/me/train.py:9 main\n    in native code: libthe_runtime_of_all_providers…\n");
+  }
   SUBCASE("the interpreter's functions without a name say nothing") {
     CHECK(printed.text(image.stack({own, python(1), python(2)})) == "/home/me/train.py:9 main\n");
   }
