@@ -126,6 +126,7 @@ void add_inherited_holders(InHook hook) noexcept {
 
 // What of the heap is not observed; a fork's child has it, too.
 struct HeapNotes {
+  std::string_view allocator;
   std::string_view of_heap;
   char libraries[256];   // in other namespaces, by name
   std::size_t used = 0;  // of it
@@ -157,7 +158,9 @@ void write_heap_note(InHook hook) noexcept {
                  ? " were loaded in namespaces of their own (dlmopen): their memory is not recorded"
                  : " was loaded in a namespace of its own (dlmopen): its memory is not recorded");
   }
-  if (!note.view().empty()) g_session.header().heap_note = g_session.add_string(hook, note.view());
+  session::Header& header = g_session.header();
+  if (!note.view().empty()) header.heap_note = g_session.add_string(hook, note.view());
+  if (!notes.allocator.empty()) header.allocator = g_session.add_string(hook, notes.allocator);
 }
 
 enum class SessionOf : bool { program, forked_child };
@@ -446,6 +449,11 @@ void on_module_unload(InHook hook) noexcept {
 
 void note_heap(InHook hook, std::string_view note) noexcept {
   g_heap_notes.of_heap = note;
+  if (phase() == Phase::active) write_heap_note(hook);
+}
+
+void note_allocator(InHook hook, std::string_view file_name) noexcept {
+  g_heap_notes.allocator = file_name;
   if (phase() == Phase::active) write_heap_note(hook);
 }
 

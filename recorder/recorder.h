@@ -75,8 +75,11 @@ void sandbox_failed(InHook) noexcept;
 // Records why the heap is not observed: for show, info and the bundle.
 void note_heap(InHook, std::string_view note) noexcept;
 
-// The same for a library that the program has loaded in a namespace of its own, with a heap of its
-// own (dlmopen). Of several, the first few are named.
+// Records whose malloc() serves the program. The name stays valid.
+void note_allocator(InHook, std::string_view file_name) noexcept;
+
+// Like note_heap(), for a library that the program has loaded in a namespace of its own, with a
+// heap of its own (dlmopen). Of several, the first few are named.
 void note_other_namespace(InHook, std::string_view path) noexcept;
 
 // What the interpreter's heap held when it was attached to, by type (Header::preexisting_objects).

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "common/text/text.h"
 #include "recorder/events/heap.h"
+#include "recorder/recorder.h"
 #include "recorder/state/request.h"
 #include "shim/heap_functions.h"
 #include "shim/interpose/export.h"
@@ -208,12 +210,7 @@ bool has_absurd_sizes() noexcept {
 
 // Whether a block's size can be read from the word before it, as in glibc's heap.
 bool has_glibc_chunks() noexcept {
-  Dl_info allocator;
-  if (::dladdr(reinterpret_cast<const void*>(g_next.malloc), &allocator) == 0 ||
-      allocator.dli_fname == nullptr)
-    return false;
-  const char* const slash = ::strrchr(allocator.dli_fname, '/');
-  if (::strcmp(slash != nullptr ? slash + 1 : allocator.dli_fname, "libc.so.6") != 0) return false;
+  if (allocator_name() != "libc.so.6") return false;
   // The last block is mapped, and larger than 32 MiB, because releasing a smaller one would raise
   // the program's mapping threshold (mallopt(3), M_MMAP_THRESHOLD).
   constexpr std::size_t kSizes[] = {0, 1, 24, 25, 1000, 40000, 40 << 20};
@@ -232,6 +229,14 @@ bool has_glibc_chunks() noexcept {
 }
 
 }  // namespace
+
+std::string_view allocator_name() noexcept {
+  Dl_info allocator;
+  if (::dladdr(reinterpret_cast<const void*>(g_next.malloc), &allocator) == 0 ||
+      allocator.dli_fname == nullptr)
+    return {};
+  return text::base_name(allocator.dli_fname);
+}
 
 std::uint64_t ask_usable_bytes(void* block) noexcept {
   return g_sizes_are_absurd ? 0 : g_next.malloc_usable_size(block);
@@ -268,6 +273,7 @@ bool are_sizes_unknown() noexcept { return g_sizes_are_absurd; }
 void start_heap() noexcept {
   // glibc's chunks have at least 32 bytes; no malloc aligns to less than 8 bytes.
   recorder::note_block_distance(g_glibc_chunks ? 5 : 4);
+  recorder::note_allocator(OutsideHooks::in_hook(), allocator_name());
   const void* const allocator = library_of(reinterpret_cast<const void*>(g_next.malloc));
   const bool has_own_new = start_operator_new(allocator);
   g_watches_libc_names =

@@ -52,6 +52,10 @@ void find_chunks() noexcept;
 // Whether the allocator's usable sizes cannot be right, so that the heap has no totals.
 bool are_sizes_unknown() noexcept;
 
+// The file whose malloc() serves the program: "libc.so.6", "libjemalloc.so.2"; empty: unknown. It
+// is valid while that file is loaded.
+std::string_view allocator_name() noexcept;
+
 // Finds the next allocator and starts watching, after find_chunks(). Called by the constructor, or
 // when the library attaches to a running program.
 void start_heap() noexcept;

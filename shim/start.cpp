@@ -18,6 +18,7 @@
 #include "common/system/atomics.h"
 #include "common/system/hook_scope.h"
 #include "common/system/syscalls.h"
+#include "common/text/text.h"
 #include "older_glibc/loader.h"
 #include "recorder/python/attach.h"
 #include "recorder/recorder.h"
@@ -40,11 +41,6 @@ namespace {
 
 // A note lives as long as the process, because the recorder keeps a view of it.
 constinit char g_heap_note[256];
-
-std::string_view file_name(const char* path) noexcept {
-  const std::string_view whole = path != nullptr ? path : "";
-  return whole.substr(whole.rfind('/') + 1);
-}
 
 // Joins texts into the note, cut to its capacity.
 std::string_view note(std::initializer_list<std::string_view> parts) noexcept {
@@ -81,14 +77,12 @@ std::string_view why_not_bound() noexcept {
     return order;
   const auto base = reinterpret_cast<std::uint64_t>(info.dli_fbase);
   if (is_program_at(base)) return note({"heap not observed: the program brings its own malloc"});
-  return note({order, ", before ", file_name(info.dli_fname)});
+  return note({order, ", before ", text::base_name(info.dli_fname)});
 }
 
 HeapState observe_heap(bool recording) noexcept {
   HeapState heap;
-  Dl_info info;
-  if (::dladdr(reinterpret_cast<const void*>(g_next.malloc), &info) != 0)
-    heap.allocator = file_name(info.dli_fname);
+  heap.allocator = allocator_name();
   heap.observed = is_malloc_bound_to_us();
   if (!heap.observed) {
     heap.note = why_not_bound();

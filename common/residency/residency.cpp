@@ -71,22 +71,55 @@ bool is_heap_holder(const View& view, std::uint32_t holder) noexcept {
          entry.space == static_cast<std::uint8_t>(Space::heap);
 }
 
-std::span<Piece> collect(const View& view, std::span<Piece> memory) noexcept {
+// What the pieces do not tell.
+struct Rest {
+  std::uint64_t large_block_bytes = 0;
+  std::uint64_t small_mapping_bytes = 0;
+};
+
+std::span<Piece> collect(const View& view, std::span<Piece> memory, Rest& rest) noexcept {
   Collection pieces{memory};
   session::LiveRange range{};
   for (std::uint64_t i = 1, count = view.count(TableId::live_ranges); i < count; ++i) {
     if (!view.read(TableId::live_ranges, i, range) || range.start == 0) continue;
     const auto kind = static_cast<session::RangeKind>(range.kind);
-    pieces.add(range.start, range.bytes, range.holder, range.birth_s,
-               kind != session::RangeKind::counted);
+    const bool is_counted = kind == session::RangeKind::counted;
+    if (is_counted && range.bytes < kLookBytes) rest.small_mapping_bytes += range.bytes;
+    pieces.add(range.start, range.bytes, range.holder, range.birth_s, !is_counted);
   }
   session::LiveBlock block{};
   for (std::uint64_t i = 1, count = view.count(TableId::live_blocks); i < count; ++i) {
     if (!view.read(TableId::live_blocks, i, block) || block.address == 0) continue;
-    if (block.weight == 1 && block.bytes >= kLookBytes && is_heap_holder(view, block.holder))
-      pieces.add(block.address, block.bytes, block.holder, block.birth_s);
+    if (block.weight != 1 || block.bytes < kLookBytes || !is_heap_holder(view, block.holder))
+      continue;
+    pieces.add(block.address, block.bytes, block.holder, block.birth_s);
+    rest.large_block_bytes += block.bytes;
   }
   return pieces.by_address();
+}
+
+// Addresses of small blocks of the heap: evenly many of those that are recorded, in order.
+std::span<const std::uint64_t> collect_blocks(const View& view,
+                                              std::span<std::uint64_t> memory) noexcept {
+  std::size_t count = 0;
+  const auto visit = [&](TableId table, const auto& address_of) noexcept {
+    const std::uint64_t entries = view.count(table);
+    const std::uint64_t step = 1 + 2 * entries / std::max<std::size_t>(memory.size(), 1);
+    for (std::uint64_t i = 1; i < entries && count < memory.size(); i += step)
+      if (const std::uint64_t address = address_of(i)) memory[count++] = address;
+  };
+  visit(TableId::side_pages, [&](std::uint64_t i) noexcept {
+    session::SidePage page{};
+    return view.read(TableId::side_pages, i, page) ? page.start : 0;
+  });
+  visit(TableId::live_blocks, [&](std::uint64_t i) noexcept -> std::uint64_t {
+    session::LiveBlock block{};
+    const bool is_small = view.read(TableId::live_blocks, i, block) && block.address != 0 &&
+                          block.bytes < kLookBytes && is_heap_holder(view, block.holder);
+    return is_small ? block.address.load() : 0;
+  });
+  std::sort(memory.begin(), memory.begin() + static_cast<std::ptrdiff_t>(count));
+  return memory.first(count);
 }
 
 // --- /proc/PID/smaps ----------------------------------------------------------------------------
@@ -310,6 +343,29 @@ bool is_guard_of(const Area& guard, const Area& area) noexcept {
   return !guard.is_accessible && guard.end == area.start && guard.bytes() <= kMostGuardBytes;
 }
 
+// The executable's modifiable data: its file's, and what follows that without a file. It is mapped
+// first.
+class Executable {
+ public:
+  // Call it for each area in turn.
+  bool has_variables_in(const Area& area, const Area& before) noexcept {
+    if (name_bytes_ == 0) {
+      name_bytes_ = area.name_bytes;
+      std::memcpy(name_, area.name, area.name_bytes);
+    }
+    const bool is_its_file = area.is_private_file() && area.named() == named();
+    const bool follows = !area.is_file && area.name_bytes == 0 && area.start == before.end;
+    is_over_ = is_over_ || !(is_its_file || follows);
+    return !is_over_;
+  }
+
+ private:
+  std::string_view named() const noexcept { return {name_, name_bytes_}; }
+  char name_[sizeof(Area::name)];
+  std::size_t name_bytes_ = 0;
+  bool is_over_ = false;
+};
+
 // What of the area is our own private memory: known of this process only.
 std::uint64_t own_bytes(const Area& area, const Pages& pages, std::uint64_t deadline_ns) noexcept {
   std::uint64_t bytes = 0;
@@ -328,32 +384,49 @@ std::uint64_t own_bytes(const Area& area, const Pages& pages, std::uint64_t dead
   return bytes;
 }
 
-// `held`, `own`: touched bytes of its pieces, and of our memory in it.
-void add_area(session::Residency& found, const Area& area, const Area& before, std::uint64_t held,
-              std::uint64_t own) noexcept {
+// What an area contains.
+struct Contents {
+  std::uint64_t held_bytes;  // touched ones of its pieces
+  std::uint64_t own_bytes;   // of our private memory
+  bool has_small_blocks;
+  bool has_variables;
+};
+
+void add_area(session::Residency& found, const Area& area, const Area& before,
+              const Contents& contents) noexcept {
   found.touched_bytes += area.touched_bytes();
   std::uint64_t resident = area.resident_bytes;
   const std::uint64_t anonymous = std::min(area.anonymous_bytes, resident);
   if (is_session(area)) return add_to(found, ResidentKind::recorder, resident);
   if (is_shared_memory(area)) return add_to(found, ResidentKind::shared, resident);
-  if (area.is_file) {
+  if (contents.has_variables) found.variable_bytes += anonymous;
+  if (area.is_file || contents.has_variables) {
     add_to(found, ResidentKind::written_files, anonymous);
     return add_to(found, ResidentKind::files, resident - anonymous);
   }
   if (area.named().starts_with("[stack")) return add_to(found, ResidentKind::stacks, resident);
   if (area.named() == "[heap]") return add_to(found, ResidentKind::heap, resident);
-  own = std::min(own, resident);
+  const std::uint64_t own = std::min(contents.own_bytes, resident);
   add_to(found, ResidentKind::recorder, own);
   resident -= own;
-  held = std::min(held, resident);
+  const std::uint64_t held = std::min(contents.held_bytes, resident);
   add_to(found, ResidentKind::held, held);
   resident -= held;
   const bool is_free = held == 0 && own == 0;
   add_to(found,
-         is_free && is_arena(area)              ? ResidentKind::heap
-         : is_free && is_guard_of(before, area) ? ResidentKind::stacks
-                                                : ResidentKind::unheld,
+         contents.has_small_blocks || (is_free && is_arena(area)) ? ResidentKind::heap
+         : is_free && is_guard_of(before, area)                   ? ResidentKind::stacks
+                                                                  : ResidentKind::unheld,
          resident);
+}
+
+// So much of what no piece was found in has holders: as Ruby's heap, which is in thousands of
+// mappings.
+void hold(session::Residency& found, std::uint64_t bytes) noexcept {
+  std::uint64_t& unheld = found.kind_bytes[static_cast<std::size_t>(ResidentKind::unheld)];
+  bytes = std::min(bytes, unheld);
+  unheld -= bytes;
+  add_to(found, ResidentKind::held, bytes);
 }
 
 // Sums the pieces up by holder; keeps the rows with the most bytes.
@@ -448,11 +521,15 @@ void move_share(Look& look, const ResidencyRow& share) noexcept {
 std::size_t look_at(InHook, int process, const View& view, Memory memory, std::uint64_t deadline_ns,
                     Look& out) noexcept {
   out.found = {};
-  const std::span<Piece> pieces = collect(view, memory.pieces);
+  Rest rest;
+  const std::span<Piece> pieces = collect(view, memory.pieces, rest);
+  out.found.large_block_bytes = rest.large_block_bytes;
+  const std::span<const std::uint64_t> blocks = collect_blocks(view, memory.blocks);
   Areas areas{process, memory.text};
   const Pages pages{process};
   if (!areas.is_open()) return 0;
   Area area, before;
+  Executable executable;
   std::size_t first = 0;
   bool is_late = false;
   for (; areas.next(area); before = area) {
@@ -465,8 +542,12 @@ std::size_t look_at(InHook, int process, const View& view, Memory memory, std::u
         divide(area, pieces.subspan(first, after - first), pages, deadline_ns);
     const bool may_be_own = process == 0 && !area.is_file && area.resident_bytes != 0;
     const std::uint64_t own = may_be_own ? own_bytes(area, pages, deadline_ns) : 0;
-    add_area(out.found, area, before, held, own);
+    const auto block = std::lower_bound(blocks.begin(), blocks.end(), area.start);
+    add_area(out.found, area, before,
+             {held, own, block != blocks.end() && *block < area.end,
+              executable.has_variables_in(area, before)});
   }
+  hold(out.found, rest.small_mapping_bytes);
   for (Piece& piece : pieces)  // of a reservation, nothing more is known to count
     if (is_late && piece.end > area.start && !piece.counts_once_touched)
       piece.touched_bytes = piece.end - piece.start;

@@ -31,6 +31,9 @@ struct Piece {
 struct Memory {
   std::span<Piece> pieces;  // with fewer than pieces_of(), the smallest count as touched
   std::span<char> text;     // some KiB
+  // Addresses of small blocks of the heap, which tell where an allocator that maps its own memory
+  // has it: some hundred of any number of blocks.
+  std::span<std::uint64_t> blocks;
 };
 
 // What a look finds, as the session has it.

@@ -188,11 +188,11 @@ inline constexpr u64 kLookBytes = u64{64} << 10;
 
 // The kinds of memory of which a process' resident memory consists.
 enum class ResidentKind : u32 {
-  heap,           // [heap], and what looks like glibc's arenas
+  heap,           // [heap], what looks like glibc's arenas, and mappings with small blocks in them
   held,           // mappings and large blocks that have holders
   unheld,         // other anonymous memory: what no hook saw
   stacks,         // the main thread's, and what looks like those of others
-  written_files,  // pages of private file mappings that the process has written
+  written_files,  // pages of private file mappings that the process has written, and variables
   files,          // pages that the kernel can read again
   shared,         // tmpfs, memfd, System V, and other shared memory
   recorder,       // the session, and seen by the process itself also our private memory
@@ -208,7 +208,11 @@ struct Residency {
   u64 kind_bytes[kResidentKinds];  // by ResidentKind; in memory, without swap
   u32 row_count;
   u32 flags;  // kResidency…
-  u64 reserved[3];
+  // Of blocks of the heap of kLookBytes or more: the other live bytes of the heap are in small
+  // ones.
+  u64 large_block_bytes;
+  u64 variable_bytes;  // of the executable's static variables: part of written_files
+  u64 reserved;
 };
 inline constexpr u32 kResidencyPartial = 1;  // there was no time for all of it
 

@@ -227,7 +227,7 @@ struct Header {
   u32 page_bytes;                // of the kernel; 0: 4096 (recordings of older releases)
   Atomic<u64> forgotten_stacks;  // since version 11: used again for others
   Atomic<u32> latest_look;       // since version 12: first entry in `residency` (release); 0: none
-  u32 reserved;
+  StringId allocator;  // since version 12: file whose malloc() serves the program; 0: not observed
 };
 static_assert(offsetof(Header, used_bytes) == 24 && offsetof(Header, alive_mutex) == 40 &&
               offsetof(Header, pid) == 104 && offsetof(Header, boot_id) == 120 &&

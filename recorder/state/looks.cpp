@@ -24,6 +24,7 @@ namespace {
 
 constexpr std::size_t kTextBytes = 8192;
 constexpr std::size_t kMostPieces = 16 * 1024;
+constexpr std::size_t kBlocks = 512;
 
 constinit std::atomic<bool> g_looking{false};
 
@@ -89,13 +90,16 @@ std::uint64_t look_at_pages(InHook hook, std::uint64_t most_ns) noexcept {
   const session::View view = g_session.view();
   const std::size_t pieces = std::min(residency::pieces_of(view), kMostPieces);
   const std::size_t bytes =
-      machine::page_up(sizeof(residency::Look) + kTextBytes + pieces * sizeof(residency::Piece));
+      machine::page_up(sizeof(residency::Look) + kTextBytes + kBlocks * sizeof(std::uint64_t) +
+                       pieces * sizeof(residency::Piece));
   if (void* const memory = system::map_private(bytes)) {
     auto& found = *static_cast<residency::Look*>(memory);
     char* const text = static_cast<char*>(memory) + sizeof(residency::Look);
-    auto* const first = reinterpret_cast<residency::Piece*>(text + kTextBytes);
-    const std::size_t seen = residency::look_at(
-        hook, 0, view, {{first, pieces}, {text, kTextBytes}}, began + most_ns, found);
+    auto* const blocks = reinterpret_cast<std::uint64_t*>(text + kTextBytes);
+    auto* const first = reinterpret_cast<residency::Piece*>(blocks + kBlocks);
+    const std::size_t seen =
+        residency::look_at(hook, 0, view, {{first, pieces}, {text, kTextBytes}, {blocks, kBlocks}},
+                           began + most_ns, found);
     const bool is_whole = found.found.flags == 0;
     ThreadState* const thread = current_thread(hook);
     NodeScope nodes{hook};

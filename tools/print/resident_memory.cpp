@@ -8,6 +8,7 @@
 
 #include "tools/base/text.h"
 #include "tools/print/duration.h"
+#include "tools/recording/analysis/allocator.h"
 
 namespace oomrec::tools::print {
 namespace {
@@ -17,11 +18,11 @@ struct Kind {
 };
 // In the order of ResidentKind.
 constexpr Kind kKinds[] = {
-    {"heap", "the heap: small blocks, and what glibc keeps free"},
+    {"heap", "the heap"},
     {"held", "mappings and large blocks that have holders"},
     {"unheld", "anonymous memory without a holder: no hook saw who asked for it"},
     {"stacks", "stacks of threads"},
-    {"written_file_pages", "pages of private file mappings that the process has written"},
+    {"written_file_pages", "static variables, and what it has written of private file mappings"},
     {"file_pages", "pages of files, which the kernel takes back when it needs them"},
     {"shared", "shared memory: tmpfs, memfd, System V"},
     {"recorder", "the recorder"},
@@ -32,6 +33,26 @@ static_assert(std::size(kKinds) == session::kResidentKinds);
 double seconds_before_end(const recording::Recording& recording) {
   const std::uint64_t end = recording.end_ns(), look = recording.residency().time_ns;
   return static_cast<double>(end - std::min(end, look)) / 1e9;
+}
+
+std::uint64_t bytes_of(const recording::ResidencyTotals& look, session::ResidentKind kind) {
+  return look.kind_bytes[static_cast<std::size_t>(kind)];
+}
+
+// Of the heap at the look, what small blocks take up that are in use.
+std::uint64_t small_block_bytes(const recording::Recording& recording) {
+  const recording::ResidencyTotals& look = recording.residency();
+  const std::uint64_t live = recording.totals(Space::heap).live_bytes;
+  return std::min(bytes_of(look, session::ResidentKind::heap),
+                  live - std::min(live, look.large_block_bytes));
+}
+
+// "the heap (jemalloc): 97.7 MiB in small blocks, the rest kept free"
+std::string heap_text(const recording::Recording& recording) {
+  const std::string allocator = recording::allocator_of(recording);
+  return fmt::format("the heap{}: {} in small blocks, the rest kept free",
+                     allocator == "glibc" ? "" : fmt::format(" ({})", allocator),
+                     size_text(small_block_bytes(recording)));
 }
 
 }  // namespace
@@ -60,7 +81,10 @@ std::string resident_memory_text(const bundles::Source& source) {
   for (const std::size_t kind : order) {
     const std::uint64_t bytes = look.kind_bytes[kind];
     sum += bytes;
-    if (bytes != 0) text += fmt::format("  {:>10}  {}\n", size_text(bytes), kKinds[kind].name);
+    if (bytes == 0) continue;
+    const bool is_heap = kind == static_cast<std::size_t>(session::ResidentKind::heap);
+    text += fmt::format("  {:>10}  {}\n", size_text(bytes),
+                        is_heap ? heap_text(recording) : kKinds[kind].name);
   }
   text += fmt::format("  {:>10}  resident{}\n", size_text(sum),
                       look.is_partial ? ", as far as there was time to look" : "");
@@ -75,7 +99,7 @@ std::vector<UnheldPart> unheld_parts(const bundles::Source& source) {
   std::vector<UnheldPart> parts;
   if (!recording.has_residency() || recording.weight() != recording::Weight::resident) return parts;
   const auto of_kind = [&](session::ResidentKind kind) {
-    return recording.residency().kind_bytes[static_cast<std::size_t>(kind)];
+    return bytes_of(recording.residency(), kind);
   };
   // Blocks with mappings of their own are not in the heap: what has no holder is at least this.
   const std::uint64_t heap = of_kind(session::ResidentKind::heap);
@@ -92,6 +116,8 @@ std::vector<UnheldPart> unheld_parts(const bundles::Source& source) {
   const session::StringId note = recording.header().heap_note;
   if (note != 0)
     for (UnheldPart& part : parts) part.reason += fmt::format(" ({})", recording.text(note));
+  parts.push_back({recording.residency().variable_bytes, "static variables",
+                   "arrays and the like that are part of the program itself"});
   std::erase_if(parts, [](const UnheldPart& part) { return part.bytes < kLeast; });
   std::sort(parts.begin(), parts.end(),
             [](const UnheldPart& a, const UnheldPart& b) { return a.bytes > b.bytes; });
@@ -103,8 +129,7 @@ std::string file_pages_text(const bundles::Source& source) {
   const recording::ResidencyTotals& look = source.recording->residency();
   const std::uint64_t resident =
       std::accumulate(look.kind_bytes.begin(), look.kind_bytes.end(), std::uint64_t{0});
-  const std::uint64_t of_files =
-      look.kind_bytes[static_cast<std::size_t>(session::ResidentKind::files)];
+  const std::uint64_t of_files = bytes_of(look, session::ResidentKind::files);
   if (share_of(of_files, resident) < kNotable) return {};
   return fmt::format(
       "{} of the {} that are resident are pages of files, which the kernel takes back when it "
@@ -127,7 +152,8 @@ Json resident_memory_json(const bundles::Source& source) {
           {"resident_bytes", sum},
           {"swapped_bytes", look.touched_bytes - std::min(look.touched_bytes, sum)},
           {"untouched_bytes", look.untouched_bytes},
-          {"kinds", kinds}};
+          {"kinds", kinds},
+          {"small_block_bytes", small_block_bytes(recording)}};
 }
 
 }  // namespace oomrec::tools::print

@@ -83,6 +83,7 @@ void fill_header(SessionImage& image) {
   set(&Header::dump_directory, hostile("/dumps/"));
   set(&Header::off_reason, hostile("off "));
   set(&Header::heap_note, hostile("heap "));
+  set(&Header::allocator, hostile("liballocator.so "));
   image.header().preexisting_objects = image.string("12 3400 2 1 900 0\n7 2000 " + hostile("m."));
   set(&Header::cgroup, hostile("/cgroup/"));
   set(&Header::cgroup_path, hostile("/cgroup/"));

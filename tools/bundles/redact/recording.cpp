@@ -100,6 +100,7 @@ class RecordingRedactor {
     keep_path(header.executable);
     keep_text(header.off_reason);
     keep_text(header.heap_note);
+    keep_text(header.allocator);
     keep_text(header.preexisting_objects);
     keep_text(header.python.status);
     for (const session::Driver& driver : header.drivers) keep_path(driver.path);

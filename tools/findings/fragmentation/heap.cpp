@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 
+#include "tools/recording/analysis/allocator.h"
 #include "tools/recording/reading/old_memory.h"
 
 namespace oomrec::tools::findings {
@@ -17,18 +18,6 @@ using session::TableId;
 constexpr double kAllBlocks = 0.98;
 constexpr std::size_t kMostAreas = 4096;
 constexpr std::uint64_t kMostAddresses = std::uint64_t{1} << 47;
-
-std::string allocator_of(const recording::Recording& recording) {
-  constexpr std::array<std::string_view, 3> kOthers = {"jemalloc", "tcmalloc", "mimalloc"};
-  session::Module module{};
-  for (std::uint64_t i = 1; i < recording.view().count(TableId::modules); ++i) {
-    if (!recording.view().read(TableId::modules, i, module)) continue;
-    const std::string path = recording.text(module.path);
-    for (const std::string_view name : kOthers)
-      if (path.find(name, path.rfind('/') + 1) != path.npos) return std::string{name};
-  }
-  return "glibc";
-}
 
 // The areas in environment.json, whose numbers may be forged.
 std::optional<std::vector<HeapArea>> stored_areas(const Json& heap) {
@@ -193,7 +182,7 @@ FreeRuns free_runs(const std::vector<bundle::HeapArea>& areas, std::vector<HeapC
 HeapFigures heap_of(const bundles::Source& source) {
   const recording::Recording& recording = *source.recording;
   HeapFigures figures;
-  figures.allocator = allocator_of(recording);
+  figures.allocator = recording::allocator_of(recording);
   const recording::SpaceTotals totals = recording.totals(Space::heap);
   figures.live_bytes = totals.live_bytes;
   figures.live_count = totals.live_count;

@@ -69,8 +69,9 @@ bool enter_look(const std::filesystem::path& session, pid_t pid) {
   constexpr std::uint64_t kMostNs = 1'000'000'000;  // the process does not run
   std::vector<residency::Piece> pieces(residency::pieces_of(open.view()));
   std::vector<char> text(64 * 1024);
+  std::vector<std::uint64_t> blocks(4096);
   const auto look = std::make_unique<residency::Look>();
-  residency::look_at(OutsideHooks::in_hook(), pid, open.view(), {pieces, text},
+  residency::look_at(OutsideHooks::in_hook(), pid, open.view(), {pieces, text, blocks},
                      system::monotonic_ns() + kMostNs, *look);
   if (look->found.time_ns == 0) return false;
 

@@ -186,6 +186,8 @@ void Recording::set_residency(const session::Residency& found,
                 found.touched_bytes,
                 found.untouched_bytes,
                 found.live_bytes,
+                found.large_block_bytes,
+                found.variable_bytes,
                 (found.flags & session::kResidencyPartial) != 0,
                 {}};
   std::copy_n(found.kind_bytes, session::kResidentKinds, residency_.kind_bytes.begin());
@@ -202,8 +204,9 @@ void Recording::look_at_pages(pid_t pid) {
   constexpr std::uint64_t kMostNs = 100'000'000;
   std::vector<residency::Piece> pieces(residency::pieces_of(view_));
   std::vector<char> text(64 * 1024);
+  std::vector<std::uint64_t> blocks(4096);
   const auto look = std::make_unique<residency::Look>();
-  residency::look_at(OutsideHooks::in_hook(), pid, view_, {pieces, text},
+  residency::look_at(OutsideHooks::in_hook(), pid, view_, {pieces, text, blocks},
                      system::monotonic_ns() + kMostNs, *look);
   if (look->found.time_ns == 0) return;
   set_residency(look->found, {look->rows, look->rows + look->found.row_count});

@@ -75,6 +75,8 @@ enum class Weight : std::uint8_t { requested, resident };
 struct ResidencyTotals {
   std::uint64_t time_ns = 0;  // 0: nobody has looked
   std::uint64_t touched_bytes = 0, untouched_bytes = 0, live_bytes = 0;
+  std::uint64_t large_block_bytes = 0;  // of the heap, live then
+  std::uint64_t variable_bytes = 0;     // the executable's static variables
   bool is_partial = false;
   std::array<std::uint64_t, session::kResidentKinds> kind_bytes{};
 };

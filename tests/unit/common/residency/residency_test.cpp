@@ -36,6 +36,7 @@ std::uint32_t new_holder() {
   if (!g_session.active()) {
     session::Settings settings;
     settings.session_directory = "/tmp";
+    settings.mode = Mode::exact;  // with a side table
     REQUIRE(g_session.create(kHook, settings));
     g_session.remove_file(kHook);
   }
@@ -78,7 +79,8 @@ Looked look(std::size_t most_pieces = 1000, std::uint64_t deadline_ns = kNever) 
   Looked looked;
   std::vector<residency::Piece> pieces(most_pieces);
   std::vector<char> text(8192);
-  residency::look_at(kHook, 0, g_session.view(), {pieces, text}, deadline_ns, looked);
+  std::vector<std::uint64_t> blocks(512);
+  residency::look_at(kHook, 0, g_session.view(), {pieces, text, blocks}, deadline_ns, looked);
   return looked;
 }
 
@@ -156,6 +158,54 @@ TEST_CASE("what is touched of a reservation is not untouched of its holder") {
   munmap(memory, kBytes);
 }
 
+TEST_CASE("a mapping with small blocks of the heap is the heap's, whatever its size and place") {
+  constexpr std::uint64_t kBytes = 96 * kMiB;  // larger than an arena of glibc
+  char* const memory = map(kBytes);
+  std::memset(memory, 1, 3 * kMiB);
+  const std::uint64_t before = look().kind(ResidentKind::unheld);
+  CHECK(before >= 3 * kMiB);
+  const std::uint64_t heap = look().kind(ResidentKind::heap);
+  std::uint32_t page = 0, block = 0;
+
+  SUBCASE("in the side table") {
+    REQUIRE(g_session.side_pages.append(kHook, page, [&](session::SidePage& entry) noexcept {
+      entry = {reinterpret_cast<std::uint64_t>(memory) & ~(session::kSideSpanBytes - 1), 0,
+               session::kLargestSideShift};
+    }));
+  }
+  SUBCASE("sampled") {
+    const std::uint32_t holder =
+        g_holders.find_or_add(kHook, 1, Space::heap, Api::malloc, session::kHolderEstimated);
+    REQUIRE(g_session.live_blocks.append(kHook, block, [&](session::LiveBlock& entry) noexcept {
+      entry.bytes = 1000;
+      entry.holder = holder;
+      entry.weight = 20;
+      entry.address = reinterpret_cast<std::uint64_t>(memory + kMiB);
+    }));
+  }
+  CHECK(look().kind(ResidentKind::unheld) <= before - 3 * kMiB);
+  CHECK(look().kind(ResidentKind::heap) >= heap + 3 * kMiB);
+  if (page != 0) g_session.side_pages.at(page).start = 0;
+  if (block != 0) g_session.live_blocks.at(block).address = 0;
+  munmap(memory, kBytes);
+}
+
+TEST_CASE("mappings that are too small to be looked at are held all the same") {
+  constexpr std::uint64_t kBytes = 16 << 10;
+  char* const memory = map(200 * kBytes);
+  std::memset(memory, 1, 200 * kBytes);
+  const Looked before = look();
+  const std::uint32_t holder = new_holder();
+  for (std::uint64_t i = 0; i < 200; ++i)
+    g_ranges.map(kHook, reinterpret_cast<std::uint64_t>(memory) + i * kBytes, kBytes,
+                 session::RangeKind::counted, true, holder, 0);
+  const Looked after = look();
+  CHECK(after.kind(ResidentKind::held) == before.kind(ResidentKind::held) + 200 * kBytes);
+  CHECK(after.kind(ResidentKind::unheld) <= before.kind(ResidentKind::unheld) - 190 * kBytes);
+  g_ranges.unmap(kHook, reinterpret_cast<std::uint64_t>(memory), 200 * kBytes);
+  munmap(memory, 200 * kBytes);
+}
+
 TEST_CASE("smaps of other kinds of memory: their resident parts add up") {
   tests::Machine machine;
   machine.file("/proc/self/pagemap", "");
@@ -192,6 +242,29 @@ TEST_CASE("smaps of other kinds of memory: their resident parts add up") {
   const auto& kinds = looked.found.kind_bytes;
   CHECK(std::accumulate(std::begin(kinds), std::end(kinds), std::uint64_t{0}) == 252 * kKiB);
   CHECK(looked.found.touched_bytes == 256 * kKiB);
+}
+
+TEST_CASE("static variables are the executable's data, and what follows it without a file") {
+  tests::Machine machine;
+  machine.file("/proc/self/pagemap", "");
+  const auto area = [](const char* first_line, int kib) {
+    const std::string size = std::to_string(kib) + " kB\n";
+    return std::string{first_line} + "\nRss: " + size + "Anonymous: " + size + "Swap: 0 kB\n";
+  };
+  std::string smaps;
+  smaps += area("55550000-55560000 r-xp 00000000 08:01 5     /usr/bin/solver", 0);
+  smaps += area("55560000-55570000 rw-p 00010000 08:01 5     /usr/bin/solver", 16);
+  smaps += area("55570000-5f570000 rw-p 00000000 00:00 0", 4096);
+  smaps += area("5f571000-5f580000 rw-p 00000000 00:00 0     [heap]", 8);
+  smaps += area("7f5000000000-7f5000010000 rw-p 00000000 08:01 7     /usr/lib/libm.so", 4);
+  smaps += area("7f5000010000-7f5008010000 rw-p 00000000 00:00 0", 32);
+  machine.file("/proc/self/smaps", smaps);
+  new_holder();
+  const Looked looked = look();
+  constexpr std::uint64_t kKiB = 1024;
+  CHECK(looked.found.variable_bytes == (16 + 4096) * kKiB);
+  CHECK(looked.kind(ResidentKind::written_files) == (16 + 4096 + 4) * kKiB);
+  CHECK(looked.kind(ResidentKind::unheld) == 32 * kKiB);
 }
 
 TEST_CASE("without smaps nobody has looked") {
