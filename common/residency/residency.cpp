@@ -518,6 +518,12 @@ void move_share(Look& look, const ResidencyRow& share) noexcept {
   }
 }
 
+bool is_worse(const session::Residency& look, const session::Residency& before) noexcept {
+  return (look.flags & session::kResidencyPartial) != 0 &&
+         (before.flags & session::kResidencyPartial) == 0 &&
+         before.touched_bytes >= look.touched_bytes / 4 * 3;
+}
+
 std::size_t look_at(InHook, int process, const View& view, Memory memory, std::uint64_t deadline_ns,
                     Look& out) noexcept {
   out.found = {};
@@ -553,8 +559,10 @@ std::size_t look_at(InHook, int process, const View& view, Memory memory, std::u
       piece.touched_bytes = piece.end - piece.start;
   out.found.flags = is_late ? session::kResidencyPartial : 0;
   if (is_late) out.found.touched_bytes = std::max(out.found.touched_bytes, resident_bytes(process));
+  // Not as published: what a look counts as live stays in a thread's share for long.
   for (const Space space : {Space::heap, Space::map})
-    out.found.live_bytes += view.header().spaces[static_cast<std::size_t>(space)].live_bytes();
+    out.found.live_bytes +=
+        static_cast<std::uint64_t>(std::max<std::int64_t>(0, view.totals(space).live_bytes));
   add_rows(view, pieces, out);
   if (process != 0) move_known_shares(view, out);
   out.found.time_ns = system::monotonic_ns();

@@ -47,6 +47,10 @@ static_assert(sizeof(Look) == session::kResidencyPages * sizeof(session::Residen
 // Rows have no order afterwards; a grower without a row gets none if the rows are full.
 void move_share(Look&, const session::ResidencyRow& share) noexcept;
 
+// A look that ran out of time takes for touched what it did not reach. A whole one says more if it
+// has seen most of what is resident now.
+bool is_worse(const session::Residency& look, const session::Residency& before) noexcept;
+
 // At least as many pieces as the session has now.
 std::size_t pieces_of(const session::View&) noexcept;
 

@@ -204,7 +204,7 @@ struct Residency {
   u64 time_ns;
   u64 touched_bytes;               // of the process
   u64 untouched_bytes;             // of all holders, also of those without a row
-  u64 live_bytes;                  // heap + map, as published
+  u64 live_bytes;                  // heap + map, with unpublished shares
   u64 kind_bytes[kResidentKinds];  // by ResidentKind; in memory, without swap
   u32 row_count;
   u32 flags;  // kResidency…

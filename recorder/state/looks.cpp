@@ -111,7 +111,8 @@ std::uint64_t look_at_pages(InHook hook, std::uint64_t most_ns) noexcept {
           static_cast<std::uint64_t>(count_touched(hook, thread, first[i], grower));
     }
     move_shares(found);
-    enter(hook, found);
+    const session::Residency* const before = view.residency();
+    if (before == nullptr || !residency::is_worse(found.found, *before)) enter(hook, found);
     g_session.header().health.live_bytes.store(
         static_cast<std::uint64_t>(std::max<std::int64_t>(0, live_bytes(nullptr))),
         std::memory_order_relaxed);

@@ -109,6 +109,14 @@ def test_where_everything_is_touched_nothing_differs(killed):
     assert 0.97 * holder["bytes"] <= holder["resident_bytes"] <= holder["bytes"]
 
 
+@pytest.mark.needs_cgroup_write
+def test_blocks_beside_what_a_look_counts_as_live(killed):
+    """A look counts the touched part of a reservation in a thread's share: blocks obtained later weigh what they did."""
+    _, shown, _ = killed("beside_reservation")
+    assert holding(shown, "touched_reservation") == pytest.approx(60 * MIB, abs=6 * MIB)
+    assert holding(shown, "grow_blocks") == pytest.approx(87 * MIB, abs=12 * MIB)
+
+
 @pytest.fixture
 def grown(oomrec, victim):
     """The victim in the background, once it has grown to 40 MiB."""

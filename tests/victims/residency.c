@@ -1,6 +1,7 @@
 /* Grows until it is killed, beside memory that it has requested but does not have.
  * argv[1]: what else it requests; argv[2]: MiB to grow to (0: until the end), then it pauses.
  * argv[3]: "late": fills it then; "exit": does not pause. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +65,40 @@ static int fill_next(char* reserved, size_t i) {
   return is_refused;
 }
 
+/* What the blocks weigh is told apart from it. */
+static char* touched_reservation(void) {
+  char* p = reserve(0);
+  memset(p, 1, 60 * MIB);
+  return p;
+}
+
+static void grow_blocks(size_t i) {
+  blocks[i] = malloc(MIB / 2);
+  memset(blocks[i], 1, MIB / 2);
+}
+
+/* Of an allocator that maps its own memory, if one is loaded. */
+static void grow_small(size_t i) {
+  for (size_t j = 0; j < 512; ++j) {
+    char** p = malloc(2048);
+    memset(p, 1, 2048);
+    *p = blocks[i];
+    blocks[i] = (char*)p;
+  }
+}
+
+static void* deep(void* unused) {
+  volatile char local[6 * MIB];
+  memset((char*)local, 1, sizeof local);
+  pause();
+  return local[0] ? unused : NULL;
+}
+static void many_stacks(void) {
+  pthread_t thread;
+  for (int i = 0; i < 16; ++i)
+    if (pthread_create(&thread, NULL, deep, NULL) != 0) exit(2);
+}
+
 static char* fill_last(void) {
   char* p = map(NULL, 100 * MIB, 0);
   memset(p, 1, 100 * MIB);
@@ -83,8 +118,14 @@ int main(int argc, char** argv) {
   if (strcmp(what, "only_read") == 0) kept = only_read();
   if (strcmp(what, "reservation") == 0) reserved = reserve(1);
   if (strcmp(what, "reservation_anywhere") == 0) reserved = reserve(0);
+  if (strcmp(what, "beside_reservation") == 0) kept = touched_reservation();
+  if (strcmp(what, "beside_stacks") == 0) many_stacks();
   for (size_t i = 0; until == 0 || i < until; ++i) {
-    if (reserved != NULL) {
+    if (what[0] == 'b') {
+      grow_blocks(i);
+    } else if (strcmp(what, "small") == 0) {
+      grow_small(i);
+    } else if (reserved != NULL) {
       if (fill_next(reserved, i)) return 0;
     } else {
       grow(i);

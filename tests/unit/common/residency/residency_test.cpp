@@ -284,3 +284,17 @@ TEST_CASE("what became resident later is credited to the newest memory") {
   CHECK(residency::credit(rows, 1000, 0) == 90);
   CHECK(rows[1].untouched_bytes + rows[2].untouched_bytes == 0);
 }
+
+TEST_CASE("a look without time does not replace a whole one that saw most of it") {
+  const auto look = [](std::uint64_t touched_bytes, std::uint32_t flags) {
+    session::Residency found{};
+    found.touched_bytes = touched_bytes;
+    found.flags = flags;
+    return found;
+  };
+  constexpr std::uint32_t kPartial = session::kResidencyPartial;
+  CHECK(residency::is_worse(look(400, kPartial), look(300, 0)));
+  CHECK(!residency::is_worse(look(404, kPartial), look(300, 0)));
+  CHECK(!residency::is_worse(look(400, kPartial), look(400, kPartial)));
+  CHECK(!residency::is_worse(look(400, 0), look(400, 0)));
+}
