@@ -1,6 +1,7 @@
 """Native functions have the names of their source, and the program's own frame leads."""
 
 import re
+import subprocess
 import sys
 
 import pytest
@@ -88,3 +89,28 @@ def test_rows_of_long_cxx_names_are_told_apart_in_80_columns(preload, oomrec, vi
     assert len({row[:80] for row in rows}) == len(rows), rows
     methods = [re.sub(r"<.*|\(.*", "", frame["function"].split("::")[-1]) for frame in stack[:3]]
     assert all(method in row for method, row in zip(methods, rows_of_request(oomrec, run))), rows
+
+
+LIBRARY = """
+#include <stdlib.h>
+#include <string.h>
+void keep_page(void) { memset(malloc(1 << 20), 1, 1 << 20); }
+"""
+
+
+@pytest.mark.needs_cgroup_write
+def test_a_librarys_name_says_more_than_an_address_of_the_program(oomrec, cgroup, tmp_path):
+    """The line at death of a stripped program names the library's function, as the warning does."""
+    (tmp_path / "keep.c").write_text(LIBRARY)
+    main = "void keep_page(void);\nint main(void) { for (;;) keep_page(); }"
+    (tmp_path / "main.c").write_text(main)
+    installed = tmp_path / "site-packages"
+    installed.mkdir()
+    library, program = installed / "libkeep.so", tmp_path / "stripped"
+    gcc = ["gcc", "-O0", tmp_path / "keep.c", "-shared", "-fPIC", "-o", library]
+    subprocess.run(gcc, check=True)
+    gcc = ["gcc", "-O0", "-s", tmp_path / "main.c", library, "-o", program]
+    subprocess.run([*gcc, f"-Wl,-rpath,{installed}"], check=True)
+    run = oomrec("run", "--", program, preexec_fn=cgroup("100M").enter)
+    said = re.search(r"was killed.*; largest holder: (.*)", run.stderr)
+    assert said and "MiB, keep_page  (libkeep.so)" in said[1].replace(" (", "  ("), str(run)

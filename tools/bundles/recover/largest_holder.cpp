@@ -1,6 +1,7 @@
 #include "tools/bundles/recover/largest_holder.h"
 
 #include <algorithm>
+#include <tuple>
 #include <vector>
 
 #include "tools/recording/analysis/stacks.h"
@@ -10,15 +11,25 @@
 namespace oomrec::tools::bundles {
 namespace {
 
-// The most informative line of a stack: the program's own, else the innermost. Columns are
-// collapsed to single spaces, for use in a sentence.
+bool has_name(const recording::Location& location) {
+  return location.kind != recording::Location::Kind::native || !location.function.empty();
+}
+
+// The most informative line of a stack: the program's own, else the innermost. An address in a
+// stripped program says less than the name of a library's function. Columns are collapsed to single
+// spaces, for use in a sentence.
 std::string line_of(const std::vector<recording::LocationId>& stack,
                     const recording::Locations& locations) {
   const std::vector<recording::Interest> interest = recording::interests(stack, locations);
-  const auto most = std::min_element(interest.begin(), interest.end());
-  if (most == interest.end()) return {};
-  std::string text = recording::location_text(
-      locations[stack[static_cast<std::size_t>(most - interest.begin())]], locations, kColumns);
+  if (interest.empty()) return {};
+  const auto rank = [&](std::size_t at) {
+    return std::tuple{interest[at] == recording::Interest::machinery,
+                      !has_name(locations[stack[at]]), interest[at]};
+  };
+  std::size_t most = 0;
+  for (std::size_t at = 1; at < stack.size(); ++at)
+    if (rank(at) < rank(most)) most = at;
+  std::string text = recording::location_text(locations[stack[most]], locations, kColumns);
   const auto is_second_blank = [](char a, char b) { return a == ' ' && b == ' '; };
   text.erase(std::unique(text.begin(), text.end(), is_second_blank), text.end());
   return text;
