@@ -1,5 +1,6 @@
 """What of a holder is resident: the kernel kills for that, not for what was requested."""
 
+import glob
 import re
 import subprocess
 import sys
@@ -102,6 +103,13 @@ def test_old_memory_that_is_filled_at_the_end(killed):
 
 
 @pytest.mark.needs_cgroup_write
+def test_pages_of_files_that_the_kernel_took_back_were_no_blocks(killed):
+    """They make way for blocks: resident is as much as at the last look, but not of the same."""
+    _, shown, _ = killed("beside_file")
+    assert holding(shown, "grow_blocks") == pytest.approx(147 * MIB, abs=3 * MIB)
+
+
+@pytest.mark.needs_cgroup_write
 def test_where_everything_is_touched_nothing_differs(killed):
     """The negative control: what is resident is what was requested."""
     _, shown, _ = killed("nothing else")
@@ -117,15 +125,35 @@ def test_blocks_beside_what_a_look_counts_as_live(killed):
     assert holding(shown, "grow_blocks") == pytest.approx(87 * MIB, abs=12 * MIB)
 
 
+@pytest.mark.needs_cgroup_write
+def test_stacks_of_threads_lead_where_they_are_the_largest_part(killed, oomrec):
+    done, _, bundle = killed("beside_stacks")
+    largest = re.search(r"was killed.*; largest part: ([\d.]+) MiB of stacks of threads", done.stderr)
+    assert largest and float(largest[1]) == pytest.approx(98, abs=8), done.stderr
+    assert re.search(r"   -  +[\d.]+ MiB  stacks of threads: ", oomrec("show", bundle).stdout)
+
+
+@pytest.mark.parametrize("allocator", ["libjemalloc.so.2", "libmimalloc.so.[23]"])
+def test_small_blocks_of_another_allocator_have_holders(grown, oomrec, allocator):
+    """The mappings that have its small blocks are the heap's."""
+    found = glob.glob(f"/usr/lib/*/{allocator}") or pytest.skip(f"no {allocator}")
+    pid = grown("small", env={"LD_PRELOAD": found[0]})
+    account = oomrec.json("show", pid)["resident_memory"]
+    kinds = account["kinds"]
+    assert kinds["held"] + kinds["heap"] >= 38 * MIB, str(account)
+    assert kinds["unheld"] <= 16 * MIB, str(account)
+    assert sum(account["kinds"].values()) == account["resident_bytes"]
+    assert "without a holder:" not in oomrec("show", pid).stdout.split("holders, the largest")[1]
+
+
 @pytest.fixture
 def grown(oomrec, victim):
     """The victim in the background, once it has grown to 40 MiB."""
     processes = []
 
-    def start(what: str, *options: str):
-        process = oomrec.start(
-            "run", *options, "--", victim("residency"), what, "40", stdout=subprocess.PIPE
-        )
+    def start(what: str, *options: str, env: dict | None = None):
+        arguments = "run", *options, "--", victim("residency"), what, "40"
+        process = oomrec.start(*arguments, env=env, stdout=subprocess.PIPE)
         processes.append(process)
         assert process.stdout.readline() == b"grown\n"
         return Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0]

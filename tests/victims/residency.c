@@ -72,6 +72,22 @@ static char* touched_reservation(void) {
   return p;
 }
 
+/* Pages that the kernel takes back before it kills. */
+static char* read_file(void) {
+  char name[] = "read_fileXXXXXX";
+  static char zeros[1 << 20];
+  const int fd = mkstemp(name);
+  for (int i = 0; i < 60; ++i)
+    if (write(fd, zeros, sizeof zeros) != sizeof zeros) exit(2);
+  if (fsync(fd) != 0) exit(2);
+  char* p = mmap(NULL, 60 * MIB, PROT_READ, MAP_SHARED, fd, 0);
+  if (p == MAP_FAILED) exit(2);
+  unlink(name);
+  volatile char sum = 0;
+  for (size_t at = 0; at < 60 * MIB; at += 4096) sum += p[at];
+  return p;
+}
+
 static void grow_blocks(size_t i) {
   blocks[i] = malloc(MIB / 2);
   memset(blocks[i], 1, MIB / 2);
@@ -119,6 +135,7 @@ int main(int argc, char** argv) {
   if (strcmp(what, "reservation") == 0) reserved = reserve(1);
   if (strcmp(what, "reservation_anywhere") == 0) reserved = reserve(0);
   if (strcmp(what, "beside_reservation") == 0) kept = touched_reservation();
+  if (strcmp(what, "beside_file") == 0) kept = read_file();
   if (strcmp(what, "beside_stacks") == 0) many_stacks();
   for (size_t i = 0; until == 0 || i < until; ++i) {
     if (what[0] == 'b') {

@@ -116,6 +116,8 @@ std::vector<UnheldPart> unheld_parts(const bundles::Source& source) {
   const session::StringId note = recording.header().heap_note;
   if (note != 0)
     for (UnheldPart& part : parts) part.reason += fmt::format(" ({})", recording.text(note));
+  parts.push_back({of_kind(session::ResidentKind::stacks), "stacks of threads",
+                   "local variables of their functions, or a deep recursion"});
   parts.push_back({recording.residency().variable_bytes, "static variables",
                    "arrays and the like that are part of the program itself"});
   std::erase_if(parts, [](const UnheldPart& part) { return part.bytes < kLeast; });

@@ -112,10 +112,23 @@ void read_bundle_files(Source& source) {
   }
 }
 
-// What the process had in memory and in swap when it was killed, by the last reading or by the
-// kernel; 0: unknown. Of a cgroup that was full at that moment, it is taken to have had the rest.
-std::uint64_t resident_at_kill(const session::Header& header, const verdict::Verdict& verdict) {
+// What the process had in memory and in swap when it was killed, by the kernel, else by the last
+// reading; 0: unknown. Of a cgroup that was full at that moment, it is taken to have had the rest.
+// Pages of files, of which the kernel takes back as many as it can before it kills, are as at the
+// latest look.
+std::uint64_t resident_at_kill(const recording::Recording& recording,
+                               const verdict::Verdict& verdict) {
+  const session::Header& header = recording.header();
   const session::Health& health = header.health;
+  const session::CgroupAccount& account = header.account;
+  const bool is_kernels =
+      account.source == static_cast<std::uint32_t>(session::AccountSource::kernel_log);
+  if (is_kernels && account.own_bytes() != 0) {
+    constexpr auto kFiles = static_cast<std::size_t>(session::ResidentKind::files);
+    const std::uint64_t files =
+        recording.has_residency() ? recording.residency().kind_bytes[kFiles] : 0;
+    return account.own_anonymous_bytes + account.own_shared_bytes + files + health.swap_bytes;
+  }
   const std::uint64_t of_process = std::max<std::uint64_t>(
       {header.account.own_bytes(), header.end_levels.resident_bytes, health.rss_bytes});
   const std::uint64_t used = health.cgroup_used_bytes, limit = health.cgroup_limit_bytes;
@@ -138,12 +151,8 @@ void set_weight(Source& source, pid_t pid) {
   if (!recording.has_residency() && recording.header().account.own_bytes() == 0) return;
   const verdict::Verdict verdict = source.verdict();
   if (!residency::is_about_resident_memory(source.trigger(), verdict.limit)) return;
-  if (source.trigger() == Trigger::killed) {
-    const std::uint64_t resident = resident_at_kill(recording.header(), verdict);
-    const std::uint64_t files =
-        recording.has_residency() ? 0 : recording.header().account.own_file_bytes;
-    recording.note_resident_later(resident - std::min(resident, files));
-  }
+  if (source.trigger() == Trigger::killed)
+    recording.note_resident_later(resident_at_kill(recording, verdict));
   recording.set_weight(recording::Weight::resident);
 }
 
