@@ -105,6 +105,15 @@ TYPES = [
         "the task was running was 59.49GB / 62.58GB (0.950744), which exceeds the threshold of 0.95.",
         "ray.OutOfMemoryError",
     ),
+    *(
+        Case(
+            module, ("OutOfMemoryException", "OperationalError", "DatabaseError", "Error", "Exception"),
+            "Out of Memory Error: could not allocate block of size 256.0 KiB (190.5 MiB/190.7 MiB used)\n"
+            "Database is launched in in-memory mode and no temporary directory is specified.",
+            "duckdb.OutOfMemoryException",
+        )
+        for module in ("duckdb.duckdb", "_duckdb")
+    ),
 ]  # fmt: skip
 
 # Classified by their result code.

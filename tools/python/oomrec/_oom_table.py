@@ -105,6 +105,20 @@ TYPES = (
         "Task was killed due to the node running low on memory.",
         "Ray, python/ray/exceptions.py",
     ),
+    TypeRow(
+        "duckdb",
+        ("OutOfMemoryException",),
+        "duckdb.OutOfMemoryException",
+        "Out of Memory Error: could not allocate block of size 256.0 KiB (190.5 MiB/190.7 MiB used)",
+        "DuckDB 1.2.2, which has its exceptions in duckdb.duckdb",
+    ),
+    TypeRow(
+        "_duckdb",
+        ("OutOfMemoryException",),
+        "duckdb.OutOfMemoryException",
+        "Out of Memory Error: could not allocate block of size 256.0 KiB (190.5 MiB/190.7 MiB used)",
+        "DuckDB 2.0.1, which has them in _duckdb",
+    ),
 )
 
 CUDA_OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY, cudaErrorMemoryAllocation, hipErrorOutOfMemory
