@@ -43,7 +43,8 @@ int dump_command(const Words& words) {
   if (!arguments.parse(words)) return code(Exit::shown);
 
   const recording::LiveProcess process = process_of(word);
-  const recording::Recording recording{process.recording->path()};
+  recording::Recording recording{process.recording->path()};
+  recording.enter_look(process.pid);
   if (directory.empty()) directory = recording::bundle_directory(process.pid, recording);
   directory = std::filesystem::absolute(directory).lexically_normal().string();
   bundle::Cause cause;

@@ -17,6 +17,7 @@
 
 #include "common/residency/residency.h"
 #include "common/residency/rows.h"
+#include "common/session/chunks.h"
 #include "common/session/directories.h"
 #include "common/system/files.h"
 #include "tools/base/error.h"
@@ -28,6 +29,20 @@ namespace {
 using session::TableId;
 
 constexpr std::uint64_t kBlockBytes = std::uint64_t{1} << 20;
+
+// The chunks of the table of looks that hold entry 0 and one look.
+constexpr std::uint32_t kLookChunks = [] {
+  const session::Chunks chunks{sizeof(session::ResidencyPage)};
+  std::uint32_t count = 0;
+  while (chunks.first(count) < 1 + session::kResidencyPages) ++count;
+  return count;
+}();
+constexpr std::uint64_t kLookTableBytes = [] {
+  std::uint64_t bytes = 0;
+  for (std::uint32_t chunk = 0; chunk < kLookChunks; ++chunk) bytes += session::chunk_bytes(chunk);
+  return bytes;
+}();
+constexpr std::uint64_t kMostLookBytes = 2 * kLookTableBytes;  // it may not cross a segment
 
 class RecordingFile {
  public:
@@ -145,10 +160,10 @@ Recording::Recording(const ForeignPath& file) : path_(file.path()) {
   const RecordingFile source{file};
   owner_ = source.owner();
   // calloc's pages are zero until they are written: holes cost no memory.
-  auto* const copy = static_cast<std::byte*>(std::calloc(source.bytes() + 1, 1));
-  if (copy == nullptr) throw std::bad_alloc{};
-  bytes_.reset(copy, &std::free);
-  source.read_into(copy);
+  copy_ = static_cast<std::byte*>(std::calloc(source.bytes() + kMostLookBytes, 1));
+  if (copy_ == nullptr) throw std::bad_alloc{};
+  bytes_.reset(copy_, &std::free);
+  source.read_into(copy_);
   open_view(source.bytes());
 }
 
@@ -200,15 +215,54 @@ void Recording::sort_rows() {
             [](const auto& a, const auto& b) { return a.holder < b.holder; });
 }
 
-void Recording::look_at_pages(pid_t pid) {
+namespace {
+
+std::unique_ptr<residency::Look> look_of(pid_t pid, const session::View& view) {
   constexpr std::uint64_t kMostNs = 100'000'000;
-  std::vector<residency::Piece> pieces(residency::pieces_of(view_));
+  std::vector<residency::Piece> pieces(residency::pieces_of(view));
   std::vector<char> text(64 * 1024);
   std::vector<std::uint64_t> blocks(4096);
-  const auto look = std::make_unique<residency::Look>();
-  residency::look_at(OutsideHooks::in_hook(), pid, view_, {pieces, text, blocks},
+  auto look = std::make_unique<residency::Look>();
+  residency::look_at(OutsideHooks::in_hook(), pid, view, {pieces, text, blocks},
                      system::monotonic_ns() + kMostNs, *look);
-  if (look->found.time_ns == 0) return;
+  return look->found.time_ns != 0 ? std::move(look) : nullptr;
+}
+
+}  // namespace
+
+void Recording::enter_look(pid_t pid) {
+  if (copy_ == nullptr || view_.format() < session::kVersion) return;
+  const auto look = look_of(pid, view_);
+  if (look == nullptr) return;
+  std::uint64_t end = (view_.bytes().total + 7) & ~std::uint64_t{7};
+  if (end / session::kSegmentBytes != (end + kLookTableBytes - 1) / session::kSegmentBytes)
+    end = (end / session::kSegmentBytes + 1) * session::kSegmentBytes;
+  if (end + kLookTableBytes > std::min(view_.bytes().total + kMostLookBytes, session::kMostBytes))
+    return;
+  // A table of its own: the looks of the process are no longer reached.
+  auto& header = *reinterpret_cast<session::Header*>(copy_);
+  session::TableDirectory& table = header.tables[static_cast<std::size_t>(TableId::residency)];
+  table.entry_bytes = sizeof(session::ResidencyPage);
+  for (std::uint32_t chunk = 0; chunk < session::kMaxChunks; ++chunk) {
+    table.chunk_offsets[chunk] = chunk < kLookChunks ? end : 0;
+    if (chunk < kLookChunks) end += session::chunk_bytes(chunk);
+  }
+  table.committed = 1 + session::kResidencyPages;
+  constexpr session::Chunks kChunks{sizeof(session::ResidencyPage)};
+  const auto* const from = reinterpret_cast<const std::byte*>(look.get());
+  for (std::uint32_t page = 0; page < session::kResidencyPages; ++page) {
+    const session::Chunks::Slot slot = kChunks.locate(1 + page);
+    std::memcpy(copy_ + table.chunk_offsets[slot.chunk] + slot.byte,
+                from + page * sizeof(session::ResidencyPage), sizeof(session::ResidencyPage));
+  }
+  header.latest_look = 1;
+  header.file_bytes = end;
+  open_view(end);
+}
+
+void Recording::look_at_pages(pid_t pid) {
+  const auto look = look_of(pid, view_);
+  if (look == nullptr) return;
   set_residency(look->found, {look->rows, look->rows + look->found.row_count});
   const bool requests_count = header().soft_limit_bytes != 0 || header().limit_as_bytes != 0;
   weight_ = requests_count ? Weight::requested : Weight::resident;
@@ -369,7 +423,8 @@ std::uint64_t Recording::resident_of(std::uint32_t holder, std::uint64_t live_by
 }
 
 std::uint64_t Recording::weight_of(std::uint32_t holder, std::uint64_t live_bytes) const {
-  return weight_ == Weight::resident ? resident_of(holder, live_bytes) : live_bytes;
+  const std::uint64_t resident = resident_of(holder, live_bytes);
+  return weight_ == Weight::resident || resident > live_bytes ? resident : live_bytes;
 }
 
 // Holders without a row are wholly touched, as far as the look knows.

@@ -42,9 +42,11 @@ struct HolderFigures {
   // add_ages(), or if the recording does not contain the holder's blocks.
   std::optional<std::uint64_t> oldest_ns;
 
-  // What it is ranked by at the end.
+  // What it is ranked by at the end. What a look from outside finds touched of reservations and
+  // files is not among the live bytes yet.
   std::uint64_t weight_bytes() const {
-    return weighs_resident ? resident_bytes.value_or(live_bytes) : live_bytes;
+    const std::uint64_t resident = resident_bytes.value_or(live_bytes);
+    return weighs_resident || resident > live_bytes ? resident : live_bytes;
   }
 };
 
@@ -128,6 +130,10 @@ class Recording {
   // what is requested. Cost: as of common/residency/residency.h, 0.1 s at most.
   void look_at_pages(pid_t pid);
 
+  // The same, but enters the look in this copy of the session, so that a bundle that is written
+  // from it has it. Does nothing if this is no copy, or of an older format.
+  void enter_look(pid_t pid);
+
   // Fills in oldest_ns of rows that holders() returned. Cost: reads every live block.
   void add_ages(std::vector<HolderFigures>& rows) const;
 
@@ -170,6 +176,7 @@ class Recording {
   std::filesystem::path path_;
   uid_t owner_;
   std::shared_ptr<const std::byte> bytes_;
+  std::byte* copy_ = nullptr;  // bytes_, if they are ours to change; zeroed memory follows them
   session::View view_;
   ResidencyTotals residency_;                          // the latest look
   std::vector<session::ResidencyRow> residency_rows_;  // by holder
