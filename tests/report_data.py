@@ -29,7 +29,7 @@ COLUMNS = {
     "excerpt_first": "u32", "excerpt_end": "u32", "excerpt_text": "u32", "node_parent": "u32", "node_place": "u32",
     "row_node": "u32", "row_space": "u8", "row_device": "u8", "row_group": "u16",
     "row_label": "u16", "row_process": "u16", "row_estimated": "u8",
-    "row_live_bytes": "f64", "row_live_count": "f64", "row_peak_bytes": "f64",
+    "row_live_bytes": "f64", "row_resident_bytes": "f64", "row_live_count": "f64", "row_peak_bytes": "f64",
     "row_peak_count": "f64", "row_total_bytes": "f64", "row_total_count": "f64",
     "row_temporary_count": "f64", "row_oldest_ms": "f64",
     "t_time": "f64", "t_rss": "f64", "c_time": "f64", "c_first": "u32", "c_row": "u32", "c_bytes": "f64",
@@ -55,7 +55,7 @@ class Recording:
                 "pid": 4242, "ppid": 1, "cwd": "/srv/train", "executable": "/usr/bin/python3.11", "python": "3.11.2",
                 "drivers": [], "host": "box", "user": None, "created_utc": "2026-11-18T11:07:40Z",
                 "start_utc": "2026-11-18T11:06:40Z", "oomrec_version": "0", "mode": mode,
-                "estimated": mode == "sampled", "redacted": False, "live": False, "moment": "end",
+                "estimated": mode == "sampled", "redacted": False, "live": False, "weight": "requested", "moment": "end",
                 "trigger": "soft_limit", "outcome": "exited 1",
                 "outcome_sentence": "exited 1: the program exited with code 1",
                 "bundle": "oom_cpu_20261118_110740_001",
@@ -64,6 +64,7 @@ class Recording:
                               "stacks": 1, "oomrec_version": "0"},
             },
             "verdict": None, "request": None, "crash": None, "child": None, "cgroup_account": None, "limit": None, "advice": [], "spaces": [],
+            "resident_memory": None,
             "devices": [], "groups": [""], "labels": [""],
             "processes": [{"pid": 4242, "ppid": 1, "program": "python3", "relation": "self", "live_bytes": 0, "peak_bytes": 0,
                            "rss_bytes": 0, "outcome": "exited 1", "bundle": None}],
@@ -117,13 +118,13 @@ class Recording:
         return node
 
     def row(self, node: int, live: float, *, count: float = 1, total: float | None = None, total_count: float | None = None,
-            peak: float | None = None, temporary: float = 0, space: int = 0, device: int = 0, group: int = 0,
+            peak: float | None = None, resident: float = -1, temporary: float = 0, space: int = 0, device: int = 0, group: int = 0,
             label: int = 0, process: int = 0) -> int:  # fmt: skip
         """Adds a holder. By default nothing of it was ever freed."""
         total = live if total is None else total
         total_count = count if total_count is None else total_count
         self._append("row", node=node, space=space, device=device, group=group, label=label, process=process,
-                     estimated=int(self.json["meta"]["estimated"]), live_bytes=live, live_count=count,
+                     estimated=int(self.json["meta"]["estimated"]), live_bytes=live, live_count=count, resident_bytes=resident,
                      peak_bytes=live if peak is None else peak, peak_count=max(count, 1), total_bytes=total,
                      total_count=total_count, temporary_count=temporary, oldest_ms=-1)  # fmt: skip
         figures = self.json["spaces"][space]

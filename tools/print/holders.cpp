@@ -27,14 +27,11 @@ std::size_t default_row_count(const std::vector<recording::StackSum>& rows, std:
 std::string holder_text(std::size_t number, const recording::StackSum& row, double share,
                         const std::string& stack, const Terminal& terminal) {
   const recording::StackFigures& of = row.figures;
-  std::string figures = fmt::format("{}{}", of.estimated ? "about " : "", size_text(of.bytes));
-  // The rest was never touched, or was given back with madvise().
-  constexpr double kWorthAWord = 0.05;
-  const std::uint64_t resident = of.resident_bytes.value_or(of.live_bytes);
-  if (share_of(of.live_bytes - std::min(of.live_bytes, resident), of.live_bytes) >= kWorthAWord)
-    figures += of.bytes == resident ? fmt::format(" resident of {}", size_text(of.live_bytes))
-                                    : fmt::format(", {} of it resident,", size_text(resident));
-  figures += fmt::format(" in {} ({})", plural(of.count, "block", "blocks"), percent_text(share));
+  const bool weighs_resident = of.resident_bytes && of.bytes == *of.resident_bytes;
+  const std::string figures =
+      fmt::format("{}{} in {} ({})", of.estimated ? "about " : "",
+                  held_text(of.live_bytes, of.resident_bytes, weighs_resident),
+                  plural(of.count, "block", "blocks"), percent_text(share));
   std::string spaces;
   for (const Space space : row.spaces) {
     if (!spaces.empty()) spaces += ", ";
@@ -58,6 +55,18 @@ constexpr GroupKind kGroupKinds[] = {
 };
 
 }  // namespace
+
+std::string held_text(std::uint64_t given, std::optional<std::uint64_t> resident_bytes,
+                      bool weighs_resident) {
+  // The rest was never touched, or was given back with madvise().
+  constexpr double kWorthAWord = 0.05;
+  const std::uint64_t resident = resident_bytes.value_or(given);
+  std::string text = size_text(weighs_resident ? resident : given);
+  if (share_of(given - std::min(given, resident), given) >= kWorthAWord)
+    text += weighs_resident ? fmt::format(" resident of {}", size_text(given))
+                            : fmt::format(", {} of it resident,", size_text(resident));
+  return text;
+}
 
 std::uint64_t HolderGroup::bytes() const {
   std::uint64_t bytes = 0;

@@ -5,6 +5,8 @@
 // a separate group.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +35,11 @@ std::vector<HolderGroup> holder_groups(const bundles::Source&, recording::Stacks
 
 // The holders of one device's memory at the end.
 HolderGroup holders_on(const bundles::Source&, const recording::DeviceFigures&, recording::Stacks&);
+
+// What a holder was given, and what of it is in memory where that is notably less: "400.0 MiB, 8.0
+// MiB of it resident," or, if it weighs that, "8.0 MiB resident of 400.0 MiB".
+std::string held_text(std::uint64_t given, std::optional<std::uint64_t> resident_bytes,
+                      bool weighs_resident);
 
 struct HoldersStyle {
   recording::StackStyle stack;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "tools/base/text.h"
@@ -13,21 +14,38 @@
 namespace oomrec::tools::print {
 namespace {
 
-struct Kind {
-  std::string_view key, name;
-};
-// In the order of ResidentKind.
-constexpr Kind kKinds[] = {
-    {"heap", "the heap"},
-    {"held", "mappings and large blocks that have holders"},
-    {"unheld", "anonymous memory without a holder: no hook saw who asked for it"},
-    {"stacks", "stacks of threads"},
-    {"written_file_pages", "static variables, and what it has written of private file mappings"},
-    {"file_pages", "pages of files, which the kernel takes back when it needs them"},
-    {"shared", "shared memory: tmpfs, memfd, System V"},
-    {"recorder", "the recorder"},
+using session::ResidentKind;
+
+constexpr ResidentKindName kKinds[] = {
+    {ResidentKind::heap, "heap", "the heap", "heap"},
+    {ResidentKind::held, "held", "mappings and large blocks that have holders",
+     "mappings and large blocks"},
+    {ResidentKind::unheld, "unheld",
+     "anonymous memory without a holder: no hook saw who asked for it",
+     "anonymous, without a holder"},
+    {ResidentKind::stacks, "stacks", "stacks of threads", "stacks"},
+    {ResidentKind::written_files, "written_file_pages",
+     "static variables, and what it has written of private file mappings",
+      "variables and written file pages"},
+    {ResidentKind::files, "file_pages",
+     "pages of files, which the kernel takes back when it needs them",
+     "pages of files, reclaimable"},
+    {ResidentKind::shared, "shared", "shared memory: tmpfs, memfd, System V", "shared memory"},
+    {ResidentKind::recorder, "recorder", "the recorder", "recorder"},
 };
 static_assert(std::size(kKinds) == session::kResidentKinds);
+
+// The kinds of a look, the largest first, without empty ones.
+std::vector<std::pair<ResidentKindName, std::uint64_t>> parts_of(
+    const recording::ResidencyTotals& look) {
+  std::vector<std::pair<ResidentKindName, std::uint64_t>> parts;
+  for (const ResidentKindName& kind : kKinds)
+    if (const std::uint64_t bytes = look.kind_bytes[static_cast<std::size_t>(kind.kind)])
+      parts.emplace_back(kind, bytes);
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  return parts;
+}
 
 // Of a process that has ended: between the look and the last sign of life.
 double seconds_before_end(const recording::Recording& recording) {
@@ -35,7 +53,7 @@ double seconds_before_end(const recording::Recording& recording) {
   return static_cast<double>(end - std::min(end, look)) / 1e9;
 }
 
-std::uint64_t bytes_of(const recording::ResidencyTotals& look, session::ResidentKind kind) {
+std::uint64_t bytes_of(const recording::ResidencyTotals& look, ResidentKind kind) {
   return look.kind_bytes[static_cast<std::size_t>(kind)];
 }
 
@@ -43,7 +61,7 @@ std::uint64_t bytes_of(const recording::ResidencyTotals& look, session::Resident
 std::uint64_t small_block_bytes(const recording::Recording& recording) {
   const recording::ResidencyTotals& look = recording.residency();
   const std::uint64_t live = recording.totals(Space::heap).live_bytes;
-  return std::min(bytes_of(look, session::ResidentKind::heap),
+  return std::min(bytes_of(look, ResidentKind::heap),
                   live - std::min(live, look.large_block_bytes));
 }
 
@@ -67,24 +85,39 @@ std::string time_of_look(const bundles::Source& source) {
              : fmt::format("at the last look, {} before the end", duration_text(seconds));
 }
 
+std::span<const ResidentKindName> resident_kinds() { return kKinds; }
+
+std::uint64_t resident_bytes(const recording::ResidencyTotals& look) {
+  return std::accumulate(look.kind_bytes.begin(), look.kind_bytes.end(), std::uint64_t{0});
+}
+
+std::string resident_line(const recording::Recording& recording) {
+  constexpr std::size_t kMostParts = 3;
+  constexpr double kNotable = 0.02;
+  if (!recording.has_residency()) return {};
+  const recording::ResidencyTotals& look = recording.residency();
+  const std::uint64_t sum = resident_bytes(look);
+  std::string text = fmt::format("resident {}: ", size_text(sum));
+  std::uint64_t others = sum;
+  std::size_t shown = 0;
+  for (const auto& [kind, bytes] : parts_of(look)) {
+    if (shown == kMostParts || share_of(bytes, sum) < kNotable) break;
+    text += fmt::format("{}{} {}", shown++ == 0 ? "" : "; ", kind.brief, size_text(bytes));
+    others -= bytes;
+  }
+  return others == 0 ? text : text + fmt::format("; other {}", size_text(others));
+}
+
 std::string resident_memory_text(const bundles::Source& source) {
   const recording::Recording& recording = *source.recording;
   if (!recording.has_residency()) return {};
   const recording::ResidencyTotals& look = recording.residency();
-  std::vector<std::size_t> order(std::size(kKinds));
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return look.kind_bytes[a] > look.kind_bytes[b];
-  });
-  std::uint64_t sum = 0;
+  const std::uint64_t sum = resident_bytes(look);
   std::string text;
-  for (const std::size_t kind : order) {
-    const std::uint64_t bytes = look.kind_bytes[kind];
-    sum += bytes;
-    if (bytes == 0) continue;
-    const bool is_heap = kind == static_cast<std::size_t>(session::ResidentKind::heap);
+  for (const auto& [kind, bytes] : parts_of(look)) {
+    const bool is_heap = kind.kind == ResidentKind::heap;
     text += fmt::format("  {:>10}  {}\n", size_text(bytes),
-                        is_heap ? heap_text(recording) : kKinds[kind].name);
+                        is_heap ? heap_text(recording) : std::string{kind.name});
   }
   text += fmt::format("  {:>10}  resident{}\n", size_text(sum),
                       look.is_partial ? ", as far as there was time to look" : "");
@@ -98,25 +131,23 @@ std::vector<UnheldPart> unheld_parts(const bundles::Source& source) {
   const recording::Recording& recording = *source.recording;
   std::vector<UnheldPart> parts;
   if (!recording.has_residency() || recording.weight() != recording::Weight::resident) return parts;
-  const auto of_kind = [&](session::ResidentKind kind) {
+  const auto of_kind = [&](ResidentKind kind) {
     return bytes_of(recording.residency(), kind);
   };
-  // Blocks with mappings of their own are not in the heap: what has no holder is at least this.
-  const std::uint64_t heap = of_kind(session::ResidentKind::heap);
-  const std::uint64_t live = recording.totals(Space::heap).live_bytes;
-  parts.push_back({heap - std::min(heap, live), "heap memory without a holder",
+  parts.push_back({of_kind(ResidentKind::heap) - small_block_bytes(recording),
+                   "heap memory without a holder",
                    "freed and kept by the allocator (oomrec fragmentation), or allocated by a "
                    "library whose calls are not observed"});
   // An interpreter's own heap is in the pool's holder.
   const bool has_own_heap = recording.header().python.source == session::ObjectSource::own_heap;
-  parts.push_back({has_own_heap ? 0 : of_kind(session::ResidentKind::unheld),
+  parts.push_back({has_own_heap ? 0 : of_kind(ResidentKind::unheld),
                    "anonymous memory without a holder",
                    "from an allocator that asks the kernel itself, or a library whose calls are "
                    "not observed"});
   const session::StringId note = recording.header().heap_note;
   if (note != 0)
     for (UnheldPart& part : parts) part.reason += fmt::format(" ({})", recording.text(note));
-  parts.push_back({of_kind(session::ResidentKind::stacks), "stacks of threads",
+  parts.push_back({of_kind(ResidentKind::stacks), "stacks of threads",
                    "local variables of their functions, or a deep recursion"});
   parts.push_back({recording.residency().variable_bytes, "static variables",
                    "arrays and the like that are part of the program itself"});
@@ -129,9 +160,8 @@ std::vector<UnheldPart> unheld_parts(const bundles::Source& source) {
 std::string file_pages_text(const bundles::Source& source) {
   constexpr double kNotable = 0.25;
   const recording::ResidencyTotals& look = source.recording->residency();
-  const std::uint64_t resident =
-      std::accumulate(look.kind_bytes.begin(), look.kind_bytes.end(), std::uint64_t{0});
-  const std::uint64_t of_files = bytes_of(look, session::ResidentKind::files);
+  const std::uint64_t resident = resident_bytes(look);
+  const std::uint64_t of_files = bytes_of(look, ResidentKind::files);
   if (share_of(of_files, resident) < kNotable) return {};
   return fmt::format(
       "{} of the {} that are resident are pages of files, which the kernel takes back when it "
@@ -140,22 +170,24 @@ std::string file_pages_text(const bundles::Source& source) {
       size_text(of_files), size_text(resident));
 }
 
-Json resident_memory_json(const bundles::Source& source) {
-  const recording::Recording& recording = *source.recording;
+Json resident_memory_json(const recording::Recording& recording, Process process) {
   if (!recording.has_residency()) return nullptr;
   const recording::ResidencyTotals& look = recording.residency();
-  const std::uint64_t sum =
-      std::accumulate(look.kind_bytes.begin(), look.kind_bytes.end(), std::uint64_t{0});
+  const std::uint64_t sum = resident_bytes(look);
   Json kinds = Json::object();
-  for (std::size_t kind = 0; kind < std::size(kKinds); ++kind)
-    kinds[std::string{kKinds[kind].key}] = look.kind_bytes[kind];
-  return {{"seconds_before_end", source.is_live() ? 0 : seconds_before_end(recording)},
+  for (const ResidentKindName& kind : kKinds)
+    kinds[std::string{kind.key}] = look.kind_bytes[static_cast<std::size_t>(kind.kind)];
+  return {{"seconds_before_end", process == Process::runs ? 0 : seconds_before_end(recording)},
           {"complete", !look.is_partial},
           {"resident_bytes", sum},
           {"swapped_bytes", look.touched_bytes - std::min(look.touched_bytes, sum)},
           {"untouched_bytes", look.untouched_bytes},
           {"kinds", kinds},
           {"small_block_bytes", small_block_bytes(recording)}};
+}
+
+Json resident_memory_json(const bundles::Source& source) {
+  return resident_memory_json(*source.recording, source.is_live() ? Process::runs : Process::ended);
 }
 
 }  // namespace oomrec::tools::print

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,19 @@ std::string time_of_look(const bundles::Source&);
 
 // A line for each kind, the largest first; empty: the pages were never looked at.
 std::string resident_memory_text(const bundles::Source&);
+
+struct ResidentKindName {
+  session::ResidentKind kind;
+  std::string_view key;    // in JSON: "file_pages"
+  std::string_view name;   // as a line of its own
+  std::string_view brief;  // in a table or in a line of several: "file pages (reclaimable)"
+};
+std::span<const ResidentKindName> resident_kinds();               // in the order of ResidentKind
+std::uint64_t resident_bytes(const recording::ResidencyTotals&);  // their sum
+
+// "resident 612.3 MiB: file pages 512.0 MiB, heap 60.1 MiB, other 40.2 MiB". Empty: nobody has
+// looked.
+std::string resident_line(const recording::Recording&);
 
 // Resident memory that has no holder, and why that may be. At least a MiB, the largest first;
 // nothing unless holders weigh what is resident.
@@ -33,5 +47,7 @@ std::string file_pages_text(const bundles::Source&);
 
 // Null: the pages were never looked at.
 Json resident_memory_json(const bundles::Source&);
+enum class Process : std::uint8_t { ended, runs };
+Json resident_memory_json(const recording::Recording&, Process);
 
 }  // namespace oomrec::tools::print

@@ -81,6 +81,50 @@ def test_what_killed_it(show):
     assert "PyArray_NewFromDescr  384.0 MiB (51.2 %)" in page.locator(".about").inner_text()
 
 
+@pytest.mark.parametrize("weight", ["resident", "requested"])
+def test_what_of_a_holder_is_in_memory(show, weight):
+    """Beside its bytes where they differ; the first is what holders are ranked by."""
+    made = report_data.Recording()
+    made.json["meta"]["weight"] = weight
+    names = ("reserves", "grows", "unknown")
+    stacks = [made.stack([made.location(name, "/srv/a.cpp", 7, "/srv/a")]) for name in names]
+    made.row(stacks[0], 400 * MIB, resident=8 * MIB)
+    made.row(stacks[1], 100 * MIB, resident=99 * MIB)
+    made.row(stacks[2], 2 * MIB)
+    kinds = dict.fromkeys(["unheld", "stacks", "written_file_pages", "shared", "recorder"], 0)
+    made.json["resident_memory"] = {
+        "seconds_before_end": 1.25, "complete": True, "resident_bytes": 671 * MIB, "swapped_bytes": 3 * MIB,
+        "untouched_bytes": 393 * MIB, "kinds": {**kinds, "heap": MIB, "held": 100 * MIB, "file_pages": 570 * MIB},
+    }  # fmt: skip
+    schemas.check("report", made.described())
+    page = show(made)
+    holders = page.locator(".holders li").all_inner_texts()
+    if weight == "resident":
+        assert "99.0 MiB 90.8 % grows a.cpp:7 in 1 block" in holders[0], holders
+        assert "8.0 MiB 7.3 % reserves a.cpp:7 resident of 400.0 MiB in 1 block" in holders[1]
+    else:
+        assert "reserves a.cpp:7, 8.0 MiB of it resident, in 1 block" in holders[0], holders
+        assert "100.0 MiB 19.9 % grows a.cpp:7 in 1 block" in holders[1]
+    text = page.locator("#panel").inner_text()
+    assert "resident memory at the last look, 1.3 s before the end" in text.lower()
+    rows = page.get_by_role("region", name="Resident memory")
+    lines = [line.split("\t") for line in rows.first.inner_text().splitlines() if "\t" in line]
+    assert lines[1] == [
+        "pages of files, which the kernel takes back when it needs them",
+        "570.0 MiB",
+    ]
+    assert [line[0] for line in lines[-2:]] == ["resident", "more in swap"]
+
+    change(page, table="stack", view="table")
+    settled(page)
+    heads = page.locator("#panel thead th").all_inner_texts()
+    first = ["Resident", "Bytes"] if weight == "resident" else ["Bytes", "Resident"]
+    assert heads[2:] == [*first, "Blocks"]
+    change(page, mode="total")
+    settled(page)
+    assert page.locator("#panel thead th").all_inner_texts()[2:] == ["Bytes", "Blocks"]
+
+
 def test_holders_have_the_same_names_as_in_the_commands(show):
     """By the innermost function outside the C++ library, even if that is inlined into the program."""
     made = report_data.Recording()

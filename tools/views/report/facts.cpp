@@ -15,6 +15,7 @@
 #include "tools/print/objects.h"
 #include "tools/print/other_processes.h"
 #include "tools/print/process.h"
+#include "tools/print/resident_memory.h"
 #include "tools/recording/reading/devices.h"
 #include "tools/views/report/data.h"
 
@@ -39,6 +40,7 @@ Json meta_json(const bundles::Source& source) {
   meta["estimated"] = recording.estimated();
   meta["redacted"] = bundles::is_redacted(source);
   meta["live"] = source.is_live();
+  meta["weight"] = recording.weight() == recording::Weight::resident ? "resident" : "requested";
   meta["moment"] = name_of(recording::kAtNames, print::moment_of(source));
   meta["trigger"] = name_of(source.trigger());
   meta["outcome"] = source.outcome();
@@ -113,6 +115,7 @@ Json report_facts(const bundles::Source& source) {
       {"limit", limit_member(verdict)},
       {"cgroup_account", print::cgroup_account_json(source)},
       {"spaces", spaces_member(*source.recording)},
+      {"resident_memory", print::resident_memory_json(source)},
       {"devices", devices_member(source)},
       {"processes", related["processes"]},
       {"others", related["others"]},

@@ -29,6 +29,7 @@ Key key_of(const ReportRow& row) {
 
 void add_figures(recording::HolderFigures& sum, const recording::HolderFigures& part) {
   sum.estimated = sum.estimated || part.estimated;
+  if (sum.resident_bytes) *sum.resident_bytes += part.resident_bytes.value_or(part.live_bytes);
   sum.live_bytes += part.live_bytes;
   sum.live_count += part.live_count;
   sum.peak_bytes += part.peak_bytes;
@@ -78,7 +79,7 @@ class DeviceParts {
     recording::HolderFigures figures;
   };
 
-  // `row` keeps what is on no device.
+  // `row` keeps what is on no device. Pages of a device are not looked at.
   template <class Visit>
   static void split(ReportRow& row, const std::vector<Part>& parts, Visit&& visit) {
     for (const Part& part : parts) {
@@ -88,10 +89,12 @@ class DeviceParts {
       on_device.figures.live_bytes = std::min(part.figures.live_bytes, row.figures.live_bytes);
       on_device.figures.live_count = std::min(part.figures.live_count, row.figures.live_count);
       on_device.figures.oldest_ns = row.figures.oldest_ns;
+      on_device.figures.resident_bytes.reset();
       row.figures.live_bytes -= on_device.figures.live_bytes;
       row.figures.live_count -= on_device.figures.live_count;
       visit(on_device);
     }
+    row.figures.resident_bytes.reset();
   }
 
   std::unordered_map<std::uint32_t, std::vector<Part>> parts_;  // by holder
@@ -158,7 +161,7 @@ void ReportRows::add(const recording::Recording& recording, NamedStacks& stacks,
   Progress progress{"naming stacks", holders.size()};
   for (const recording::HolderFigures& holder : holders) {
     progress.step();
-    if (holder.total_count == 0 && holder.live_count == 0) continue;
+    if (holder.total_count == 0 && holder.live_count == 0 && holder.weight_bytes() == 0) continue;
     const NamedStack stack = stacks.of_node(holder.node);
     device_parts.for_each({stack, holder.space, 0, process_of(stack, process), -1, holder},
                           add_row);
@@ -192,6 +195,10 @@ void ReportRows::add_to(Container& container) const {
   column("row_estimated",
          [](const ReportRow& row) { return static_cast<std::uint8_t>(row.figures.estimated); });
   figure("row_live_bytes", &recording::HolderFigures::live_bytes);
+  column("row_resident_bytes", [](const ReportRow& row) {
+    const auto& resident = row.figures.resident_bytes;
+    return resident ? static_cast<double>(*resident) : -1;
+  });
   figure("row_live_count", &recording::HolderFigures::live_count);
   figure("row_peak_bytes", &recording::HolderFigures::peak_bytes);
   figure("row_peak_count", &recording::HolderFigures::peak_count);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tools/base/text.h"
+#include "tools/print/resident_memory.h"
 #include "tools/recording/reading/devices.h"
 #include "tools/views/plot/chart.h"
 #include "tools/views/plot/timeline_chart.h"
@@ -28,6 +29,10 @@ std::size_t chart_rows(Size size) {
 std::size_t chart_lines(Size size) {
   const std::size_t rows = chart_rows(size);
   return rows == 0 ? 0 : rows + 2;  // legend, axis
+}
+
+std::size_t account_lines(const recording::LiveSession& session) {
+  return session.recording().has_residency() ? 1 : 0;
 }
 
 std::size_t device_lines(const recording::LiveSession& session) {
@@ -62,6 +67,12 @@ Line figures_of(const recording::LiveSession& session) {
   if (const recording::LimitLine* limit = nearest_limit(session.timeline()))
     line.add(fmt::format("of {} ({})", size_text(limit->bytes), limit->name), Colour::dim);
   return line;
+}
+
+// Of what the resident memory consists: also of what no holder below has.
+void add_account(Picture& picture, const recording::LiveSession& session) {
+  const std::string account = print::resident_line(session.recording());
+  if (account_lines(session) != 0) picture.push_back(Line{" " + account, Colour::dim});
 }
 
 void add_devices(Picture& picture, const recording::LiveSession& session) {
@@ -148,7 +159,8 @@ std::string_view state_of(const Scene& scene) {
 }  // namespace
 
 std::size_t table_rows(const recording::LiveSession& session, Size size) {
-  const std::size_t others = kFixedLines + device_lines(session) + chart_lines(size);
+  const std::size_t others =
+      kFixedLines + account_lines(session) + device_lines(session) + chart_lines(size);
   return size.rows > others ? size.rows - others : 1;
 }
 
@@ -178,6 +190,7 @@ Picture picture_of(const Scene& scene, Size size) {
   Picture picture;
   picture.push_back(title_of(session, size.columns, state_of(scene)));
   picture.push_back(figures_of(session));
+  add_account(picture, session);
   add_devices(picture, session);
   add_chart(picture, scene, size);
   picture.push_back(tabs_of(scene));
@@ -198,6 +211,7 @@ Picture snapshot_of(const Scene& scene, std::size_t columns) {
   Picture picture;
   picture.push_back(title_of(scene.session, columns, state_of(scene)));
   picture.push_back(figures_of(scene.session));
+  add_account(picture, scene.session);
   add_devices(picture, scene.session);
   picture.push_back(tabs_of(scene));
   picture.push_back(heading_of(scene, columns));

@@ -1,5 +1,6 @@
 #include "tools/views/top/top_json.h"
 
+#include "tools/print/resident_memory.h"
 #include "tools/recording/reading/devices.h"
 #include "tools/recording/stack_text/stack_text.h"
 #include "tools/views/plot/timeline_json.h"
@@ -48,6 +49,9 @@ Json top_json(const Scene& scene) {
       {"elapsed_s", static_cast<double>(elapsed_ms) / 1000},
       {"ended", session.ended() ? Json(session.ending()) : Json(nullptr)},
       {"moment", moment_json(session.timeline().moments.back(), recording)},
+      {"resident_memory",
+       print::resident_memory_json(recording,
+                                   session.ended() ? print::Process::ended : print::Process::runs)},
       {"limits", limits_json(session.timeline(), recording)},
       {"by", kByNames[static_cast<std::size_t>(choice.by)]},
       {"sort", kSortNames[static_cast<std::size_t>(choice.sort)]},

@@ -38,6 +38,11 @@ report.unpack = (buffer) => {
   data.locations = data.place_function.length;
   data.nodes = data.node_parent.length;
   data.rows = data.row_node.length;
+  // What a holder weighs at the end, as in `oomrec show`: all that it was given, or what of that is
+  // in memory. A resident figure of −1 is unknown.
+  data.row_weight_bytes = data.meta.weight === "resident" ?
+      data.row_resident_bytes.map((bytes, row) => (bytes < 0 ? data.row_live_bytes[row] : bytes)) :
+      data.row_live_bytes;
   data.checkpoints = data.c_time?.length ?? 0;
   data.moments = data.t_time?.length ?? 0;
   return data;

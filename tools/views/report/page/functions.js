@@ -71,7 +71,8 @@ report.byLocation = (data, weights, shown, what) => {
   return [...found.values(), ...othersEntry(weights)];
 };
 
-// [{node, row, own_…, total_…}], one for each holder; own and total are equal.
+// [{node, row, live_bytes, resident_bytes, own_…, total_…}], one for each holder; own and total are
+// equal.
 report.byStack = (data, weights) => {
   const entries = [];
   for (let row = 0; row < data.rows; ++row) {
@@ -81,6 +82,8 @@ report.byStack = (data, weights) => {
     entries.push({
       row,
       node: data.row_node[row],
+      live_bytes: data.row_live_bytes[row],
+      resident_bytes: report.residentBytes(data, row),
       own_bytes: bytes,
       own_count: count,
       total_bytes: bytes,

@@ -5,8 +5,8 @@
 report.views = {};
 
 // The holders by their bytes at the moment the page opens at, largest first: [{row, bytes, count,
-// estimated, spaces, devices}]. `row` is the largest of the holder's rows, which may be in several
-// spaces and on several devices.
+// given, resident, estimated, spaces, devices}]. `row` is the largest of the holder's rows, which
+// may be in several spaces and on several devices.
 report.topHolders = (data, most) => {
   const mode = report.modes[report.defaults.mode];
   const [all, counts] = [mode.bytes(data), mode.count(data)];
@@ -20,12 +20,22 @@ report.topHolders = (data, most) => {
       continue;
     sum += bytes;
     const key = `${numbers[data.row_node[row]]} ${data.job ? data.row_process[row] : ""}`;
-    const holder = holders.get(key) ??
-        {row, bytes: 0, count: 0, estimated: false, spaces: new Set(), devices: new Set()};
+    const holder = holders.get(key) ?? {
+      row,
+      bytes: 0,
+      count: 0,
+      given: 0,
+      resident: 0,
+      estimated: false,
+      spaces: new Set(),
+      devices: new Set()
+    };
     holders.set(key, holder);
     if (bytes > all[holder.row]) holder.row = row;
     holder.bytes += bytes;
     holder.count += counts[row];
+    holder.given += data.row_live_bytes[row];
+    holder.resident += report.residentBytes(data, row);
     holder.estimated ||= data.row_estimated[row] === 1;
     holder.spaces.add(data.row_space[row]);
     if (data.row_device[row]) holder.devices.add(data.row_device[row]);
@@ -135,10 +145,20 @@ const limitCard = (data) => {
           element("span", {class: "end", style: `left:${(100 * limit.bytes) / whole}%`})));
 };
 
+// As in `oomrec show`: " resident of 400.0 MiB" after what is resident, ", 8.0 MiB of it resident,"
+// after what was given; "" if that is nearly all.
+const residentText = (data, {given, resident}) => {
+  const worthAWord = 0.05;
+  if (!report.isOfTheEnd(report.defaults.mode) || given - resident < worthAWord * given) return "";
+  return data.meta.weight === "resident" ? ` resident of ${report.bytes(given)}` :
+                                           `, ${report.bytes(resident)} of it resident,`;
+};
+
 const holdersCard = (data) => {
   const {element} = report;
   const {top, others, sum} = report.topHolders(data, 8);
-  const item = ({row, bytes, count, estimated, spaces, devices}) => {
+  const item = (holder) => {
+    const {row, bytes, count, estimated, spaces, devices} = holder;
     const node = data.row_node[row];
     const location = report.mostRelevant(data, node);
     const about = estimated ? "about " : "";
@@ -162,7 +182,8 @@ const holdersCard = (data) => {
                     report.frameItem(title, report.locationWhere(data, location))),
             element(
                 "span", {class: "quiet"},
-                ` in ${about}${report.plural(count, "block", "blocks")}, ${where}`)));
+                `${residentText(data, holder)} in ${about}${
+                    report.plural(count, "block", "blocks")}, ${where}`)));
     details.addEventListener("toggle", () => {
       if (!details.open || details.children.length > 1) return;
       details.append(
@@ -242,6 +263,47 @@ const spacesCard = (data) => {
                    report.count(space.live_count), report.count(space.allocated_count)])));
 };
 
+// In the words of `oomrec show` (tools/print/resident_memory.cpp).
+const residentKinds = {
+  heap: "the heap: small blocks, and what glibc keeps free",
+  held: "mappings and large blocks that have holders",
+  unheld: "anonymous memory without a holder: no hook saw who asked for it",
+  stacks: "stacks of threads",
+  written_file_pages: "pages of private file mappings that the process has written",
+  file_pages: "pages of files, which the kernel takes back when it needs them",
+  shared: "shared memory: tmpfs, memfd, System V",
+  recorder: "the recorder",
+};
+
+// Of what the resident memory consisted at the latest look at the process' pages: an account that
+// adds up.
+const residentCard = (data) => {
+  const account = data.resident_memory;
+  if (!account) return null;
+  const kinds = Object.entries(residentKinds)
+                    .map(([key, name]) => [name, account.kinds[key]])
+                    .filter(([, bytes]) => bytes > 0)
+                    .sort((a, b) => b[1] - a[1]);
+  const when = data.meta.live ?
+      "now" :
+      account.seconds_before_end < 0.05 ?
+      "at the last look" :
+      `at the last look, ${report.duration(1000 * account.seconds_before_end)} before the end`;
+  const rows = [
+    ...kinds,
+    [
+      `resident${account.complete ? "" : ", as far as there was time to look"}`,
+      account.resident_bytes
+    ]
+  ];
+  if (account.swapped_bytes > 0) rows.push(["more in swap", account.swapped_bytes]);
+  return section(
+      `Resident memory ${when}`,
+      report.simpleTable(
+          "Resident memory", ["what", "bytes"],
+          rows.map(([name, bytes]) => [name, report.bytes(bytes)])));
+};
+
 const processCard = (data) => {
   const {meta} = data;
   const known = {
@@ -274,7 +336,7 @@ report.views.overview = {
         element("div", {class: "column"}, holdersCard(data), adviceCard(data), curveCard(data)),
         element(
             "div", {class: "column"}, limitCard(data), requestCard(data), crashCard(data),
-            childCard(data), spacesCard(data), processCard(data),
+            childCard(data), spacesCard(data), residentCard(data), processCard(data),
             data.notes.length > 0 ?
                 section(
                     "Notes",

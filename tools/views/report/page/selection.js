@@ -40,12 +40,11 @@ report.windowText = (data, window) => {
 report.drawSelection = (data, section) => {
   const {element, state} = report;
   const window = report.windowOf(state);
+  const hint = report.modeHint(data, state.mode);
   section.replaceChildren(
       report.select(
           "Show", report.modeNames(data, state), state.mode, (mode) => report.change({mode})),
-      state.mode in report.modeHints ?
-          element("span", {class: "quiet"}, report.modeHints[state.mode]) :
-          "",
+      hint ? element("span", {class: "quiet"}, hint) : "",
       ...report.filters(data).map(
           ({name, label, all, choices}) => report.select(
               label, [["", all], ...choices], state[name],

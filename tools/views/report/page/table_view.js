@@ -90,9 +90,26 @@ report.views.table = {
       const full = (entry) => (entry.others ? others : ofEntry(entry));
       return {name, full, text: (entry) => report.shortPath(full(entry)), value: full};
     });
-    if (state.table === "stack")
-      return [...columns, figure("Bytes", "own_bytes"), blocks("Blocks", "own_count")];
+    if (state.table === "stack") {
+      const bytes = figure("Bytes", "own_bytes");
+      return [
+        ...columns, ...(this.hasResident(data) ? this.residentColumns(data, figure) : [bytes]),
+        blocks("Blocks", "own_count")
+      ];
+    }
     return [...columns, ...own, ...total];
+  },
+
+  // Whether what is in memory differs from what was given, at the moment that is shown.
+  hasResident: (data) => report.isOfTheEnd(report.state.mode) &&
+      data.row_resident_bytes.some(
+          (bytes, row) => bytes >= 0 && bytes !== data.row_live_bytes[row]),
+
+  // The one by which holders are ranked first.
+  residentColumns(data, figure) {
+    const given = figure("Bytes", "live_bytes", "what its blocks take up, touched or not");
+    const resident = figure("Resident", "resident_bytes", "what of them is in memory or in swap");
+    return data.meta.weight === "resident" ? [resident, given] : [given, resident];
   },
 
   stackName(data, entry) {

@@ -3,7 +3,7 @@
 
 report.modes = {
   live: {
-    bytes: (data) => data.row_live_bytes,
+    bytes: (data) => data.row_weight_bytes,
     count: (data) => data.row_live_count,
   },
   peak: {
@@ -12,7 +12,7 @@ report.modes = {
   },
   // Stacks whose blocks were all never freed.
   never_freed: {
-    bytes: (data) => data.row_live_bytes,
+    bytes: (data) => data.row_weight_bytes,
     count: (data) => data.row_live_count,
     counts: (data, row) =>
         data.row_live_count[row] > 0 && data.row_live_count[row] >= data.row_total_count[row],
@@ -56,7 +56,7 @@ report.modeNames = (data, state) => {
   return names.map(([mode, name]) => [mode, name, report.whyNot(data, mode)]);
 };
 
-report.modeHints = {
+const modeHints = {
   peak: "live at the peak of its space; spaces may peak at different times",
   never_freed: "stacks that never freed a block",
   total: "everything allocated, freed or not",
@@ -64,6 +64,10 @@ report.modeHints = {
   window_end: "live at the window's last checkpoint",
   window_growth: "between the window's first and last checkpoint; without stacks that shrank",
 };
+
+report.modeHint = (data, mode) => mode === "live" && data.meta.weight === "resident" ?
+    "what is in memory of it; the table by stack has all that was given" :
+    modeHints[mode];
 
 // The chosen label and those nested in it ("epoch 3 / step 12"), as indices; null if none is
 // chosen.
@@ -115,6 +119,15 @@ const checkpointTotal = (data, checkpoint, state) => {
   });
   return total;
 };
+
+// What is in memory of the bytes that a row was given; all of them, if nobody has looked.
+report.residentBytes = (data, row) => {
+  const bytes = data.row_resident_bytes[row];
+  return bytes < 0 ? data.row_live_bytes[row] : bytes;
+};
+
+// Whether a mode's bytes are those at the end, which may be resident or not.
+report.isOfTheEnd = (mode) => mode === "live" || mode === "never_freed";
 
 // {bytes, count: for each row; others: bytes of stacks that the checkpoint does not name;
 // uncounted: whether the counts are unknown}.
