@@ -132,6 +132,72 @@ def test_a_bundle_and_a_running_process(oomrec, bundle_of):
     assert result["stacks"][0]["growth_bytes"] == pytest.approx(30 << 20, rel=0.01)
 
 
+FILLS = """\
+import mmap, os, sys
+def map_file():
+    with open("data.bin", "r+b") as file:
+        file.truncate(96 << 20)
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+def share():
+    fd = os.memfd_create("frames")
+    os.ftruncate(fd, 64 << 20)
+    return mmap.mmap(fd, 64 << 20)
+def reserve():
+    return mmap.mmap(-1, 48 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+def untouched():
+    return mmap.mmap(-1, 200 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+open("data.bin", "w").close()
+data, frames, table, nothing = map_file(), share(), reserve(), untouched()
+print(os.getpid(), flush=True)
+sys.stdin.readline()
+found = [data[at] for at in range(0, 96 << 20, 4096)]
+for kept in (frames, table):
+    for at in range(0, len(kept), 4096):
+        kept[at] = 1
+print("filled", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_what_is_filled_between_two_bundles(oomrec, tmp_path):
+    """Nothing is requested meanwhile: resident memory grows by pages of a file, by shared memory and by an old mapping."""
+    (tmp_path / "fills.py").write_text(FILLS)
+    process = oomrec.start("run", "--quiet", "--", sys.executable, "fills.py", stdin=-1)
+    pid = process.stdout.readline().decode().strip()
+    first = oomrec.json("dump", pid)["bundle"]
+    process.stdin.write(b"\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == b"filled\n"
+    second = oomrec.json("dump", pid)["bundle"]
+
+    for after in (second, pid):  # of a running process holders weigh what is resident
+        result = oomrec.json("diff", first, after)
+        check("diff", result)
+        account = result["resident_memory"]
+        grown = {kind: row["growth_bytes"] for kind, row in account["kinds"].items()}
+        assert grown["file_pages"] == pytest.approx(96 << 20, abs=4 << 20), account
+        assert grown["shared"] == pytest.approx(64 << 20, abs=1 << 20), account
+        assert grown["held"] == pytest.approx(48 << 20, abs=2 << 20), account
+        assert sum(grown.values()) == account["growth_bytes"]
+        of = {row["function"]: row for row in result["functions"]}
+        assert of["share"]["resident_growth_bytes"] == 64 << 20, of
+        reserve = of["reserve"]
+        assert (reserve["growth_bytes"], reserve["resident_growth_bytes"]) == (0, 48 << 20)
+        assert reserve["before"] == {"bytes": 48 << 20, "count": 1, "resident_bytes": 0}
+        assert reserve["change"] == "grown" and "untouched" not in of
+        assert [row["function"] for row in result["functions"]][:2] == ["share", "reserve"]
+
+        page = oomrec("diff", first, after).stdout
+        assert max(map(len, page.splitlines())) <= 100
+        assert re.search(
+            r"  pages of files, reclaimable +[\d.]+ MiB +[\d.]+ MiB +\+9[\d.]+ MiB", page
+        )
+        assert "+48.0 MiB resident  map, grown: " in page
+    same = oomrec.json("diff", second, second)
+    assert same["changed_functions"] == 0 and same["resident_memory"]["growth_bytes"] == 0
+    assert oomrec.json("diff", "--at", "ever", first, second)["resident_memory"] is None
+
+
 def test_two_inputs_are_required(oomrec, bundle_of):
     alone = oomrec("diff", bundle_of("5", ""))
     assert alone.exit_code == 2 and "diff needs two recordings" in alone.stderr

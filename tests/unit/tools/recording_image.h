@@ -4,9 +4,11 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "common/session/brief_holder.h"
 #include "common/session/view.h"
@@ -87,6 +89,23 @@ class RecordingImage {
       row.space = static_cast<std::uint8_t>(space);
       row.figures = session::kFullHolder | index;
     }));
+  }
+
+  // A look at the process' pages. The rows' nodes are those of their holders.
+  void look(std::vector<session::ResidencyRow> rows) {
+    for (session::ResidencyRow& row : rows) row.node = session_->holders.at(row.holder).node;
+    auto& table = session_->residency;
+    REQUIRE(session_->open_residency(kHook));
+    session::Residency found{};
+    found.time_ns = 1;
+    found.row_count = static_cast<session::u32>(rows.size());
+    std::uint32_t entry = 0;
+    REQUIRE(table.append(kHook, entry, [&](session::ResidencyPage& page) {
+      auto* const to = reinterpret_cast<std::byte*>(&page);
+      std::memcpy(to, &found, sizeof found);
+      std::memcpy(to + sizeof found, rows.data(), rows.size() * sizeof rows[0]);
+    }));
+    session_->header().latest_look = entry;
   }
 
   static inline const InHook kHook = OutsideHooks::in_hook();

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "tools/base/text.h"
+#include "tools/print/holders.h"
 #include "tools/print/notes.h"
 #include "tools/recording/stack_text/stack_text.h"
 
@@ -37,7 +38,8 @@ std::string bar(std::int64_t growth, std::int64_t largest) {
 template <class Row>
 std::int64_t largest_change(const std::vector<Row>& rows) {
   std::int64_t largest = 0;
-  for (const Row& row : rows) largest = std::max<std::int64_t>(largest, std::llabs(row.growth()));
+  for (const Row& row : rows)
+    largest = std::max<std::int64_t>(largest, std::llabs(row.ranked_growth()));
   return largest;
 }
 
@@ -58,36 +60,73 @@ std::vector<const Row*> most_changed(const std::vector<Row>& rows, unsigned top,
   const std::size_t most = top != 0 ? top : kMost;
   std::vector<const Row*> chosen;
   for (const Row& row : rows) {
-    if (std::llabs(row.growth()) < least) continue;
+    if (std::llabs(row.ranked_growth()) < least) continue;
     if (by_chance == ByChance::include || !row.by_chance) chosen.push_back(&row);
   }
   if (chosen.size() <= most) return chosen;
   std::stable_sort(chosen.begin(), chosen.end(), [](const Row* a, const Row* b) {
-    return std::llabs(a->growth()) > std::llabs(b->growth());
+    return std::llabs(a->ranked_growth()) > std::llabs(b->ranked_growth());
   });
   chosen.resize(most);
-  std::stable_sort(chosen.begin(), chosen.end(),
-                   [](const Row* a, const Row* b) { return a->growth() > b->growth(); });
+  std::stable_sort(chosen.begin(), chosen.end(), [](const Row* a, const Row* b) {
+    return a->ranked_growth() > b->ranked_growth();
+  });
   return chosen;
 }
 
 template <class Row>
 std::size_t changed(const std::vector<Row>& rows) {
-  return static_cast<std::size_t>(
-      std::count_if(rows.begin(), rows.end(), [](const Row& row) { return row.growth() != 0; }));
+  return static_cast<std::size_t>(std::count_if(
+      rows.begin(), rows.end(), [](const Row& row) { return row.ranked_growth() != 0; }));
 }
 
 Json amount_json(const Amount& amount) {
   return {{"bytes", amount.bytes}, {"count", amount.count}};
 }
 
+template <class Number>
+Json number_or_null(const std::optional<Number>& number) {
+  return number ? Json(*number) : Json(nullptr);
+}
+
+Json held_json(const Amount& amount) {
+  Json json = amount_json(amount);
+  json["resident_bytes"] = number_or_null(amount.resident_bytes);
+  return json;
+}
+
 Json change_json(const Change& change) {
   return {{"change", change.word()},
           {"growth_bytes", change.growth()},
-          {"before", amount_json(change.before)},
-          {"after", amount_json(change.after)},
+          {"resident_growth_bytes", number_or_null(change.resident_growth())},
+          {"before", held_json(change.before)},
+          {"after", held_json(change.after)},
           {"estimated", change.estimated},
           {"by_chance", change.by_chance}};
+}
+
+Json space_json(const SpaceChange& change) {
+  return {{"change", change.word()},
+          {"growth_bytes", change.growth()},
+          {"before", amount_json(change.before)},
+          {"after", amount_json(change.after)}};
+}
+
+Json growth_json(std::uint64_t before, std::uint64_t after) {
+  return {{"before_bytes", before},
+          {"after_bytes", after},
+          {"growth_bytes", static_cast<std::int64_t>(after) - static_cast<std::int64_t>(before)}};
+}
+
+std::string_view resident_word(const Change& change) {
+  return change.is_of_resident && *change.resident_growth() != change.growth() ? " resident" : "";
+}
+
+// "8.0 MiB resident of 400.0 MiB in 1 block".
+std::string side_text(const Amount& amount, bool is_of_resident) {
+  return fmt::format("{} in {}",
+                     print::held_text(amount.bytes, amount.resident_bytes, is_of_resident),
+                     plural(amount.count, "block", "blocks"));
 }
 
 std::filesystem::path path_of(const bundles::Source& source) {
@@ -124,12 +163,8 @@ const recording::Location& DiffPage::location_of(const FunctionChange& change,
 
 Json DiffPage::json(const DiffStyle& style) const {
   Json spaces = Json::object();
-  for (const SpaceChange& change : difference_.spaces) {
-    Json row = change_json(change);
-    row.erase("by_chance");  // totals are exact
-    row.erase("estimated");
-    spaces[std::string{name_of(change.space)}] = std::move(row);
-  }
+  for (const SpaceChange& change : difference_.spaces)
+    spaces[std::string{name_of(change.space)}] = space_json(change);
   Json functions = Json::array();
   for (const FunctionChange* change :
        most_changed(difference_.functions, style.top, ByChance::include)) {
@@ -162,10 +197,58 @@ Json DiffPage::json(const DiffStyle& style) const {
             {"after_bytes", difference_.total.after.bytes},
             {"growth_bytes", difference_.total.growth()}}},
           {"spaces", std::move(spaces)},
+          {"resident_memory", resident_memory_json(style)},
           {"changed_functions", changed(difference_.functions)},
           {"changed_stacks", changed(difference_.stacks)},
           {"functions", std::move(functions)},
           {"stacks", std::move(stacks)}};
+}
+
+std::vector<DiffPage::KindChange> DiffPage::resident_memory(const DiffStyle& style) const {
+  std::vector<KindChange> changes;
+  const recording::Recording &before = *before_.recording, &after = *after_.recording;
+  if (style.at != "end" || !before.has_residency() || !after.has_residency()) return changes;
+  for (const print::ResidentKindName& kind : print::resident_kinds()) {
+    const auto number = static_cast<std::size_t>(kind.kind);
+    changes.push_back(
+        {kind, before.residency().kind_bytes[number], after.residency().kind_bytes[number]});
+  }
+  std::stable_sort(changes.begin(), changes.end(), [](const KindChange& a, const KindChange& b) {
+    return a.growth() > b.growth();
+  });
+  return changes;
+}
+
+Json DiffPage::resident_memory_json(const DiffStyle& style) const {
+  const std::vector<KindChange> changes = resident_memory(style);
+  if (changes.empty()) return nullptr;
+  Json kinds = Json::object();
+  for (const KindChange& change : changes)
+    kinds[std::string{change.kind.key}] = growth_json(change.before, change.after);
+  Json json = growth_json(print::resident_bytes(before_.recording->residency()),
+                          print::resident_bytes(after_.recording->residency()));
+  json["kinds"] = std::move(kinds);
+  return json;
+}
+
+// An account that adds up: what grew without a holder, such as pages of files, is in it, too.
+void DiffPage::print_resident_memory(const DiffStyle& style, const Terminal& terminal) const {
+  const std::vector<KindChange> changes = resident_memory(style);
+  if (changes.empty()) return;
+  fmt::print("\n{}\n", terminal.paint(Colour::dim,
+                                      fmt::format("  {:<27} {:>12} {:>12} {:>12}",
+                                                  "resident memory", "before", "after", "grew")));
+  const auto line = [&](std::string_view name, std::uint64_t before, std::uint64_t after) {
+    const std::int64_t growth =
+        static_cast<std::int64_t>(after) - static_cast<std::int64_t>(before);
+    fmt::print("  {:<27} {:>12} {:>12} {}\n", name, size_text(before), size_text(after),
+               terminal.paint(colour_of(growth), fmt::format("{:>12}", growth_text(growth))));
+  };
+  for (const KindChange& change : changes)
+    if (change.before != 0 || change.after != 0)
+      line(change.kind.brief, change.before, change.after);
+  line("in all", print::resident_bytes(before_.recording->residency()),
+       print::resident_bytes(after_.recording->residency()));
 }
 
 void DiffPage::print_total(const DiffStyle& style, const Terminal& terminal) const {
@@ -199,13 +282,16 @@ void DiffPage::print_functions(const DiffStyle& style, const Terminal& terminal)
     const std::string text = location.function.empty() && location.file.empty()
                                  ? "unknown code"
                                  : recording::location_text(location, *locations, kColumns - 47);
-    fmt::print("  {} {} {:>10} {}\n",
-               terminal.paint(colour_of(change->growth()),
-                              fmt::format("{:>11}", growth_text(change->growth()))),
-               terminal.paint(colour_of(change->growth()), bar(change->growth(), largest)),
-               change->word() == "new" || change->word() == "gone" ? std::string{change->word()}
-                                                                   : size_text(change->after.bytes),
-               clip_start(text, kColumns - 47));
+    const std::uint64_t after =
+        change->is_of_resident ? change->after.resident_bytes.value_or(0) : change->after.bytes;
+    fmt::print(
+        "  {} {} {:>10} {}\n",
+        terminal.paint(colour_of(change->ranked_growth()),
+                       fmt::format("{:>11}", growth_text(change->ranked_growth()))),
+        terminal.paint(colour_of(change->ranked_growth()), bar(change->ranked_growth(), largest)),
+        change->word() == "new" || change->word() == "gone" ? std::string{change->word()}
+                                                            : size_text(after),
+        clip_start(text, kColumns - 47));
   }
 }
 
@@ -215,13 +301,13 @@ void DiffPage::print_stacks(const DiffStyle& style, const Terminal& terminal) co
   fmt::print("\n{}\n", terminal.paint(Colour::bold, "stacks, what grew most first"));
   std::size_t number = 0;
   for (const StackChange* change : shown) {
-    const std::string figures =
-        fmt::format("{}{}", change->estimated ? "about " : "", growth_text(change->growth()));
-    fmt::print("  {:>2}  {}  {}, {}: {} in {} → {} in {}\n", ++number,
-               terminal.paint(colour_of(change->growth()), figures), name_of(change->space),
-               change->word(), size_text(change->before.bytes),
-               plural(change->before.count, "block", "blocks"), size_text(change->after.bytes),
-               plural(change->after.count, "block", "blocks"));
+    const std::int64_t growth = change->ranked_growth();
+    const std::string figures = fmt::format("{}{}{}", change->estimated ? "about " : "",
+                                            growth_text(growth), resident_word(*change));
+    fmt::print("  {:>2}  {}  {}, {}: {} → {}\n", ++number,
+               terminal.paint(colour_of(growth), figures), name_of(change->space), change->word(),
+               side_text(change->before, change->is_of_resident),
+               side_text(change->after, change->is_of_resident));
     const bool is_after = change->stack_after != 0;
     const bundles::Source& source = is_after ? after_ : before_;
     const recording::Stacks& stacks = is_after ? stacks_after_ : stacks_before_;
@@ -263,6 +349,7 @@ std::vector<std::string> DiffPage::notes(const DiffStyle& style) const {
 
 void DiffPage::print(const DiffStyle& style, const Terminal& terminal) const {
   print_total(style, terminal);
+  print_resident_memory(style, terminal);
   print_functions(style, terminal);
   print_stacks(style, terminal);
   print::print_notes(notes(style), terminal);

@@ -4,6 +4,7 @@
 #include "tools/base/terminal.h"
 #include "tools/bundles/store/source.h"
 #include "tools/findings/diff/difference.h"
+#include "tools/print/resident_memory.h"
 
 namespace oomrec::tools::findings {
 
@@ -26,6 +27,19 @@ class DiffPage {
  private:
   const recording::Location& location_of(const FunctionChange& change,
                                          const recording::Locations*& locations) const;
+  // A row of the account of resident memory.
+  struct KindChange {
+    print::ResidentKindName kind;
+    std::uint64_t before = 0, after = 0;
+
+    std::int64_t growth() const {
+      return static_cast<std::int64_t>(after) - static_cast<std::int64_t>(before);
+    }
+  };
+  // At the end, what grew most first; empty: one side's pages were never looked at.
+  std::vector<KindChange> resident_memory(const DiffStyle& style) const;
+  Json resident_memory_json(const DiffStyle& style) const;
+  void print_resident_memory(const DiffStyle& style, const Terminal& terminal) const;
   void print_total(const DiffStyle& style, const Terminal& terminal) const;
   void print_functions(const DiffStyle& style, const Terminal& terminal) const;
   void print_stacks(const DiffStyle& style, const Terminal& terminal) const;

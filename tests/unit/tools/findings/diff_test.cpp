@@ -74,6 +74,56 @@ TEST_CASE("equal stacks of different threads are merged; largest growth first") 
   CHECK(found.functions[0].after.bytes == 8700);
 }
 
+TEST_CASE("what is filled after it was requested has grown, and what is untouched has not") {
+  constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+  RecordingImage first, second;
+  for (RecordingImage* image : {&first, &second}) {
+    const bool later = image == &second;
+    const auto holds = [&](const char* function, std::uint64_t bytes) {
+      image->holder(image->stack({image->python("/p/train.py", function, 7)}), Space::map, bytes, 1,
+                    1);
+    };
+    holds("filled", 100 * kMiB);
+    holds("reserves", later ? 400 * kMiB : 0);
+    holds("noise", 50 * kMiB);
+    holds("grows", later ? 30 * kMiB : 10 * kMiB);
+    image->look({{1, 0, later ? 0 : 100 * kMiB, 0, 0, 0},
+                 {2, 0, later ? 399 * kMiB : 0, 0, 0, 0},
+                 {3, 0, later ? 4096U : 8192U, 0, 0, 0}});
+  }
+  Side before{first};
+  Side after{second};
+  const auto found = [&] {
+    return findings::difference(before.side(), after.side(), recording::At::end, std::nullopt);
+  };
+  const auto ranked = [](const auto& rows) {
+    std::vector<std::int64_t> growth;
+    for (const auto& row : rows) growth.push_back(row.ranked_growth());
+    return growth;
+  };
+  const auto mib = [](std::int64_t number) { return number * static_cast<std::int64_t>(kMiB); };
+
+  // Neither side is about resident memory: the larger change of the two.
+  findings::Difference difference = found();
+  CHECK(ranked(difference.stacks) == std::vector{mib(400), mib(100), mib(20), mib(0)});
+  CHECK(ranked(difference.functions) == std::vector{mib(400), mib(100), mib(20), mib(0)});
+  CHECK(difference.functions[1].growth() == 0);
+  CHECK(difference.functions[1].word() == "grown");
+  CHECK(difference.functions[0].resident_growth() == mib(1));
+
+  after.recording.set_weight(recording::Weight::resident);
+  difference = found();
+  CHECK(ranked(difference.stacks) == std::vector{mib(100), mib(20), mib(1), mib(0)});
+  CHECK(difference.stacks[0].before.bytes == 100 * kMiB);  // what it was given, whatever ranks it
+  CHECK(difference.stacks[0].before.resident_bytes == 0);
+  CHECK(difference.stacks[2].word() == "new");
+  CHECK(difference.stacks[3].word() == "same");
+
+  const auto ever =
+      findings::difference(before.side(), after.side(), recording::At::ever, std::nullopt);
+  CHECK_FALSE(ever.stacks[0].after.resident_bytes);
+}
+
 TEST_CASE("a function is shown with the line that grew most, or shrank most if it shrank") {
   RecordingImage first;
   RecordingImage second;
