@@ -1,5 +1,7 @@
 """oomrec fragmentation: programs with known fragmentation, running and as bundles."""
 
+from pathlib import Path
+
 import pytest
 from schemas import check
 
@@ -55,6 +57,45 @@ def test_runs_of_many_pages_are_free(oomrec, fragmented):
     runs = result["heap"]["free_runs"]
     assert runs["page_bytes"] > 0.9 * runs["bytes"] > 50 * MIB
     assert rules(result) == ["free_pages"]
+
+
+def test_free_memory_that_was_given_back_costs_nothing(oomrec, fragmented):
+    """60 MiB of address space are free, and nothing of it is in memory: there is nothing to do."""
+    pid = fragmented("trimmed")
+    for source in (pid, oomrec.json("dump", pid)["bundle"]):
+        result = oomrec.json("fragmentation", source)
+        check("fragmentation", result)
+        areas = result["heap"]["areas"]
+        assert areas["free_bytes"] == pytest.approx(60 * MIB, rel=0.1)
+        assert areas["free_resident_bytes"] < 6 * MIB and rules(result) == []
+        page = oomrec("fragmentation", source).stdout
+        assert "of that resident" in page and "critical" not in page
+
+
+@pytest.mark.parametrize("mode", ["exact", "sampled"])
+def test_live_blocks_that_nobody_touched_hide_no_free_memory(oomrec, fragmented, mode):
+    pid = fragmented("untouched", mode)
+    for source in (pid, oomrec.json("dump", pid)["bundle"]):
+        areas = oomrec.json("fragmentation", source)["heap"]["areas"]
+        assert areas["live_bytes"] == pytest.approx(124 * MIB, rel=0.1)
+        assert areas["resident_bytes"] == pytest.approx(120 * MIB, rel=0.1)
+        assert areas["free_resident_bytes"] == pytest.approx(60 * MIB, rel=0.1)
+    text = oomrec("fragmentation", pid).stdout
+    assert "% of what is resident  critical" in text and max(map(len, text.splitlines())) <= 100
+
+
+def test_what_of_mappings_is_resident(oomrec, victim):
+    process = oomrec.start("run", "--", victim("residency"), "touched_part", "40", stdout=-1)
+    assert process.stdout.readline() == b"grown\n"
+    pid = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0]
+    bundle = oomrec.json("dump", pid)["bundle"]
+    for source in (pid, bundle):
+        result = oomrec.json("fragmentation", source)
+        check("fragmentation", result)
+        assert result["map"]["live_bytes"] == 440 * MIB
+        assert result["map"]["resident_bytes"] == 48 * MIB
+        assert 48 * MIB <= result["map"]["anonymous_bytes"] <= result["rss_bytes"] < 80 * MIB
+        assert "of it resident              48.0 MiB" in oomrec("fragmentation", source).stdout
 
 
 def test_the_arenas_of_several_threads(oomrec, fragmented):

@@ -1,12 +1,13 @@
 // Fragments its heap in the given way, prints its pid and waits for the end of stdin.
+#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { kBlocks = 120000, kBlockBytes = 1000, kThreads = 12 };
-static void* blocks[kBlocks];
+enum { kBlocks = 120000, kBlockBytes = 1000, kThreads = 12, kLarge = 64 };
+static void* blocks[kBlocks + kLarge];
 
 static void fill(unsigned count, unsigned bytes) {
   for (unsigned i = 0; i < count; ++i) {
@@ -26,6 +27,19 @@ static void long_runs(void) {
   fill(kBlocks, kBlockBytes);
   for (unsigned i = 0; i + 100 < kBlocks; ++i)
     if (i / 100 % 2 == 0) free(blocks[i]);
+}
+
+// Free in whole pages, which have been given back.
+static void trimmed(void) {
+  long_runs();
+  malloc_trim(0);
+}
+
+// 60 MiB are free and resident, and 64 MiB of live blocks in the same heap are not.
+static void untouched(void) {
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  for (unsigned i = 0; i < kLarge; ++i) blocks[kBlocks + i] = malloc(1 << 20);
+  every_second();
 }
 
 static pthread_barrier_t all_have_begun;
@@ -58,6 +72,8 @@ int main(int count, char** arguments) {
   const char* const what = count > 1 ? arguments[1] : "";
   if (strcmp(what, "every_second") == 0) every_second();
   if (strcmp(what, "long_runs") == 0) long_runs();
+  if (strcmp(what, "trimmed") == 0) trimmed();
+  if (strcmp(what, "untouched") == 0) untouched();
   if (strcmp(what, "arenas") == 0) arenas();
   if (strcmp(what, "in_use") == 0) in_use();
   printf("%d\n", (int)getpid());

@@ -143,6 +143,7 @@ void set_weight(Source& source, pid_t pid) {
   if (source.is_live()) {
     if (pid == 0 && recording.header().pid_namespace == system::pid_namespace())
       pid = recording.header().pid;
+    source.pid = pid;
     if (pid != 0) recording.look_at_pages(pid);
     return;
   }

@@ -2,6 +2,8 @@
 // a PyTorch snapshot.
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -28,7 +30,8 @@ struct Source {
   std::unique_ptr<recording::SourceLines> lines;           // null if opened without ReadOptions
   std::optional<deaths::Ending> ending;                    // of a dead process without a bundle
   std::shared_ptr<const recording::CacheDirectory> cache;  // the argument of open_recorded()
-  Json ranks;  // of a merged job: its ranks.json; else null
+  pid_t pid = 0;  // of a running process, if it can be seen from here
+  Json ranks;     // of a merged job: its ranks.json; else null
   std::string
       imported_from;  // the foreign format it was converted from: "memory snapshot of PyTorch"
 

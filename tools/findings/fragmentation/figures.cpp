@@ -1,18 +1,49 @@
 #include "tools/findings/fragmentation/figures.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
 #include "tools/recording/live/processes.h"
 
 namespace oomrec::tools::findings {
 namespace {
 
-MapFigures map_of(const recording::Recording& recording, const Json& environment) {
+// As a bundle has it in environment.json: sizes in bytes by their names. Cost: the kernel walks all
+// pages of the process.
+Json smaps_rollup_of(pid_t pid) {
+  Json sizes = Json::object();
+  std::ifstream file{fmt::format("/proc/{}/smaps_rollup", pid)};
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(':');
+    std::uint64_t kib = 0;
+    if (std::istringstream figure{line.substr(std::min(colon + 1, line.size()))};
+        colon != std::string::npos && figure >> kib)
+      sizes[line.substr(0, colon)] = kib << 10;
+  }
+  return sizes;
+}
+
+// Python's objects lie in mappings.
+std::optional<std::uint64_t> resident_mappings(const recording::Recording& recording) {
+  if (!recording.has_residency()) return std::nullopt;
+  std::uint64_t resident = 0;
+  for (const recording::HolderFigures& holder : recording.holders())
+    if (holder.space == Space::map || holder.space == Space::python)
+      resident += holder.resident_bytes.value_or(holder.live_bytes);
+  return resident;
+}
+
+MapFigures map_of(const recording::Recording& recording, const Json& rollup) {
   MapFigures figures;
   const recording::SpaceTotals totals = recording.totals(Space::map);
   figures.live_bytes = totals.live_bytes;
   figures.live_count = totals.live_count;
   figures.reserved_bytes =
       recording.header().spaces[static_cast<std::size_t>(Space::map)].reserved_bytes;
-  const Json& rollup = member(environment, "smaps_rollup");
+  figures.resident_bytes = resident_mappings(recording);
   figures.anonymous_bytes = number_of(rollup, "Anonymous");
   figures.huge_page_bytes = number_of(rollup, "AnonHugePages");
   figures.swapped_bytes = number_of(rollup, "Swap");
@@ -32,12 +63,13 @@ Fragmentation fragmentation_of(const bundles::Source& source) {
   const Json& variables = member(environment, "environment");
   const recording::Recording& recording = *source.recording;
   Fragmentation figures;
-  figures.rss_bytes =
-      number_of(member(environment, "smaps_rollup"), "Rss")
-          .value_or(source.is_live() ? recording::resident_bytes(recording.header().pid)
-                                     : recording.header().health.rss_bytes.load());
+  const Json rollup =
+      source.pid != 0 ? smaps_rollup_of(source.pid) : member(environment, "smaps_rollup");
+  figures.rss_bytes = number_of(rollup, "Rss")
+                          .value_or(source.pid != 0 ? recording::resident_bytes(source.pid)
+                                                    : recording.header().health.rss_bytes.load());
   figures.heap = heap_of(source);
-  figures.map = map_of(recording, environment);
+  figures.map = map_of(recording, rollup);
   figures.devices = recording::devices_of(recording, source.failure());
   constexpr std::string_view kExpandable = "expandable_segments:True";
   figures.expandable_segments = contains(variables, "PYTORCH_CUDA_ALLOC_CONF", kExpandable) ||

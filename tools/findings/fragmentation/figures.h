@@ -18,6 +18,8 @@ struct MapFigures {
   std::uint64_t live_bytes = 0;  // writable and anonymous: as space `map` counts
   std::uint64_t live_count = 0;
   std::uint64_t reserved_bytes = 0;  // address space without memory
+  // Of mappings that have holders, reservations included; nothing: nobody has looked.
+  std::optional<std::uint64_t> resident_bytes;
   // Of the whole process, from smaps_rollup; nothing: not in the recording.
   std::optional<std::uint64_t> anonymous_bytes, huge_page_bytes, swapped_bytes;
 };

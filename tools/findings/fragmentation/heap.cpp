@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <unordered_map>
 
 #include "tools/recording/analysis/allocator.h"
 #include "tools/recording/reading/old_memory.h"
@@ -62,16 +63,20 @@ std::optional<std::vector<HeapArea>> areas_of(const bundles::Source& source) {
   std::optional<std::vector<HeapArea>> areas;
   if (!source.bundle.empty())
     areas = stored_areas(member(read_json(source.bundle, "environment.json"), "heap"));
-  else if (source.is_live())
-    areas = areas_of_process(view.header().pid);
+  else if (source.pid != 0)
+    areas = areas_of_process(source.pid);
   if (areas) remove_mappings(*areas, view);
   return areas;
 }
 
 // Heap blocks whose addresses are in the recording.
 struct RecordedChunks {
+  struct Certain {
+    HeapChunk chunk;
+    std::uint32_t holder;
+  };
   std::vector<HeapChunk> all;
-  std::vector<HeapChunk> certain;  // recorded in either mode, because they are large
+  std::vector<Certain> certain;  // recorded in either mode, because they are large
 };
 
 RecordedChunks chunks_in(const session::View& view) {
@@ -86,7 +91,7 @@ RecordedChunks chunks_in(const session::View& view) {
     // A forged gap may be the larger one.
     const std::uint64_t gap = std::min<std::uint64_t>(block.gap_bytes, block.bytes);
     chunks.all.push_back(chunk_of(block.address, block.bytes - gap));
-    if (block.weight == 1) chunks.certain.push_back(chunks.all.back());
+    if (block.weight == 1) chunks.certain.push_back({chunks.all.back(), block.holder});
   }
   for (std::uint64_t page = 1; page < view.count(TableId::side_pages); ++page) {
     view.for_each_small_block(page, [&](const session::SmallBlock& small) {
@@ -102,8 +107,24 @@ bool is_inside(const HeapChunk& chunk, const std::vector<HeapArea>& areas) {
   });
 }
 
+// Of the live bytes in the areas, those that are not in memory: of the holders of large blocks
+// there, as far as the latest look knows.
+std::uint64_t untouched_inside(const std::unordered_map<std::uint32_t, std::uint64_t>& inside,
+                               const recording::Recording& recording) {
+  if (inside.empty() || !recording.has_residency()) return 0;
+  std::uint64_t untouched = 0;
+  for (const recording::HolderFigures& holder : recording.holders()) {
+    const auto blocks = inside.find(holder.entry);
+    if (blocks == inside.end()) continue;
+    const std::uint64_t resident = holder.resident_bytes.value_or(holder.live_bytes);
+    untouched +=
+        std::min(holder.live_bytes - std::min(holder.live_bytes, resident), blocks->second);
+  }
+  return untouched;
+}
+
 HeapFigures::Areas figures_of(const std::vector<HeapArea>& areas, const RecordedChunks& chunks,
-                              std::uint64_t live_bytes) {
+                              const recording::Recording& recording) {
   HeapFigures::Areas figures;
   figures.count = areas.size();
   std::uint64_t resident = 0;
@@ -117,9 +138,17 @@ HeapFigures::Areas figures_of(const std::vector<HeapArea>& areas, const Recorded
   if (counted) figures.resident_bytes = resident;
   // A block with its own mapping is large, so it is recorded in either mode.
   std::uint64_t outside = 0;
-  for (const HeapChunk& chunk : chunks.certain)
-    if (!is_inside(chunk, areas)) outside += chunk.end - chunk.start;
-  figures.live_bytes = std::min(live_bytes - std::min(live_bytes, outside), figures.held_bytes);
+  std::unordered_map<std::uint32_t, std::uint64_t> inside;  // by holder
+  for (const auto& [chunk, holder] : chunks.certain)
+    (is_inside(chunk, areas) ? inside[holder] : outside) += chunk.end - chunk.start;
+  const std::uint64_t live = recording.totals(Space::heap).live_bytes;
+  figures.live_bytes = std::min(live - std::min(live, outside), figures.held_bytes);
+  if (counted) {
+    const std::uint64_t untouched = untouched_inside(inside, recording);
+    const std::uint64_t touched = figures.live_bytes - std::min(figures.live_bytes, untouched);
+    figures.free_resident_bytes =
+        std::min(resident - std::min(resident, touched), figures.free_bytes());
+  }
   return figures;
 }
 
@@ -190,7 +219,7 @@ HeapFigures heap_of(const bundles::Source& source) {
   const auto areas = areas_of(source);
   if (!areas || areas->empty()) return figures;
   const RecordedChunks chunks = chunks_in(recording.view());
-  figures.areas = figures_of(*areas, chunks, totals.live_bytes);
+  figures.areas = figures_of(*areas, chunks, recording);
   // Which of the old blocks have mappings of their own is not known.
   figures.areas->live_is_bound = recording::old_memory_of(recording.view()).heap;
   const bool is_complete =

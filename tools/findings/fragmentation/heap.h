@@ -37,9 +37,17 @@ struct HeapFigures {
     std::uint64_t live_bytes = 0;    // without blocks that have their own mappings
     // True: blocks from before `oomrec attach` may have such, so this much is live at most.
     bool live_is_bound = false;
+    // Of the free bytes, those in memory: all that they cost. Nothing: it was not counted.
+    std::optional<std::uint64_t> free_resident_bytes;
 
     std::uint64_t free_bytes() const { return held_bytes - std::min(held_bytes, live_bytes); }
     double free_share() const;
+
+    // As far as it is known that free memory costs something, and of what it is a part.
+    std::uint64_t costly_bytes() const { return free_resident_bytes.value_or(free_bytes()); }
+    std::uint64_t whole_bytes() const {
+      return free_resident_bytes ? resident_bytes.value_or(held_bytes) : held_bytes;
+    }
   };
   std::optional<Areas> areas;
   std::optional<FreeRuns> runs;  // only if the recording has the addresses of all blocks

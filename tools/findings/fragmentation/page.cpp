@@ -24,7 +24,8 @@ Json areas_json(const HeapFigures::Areas& areas) {
           {"resident_bytes", number_or_null(areas.resident_bytes)},
           {"live_bytes", areas.live_bytes},
           {"free_bytes", areas.free_bytes()},
-          {"free_share", areas.free_share()}};
+          {"free_share", areas.free_share()},
+          {"free_resident_bytes", number_or_null(areas.free_resident_bytes)}};
 }
 
 Json runs_json(const FreeRuns& runs) {
@@ -49,10 +50,16 @@ std::string row(std::string_view name, std::uint64_t bytes, const std::string& d
 
 // "34.2 %  warning": a share of the held memory, in the same words as for devices. No word if
 // `bytes` are too few.
-std::string share_text(double share, std::uint64_t bytes) {
+std::string share_text(double share, std::uint64_t bytes, std::string_view of = {}) {
   const std::string_view word =
       bytes < kNotableBytes ? "" : text::fragmentation_word(static_cast<unsigned>(share * 100));
-  return fmt::format("{}{}{}", percent_text(share), word.empty() ? "" : "  ", word);
+  return fmt::format("{}{}{}{}", percent_text(share), of, word.empty() ? "" : "  ", word);
+}
+
+// The same of free memory that is resident: untouched, or given back, it costs nothing.
+std::string cost_text(const HeapFigures::Areas& areas) {
+  return share_text(share_of(areas.costly_bytes(), areas.whole_bytes()), areas.costly_bytes(),
+                    " of what is resident");
 }
 
 class Page {
@@ -93,9 +100,14 @@ class Page {
                    areas.live_is_bound ? "at most: blocks from before attaching may have mappings "
                                          "of their own"
                                        : "without blocks that have their own mappings"));
-    const std::string share = share_text(areas.free_share(), areas.free_bytes());
-    fmt::print("{}", row("  of it free", areas.free_bytes(),
-                         areas.live_is_bound ? "at least " + share : share));
+    const std::string at_least = areas.live_is_bound ? "at least " : "";
+    const std::string share = areas.free_resident_bytes
+                                  ? percent_text(areas.free_share())
+                                  : share_text(areas.free_share(), areas.free_bytes());
+    fmt::print("{}", row("  of it free", areas.free_bytes(), at_least + share));
+    if (areas.free_resident_bytes)
+      fmt::print("{}", row("    of that resident", *areas.free_resident_bytes,
+                           at_least + cost_text(areas)));
   }
 
   void print_runs(const FreeRuns& runs) const {
@@ -121,6 +133,7 @@ class Page {
     heading("mappings");
     fmt::print("{}",
                row("live", map.live_bytes, "in " + plural(map.live_count, "mapping", "mappings")));
+    if (map.resident_bytes) fmt::print("{}", row("  of it resident", *map.resident_bytes));
     if (map.reserved_bytes != 0)
       fmt::print("{}", row("reserved", map.reserved_bytes, "address space, no memory"));
     if (map.anonymous_bytes)
@@ -200,6 +213,7 @@ Json fragmentation_json(const Fragmentation& figures, const bundles::Source& sou
        {{"live_bytes", map.live_bytes},
         {"live_count", map.live_count},
         {"reserved_bytes", map.reserved_bytes},
+        {"resident_bytes", number_or_null(map.resident_bytes)},
         {"anonymous_bytes", number_or_null(map.anonymous_bytes)},
         {"huge_page_bytes", number_or_null(map.huge_page_bytes)},
         {"swapped_bytes", number_or_null(map.swapped_bytes)}}},

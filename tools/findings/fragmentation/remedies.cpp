@@ -18,8 +18,13 @@ bool is_notable(std::uint64_t part, std::uint64_t whole) {
          static_cast<double>(part) >= kNotableBytesShare * static_cast<double>(whole);
 }
 
+// Free memory that is not resident costs nothing.
 bool heap_is_fragmented(const Fragmentation& f) {
-  return f.heap.areas && is_notable(f.heap.areas->free_bytes(), f.heap.areas->held_bytes);
+  return f.heap.areas && is_notable(f.heap.areas->costly_bytes(), f.heap.areas->whole_bytes());
+}
+
+std::uint64_t costly_pages(const Fragmentation& f) {
+  return std::min(f.heap.runs->page_bytes, f.heap.areas->costly_bytes());
 }
 
 const recording::DeviceFigures* fragmented_torch(const Fragmentation& f) {
@@ -68,14 +73,14 @@ constexpr std::array<Rule, 8> kRules = {{
      }},
     {"free_pages",
      [](const Fragmentation& f) {
-       return f.heap.runs && f.heap.runs->page_bytes >= kNotableBytes && heap_is_fragmented(f);
+       return f.heap.runs && heap_is_fragmented(f) && costly_pages(f) >= kNotableBytes;
      },
      [](const Fragmentation& f) {
        return fmt::format(
            "{} are free in whole pages: malloc_trim(0) returns them to the system (call it after a "
            "phase that allocates much), and so does a smaller MALLOC_TRIM_THRESHOLD_ at the end of "
            "the heap",
-           size_text(f.heap.runs->page_bytes));
+           size_text(costly_pages(f)));
      }},
     {"small_gaps",
      [](const Fragmentation& f) {
@@ -96,7 +101,7 @@ constexpr std::array<Rule, 8> kRules = {{
        return fmt::format(
            "glibc holds {} that no block uses. malloc_trim(0) returns the whole pages among them; "
            "an exact recording shows how much that is (oomrec run --mode exact)",
-           size_text(f.heap.areas->free_bytes()));
+           size_text(f.heap.areas->costly_bytes()));
      }},
     {"torch_expandable",
      [](const Fragmentation& f) {

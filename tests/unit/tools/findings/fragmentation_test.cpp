@@ -193,6 +193,23 @@ TEST_CASE("a heap with much free memory: trim") {
   CHECK(rules(figures) == Names{"small_gaps"});
 }
 
+TEST_CASE("only free memory that is resident deserves a remedy") {
+  findings::Fragmentation figures = heap(200 * kMiB, 100 * kMiB);
+  figures.heap.areas->resident_bytes = 101 * kMiB;
+  figures.heap.areas->free_resident_bytes = kMiB;
+  CHECK(rules(figures).empty());
+  figures.heap.areas->resident_bytes = 200 * kMiB;
+  figures.heap.areas->free_resident_bytes = 100 * kMiB;
+  CHECK(rules(figures) == Names{"free_heap"});
+  figures.heap.runs = findings::FreeRuns{};
+  figures.heap.runs->bytes = figures.heap.runs->page_bytes = 100 * kMiB;
+  figures.heap.areas->resident_bytes = 140 * kMiB;
+  figures.heap.areas->free_resident_bytes = 44 * kMiB;  // of its pages, 56 MiB were given back
+  const auto remedies = findings::remedies_for(figures);
+  REQUIRE(remedies.size() == 1);
+  CHECK(remedies[0].text.starts_with("44.0 MiB are free in whole pages"));
+}
+
 TEST_CASE("many arenas: limit them, unless they are limited already") {
   findings::Fragmentation figures = heap(400 * kMiB, 50 * kMiB);
   figures.heap.areas->count = 17;

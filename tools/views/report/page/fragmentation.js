@@ -38,7 +38,8 @@ const heapBars = (heap) => {
   return [
     report.bars([
       ["held by the allocator", areas.held_bytes], ["resident of it", areas.resident_bytes],
-      ["in live blocks", areas.live_bytes], ["free inside", areas.free_bytes]
+      ["in live blocks", areas.live_bytes], ["free inside", areas.free_bytes],
+      ["resident of the free", areas.free_resident_bytes]
     ]),
     report.sentence(`${report.plural(areas.count, "area", "areas")}; ${
         report.factText("free_share", areas.free_share)} of it is free.${besides(heap)}`)
