@@ -334,7 +334,7 @@ def small() -> Recording:
         "leaks": [{"space": "heap", "device": None, "estimated": False, "growth_bytes": 384 * MIB, "bytes_per_second": 6.4 * MIB,
                    "window_seconds": 60.0, "r_squared": 0.998, "steadiness": 1.0, "confidence": 0.97, "live_bytes": 384 * MIB,
                    "live_count": 12, "survivor_share": 1.0, "oldest_seconds": 58.0, "stacks": 1, "suggestion": "", "stack": [frames[0], {**frames[1], "function": "ones", "file": "/srv/lib/site-packages/numpy/numeric.py"}, frames[1]]}],
-        "unsteady": None, "devices": [],
+        "unsteady": None, "resident_growth": None, "resident_memory": None, "devices": [],
         "processes": [{"pid": 4242, "rank": None, "program": "python3", "bundle": None, "checkpoints": 16, "detected": True,
                        "leaks": 1, "growth_bytes": 384 * MIB, "bytes_per_second": 6.4 * MIB}],
     }  # fmt: skip

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "tools/base/text.h"
+#include "tools/findings/leaks/resident_growth.h"
 #include "tools/findings/leaks/suggest.h"
 #include "tools/print/duration.h"
 #include "tools/print/notes.h"
@@ -112,6 +113,8 @@ Json LeakReport::json(std::size_t top) const {
                        : Json(nullptr)},
       {"leaks", std::move(leaks)},
       {"unsteady", leaks_.unsteady ? unsteady_json(*leaks_.unsteady) : Json(nullptr)},
+      {"resident_growth", resident_growth_json(source_)},
+      {"resident_memory", print::resident_memory_json(source_)},
       {"devices", std::move(devices)},
       {"processes", std::move(processes)},
   };
@@ -128,12 +131,12 @@ void LeakReport::print_summary(const Terminal& terminal) const {
                                 "second while the program allocates.",
                                 period, kFewestMoments),
                     kColumns, 2));
-    return print_file_pages();
+    return print_resident_growth();
   }
   if (!leaks_.detected()) {
     fmt::print("{}\n  nothing has grown steadily enough, for long enough: {}\n",
                terminal.paint(Colour::bold, "no leak found"), period);
-    return print_file_pages();
+    return print_resident_growth();
   }
   const std::string found =
       fmt::format("{}: {} ({}/s)", plural(leaks_.leaks.size(), "leak", "leaks"),
@@ -146,12 +149,13 @@ void LeakReport::print_summary(const Terminal& terminal) const {
   } else if (reach_) {
     fmt::print("  {} of {} is reached\n", reach_->name, size_text(reach_->bytes));
   }
+  print_resident_growth();
 }
 
 // What the user may have seen grow.
-void LeakReport::print_file_pages() const {
-  const std::string text = print::file_pages_text(source_);
-  if (!text.empty()) fmt::print("  {}\n", wrap(text, kColumns, 2));
+void LeakReport::print_resident_growth() const {
+  for (const std::string& text : {resident_growth_text(source_), print::file_pages_text(source_)})
+    if (!text.empty()) fmt::print("  {}\n", wrap(text, kColumns, 2));
 }
 
 void LeakReport::print_leak(std::size_t number, const Leak& leak,

@@ -23,7 +23,7 @@ class LeakReport {
   Json unsteady_json(const Unsteady& unsteady) const;
   Json process_json(const ProcessLeaks& process) const;
   void print_summary(const Terminal& terminal) const;
-  void print_file_pages() const;
+  void print_resident_growth() const;
   void print_leak(std::size_t number, const Leak& leak, const recording::StackStyle& style) const;
   void print_unsteady(const Unsteady& unsteady, const recording::StackStyle& style) const;
   void print_devices(const Terminal& terminal) const;
