@@ -1,12 +1,20 @@
 """What of a holder is resident: the kernel kills for that, not for what was requested."""
 
+import csv
 import glob
+import gzip
+import io
+import json
+import pickle
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import protobuf
 import pytest
+import report_page
+from schemas import check
 
 MIB = 1 << 20
 LIMIT = "150M"
@@ -175,6 +183,41 @@ def test_a_living_process_is_ranked_by_what_is_resident(oomrec, grown):
     assert "grow" in {frame["function"] for frame in top["rows"][0]["stack"]}, top["rows"][:2]
 
 
+def test_a_report_has_what_is_resident(oomrec, grown, tmp_path):
+    """Of each holder, by which they are ranked as in show, and of what all of it consists."""
+    pid = grown("untouched")
+    run = oomrec("report", "-o", tmp_path / "page.html", pid)
+    assert run.exit_code == 0, str(run)
+    page = report_page.Page((tmp_path / "page.html").read_text())
+    check("report", page.json)
+    assert page.json["meta"]["weight"] == "resident"
+    of = {
+        functions[0]: figures
+        for node, *figures in zip(
+            page["row_node"], page["row_live_bytes"], page["row_resident_bytes"]
+        )
+        if len(functions := [f for f in page.functions(node) if f in ("untouched", "grow")]) == 1
+    }
+    assert of["untouched"] == [384 * MIB, 0]
+    assert of["grow"][0] == of["grow"][1] == 40 * MIB
+    account = page.json["resident_memory"]
+    assert account["complete"] and sum(account["kinds"].values()) == account["resident_bytes"]
+
+
+def test_top_has_the_account(oomrec, grown):
+    pid = grown("touched_part")
+    top = oomrec.json("top", "--once", pid)
+    check("top", top)
+    account = top["resident_memory"]
+    assert account["kinds"]["held"] == pytest.approx(48 * MIB, abs=MIB)
+    assert sum(account["kinds"].values()) == account["resident_bytes"]
+    text = oomrec("top", "--once", pid).stdout
+    (line,) = (line for line in text.splitlines() if line.startswith(" resident "))
+    assert "mappings and large blocks 48." in line and len(line) <= 100
+    whole, *parts = (float(number) for number in re.findall(r"([\d.]+) MiB", line))
+    assert sum(parts) == pytest.approx(whole, abs=1)
+
+
 def test_the_account_adds_up(oomrec, grown):
     pid = grown("touched_part")
     shown = oomrec.json("show", pid)
@@ -279,6 +322,173 @@ def test_pages_of_files_that_nobody_can_drop_have_a_line(oomrec, cgroup, tmp_pat
     # On a busy machine the last look is early, and the kernel's report of the kill may be missing.
     assert holding(shown, "keep_frame") >= 0.4 * 150 * MIB
     assert "keep_frame" in run.stderr
+
+
+READS = """
+import mmap, sys, time
+with open("data.bin", "wb") as f:
+    f.truncate(200 << 20)
+with open("data.bin") as f:
+    data = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)
+print("mapped", flush=True)
+sys.stdin.readline()
+for part in range(20):
+    for at in range(part * 10 << 20, (part + 1) * 10 << 20, 4096):
+        data[at]
+    time.sleep(0.1)
+    occasion = bytearray(100_000)
+print("read", flush=True)
+sys.stdin.readline()
+"""
+SHARES = """
+import mmap, os, sys, time
+kept = []
+def keep_frame():
+    fd = os.memfd_create("frame")
+    os.ftruncate(fd, 4 << 20)
+    kept.append(mmap.mmap(fd, 4 << 20))
+    os.close(fd)
+    for at in range(0, 4 << 20, 4096):
+        kept[-1][at] = 1
+print("mapped", flush=True)
+sys.stdin.readline()
+for i in range(40):
+    keep_frame()
+    time.sleep(0.05)
+print("read", flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def grows(oomrec, tmp_path):
+    """The script in the background, once it has grown: its pid."""
+
+    def start(script: str, *options: str) -> int:
+        (tmp_path / "grows.py").write_text(script)
+        process = oomrec.start("run", *options, "--", sys.executable, "grows.py", stdin=-1)
+        assert process.stdout.readline() == b"mapped\n"
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == b"read\n"
+        return int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text())
+
+    return start
+
+
+def test_reading_a_mapped_file_is_no_leak(oomrec, grows):
+    """200 MiB more are resident, and nothing was allocated."""
+    pid = grows(READS)
+    leaks = oomrec.json("leaks", pid)
+    check("leaks", leaks)
+    assert not leaks["detected"], leaks["leaks"]
+    growth = leaks["resident_growth"]
+    assert growth["growth_bytes"] == pytest.approx(200 * MIB, rel=0.1), growth
+    assert abs(growth["allocated_growth_bytes"]) < 4 * MIB and growth["seconds"] > 1.5
+    assert leaks["resident_memory"]["kinds"]["file_pages"] >= 200 * MIB
+    text = " ".join(oomrec("leaks", pid).stdout.split())
+    assert re.search(
+        r"resident memory grew by (19|20|21)[\d.]+ MiB in [\d.]+ s, and what was", text
+    )
+    assert "are pages of files, which the kernel takes back" in text
+    top = oomrec("top", "--once", pid).stdout
+    assert re.search(r"resident [\d.]+ MiB: pages of files, reclaimable 2[\d.]+ MiB", top), top
+    assert "pages of files, which the kernel takes back" in oomrec("show", pid).stdout
+
+
+def test_shared_memory_that_grows_has_a_line(oomrec, grows):
+    """160 MiB of memfds: in show, leaks, top, and every export that has holders."""
+    pid = grows(SHARES)
+    shown = oomrec.json("show", pid)
+    assert holding(shown, "keep_frame") == pytest.approx(160 * MIB, abs=4 * MIB)
+    leaks = oomrec("leaks", pid).stdout
+    assert "keep_frame" in leaks or "shared memory" in leaks, leaks
+    top = oomrec.json("top", "--once", "--by", "function", pid)
+    (row,) = (row for row in top["rows"] if row["function"] == "keep_frame")
+    assert row["resident_bytes"] == pytest.approx(160 * MIB, abs=4 * MIB)
+
+
+WRITES = """
+import mmap, sys
+with open("model.bin", "wb") as f: f.truncate(160 << 20)
+print("mapped", flush=True)
+sys.stdin.readline()
+def keep_frame():
+    with open("model.bin") as f:
+        return mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_COPY)
+weights = keep_frame()
+for at in range(0, 160 << 20, 4096): weights[at] = 1
+print("read", flush=True)
+sys.stdin.readline()
+"""
+
+
+def exported_bytes(export, format: str) -> int:
+    """What keep_frame() has at the end, in an export."""
+    data = export(format)
+    if format == "folded":
+        rows = (line.rsplit(" ", 1) for line in data.decode().splitlines())
+        return sum(int(bytes) for stack, bytes in rows if "keep_frame" in stack)
+    if format == "speedscope":
+        document = json.loads(data)
+        frames = [frame["name"] for frame in document["shared"]["frames"]]
+        end = document["profiles"][0]
+        return sum(
+            weight
+            for stack, weight in zip(end["samples"], end["weights"])
+            if any("keep_frame" in frames[frame] for frame in stack)
+        )
+    if format == "csv":
+        rows = csv.DictReader(io.StringIO(data.decode(), newline=""))
+        return sum(int(row["resident_bytes"]) for row in rows if "keep_frame" in row["stack"])
+    if format == "json":
+        document = json.loads(data)
+        named = [
+            any(document["frames"][frame]["function"] == "keep_frame" for frame in stack)
+            for stack in document["stacks"]
+        ]
+        return sum(row["resident_bytes"] for row in document["holders"] if named[row["stack"]])
+    if format == "pprof":
+        samples = [
+            protobuf.packed(protobuf.message(sample)[2][0])
+            for sample in protobuf.message(gzip.decompress(data))[2]
+        ]
+        return max(values[0] for values in samples)
+    if format == "perfetto":
+        packets = [protobuf.message(packet) for packet in protobuf.message(data)[1]]
+        (heap,) = [protobuf.message(packet[37][0]) for packet in packets if 37 in packet]
+        samples = [
+            protobuf.message(sample)
+            for dump in map(protobuf.message, heap[5])
+            for sample in dump.get(2, [])
+        ]
+        return max(sample.get(2, [0])[0] - sample.get(3, [0])[0] for sample in samples)
+    snapshot = pickle.loads(data)
+    return sum(
+        block["size"]
+        for segment in snapshot["segments"]
+        for block in segment["blocks"]
+        if any(frame["name"].startswith("keep_frame") for frame in block.get("frames", []))
+    )
+
+
+@pytest.mark.parametrize("script", [SHARES, WRITES], ids=["shared", "private"])
+def test_exports_have_what_was_written_of_files(oomrec, grows, script):
+    """160 MiB in memfds, or of a private file mapping: of the process and of a bundle of it."""
+    pid = grows(script)
+    for source in (pid, oomrec.json("dump", pid)["bundle"]):
+
+        def export(format, source=source):
+            words = ["--format", format, "-o", oomrec.directory / "exported"]
+            if format == "folded":
+                words += ["--at", "end"]
+            run = oomrec("export", *words, source)
+            assert run.exit_code == 0, str(run)
+            return (oomrec.directory / "exported").read_bytes()
+
+        for format in ("folded", "speedscope", "json", "csv", "pprof", "perfetto", "memory_viz"):
+            found = exported_bytes(export, format)
+            assert found == pytest.approx(160 * MIB, abs=4 * MIB), (source, format)
 
 
 def test_clean_pages_of_a_file_are_not_held(oomrec, tmp_path):

@@ -69,12 +69,16 @@ class HeapProfile {
   }
 
  private:
+  // What is not freed is what the holder weighs at the end, as in the other formats. Of
+  // reservations and files it may be more than was ever allocated.
   Message sample(const HolderRow& row) {
+    const std::uint64_t bytes = std::max(row.ever.bytes, row.end.bytes);
+    const std::uint64_t count = std::max(row.ever.count, row.end.count);
     Message message;
     message.number(sample::kStack, 1 + stacks_(row.stack)).number(sample::kTimestamp, end_ns_);
-    message.number(sample::kAllocated, row.ever.bytes).number(sample::kAllocations, row.ever.count);
-    message.number(sample::kFreed, row.ever.bytes - std::min(row.ever.bytes, row.live.bytes));
-    message.number(sample::kFrees, row.ever.count - std::min(row.ever.count, row.live.count));
+    message.number(sample::kAllocated, bytes).number(sample::kAllocations, count);
+    message.number(sample::kFreed, bytes - row.end.bytes);
+    message.number(sample::kFrees, count - row.end.count);
     return message;
   }
 

@@ -158,16 +158,36 @@ class Segments {
     }
   }
 
-  void add_ranges() {
+  void add_range(const session::LiveRange& range, std::uint64_t bytes) {
+    const std::uint32_t node = node_of(range.holder);
+    segments_.push_back({host_, range.start, bytes, node, {{range.start, bytes, node, true}}});
+  }
+
+  template <class Visit>
+  void for_each_range(Visit visit) const {
     session::LiveRange range{};
-    for (std::uint64_t i = 1; i < view_.count(TableId::live_ranges); ++i) {
-      if (!view_.read(TableId::live_ranges, i, range) || range.start == 0 ||
-          range.kind != static_cast<std::uint32_t>(session::RangeKind::counted))
-        continue;
-      const std::uint32_t node = node_of(range.holder);
-      segments_.push_back(
-          {host_, range.start, range.bytes, node, {{range.start, range.bytes, node, true}}});
-    }
+    for (std::uint64_t i = 1; i < view_.count(TableId::live_ranges); ++i)
+      if (view_.read(TableId::live_ranges, i, range) && range.start != 0)
+        visit(range, range.kind == static_cast<std::uint32_t>(session::RangeKind::counted));
+  }
+
+  // Of reservations, shared memory and files only what is touched, as from their start: a look
+  // knows how much it is, of the holder.
+  void add_ranges() {
+    std::unordered_map<std::uint32_t, std::uint64_t> touched;  // by holder
+    for (const recording::HolderFigures& holder : recording_.holders())
+      if (holder.space == Space::map) touched[holder.entry] = holder.weight_bytes();
+    for_each_range([&](const session::LiveRange& range, bool is_counted) {
+      if (!is_counted) return;
+      add_range(range, range.bytes);
+      touched[range.holder] -= std::min(touched[range.holder], range.bytes);
+    });
+    for_each_range([&](const session::LiveRange& range, bool is_counted) {
+      if (is_counted || range.holder == 0) return;
+      const std::uint64_t bytes = std::min(touched[range.holder], range.bytes);
+      touched[range.holder] -= bytes;
+      if (bytes != 0) add_range(range, bytes);
+    });
   }
 
   const recording::Recording& recording_;
