@@ -1,28 +1,14 @@
 #include "tools/findings/fragmentation/figures.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <fstream>
-#include <sstream>
-
 #include "tools/recording/live/processes.h"
 
 namespace oomrec::tools::findings {
 namespace {
 
-// As a bundle has it in environment.json: sizes in bytes by their names. Cost: the kernel walks all
-// pages of the process.
+// As a bundle has it in environment.json.
 Json smaps_rollup_of(pid_t pid) {
   Json sizes = Json::object();
-  std::ifstream file{fmt::format("/proc/{}/smaps_rollup", pid)};
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t colon = line.find(':');
-    std::uint64_t kib = 0;
-    if (std::istringstream figure{line.substr(std::min(colon + 1, line.size()))};
-        colon != std::string::npos && figure >> kib)
-      sizes[line.substr(0, colon)] = kib << 10;
-  }
+  for (const auto& [name, bytes] : recording::smaps_rollup(pid)) sizes[name] = bytes;
   return sizes;
 }
 

@@ -185,6 +185,18 @@ LiveProcess require_live_process(pid_t pid) {
                  : "If it has ended: `oomrec ls --all` lists bundles and recordings."};
 }
 
+std::vector<std::pair<std::string, std::uint64_t>> smaps_rollup(pid_t pid) {
+  std::vector<std::pair<std::string, std::uint64_t>> sizes;
+  std::ifstream file{fmt::format("/proc/{}/smaps_rollup", pid)};
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(':');
+    if (colon == std::string::npos) continue;
+    std::istringstream figure{line.substr(colon + 1)};
+    if (std::uint64_t kib = 0; figure >> kib) sizes.emplace_back(line.substr(0, colon), kib << 10);
+  }
+  return sizes;
+}
+
 std::uint64_t resident_bytes(pid_t pid) {
   std::ifstream statm{fmt::format("/proc/{}/statm", pid)};
   std::uint64_t pages = 0;

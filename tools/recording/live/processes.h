@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tools/recording/reading/recording.h"
@@ -31,6 +32,10 @@ struct LiveProcess {
 
 // The resident set size; 0 if there is no such process.
 std::uint64_t resident_bytes(pid_t pid);
+
+// The sizes in /proc/PID/smaps_rollup, in bytes; empty if it may not be read. Cost: the kernel
+// walks all pages of the process.
+std::vector<std::pair<std::string, std::uint64_t>> smaps_rollup(pid_t pid);
 
 // Nothing: `word` is not a pid.
 std::optional<pid_t> parse_pid(std::string_view word);
