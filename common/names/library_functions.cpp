@@ -14,9 +14,21 @@ constexpr std::string_view kBeginnings[] = {
 };
 
 constexpr std::string_view kAllocators[] = {
-    "je_", "_rjem_",     "duckdb_je_", "mi_",      "_mi_",
-    "tc_", "tcmalloc::", "snmalloc::", "rpmalloc", "rprealloc",
-    "os::malloc", "os::realloc", "os::commit_memory", "os::pd_commit_memory", "Perl_safesys",
+    "je_",
+    "_rjem_",
+    "duckdb_je_",
+    "mi_",
+    "_mi_",
+    "tc_",
+    "tcmalloc::",
+    "snmalloc::",
+    "rpmalloc",
+    "rprealloc",
+    "os::malloc",
+    "os::realloc",
+    "os::commit_memory",
+    "os::pd_commit_memory",
+    "Perl_safesys",
 };
 
 }  // namespace

@@ -136,7 +136,9 @@ def test_blocks_beside_what_a_look_counts_as_live(killed):
 @pytest.mark.needs_cgroup_write
 def test_stacks_of_threads_lead_where_they_are_the_largest_part(killed, oomrec):
     done, _, bundle = killed("beside_stacks")
-    largest = re.search(r"was killed.*; largest part: ([\d.]+) MiB of stacks of threads", done.stderr)
+    largest = re.search(
+        r"was killed.*; largest part: ([\d.]+) MiB of stacks of threads", done.stderr
+    )
     assert largest and float(largest[1]) == pytest.approx(98, abs=8), done.stderr
     assert re.search(r"   -  +[\d.]+ MiB  stacks of threads: ", oomrec("show", bundle).stdout)
 

@@ -26,7 +26,7 @@ constexpr ResidentKindName kKinds[] = {
     {ResidentKind::stacks, "stacks", "stacks of threads", "stacks"},
     {ResidentKind::written_files, "written_file_pages",
      "static variables, and what it has written of private file mappings",
-      "variables and written file pages"},
+     "variables and written file pages"},
     {ResidentKind::files, "file_pages",
      "pages of files, which the kernel takes back when it needs them",
      "pages of files, reclaimable"},
@@ -131,9 +131,7 @@ std::vector<UnheldPart> unheld_parts(const bundles::Source& source) {
   const recording::Recording& recording = *source.recording;
   std::vector<UnheldPart> parts;
   if (!recording.has_residency() || recording.weight() != recording::Weight::resident) return parts;
-  const auto of_kind = [&](ResidentKind kind) {
-    return bytes_of(recording.residency(), kind);
-  };
+  const auto of_kind = [&](ResidentKind kind) { return bytes_of(recording.residency(), kind); };
   parts.push_back({of_kind(ResidentKind::heap) - small_block_bytes(recording),
                    "heap memory without a holder",
                    "freed and kept by the allocator (oomrec fragmentation), or allocated by a "
