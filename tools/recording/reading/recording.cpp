@@ -218,7 +218,7 @@ void Recording::sort_rows() {
 namespace {
 
 std::unique_ptr<residency::Look> look_of(pid_t pid, const session::View& view) {
-  constexpr std::uint64_t kMostNs = 100'000'000;
+  constexpr std::uint64_t kMostNs = 1'000'000'000;  // a busy machine may take so long for a few MiB
   std::vector<residency::Piece> pieces(residency::pieces_of(view));
   std::vector<char> text(64 * 1024);
   std::vector<std::uint64_t> blocks(4096);
@@ -493,6 +493,7 @@ std::vector<HolderFigures> Recording::holders() const {
     clear_if_negative(row.live_bytes, row.live_count);
     clear_if_negative(row.peak_bytes, row.peak_count);
   }
+  scale_estimates(rows);
   add_in_flight(rows);
   add_residency(rows);
   return rows;

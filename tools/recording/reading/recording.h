@@ -127,7 +127,7 @@ class Recording {
 
   // Looks at the pages of the session's process, which is alive and visible as `pid`, unless they
   // may not be read. Its holders then weigh what is resident, unless a limit is set that counts
-  // what is requested. Cost: as of common/residency/residency.h, 0.1 s at most.
+  // what is requested. Cost: as of common/residency/residency.h, 1 s at most.
   void look_at_pages(pid_t pid);
 
   // The same, but enters the look in this copy of the session, so that a bundle that is written
@@ -168,6 +168,9 @@ class Recording {
   void debit(std::uint64_t bytes);
   std::uint32_t seconds_of_look() const;
   void sort_rows();
+  // Of small blocks samples say how they are divided among holders, and the exact total how much
+  // they are together.
+  void scale_estimates(std::vector<HolderFigures>& rows) const;
   void add_in_flight(std::vector<HolderFigures>& rows) const;
   std::uint64_t resident_of(std::uint32_t holder, std::uint64_t live_bytes) const;
   void add_residency(std::vector<HolderFigures>& rows) const;
