@@ -57,7 +57,7 @@ bool write_manifest(InHook hook, Job& job) noexcept {
   json.key("verdict").string(name_of(job.work.verdict.code));
   json.key("certainty");
   write_certainty(json, job.work.verdict);
-  json.key("program").string_or_null(text::base_name(job.view.string(header.executable)));
+  json.key("program").string_or_null(text::base_name(job.view.string(program_of(header))));
   json.key("pid").signed_number(header.pid);
   json.key("process").string(process_key(header, key));
   json.key("process_bundle").number(number);

@@ -295,7 +295,7 @@ bool Processes::write_recorded(text::JsonWriter& json, const RecordedProcess& pr
                          ? session::life_of(session::HeaderStart{header}) == session::Life::alive
                          : is_visible_by_pid(header);
   Row row;
-  row.program = recording.base_name(header.executable, program_);
+  row.program = recording.base_name(program_of(header), program_);
   const bool replaced = header.state == static_cast<std::uint32_t>(State::replaced);
   for (const Space space : kHostSpaces)
     row.live_bytes += replaced ? 0 : recording.live_bytes(space);

@@ -228,7 +228,15 @@ struct Header {
   Atomic<u64> forgotten_stacks;  // since version 11: used again for others
   Atomic<u32> latest_look;       // since version 12: first entry in `residency` (release); 0: none
   StringId allocator;  // since version 12: file whose malloc() serves the program; 0: not observed
+  // Since version 12: the name by which it was started, where that is another than the executable's
+  // (a link to it); 0: none. Read it with program_of().
+  StringId program;
+  u32 reserved;
 };
+// The path or name of the program.
+inline StringId program_of(const Header& header) noexcept {
+  return header.program != 0 ? header.program : header.executable;
+}
 static_assert(offsetof(Header, used_bytes) == 24 && offsetof(Header, alive_mutex) == 40 &&
               offsetof(Header, pid) == 104 && offsetof(Header, boot_id) == 120 &&
               offsetof(Header, host) == 152 && offsetof(Header, command_line) == 232 &&
@@ -258,7 +266,7 @@ static_assert(
         offsetof(Header, runtime_limit) + sizeof(RuntimeLimit) &&
     offsetof(Header, preexisting_objects) == offsetof(Header, limit_reserve_used_bytes) + 8 &&
     offsetof(Header, forgotten_stacks) == offsetof(Header, preexisting_objects) + 8 &&
-    sizeof(Header) == offsetof(Header, forgotten_stacks) + 16 && sizeof(Header) <= kHeaderBytes);
+    sizeof(Header) == offsetof(Header, forgotten_stacks) + 24 && sizeof(Header) <= kHeaderBytes);
 static_assert(std::is_standard_layout_v<Header> && std::is_trivially_destructible_v<Header>);
 static_assert(Atomic<u64>::is_always_lock_free, "a lock would die with its owner");
 

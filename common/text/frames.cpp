@@ -126,7 +126,7 @@ std::string_view requester_of(const View& view, std::uint32_t node,
     path = found;
     package = package_of(found);
   });
-  const std::string_view program = plain_name(view.string(view.header().executable));
+  const std::string_view program = plain_name(view.string(program_of(view.header())));
   Text text{buffer.data(), buffer.size()};
   if (!package.empty()) return text.add(package).view();
   if (path.empty()) return program.empty() ? "the program" : text.add(program).view();

@@ -41,7 +41,7 @@ void explain_child(Verdict& verdict, const View& view, const ChildDeath& child, 
                    std::string_view outcome) noexcept {
   verdict.code = VerdictCode::child_killed;
   verdict.certainty = Certainty::likely;  // the parent's end follows the worker's
-  const std::string_view program = text::base_name(view.string(view.header().executable));
+  const std::string_view program = text::base_name(view.string(program_of(view.header())));
   text::Text summary{verdict.summary};
   summary.add(program.empty() ? "the process" : program);
   add_end(summary, view, end, outcome);

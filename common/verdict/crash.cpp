@@ -201,7 +201,7 @@ void add_handling(Verdict& verdict, std::uint32_t flags) noexcept {
 
 void explain_without_link(Verdict& verdict, const View& view, const Ruling& ruling) noexcept {
   const Crash& crash = view.header().crash;
-  const std::string_view program = text::base_name(view.string(view.header().executable));
+  const std::string_view program = text::base_name(view.string(program_of(view.header())));
   verdict.code = VerdictCode::crashed;
   verdict.certainty = ruling.certainty;
   text::Text summary{verdict.summary};

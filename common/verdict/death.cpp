@@ -275,7 +275,7 @@ void explain_death(Verdict& verdict, const session::View& view, const End& end,
   verdict.code = code_of(facts);
   verdict.certainty = certainty_of(verdict.code, facts);
   set_limit(verdict, facts);
-  const std::string_view program = text::base_name(view.string(view.header().executable));
+  const std::string_view program = text::base_name(view.string(program_of(view.header())));
   text::Text summary{verdict.summary};
   summary.add(program.empty() ? "the process" : program);
   add_reason(summary, verdict, facts, outcome);

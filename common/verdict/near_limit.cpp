@@ -99,7 +99,7 @@ void explain_near_limit(Verdict& verdict, const session::View& view,
   const session::Header& header = view.header();
   session::Device device;
   if (text::read_device(view, header.near_device, device))
-    return explain_near_device(verdict, text::base_name(view.string(header.executable)), device);
+    return explain_near_device(verdict, text::base_name(view.string(program_of(header))), device);
   const std::uint64_t soft_limit = header.soft_limit_bytes.load(std::memory_order_relaxed);
   const limit::LimitUsage refusal = limit::usage_of_failing_limit(health, soft_limit);
   limit::LimitUsage near = limit::usage_of_killing_limit(health);
@@ -110,7 +110,7 @@ void explain_near_limit(Verdict& verdict, const session::View& view,
   verdict.limit_bytes = near.limit_bytes;
   verdict.limit_used_bytes = near.used_bytes;
   text::Text summary{verdict.summary};
-  const std::string_view program = text::base_name(view.string(header.executable));
+  const std::string_view program = text::base_name(view.string(program_of(header)));
   summary.add(program.empty() ? "the process" : program).add(" is at ").number(near.percent());
   summary.add(" % of ").add(name_of_limit(near.kind)).add(" of ").size(near.limit_bytes);
   summary.add(" (").add(measure_of(near.kind)).size(near.used_bytes);
@@ -129,7 +129,7 @@ void explain_pressure(Verdict& verdict, const session::View& view,
                       const session::Health& health) noexcept {
   verdict.code = VerdictCode::memory_pressure;
   text::Text summary{verdict.summary};
-  const std::string_view program = text::base_name(view.string(view.header().executable));
+  const std::string_view program = text::base_name(view.string(program_of(view.header())));
   summary.add(program.empty() ? "the process" : program);
   summary.add(" is thrashing: it waits for memory instead of working");
   const std::uint32_t full = health.pressure_full.load(std::memory_order_relaxed);

@@ -37,7 +37,7 @@ void explain_runtime_limit(Verdict& verdict, const session::View& view) noexcept
   verdict.certainty = limit.certainty < kCertaintyNames.size()
                           ? static_cast<Certainty>(limit.certainty)
                           : Certainty::possible;
-  const std::string_view program = text::base_name(view.string(view.header().executable));
+  const std::string_view program = text::base_name(view.string(program_of(view.header())));
   text::Text summary{verdict.summary};
   summary.add(program.empty() ? "the process" : program).add(verb(verdict.certainty));
   summary.add(kind.limit).add(" (").add(kind.option).add("); no request was refused");

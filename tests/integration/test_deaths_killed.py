@@ -56,6 +56,21 @@ def shown_of(oomrec, run) -> dict:
     return shown
 
 
+@pytest.mark.needs_cgroup_write
+def test_a_program_has_the_name_by_which_it_was_started(oomrec, victim, cgroup, tmp_path):
+    """As redis-server, which is a link to redis-check-rdb on Debian."""
+    link = tmp_path / "my-server"
+    link.symlink_to(victim("grows"))
+    process = started(oomrec, ["run", "--", link], cgroup)
+    run = oomrec.finish(process, input="go on\n")
+    assert re.search(r"^oomrec: my-server \(pid \d+\) was killed by the kernel", run.stderr, re.M)
+    shown = shown_of(oomrec, run)
+    assert shown["verdict"]["summary"].startswith("my-server was killed by the kernel")
+    assert shown["process"]["executable"].endswith("/grows")
+    (listed,) = oomrec.json("ls")["bundles"]
+    assert listed["program"] == "my-server"
+
+
 def evidence_of(shown: dict) -> str:
     return "\n".join(shown["verdict"]["evidence"])
 

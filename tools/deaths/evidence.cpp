@@ -44,7 +44,8 @@ std::uint64_t live_bytes(const session::View& view) {
 
 // Its threads, and their names with the executable's, which is the initial one.
 void add_threads(KillQuery& query, const session::View& view) {
-  query.names = {std::string{text::base_name(view.string(view.header().executable))}};
+  query.names = {std::string{text::base_name(view.string(view.header().executable))},
+                 std::string{text::base_name(view.string(program_of(view.header())))}};
   session::Thread thread{};
   for (std::uint64_t i = 1; i < view.count(TableId::threads); ++i) {
     if (!view.read(TableId::threads, i, thread)) continue;

@@ -29,8 +29,8 @@ std::string command_line(const recording::Recording& recording) {
   constexpr std::size_t kMost = 70;
   std::string line;
   if (recording.arguments().empty()) {
-    const std::string executable = recording.text(recording.header().executable);
-    line = executable.substr(executable.rfind('/') + 1);
+    const std::string program = recording.text(program_of(recording.header()));
+    line = program.substr(program.rfind('/') + 1);
   }
   for (const char byte : fmt::format("{}", fmt::join(recording.arguments(), " ")))
     line += byte == '\n' ? std::string_view{"↵"} : std::string_view{&byte, 1};

@@ -79,6 +79,7 @@ void fill_header(SessionImage& image) {
   using namespace std::string_literals;
   set(&Header::command_line, hostile("program") + "\0"s + hostile("--option=") + "\0"s);
   set(&Header::executable, hostile("/usr/bin/program"));
+  set(&Header::program, hostile("program"));
   set(&Header::working_directory, hostile("/srv/"));
   set(&Header::dump_directory, hostile("/dumps/"));
   set(&Header::off_reason, hostile("off "));

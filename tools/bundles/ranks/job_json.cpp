@@ -12,7 +12,7 @@ namespace oomrec::tools::bundles {
 namespace {
 
 std::string program_of(const recording::Recording& recording) {
-  const std::string executable = recording.text(recording.header().executable);
+  const std::string executable = recording.text(program_of(recording.header()));
   return printable(executable.substr(executable.rfind('/') + 1));
 }
 

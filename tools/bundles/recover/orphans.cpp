@@ -134,10 +134,10 @@ UnseenEnd unseen_end_of(const fs::path& session) {
   const recording::Recording recording{session};
   const session::Header& header = recording.header();
   const std::uint64_t last_seen_ns = recording.realtime_of(recording.end_ns());
-  const std::string executable = recording.text(header.executable);
+  const std::string program = recording.text(program_of(header));
   return {last_seen_ns,
-          fmt::format("{} (pid {}), last seen {},", printable(text::base_name(executable)),
-                      header.pid, time_text(last_seen_ns))};
+          fmt::format("{} (pid {}), last seen {},", printable(text::base_name(program)), header.pid,
+                      time_text(last_seen_ns))};
 }
 
 // The newest by name, the others as a number.

@@ -79,8 +79,8 @@ ChildDeath child_death_of(const LostWorker& lost, const Source& worker, VerdictC
     death.largest_bytes = largest->bytes;
     system::Text{death.where} << largest->where;
   }
-  const std::string executable = worker.recording->text(worker.recording->header().executable);
-  system::Text{death.program} << text::base_name(executable);
+  const std::string program = worker.recording->text(program_of(worker.recording->header()));
+  system::Text{death.program} << text::base_name(program);
   const std::string link = worker.bundle.lexically_relative(beside).string();
   if (link.size() < sizeof death.bundle) system::Text{death.bundle} << link;
   const auto summary = text_of(member(worker.metadata, "verdict"), "summary");

@@ -98,6 +98,7 @@ class RecordingRedactor {
   void keep_header_strings() {
     const Header& header = view_.header();
     keep_path(header.executable);
+    keep_path(header.program);
     keep_text(header.off_reason);
     keep_text(header.heap_note);
     keep_text(header.allocator);

@@ -148,8 +148,8 @@ BundleSummary summary_of(const fs::path& bundle) {
     const recording::Recording recording{recording_in(bundle)};
     summary.pid = static_cast<std::uint64_t>(recording.header().pid);
     summary.outcome = current_outcome(summary.outcome, recording.header(), summary.path, manifest);
-    const std::string executable = recording.text(recording.header().executable);
-    summary.program = text::base_name(executable);
+    const std::string program = recording.text(program_of(recording.header()));
+    summary.program = text::base_name(program);
     summary.script = recording::script_of(recording);
     summary.episode.recovered = summary.outcome == name_of(OutcomeKind::recovered);
   } catch (const Error&) {

@@ -203,7 +203,7 @@ LimitFacts limit_facts(const recording::Recording& recording, const session::End
   facts.swap_bytes = header.swap_bytes;
   facts.shared_total_bytes = header.shared.total_bytes;
   facts.shared_needed_bytes = header.shared.needed_bytes;
-  facts.program = text::base_name(recording.text(header.executable));
+  facts.program = text::base_name(recording.text(program_of(header)));
   const std::uint64_t own_reading = header.health.cgroup_limit_bytes;
   const std::uint64_t cgroup_bytes =
       levels.cgroup_limit_bytes != 0 ? levels.cgroup_limit_bytes : own_reading;

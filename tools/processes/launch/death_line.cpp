@@ -35,8 +35,8 @@ std::string death_line_of(const bundles::Source& bundle) {
       verdict.code != VerdictCode::crashed)
     return {};
   const session::Header& header = bundle.recording->header();
-  const std::string executable = bundle.recording->text(header.executable);
-  std::string line = end_of_process(verdict.summary, text::base_name(executable), header.pid);
+  const std::string program = bundle.recording->text(program_of(header));
+  std::string line = end_of_process(verdict.summary, text::base_name(program), header.pid);
   if (!by_memory) return line;
   const auto largest = bundles::largest_holder_of(bundle);
   const std::vector<print::UnheldPart> unheld = print::unheld_parts(bundle);
@@ -54,7 +54,7 @@ std::string death_line_of(const recording::Recording& recording, const deaths::E
   const verdict::Verdict verdict = verdict::verdict_of(recording.view(), Trigger::killed, 0, {},
                                                        ending.outcome_text(), &ending.evidence);
   const session::Header& header = recording.header();
-  return end_of_process(verdict.summary, text::base_name(recording.text(header.executable)),
+  return end_of_process(verdict.summary, text::base_name(recording.text(program_of(header))),
                         header.pid);
 }
 

@@ -82,7 +82,7 @@ std::string failed_start_of(const bundles::Source& bundle, const Options& option
   const bool before_main = is_before_main(stack, *bundle.locations);
   if (!before_main && !is_before_python(*bundle.recording)) return {};
 
-  const std::string program{text::base_name(bundle.recording->text(view.header().executable))};
+  const std::string program{text::base_name(bundle.recording->text(program_of(view.header())))};
   const char* beginning = before_main ? "main" : "its first line";
   const verdict::Verdict verdict = bundle.verdict();
   if (verdict.limit == LimitKind::soft) {

@@ -50,7 +50,7 @@ MonitoredProcess::MonitoredProcess(const std::filesystem::path& path,
                                    bool same_pid_namespace)
     : path_(path), recording_(std::move(recording)), same_pid_namespace_(same_pid_namespace) {
   const session::Header& header = recording_->header();
-  program_ = text::base_name(recording_->text(header.executable));
+  program_ = text::base_name(recording_->text(program_of(header)));
   command_line_ = fmt::format("{}", fmt::join(recording_->arguments(), " "));
   dump_directory_ = recording_->text(header.dump_directory);
   pid_ = header.pid;

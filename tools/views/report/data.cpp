@@ -57,7 +57,7 @@ std::string program_name(const recording::Recording& recording) {
   const std::string script = recording::script_of(recording);
   if (!script.empty()) return printable(script);
   const std::string program{
-      text::base_name(recording.view().string(recording.header().executable))};
+      text::base_name(recording.view().string(program_of(recording.header())))};
   return program.empty() ? "program" : printable(program);
 }
 

@@ -43,9 +43,9 @@ inline u64 exercise(const View& view) {
   };
 
   const Header& header = view.header();
-  for (const StringId id :
-       {header.command_line, header.executable, header.working_directory, header.dump_directory,
-        header.off_reason, header.heap_note, header.allocator, header.preexisting_objects.load()}) {
+  for (const StringId id : {header.command_line, header.executable, header.working_directory,
+                            header.dump_directory, header.off_reason, header.heap_note,
+                            header.allocator, header.program, header.preexisting_objects.load()}) {
     count_string(id);
   }
   for (StringId id = 0; id < 400; ++id) count_string(id);
