@@ -47,6 +47,7 @@ Usage::Usage(const session::View& view, const End& end) noexcept {
   const std::uint64_t outside_ns = end.levels.realtime_ns;
   if (own_ns != 0) read_own(header, live);
   if (outside_ns > own_ns) read_outside(header, end.levels);
+  read_report(end.account);
   reached = {std::max(cgroup.used, end.levels.resident_peak_bytes), cgroup.limit};
   hits = less(end.levels.limit_hits_after, end.levels.limit_hits_before);
   unresident = resident != 0 ? less(live, resident) : 0;
@@ -74,6 +75,15 @@ void Usage::read_outside(const session::Header& header, const session::EndLevels
   if (levels.cgroup_limit_bytes != 0)
     cgroup = {levels.cgroup_used_bytes, levels.cgroup_limit_bytes};
   if (levels.available_bytes != 0) set_machine(header, levels.available_bytes);
+}
+
+// The kernel's report of the kill has the figures of the cgroup that was full, whatever an older
+// reading says, or could not read.
+void Usage::read_report(const session::CgroupAccount& account) noexcept {
+  const bool is_reported =
+      account.source == static_cast<std::uint32_t>(session::AccountSource::kernel_log) &&
+      account.scope == static_cast<std::uint32_t>(session::AccountScope::cgroup);
+  if (is_reported && account.limit_bytes != 0) cgroup = {account.usage_bytes, account.limit_bytes};
 }
 
 void Usage::set_machine(const session::Header& header, std::uint64_t available) noexcept {

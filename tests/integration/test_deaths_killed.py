@@ -71,6 +71,23 @@ def test_a_program_has_the_name_by_which_it_was_started(oomrec, victim, cgroup, 
     assert listed["program"] == "my-server"
 
 
+@pytest.mark.needs_cgroup_write
+def test_the_limit_of_the_kernels_report_where_the_cgroup_cannot_be_read(
+    oomrec, plain, build_dir, victim, cgroup
+):
+    """As in a chroot or a container without /sys/fs/cgroup."""
+    hides = "mount -t tmpfs none /sys/fs/cgroup && exec $0 run -- $1"
+    words = ["unshare", "-m", "sh", "-c", hides, build_dir / "oomrec", victim("grows")]
+    process = started(plain, words, cgroup, env=oomrec.environment)
+    shown = shown_of(oomrec, plain.finish(process, input="go on\n"))
+    assert shown["verdict"]["summary"].startswith(
+        "grows was killed by the kernel: its memory cgroup had reached its limit of 64.0 MiB"
+    )
+    assert shown["limit"]["kind"] == "cgroup" and shown["limit"]["bytes"] == LIMIT
+    advice = " ".join(hint["text"] for hint in shown["advice"])
+    assert "give the cgroup" in advice and "machine" not in advice, advice
+
+
 def evidence_of(shown: dict) -> str:
     return "\n".join(shown["verdict"]["evidence"])
 
