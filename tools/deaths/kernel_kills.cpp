@@ -73,6 +73,12 @@ class Reader {
     return text.starts_with("Out of memory") ? KernelLine::system : KernelLine::none;
   }
 
+  // In RHEL 7.8 and 7.9 the user's id follows the name: "(java), UID 1000, total-vm:…".
+  static std::string name_of_victim(std::string_view victim) {
+    const auto name = between(victim.substr(0, victim.find("total-vm:")), "(", ")");
+    return std::string{name.value_or("")};
+  }
+
   bool is_old(const LogRecord& record) const {
     return announced_.realtime_ns + kOneKillNs < record.realtime_ns;
   }
@@ -129,7 +135,7 @@ class Reader {
     KernelKill kill;
     kill.realtime_ns = record.realtime_ns;
     kill.pid = number_after(victim, "Killed process ");
-    kill.name = between(victim, "(", ") ").value_or("");
+    kill.name = name_of_victim(victim);
     kill.kind = kind_of(text);
     kill.line = text;
     for (const std::string_view part : {"anon-rss:", "file-rss:", "shmem-rss:"})

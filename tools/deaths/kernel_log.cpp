@@ -20,10 +20,14 @@ constexpr std::array<const char*, 3> kFiles = {"/var/log/kern.log", "/var/log/me
 
 std::vector<LogRecord> parse_log(std::string_view text, const LogClock& clock) {
   std::vector<LogRecord> records;
+  std::uint64_t human_time_ns = 0;
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), line.size() + 1));
-    if (auto record = log_record(line, clock)) records.push_back(std::move(*record));
+    if (auto record = human_record(line, clock, human_time_ns))
+      records.push_back(std::move(*record));
+    else if (auto known = log_record(line, clock))
+      records.push_back(std::move(*known));
   }
   return records;
 }

@@ -74,7 +74,7 @@ std::optional<std::uint64_t> take_seconds_since_boot(std::string_view& line) {
   skip_blanks(rest);
   if (!take(rest, seconds) || !take(rest, '.') || !take(rest, fraction) || !take(rest, ']'))
     return std::nullopt;
-  take(rest, ' ');
+  take(rest, ' ');  // none before a caller: "[184233.517263][ T2211] text"
   line = rest;
   return seconds * kSecond + fraction * 1000;
 }
@@ -118,16 +118,89 @@ std::optional<std::uint64_t> realtime_of(std::tm time, Zone zone) {
   return static_cast<std::uint64_t>(seconds) * kSecond;
 }
 
-// "[Sun Nov 22 01:18:19 2026] ": local time.
-std::optional<std::uint64_t> take_date_in_brackets(std::string_view& line) {
+// A time without a year: the latest that is not in the future.
+std::optional<std::uint64_t> in_latest_year(std::tm time, const LogClock& clock) {
+  const auto now = static_cast<std::time_t>(clock.now_realtime_ns / kSecond);
+  std::tm today{};
+  if (localtime_r(&now, &today) == nullptr) return std::nullopt;
+  time.tm_year = today.tm_year;
+  auto realtime = realtime_of(time, Zone::local);
+  if (realtime && *realtime > clock.now_realtime_ns + kDay) {
+    --time.tm_year;
+    realtime = realtime_of(time, Zone::local);
+  }
+  return realtime;
+}
+
+// The latest day of this number, in this year if that is not 0, that is not in the future: for
+// dates with the month's name in another language.
+std::optional<std::uint64_t> latest_such_day(std::tm time, int year, const LogClock& clock) {
+  const auto now = static_cast<std::time_t>(clock.now_realtime_ns / kSecond);
+  std::tm today{};
+  if (localtime_r(&now, &today) == nullptr) return std::nullopt;
+  for (int months_ago = 0; months_ago < 12; ++months_ago) {
+    std::tm then = time;
+    then.tm_year = today.tm_year;
+    then.tm_mon = today.tm_mon - months_ago;
+    const std::tm asked = then;
+    const auto realtime = realtime_of(then, Zone::local);
+    if (!realtime || *realtime > clock.now_realtime_ns + kDay) continue;
+    const auto seconds = static_cast<std::time_t>(*realtime / kSecond);
+    std::tm found{};
+    if (localtime_r(&seconds, &found) == nullptr || found.tm_mday != asked.tm_mday) continue;
+    if (year == 0 || found.tm_year + 1900 == year) return realtime;
+  }
+  return std::nullopt;
+}
+
+// The word at the beginning, which is a name: "ноя", "Di".
+std::string_view take_word(std::string_view& line) {
+  const std::string_view word = line.substr(0, line.find(' '));
+  const bool is_name = !word.empty() && word.size() < 24 && word.size() < line.size() &&
+                       word.find_first_of("0123456789[]:<") == word.npos;
+  if (!is_name) return {};
+  line.remove_prefix(word.size());
+  skip_blanks(line);
+  return word;
+}
+
+// "[Sun Nov 22 01:18:19 2026] ", with names in any language: local time.
+std::optional<std::uint64_t> take_date_in_brackets(std::string_view& line, const LogClock& clock) {
   const std::size_t end = line.find("] ");
   if (!line.starts_with('[') || end == line.npos) return std::nullopt;
   const std::string text{line.substr(1, end - 1)};
   std::tm time{};
-  const char* const rest = strptime(text.c_str(), "%a %b %d %H:%M:%S %Y", &time);
-  if (rest == nullptr || *rest != '\0') return std::nullopt;
-  line.remove_prefix(end + 2);
-  return realtime_of(time, Zone::local);
+  const char* rest = strptime(text.c_str(), "%a %b %d %H:%M:%S %Y", &time);
+  std::optional<std::uint64_t> realtime;
+  if (rest != nullptr && *rest == '\0') {
+    realtime = realtime_of(time, Zone::local);
+  } else {
+    std::string_view words{text};
+    if (take_word(words).empty() || take_word(words).empty()) return std::nullopt;
+    time = {};
+    rest = strptime(std::string{words}.c_str(), "%d %H:%M:%S %Y", &time);
+    if (rest == nullptr || *rest != '\0') return std::nullopt;
+    realtime = latest_such_day(time, time.tm_year + 1900, clock);
+  }
+  if (realtime) line.remove_prefix(end + 2);
+  return realtime;
+}
+
+// "ноя 22 01:18:19 ": the same in another language.
+std::optional<std::uint64_t> take_translated_time(std::string_view& line, const LogClock& clock) {
+  std::string_view rest = line;
+  std::tm month{};
+  const std::string name{take_word(rest)};
+  if (name.empty() || strptime(name.c_str(), "%b", &month) != nullptr) return std::nullopt;
+  constexpr std::size_t kMostBytes = 12;
+  std::tm time{};
+  const std::string text{rest.substr(0, kMostBytes)};
+  const char* const end = strptime(text.c_str(), "%d %H:%M:%S ", &time);
+  if (end == nullptr || end == text.c_str() || end[-1] != ' ') return std::nullopt;
+  const auto realtime = latest_such_day(time, 0, clock);
+  rest.remove_prefix(static_cast<std::size_t>(end - text.c_str()));
+  if (realtime) line = rest;
+  return realtime;
 }
 
 // "Nov 22 01:18:19 ": local time, without a year. Assumes the latest such day that is not in the
@@ -136,19 +209,12 @@ std::optional<std::uint64_t> take_traditional_time(std::string_view& line, const
   constexpr std::size_t kBytes = 16;
   if (line.size() < kBytes) return std::nullopt;
   const std::string text{line.substr(0, kBytes)};
-  const auto now = static_cast<std::time_t>(clock.now_realtime_ns / kSecond);
+  if (const auto realtime = take_translated_time(line, clock)) return realtime;
   std::tm time{};
-  std::tm today{};
   const char* const end = strptime(text.c_str(), "%b %d %H:%M:%S ", &time);
-  if (end != text.c_str() + kBytes || localtime_r(&now, &today) == nullptr) return std::nullopt;
-  time.tm_year = today.tm_year;
-  auto realtime = realtime_of(time, Zone::local);
-  if (realtime && *realtime > clock.now_realtime_ns + kDay) {
-    --time.tm_year;
-    realtime = realtime_of(time, Zone::local);
-  }
+  if (end != text.c_str() + kBytes) return std::nullopt;
   line.remove_prefix(kBytes);
-  return realtime;
+  return in_latest_year(time, clock);
 }
 
 // "2026-11-22T01:18:19.123456+00:00 ", in systemd's tools with "+0000", in dmesg with a comma.
@@ -187,17 +253,48 @@ std::optional<std::string> take_sender(std::string_view& line) {
   return std::string{sender};
 }
 
-std::optional<LogRecord> syslog_record(std::uint64_t realtime_ns, std::string_view line) {
-  const auto sender = take_sender(line);
-  if (!sender) return std::nullopt;
-  return LogRecord{realtime_ns, std::string{line}, *sender};
-}
-
 LogRecord kernel_record(std::uint64_t realtime_ns, std::string_view line) {
   std::string caller = take_caller(line);
   LogRecord record{realtime_ns, std::string{line}};
   record.caller = std::move(caller);
   return record;
+}
+
+std::optional<LogRecord> syslog_record(std::uint64_t realtime_ns, std::string_view line) {
+  const auto sender = take_sender(line);
+  if (!sender) return std::nullopt;
+  if (*sender == "kernel") return kernel_record(realtime_ns, line);
+  return LogRecord{realtime_ns, std::string{line}, *sender};
+}
+
+// ESX writes what its guest's kernel logs into the machine's own log:
+// "2026-11-17T03:14:05.000Z In(05) vcpu-2 - Guest: <4>[184233.517263] text".
+std::optional<LogRecord> guest_record(std::uint64_t realtime_ns, std::string_view line) {
+  constexpr std::string_view kGuest = " - Guest: ";
+  const std::size_t at = line.find(kGuest);
+  if (at == line.npos || line.substr(0, at).find("vcpu-") == line.npos) return std::nullopt;
+  line.remove_prefix(at + kGuest.size());
+  skip_priority(line);
+  if (!take_seconds_since_boot(line)) return std::nullopt;
+  return kernel_record(realtime_ns, line);
+}
+
+// Of Talos: "kern: warning: [2026-11-17T03:14:05.000061988Z]: text", of a program "user: …".
+std::optional<LogRecord> talos_record(std::string_view line) {
+  const std::size_t bracket = line.find(": [");
+  const std::string_view head = line.substr(0, bracket);
+  const std::size_t end = line.find("]: ");
+  if (bracket == line.npos || end == line.npos || head.find(": ") == head.npos ||
+      head.find('[') != head.npos)
+    return std::nullopt;
+  std::string date{line.substr(bracket + 3, end - bracket - 3)};
+  date += ' ';
+  std::string_view rest{date};
+  const auto realtime = take_iso_time(rest);
+  if (!realtime) return std::nullopt;
+  line.remove_prefix(end + 3);
+  return head.starts_with("kern:") ? kernel_record(*realtime, line)
+                                   : LogRecord{*realtime, std::string{line}, "talos"};
 }
 
 }  // namespace
@@ -213,24 +310,52 @@ std::uint64_t LogClock::error_ns() const {
   return 2 * kSecond + (now_realtime_ns - boot_realtime_ns) / kDrift;
 }
 
+std::optional<LogRecord> human_record(std::string_view line, const LogClock& clock,
+                                      std::uint64_t& realtime_ns) {
+  const std::size_t end = line.find("] ");
+  if (!line.starts_with('[') || end == line.npos) return std::nullopt;
+  std::string_view inside = line.substr(1, end - 1);
+  const std::string text{inside};
+  skip_blanks(inside);
+  std::tm time{};
+  std::uint64_t seconds = 0, fraction = 0;
+  if (take(inside, '+') && take(inside, seconds) && take(inside, '.') && take(inside, fraction)) {
+    if (realtime_ns == 0) return std::nullopt;
+    realtime_ns += seconds * kSecond + fraction * 1000;
+  } else if (const char* const rest = strptime(text.c_str(), "%b%d %H:%M", &time);
+             rest != nullptr && *rest == '\0') {
+    const auto minute = in_latest_year(time, clock);
+    if (!minute) return std::nullopt;
+    realtime_ns = std::max(realtime_ns, *minute);
+  } else {
+    return std::nullopt;
+  }
+  return kernel_record(realtime_ns, line.substr(end + 2));
+}
+
 std::optional<LogRecord> log_record(std::string_view line, const LogClock& clock) {
   if (auto record = kmsg_record(line, clock)) return record;
+  if (auto record = talos_record(line)) return record;
   skip_priority(line);
   if (const auto since_boot = take_seconds_since_boot(line)) {
     const std::uint64_t realtime_ns = clock.boot_realtime_ns + *since_boot;
     // journalctl -o short-monotonic names host and sender, dmesg does not.
     std::string_view rest = line;
+    constexpr std::string_view kWithoutHost = "kernel: ";
+    if (rest.starts_with(kWithoutHost))
+      return kernel_record(realtime_ns, rest.substr(kWithoutHost.size()));
     const auto sender = take_sender(rest);
     const bool is_journal =
         sender && (*sender == "kernel" || line.substr(0, line.find(": ")).ends_with(']'));
     return is_journal ? LogRecord{realtime_ns, std::string{rest}, *sender}
                       : kernel_record(realtime_ns, line);
   }
-  if (const auto date = take_date_in_brackets(line)) return kernel_record(*date, line);
+  if (const auto date = take_date_in_brackets(line, clock)) return kernel_record(*date, line);
   const bool is_dmesg_iso = line.substr(0, line.find(' ')).find(',') != line.npos;
   if (auto time = take_traditional_time(line, clock)) return syslog_record(*time, line);
   const auto time = take_iso_time(line);
   if (!time) return std::nullopt;
+  if (auto record = guest_record(*time, line)) return record;
   return is_dmesg_iso ? kernel_record(*time, line) : syslog_record(*time, line);
 }
 

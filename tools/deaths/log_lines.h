@@ -36,4 +36,10 @@ struct LogClock {
 // Nothing: the line has no known format.
 std::optional<LogRecord> log_record(std::string_view line, const LogClock& clock);
 
+// A line of dmesg -H, whose times are minutes, and differences to the line before, the time of
+// which is `realtime_ns` (0: unknown): "[Nov17 03:14] text", "[  +0.000285] text". Sets it to this
+// line's.
+std::optional<LogRecord> human_record(std::string_view line, const LogClock& clock,
+                                      std::uint64_t& realtime_ns);
+
 }  // namespace oomrec::tools::deaths

@@ -23,11 +23,12 @@ bool skip_past(std::string_view& text, std::string_view mark) {
   return true;
 }
 
-// `sending SIGTERM to process 1234 uid 1000 "train": oom_score 805, VmRSS 1024 MiB, …`
+// `sending SIGTERM to process 1234 uid 1000 "train": oom_score 805, VmRSS 1024 MiB, …`, in Debian
+// 10 `killing process 1234 "train" with signal 15: badness 566, VmRSS 1024 MiB`
 bool is_by_earlyoom(std::string_view text, const KillQuery& query) {
-  if (!query.same_pid_namespace || !skip_past(text, "sending SIG") ||
-      !skip_past(text, " to process "))
-    return false;
+  const bool is_kill = (skip_past(text, "sending SIG") && skip_past(text, " to process ")) ||
+                       skip_past(text, "killing process ");
+  if (!query.same_pid_namespace || !is_kill) return false;
   std::uint64_t pid = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
   if (error != std::errc{} || pid != query.pid || !skip_past(text, "\"")) return false;

@@ -113,6 +113,13 @@ TEST_CASE("kernels until 4.20 log the reason in one line and the victim in the n
       "Killed process 123, UID 48, (httpd) total-vm:9kB, anon-rss:1024kB, file-rss:4kB\n");
   CHECK(oldest.name == "httpd");
   CHECK(oldest.rss_bytes == 1028 * 1024);
+
+  const deaths::KernelKill rhel = only_kill(
+      "Memory cgroup out of memory: Kill process 123 (java) score 900 or sacrifice child\n"
+      "Killed process 123 (java), UID 1000, total-vm:9kB, anon-rss:1024kB, file-rss:4kB, "
+      "shmem-rss:0kB\n");
+  CHECK(rhel.name == "java");
+  CHECK(rhel.kind == KernelLine::cgroup);
 }
 
 TEST_CASE("the allocating task may be the one that is killed") {

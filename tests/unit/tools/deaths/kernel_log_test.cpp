@@ -90,6 +90,38 @@ TEST_CASE("the formats of dmesg's options, journalctl and BusyBox") {
   tzset();
 }
 
+TEST_CASE("dates in any language, and times of which only the minute is said") {
+  setenv("TZ", "UTC0", 1);
+  tzset();
+  constexpr std::uint64_t kThen = 1'795'310'299;  // 2026-11-22T01:18:19Z
+  for (const char* const line :
+       {"[So Nov 22 01:18:19 2026] text", "[dim. nov. 22 01:18:19 2026] text",
+        "ноя 22 01:18:19 host3 kernel: text",
+        "2026-11-22T01:18:19.000Z In(05) vcpu-2 - Guest: <4>[184233.517263] text",
+        "kern: warning: [2026-11-22T01:18:19.000061988Z]: text"}) {
+    INFO(line);
+    const deaths::LogRecord record = only_record(line);
+    CHECK(record.text == "text");
+    CHECK(utc(record) == kThen);
+  }
+  const auto human = deaths::parse_kernel_log(
+      "[  +0.5] before\n[Nov22 01:18] first\n[ +19.000285] second\n", kClock);
+  REQUIRE(human.records.size() == 2);
+  CHECK(utc(human.records[0]) == kThen - 19);
+  CHECK(utc(human.records[1]) == kThen);
+  CHECK(human.records[1].text == "second");
+  // In another language the day of last month, not of this one, which is to come.
+  CHECK(utc(only_record("окт 31 01:18:19 host3 kernel: text")) == kThen - 22 * 24 * 3600);
+}
+
+TEST_CASE("the caller is told apart wherever it stands") {
+  for (const char* const line : {"Nov 22 01:18:19 n17 kernel: [184233.517263][ T2211] text",
+                                 "[184233.517263] kernel: text"}) {
+    CHECK(only_record(line).text == "text");
+  }
+  CHECK(only_record("Nov 22 01:18:19 n17 kernel: [184233.517263][ T2211] text").caller == "T2211");
+}
+
 TEST_CASE("lines that are not from the kernel are ignored") {
   for (const char* const line :
        {"", "Nov 22 02:18:19 node7 sshd[12]: kernel: [1.000000] text", "nonsense", "6,1,2",

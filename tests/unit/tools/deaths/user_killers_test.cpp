@@ -41,6 +41,9 @@ TEST_CASE("earlyoom names pid and command") {
   CHECK(killer_in(kHead + "earlyoom[312]: sending SIGKILL to process 4711 uid 0 "
                           "\"train_the_large\": badness 805, VmRSS 1024 MiB") ==
         UserKiller::earlyoom);
+  // Of Debian 10.
+  CHECK(killer_in(kHead + "earlyoom[312]: killing process 4711 \"train_the_large\" with signal 15: "
+                          "badness 566, VmRSS 7391 MiB") == UserKiller::earlyoom);
 }
 
 TEST_CASE("another process, program, time or sender is none") {
