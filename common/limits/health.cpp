@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "common/limits/process_files.h"
@@ -97,6 +98,15 @@ std::uint64_t not_resident(const Health& health) noexcept {
   Text(path) << system::g_roots.proc << "/meminfo";
   if (system::read_file(path, text, sizeof(text)) > 0)
     set(health.available_bytes, system::number_in(system::field(text, "MemAvailable:")) * 1024);
+}
+
+std::uint64_t read_anonymous_bytes(InHook) noexcept {
+  char text[128];
+  if (read_process_file(0, "/statm", text, sizeof(text), has_memory) <= 0) return 0;
+  std::string_view rest;
+  system::number_in(text, &rest);
+  const std::uint64_t resident = system::number_in(rest, &rest), shared = system::number_in(rest);
+  return (resident - std::min(resident, shared)) * machine::page_bytes();
 }
 
 void read_quick_health(InHook hook, const CgroupDirectories& directories, Health& health,

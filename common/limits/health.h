@@ -20,6 +20,9 @@ void read_quick_health(InHook, const CgroupDirectories&, session::Health&,
 StallCounters read_slow_health(InHook, const CgroupDirectories&, session::Health&,
                                int process = 0) noexcept;
 
+// What of the calling process is resident and of no file, and not shared; 0: unknown. About 20 us.
+std::uint64_t read_anonymous_bytes(InHook) noexcept;
+
 // Of the rest, only the machine's available memory: about 5 µs.
 void read_available_memory(session::Health&) noexcept;
 

@@ -467,7 +467,7 @@ ResidencyRow* find_row(Look& look, std::uint32_t holder) noexcept {
 }
 
 // Growers keep the shares that they had at the process' own latest look. What its reservations have
-// grown by since is credited to the latest grower.
+// grown by since is credited to those that ran meanwhile, or else to the latest grower.
 void move_known_shares(const View& view, Look& look) noexcept {
   view.for_each_residency_row([&](const ResidencyRow& share) noexcept {
     if (share.reserving != 0) move_share(look, share);
@@ -476,13 +476,21 @@ void move_known_shares(const View& view, Look& look) noexcept {
     ResidencyRow* const own = find_row(look, before.holder);
     if (own == nullptr || before.reserving != 0 || own->reserved_bytes <= before.reserved_bytes)
       return;
+    const std::uint64_t growth = own->reserved_bytes - before.reserved_bytes;
+    const bool is_divided =
+        view.divide_growth(growth, [&](std::uint32_t number, std::uint64_t bytes) noexcept {
+          session::Holder holder{};
+          if (number != before.holder && view.read(TableId::holders, number, holder))
+            move_share(look, {number, holder.node, 0, bytes, 0, before.holder});
+        });
+    if (is_divided) return;
     ResidencyRow* latest = nullptr;
     for (std::uint32_t i = 0; i < look.found.row_count; ++i)
       if (look.rows[i].reserving == before.holder &&
-          (latest == nullptr || look.rows[i].birth_s > latest->birth_s))
+          (latest == nullptr || look.rows[i].birth_s >= latest->birth_s))
         latest = look.rows + i;
     if (latest == nullptr) return;
-    latest->reserved_bytes += own->reserved_bytes - before.reserved_bytes;
+    latest->reserved_bytes += growth;
     own->reserved_bytes = before.reserved_bytes;
   });
 }

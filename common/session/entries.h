@@ -184,6 +184,19 @@ struct ResidencyRow {
   // lately at birth_s.
   u32 reserving;
 };
+
+// Whose stack ran while memory became resident that no recorded allocation explains: most of it of
+// reservations.
+struct GrowthSample {
+  Atomic<u64> word;  // holder, KiB: one word, for it may be written when the process dies
+
+  u32 holder() const noexcept { return static_cast<u32>(word.load(std::memory_order_relaxed)); }
+  u64 bytes() const noexcept { return word.load(std::memory_order_relaxed) >> 32 << 10; }
+  void set(u32 holder, u64 bytes) noexcept {
+    word.store(holder | bytes >> 10 << 32, std::memory_order_relaxed);
+  }
+};
+inline constexpr u32 kGrowthSamples = 8;  // the largest
 inline constexpr u64 kLookBytes = u64{64} << 10;
 
 // The kinds of memory of which a process' resident memory consists.

@@ -7,6 +7,7 @@
 // writer. The tools build their own models on it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -152,6 +153,25 @@ class View {
       if (row.holder != 0 && read(TableId::holders, row.holder, holder) && holder.node == row.node)
         visit(row);
     }
+  }
+
+  // Divides what reservations have grown by since then among those whose stacks ran meanwhile:
+  // visit(holder, its bytes). False: nobody is known.
+  template <class Visit>
+  bool divide_growth(std::uint64_t bytes, Visit&& visit) const noexcept {
+    double sampled = 0;
+    for (const GrowthSample& one : header().growth) sampled += static_cast<double>(one.bytes());
+    const bool is_known = sampled != 0;
+    for (const GrowthSample& one : header().growth) {
+      const auto own = static_cast<double>(one.bytes());
+      if (own == 0) continue;
+      const double part = static_cast<double>(bytes) * own / sampled;
+      const std::uint64_t own_bytes = std::min(bytes, static_cast<std::uint64_t>(part + 0.5));
+      visit(one.holder(), own_bytes);
+      bytes -= own_bytes;
+      sampled -= own;
+    }
+    return is_known;
   }
 
   // Visits the requests that threads were making: visit(const InFlight&, std::uint32_t thread), the

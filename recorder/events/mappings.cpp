@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/machine/page.h"
+#include "common/system/files.h"
 #include "recorder/events/mappings.h"
 #include "recorder/events/objects.h"
 #include "recorder/events/shared_memory.h"
@@ -14,6 +15,7 @@
 #include "recorder/stack/stack.h"
 #include "recorder/state/clock.h"
 #include "recorder/state/counters.h"
+#include "recorder/state/growth.h"
 #include "recorder/state/looks.h"
 #include "recorder/state/node_scope.h"
 #include "recorder/state/state.h"
@@ -167,6 +169,8 @@ void on_map(InHook hook, const Mapping& mapping) noexcept {
                                             birth_s(from))
                    : g_state.ranges.map(hook, mapping.address, mapping.bytes, kind,
                                         anonymous(mapping), from.holder, birth_s(from)));
+  if (use == Use::once_touched && from.thread != nullptr)
+    maybe_sample_growth(hook, *from.thread, system::coarse_ns());  // the first: growth from here on
   if (kind == RangeKind::reservation && (mapping.flags & MAP_NORESERVE) != 0 &&
       mapping.bytes >= kLargePieceBytes)
     g_state.ranges.set_sparse(hook, mapping.address, mapping.bytes);

@@ -9,6 +9,7 @@
 #include "recorder/session/node_states.h"
 #include "recorder/session/reuse.h"
 #include "recorder/session/writer.h"
+#include "recorder/state/growth.h"
 #include "recorder/state/state.h"
 #include "recorder/state/thread_state.h"
 #include "recorder/tick/tick.h"
@@ -67,6 +68,9 @@ bool References::claim_next(InHook hook) noexcept {
       }
       break;
     }
+    case Table::growth:
+      if (!claim_growth()) return false;
+      break;
     case Table::none:
       return true;
   }

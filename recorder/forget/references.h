@@ -1,5 +1,5 @@
 // What the session and the threads refer to without being counted: rings, sums, failures, signals,
-// checkpoints, and blocks between the release and the failure of a realloc.
+// checkpoints, samples of growth, and blocks between the release and the failure of a realloc.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class References {
   bool claim_next(InHook) noexcept;
 
  private:
-  enum class Table : std::uint8_t { lanes, failures, sent_signals, checkpoints, none };
+  enum class Table : std::uint8_t { lanes, failures, sent_signals, checkpoints, growth, none };
 
   void next_table() noexcept;
   void claim_lane(std::uint32_t lane) noexcept;

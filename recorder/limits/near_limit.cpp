@@ -9,6 +9,7 @@
 #include "recorder/failures/failures.h"
 #include "recorder/limits/thresholds.h"
 #include "recorder/state/counters.h"
+#include "recorder/state/growth.h"
 #include "recorder/state/looks.h"
 #include "recorder/state/state.h"
 
@@ -104,7 +105,7 @@ bool may_be_over_soft_limit() noexcept {
 void look_if_near(InHook hook, std::uint64_t now) noexcept {
   constexpr unsigned kNearPercent = 50, kNearerPercent = 85;
   constexpr std::uint64_t kPartOfLimit = 32, kPartOfTime = 200, kPartOfTimeNearer = 50;
-  constexpr std::uint64_t kReservedBytes = 64 << 20, kLeast = 256 << 20;
+  constexpr std::uint64_t kLeast = 256 << 20;
   const session::Header& header = g_session.header();
   const std::uint64_t available = header.health.available_bytes.load(std::memory_order_relaxed);
   const std::uint64_t resident = header.health.rss_bytes.load(std::memory_order_relaxed);
@@ -209,6 +210,7 @@ void reset_health() noexcept {
   g_near.next_check_bytes.store(kFar, std::memory_order_relaxed);
   g_near.looked_at_bytes = g_near.next_look_ns = 0;
   end_look();
+  reset_growth();
 }
 
 }  // namespace

@@ -4,10 +4,32 @@
 
 namespace oomrec::live {
 
-Growers::Change Growers::remove(InHook hook, HolderTable& holders, std::uint32_t number) noexcept {
-  holders.shrink(hook, shares_[number].grower, shares_[number].bytes, 1);
-  shares_[number] = shares_[--count_];
+Growers::Change Growers::remove(InHook hook, HolderTable& holders, Share& share) noexcept {
+  holders.shrink(hook, share.grower, share.bytes, 1);
+  std::copy(&share + 1, shares_ + count_, &share);
+  --count_;
   return {0, 1};
+}
+
+Growers::Change Growers::grow(InHook hook, HolderTable& holders, std::uint32_t reserving,
+                              std::span<const Part> parts, std::uint64_t bytes,
+                              std::uint32_t now_s) noexcept {
+  if (parts.empty()) return grow(hook, holders, reserving, 0, bytes, now_s);
+  double whole = 0;
+  for (const Part& part : parts) whole += static_cast<double>(part.bytes);
+  Change sum;
+  std::uint64_t left = bytes;
+  for (const Part& part : parts) {
+    const double share = static_cast<double>(bytes) * static_cast<double>(part.bytes) / whole;
+    const std::uint64_t own =
+        &part == &parts.back() ? left : std::min(left, static_cast<std::uint64_t>(share));
+    if (own == 0) continue;
+    left -= own;
+    const Change change = grow(hook, holders, reserving, part.grower, own, now_s);
+    sum.added_count += change.added_count;
+    sum.removed_count += change.removed_count;
+  }
+  return sum;
 }
 
 Growers::Change Growers::grow(InHook hook, HolderTable& holders, std::uint32_t reserving,
@@ -24,15 +46,16 @@ Growers::Change Growers::grow(InHook hook, HolderTable& holders, std::uint32_t r
   if (share != end) {
     share->bytes += bytes;
     share->latest_s = now_s;
+    std::rotate(share, share + 1, end);
     holders.grow(hook, grower, bytes, 0);
     return {};
   }
   Change change;
   if (count_ == kMost) {  // the smallest share goes back to the reserving holder
-    const Share* const smallest = std::min_element(
+    Share& smallest = *std::min_element(
         shares_, end, [](const Share& a, const Share& b) noexcept { return a.bytes < b.bytes; });
-    if (smallest->reserving != 0) holders.grow(hook, smallest->reserving, smallest->bytes, 0);
-    change = remove(hook, holders, static_cast<std::uint32_t>(smallest - shares_));
+    if (smallest.reserving != 0) holders.grow(hook, smallest.reserving, smallest.bytes, 0);
+    change = remove(hook, holders, smallest);
   }
   shares_[count_++] = {reserving, grower, bytes, now_s};
   holders.grow(hook, grower, bytes, 1);
@@ -43,26 +66,19 @@ Growers::Change Growers::grow(InHook hook, HolderTable& holders, std::uint32_t r
 Growers::Change Growers::shrink(InHook hook, HolderTable& holders, std::uint32_t reserving,
                                 std::uint64_t bytes) noexcept {
   Change change;
-  while (bytes != 0) {
-    Share* latest = nullptr;
-    for (Share* share = shares_; share != shares_ + count_; ++share)
-      if (share->reserving == reserving &&
-          (latest == nullptr || share->latest_s > latest->latest_s))
-        latest = share;
-    if (latest == nullptr) {
-      if (reserving != 0) holders.shrink(hook, reserving, bytes, 0);
-      break;
-    }
-    const std::uint64_t part = std::min(bytes, latest->bytes);
+  for (std::uint32_t at = count_; at-- != 0 && bytes != 0;) {
+    Share& latest = shares_[at];
+    if (latest.reserving != reserving) continue;
+    const std::uint64_t part = std::min(bytes, latest.bytes);
     bytes -= part;
-    if (part == latest->bytes) {
-      change.removed_count +=
-          remove(hook, holders, static_cast<std::uint32_t>(latest - shares_)).removed_count;
+    if (part == latest.bytes) {
+      change.removed_count += remove(hook, holders, latest).removed_count;
     } else {
-      latest->bytes -= part;
-      holders.shrink(hook, latest->grower, part, 0);
+      latest.bytes -= part;
+      holders.shrink(hook, latest.grower, part, 0);
     }
   }
+  if (bytes != 0 && reserving != 0) holders.shrink(hook, reserving, bytes, 0);
   return change;
 }
 

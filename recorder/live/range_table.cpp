@@ -70,15 +70,19 @@ Sparse RangeTable::sparseness_of(InHook, std::uint64_t start, std::uint64_t byte
 }
 
 RangeChange RangeTable::set_touched(InHook hook, std::uint64_t start, std::uint64_t end,
-                                    std::uint64_t touched_bytes, std::uint32_t grower,
-                                    std::uint32_t now_s) noexcept {
+                                    std::uint64_t touched_bytes, const Credit& credit) noexcept {
   RangeChange change;
   const system::MutexGuard guard(lock_);
   const std::uint32_t at = first_below(end);
   if (!guard || at >= count_ || ranges_[at].start > start || ranges_[at].end < end) return change;
   Range& range = ranges_[at];
-  const bool grew = range.kind == RangeKind::reservation && range.was_looked_at;
-  if (range.is_usable) recount(hook, range, touched_bytes, change, grew ? grower : 0, now_s);
+  const Growers::Part running{credit.running, 1};
+  std::span<const Growers::Part> growers;
+  if (range.kind == RangeKind::reservation && !credit.sampled.empty())
+    growers = credit.sampled;
+  else if (range.kind == RangeKind::reservation && range.was_looked_at)
+    growers = {&running, 1};
+  if (range.is_usable) recount(hook, range, touched_bytes, change, growers, credit.now_s);
   range.was_looked_at = true;
   return change;
 }
@@ -314,7 +318,8 @@ void RangeTable::set(InHook hook, Range range, std::uint32_t birth_s, Growth gro
 
 // A usable range is a block of its holder from the start, and has what of it is touched.
 void RangeTable::recount(InHook hook, Range& range, std::uint64_t touched_bytes,
-                         RangeChange& change, std::uint32_t grower, std::uint32_t now_s) noexcept {
+                         RangeChange& change, std::span<const Growers::Part> growers,
+                         std::uint32_t now_s) noexcept {
   const std::uint64_t before = std::exchange(range.touched_bytes, touched_bytes);
   const std::uint64_t more = touched_bytes - std::min(before, touched_bytes);
   const std::uint64_t less = before - std::min(before, touched_bytes);
@@ -322,7 +327,7 @@ void RangeTable::recount(InHook hook, Range& range, std::uint64_t touched_bytes,
   change.removed_bytes += less;
   Growers::Change shares;
   if (more != 0)
-    shares = growers_.grow(hook, holders_, range.holder, grower, more, now_s);
+    shares = growers_.grow(hook, holders_, range.holder, growers, more, now_s);
   else if (less != 0)
     shares = growers_.shrink(hook, holders_, range.holder, less);
   change.added_count += shares.added_count;

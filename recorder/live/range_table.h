@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 
 #include "common/session/layout.h"
 #include "common/system/hook_scope.h"
@@ -51,6 +52,14 @@ struct RangeChange {
 // Whether a new range may extend the holder's adjacent one, as for brk().
 enum class Growth : bool { separate, extend };
 
+// Whose doing is what a look finds to have been touched since the last one.
+struct Credit {
+  std::span<const Growers::Part> sampled;
+  // If nothing was sampled: the holder of the stack that looks. Not of what the first look finds.
+  std::uint32_t running = 0;
+  std::uint32_t now_s = 0;
+};
+
 enum class Sparse : std::uint8_t { no, reserved, usable };
 
 class RangeTable {
@@ -84,11 +93,10 @@ class RangeTable {
   Sparse sparseness_of(InHook, std::uint64_t start, std::uint64_t bytes) noexcept;
   // A look at the pages of a usable range, from `start` to `end` or a part of it: so much of
   // it counts from now on.
-  // What of a reservation is more than at the last look belongs to `grower`, a holder, since
-  // `now_s`. All else is the range's own holder's.
+  // What of a reservation is more than at the last look is divided as `credit` says. All else is
+  // the range's own holder's.
   RangeChange set_touched(InHook, std::uint64_t start, std::uint64_t end,
-                          std::uint64_t touched_bytes, std::uint32_t grower,
-                          std::uint32_t now_s) noexcept;
+                          std::uint64_t touched_bytes, const Credit&) noexcept;
   // There was no time to look: all of them counts.
   RangeChange set_all_touched(InHook) noexcept;
   template <class Visit>
@@ -133,8 +141,8 @@ class RangeTable {
 
   void carve(InHook, std::uint64_t start, std::uint64_t end, RangeChange&) noexcept;
   void set(InHook, Range, std::uint32_t birth_s, Growth, RangeChange&) noexcept;
-  void recount(InHook, Range&, std::uint64_t touched_bytes, RangeChange&, std::uint32_t grower = 0,
-               std::uint32_t now_s = 0) noexcept;
+  void recount(InHook, Range&, std::uint64_t touched_bytes, RangeChange&,
+               std::span<const Growers::Part> growers = {}, std::uint32_t now_s = 0) noexcept;
   void uncount(InHook, const Range&, std::uint64_t bytes, std::int64_t ranges,
                RangeChange&) noexcept;
 

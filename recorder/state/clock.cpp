@@ -3,6 +3,7 @@
 #include "common/system/files.h"
 #include "recorder/session/writer.h"
 #include "recorder/state/callbacks.h"
+#include "recorder/state/growth.h"
 
 namespace oomrec::recorder {
 
@@ -17,6 +18,7 @@ void read_clock(InHook hook, ThreadState& thread) noexcept {
     thread.sums_settled_ms = thread.time_ms;
     thread.sums.settle(hook, g_state.holders);
   }
+  maybe_sample_growth(hook, thread, now);
   const std::uint64_t last = g_session.header().last_tick_ns.load(std::memory_order_relaxed);
   if (now < last + kTickNs) [[likely]]
     return;

@@ -9,8 +9,7 @@ namespace oomrec::recorder {
 using session::g_session;
 using session::SpaceTotals;
 
-void publish(InHook hook, ThreadState& thread, Space space) noexcept {
-  if (phase() != Phase::active) return;  // a signal handler has forked inside the hook
+std::int64_t publish_quietly(ThreadState& thread, Space space) noexcept {
   const auto at = static_cast<std::size_t>(space);
   const std::int64_t share = thread.unpublished[at].load(std::memory_order_relaxed);
   add_own(thread.unpublished[at], -share);  // not a store: a signal handler may just have added
@@ -21,6 +20,12 @@ void publish(InHook hook, ThreadState& thread, Space space) noexcept {
     raise_peak(totals, live);
     note_watermark(thread);
   }
+  return share;
+}
+
+void publish(InHook hook, ThreadState& thread, Space space) noexcept {
+  if (phase() != Phase::active) return;  // a signal handler has forked inside the hook
+  const std::int64_t share = publish_quietly(thread, space);
   read_clock(hook, thread);
   g_callbacks.published(hook, share);
 }

@@ -9,8 +9,8 @@
 #include "common/system/files.h"
 #include "common/system/memory.h"
 #include "recorder/session/writer.h"
-#include "recorder/stack/stack.h"
 #include "recorder/state/counters.h"
+#include "recorder/state/growth.h"
 #include "recorder/state/node_scope.h"
 #include "recorder/state/state.h"
 
@@ -46,32 +46,22 @@ void enter(InHook hook, const residency::Look& look) noexcept {
   latest.store(first, std::memory_order_release);
 }
 
-// The stack that is running: what has been touched since the last look is taken to be its doing.
-struct Grower {
-  std::uint32_t holder = 0;  // 0: unknown
-  std::uint32_t now_s = 0;
-};
-Grower running_stack(InHook hook, NodeScope& nodes, ThreadState* thread) noexcept {
-  if (thread == nullptr) return {};
-  nodes.begin(*thread);
-  const std::uint32_t node = stack::capture(hook, thread->stacks, thread->root(hook));
-  return {g_state.holders.find_or_add(hook, node, Space::map, Api::mmap, session::kHolderEstimated),
-          thread->birth_s()};
-}
-
 // Returns the change of live bytes.
 std::int64_t count_touched(InHook hook, ThreadState* thread, const residency::Piece& piece,
-                           const Grower& grower) noexcept {
-  const live::RangeChange change = g_state.ranges.set_touched(
-      hook, piece.start, piece.end, piece.touched_bytes, grower.holder, grower.now_s);
+                           const live::Credit& credit) noexcept {
+  const live::RangeChange change =
+      g_state.ranges.set_touched(hook, piece.start, piece.end, piece.touched_bytes, credit);
   const Delta delta{change.added_bytes, change.added_count,
                     static_cast<std::uint64_t>(change.removed_count), change.added_bytes,
                     change.removed_bytes};
-  // Quietly: publishing would check the limits, from where this look may come.
-  if (thread != nullptr)
+  // Published, else it would later look like an allocation that explains growth. Quietly: it would
+  // check the limits, from where this look may come.
+  if (thread != nullptr) {
     count_quietly(*thread, Space::map, delta);
-  else
+    if (phase() == Phase::active) publish_quietly(*thread, Space::map);
+  } else {
     count_unlaned(Space::map, delta);
+  }
   return delta.live_bytes();
 }
 
@@ -97,19 +87,22 @@ std::uint64_t look_at_pages(InHook hook, std::uint64_t most_ns) noexcept {
     char* const text = static_cast<char*>(memory) + sizeof(residency::Look);
     auto* const blocks = reinterpret_cast<std::uint64_t*>(text + kTextBytes);
     auto* const first = reinterpret_cast<residency::Piece*>(blocks + kBlocks);
+    ThreadState* const thread = current_thread(hook);
+    GrowthOfLook samples{hook, thread};
     const std::size_t seen =
         residency::look_at(hook, 0, view, {{first, pieces}, {text, kTextBytes}, {blocks, kBlocks}},
                            began + most_ns, found);
     const bool is_whole = found.found.flags == 0;
-    ThreadState* const thread = current_thread(hook);
-    NodeScope nodes{hook};
-    Grower grower;
+    NodeScope nodes{hook, thread};
+    live::Credit credit{.sampled = samples.all(), .now_s = thread ? thread->birth_s() : 0};
     for (std::size_t i = 0; is_whole && i < seen; ++i) {
       if (!first[i].counts_once_touched) continue;
-      if (grower.holder == 0) grower = running_stack(hook, nodes, thread);
+      if (thread != nullptr && credit.sampled.empty() && credit.running == 0)
+        credit.running = running_grower(hook, *thread);
       found.found.live_bytes +=
-          static_cast<std::uint64_t>(count_touched(hook, thread, first[i], grower));
+          static_cast<std::uint64_t>(count_touched(hook, thread, first[i], credit));
     }
+    if (is_whole) samples.end();
     move_shares(found);
     const session::Residency* const before = view.residency();
     if (before == nullptr || !residency::is_worse(found.found, *before)) enter(hook, found);

@@ -332,15 +332,22 @@ void Recording::credit(std::uint64_t bytes) {
 // Those that are the most in use first, then the largest, as far as there is room in them.
 std::uint64_t Recording::credit_once_touched(std::uint64_t bytes) {
   std::unordered_map<std::uint32_t, std::uint64_t> room;  // by holder
+  std::unordered_set<std::uint32_t> of_files;
   session::LiveRange range{};
   for (std::uint64_t i = 1; bytes != 0 && i < view_.count(TableId::live_ranges); ++i)
     if (view_.read(TableId::live_ranges, i, range) && range.start != 0 && range.holder != 0 &&
-        range.kind != static_cast<std::uint32_t>(session::RangeKind::counted))
+        range.kind != static_cast<std::uint32_t>(session::RangeKind::counted)) {
       room[range.holder] += range.bytes;
+      if (range.kind != static_cast<std::uint32_t>(session::RangeKind::reservation))
+        of_files.insert(range.holder);
+    }
   std::unordered_set<std::uint32_t> with_row;
   for (const session::ResidencyRow& row : residency_rows_) with_row.insert(row.holder);
   for (const auto& [holder, most] : room)
-    if (!with_row.contains(holder)) residency_rows_.push_back({holder, 0, 0, 0, 0, 0});
+    if (with_row.insert(holder).second) residency_rows_.push_back({holder, 0, 0, 0, 0, 0});
+  view_.divide_growth(0, [&](std::uint32_t holder, std::uint64_t) {
+    if (with_row.insert(holder).second) residency_rows_.push_back({holder, 0, 0, 0, 0, 0});
+  });
   std::vector<std::pair<session::ResidencyRow*, std::uint64_t>> once_touched;
   for (session::ResidencyRow& row : residency_rows_)
     if (const auto found = room.find(row.holder); found != room.end())
@@ -352,10 +359,23 @@ std::uint64_t Recording::credit_once_touched(std::uint64_t bytes) {
   std::uint64_t credited = 0;
   for (const auto& [row, most] : once_touched) {
     const std::uint64_t part = std::min(most, bytes - credited);
-    latest_grower(*row).reserved_bytes += part;
+    if (of_files.contains(row->holder) || !credit_growers(*row, part))
+      latest_grower(*row).reserved_bytes += part;
     credited += part;
   }
   return credited;
+}
+
+// Those whose stacks ran since the look, all of which have rows. False: nobody is known.
+bool Recording::credit_growers(const session::ResidencyRow& reserving, std::uint64_t bytes) {
+  return view_.divide_growth(bytes, [&](std::uint32_t holder, std::uint64_t part) {
+    for (session::ResidencyRow& row : residency_rows_) {
+      if (row.holder != holder) continue;
+      row.reserved_bytes += part;
+      if (holder != reserving.holder) row.reserving = reserving.holder;
+      break;
+    }
+  });
 }
 
 // The row of whoever made the reservations of a holder grow lately; its own if that is not known.
@@ -363,7 +383,7 @@ session::ResidencyRow& Recording::latest_grower(session::ResidencyRow& reserving
   session::ResidencyRow* latest = &reserving;
   for (session::ResidencyRow& row : residency_rows_)
     if (row.reserving == reserving.holder && row.holder != reserving.holder &&
-        (latest == &reserving || row.birth_s > latest->birth_s))
+        (latest == &reserving || row.birth_s >= latest->birth_s))
       latest = &row;
   return *latest;
 }

@@ -164,6 +164,7 @@ class Recording {
   void set_residency(const session::Residency&, std::vector<session::ResidencyRow>);
   void credit(std::uint64_t bytes);
   std::uint64_t credit_once_touched(std::uint64_t bytes);
+  bool credit_growers(const session::ResidencyRow& reserving, std::uint64_t bytes);
   session::ResidencyRow& latest_grower(session::ResidencyRow& reserving);
   void debit(std::uint64_t bytes);
   std::uint32_t seconds_of_look() const;

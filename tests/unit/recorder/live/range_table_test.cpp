@@ -182,11 +182,14 @@ TEST_CASE("random mappings, cut and protected at random, agree with a map of pag
         f.table.for_each([&](const Range& range) {
           if (below(2) == 0) looked_at.push_back(range);
         });
-        for (const Range& range : looked_at)
+        for (const Range& range : looked_at) {
+          std::vector<Growers::Part> parts(below(4));
+          for (Growers::Part& part : parts) part = {holders[below(holders.size())], 1 + below(9)};
           f.apply(f.table.set_touched(
               kHook, range.start, range.end,
               below((range.end - range.start) / kPageBytes + 1) * kPageBytes,
-              below(2) == 0 ? 0 : holder, static_cast<std::uint32_t>(below(100))));
+              {parts, below(2) == 0 ? 0 : holder, static_cast<std::uint32_t>(below(100))}));
+        }
         looked_at.clear();
         break;
       case 4:  // read-only: nothing changes

@@ -1,0 +1,153 @@
+#include "recorder/state/growth.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "common/limits/health.h"
+#include "common/system/files.h"
+#include "common/system/keep_largest.h"
+#include "common/system/syscalls.h"
+#include "recorder/session/node_states.h"
+#include "recorder/session/writer.h"
+#include "recorder/stack/stack.h"
+#include "recorder/state/counters.h"
+#include "recorder/state/node_scope.h"
+#include "recorder/state/state.h"
+
+namespace oomrec::recorder {
+
+using session::g_node_states;
+using session::g_session;
+
+namespace {
+
+constexpr std::uint64_t kBetweenNs = 10'000'000;
+constexpr std::int64_t kNotableBytes = std::int64_t{1} << 20;
+
+struct Growth {
+  std::atomic<std::uint64_t> next_ns{0};
+  std::atomic<bool> busy{false};    // guards all below
+  std::uint64_t read_ns = 0;        // when resident_bytes was read
+  std::int64_t peak_bytes = 0;      // of resident memory, then
+  std::int64_t resident_bytes = 0;  // 0: not read yet
+  std::int64_t live_bytes = 0;
+  std::int64_t pending_bytes = 0;  // not notable yet
+  live::Unexplained unexplained;
+  live::GrowthSamples samples;
+};
+constinit Growth g_growth;
+
+bool enter() noexcept { return !g_growth.busy.exchange(true, std::memory_order_acquire); }
+void leave() noexcept { g_growth.busy.store(false, std::memory_order_release); }
+
+std::int64_t peak_resident_bytes() noexcept {
+  rusage usage{};
+  // Not of all threads: the peak is the process' in any case.
+  if (system::call(SYS_getrusage, RUSAGE_THREAD, &usage) != 0) return 0;
+  return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
+}
+
+// The largest, for readers after a kill.
+void publish_samples() noexcept {
+  using Sample = live::GrowthSamples::Sample;
+  Sample largest[session::kGrowthSamples] = {};
+  std::uint32_t count = 0;
+  for (const Sample& one : g_growth.samples.all())
+    system::keep_largest(
+        std::span<Sample>{largest}, count, one,
+        [](const Sample& a, const Sample& b) noexcept { return a.bytes > b.bytes; });
+  for (std::size_t at = 0; at < session::kGrowthSamples; ++at)
+    g_session.header().growth[at].set(largest[at].grower, largest[at].bytes);
+}
+
+// If the tables have no room for the stack, nobody is credited.
+void add_sample(InHook hook, ThreadState& thread, std::uint64_t bytes) noexcept {
+  NodeScope nodes{hook, &thread};
+  if (const std::uint32_t grower = running_grower(hook, thread))
+    g_growth.samples.add(grower, bytes);
+}
+
+void sample(InHook hook, ThreadState* thread) noexcept {
+  const auto resident = static_cast<std::int64_t>(limit::read_anonymous_bytes(hook));
+  if (resident == 0) return;
+  const std::int64_t live = live_bytes(nullptr);
+  if (g_growth.resident_bytes != 0)
+    g_growth.pending_bytes += g_growth.unexplained.next(
+        resident - g_growth.resident_bytes, live - g_growth.live_bytes, system::coarse_ns());
+  g_growth.resident_bytes = resident;
+  g_growth.live_bytes = live;
+  const std::int64_t growth = g_growth.pending_bytes;
+  if (growth <= -kNotableBytes) {
+    g_growth.samples.shrink(static_cast<std::uint64_t>(-growth));
+  } else if (growth < kNotableBytes || thread == nullptr) {
+    return;
+  } else {
+    add_sample(hook, *thread, static_cast<std::uint64_t>(growth));
+  }
+  g_growth.pending_bytes = 0;
+  publish_samples();
+}
+
+}  // namespace
+
+std::uint32_t running_grower(InHook hook, ThreadState& thread) noexcept {
+  const std::uint32_t node = stack::capture(hook, thread.stacks, thread.root(hook));
+  return g_state.holders.find_or_add(hook, node, Space::map, Api::mmap, session::kHolderEstimated);
+}
+
+void maybe_sample_growth(InHook hook, ThreadState& thread, std::uint64_t now_ns) noexcept {
+  if (g_state.ranges.usable_bytes() < kReservedBytes) [[likely]]
+    return;
+  if (now_ns < g_growth.next_ns.load(std::memory_order_relaxed)) return;
+  if (system::is_sandboxed() || !enter()) return;
+  g_growth.next_ns.store(now_ns + kBetweenNs, std::memory_order_relaxed);
+  const std::int64_t peak = peak_resident_bytes();
+  if (peak >= g_growth.peak_bytes + kNotableBytes || now_ns >= g_growth.read_ns + kTickNs) {
+    g_growth.peak_bytes = peak;
+    g_growth.read_ns = now_ns;
+    sample(hook, &thread);
+  }
+  leave();
+}
+
+GrowthOfLook::GrowthOfLook(InHook hook, ThreadState* thread) noexcept : holds_(enter()) {
+  if (holds_) sample(hook, thread);
+}
+
+GrowthOfLook::~GrowthOfLook() {
+  if (holds_) leave();
+}
+
+std::span<const live::GrowthSamples::Sample> GrowthOfLook::all() const noexcept {
+  if (!holds_) return {};
+  return g_growth.samples.all();
+}
+
+void GrowthOfLook::end() noexcept {
+  if (!holds_) return;
+  g_growth.live_bytes = live_bytes(nullptr);
+  g_growth.pending_bytes = 0;
+  g_growth.samples.clear();
+  publish_samples();
+}
+
+bool claim_growth() noexcept {
+  if (!enter()) return false;
+  for (const live::GrowthSamples::Sample& one : g_growth.samples.all())
+    g_node_states.touch(g_session.holders.at(one.grower).node);
+  leave();
+  return true;
+}
+
+void reset_growth() noexcept {
+  g_growth.samples.clear();
+  g_growth.unexplained = {};
+  g_growth.next_ns.store(0, std::memory_order_relaxed);
+  g_growth.read_ns = 0;
+  g_growth.peak_bytes = g_growth.resident_bytes = g_growth.live_bytes = g_growth.pending_bytes = 0;
+  leave();
+}
+
+}  // namespace oomrec::recorder
