@@ -84,6 +84,38 @@ def test_what_is_touched_of_a_reservation_has_a_holder(killed, what):
 
 
 @pytest.mark.needs_cgroup_write
+def check_growers(shown, counted: int) -> None:
+    """Between two looks three functions touched 220 MiB of a reservation: 120, 60 and 40."""
+    found = {name: holding(shown, name) // MIB for name in ("first", "second", "third", "briefly")}
+    assert found["first"] == pytest.approx(120, abs=24), found
+    assert found["second"] == pytest.approx(60, abs=20), found
+    assert found["third"] == pytest.approx(40, abs=20), found
+    assert found["briefly"] < 36, found  # of 100
+    assert holding(shown, "finish") == pytest.approx(counted * MIB, abs=20 * MIB)
+
+
+HOW = ["events", "one_call", "beside_counted", "beside_brief"]
+
+
+@pytest.mark.needs_cgroup_write
+@pytest.mark.parametrize("how", HOW)
+def test_each_function_has_what_it_touched_of_a_reservation(oomrec, victim, cgroup, how):
+    limit = 450 if how == "beside_counted" else 300
+    done = oomrec("run", "--", victim("reserved"), how, preexec_fn=cgroup(f"{limit}M").enter)
+    assert done.exit_code == 128 + 9, str(done)
+    (bundle,) = done.bundles_for("killed")
+    check_growers(oomrec.json("show", bundle), 77)
+
+
+@pytest.mark.parametrize("mode", ["sampled", "exact"])
+@pytest.mark.parametrize("how", HOW)
+def test_each_function_has_what_it_touched_while_it_lives(oomrec, victim, how, mode):
+    process = oomrec.start("run", "--mode", mode, "--", victim("reserved"), how, "64", stdin=-1)
+    assert process.stdout.readline() == b"grown\n"
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+    check_growers(oomrec.json("show", int(children)), 64)
+
+
 def test_a_reservation_that_is_made_writable_at_once(killed, oomrec, victim):
     """As V8's 512 MiB for its code: what is touched of it counts, also against --limit."""
     _, shown, _ = killed("made_writable")
