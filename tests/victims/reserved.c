@@ -74,6 +74,7 @@ int main(int argc, char** argv) {
   const char* what = argc > 1 ? argv[1] : "";
   reserved = map(1024 * MIB, MAP_NORESERVE);
   is_one_call = strcmp(what, "one_call") == 0;
+  occasion(); /* what is touched until now is the doing of who reserved */
   char* p = NULL;
   first();
   if (strcmp(what, "beside_counted") == 0) p = counted();
