@@ -466,33 +466,52 @@ ResidencyRow* find_row(Look& look, std::uint32_t holder) noexcept {
   return row != end ? row : nullptr;
 }
 
+bool has_reservation(const View& view, std::uint32_t holder) noexcept {
+  session::LiveRange range{};
+  for (std::uint64_t i = 1, count = view.count(TableId::live_ranges); i < count; ++i)
+    if (view.read(TableId::live_ranges, i, range) && range.start != 0 && range.holder == holder &&
+        range.kind == static_cast<std::uint32_t>(session::RangeKind::reservation))
+      return true;
+  return false;
+}
+
+// The one that grew last of those that made this holder's reservations grow.
+ResidencyRow* latest_grower(Look& look, std::uint32_t reserving) noexcept {
+  ResidencyRow* latest = nullptr;
+  for (std::uint32_t i = 0; i < look.found.row_count; ++i)
+    if (look.rows[i].reserving == reserving &&
+        (latest == nullptr || look.rows[i].birth_s >= latest->birth_s))
+      latest = look.rows + i;
+  return latest;
+}
+
 // Growers keep the shares that they had at the process' own latest look. What its reservations have
-// grown by since is credited to those that ran meanwhile, or else to the latest grower.
+// grown by since is credited to those whose stacks ran meanwhile, or else to the latest grower.
 void move_known_shares(const View& view, Look& look) noexcept {
   view.for_each_residency_row([&](const ResidencyRow& share) noexcept {
     if (share.reserving != 0) move_share(look, share);
   });
-  view.for_each_residency_row([&](const ResidencyRow& before) noexcept {
-    ResidencyRow* const own = find_row(look, before.holder);
-    if (own == nullptr || before.reserving != 0 || own->reserved_bytes <= before.reserved_bytes)
-      return;
-    const std::uint64_t growth = own->reserved_bytes - before.reserved_bytes;
-    const bool is_divided =
-        view.divide_growth(growth, [&](std::uint32_t number, std::uint64_t bytes) noexcept {
-          session::Holder holder{};
-          if (number != before.holder && view.read(TableId::holders, number, holder))
-            move_share(look, {number, holder.node, 0, bytes, 0, before.holder});
-        });
-    if (is_divided) return;
-    ResidencyRow* latest = nullptr;
-    for (std::uint32_t i = 0; i < look.found.row_count; ++i)
-      if (look.rows[i].reserving == before.holder &&
-          (latest == nullptr || look.rows[i].birth_s >= latest->birth_s))
-        latest = look.rows + i;
-    if (latest == nullptr) return;
-    latest->reserved_bytes += growth;
-    own->reserved_bytes = before.reserved_bytes;
-  });
+  for (std::uint32_t i = 0, rows = look.found.row_count; i < rows; ++i) {
+    const ResidencyRow own = look.rows[i];
+    std::uint64_t before = 0;
+    view.for_each_residency_row([&](const ResidencyRow& row) noexcept {
+      if (row.holder == own.holder && row.reserving == 0) before = row.reserved_bytes;
+    });
+    if (own.reserving != 0 || own.reserved_bytes <= before || !has_reservation(view, own.holder))
+      continue;
+    const std::uint64_t growth = own.reserved_bytes - before;
+    const auto move = [&](std::uint32_t number, std::uint64_t bytes, std::uint32_t since_s) {
+      session::Holder holder{};
+      if (number != own.holder && view.read(TableId::holders, number, holder))
+        move_share(look, {number, holder.node, 0, bytes, since_s, own.holder});
+    };
+    if (view.divide_growth(growth, [&](std::uint32_t holder, std::uint64_t bytes) noexcept {
+          move(holder, bytes, 0);
+        }))
+      continue;
+    if (const ResidencyRow* const latest = latest_grower(look, own.holder))
+      move(latest->holder, growth, latest->birth_s);
+  }
 }
 
 // Of the whole process, by /proc/PID/statm; 0: unknown.

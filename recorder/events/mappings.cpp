@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "common/machine/page.h"
-#include "common/system/files.h"
 #include "recorder/events/mappings.h"
 #include "recorder/events/objects.h"
 #include "recorder/events/shared_memory.h"
@@ -169,8 +168,8 @@ void on_map(InHook hook, const Mapping& mapping) noexcept {
                                             birth_s(from))
                    : g_state.ranges.map(hook, mapping.address, mapping.bytes, kind,
                                         anonymous(mapping), from.holder, birth_s(from)));
-  if (use == Use::once_touched && from.thread != nullptr)
-    maybe_sample_growth(hook, *from.thread, system::coarse_ns());  // the first: growth from here on
+  if (use == Use::once_touched && kind == RangeKind::reservation && from.thread != nullptr)
+    note_reservation(hook, *from.thread, from.holder);
   if (kind == RangeKind::reservation && (mapping.flags & MAP_NORESERVE) != 0 &&
       mapping.bytes >= kLargePieceBytes)
     g_state.ranges.set_sparse(hook, mapping.address, mapping.bytes);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 #include "common/limits/health.h"
 #include "common/system/files.h"
@@ -34,6 +35,7 @@ struct Growth {
   std::int64_t resident_bytes = 0;  // 0: not read yet
   std::int64_t live_bytes = 0;
   std::int64_t pending_bytes = 0;  // not notable yet
+  std::uint32_t reserving = 0;     // note_reservation()
   live::Unexplained unexplained;
   live::GrowthSamples samples;
 };
@@ -63,13 +65,15 @@ void publish_samples() noexcept {
 }
 
 // If the tables have no room for the stack, nobody is credited.
-void add_sample(InHook hook, ThreadState& thread, std::uint64_t bytes) noexcept {
+void add_sample(InHook hook, ThreadState& thread, std::uint32_t reserving,
+                std::uint64_t bytes) noexcept {
   NodeScope nodes{hook, &thread};
-  if (const std::uint32_t grower = running_grower(hook, thread))
-    g_growth.samples.add(grower, bytes);
+  const std::uint32_t grower = reserving != 0 ? reserving : running_grower(hook, thread);
+  if (grower != 0) g_growth.samples.add(grower, bytes);
 }
 
 void sample(InHook hook, ThreadState* thread) noexcept {
+  const std::uint32_t reserving = std::exchange(g_growth.reserving, 0);
   const auto resident = static_cast<std::int64_t>(limit::read_anonymous_bytes(hook));
   if (resident == 0) return;
   const std::int64_t live = live_bytes(nullptr);
@@ -84,7 +88,7 @@ void sample(InHook hook, ThreadState* thread) noexcept {
   } else if (growth < kNotableBytes || thread == nullptr) {
     return;
   } else {
-    add_sample(hook, *thread, static_cast<std::uint64_t>(growth));
+    add_sample(hook, *thread, reserving, static_cast<std::uint64_t>(growth));
   }
   g_growth.pending_bytes = 0;
   publish_samples();
@@ -109,6 +113,15 @@ void maybe_sample_growth(InHook hook, ThreadState& thread, std::uint64_t now_ns)
     g_growth.read_ns = now_ns;
     sample(hook, &thread);
   }
+  leave();
+}
+
+void note_reservation(InHook hook, ThreadState& thread, std::uint32_t reserving) noexcept {
+  if (g_state.ranges.usable_bytes() < kReservedBytes || system::is_sandboxed() || !enter()) return;
+  sample(hook, &thread);
+  g_growth.reserving = reserving;
+  g_growth.read_ns = 0;
+  g_growth.next_ns.store(0, std::memory_order_relaxed);
   leave();
 }
 
@@ -144,6 +157,7 @@ bool claim_growth() noexcept {
 void reset_growth() noexcept {
   g_growth.samples.clear();
   g_growth.unexplained = {};
+  g_growth.reserving = 0;
   g_growth.next_ns.store(0, std::memory_order_relaxed);
   g_growth.read_ns = 0;
   g_growth.peak_bytes = g_growth.resident_bytes = g_growth.live_bytes = g_growth.pending_bytes = 0;

@@ -22,6 +22,9 @@ inline constexpr std::uint64_t kReservedBytes = std::uint64_t{64} << 20;
 // When the clock is read.
 void maybe_sample_growth(InHook, ThreadState&, std::uint64_t now_ns) noexcept;
 
+// `reserving`, a holder, has a new reservation. What grows until the next event is its own doing.
+void note_reservation(InHook, ThreadState&, std::uint32_t reserving) noexcept;
+
 // A look: samples once more, as it begins, and then takes all samples for itself.
 class GrowthOfLook {
  public:
