@@ -514,13 +514,31 @@ void move_known_shares(const View& view, Look& look) noexcept {
   }
 }
 
-// Of the whole process, by /proc/PID/statm; 0: unknown.
-std::uint64_t resident_bytes(int process) noexcept {
-  char text[128];
-  const long bytes = open_file(process, "/statm").read(text, sizeof text);
-  std::string_view rest{text, bytes > 0 ? static_cast<std::size_t>(bytes) : 0};
-  system::number_in(rest, &rest);  // its address space
-  return system::number_in(rest) * machine::page_bytes();
+// What the whole process has in memory and in swap, by /proc/PID/status; 0: unknown.
+std::uint64_t bytes_of_process(int process, std::span<char> memory) noexcept {
+  const long bytes = open_file(process, "/status").read(memory.data(), memory.size());
+  const std::string_view text{memory.data(), bytes > 0 ? static_cast<std::size_t>(bytes) : 0};
+  std::uint64_t sum = 0;
+  for (const std::string_view name : {"VmRSS:", "VmSwap:", "HugetlbPages:"})
+    sum += system::number_in(system::field(text, name)) * kKiB;
+  return sum;
+}
+
+// What a look has not reached, from this address on, counts as touched: no piece as more than
+// `most_bytes`, and all of them together as so much. Of a reservation, nothing more is known to
+// count.
+void count_unreached(std::span<Piece> pieces, std::uint64_t address,
+                     std::uint64_t most_bytes) noexcept {
+  const auto unreached = [&](const Piece& piece) noexcept -> std::uint64_t {
+    if (piece.end <= address || piece.counts_once_touched) return 0;
+    return std::min(piece.end - std::max(piece.start, address), most_bytes);
+  };
+  std::uint64_t sum = 0;
+  for (const Piece& piece : pieces) sum += unreached(piece);
+  if (sum == 0) return;
+  const double part = std::min(1.0, static_cast<double>(most_bytes) / static_cast<double>(sum));
+  for (Piece& piece : pieces)
+    piece.touched_bytes += static_cast<std::uint64_t>(part * static_cast<double>(unreached(piece)));
 }
 
 }  // namespace
@@ -581,11 +599,14 @@ std::size_t look_at(InHook, int process, const View& view, Memory memory, std::u
               executable.has_variables_in(area, before)});
   }
   hold(out.found, rest.small_mapping_bytes);
-  for (Piece& piece : pieces)  // of a reservation, nothing more is known to count
-    if (is_late && piece.end > area.start && !piece.counts_once_touched)
-      piece.touched_bytes = piece.end - piece.start;
-  out.found.flags = is_late ? session::kResidencyPartial : 0;
-  if (is_late) out.found.touched_bytes = std::max(out.found.touched_bytes, resident_bytes(process));
+  if (is_late) {
+    const std::uint64_t reached = out.found.touched_bytes;
+    const std::uint64_t all = bytes_of_process(process, memory.text);
+    count_unreached(pieces, area.start,
+                    all == 0 ? ~std::uint64_t{0} : all - std::min(all, reached));
+    out.found.flags = session::kResidencyPartial;
+    out.found.touched_bytes = std::max(reached, all);
+  }
   // Not as published: what a look counts as live stays in a thread's share for long.
   for (const Space space : {Space::heap, Space::map})
     out.found.live_bytes +=

@@ -47,8 +47,8 @@ static_assert(sizeof(Look) == session::kResidencyPages * sizeof(session::Residen
 // Rows have no order afterwards; a grower without a row gets none if the rows are full.
 void move_share(Look&, const session::ResidencyRow& share) noexcept;
 
-// A look that ran out of time takes for touched what it did not reach. A whole one says more if it
-// has seen most of what is resident now.
+// A look that ran out of time divides what it did not reach among the pieces there. A whole one
+// says more if it has seen most of what is resident now.
 bool is_worse(const session::Residency& look, const session::Residency& before) noexcept;
 
 // At least as many pieces as the session has now.
@@ -56,7 +56,8 @@ std::size_t pieces_of(const session::View&) noexcept;
 
 // Leaves the pieces at the beginning of `memory.pieces`, and returns their number. Ends at
 // `deadline_ns` at the latest, of the monotonic clock; pieces that it has not reached by then count
-// as touched. `process`: a pid; 0: the calling process.
+// as touched, as far as the process has so much in memory and in swap. `process`: a pid; 0: the
+// calling process.
 std::size_t look_at(InHook, int process, const session::View&, Memory, std::uint64_t deadline_ns,
                     Look& out) noexcept;
 

@@ -133,10 +133,30 @@ TEST_CASE("of each holder, what was never touched, given back, or only read") {
     const Looked two = look(2);
     CHECK(two.found.untouched_bytes <= 2 * kBytes);
   }
-  SUBCASE("without time, all of them") {
+  SUBCASE("without time, all of them, as the process has so much in memory") {
+    constexpr std::uint64_t kMore = 64 * kMiB;
+    char* const more = map(kMore);
+    std::memset(more, 1, kMore);
     const Looked late = look(1000, 1);
     CHECK(late.found.flags == session::kResidencyPartial);
     CHECK(late.found.untouched_bytes == 0);
+    munmap(more, kMore);
+  }
+  SUBCASE("without time, no more than the process has in memory") {
+    constexpr std::uint64_t kHuge = 4096 * kMiB, kMuch = 512 * kMiB;
+    char *const huge = map(kHuge), *const much = map(kMuch);
+    const std::uint32_t others[] = {hold(huge, kHuge), hold(much, kMuch)};
+    const Looked late = look(1000, 1);
+    CHECK(late.found.flags == session::kResidencyPartial);
+    const std::uint64_t touched = 5 * kBytes + kHuge + kMuch - late.found.untouched_bytes;
+    CHECK(touched <= late.found.touched_bytes);
+    CHECK(touched >= late.found.touched_bytes / 10 * 9);
+    CHECK(late.untouched(others[0]) > kHuge - late.found.touched_bytes);
+    CHECK(late.untouched(others[1]) > kMuch - late.found.touched_bytes);
+    g_ranges.unmap(kHook, reinterpret_cast<std::uint64_t>(huge), kHuge);
+    g_ranges.unmap(kHook, reinterpret_cast<std::uint64_t>(much), kMuch);
+    munmap(huge, kHuge);
+    munmap(much, kMuch);
   }
   g_ranges.unmap(kHook, reinterpret_cast<std::uint64_t>(base), 5 * kBytes);
   munmap(base, 5 * kBytes);
