@@ -218,6 +218,8 @@ void reset_health() noexcept {
 void start_health(InHook hook) noexcept {
   reset_health();
   sample(hook, system::coarse_ns());
+  if (limit::usage_of_killing_limit(g_session.header().health).limit_bytes != 0)
+    prepare_looks(hook);
   set_next_check(nearest_watched());  // the limit may be near before the first tick
   session::Header& header = g_session.header();
   header.cgroup = g_session.add_string(hook, g_near.cgroup.own);

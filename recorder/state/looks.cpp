@@ -115,6 +115,13 @@ std::uint64_t look_at_pages(InHook hook, std::uint64_t most_ns) noexcept {
   return system::monotonic_ns() - began;
 }
 
+void prepare_looks(InHook hook) noexcept {
+  auto& table = g_session.residency;
+  std::uint32_t added = 0;
+  if (table.size() == 0 && g_session.open_residency(hook))
+    table.append(hook, added, [](ResidencyPage&) noexcept {});
+}
+
 void end_look() noexcept { g_looking.store(false, std::memory_order_relaxed); }
 
 }  // namespace oomrec::recorder

@@ -21,6 +21,10 @@ inline constexpr std::uint64_t kLookForBundleNs = 100'000'000;
 // What of a reservation is touched counts as live from then on.
 std::uint64_t look_at_pages(InHook, std::uint64_t most_ns) noexcept;
 
+// Takes the memory for a first look, so that the launcher can enter one that the process has not
+// had time for (tools/recording/live/outside_look.h). 12 KiB of the recording.
+void prepare_looks(InHook) noexcept;
+
 // In the child of a fork: the parent's thread that is looking does not exist there.
 void end_look() noexcept;
 

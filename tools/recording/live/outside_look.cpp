@@ -64,8 +64,7 @@ class OpenSession {
 
 bool enter_look(const std::filesystem::path& session, pid_t pid) {
   OpenSession open{session};
-  if (open.view().problem() != session::Problem::none || open.view().residency() == nullptr)
-    return false;
+  if (open.view().problem() != session::Problem::none || open.page(1) == nullptr) return false;
   constexpr std::uint64_t kMostNs = 1'000'000'000;  // the process does not run
   std::vector<residency::Piece> pieces(residency::pieces_of(open.view()));
   std::vector<char> text(64 * 1024);
@@ -76,9 +75,8 @@ bool enter_look(const std::filesystem::path& session, pid_t pid) {
   if (look->found.time_ns == 0) return false;
 
   // In place of the latest one if there is no memory for another.
-  const std::uint32_t latest = open.header().latest_look;
-  const std::uint32_t other = latest == 1 ? 1 + session::kResidencyPages : 1;
-  const std::uint32_t first = open.page(other) != nullptr ? other : latest;
+  const std::uint32_t other = open.header().latest_look == 1 ? 1 + session::kResidencyPages : 1;
+  const std::uint32_t first = open.page(other) != nullptr ? other : 1;
   std::uint32_t pages = 0;
   while (pages < session::kResidencyPages && open.page(first + pages) != nullptr) ++pages;
   const std::size_t fit =

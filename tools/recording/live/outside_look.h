@@ -8,8 +8,9 @@
 
 namespace oomrec::tools::recording {
 
-// False: the process has never looked, so that its session has no memory for it, or its pages or
-// its session may not be read. `session`: of a process that does not run; `pid`: in our namespace.
+// False: its session has no memory for it (the process began without a limit of its cgroup, and has
+// never looked), or its pages or its session may not be read. `session`: of a process that does not
+// run; `pid`: in our namespace.
 bool enter_look(const std::filesystem::path& session, pid_t pid);
 
 }  // namespace oomrec::tools::recording
