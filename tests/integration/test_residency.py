@@ -36,8 +36,10 @@ def first(shown: dict) -> set:
 def killed(oomrec, victim, cgroup):
     """Runs the victim in a cgroup of 150 MiB until it is killed."""
 
-    def run(*arguments: str):
-        done = oomrec("run", "--", victim("residency"), *arguments, preexec_fn=cgroup(LIMIT).enter)
+    def run(*arguments: str, env: dict | None = None):
+        done = oomrec(
+            "run", "--", victim("residency"), *arguments, env=env, preexec_fn=cgroup(LIMIT).enter
+        )
         assert done.exit_code == 128 + 9, str(done)
         (bundle,) = done.bundles_for("killed")
         return done, oomrec.json("show", bundle), bundle
@@ -167,6 +169,52 @@ def test_blocks_beside_what_a_look_counts_as_live(killed):
     assert holding(shown, "grow_blocks") == pytest.approx(87 * MIB, abs=12 * MIB)
 
 
+def resident(shown: dict) -> int:
+    return sum(holder["resident_bytes"] for holder in shown["holders"])
+
+
+# The kernel's log, or that it was killed at the limit, bounds what was resident.
+@pytest.mark.needs_cgroup_write
+@pytest.mark.parametrize("log", [None, "/nowhere"], ids=["log", "no log"])
+def test_killed_before_it_looked(killed, oomrec, log):
+    """It grows by 300 MiB at once: what of its holders was resident is an estimate, and says so."""
+    done, shown, bundle = killed("at_once", env=log and {"OOMREC_KERNEL_LOG": log})
+    assert shown["resident_memory"] is None, "it has looked"
+    assert "fill_at_once" in first(shown), shown["holders"][0]
+    assert resident(shown) <= 150 * MIB
+    assert holding(shown, "fill_at_once") >= 140 * MIB and shown["holders"][0]["estimated"]
+    assert holding(shown, "untouched", "bytes") == 384 * MIB
+    assert re.search(r"; largest holder: about 1[45][\d.]+ MiB", done.stderr), done.stderr
+    page = " ".join(oomrec("show", bundle).stdout.split())
+    assert "before anything looked at its pages" in page, page
+
+
+@pytest.mark.needs_cgroup_write
+def test_killed_before_it_looked_what_it_had_touched_stays(killed):
+    """The negative control: 40 MiB that are touched, and what is being filled gets the rest."""
+    _, shown, _ = killed("all_at_once")
+    assert shown["resident_memory"] is None, "it has looked"
+    assert holding(shown, "touched_before") == 40 * MIB
+    assert holding(shown, "fill_at_once") == pytest.approx(107 * MIB, abs=8 * MIB)
+
+
+@pytest.mark.needs_cgroup_write
+@pytest.mark.parametrize("what, before", [("at_once", 0), ("all_at_once", 40)])
+def test_paused_at_the_limit_before_it_looked(oomrec, victim, what, before):
+    """The launcher looks, although the program never has."""
+    run = oomrec("run", "--cgroup", LIMIT, "--", victim("residency"), what)
+    assert run.exit_code == 128 + 9, str(run)
+    for reason in ("near_limit", "killed"):
+        (bundle,) = run.bundles_for(reason)
+        shown = oomrec.json("show", bundle)
+        assert shown["resident_memory"]["complete"]
+        assert "fill_at_once" in first(shown), shown["holders"][0]
+        assert holding(shown, "touched_before") == before * MIB
+        assert holding(shown, "untouched") == 0
+        # cgroup v2 pauses 16 MiB below the limit.
+        assert 125 * MIB <= holding(shown, "fill_at_once") + before * MIB <= 150 * MIB
+
+
 @pytest.mark.needs_cgroup_write
 def test_stacks_of_threads_lead_where_they_are_the_largest_part(killed, oomrec):
     done, _, bundle = killed("beside_stacks")
@@ -217,6 +265,25 @@ def test_a_living_process_is_ranked_by_what_is_resident(oomrec, grown):
     assert "resident memory now" in page
     top = oomrec.json("top", "--once", pid)
     assert "grow" in {frame["function"] for frame in top["rows"][0]["stack"]}, top["rows"][:2]
+
+
+@pytest.mark.parametrize("options", [(), ("--limit", "2G")], ids=["no limit", "--limit"])
+def test_a_dump_ranks_as_show_does_of_the_process(oomrec, grown, options):
+    """By what is resident; where a limit counts what was requested, by that."""
+    pid = grown("untouched", *options)
+    live = oomrec.json("show", pid)
+    dumped = oomrec.json("show", oomrec.json("dump", pid)["bundle"])
+    assert ("untouched" if options else "grow") in first(live)
+    rows = [
+        [
+            (row["stack"][0]["function"], row["resident_bytes"], row["share"])
+            for row in of["holders"]
+        ]
+        for of in (live, dumped)
+    ]
+    assert rows[0] == rows[1]
+    assert holding(dumped, "grow") == 40 * MIB  # all of it is touched
+    assert holding(dumped, "untouched") == 0
 
 
 def test_a_report_has_what_is_resident(oomrec, grown, tmp_path):

@@ -121,6 +121,19 @@ static char* fill_last(void) {
   return p;
 }
 
+/* Killed while it is filled: no call of ours in between. */
+static char* fill_at_once(void) {
+  char* p = map(NULL, 300 * MIB, 0);
+  memset(p, 1, 300 * MIB);
+  return p;
+}
+
+static char* touched_before(void) {
+  char* p = map(NULL, 40 * MIB, 0);
+  memset(p, 1, 40 * MIB);
+  return p;
+}
+
 int main(int argc, char** argv) {
   const char* what = argc > 1 ? argv[1] : "";
   const size_t until = argc > 2 ? (size_t)atoi(argv[2]) : 0;
@@ -137,6 +150,9 @@ int main(int argc, char** argv) {
   if (strcmp(what, "beside_reservation") == 0) kept = touched_reservation();
   if (strcmp(what, "beside_file") == 0) kept = read_file();
   if (strcmp(what, "beside_stacks") == 0) many_stacks();
+  if (strcmp(what, "at_once") == 0) kept = untouched();
+  if (strcmp(what, "all_at_once") == 0) kept = touched_before();
+  if (kept != NULL && strstr(what, "at_once") != NULL) kept = fill_at_once();
   for (size_t i = 0; until == 0 || i < until; ++i) {
     if (what[0] == 'b') {
       grow_blocks(i);

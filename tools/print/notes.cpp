@@ -59,6 +59,13 @@ std::string dropped_events(const recording::Recording& recording) {
 }  // namespace
 
 std::string shares_note(const recording::Recording& recording) {
+  if (recording.is_resident_estimated() && recording.weight() == recording::Weight::resident)
+    return "holders are ranked by what of them was in memory or in swap. It was killed before "
+           "anything "
+           "looked at its pages: that is an estimate. All holders together have what the process "
+           "had, "
+           "and the largest and newest mappings and blocks are taken not to have been touched; the "
+           "totals of spaces count what the blocks take up";
   return recording.weight() == recording::Weight::resident
              ? "holders are ranked by what of them is in memory or in swap, and percentages are "
                "shares of that; the totals of spaces count what the blocks take up"

@@ -49,7 +49,9 @@ std::optional<LargestHolder> largest_holder_of(const Source& source) {
       stacks);
   if (sums.empty()) return std::nullopt;
   const recording::StackFigures& largest = sums.front().figures;
-  return LargestHolder{largest.bytes, line_of(stacks.locations(largest.stack), *source.locations)};
+  const bool estimated = source.recording->is_resident_estimated() && largest.estimated;
+  return LargestHolder{largest.bytes, estimated,
+                       line_of(stacks.locations(largest.stack), *source.locations)};
 }
 
 }  // namespace oomrec::tools::bundles

@@ -11,6 +11,7 @@ namespace oomrec::tools::bundles {
 
 struct LargestHolder {
   std::uint64_t bytes = 0;
+  bool estimated = false;
   std::string where;  // "train.py:42 make_batch": the most informative line of its stack
 };
 

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "common/bundle/bundle.h"
+#include "common/limits/health.h"
 #include "common/residency/rows.h"
 #include "common/system/files.h"
 #include "tools/base/error.h"
@@ -136,6 +137,21 @@ std::uint64_t resident_at_kill(const recording::Recording& recording,
   return std::max(of_process, health.rss_bytes + (is_full ? limit - used : 0)) + health.swap_bytes;
 }
 
+// More than so much it cannot have had; 0: unknown. A reading before the end says nothing of that.
+std::uint64_t most_resident_at_kill(const recording::Recording& recording,
+                                    const verdict::Verdict& verdict) {
+  const session::Header& header = recording.header();
+  const bool is_kernels =
+      header.account.source == static_cast<std::uint32_t>(session::AccountSource::kernel_log);
+  const bool is_of_this_kill =
+      verdict.code == VerdictCode::cgroup_oom_kill || verdict.code == VerdictCode::system_oom_kill;
+  if (is_kernels && is_of_this_kill && header.account.own_bytes() != 0)
+    return resident_at_kill(recording, verdict);
+  const std::uint64_t limit = limit::usage_of_killing_limit(header.health).limit_bytes;
+  const bool is_full = verdict.code == VerdictCode::cgroup_oom_kill && limit != 0;
+  return is_full ? limit + header.health.swap_bytes : 0;
+}
+
 // A kill for resident memory, and a living process, are explained by what is resident.
 void set_weight(Source& source, pid_t pid) {
   recording::Recording& recording = *source.recording;
@@ -148,12 +164,17 @@ void set_weight(Source& source, pid_t pid) {
     return;
   }
   if (source.trigger() == Trigger::killed) recording.set_killed();
-  // Without a look only the kernel's own figure tells what cannot have been resident.
-  if (!recording.has_residency() && recording.header().account.own_bytes() == 0) return;
   const verdict::Verdict verdict = source.verdict();
+  const std::uint64_t most = most_resident_at_kill(recording, verdict);
+  // Without a look only these figures tell what was resident.
+  if (!recording.has_residency() && recording.header().account.own_bytes() == 0 && most == 0)
+    return;
+  // As the process itself at that time.
+  if (source.trigger() == Trigger::request && recording.has_residency())
+    return recording.set_weight(recording.weight_by_limits());
   if (!residency::is_about_resident_memory(source.trigger(), verdict.limit)) return;
   if (source.trigger() == Trigger::killed)
-    recording.note_resident_later(resident_at_kill(recording, verdict));
+    recording.note_resident_later(resident_at_kill(recording, verdict), most);
   recording.set_weight(recording::Weight::resident);
 }
 

@@ -44,8 +44,8 @@ std::string death_line_of(const bundles::Source& bundle) {
     line += fmt::format("; largest part: {} of {}", size_text(unheld.front().bytes),
                         unheld.front().name);
   if (largest && !largest->where.empty())
-    line += fmt::format("; largest holder: {}, {}", size_text(largest->bytes),
-                        printable(largest->where));
+    line += fmt::format("; largest holder: {}{}, {}", largest->estimated ? "about " : "",
+                        size_text(largest->bytes), printable(largest->where));
   if (header.heap_note != 0) line += "; " + printable(bundle.recording->text(header.heap_note));
   return line;
 }

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <new>
 #include <span>
 #include <tuple>
@@ -15,6 +16,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "common/limits/health.h"
 #include "common/residency/residency.h"
 #include "common/residency/rows.h"
 #include "common/session/chunks.h"
@@ -264,19 +266,27 @@ void Recording::look_at_pages(pid_t pid) {
   const auto look = look_of(pid, view_);
   if (look == nullptr) return;
   set_residency(look->found, {look->rows, look->rows + look->found.row_count});
-  const bool requests_count = header().soft_limit_bytes != 0 || header().limit_as_bytes != 0;
-  weight_ = requests_count ? Weight::requested : Weight::resident;
+  weight_ = weight_by_limits();
 }
 
-void Recording::note_resident_later(std::uint64_t bytes) {
+Weight Recording::weight_by_limits() const {
+  constexpr unsigned kNearPercent = 50;
+  if (header().soft_limit_bytes == 0 && header().limit_as_bytes == 0) return Weight::resident;
+  const unsigned killing = limit::usage_of_killing_limit(header().health).percent();
+  const unsigned failing =
+      limit::usage_of_failing_limit(header().health, header().soft_limit_bytes).percent();
+  return killing >= kNearPercent && killing > failing ? Weight::resident : Weight::requested;
+}
+
+void Recording::note_resident_later(std::uint64_t bytes, std::uint64_t most_bytes) {
   const std::uint64_t live = totals(Space::heap).live_bytes + totals(Space::map).live_bytes;
   std::uint64_t obtained = live - std::min(live, residency_.live_bytes);
   for (const RequestInFlight& request : in_flight_) obtained += request.bytes;
   const std::uint64_t expected = residency_.touched_bytes + obtained;
   credit(bytes - std::min(bytes, expected));
   // Without a look, what was touched of older memory is not known.
-  if (bytes != 0 && has_residency())
-    debit(std::min(expected - std::min(bytes, expected), obtained));
+  const std::uint64_t bound = has_residency() ? bytes : most_bytes;
+  if (bound != 0) debit(std::min(expected - std::min(bound, expected), obtained), bound);
   sort_rows();
 }
 
@@ -395,30 +405,37 @@ std::uint32_t Recording::seconds_of_look() const {
 }
 
 // Of what was obtained since the look, so much cannot have been resident: the largest mappings and
-// blocks of that time are taken not to have been touched yet.
-void Recording::debit(std::uint64_t bytes) {
+// blocks of that time are taken not to have been touched yet. Without a look, first those that
+// alone are larger than all that was resident, then the newest.
+void Recording::debit(std::uint64_t bytes, std::uint64_t resident_bytes) {
   if (bytes < session::kLookBytes) return;
   const std::uint32_t look_s = seconds_of_look();
+  constexpr std::uint32_t kNow_s = std::numeric_limits<std::uint32_t>::max();
   struct Obtained {
     std::uint64_t bytes;
     std::uint32_t holder;
+    std::uint32_t birth_s;
     RequestInFlight* in_flight = nullptr;  // instead of a holder
   };
   std::vector<Obtained> since;
-  for (RequestInFlight& request : in_flight_) since.push_back({request.bytes, 0, &request});
+  for (RequestInFlight& request : in_flight_) since.push_back({request.bytes, 0, kNow_s, &request});
   session::LiveRange range{};
   for (std::uint64_t i = 1; i < view_.count(TableId::live_ranges); ++i)
     if (view_.read(TableId::live_ranges, i, range) && range.start != 0 && range.holder != 0 &&
         range.birth_s >= look_s &&
         range.kind == static_cast<std::uint32_t>(session::RangeKind::counted))
-      since.push_back({range.bytes, range.holder});
+      since.push_back({range.bytes, range.holder, range.birth_s});
   session::LiveBlock block{};
   for (std::uint64_t i = 1; i < view_.count(TableId::live_blocks); ++i)
     if (view_.read(TableId::live_blocks, i, block) && block.address != 0 && block.weight == 1 &&
         block.bytes >= session::kLookBytes && block.birth_s >= look_s)
-      since.push_back({block.bytes, block.holder});
+      since.push_back({block.bytes, block.holder, block.birth_s});
+  const auto rank = [&](const Obtained& one) {
+    const bool is_new_only = !has_residency() && one.bytes <= resident_bytes;
+    return std::tuple{is_new_only ? one.birth_s : kNow_s, one.bytes};
+  };
   std::sort(since.begin(), since.end(),
-            [](const Obtained& a, const Obtained& b) { return a.bytes > b.bytes; });
+            [&](const Obtained& a, const Obtained& b) { return rank(a) > rank(b); });
   for (const Obtained& one : since) {
     const std::uint64_t part = std::min(one.bytes, bytes);
     if (part == 0) break;
@@ -427,14 +444,36 @@ void Recording::debit(std::uint64_t bytes) {
       one.in_flight->untouched_bytes = part;
       continue;
     }
-    residency_.untouched_bytes += part;
-    const auto at = std::find_if(residency_rows_.begin(), residency_rows_.end(),
-                                 [&](const auto& row) { return row.holder == one.holder; });
-    if (at != residency_rows_.end())
-      at->untouched_bytes += part;
-    else
-      residency_rows_.push_back({one.holder, 0, part, 0, 0, 0});
+    count_untouched(one.holder, part);
   }
+  if (!has_residency() && bytes >= session::kLookBytes) debit_evenly(bytes);
+}
+
+void Recording::count_untouched(std::uint32_t holder, std::uint64_t bytes) {
+  residency_.untouched_bytes += bytes;
+  const auto at = std::find_if(residency_rows_.begin(), residency_rows_.end(),
+                               [&](const auto& row) { return row.holder == holder; });
+  if (at != residency_rows_.end())
+    at->untouched_bytes += bytes;
+  else
+    residency_rows_.push_back({holder, 0, bytes, 0, 0, 0});
+}
+
+// What small blocks must have left untouched, too: each holder the same part of what it still has.
+void Recording::debit_evenly(std::uint64_t bytes) {
+  sort_rows();
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> left;
+  std::uint64_t sum = 0;
+  for (const HolderFigures& row : holders()) {
+    const std::uint64_t resident = resident_of(row.entry, row.live_bytes);
+    if (!is_on_host(row.space) || row.entry == 0 || resident == 0) continue;
+    left.emplace_back(row.entry, resident);
+    sum += resident;
+  }
+  for (const auto& [holder, resident] : left)
+    count_untouched(holder, static_cast<std::uint64_t>(static_cast<double>(resident) *
+                                                       static_cast<double>(std::min(bytes, sum)) /
+                                                       static_cast<double>(sum)));
 }
 
 std::uint64_t Recording::resident_of(std::uint32_t holder, std::uint64_t live_bytes) const {
@@ -447,12 +486,19 @@ std::uint64_t Recording::weight_of(std::uint32_t holder, std::uint64_t live_byte
   return weight_ == Weight::resident || resident > live_bytes ? resident : live_bytes;
 }
 
+bool Recording::has_untouched_in_flight() const {
+  return std::any_of(in_flight_.begin(), in_flight_.end(),
+                     [](const RequestInFlight& request) { return request.untouched_bytes != 0; });
+}
+
 // Holders without a row are wholly touched, as far as the look knows.
 void Recording::add_residency(std::vector<HolderFigures>& rows) const {
   if (!has_residency() && weight_ != Weight::resident) return;
   for (HolderFigures& row : rows) {
     row.resident_bytes = resident_of(row.entry, row.live_bytes);
     row.weighs_resident = weight_ == Weight::resident;
+    row.estimated =
+        row.estimated || (is_resident_estimated() && *row.resident_bytes != row.live_bytes);
   }
   for (const RequestInFlight& request : in_flight_)
     if (HolderFigures* const row = row_of(request, rows))

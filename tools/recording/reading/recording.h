@@ -26,7 +26,7 @@ struct HolderFigures {
   std::uint32_t node = 0;
   Space space = Space::heap;
   Api api = Api::none;
-  bool estimated = false;
+  bool estimated = false;       // by samples, or Recording::is_resident_estimated()
   bool is_object_pool = false;  // Python's: free space, that no line holds
   std::uint64_t live_bytes = 0, live_count = 0;
   // Of the live bytes, and of its reservations, those in memory or in swap. Nothing if nobody
@@ -123,11 +123,20 @@ class Recording {
   void set_weight(Weight weight) { weight_ = weight; }
   // So many bytes were resident at the end. What the look and what was obtained since do not
   // explain counts as touched; what cannot have been resident does not. Either is an estimate.
-  void note_resident_later(std::uint64_t bytes);
+  // Without a look, holders have no more than `most_bytes` together; 0: unknown.
+  void note_resident_later(std::uint64_t bytes, std::uint64_t most_bytes);
+  // Nobody looked, but what was resident at the end left some of the holders' memory untouched.
+  bool is_resident_estimated() const {
+    return !has_residency() && (residency_.untouched_bytes != 0 || has_untouched_in_flight());
+  }
+
+  // What holders weigh of a process that no limit has stopped: what is resident, unless a limit is
+  // set that counts what is requested, and the limit at which the kernel kills is not nearer.
+  Weight weight_by_limits() const;
 
   // Looks at the pages of the session's process, which is alive and visible as `pid`, unless they
-  // may not be read. Its holders then weigh what is resident, unless a limit is set that counts
-  // what is requested. Cost: as of common/residency/residency.h, 1 s at most.
+  // may not be read. Its holders then have weight_by_limits(). Cost: as of
+  // common/residency/residency.h, 1 s at most.
   void look_at_pages(pid_t pid);
 
   // The same, but enters the look in this copy of the session, so that a bundle that is written
@@ -166,8 +175,11 @@ class Recording {
   std::uint64_t credit_once_touched(std::uint64_t bytes);
   bool credit_growers(const session::ResidencyRow& reserving, std::uint64_t bytes);
   session::ResidencyRow& latest_grower(session::ResidencyRow& reserving);
-  void debit(std::uint64_t bytes);
+  void debit(std::uint64_t bytes, std::uint64_t resident_bytes);
+  void debit_evenly(std::uint64_t bytes);
+  void count_untouched(std::uint32_t holder, std::uint64_t bytes);
   std::uint32_t seconds_of_look() const;
+  bool has_untouched_in_flight() const;
   void sort_rows();
   // Of small blocks samples say how they are divided among holders, and the exact total how much
   // they are together.
