@@ -545,6 +545,7 @@ def test_duration_leaves_a_bundle_and_the_process(oomrec, running):
     written = oomrec.json("attach", "--duration", "1s", process.pid)
     check("attach", written)
     assert metadata(Path(written["bundle"]))["reason"] == "request"
+    assert oomrec.json("show", written["bundle"])["resident_memory"]["seconds_before_end"] < 1
     assert process.poll() is None and hooked_words(process.pid) == 0
     check("attach", oomrec.json("attach", process.pid))
     check("attach", oomrec.json("attach", "--detach", process.pid))

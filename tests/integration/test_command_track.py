@@ -97,6 +97,7 @@ def test_events_alerts_and_a_bundle_of_a_process_that_nears_its_limit(oomrec, pr
     assert len(seen) == 7 and seen[-1] == critical
     shown = oomrec.json("show", bundle)
     assert shown["context"].startswith("critical: 9") and "(soft)" in shown["context"]
+    assert shown["resident_memory"] is not None, "a look from outside"
     assert not preload.dump_dir.exists(), "the process itself wrote none"
 
 

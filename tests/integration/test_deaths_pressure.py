@@ -137,4 +137,5 @@ def test_the_one_that_waits_is_named(oomrec, preload, victim, start_thrashing, t
     shown = oomrec.json("show", manifest.parent)
     assert shown["verdict"]["code"] == "memory_pressure"
     assert shown["process"]["pid"] == thrashing.pid
+    assert shown["resident_memory"]["seconds_before_end"] < 1  # its pages as they are
     watching.stop()

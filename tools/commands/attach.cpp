@@ -66,7 +66,8 @@ double seconds_of(const std::string& text) {
 
 // `directory`: empty: the process's own.
 std::string write_bundle(pid_t pid, const std::string& directory) {
-  const recording::Recording recording{recording::require_live_process(pid).recording->path()};
+  recording::Recording recording{recording::require_live_process(pid).recording->path()};
+  recording.enter_look(pid);
   bundle::Cause cause;
   cause.trigger = Trigger::request;
   cause.reason = "the end of `oomrec attach --duration`";

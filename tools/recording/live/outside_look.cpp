@@ -72,7 +72,9 @@ bool enter_look(const std::filesystem::path& session, pid_t pid) {
   const auto look = std::make_unique<residency::Look>();
   residency::look_at(OutsideHooks::in_hook(), pid, open.view(), {pieces, text, blocks},
                      system::monotonic_ns() + kMostNs, *look);
+  const session::Residency* const before = open.view().residency();
   if (look->found.time_ns == 0) return false;
+  if (before != nullptr && residency::is_worse(look->found, *before)) return false;
 
   // In place of the latest one if there is no memory for another.
   const std::uint32_t other = open.header().latest_look == 1 ? 1 + session::kResidencyPages : 1;

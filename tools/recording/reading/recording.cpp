@@ -6,11 +6,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <future>
 #include <limits>
 #include <new>
 #include <span>
+#include <system_error>
+#include <thread>
 #include <tuple>
 #include <unordered_map>
 #include <unordered_set>
@@ -233,9 +237,41 @@ std::unique_ptr<residency::Look> look_of(pid_t pid, const session::View& view) {
 }  // namespace
 
 void Recording::enter_look(pid_t pid) {
-  if (copy_ == nullptr || view_.format() < session::kVersion) return;
-  const auto look = look_of(pid, view_);
-  if (look == nullptr) return;
+  if (may_enter_look()) enter(look_of(pid, view_));
+}
+
+// A read of smaps waits while the process changes its mappings, which itself may wait for memory.
+// The thread that does not return in time is left behind.
+void Recording::enter_look_within(pid_t pid, std::chrono::milliseconds most) {
+  if (!may_enter_look()) return;
+  auto result = std::make_shared<std::promise<std::unique_ptr<residency::Look>>>();
+  std::future<std::unique_ptr<residency::Look>> found = result->get_future();
+  // Signals must reach the threads that wait for them.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  try {
+    std::thread{[result, pid, view = view_, bytes = bytes_] {
+      try {
+        result->set_value(look_of(pid, view));
+      } catch (const std::bad_alloc&) {
+        result->set_value(nullptr);
+      }
+    }}.detach();
+  } catch (const std::system_error&) {
+    result->set_value(nullptr);  // no thread could be started
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (found.wait_for(most) == std::future_status::ready) enter(found.get());
+}
+
+bool Recording::may_enter_look() const {
+  return copy_ != nullptr && view_.format() >= session::kVersion;
+}
+
+void Recording::enter(std::unique_ptr<residency::Look> look) {
+  const session::Residency* const before = view_.residency();
+  if (look == nullptr || (before != nullptr && residency::is_worse(look->found, *before))) return;
   std::uint64_t end = (view_.bytes().total + 7) & ~std::uint64_t{7};
   if (end / session::kSegmentBytes != (end + kLookTableBytes - 1) / session::kSegmentBytes)
     end = (end / session::kSegmentBytes + 1) * session::kSegmentBytes;

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <memory>
@@ -18,6 +19,10 @@
 
 #include "common/session/view.h"
 #include "tools/base/foreign_file.h"
+
+namespace oomrec::residency {
+struct Look;
+}
 
 namespace oomrec::tools::recording {
 
@@ -142,6 +147,9 @@ class Recording {
   // The same, but enters the look in this copy of the session, so that a bundle that is written
   // from it has it. Does nothing if this is no copy, or of an older format.
   void enter_look(pid_t pid);
+  // The same for a service, which may not wait for a process that itself waits for memory: without
+  // a look if there is none in time.
+  void enter_look_within(pid_t pid, std::chrono::milliseconds most);
 
   // Fills in oldest_ns of rows that holders() returned. Cost: reads every live block.
   void add_ages(std::vector<HolderFigures>& rows) const;
@@ -170,6 +178,8 @@ class Recording {
   std::uint64_t weighed_bytes() const;
 
  private:
+  bool may_enter_look() const;
+  void enter(std::unique_ptr<residency::Look> look);
   void set_residency(const session::Residency&, std::vector<session::ResidencyRow>);
   void credit(std::uint64_t bytes);
   std::uint64_t credit_once_touched(std::uint64_t bytes);

@@ -4,6 +4,7 @@
 #include <exception>
 #include <filesystem>
 
+#include "common/system/files.h"
 #include "tools/base/error.h"
 #include "tools/base/output_file.h"
 #include "tools/base/text.h"
@@ -16,6 +17,7 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kBetweenBundles = std::chrono::seconds{30};
+constexpr auto kMostLook = std::chrono::milliseconds{200};
 constexpr const char* kTelemetryName = "telemetry.json";
 constexpr const char* kManifestName = "manifest.json";
 
@@ -40,7 +42,9 @@ FlightRecorder::CaptureResult FlightRecorder::capture(const recording::Recording
   // on, and report the events so far.
   try {
     // A copy: the process changes its session while we read.
-    const recording::Recording copy{recording.path()};
+    recording::Recording copy{recording.path()};
+    if (copy.header().pid_namespace == system::pid_namespace())
+      copy.enter_look_within(copy.header().pid, kMostLook);
     const bundles::WriteResult written = bundles::write_bundle(
         copy, cause, fs::absolute(options_.directory).lexically_normal().string(),
         {options_.max_dumps, std::uint64_t{options_.max_total_mb} << 20});

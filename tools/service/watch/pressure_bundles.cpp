@@ -18,6 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kBetweenBundles = 5min;  // of the same process
+constexpr auto kMostLook = 200ms;       // at the pages of a process that waits for memory
 constexpr auto kBetweenSearches = 10s;  // for the process that waits
 
 // The kernel has just reported the machine's pressure: its averages may still be low.
@@ -49,7 +50,8 @@ RecordedProcess* longest_waiting(RecordedProcesses& processes) {
 }
 
 bundles::WriteResult write_bundle_of(const RecordedProcess& process) {
-  const recording::Recording recording{process.session.path};
+  recording::Recording recording{process.session.path};
+  recording.enter_look_within(process.session.pid, kMostLook);
   const auto health = deaths::current_health(recording.view());
   bundle::Cause cause;
   cause.trigger = Trigger::pressure;
