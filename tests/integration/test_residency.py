@@ -210,7 +210,8 @@ def test_paused_at_the_limit_before_it_looked(oomrec, victim, what, before):
         assert shown["resident_memory"]["complete"]
         assert "fill_at_once" in first(shown), shown["holders"][0]
         assert holding(shown, "touched_before") == before * MIB
-        assert holding(shown, "untouched") == 0
+        # What the kernel says beyond the look belongs to one of the two, as far as anybody knows.
+        assert holding(shown, "untouched") <= MIB
         # cgroup v2 pauses 16 MiB below the limit.
         assert 125 * MIB <= holding(shown, "fill_at_once") + before * MIB <= 150 * MIB
 
