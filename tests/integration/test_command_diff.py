@@ -159,6 +159,7 @@ sys.stdin.readline()
 """
 
 
+@pytest.mark.depends_on_speed
 def test_what_is_filled_between_two_bundles(oomrec, tmp_path):
     """Nothing is requested meanwhile: resident memory grows by pages of a file, by shared memory and by an old mapping."""
     (tmp_path / "fills.py").write_text(FILLS)

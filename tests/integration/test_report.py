@@ -106,7 +106,7 @@ def test_the_report_has_the_programs_other_processes(oomrec, tmp_path):
     held = dict.fromkeys(page["row_process"], 0)
     for row, process in enumerate(page["row_process"]):
         if page.json["spaces"][page["row_space"][row]]["adds_up"]:
-            held[process] += page["row_live_bytes"][row]
+            held[process] += page["row_resident_bytes"][row]  # as `tree` weighs
     assert held == {
         number_of[parent]: oomrec.json("tree", of_parent)["root"]["bytes"],
         number_of[worker]: oomrec.json("tree", of_worker)["root"]["bytes"],

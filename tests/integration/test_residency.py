@@ -16,6 +16,9 @@ import pytest
 import report_page
 from schemas import check
 
+# Looks and samples are taken while the programs run: on a busy machine they come late.
+pytestmark = pytest.mark.depends_on_speed
+
 MIB = 1 << 20
 LIMIT = "150M"
 
@@ -319,7 +322,7 @@ def test_top_has_the_account(oomrec, grown):
     (line,) = (line for line in text.splitlines() if line.startswith(" resident "))
     assert "mappings and large blocks 48." in line and len(line) <= 100
     whole, *parts = (float(number) for number in re.findall(r"([\d.]+) MiB", line))
-    assert sum(parts) == pytest.approx(whole, abs=1)
+    assert sum(parts) == pytest.approx(whole, abs=1.2)  # "other" may be below a MiB
 
 
 def test_the_account_adds_up(oomrec, grown):

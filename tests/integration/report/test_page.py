@@ -95,6 +95,7 @@ def test_what_of_a_holder_is_in_memory(show, weight):
     made.json["resident_memory"] = {
         "seconds_before_end": 1.25, "complete": True, "resident_bytes": 671 * MIB, "swapped_bytes": 3 * MIB,
         "untouched_bytes": 393 * MIB, "kinds": {**kinds, "heap": MIB, "held": 100 * MIB, "file_pages": 570 * MIB},
+        "small_block_bytes": MIB,
     }  # fmt: skip
     schemas.check("report", made.described())
     page = show(made)

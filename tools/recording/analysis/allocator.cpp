@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "common/text/text.h"
+#include "tools/base/text.h"
 
 namespace oomrec::tools::recording {
 
@@ -21,7 +22,7 @@ std::string allocator_of(const Recording& recording) {
   if (const std::string file = recording.text(recording.header().allocator); !file.empty()) {
     if (file.starts_with("libc.so") || file.starts_with("libc-")) return "glibc";
     const std::string_view known = known_in(file);
-    return std::string{known.empty() ? std::string_view{file} : known};
+    return known.empty() ? printable(file) : std::string{known};
   }
   session::Module module{};
   for (std::uint64_t i = 1; i < recording.view().count(session::TableId::modules); ++i) {

@@ -7,8 +7,8 @@
 
 namespace oomrec::tools::recording {
 
-// "glibc", "jemalloc", or the name of a file that is not known. Where that was not recorded, by the
-// modules that are named like an allocator, else "glibc".
+// "glibc", "jemalloc", or the name of a file that is not known, printable. Where that was not
+// recorded, by the modules that are named like an allocator, else "glibc".
 std::string allocator_of(const Recording&);
 
 }  // namespace oomrec::tools::recording
