@@ -147,6 +147,15 @@ void count_change(InHook hook, const Caller& from, Api api,
          change.added_bytes, change.removed_bytes});
 }
 
+// What counts once it is touched.
+void reserve(InHook hook, const Caller& from, Api api, std::uint64_t address, std::uint64_t bytes,
+             RangeKind kind) noexcept {
+  count_change(hook, from, api,
+               g_state.ranges.reserve(hook, address, bytes, kind, from.holder, birth_s(from)));
+  if (kind == RangeKind::reservation && from.thread != nullptr)
+    note_reservation(hook, *from.thread, from.holder);
+}
+
 }  // namespace
 
 bool may_be_in_memory(const Mapping& mapping) noexcept {
@@ -162,14 +171,12 @@ void on_map(InHook hook, const Mapping& mapping) noexcept {
   const Use use = use_of(mapping, kind);
   NodeScope nodes{hook};
   const Caller from = caller(hook, nodes, mapping.bytes, mapping.api, use);
-  count_change(hook, from, mapping.api,
-               use == Use::once_touched
-                   ? g_state.ranges.reserve(hook, mapping.address, mapping.bytes, kind, from.holder,
-                                            birth_s(from))
-                   : g_state.ranges.map(hook, mapping.address, mapping.bytes, kind,
-                                        anonymous(mapping), from.holder, birth_s(from)));
-  if (use == Use::once_touched && kind == RangeKind::reservation && from.thread != nullptr)
-    note_reservation(hook, *from.thread, from.holder);
+  if (use == Use::once_touched)
+    reserve(hook, from, mapping.api, mapping.address, mapping.bytes, kind);
+  else
+    count_change(hook, from, mapping.api,
+                 g_state.ranges.map(hook, mapping.address, mapping.bytes, kind, anonymous(mapping),
+                                    from.holder, birth_s(from)));
   if (kind == RangeKind::reservation && (mapping.flags & MAP_NORESERVE) != 0 &&
       mapping.bytes >= kLargePieceBytes)
     g_state.ranges.set_sparse(hook, mapping.address, mapping.bytes);
@@ -248,9 +255,7 @@ void on_protect(InHook hook, std::uint64_t address, std::uint64_t bytes, int pro
   if (sparseness == live::Sparse::reserved) {
     NodeScope nodes{hook};
     const Caller from = caller(hook, nodes, 0, Api::mprotect, Use::once_touched);
-    return count_change(hook, from, Api::mprotect,
-                        g_state.ranges.reserve(hook, address, bytes, RangeKind::reservation,
-                                               from.holder, birth_s(from)));
+    return reserve(hook, from, Api::mprotect, address, bytes, RangeKind::reservation);
   }
   const std::uint64_t newly = counted_by_protect(hook, address, bytes, protection);
   const bool given_up =
