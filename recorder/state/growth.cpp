@@ -64,7 +64,7 @@ void publish_samples() noexcept {
     g_session.header().growth[at].set(largest[at].grower, largest[at].bytes);
 }
 
-// If the tables have no room for the stack, nobody is credited.
+// Drops the sample if the tables have no room for the stack.
 void add_sample(InHook hook, ThreadState& thread, std::uint32_t reserving,
                 std::uint64_t bytes) noexcept {
   NodeScope nodes{hook, &thread};

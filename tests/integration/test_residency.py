@@ -321,8 +321,9 @@ def test_top_has_the_account(oomrec, grown):
     text = oomrec("top", "--once", pid).stdout
     (line,) = (line for line in text.splitlines() if line.startswith(" resident "))
     assert "mappings and large blocks 48." in line and len(line) <= 100
-    whole, *parts = (float(number) for number in re.findall(r"([\d.]+) MiB", line))
-    assert sum(parts) == pytest.approx(whole, abs=1.2)  # "other" may be below a MiB
+    sizes = re.findall(r"([\d.]+) ([KM])iB", line)
+    whole, *parts = (float(number) / (1 if unit == "M" else 1024) for number, unit in sizes)
+    assert sum(parts) == pytest.approx(whole, abs=1)
 
 
 def test_the_account_adds_up(oomrec, grown):

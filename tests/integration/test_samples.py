@@ -1,4 +1,4 @@
-"""Holders of small blocks, sampled: samples divide among them what is known exactly together."""
+"""Small blocks in sampled mode: the estimates of their holders add up to the heap's exact total."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ namespace oomrec::tools::bundles {
 namespace {
 
 std::string program_of(const recording::Recording& recording) {
-  const std::string executable = recording.text(program_of(recording.header()));
-  return printable(executable.substr(executable.rfind('/') + 1));
+  const std::string program = recording.text(program_of(recording.header()));
+  return printable(program.substr(program.rfind('/') + 1));
 }
 
 // Seconds since 1970.

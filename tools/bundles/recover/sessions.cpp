@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -57,12 +56,13 @@ int ancestors_of(const Session& session, const ParentPids& parents) {
 void sort_youngest_first(std::vector<Session>& sessions) {
   ParentPids parents;
   for (const Session& session : sessions) parents[session.pid] = session.parent_pid;
-  const auto age = [&](const Session& session) {
-    return std::tuple{session.start_ticks, session.start_monotonic_ns,
-                      ancestors_of(session, parents)};
+  const auto start = [](const Session& session) {
+    return std::pair{session.start_ticks, session.start_monotonic_ns};
   };
-  std::stable_sort(sessions.begin(), sessions.end(),
-                   [&](const Session& a, const Session& b) { return age(a) > age(b); });
+  std::stable_sort(sessions.begin(), sessions.end(), [&](const Session& a, const Session& b) {
+    return start(a) != start(b) ? start(a) > start(b)
+                                : ancestors_of(a, parents) > ancestors_of(b, parents);
+  });
 }
 
 }  // namespace
