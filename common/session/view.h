@@ -156,7 +156,7 @@ class View {
   }
 
   // Divides what reservations have grown by since then among those whose stacks ran meanwhile:
-  // visit(holder, its bytes). False: nobody is known.
+  // visit(holder, its bytes). False: there are no samples.
   template <class Visit>
   bool divide_growth(std::uint64_t bytes, Visit&& visit) const noexcept {
     double sampled = 0;

@@ -47,7 +47,7 @@ void publish(InHook, ThreadState&, Space) noexcept;
 // `live` more bytes are in a space's total: raises peak and step.
 void raise_peak(session::SpaceTotals&, std::int64_t live) noexcept;
 
-// The same without the clock, and nobody checks the limits. Returns the share.
+// publish() without reading the clock or checking the limits. Returns the share.
 std::int64_t publish_quietly(ThreadState&, Space) noexcept;
 
 // Counts without a lane: slower, shared. In registers: a Delta in memory would be read back in

@@ -42,7 +42,8 @@ class GrowthOfLook {
   const bool holds_;
 };
 
-// The holder of the running stack, as a grower; 0: there is no room. In a NodeScope.
+// The holder to which growth is credited while this stack runs; 0: the tables have no room. Call it
+// within a NodeScope.
 std::uint32_t running_grower(InHook, ThreadState&) noexcept;
 
 // Marks the nodes of all samples as in use. False: try again.
