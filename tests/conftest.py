@@ -25,7 +25,6 @@ from pathlib import Path
 
 import machine_isolation
 import pytest
-from _pytest.runner import runtestprotocol
 from holding import Held
 from memory_cgroup import MemoryCgroup
 from other_users import two_accounts
@@ -362,15 +361,22 @@ def fake_gpu(build_dir):
 
 
 @pytest.fixture
-def start_thrashing(victim, cgroup):
-    """start_thrashing(RUNNER, *WORDS BEFORE IT) is a program that waits for its pages to come back."""
-    disk = "/var/tmp"  # a temporary file system would only count in the cgroup
+def on_disk():
+    """A new directory whose files are not in memory, as those of `tmp_path` may be."""
+    disk = "/var/tmp"
     kind = subprocess.run(["stat", "-f", "-c", "%T", disk], capture_output=True, text=True).stdout
     if kind.strip() in ("tmpfs", "ramfs"):
         pytest.skip(f"{disk} is not on a disk")
+    with tempfile.TemporaryDirectory(dir=disk) as directory:
+        yield directory
+
+
+@pytest.fixture
+def start_thrashing(victim, cgroup, on_disk):
+    """start_thrashing(RUNNER, *WORDS BEFORE IT) is a program that waits for its pages to come back."""
 
     def start(runner: Runner, *before) -> subprocess.Popen:
-        words = [sys.executable, victim("python/thrashes.py"), disk, 96]
+        words = [sys.executable, victim("python/thrashes.py"), on_disk, 96]
         process = runner.start(
             *before, *words, preexec_fn=cgroup("48M").enter, env={"OOMREC_WARN": "0"}
         )
@@ -478,23 +484,6 @@ def stop_ignoring_signals() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item, nextitem):
-    """Tries a test marked `depends_on_speed` up to three times, each with new fixtures."""
-    if item.get_closest_marker("depends_on_speed") is None:
-        return None
-    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-    for last in (False, False, True):
-        reports = runtestprotocol(item, nextitem=nextitem, log=False)
-        if last or not any(report.failed for report in reports):
-            break
-        item._initrequest()
-    for report in reports:
-        item.ihook.pytest_runtest_logreport(report=report)
-    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
-    return True
-
-
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses the directory of temporary files
 def pytest_configure(config) -> None:
     stop_ignoring_signals()
@@ -503,7 +492,6 @@ def pytest_configure(config) -> None:
         config.option.basetemp = f"{machine_isolation.directory_in_memory()}/tests"
     for name, (meaning, _) in MARKERS.items():
         config.addinivalue_line("markers", f"{name}: needs {meaning}")
-    config.addinivalue_line("markers", "depends_on_speed: a busy machine may be too slow for it")
 
 
 def pytest_runtest_setup(item) -> None:

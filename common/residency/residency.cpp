@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "common/machine/page.h"
+#include "common/session/directories.h"
 #include "common/system/files.h"
 #include "common/system/keep_largest.h"
 #include "common/system/mapping_lines.h"
@@ -122,6 +123,48 @@ std::span<const std::uint64_t> collect_blocks(const View& view,
   return memory.first(count);
 }
 
+// --- /proc/PID/mountinfo ------------------------------------------------------------------------
+
+// "0:27": of a line of mountinfo. smaps has both numbers in hexadecimal.
+struct Device {
+  std::uint32_t major = 0, minor = 0;
+  bool operator==(const Device&) const = default;
+};
+
+// Temporary file systems: their pages are memory that only deleting the file gives back.
+class MemoryFileSystems {
+ public:
+  MemoryFileSystems(int process, std::span<char> text) noexcept {
+    const system::File file = open_file(process, "/mountinfo");
+    system::MappingLines lines{text};
+    std::string_view line;
+    const auto read = [&](char* to, std::size_t bytes) noexcept { return file.read(to, bytes); };
+    while (count_ < std::size(devices_) && file.is_open() && lines.next(line, read)) add(line);
+  }
+
+  bool has(const Device& device) const noexcept {
+    return std::find(devices_, devices_ + count_, device) != devices_ + count_;
+  }
+
+ private:
+  // "44 1 0:27 / /dev/shm rw,nosuid shared:4 - tmpfs tmpfs rw,size=64k"
+  void add(std::string_view line) noexcept {
+    const std::size_t type = line.find(" - ");
+    if (type == line.npos ||
+        !(line.substr(type).starts_with(" - tmpfs ") || line.substr(type).starts_with(" - ramfs ")))
+      return;
+    for (int field = 0; field < 2; ++field)
+      line.remove_prefix(std::min(line.find(' ') + 1, line.size()));
+    const Device device{
+        static_cast<std::uint32_t>(system::number_in(line)),
+        static_cast<std::uint32_t>(system::number_in(line.substr(line.find(':') + 1)))};
+    if (!has(device)) devices_[count_++] = device;
+  }
+
+  Device devices_[24];
+  std::size_t count_ = 0;
+};
+
 // --- /proc/PID/smaps ----------------------------------------------------------------------------
 
 // A mapping of the kernel's.
@@ -130,9 +173,11 @@ struct Area {
   std::uint64_t resident_bytes = 0, swapped_bytes = 0, anonymous_bytes = 0;
   char name[64];  // its beginning; empty: none
   std::size_t name_bytes = 0;
+  Device device;
   bool is_shared = false;
   bool is_file = false;
   bool is_accessible = false;
+  bool is_session = false;
 
   std::uint64_t bytes() const noexcept { return end - start; }
   std::uint64_t touched_bytes() const noexcept {
@@ -146,6 +191,20 @@ struct Area {
   std::string_view named() const noexcept { return {name, name_bytes}; }
 };
 
+// Of ours or of another recorded process, by the form of its name: any directory may be theirs.
+bool names_session(std::string_view path) noexcept {
+  constexpr std::string_view kDeleted = " (deleted)";
+  if (path.ends_with(kDeleted)) path.remove_suffix(kDeleted.size());
+  return session::creator_of(path.substr(path.rfind('/') + 1)).pid != 0;
+}
+
+// "00:1b"
+Device read_device(std::string_view text) noexcept {
+  const auto major = static_cast<std::uint32_t>(system::take_hexadecimal(text));
+  if (text.starts_with(':')) text.remove_prefix(1);
+  return {major, static_cast<std::uint32_t>(system::take_hexadecimal(text))};
+}
+
 // "7f0a40000000-7f0a40021000 rw-p 00000000 00:00 0          [heap]"
 bool read_first_line(std::string_view line, Area& area) noexcept {
   area = {};
@@ -158,12 +217,14 @@ bool read_first_line(std::string_view line, Area& area) noexcept {
   area.is_shared = line[4] == 's';
   line.remove_prefix(6);
   for (int field = 0; field < 3; ++field) {  // offset, device, inode
+    if (field == 1) area.device = read_device(line);
     if (field == 2) area.is_file = !line.starts_with("0 ") && line != "0";
     line.remove_prefix(std::min(line.find(' '), line.size()));
     while (line.starts_with(' ')) line.remove_prefix(1);
   }
   area.name_bytes = std::min(line.size(), sizeof area.name);
   std::memcpy(area.name, line.data(), area.name_bytes);
+  area.is_session = area.is_shared && names_session(line);
   return true;
 }
 
@@ -322,14 +383,11 @@ bool is_arena(const Area& area) noexcept {
   return area.start % kArenaBytes == 0 && area.bytes() <= kArenaBytes;
 }
 
-bool is_shared_memory(const Area& area) noexcept {
+bool is_shared_memory(const Area& area, const MemoryFileSystems& memory) noexcept {
+  if (area.is_file && area.device.major == 0 && memory.has(area.device)) return true;
   for (const std::string_view name : {"/dev/shm/", "/memfd:", "/SYSV", "/dev/zero"})
     if (area.named().starts_with(name)) return true;
   return area.is_shared && !area.is_file;
-}
-
-bool is_session(const Area& area) noexcept {
-  return area.is_shared && area.named().find("/oomrec") != std::string_view::npos;
 }
 
 void add_to(session::Residency& found, ResidentKind kind, std::uint64_t bytes) noexcept {
@@ -393,17 +451,19 @@ struct Contents {
 };
 
 void add_area(session::Residency& found, const Area& area, const Area& before,
-              const Contents& contents) noexcept {
+              const MemoryFileSystems& memory, const Contents& contents) noexcept {
   found.touched_bytes += area.touched_bytes();
   std::uint64_t resident = area.resident_bytes;
   const std::uint64_t anonymous = std::min(area.anonymous_bytes, resident);
-  if (is_session(area)) return add_to(found, ResidentKind::recorder, resident);
-  if (is_shared_memory(area)) return add_to(found, ResidentKind::shared, resident);
+  if (area.is_session) return add_to(found, ResidentKind::recorder, resident);
+  const ResidentKind unwritten =
+      is_shared_memory(area, memory) ? ResidentKind::shared : ResidentKind::files;
   if (contents.has_variables) found.variable_bytes += anonymous;
-  if (area.is_file || contents.has_variables) {
+  if (area.is_private_file() || contents.has_variables) {
     add_to(found, ResidentKind::written_files, anonymous);
-    return add_to(found, ResidentKind::files, resident - anonymous);
+    return add_to(found, unwritten, resident - anonymous);
   }
+  if (area.is_file || unwritten == ResidentKind::shared) return add_to(found, unwritten, resident);
   if (area.named().starts_with("[stack")) return add_to(found, ResidentKind::stacks, resident);
   if (area.named() == "[heap]") return add_to(found, ResidentKind::heap, resident);
   const std::uint64_t own = std::min(contents.own_bytes, resident);
@@ -576,6 +636,7 @@ std::size_t look_at(InHook, int process, const View& view, Memory memory, std::u
   const std::span<Piece> pieces = collect(view, memory.pieces, rest);
   out.found.large_block_bytes = rest.large_block_bytes;
   const std::span<const std::uint64_t> blocks = collect_blocks(view, memory.blocks);
+  const MemoryFileSystems memory_file_systems{process, memory.text};
   Areas areas{process, memory.text};
   const Pages pages{process};
   if (!areas.is_open()) return 0;
@@ -594,7 +655,7 @@ std::size_t look_at(InHook, int process, const View& view, Memory memory, std::u
     const bool may_be_own = process == 0 && !area.is_file && area.resident_bytes != 0;
     const std::uint64_t own = may_be_own ? own_bytes(area, pages, deadline_ns) : 0;
     const auto block = std::lower_bound(blocks.begin(), blocks.end(), area.start);
-    add_area(out.found, area, before,
+    add_area(out.found, area, before, memory_file_systems,
              {held, own, block != blocks.end() && *block < area.end,
               executable.has_variables_in(area, before)});
   }

@@ -135,7 +135,7 @@ def test_a_bundle_and_a_running_process(oomrec, bundle_of):
 FILLS = """\
 import mmap, os, sys
 def map_file():
-    with open("data.bin", "r+b") as file:
+    with open(sys.argv[1] + "/data.bin", "w+b") as file:
         file.truncate(96 << 20)
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 def share():
@@ -146,7 +146,6 @@ def reserve():
     return mmap.mmap(-1, 48 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 def untouched():
     return mmap.mmap(-1, 200 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-open("data.bin", "w").close()
 data, frames, table, nothing = map_file(), share(), reserve(), untouched()
 print(os.getpid(), flush=True)
 sys.stdin.readline()
@@ -159,11 +158,10 @@ sys.stdin.readline()
 """
 
 
-@pytest.mark.depends_on_speed
-def test_what_is_filled_between_two_bundles(oomrec, tmp_path):
+def test_what_is_filled_between_two_bundles(oomrec, tmp_path, on_disk):
     """Nothing is requested meanwhile: resident memory grows by pages of a file, by shared memory and by an old mapping."""
     (tmp_path / "fills.py").write_text(FILLS)
-    process = oomrec.start("run", "--quiet", "--", sys.executable, "fills.py", stdin=-1)
+    process = oomrec.start("run", "--quiet", "--", sys.executable, "fills.py", on_disk, stdin=-1)
     pid = process.stdout.readline().decode().strip()
     first = oomrec.json("dump", pid)["bundle"]
     process.stdin.write(b"\n")

@@ -16,9 +16,6 @@ import pytest
 import report_page
 from schemas import check
 
-# Looks and samples are taken while the programs run: on a busy machine they come late.
-pytestmark = pytest.mark.depends_on_speed
-
 MIB = 1 << 20
 LIMIT = "150M"
 
@@ -150,9 +147,9 @@ def test_old_memory_that_is_filled_at_the_end(killed):
 
 
 @pytest.mark.needs_cgroup_write
-def test_pages_of_files_that_the_kernel_took_back_were_no_blocks(killed):
+def test_pages_of_files_that_the_kernel_took_back_were_no_blocks(killed, on_disk):
     """They make way for blocks: resident is as much as at the last look, but not of the same."""
-    _, shown, _ = killed("beside_file")
+    _, shown, _ = killed("beside_file", env={"ON_DISK": on_disk})
     assert holding(shown, "grow_blocks") == pytest.approx(147 * MIB, abs=3 * MIB)
 
 
@@ -433,10 +430,11 @@ def test_pages_of_files_that_nobody_can_drop_have_a_line(oomrec, cgroup, tmp_pat
 
 
 READS = """
-import mmap, sys, time
-with open("data.bin", "wb") as f:
+import mmap, os, sys, time
+file = os.path.join(os.environ.get("ON_DISK", "."), "data.bin")
+with open(file, "wb") as f:
     f.truncate(200 << 20)
-with open("data.bin") as f:
+with open(file) as f:
     data = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)
 print("mapped", flush=True)
 sys.stdin.readline()
@@ -472,9 +470,9 @@ sys.stdin.readline()
 def grows(oomrec, tmp_path):
     """The script in the background, once it has grown: its pid."""
 
-    def start(script: str, *options: str) -> int:
+    def start(script: str, *options: str, env: dict | None = None) -> int:
         (tmp_path / "grows.py").write_text(script)
-        process = oomrec.start("run", *options, "--", sys.executable, "grows.py", stdin=-1)
+        process = oomrec.start("run", *options, "--", sys.executable, "grows.py", stdin=-1, env=env)
         assert process.stdout.readline() == b"mapped\n"
         process.stdin.write(b"\n")
         process.stdin.flush()
@@ -484,9 +482,9 @@ def grows(oomrec, tmp_path):
     return start
 
 
-def test_reading_a_mapped_file_is_no_leak(oomrec, grows):
+def test_reading_a_mapped_file_is_no_leak(oomrec, grows, on_disk):
     """200 MiB more are resident, and nothing was allocated."""
-    pid = grows(READS)
+    pid = grows(READS, env={"ON_DISK": on_disk})
     leaks = oomrec.json("leaks", pid)
     check("leaks", leaks)
     assert not leaks["detected"], leaks["leaks"]
@@ -599,12 +597,13 @@ def test_exports_have_what_was_written_of_files(oomrec, grows, script):
             assert found == pytest.approx(160 * MIB, abs=4 * MIB), (source, format)
 
 
-def test_clean_pages_of_a_file_are_not_held(oomrec, tmp_path):
+def test_clean_pages_of_a_file_are_not_held(oomrec, tmp_path, on_disk):
     """The negative control: the kernel takes them back when it needs them."""
     (tmp_path / "reads.py").write_text(
         "import mmap, time\n"
-        'with open("data.bin", "wb") as f: f.write(bytes(64 << 20))\n'
-        'with open("data.bin") as f: data = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_COPY)\n'
+        f'file = "{on_disk}/data.bin"\n'
+        'with open(file, "wb") as f: f.write(bytes(64 << 20))\n'
+        "with open(file) as f: data = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_COPY)\n"
         "print(sum(data[::4096]), flush=True)\n"
         "time.sleep(60)\n"
     )

@@ -74,7 +74,8 @@ static char* touched_reservation(void) {
 
 /* Pages that the kernel takes back before it kills. */
 static char* read_file(void) {
-  char name[] = "read_fileXXXXXX";
+  char name[200];
+  snprintf(name, sizeof name, "%s/read_fileXXXXXX", getenv("ON_DISK"));
   static char zeros[1 << 20];
   const int fd = mkstemp(name);
   for (int i = 0; i < 60; ++i)

@@ -248,20 +248,36 @@ TEST_CASE("smaps of other kinds of memory: their resident parts add up") {
       area("7ffff5080000-7ffff5090000 rw-p 00000000 00:00 0     [anon:libc_malloc]", 12, 12, 0);
   smaps += area("7ffff50a0000-7ffff50b0000 rw-p 00000000 00:0f 1     /anon_hugepage", 0, 0, 0, 48);
   smaps += area("7ffffffde000-7ffffffff000 rw-p 00000000 00:00 0     [stack]", 20, 20, 0);
+  // By its file system, not by its directory's name.
+  smaps += area("7ffff50c0000-7ffff50d0000 rw-s 00000000 00:2b 11     /tmp/kept", 36, 0, 0);
+  smaps += area("7ffff50e0000-7ffff50f0000 rw-p 00000000 00:2b 12     /tmp/copied", 40, 4, 0);
+  smaps += area("7ffff5100000-7ffff5110000 r--s 00000000 00:2a 13     /srv/table", 44, 0, 0);
+  machine.file("/proc/self/mountinfo",
+               "21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n"
+               "44 21 0:42 / /srv rw shared:5 - overlay tmpfs rw,lowerdir=/a\n"
+               "45 21 0:43 / /tmp rw,nosuid,nodev shared:6 - tmpfs tmpfs rw,size=64k\n");
+  // A recording, by its file's name, not by its directory's.
+  smaps += area(
+      "7ffff5120000-7ffff5130000 rw-s 00000000 08:01 14     "
+      "/tmp/oomrec-0/vm-19364-8167195-4faeb5ae.session (deleted)",
+      52, 0, 0);
+  smaps += area("7ffff5140000-7ffff5150000 r--s 00000000 08:01 15     /srv/oomrec-tests/table", 56,
+                0, 0);
   machine.file("/proc/self/smaps", smaps);
   new_holder();
   const Looked looked = look();
   REQUIRE(looked.found.time_ns != 0);
   constexpr std::uint64_t kKiB = 1024;
+  CHECK(looked.kind(ResidentKind::recorder) == 52 * kKiB);
   CHECK(looked.kind(ResidentKind::heap) == 24 * kKiB);
-  CHECK(looked.kind(ResidentKind::files) == (32 + 4 + 48) * kKiB);
-  CHECK(looked.kind(ResidentKind::written_files) == 60 * kKiB);
-  CHECK(looked.kind(ResidentKind::shared) == 52 * kKiB);
+  CHECK(looked.kind(ResidentKind::files) == (32 + 4 + 48 + 44 + 56) * kKiB);
+  CHECK(looked.kind(ResidentKind::written_files) == (60 + 4) * kKiB);
+  CHECK(looked.kind(ResidentKind::shared) == (52 + 36 + 36) * kKiB);
   CHECK(looked.kind(ResidentKind::unheld) == 12 * kKiB);
   CHECK(looked.kind(ResidentKind::stacks) == 20 * kKiB);
   const auto& kinds = looked.found.kind_bytes;
-  CHECK(std::accumulate(std::begin(kinds), std::end(kinds), std::uint64_t{0}) == 252 * kKiB);
-  CHECK(looked.found.touched_bytes == 256 * kKiB);
+  CHECK(std::accumulate(std::begin(kinds), std::end(kinds), std::uint64_t{0}) == 480 * kKiB);
+  CHECK(looked.found.touched_bytes == 484 * kKiB);
 }
 
 TEST_CASE("static variables are the executable's data, and what follows it without a file") {
