@@ -1,6 +1,7 @@
 // The names under which the parts of a CgroupAccount appear in JSON.
 #pragma once
 
+#include <iterator>
 #include <string_view>
 
 #include "common/session/evidence.h"
@@ -32,12 +33,11 @@ inline constexpr AccountField kAccountOfProcess[] = {
     {"shared_bytes", &CgroupAccount::own_shared_bytes},
 };
 
-inline bool has_account(const CgroupAccount& account) noexcept {
-  return account.source != static_cast<u32>(AccountSource::none);
-}
+// Of the whole cgroup.
+inline bool has_account(const CgroupAccount& account) noexcept { return account.usage_bytes != 0; }
 inline std::string_view source_of(const CgroupAccount& account) noexcept {
-  return account.source == static_cast<u32>(AccountSource::kernel_log) ? "kernel_log"
-                                                                       : "memory_stat";
+  constexpr std::string_view kNames[] = {"none", "kernel_log", "memory_stat", "kill_line"};
+  return account.source < std::size(kNames) ? kNames[account.source] : kNames[0];
 }
 inline std::string_view scope_of(const CgroupAccount& account) noexcept {
   return account.scope == static_cast<u32>(AccountScope::machine) ? "machine" : "cgroup";

@@ -206,7 +206,9 @@ static_assert(offsetof(EndLevels, user_killer_line) == 128 && sizeof(EndLevels) 
 
 // The memory of the whole cgroup, or of the machine if that was full, at a kill: parts that add up
 // to its usage. Filled in like Death, from the kernel's log of the kill or from memory.stat after
-// it. A process' part is its private memory; what it shares is in `shared_bytes` or `file_bytes`.
+// it; without the kernel's report of the cgroup, its line about the kill still has what the process
+// had. A process' part is its private memory; what it shares is in `shared_bytes` or `file_bytes`.
+enum class AccountSource : u32 { none, kernel_log, memory_stat, kill_line };
 struct CgroupAccount {
   u32 source;  // AccountSource
   u32 scope;   // AccountScope
@@ -230,8 +232,14 @@ struct CgroupAccount {
   char largest_name[16];
 
   u64 own_bytes() const noexcept { return own_anonymous_bytes + own_file_bytes + own_shared_bytes; }
+  AccountSource source_kind() const noexcept { return static_cast<AccountSource>(source); }
+  // Whether the kernel itself told, of the moment of the kill: what the whole cgroup had …
+  bool is_at_kill() const noexcept { return source_kind() == AccountSource::kernel_log; }
+  // … and what this process had.
+  bool is_own_at_kill() const noexcept {
+    return (is_at_kill() || source_kind() == AccountSource::kill_line) && own_bytes() != 0;
+  }
 };
-enum class AccountSource : u32 { none, kernel_log, memory_stat };
 enum class AccountScope : u32 { cgroup, machine };
 static_assert(sizeof(CgroupAccount) == 136);
 

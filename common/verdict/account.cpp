@@ -10,7 +10,6 @@
 namespace oomrec::verdict {
 namespace {
 
-using session::AccountSource;
 using session::CgroupAccount;
 
 struct Part {
@@ -44,11 +43,11 @@ void add_parts(text::Text& line, const CgroupAccount& account) noexcept {
 void add_usage(Verdict& verdict, const CgroupAccount& account) noexcept {
   const bool machine =
       static_cast<session::AccountScope>(account.scope) == session::AccountScope::machine;
-  const bool at_kill = static_cast<AccountSource>(account.source) == AccountSource::kernel_log;
   add_line(verdict, [&](text::Text& line) {
     line.add(machine ? "the machine" : "its cgroup");
-    line.add(at_kill ? " at the kill, by the kernel's report: "
-                     : " after its end, and itself before: ");
+    line.add(account.is_at_kill()       ? " at the kill, by the kernel's report: "
+             : account.is_own_at_kill() ? " after its end, and itself at the kill: "
+                                        : " after its end, and itself before: ");
     line.size(account.usage_bytes).add(" of ").size(account.limit_bytes).add(" in use");
     add_parts(line, account);
   });
@@ -91,8 +90,7 @@ void add_neighbour(Verdict& verdict, const CgroupAccount& account) noexcept {
 
 bool is_mostly_unrecorded(const DeathFacts& facts) noexcept {
   const CgroupAccount& account = facts.account;
-  return static_cast<AccountSource>(account.source) == AccountSource::kernel_log &&
-         facts.usage.held < account.own_bytes() / 2;
+  return account.is_own_at_kill() && facts.usage.held < account.own_bytes() / 2;
 }
 
 void add_resident(text::Text& summary, const DeathFacts& facts) noexcept {
@@ -101,8 +99,7 @@ void add_resident(text::Text& summary, const DeathFacts& facts) noexcept {
 }
 
 void add_account(Verdict& verdict, const DeathFacts& facts) noexcept {
-  if (static_cast<AccountSource>(facts.account.source) == AccountSource::none) return;
-  add_usage(verdict, facts.account);
+  if (facts.account.usage_bytes != 0) add_usage(verdict, facts.account);
   add_unexplained(verdict, facts);
   add_neighbour(verdict, facts.account);
 }

@@ -81,7 +81,7 @@ void Usage::read_outside(const session::Header& header, const session::EndLevels
 // reading says, or could not read.
 void Usage::read_report(const session::CgroupAccount& account) noexcept {
   const bool is_reported =
-      account.source == static_cast<std::uint32_t>(session::AccountSource::kernel_log) &&
+      account.is_at_kill() &&
       account.scope == static_cast<std::uint32_t>(session::AccountScope::cgroup);
   if (is_reported && account.limit_bytes != 0) cgroup = {account.usage_bytes, account.limit_bytes};
 }

@@ -16,6 +16,7 @@ namespace oomrec::tools::deaths {
 namespace {
 
 namespace fs = std::filesystem;
+using session::AccountSource;
 
 constexpr std::size_t kMaxProcesses = 1000;
 
@@ -144,22 +145,29 @@ OomReport report_of_cgroup(const fs::path& cgroup) {
   return report;
 }
 
-session::CgroupAccount remaining_account(const session::View& view) {
-  const limit::CgroupDirectories cgroup = limiting_cgroup(view);
-  if (cgroup.limiting[0] == '\0') return {};
-  OomReport report = report_of_cgroup(cgroup.limiting);
-  if (report.limit_bytes == 0 || report.limit_bytes == session::kUnlimited) return {};
-  // Its own memory is free again: put back what it had at its last check.
+session::CgroupAccount remaining_account(const session::View& view, const ResidentMemory* at_kill) {
   ReportedProcess own;
   own.pid = own.thread = static_cast<std::uint64_t>(view.header().pid);
   own.rss_bytes = own.anonymous_bytes = view.header().health.rss_bytes;
+  session::CgroupAccount unknown{};
+  if (at_kill != nullptr) {
+    static_cast<ResidentMemory&>(own) = *at_kill;
+    set_own(unknown, own, {});
+    unknown.source = static_cast<std::uint32_t>(AccountSource::kill_line);
+  }
+  const limit::CgroupDirectories cgroup = limiting_cgroup(view);
+  if (cgroup.limiting[0] == '\0') return unknown;
+  OomReport report = report_of_cgroup(cgroup.limiting);
+  if (report.limit_bytes == 0 || report.limit_bytes == session::kUnlimited) return unknown;
+  // Its own memory is free again.
   std::erase_if(report.processes,
                 [&](const ReportedProcess& process) { return process.pid == own.pid; });
   report.processes.push_back(own);
-  report.statistics.anonymous += own.rss_bytes;
+  report.statistics.anonymous += own.anonymous_bytes;
   report.usage_bytes = std::min(report.limit_bytes, report.usage_bytes + own.rss_bytes);
   session::CgroupAccount account = account_of(report, own.pid, recorded_pids(view));
-  account.source = static_cast<std::uint32_t>(session::AccountSource::memory_stat);
+  account.source = static_cast<std::uint32_t>(at_kill != nullptr ? AccountSource::kill_line
+                                                                 : AccountSource::memory_stat);
   return account;
 }
 

@@ -18,8 +18,9 @@ session::CgroupAccount account_of(const OomReport& report, std::uint64_t own,
 // The same as a report, from the files of a cgroup and of its processes. Usage 0: not readable.
 OomReport report_of_cgroup(const std::filesystem::path& cgroup);
 
-// After the death: what is still in the cgroup that limits the process, and the process' own last
-// resident size. Source `none`: there is no such cgroup, or it has no limit.
-session::CgroupAccount remaining_account(const session::View& view);
+// After the death: what is still in the cgroup that limits the process, and what the process had by
+// the kernel's line about its kill; null: by its own last reading. Usage 0: there is no such
+// cgroup, or it has no limit.
+session::CgroupAccount remaining_account(const session::View& view, const ResidentMemory* at_kill);
 
 }  // namespace oomrec::tools::deaths

@@ -144,7 +144,10 @@ void read_log(session::EndEvidence& evidence, const session::View& view, const K
     if (!is_by_pid(*kill, query)) death.flags |= session::kDeathLineByName;
     system::Text{death.kernel_line} << kill->line;
     death.realtime_ns = std::min(death.realtime_ns, kill->realtime_ns);
-    if (kill->report != nullptr) evidence.account = account_at(*kill, view, query);
+    if (kill->report != nullptr)
+      evidence.account = account_at(*kill, view, query);
+    else if (kill->resident.rss_bytes != 0 && boot == Boot::current && is_this_host(view.header()))
+      evidence.account = remaining_account(view, &kill->resident);
   } else if (query.same_pid_namespace && reaches_back && only_others_killed(kills, query)) {
     death.flags |= session::kDeathOthers;
   }
@@ -243,10 +246,9 @@ session::EndEvidence end_evidence_of(const session::View& view, const DeathObser
   read_log(evidence, view, observed.kernel_log, this_boot ? Boot::current : Boot::earlier);
   if (death.kernel_line_kind == 0 && evidence.levels.user_killer == 0)
     note_parent_signal(evidence.levels, observed.parent_signal);
-  const bool has_account =
-      static_cast<session::AccountSource>(evidence.account.source) != session::AccountSource::none;
-  if (!has_account && this_boot && was_killed(death) && is_this_host(view.header()))
-    evidence.account = remaining_account(view);
+  if (evidence.account.source_kind() == session::AccountSource::none && this_boot &&
+      was_killed(death) && is_this_host(view.header()))
+    evidence.account = remaining_account(view, nullptr);
   return evidence;
 }
 

@@ -138,8 +138,11 @@ class Reader {
     kill.name = name_of_victim(victim);
     kill.kind = kind_of(text);
     kill.line = text;
-    for (const std::string_view part : {"anon-rss:", "file-rss:", "shmem-rss:"})
-      kill.rss_bytes += number_after(text, part) * 1024;
+    kill.resident.anonymous_bytes = number_after(text, "anon-rss:") * 1024;
+    kill.resident.file_bytes = number_after(text, "file-rss:") * 1024;
+    kill.resident.shared_bytes = number_after(text, "shmem-rss:") * 1024;
+    kill.resident.rss_bytes =
+        kill.resident.anonymous_bytes + kill.resident.file_bytes + kill.resident.shared_bytes;
     const bool is_announced = announced_.pid == 0 || announced_.pid == kill.pid;
     if (!is_old(record) && is_announced) {
       if (kill.kind == KernelLine::none) kill.kind = announced_.kind;
@@ -202,10 +205,10 @@ bool matches_cgroup(const KernelKill& kill, const KillQuery& query) {
 
 bool matches_size(const KernelKill& kill, const KillQuery& query) {
   constexpr std::uint64_t kSlackBytes = std::uint64_t{64} << 20;
-  if (kill.rss_bytes == 0 || query.rss_bytes == 0) return false;
+  const std::uint64_t resident = kill.resident.rss_bytes;
+  if (resident == 0 || query.rss_bytes == 0) return false;
   const std::uint64_t most = std::max(query.rss_bytes, query.most_bytes);
-  return kill.rss_bytes + kSlackBytes >= query.rss_bytes &&
-         kill.rss_bytes <= most + most / 4 + kSlackBytes;
+  return resident + kSlackBytes >= query.rss_bytes && resident <= most + most / 4 + kSlackBytes;
 }
 
 bool matches_time(const KernelKill& kill, const KillQuery& query) {

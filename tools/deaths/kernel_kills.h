@@ -23,10 +23,10 @@ struct KernelKill {
   std::string name;           // of the task, at most 15 bytes
   // Whether a cgroup or the machine ran out of memory; none: that line is missing.
   session::KernelLine kind = session::KernelLine::none;
-  std::string limited_cgroup;   // the one at its limit; empty: unknown
-  std::string cgroup;           // of the process; empty: unknown
-  std::uint64_t rss_bytes = 0;  // 0: unknown
-  std::string line;             // the log line about the kill
+  std::string limited_cgroup;  // the one at its limit; empty: unknown
+  std::string cgroup;          // of the process; empty: unknown
+  ResidentMemory resident;
+  std::string line;  // the log line about the kill
   // Memory at the kill; null: not logged for this kill, or cut.
   std::shared_ptr<const OomReport> report = {};
 };

@@ -13,15 +13,18 @@
 
 namespace oomrec::tools::deaths {
 
-// Resident memory of a process. The parts are 0 if the kernel only logs the sum.
-struct ReportedProcess {
-  std::uint64_t pid = 0;     // of the process …
-  std::uint64_t thread = 0;  // … and of the thread that stands for it
-  std::string name;
-  std::uint64_t rss_bytes = 0;
+// Of a process. The parts are 0 if the kernel only logs the sum.
+struct ResidentMemory {
+  std::uint64_t rss_bytes = 0;  // 0: unknown
   std::uint64_t anonymous_bytes = 0;
   std::uint64_t file_bytes = 0;
   std::uint64_t shared_bytes = 0;
+};
+
+struct ReportedProcess : ResidentMemory {
+  std::uint64_t pid = 0;     // of the process …
+  std::uint64_t thread = 0;  // … and of the thread that stands for it
+  std::string name;
 };
 
 struct OomReport {

@@ -113,12 +113,6 @@ void read_bundle_files(Source& source) {
   }
 }
 
-// Whether the kernel's report of the kill says what the process had.
-bool is_reported(const session::CgroupAccount& account) {
-  return account.source == static_cast<std::uint32_t>(session::AccountSource::kernel_log) &&
-         account.own_bytes() != 0;
-}
-
 // What the process had in memory and in swap when it was killed, by the kernel, else by the last
 // reading; 0: unknown. Of a cgroup that was full at that moment, it is taken to have had the rest.
 // Pages of files, of which the kernel takes back as many as it can before it kills, are as at the
@@ -128,7 +122,7 @@ std::uint64_t resident_at_kill(const recording::Recording& recording,
   const session::Header& header = recording.header();
   const session::Health& health = header.health;
   const session::CgroupAccount& account = header.account;
-  if (is_reported(account)) {
+  if (account.is_own_at_kill()) {
     constexpr auto kFiles = static_cast<std::size_t>(session::ResidentKind::files);
     const std::uint64_t files =
         recording.has_residency() ? recording.residency().kind_bytes[kFiles] : 0;
@@ -147,7 +141,8 @@ std::uint64_t most_resident_at_kill(const recording::Recording& recording,
   const session::Header& header = recording.header();
   const bool is_of_this_kill =
       verdict.code == VerdictCode::cgroup_oom_kill || verdict.code == VerdictCode::system_oom_kill;
-  if (is_of_this_kill && is_reported(header.account)) return resident_at_kill(recording, verdict);
+  if (is_of_this_kill && header.account.is_own_at_kill())
+    return resident_at_kill(recording, verdict);
   const std::uint64_t limit = limit::usage_of_killing_limit(header.health).limit_bytes;
   const bool is_full = verdict.code == VerdictCode::cgroup_oom_kill && limit != 0;
   return is_full ? limit + header.health.swap_bytes : 0;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "common/session/account_fields.h"
 #include "tests/unit/common/bundle/session_image.h"
 #include "tests/unit/tools/deaths/fake_system.h"
 #include "tools/deaths/ending.h"
@@ -118,6 +119,38 @@ TEST_CASE("a line in the kernel's log is proof, with or without a wait status") 
 
   scene.log("Out of memory: Killed process 4711 (python3) total-vm:1kB, anon-rss:665600kB\n");
   CHECK(scene.verdict() == "system_oom_kill");
+}
+
+TEST_CASE("without a report of the cgroup, the line about the kill has what the process had") {
+  // Of more than ten kills in five seconds the kernel reports no more than these lines.
+  Scene scene;
+  scene.log(kill_line(4711));
+  scene.file(scene.job / "memory.limit_in_bytes", std::to_string(700 * kMiB) + "\n");
+  scene.file(scene.job / "memory.usage_in_bytes", std::to_string(30 * kMiB) + "\n");
+  const session::CgroupAccount account =
+      deaths::end_evidence_of(scene.view(), scene.observed(kSigKill)).account;
+  CHECK(session::source_of(account) == "kill_line");
+  CHECK(account.is_own_at_kill());
+  CHECK_FALSE(account.is_at_kill());
+  CHECK(account.own_anonymous_bytes == 650 * kMiB);
+  CHECK(account.usage_bytes == 680 * kMiB);
+  CHECK(account.limit_bytes == 700 * kMiB);
+
+  SUBCASE("also if the cgroup is gone") {
+    std::filesystem::remove_all(scene.job);
+    const session::CgroupAccount left =
+        deaths::end_evidence_of(scene.view(), scene.observed(kSigKill)).account;
+    CHECK_FALSE(session::has_account(left));
+    CHECK(left.own_anonymous_bytes == 650 * kMiB);
+  }
+  SUBCASE("without the line it is what the process itself last read") {
+    scene.no_log();
+    const session::CgroupAccount own =
+        deaths::end_evidence_of(scene.view(), scene.observed(kSigKill)).account;
+    CHECK(session::source_of(own) == "memory_stat");
+    CHECK(own.own_anonymous_bytes == 600 * kMiB);
+    CHECK_FALSE(own.is_own_at_kill());
+  }
 }
 
 TEST_CASE("the kernel's line about a fault tells how a process ended that nobody waited for") {

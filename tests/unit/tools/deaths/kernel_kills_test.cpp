@@ -73,7 +73,7 @@ TEST_CASE("a kernel since 5.1") {
   CHECK(kill.kind == KernelLine::cgroup);
   CHECK(kill.limited_cgroup == "/limited");
   CHECK(kill.cgroup == "/limited/below");
-  CHECK(kill.rss_bytes == 64 * kMiB);
+  CHECK(kill.resident.rss_bytes == 64 * kMiB);
   CHECK(kill.line.starts_with("Memory cgroup out of memory: Killed process 4711"));
 }
 
@@ -112,7 +112,7 @@ TEST_CASE("kernels until 4.20 log the reason in one line and the victim in the n
       "Out of memory: Kill process 123 (httpd) score 900 or sacrifice child\n"
       "Killed process 123, UID 48, (httpd) total-vm:9kB, anon-rss:1024kB, file-rss:4kB\n");
   CHECK(oldest.name == "httpd");
-  CHECK(oldest.rss_bytes == 1028 * 1024);
+  CHECK(oldest.resident.rss_bytes == 1028 * 1024);
 
   const deaths::KernelKill rhel = only_kill(
       "Memory cgroup out of memory: Kill process 123 (java) score 900 or sacrifice child\n"
