@@ -31,43 +31,65 @@ Samples samples_in(const session::View& view) {
   return found;
 }
 
-}  // namespace
+// The rows' figures of one moment.
+struct Moment {
+  std::uint64_t HolderFigures::*bytes;
+  std::uint64_t HolderFigures::*count;
+  std::uint64_t total_bytes;  // of all rows, exact
+};
 
-void Recording::scale_estimates(std::vector<HolderFigures>& rows) const {
+// More than chance: there are blocks that no holder has.
+bool is_by_chance(double real, double estimated, double variance) {
   constexpr double kMostSigma = 4;
-  if (header().mode != static_cast<std::uint8_t>(Mode::sampled) || header().dropped_events != 0)
-    return;
-  const Samples samples = samples_in(view_);
+  return real > 0 && estimated != 0 &&
+         std::abs(real - estimated) <= kMostSigma * std::sqrt(variance);
+}
+
+void scale(std::vector<HolderFigures>& rows, const Samples& samples, const Moment& moment,
+           double variance_of_byte) {
   const auto exact_part = [&](const HolderFigures& row) {
-    return std::min(row.live_bytes, samples.exact_bytes[row.entry]);
+    return std::min(row.*moment.bytes, samples.exact_bytes[row.entry]);
   };
   double exact = 0, estimated = 0;
   for (const HolderFigures& row : rows) {
     if (row.space != Space::heap) continue;
-    const std::uint64_t known = row.estimated ? exact_part(row) : row.live_bytes;
+    const std::uint64_t known = row.estimated ? exact_part(row) : row.*moment.bytes;
     exact += static_cast<double>(known);
-    estimated += static_cast<double>(row.live_bytes - known);
+    estimated += static_cast<double>(row.*moment.bytes - known);
   }
-  const double real = static_cast<double>(totals(Space::heap).live_bytes) - exact;
-  // More than chance: there are blocks that no holder has.
-  if (real <= 0 || estimated == 0 ||
-      std::abs(real - estimated) > kMostSigma * std::sqrt(samples.variance))
+  const double real = static_cast<double>(moment.total_bytes) - exact;
+  if (!is_by_chance(real, estimated, std::max(samples.variance, variance_of_byte * estimated)))
     return;
-  const double scale = real / estimated;
-  const auto scaled = [](std::uint64_t figure, double by) {
-    return static_cast<std::uint64_t>(std::llround(static_cast<double>(figure) * by));
+  const double by = real / estimated;
+  const auto scaled = [](std::uint64_t figure, double change) {
+    return static_cast<std::uint64_t>(std::llround(static_cast<double>(figure) * change));
   };
   for (HolderFigures& row : rows) {
-    if (row.space != Space::heap || !row.estimated || row.live_bytes == 0) continue;
+    if (row.space != Space::heap || !row.estimated || row.*moment.bytes == 0) continue;
     const std::uint64_t known = exact_part(row);
     const double change =
-        (static_cast<double>(known) + static_cast<double>(row.live_bytes - known) * scale) /
-        static_cast<double>(row.live_bytes);
-    row.live_bytes = scaled(row.live_bytes, change);
-    row.live_count = std::max<std::uint64_t>(1, scaled(row.live_count, change));
-    row.peak_bytes = scaled(row.peak_bytes, change);
-    row.peak_count = std::max(row.live_count, scaled(row.peak_count, change));
+        (static_cast<double>(known) + static_cast<double>(row.*moment.bytes - known) * by) /
+        static_cast<double>(row.*moment.bytes);
+    row.*moment.bytes = scaled(row.*moment.bytes, change);
+    row.*moment.count = std::max<std::uint64_t>(1, scaled(row.*moment.count, change));
   }
+}
+
+}  // namespace
+
+void Recording::scale_estimates(std::vector<HolderFigures>& rows) const {
+  if (header().mode != static_cast<std::uint8_t>(Mode::sampled) || header().dropped_events != 0)
+    return;
+  const Samples samples = samples_in(view_);
+  scale(rows, samples,
+        {&HolderFigures::live_bytes, &HolderFigures::live_count, totals(Space::heap).live_bytes},
+        0);
+  // Figures of the peak are those of its last step. Its samples may be gone; as many bytes stand
+  // for each as there are between two on average.
+  const std::uint64_t at_step =
+      header().spaces[static_cast<std::size_t>(Space::heap)].peak_step_bytes;
+  scale(rows, samples, {&HolderFigures::peak_bytes, &HolderFigures::peak_count, at_step},
+        static_cast<double>(header().interval_bytes));
 }
 
 }  // namespace oomrec::tools::recording
