@@ -304,7 +304,7 @@ class Pages {
   // counts as touched.
   // `but_of_file`: pages of a file do not count.
   Found touched(std::uint64_t start, std::uint64_t end, bool but_of_file,
-                std::uint64_t deadline_ns) const noexcept {
+                const Deadline& deadline) const noexcept {
     constexpr std::uint64_t kPresent = std::uint64_t{1} << 63, kSwapped = std::uint64_t{1} << 62;
     constexpr std::uint64_t kExclusive = std::uint64_t{1} << 56;
     constexpr std::uint64_t kOfFile = std::uint64_t{1} << 61;
@@ -318,7 +318,7 @@ class Pages {
                                   : file_.read_at(at / page * sizeof entries[0], entries,
                                                   count * sizeof entries[0]);
       const std::uint64_t read = got > 0 ? static_cast<std::uint64_t>(got) / sizeof entries[0] : 0;
-      if (read == 0 || system::monotonic_ns() > deadline_ns) {
+      if (read == 0 || deadline.has_passed()) {
         found.shared_bytes += end - at;
         break;
       }
@@ -351,7 +351,7 @@ Overlap overlap_of(const Area& area, const Piece& piece) noexcept {
 // Divides what is touched of an area among the pieces in it, which are adjacent in `pieces`.
 // Returns how much of it they have.
 std::uint64_t divide(const Area& area, std::span<Piece> pieces, const Pages& pages,
-                     std::uint64_t deadline_ns) noexcept {
+                     const Deadline& deadline) noexcept {
   const std::uint64_t touched = area.countable_bytes();
   if (touched == 0) return 0;
   const bool of_file = area.is_private_file();
@@ -362,7 +362,7 @@ std::uint64_t divide(const Area& area, std::span<Piece> pieces, const Pages& pag
     if (part.bytes() == area.bytes())
       found.certain_bytes = touched;
     else if (part.bytes() != 0 && touched < area.bytes())
-      found = pages.touched(part.start, part.end, of_file, deadline_ns);
+      found = pages.touched(part.start, part.end, of_file, deadline);
     piece.touched_bytes += found.certain_bytes;
     piece.doubtful_bytes = found.shared_bytes;
     certain += found.certain_bytes;
@@ -425,7 +425,7 @@ class Executable {
 };
 
 // What of the area is our own private memory: known of this process only.
-std::uint64_t own_bytes(const Area& area, const Pages& pages, std::uint64_t deadline_ns) noexcept {
+std::uint64_t own_bytes(const Area& area, const Pages& pages, const Deadline& deadline) noexcept {
   std::uint64_t bytes = 0;
   for (const system::OwnMemory::Range& range : system::g_own_memory.ranges) {
     const Piece own{range.start.load(std::memory_order_relaxed),
@@ -437,7 +437,7 @@ std::uint64_t own_bytes(const Area& area, const Pages& pages, std::uint64_t dead
                     false};
     const Overlap part = overlap_of(area, own);
     if (own.start != 0 && part.bytes() != 0)
-      bytes += pages.touched(part.start, part.end, false, deadline_ns).certain_bytes;
+      bytes += pages.touched(part.start, part.end, false, deadline).certain_bytes;
   }
   return bytes;
 }
@@ -603,6 +603,19 @@ void count_unreached(std::span<Piece> pieces, std::uint64_t address,
 
 }  // namespace
 
+Deadline::Deadline(std::uint64_t most_ns) noexcept
+    : most_ns_(most_ns),
+      began_ns_(system::monotonic_ns()),
+      began_processor_ns_(system::processor_ns()) {}
+
+bool Deadline::has_passed() const noexcept {
+  constexpr std::uint64_t kMostTimes = 8;
+  const std::uint64_t passed = system::monotonic_ns() - began_ns_;
+  if (passed < most_ns_) return false;
+  return passed / kMostTimes >= most_ns_ ||
+         system::processor_ns() - began_processor_ns_ >= most_ns_;
+}
+
 std::size_t pieces_of(const View& view) noexcept {
   std::size_t pieces = view.count(TableId::live_ranges);
   session::LiveBlock block{};
@@ -629,7 +642,7 @@ bool is_worse(const session::Residency& look, const session::Residency& before) 
          before.touched_bytes >= look.touched_bytes / 4 * 3;
 }
 
-std::size_t look_at(InHook, int process, const View& view, Memory memory, std::uint64_t deadline_ns,
+std::size_t look_at(InHook, int process, const View& view, Memory memory, const Deadline& deadline,
                     Look& out) noexcept {
   out.found = {};
   Rest rest;
@@ -645,15 +658,14 @@ std::size_t look_at(InHook, int process, const View& view, Memory memory, std::u
   std::size_t first = 0;
   bool is_late = false;
   for (; areas.next(area); before = area) {
-    is_late = system::monotonic_ns() > deadline_ns;
+    is_late = deadline.has_passed();
     if (is_late) break;
     while (first < pieces.size() && pieces[first].end <= area.start) ++first;
     std::size_t after = first;
     while (after < pieces.size() && pieces[after].start < area.end) ++after;
-    const std::uint64_t held =
-        divide(area, pieces.subspan(first, after - first), pages, deadline_ns);
+    const std::uint64_t held = divide(area, pieces.subspan(first, after - first), pages, deadline);
     const bool may_be_own = process == 0 && !area.is_file && area.resident_bytes != 0;
-    const std::uint64_t own = may_be_own ? own_bytes(area, pages, deadline_ns) : 0;
+    const std::uint64_t own = may_be_own ? own_bytes(area, pages, deadline) : 0;
     const auto block = std::lower_bound(blocks.begin(), blocks.end(), area.start);
     add_area(out.found, area, before, memory_file_systems,
              {held, own, block != blocks.end() && *block < area.end,

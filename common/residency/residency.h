@@ -43,6 +43,17 @@ struct Look {
 };
 static_assert(sizeof(Look) == session::kResidencyPages * sizeof(session::ResidencyPage));
 
+// Until when a look may go on: for so much of the thread's processor time, and for at most eight
+// times as long by the clock, since on a busy machine most of that is not the look's.
+class Deadline {
+ public:
+  explicit Deadline(std::uint64_t most_ns) noexcept;
+  bool has_passed() const noexcept;
+
+ private:
+  std::uint64_t most_ns_, began_ns_, began_processor_ns_;
+};
+
 // Moves a share of what the reservations of `share.reserving` have touched to the grower's row.
 // Rows have no order afterwards; a grower without a row gets none if the rows are full.
 void move_share(Look&, const session::ResidencyRow& share) noexcept;
@@ -54,11 +65,10 @@ bool is_worse(const session::Residency& look, const session::Residency& before) 
 // At least as many pieces as the session has now.
 std::size_t pieces_of(const session::View&) noexcept;
 
-// Leaves the pieces at the beginning of `memory.pieces`, and returns their number. Ends at
-// `deadline_ns` at the latest, of the monotonic clock; pieces that it has not reached by then count
-// as touched, as far as the process has so much in memory and in swap. `process`: a pid; 0: the
-// calling process.
-std::size_t look_at(InHook, int process, const session::View&, Memory, std::uint64_t deadline_ns,
+// Leaves the pieces at the beginning of `memory.pieces`, and returns their number. Pieces
+// that it has not reached at the deadline count as touched, as far as the process has so much in
+// memory and in swap. `process`: a pid; 0: the calling process.
+std::size_t look_at(InHook, int process, const session::View&, Memory, const Deadline&,
                     Look& out) noexcept;
 
 }  // namespace oomrec::residency

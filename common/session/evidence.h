@@ -97,7 +97,18 @@ inline constexpr u32 kDeathFaultLogged = 2048;
 inline constexpr u32 kDeathLineByName = 4096;
 // Its parent, which sent the signal, had lost another child to one shortly before.
 inline constexpr u32 kDeathAfterSibling = 8192;
-enum class KernelLine : u32 { none, cgroup, system };
+// For whose lack of memory the kernel says that it killed. The last three kill by the machine's
+// rules, whatever the machine has left.
+enum class KernelLine : u32 {
+  none,
+  cgroup,
+  system,
+  unscoped,    // it does not say: only the line of its reaper is there
+  cpuset,      // of the memory nodes that a cpuset allows
+  policy,      // of those that a memory policy allows
+  page_fault,  // a page fault found none (gfp_mask=0x0), which may be a cgroup's, or of huge pages
+  sysrq,       // nobody's: on request, by SysRq f
+};
 static_assert(offsetof(Death, kernel_line) == 56 && sizeof(Death) == 320);
 
 // A child that a signal ended, and that the process waited for.
@@ -195,13 +206,24 @@ struct EndLevels {
   u64 limit_hits_after;     // … and after the end
   u64 available_bytes;      // of the machine
   Stalls stalls;
-  u32 user_killer;  // UserKiller: who sent the signal, if memory was the reason
+  u32 user_killer;  // UserKiller: who sent the signal, and whether memory was the reason
   u32 flags;
-  // The daemon's line of a log. Of a recorded parent, what its recording says of the signal,
-  // whether or not memory was the reason.
+  // The daemon's line of a log; what an informant said, after its name and ": ". Of a recorded
+  // parent, what its recording says of the signal, whether or not memory was the reason.
   char user_killer_line[256];
 };
-enum class UserKiller : u32 { none, systemd_oomd, earlyoom, kubelet, parent };
+enum class UserKiller : u32 {
+  none,
+  systemd_oomd,
+  earlyoom,
+  kubelet,
+  parent,
+  lmkd,
+  nohang,
+  talos,
+  informant,     // `oomrec ended`: for memory, …
+  other_reason,  // … or for another reason
+};
 static_assert(offsetof(EndLevels, user_killer_line) == 128 && sizeof(EndLevels) == 384);
 
 // The memory of the whole cgroup, or of the machine if that was full, at a kill: parts that add up

@@ -233,6 +233,9 @@ struct Header {
   StringId program;
   u32 reserved;
   GrowthSample growth[kGrowthSamples];  // since version 12: since the latest look
+  // Since version 12: when somebody who knows told why it ends, or will end (CLOCK_REALTIME;
+  // `oomrec ended`); 0: nobody. `end_levels` has who and why.
+  Atomic<u64> told_realtime_ns;
 };
 // The path or name of the program.
 inline StringId program_of(const Header& header) noexcept {
@@ -245,32 +248,31 @@ static_assert(offsetof(Header, used_bytes) == 24 && offsetof(Header, alive_mutex
               offsetof(Header, soft_limit_bytes) == 280 &&
               offsetof(Header, dropped_events) == 304 && offsetof(Header, python) == 368 &&
               offsetof(Header, spaces) == 384 && offsetof(Header, tables) == 864);
-static_assert(offsetof(Header, limit_as_bytes) == 864 + kTableSlots * sizeof(TableDirectory) &&
-              offsetof(Header, limit_as_own_bytes) == offsetof(Header, limit_as_bytes) + 8 &&
-              offsetof(Header, cgroup) == offsetof(Header, limit_as_own_bytes) + 8 &&
-              offsetof(Header, health) == offsetof(Header, cgroup) + 8 &&
-              offsetof(Header, crash) == offsetof(Header, health) + sizeof(Health) &&
-              offsetof(Header, death) == offsetof(Header, crash) + sizeof(Crash) &&
-              offsetof(Header, acted) == offsetof(Header, death) + sizeof(Death) &&
-              offsetof(Header, ended) == offsetof(Header, acted) + 16 &&
-              offsetof(Header, child) == offsetof(Header, ended) + 16 * kEndedChildren &&
-              offsetof(Header, shared) == offsetof(Header, child) + sizeof(ChildDeath) &&
-              offsetof(Header, drivers) == offsetof(Header, shared) + sizeof(SharedMemory) &&
-              offsetof(Header, near_device) ==
-                  offsetof(Header, drivers) + sizeof(Driver) * kVendors &&
-              offsetof(Header, rank) == offsetof(Header, near_device) + 8 &&
-              offsetof(Header, notifications) == offsetof(Header, rank) + sizeof(Rank) &&
-              offsetof(Header, crash_link) == offsetof(Header, notifications) + 8 &&
-              offsetof(Header, stalls) == offsetof(Header, account) + sizeof(CgroupAccount) &&
-              offsetof(Header, runtime_limit) == offsetof(Header, stalls) + sizeof(Stalls) &&
-              offsetof(Header, limit_reserve_bytes) ==
-                  offsetof(Header, runtime_limit) + sizeof(RuntimeLimit) &&
-              offsetof(Header, preexisting_objects) ==
-                  offsetof(Header, limit_reserve_used_bytes) + 8 &&
-              offsetof(Header, forgotten_stacks) == offsetof(Header, preexisting_objects) + 8 &&
-              offsetof(Header, growth) == offsetof(Header, forgotten_stacks) + 24 &&
-              sizeof(Header) == offsetof(Header, growth) + 8 * kGrowthSamples &&
-              sizeof(Header) <= kHeaderBytes);
+static_assert(
+    offsetof(Header, limit_as_bytes) == 864 + kTableSlots * sizeof(TableDirectory) &&
+    offsetof(Header, limit_as_own_bytes) == offsetof(Header, limit_as_bytes) + 8 &&
+    offsetof(Header, cgroup) == offsetof(Header, limit_as_own_bytes) + 8 &&
+    offsetof(Header, health) == offsetof(Header, cgroup) + 8 &&
+    offsetof(Header, crash) == offsetof(Header, health) + sizeof(Health) &&
+    offsetof(Header, death) == offsetof(Header, crash) + sizeof(Crash) &&
+    offsetof(Header, acted) == offsetof(Header, death) + sizeof(Death) &&
+    offsetof(Header, ended) == offsetof(Header, acted) + 16 &&
+    offsetof(Header, child) == offsetof(Header, ended) + 16 * kEndedChildren &&
+    offsetof(Header, shared) == offsetof(Header, child) + sizeof(ChildDeath) &&
+    offsetof(Header, drivers) == offsetof(Header, shared) + sizeof(SharedMemory) &&
+    offsetof(Header, near_device) == offsetof(Header, drivers) + sizeof(Driver) * kVendors &&
+    offsetof(Header, rank) == offsetof(Header, near_device) + 8 &&
+    offsetof(Header, notifications) == offsetof(Header, rank) + sizeof(Rank) &&
+    offsetof(Header, crash_link) == offsetof(Header, notifications) + 8 &&
+    offsetof(Header, stalls) == offsetof(Header, account) + sizeof(CgroupAccount) &&
+    offsetof(Header, runtime_limit) == offsetof(Header, stalls) + sizeof(Stalls) &&
+    offsetof(Header, limit_reserve_bytes) ==
+        offsetof(Header, runtime_limit) + sizeof(RuntimeLimit) &&
+    offsetof(Header, preexisting_objects) == offsetof(Header, limit_reserve_used_bytes) + 8 &&
+    offsetof(Header, forgotten_stacks) == offsetof(Header, preexisting_objects) + 8 &&
+    offsetof(Header, growth) == offsetof(Header, forgotten_stacks) + 24 &&
+    offsetof(Header, told_realtime_ns) == offsetof(Header, growth) + 8 * kGrowthSamples &&
+    sizeof(Header) == offsetof(Header, told_realtime_ns) + 8 && sizeof(Header) <= kHeaderBytes);
 static_assert(std::is_standard_layout_v<Header> && std::is_trivially_destructible_v<Header>);
 static_assert(Atomic<u64>::is_always_lock_free, "a lock would die with its owner");
 

@@ -130,6 +130,7 @@ void use_clock(ReadClock* of_kernel) noexcept {
 std::uint64_t coarse_ns() noexcept { return clock_ns(CLOCK_MONOTONIC_COARSE); }
 std::uint64_t monotonic_ns() noexcept { return clock_ns(CLOCK_MONOTONIC); }
 std::uint64_t realtime_ns() noexcept { return clock_ns(CLOCK_REALTIME); }
+std::uint64_t processor_ns() noexcept { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
 
 void random_bytes(void* data, std::size_t bytes) noexcept {
   constexpr unsigned kNonBlocking = 1;  // GRND_NONBLOCK: early during boot there may be none yet

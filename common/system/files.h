@@ -89,6 +89,7 @@ void use_clock(ReadClock* of_kernel) noexcept;
 std::uint64_t coarse_ns() noexcept;     // CLOCK_MONOTONIC_COARSE: 1–4 ms steps, about 5 ns
 std::uint64_t monotonic_ns() noexcept;  // CLOCK_MONOTONIC
 std::uint64_t realtime_ns() noexcept;   // CLOCK_REALTIME
+std::uint64_t processor_ns() noexcept;  // of this thread: CLOCK_THREAD_CPUTIME_ID, a system call
 
 // Zeroes if the kernel has no random bytes yet.
 void random_bytes(void* data, std::size_t bytes) noexcept;

@@ -102,14 +102,6 @@ bool may_be_over_soft_limit() noexcept {
          at_least_zero(live_bytes(nullptr)) + usable >= limit / 4 * 3;
 }
 
-// Of this thread.
-std::uint64_t processor_ns() noexcept {
-  timespec used{};
-  system::call(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &used);
-  return static_cast<std::uint64_t>(used.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(used.tv_nsec);
-}
-
 // The process may be killed soon, without another call of ours: what of its holders is resident is
 // known only from now. Again once that has changed by a part of the limit, and seldom if it takes
 // long.
@@ -142,9 +134,10 @@ void look_if_near(InHook hook, std::uint64_t now) noexcept {
   if (change < limit / kPartOfLimit) return;
   g_near.looked_at_bytes = resident;
   const std::uint64_t part = is_nearer ? kPartOfTimeNearer : kPartOfTime;
-  const std::uint64_t began = processor_ns();
+  const std::uint64_t began = system::processor_ns();
   const std::uint64_t took = look_at_pages(hook, kBriefLookNs);
-  g_near.next_look_ns = now + std::max(part * (processor_ns() - began), kPartOfTimeWaiting * took);
+  g_near.next_look_ns =
+      now + std::max(part * (system::processor_ns() - began), kPartOfTimeWaiting * took);
 }
 
 // Pressure and faults are read once a second.

@@ -91,7 +91,7 @@ std::uint64_t look_at_pages(InHook hook, std::uint64_t most_ns) noexcept {
     GrowthOfLook samples{hook, thread};
     const std::size_t seen =
         residency::look_at(hook, 0, view, {{first, pieces}, {text, kTextBytes}, {blocks, kBlocks}},
-                           began + most_ns, found);
+                           residency::Deadline{most_ns}, found);
     const bool is_whole = found.found.flags == 0;
     NodeScope nodes{hook, thread};
     live::Credit credit{.sampled = samples.all(), .now_s = thread ? thread->birth_s() : 0};

@@ -11,8 +11,8 @@
 
 namespace oomrec::recorder {
 
-// How long a look may take: of a thread of the program that is merely near a limit, and of one
-// that waits for a bundle in any case.
+// How long a look may take (residency::Deadline): of a thread of the program that is merely near a
+// limit, and of one that waits for a bundle in any case.
 inline constexpr std::uint64_t kBriefLookNs = 50'000'000;
 inline constexpr std::uint64_t kLookForBundleNs = 100'000'000;
 

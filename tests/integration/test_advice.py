@@ -25,7 +25,9 @@ def advice(oomrec, victim):
     """advice(CASE) runs keeps.py to its limit: {rule: text}."""
 
     def run_to_limit(case, interpreter=sys.executable, limit="500M"):
-        run = oomrec("run", "--limit", limit, "--", interpreter, victim("python/keeps.py"), case)
+        run = oomrec(
+            "run", "--limit", limit, "--", interpreter, victim("python/keeps.py"), case, timeout=240
+        )
         assert run.exit_code == 1, str(run)
         shown = oomrec.json("show", run.only_bundle())
         assert shown["verdict"]["code"] == "soft_limit", str(run)

@@ -104,7 +104,7 @@ def test_a_late_leak_of_a_native_program_is_found(oomrec, victim, mode, size, re
         ("sampled", "1M", 1 * MIB),
         ("sampled", None, 1 * MIB),
         ("exact", "8M", 2 * MIB),
-        ("exact", "64M", MIB // 4),
+        ("exact", "64M", MIB // 2),
     ],
 )
 def test_a_leak_is_found_beside_many_live_stacks(oomrec, victim, mode, size, largest_interval):

@@ -91,6 +91,7 @@ def check_growers(shown, counted: int) -> None:
 
     What is touched in the last 10 ms of a function is the next one's."""
     found = {name: holding(shown, name) // MIB for name in ("first", "second", "third", "briefly")}
+    found["account"] = shown["resident_memory"], shown["cgroup_account"]
     assert found["first"] == pytest.approx(120, abs=30), found
     assert found["second"] == pytest.approx(60, abs=25), found
     assert found["third"] == pytest.approx(40, abs=28), found
@@ -320,7 +321,7 @@ def test_top_has_the_account(oomrec, grown):
     assert "mappings and large blocks 48." in line and len(line) <= 100
     sizes = re.findall(r"([\d.]+) ([KM])iB", line)
     whole, *parts = (float(number) / (1 if unit == "M" else 1024) for number, unit in sizes)
-    assert sum(parts) == pytest.approx(whole, abs=1)
+    assert 0.95 * whole <= sum(parts) <= whole + 0.2  # the smallest ones are left out
 
 
 def test_the_account_adds_up(oomrec, grown):

@@ -224,13 +224,13 @@ void Recording::sort_rows() {
 namespace {
 
 std::unique_ptr<residency::Look> look_of(pid_t pid, const session::View& view) {
-  constexpr std::uint64_t kMostNs = 1'000'000'000;  // a busy machine may take so long for a few MiB
+  constexpr std::uint64_t kMostNs = 1'000'000'000;
   std::vector<residency::Piece> pieces(residency::pieces_of(view));
   std::vector<char> text(64 * 1024);
   std::vector<std::uint64_t> blocks(4096);
   auto look = std::make_unique<residency::Look>();
   residency::look_at(OutsideHooks::in_hook(), pid, view, {pieces, text, blocks},
-                     system::monotonic_ns() + kMostNs, *look);
+                     residency::Deadline{kMostNs}, *look);
   return look->found.time_ns != 0 ? std::move(look) : nullptr;
 }
 

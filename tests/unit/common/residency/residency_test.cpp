@@ -75,12 +75,13 @@ struct Looked : residency::Look {
   }
 };
 
-Looked look(std::size_t most_pieces = 1000, std::uint64_t deadline_ns = kNever) {
+Looked look(std::size_t most_pieces = 1000, std::uint64_t most_ns = kNever) {
   Looked looked;
   std::vector<residency::Piece> pieces(most_pieces);
   std::vector<char> text(8192);
   std::vector<std::uint64_t> blocks(512);
-  residency::look_at(kHook, 0, g_session.view(), {pieces, text, blocks}, deadline_ns, looked);
+  residency::look_at(kHook, 0, g_session.view(), {pieces, text, blocks},
+                     residency::Deadline{most_ns}, looked);
   return looked;
 }
 
@@ -137,7 +138,7 @@ TEST_CASE("of each holder, what was never touched, given back, or only read") {
     constexpr std::uint64_t kMore = 64 * kMiB;
     char* const more = map(kMore);
     std::memset(more, 1, kMore);
-    const Looked late = look(1000, 1);
+    const Looked late = look(1000, 0);
     CHECK(late.found.flags == session::kResidencyPartial);
     CHECK(late.found.untouched_bytes == 0);
     munmap(more, kMore);
@@ -146,7 +147,7 @@ TEST_CASE("of each holder, what was never touched, given back, or only read") {
     constexpr std::uint64_t kHuge = 4096 * kMiB, kMuch = 512 * kMiB;
     char *const huge = map(kHuge), *const much = map(kMuch);
     const std::uint32_t others[] = {hold(huge, kHuge), hold(much, kMuch)};
-    const Looked late = look(1000, 1);
+    const Looked late = look(1000, 0);
     CHECK(late.found.flags == session::kResidencyPartial);
     const std::uint64_t touched = 5 * kBytes + kHuge + kMuch - late.found.untouched_bytes;
     CHECK(touched <= late.found.touched_bytes);
