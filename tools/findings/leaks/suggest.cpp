@@ -33,6 +33,13 @@ struct Frames {
       return location.file.find(word) != std::string::npos;
     });
   }
+  // Of the functions next to the allocation: what calls them may be an operation on tensors.
+  bool is_made_by(std::string_view beginning) const {
+    constexpr std::size_t kNext = 8;
+    return std::any_of(
+        stack.begin(), stack.begin() + std::min(stack.size(), kNext),
+        [&](recording::LocationId id) { return locations[id].function.starts_with(beginning); });
+  }
   bool runs_python() const {
     return any([](const recording::Location& location) {
       return location.kind == recording::Location::Kind::python;
@@ -47,7 +54,14 @@ struct Rule {
   std::string_view text;  // {}: the line or function
 };
 
-constexpr std::array<Rule, 9> kRules = {{
+constexpr std::array<Rule, 11> kRules = {{
+    {[](const Frames& f) { return f.is_made_by("torch::profiler::"); },
+     "{}: records of torch.profiler are kept, one for each event until it stops. Stop it after "
+     "some "
+     "steps, or give it a schedule (torch.profiler.schedule); no tensor is kept"},
+    {[](const Frames& f) { return f.is_made_by("torch::jit::"); },
+     "{}: compiled code is kept, some for each new shape or function. Compile once, outside of the "
+     "loop, and pad what varies"},
     {[](const Frames& f) { return is_graph(f) && f.runs_python(); },
      "{}: tensors are kept. A loss or an output in a list keeps its whole graph: store loss.item() "
      "or tensor.detach(), and evaluate under torch.no_grad()"},

@@ -275,6 +275,12 @@ TEST_CASE("tensors that grow without a sign of a graph: detach() may help") {
   add_inside(tensors, native("torch::autograd::THPVariable_linear(_object*, _object*)"));
   CHECK(findings::advice_of(tensors).at(0).text.find(".detach()") != std::string::npos);
   CHECK(findings::advice_of(bytes).at(0).text.find(".detach()") == std::string::npos);
+  // The profiler's records of such an operation are no tensors.
+  findings::AdviceFacts profiled = facts();
+  grow(profiled);
+  add_inside(profiled, native("torch::profiler::impl::ThreadLocalSubqueue::begin_op()"));
+  add_inside(profiled, native("torch::autograd::THPVariable_linear(_object*, _object*)"));
+  CHECK(findings::advice_of(profiled).at(0).text.find(".detach()") == std::string::npos);
 }
 
 TEST_CASE("the facts of a recording: holders by subject, with their growth") {

@@ -267,6 +267,9 @@ TEST_CASE("the suggestion depends on the stack of the leak") {
   const std::uint64_t line = image.line("keep");
   const Row rows[] = {
       {image.stack({line, in("/x/libtorch_cpu.so")}), Space::heap, "loss.item()"},
+      {image.stack({line, in("/x/libtorch_cpu.so"),
+                    image.python("", "torch::profiler::impl::begin_op", 1)}),
+       Space::heap, "torch.profiler"},
       {image.stack({line, in("/x/libcudart.so")}), Space::cuda, "(del)"},
       {image.stack({line, in("/x/_multiarray_umath.so")}), Space::heap, "slice.copy()"},
       {image.stack({line, in("/x/_ctypes.so")}), Space::heap, "ctypes"},
