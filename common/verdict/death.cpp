@@ -57,8 +57,13 @@ VerdictCode code_of(const DeathFacts& facts) noexcept {
     case Killer::none:
       break;
   }
+  const bool may_be_sent = is_kill(facts.signal) || facts.signal == kSigTerm;
+  const bool on_request = facts.kernel_line() == session::KernelLine::sysrq;
+  if (on_request && is_kill(facts.signal) && !facts.exited) return VerdictCode::killed_externally;
+  if (facts.has_informant() && may_be_sent) return VerdictCode::user_space_oom_kill;
   if (facts.exited) return VerdictCode::exited;
-  if (facts.has_user_killer() && (is_kill(facts.signal) || facts.signal == kSigTerm)) {
+  if (facts.has_other_reason() && may_be_sent) return VerdictCode::killed_externally;
+  if (facts.has_user_killer() && may_be_sent) {
     return facts.user_killer() == session::UserKiller::parent ? VerdictCode::terminated_by_parent
                                                               : VerdictCode::user_space_oom_kill;
   }
@@ -98,7 +103,10 @@ Certainty certainty_of(VerdictCode code, const DeathFacts& facts) noexcept {
     case VerdictCode::terminated_under_pressure:
     case VerdictCode::unknown:
       return Certainty::possible;
+    case VerdictCode::user_space_oom_kill:
+      return facts.has_informant() ? Certainty::proven : Certainty::likely;
     case VerdictCode::killed_externally:
+      if (facts.has_other_reason() || facts.has_kernel_line()) return Certainty::proven;
       return facts.death.sender_pid != 0 && facts.memory_ruled_out() ? Certainty::proven
                                                                      : Certainty::likely;
     default:
@@ -144,24 +152,47 @@ void add_kernel_kill(text::Text& text, const DeathFacts& facts) noexcept {
                                       : " was probably killed by the kernel: ");
 }
 
+// Why the kernel killed by the machine's rules.
+std::string_view machine_reason(session::KernelLine line) noexcept {
+  switch (line) {
+    case session::KernelLine::cpuset:
+      return "the memory nodes of a cpuset were full";
+    case session::KernelLine::policy:
+      return "the memory nodes of a memory policy were full";
+    case session::KernelLine::page_fault:
+      return "a page fault found no memory, whatever the machine had left";
+    case session::KernelLine::unscoped:
+      return "its log does not say whether a cgroup or the machine had no memory left";
+    default:
+      return "the machine had no memory left";
+  }
+}
+
+struct UserKillerWords {
+  session::UserKiller killer;
+  std::string_view words;
+};
+constexpr UserKillerWords kUserKillers[] = {
+    {session::UserKiller::systemd_oomd, "systemd-oomd, which ends processes when memory is short"},
+    {session::UserKiller::earlyoom, "earlyoom, which ends processes when memory is short"},
+    {session::UserKiller::kubelet,
+     "the kubelet, which evicts pods when the node's memory is short"},
+    {session::UserKiller::lmkd, "lmkd, which ends processes when memory is short"},
+    {session::UserKiller::nohang, "nohang, which ends processes when memory is short"},
+    {session::UserKiller::talos, "Talos, which ends cgroups when memory is short"},
+};
+
 // The daemon's log names the process, even if nobody saw the signal.
 void add_user_space_kill(text::Text& text, const DeathFacts& facts) noexcept {
-  text.add(" was killed by ");
+  text.add(facts.exited ? " was ended by " : " was killed by ");
   if (facts.signal != 0) {
     add_signal(text, facts.signal);
     text.add(" from ");
   }
-  switch (facts.user_killer()) {
-    case session::UserKiller::kubelet:
-      text.add("the kubelet, which evicts pods when the node's memory is short");
-      return;
-    case session::UserKiller::earlyoom:
-      text.add("earlyoom");
-      break;
-    default:
-      text.add("systemd-oomd");
-  }
-  text.add(", which ends processes when memory is short");
+  if (facts.has_informant())
+    text.add(facts.informant()).add(", which said that memory was the reason");
+  for (const UserKillerWords& row : kUserKillers)
+    if (row.killer == facts.user_killer()) text.add(row.words);
 }
 
 void add_reason(text::Text& text, const Verdict& verdict, const DeathFacts& facts,
@@ -174,7 +205,7 @@ void add_reason(text::Text& text, const Verdict& verdict, const DeathFacts& fact
       return;
     case VerdictCode::system_oom_kill:
       add_kernel_kill(text, facts);
-      text.add("the machine had no memory left");
+      text.add(machine_reason(facts.kernel_line()));
       return;
     case VerdictCode::shared_memory_full:
       text.add(" died of SIGBUS: ");
@@ -204,7 +235,12 @@ void add_reason(text::Text& text, const Verdict& verdict, const DeathFacts& fact
                    : ", possibly for lack of memory: nothing excludes it");
       break;
     case VerdictCode::killed_externally:
-      if (facts.memory_ruled_out()) text.add(", and not for lack of memory");
+      if (facts.kernel_line() == session::KernelLine::sysrq)
+        text.add(" from the kernel, on request (SysRq f), whatever memory was left");
+      else if (facts.has_other_reason())
+        text.add(" from ").add(facts.informant()).add(", which gave another reason than memory");
+      else if (facts.memory_ruled_out())
+        text.add(", and not for lack of memory");
       break;
     default:
       break;

@@ -113,19 +113,24 @@ DeathFacts::DeathFacts(const session::View& view, const End& end, std::string_vi
 
 Killer DeathFacts::killer() const noexcept {
   if (exited || (signal != 0 && signal != kSigKill)) return Killer::none;
-  const auto line = static_cast<session::KernelLine>(death.kernel_line_kind);
-  if (line == session::KernelLine::cgroup) return Killer::cgroup;
-  if (line == session::KernelLine::system) return Killer::system;
+  const Killer counted = is_counted_for_machine() ? Killer::system : Killer::cgroup;
+  switch (kernel_line()) {
+    case session::KernelLine::none:
+      break;
+    case session::KernelLine::cgroup:
+      return Killer::cgroup;
+    case session::KernelLine::unscoped:
+      return cgroup_rose() ? counted : Killer::system;
+    case session::KernelLine::sysrq:
+      return Killer::none;
+    default:
+      return Killer::system;
+  }
   const bool others = has(session::kDeathOthers);
   const bool just_this = has(session::kDeathAtOnce) && !others;
   // Without a signal, its parent alone saw how it ended: it vanished when the counter rose.
   const bool it_alone = just_this || (signal == kSigKill && has(session::kDeathAlone) && !others);
-  if (cgroup_rose() && it_alone) {
-    // The kernel counts an OOM kill of the machine in the victim's cgroup as well.
-    const bool for_machine =
-        usage.cgroup.limit == kUnlimited || (usage.machine.near() && !usage.cgroup.near());
-    return for_machine ? Killer::system : Killer::cgroup;
-  }
+  if (cgroup_rose() && it_alone) return counted;
   // A machine has many cgroups: its counter is proof only if its memory was short.
   const bool by_machine = !has(session::kDeathCgroupCounted) && system_rose() && just_this;
   return by_machine && signal == kSigKill && usage.machine.near() ? Killer::system : Killer::none;

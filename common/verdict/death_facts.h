@@ -80,9 +80,10 @@ struct DeathFacts {
     return has(session::kDeathSystemCounted) &&
            death.system_oom_kills_after > death.system_oom_kills_before;
   }
-  bool has_kernel_line() const noexcept {
-    return static_cast<session::KernelLine>(death.kernel_line_kind) != session::KernelLine::none;
+  session::KernelLine kernel_line() const noexcept {
+    return static_cast<session::KernelLine>(death.kernel_line_kind);
   }
+  bool has_kernel_line() const noexcept { return kernel_line() != session::KernelLine::none; }
 
   // Whether that line is certainly about this process: by its pid, or because its cgroup had no
   // other process.
@@ -94,11 +95,28 @@ struct DeathFacts {
   // process was killed. It is proof if this process was alone, or if it was killed at that moment
   // and no other process died.
   Killer killer() const noexcept;
+  // Of a kill that its cgroup counted: for the machine's lack of memory. The kernel counts such a
+  // kill in the victim's cgroup as well.
+  bool is_counted_for_machine() const noexcept {
+    return usage.cgroup.limit == session::kUnlimited ||
+           (usage.machine.near() && !usage.cgroup.near());
+  }
 
   // Whether another process sent the signal because of memory, and said so or is known for it.
-  bool has_user_killer() const noexcept { return user_killer() != session::UserKiller::none; }
+  bool has_user_killer() const noexcept {
+    return user_killer() != session::UserKiller::none && !has_other_reason();
+  }
+  bool has_other_reason() const noexcept {
+    return user_killer() == session::UserKiller::other_reason;
+  }
+  bool has_informant() const noexcept { return user_killer() == session::UserKiller::informant; }
   session::UserKiller user_killer() const noexcept {
     return static_cast<session::UserKiller>(levels.user_killer);
+  }
+
+  // The informant's name.
+  std::string_view informant() const noexcept {
+    return sender_line().substr(0, sender_line().find(": "));
   }
 
   // Evidence of who sent it: the daemon's line of a log, or the entry in the parent's recording.

@@ -53,7 +53,8 @@ void on_exit(InHook hook, int status) noexcept {
   session::Header& header = g_session.header();
   const std::uint64_t now = system::monotonic_ns();
   // Keep the session: `oomrec recover` decides later whether it shows a death by memory.
-  const bool may_follow = lost_child_recently(header, now) || failed_as_a_rank(header, status);
+  const bool may_follow = lost_child_recently(header, now) || failed_as_a_rank(header, status) ||
+                          header.told_realtime_ns != 0;
   if (may_follow) header.last_tick_ns.store(now, std::memory_order_relaxed);
   const bool explains_another = has_ended_a_large_process(hook);
   g_session.mark(hook, session::State::exited, status);

@@ -35,6 +35,7 @@ int fragmentation_command(const Words& words);
 int ls_command(const Words& words);
 int recover_command(const Words& words);
 int watch_command(const Words& words);
+int ended_command(const Words& words);
 int dump_command(const Words& words);
 int attach_command(const Words& words);
 int info_command(const Words& words);
@@ -69,6 +70,7 @@ inline constexpr Command kCommands[] = {
     {Group::record, "diagnose", diagnose_command,
      "check whether memory is at risk, and keep the evidence"},
     {Group::record, "recover", recover_command, "turn recordings of dead processes into bundles"},
+    {Group::record, "ended", ended_command, "tell a process's recording why it is ended"},
     {Group::record, "dump", dump_command,
      "write a bundle of a running process, without disturbing it"},
     {Group::read, "show", show_command, "why memory ran out, and what was using it"},

@@ -39,7 +39,8 @@ Ending ending_of(const session::View& view, const DeathObservation& observed) {
   const bool by_itself =
       static_cast<session::State>(header.state.load()) != session::State::running ||
       (observed.wait_status && WIFEXITED(*observed.wait_status));
-  if (by_itself) return ending;
+  // Who ends a process by SIGTERM may let it exit.
+  if (by_itself && header.told_realtime_ns == 0) return ending;
   ending.killed = true;
   ending.evidence = end_evidence_of(view, observed);
   if ((ending.death().flags & session::kDeathFaultLogged) != 0) {

@@ -111,6 +111,18 @@ void read_user_killers(session::EndEvidence& evidence, const KillQuery& query,
   system::Text{evidence.levels.user_killer_line} << kill->line;
 }
 
+// What `oomrec ended` has entered. A process that goes on for long after that ends for another
+// reason.
+bool read_informant(session::EndEvidence& evidence, const session::Header& header) {
+  constexpr std::uint64_t kMostNs = 120'000'000'000;
+  const std::uint64_t told_ns = header.told_realtime_ns;
+  if (told_ns == 0 || evidence.death.realtime_ns > told_ns + kMostNs) return false;
+  evidence.levels.user_killer = header.end_levels.user_killer;
+  std::memcpy(evidence.levels.user_killer_line, header.end_levels.user_killer_line,
+              sizeof header.end_levels.user_killer_line);
+  return true;
+}
+
 void note_parent_signal(session::EndLevels& levels, const ParentSignal& signal) {
   if (signal.for_memory) levels.user_killer = static_cast<std::uint32_t>(UserKiller::parent);
   system::Text{levels.user_killer_line} << signal.evidence;
@@ -137,10 +149,8 @@ void read_log(session::EndEvidence& evidence, const session::View& view, const K
   const bool reaches_back = log.reaches_back_to(query.from_realtime_ns);
   if (is_identifiable && reaches_back) death.flags |= session::kDeathLogRead;
   if (const KernelKill* const kill = kill_of(kills, query)) {
-    const bool counted = death.cgroup_oom_kills_after > death.cgroup_oom_kills_before;
-    const KernelLine guess = counted ? KernelLine::cgroup : KernelLine::system;
-    death.kernel_line_kind =
-        static_cast<std::uint32_t>(kill->kind != KernelLine::none ? kill->kind : guess);
+    death.kernel_line_kind = static_cast<std::uint32_t>(
+        kill->kind != KernelLine::none ? kill->kind : KernelLine::unscoped);
     if (!is_by_pid(*kill, query)) death.flags |= session::kDeathLineByName;
     system::Text{death.kernel_line} << kill->line;
     death.realtime_ns = std::min(death.realtime_ns, kill->realtime_ns);
@@ -151,7 +161,7 @@ void read_log(session::EndEvidence& evidence, const session::View& view, const K
   } else if (query.same_pid_namespace && reaches_back && only_others_killed(kills, query)) {
     death.flags |= session::kDeathOthers;
   }
-  if (death.kernel_line_kind != 0) return;
+  if (death.kernel_line_kind != 0 || read_informant(evidence, view.header())) return;
   read_user_killers(evidence, query, clock, file);
   const bool was_seen =
       (death.flags & session::kDeathWaited) != 0 || view.header().crash.signal.load() != 0;

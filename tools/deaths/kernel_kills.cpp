@@ -62,8 +62,12 @@ class Reader {
       announce(record, 0, kind_of(text));
     } else if (text.starts_with("oom_reaper: reaped process ")) {
       read_reaped(record);
+    } else if (text.ends_with("Manual OOM execution")) {
+      is_requested_ = true;
     } else if (text.find(" invoked oom-killer: ") != text.npos) {
       is_group_ = false;
+      invocation_ = invocation_of(text);
+      is_requested_ = false;
     }
   }
 
@@ -71,6 +75,26 @@ class Reader {
   static KernelLine kind_of(std::string_view text) {
     if (text.starts_with("Memory cgroup out of memory")) return KernelLine::cgroup;
     return text.starts_with("Out of memory") ? KernelLine::system : KernelLine::none;
+  }
+
+  // "x invoked oom-killer: gfp_mask=0x0, order=0, oom_score_adj=0": no allocation asks with such a
+  // mask, and with order=-1 only SysRq; none: an allocation of the machine's or of a cgroup's.
+  KernelLine invocation_of(std::string_view text) const {
+    if (is_requested_ || text.find(" order=-1,") != text.npos) return KernelLine::sysrq;
+    const bool is_fault =
+        text.find("gfp_mask=0x0,") != text.npos || text.find("gfp_mask=0x0(") != text.npos;
+    return is_fault ? KernelLine::page_fault : KernelLine::none;
+  }
+
+  static KernelLine constraint_of(std::string_view text) {
+    constexpr std::pair<std::string_view, KernelLine> kConstraints[] = {
+        {"CONSTRAINT_MEMCG", KernelLine::cgroup},
+        {"CONSTRAINT_CPUSET", KernelLine::cpuset},
+        {"CONSTRAINT_MEMORY_POLICY", KernelLine::policy},
+    };
+    for (const auto& [name, kind] : kConstraints)
+      if (text.find(name) != text.npos) return kind;
+    return KernelLine::system;
   }
 
   // In RHEL 7.8 and 7.9 the user's id follows the name: "(java), UID 1000, total-vm:…".
@@ -98,9 +122,7 @@ class Reader {
     announced_ = {};
     const std::size_t pid = text.rfind(",pid=");
     if (pid == text.npos) return;
-    const bool cgroup = text.find("CONSTRAINT_MEMCG") != text.npos;
-    announce(record, system::number_in(text.substr(pid + 5)),
-             cgroup ? KernelLine::cgroup : KernelLine::system);
+    announce(record, system::number_in(text.substr(pid + 5)), constraint_of(text));
     announced_.limited_cgroup = between(text, "oom_memcg=", ",task_memcg=").value_or("");
     announced_.cgroup = between(text, "task_memcg=", ",task=").value_or("");
   }
@@ -145,10 +167,11 @@ class Reader {
         kill.resident.anonymous_bytes + kill.resident.file_bytes + kill.resident.shared_bytes;
     const bool is_announced = announced_.pid == 0 || announced_.pid == kill.pid;
     if (!is_old(record) && is_announced) {
-      if (kill.kind == KernelLine::none) kill.kind = announced_.kind;
+      if (announced_.kind != KernelLine::none) kill.kind = announced_.kind;
       kill.limited_cgroup = announced_.limited_cgroup;
       kill.cgroup = announced_.cgroup;
     }
+    if (kill.kind == KernelLine::system && invocation_ != KernelLine::none) kill.kind = invocation_;
     add_report(kill);
     kills_.push_back(std::move(kill));
   }
@@ -158,7 +181,7 @@ class Reader {
   void add_report(KernelKill& kill) {
     const bool is_group = last_report_ != nullptr && is_group_;
     if (!is_group) {
-      OomReport report = report_.take();
+      OomReport report = report_.take(kill.pid, kill.resident.rss_bytes);
       if (report.usage_bytes == 0 || report.is_mixed) return;
       last_report_ = std::make_shared<const OomReport>(std::move(report));
     }
@@ -187,7 +210,9 @@ class Reader {
   Announcement announced_;
   OomReportReader report_;
   std::shared_ptr<const OomReport> last_report_;
-  bool is_group_ = false;  // the kernel kills all processes of a cgroup
+  KernelLine invocation_ = KernelLine::none;
+  bool is_requested_ = false;  // the next invocation, by SysRq
+  bool is_group_ = false;      // the kernel kills all processes of a cgroup
 };
 
 // Paths of one cgroup may differ between namespaces: one may lack its first components.

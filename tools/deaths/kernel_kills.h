@@ -21,7 +21,7 @@ struct KernelKill {
   std::uint64_t pid = 0;      // in the initial pid namespace; of a thread if its first has ended
   std::uint64_t process = 0;  // of that thread; 0: the log does not say
   std::string name;           // of the task, at most 15 bytes
-  // Whether a cgroup or the machine ran out of memory; none: that line is missing.
+  // What ran out of memory; none: that line is missing.
   session::KernelLine kind = session::KernelLine::none;
   std::string limited_cgroup;  // the one at its limit; empty: unknown
   std::string cgroup;          // of the process; empty: unknown

@@ -98,7 +98,7 @@ std::string log_file_text(const char* path, std::uint64_t from_realtime_ns) {
 std::string daemon_journal_text(std::uint64_t from_realtime_ns) {
   return journal_text(
       "--lines=1000 --identifier=earlyoom --identifier=systemd-oomd --identifier=systemd"
-      " --identifier=kubelet --identifier=k3s --since=@" +
+      " --identifier=kubelet --identifier=k3s --identifier=nohang --since=@" +
       std::to_string(from_realtime_ns / kSecond));
 }
 

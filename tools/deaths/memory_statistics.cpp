@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "common/machine/page.h"
 #include "common/system/text.h"
 #include "tools/base/number.h"
 #include "tools/base/text.h"
@@ -106,31 +105,36 @@ void MachineStatisticsReader::read(std::string_view line) {
   constexpr std::string_view kStacks = " kernel_stack:";
   if (line.starts_with("Node ")) {
     if (const std::size_t at = line.find(kStacks); at != line.npos)
-      found_.stacks += system::number_in(line.substr(at + kStacks.size())) * kKiB;
+      stack_bytes_ += system::number_in(line.substr(at + kStacks.size())) * kKiB;
     return;
   }
   for_each_pair(line, [&](std::string_view name, std::string_view value) {
     const auto pages = parse_number<std::uint64_t>(value);
     if (!pages) return;
     if (name == "free") free_pages_ = *pages;
-    add(found_, kOfMachine, name, *pages * machine::page_bytes());
+    add(found_pages_, kOfMachine, name, *pages);
   });
 }
 
-MemoryStatistics MachineStatisticsReader::found() const {
+MemoryStatistics MachineStatisticsReader::found(std::uint64_t page_bytes) const {
+  MemoryStatistics found = found_pages_;
+  for (const auto field :
+       {&MemoryStatistics::anonymous, &MemoryStatistics::file, &MemoryStatistics::shared,
+        &MemoryStatistics::slab, &MemoryStatistics::page_tables})
+    found.*field *= page_bytes;
+  found.stacks = stack_bytes_;
   // The kernel lists pages of shmem with the anonymous ones, and counts them as page cache.
-  MemoryStatistics found = found_;
   found.anonymous -= std::min(found.anonymous, found.shared);
   found.file += found.shared;
   return found;
 }
 
-std::uint64_t MachineStatisticsReader::ram_bytes() const {
-  return pages_ > reserved_pages_ ? (pages_ - reserved_pages_) * machine::page_bytes() : 0;
+std::uint64_t MachineStatisticsReader::ram_pages() const {
+  return pages_ > reserved_pages_ ? pages_ - reserved_pages_ : 0;
 }
 
-std::uint64_t MachineStatisticsReader::used_bytes() const {
-  return ram_bytes() - std::min(ram_bytes(), free_pages_ * machine::page_bytes());
+std::uint64_t MachineStatisticsReader::used_pages() const {
+  return ram_pages() - std::min(ram_pages(), free_pages_);
 }
 
 }  // namespace oomrec::tools::deaths

@@ -43,12 +43,13 @@ class MachineStatisticsReader {
  public:
   void read(std::string_view line);
 
-  MemoryStatistics found() const;
-  std::uint64_t ram_bytes() const;
-  std::uint64_t used_bytes() const;
+  MemoryStatistics found(std::uint64_t page_bytes) const;
+  std::uint64_t ram_pages() const;
+  std::uint64_t used_pages() const;
 
  private:
-  MemoryStatistics found_;
+  MemoryStatistics found_pages_;
+  std::uint64_t stack_bytes_ = 0;
   std::uint64_t pages_ = 0, reserved_pages_ = 0, free_pages_ = 0;
 };
 

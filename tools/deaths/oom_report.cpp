@@ -29,6 +29,21 @@ std::vector<std::string_view> words_of(std::string_view text) {
   return words;
 }
 
+std::uint64_t distance(std::uint64_t a, std::uint64_t b) { return a > b ? a - b : b - a; }
+
+// In which `pages` are nearest to `bytes`.
+std::uint64_t page_bytes_by(std::uint64_t pages, std::uint64_t bytes) {
+  std::uint64_t best = machine::page_bytes();
+  if (pages == 0 || bytes == 0) return best;
+  for (const std::uint64_t size : {4 * kKiB, 16 * kKiB, 64 * kKiB})
+    if (distance(pages * size, bytes) < distance(pages * best, bytes)) best = size;
+  return best;
+}
+
+constexpr std::uint64_t ResidentMemory::*kResidentFields[] = {
+    &ResidentMemory::rss_bytes, &ResidentMemory::anonymous_bytes, &ResidentMemory::file_bytes,
+    &ResidentMemory::shared_bytes};
+
 }  // namespace
 
 const ReportedProcess* OomReport::process(std::uint64_t pid) const {
@@ -38,12 +53,17 @@ const ReportedProcess* OomReport::process(std::uint64_t pid) const {
   return found == processes.end() ? nullptr : &*found;
 }
 
-OomReport OomReportReader::take() {
+OomReport OomReportReader::take(std::uint64_t pid, std::uint64_t rss_bytes) {
   OomReport report = std::move(report_);
+  const ReportedProcess* const killed = report.process(pid);
+  const std::uint64_t page_bytes =
+      page_bytes_by(killed != nullptr ? killed->rss_bytes : 0, rss_bytes);
+  for (ReportedProcess& process : report.processes)
+    for (const auto field : kResidentFields) process.*field *= page_bytes;
   if (report.of_machine) {
-    report.limit_bytes = machine_.ram_bytes();
-    report.usage_bytes = machine_.used_bytes();
-    report.statistics = machine_.found();
+    report.limit_bytes = machine_.ram_pages() * page_bytes;
+    report.usage_bytes = machine_.used_pages() * page_bytes;
+    report.statistics = machine_.found(page_bytes);
   } else {
     report.statistics = statistics_.found();
     report.statistics.kernel = std::max(report.statistics.kernel, kernel_bytes_);
@@ -57,7 +77,8 @@ void OomReportReader::read(std::string_view text) {
   if (section_ == Section::tasks && read_task(text)) return;
   if (text.find(" invoked oom-killer: ") != text.npos) {
     *this = {};
-  } else if (text.starts_with("memory: usage ") || text.starts_with("kmem: usage ")) {
+  } else if (text.starts_with("memory: usage ") || text.starts_with("kmem: usage ") ||
+             text.starts_with("memory+swap: usage ")) {
     read_usage(text);
   } else if (text.starts_with("Memory cgroup stats")) {
     text.ends_with(':') ? void(section_ = Section::statistics) : statistics_.read_old(text);
@@ -71,7 +92,8 @@ void OomReportReader::read(std::string_view text) {
   }
 }
 
-// "memory: usage 65536kB, limit 65536kB, failcnt 21", "kmem: usage …"
+// "memory: usage 65536kB, limit 65536kB, failcnt 21", "kmem: usage …", in version 1 also
+// "memory+swap: usage …", whose limit may be the one that was reached.
 void OomReportReader::read_usage(std::string_view text) {
   const auto usage = kib_after(text, "usage ");
   if (!usage) return;
@@ -79,9 +101,17 @@ void OomReportReader::read_usage(std::string_view text) {
     kernel_bytes_ = *usage;
     return;
   }
-  report_.is_mixed |= report_.usage_bytes != 0;
+  const std::uint64_t limit = kib_after(text, "limit ").value_or(0);
+  if (text.starts_with("memory+swap:")) {
+    const auto is_reached = [](std::uint64_t used, std::uint64_t at) {
+      return used >= at - at / 100;
+    };
+    if (is_reached(report_.usage_bytes, report_.limit_bytes) || !is_reached(*usage, limit)) return;
+  } else {
+    report_.is_mixed |= report_.usage_bytes != 0;
+  }
   report_.usage_bytes = *usage;
-  report_.limit_bytes = kib_after(text, "limit ").value_or(0);
+  report_.limit_bytes = limit;
 }
 
 // "[  pid  ]   uid  tgid total_vm      rss rss_anon rss_file rss_shmem pgtables_bytes swapents
@@ -115,10 +145,11 @@ bool OomReportReader::read_task(std::string_view text) {
     const std::string_view word = next_word(rest);
     const std::uint64_t number = system::number_in(word);
     if (column == "tgid") process.pid = number;
-    if (column == "rss") process.rss_bytes = number * machine::page_bytes();
-    if (column == "rss_anon") process.anonymous_bytes = number * machine::page_bytes();
-    if (column == "rss_file") process.file_bytes = number * machine::page_bytes();
-    if (column == "rss_shmem") process.shared_bytes = number * machine::page_bytes();
+    // In pages, until the report is taken.
+    if (column == "rss") process.rss_bytes = number;
+    if (column == "rss_anon") process.anonymous_bytes = number;
+    if (column == "rss_file") process.file_bytes = number;
+    if (column == "rss_shmem") process.shared_bytes = number;
   }
   rest.remove_prefix(std::min<std::size_t>(rest.size(), 1));
   process.name = rest;

@@ -44,8 +44,9 @@ class OomReportReader {
  public:
   void read(std::string_view text);
 
-  // The report so far. Then starts a new one.
-  OomReport take();
+  // The report so far. Then starts a new one. The log may be of another machine: the size of its
+  // pages is told by the row of the process `pid`, which had `rss_bytes` by the kill's line.
+  OomReport take(std::uint64_t pid, std::uint64_t rss_bytes);
 
  private:
   // Which lines are expected now.

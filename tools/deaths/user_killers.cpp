@@ -23,26 +23,66 @@ bool skip_past(std::string_view& text, std::string_view mark) {
   return true;
 }
 
+bool is_pid(std::string_view text, const KillQuery& query) {
+  std::uint64_t pid = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
+  return error == std::errc{} && pid == query.pid && query.same_pid_namespace;
+}
+
 // `sending SIGTERM to process 1234 uid 1000 "train": oom_score 805, VmRSS 1024 MiB, …`, in Debian
 // 10 `killing process 1234 "train" with signal 15: badness 566, VmRSS 1024 MiB`
 bool is_by_earlyoom(std::string_view text, const KillQuery& query) {
   const bool is_kill = (skip_past(text, "sending SIG") && skip_past(text, " to process ")) ||
                        skip_past(text, "killing process ");
-  if (!query.same_pid_namespace || !is_kill) return false;
-  std::uint64_t pid = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
-  if (error != std::errc{} || pid != query.pid || !skip_past(text, "\"")) return false;
+  if (!is_kill) return false;
+  if (!is_pid(text, query) || !skip_past(text, "\"")) return false;
   return is_named(query, text.substr(0, text.find('"')));
 }
 
-// `Killed /system.slice/job.service due to memory pressure for …`, also `… due to memory used …`
-bool is_by_oomd(std::string_view text, const KillQuery& query) {
-  if (!text.starts_with("Killed /") || query.cgroup.size() < 2) return false;
-  text.remove_prefix(sizeof "Killed " - 1);
-  const std::string_view path = text.substr(0, text.find(" due to memory "));
+// Whether its cgroup is the one at `path`, or below it.
+bool is_below(std::string_view path, const KillQuery& query) {
   const std::string_view own = query.cgroup;
-  return path.size() > 1 && path.size() != text.size() && own.starts_with(path) &&
+  return path.size() > 1 && own.starts_with(path) &&
          (own.size() == path.size() || own[path.size()] == '/');
+}
+
+// `Killed /system.slice/job.service due to memory pressure for …`, also `… due to memory used …`;
+// since systemd 258 `Marked /system.slice/job.service for killing due to memory …`
+bool is_by_oomd(std::string_view text, const KillQuery& query) {
+  if (!text.starts_with("Killed /") && !text.starts_with("Marked /")) return false;
+  skip_past(text, " ");
+  const std::string_view path = text.substr(0, text.find(" due to memory "));
+  return path.size() != text.size() && is_below(path.substr(0, path.find(" for killing")), query);
+}
+
+// `[talos] Sending SIGKILL to cgroup {…, "cgroup": "/sys/fs/cgroup/kubepods/burstable/pod…"}`
+bool is_by_talos(std::string_view text, const KillQuery& query) {
+  return skip_past(text, "Sending SIGKILL to cgroup ") &&
+         skip_past(text, "\"cgroup\": \"/sys/fs/cgroup") &&
+         is_below(text.substr(0, text.find('"')), query);
+}
+
+// `Kill 'com.example.feed' (5720), uid 10123, oom_score_adj 900 to free 54321kB rss, …`
+bool is_by_lmkd(std::string_view text, const KillQuery& query) {
+  if (!text.starts_with("Kill '")) return false;
+  skip_past(text, "'");
+  const std::string_view name = text.substr(0, text.find("' ("));
+  return skip_past(text, "' (") && is_pid(text, query) && is_named(query, name);
+}
+
+// `  Sending SIGTERM to the victim`
+bool is_by_nohang(std::string_view text, const KillQuery&) {
+  return skip_past(text, "Sending SIG") && text.ends_with(" to the victim");
+}
+
+// nohang names its victim some lines before: `  PID: 27275, Name: Web Content, badness: 121`.
+// Nothing: another line.
+std::optional<bool> is_nohang_victim(const LogRecord& record, const KillQuery& query) {
+  std::string_view text = record.text;
+  if (record.sender != "nohang" || !skip_past(text, "PID: ")) return std::nullopt;
+  const bool is_same = is_pid(text, query);
+  return skip_past(text, "ame: ") && is_same &&
+         is_named(query, text.substr(0, text.find(", badness: ")));
 }
 
 // systemd itself: `job.service: systemd-oomd killed 2 process(es) in this unit.`
@@ -86,6 +126,10 @@ constexpr Daemon kDaemons[] = {
     {"systemd", UserKiller::systemd_oomd, is_of_unit},
     {"kubelet", UserKiller::kubelet, is_evicted_pod},
     {"k3s", UserKiller::kubelet, is_evicted_pod},
+    {"lowmemorykiller", UserKiller::lmkd, is_by_lmkd},
+    {"lmkd", UserKiller::lmkd, is_by_lmkd},
+    {"nohang", UserKiller::nohang, is_by_nohang},
+    {"talos", UserKiller::talos, is_by_talos},
 };
 
 void append(std::vector<LogRecord>& records, std::vector<LogRecord> more) {
@@ -97,14 +141,17 @@ void append(std::vector<LogRecord>& records, std::vector<LogRecord> more) {
 
 std::optional<UserKill> user_kill_of(const std::vector<LogRecord>& log, const KillQuery& query) {
   std::optional<UserKill> found;
-  bool is_for_memory = false;  // what the kubelet does at this place of the log
+  // At this place of the log: what the kubelet does, and to whom nohang does something.
+  bool is_for_memory = false, is_victim = false;
   for (const LogRecord& record : log) {
     is_for_memory = is_memory_reclaimed(record.text).value_or(is_for_memory);
+    is_victim = is_nohang_victim(record, query).value_or(is_victim);
     if (record.realtime_ns < query.from_realtime_ns || record.realtime_ns > query.to_realtime_ns)
       continue;
     for (const Daemon& daemon : kDaemons) {
       if (record.sender != daemon.sender || !daemon.is_kill(record.text, query)) continue;
       if (daemon.killer == UserKiller::kubelet && !is_for_memory) continue;
+      if (daemon.killer == UserKiller::nohang && !is_victim) continue;
       if (!found || found->realtime_ns <= record.realtime_ns)
         found = UserKill{daemon.killer, record.realtime_ns, record.sender + ": " + record.text};
     }

@@ -59,6 +59,7 @@ struct AdviceFacts {
   std::size_t request_line = 0;   // position of its subject in `request_stack`
   std::uint64_t limit_bytes = 0;  // of the verdict; 0: none, or not in bytes
   VerdictCode verdict = VerdictCode::unknown;
+  session::KernelLine kernel_line = session::KernelLine::none;  // about its kill
   LimitFacts limit;
   std::vector<recording::DeviceFigures> devices;
   std::uint64_t rss_bytes = 0, host_bytes = 0;  // resident; live on the host, in all spaces

@@ -250,6 +250,8 @@ AdviceFacts advice_facts(const bundles::Source& source, const Leaks& leaks) {
   if (verdict.limit != LimitKind::none && !is_count_limit(verdict.limit))
     facts.limit_bytes = verdict.limit_bytes;
   const bool examined = source.ending && source.ending->killed;
+  facts.kernel_line = static_cast<session::KernelLine>(
+      (examined ? source.ending->evidence.death : recording.header().death).kernel_line_kind);
   facts.limit = limit_facts(
       recording, examined ? source.ending->evidence.levels : recording.header().end_levels,
       examined ? source.ending->evidence.account : recording.header().account, verdict);

@@ -32,6 +32,22 @@ std::string machine_full_text(const AdviceFacts& facts) {
          trend_text(facts);
 }
 
+std::string kernel_kill_text(const AdviceFacts& facts) {
+  switch (facts.kernel_line) {
+    case session::KernelLine::cpuset:
+    case session::KernelLine::policy:
+      return "Memory nodes were full, not the machine: allow more of them (cpuset.mems, numactl), "
+             "or let it hold less at a time." +
+             trend_text(facts);
+    case session::KernelLine::page_fault:
+    case session::KernelLine::unscoped:
+      return "What was full is not known. The kernel's report before the kill's line says it "
+             "(dmesg).";
+    default:
+      return machine_full_text(facts);
+  }
+}
+
 std::string unexplained_text(const AdviceFacts&) {
   return "No limit that can be read explains it. Compare `ulimit -a`, `free -m` and "
          "`sysctl vm.overcommit_memory`, and ask for the memory in smaller pieces.";
@@ -123,7 +139,7 @@ constexpr Action kActions[] = {
     {VerdictCode::uncaught_bad_alloc, unchecked_text},
     {VerdictCode::crash_after_refusal, unchecked_text},
     {VerdictCode::cgroup_oom_kill, machine_full_text},
-    {VerdictCode::system_oom_kill, machine_full_text},
+    {VerdictCode::system_oom_kill, kernel_kill_text},
     {VerdictCode::killed_near_limit, machine_full_text},
     {VerdictCode::terminated_under_pressure, pressure_text},
     {VerdictCode::memory_pressure, pressure_text},

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._bundles import dump, last_bundle
 from ._capture import capture_oom
+from ._ended import ended
 from ._labels import context, mark
 from ._library import LIBRARY
 from ._near_limit import NearLimit, on_near_limit
@@ -38,6 +39,7 @@ __all__ = [
     "mark",
     "dump",
     "last_bundle",
+    "ended",
     "usage",
     "Usage",
     "SpaceUsage",

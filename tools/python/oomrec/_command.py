@@ -1,26 +1,27 @@
-"""Runs the command `oomrec`, and parses its JSON."""
+"""Runs the command `oomrec`."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._library import command, unrecorded_environment
 
+if TYPE_CHECKING:
+    from subprocess import CompletedProcess
 
-def run_json(*words: str, timeout_s: float = 10.0) -> dict[str, Any] | None:
-    """The JSON object that the command prints for `words`, which include --json; None if it prints none.
 
-    The command runs without the recorder, and its stderr is discarded. The exit code does not matter:
-    `ls` exits 1 if it lists nothing.
+def run(*words: str, timeout_s: float) -> CompletedProcess[bytes] | None:
+    """Its exit code and stdout; None if it is not found or does not end in time.
+
+    It runs without the recorder, and its stderr is discarded.
     """
-    import json  # imported here: both take 10 ms, and most exceptions do not need them
-    import subprocess
+    import subprocess  # imported here: it takes 10 ms, and most programs do not need it
 
     program = command()
     if program is None:
         return None
     try:
-        run = subprocess.run(
+        return subprocess.run(
             [program, *words],
             env=unrecorded_environment(),
             stdin=subprocess.DEVNULL,
@@ -29,7 +30,22 @@ def run_json(*words: str, timeout_s: float = 10.0) -> dict[str, Any] | None:
             timeout=timeout_s,
             check=False,
         )
-        output = json.loads(run.stdout)
     except (OSError, ValueError, MemoryError, subprocess.SubprocessError):
+        return None
+
+
+def run_json(*words: str, timeout_s: float = 10.0) -> dict[str, Any] | None:
+    """The JSON object that the command prints for `words`, which include --json; None if it prints none.
+
+    The exit code does not matter: `ls` exits 1 if it lists nothing.
+    """
+    import json  # imported here: it takes 10 ms, and most exceptions do not need it
+
+    done = run(*words, timeout_s=timeout_s)
+    if done is None:
+        return None
+    try:
+        output = json.loads(done.stdout)
+    except (ValueError, MemoryError):
         return None
     return output if isinstance(output, dict) else None

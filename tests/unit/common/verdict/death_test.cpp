@@ -315,6 +315,31 @@ TEST_CASE("how certain a death by a signal is") {
         std::string::npos);
 }
 
+TEST_CASE("the kernel killed, but does not say that the machine was full") {
+  Killed session;
+  const auto summary = [&](KernelLine line) {
+    return std::string{session.verdict(with_line(death_by(9), line)).summary};
+  };
+  const std::string killed = "python3.11 was killed by the kernel: ";
+  CHECK(summary(KernelLine::system).starts_with(killed + "the machine had no memory left;"));
+  CHECK(
+      summary(KernelLine::cpuset).starts_with(killed + "the memory nodes of a cpuset were full;"));
+  CHECK(summary(KernelLine::policy)
+            .starts_with(killed + "the memory nodes of a memory policy were full;"));
+  CHECK(summary(KernelLine::page_fault)
+            .starts_with(killed + "a page fault found no memory, whatever the machine had left;"));
+  CHECK(summary(KernelLine::unscoped).starts_with(killed + "its log does not say whether"));
+  const verdict::Verdict requested =
+      session.verdict(with_line(death_by(9, kCounted | kDeathAlone, 1), KernelLine::sysrq));
+  CHECK(requested.code == VerdictCode::killed_externally);
+  CHECK(std::string{requested.summary}.starts_with(
+      "python3.11 was killed by SIGKILL from the kernel, on request (SysRq f), whatever memory was "
+      "left;"));
+  // The reaper's line says that it was the kernel, its cgroup's counter for what.
+  CHECK(session.verdict(with_line(death_by(9, kCounted, 1), KernelLine::unscoped)).code ==
+        VerdictCode::cgroup_oom_kill);
+}
+
 TEST_CASE("a user-space OOM killer") {
   Killed session;
   EndEvidence end{death_by(15), {}, {}};
@@ -330,6 +355,35 @@ TEST_CASE("a user-space OOM killer") {
   CHECK(std::string{verdict("unknown").summary} ==
         "python3.11 was killed by earlyoom, which ends processes when memory is short; it held "
         "640.0 MiB");
+}
+
+TEST_CASE("who ended it said why") {
+  Killed session;
+  EndEvidence end{death_by(9), {}, {}};
+  const auto verdict = [&](UserKiller told, int signal) {
+    end.death = death_by(signal);
+    end.levels.user_killer = static_cast<u32>(told);
+    return verdict::verdict_of(session.view(), Trigger::killed, 0, {}, "unknown", &end);
+  };
+  std::strcpy(end.levels.user_killer_line, "Ray: used 3.1 GiB of 3.0 GiB");
+  const verdict::Verdict memory = verdict(UserKiller::informant, 9);
+  CHECK(memory.code == VerdictCode::user_space_oom_kill);
+  CHECK(memory.certainty == Certainty::proven);
+  CHECK(std::string{memory.summary} ==
+        "python3.11 was killed by SIGKILL from Ray, which said that memory was the reason; it held "
+        "640.0 MiB");
+  const verdict::Verdict other = verdict(UserKiller::other_reason, 15);
+  CHECK(other.code == VerdictCode::killed_externally);
+  CHECK(other.certainty == Certainty::proven);
+  CHECK(std::string{other.summary} ==
+        "python3.11 was killed by SIGTERM from Ray, which gave another reason than memory; it held "
+        "640.0 MiB");
+  // A crash is no end by another.
+  CHECK(verdict(UserKiller::informant, 11).code == VerdictCode::crashed);
+  // The kernel's own line comes first.
+  end.death = with_line(death_by(9), KernelLine::cgroup);
+  CHECK(verdict::verdict_of(session.view(), Trigger::killed, 0, {}, "unknown", &end).code ==
+        VerdictCode::cgroup_oom_kill);
 }
 
 TEST_CASE("a parent that ends its child") {

@@ -91,6 +91,32 @@ TEST_CASE("the machine ran out of memory") {
   CHECK(kill.limited_cgroup.empty());
 }
 
+TEST_CASE("kills by the machine's rules that do not say that the machine was full") {
+  const auto kind = [](const std::string& invocation, const std::string& constraint) {
+    return only_kill(invocation + " oom_score_adj=0\noom-kill:constraint=" + constraint +
+                     ",nodemask=(null),cpuset=b7c0,mems_allowed=0,global_oom,task_memcg=/,task=x,"
+                     "pid=99,uid=0\nOut of memory: Killed process 99 (x) total-vm:900kB, "
+                     "anon-rss:512kB, file-rss:0kB, shmem-rss:0kB, UID:0\n")
+        .kind;
+  };
+  const std::string page = "x invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0,";
+  CHECK(kind(page, "CONSTRAINT_NONE") == KernelLine::system);
+  CHECK(kind(page, "CONSTRAINT_CPUSET") == KernelLine::cpuset);
+  CHECK(kind(page, "CONSTRAINT_MEMORY_POLICY") == KernelLine::policy);
+  CHECK(kind("x invoked oom-killer: gfp_mask=0x0(), order=0,", "CONSTRAINT_NONE") ==
+        KernelLine::page_fault);
+  CHECK(kind("kworker/1:2 invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=-1,",
+             "CONSTRAINT_NONE") == KernelLine::sysrq);
+  CHECK(kind("SysRq : Manual OOM execution\nx invoked oom-killer: gfp_mask=0xd0, order=0,",
+             "CONSTRAINT_NONE") == KernelLine::sysrq);
+  // Of an earlier invocation.
+  CHECK(kind("y invoked oom-killer: gfp_mask=0x0, order=0, oom_score_adj=0\n" + page,
+             "CONSTRAINT_NONE") == KernelLine::system);
+  // A cgroup's limit is one whoever asks.
+  CHECK(kind("x invoked oom-killer: gfp_mask=0x0, order=0,", "CONSTRAINT_MEMCG") ==
+        KernelLine::cgroup);
+}
+
 TEST_CASE("kernels until 4.20 log the reason in one line and the victim in the next") {
   const std::string old =
       "Task in " + kDocker + " killed as a result of limit of " + kDocker +

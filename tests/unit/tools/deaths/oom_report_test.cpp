@@ -17,7 +17,7 @@ deaths::OomReport report_of(std::string_view lines) {
     reader.read(line);
     lines.remove_prefix(std::min(lines.size(), line.size() + 1));
   }
-  return reader.take();
+  return reader.take(0, 0);
 }
 
 constexpr const char* kRecent =
@@ -70,6 +70,31 @@ TEST_CASE("cgroups of version 1: the sums with all cgroups below count, the kern
   CHECK(report.statistics.anonymous == 72859648);
   CHECK(report.statistics.file == 31457280);
   CHECK(report.statistics.all_kernel() == 516 * kKiB);
+}
+
+TEST_CASE("of both limits of version 1, the one that was reached") {
+  const std::string memory = "memory: usage 700000kB, limit 819200kB, failcnt 412\n";
+  const deaths::OomReport swapped =
+      report_of(memory + "memory+swap: usage 1048576kB, limit 1048576kB, failcnt 38\n");
+  CHECK(swapped.usage_bytes == 1048576 * kKiB);
+  CHECK(swapped.limit_bytes == 1048576 * kKiB);
+  CHECK_FALSE(swapped.is_mixed);
+  const deaths::OomReport neither =
+      report_of(memory + "memory+swap: usage 700000kB, limit 1048576kB, failcnt 0\n");
+  CHECK(neither.limit_bytes == 819200 * kKiB);
+}
+
+TEST_CASE("the log of a machine with pages of another size") {
+  deaths::OomReportReader reader;
+  for (const char* const line :
+       {"Mem-Info:", " free:1000 free_pcp:12 free_cma:0", "260000 pages RAM",
+        "[  pid  ]   uid  tgid total_vm      rss pgtables_bytes swapents oom_score_adj name",
+        "[   1100]  1000  1100   900000    90000   949152        0           300 chromium"})
+    reader.read(line);
+  const deaths::OomReport report = reader.take(1100, 1440000 * kKiB);
+  CHECK(report.processes.at(0).rss_bytes == 1440000 * kKiB);
+  CHECK(report.limit_bytes == 260000 * 16 * kKiB);
+  CHECK(report.usage_bytes == 259000 * 16 * kKiB);
 }
 
 TEST_CASE("until 5.1, a line for each cgroup below") {

@@ -72,6 +72,14 @@ TEST_CASE("systemd-oomd names the cgroup, or one above it") {
   CHECK(killer_in(kHead + "systemd-oomd[521]: Killed /system.slice/job.service due to memory used "
                           "(812) / total (824) and swap used (0) / total (0) being more than "
                           "90.00%") == UserKiller::systemd_oomd);
+  // Since 258.
+  const std::string marked = kHead +
+                             "systemd-oomd[521]: Marked /system.slice/job.service for "
+                             "killing due to memory ";
+  CHECK(killer_in(marked + "pressure for /system.slice being 60.12% > 50.00% for > 20s with "
+                           "reclaim activity") == UserKiller::systemd_oomd);
+  CHECK(killer_in(kHead + "systemd-oomd[521]: Marked /system.slice/job for killing due to memory "
+                          "pressure for /system.slice") == UserKiller::none);
   CHECK(killer_in(kHead + "systemd[1]: job.service: systemd-oomd killed 3 process(es) in this "
                           "unit.") == UserKiller::systemd_oomd);
   CHECK(killer_in(kHead + "systemd[1]: b.service: systemd-oomd killed 3 process(es) in this "
@@ -106,4 +114,38 @@ TEST_CASE("a kubelet names the pod that it evicts, and the resource before it") 
   CHECK(killer_in(host + before_1_21, in_pod) == UserKiller::kubelet);
   in_pod.host = "train";
   CHECK(killer_in(host + before_1_21, in_pod) == UserKiller::none);
+}
+
+TEST_CASE("nohang names its victim, then the signal") {
+  const auto killed = [](const std::string& victim, const std::string& action) {
+    return killer_in(kHead + "nohang[88]: Process with highest badness (found in 55ms):\n" + kHead +
+                     "nohang[88]:   PID: " + victim + ", badness: 121\n" + kHead +
+                     "nohang[88]: Implementing a corrective action:\n" + kHead +
+                     "nohang[88]:   " + action);
+  };
+  const std::string action = "Sending SIGTERM to the victim";
+  CHECK(killed("4711, Name: train_the_large", action) == UserKiller::nohang);
+  CHECK(killed("4711, name: train_the_large", action) == UserKiller::nohang);
+  CHECK(killed("4712, Name: train_the_large", action) == UserKiller::none);
+  CHECK(killed("4711, Name: nginx", action) == UserKiller::none);
+  CHECK(killed("4711, Name: train_the_large", "Executing the command: true") == UserKiller::none);
+  CHECK(killed("4711, Name: train_the_large\n" + kHead + "nohang[88]:   PID: 5, Name: x", action) ==
+        UserKiller::none);
+}
+
+TEST_CASE("lmkd names command and pid, Talos the cgroup") {
+  const std::string end = ", uid 10123, oom_score_adj 900 to free 54321kB rss, 1200kB swap";
+  const std::string lmkd = kHead + "lowmemorykiller[450]: Kill 'train_the_large' (";
+  CHECK(killer_in(lmkd + "4711)" + end) == UserKiller::lmkd);
+  CHECK(killer_in(lmkd + "4712)" + end) == UserKiller::none);
+  const auto talos = [](const std::string& cgroup) {
+    return killer_in(
+        "user: warning: [2026-11-22T01:19:59.000061988Z]: [talos] Sending SIGKILL to "
+        "cgroup {\"component\": \"controller-runtime\", \"controller\": "
+        "\"runtime.OOMController\", \"cgroup\": \"/sys/fs/cgroup" +
+        cgroup + "\"}");
+  };
+  CHECK(talos("/system.slice/job.service") == UserKiller::talos);
+  CHECK(talos("/system.slice") == UserKiller::talos);
+  CHECK(talos("/system.slice/job.service/below") == UserKiller::none);
 }

@@ -1,0 +1,70 @@
+// `oomrec ended PID`: enters in a process' recording why it ends, by somebody who knows.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "tools/base/arguments.h"
+#include "tools/base/number.h"
+#include "tools/base/text.h"
+#include "tools/bundles/recover/sessions.h"
+#include "tools/bundles/store/bundles.h"
+#include "tools/commands/commands.h"
+#include "tools/recording/live/informant.h"
+
+namespace oomrec::tools::commands {
+namespace {
+
+constexpr const char* kExamples =
+    "  oomrec ended 4711 --by Ray --text \"used 3.1 GiB of 3.0 GiB\"; kill 4711\n"
+    "  oomrec ended 4711 --by \"the autoscaler\" --reason other --text \"the node is drained\"\n";
+
+bundles::Session session_of(const std::string& word) {
+  const auto pid = parse_number<std::int32_t>(word);
+  if (!pid) {
+    throw Error{Exit::bad_input, "no process was given",
+                "Give the pid of a recorded process, as it sees it itself: oomrec ended 4711 --by "
+                "Ray"};
+  }
+  const std::vector<bundles::Session> sessions = bundles::sessions_of(bundles::dump_directories());
+  const auto youngest = std::find_if(sessions.begin(), sessions.end(),
+                                     [&](const auto& session) { return session.pid == *pid; });
+  if (youngest != sessions.end()) return *youngest;
+  throw Error{Exit::nothing_found, fmt::format("process {} has no recording", *pid),
+              "It must have run with oomrec, and have no bundle of its end yet (oomrec ls). For "
+              "recordings in another directory, set OOMREC_SESSION_DIR=DIR."};
+}
+
+}  // namespace
+
+int ended_command(const Words& words) {
+  Arguments arguments{"ended", "[OPTIONS] PID",
+                      "Enters in a process's recording why it ends, for those who end it and know: "
+                      "schedulers, supervisors, their plugins. Call it before the signal, or up to "
+                      "`oomrec recover`. The verdict on a SIGTERM or SIGKILL, or on an exit within "
+                      "two minutes, is then user_space_oom_kill (proven), or killed_externally if "
+                      "the reason is another one.",
+                      kExamples};
+  std::string word;
+  recording::Information information;
+  std::string reason = "memory";
+  arguments.positional("PID", word, "the process");
+  arguments.option("--by", "NAME", information.informant, "who ends it");
+  arguments.choice("--reason", "REASON", reason, {"memory", "other"}, "why it ends (memory)");
+  arguments.option("--text", "TEXT", information.text, "the reason in its own words, as evidence");
+  if (!arguments.parse(words)) return code(Exit::shown);
+  if (information.informant.empty()) {
+    throw Error{Exit::bad_input, "who ends it is missing",
+                "Give a name: oomrec ended 4711 --by Ray"};
+  }
+  information.is_memory = reason == "memory";
+  const bundles::Session session = session_of(word);
+  if (!recording::enter_information(session.path, information)) {
+    throw Error{Exit::bad_input,
+                fmt::format("the recording of process {} cannot be changed", session.pid),
+                "Run it as the user of the process."};
+  }
+  return code(Exit::shown);
+}
+
+}  // namespace oomrec::tools::commands
