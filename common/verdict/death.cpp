@@ -215,6 +215,10 @@ void add_reason(text::Text& text, const Verdict& verdict, const DeathFacts& fact
       return add_signal(text, facts.signal);
     case VerdictCode::user_space_oom_kill:
       return add_user_space_kill(text, facts);
+    case VerdictCode::killed_externally:
+      if (facts.kernel_line() != session::KernelLine::sysrq) break;
+      text.add(" was killed by the kernel on request (SysRq f), whatever memory was left");
+      return;
     default:
       break;
   }
@@ -235,9 +239,7 @@ void add_reason(text::Text& text, const Verdict& verdict, const DeathFacts& fact
                    : ", possibly for lack of memory: nothing excludes it");
       break;
     case VerdictCode::killed_externally:
-      if (facts.kernel_line() == session::KernelLine::sysrq)
-        text.add(" from the kernel, on request (SysRq f), whatever memory was left");
-      else if (facts.has_other_reason())
+      if (facts.has_other_reason())
         text.add(" from ").add(facts.informant()).add(", which gave another reason than memory");
       else if (facts.memory_ruled_out())
         text.add(", and not for lack of memory");

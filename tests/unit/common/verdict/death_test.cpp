@@ -333,8 +333,7 @@ TEST_CASE("the kernel killed, but does not say that the machine was full") {
       session.verdict(with_line(death_by(9, kCounted | kDeathAlone, 1), KernelLine::sysrq));
   CHECK(requested.code == VerdictCode::killed_externally);
   CHECK(std::string{requested.summary}.starts_with(
-      "python3.11 was killed by SIGKILL from the kernel, on request (SysRq f), whatever memory was "
-      "left;"));
+      "python3.11 was killed by the kernel on request (SysRq f), whatever memory was left;"));
   // The reaper's line says that it was the kernel, its cgroup's counter for what.
   CHECK(session.verdict(with_line(death_by(9, kCounted, 1), KernelLine::unscoped)).code ==
         VerdictCode::cgroup_oom_kill);
