@@ -35,6 +35,8 @@ std::string_view unqualified(std::string_view function) {
   return function.substr(function.rfind('.') + 1);
 }
 
+bool is_mostly_freed(const SubjectFigures& held) { return held.bytes < held.ever_bytes / 20; }
+
 std::string held_text(const SubjectFigures& held) {
   return fmt::format("{} holds {} in {}", held.subject, size_text(held.bytes),
                      plural(held.count, "block", "blocks"));

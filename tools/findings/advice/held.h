@@ -42,6 +42,9 @@ const SubjectFigures* find_large(const AdviceFacts& facts, Condition&& condition
   return nullptr;
 }
 
+// It frees what it allocates, but for less than a twentieth: what is alive may all be in work.
+bool is_mostly_freed(const SubjectFigures&);
+
 // "train.py:31 make_batch holds 412 MiB in 60 blocks"
 std::string held_text(const SubjectFigures&);
 // With its growth: "…, 412 MiB of it in the last 3 min, none of which was freed".

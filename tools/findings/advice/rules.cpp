@@ -5,6 +5,7 @@
 
 #include "tools/base/text.h"
 #include "tools/findings/advice/held.h"
+#include "tools/print/duration.h"
 
 namespace oomrec::tools::findings {
 namespace {
@@ -28,8 +29,23 @@ std::optional<Hint> request_above_limit(const AdviceFacts& facts) {
 }
 
 constexpr HeldRule kLost = {
-    [](const SubjectFigures& row) { return !is_python(row) && row.growth; }, growth_text,
+    [](const SubjectFigures& row) {
+      return !is_python(row) && row.growth && !is_mostly_freed(row);
+    },
+    growth_text,
     ": look for a return path without free or delete, or a container that only grows."};
+
+constexpr HeldRule kMoreAtATime = {
+    [](const SubjectFigures& row) { return !is_python(row) && row.growth && is_mostly_freed(row); },
+    [](const SubjectFigures& row) {
+      return fmt::format(
+          "{}, {} more than {} before, but of all that it allocated ({}) nearly "
+          "everything was freed",
+          held_text(row), size_text(static_cast<std::uint64_t>(row.growth->bytes)),
+          print::duration_text(row.growth->window_seconds), size_text(row.ever_bytes));
+    },
+    ": it needs more at a time than before (bound the size or the number of what is in work), or "
+    "keeps a small part."};
 
 // By its operations, not by its profiler, which records them.
 bool is_made_by_torch(const SubjectFigures& row) {
@@ -159,6 +175,7 @@ const std::vector<AdviceRule>& advice_rules() {
       {"kept_items", kept_items},
       {"growing", growing},
       {"lost", about_held<kLost>},
+      {"more_at_a_time", about_held<kMoreAtATime>},
       {"data_loader", about_held<kDataLoader>},
       {"pinned_memory", about_held<kPinnedMemory>},
       {"cache", cache},

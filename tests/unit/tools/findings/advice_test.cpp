@@ -163,6 +163,19 @@ const Trial kTrials[] = {
          location.kind = recording::Location::Kind::native;
      },
      grow, true},
+    {"more_at_a_time",
+     [](findings::AdviceFacts& f) {
+       grow(f);
+       f.held[0].ever_bytes = 100 * f.held[0].bytes;
+       for (recording::Location& location : f.held[0].stack)
+         location.kind = recording::Location::Kind::native;
+     },
+     [](findings::AdviceFacts& f) {
+       grow(f);
+       for (recording::Location& location : f.held[0].stack)
+         location.kind = recording::Location::Kind::native;
+     },
+     true},
     {"data_loader",
      [](findings::AdviceFacts& f) {
        f.held[0].stack.push_back(
