@@ -204,8 +204,14 @@ void sample_and_check(InHook hook, std::uint64_t now, SampleAt at) noexcept {
 void check_before_free(InHook hook, std::int64_t freed_bytes) noexcept {
   Health& health = g_session.header().health;
   const std::uint64_t now = system::coarse_ns();
-  if (now - health.time_ns.load(std::memory_order_relaxed) >= kBetweenFreesNs)
-    sample_and_check(hook, now, SampleAt::free);
+  const bool is_due = now - health.time_ns.load(std::memory_order_relaxed) >= kBetweenFreesNs;
+  const ThreadState* const thread = current_thread(hook);
+  if (thread != nullptr && thread->reallocating) {
+    // Its block is not on record for the moment: its pages would be nobody's.
+    if (is_due) g_near.next_check_bytes.store(0, std::memory_order_relaxed);
+    return;
+  }
+  if (is_due) sample_and_check(hook, now, SampleAt::free);
   if (health.time_ns.load(std::memory_order_relaxed) != now) return;  // an older sample
   health.live_bytes.store(at_least_zero(live_bytes(nullptr) + freed_bytes),
                           std::memory_order_relaxed);

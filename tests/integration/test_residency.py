@@ -74,6 +74,15 @@ def test_what_nobody_touched_is_not_the_largest_holder(killed, oomrec, what, res
 
 
 @pytest.mark.needs_cgroup_write
+def test_a_block_that_realloc_makes_larger(killed):
+    """No look while it is on its way: its pages were anonymous memory without a holder."""
+    _, shown, _ = killed("resized")
+    assert "grow_block" in first(shown), shown["holders"][0]
+    assert holding(shown, "grow_block") == pytest.approx(147 * MIB, abs=4 * MIB)
+    assert shown["resident_memory"]["kinds"]["unheld"] < 8 * MIB
+
+
+@pytest.mark.needs_cgroup_write
 @pytest.mark.parametrize("what", ["reservation", "reservation_anywhere"])
 def test_what_is_touched_of_a_reservation_has_a_holder(killed, what):
     _, shown, _ = killed(what)

@@ -104,6 +104,12 @@ static void grow_small(size_t i) {
   }
 }
 
+/* One block that becomes larger in each step. */
+static void grow_block(size_t i) {
+  blocks[0] = realloc(blocks[0], (i + 1) * MIB / 2);
+  memset((char*)blocks[0] + i * MIB / 2, 1, MIB / 2);
+}
+
 static void* deep(void* unused) {
   volatile char local[6 * MIB];
   memset((char*)local, 1, sizeof local);
@@ -157,6 +163,8 @@ int main(int argc, char** argv) {
   for (size_t i = 0; until == 0 || i < until; ++i) {
     if (what[0] == 'b') {
       grow_blocks(i);
+    } else if (strcmp(what, "resized") == 0) {
+      grow_block(i);
     } else if (strcmp(what, "small") == 0) {
       grow_small(i);
     } else if (reserved != NULL) {
