@@ -93,6 +93,7 @@ class Detector {
              add_if_leak(group, 1, chains.sum_with(group));
     });
     add_leaking_subjects(groups);
+    if (!found_.unsteady) found_.unsteady = stopped_;
     if (found_.detected()) found_.unsteady.reset();
     std::sort(found_.leaks.begin(), found_.leaks.end(), [](const Leak& a, const Leak& b) {
       return a.growth.bytes != b.growth.bytes ? a.growth.bytes > b.growth.bytes : a.stack < b.stack;
@@ -185,8 +186,31 @@ class Detector {
     for (const auto& [subject, sum] : sums) {
       const bool leaks =
           subject.first != 0 && sum.stacks > 1 && add_if_leak(sum.group, sum.stacks, sum.group);
-      if (!leaks) note_growth(sum.group);
+      if (leaks) continue;
+      note_growth(sum.group);
+      note_stopped(sum.group);
     }
+  }
+
+  // Of a group that grew like a leak until it had nearly what it has now. What has grown since
+  // counts more.
+  void note_stopped(const StackGroup& group) {
+    constexpr double kLeastBytes = 8 << 20, kNearly = 0.98;
+    HeldCurve curve = curves_.of(group);
+    if (curve.size() == 0) return;
+    const double last_s = curve.seconds.back();
+    const auto reached = std::find_if(curve.bytes.begin(), curve.bytes.end(), [&](double bytes) {
+      return bytes >= kNearly * curve.bytes.back();
+    });
+    const auto size = static_cast<std::size_t>(reached - curve.bytes.begin()) + 1;
+    if (size >= curve.size()) return;
+    curve.seconds.resize(size);
+    curve.bytes.resize(size);
+    const auto growth = growth_of(curve, sample_bytes_of(group));
+    if (!growth || growth->bytes < kLeastBytes) return;
+    if (!stopped_ || growth->bytes > stopped_->bytes)
+      stopped_ = Unsteady{group.stack, group.space, group.estimated, growth->bytes,
+                          last_s - curve.seconds.back()};
   }
 
   // Of a group that is no leak.
@@ -197,7 +221,7 @@ class Detector {
         (group.estimated && !is_significant(live - bytes, live, sample_bytes_of(group))))
       return;
     if (!found_.unsteady || bytes > found_.unsteady->bytes)
-      found_.unsteady = Unsteady{group.stack, group.space, group.estimated, bytes};
+      found_.unsteady = Unsteady{group.stack, group.space, group.estimated, bytes, {}};
   }
 
   // What one sample stands for; 0: the group's figures are exact.
@@ -229,6 +253,7 @@ class Detector {
   const recording::Locations& locations_;
   const Curves curves_;
   std::vector<recording::LocationId> subjects_;
+  std::optional<Unsteady> stopped_;
   Leaks found_;
 };
 

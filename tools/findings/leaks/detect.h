@@ -37,7 +37,10 @@ struct Unsteady {
   recording::StackId stack = 0;  // the largest of its stacks
   Space space = Space::heap;
   bool estimated = false;
-  double bytes = 0;  // of all its stacks, since the first quarter of the time
+  double bytes = 0;  // of all its stacks, since the first quarter of the time; or until it stopped
+  // It grew like a leak, and stopped so long before the last checkpoint, as in a worker that is
+  // paused; nothing: it did not.
+  std::optional<double> stopped_s;
 };
 
 struct DeviceGrowth {

@@ -73,6 +73,7 @@ Json LeakReport::unsteady_json(const Unsteady& unsteady) const {
   return {{"space", name_of(unsteady.space)},
           {"estimated", unsteady.estimated},
           {"growth_bytes", rounded(unsteady.bytes)},
+          {"stopped_seconds", unsteady.stopped_s ? Json(*unsteady.stopped_s) : Json(nullptr)},
           {"stack", recording::stack_json(stacks_.locations(unsteady.stack), *source_.locations)}};
 }
 
@@ -184,8 +185,13 @@ void LeakReport::print_leak(std::size_t number, const Leak& leak,
 
 void LeakReport::print_unsteady(const Unsteady& unsteady,
                                 const recording::StackStyle& style) const {
-  fmt::print("  most growth since the first quarter, but not steady: {}{}\n",
-             unsteady.estimated ? "about " : "", bytes_text(unsteady.bytes));
+  const std::string bytes =
+      fmt::format("{}{}", unsteady.estimated ? "about " : "", bytes_text(unsteady.bytes));
+  if (unsteady.stopped_s)
+    fmt::print("  grew by {}, and stopped {} ago\n", bytes,
+               print::duration_text(*unsteady.stopped_s));
+  else
+    fmt::print("  most growth since the first quarter, but not steady: {}\n", bytes);
   fmt::print("{}",
              recording::stack_text(stacks_.locations(unsteady.stack), *source_.locations, style));
 }

@@ -34,10 +34,10 @@ class Image : public RecordingImage {
 
   std::string finish() {
     const std::uint64_t start = session().header().start_monotonic_ns;
-    for (std::uint32_t i = 0; i < kCheckpoints; ++i) {
+    for (std::uint32_t i = 0; i < checkpoints; ++i) {
       std::uint32_t first = 0;
       for (std::uint32_t at = 0; at < held_.size(); ++at) {
-        const double part = static_cast<double>(i) / kCheckpoints;
+        const double part = static_cast<double>(i) / checkpoints;
         std::uint32_t row = 0;
         REQUIRE(session().checkpoint_rows.append(kHook, row, [&](session::CheckpointRow& entry) {
           entry.holder = at + 1;
@@ -54,9 +54,11 @@ class Image : public RecordingImage {
         entry.time_ns = start + i * std::uint64_t{1'000'000'000} - (i == 0 ? 1'000'000 : 0);
       }));
     }
-    session().header().last_tick_ns = start + kCheckpoints * std::uint64_t{1'000'000'000};
+    session().header().last_tick_ns = start + checkpoints * std::uint64_t{1'000'000'000};
     return path();
   }
+
+  std::uint32_t checkpoints = kCheckpoints;
 
  private:
   std::vector<Held> held_;
@@ -125,6 +127,28 @@ TEST_CASE("if nothing leaks, what has grown most is named; memory that came and 
   const findings::Leaks leaks = read.leaks();
   CHECK(leaks.detected());
   CHECK_FALSE(leaks.unsteady);
+}
+
+TEST_CASE("what grew like a leak and stopped, as in a worker that is paused") {
+  const auto unsteady_of = [](const Image::Held& held) {
+    Image image;
+    image.checkpoints = 60;
+    image.holds(image.one_frame("steady"), steady);
+    image.holds(image.one_frame("featurize"), held);
+    Read read{image};
+    const findings::Leaks leaks = read.leaks();
+    CHECK_FALSE(leaks.detected());
+    return leaks.unsteady;
+  };
+  const auto stopped = unsteady_of([](double part) { return 1 + std::min(part, 0.2) * 1600; });
+  REQUIRE(stopped);
+  REQUIRE(stopped->stopped_s);
+  CHECK(*stopped->stopped_s == doctest::Approx(47).epsilon(0.03));
+  CHECK(stopped->bytes == doctest::Approx(320 * kMiB).epsilon(0.15));
+  // Taken at once, too small, or given back.
+  CHECK_FALSE(unsteady_of([](double part) { return part < 0.1 ? 1.0 : 320; }));
+  CHECK_FALSE(unsteady_of([](double part) { return 1 + std::min(part, 0.2) * 30; }));
+  CHECK_FALSE(unsteady_of([](double part) { return part < 0.2 ? 1 + part * 1600 : 1; }));
 }
 
 TEST_CASE("threads and the interpreter's functions do not split a leak") {
