@@ -13,10 +13,15 @@ class MemoryCgroup:
         is_v1 = v1.is_dir()
         self.path = (v1 if is_v1 else v1.parent) / name
         self.path.mkdir()
-        (self.path / ("memory.limit_in_bytes" if is_v1 else "memory.max")).write_text(limit)
+        self._limit = self.path / ("memory.limit_in_bytes" if is_v1 else "memory.max")
+        self._limit.write_text(limit)
         swap = self.path / ("memory.memsw.limit_in_bytes" if is_v1 else "memory.swap.max")
         with contextlib.suppress(OSError):  # this kernel has no swap accounting
             swap.write_text(limit if is_v1 else "0")
+
+    def set_limit(self, limit: int) -> None:
+        """While programs run in it; swap keeps the first limit."""
+        self._limit.write_text(str(limit))
 
     def enter(self) -> None:
         """A preexec_fn: the program starts in the cgroup."""

@@ -122,6 +122,13 @@ bool read_cgroup_usage(InHook, const CgroupDirectories& directories,
   return true;
 }
 
+bool read_cgroup_limit(InHook, const CgroupDirectories& directories,
+                       std::uint64_t& limit_bytes) noexcept {
+  const Controller& controller = directories.v1 ? kV1 : kV2;
+  return directories.limiting[0] != '\0' &&
+         read_cgroup_number(directories.limiting, controller.limit_file, limit_bytes);
+}
+
 [[gnu::noinline]] bool read_cgroup_kills(InHook, const CgroupDirectories& directories,
                                          std::uint64_t& kills) noexcept {
   char path[kPathBytes + 32], text[256];

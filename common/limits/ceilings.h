@@ -45,8 +45,9 @@ struct CgroupDirectories {
 void read_cgroup(InHook, Ceilings&, CgroupDirectories* directories = nullptr,
                  int process = 0) noexcept;
 
-// Reads the working set of the cgroup with the lowest limit again. False: it is gone.
+// Of the cgroup with the lowest limit, reads the working set or the limit again. False: it is gone.
 bool read_cgroup_usage(InHook, const CgroupDirectories&, std::uint64_t& used_bytes) noexcept;
+bool read_cgroup_limit(InHook, const CgroupDirectories&, std::uint64_t& limit_bytes) noexcept;
 
 // The number of the kernel's kills in the process' own cgroup. False: unknown.
 bool read_cgroup_kills(InHook, const CgroupDirectories&, std::uint64_t& kills) noexcept;

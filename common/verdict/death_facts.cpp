@@ -47,7 +47,7 @@ Usage::Usage(const session::View& view, const End& end) noexcept {
   const std::uint64_t outside_ns = end.levels.realtime_ns;
   if (own_ns != 0) read_own(header, live);
   if (outside_ns > own_ns) read_outside(header, end.levels);
-  read_report(end.account);
+  read_account(end.account);
   reached = {std::max(cgroup.used, end.levels.resident_peak_bytes), cgroup.limit};
   hits = less(end.levels.limit_hits_after, end.levels.limit_hits_before);
   unresident = resident != 0 ? less(live, resident) : 0;
@@ -78,12 +78,14 @@ void Usage::read_outside(const session::Header& header, const session::EndLevels
 }
 
 // The kernel's report of the kill has the figures of the cgroup that was full, whatever an older
-// reading says, or could not read.
-void Usage::read_report(const session::CgroupAccount& account) noexcept {
-  const bool is_reported =
-      account.is_at_kill() &&
-      account.scope == static_cast<std::uint32_t>(session::AccountScope::cgroup);
-  if (is_reported && account.limit_bytes != 0) cgroup = {account.usage_bytes, account.limit_bytes};
+// reading says, or could not read. Another account has the limit after the end: it may have been
+// set since.
+void Usage::read_account(const session::CgroupAccount& account) noexcept {
+  if (account.scope != static_cast<std::uint32_t>(session::AccountScope::cgroup) ||
+      account.limit_bytes == 0)
+    return;
+  if (account.is_at_kill()) cgroup.used = account.usage_bytes;
+  cgroup.limit = account.limit_bytes;
 }
 
 void Usage::set_machine(const session::Header& header, std::uint64_t available) noexcept {

@@ -62,7 +62,7 @@ struct Usage {
  private:
   void read_own(const session::Header&, std::uint64_t live) noexcept;
   void read_outside(const session::Header&, const session::EndLevels&) noexcept;
-  void read_report(const session::CgroupAccount& account) noexcept;
+  void read_account(const session::CgroupAccount& account) noexcept;
   void set_machine(const session::Header&, std::uint64_t available) noexcept;
 };
 

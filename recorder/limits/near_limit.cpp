@@ -25,10 +25,9 @@ using session::Health;
 namespace {
 
 constexpr std::uint32_t kThoroughEvery = 10;  // ticks: once a second
-constexpr std::uint32_t kFindEvery =
-    50;  // the process may move to another cgroup, or its limit change
-constexpr unsigned kRearmPercent = 5;       // below --warn, before another bundle is due
-constexpr std::uint32_t kRearmSamples = 2;  // in a row: one may fall between two large blocks
+constexpr std::uint32_t kFindEvery = 50;      // samples: the process may move to another cgroup
+constexpr unsigned kRearmPercent = 5;         // below --warn, before another bundle is due
+constexpr std::uint32_t kRearmSamples = 2;    // in a row: one may fall between two large blocks
 constexpr std::int64_t kChangeBytes = std::int64_t{1} << 20;  // change that triggers a check
 constexpr std::uint64_t kBetweenFreesNs = 10'000'000;         // checks of programs that often free
 constexpr std::uint32_t kEasedFull = 1000;  // PSI, 1/100 %: below, an episode of pressure is over
@@ -52,11 +51,23 @@ std::uint64_t at_least_zero(std::int64_t bytes) noexcept {
   return bytes < 0 ? 0 : static_cast<std::uint64_t>(bytes);
 }
 
+// Names it in the session if it is another one than before.
 void find_cgroup(InHook hook, Health& health) noexcept {
   limit::Ceilings seen;
   limit::read_cgroup(hook, seen, &g_near.cgroup);
   health.cgroup_limit_bytes.store(seen.cgroup_limit_bytes, std::memory_order_relaxed);
   health.cgroup_used_bytes.store(seen.cgroup_used_bytes, std::memory_order_relaxed);
+  session::Header& header = g_session.header();
+  if (g_session.view().string(header.cgroup) == g_near.cgroup.own) return;
+  header.cgroup = g_session.add_string(hook, g_near.cgroup.own);
+  header.cgroup_path = g_session.add_string(hook, g_near.cgroup.named);
+}
+
+// It may be set while the process runs, as Kubernetes does in place.
+void read_limit(InHook hook, Health& health) noexcept {
+  std::uint64_t limit = 0;
+  if (limit::read_cgroup_limit(hook, g_near.cgroup, limit))
+    health.cgroup_limit_bytes.store(limit, std::memory_order_relaxed);
 }
 
 void read_stalls(InHook hook, Health& health) noexcept {
@@ -69,7 +80,7 @@ void read_stalls(InHook hook, Health& health) noexcept {
 bool sample(InHook hook, std::uint64_t now) noexcept {
   Health& health = g_session.header().health;
   const std::uint32_t number = g_near.samples++;
-  if (number % kFindEvery == 0) find_cgroup(hook, health);
+  number % kFindEvery == 0 ? find_cgroup(hook, health) : read_limit(hook, health);
   limit::read_quick_health(hook, g_near.cgroup, health);
   const bool thoroughly = number % kThoroughEvery == 0;
   if (thoroughly) read_stalls(hook, health);
@@ -236,9 +247,6 @@ void start_health(InHook hook) noexcept {
   if (limit::usage_of_killing_limit(g_session.header().health).limit_bytes != 0)
     prepare_looks(hook);
   set_next_check(nearest_watched());  // the limit may be near before the first tick
-  session::Header& header = g_session.header();
-  header.cgroup = g_session.add_string(hook, g_near.cgroup.own);
-  header.cgroup_path = g_session.add_string(hook, g_near.cgroup.named);
 }
 
 void check_limits(InHook hook, std::uint64_t now_ns) noexcept {

@@ -108,6 +108,20 @@ def test_the_kernel_killed_it_under_run(oomrec, victim, cgroup):
 
 
 @pytest.mark.needs_cgroup_write
+def test_the_limit_was_set_while_it_ran(oomrec, victim, cgroup):
+    """As Kubernetes does in place. Without the kernel's log, the limit is read again at the end."""
+    log = {"OOMREC_KERNEL_LOG": "/nowhere"}
+    process = started(oomrec, ["run", "--", victim("grows")], cgroup, env=log)
+    cgroup.set_limit(48 * MIB)
+    run = oomrec.finish(process, input="go on\n")
+    assert cgroup.kills() == 1
+    shown = shown_of(oomrec, run)
+    limit = shown["limit"]
+    assert (limit["kind"], limit["bytes"]) == ("cgroup", 48 * MIB), shown["verdict"]
+    assert "limit of 64.0 MiB" not in json.dumps(shown["verdict"]) + json.dumps(shown["advice"])
+
+
+@pytest.mark.needs_cgroup_write
 @pytest.mark.needs_pid_namespace
 def test_the_kernel_killed_it_in_another_pid_namespace(preload, oomrec, victim, cgroup, library):
     """Its pid differs from the log's, and /proc does not show it. The mutex in its recording does."""

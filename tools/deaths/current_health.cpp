@@ -33,12 +33,13 @@ limit::CgroupDirectories limiting_cgroup(const session::View& view) {
   cgroup.v1 = fs::exists(directory / "memory.limit_in_bytes", error);
   system::Text{cgroup.own} << directory.c_str();
   const char* const file = cgroup.v1 ? "/memory.limit_in_bytes" : "/memory.max";
-  const std::uint64_t limit = view.header().health.cgroup_limit_bytes.load();
-  std::uint64_t found = 0;
+  // As it is now: it may have been set since the process has read it.
+  std::uint64_t lowest = 0, found = 0;
   for (fs::path at = directory; at.has_relative_path(); at = at.parent_path()) {
-    if (!limit::read_cgroup_number(at.c_str(), file, found) || found != limit) continue;
+    if (!limit::read_cgroup_number(at.c_str(), file, found) || (lowest != 0 && found >= lowest))
+      continue;
+    lowest = found;
     system::Text{cgroup.limiting} << at.c_str();
-    break;
   }
   return cgroup;
 }

@@ -11,9 +11,7 @@
 namespace oomrec::tools::deaths {
 namespace {
 
-// Samples after which the process' cgroup is looked up again: it may have moved.
-constexpr unsigned kFindEvery = 10;
-
+std::uint64_t bounded(std::uint64_t limit) { return limit == session::kUnlimited ? 0 : limit; }
 std::uint64_t or_zero(std::optional<std::uint64_t> number) { return number.value_or(0); }
 
 // 0: not known to be its own. Until a child executes its program it has the memory of its parent,
@@ -26,16 +24,20 @@ std::uint64_t own_peak_bytes(const rusage& used) {
 
 }  // namespace
 
+// At each sample: it may have moved, or its limit have been set. Of one that has ended, nothing is
+// found any more.
 void LevelSampler::find_cgroup(pid_t process) {
   limit::Ceilings seen;
-  limit::read_cgroup(OutsideHooks::in_hook(), seen, &cgroup_, process);
-  levels_.cgroup_limit_bytes =
-      seen.cgroup_limit_bytes == session::kUnlimited ? 0 : seen.cgroup_limit_bytes;
+  limit::CgroupDirectories found{};
+  limit::read_cgroup(OutsideHooks::in_hook(), seen, &found, process);
+  if (found.own[0] == '\0') return;
+  cgroup_ = found;
+  levels_.cgroup_limit_bytes = bounded(seen.cgroup_limit_bytes);
 }
 
 void LevelSampler::sample(pid_t process) {
   const InHook outside = OutsideHooks::in_hook();
-  if (samples_++ % kFindEvery == 0) find_cgroup(process);
+  find_cgroup(process);
   session::Health health{};
   health.cgroup_limit_bytes = levels_.cgroup_limit_bytes;
   limit::read_quick_health(outside, cgroup_, health, process);
@@ -62,6 +64,9 @@ session::Stalls LevelSampler::stalls() const {
 
 session::EndLevels LevelSampler::at_end(const rusage* used) const {
   session::EndLevels levels = levels_;
+  std::uint64_t limit = 0;
+  if (limit::read_cgroup_limit(OutsideHooks::in_hook(), cgroup_, limit))
+    levels.cgroup_limit_bytes = bounded(limit);
   if (used != nullptr)
     levels.resident_peak_bytes = std::max(levels.resident_peak_bytes, own_peak_bytes(*used));
   if (levels.realtime_ns == 0) return levels;

@@ -34,7 +34,6 @@ class LevelSampler {
   limit::CgroupDirectories cgroup_{};
   session::EndLevels levels_{};
   std::array<limit::StallCounters, 4> counters_{};  // of the last samples, newest first
-  unsigned samples_ = 0;
 };
 
 }  // namespace oomrec::tools::deaths
