@@ -5,6 +5,16 @@ namespace {
 
 void add_evidence(Verdict& verdict, const Ceiling& ceiling) noexcept {
   add_line(verdict, [&](text::Text& line) {
+    if (ceiling.is_unread()) {
+      if (ceiling.hit) {
+        line.add("request ");
+        ceiling.add_figure(line, ceiling.request);
+        line.add(" > ");
+      }
+      line.add(ceiling.name).add(' ');
+      ceiling.add_figure(line, ceiling.limit);
+      return void(line.add("; what is in use could not be read"));
+    }
     line.add(ceiling.measure).add(' ');
     ceiling.add_figure(line, ceiling.used);
     line.add(" + request ");

@@ -19,6 +19,10 @@ struct Ceiling {
   std::uint64_t for_recorder = 0;  // what --limit-as added for the recorder's own memory
 
   bool in_force() const noexcept { return limit != 0 && limit != session::kUnlimited; }
+  // No process is without address space or data: a descriptor was missing, or /proc.
+  bool is_unread() const noexcept {
+    return used == 0 && (kind == LimitKind::rlimit_as || kind == LimitKind::rlimit_data);
+  }
   void add_figure(text::Text& text, std::uint64_t figure) const noexcept {
     is_count_limit(kind) ? text.count(figure) : text.size(figure);
   }

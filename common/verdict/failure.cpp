@@ -98,7 +98,9 @@ VerdictCode code_of_ceiling(const Failure& failure, LimitKind kind) noexcept {
 void explain_ceiling(Verdict& verdict, text::Text& summary, const Failure& failure,
                      const Ceiling& hit) noexcept {
   verdict.code = code_of(failure, code_of_ceiling(failure, hit.kind));
-  verdict.certainty = hit.hit ? Certainty::proven : Certainty::likely;
+  verdict.certainty = hit.hit           ? Certainty::proven
+                      : hit.is_unread() ? Certainty::possible
+                                        : Certainty::likely;
   verdict.limit = hit.kind;
   verdict.limit_bytes = hit.limit;
   verdict.limit_used_bytes = hit.used;
@@ -110,7 +112,9 @@ void explain_ceiling(Verdict& verdict, text::Text& summary, const Failure& failu
   summary.add(words.before).add(hit.name).add(" of ");
   hit.add_figure(summary, hit.limit - hit.for_recorder);
   if (hit.for_recorder != 0) summary.add(" plus ").size(hit.for_recorder).add(" for the recorder");
-  summary.add(words.after).add(hit.measure).add(' ');
+  summary.add(words.after);
+  if (hit.is_unread()) return void(summary.add("what is in use could not be read)"));
+  summary.add(hit.measure).add(' ');
   hit.add_figure(summary, hit.used);
   summary.add(')');
 }
@@ -155,7 +159,8 @@ void explain_lack(Verdict& verdict, text::Text& summary, const Failure& failure,
   if (by_pool != nullptr) hit = by_pool;
   // Only the loader knows the size of a library that did not fit.
   const bool size_unknown = has(failure, kLoads);
-  if (hit == nullptr && size_unknown && address_space.in_force()) hit = &address_space;
+  const bool is_possible = size_unknown || address_space.is_unread();
+  if (hit == nullptr && is_possible && address_space.in_force()) hit = &address_space;
   if (hit != nullptr) return explain_ceiling(verdict, summary, failure, *hit);
   verdict.code = code_of(failure, code_without_limit(failure));
   explain_failure(summary, failure);
@@ -196,7 +201,7 @@ void begin_failure(text::Text& summary, const session::View& view,
 }
 
 void add_background(Verdict& verdict, const Failure& failure) noexcept {
-  if (failure.ram_bytes != 0) {
+  if (failure.ram_bytes != 0 && failure.rss_bytes != 0) {
     add_line(verdict, [&](text::Text& text) {
       text.add("resident ").size(failure.rss_bytes).add(" of ").size(failure.ram_bytes);
       text.add(" RAM; swap ").size(failure.swap_bytes);

@@ -178,7 +178,8 @@ class Page {
       return;
     }
     const auto figure = is_count_limit(verdict.limit) ? count_text : size_text;
-    fmt::print("  {}: {} of {} in use\n", name_of(verdict.limit), figure(verdict.limit_used_bytes),
+    fmt::print("  {}: {} of {} in use\n", name_of(verdict.limit),
+               verdict.limit_used_bytes != 0 ? figure(verdict.limit_used_bytes) : "an unknown part",
                figure(verdict.limit_bytes));
     const session::LimitReserve reserve = session::limit_reserve_of(source_.recording->header());
     if (verdict.limit == LimitKind::soft && reserve.used_bytes != 0)

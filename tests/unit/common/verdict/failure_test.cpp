@@ -171,6 +171,26 @@ TEST_CASE("a library of unknown size: the address space is the last explanation"
   CHECK(name_of(refusal.verdict().code) == "mapping_failed");
 }
 
+TEST_CASE("what could not be read excludes nothing") {
+  // No descriptor was left for /proc/self/status.
+  Refusal refusal{Api::malloc, ENOMEM};
+  refusal.refused.bytes = 900 * kMiB;
+  refusal.refused.rlimit_as_bytes = 1000 * kMiB;
+  refusal.refused.vm_bytes = 0;
+  const verdict::Verdict possible = refusal.verdict();
+  CHECK(possible.limit == LimitKind::rlimit_as);
+  CHECK(possible.certainty == Certainty::possible);
+  CHECK(has(evidence(possible), "what is in use could not be read"));
+  CHECK_FALSE(has(evidence(possible), "in use 0 bytes"));
+  refusal.refused.bytes = 2000 * kMiB;
+  const verdict::Verdict proven = refusal.verdict();
+  CHECK(proven.certainty == Certainty::proven);
+  CHECK_FALSE(has(evidence(proven), "in use 0 bytes"));
+  refusal.refused.vm_bytes = 50 * kMiB;
+  refusal.refused.bytes = 900 * kMiB;
+  CHECK(refusal.verdict().limit == LimitKind::none);
+}
+
 TEST_CASE("an old recording without these figures") {
   Refusal refusal{Api::fork, EAGAIN, 0};
   refusal.refused.counted = {};
