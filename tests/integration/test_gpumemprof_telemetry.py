@@ -77,7 +77,7 @@ def broken() -> list:
     cases += [("null", key, None) for key in RANKED if key not in NULLABLE]
     cases += [("no text", key, 7) for key in [*TEXTS, "context", "job_id"]]
     cases += [("no object", "metadata", value) for value in ([], "{}", UserDict({"a": 1}))]
-    cases += [("another version", "schema_version", value) for value in (0, 1, 3)]
+    cases += [("another version", "schema_version", value) for value in (0, 1, 5)]
     cases += [("no rank below the world size", key, 8) for key in ("rank", "local_rank")]
     cases += [("no world", "world_size", 0)]
     cases += [
@@ -259,7 +259,7 @@ def test_version_1_with_wrong_types_or_no_time_is_rejected(record):
 @pytest.mark.parametrize(
     ("version", "words"),
     [("2", "must be an integer"), (True, "must be an integer"), (None, "must be an integer"),
-     (1, "Unsupported schema_version: 1"), (3, "Unsupported schema_version: 3")],
+     (1, "Unsupported schema_version: 1"), (5, "Unsupported schema_version: 5")],
 )  # fmt: skip
 def test_another_version_is_never_taken_for_version_1(version, words):
     with pytest.raises(ValueError, match=words):

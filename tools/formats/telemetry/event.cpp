@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "tools/formats/telemetry/fields.h"
-#include "tools/formats/telemetry/version_1.h"
+#include "tools/formats/telemetry/other_versions.h"
 
 namespace oomrec::tools::formats {
 namespace {
@@ -98,9 +98,12 @@ std::vector<std::string> event_columns() {
 TelemetryEvent event_of(const Json& record) {
   if (!record.is_object()) throw TelemetryProblem{"object", "it is not an object"};
   const bool is_version_1 = !record.contains(kVersionKey);
-  if (!is_version_1) check_version(member(record, kVersionKey));
-  const Json converted = is_version_1 ? version_2_of(record) : Json();
-  const auto values = checked_values(is_version_1 ? converted : record);
+  const bool is_later = !is_version_1 && is_later_version(member(record, kVersionKey));
+  if (!is_version_1 && !is_later) check_version(member(record, kVersionKey));
+  const Json converted = is_version_1 ? version_2_of(record)
+                         : is_later   ? version_2_of_later(record)
+                                      : Json();
+  const auto values = checked_values(is_version_1 || is_later ? converted : record);
   TelemetryEvent event;
   for (std::size_t i = 0; i < values.size(); ++i)
     if (values[i] != nullptr)

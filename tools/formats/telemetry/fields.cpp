@@ -48,6 +48,7 @@ TelemetryFields read_table() {
   const Json table = parse_json(kTable);
   TelemetryFields all;
   all.version = table.at("schema_version").get<std::int64_t>();
+  all.later_versions = table.at("later_versions");
   for (const Json& row : table.at("fields")) all.fields.push_back(field_of(row));
   all.devices = table.at("devices");
   all.collectors = table.at("collectors");
@@ -159,9 +160,11 @@ std::vector<const Json*> checked_values(const Json& record) {
 void check_version(const Json& version) {
   const std::int64_t expected = telemetry_fields().version;
   if (!is_integer(version) || version.get<std::int64_t>() != expected)
-    reject_field("version", kVersionKey,
-                 fmt::format("is {}; oomrec reads version {}, and version 1, which has no such key",
-                             shown(version), expected));
+    reject_field(
+        "version", kVersionKey,
+        fmt::format("is {}; oomrec reads versions {} to 4, and version 1, which has no such "
+                    "key",
+                    shown(version), expected));
 }
 
 }  // namespace oomrec::tools::formats

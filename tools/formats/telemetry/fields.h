@@ -58,6 +58,7 @@ struct TelemetryFields {
   using Pairs = std::vector<std::pair<std::size_t, std::size_t>>;  // of indices
 
   std::int64_t version = 0;
+  Json later_versions;  // by number, as text: those that are read as `version`
   std::vector<TelemetryField> fields;
   std::map<std::string, std::size_t, std::less<>> by_key;  // index in `fields`
   Pairs at_most, less_than;                                // the first must be ≤ or < the second

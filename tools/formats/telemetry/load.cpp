@@ -8,7 +8,7 @@
 #include "tools/base/text.h"
 #include "tools/formats/telemetry/fields.h"
 #include "tools/formats/telemetry/file_records.h"
-#include "tools/formats/telemetry/version_1.h"
+#include "tools/formats/telemetry/other_versions.h"
 
 namespace oomrec::tools::formats {
 namespace {

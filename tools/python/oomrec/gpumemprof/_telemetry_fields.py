@@ -124,6 +124,7 @@ def _field(row: Mapping[str, Any]) -> Field:
 _table = json.loads(pkgutil.get_data(__package__, "telemetry_fields.json") or b"")
 
 VERSION: int = _table["schema_version"]
+LATER_VERSIONS: dict[str, Any] = _table["later_versions"]
 FIELDS: dict[str, Field] = {row["key"]: _field(row) for row in _table["fields"]}
 # Pairs of fields: in AT_MOST the first must not exceed the second, in LESS_THAN it must be less.
 AT_MOST: list[tuple[str, str]] = [(part, whole) for part, whole in _table["at_most"]]
@@ -152,7 +153,7 @@ def check_version(version: Any) -> None:
             "version", f"schema_version must be an integer, not {shown(version)}"
         )
     if version != VERSION:
-        message = f"Unsupported schema_version: {version}; this reads version {VERSION}"
+        message = f"Unsupported schema_version: {version}; this reads versions {VERSION} to 4"
         raise TelemetryProblem("version", message)
 
 

@@ -29,6 +29,8 @@ from ._telemetry_fields import (
     check_version,
 )
 from ._telemetry_files import Budget, guarded, records_of
+from ._telemetry_later import as_version_2 as later_as_version_2
+from ._telemetry_later import is_later
 from ._telemetry_legacy import as_version_2, has_size
 
 # The version of records that are written.
@@ -103,7 +105,7 @@ def telemetry_event_from_record(
     default_collector: str = "legacy.unknown",
     default_sampling_interval_ms: int = 0,
 ) -> TelemetryEventV2:
-    """The event of a record of version 2, or of version 1 (no ``schema_version``) if that is allowed.
+    """The event of a record of version 2 to 4, or of version 1 (no ``schema_version``) if that is allowed.
 
     `default_collector` and `default_sampling_interval_ms` complete a record of version 1 that lacks them.
     Raises ValueError for another version, an invalid field, or version 1 without a timestamp.
@@ -111,7 +113,9 @@ def telemetry_event_from_record(
     if not isinstance(record, Mapping):
         message = f"a telemetry record must be an object, not {type(record).__name__}"
         raise TelemetryProblem("object", message)
-    if "schema_version" in record:
+    if "schema_version" in record and is_later(record["schema_version"]):
+        record = later_as_version_2(record)
+    elif "schema_version" in record:
         check_version(record["schema_version"])
     elif permissive_legacy:
         record = as_version_2(record, default_collector, default_sampling_interval_ms)

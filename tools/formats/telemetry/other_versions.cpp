@@ -1,4 +1,4 @@
-#include "tools/formats/telemetry/version_1.h"
+#include "tools/formats/telemetry/other_versions.h"
 
 #include <fmt/format.h>
 
@@ -211,6 +211,39 @@ Json version_2_of(const Json& record) {
       kept.items().push_back({key, value});  // keys differ
   }
   return event;
+}
+
+bool is_later_version(const Json& version) {
+  return is_integer(version) &&
+         telemetry_fields().later_versions.contains(std::to_string(version.get<std::int64_t>()));
+}
+
+Json version_2_of_later(const Json& record) {
+  const std::string key_of_session = "session_id";
+  if (!record.contains(key_of_session))
+    throw TelemetryProblem{"missing", key_of_session + " is missing"};
+  const Json& session = record.at(key_of_session);
+  if (!session.is_string() || is_blank(session.text()))
+    throw TelemetryProblem{session.is_string() ? "value" : "type",
+                           key_of_session + " is not a text with characters"};
+  const TelemetryFields& table = telemetry_fields();
+  const std::string version =
+      std::to_string(record.at(std::string{kVersionKey}).get<std::int64_t>());
+  const Json& zeros = table.later_versions.at(version).at("null_as_zero");
+  Json converted{{kVersionKey, table.version}};
+  for (const auto& [key, value] : record.items()) {
+    if (key == key_of_session || key == kVersionKey) continue;
+    const bool is_zero =
+        value.is_null() && std::any_of(zeros.begin(), zeros.end(),
+                                       [&](const auto& name) { return name.text() == key; });
+    if (key == "metadata" && value.is_object() && !value.contains(key_of_session)) {
+      Json& metadata = converted[key] = Json{{key_of_session, session}};
+      for (const auto& [name, of] : value.items()) metadata.items().push_back({name, of});
+    } else {
+      converted.items().push_back({key, is_zero ? Json(0) : value});  // keys differ
+    }
+  }
+  return converted;
 }
 
 bool has_size(const Json& record) {
