@@ -29,8 +29,9 @@ enum class DirectoryKind : std::uint8_t {
 inline constexpr unsigned kSpareNames = 9;
 inline constexpr const char* kFileSuffix = ".session";
 
-// Limits on the sessions of dead processes; beyond them the oldest are removed.
-inline constexpr unsigned kMaxDeadSessions = 20;
+// Limits on the sessions of dead processes; beyond them the oldest are removed. A server may lose
+// all its workers at once, before anyone can make bundles of them.
+inline constexpr unsigned kMaxDeadSessions = 256;
 inline constexpr std::uint64_t kMaxDeadBytes = std::uint64_t{256} << 20;
 
 struct DirectoryOptions {

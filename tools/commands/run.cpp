@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <optional>
 
-#include "tools/base/large_stack.h"
 #include "tools/base/log.h"
 #include "tools/base/text.h"
 #include "tools/bundles/store/bundles.h"
@@ -39,6 +38,8 @@ struct Surroundings {
   std::uint64_t address_space_bytes = 0;  // 0: no limit of ours
   deaths::DeathObserver* observer = nullptr;
   processes::ProgramSampler* sampler = nullptr;
+  processes::ExitReports* reports = nullptr;
+  const processes::LowOomScore* oom_score = nullptr;
   views::LiveRun* live = nullptr;
 };
 
@@ -46,14 +47,19 @@ processes::Ended run_in(const Surroundings& with, const processes::RunOptions& o
                         const std::string& path, const processes::Settings& settings) {
   processes::AtStart at_start;
   at_start.before_exec = [&] {
+    if (with.oom_score != nullptr) with.oom_score->restore();
     return (with.cgroup == nullptr || with.cgroup->enter()) &&
            limit_address_space(with.address_space_bytes) &&
            (with.live == nullptr || with.live->attach_child());
   };
   at_start.started = [&](pid_t program) {
     if (with.sampler != nullptr) with.sampler->started(program);
+    if (with.cgroup != nullptr && with.observer != nullptr)
+      with.observer->watch({with.sampler->facts().cgroup.own, with.sampler->facts().cgroup.named});
     if (with.live != nullptr) with.live->started(program);
   };
+  if (with.reports != nullptr)
+    at_start.is_own = [&](pid_t child, int status) { return with.reports->is_own(child, status); };
   if (with.sampler != nullptr) at_start.ended = [&] { with.sampler->sample(); };
   const auto run = [&] {
     return processes::run_program(path, options.program(), settings, with.observer, at_start);
@@ -104,7 +110,9 @@ int run_command(const Words& words) {
   // Kept until the end is explained, which reads its counters.
   std::optional<processes::ProgramCgroup> cgroup;
   if (options.cgroup_bytes() != 0) cgroup.emplace(options.cgroup_bytes());
+  const processes::LowOomScore oom_score;
   Surroundings with;
+  with.oom_score = &oom_score;
   if (cgroup) with.cgroup = &*cgroup;
   // The settings still apply: the program may load the recorder itself, as the Python package does.
   if (options.in_force().mode == Mode::off)
@@ -123,16 +131,21 @@ int run_command(const Words& words) {
   processes::ProgramSampler sampler{path, options.program(), options.in_force().arguments};
   const std::uint64_t start_ns = bundles::realtime_now_ns();
   const auto sample_gpus = [&] { write_gpu_processes(options.in_force(), start_ns); };
-  observer.at_each_sample([&] {
-    sampler.sample();
-    sample_gpus();
-  });
+  processes::ExitReports reports{{path, options.program(), settings, options.in_force(),
+                                  sampler.facts(), sampler.descendants()}};
   std::optional<views::LiveRun> live;
   if (options.live() && !views::is_screen_possible())
     remark("--live needs a terminal; the program runs without the view");
   else if (options.live() && is_recorded)
     live.emplace();
+  observer.at_each_sample([&] {
+    sampler.sample();
+    sample_gpus();
+    if (!live) reports.sample(observer);  // the view has the terminal
+    observer.set_helper(reports.child());
+  });
   with.observer = &observer;
+  with.reports = &reports;
   with.sampler = &sampler;
   with.live = live ? &*live : nullptr;
   const processes::Ended ended = run_in(with, options, path, settings);
@@ -141,11 +154,7 @@ int run_command(const Words& words) {
   const deaths::DeathObservation observed = observer.ended(ended.wait_status);
   if (is_recorded && !options.in_force().quiet)
     report_lost_effect(sampler.facts(), options.in_force());
-  on_large_stack([&] {
-    processes::report_exit(ended, observed,
-                           {path, options.program(), settings, options.in_force(), sampler.facts(),
-                            sampler.descendants()});
-  });
+  reports.report(ended, observed);
   return processes::exit_code_of(ended.wait_status);
 }
 

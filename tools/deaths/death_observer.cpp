@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "common/system/files.h"
 
@@ -22,6 +23,10 @@ DeathObserver::DeathObserver(KernelLogFile kernel_log) {
   observation_.kernel_log = std::move(kernel_log);
   observation_.cgroup = own_cgroup();
   sample();
+  set_initial_counts();
+}
+
+void DeathObserver::set_initial_counts() {
   observation_.kills_before = cgroup_.kills;
   observation_.parent_kills_before = oom_kills_below(observation_.cgroup.directory.parent_path());
   observation_.system_kills_before = system_.kills;
@@ -38,7 +43,10 @@ bool DeathObserver::Counter::update(std::optional<std::uint64_t> now,
 bool DeathObserver::update() {
   const bool rose = cgroup_.update(oom_kills_in(observation_.cgroup.directory), last_sample_ns_);
   system_.update(system_oom_kills(), last_sample_ns_);
+  earlier_[1] = std::exchange(earlier_[0], std::move(processes_));
+  earlier_samples_ns_[1] = std::exchange(earlier_samples_ns_[0], last_sample_ns_);
   processes_ = processes_in(observation_.cgroup.directory);
+  if (processes_ && helper_ != 0) std::erase(*processes_, helper_);
   const auto is_other = [&](pid_t pid) { return pid != program_ && pid != getpid(); };
   if (!processes_ || std::any_of(processes_->begin(), processes_->end(), is_other)) alone_ = false;
   last_sample_ns_ = system::monotonic_ns();
@@ -62,9 +70,41 @@ void DeathObserver::signal_forwarded(int signal, pid_t sender) {
 
 void DeathObserver::reaped_other() { last_reaped_ns_ = system::monotonic_ns(); }
 
-DeathObservation DeathObserver::ended(int wait_status) {
-  const auto before = processes_;
+void DeathObserver::watch(const MemoryCgroup& cgroup) {
+  if (cgroup.directory.empty() || cgroup.directory == observation_.cgroup.directory) return;
+  observation_.cgroup = cgroup;
+  cgroup_ = {};
+  rose_at_last_ = false;
   update();
+  earlier_ = {};
+  set_initial_counts();
+}
+
+// The kernel counts a kill a moment before the process has ended, which takes longer the more
+// memory it held: the counter may have risen at the sample before the one that found it dead.
+DeathObservation DeathObserver::of_other(pid_t process) const {
+  DeathObservation observed;
+  observed.kernel_log = observation_.kernel_log;
+  observed.cgroup = observation_.cgroup;
+  observed.kills_before = observation_.kills_before;
+  observed.system_kills_before = observation_.system_kills_before;
+  if (!processes_ || !earlier_[0]) return observed;
+  const std::uint64_t rose_after_ns = (cgroup_.kills ? cgroup_ : system_).rose_after_ns;
+  observed.counter_rose =
+      rose_after_ns != 0 &&
+      rose_after_ns >= (earlier_[1] ? earlier_samples_ns_[1] : earlier_samples_ns_[0]);
+  const auto is_another_gone = [&](pid_t pid) {
+    return pid != process && !std::binary_search(processes_->begin(), processes_->end(), pid);
+  };
+  for (const auto& earlier : earlier_)
+    if (earlier)
+      observed.others_died |= std::any_of(earlier->begin(), earlier->end(), is_another_gone);
+  return observed;
+}
+
+DeathObservation DeathObserver::ended(int wait_status) {
+  update();
+  const auto& before = earlier_[0];
   const std::uint64_t now = last_sample_ns_;
   const auto is_gone = [&](pid_t pid) {
     return pid != program_ && !std::binary_search(processes_->begin(), processes_->end(), pid);

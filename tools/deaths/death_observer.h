@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -21,6 +22,7 @@ namespace oomrec::tools::deaths {
 // What a recorded parent's recording says of the signal by which it ended the process.
 struct ParentSignal {
   bool for_memory = false;
+  std::uint32_t flags = 0;     // of what is known of its reason (session/sender.h)
   bool after_another = false;  // it had lost another child to a signal shortly before
   std::string evidence;        // empty: it sent none
 };
@@ -58,6 +60,8 @@ class DeathObserver {
   void at_each_sample(std::function<void()> task) { task_ = std::move(task); }
 
   void started(pid_t program) { program_ = program; }
+  // A child of this process that is no part of the program; 0: none runs.
+  void set_helper(pid_t helper) { helper_ = helper; }
   void sample();
   void signal_forwarded(int signal, pid_t sender);
   void reaped_other();
@@ -66,8 +70,15 @@ class DeathObserver {
 
   DeathObservation ended(int wait_status);
 
+  // The program is in this cgroup, not in ours: its counters are sampled from now on.
+  void watch(const MemoryCgroup& cgroup);
+
+  // Of another process, which the latest sample or the one before it found dead.
+  DeathObservation of_other(pid_t process) const;
+
  private:
   bool update();  // returns whether the cgroup's counter rose
+  void set_initial_counts();
 
   // A counter, and the sample before its latest rise.
   struct Counter {
@@ -81,11 +92,14 @@ class DeathObserver {
   std::optional<rusage> used_;
   DeathObservation observation_;
   Counter cgroup_, system_;
-  std::optional<std::vector<pid_t>> processes_;
+  std::optional<std::vector<pid_t>> processes_;  // in the cgroup, at the latest sample …
+  std::array<std::optional<std::vector<pid_t>>, 2> earlier_;  // … and at those before, newest first
   pid_t program_ = 0;
+  pid_t helper_ = 0;
   bool alone_ = true;          // at every sample so far
   bool rose_at_last_ = false;  // the cgroup's counter
   std::uint64_t last_sample_ns_ = 0;
+  std::array<std::uint64_t, 2> earlier_samples_ns_{};
   std::uint64_t last_reaped_ns_ = 0;
   int forwarded_signal_ = 0;
 };

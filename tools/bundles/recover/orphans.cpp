@@ -109,8 +109,10 @@ RecoveryResult make_bundle(const DeadProcess& process, const RecoverOptions& opt
   const std::optional<session::ChildDeath> worker = fatal_worker(process, options.dump_directories);
   const bool is_death_due =
       (worker || is_notable_death(process, options.unknown)) && !is_death_recorded(process, own);
-  if (has_unrecorded_event(process, own) || is_death_due)
+  if (has_unrecorded_event(process, own) || is_death_due) {
+    if (options.before_bundle) options.before_bundle(process);
     return write_bundle_of(process, cause_of(process, trigger_of(process, own), worker));
+  }
   if (!own.completed.empty()) return {RecoveryAction::completed, own.completed, ""};
   const bool leave = options.unknown == UnknownEnds::leave && is_recent(process.recording);
   return {

@@ -51,6 +51,8 @@ struct RecoverOptions {
   UnknownEnds unknown = UnknownEnds::remove;
   // Searched for the workers' bundles, in addition to the orphan's own dump directory.
   std::vector<std::filesystem::path> dump_directories = bundles::dump_directories();
+  // Called once the end is explained, before a bundle is written, which may take long.
+  std::function<void(const DeadProcess&)> before_bundle = {};
 };
 
 RecoveryResult recover(const Session& orphan, const RecoverOptions& options = {});

@@ -116,6 +116,7 @@ void Descendants::leave_ended(std::uint64_t now_ns) {
   std::erase_if(alive_, [&](const auto& known) {
     if (known.second.time_ns == now_ns) return false;
     ended_.push_back(known.second);
+    ++ended_count_;
     return true;
   });
   while (ended_.size() > kMostEnded) ended_.pop_front();

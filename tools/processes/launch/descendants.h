@@ -39,6 +39,9 @@ class Descendants {
   // ancestors.
   bool are_alone_in_cgroup() const { return is_cgroup_read_ && !are_others_in_cgroup_; }
 
+  // How many have ended.
+  std::size_t ended_count() const { return ended_count_; }
+
   // Those that a sample saw since this monotonic time and that have ended.
   std::vector<Descendant> ended_since(std::uint64_t monotonic_ns) const;
 
@@ -50,6 +53,7 @@ class Descendants {
   std::deque<Descendant> ended_;           // oldest first
   std::map<pid_t, std::uint64_t> others_;  // alive; the time of the last sample that saw them
   std::unordered_set<pid_t> ancestors_;    // our own, and we
+  std::size_t ended_count_ = 0;
   std::uint64_t next_sample_ns_ = 0;
   bool is_cgroup_read_ = false, are_others_in_cgroup_ = false;
 };

@@ -7,12 +7,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
 
+#include "common/system/files.h"
 #include "tools/base/error.h"
 #include "tools/base/text.h"
 #include "tools/processes/launch/python.h"
@@ -89,6 +92,12 @@ sigset_t waited_signals() {
   return set;
 }
 
+bool is_zombie(pid_t child) {
+  siginfo_t info{};
+  return waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == child;
+}
+
 // Blocks the signals that we wait for, and resets SIGCHLD in case we inherited it ignored. The
 // program gets the inherited state.
 class Signals {
@@ -108,15 +117,24 @@ class Signals {
     sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
   }
 
-  // Waits for the next signal; with an observer, at most until its next sample is due. Forwards it
-  // to `program` if another process sent it. Signals of the kernel (Ctrl-C, a closed terminal) and
-  // of the program itself reach the whole group.
-  void forward_next(pid_t program, deaths::DeathObserver* observer) const {
-    constexpr timespec kBetweenSamples{0, 500'000'000};
+  // Waits for the next signal; with an observer, at most until its next sample, which it takes when
+  // it is due, however many signals come. Forwards it to `program` if another process sent it.
+  // Signals of the kernel (Ctrl-C, a closed terminal) and of the program itself reach the whole
+  // group.
+  void forward_next(pid_t program, deaths::DeathObserver* observer) {
+    timespec until_sample{};
+    if (observer != nullptr) {
+      const std::uint64_t now_ns = system::monotonic_ns();
+      until_sample.tv_nsec = static_cast<long>(next_sample_ns_ - std::min(next_sample_ns_, now_ns));
+    }
     siginfo_t info{};
-    const int signal =
-        sigtimedwait(&waited_, &info, observer != nullptr ? &kBetweenSamples : nullptr);
-    if (signal < 0 && errno == EAGAIN) observer->sample();
+    const int signal = sigtimedwait(&waited_, &info, observer != nullptr ? &until_sample : nullptr);
+    // Not after the program's end, which the observer examines itself.
+    const bool is_due = observer != nullptr && system::monotonic_ns() >= next_sample_ns_;
+    if (is_due && !(signal == SIGCHLD && is_zombie(program))) {
+      observer->sample();
+      next_sample_ns_ = system::monotonic_ns() + kBetweenSamplesNs;
+    }
     const bool by_process = info.si_code <= 0 && info.si_pid != program;
     if (signal <= 0 || signal == SIGCHLD || !by_process) return;
     if (observer != nullptr) observer->signal_forwarded(signal, info.si_pid);
@@ -124,9 +142,12 @@ class Signals {
   }
 
  private:
+  static constexpr std::uint64_t kBetweenSamplesNs = 500'000'000;
+
   sigset_t waited_;
   sigset_t mask_before_{};
   struct sigaction child_before_ {};
+  std::uint64_t next_sample_ns_ = system::monotonic_ns() + kBetweenSamplesNs;
 };
 
 // A pipe that exec closes; if exec fails, the child writes its errno to it.
@@ -171,12 +192,6 @@ class ExecPipe {
   int ends_[2] = {-1, -1};
 };
 
-bool is_zombie(pid_t child) {
-  siginfo_t info{};
-  return waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-         info.si_pid == child;
-}
-
 [[noreturn]] void throw_not_started(const std::string& path, int error) {
   const bool lacks_interpreter = error == ENOENT;
   throw Error{lacks_interpreter ? Exit::run_not_found : Exit::run_not_executable,
@@ -210,7 +225,7 @@ Ended run_program(const std::string& path, const std::vector<std::string>& words
   arguments.push_back(nullptr);
 
   ExecPipe pipe;
-  const Signals signals;
+  Signals signals;
   const pid_t child = fork();
   if (child < 0) {
     throw Error{Exit::run_failed,
@@ -241,7 +256,7 @@ Ended run_program(const std::string& path, const std::vector<std::string>& words
     }
     if (ended <= 0) {
       signals.forward_next(child, observer);
-    } else if (observer != nullptr) {
+    } else if (!(at_start.is_own && at_start.is_own(ended, status)) && observer != nullptr) {
       observer->reaped_other();
     }
   }

@@ -32,6 +32,8 @@ struct AtStart {
   std::function<bool()> before_exec;   // in the child; false: errno says why it does not start
   std::function<void(pid_t)> started;  // in this process, once the program runs
   std::function<void()> ended;         // likewise, when it has ended, before it is waited for
+  // Another child has been waited for. True: one of this process's own, false: an orphan.
+  std::function<bool(pid_t, int wait_status)> is_own;
 };
 
 // `observer` samples twice a second while the program runs; may be null. Throws Error if the

@@ -2,7 +2,6 @@
 
 #include <filesystem>
 
-#include "tools/base/large_stack.h"
 #include "tools/bundles/store/bundles.h"
 #include "tools/processes/launch/exit_report.h"
 #include "tools/processes/launch/recorded.h"
@@ -24,11 +23,9 @@ SelfEnded run_self(const SelfRun& run) {
   at_start.started = [&](pid_t program) { sampler.started(program); };
   const Ended ended = run_program(self, options.program(), settings, &observer, at_start);
   const deaths::DeathObservation observed = observer.ended(ended.wait_status);
-  on_large_stack([&] {
-    report_exit(ended, observed,
-                {self, options.program(), settings, options.in_force(), sampler.facts(),
-                 sampler.descendants()});
-  });
+  ExitReports{{self, options.program(), settings, options.in_force(), sampler.facts(),
+               sampler.descendants()}}
+      .report(ended, observed);
   return {ended, bundles::dump_directories(options.in_force().dump_dir)};
 }
 

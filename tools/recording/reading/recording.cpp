@@ -1,13 +1,13 @@
 #include "tools/recording/reading/recording.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <future>
 #include <limits>
@@ -165,10 +165,15 @@ Recording::Recording(const std::filesystem::path& file) : Recording(ForeignPath:
 Recording::Recording(const ForeignPath& file) : path_(file.path()) {
   const RecordingFile source{file};
   owner_ = source.owner();
-  // calloc's pages are zero until they are written: holes cost no memory.
-  copy_ = static_cast<std::byte*>(std::calloc(source.bytes() + kMostLookBytes, 1));
-  if (copy_ == nullptr) throw std::bad_alloc{};
-  bytes_.reset(copy_, &std::free);
+  // Holes cost no memory, and the rest is given back. From calloc they would cost it for all but
+  // the first recording: after the first free() the allocator keeps such blocks, and zeroes them
+  // whole.
+  const std::uint64_t copied = source.bytes() + kMostLookBytes;
+  void* const copy =
+      mmap(nullptr, copied, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (copy == MAP_FAILED) throw std::bad_alloc{};
+  copy_ = static_cast<std::byte*>(copy);
+  bytes_.reset(copy_, [copied](std::byte* bytes) { munmap(bytes, copied); });
   source.read_into(copy_);
   open_view(source.bytes());
 }
