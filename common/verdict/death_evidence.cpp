@@ -128,6 +128,10 @@ void add_log(Verdict& verdict, const DeathFacts& facts) noexcept {
       const std::string_view text{death.kernel_line, sizeof death.kernel_line};
       line.add("kernel: ").add(text.substr(0, text.find('\0')));
     });
+    if (facts.is_helper_named_by_kernel())
+      add_line(verdict, [](text::Text& line) {
+        line.add("that pid was the recorder's helper, which had this process's memory");
+      });
     if (facts.has_kernel_line() && facts.has(session::kDeathLineByName))
       add_line(verdict, [](text::Text& line) {
         line.add("that pid is of another namespace: cgroup, name and size are this process's");

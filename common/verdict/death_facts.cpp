@@ -138,6 +138,17 @@ Killer DeathFacts::killer() const noexcept {
   return by_machine && signal == kSigKill && usage.machine.near() ? Killer::system : Killer::none;
 }
 
+bool DeathFacts::is_helper_named_by_kernel() const noexcept {
+  constexpr std::string_view kBeforePid = "Killed process ";
+  const std::string_view line{death.kernel_line, sizeof death.kernel_line};
+  const std::size_t at = line.find(kBeforePid);
+  if (!has_kernel_line() || has(session::kDeathLineByName) || at == line.npos) return false;
+  const std::uint64_t named = system::number_in(line.substr(at + kBeforePid.size()));
+  const std::int32_t helper = header.helper_pid;
+  return helper > 0 && named == static_cast<std::uint64_t>(helper) &&
+         named != static_cast<std::uint64_t>(header.pid);
+}
+
 bool DeathFacts::shared_memory_full() const noexcept {
   constexpr int kBadAddress = 2;  // BUS_ADRERR
   const session::SharedMemory& shared = header.shared;

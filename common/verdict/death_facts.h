@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "common/limits/stalls.h"
+#include "common/session/sender.h"
 #include "common/session/view.h"
 
 namespace oomrec::verdict {
@@ -91,6 +92,10 @@ struct DeathFacts {
     return has_kernel_line() && (!has(session::kDeathLineByName) || has(session::kDeathAlone));
   }
 
+  // Whether that line has the pid of the recorder's helper: the kernel takes one of the processes
+  // that share the memory, and ends them all.
+  bool is_helper_named_by_kernel() const noexcept;
+
   // Whether the kernel killed the process for memory. A counter that rose only says that some
   // process was killed. It is proof if this process was alone, or if it was killed at that moment
   // and no other process died.
@@ -126,6 +131,15 @@ struct DeathFacts {
   }
   bool sent_by_parent() const noexcept {
     return death.sender_pid != 0 && death.sender_pid == header.parent_pid;
+  }
+
+  // Its parent sent it, and nothing shows why; perhaps at a limit of the parent's own.
+  bool has_unknown_reason() const noexcept {
+    return sent_by_parent() &&
+           (levels.flags & (session::kSenderReasonUnknown | session::kSenderPerhapsForMemory)) != 0;
+  }
+  bool is_perhaps_for_memory() const noexcept {
+    return sent_by_parent() && (levels.flags & session::kSenderPerhapsForMemory) != 0;
   }
 
   // SIGBUS from the kernel while the file system of its shared memory was full.

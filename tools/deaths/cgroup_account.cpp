@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include "common/limits/cgroup.h"
 #include "common/system/files.h"
@@ -91,7 +92,7 @@ ReportedProcess process_of(pid_t pid) {
 
 }  // namespace
 
-session::CgroupAccount account_of(const OomReport& report, std::uint64_t own,
+session::CgroupAccount account_of(const OomReport& report, const OwnProcess& own,
                                   const std::set<std::uint64_t>& recorded) {
   session::CgroupAccount account{};
   const MemoryStatistics& all = report.statistics;
@@ -100,9 +101,11 @@ session::CgroupAccount account_of(const OomReport& report, std::uint64_t own,
   account.limit_bytes = report.limit_bytes;
   account.usage_bytes = report.usage_bytes;
   std::uint64_t of_recorded = 0, of_others = 0;
+  bool was_own = false;
   for (const ReportedProcess& process : report.processes) {
-    const bool is_own = process.pid == own;
-    const bool is_recorded = is_own || recorded.count(process.pid) != 0;
+    const bool is_own = own.is(process.pid);
+    if (is_own && std::exchange(was_own, true)) continue;  // the same memory once more
+    const bool is_recorded = is_own ? own.is_recorded : recorded.count(process.pid) != 0;
     (is_recorded ? of_recorded : of_others) += private_bytes(process, all);
     is_own ? set_own(account, process, all) : set_largest(account, process, is_recorded);
   }
@@ -145,6 +148,11 @@ OomReport report_of_cgroup(const fs::path& cgroup) {
   return report;
 }
 
+std::uint64_t helper_of(const session::View& view) {
+  const std::int32_t helper = view.header().helper_pid;
+  return helper > 0 ? static_cast<std::uint64_t>(helper) : 0;
+}
+
 session::CgroupAccount remaining_account(const session::View& view, const ResidentMemory* at_kill) {
   ReportedProcess own;
   own.pid = own.thread = static_cast<std::uint64_t>(view.header().pid);
@@ -160,12 +168,14 @@ session::CgroupAccount remaining_account(const session::View& view, const Reside
   OomReport report = report_of_cgroup(cgroup.limiting);
   if (report.limit_bytes == 0 || report.limit_bytes == session::kUnlimited) return unknown;
   // Its own memory is free again.
-  std::erase_if(report.processes,
-                [&](const ReportedProcess& process) { return process.pid == own.pid; });
+  std::erase_if(report.processes, [&](const ReportedProcess& process) {
+    return OwnProcess{own.pid, helper_of(view)}.is(process.pid);
+  });
   report.processes.push_back(own);
   report.statistics.anonymous += own.anonymous_bytes;
   report.usage_bytes = std::min(report.limit_bytes, report.usage_bytes + own.rss_bytes);
-  session::CgroupAccount account = account_of(report, own.pid, recorded_pids(view));
+  session::CgroupAccount account = account_of(
+      report, {own.pid, helper_of(view), view.header().off_reason == 0}, recorded_pids(view));
   account.source = static_cast<std::uint32_t>(at_kill != nullptr ? AccountSource::kill_line
                                                                  : AccountSource::memory_stat);
   return account;

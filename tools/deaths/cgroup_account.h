@@ -10,13 +10,26 @@
 
 namespace oomrec::tools::deaths {
 
-// The parts add up to the report's usage. `own`: the pid of the process that died, in the report;
-// `recorded`: the pids that have a recording.
-session::CgroupAccount account_of(const OomReport& report, std::uint64_t own,
+// The process that died, by its pids in a report.
+struct OwnProcess {
+  OwnProcess(std::uint64_t own_pid, std::uint64_t own_helper = 0, bool recorded = true)
+      : pid(own_pid), helper(own_helper), is_recorded(recorded) {}
+  bool is(std::uint64_t other) const { return other == pid || (helper != 0 && other == helper); }
+
+  std::uint64_t pid;
+  std::uint64_t helper;  // of its recorder, which has the same memory; 0: none
+  bool is_recorded;
+};
+
+// The parts add up to the report's usage. `recorded`: the pids that have a recording.
+session::CgroupAccount account_of(const OomReport& report, const OwnProcess& own,
                                   const std::set<std::uint64_t>& recorded);
 
 // The same as a report, from the files of a cgroup and of its processes. Usage 0: not readable.
 OomReport report_of_cgroup(const std::filesystem::path& cgroup);
+
+// The pid of its recorder's helper; 0: it has had none.
+std::uint64_t helper_of(const session::View& view);
 
 // After the death: what is still in the cgroup that limits the process, and what the process had by
 // the kernel's line about its kill; null: by its own last reading. Usage 0: there is no such

@@ -69,8 +69,7 @@ KillQuery query_for(const session::View& view, const LogClock& clock, Boot boot)
   const session::Header& header = view.header();
   KillQuery query;
   query.pid = static_cast<std::uint64_t>(header.pid);
-  const std::int32_t helper = header.helper_pid;
-  query.helper_pid = helper > 0 ? static_cast<std::uint64_t>(helper) : 0;
+  query.helper_pid = helper_of(view);
   query.same_pid_namespace = header.pid_namespace == kInitialPidNamespace;
   add_threads(query, view);
   if (!query.same_pid_namespace) query.threads.clear();  // of another namespace than the log's
@@ -88,9 +87,18 @@ KillQuery query_for(const session::View& view, const LogClock& clock, Boot boot)
 
 session::CgroupAccount account_at(const KernelKill& kill, const session::View& view,
                                   const KillQuery& query) {
+  OwnProcess own{kill.process, 0, view.header().off_reason == 0};
+  std::set<std::uint64_t> recorded;
   // Pids of another namespace say nothing about the log's.
-  const auto recorded = query.same_pid_namespace ? recorded_pids(view) : std::set<std::uint64_t>{};
-  session::CgroupAccount account = account_of(*kill.report, kill.process, recorded);
+  if (query.same_pid_namespace) {
+    own.pid = query.pid;
+    own.helper = query.helper_pid;
+    recorded = recorded_pids(view);
+    for (const ReportedProcess& process : kill.report->processes)
+      if (!recorded.contains(process.pid) && has_recorder(process.pid))
+        recorded.insert(process.pid);
+  }
+  session::CgroupAccount account = account_of(*kill.report, own, recorded);
   account.source = static_cast<std::uint32_t>(session::AccountSource::kernel_log);
   return account;
 }
@@ -125,6 +133,7 @@ bool read_informant(session::EndEvidence& evidence, const session::Header& heade
 
 void note_parent_signal(session::EndLevels& levels, const ParentSignal& signal) {
   if (signal.for_memory) levels.user_killer = static_cast<std::uint32_t>(UserKiller::parent);
+  levels.flags = signal.flags;
   system::Text{levels.user_killer_line} << signal.evidence;
 }
 

@@ -1,6 +1,9 @@
 #include "tools/deaths/recorded_pids.h"
 
+#include <fmt/format.h>
+
 #include <cstdlib>
+#include <fstream>
 #include <string>
 
 #include "common/session/directories.h"
@@ -10,7 +13,8 @@
 namespace oomrec::tools::deaths {
 
 std::set<std::uint64_t> recorded_pids(const session::View& view) {
-  std::set<std::uint64_t> pids{static_cast<std::uint64_t>(view.header().pid)};
+  std::set<std::uint64_t> pids;
+  if (view.header().off_reason == 0) pids.insert(static_cast<std::uint64_t>(view.header().pid));
   const std::string dumps{view.string(view.header().dump_directory)};
   session::DirectoryOptions options;
   options.session_directory = std::getenv("OOMREC_SESSION_DIR");
@@ -29,6 +33,13 @@ std::set<std::uint64_t> recorded_pids(const session::View& view) {
     return false;
   });
   return pids;
+}
+
+bool has_recorder(std::uint64_t pid) {
+  std::ifstream mappings{fmt::format("{}/{}/maps", system::g_roots.proc, pid)};
+  for (std::string line; std::getline(mappings, line);)
+    if (line.ends_with("/liboomrec.so")) return true;
+  return false;
 }
 
 }  // namespace oomrec::tools::deaths
