@@ -69,8 +69,8 @@ VerdictCode code_of(const DeathFacts& facts) noexcept {
   }
   const bool short_of_memory = facts.near_limit() || facts.stalled();
   const bool for_another = was_ended_for_another(facts);
-  if (short_of_memory && facts.sent_by_parent() && !for_another &&
-      (facts.signal == kSigKill || facts.signal == kSigTerm))
+  if ((short_of_memory || facts.is_perhaps_for_memory()) && facts.sent_by_parent() &&
+      !for_another && (facts.signal == kSigKill || facts.signal == kSigTerm))
     return VerdictCode::terminated_by_parent;
   if (is_kill(facts.signal)) {
     if (facts.has(session::kDeathEarlierBoot)) return VerdictCode::unknown;
@@ -107,8 +107,9 @@ Certainty certainty_of(VerdictCode code, const DeathFacts& facts) noexcept {
       return facts.has_informant() ? Certainty::proven : Certainty::likely;
     case VerdictCode::killed_externally:
       if (facts.has_other_reason() || facts.has_kernel_line()) return Certainty::proven;
-      return facts.death.sender_pid != 0 && facts.memory_ruled_out() ? Certainty::proven
-                                                                     : Certainty::likely;
+      return facts.death.sender_pid != 0 && facts.memory_ruled_out() && !facts.has_unknown_reason()
+                 ? Certainty::proven
+                 : Certainty::likely;
     default:
       return Certainty::likely;
   }
@@ -230,6 +231,10 @@ void add_reason(text::Text& text, const Verdict& verdict, const DeathFacts& fact
         text.add(", which ends workers that take too much memory");
         break;
       }
+      if (!facts.near_limit() && !facts.stalled()) {
+        text.add(", possibly at a limit of the parent's own");
+        break;
+      }
       [[fallthrough]];
     case VerdictCode::killed_near_limit:
     case VerdictCode::terminated_under_pressure:
@@ -241,6 +246,8 @@ void add_reason(text::Text& text, const Verdict& verdict, const DeathFacts& fact
     case VerdictCode::killed_externally:
       if (facts.has_other_reason())
         text.add(" from ").add(facts.informant()).add(", which gave another reason than memory");
+      else if (facts.has_unknown_reason())
+        text.add(" from its parent, for a reason that is not known");
       else if (facts.memory_ruled_out())
         text.add(", and not for lack of memory");
       break;

@@ -84,6 +84,42 @@ def test_sigkill_far_from_every_limit(oomrec, recorded, watches, way):
     assert any(line.startswith(sender) for line in shown["verdict"]["evidence"])
 
 
+def verdicts_of(oomrec, run):
+    return [oomrec.json("show", bundle)["verdict"] for bundle in run.bundles()]
+
+
+@pytest.mark.parametrize("way", ["run", "recover"])
+def test_a_limit_that_only_the_parent_knows(oomrec, recorded, victim, way):
+    """The first worker's end shows nothing. The second is ended from the same line at the same size, and was growing."""
+    run = recorded(way, sys.executable, victim("python/supervises.py"), "limit")
+    assert run.exit_code == 0, str(run)
+    first, second = sorted(verdicts_of(oomrec, run), key=lambda verdict: verdict["code"])
+    assert (first["code"], first["certainty"]) == ("killed_externally", "likely"), first
+    assert "from its parent, for a reason that is not known" in first["summary"]
+    assert (second["code"], second["certainty"]) == ("terminated_by_parent", "possible"), second
+    assert "possibly at a limit of the parent's own" in second["summary"]
+    assert any(" and was growing; it had ended " in line for line in second["evidence"])
+
+
+@pytest.mark.parametrize("why", ["timeout", "group"])
+def test_workers_of_one_size_that_are_ended_for_another_reason(oomrec, recorded, victim, why):
+    """They hang, or are ended together: neither blamed on memory nor said to be innocent."""
+    run = recorded("run", sys.executable, victim("python/supervises.py"), why)
+    assert run.exit_code == 0, str(run)
+    for verdict in verdicts_of(oomrec, run):
+        assert (verdict["code"], verdict["certainty"]) == ("killed_externally", "likely"), verdict
+        assert "not for lack of memory" not in verdict["summary"]
+
+
+def test_a_timeout_is_known(oomrec, recorded):
+    """`timeout` has one reason only: memory is denied."""
+    hold = "import time; x = bytearray(b'x') * (24 << 20); time.sleep(60)"
+    run = recorded("run", "timeout", "2", sys.executable, "-c", hold)
+    (verdict,) = verdicts_of(oomrec, run)
+    assert "and not for lack of memory" in verdict["summary"], verdict
+    assert any(line.endswith(": its time was up") for line in verdict["evidence"]), verdict
+
+
 def test_a_small_worker(oomrec, recorded):
     """An ordinary end by subprocess, with a limit that no process is near."""
     # It answers first: a process that ends while its recording is being made leaves an empty one for a while.

@@ -32,6 +32,26 @@ bool was_ended_by_another(const DeadProcess& process,
          !was_terminated_by_parent(process.recording, relatives);
 }
 
+// Whether it was at its peak, and had grown by 16 MiB within its last ten seconds.
+bool was_growing(const recording::Recording& recording) {
+  constexpr std::uint64_t kSecondNs = 1'000'000'000;
+  const session::View& view = recording.view();
+  const std::uint64_t end_ns = recording.end_ns(), held = recording.held_bytes();
+  if (held < recording.peak_bytes() / 100 * 95) return false;
+  std::uint64_t least = held;
+  session::Point point{};
+  for (std::uint64_t i = 1; i < view.count(session::TableId::points); ++i) {
+    if (!view.read(session::TableId::points, i, point) || point.time_ns == 0 ||
+        point.time_ns + 10 * kSecondNs < end_ns)
+      continue;
+    std::uint64_t live = 0;
+    for (std::size_t space = 0; space < kSpaceCount; ++space)
+      if (is_additive(static_cast<Space>(space))) live += point.live_bytes[space];
+    least = std::min(least, live);
+  }
+  return held - least >= kNotableBytes;
+}
+
 // The directories with recordings of its parent, its workers and the other ranks.
 std::vector<std::filesystem::path> directories_of_relatives(const DeadProcess& process) {
   return {process.session_directory, process.dump_directory};
@@ -52,7 +72,8 @@ DeadProcess::DeadProcess(const recording::Recording& of, const deaths::DeathObse
   const std::vector<std::filesystem::path> directories = directories_of_relatives(*this);
   deaths::DeathObservation seen =
       with_wait_status_from_parent(observed, recording.header(), directories);
-  seen = with_signal_from_parent(std::move(seen), recording.header(), directories);
+  seen = with_signal_from_parent(std::move(seen), recording.header(), directories,
+                                 was_growing(recording));
   ended_by_launcher = other_rank_ran_short(recording.header(), directories);
   seen.ended_by_launcher = ended_by_launcher;
   ending = deaths::ending_of(recording.view(), seen);

@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "common/session/notable.h"
+#include "common/session/sender.h"
 #include "common/text/own_code.h"
 #include "common/text/text.h"
 #include "tools/base/error.h"
@@ -37,25 +39,38 @@ constexpr std::uint64_t kAtLimitPercent = 95;
 // A master that loses a worker soon ends the others, whatever they hold.
 constexpr std::uint64_t kReactsWithinNs = 10'000'000'000;
 
+// A worker that grows allocates more often; one that has grown and hangs does not.
+constexpr std::uint64_t kAtWorkNs = 500'000'000;
+
 // A limit for each child, in the arguments of its parent.
 struct ChildLimit {
   std::string option;  // "--memory-limit 300MB"
   std::uint64_t bytes;
 };
 
-// Code of a supervisor that sends this signal to children that exceed their memory limit, and at no
-// other time to one that runs.
-struct Watcher {
+// Code of a supervisor that ends its children for this reason only.
+struct Sender {
   std::string_view file, function;
-  int signal;
+  int signal;  // 0: any
   std::string_view words;
+  bool is_for_memory;
 };
-constexpr std::array<Watcher, 1> kWatchers = {{
+constexpr auto kSenders = std::to_array<Sender>({
     // Nanny.memory_monitor() asks this thread for it, and so does a worker's failed start. At a
     // shutdown a nanny sends a message, and SIGKILL to a worker that does not obey.
     {"/distributed/process.py", "_watch_message_queue", SIGTERM,
-     "as Dask's nanny does when a worker exceeds its memory limit"},
-}};
+     "as Dask's nanny does when a worker exceeds its memory limit", true},
+    {"/gunicorn/arbiter.py", "murder_workers", 0,
+     "as gunicorn does when a worker has not answered in time (--timeout)", false},
+    {"/gunicorn/arbiter.py", "manage_workers", 0, "as gunicorn does when it has too many workers",
+     false},
+    {"/gunicorn/arbiter.py", "stop", 0, "as gunicorn does when it stops", false},
+    {"/billiard/pool.py", "on_hard_timeout", 0, "as Celery does at a task's time limit", false},
+    {"/multiprocessing/pool.py", "_terminate_pool", 0, "as a pool does at its end", false},
+    {"/multiprocessing/util.py", "_exit_function", 0, "as Python does at its own end", false},
+    {"/concurrent/futures/process.py", "", 0, "as an executor does at its end", false},
+    {"/subprocess.py", "run", 0, "as subprocess.run does when the time is up", false},
+});
 
 // Sizes as Dask reads them: decimal without an "i", and up to 1 a part of the machine. Empty: no
 // limit, or one that only the program knows ("auto").
@@ -125,12 +140,12 @@ std::vector<Location> python_stack(const Recording& parent, std::uint32_t node) 
   return stack;
 }
 
-const Watcher* watcher_in(const std::vector<Location>& stack, int signal) {
-  for (const Watcher& watcher : kWatchers)
+const Sender* sender_in(const std::vector<Location>& stack, int signal) {
+  for (const Sender& sender : kSenders)
     for (const Location& location : stack)
-      if (watcher.signal == signal && location.file.ends_with(watcher.file) &&
-          location.function.ends_with(watcher.function))
-        return &watcher;
+      if ((sender.signal == 0 || sender.signal == signal) && location.file.ends_with(sender.file) &&
+          location.function.ends_with(sender.function))
+        return &sender;
   return nullptr;
 }
 
@@ -166,13 +181,40 @@ std::vector<SentSignal> signals_to(const Header& child, const Recording& parent)
   return signals;
 }
 
+// Another child that the parent ended from the same line when it was as large, before it started
+// this one: a pool that ends all its children at once has no limit for them. Nothing: none.
+std::optional<SentSignal> alike(const SentSignal& sent, const Header& child,
+                                const Recording& parent) {
+  const auto is_near = [](std::uint64_t a, std::uint64_t b) {
+    return std::max(a, b) - std::min(a, b) <= std::max(a, b) / 10;
+  };
+  SentSignal other{};
+  if (sent.node == 0 || sent.resident_bytes < session::kNotableBytes) return std::nullopt;
+  for (std::uint64_t i = 1; i < parent.view().count(TableId::sent_signals); ++i)
+    if (parent.view().read(TableId::sent_signals, i, other) && other.node == sent.node &&
+        other.pid != sent.pid && other.time_ns < child.start_monotonic_ns &&
+        is_near(other.resident_bytes, sent.resident_bytes))
+      return other;
+  return std::nullopt;
+}
+
+// A program whose only signals to its children say that their time is up.
+bool is_timeout(const Recording& parent) {
+  return text::base_name(parent.text(parent.header().executable)) == "timeout";
+}
+
 // What the parent's recording says of the first signal: it may have sent SIGKILL only because the
 // child had not obeyed.
-deaths::ParentSignal explained(const SentSignal& sent, const Recording& parent) {
+deaths::ParentSignal explained(const SentSignal& sent, const Header& child, const Recording& parent,
+                               bool was_growing) {
   const std::vector<Location> stack = python_stack(parent, sent.node);
-  const Watcher* const watcher = watcher_in(stack, sent.signal);
+  const Sender* const sender = sender_in(stack, sent.signal);
   const std::optional<ChildLimit> limit = limit_in_arguments(parent);
   const bool is_at_limit = limit && sent.resident_bytes >= limit->bytes / 100 * kAtLimitPercent;
+  const bool is_known = is_at_limit || sender != nullptr || is_timeout(parent);
+  const bool was_at_work = child.last_tick_ns.load() + kAtWorkNs >= sent.time_ns;
+  const std::optional<SentSignal> other =
+      was_growing && was_at_work && !is_known ? alike(sent, child, parent) : std::nullopt;
   std::string evidence =
       fmt::format("its parent {} sent {}{}", parent.header().pid,
                   sent.signal == SIGTERM ? "SIGTERM" : "SIGKILL", sender_line(stack));
@@ -181,15 +223,24 @@ deaths::ParentSignal explained(const SentSignal& sent, const Recording& parent) 
   if (limit && sent.resident_bytes != 0)
     evidence += fmt::format(", {} % of the parent's {}", sent.resident_bytes * 100 / limit->bytes,
                             printable(limit->option));
-  if (watcher != nullptr) evidence += fmt::format(", {}", watcher->words);
-  return {.for_memory = is_at_limit || watcher != nullptr, .evidence = evidence};
+  if (sender != nullptr) evidence += fmt::format(", {}", sender->words);
+  if (is_timeout(parent)) evidence += ": its time was up";
+  if (other)
+    evidence += fmt::format(" and was growing; it had ended {} there, too, at {}", other->pid,
+                            size_text(other->resident_bytes));
+  return {.for_memory = is_at_limit || (sender != nullptr && sender->is_for_memory),
+          .flags = is_known ? 0
+                   : other  ? session::kSenderPerhapsForMemory
+                            : session::kSenderReasonUnknown,
+          .evidence = evidence};
 }
 
 }  // namespace
 
 deaths::DeathObservation with_signal_from_parent(deaths::DeathObservation observed,
                                                  const Header& child,
-                                                 const std::vector<fs::path>& directories) {
+                                                 const std::vector<fs::path>& directories,
+                                                 bool was_growing) {
   const int signal = observed.wait_status && WIFSIGNALED(*observed.wait_status)
                          ? WTERMSIG(*observed.wait_status)
                          : 0;
@@ -203,7 +254,7 @@ deaths::DeathObservation with_signal_from_parent(deaths::DeathObservation observ
                                            [&](const auto& sent) { return sent.signal == signal; });
       if (!has_sent_it) return;
       observed.sender = header.pid;
-      observed.parent_signal = explained(signals.front(), parent);
+      observed.parent_signal = explained(signals.front(), child, parent, was_growing);
       observed.parent_signal.after_another = lost_another(header, child, kReactsWithinNs);
     } catch (const Error&) {
       return;  // deleted meanwhile
