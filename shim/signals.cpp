@@ -36,11 +36,12 @@ int hide_action(int result, int number, struct sigaction* before) noexcept {
 // Python resets SIGINT when it ends.
 void observe_default_action(int number, const struct sigaction* action) noexcept {
   if (number != SIGINT || action == nullptr || action->sa_handler != SIG_DFL) return;
-  const std::string_view type = stack::uncaught_memory_error();
-  if (type.empty()) return;
+  const stack::Uncaught uncaught = stack::uncaught_memory_error();
+  if (uncaught.type.empty()) return;
   const HookScope scope;
   const KeepErrno keep;
-  if (scope.outermost()) recorder::report_uncaught(scope.in_hook(), type);
+  if (scope.outermost())
+    recorder::report_uncaught(scope.in_hook(), uncaught.type, uncaught.is_of_worker);
 }
 
 }  // namespace

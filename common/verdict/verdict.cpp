@@ -5,6 +5,7 @@
 #include "common/limits/health.h"
 #include "common/text/text.h"
 #include "common/verdict/parts.h"
+#include "common/verdict/reasons.h"
 
 namespace oomrec::verdict {
 namespace {
@@ -23,7 +24,12 @@ void explain_trigger(Verdict& verdict, const session::View& view, Trigger trigge
       summary.add("; nothing was refused");
   } else if (trigger == Trigger::exception) {
     verdict.code = VerdictCode::exception;
-    summary.add("the program raised an exception for lack of memory; no request was refused");
+    if (reason == kReasonOfWorker)
+      summary.add(
+          "the program ended by an exception for lack of memory that another process had "
+          "raised, such as a worker of its pool; none of its own requests was refused");
+    else
+      summary.add("the program raised an exception for lack of memory; no request was refused");
   } else if (trigger == Trigger::simulated) {
     verdict.code = VerdictCode::simulated;
     summary.add("nothing was refused");

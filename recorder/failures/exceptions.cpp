@@ -1,6 +1,7 @@
 #include "recorder/failures/exceptions.h"
 
 #include "common/system/files.h"
+#include "common/verdict/reasons.h"
 #include "recorder/failures/episode.h"
 #include "recorder/failures/failure_table.h"
 #include "recorder/failures/failures.h"
@@ -80,7 +81,7 @@ WrittenBundle write_or_complete(InHook hook, FailedRequest& failed,
 }  // namespace
 
 WrittenBundle report_exception(InHook hook, const text::ExceptionTexts& texts, std::uint32_t since,
-                               FailureOf of) noexcept {
+                               FailureOf of, std::string_view reason) noexcept {
   g_reported.store(true, std::memory_order_relaxed);
   if (phase() == Phase::waiting) begin_waiting_session(hook);
   if (phase() != Phase::active) return {};
@@ -96,15 +97,18 @@ WrittenBundle report_exception(InHook hook, const text::ExceptionTexts& texts, s
   }
   bundle::Cause cause;
   cause.trigger = Trigger::exception;
+  cause.reason = reason;
   cause.texts = &texts;
   return write_requested(hook, cause);
 }
 
-void report_uncaught(InHook hook, std::string_view type) noexcept {
+void report_uncaught(InHook hook, std::string_view type, bool is_of_worker) noexcept {
   if (g_reported.load(std::memory_order_relaxed) || has_failed_lately()) return;
   text::ExceptionTexts texts;
   texts.type = type;
-  const WrittenBundle written = report_exception(hook, texts, 0, FailureOf::this_thread);
+  const WrittenBundle written =
+      report_exception(hook, texts, 0, FailureOf::this_thread,
+                       is_of_worker ? verdict::kReasonOfWorker : std::string_view{});
   g_uncaught_bundle.store(written.number, std::memory_order_relaxed);
 }
 

@@ -8,9 +8,14 @@
 
 namespace oomrec::stack {
 
-// The name of the type of the exception printed last, if that is a MemoryError or derived from it;
-// else empty. Calls the interpreter, which may allocate: only outside of a hook's scope. Empty,
-// without a call, unless this is the main thread and runs Python code.
-std::string_view uncaught_memory_error() noexcept;
+struct Uncaught {
+  std::string_view type;      // empty: none
+  bool is_of_worker = false;  // it came from another process, with the traceback as its cause
+};
+
+// The exception printed last, if that is a MemoryError or derived from it. Calls the interpreter,
+// which may allocate: only outside of a hook's scope. None, without a call, unless this is the main
+// thread and runs Python code.
+Uncaught uncaught_memory_error() noexcept;
 
 }  // namespace oomrec::stack

@@ -168,6 +168,37 @@ def test_an_uncaught_memory_error_in_disguise(preload, python, script):
     assert len(run.bundles_for("exception")) == 1, str(run)
 
 
+POOLS = {
+    "multiprocessing": "import multiprocessing\nmultiprocessing.Pool(1).map(work, [1])",
+    "concurrent": "import concurrent.futures as f\nf.ProcessPoolExecutor(1).submit(work, 1).result()",
+}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("pool", POOLS)
+def test_a_memory_error_of_a_pools_worker(oomrec, preload, python, tmp_path, version, pool):
+    """The pool sends it, and raises it again: the parent's bundle says whose it was, `show` opens the worker's."""
+    script = tmp_path / "pool.py"
+    script.write_text(
+        "def work(n): bytearray(1 << 46)\nif __name__ == '__main__':\n    "
+        + POOLS[pool].replace("\n", "\n    ")
+    )
+    run = preload(python(version), script)
+    assert run.exit_code == 1, str(run)
+    (parent,) = run.bundles_for("exception")
+    verdict = oomrec.json("show", parent)["verdict"]
+    assert verdict["code"] == "exception"
+    assert "that another process had raised, such as a worker of its pool" in verdict["summary"]
+    assert oomrec.json("show")["verdict"]["code"] == "request_too_large"
+
+
+@pytest.mark.parametrize("cause", ["ValueError('RemoteTraceback')", "MemoryError()", "None"])
+def test_a_memory_error_with_another_cause(oomrec, preload, python, cause):
+    run = preload(python(), "-c", f"raise MemoryError from {cause}")
+    verdict = oomrec.json("show", run.only_bundle())["verdict"]
+    assert verdict["summary"].endswith("for lack of memory; no request was refused"), verdict
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
     "script",
