@@ -141,10 +141,18 @@ void random_bytes(void* data, std::size_t bytes) noexcept {
 
 std::uint64_t start_ticks(int pid) noexcept {
   char path[320];
-  Text{path}.operator<<(g_roots.proc).operator<<('/').number(static_cast<std::uint64_t>(pid))
-      << "/stat";
   char buffer[1024];
-  const long bytes = read_file(path, buffer, sizeof(buffer));
+  long bytes = 0;
+  // /proc may show another pid namespace, in which our number is another process'.
+  if (pid == process_id()) {
+    Text{path} << g_roots.proc << "/self/stat";
+    bytes = read_file(path, buffer, sizeof(buffer));
+  }
+  if (bytes <= 0) {
+    Text{path}.operator<<(g_roots.proc).operator<<('/').number(static_cast<std::uint64_t>(pid))
+        << "/stat";
+    bytes = read_file(path, buffer, sizeof(buffer));
+  }
   if (bytes <= 0) return 0;
   // pid (name) state …: the name may hold blanks and parentheses, so count from the last ')'.
   std::string_view text{buffer, static_cast<std::size_t>(bytes)};

@@ -237,6 +237,24 @@ def test_a_killed_child_of_a_shell(oomrec, victim, cgroup, tmp_path, before, sta
 
 
 @pytest.mark.needs_cgroup_write
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes pid namespaces")
+@pytest.mark.parametrize("mounts", [[], ["--mount-proc"]], ids=["its parent's /proc", "its own"])
+def test_a_recorded_process_of_another_pid_namespace_has_one_bundle(oomrec, victim, mounts):
+    """The kernel's log has another pid than its recording."""
+    script = '"$@" < /dev/zero; exit 3'
+    words = ["sh", "-c", script, "sh", "unshare", "-pf", *mounts, victim("grows")]
+    run = oomrec("run", "--cgroup", "80M", "--warn", "0", "--", *words)
+    assert run.exit_code == 3, str(run)
+    (bundle,) = run.bundles_for("killed")
+    shown = oomrec.json("show", bundle)
+    # By its pid alone the log does not say that it is this process.
+    assert shown["verdict"]["code"] in ("cgroup_oom_kill", "killed_near_limit")
+    assert shown["process"]["pid"] == 1
+    assert any(frame["function"] == "grow" for frame in shown["holders"][0]["stack"])
+    assert oomrec.sessions_left() == []
+
+
+@pytest.mark.needs_cgroup_write
 @pytest.mark.needs_pid_namespace
 @pytest.mark.parametrize("shells", [1, 2, 4])
 def test_a_killed_descendant_below_processes_that_ended_well(

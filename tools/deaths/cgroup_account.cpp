@@ -153,6 +153,12 @@ std::uint64_t helper_of(const session::View& view) {
   return helper > 0 ? static_cast<std::uint64_t>(helper) : 0;
 }
 
+std::set<std::uint64_t> with_recorder(const OomReport& report, std::set<std::uint64_t> recorded) {
+  for (const ReportedProcess& process : report.processes)
+    if (!recorded.contains(process.pid) && has_recorder(process.pid)) recorded.insert(process.pid);
+  return recorded;
+}
+
 session::CgroupAccount remaining_account(const session::View& view, const ResidentMemory* at_kill) {
   ReportedProcess own;
   own.pid = own.thread = static_cast<std::uint64_t>(view.header().pid);
@@ -174,8 +180,9 @@ session::CgroupAccount remaining_account(const session::View& view, const Reside
   report.processes.push_back(own);
   report.statistics.anonymous += own.anonymous_bytes;
   report.usage_bytes = std::min(report.limit_bytes, report.usage_bytes + own.rss_bytes);
-  session::CgroupAccount account = account_of(
-      report, {own.pid, helper_of(view), view.header().off_reason == 0}, recorded_pids(view));
+  session::CgroupAccount account =
+      account_of(report, {own.pid, helper_of(view), view.header().off_reason == 0},
+                 with_recorder(report, recorded_pids(view)));
   account.source = static_cast<std::uint32_t>(at_kill != nullptr ? AccountSource::kill_line
                                                                  : AccountSource::memory_stat);
   return account;

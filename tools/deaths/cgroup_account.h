@@ -25,6 +25,9 @@ struct OwnProcess {
 session::CgroupAccount account_of(const OomReport& report, const OwnProcess& own,
                                   const std::set<std::uint64_t>& recorded);
 
+// `recorded` and those of the report that the recorder is in. Only for pids of our namespace.
+std::set<std::uint64_t> with_recorder(const OomReport& report, std::set<std::uint64_t> recorded);
+
 // The same as a report, from the files of a cgroup and of its processes. Usage 0: not readable.
 OomReport report_of_cgroup(const std::filesystem::path& cgroup);
 

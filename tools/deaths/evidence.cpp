@@ -93,10 +93,7 @@ session::CgroupAccount account_at(const KernelKill& kill, const session::View& v
   if (query.same_pid_namespace) {
     own.pid = query.pid;
     own.helper = query.helper_pid;
-    recorded = recorded_pids(view);
-    for (const ReportedProcess& process : kill.report->processes)
-      if (!recorded.contains(process.pid) && has_recorder(process.pid))
-        recorded.insert(process.pid);
+    recorded = with_recorder(*kill.report, recorded_pids(view));
   }
   session::CgroupAccount account = account_of(*kill.report, own, recorded);
   account.source = static_cast<std::uint32_t>(session::AccountSource::kernel_log);

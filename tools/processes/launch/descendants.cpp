@@ -57,6 +57,18 @@ std::optional<Status> status_of(pid_t pid) {
   return status;
 }
 
+// The last number of "NSpid:\t3128\t1"; 0: the process has ended.
+pid_t own_pid_of_living(pid_t pid) {
+  const std::string path = fmt::format("{}/{}/status", system::g_roots.proc, pid);
+  char buffer[4096];
+  const long bytes = system::read_file(path.c_str(), buffer, sizeof buffer);
+  if (bytes <= 0) return 0;
+  const std::string_view pids =
+      system::field({buffer, static_cast<std::size_t>(bytes)}, "NSpid:\t");
+  const std::string_view line = pids.substr(0, pids.find('\n'));
+  return static_cast<pid_t>(system::number_in(line.substr(line.rfind('\t') + 1)));
+}
+
 }  // namespace
 
 void Descendants::started(pid_t program) {
@@ -106,6 +118,7 @@ void Descendants::look_at(pid_t pid, std::uint64_t now_ns) {
   }
   Descendant& descendant = alive_[pid];
   descendant.pid = pid;
+  if (descendant.own_pid == 0) descendant.own_pid = own_pid_of_living(pid);
   descendant.time_ns = now_ns;
   descendant.name = status->name;
   if (status->resident_bytes != 0) descendant.resident_bytes = status->resident_bytes;
@@ -125,6 +138,13 @@ void Descendants::leave_ended(std::uint64_t now_ns) {
 bool Descendants::contains(pid_t pid) const {
   return alive_.contains(pid) || std::any_of(ended_.begin(), ended_.end(),
                                              [&](const auto& known) { return known.pid == pid; });
+}
+
+pid_t Descendants::own_pid_of(pid_t pid) const {
+  if (const auto known = alive_.find(pid); known != alive_.end()) return known->second.own_pid;
+  const auto ended =
+      std::find_if(ended_.rbegin(), ended_.rend(), [&](const auto& one) { return one.pid == pid; });
+  return ended != ended_.rend() ? ended->own_pid : 0;
 }
 
 std::vector<Descendant> Descendants::ended_since(std::uint64_t monotonic_ns) const {

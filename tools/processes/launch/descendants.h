@@ -19,7 +19,8 @@ namespace oomrec::tools::processes {
 // As it was last seen.
 struct Descendant {
   pid_t pid = 0;
-  std::string name;  // the kernel's: at most 15 bytes
+  pid_t own_pid = 0;  // in its own pid namespace, by which its recording knows it
+  std::string name;   // the kernel's: at most 15 bytes
   std::uint64_t resident_bytes = 0;
   std::uint64_t time_ns = 0;  // monotonic, of that sample
 };
@@ -38,6 +39,9 @@ class Descendants {
   // The program's cgroup was read, and no process was seen in it but descendants, us and our
   // ancestors.
   bool are_alone_in_cgroup() const { return is_cgroup_read_ && !are_others_in_cgroup_; }
+
+  // The pid that this one has in its own pid namespace; 0: it was not seen.
+  pid_t own_pid_of(pid_t pid) const;
 
   // How many have ended.
   std::size_t ended_count() const { return ended_count_; }

@@ -55,12 +55,32 @@ std::vector<bundles::BundleSummary> bundles_since_start(const std::vector<fs::pa
   return found;
 }
 
+// What this run calls its processes; empty if it is part of another run, which has named them.
+std::string own_tree(const Settings& settings) {
+  if (std::getenv(kProcessTreeVariable) != nullptr) return {};
+  const auto named = std::find_if(settings.begin(), settings.end(), [](const auto& setting) {
+    return setting.first == kProcessTreeVariable;
+  });
+  return named == settings.end() ? std::string{} : named->second;
+}
+
+bool is_of_tree(const bundles::Session& session, const std::string& name) try {
+  if (name.empty() || session.alive || session.unfinished) return false;
+  const recording::Recording recording{session.path};
+  return recording.view().string(recording.header().process_tree) == name;
+} catch (const std::exception&) {
+  return false;  // not readable: recover() says so, if it is asked
+}
+
+// Also those that are of this run by its name: the start of a process in another pid namespace may
+// be that of another one in its /proc.
 std::vector<bundles::Session> sessions_since_start(const Directories& directories,
-                                                   const ProgramFacts& program) {
+                                                   const Launched& launched) {
   std::vector<bundles::Session> found =
       bundles::sessions_of(directories.dumps, directories.named_session);
+  const std::string tree = own_tree(launched.settings);
   std::erase_if(found, [&](const bundles::Session& session) {
-    return session.start_ticks < program.start_ticks;
+    return session.start_ticks < launched.facts.start_ticks && !is_of_tree(session, tree);
   });
   return found;
 }
@@ -91,23 +111,6 @@ void complete_bundles(const std::vector<fs::path>& directories, const ProgramFac
         bundle.path, recording, deaths::ending_of(recording.view(), observed),
         recent ? bundles::BundleEvent::led_to_end : bundles::BundleEvent::was_survived);
   }
-}
-
-// What this run calls its processes; empty if it is part of another run, which has named them.
-std::string own_tree(const Settings& settings) {
-  if (std::getenv(kProcessTreeVariable) != nullptr) return {};
-  const auto named = std::find_if(settings.begin(), settings.end(), [](const auto& setting) {
-    return setting.first == kProcessTreeVariable;
-  });
-  return named == settings.end() ? std::string{} : named->second;
-}
-
-bool is_of_tree(const bundles::Session& session, const std::string& name) try {
-  if (name.empty() || session.alive || session.unfinished) return false;
-  const recording::Recording recording{session.path};
-  return recording.view().string(recording.header().process_tree) == name;
-} catch (const std::exception&) {
-  return false;  // not readable: recover() says so, if it is asked
 }
 
 // The program and its descendants: by the chain of their parents, and by the name of the run, as a
@@ -306,7 +309,7 @@ std::set<pid_t> report_recordings(const deaths::DeathObservation& observed,
                                   const Launched& launched, const std::set<pid_t>& told,
                                   ReportProgress& progress) {
   const Directories directories = directories_for(launched.options);
-  const std::vector<bundles::Session> sessions = sessions_since_start(directories, launched.facts);
+  const std::vector<bundles::Session> sessions = sessions_since_start(directories, launched);
   std::set<pid_t> recorded;
   if (observed.wait_status != 0)  // a success needs no explanation
     recorded = recorded_processes(sessions, bundles_since_start(directories.dumps, launched.facts),
@@ -397,7 +400,7 @@ void report_dead(const Launched& launched, const deaths::DeathObserver& observer
                  const std::set<pid_t>& told, ReportProgress& progress,
                  const std::set<fs::path>* chosen = nullptr) {
   const Directories directories = directories_for(launched.options);
-  const std::vector<bundles::Session> sessions = sessions_since_start(directories, launched.facts);
+  const std::vector<bundles::Session> sessions = sessions_since_start(directories, launched);
   const std::set<pid_t> tree =
       process_tree_of(launched.facts.pid, sessions, own_tree(launched.settings));
   for (const bundles::Session& session : sessions) {
@@ -449,7 +452,7 @@ void ExitReports::end_report(bool is_complete) {
 std::set<fs::path> ExitReports::new_dead() {
   std::set<fs::path> found;
   for (const bundles::Session& session :
-       sessions_since_start(directories_for(launched_.options), launched_.facts)) {
+       sessions_since_start(directories_for(launched_.options), launched_)) {
     std::optional<int> unused;
     if (session.alive || examined_.contains(session.path) || !is_reportable(session, unused))
       continue;

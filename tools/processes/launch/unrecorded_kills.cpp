@@ -55,6 +55,11 @@ ProgramFacts facts_of(pid_t pid, const std::string& name, const ProgramFacts& pr
   return facts;
 }
 
+// `own_pid`: in its own pid namespace, by which its recording names it; 0: unknown.
+bool is_recorded(pid_t pid, pid_t own_pid, const std::set<pid_t>& recorded) {
+  return recorded.contains(pid) || (own_pid != 0 && recorded.contains(own_pid));
+}
+
 // The largest of those that ended with the program and had no recording; null: none did, or another
 // one was nearly as large.
 const Descendant* largest_of(const std::vector<Descendant>& ended, const std::set<pid_t>& recorded,
@@ -62,7 +67,7 @@ const Descendant* largest_of(const std::vector<Descendant>& ended, const std::se
   const Descendant* largest = nullptr;
   std::uint64_t second_bytes = 0;
   for (const Descendant& one : ended) {
-    if (one.pid == program || recorded.contains(one.pid)) continue;
+    if (one.pid == program || is_recorded(one.pid, one.own_pid, recorded)) continue;
     const bool is_larger = largest == nullptr || one.resident_bytes > largest->resident_bytes;
     const std::uint64_t bytes_before = largest == nullptr ? 0 : largest->resident_bytes;
     second_bytes = std::max(second_bytes, is_larger ? bytes_before : one.resident_bytes);
@@ -113,7 +118,9 @@ std::vector<UnrecordedKill> unrecorded_kills(const ProgramFacts& program,
     if (!is_ours || found.size() == kMostKills) continue;
     if (is_unnamed && unnamed > 0) --unnamed;
     const auto pid = static_cast<pid_t>(kill.process != 0 ? kill.process : kill.pid);
-    if (recorded.contains(pid) || recorded.contains(static_cast<pid_t>(kill.pid))) continue;
+    if (recorded.contains(static_cast<pid_t>(kill.pid)) ||
+        is_recorded(pid, descendants.own_pid_of(pid), recorded))
+      continue;
     found.push_back({facts_of(pid, kill.name, program), of_others});
   }
   if (!observed.counter_rose || unnamed == 0 || !descendants.are_alone_in_cgroup()) return found;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/session/sender.h"
 #include "common/verdict/verdict.h"
 #include "tests/unit/common/bundle/session_image.h"
 
@@ -385,6 +386,24 @@ TEST_CASE("who ended it said why") {
         VerdictCode::cgroup_oom_kill);
 }
 
+TEST_CASE("the kernel names the recorder's helper") {
+  Killed session;
+  const Death death = with_line(death_by(9), KernelLine::cgroup);  // of process 4711
+  const auto has_line = [&] {
+    const std::vector<std::string> lines = evidence_of(session.verdict(death));
+    return std::find(lines.begin(), lines.end(),
+                     "that pid was the recorder's helper, which had this process's memory") !=
+           lines.end();
+  };
+  session.header().helper_pid = 4711;
+  session.header().pid = 4700;
+  CHECK(has_line());
+  session.header().helper_pid = 4712;
+  CHECK_FALSE(has_line());
+  session.header().helper_pid = 0;
+  CHECK_FALSE(has_line());
+}
+
 TEST_CASE("a parent that ends its child") {
   const std::string line = "its parent 4710 sent SIGTERM from watch.py:12 check";
   Killed session;
@@ -398,6 +417,25 @@ TEST_CASE("a parent that ends its child") {
     CHECK(verdict().code == VerdictCode::killed_externally);
     CHECK(evidence_of(verdict()).front() == line);
     CHECK(evidence_of(verdict()).back().find("signal came from") == std::string::npos);
+  }
+  SUBCASE("for a reason that is not known: memory is neither blamed nor denied") {
+    end.levels.flags = kSenderReasonUnknown;
+    CHECK(verdict().code == VerdictCode::killed_externally);
+    CHECK(verdict().certainty == Certainty::likely);
+    CHECK(std::string{verdict().summary}.starts_with(
+        "python3.11 was killed by SIGTERM from its parent, for a reason that is not known; it "));
+    end.death.sender_pid = 77;  // not by its parent after all
+    CHECK(verdict().certainty == Certainty::proven);
+  }
+  SUBCASE("perhaps at a limit of its own") {
+    end.levels.flags = kSenderPerhapsForMemory;
+    CHECK(verdict().code == VerdictCode::terminated_by_parent);
+    CHECK(verdict().certainty == Certainty::possible);
+    CHECK(std::string{verdict().summary}.starts_with(
+        "python3.11 was killed by SIGTERM from its parent, possibly at a limit of the parent's "
+        "own; "));
+    end.death.flags |= kDeathAfterSibling;
+    CHECK(verdict().code == VerdictCode::killed_externally);
   }
   SUBCASE("for memory, as its code or its arguments show") {
     end.levels.user_killer = static_cast<u32>(UserKiller::parent);

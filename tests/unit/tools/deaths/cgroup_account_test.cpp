@@ -66,6 +66,24 @@ TEST_CASE("the process is recorded, whatever session files are left") {
   CHECK(deaths::account_of(full_cgroup(), 1, {}).recorded_bytes == kMiB);
 }
 
+TEST_CASE("a program that could not be recorded is none of the recorded processes") {
+  const session::CgroupAccount account = deaths::account_of(full_cgroup(), {1, 0, false}, {2});
+  CHECK(account.recorded_bytes == 10 * kMiB);
+  CHECK(account.unrecorded_bytes == 41 * kMiB);
+}
+
+TEST_CASE("the recorder's helper is the process once more") {
+  deaths::OomReport report = full_cgroup();
+  report.processes.push_back(process(9, 45));
+  report.processes.front() = process(1, 45);
+  report.statistics.anonymous = 95 * kMiB;
+  const session::CgroupAccount account = deaths::account_of(report, {1, 9}, {1, 2});
+  CHECK(account.own_anonymous_bytes == 45 * kMiB);
+  CHECK(account.largest_pid == 3);
+  CHECK(account.recorded_bytes == 55 * kMiB);
+  CHECK(account.unrecorded_bytes == 40 * kMiB);
+}
+
 TEST_CASE("memory shared since a fork counts once") {
   deaths::OomReport report = full_cgroup();
   report.statistics.anonymous = 25 * kMiB;

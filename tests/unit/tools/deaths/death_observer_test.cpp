@@ -66,6 +66,50 @@ TEST_CASE("another process in its cgroup") {
   CHECK_FALSE(observer.ended(kKilled).was_alone);
 }
 
+TEST_CASE("another process that a sample finds dead") {
+  constexpr pid_t kWorker = 999'998;
+  const Scene scene;
+  deaths::DeathObserver observer;
+  scene.start(observer, "999998\n999997\n");
+  observer.sample();
+  SUBCASE("it alone, when the counter rises") {
+    scene.kills(1);
+    scene.start(observer, "999997\n");
+    observer.sample();
+    CHECK(observer.of_other(kWorker).counter_rose);
+    CHECK_FALSE(observer.of_other(kWorker).others_died);
+  }
+  SUBCASE("at the sample after the one that saw the counter rise") {
+    scene.kills(1);
+    observer.sample();
+    scene.start(observer, "999997\n");
+    observer.sample();
+    CHECK(observer.of_other(kWorker).counter_rose);
+  }
+  SUBCASE("a second after the counter rose") {
+    scene.kills(1);
+    observer.sample();
+    observer.sample();
+    scene.start(observer, "999997\n");
+    observer.sample();
+    CHECK_FALSE(observer.of_other(kWorker).counter_rose);
+  }
+  SUBCASE("with another one") {
+    scene.kills(1);
+    scene.start(observer);
+    observer.sample();
+    CHECK(observer.of_other(kWorker).others_died);
+  }
+  SUBCASE("beside a helper of the command, which ends as well") {
+    observer.set_helper(999'997);
+    observer.sample();
+    observer.sample();
+    scene.start(observer);
+    observer.sample();
+    CHECK_FALSE(observer.of_other(kWorker).others_died);
+  }
+}
+
 TEST_CASE("a child's peak is its own only above what its parent had") {
   rusage ours{};
   REQUIRE(getrusage(RUSAGE_SELF, &ours) == 0);
