@@ -48,28 +48,36 @@ struct ChildLimit {
   std::uint64_t bytes;
 };
 
+enum class Decides : std::uint8_t { itself, for_caller };
+
 // Code of a supervisor that ends its children for this reason only.
 struct Sender {
   std::string_view file, function;
   int signal;  // 0: any
   std::string_view words;
   bool is_for_memory;
+  Decides decides;  // whether its line says more than the program's own
 };
 constexpr auto kSenders = std::to_array<Sender>({
     // Nanny.memory_monitor() asks this thread for it, and so does a worker's failed start. At a
     // shutdown a nanny sends a message, and SIGKILL to a worker that does not obey.
     {"/distributed/process.py", "_watch_message_queue", SIGTERM,
-     "as Dask's nanny does when a worker exceeds its memory limit", true},
+     "as Dask's nanny does when a worker exceeds its memory limit", true, Decides::for_caller},
     {"/gunicorn/arbiter.py", "murder_workers", 0,
-     "as gunicorn does when a worker has not answered in time (--timeout)", false},
+     "as gunicorn does when a worker has not answered in time (--timeout)", false, Decides::itself},
     {"/gunicorn/arbiter.py", "manage_workers", 0, "as gunicorn does when it has too many workers",
-     false},
-    {"/gunicorn/arbiter.py", "stop", 0, "as gunicorn does when it stops", false},
-    {"/billiard/pool.py", "on_hard_timeout", 0, "as Celery does at a task's time limit", false},
-    {"/multiprocessing/pool.py", "_terminate_pool", 0, "as a pool does at its end", false},
-    {"/multiprocessing/util.py", "_exit_function", 0, "as Python does at its own end", false},
-    {"/concurrent/futures/process.py", "", 0, "as an executor does at its end", false},
-    {"/subprocess.py", "run", 0, "as subprocess.run does when the time is up", false},
+     false, Decides::itself},
+    {"/gunicorn/arbiter.py", "stop", 0, "as gunicorn does when it stops", false, Decides::itself},
+    {"/billiard/pool.py", "on_hard_timeout", 0, "as Celery does at a task's time limit", false,
+     Decides::itself},
+    {"/multiprocessing/pool.py", "_terminate_pool", 0, "as a pool does at its end", false,
+     Decides::for_caller},
+    {"/multiprocessing/util.py", "_exit_function", 0, "as Python does at its own end", false,
+     Decides::for_caller},
+    {"/concurrent/futures/process.py", "", 0, "as an executor does at its end", false,
+     Decides::for_caller},
+    {"/subprocess.py", "run", 0, "as subprocess.run does when the time is up", false,
+     Decides::for_caller},
 });
 
 // Sizes as Dask reads them: decimal without an "i", and up to 1 a part of the machine. Empty: no
@@ -140,27 +148,40 @@ std::vector<Location> python_stack(const Recording& parent, std::uint32_t node) 
   return stack;
 }
 
-const Sender* sender_in(const std::vector<Location>& stack, int signal) {
+struct KnownSender {
+  const Sender* sender = nullptr;  // null: none is on the stack
+  const Location* location = nullptr;
+};
+KnownSender sender_in(const std::vector<Location>& stack, int signal) {
   for (const Sender& sender : kSenders)
     for (const Location& location : stack)
       if ((sender.signal == 0 || sender.signal == signal) && location.file.ends_with(sender.file) &&
           location.function.ends_with(sender.function))
-        return &sender;
-  return nullptr;
+        return {&sender, &location};
+  return {};
 }
 
-// The innermost line that is the program's own, else of a package: who decided to send it.
-std::string sender_line(const std::vector<Location>& stack) {
+// The last line of a script that pip made to start a package: gunicorn's, not one that decides.
+bool is_start_script(const Location& location) {
+  return location.function == "<module>" && location.file.find("/bin/") != location.file.npos;
+}
+
+// The line that is known to decide it, else the innermost one that is the program's own, else
+// of a package: who decided to send it.
+std::string sender_line(const std::vector<Location>& stack, const KnownSender& known) {
   const auto found = [&](auto is_wanted) {
-    return std::find_if(stack.begin(), stack.end(), [&](const Location& location) {
-      return is_wanted(std::string_view{location.file});
+    const auto at = std::find_if(stack.begin(), stack.end(), [&](const Location& location) {
+      return is_wanted(std::string_view{location.file}) && !is_start_script(location);
     });
+    return at != stack.end() ? &*at : nullptr;
   };
-  auto line = found(text::is_programs_own);
-  if (line == stack.end())
+  const Location* line = known.sender != nullptr && known.sender->decides == Decides::itself
+                             ? known.location
+                             : found(text::is_programs_own);
+  if (line == nullptr)
     line = found([](std::string_view file) { return file.find("-packages/") != file.npos; });
-  if (line == stack.end()) line = stack.begin();
-  if (line == stack.end()) return {};
+  if (line == nullptr && !stack.empty()) line = &stack.front();
+  if (line == nullptr) return {};
   return fmt::format(" from {}:{} {}", printable(text::base_name(line->file)), line->line,
                      printable(line->function));
 }
@@ -208,7 +229,8 @@ bool is_timeout(const Recording& parent) {
 deaths::ParentSignal explained(const SentSignal& sent, const Header& child, const Recording& parent,
                                bool was_growing) {
   const std::vector<Location> stack = python_stack(parent, sent.node);
-  const Sender* const sender = sender_in(stack, sent.signal);
+  const KnownSender known = sender_in(stack, sent.signal);
+  const Sender* const sender = known.sender;
   const std::optional<ChildLimit> limit = limit_in_arguments(parent);
   const bool is_at_limit = limit && sent.resident_bytes >= limit->bytes / 100 * kAtLimitPercent;
   const bool is_known = is_at_limit || sender != nullptr || is_timeout(parent);
@@ -217,7 +239,7 @@ deaths::ParentSignal explained(const SentSignal& sent, const Header& child, cons
       was_growing && was_at_work && !is_known ? alike(sent, child, parent) : std::nullopt;
   std::string evidence =
       fmt::format("its parent {} sent {}{}", parent.header().pid,
-                  sent.signal == SIGTERM ? "SIGTERM" : "SIGKILL", sender_line(stack));
+                  sent.signal == SIGTERM ? "SIGTERM" : "SIGKILL", sender_line(stack, known));
   if (sent.resident_bytes != 0)
     evidence += fmt::format(" when it had {} resident", size_text(sent.resident_bytes));
   if (limit && sent.resident_bytes != 0)

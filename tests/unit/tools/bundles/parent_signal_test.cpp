@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string>
 
+#include "common/session/sender.h"
 #include "tests/unit/tools/recording_image.h"
 
 using namespace oomrec;
@@ -30,39 +31,41 @@ struct Parent : tests::RecordingImage {
     std::memcpy(child.host, header().host, sizeof child.host);
   }
   session::Header& header() { return session().header(); }
-  std::uint64_t after(std::uint64_t seconds) const {
-    return child.start_monotonic_ns + seconds * kSecond;
+  std::uint64_t after(std::int64_t seconds) const {
+    return child.start_monotonic_ns + static_cast<std::uint64_t>(seconds) * kSecond;
   }
   void arguments(std::string text) {
     for (char& letter : text)
       if (letter == ' ') letter = '\0';
     header().command_line = session().add_string(kHook, text + '\0');
   }
-  void sent(int signal, std::uint64_t second, std::uint64_t resident, std::uint32_t node = 0,
+  void sent(int signal, std::int64_t second, std::uint64_t resident, std::uint32_t node = 0,
             int pid = kChild) {
     std::uint32_t entry = 0;
     REQUIRE(session().sent_signals.append(kHook, entry, [&](session::SentSignal& row) {
       row = {after(second), pid, signal, resident, node, 0};
     }));
   }
-  void waited(int status, std::uint64_t second) {
+  void waited(int status, std::int64_t second) {
     header().ended[0].pid = kChild;
     header().ended[0].wait_status = status;
     header().ended[0].time_ns = after(second);
   }
-  void lost_another(int status, std::uint64_t second) {
+  void lost_another(int status, std::int64_t second) {
     header().ended[1].pid = kChild + 1;
     header().ended[1].wait_status = status;
     header().ended[1].time_ns = after(second);
   }
-  deaths::DeathObservation observed(int status = SIGTERM) const {
+  deaths::DeathObservation observed(int status = SIGTERM, bool was_growing = false) const {
     deaths::DeathObservation seen;
     seen.wait_status = status;
-    return bundles::with_signal_from_parent(seen, child,
-                                            {std::filesystem::path{path()}.parent_path()});
+    return bundles::with_signal_from_parent(
+        seen, child, {std::filesystem::path{path()}.parent_path()}, was_growing);
   }
   bool has_lost_another() const { return observed().parent_signal.after_another; }
-  std::string evidence() const { return observed().parent_signal.evidence; }
+  std::string evidence(int status = SIGTERM) const {
+    return observed(status).parent_signal.evidence;
+  }
 
   using RecordingImage::path;
   session::Header child{};
@@ -175,6 +178,62 @@ TEST_CASE("Dask's nanny sends SIGTERM for memory, and SIGKILL at a shutdown as w
     parent.sent(SIGKILL, 7, 286 * kMB, node);
     CHECK_FALSE(parent.observed(SIGKILL).parent_signal.for_memory);
     CHECK(parent.observed(SIGKILL).sender == parent.header().pid);
+  }
+}
+
+TEST_CASE("a supervisor that is known to end workers for another reason") {
+  Parent parent;
+  const char* arbiter = "/x/site-packages/gunicorn/arbiter.py";
+  const std::uint64_t script = parent.python("/x/bin/gunicorn", "<module>", 8);
+  const std::uint64_t sends = parent.python(arbiter, "Arbiter.kill_worker", 700);
+  SUBCASE("gunicorn, when the time is up") {
+    parent.sent(
+        SIGKILL, 7, 286 * kMB,
+        parent.stack({script, parent.python(arbiter, "Arbiter.murder_workers", 622), sends}));
+    CHECK(parent.evidence(SIGKILL).ends_with(
+        " sent SIGKILL from arbiter.py:622 Arbiter.murder_workers when it had 272.8 MiB resident, "
+        "as gunicorn does when a worker has not answered in time (--timeout)"));
+    CHECK(parent.observed(SIGKILL).parent_signal.flags == 0);
+  }
+  SUBCASE("another reason of the same program's") {
+    parent.sent(SIGKILL, 7, 286 * kMB, parent.stack({script, sends}));
+    CHECK(parent.evidence(SIGKILL).find(" from arbiter.py:700 Arbiter.kill_worker ") !=
+          std::string::npos);
+    CHECK(parent.observed(SIGKILL).parent_signal.flags == session::kSenderReasonUnknown);
+  }
+}
+
+TEST_CASE("the same line ends another worker at the same size") {
+  Parent parent;
+  const std::uint32_t node = parent.stack({parent.python("/srv/app.py", "check", 31)});
+  const auto flags = [&](bool was_growing) {
+    return parent.observed(SIGKILL, was_growing).parent_signal.flags;
+  };
+  parent.sent(SIGKILL, 7, 286 * kMB, node);
+  parent.child.last_tick_ns = parent.after(7);
+  CHECK(flags(true) == session::kSenderReasonUnknown);
+  SUBCASE("before it started this one, which hangs") {
+    parent.sent(SIGKILL, -3, 280 * kMB, node, kChild + 1);
+    parent.child.last_tick_ns = parent.after(5);
+    CHECK(flags(true) == session::kSenderReasonUnknown);
+  }
+  SUBCASE("before it started this one") {
+    parent.sent(SIGKILL, -3, 280 * kMB, node, kChild + 1);
+    CHECK(flags(true) == session::kSenderPerhapsForMemory);
+    CHECK(flags(false) == session::kSenderReasonUnknown);
+  }
+  SUBCASE("at another size") {
+    parent.sent(SIGKILL, -3, 200 * kMB, node, kChild + 1);
+    CHECK(flags(true) == session::kSenderReasonUnknown);
+  }
+  SUBCASE("at the same time") {
+    parent.sent(SIGKILL, 6, 280 * kMB, node, kChild + 1);
+    CHECK(flags(true) == session::kSenderReasonUnknown);
+  }
+  SUBCASE("from another line") {
+    parent.sent(SIGKILL, -3, 280 * kMB, parent.stack({parent.python("/srv/app.py", "stop", 80)}),
+                kChild + 1);
+    CHECK(flags(true) == session::kSenderReasonUnknown);
   }
 }
 
