@@ -246,6 +246,10 @@ void add_reason(text::Text& text, const Verdict& verdict, const DeathFacts& fact
     case VerdictCode::killed_externally:
       if (facts.has_other_reason())
         text.add(" from ").add(facts.informant()).add(", which gave another reason than memory");
+      else if (facts.has(session::kDeathEndedByLauncher))
+        text.add(", because another rank of its job had run out of memory");
+      else if (facts.has(session::kDeathAfterSibling) && facts.sent_by_parent())
+        text.add(" from its parent, which had lost another child shortly before");
       else if (facts.has_unknown_reason())
         text.add(" from its parent, for a reason that is not known");
       else if (facts.memory_ruled_out())

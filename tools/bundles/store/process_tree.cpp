@@ -85,10 +85,11 @@ deaths::DeathObservation with_wait_status_from_parent(deaths::DeathObservation o
 }
 
 bool lost_another(const Header& parent, const Header& child, std::uint64_t within_ns) {
+  constexpr std::uint64_t kClockStepNs = 10'000'000;  // of the start, which is by a coarse clock
   const EndedChild* const own = end_of(child, parent);
   for (const EndedChild& ended : parent.ended) {
     const std::uint64_t time_ns = ended.time_ns;
-    if (time_ns > child.start_monotonic_ns && ended.pid != child.pid &&
+    if (time_ns > child.start_monotonic_ns + kClockStepNs && ended.pid != child.pid &&
         WIFSIGNALED(ended.wait_status) && WTERMSIG(ended.wait_status) != SIGTERM &&
         (own == nullptr || (time_ns <= own->time_ns && own->time_ns - time_ns <= within_ns)))
       return true;

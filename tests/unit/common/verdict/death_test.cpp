@@ -465,6 +465,9 @@ TEST_CASE("a parent that ends its child") {
       end.death.flags |= flag;
       CHECK(verdict().code == VerdictCode::killed_externally);
     }
+    CHECK(std::string{verdict().summary}.starts_with(
+        "python3.11 was killed by SIGTERM from its parent, which had lost another child shortly "
+        "before; "));
     CHECK(evidence_of(verdict()).front() ==
           "its parent had lost another child to a signal shortly before it ended this one");
   }
