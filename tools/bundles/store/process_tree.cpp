@@ -2,8 +2,10 @@
 
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <csignal>
 #include <memory>
+#include <optional>
 
 #include "common/bundle/session_summary.h"
 #include "common/session/directories.h"
@@ -68,6 +70,37 @@ void for_each_wait(const Header& child, const std::vector<fs::path>& directories
   });
 }
 
+struct Wait {
+  int status;
+  std::uint64_t realtime_ns;
+};
+
+// The signal that ended the child, from the events of its parent: the table of ended children has
+// the first of many that end together, the rings the latest. Nothing: it is in neither.
+std::optional<Wait> wait_in_events(const recording::Recording& parent, const Header& child) {
+  const session::View& view = parent.view();
+  const Header& header = parent.header();
+  constexpr std::uint64_t kClockLagMs = 1000;  // events have the time of the thread's last look
+  const std::uint64_t start_ms = (child.start_monotonic_ns - header.start_monotonic_ns) / 1'000'000;
+  session::Lane lane{};
+  session::Event event;
+  for (std::uint64_t i = 1; i < view.count(session::TableId::lanes); ++i) {
+    if (!view.read(session::TableId::lanes, i, lane) || lane.ring_slots > session::kMaxRingSlots)
+      continue;
+    const std::uint64_t next = lane.ring_next;
+    for (std::uint64_t number = next - std::min<std::uint64_t>(next, lane.ring_slots);
+         number < next; ++number) {
+      if (!view.event(lane, number, event) || event.kind != EventKind::mark ||
+          event.api != Api::fork || event.address != static_cast<std::uint64_t>(child.pid) ||
+          event.time_ms + kClockLagMs < start_ms || !WIFSIGNALED(static_cast<int>(event.bytes)))
+        continue;
+      return Wait{static_cast<int>(event.bytes),
+                  header.start_realtime_ns + std::uint64_t{event.time_ms} * 1'000'000};
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 deaths::DeathObservation with_wait_status_from_parent(deaths::DeathObservation observed,
@@ -81,6 +114,20 @@ deaths::DeathObservation with_wait_status_from_parent(deaths::DeathObservation o
                   observed.realtime_ns =
                       parent.start_realtime_ns + (end.time_ns.load() - parent.start_monotonic_ns);
                 });
+  if (observed.wait_status) return observed;
+  for_each_recording(directories, [&](const fs::path& path, const Header& parent) {
+    if (observed.wait_status || !is_parent(parent, child) ||
+        parent.ended_count.load() < session::kEndedChildren)
+      return;
+    try {
+      if (const auto wait = wait_in_events(recording::Recording{path}, child)) {
+        observed.wait_status = wait->status;
+        observed.realtime_ns = wait->realtime_ns;
+      }
+    } catch (const Error&) {
+      return;  // deleted meanwhile
+    }
+  });
   return observed;
 }
 
