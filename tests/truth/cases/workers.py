@@ -14,7 +14,29 @@ def pool(name: str, story: str, *words: str, truth, version: str = "3.11", **mor
     return Case(name, "workers", story, [f"@python{version}", "@pools.py", *words], truth, **more)
 
 
+GROWS = (
+    "import time\nh = []\nwhile True:\n  h.append(bytearray(b'x') * (1 << 20))\n  time.sleep(.01)"
+)
+HANGS = "import time\nh = bytearray(b'x') * (60 << 20)\ntime.sleep(60)"
+
+
+def supervised(name: str, why: str, *words: str, truth, **more: Any) -> Case:
+    worker = ["@python3.11", "-c", GROWS if why == "limit" else HANGS]
+    return Case(f"supervised_{name}", "workers",
+                f"a supervisor in {name} kills its worker twice: {why}", [*words, why, *worker],
+                truth, ends="exit 0", **more)  # fmt: skip
+
+
+# Only what the supervisor reads says why: a limit of its own shows in what repeats.
+OWN_LIMIT = died("terminated_by_parent", unsure=["killed_externally"], decided=False)
+
 CASES = [
+    supervised("sh", "limit", "sh", "@supervisor.sh", truth=OWN_LIMIT, short=True),
+    supervised("ruby", "limit", "ruby", "@supervisor.rb", truth=OWN_LIMIT, needs=["ruby"]),
+    supervised("sh_time", "time", "sh", "@supervisor.sh", truth=innocent("killed_externally"),
+               short=True),
+    supervised("ruby_time", "time", "ruby", "@supervisor.rb", needs=["ruby"],
+               truth=innocent("killed_externally")),
     pool("pool_worker_killed", "a Pool's worker is killed at the limit; the parent exits with 1",
          "executor_grow", truth=KILLED_CHILD, cgroup="150M", ends="exit 1", short=True),
     pool("process_killed", "a Process is killed at the limit; the parent exits with 3",
