@@ -241,7 +241,7 @@ def test_a_killed_child_of_a_shell(oomrec, victim, cgroup, tmp_path, before, sta
 @pytest.mark.parametrize("mounts", [[], ["--mount-proc"]], ids=["its parent's /proc", "its own"])
 def test_a_recorded_process_of_another_pid_namespace_has_one_bundle(oomrec, victim, mounts):
     """The kernel's log has another pid than its recording."""
-    script = '"$@" < /dev/zero; exit 3'
+    script = '(sleep 1.5; echo go) | "$@"; exit 3'  # it lives for some samples
     words = ["sh", "-c", script, "sh", "unshare", "-pf", *mounts, victim("grows")]
     run = oomrec("run", "--cgroup", "80M", "--warn", "0", "--", *words)
     assert run.exit_code == 3, str(run)

@@ -55,32 +55,12 @@ std::vector<bundles::BundleSummary> bundles_since_start(const std::vector<fs::pa
   return found;
 }
 
-// What this run calls its processes; empty if it is part of another run, which has named them.
-std::string own_tree(const Settings& settings) {
-  if (std::getenv(kProcessTreeVariable) != nullptr) return {};
-  const auto named = std::find_if(settings.begin(), settings.end(), [](const auto& setting) {
-    return setting.first == kProcessTreeVariable;
-  });
-  return named == settings.end() ? std::string{} : named->second;
-}
-
-bool is_of_tree(const bundles::Session& session, const std::string& name) try {
-  if (name.empty() || session.alive || session.unfinished) return false;
-  const recording::Recording recording{session.path};
-  return recording.view().string(recording.header().process_tree) == name;
-} catch (const std::exception&) {
-  return false;  // not readable: recover() says so, if it is asked
-}
-
-// Also those that are of this run by its name: the start of a process in another pid namespace may
-// be that of another one in its /proc.
 std::vector<bundles::Session> sessions_since_start(const Directories& directories,
-                                                   const Launched& launched) {
+                                                   const ProgramFacts& program) {
   std::vector<bundles::Session> found =
       bundles::sessions_of(directories.dumps, directories.named_session);
-  const std::string tree = own_tree(launched.settings);
   std::erase_if(found, [&](const bundles::Session& session) {
-    return session.start_ticks < launched.facts.start_ticks && !is_of_tree(session, tree);
+    return session.start_ticks < program.start_ticks;
   });
   return found;
 }
@@ -111,6 +91,23 @@ void complete_bundles(const std::vector<fs::path>& directories, const ProgramFac
         bundle.path, recording, deaths::ending_of(recording.view(), observed),
         recent ? bundles::BundleEvent::led_to_end : bundles::BundleEvent::was_survived);
   }
+}
+
+// What this run calls its processes; empty if it is part of another run, which has named them.
+std::string own_tree(const Settings& settings) {
+  if (std::getenv(kProcessTreeVariable) != nullptr) return {};
+  const auto named = std::find_if(settings.begin(), settings.end(), [](const auto& setting) {
+    return setting.first == kProcessTreeVariable;
+  });
+  return named == settings.end() ? std::string{} : named->second;
+}
+
+bool is_of_tree(const bundles::Session& session, const std::string& name) try {
+  if (name.empty() || session.alive || session.unfinished) return false;
+  const recording::Recording recording{session.path};
+  return recording.view().string(recording.header().process_tree) == name;
+} catch (const std::exception&) {
+  return false;  // not readable: recover() says so, if it is asked
 }
 
 // The program and its descendants: by the chain of their parents, and by the name of the run, as a
@@ -188,6 +185,16 @@ struct Report {
   ReportProgress& progress;
 };
 
+// By which the kernel's line names the process: in the first pid namespace; 0: there is no line.
+pid_t pid_in_kernel_line(const session::Death& death) {
+  constexpr std::string_view kBeforePid = "Killed process ";
+  const std::string_view line{death.kernel_line, sizeof death.kernel_line};
+  const std::size_t at = line.find(kBeforePid);
+  return at == line.npos
+             ? 0
+             : static_cast<pid_t>(system::number_in(line.substr(at + kBeforePid.size())));
+}
+
 enum class Dead : std::uint8_t { program, other, other_while_program_runs };
 
 // Recovers the recording of a dead process, and says what ended it, once. Of hundreds beside the
@@ -202,6 +209,7 @@ std::optional<fs::path> report_one(const Report& report, const bundles::Session&
     killed.emplace(session.path);
   with.dump_directories = report.directories.dumps;
   with.before_bundle = [&](const bundles::DeadProcess& process) {
+    report.progress.add_recorded(pid_in_kernel_line(process.ending.death()));
     if (may_say && !is_told && !options.quiet && process.ending.killed)
       report.progress.begin(session.pid, death_line_of(process.recording, process.ending));
   };
@@ -309,7 +317,7 @@ std::set<pid_t> report_recordings(const deaths::DeathObservation& observed,
                                   const Launched& launched, const std::set<pid_t>& told,
                                   ReportProgress& progress) {
   const Directories directories = directories_for(launched.options);
-  const std::vector<bundles::Session> sessions = sessions_since_start(directories, launched);
+  const std::vector<bundles::Session> sessions = sessions_since_start(directories, launched.facts);
   std::set<pid_t> recorded;
   if (observed.wait_status != 0)  // a success needs no explanation
     recorded = recorded_processes(sessions, bundles_since_start(directories.dumps, launched.facts),
@@ -400,7 +408,7 @@ void report_dead(const Launched& launched, const deaths::DeathObserver& observer
                  const std::set<pid_t>& told, ReportProgress& progress,
                  const std::set<fs::path>* chosen = nullptr) {
   const Directories directories = directories_for(launched.options);
-  const std::vector<bundles::Session> sessions = sessions_since_start(directories, launched);
+  const std::vector<bundles::Session> sessions = sessions_since_start(directories, launched.facts);
   const std::set<pid_t> tree =
       process_tree_of(launched.facts.pid, sessions, own_tree(launched.settings));
   for (const bundles::Session& session : sessions) {
@@ -452,7 +460,7 @@ void ExitReports::end_report(bool is_complete) {
 std::set<fs::path> ExitReports::new_dead() {
   std::set<fs::path> found;
   for (const bundles::Session& session :
-       sessions_since_start(directories_for(launched_.options), launched_)) {
+       sessions_since_start(directories_for(launched_.options), launched_.facts)) {
     std::optional<int> unused;
     if (session.alive || examined_.contains(session.path) || !is_reportable(session, unused))
       continue;
@@ -463,7 +471,6 @@ std::set<fs::path> ExitReports::new_dead() {
 }
 
 void ExitReports::say_sum() {
-  next_sum_ns_ = 0;
   const std::string sum = process_.progress().take_sum();
   if (!sum.empty() && !launched_.options.quiet) remark(sum);
 }
@@ -482,7 +489,7 @@ void ExitReports::sample(const deaths::DeathObserver& observer) try {
                                    : std::set<User>{};
   in_hand_ = new_dead();
   if (in_hand_.empty() && users.empty()) return;
-  process_.start([&](ReportProgress& progress) {
+  const bool is_started = process_.start([&](ReportProgress& progress) {
     report_dead(launched_, observer, told_, progress, &in_hand_);
     for (const User& user : users)
       as_user(user, [&] {
@@ -490,6 +497,7 @@ void ExitReports::sample(const deaths::DeathObserver& observer) try {
         return std::set<pid_t>{};
       });
   });
+  if (!is_started) end_report(false);
 } catch (const std::exception& error) {
   remark(error.what());
 }
@@ -520,6 +528,7 @@ void ExitReports::report_exit(const Ended& ended, const deaths::DeathObservation
   if (WIFSIGNALED(ended.wait_status)) report_recovered_by_watch(directories, launched);
   std::set<pid_t> recorded = report_recordings(observed, launched, told_, progress);
   recorded.insert(recorded_.begin(), recorded_.end());
+  progress.take_recorded(recorded);
   report_as_other_users(other_users(directories, launched), recorded, observed, launched, told_,
                         progress);
   if (WIFSIGNALED(ended.wait_status) && !recorded.contains(ended.pid))
