@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from truth.case import ABORTED, CRASHED, Case, died
 
 # That a request was refused is true as well, but says less than how it ended the program.
@@ -23,7 +25,68 @@ def follows(
     )
 
 
+def passed(how: str, story: str, ends: str, *codes: str, **more: Any) -> Case:
+    """A function that notices its refusal and reports it as its own failure."""
+    return Case(f"passed_{how}", "consequence", story, ["@passes_on", how],
+                died(*codes, unsure=REFUSED), ends=ends, **more)  # fmt: skip
+
+
+FIXED = "crash_after_refusal"
+UNCAUGHT = ("uncaught_bad_alloc", "crash_after_refusal")
+
+
+def refusing(nth: int, least: int = 400) -> dict[str, str]:
+    """A small request that no limit would refuse."""
+    return {"OOMREC_FAIL": f"malloc:min={least},nth={nth}"}
+
+
+PASSED = [
+    passed("loop_abort", "the error branch saves 400 rows in a loop, then aborts", ABORTED, FIXED,
+           short=True),
+    passed("loop_trap", "the error branch has a loop with a branch, then a trap", "signal 4", FIXED),
+    passed("loop_null", "after a loop the error branch writes to the NULL", CRASHED, *NULL),
+    passed("strdup_used", "strdup returns NULL, which is written to", CRASHED, *NULL, short=True,
+           env={"OOMREC_LIMIT": "90M"}),
+    passed("asprintf_used", "asprintf fails, and its line is used", CRASHED, *NULL,
+           env={"OOMREC_LIMIT": "50M"}),
+    passed("fopen_fputs", "fopen returns NULL, which fputs uses", CRASHED, *NULL, env=refusing(3)),
+    passed("getline_used", "getline fails, and its line is used", CRASHED, *NULL,
+           env=refusing(4, 100)),
+    passed("realpath_used", "realpath returns NULL, which is written to", CRASHED, *NULL,
+           env=refusing(3, 10)),
+    passed("nothrow_wrapper", "a wrapper of new (nothrow) returns NULL, which is used", CRASHED,
+           *NULL),
+    passed("pool_used", "a library's own allocator returns NULL for a refused mmap", CRASHED, *NULL),
+    passed("header_before", "the header before a NULL is written", CRASHED, *NULL),
+    passed("realloc_overrun", "a refused realloc's old block is overrun", CRASHED, *NULL),
+    passed("free_twice", "the error path frees a block twice", ABORTED, FIXED),
+    passed("second_null", "a refusal is handled, and a second one's NULL is used", CRASHED, *NULL,
+           short=True),
+    passed("second_abort", "a refusal is handled, and after a second one the program aborts",
+           ABORTED, FIXED),
+    passed("divide_zero", "a division by a size that became 0", "signal 8", FIXED),
+    passed("divide_returned", "a function returns 0 slots, by which its caller divides", "signal 8",
+           FIXED),
+    passed("what_kept", "a runtime_error 'out of memory' is kept and rethrown later", ABORTED,
+           *UNCAUGHT),
+    passed("what_in_future", "a runtime_error 'out of memory' crosses threads in a future", ABORTED,
+           *UNCAUGHT),
+    passed("thread_spawn", "std::thread cannot map its stack; uncaught", ABORTED, *UNCAUGHT),
+    passed("thread_spawn_kept", "std::thread's system_error is kept and rethrown later", ABORTED,
+           *UNCAUGHT),
+    *(
+        Case(f"passed_rust_{how}", "consequence", story, ["@ends_in_rust", how],
+             died(FIXED, unsure=REFUSED + ("thread_creation_failed",)), ends=ABORTED,
+             env={"RUST_BACKTRACE": "1"}, needs=["rustc"])
+        for how, story in (
+            ("expect", "Rust's try_reserve fails, and expect() panics with a backtrace"),
+            ("spawn", "Rust's thread::spawn fails, and unwrap() panics with a backtrace"),
+        )
+    ),
+]  # fmt: skip
+
 CASES = [
+    *PASSED,
     follows("memset", "memset on the NULL of malloc", CRASHED, *NULL, api="malloc", short=True),
     follows("first_byte", "the first byte of a NULL is written", CRASHED, *NULL),
     follows("far_index", "byte 40 Mi of a NULL is written", CRASHED, *NULL),

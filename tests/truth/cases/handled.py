@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from typing import Any
 
 from truth.case import ABORTED, CRASHED, Case, innocent, signalled
 
@@ -39,6 +40,38 @@ def plain(what: str, ends: str, *codes: str) -> Case:
     )
 
 
+def passed(how: str, story: str, ends: str = CRASHED, **more: Any) -> Case:
+    """A function reports its refusal, and its caller deals with that."""
+    return Case(
+        f"handled_{how}",
+        "handled",
+        story + ", and an unrelated bug follows",
+        ["@passes_on", f"handled_{how}"],
+        innocent("crashed", unsure=MENTIONED),
+        ends=ends,
+        **more,
+    )
+
+
+PASSED = [
+    passed("loop_abort", "the error branch has a loop and goes on", ABORTED),
+    passed("loop_null", "the error branch has a loop and goes on", short=True),
+    passed("strdup", "strdup's NULL is replaced", env={"OOMREC_LIMIT": "90M"}),
+    passed("asprintf", "asprintf's failure is handled", env={"OOMREC_LIMIT": "50M"}),
+    passed("fopen", "fopen's NULL is handled", env={"OOMREC_FAIL": "malloc:min=400,nth=3"}),
+    passed("nothrow_wrapper", "a wrapper of new (nothrow) returns NULL, which is handled"),
+    passed("pool", "an allocator's NULL is handled"),
+    passed("code_stored", "a failure is stored as a flag"),
+    passed("header_before", "a refusal is handled; the header before another NULL is written"),
+    passed("realloc", "a refused realloc is handled"),
+    passed("second", "two refusals are handled"),
+    passed("divide_returned", "a size that became 0 is not used", signalled(signal.SIGFPE)),
+    passed("what", "an exception 'out of memory' is handled", ABORTED),
+    passed("thread_spawn", "std::thread's system_error is handled", ABORTED),
+    passed("own_bad_alloc", "a bad_alloc is handled; 3 s later an own class of it is thrown",
+           ABORTED),
+]  # fmt: skip
+
 PYTHON_HANDLED = """
 import sys, ctypes, os
 held = bytearray(b"x") * (24 << 20)
@@ -63,6 +96,7 @@ kill 'SEGV', $$;
 """
 
 CASES = [
+    *PASSED,
     *(handled(what) for what in ("wild", "unmapped", "free_twice", "overflow", "map_at")),
     *(handled(what) for what in ("readonly", "call_null", "divide", "illegal", "terminate")),
     *(handled(what, short=True) for what in ("null", "assert", "out_of_range")),
@@ -88,15 +122,16 @@ CASES = [
     *(handled(what, "jump") for what in ("null", "abort")),
     *(
         Case(
-            f"handled_rust_{what}",
+            f"handled_rust_{what}{backtrace}",
             "handled",
             "Rust's try_reserve fails and is handled; then a panic: " + what,
             ["@ends_in_rust", what],
             innocent("crashed", unsure=MENTIONED),
-            ends=ends,
+            ends=ABORTED,
+            env={"RUST_BACKTRACE": "1"} if backtrace else {},
             needs=["rustc"],
         )
-        for what, ends in (("index", ABORTED), ("unwrap", ABORTED))
+        for what, backtrace in (("index", ""), ("unwrap", ""), ("index", "_traced"))
     ),
     Case(
         "handled_fibre",

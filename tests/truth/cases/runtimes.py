@@ -59,6 +59,10 @@ CASES = [
     Case("php_error", "runtimes", "PHP's uncaught exception: not memory",
          ["php", "-r", "throw new Exception('bug');"], quiet("exited"), needs=["php"],
          ends="exit 255"),
+    Case("php_own_words", "runtimes", "a script's own error has the words of the memory limit",
+         ["php", "-d", "memory_limit=64M", "-r",
+          "trigger_error('Allowed memory size of 67108864 bytes exhausted (tried to allocate "
+          "4096 bytes)', E_USER_ERROR);"], quiet("exited"), needs=["php"], ends="exit 255"),
     Case("ruby_error", "runtimes", "Ruby's uncaught exception: not memory",
          ["ruby", "-e", "raise 'bug'"], quiet("exited"), needs=["ruby"], ends="exit 1"),
     *(

@@ -1,5 +1,6 @@
 // How Rust ends: `refused` by handle_alloc_error, by a panic after a handled refusal, or killed.
 use std::env;
+use std::thread;
 
 fn try_cache() -> bool {
     let mut cache: Vec<u8> = Vec::new();
@@ -23,6 +24,15 @@ fn main() {
             rows.push(vec![1u8; 100_000]);
             if rows.len() == usize::MAX { break; }
         }
+    }
+    if how == "expect" {
+        let mut table: Vec<u8> = Vec::new();
+        table.try_reserve_exact(1 << 46).expect("no memory for the table");
+        println!("{}", table.capacity());
+    }
+    if how == "spawn" {
+        let thread = thread::Builder::new().stack_size(1 << 46).spawn(work);
+        println!("{}", thread.unwrap().join().unwrap());
     }
     let cached = try_cache();
     let rows = work();

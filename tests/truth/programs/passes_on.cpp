@@ -1,0 +1,400 @@
+// A function is refused memory, notices, and reports that as its own failure. Its caller breaks
+// because of it, or deals with it and breaks later for another reason (handled_…). passes_on HOW.
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include <exception>
+#include <future>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "truth.h"
+
+#define NOINLINE __attribute__((noinline))
+
+static size_t too_much = (size_t)1 << 46;
+static volatile long sink;
+static void* volatile kept[4000];
+
+struct Header {
+  long size, kind;
+};
+struct Table {
+  unsigned slots;
+  long* cells;
+};
+struct Node {
+  long key;
+  Node* next;
+};
+struct PoolIsEmpty : std::bad_alloc {};
+
+// --- What goes on afterwards
+// -----------------------------------------------------------------------
+
+NOINLINE static void work() {
+  for (int i = 0; i < 4000; ++i) {
+    free(kept[i]);
+    kept[i] = malloc(200 + (size_t)i % 50);
+  }
+}
+NOINLINE static Node* lookup(long key) { return key == sink + 1 ? (Node*)malloc(64) : nullptr; }
+NOINLINE static void use_null() { sink = lookup(77)->next->key; }
+NOINLINE static void goes_on_then_uses_null() {
+  for (int i = 0; i < 3; ++i) work();
+  nap_ms(50);
+  use_null();
+}
+
+// --- A loop in the error branch
+// ----------------------------------------------------------------------
+
+NOINLINE static void loop_abort() {
+  char* block = (char*)malloc(too_much);
+  if (!block) {
+    for (int i = 0; i < 400; ++i) kept[i] = malloc(24);
+    fprintf(stderr, "out of memory: %d rows saved\n", 400);
+    abort();
+  }
+  sink = block[0];
+}
+NOINLINE static void loop_trap() {
+  char* block = (char*)malloc(too_much);
+  if (!block) {
+    for (int i = 0; i < 400; ++i)
+      if (i % 3 == 0) kept[i] = malloc(24);
+    __builtin_trap();
+  }
+  sink = block[0];
+}
+NOINLINE static void loop_null() {
+  Table* table = (Table*)malloc(too_much);
+  if (!table) {
+    for (int i = 0; i < 400; ++i) kept[i] = malloc(24);
+    table->slots = 400;
+  }
+  sink = table->slots;
+}
+NOINLINE static void handled_loop_abort() {
+  char* block = (char*)malloc(too_much);
+  if (!block)
+    for (int i = 0; i < 400; ++i) kept[i] = malloc(24);
+  for (int i = 0; i < 3; ++i) work();
+  if (sink == 0) abort();
+  free(block);
+}
+NOINLINE static void handled_loop_null() {
+  char* block = (char*)malloc(too_much);
+  if (!block)
+    for (int i = 0; i < 400; ++i) kept[i] = malloc(24);
+  goes_on_then_uses_null();
+  free(block);
+}
+
+// --- Functions that return their failure
+// -------------------------------------------------------------
+
+static const char* long_text() {
+  static std::string text(40 << 20, 't');
+  return text.c_str();
+}
+NOINLINE static void strdup_used() {
+  volatile char* copy = strdup(long_text());
+  copy[0] = 'T';
+}
+NOINLINE static void handled_strdup() {
+  const char* copy = strdup(long_text());
+  if (!copy) copy = "";
+  sink = copy[0];
+  goes_on_then_uses_null();
+}
+NOINLINE static void asprintf_used() {
+  char* line = nullptr;
+  asprintf(&line, "%*d", 40 << 20, 1);
+  line[0] = '#';
+}
+NOINLINE static void handled_asprintf() {
+  char* line = nullptr;
+  if (asprintf(&line, "%*d", 40 << 20, 1) < 0) line = nullptr;
+  goes_on_then_uses_null();
+  free(line);
+}
+NOINLINE static void fopen_fputs() {
+  FILE* log = fopen("log.txt", "w");
+  fputs("started\n", log);
+}
+NOINLINE static void handled_fopen() {
+  FILE* log = fopen("log.txt", "w");
+  if (log) fputs("started\n", log);
+  goes_on_then_uses_null();
+}
+NOINLINE static void getline_used() {
+  FILE* file = fopen("/etc/passwd", "r");
+  char* line = nullptr;
+  size_t room = 0;
+  getline(&line, &room, file);
+  line[0] = '#';
+}
+NOINLINE static void realpath_used() {
+  char* path = realpath("/usr/bin/env", nullptr);
+  path[0] = '!';
+}
+NOINLINE static Header* made_image() {
+  char* bytes = new (std::nothrow) char[too_much];
+  if (!bytes) return nullptr;
+  memset(bytes, 0, sizeof(Header));
+  return (Header*)bytes;
+}
+NOINLINE static void nothrow_wrapper() { made_image()->kind = 3; }
+NOINLINE static void handled_nothrow_wrapper() {
+  Header* image = made_image();
+  if (image) image->kind = 3;
+  goes_on_then_uses_null();
+}
+// A library's own allocator: its pages come from mmap.
+NOINLINE static void* new_pages(size_t bytes) {
+  void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return pages == MAP_FAILED ? nullptr : pages;
+}
+NOINLINE static void* new_arena(size_t bytes) {
+  Header* arena = (Header*)new_pages(bytes + 4096);
+  if (!arena) return nullptr;
+  arena->size = (long)bytes;
+  return arena + 1;
+}
+NOINLINE static void* pool_malloc(size_t bytes) {
+  if (bytes < 4096) return malloc(bytes);
+  void* block = new_arena(bytes);
+  if (!block) fprintf(stderr, "pool: no arena\n");
+  return block;
+}
+NOINLINE static void pool_used() { ((Table*)pool_malloc(too_much))->slots = 4; }
+NOINLINE static void handled_pool() {
+  Table* table = (Table*)pool_malloc(too_much);
+  if (table) table->slots = 4;
+  goes_on_then_uses_null();
+}
+static bool has_cache;
+NOINLINE static bool try_cache() {
+  char* cache = (char*)malloc(too_much);
+  if (!cache) {
+    fprintf(stderr, "no cache\n");
+    return false;
+  }
+  sink = cache[0];
+  return true;
+}
+NOINLINE static void handled_code_stored() {
+  has_cache = try_cache();
+  use_null();
+}
+
+// --- Addresses
+// ---------------------------------------------------------------------------------------
+
+NOINLINE static void header_before() {
+  volatile Header* block = (volatile Header*)malloc(too_much);
+  block[-1].size = 7;
+}
+NOINLINE static void handled_header_before() {
+  try_cache();
+  for (int i = 0; i < 3; ++i) work();
+  ((volatile Header*)lookup(77))[-1].size = 7;
+}
+NOINLINE static void realloc_overrun() {
+  char* rows = (char*)malloc(100000);
+  memset(rows, 1, 100000);
+  if (!realloc(rows, too_much)) fprintf(stderr, "cannot grow\n");
+  for (size_t i = 100000; i < too_much; i += 512) ((volatile char*)rows)[i] = 2;
+}
+NOINLINE static void handled_realloc() {
+  char* rows = (char*)malloc(100000);
+  char* grown = (char*)realloc(rows, too_much);
+  if (!grown) fprintf(stderr, "cannot grow\n");
+  for (int i = 0; i < 3; ++i) work();
+  *(volatile char*)((long)&sink + (64l << 30)) = 1;
+}
+
+// --- The error path itself
+// ---------------------------------------------------------------------------
+
+NOINLINE static void free_twice() {
+  char* names = (char*)malloc(2000);
+  char* cells = (char*)malloc(too_much);
+  if (!cells) {
+    free(names);
+    free(names);
+    return;
+  }
+  sink = cells[0] + names[0];
+}
+NOINLINE static void second_null() {
+  try_cache();
+  for (int i = 0; i < 30; ++i) kept[i] = malloc(100);
+  volatile Table* table = (volatile Table*)malloc(too_much / 2);
+  table->slots = 4;
+}
+NOINLINE static void second_abort() {
+  try_cache();
+  for (int i = 0; i < 30; ++i) kept[i] = malloc(100);
+  if (!malloc(too_much / 2)) abort();
+}
+NOINLINE static void handled_second() {
+  try_cache();
+  char* smaller = (char*)malloc(too_much / 2);
+  if (!smaller) fprintf(stderr, "no smaller cache either\n");
+  goes_on_then_uses_null();
+}
+
+// --- A size that became 0
+// -----------------------------------------------------------------------------
+
+NOINLINE static void divide_zero() {
+  long* cells = (long*)malloc(too_much);
+  unsigned slots = cells ? 64 : 0;
+  sink = 4711 % slots;
+}
+NOINLINE static unsigned slots_of_new_table() {
+  long* cells = (long*)malloc(too_much);
+  if (!cells) {
+    fprintf(stderr, "no table\n");
+    return 0;
+  }
+  cells[0] = 1;
+  return 64;
+}
+NOINLINE static void divide_returned() {
+  unsigned slots = slots_of_new_table();
+  sink = 4711 % slots;
+}
+NOINLINE static void handled_divide_returned() {
+  unsigned slots = slots_of_new_table();
+  for (int i = 0; i < 3; ++i) work();
+  sink = 4711 % ((unsigned)sink & 0);
+  sink = slots;
+}
+
+// --- Exceptions
+// -----------------------------------------------------------------------------------------
+
+static std::exception_ptr failure;
+NOINLINE static void load_model() {
+  char* model = (char*)malloc(too_much);
+  if (!model) throw std::runtime_error("out of memory: the model needs 64 TiB");
+  sink = model[0];
+}
+NOINLINE static void try_load() {
+  try {
+    load_model();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+}
+NOINLINE static void what_kept() {
+  try_load();
+  for (int i = 0; i < 3; ++i) work();
+  if (failure) std::rethrow_exception(failure);
+}
+NOINLINE static void what_in_future() {
+  std::async(std::launch::async, [] { load_model(); }).get();
+}
+NOINLINE static void handled_what() {
+  try_load();
+  for (int i = 0; i < 3; ++i) work();
+  throw std::runtime_error("the shared memory segment has version 3, not 4");
+}
+static void huge_thread_stacks() {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, too_much);
+  pthread_setattr_default_np(&attributes);
+}
+NOINLINE static void thread_spawn() {
+  huge_thread_stacks();
+  std::thread([] { sink = 1; }).join();
+}
+NOINLINE static void thread_spawn_kept() {
+  huge_thread_stacks();
+  try {
+    std::thread([] { sink = 1; }).join();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  for (int i = 0; i < 3; ++i) work();
+  if (failure) std::rethrow_exception(failure);
+}
+NOINLINE static void handled_thread_spawn() {
+  huge_thread_stacks();
+  try {
+    std::thread([] { sink = 1; }).join();
+  } catch (const std::system_error&) {
+    sink = 1;
+  }
+  for (int i = 0; i < 3; ++i) work();
+  throw std::system_error(ENOENT, std::generic_category(), "config.ini");
+}
+NOINLINE static void handled_own_bad_alloc() {
+  try {
+    sink = *new char[too_much];
+  } catch (const std::bad_alloc&) {
+    fprintf(stderr, "doing without\n");
+  }
+  for (int i = 0; i < 3; ++i) work();
+  nap_ms(3000);
+  throw PoolIsEmpty{};
+}
+
+int main(int count, char** words) {
+  char* held = hold(24);
+  const struct {
+    const char* how;
+    void (*run)();
+  } ways[] = {
+#define WAY(name) {#name, name}
+      WAY(loop_abort),
+      WAY(loop_trap),
+      WAY(loop_null),
+      WAY(handled_loop_abort),
+      WAY(handled_loop_null),
+      WAY(strdup_used),
+      WAY(handled_strdup),
+      WAY(asprintf_used),
+      WAY(handled_asprintf),
+      WAY(fopen_fputs),
+      WAY(handled_fopen),
+      WAY(getline_used),
+      WAY(realpath_used),
+      WAY(nothrow_wrapper),
+      WAY(handled_nothrow_wrapper),
+      WAY(pool_used),
+      WAY(handled_pool),
+      WAY(handled_code_stored),
+      WAY(header_before),
+      WAY(handled_header_before),
+      WAY(realloc_overrun),
+      WAY(handled_realloc),
+      WAY(free_twice),
+      WAY(second_null),
+      WAY(second_abort),
+      WAY(handled_second),
+      WAY(divide_zero),
+      WAY(divide_returned),
+      WAY(handled_divide_returned),
+      WAY(what_kept),
+      WAY(what_in_future),
+      WAY(handled_what),
+      WAY(thread_spawn),
+      WAY(thread_spawn_kept),
+      WAY(handled_thread_spawn),
+      WAY(handled_own_bad_alloc),
+  };
+  for (const auto& way : ways)
+    if (count > 1 && strcmp(way.how, words[1]) == 0) way.run();
+  sink = held[5];
+  return 0;
+}
