@@ -21,11 +21,11 @@ inline constexpr std::uint8_t kPage = 33;             // the start of this instr
 inline constexpr std::uint8_t kNoRegister = 34;
 
 enum class Operation : std::uint8_t {
-  other,         // overwrites `to`, and nothing else that matters
-  other_wide,    // overwrites the registers of arguments and results (mul, div, cpuid, …)
-  exchange,      // overwrites `to` and the register `from`
-  move,          // to = from, and, of a pair, the same with `second` and the memory behind
-  move_if,       // to = condition ? from : left
+  other,       // overwrites `to`, and nothing else that matters
+  other_wide,  // overwrites the registers of arguments and results (mul, div by `left`, cpuid, …)
+  exchange,    // overwrites `to` and the register `from`
+  move,        // to = from, and, of a pair, the same with `second` and the memory behind
+  move_if,     // to = condition ? from : left
   move_signed,   // to = from, sign-extended from `from_bytes`
   move_zero,     // to = from, zero-extended from `from_bytes`
   load_address,  // to = address of the memory operand
@@ -34,6 +34,7 @@ enum class Operation : std::uint8_t {
   bit_and,
   bit_or,
   bit_xor,
+  shift,       // to = left, shifted: known only that 0 stays 0
   compare,     // flags of left - from
   compare_if,  // condition ? flags of left - from : `otherwise`
   test,        // flags of left & from

@@ -1,5 +1,8 @@
 #include "recorder/code_flow/machine.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "recorder/symbols/elf_symbols.h"
 
 namespace oomrec::code_flow {
@@ -11,6 +14,8 @@ using machine_code::OperandKind;
 using machine_code::Operation;
 
 namespace {
+
+constexpr unsigned kPointerBytes = 8;
 
 std::uint64_t mask_of(unsigned bytes) noexcept {
   return bytes >= 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << (8 * bytes)) - 1;
@@ -65,6 +70,21 @@ Flags flags_of(Operation operation, Value a, Value b, std::uint64_t result,
   return flags;
 }
 
+bool join(Value& value, const Value& other) noexcept {
+  const Value before = value;
+  value.known = value.known && other.known && value.bits == other.bits;
+  value.stale = value.stale || other.stale;
+  value.of_result = value.of_result && other.of_result;
+  return value.known != before.known || value.stale != before.stale ||
+         value.of_result != before.of_result;
+}
+
+bool is_same(const Flags& a, const Flags& b) noexcept {
+  return a.of_result == b.of_result && a.ordered == b.ordered && b.known &&
+         a.values.zero == b.values.zero && a.values.negative == b.values.negative &&
+         a.values.below == b.values.below && a.values.overflow == b.values.overflow;
+}
+
 }  // namespace
 
 Holds holds(const Flags& flags, std::uint8_t condition) noexcept {
@@ -104,6 +124,30 @@ void Machine::reset() noexcept {
     registers[number] = placeholder(number);
   for (Slot& slot : slots_) slot = {};
   flags = {};
+}
+
+bool Machine::join(const Machine& other) noexcept {
+  bool changed = false;
+  for (unsigned number = 0; number < machine_code::kRegisters; ++number)
+    changed = code_flow::join(registers[number], other.registers[number]) || changed;
+  for (Slot& slot : slots_) {
+    if (slot.address == 0) continue;
+    const Slot* const same =
+        std::find_if(std::begin(other.slots_), std::end(other.slots_), [&](const Slot& candidate) {
+          return candidate.address == slot.address && candidate.bytes == slot.bytes;
+        });
+    if (same != std::end(other.slots_)) {
+      changed = code_flow::join(slot.value, same->value) || changed;
+    } else {
+      slot.address = 0;
+      changed = true;
+    }
+  }
+  if (flags.known && !is_same(flags, other.flags)) {
+    flags = {};
+    changed = true;
+  }
+  return changed;
 }
 
 Value Machine::address_of(const Instruction& instruction, std::uint64_t next) const noexcept {
@@ -148,7 +192,7 @@ void Machine::store(Value address, Value value, unsigned bytes, const FrameBound
                    address.bits >= low && address.bits < frame.end;
   if (!own) {
     traces.wrote_outside = true;
-    traces.escaped = traces.escaped || value.of_result;
+    traces.escaped = traces.escaped || (value.of_result && bytes == kPointerBytes);
   }
   if (!address.known) return;
   Slot* target = nullptr;
@@ -304,7 +348,9 @@ void Machine::perform(const Instruction& instruction, std::uint64_t next, const 
       const Holds moves = holds(flags, instruction.condition);
       traces.selected = traces.selected || (flags.of_result && moves != Holds::unknown);
       if (moves == Holds::unknown) return assign({});
-      return assign(moves == Holds::yes ? source(instruction.bytes) : left());
+      Value value = moves == Holds::yes ? source(instruction.bytes) : left();
+      value.of_result = value.of_result || flags.of_result;
+      return assign(value);
     }
     case Operation::move_zero:
       return assign(source(instruction.from_bytes));
@@ -321,6 +367,12 @@ void Machine::perform(const Instruction& instruction, std::uint64_t next, const 
     case Operation::bit_or:
     case Operation::bit_xor:
       return assign(calculate(instruction, left(), operand()));
+    case Operation::shift: {
+      Value value = left();
+      value.known = value.known && value.bits == 0;
+      flags = {};
+      return assign(value);
+    }
     case Operation::compare:
     case Operation::test:
       calculate(instruction, left(), operand());

@@ -44,7 +44,7 @@ struct FrameBounds {
 
 // What a path did with the result, and what others may see of it.
 struct Traces {
-  bool escaped = false;        // the result was stored outside the frame
+  bool escaped = false;        // the result, as a pointer, was stored outside the frame
   bool wrote_outside = false;  // anything was
   bool selected = false;       // a value was chosen by comparing the result
 };
@@ -57,6 +57,9 @@ class Machine {
   Flags flags;
 
   void reset() noexcept;  // nothing is known
+
+  // Forgets what `other` does not know as well. True: that was something.
+  bool join(const Machine& other) noexcept;
 
   // Executes an instruction that is not a branch. `next`: the address after it.
   void execute(const Instruction&, std::uint64_t next, const FrameBounds&, Traces&) noexcept;

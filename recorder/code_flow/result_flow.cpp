@@ -15,23 +15,35 @@ using machine_code::Operation;
 
 namespace {
 
-constexpr unsigned kMostSteps = 3000;  // of one function
+constexpr unsigned kMostSteps = 8000;  // of one function
 constexpr unsigned kCheckSteps = 24;   // a check of the result follows the call within so many
-constexpr unsigned kPaths = 32;        // to be followed later
-constexpr unsigned kVisited = 4096;    // a power of two, more than kMostSteps
-constexpr std::uint32_t kLevels = 8;   // callers
+constexpr unsigned kFewCalls = 2;      // moving the result elsewhere takes such
+constexpr unsigned kPaths = 64;        // to be followed later
+constexpr unsigned kVisitedLog2 = 14;
+constexpr unsigned kVisited = 1U << kVisitedLog2;  // more than kMostSteps
+constexpr unsigned kStates = 256;                  // of places to which several paths lead
+constexpr std::uint32_t kLevels = 16;              // callers
 
 struct Path {
   std::uint64_t pc;
   unsigned forks;  // branches on the way that something unknown decided
+  unsigned calls;
+  bool decided;  // a branch on the way was decided by the result
   Machine machine;
+};
+
+struct Visited {
+  std::uint64_t pc;
+  std::uint16_t state;  // that paths have in common here: its number, from 1; 0: none is kept
+  bool decided;         // a branch that something known decided, but not the result
 };
 
 // Too large for a stack: one exploration at a time.
 struct Workspace {
   Machine machine;  // of the path that is being followed
   Path paths[kPaths];
-  std::uint64_t visited[kVisited];
+  Machine states[kStates];
+  Visited visited[kVisited];
 };
 constinit Workspace g_workspace{};
 
@@ -43,7 +55,9 @@ struct Run {
   bool passed = false;     // an argument of a call, or returned
   bool returned = false;   // by the last function that was followed
   bool reached = false;
-  unsigned forks = 0;  // on the way there
+  unsigned forks = 0;      // on the way there
+  unsigned calls = 0;      // likewise, in that function
+  bool passed_on = false;  // a function returned its own value, decided by the result
   bool incomplete = false;
   bool derived = false;
   bool argument = false;
@@ -81,12 +95,14 @@ class Exploration {
     bounds_ = {question.frames[level + 1].sp, is_last_};
     Path& first = g_workspace.paths[0];
     first.pc = frame.pc;
-    first.forks = 0;
+    first.forks = first.calls = 0;
+    first.decided = false;
     first.machine.reset();
     first.machine.registers[kConvention.result] = value;
     first.machine.registers[kConvention.stack_pointer] = Value::constant(frame.sp);
     if (is_frame_pointer(frame.bp, frame.sp))
       first.machine.registers[kConvention.frame_pointer] = Value::constant(frame.bp);
+    start_ = frame.pc;
     follows_result_ = value.of_result;
     if (is_last_ && question.aborted) last_call_ = target_of_call_before(question.at);
     paths_ = 1;
@@ -98,7 +114,10 @@ class Exploration {
       Path& path = g_workspace.paths[--paths_];
       pc_ = path.pc;
       forks_ = path.forks;
+      calls_ = path.calls;
+      decided_ = path.decided;
       machine_ = path.machine;
+      joins_ = true;
       while (step()) {
       }
     }
@@ -113,14 +132,38 @@ class Exploration {
     return bp >= sp && bp < bounds_.end;
   }
 
-  bool visit(std::uint64_t pc) noexcept {
-    for (std::uint64_t at = pc * 0x9e37'79b9'7f4a'7c15 >> 52;; ++at) {
-      std::uint64_t& entry = g_workspace.visited[at % kVisited];
-      if (entry == pc) return false;
-      if (entry != 0) continue;
-      entry = pc;
+  Visited& visited_at(std::uint64_t pc) noexcept {
+    for (std::uint64_t at = pc * 0x9e37'79b9'7f4a'7c15 >> (64 - kVisitedLog2);; ++at) {
+      Visited& entry = g_workspace.visited[at % kVisited];
+      if (entry.pc == pc || entry.pc == 0) return entry;
+    }
+  }
+
+  // Whether the path goes on here: the first one does, and later ones until they know no less than
+  // those before. So a loop is followed until what it changes is unknown. `joins_`: another way may
+  // have led here.
+  bool visit() noexcept {
+    visited_ = &visited_at(pc_);
+    const bool joins = joins_;
+    joins_ = visited_->pc == 0;
+    if (joins_) {
+      visited_->pc = pc_;
       return true;
     }
+    if (pc_ == start_) return false;  // the failed call is made again: another result
+    if (visited_->state == 0) {
+      if (!joins) return true;
+      if (states_ == kStates) return false;
+      g_workspace.states[states_] = machine_;
+      visited_->state = ++states_;
+      return true;
+    }
+    Machine& state = g_workspace.states[visited_->state - 1];
+    const unsigned sp = kConvention.stack_pointer;
+    const bool strayed = state.registers[sp].bits != machine_.registers[sp].bits;
+    if (strayed || !state.join(machine_)) return false;
+    machine_ = state;
+    return true;
   }
 
   bool give_up() noexcept {
@@ -130,7 +173,7 @@ class Exploration {
 
   // One instruction; false: the path ends.
   bool step() noexcept {
-    if (!visit(pc_)) return false;
+    if (!visit()) return false;
     std::uint8_t code[kLongestInstruction];
     std::size_t bytes = 0;
     Instruction instruction;
@@ -150,6 +193,7 @@ class Exploration {
         break;
       case Operation::jump:
         pc_ = target;
+        joins_ = true;
         return true;
       case Operation::jump_if:
         return branch(machine_.flags, instruction.condition, target, next);
@@ -183,17 +227,22 @@ class Exploration {
               std::uint64_t next) noexcept {
     const Holds taken = holds(flags, condition);
     pc_ = taken == Holds::yes ? target : next;
+    joins_ = joins_ || taken == Holds::yes;
     if (taken != Holds::unknown) {
       run_.checked = run_.checked || flags.of_result;
+      decided_ = decided_ || flags.of_result;
+      visited_->decided = visited_->decided || !flags.of_result;
       return true;
     }
     if (follows_result_ && steps_ <= kCheckSteps) run_.undecided = true;
     if (paths_ == kPaths) return give_up();
-    ++forks_;
-    g_workspace.paths[paths_].pc = target;
-    g_workspace.paths[paths_].forks = forks_;
-    g_workspace.paths[paths_].machine = machine_;
-    ++paths_;
+    if (!visited_->decided) ++forks_;  // else only its loop has made it unknown
+    Path& other = g_workspace.paths[paths_++];
+    other.pc = target;
+    other.forks = forks_;
+    other.calls = calls_;
+    other.decided = decided_;
+    other.machine = machine_;
     return true;
   }
 
@@ -208,24 +257,32 @@ class Exploration {
       const Value callee = machine_.read(instruction, instruction.from, 8, next, bounds_);
       run_.derived = run_.derived || callee.of_result;
     }
+    ++calls_;
     machine_.return_from_call();
   }
 
   void note_reached() noexcept {
     run_.forks = run_.reached ? std::min(run_.forks, forks_) : forks_;
+    run_.calls = run_.reached ? std::min(run_.calls, calls_) : calls_;
     run_.reached = true;
   }
 
   void note_fault(const Instruction& instruction, std::uint64_t next) noexcept {
     note_reached();
-    Value address;
-    if (instruction.has_memory) address = machine_.address_of(instruction, next);
-    const bool matches = !address.known || address.bits == question_.fault_address;
-    run_.derived = run_.derived || (address.of_result && matches);
+    Value cause;
+    if (question_.divided)
+      cause = machine_.read(instruction, instruction.left, instruction.bytes, next, bounds_);
+    else if (instruction.has_memory)
+      cause = machine_.address_of(instruction, next);
+    const std::uint64_t wrong = question_.divided ? 0 : question_.fault_address;
+    run_.derived = run_.derived || (cause.of_result && (!cause.known || cause.bits == wrong));
   }
 
   void note_return() noexcept {
-    const Value& value = machine_.registers[kConvention.result];
+    Value value = machine_.registers[kConvention.result];
+    // A constant of this path tells the caller how the call has ended.
+    if (decided_ && !value.of_result && value.known && !value.stale)
+      value.of_result = run_.passed_on = true;
     if (!returned_) {
       returned_value_ = value;
     } else {
@@ -242,11 +299,17 @@ class Exploration {
   const bool is_last_;
   FrameBounds bounds_;
   bool follows_result_ = false;
+  std::uint64_t start_ = 0;
   std::uint64_t last_call_ = 0;  // the function that never returned; 0: unknown
   Machine& machine_ = g_workspace.machine;
   std::uint64_t pc_ = 0;
   unsigned paths_ = 0;
   unsigned forks_ = 0;
+  unsigned calls_ = 0;
+  bool decided_ = false;
+  bool joins_ = true;
+  Visited* visited_ = nullptr;  // of the present instruction
+  std::uint16_t states_ = 0;
   unsigned steps_ = 0;
   bool returned_ = false;
   Value returned_value_;
@@ -266,7 +329,8 @@ Run follow(const Question& question, std::uint64_t result) noexcept {
     }
   }
   run.checked = run.checked || run.traces.selected;
-  run.returned = last != question.active && value.of_result;
+  // An error code is no pointer that others may use later.
+  run.returned = last != question.active && value.of_result && !run.passed_on;
   return run;
 }
 
@@ -281,6 +345,7 @@ ResultFlow follow_result(InHook, const Question& question) noexcept {
   flow.kept = failed.traces.escaped || failed.returned;
   flow.derived = failed.derived;
   flow.argument = failed.argument;
+  flow.at_once = failed.reached && failed.forks == 0 && failed.calls <= kFewCalls;
   flow.unchecked = !failed.checked && !failed.undecided && (failed.passed || failed.traces.escaped);
   // Through memory a function may tell its caller about the failure: that is not followed.
   const bool comparable = question.active == 0 || !failed.traces.wrote_outside;

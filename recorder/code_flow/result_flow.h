@@ -4,7 +4,9 @@
 //
 // Follows the code from the call's return address twice, once with the result of a failure and once
 // with that of a success, into the callers as far as the function that is still active. Whatever
-// depends on other values is followed both ways. Reads code and the stack through the kernel.
+// depends on other values is followed both ways; so is a loop, in which what changes is unknown.
+// What a function returns only after a failure is its caller's result: strdup's NULL, an error
+// code. Reads code and the stack through the kernel.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +24,7 @@ struct Question {
   bool exact;            // … the return address of its current call
   bool aborted;          // that call never returns, wherever else it is made
   std::uint64_t fault_address;
+  bool divided = false;         // the fault is that of a division by 0
   std::uint64_t failed_result;  // as the call returned it
   std::uint64_t good_result;    // what a success might have returned
 };
@@ -32,11 +35,12 @@ struct ResultFlow {
   bool kept = false;             // it was stored, or returned, where other functions find it
   bool only_on_failure = false;  // the crash's place is reached only after a failure
   bool regardless = false;       // it is reached after a success as well
-  bool derived = false;          // the fault address was computed from it
+  bool derived = false;          // the fault address, or the divisor, was computed from it
   bool argument = false;         // it is an argument of the call in which the program crashed
+  bool at_once = false;          // that call comes next, but for two others at most
 };
 
-// Once at a time. At most some 10 ms.
+// Once at a time. At most some 100 ms.
 ResultFlow follow_result(InHook, const Question&) noexcept;
 
 }  // namespace oomrec::code_flow

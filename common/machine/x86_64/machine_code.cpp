@@ -227,9 +227,14 @@ class Decoder {
       case 0xd1:
       case 0xd2:
       case 0xd3:  // shifts
+        if ((opcode & 1) == 0) out_.bytes = 1;
         read_modrm();
         if (opcode < 0xd0) number(1);
-        return overwrites(rm_);
+        if (extension_ < 4) return overwrites(rm_);  // rotations
+        out_.operation = Operation::shift;
+        out_.to = out_.left = rm_;
+        out_.changes_flags = true;
+        return true;
       case 0xc2:
         number(2);
         [[fallthrough]];
@@ -354,6 +359,7 @@ class Decoder {
       return true;
     }
     if (extension_ < 4) return overwrites(rm_);  // not, neg
+    if (extension_ >= 6) out_.left = rm_;        // div, idiv
     out_.operation = Operation::other_wide;
     out_.changes_flags = true;
     return true;

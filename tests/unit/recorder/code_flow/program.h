@@ -32,6 +32,7 @@ struct CodeUnderTest {
                           .exact = exact,
                           .aborted = aborted,
                           .fault_address = address,
+                          .divided = divided,
                           .failed_result = failed,
                           .good_result = kGood});
   }
@@ -43,6 +44,7 @@ struct CodeUnderTest {
   std::uint64_t failed = 0;
   std::uint32_t active = 0;
   bool aborted = false;
+  bool divided = false;
   alignas(16) std::uint8_t stack[256] = {};
 };
 

@@ -65,6 +65,18 @@ TEST_CASE("the way that takes no unknown turn is the one the program took") {
   CHECK_FALSE(program.crash_at(20, false).regardless);
 }
 
+TEST_CASE("a loop on the way to the end: what it changes is unknown behind it") {
+  // test %rax,%rax; jne end; xor %ecx,%ecx; loop: add $1,%ecx; cmp $100,%ecx; jne loop; call …
+  Program program{{0x48, 0x85, 0xc0, 0x75, 0x0f, 0x31, 0xc9, 0x83, 0xc1, 0x01, 0x83,
+                   0xf9, 0x64, 0x75, 0xf8, 0xe8, 0,    0,    0,    0,    0xc3}};
+  CHECK(program.crash_at(20, false).only_on_failure);
+  CHECK_FALSE(program.crash_at(20, false).regardless);
+  // The same without a check: xor %ecx,%ecx; loop: …; cmp $3,%ecx; jne end; call …; end: ret
+  Program counted{{0x31, 0xc9, 0x83, 0xc1, 0x01, 0x83, 0xf9, 0x64, 0x75, 0xf8, 0x83,
+                   0xf9, 0x03, 0x75, 0x05, 0xe8, 0,    0,    0,    0,    0xc3}};
+  CHECK(counted.crash_at(20, false).regardless);  // 3 is not excluded
+}
+
 TEST_CASE("MAP_FAILED is compared with -1") {
   // cmp $-1,%rax; je +2; jmp end; call …; end: ret
   Program program{{0x48, 0x83, 0xf8, 0xff, 0x74, 0x02, 0xeb, 0x05, 0xe8, 0, 0, 0, 0, 0xc3}};
@@ -105,6 +117,44 @@ TEST_CASE("what a function returns is followed in its caller") {
   Program wrapper{{0xc3}, {0xc6, 0x40, 0x20, 0x01}};
   wrapper.active = 1;
   CHECK(wrapper.crash_at(0, true, 0x20).derived);
+}
+
+TEST_CASE("a failure that a function passes on as its own is its caller's result") {
+  // test %rax,%rax; jne +3; xor %eax,%eax; ret; ret
+  const std::initializer_list<std::uint8_t> checks{0x48, 0x85, 0xc0, 0x75, 0x03,
+                                                   0x31, 0xc0, 0xc3, 0xc3};
+  Program used{checks, {0xc6, 0x40, 0x20, 0x01}};  // movb $1,0x20(%rax)
+  used.active = 1;
+  CHECK(used.crash_at(0, true, 0x20).derived);
+  CHECK_FALSE(used.crash_at(0, true, 0x28).derived);
+  Program selected{{0x31, 0xd2, 0x48, 0x83, 0xf8, 0xff, 0x48, 0x0f, 0x44, 0xc2, 0xc3},
+                   {0xc6, 0x40, 0x20, 0x01}};  // xor %edx,%edx; cmp $-1,%rax; cmove %rdx,%rax; ret
+  selected.active = 1;
+  selected.failed = ~std::uint64_t{0};
+  CHECK(selected.crash_at(0, true, 0x20).derived);
+  Program stored{checks, {0x48, 0x89, 0x43, 0x08, 0xc3}};  // mov %rax,0x8(%rbx); ret
+  Program flag{checks, {0x88, 0x43, 0x08, 0xc3}};          // mov %al,0x8(%rbx); ret
+  for (Program* program : {&stored, &flag}) program->active = 2;
+  CHECK(stored.crash_at(0, true).kept);
+  CHECK_FALSE(flag.crash_at(0, true).kept);
+}
+
+TEST_CASE("a size that became 0 divides") {
+  // test %rax,%rax; setne %cl; movzbl %cl,%ecx; shl $6,%ecx; div %ecx
+  Program program{
+      {0x48, 0x85, 0xc0, 0x0f, 0x95, 0xc1, 0x0f, 0xb6, 0xc9, 0xc1, 0xe1, 0x06, 0xf7, 0xf1}};
+  program.divided = true;
+  CHECK(program.crash_at(12, true).derived);
+  Program other{{0x31, 0xc9, 0xf7, 0xf1}};  // xor %ecx,%ecx; div %ecx
+  other.divided = true;
+  CHECK_FALSE(other.crash_at(2, true).derived);
+}
+
+TEST_CASE("the next call is told from later ones") {
+  // call …; call …; call …; call …
+  Program program{{0xe8, 0, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0xc3}};
+  CHECK(program.crash_at(15, false).at_once);
+  CHECK_FALSE(program.crash_at(20, false).at_once);
 }
 
 TEST_CASE("a tail call through a linkage table returns to the caller") {
