@@ -7,12 +7,15 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -46,6 +49,19 @@ void report_failure(Api api, std::uint64_t bytes, int error) noexcept {
   const KeepErrno keep;
   recorder::on_failure(scope.in_hook(), {Space::map, api, bytes}, error,
                        recorder::FailedBy::system);
+}
+
+// Of the file that the loader's message begins with: "/lib/x.so: failed to map …". Newer releases
+// of glibc do not say that this was the reason.
+bool is_on_noexec(const char* message) noexcept {
+  char path[PATH_MAX];
+  const char* const end = ::strstr(message, ": ");
+  if (end == nullptr || static_cast<std::size_t>(end - message) >= sizeof path) return false;
+  const auto length = static_cast<std::size_t>(end - message);
+  ::memcpy(path, message, length);
+  path[length] = '\0';
+  struct statfs mounted {};
+  return system::call(SYS_statfs, path, &mounted) == 0 && (mounted.f_flags & ST_NOEXEC) != 0;
 }
 
 // Whether a rule of --fail makes this thread or process fail: then it is recorded, and the result
@@ -271,7 +287,7 @@ OOMREC_HOOK(char*, dlerror, ()) {
   if (message == nullptr) return message;
   const bool about_mapping = ::strstr(message, "failed to map segment") != nullptr ||
                              ::strstr(message, "cannot map zero-fill pages") != nullptr;
-  if (about_mapping && ::strstr(message, "not permitted") == nullptr)
+  if (about_mapping && ::strstr(message, "not permitted") == nullptr && !is_on_noexec(message))
     report_failure(Api::dlopen, 0, ENOMEM);
   return message;
 }

@@ -55,8 +55,12 @@ void start_php() noexcept {
 bool find_memory_error(InHook hook, std::span<const std::uint64_t> globals,
                        std::span<char> message) noexcept {
   constexpr std::uint64_t kLowest = 1 << 16;
+  constexpr std::uint32_t kByScript = 256;  // E_USER_ERROR: trigger_error() chose the words
+  std::uint32_t type = 0;                   // of the error, which PHP keeps before its message
   return std::any_of(globals.begin(), globals.end(), [&](std::uint64_t word) {
-    return word >= kLowest && word % 8 == 0 &&
+    const bool is_own = type != kByScript;
+    type = static_cast<std::uint32_t>(word);
+    return is_own && word >= kLowest && word % 8 == 0 &&
            (copy_message(hook, word + kStringHeader, message) || copy_message(hook, word, message));
   });
 }

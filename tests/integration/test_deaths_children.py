@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -270,6 +271,19 @@ def test_a_worker_killed_by_hand_is_not_memory(oomrec, preload, victim, way):
     pids = {oomrec.json("show", bundle)["process"]["pid"] for bundle in run.bundles()}
     assert worker in pids and process.pid not in pids
     assert not list(preload.session_dir.rglob("*.session"))
+
+
+@pytest.mark.needs_cgroup_write
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_parent_that_is_killed_by_hand_does_not_die_of_its_worker(oomrec, victim, cgroup, number):
+    words = ["run", "--", victim("loses_worker"), "stays"]
+    process, parent = rested(oomrec, words, preexec_fn=exempt_in(cgroup("96M")))
+    time.sleep(2)
+    os.kill(parent, number)
+    run = oomrec.finish(process)
+    assert run.exit_code == 128 + number
+    codes = [oomrec.json("show", bundle)["verdict"]["code"] for bundle in run.bundles()]
+    assert sorted(codes) == ["cgroup_oom_kill", "killed_externally"]
 
 
 def test_workers_are_younger_than_their_parent_in_the_same_tick_of_the_clock(

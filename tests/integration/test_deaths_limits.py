@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import subprocess
 import time
 from functools import partial
 from pathlib import Path
@@ -156,6 +157,23 @@ def test_a_library_that_does_not_fit_the_address_space(oomrec, preload, victim):
     verdict, limit = verdict_of(oomrec, run)
     assert (verdict["code"], limit["kind"]) == ("mapping_failed", "rlimit_as")
     assert "(RLIMIT_AS) of 512.0 MiB is the only one that explains it" in verdict["summary"]
+
+
+def test_a_library_where_nothing_may_be_executed(preload, victim, tmp_path):
+    """The loader fails to map it; the address space, which has a limit, is not the reason."""
+    options = {"capture_output": True, "text": True}
+    place = tmp_path / "mounted"
+    place.mkdir()
+    script = (
+        f"mount -t tmpfs -o noexec none {place} && cp {victim('deep_plugin.so')} {place}/p.so"
+        f" && exec {victim('dlopen_failure')} {place}/p.so"
+    )
+    words = ["unshare", "--mount", "sh", "-c", script]
+    if subprocess.run(["unshare", "--mount", "true"], **options).returncode != 0:
+        pytest.skip("no mount namespace may be made here")
+    run = preload(*words)
+    assert "failed to map segment" in run.stdout, str(run)
+    assert run.bundles() == []
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 /* A master with two workers that hold 24 MiB. One grows until it is killed, or with `rest` prints
  * "ready PID" and waits to be killed. The master then ends the other worker and exits with 1, or
- * with `copes` 0.
+ * with `copes` 0; with `stays` it holds 24 MiB itself, prints "ready PID" of its own and goes on.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -49,5 +49,11 @@ int main(int count, char** words) {
   const pid_t lost = wait(&status);
   kill(workers[lost == workers[0]], SIGTERM);
   wait(NULL);
+  if (count > 1 && strcmp(words[1], "stays") == 0) {
+    grow(24);
+    printf("ready %d\n", (int)getpid());
+    fflush(stdout);
+    for (;;) pause();
+  }
   return copes || !WIFSIGNALED(status) ? 0 : 1;
 }

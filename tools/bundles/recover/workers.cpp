@@ -1,7 +1,10 @@
 #include "tools/bundles/recover/workers.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <vector>
 
 #include "common/session/directories.h"
@@ -88,9 +91,17 @@ ChildDeath child_death_of(const LostWorker& lost, const Source& worker, VerdictC
   return death;
 }
 
-bool may_follow_worker_death(const deaths::Ending& ending) {
+// A signal from another process is no answer of the parent's own to the loss of a worker.
+bool is_sent_by_others(const deaths::Ending& ending, const Header& parent) {
+  constexpr int kByOthers[] = {SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM};
+  return ending.outcome == OutcomeKind::signal && ending.death().sender_pid != parent.pid &&
+         std::find(std::begin(kByOthers), std::end(kByOthers), ending.value) != std::end(kByOthers);
+}
+
+bool may_follow_worker_death(const deaths::Ending& ending, const Header& parent) {
   const bool died = ending.outcome == OutcomeKind::exited || ending.outcome == OutcomeKind::signal;
-  return died && !verdict::is_death_caused_by_memory(ending.verdict);
+  return died && !is_sent_by_others(ending, parent) &&
+         !verdict::is_death_caused_by_memory(ending.verdict);
 }
 
 }  // namespace
@@ -98,7 +109,7 @@ bool may_follow_worker_death(const deaths::Ending& ending) {
 std::optional<ChildDeath> fatal_worker(const DeadProcess& process,
                                        std::vector<fs::path> directories) {
   const recording::Recording& parent = process.recording;
-  if (!may_follow_worker_death(process.ending)) return std::nullopt;
+  if (!may_follow_worker_death(process.ending, parent.header())) return std::nullopt;
   const std::vector<LostWorker> lost_workers = lost_shortly_before(parent, process.ending);
   if (lost_workers.empty()) return std::nullopt;
   const std::string program = parent.text(parent.header().executable);
