@@ -298,6 +298,7 @@ void* observe_reallocation(Api api, void* block, std::uint64_t bytes, Real real)
   const std::uint64_t old_usable = usable_bytes(block);
   const std::uint64_t growth = bytes > old_usable ? bytes - old_usable : 0;
   recorder::Request request{Space::heap, api, bytes};
+  request.old_block = old_address;
   if (!recorder::admits(scope.in_hook(), request, growth)) {
     report_failure(scope.in_hook(), request, recorder::FailedBy::recorder);
     errno = ENOMEM;

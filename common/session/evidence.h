@@ -178,6 +178,11 @@ inline constexpr u32 kLinkHandling = 1024;  // … it was thrown while one was b
 // About the failed call.
 inline constexpr u32 kLinkThrown = 2048;       // it threw a std::bad_alloc, so there is no result
 inline constexpr u32 kLinkOtherThread = 4096;  // another thread than the crash's made it
+// About an exception, an abort and an address.
+inline constexpr u32 kLinkSaysMemory = 8192;   // the exception in flight says that memory was short
+inline constexpr u32 kLinkDoubleFree = 16384;  // the C library found that a block was freed twice
+// The failed call was a realloc's: its old block would have come to have the fault address.
+inline constexpr u32 kLinkOldBlock = 32768;
 static_assert(sizeof(CrashLink) == 24 + 96 + 96);
 
 // How much the process and its own cgroup waited for memory during the time before a reading

@@ -148,6 +148,8 @@ std::string_view signal_name(std::uint32_t signal) noexcept {
       return "SIGABRT";
     case SIGBUS:
       return "SIGBUS";
+    case SIGFPE:
+      return "SIGFPE";
     case SIGILL:
       return "SIGILL";
     case SIGSEGV:

@@ -97,6 +97,30 @@ constexpr Words kWords[] = {
      "the program ran out of stack while it dealt with that",
      {},
      "the address lies beyond the end of the thread's stack"},
+    {Link::failure_damage,
+     VerdictCode::crash_after_refusal,
+     {},
+     "the program freed a block twice while it dealt with that",
+     "the C library found its heap damaged while the program dealt with that",
+     "only a refusal of that call leads to where the heap was found damaged"},
+    {Link::divided,
+     VerdictCode::crash_after_refusal,
+     {},
+     "the program divided by a size that had become 0",
+     {},
+     "the divisor was computed from the RESULT of that call"},
+    {Link::old_block,
+     VerdictCode::crash_after_refusal,
+     {},
+     "the program went on as if the block had grown",
+     {},
+     "the address is the first one behind the old block that is not mapped"},
+    {Link::memory_exception,
+     VerdictCode::crash_after_refusal,
+     {},
+     "nobody caught the exception for lack of memory",
+     "nobody caught the exception for lack of memory",
+     "the exception's text or error code says that memory was short"},
     {Link::bad_alloc,
      VerdictCode::uncaught_bad_alloc,
      "nobody caught the std::bad_alloc",
@@ -236,7 +260,10 @@ void add_time(text::Text& text, std::uint64_t ns) noexcept {
   text.number(tenths / 10).add('.').number(tenths % 10).add(seconds ? " s" : " ms");
 }
 
-bool follows_failure(const View& view) noexcept { return ruling_of(view).follows(); }
+bool follows_failure(const View& view, Certainty at_least) noexcept {
+  const Ruling ruling = ruling_of(view);
+  return ruling.follows() && ruling.certainty >= at_least;
+}
 
 bool is_separate_crash(const View& view) noexcept {
   if (view.header().crash.signal.load(std::memory_order_acquire) == 0) return false;

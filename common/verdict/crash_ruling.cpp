@@ -2,6 +2,8 @@
 
 #include <signal.h>
 
+#include <string_view>
+
 namespace oomrec::verdict {
 namespace {
 
@@ -42,6 +44,17 @@ struct Evidence {
   bool many_served() const noexcept {
     return has(session::kLinkKnown) && link.served_since >= kManyRequests;
   }
+  // Not even the function that made the failed call has returned.
+  bool is_in_caller() const noexcept {
+    return has(session::kLinkKnown) && !has(session::kLinkOtherThread) &&
+           link.failure_frames != 0 && link.failure_frames == link.common_frames;
+  }
+  // A type of the program's own, thrown after the program had dealt with the failure's.
+  bool is_own_bad_alloc() const noexcept {
+    const std::string_view type{link.exception};
+    return !type.empty() && type != "St9bad_alloc" && !has(session::kLinkOnFailure) &&
+           !has(session::kLinkHandling) && !few_served();
+  }
   // operator new has thrown, and that exception is over: the program caught it.
   bool was_caught() const noexcept {
     return has(session::kLinkThrown) && !has(session::kLinkOtherThread) &&
@@ -60,6 +73,12 @@ struct Evidence {
     return is_for_host() && is_signal(SIGSEGV) && session::has_address(crash) &&
            offset() < crash.failure_bytes && offset() < furthest;
   }
+  // It lies just before where the block would begin: its header, or the element before the first.
+  bool is_before_request() const noexcept {
+    const std::uint64_t before = 0 - offset();
+    return is_for_host() && is_signal(SIGSEGV) && session::has_address(crash) && before != 0 &&
+           before <= kFar;
+  }
 };
 
 Ruling likely_if(bool likely, Link link) noexcept {
@@ -68,11 +87,13 @@ Ruling likely_if(bool likely, Link link) noexcept {
 
 Ruling rule_on_fault(const Evidence& e) noexcept {
   const bool checked = e.has(session::kLinkChecked);
-  if (e.has(session::kLinkDerived) && e.is_in_request(session::kUnlimited))
+  const bool before = e.is_before_request();
+  if (e.has(session::kLinkDerived) && (before || e.is_in_request(session::kUnlimited)))
     return {Link::derived, e.few_served() ? Certainty::proven : Certainty::likely};
-  const bool far = e.offset() >= kFar;
+  const bool far = e.offset() >= kFar && !before;
   const bool in_request = e.is_in_request(kFurthest);
-  if (e.has(session::kLinkArgument) && in_request)
+  if (e.has(session::kLinkOldBlock)) return {Link::old_block, Certainty::likely};
+  if (e.has(session::kLinkArgument) && (before || in_request))
     return {Link::argument, far ? Certainty::proven : Certainty::likely};
   if (e.has(session::kLinkOnFailure))
     return {in_request                              ? Link::near_result
@@ -113,22 +134,29 @@ Ruling rule_on_exception(const Evidence& e) noexcept {
   const bool other = e.crash_has(session::kCrashOtherThrow);
   const bool by_new = e.crash_has(session::kCrashNew);
   if (e.link.exception[0] == '\0' && by_new && !other) return likely_if(true, Link::bad_alloc);
+  if (e.has(session::kLinkBadAlloc) && e.is_own_bad_alloc())
+    return {Link::bad_alloc, Certainty::possible};
   if (e.has(session::kLinkBadAlloc)) {
     const bool thrown_there = by_new && !other;
     return {Link::bad_alloc, thrown_there ? Certainty::proven : Certainty::likely};
   }
   if (e.has(session::kLinkHandling)) return {Link::during_bad_alloc, Certainty::likely};
   if (e.has(session::kLinkOnFailure)) return {Link::failure_path, Certainty::likely};
+  if (e.has(session::kLinkSaysMemory)) return likely_if(e.is_soon(), Link::memory_exception);
   const bool excluded = e.has(session::kLinkChecked) || e.has(session::kLinkRegardless) ||
                         (by_new && e.link.exception[0] != '\0');
   if (excluded) return {Link::other_exception, Certainty::likely};
   if (e.few_served()) return {Link::shortly_after, Certainty::possible};
-  return likely_if(e.many_served(), Link::other_exception);
+  return likely_if(e.many_served() && !e.is_in_caller(), Link::other_exception);
 }
 
-// The program ended itself: abort(), raise(), a failed assertion.
+// The program ended itself: abort(), raise(), a failed assertion; or it divided by 0. Many requests
+// are no proof that it went on: a report with a backtrace takes thousands.
 Ruling rule_on_abort(const Evidence& e) noexcept {
+  if (e.has(session::kLinkHeapCorruption) && e.has(session::kLinkOnFailure))
+    return likely_if(e.has(session::kLinkDoubleFree), Link::failure_damage);
   if (e.has(session::kLinkHeapCorruption)) return {Link::heap_corruption, Certainty::likely};
+  if (e.has(session::kLinkDerived)) return {Link::divided, Certainty::likely};
   if (e.crash_has(session::kCrashTerminate)) return rule_on_exception(e);
   if (e.has(session::kLinkOnFailure)) return {Link::failure_path, Certainty::likely};
   if (e.has(session::kLinkBadAlloc) || e.has(session::kLinkHandling))
@@ -137,7 +165,7 @@ Ruling rule_on_abort(const Evidence& e) noexcept {
   if (e.has(session::kLinkRegardless)) return {Link::handled, Certainty::likely};
   if (e.few_served()) return {Link::shortly_after, Certainty::possible};
   if (e.was_caught()) return likely_if(e.many_served(), Link::handled);
-  return likely_if(e.many_served(), Link::much_later);
+  return likely_if(e.many_served() && !e.is_in_caller(), Link::much_later);
 }
 
 }  // namespace

@@ -28,8 +28,12 @@ enum class Link : std::uint8_t {
   near_result,       // the address is the result plus less than was asked for
   failure_path,      // only a failure leads there
   failure_overflow,  // the same, and it ran out of stack there
+  failure_damage,    // the same, and the C library found its heap damaged there
+  divided,           // it divided by a size that became 0 by the failure
+  old_block,         // it went on as if the block that was not resized had been
   bad_alloc,         // nobody caught a std::bad_alloc
   during_bad_alloc,  // it was handling one
+  memory_exception,  // nobody caught an exception that says that memory was short
   shortly_after,     // nothing else happened since, as far as is known
 };
 

@@ -51,9 +51,9 @@ inline Verdict verdict_of(const session::View& view, Trigger trigger, std::uint3
 // "numpy asked malloc for 412.0 MiB": how the summary of a failed request begins.
 void add_request(text::Text&, const session::View&, const session::Failure&) noexcept;
 
-// Whether the crash in a session's header follows, or may follow, from the failed request of its
-// thread (crash_ruling.h).
-bool follows_failure(const session::View&) noexcept;
+// Whether the crash in a session's header follows from the failed request of its thread, at least
+// so certainly (crash_ruling.h).
+bool follows_failure(const session::View&, Certainty at_least = Certainty::possible) noexcept;
 
 // Whether it does not, although a request of its thread had failed.
 bool is_separate_crash(const session::View&) noexcept;

@@ -58,8 +58,11 @@ void fill_in_thread(InHook hook, Crash& crash, ThreadState& thread,
   g_session.keep_thread_entry(thread.thread);
   if (crash.address != 0 && stack::is_beyond_stack(hook, at.sp, crash.address))
     crash.flags |= session::kCrashGuardPage;
-  FailedRequest& failed = thread.failed;
-  FailedCall& call = thread.failed_call;
+}
+
+// What links the crash to a failed call: of this thread, else the latest of another one.
+void fill_in_failure(InHook hook, int signal, Crash& crash, ThreadState& thread,
+                     FailedRequest& failed, FailedCall& call, const stack::Registers& at) noexcept {
   const bool by_this_thread = failed.time_ns != 0;
   stack::Progress progress;
   crash.frame_count =
@@ -79,9 +82,32 @@ void fill_in_thread(InHook hook, Crash& crash, ThreadState& thread,
   fill_in_link(hook, g_session.header().crash_link, crash,
                {.failed = failed,
                 .call = call,
+                .signal = signal,
                 .served_since = served - before,
                 .by_other_thread = !by_this_thread,
                 .progress = progress});
+}
+
+// The failure that the crash follows from; null: none. Of an episode's failures that is the root,
+// unless the program has dealt with that one and certainly not with its after-shock.
+FailedRequest* find_failure(InHook hook, int signal, Crash& crash, ThreadState& thread,
+                            const stack::Registers& at) noexcept {
+  const auto follows = [&](FailedRequest& failed, FailedCall& call, Certainty at_least) {
+    crash.signal.store(0, std::memory_order_relaxed);
+    crash.flags &= session::kCrashGuardPage;
+    g_session.header().crash_link = {};
+    fill_in_failure(hook, signal, crash, thread, failed, call, at);
+    crash.signal.store(static_cast<std::uint32_t>(signal), std::memory_order_release);
+    return verdict::follows_failure(g_session.view(), at_least);
+  };
+  const auto follows_root = [&](Certainty at_least) {
+    return follows(thread.failed, thread.failed_call, at_least);
+  };
+  if (follows_root(Certainty::likely)) return &thread.failed;
+  if (thread.aftershock.time_ns != 0 &&
+      follows(thread.aftershock, thread.aftershock_call, Certainty::likely))
+    return &thread.aftershock;
+  return follows_root(Certainty::possible) ? &thread.failed : nullptr;
 }
 
 void record(InHook hook, int signal, const siginfo_t& info,
@@ -89,11 +115,16 @@ void record(InHook hook, int signal, const siginfo_t& info,
   Crash& crash = g_session.header().crash;
   fill_in_signal(crash, signal, info);
   ThreadState* const thread = current_thread(hook);
-  if (thread != nullptr) promote_pending_probe(hook, *thread);
-  if (thread != nullptr) fill_in_thread(hook, crash, *thread, registers_of(interrupted));
+  FailedRequest* failed = nullptr;
+  if (thread != nullptr) {
+    promote_pending_probe(hook, *thread);
+    const stack::Registers at = registers_of(interrupted);
+    fill_in_thread(hook, crash, *thread, at);
+    failed = find_failure(hook, signal, crash, *thread, at);
+  }
   crash.signal.store(static_cast<std::uint32_t>(signal), std::memory_order_release);
-  if (thread != nullptr && verdict::follows_failure(g_session.view()))
-    report_crash(hook, thread->failed);
+  if (failed != nullptr)
+    report_crash(hook, *failed);
   else if (at_runtime_limit(hook))
     report_crash_alone(hook);
 }

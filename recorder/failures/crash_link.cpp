@@ -1,13 +1,19 @@
 #include "recorder/failures/crash_link.h"
 
+#include <signal.h>
+
 #include <cerrno>
+#include <cstring>
 #include <span>
+#include <string_view>
 
 #include "recorder/code_flow/result_flow.h"
 #include "recorder/failures/rust_end.h"
 #include "recorder/failures/thrown_exception.h"
 #include "recorder/helper/crash_names.h"
 #include "recorder/session/writer.h"
+#include "recorder/stack/memory_map.h"
+#include "recorder/symbols/elf_symbols.h"
 #include "recorder/symbols/module_names.h"
 
 namespace oomrec::recorder {
@@ -66,21 +72,24 @@ bool name_in_module(InHook hook, std::uint64_t start, std::uint64_t pc, char* na
 }
 
 // `inner`: frames of the failed call inside the allocator that returned the result.
-std::uint32_t follow_code(InHook hook, const session::Crash& crash, const CallBeforeCrash& before,
-                          std::uint32_t inner) noexcept {
+code_flow::ResultFlow follow_code(InHook hook, const session::Crash& crash,
+                                  const CallBeforeCrash& before, const helper::CrashNames& names,
+                                  std::uint32_t inner) noexcept {
   const FailedCall& call = before.call;
   const stack::Progress& progress = before.progress;
-  if (inner >= call.count || inner > progress.ended) return 0;
+  if (inner >= call.count || inner > progress.ended) return {};
   const Results results = results_of(before.failed);
   const std::span frames{call.frames + inner, call.count - inner};
-  return flags_of(code_flow::follow_result(hook, {.frames = frames,
-                                                  .active = progress.ended - inner,
-                                                  .at = progress.at,
-                                                  .exact = progress.exact,
-                                                  .aborted = crash.code <= 0,
-                                                  .fault_address = crash.address,
-                                                  .failed_result = results.failed,
-                                                  .good_result = results.good}));
+  return code_flow::follow_result(hook, {.frames = frames,
+                                         .active = progress.ended - inner,
+                                         .at = progress.at,
+                                         .exact = progress.exact,
+                                         // free() returns, but where it finds the heap damaged.
+                                         .aborted = crash.code <= 0 && !names.heap_corruption,
+                                         .fault_address = crash.address,
+                                         .divided = before.signal == SIGFPE,
+                                         .failed_result = results.failed,
+                                         .good_result = results.good});
 }
 
 // What became of an operator new that throws instead of returning.
@@ -88,6 +97,44 @@ std::uint32_t follow_new(const helper::CrashNames& names, const CallBeforeCrash&
   // It has not thrown yet: it is in the new handler.
   const bool active = before.progress.ended < names.new_frames && before.served_since == 0;
   return active ? session::kLinkOnFailure : session::kLinkThrown;
+}
+
+// glibc keeps what it says before it aborts: a pointer to the message's size and text.
+bool is_double_free(InHook hook, std::uint64_t c_library) noexcept {
+  symbols::ElfSymbols symbols{hook, c_library};
+  const std::uint64_t variable = symbols.address_of(hook, "__abort_msg");
+  std::uint64_t message = 0;
+  char text[64];
+  return variable != 0 && symbols::read_own_memory(hook, variable, &message, sizeof message) &&
+         message != 0 &&
+         symbols::read_own_memory(hook, message + sizeof(std::uint32_t), text, sizeof text) &&
+         std::string_view{text, sizeof text}.find("double free") != std::string_view::npos;
+}
+
+// Where the memory around the address ends that can be written to; 0: nowhere.
+std::uint64_t end_of_memory_at(InHook hook, std::uint64_t address) noexcept {
+  stack::MemoryMap map(hook);
+  stack::MappedRange range;
+  std::uint64_t end = 0;
+  while (map.next(range)) {
+    if (end == 0 && (address < range.start || address >= range.end)) continue;
+    if (!range.writable || (end != 0 && range.start != end)) break;
+    end = range.end;
+  }
+  return end;
+}
+
+// A fault right behind the memory that the old block is in, where the new block would have been as
+// large as that.
+bool is_in_old_block(InHook hook, const FailedRequest& failed,
+                     const session::Crash& crash) noexcept {
+  constexpr std::uint64_t kStep = 64 * 1024;
+  const Request& request = failed.request;
+  if (request.old_block == 0 || crash.address < request.old_block ||
+      crash.address - request.old_block >= request.bytes)
+    return false;
+  const std::uint64_t end = end_of_memory_at(hook, request.old_block);
+  return end != 0 && crash.address >= end && crash.address - end < kStep;
 }
 
 }  // namespace
@@ -103,16 +150,24 @@ void fill_in_link(InHook hook, CrashLink& link, session::Crash& crash,
       helper::names_of_crash(hook, g_session.view(), crash, name_in_module, link.function);
   crash.flags |= names.flags;
   const bool throws = (names.flags & session::kCrashNew) != 0 && !names.nothrow;
-  link.flags |= throws ? follow_new(names, before)
-                       : follow_code(hook, crash, before, names.nothrow ? names.new_frames : 0);
-  if (names.heap_corruption) link.flags |= session::kLinkHeapCorruption;
+  code_flow::ResultFlow flow;
+  if (!throws) flow = follow_code(hook, crash, before, names, names.nothrow ? names.new_frames : 0);
+  link.flags |= throws ? follow_new(names, before) : flags_of(flow);
+  if (names.heap_corruption) {
+    link.flags |= session::kLinkHeapCorruption;
+    if (is_double_free(hook, names.c_library)) link.flags |= session::kLinkDoubleFree;
+  }
   if (names.cxx_runtime != 0) {
-    const ThrownException thrown = thrown_exception(hook, names.cxx_runtime, link.exception);
+    const ThrownException thrown =
+        thrown_exception(hook, names.cxx_runtime, before.failed.error, link.exception);
     if (thrown.is_bad_alloc) link.flags |= session::kLinkBadAlloc;
     if (thrown.handled_bad_alloc) link.flags |= session::kLinkHandling;
+    if (thrown.says_memory) link.flags |= session::kLinkSaysMemory;
   }
+  if (is_in_old_block(hook, before.failed, crash)) link.flags |= session::kLinkOldBlock;
   const bool aborted = crash.code <= 0 && (link.flags & session::kLinkOnFailure) == 0;
-  if (aborted && ended_in_rust_alloc_error(hook, crash)) link.flags |= session::kLinkOnFailure;
+  if (aborted && ended_for_failure_in_rust(hook, crash, flow.at_once))
+    link.flags |= session::kLinkOnFailure;
   link.flags |= session::kLinkKnown;
 }
 

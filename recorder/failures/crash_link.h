@@ -14,6 +14,7 @@ namespace oomrec::recorder {
 struct CallBeforeCrash {
   const FailedRequest& failed;
   const FailedCall& call;
+  int signal;  // of the crash
   std::uint64_t served_since;
   bool by_other_thread;  // then nothing is known of its stack
   stack::Progress progress;

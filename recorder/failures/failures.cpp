@@ -47,6 +47,12 @@ void end_episode_if_gone_on(InHook hook, const FailedRequest& failed) noexcept {
   recover(hook);
 }
 
+void fill_in_call(InHook hook, ThreadState& thread, FailedCall& call) noexcept {
+  call.served = thread.served();
+  call.served_to_all = served_to_all();
+  call.count = stack::current_activations(hook, thread.stacks, call.frames);
+}
+
 // Writes a bundle for the crash alone. `failure`: entry of the failure that it follows from; 0:
 // none.
 bool write_crash(InHook hook, std::uint32_t failure, const BundleRequest& request) noexcept {
@@ -122,16 +128,13 @@ void on_failure(InHook hook, const Request& request, int error, FailedBy by) noe
     const bool went_on = thread->served() - thread->failed_call.served >= kManyRequests;
     const bool keeps_root =
         is_aftershock && is_root(thread->failed) && !thread->failed.raised && !went_on;
+    fill_in_call(hook, *thread, keeps_root ? thread->aftershock_call : thread->failed_call);
     if (keeps_root) {
       thread->aftershock = failed;
     } else {
       thread->failed = failed;
       thread->aftershock = {};
-      FailedCall& call = thread->failed_call;
-      call.served = thread->served();
-      call.served_to_all = served_to_all();
-      call.count = stack::current_activations(hook, thread->stacks, call.frames);
-      keep_call(failed, call);
+      keep_call(failed, thread->failed_call);
     }
     if (handlers) install_handlers(hook);
   }
@@ -217,6 +220,7 @@ bool confirm_failure(InHook hook, std::uint32_t device) noexcept {
 
 void report_crash(InHook hook, const FailedRequest& failed) noexcept {
   const BundleRequest request{.last_chance = true, .deadline_ns = writing_deadline_ns()};
+  if (was_aftershock(failed)) recover(hook);  // from the root of its episode
   if (complete_by_crash(hook, failed, request) ||
       (system::monotonic_ns() <= request.deadline_ns &&
        write_crash(hook, entry_of_last(hook, failed), request)))

@@ -38,23 +38,57 @@ std::string_view kind_of_type(InHook hook, std::uint64_t type, std::span<char> t
   return vtable == 0 ? std::string_view{} : name_of_type(hook, word_at(hook, vtable - 8), text);
 }
 
-bool is_bad_alloc(InHook hook, std::uint64_t thrown) noexcept {
+// Which bases of a type count: all, or only those whose parts lie at the object's own address.
+enum class Bases : std::uint8_t { all, at_start };
+
+bool is_a(InHook hook, std::uint64_t thrown, std::string_view name, Bases which) noexcept {
   std::uint64_t types[kMostBases] = {thrown};
   unsigned count = thrown != 0 ? 1 : 0;
   for (unsigned at = 0; at < count; ++at) {
     char text[64];
     const std::uint64_t type = types[at];
-    if (name_of_type(hook, type, text) == "St9bad_alloc") return true;
+    if (name_of_type(hook, type, text).ends_with(name)) return true;
     const std::string_view kind = kind_of_type(hook, type, text);
     if (kind.ends_with("__si_class_type_infoE")) {  // one base
       if (count < kMostBases) types[count++] = word_at(hook, type + 16);
-    } else if (kind.ends_with("__vmi_class_type_infoE")) {  // flags, number of bases, bases
+    } else if (which == Bases::all &&
+               kind.ends_with("__vmi_class_type_infoE")) {  // flags, number of bases, bases
       const auto bases = static_cast<std::uint32_t>(word_at(hook, type + 16) >> 32);
       for (std::uint32_t i = 0; i < bases && count < kMostBases; ++i)
         types[count++] = word_at(hook, type + 24 + i * std::uint64_t{16});
     }
   }
   return false;
+}
+
+bool is_bad_alloc(InHook hook, std::uint64_t type) noexcept {
+  return is_a(hook, type, "St9bad_alloc", Bases::all);
+}
+
+// Only to be returned as the C++ ABI returns a std::exception_ptr: by its address. Never released:
+// the process ends.
+struct ExceptionPointer {
+  std::uint64_t object;
+  ~ExceptionPointer() {}  // NOLINT(modernize-use-equals-default)
+};
+
+// What std::runtime_error and std::logic_error have behind their vtable, and std::system_error
+// behind that.
+constexpr std::uint64_t kMessageAt = 8, kErrorAt = 16;
+
+bool says_memory(InHook hook, symbols::ElfSymbols& runtime, std::uint64_t type,
+                 int error) noexcept {
+  if (!is_a(hook, type, "St13runtime_error", Bases::at_start) &&
+      !is_a(hook, type, "St11logic_error", Bases::at_start))
+    return false;
+  const std::uint64_t function = runtime.address_of(hook, "_ZSt17current_exceptionv");
+  if (function == 0) return false;
+  const auto [object] = reinterpret_cast<ExceptionPointer (*)()>(function)();
+  char message[200];
+  if (object == 0) return false;
+  if (is_about_memory(text_at(hook, word_at(hook, object + kMessageAt), message))) return true;
+  return error != 0 && is_a(hook, type, "12system_errorE", Bases::at_start) &&
+         static_cast<int>(word_at(hook, object + kErrorAt)) == error;
 }
 
 // Where an exception's header has its type and the next exception: libc++abi begins it with two
@@ -66,7 +100,19 @@ constexpr HeaderLayout kLayouts[] = {{0, 32}, {16, 48}};
 
 }  // namespace
 
-ThrownException thrown_exception(InHook hook, std::uint64_t runtime,
+bool is_about_memory(std::string_view message) noexcept {
+  constexpr std::string_view kPhrases[] = {
+      "out of memory",   "bad_alloc",          "cannot allocate",   "could not allocate",
+      "can't allocate",  "failed to allocate", "no memory",         "not enough memory",
+      "allocation fail", "memory exhausted",   "unable to allocate"};
+  const auto same = [](char a, char b) { return b == (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a); };
+  return std::any_of(std::begin(kPhrases), std::end(kPhrases), [&](std::string_view phrase) {
+    return std::search(message.begin(), message.end(), phrase.begin(), phrase.end(), same) !=
+           message.end();
+  });
+}
+
+ThrownException thrown_exception(InHook hook, std::uint64_t runtime, int error,
                                  std::span<char> name) noexcept {
   name[0] = '\0';
   symbols::ElfSymbols symbols{hook, runtime};
@@ -78,7 +124,8 @@ ThrownException thrown_exception(InHook hook, std::uint64_t runtime,
   if (exception == 0) return {};
   const auto type = reinterpret_cast<std::uint64_t (*)()>(type_function)();
   name_of_type(hook, type, name);
-  ThrownException thrown{.is_bad_alloc = is_bad_alloc(hook, type)};
+  ThrownException thrown{.is_bad_alloc = is_bad_alloc(hook, type),
+                         .says_memory = says_memory(hook, symbols, type, error)};
   const auto* const layout =
       std::find_if(std::begin(kLayouts), std::end(kLayouts), [&](const HeaderLayout& candidate) {
         return word_at(hook, exception + candidate.type) == type;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "common/system/hook_scope.h"
 
@@ -13,11 +14,17 @@ namespace oomrec::recorder {
 struct ThrownException {
   bool is_bad_alloc = false;       // the latest is a std::bad_alloc, or of a derived type
   bool handled_bad_alloc = false;  // so is one that was being handled when the latest was thrown
+  bool says_memory = false;        // the latest's text or error code says that memory was short
 };
 
 // `runtime`: where the ELF header of the C++ runtime is mapped, in which this thread has thrown
-// before: its thread-local state then exists. `name`: receives the mangled name of the latest's
-// type, NUL-terminated; empty: there is none. Reads memory through the kernel.
-ThrownException thrown_exception(InHook, std::uint64_t runtime, std::span<char> name) noexcept;
+// before: its thread-local state then exists. `error`: what the failed call returned, which a
+// std::system_error may have. `name`: receives the mangled name of the latest's type,
+// NUL-terminated; empty: there is none. Reads memory through the kernel.
+ThrownException thrown_exception(InHook, std::uint64_t runtime, int error,
+                                 std::span<char> name) noexcept;
+
+// Whether an error message is about memory that was refused.
+bool is_about_memory(std::string_view message) noexcept;
 
 }  // namespace oomrec::recorder

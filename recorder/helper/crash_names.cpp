@@ -29,6 +29,12 @@ struct Names {
     return text::exported_name(hook, names, module, frame, buffer);
   }
 
+  // Where the module is mapped; 0: unknown.
+  std::uint64_t start_of(std::uint32_t id) const noexcept {
+    session::Module module{};
+    return id != 0 && view.read(TableId::modules, id, module) ? module.start : 0;
+  }
+
   // Whether the name of the frame's function begins with one of these.
   template <class... Prefix>
   bool is_named(std::uint64_t frame, Prefix... prefix) const noexcept {
@@ -128,6 +134,7 @@ void find_reporter(const CrashStack& stack, const Names& names, CrashNames& foun
   const std::uint64_t* at = stack.find(stack.begin(), "abort");
   if (at == nullptr) return;
   const std::uint32_t library = session::module_of(*at);
+  found.c_library = names.start_of(library);
   const std::uint64_t* const first = at + 1;
   bool any_name = false;
   for (++at; at != stack.last() && session::kind_of(*at) == FrameKind::native &&
@@ -160,10 +167,8 @@ CrashNames names_of_crash(InHook hook, const session::View& view, const session:
   if (refused.found) found.flags |= session::kCrashNew;
   found.new_frames = refused.frames;
   found.nothrow = refused.nothrow;
-  const std::uint64_t runtime = found.cxx_runtime != 0 ? found.cxx_runtime : refused.module;
-  session::Module module{};
-  found.cxx_runtime =
-      runtime != 0 && view.read(TableId::modules, runtime, module) ? module.start : 0;
+  found.cxx_runtime = names.start_of(
+      static_cast<std::uint32_t>(found.cxx_runtime != 0 ? found.cxx_runtime : refused.module));
   return found;
 }
 

@@ -13,6 +13,7 @@ namespace oomrec::helper {
 struct CrashNames {
   std::uint32_t flags = 0;       // kCrashTerminate, kCrashNew and kCrashOtherThrow that apply
   bool heap_corruption = false;  // the C library's allocator ended the program
+  std::uint64_t c_library = 0;   // where the library whose abort() did so is mapped; 0: none
   std::uint32_t new_frames =
       0;                 // the failed request's innermost frames up to operator new's; 0: none
   bool nothrow = false;  // it is a form of operator new that returns NULL

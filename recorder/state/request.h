@@ -20,6 +20,7 @@ struct Request {
   bool commits = false;      // address space that the program reserved before
   bool locks = false;        // the memory would be locked: RLIMIT_MEMLOCK applies
   std::uint8_t huge_page_log2 = 0;  // needs huge pages of this size; 0: none
+  std::uint64_t old_block = 0;      // address that a realloc was to resize; 0: none
 };
 
 // Who failed a request: the system or a driver, or our own limit or rule (admits()).

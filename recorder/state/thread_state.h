@@ -58,7 +58,7 @@ struct ThreadState {
   std::uint64_t last_block, last_torch_block;
   FailedRequest failed;      // its latest failure that was no probe and no after-shock of this one
   FailedRequest aftershock;  // the latest that follows from `failed`; time_ns 0: none
-  FailedCall failed_call;
+  FailedCall failed_call, aftershock_call;
   // Of the block that a realloc under way has released; 0: none. If that fails, it is live again.
   std::atomic<std::uint32_t> released_node;
   std::uint64_t mapped_bytes;  // all that it has mapped, reservations included

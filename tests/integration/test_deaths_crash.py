@@ -359,11 +359,11 @@ def test_the_latest_refusal_is_the_one_that_is_examined(preload, oomrec, tmp_pat
     assert crash["request"]["size"] == 5 << 20
 
 
-def test_minus_one_that_was_made_a_null_may_have_led_to_the_crash(preload, shown, tmp_path):
+def test_minus_one_that_was_made_a_null_has_led_to_the_crash(preload, shown, tmp_path):
     run = preload(build(tmp_path, MADE_NULL))
     died_of(run, signal.SIGSEGV)
     verdict = shown(run)["verdict"]
-    assert (verdict["code"], verdict["certainty"]) == ("null_dereference", "possible"), verdict
+    assert (verdict["code"], verdict["certainty"]) == ("null_dereference", "proven"), verdict
 
 
 def test_a_stored_null_that_is_used_much_later_is_possible(preload, oomrec, compiled):

@@ -190,12 +190,50 @@ TEST_CASE("an address counts as NULL plus an offset within the request") {
   CHECK(session.verdict().code == (is_null ? VerdictCode::null_dereference : VerdictCode::crashed));
 }
 
+TEST_CASE("what lies before a NULL") {
+  CrashedSession session;
+  session.crash().address = 0 - std::uint64_t{16};
+  CHECK(session.verdict().code == VerdictCode::null_dereference);
+  CHECK(session.verdict().certainty == Certainty::proven);
+  session.link().flags = session::kLinkKnown | session::kLinkUnchecked;  // not computed from it
+  CHECK(session.verdict().code == VerdictCode::crashed);
+}
+
+TEST_CASE("a division by a size that became 0, and an old block that was overrun") {
+  CrashedSession session;
+  session.link().flags = session::kLinkKnown | session::kLinkChecked | session::kLinkOldBlock;
+  session.crash().address = 0x5555'5555'6000;
+  CHECK(session.verdict().code == VerdictCode::crash_after_refusal);
+  CHECK(session.summary().ends_with("the program went on as if the block had grown"));
+  abort_by_itself(session);
+  session.crash().signal = SIGFPE;
+  session.crash().code = FPE_INTDIV;
+  session.link().flags = session::kLinkKnown | session::kLinkRegardless | session::kLinkDerived;
+  CHECK(session.verdict().code == VerdictCode::crash_after_refusal);
+  CHECK(session.summary().starts_with("SIGFPE, 0.2 ms after"));
+  CHECK(session.summary().ends_with("the program divided by a size that had become 0"));
+  session.link().flags &= ~session::kLinkDerived;
+  CHECK(session.verdict().code == VerdictCode::crashed);
+}
+
+TEST_CASE("many requests prove nothing while the failed call's caller is still running") {
+  CrashedSession session;
+  abort_by_itself(session);
+  session.link().served_since = 96'000;
+  session.link().failure_frames = session.link().common_frames = 5;
+  CHECK(session.verdict().code == VerdictCode::crashed);
+  CHECK(session.verdict().certainty == Certainty::possible);
+  session.link().common_frames = 4;
+  CHECK(session.verdict().certainty == Certainty::likely);
+}
+
 TEST_CASE("MAP_FAILED counts as an address, too") {
   CrashedSession session;
   session.refusal->api = static_cast<std::uint16_t>(Api::mmap);
   session.crash().address = ~std::uint64_t{0};
   CHECK(session.summary().ends_with("the program used the MAP_FAILED it was given"));
   session.refusal->api = static_cast<std::uint16_t>(Api::malloc);
+  session.link().flags = session::kLinkKnown | session::kLinkUnchecked;
   CHECK(session.verdict().code == VerdictCode::crashed);
 }
 
@@ -248,6 +286,24 @@ TEST_CASE("an exception that nobody caught: by its type and where it was thrown"
     CHECK(session.verdict().code == VerdictCode::crashed);
     CHECK(session.summary().ends_with("does not explain it: another exception was not caught"));
   }
+  SUBCASE("another, whose text says that memory was short") {
+    in_flight("St13runtime_error");
+    session.link().flags |= session::kLinkChecked | session::kLinkSaysMemory;
+    session.link().served_since = 5000;
+    CHECK(session.verdict().code == VerdictCode::crash_after_refusal);
+    CHECK(session.verdict().certainty == Certainty::likely);
+    CHECK(session.summary().ends_with("nobody caught the exception for lack of memory"));
+    session.crash().time_ns += 11 * kSecond;
+    CHECK(session.verdict().certainty == Certainty::possible);
+  }
+  SUBCASE("a class of the program's own, long after the std::bad_alloc was caught") {
+    in_flight("11PoolIsEmpty");
+    session.link().flags |= session::kLinkThrown | session::kLinkBadAlloc;
+    CHECK(session.verdict().certainty == Certainty::likely);
+    session.link().served_since = 500;
+    CHECK(session.verdict().code == VerdictCode::uncaught_bad_alloc);
+    CHECK(session.verdict().certainty == Certainty::possible);
+  }
   SUBCASE("another, after a NULL that was handled") {
     in_flight("St11logic_error");
     session.link().flags |= session::kLinkChecked | session::kLinkRegardless;
@@ -287,9 +343,13 @@ TEST_CASE("an abort is a consequence if only the failure leads to it") {
   CHECK(judged(0, 9) == std::pair{crashed, Certainty::possible});
   CHECK(judged(0, 199) == std::pair{crashed, Certainty::possible});
   CHECK(judged(0, 200) == std::pair{crashed, Certainty::likely});
-  CHECK(judged(session::kLinkHeapCorruption | session::kLinkOnFailure, 0) ==
-        std::pair{crashed, Certainty::likely});
+  CHECK(judged(session::kLinkHeapCorruption, 0) == std::pair{crashed, Certainty::likely});
   CHECK(session.summary().ends_with("the C library found its heap damaged"));
+  // The damage may be older than the refusal, but for a block that is freed twice there.
+  const std::uint32_t damage = session::kLinkHeapCorruption | session::kLinkOnFailure;
+  CHECK(judged(damage, 0) == std::pair{crash_after_refusal, Certainty::possible});
+  CHECK(judged(damage | session::kLinkDoubleFree, 0) ==
+        std::pair{crash_after_refusal, Certainty::likely});
 }
 
 TEST_CASE("a bad_alloc that was caught leaves no result, but maybe a NULL of the program's own") {
