@@ -7,7 +7,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -54,7 +53,7 @@ void report_failure(Api api, std::uint64_t bytes, int error) noexcept {
 // Of the file that the loader's message begins with: "/lib/x.so: failed to map …". Newer releases
 // of glibc do not say that this was the reason.
 bool is_on_noexec(const char* message) noexcept {
-  char path[PATH_MAX];
+  char path[1024];
   const char* const end = ::strstr(message, ": ");
   if (end == nullptr || static_cast<std::size_t>(end - message) >= sizeof path) return false;
   const auto length = static_cast<std::size_t>(end - message);

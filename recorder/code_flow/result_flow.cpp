@@ -61,7 +61,16 @@ struct Run {
   bool incomplete = false;
   bool derived = false;
   bool argument = false;
+  Value values[kLevels];  // that the functions returned
 };
+
+// What a function returns after a success is often unknown: another function has made it. It is not
+// what the failure makes it return.
+Value success_beside(const Value& failed, const Value& value) noexcept {
+  constexpr std::uint64_t kPointer = 0x7e55'5555'5010;
+  if (value.known || !failed.known || !failed.of_result) return value;
+  return {failed.bits == 0 ? kPointer : 0, true, false, true};
+}
 
 bool read_code(std::uint64_t pc, std::uint8_t (&code)[kLongestInstruction],
                std::size_t& bytes) noexcept {
@@ -315,11 +324,12 @@ class Exploration {
   Value returned_value_;
 };
 
-Run follow(const Question& question, std::uint64_t result) noexcept {
+// `failed`: the run whose result was that of a failure; null: this one is.
+Run follow(const Question& question, std::uint64_t result, const Run* failed) noexcept {
   Run run;
   Value value{result, true, false, true};
   const auto last = static_cast<std::uint32_t>(
-      std::min<std::size_t>({question.active, question.frames.size() - 2, kLevels}));
+      std::min<std::size_t>({question.active, question.frames.size() - 2, kLevels - 1}));
   for (std::uint32_t level = 0; level <= last; ++level) {
     // No function is left to look for the crash in.
     if (level != 0 && last != question.active && !value.of_result) break;
@@ -327,6 +337,8 @@ Run follow(const Question& question, std::uint64_t result) noexcept {
       run.incomplete = true;
       break;
     }
+    if (failed != nullptr) value = success_beside(failed->values[level], value);
+    run.values[level] = value;
   }
   run.checked = run.checked || run.traces.selected;
   // An error code is no pointer that others may use later.
@@ -334,18 +346,28 @@ Run follow(const Question& question, std::uint64_t result) noexcept {
   return run;
 }
 
+// Whether the active function makes the call in which the program crashed right after the one that
+// led to the failure, whatever that returned: with one branch in between at most.
+bool is_next_call(const Question& question) noexcept {
+  if (question.active + 1 >= question.frames.size()) return false;
+  Run run;
+  Value value{};
+  Exploration{question, question.active, value, run}.run(value);
+  return run.reached && run.forks <= 1 && run.calls <= kFewCalls;
+}
+
 }  // namespace
 
 ResultFlow follow_result(InHook, const Question& question) noexcept {
   ResultFlow flow;
   if (question.frames.size() < 2) return flow;
-  const Run failed = follow(question, question.failed_result);
-  const Run good = follow(question, question.good_result);
+  const Run failed = follow(question, question.failed_result, nullptr);
+  const Run good = follow(question, question.good_result, &failed);
   flow.checked = failed.checked;
   flow.kept = failed.traces.escaped || failed.returned;
   flow.derived = failed.derived;
   flow.argument = failed.argument;
-  flow.at_once = failed.reached && failed.forks == 0 && failed.calls <= kFewCalls;
+  flow.at_once = is_next_call(question);
   flow.unchecked = !failed.checked && !failed.undecided && (failed.passed || failed.traces.escaped);
   // Through memory a function may tell its caller about the failure: that is not followed.
   const bool comparable = question.active == 0 || !failed.traces.wrote_outside;

@@ -28,6 +28,11 @@ struct Results {
   std::uint64_t failed, good;
 };
 
+// pthread_create returns EAGAIN for each lack, also that of memory for the stack.
+int returned_error(const FailedRequest& failed) noexcept {
+  return function_of(failed.request.api).has(kStartsThread) ? EAGAIN : failed.error;
+}
+
 Results results_of(const FailedRequest& failed) noexcept {
   constexpr std::uint64_t kPointer = 0x7e55'5555'5010;
   constexpr std::uint64_t kMinusOne = ~std::uint64_t{0};
@@ -39,7 +44,7 @@ Results results_of(const FailedRequest& failed) noexcept {
     case Failed::minus_one:
       return {kMinusOne, 0};
     case Failed::error_number:
-      return {static_cast<std::uint64_t>(failed.error), 0};
+      return {static_cast<std::uint64_t>(returned_error(failed)), 0};
     case Failed::null_pointer:
     case Failed::nothing:
       break;
@@ -159,7 +164,7 @@ void fill_in_link(InHook hook, CrashLink& link, session::Crash& crash,
   }
   if (names.cxx_runtime != 0) {
     const ThrownException thrown =
-        thrown_exception(hook, names.cxx_runtime, before.failed.error, link.exception);
+        thrown_exception(hook, names.cxx_runtime, returned_error(before.failed), link.exception);
     if (thrown.is_bad_alloc) link.flags |= session::kLinkBadAlloc;
     if (thrown.handled_bad_alloc) link.flags |= session::kLinkHandling;
     if (thrown.says_memory) link.flags |= session::kLinkSaysMemory;

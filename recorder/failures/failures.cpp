@@ -220,7 +220,10 @@ bool confirm_failure(InHook hook, std::uint32_t device) noexcept {
 
 void report_crash(InHook hook, const FailedRequest& failed) noexcept {
   const BundleRequest request{.last_chance = true, .deadline_ns = writing_deadline_ns()};
-  if (was_aftershock(failed)) recover(hook);  // from the root of its episode
+  if (was_aftershock(failed)) {  // the program has recovered from the root of its episode
+    helper::finish(hook, bound_seconds());
+    recover(hook);
+  }
   if (complete_by_crash(hook, failed, request) ||
       (system::monotonic_ns() <= request.deadline_ns &&
        write_crash(hook, entry_of_last(hook, failed), request)))

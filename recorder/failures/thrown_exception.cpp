@@ -87,8 +87,10 @@ bool says_memory(InHook hook, symbols::ElfSymbols& runtime, std::uint64_t type,
   char message[200];
   if (object == 0) return false;
   if (is_about_memory(text_at(hook, word_at(hook, object + kMessageAt), message))) return true;
-  return error != 0 && is_a(hook, type, "12system_errorE", Bases::at_start) &&
-         static_cast<int>(word_at(hook, object + kErrorAt)) == error;
+  // As libstdc++ and libc++ name it.
+  const bool has_error = is_a(hook, type, "St12system_error", Bases::at_start) ||
+                         is_a(hook, type, "12system_errorE", Bases::at_start);
+  return error != 0 && has_error && static_cast<int>(word_at(hook, object + kErrorAt)) == error;
 }
 
 // Where an exception's header has its type and the next exception: libc++abi begins it with two
