@@ -92,22 +92,23 @@ void fill_in_failure(InHook hook, int signal, Crash& crash, ThreadState& thread,
 // unless the program has dealt with that one and certainly not with its after-shock.
 FailedRequest* find_failure(InHook hook, int signal, Crash& crash, ThreadState& thread,
                             const stack::Registers& at) noexcept {
-  const auto follows = [&](FailedRequest& failed, FailedCall& call, Certainty at_least) {
+  const auto link_to = [&](FailedRequest& failed, FailedCall& call) {
     crash.signal.store(0, std::memory_order_relaxed);
     crash.flags &= session::kCrashGuardPage;
     g_session.header().crash_link = {};
     fill_in_failure(hook, signal, crash, thread, failed, call, at);
     crash.signal.store(static_cast<std::uint32_t>(signal), std::memory_order_release);
+  };
+  const auto follows = [](Certainty at_least) {
     return verdict::follows_failure(g_session.view(), at_least);
   };
-  const auto follows_root = [&](Certainty at_least) {
-    return follows(thread.failed, thread.failed_call, at_least);
-  };
-  if (follows_root(Certainty::likely)) return &thread.failed;
-  if (thread.aftershock.time_ns != 0 &&
-      follows(thread.aftershock, thread.aftershock_call, Certainty::likely))
-    return &thread.aftershock;
-  return follows_root(Certainty::possible) ? &thread.failed : nullptr;
+  link_to(thread.failed, thread.failed_call);
+  if (thread.aftershock.time_ns != 0 && !follows(Certainty::likely)) {
+    link_to(thread.aftershock, thread.aftershock_call);
+    if (follows(Certainty::likely)) return &thread.aftershock;
+    link_to(thread.failed, thread.failed_call);
+  }
+  return follows(Certainty::possible) ? &thread.failed : nullptr;
 }
 
 void record(InHook hook, int signal, const siginfo_t& info,
