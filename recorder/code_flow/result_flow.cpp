@@ -15,34 +15,37 @@ using machine_code::Operation;
 
 namespace {
 
-constexpr unsigned kMostSteps = 8000;  // of one function
-constexpr unsigned kCheckSteps = 24;   // a check of the result follows the call within so many
-constexpr unsigned kFewCalls = 2;      // moving the result elsewhere takes such
-constexpr unsigned kPaths = 64;        // to be followed later
-constexpr unsigned kVisitedLog2 = 14;
-constexpr unsigned kVisited = 1U << kVisitedLog2;  // more than kMostSteps
-constexpr unsigned kStates = 256;                  // of places to which several paths lead
+constexpr unsigned kMostSteps = 8000;   // of one function
+constexpr unsigned kMostPlaces = 3000;  // different ones
+constexpr unsigned kCheckSteps = 24;    // a check of the result follows the call within so many
+constexpr unsigned kFewCalls = 2;       // moving the result elsewhere takes such
+constexpr unsigned kMachines = 40;      // of paths to be followed later, and of places
+constexpr unsigned kVisitedLog2 = 12;
+constexpr unsigned kVisited = 1U << kVisitedLog2;  // more than kMostPlaces
 constexpr std::uint32_t kLevels = 16;              // callers
 
+// To be followed later.
 struct Path {
   std::uint64_t pc;
   unsigned forks;  // branches on the way that something unknown decided
   unsigned calls;
   bool decided;  // a branch on the way was decided by the result
-  Machine machine;
 };
 
+// A place in the code.
 struct Visited {
-  std::uint64_t pc;
-  std::uint16_t state;  // that paths have in common here: its number, from 1; 0: none is kept
-  bool decided;         // a branch that something known decided, but not the result
+  std::uint32_t distance;  // from the start
+  std::uint16_t state;     // that paths have in common here: its number, from 1; 0: none is kept
+  bool used;
+  bool decided;  // a branch that something known decided, but not the result
 };
 
-// Too large for a stack: one exploration at a time.
+// Too large for a stack, and part of the address space of each process: one exploration at a time.
+// Paths have the first machines, places the last ones.
 struct Workspace {
   Machine machine;  // of the path that is being followed
-  Path paths[kPaths];
-  Machine states[kStates];
+  Machine machines[kMachines];
+  Path paths[kMachines];
   Visited visited[kVisited];
 };
 constinit Workspace g_workspace{};
@@ -106,11 +109,12 @@ class Exploration {
     first.pc = frame.pc;
     first.forks = first.calls = 0;
     first.decided = false;
-    first.machine.reset();
-    first.machine.registers[kConvention.result] = value;
-    first.machine.registers[kConvention.stack_pointer] = Value::constant(frame.sp);
+    Machine& machine = g_workspace.machines[0];
+    machine.reset();
+    machine.registers[kConvention.result] = value;
+    machine.registers[kConvention.stack_pointer] = Value::constant(frame.sp);
     if (is_frame_pointer(frame.bp, frame.sp))
-      first.machine.registers[kConvention.frame_pointer] = Value::constant(frame.bp);
+      machine.registers[kConvention.frame_pointer] = Value::constant(frame.bp);
     start_ = frame.pc;
     follows_result_ = value.of_result;
     if (is_last_ && question.aborted) last_call_ = target_of_call_before(question.at);
@@ -125,7 +129,7 @@ class Exploration {
       forks_ = path.forks;
       calls_ = path.calls;
       decided_ = path.decided;
-      machine_ = path.machine;
+      machine_ = g_workspace.machines[paths_];
       joins_ = true;
       while (step()) {
       }
@@ -142,11 +146,14 @@ class Exploration {
   }
 
   Visited& visited_at(std::uint64_t pc) noexcept {
-    for (std::uint64_t at = pc * 0x9e37'79b9'7f4a'7c15 >> (64 - kVisitedLog2);; ++at) {
+    const auto distance = static_cast<std::uint32_t>(pc - start_);
+    for (std::uint32_t at = distance * 0x9e37'79b9U >> (32 - kVisitedLog2);; ++at) {
       Visited& entry = g_workspace.visited[at % kVisited];
-      if (entry.pc == pc || entry.pc == 0) return entry;
+      if (!entry.used) entry.distance = distance;
+      if (entry.distance == distance) return entry;
     }
   }
+  bool has_machine() const noexcept { return paths_ + states_ < kMachines; }
 
   // Whether the path goes on here: the first one does, and later ones until they know no less than
   // those before. So a loop is followed until what it changes is unknown. `joins_`: another way may
@@ -154,20 +161,20 @@ class Exploration {
   bool visit() noexcept {
     visited_ = &visited_at(pc_);
     const bool joins = joins_;
-    joins_ = visited_->pc == 0;
+    joins_ = !visited_->used;
     if (joins_) {
-      visited_->pc = pc_;
-      return true;
+      visited_->used = true;
+      return ++places_ <= kMostPlaces || give_up();
     }
     if (pc_ == start_) return false;  // the failed call is made again: another result
     if (visited_->state == 0) {
       if (!joins) return true;
-      if (states_ == kStates) return false;
-      g_workspace.states[states_] = machine_;
+      if (!has_machine()) return false;
       visited_->state = ++states_;
+      g_workspace.machines[kMachines - states_] = machine_;
       return true;
     }
-    Machine& state = g_workspace.states[visited_->state - 1];
+    Machine& state = g_workspace.machines[kMachines - visited_->state];
     const unsigned sp = kConvention.stack_pointer;
     const bool strayed = state.registers[sp].bits != machine_.registers[sp].bits;
     if (strayed || !state.join(machine_)) return false;
@@ -244,14 +251,14 @@ class Exploration {
       return true;
     }
     if (follows_result_ && steps_ <= kCheckSteps) run_.undecided = true;
-    if (paths_ == kPaths) return give_up();
+    if (!has_machine()) return give_up();
     if (!visited_->decided) ++forks_;  // else only its loop has made it unknown
+    g_workspace.machines[paths_] = machine_;
     Path& other = g_workspace.paths[paths_++];
     other.pc = target;
     other.forks = forks_;
     other.calls = calls_;
     other.decided = decided_;
-    other.machine = machine_;
     return true;
   }
 
@@ -319,7 +326,7 @@ class Exploration {
   bool joins_ = true;
   Visited* visited_ = nullptr;  // of the present instruction
   std::uint16_t states_ = 0;
-  unsigned steps_ = 0;
+  unsigned steps_ = 0, places_ = 0;
   bool returned_ = false;
   Value returned_value_;
 };
