@@ -64,6 +64,7 @@ struct Run {
   bool incomplete = false;
   bool derived = false;
   bool argument = false;
+  Value cause;            // the fault's address, or the divisor
   Value values[kLevels];  // that the functions returned
 };
 
@@ -95,6 +96,19 @@ std::uint64_t target_of_call_before(std::uint64_t pc) noexcept {
                        instruction.from.kind == OperandKind::none &&
                        instruction.length == call_bytes;
   return is_call ? pc + static_cast<std::uint64_t>(instruction.immediate) : 0;
+}
+
+// What the address or the divisor is where it faults.
+std::uint64_t wrong_of(const Question& question) noexcept {
+  return question.divided ? 0 : question.fault_address;
+}
+
+// Whether only a failure makes the fault: what the program chose by the result, without computing
+// it from that.
+bool is_chosen(const Question& question, const Value& failed, const Value& good) noexcept {
+  const std::uint64_t wrong = wrong_of(question);
+  return failed.known && good.known && !failed.stale && !good.stale && failed.bits == wrong &&
+         good.bits != wrong;
 }
 
 // Follows one function from the return address of a call whose result is `value`.
@@ -204,7 +218,7 @@ class Exploration {
     const std::uint64_t target = next + static_cast<std::uint64_t>(instruction.immediate);
     switch (instruction.operation) {
       case Operation::call:
-        note_call(instruction, next);
+        note_call(instruction, next, !question_.exact && next == question_.at);
         if (last_call_ != 0 && target == last_call_) return false;
         break;
       case Operation::jump:
@@ -218,7 +232,7 @@ class Exploration {
                       target, next);
       case Operation::jump_indirect:
         if (!is_tail_call(instruction)) return give_up();
-        note_call(instruction, next);
+        note_call(instruction, next, leads_to_end(instruction, next));
         [[fallthrough]];
       case Operation::leave_function:
         note_return();
@@ -237,6 +251,18 @@ class Exploration {
     const Value& stack_pointer = machine_.registers[kConvention.stack_pointer];
     return instruction.may_leave && stack_pointer.known &&
            stack_pointer.bits == bounds_.end - kConvention.return_address_bytes;
+  }
+
+  // Whether the function that is called last is the one in which the program crashed: it has taken
+  // the place of the active one.
+  bool leads_to_end(const Instruction& instruction, std::uint64_t next) const noexcept {
+    constexpr std::uint64_t kMostBytes = 16 * 1024;  // of a function
+    const Value address = machine_.address_of(instruction, next);
+    std::uint64_t target = 0;
+    return is_last_ && instruction.has_memory && address.known &&
+           symbols::read_own_memory(OutsideHooks::in_hook(), address.bits, &target,
+                                    sizeof target) &&
+           question_.at >= target && question_.at - target < kMostBytes;
   }
 
   bool branch(const Flags& flags, std::uint8_t condition, std::uint64_t target,
@@ -262,12 +288,13 @@ class Exploration {
     return true;
   }
 
-  void note_call(const Instruction& instruction, std::uint64_t next) noexcept {
+  // `ends`: the program crashed in this call.
+  void note_call(const Instruction& instruction, std::uint64_t next, bool ends) noexcept {
     bool argument = false;
     for (const std::uint8_t number : kConvention.arguments)
       argument = argument || machine_.registers[number].of_result;
     run_.passed = run_.passed || argument;
-    if (is_last_ && !question_.exact && next == question_.at) {
+    if (is_last_ && ends) {
       note_reached();
       run_.argument = run_.argument || argument;
       const Value callee = machine_.read(instruction, instruction.from, 8, next, bounds_);
@@ -285,13 +312,13 @@ class Exploration {
 
   void note_fault(const Instruction& instruction, std::uint64_t next) noexcept {
     note_reached();
-    Value cause;
+    Value& cause = run_.cause;
     if (question_.divided)
       cause = machine_.read(instruction, instruction.left, instruction.bytes, next, bounds_);
     else if (instruction.has_memory)
       cause = machine_.address_of(instruction, next);
-    const std::uint64_t wrong = question_.divided ? 0 : question_.fault_address;
-    run_.derived = run_.derived || (cause.of_result && (!cause.known || cause.bits == wrong));
+    run_.derived =
+        run_.derived || (cause.of_result && (!cause.known || cause.bits == wrong_of(question_)));
   }
 
   void note_return() noexcept {
@@ -372,7 +399,7 @@ ResultFlow follow_result(InHook, const Question& question) noexcept {
   const Run good = follow(question, question.good_result, &failed);
   flow.checked = failed.checked;
   flow.kept = failed.traces.escaped || failed.returned;
-  flow.derived = failed.derived;
+  flow.derived = failed.derived || is_chosen(question, failed.cause, good.cause);
   flow.argument = failed.argument;
   flow.at_once = is_next_call(question);
   flow.unchecked = !failed.checked && !failed.undecided && (failed.passed || failed.traces.escaped);

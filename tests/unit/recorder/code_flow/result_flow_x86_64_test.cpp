@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cstring>
 #include <initializer_list>
 
 #include "tests/unit/recorder/code_flow/program.h"
@@ -145,6 +146,10 @@ TEST_CASE("a size that became 0 divides") {
       {0x48, 0x85, 0xc0, 0x0f, 0x95, 0xc1, 0x0f, 0xb6, 0xc9, 0xc1, 0xe1, 0x06, 0xf7, 0xf1}};
   program.divided = true;
   CHECK(program.crash_at(12, true).derived);
+  // test %rax,%rax; mov $64,%ecx; jne +2; xor %ecx,%ecx; div %ecx
+  Program chosen{{0x48, 0x85, 0xc0, 0xb9, 0x40, 0, 0, 0, 0x75, 0x02, 0x31, 0xc9, 0xf7, 0xf1}};
+  chosen.divided = true;
+  CHECK(chosen.crash_at(12, true).derived);
   Program other{{0x31, 0xc9, 0xf7, 0xf1}};  // xor %ecx,%ecx; div %ecx
   other.divided = true;
   CHECK_FALSE(other.crash_at(2, true).derived);
@@ -175,6 +180,19 @@ TEST_CASE("a tail call through a linkage table returns to the caller") {
     program->active = 1;
     CHECK_FALSE(program->crash_at(0, true).regardless);
   }
+}
+
+TEST_CASE("the program crashed in a function that the active one has called last") {
+  // mov %rax,%rdi; add $0x58,%rsp; jmp *0(%rip), where the function's address follows
+  Program program{
+      {0x48, 0x89, 0xc7, 0x48, 0x83, 0xc4, 0x58, 0xff, 0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}};
+  const auto crash_in = [&](std::size_t function) {
+    const std::uint64_t address = CodeUnderTest::address_of(program.code) + function;
+    std::memcpy(program.code.data() + 13, &address, sizeof address);
+    return program.crash_at(24, true, 0x10);
+  };
+  CHECK(crash_in(21).argument);
+  CHECK_FALSE(crash_in(25).argument);  // in another one
 }
 
 TEST_CASE("a value that a comparison selects counts as a check") {
