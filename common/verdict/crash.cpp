@@ -113,7 +113,7 @@ constexpr Words kWords[] = {
      VerdictCode::crash_after_refusal,
      {},
      "the program went on as if the block had grown",
-     {},
+     "the program may have gone on as if the block had grown",
      "the address is the first one behind the old block that is not mapped"},
     {Link::memory_exception,
      VerdictCode::crash_after_refusal,

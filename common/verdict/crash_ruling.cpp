@@ -92,7 +92,7 @@ Ruling rule_on_fault(const Evidence& e) noexcept {
     return {Link::derived, e.few_served() ? Certainty::proven : Certainty::likely};
   const bool far = e.offset() >= kFar && !before;
   const bool in_request = e.is_in_request(kFurthest);
-  if (e.has(session::kLinkOldBlock)) return {Link::old_block, Certainty::likely};
+  if (e.has(session::kLinkOldBlock)) return likely_if(e.few_served(), Link::old_block);
   if (e.has(session::kLinkArgument) && (before || in_request))
     return {Link::argument, far ? Certainty::proven : Certainty::likely};
   if (e.has(session::kLinkOnFailure))

@@ -165,8 +165,12 @@ Value Machine::address_of(const Instruction& instruction, std::uint64_t next) co
   if (memory.base == machine_code::kNextInstruction) add(Value::constant(next));
   if (memory.base == machine_code::kPage) add(Value::constant(start / kPageBytes * kPageBytes));
   if (memory.base < machine_code::kRegisters) add(registers[memory.base]);
-  if (memory.index < machine_code::kRegisters)
-    add(extend(registers[memory.index], memory.index_extension));
+  if (memory.index < machine_code::kRegisters) {
+    Value index = extend(registers[memory.index], memory.index_extension);
+    // A number that a function returned after a failure selects an element; it is not its address.
+    if (memory.index_extension.shift != 0) index.of_result = false;
+    add(index);
+  }
   return sum;
 }
 

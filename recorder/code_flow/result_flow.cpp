@@ -18,7 +18,7 @@ namespace {
 constexpr unsigned kMostSteps = 8000;   // of one function
 constexpr unsigned kMostPlaces = 3000;  // different ones
 constexpr unsigned kCheckSteps = 24;    // a check of the result follows the call within so many
-constexpr unsigned kFewCalls = 2;       // moving the result elsewhere takes such
+constexpr unsigned kMostCopies = 2;     // of the result, by calls through a linkage table
 constexpr unsigned kMachines = 40;      // of paths to be followed later, and of places
 constexpr unsigned kVisitedLog2 = 12;
 constexpr unsigned kVisited = 1U << kVisitedLog2;  // more than kMostPlaces
@@ -300,7 +300,8 @@ class Exploration {
       const Value callee = machine_.read(instruction, instruction.from, 8, next, bounds_);
       run_.derived = run_.derived || callee.of_result;
     }
-    ++calls_;
+    constexpr unsigned kOwn = kMostCopies + 1;
+    calls_ += instruction.from.kind == OperandKind::none ? kOwn : 1;  // memcpy is no direct one
     machine_.return_from_call();
   }
 
@@ -387,7 +388,7 @@ bool is_next_call(const Question& question) noexcept {
   Run run;
   Value value{};
   Exploration{question, question.active, value, run}.run(value);
-  return run.reached && run.forks <= 1 && run.calls <= kFewCalls;
+  return run.reached && run.forks <= 1 && run.calls <= kMostCopies;
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ struct ResultFlow {
   bool regardless = false;       // it is reached after a success as well
   bool derived = false;          // the fault address, or the divisor, was computed from it
   bool argument = false;         // it is an argument of the call in which the program crashed
-  bool at_once = false;          // that call comes next, but for two others and a branch at most
+  bool at_once = false;          // that call comes next, but for copies of it and one branch
 };
 
 // Once at a time. At most some 100 ms.

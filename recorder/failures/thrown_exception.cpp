@@ -104,9 +104,8 @@ constexpr HeaderLayout kLayouts[] = {{0, 32}, {16, 48}};
 
 bool is_about_memory(std::string_view message) noexcept {
   constexpr std::string_view kPhrases[] = {
-      "out of memory",   "bad_alloc",          "cannot allocate",   "could not allocate",
-      "can't allocate",  "failed to allocate", "no memory",         "not enough memory",
-      "allocation fail", "memory exhausted",   "unable to allocate"};
+      "out of memory",     "bad_alloc",           "allocate memory", "memory allocation",
+      "not enough memory", "insufficient memory", "memory exhausted"};
   const auto same = [](char a, char b) { return b == (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a); };
   return std::any_of(std::begin(kPhrases), std::end(kPhrases), [&](std::string_view phrase) {
     return std::search(message.begin(), message.end(), phrase.begin(), phrase.end(), same) !=

@@ -64,6 +64,8 @@ PASSED = [
     passed("code_stored", "a failure is stored as a flag"),
     passed("header_before", "a refusal is handled; the header before another NULL is written"),
     passed("realloc", "a refused realloc is handled"),
+    passed("slot", "a number that stands for the failure selects a row"),
+    passed("heap_overrun", "a refused realloc is handled; another block is overrun"),
     passed("second", "two refusals are handled"),
     passed("divide_returned", "a size that became 0 is not used", signalled(signal.SIGFPE)),
     passed("what", "an exception 'out of memory' is handled", ABORTED),
@@ -131,7 +133,12 @@ CASES = [
             env={"RUST_BACKTRACE": "1"} if backtrace else {},
             needs=["rustc"],
         )
-        for what, backtrace in (("index", ""), ("unwrap", ""), ("index", "_traced"))
+        for what, backtrace in (
+            ("index", ""),
+            ("unwrap", ""),
+            ("index", "_traced"),
+            ("parse", "_traced"),
+        )
     ),
     Case(
         "handled_fibre",

@@ -7,6 +7,11 @@ fn try_cache() -> bool {
     cache.try_reserve_exact(1 << 46).is_ok()
 }
 
+#[inline(never)]
+fn port_of(text: &str) -> Result<u16, std::num::ParseIntError> {
+    text.parse()
+}
+
 fn work() -> usize {
     (0..4000).map(|i| format!("row {i} of the table").len()).sum()
 }
@@ -35,6 +40,10 @@ fn main() {
         println!("{}", thread.unwrap().join().unwrap());
     }
     let cached = try_cache();
+    if how == "parse" {
+        let port: u16 = port_of(&how).unwrap();
+        println!("{port}");
+    }
     let rows = work();
     if how == "index" {
         println!("{}", held[held.len() + rows + usize::from(cached)]);

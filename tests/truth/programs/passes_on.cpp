@@ -220,6 +220,25 @@ NOINLINE static void handled_realloc() {
   *(volatile char*)((long)&sink + (64l << 30)) = 1;
 }
 
+static long* volatile table_of_rows;
+NOINLINE static long slot_of_cache() {
+  char* cache = (char*)malloc(too_much);
+  if (!cache) return 0;
+  sink = cache[0];
+  return 7;
+}
+NOINLINE static void handled_slot() {
+  long slot = slot_of_cache();
+  sink = table_of_rows[slot];
+}
+NOINLINE static void handled_heap_overrun() {
+  char* rows = (char*)malloc(100000);
+  if (!realloc(rows, too_much)) fprintf(stderr, "cannot grow\n");
+  for (int i = 0; i < 3; ++i) work();
+  char* line = (char*)malloc(100);
+  for (size_t i = 0; i < too_much; i += 64) ((volatile char*)line)[i] = 2;
+}
+
 // --- The error path itself
 // ---------------------------------------------------------------------------
 
@@ -378,6 +397,8 @@ int main(int count, char** words) {
       WAY(handled_header_before),
       WAY(realloc_overrun),
       WAY(handled_realloc),
+      WAY(handled_slot),
+      WAY(handled_heap_overrun),
       WAY(free_twice),
       WAY(second_null),
       WAY(second_abort),

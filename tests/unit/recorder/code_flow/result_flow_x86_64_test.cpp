@@ -156,10 +156,10 @@ TEST_CASE("a size that became 0 divides") {
 }
 
 TEST_CASE("the next call is told from later ones") {
-  // call …; call …; call …; call …
-  Program program{{0xe8, 0, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0xc3}};
-  CHECK(program.crash_at(15, false).at_once);
-  CHECK_FALSE(program.crash_at(20, false).at_once);
+  // call *…(%rip); call …; call …
+  Program program{{0xff, 0x15, 0, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0xc3}};
+  CHECK(program.crash_at(11, false).at_once);
+  CHECK_FALSE(program.crash_at(16, false).at_once);
 }
 
 TEST_CASE("a tail call through a linkage table returns to the caller") {
