@@ -61,6 +61,7 @@ struct Run {
   unsigned forks = 0;      // on the way there
   unsigned calls = 0;      // likewise, in that function
   bool passed_on = false;  // a function returned its own value, decided by the result
+  bool lost = false;       // how the C library reported the failure to its caller
   bool incomplete = false;
   bool derived = false;
   bool argument = false;
@@ -374,6 +375,7 @@ Run follow(const Question& question, std::uint64_t result, const Run* failed) no
     }
     if (failed != nullptr) value = success_beside(failed->values[level], value);
     run.values[level] = value;
+    if (level + 1 == question.library_frames) run.lost = !value.of_result;
   }
   run.checked = run.checked || run.traces.selected;
   // An error code is no pointer that others may use later.
@@ -400,6 +402,7 @@ ResultFlow follow_result(InHook, const Question& question) noexcept {
   const Run good = follow(question, question.good_result, &failed);
   flow.checked = failed.checked;
   flow.kept = failed.traces.escaped || failed.returned;
+  flow.lost = failed.lost;
   flow.derived = failed.derived || is_chosen(question, failed.cause, good.cause);
   flow.argument = failed.argument;
   flow.at_once = is_next_call(question);

@@ -19,6 +19,8 @@ namespace oomrec::code_flow {
 
 struct Question {
   std::span<const stack::Activation> frames;  // of the failed call: its caller first
+  // So many innermost ones are the C library's, which reports a failure to its caller.
+  std::uint32_t library_frames = 0;
   std::uint32_t active;  // of `frames`, the innermost that still exists; their number: none
   std::uint64_t at;      // in that function: the faulting instruction (`exact`), or …
   bool exact;            // … the return address of its current call
@@ -33,6 +35,7 @@ struct ResultFlow {
   bool checked = false;          // a branch was decided by it
   bool unchecked = false;        // it was kept, passed or returned, and no branch may have checked
   bool kept = false;             // it was stored, or returned, where other functions find it
+  bool lost = false;             // how the C library reported it to its caller is not known
   bool only_on_failure = false;  // the crash's place is reached only after a failure
   bool regardless = false;       // it is reached after a success as well
   bool derived = false;          // the fault address, or the divisor, was computed from it

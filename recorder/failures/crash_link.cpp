@@ -23,6 +23,8 @@ using session::g_session;
 
 namespace {
 
+constexpr std::uint64_t kFewRequests = 8;
+
 // What a call returns when it fails, and what it might return otherwise.
 struct Results {
   std::uint64_t failed, good;
@@ -76,6 +78,21 @@ bool name_in_module(InHook hook, std::uint64_t start, std::uint64_t pc, char* na
   return g_names.name_at(hook, start, pc, name, capacity);
 }
 
+// How many of the frames, the innermost ones, are of the C library.
+std::uint32_t library_frames(InHook hook, std::span<const stack::Activation> frames) noexcept {
+  const session::View view = g_session.view();
+  std::uint32_t count = 0;
+  for (const stack::Activation& frame : frames) {
+    session::Module module{};
+    const bool is_library =
+        view.read(session::TableId::modules, stack::module_at(hook, frame.pc - 1).id, module) &&
+        view.string(module.path).find("/libc.so") != std::string_view::npos;
+    if (!is_library) break;
+    ++count;
+  }
+  return count;
+}
+
 // `inner`: frames of the failed call inside the allocator that returned the result.
 code_flow::ResultFlow follow_code(InHook hook, const session::Crash& crash,
                                   const CallBeforeCrash& before, const helper::CrashNames& names,
@@ -86,6 +103,7 @@ code_flow::ResultFlow follow_code(InHook hook, const session::Crash& crash,
   const Results results = results_of(before.failed);
   const std::span frames{call.frames + inner, call.count - inner};
   return code_flow::follow_result(hook, {.frames = frames,
+                                         .library_frames = library_frames(hook, frames),
                                          .active = progress.ended - inner,
                                          .at = progress.at,
                                          .exact = progress.exact,
@@ -158,6 +176,8 @@ void fill_in_link(InHook hook, CrashLink& link, session::Crash& crash,
   code_flow::ResultFlow flow;
   if (!throws) flow = follow_code(hook, crash, before, names, names.nothrow ? names.new_frames : 0);
   link.flags |= throws ? follow_new(names, before) : flags_of(flow);
+  // The program's first acts afterwards may be those of one that overlooked the report.
+  if (flow.lost && before.served_since <= kFewRequests) link.flags |= session::kLinkKept;
   if (names.heap_corruption) {
     link.flags |= session::kLinkHeapCorruption;
     if (is_double_free(hook, names.c_library)) link.flags |= session::kLinkDoubleFree;
