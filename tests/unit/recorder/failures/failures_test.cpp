@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -14,6 +16,8 @@
 #include "recorder/failures/episode.h"
 #include "recorder/failures/exceptions.h"
 #include "recorder/failures/failures.h"
+#include "recorder/failures/php.h"
+#include "recorder/failures/thrown_exception.h"
 #include "recorder/limits/thresholds.h"
 #include "recorder/state/failed_request.h"
 #include "recorder/state/labels.h"
@@ -469,4 +473,25 @@ TEST_CASE("a thread knows its last failure, and whether the same stack succeeded
   CHECK(failed.request.bytes == 70'001);
   release(0xa000'0000, 80'000);
   release(0xa001'0000, 90'000);
+}
+
+TEST_CASE("an exception's text tells whether memory was short") {
+  for (const char* message :
+       {"out of memory: the model needs 64 TiB", "std::bad_alloc", "Cannot allocate memory"})
+    CHECK(recorder::is_about_memory(message));
+  for (const char* message : {"", "the shared memory segment has version 3, not 4",
+                              "port allocation failed", "no memory map at 0x1000"})
+    CHECK_FALSE(recorder::is_about_memory(message));
+}
+
+TEST_CASE("PHP's own error about its memory limit, and the same words of a script") {
+  constexpr std::uint64_t kError = 1, kUserError = 256;
+  alignas(8) char text[128] = {};                                             // a zend_string
+  std::strcpy(text + 24, "Allowed memory size of 20971520 bytes exhausted");  // NOLINT
+  std::uint64_t globals[] = {7, kError, reinterpret_cast<std::uint64_t>(text)};
+  char message[64];
+  CHECK(recorder::find_memory_error(kHook, globals, message));
+  CHECK(std::string_view{message} == "Allowed memory size of 20971520 bytes exhausted");
+  globals[1] = kUserError;
+  CHECK_FALSE(recorder::find_memory_error(kHook, globals, message));
 }
