@@ -75,8 +75,9 @@ bool join(Value& value, const Value& other) noexcept {
   value.known = value.known && other.known && value.bits == other.bits;
   value.stale = value.stale || other.stale;
   value.of_result = value.of_result && other.of_result;
+  value.narrow = value.narrow || other.narrow;
   return value.known != before.known || value.stale != before.stale ||
-         value.of_result != before.of_result;
+         value.of_result != before.of_result || value.narrow != before.narrow;
 }
 
 bool is_same(const Flags& a, const Flags& b) noexcept {
@@ -158,7 +159,7 @@ Value Machine::address_of(const Instruction& instruction, std::uint64_t next) co
     sum.bits += value.bits;
     sum.known = sum.known && value.known;
     sum.stale = sum.stale || value.stale;
-    sum.of_result = sum.of_result || value.of_result;
+    sum.of_result = sum.of_result || value.is_pointer_of_result();
   };
   constexpr std::uint64_t kPageBytes = 4096;
   const std::uint64_t start = next - instruction.length;
@@ -196,7 +197,7 @@ void Machine::store(Value address, Value value, unsigned bytes, const FrameBound
                    address.bits >= low && address.bits < frame.end;
   if (!own) {
     traces.wrote_outside = true;
-    traces.escaped = traces.escaped || (value.of_result && bytes == kPointerBytes);
+    traces.escaped = traces.escaped || (value.is_pointer_of_result() && bytes == kPointerBytes);
   }
   if (!address.known) return;
   Slot* target = nullptr;
@@ -236,6 +237,7 @@ void Machine::write(const Instruction& instruction, Operand operand, Value value
     return store(address_of(instruction, next), value, bytes, frame, traces);
   if (operand.kind != OperandKind::reg) return;
   Value& target = registers[operand.reg];
+  value.narrow = value.narrow || bytes < kPointerBytes;
   if (bytes < 4) {  // the rest of the register stays
     const std::uint64_t mask = mask_of(bytes);
     value.bits = (target.bits & ~mask) | (value.bits & mask);
@@ -257,6 +259,7 @@ Value Machine::calculate(const Instruction& instruction, Value left, Value from)
   result.known = left.known && from.known;
   result.stale = left.stale || from.stale;
   result.of_result = left.of_result || from.of_result;
+  result.narrow = !left.is_pointer_of_result() && !from.is_pointer_of_result();
   switch (operation) {
     case Operation::add:
       result.bits = left.bits + from.bits;
@@ -356,10 +359,14 @@ void Machine::perform(const Instruction& instruction, std::uint64_t next, const 
       value.of_result = value.of_result || flags.of_result;
       return assign(value);
     }
-    case Operation::move_zero:
-      return assign(source(instruction.from_bytes));
+    case Operation::move_zero: {
+      Value value = source(instruction.from_bytes);
+      value.narrow = true;
+      return assign(value);
+    }
     case Operation::move_signed: {
       Value value = source(instruction.from_bytes);
+      value.narrow = true;
       value.bits = extended(value.bits, instruction.from_bytes) & mask_of(instruction.bytes);
       return assign(value);
     }

@@ -19,7 +19,9 @@ struct Value {
   bool known = false;
   bool stale = false;      // read from memory as it is now: good for an address, not for a decision
   bool of_result = false;  // computed from the followed result
+  bool narrow = false;     // from less than all of its bits: a number, a flag, but no pointer
 
+  bool is_pointer_of_result() const noexcept { return of_result && !narrow; }
   static constexpr Value constant(std::uint64_t bits) noexcept {
     return {bits, true, false, false};
   }

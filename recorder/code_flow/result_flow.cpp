@@ -293,7 +293,7 @@ class Exploration {
   void note_call(const Instruction& instruction, std::uint64_t next, bool ends) noexcept {
     bool argument = false;
     for (const std::uint8_t number : kConvention.arguments)
-      argument = argument || machine_.registers[number].of_result;
+      argument = argument || machine_.registers[number].is_pointer_of_result();
     run_.passed = run_.passed || argument;
     if (is_last_ && ends) {
       note_reached();
@@ -325,6 +325,7 @@ class Exploration {
 
   void note_return() noexcept {
     Value value = machine_.registers[kConvention.result];
+    value.narrow = false;  // its type is not known here
     // A constant of this path tells the caller how the call has ended.
     if (decided_ && !value.of_result && value.known && !value.stale)
       value.of_result = run_.passed_on = true;

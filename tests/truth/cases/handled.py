@@ -64,6 +64,7 @@ PASSED = [
     passed("code_stored", "a failure is stored as a flag"),
     passed("header_before", "a refusal is handled; the header before another NULL is written"),
     passed("realloc", "a refused realloc is handled"),
+    passed("flag_passed", "a failure is passed to the next function as a flag"),
     passed("slot", "a number that stands for the failure selects a row"),
     passed("heap_overrun", "a refused realloc is handled; another block is overrun"),
     passed("second", "two refusals are handled"),

@@ -220,6 +220,8 @@ NOINLINE static void handled_realloc() {
   *(volatile char*)((long)&sink + (64l << 30)) = 1;
 }
 
+NOINLINE static void start_server(bool cached) { sink = lookup(cached ? 78 : 77)->next->key; }
+NOINLINE static void handled_flag_passed() { start_server(try_cache()); }
 static long* volatile table_of_rows;
 NOINLINE static long slot_of_cache() {
   char* cache = (char*)malloc(too_much);
@@ -397,6 +399,7 @@ int main(int count, char** words) {
       WAY(handled_header_before),
       WAY(realloc_overrun),
       WAY(handled_realloc),
+      WAY(handled_flag_passed),
       WAY(handled_slot),
       WAY(handled_heap_overrun),
       WAY(free_twice),

@@ -138,6 +138,14 @@ TEST_CASE("a failure that a function passes on as its own is its caller's result
   for (Program* program : {&stored, &flag}) program->active = 2;
   CHECK(stored.crash_at(0, true).kept);
   CHECK_FALSE(flag.crash_at(0, true).kept);
+  Program pointer{checks, {0x48, 0x89, 0xc7, 0xe8, 0, 0, 0, 0}};  // mov %rax,%rdi; call …
+  Program number{checks, {0x48, 0x63, 0xf8, 0xe8, 0, 0, 0, 0}};   // movslq %eax,%rdi; call …
+  Program index{checks,
+                {0x48, 0x98, 0xc6, 0x44, 0x03, 0x20, 0x01}};  // cltq; movb $1,0x20(%rbx,%rax)
+  for (Program* program : {&pointer, &number, &index}) program->active = 1;
+  CHECK(pointer.crash_at(8, false).argument);
+  CHECK_FALSE(number.crash_at(8, false).argument);
+  CHECK_FALSE(index.crash_at(2, true, 0x20).derived);
 }
 
 TEST_CASE("a size that became 0 divides") {
