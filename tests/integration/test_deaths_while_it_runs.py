@@ -121,16 +121,19 @@ def test_a_storm_is_counted_and_does_not_fill_the_terminal(oomrec, serve):
 
 @pytest.mark.needs_cgroup_write
 def test_the_launcher_survives_its_program_s_cgroup(oomrec, serve, cgroup):
-    """It runs in the same cgroup, where 50 workers are killed."""
+    """It runs in the same cgroup, where its workers are killed.
+
+    Few: the kernel reports ten kills in five seconds, of all tests that run now.
+    """
     group = cgroup("40M")
-    server = serve("50", "grows", preexec_fn=group.enter)
-    for _ in range(50):
+    server = serve("6", "grows", preexec_fn=group.enter)
+    for _ in range(6):
         assert server.await_line().endswith(" 9\n")
     status = Path(f"/proc/{server.process.pid}/status").read_text()
     resident = int(re.search(r"VmRSS:\s+(\d+)", status)[1])
     assert resident < 8 * 1024
     assert server.end() == 0
-    assert group.kills() >= 50
+    assert group.kills() >= 6
 
 
 def test_the_program_keeps_its_oom_score(oomrec):
