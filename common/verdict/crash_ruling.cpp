@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <cstring>
 #include <string_view>
 
 namespace oomrec::verdict {
@@ -51,7 +52,7 @@ struct Evidence {
   }
   // A type of the program's own, thrown after the program had dealt with the failure's.
   bool is_own_bad_alloc() const noexcept {
-    const std::string_view type{link.exception};
+    const std::string_view type{link.exception, strnlen(link.exception, sizeof link.exception)};
     return !type.empty() && type != "St9bad_alloc" && !has(session::kLinkOnFailure) &&
            !has(session::kLinkHandling) && !few_served();
   }
@@ -156,7 +157,8 @@ Ruling rule_on_abort(const Evidence& e) noexcept {
   if (e.has(session::kLinkHeapCorruption) && e.has(session::kLinkOnFailure))
     return likely_if(e.has(session::kLinkDoubleFree), Link::failure_damage);
   if (e.has(session::kLinkHeapCorruption)) return {Link::heap_corruption, Certainty::likely};
-  if (e.has(session::kLinkDerived)) return {Link::divided, Certainty::likely};
+  if (e.is_signal(SIGFPE) && e.has(session::kLinkDerived))
+    return {Link::divided, Certainty::likely};
   if (e.crash_has(session::kCrashTerminate)) return rule_on_exception(e);
   if (e.has(session::kLinkOnFailure)) return {Link::failure_path, Certainty::likely};
   if (e.has(session::kLinkBadAlloc) || e.has(session::kLinkHandling))

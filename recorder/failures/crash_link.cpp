@@ -3,7 +3,6 @@
 #include <signal.h>
 
 #include <cerrno>
-#include <cstring>
 #include <span>
 #include <string_view>
 
@@ -23,7 +22,7 @@ using session::g_session;
 
 namespace {
 
-constexpr std::uint64_t kFewRequests = 8;
+constexpr std::uint64_t kFewRequests = 8;  // as crash_ruling.cpp counts them
 
 // What a call returns when it fails, and what it might return otherwise.
 struct Results {
