@@ -182,6 +182,11 @@ def vanishes_under_writer(process: subprocess.Popen, dumps: Path) -> bool:
             if not begun or not writers:
                 continue
             os.kill(writers[0], signal.SIGSTOP)
+            state = Path(f"/proc/{writers[0]}/stat")
+            while (
+                state.read_text().rpartition(")")[2].split()[0] not in "TZX"
+            ):  # it may run on a bit
+                time.sleep(0.001)
             in_the_middle = begun[0].exists()
             shutil.rmtree(dumps)
             os.kill(writers[0], signal.SIGCONT)

@@ -262,6 +262,7 @@ def started_and_watched(oomrec) -> set[str]:
     lines = [
         ("top", ["--once", "--json", pid], 0),
         ("dump", [pid], 0),
+        ("ended", [pid, "--by", "the test", "--reason", "other"], 0),
         ("info", ["train.py"], 0),
         ("simulate", ["soft_limit"], 0),
         ("stress", ["--limit", "64M", "--max", "128M", "--step", "16M"], 3),

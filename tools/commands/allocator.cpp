@@ -15,7 +15,9 @@
 #endif
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <new>
 #include <string_view>
 
@@ -28,13 +30,26 @@ namespace {
 constinit bool g_in_main = false;
 constinit Exit g_failure_exit = Exit::bad_input;
 
-void on_no_memory() {
-  if (g_in_main) throw std::bad_alloc{};
+[[noreturn]] void end_without_memory() {
   constexpr std::string_view kLines =
       "oomrec: there is not enough memory to start\n"
       "  Raise the shell's limit (ulimit -v): 100 MiB is enough.\n";
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kLines.data(), kLines.size());
   _exit(code(g_failure_exit));
+}
+
+void on_no_memory() {
+  if (g_in_main) throw std::bad_alloc{};
+  end_without_memory();
+}
+
+// The runtime ends the command, too, if there is no memory for an exception.
+constinit std::terminate_handler g_otherwise = nullptr;
+[[noreturn]] void on_terminate() {
+  constexpr std::size_t kLittle = 64 * 1024;
+  if (std::current_exception() == nullptr && std::malloc(kLittle) == nullptr) end_without_memory();
+  g_otherwise();
+  std::abort();
 }
 
 // Runs before the initializers of all libraries.
@@ -48,6 +63,9 @@ void before_all(int count, char** words, char**) {
 }  // namespace
 
 Exit failure_exit() { return g_failure_exit; }
-void throw_from_now_on() { g_in_main = true; }
+void throw_from_now_on() {
+  g_in_main = true;
+  g_otherwise = std::set_terminate(on_terminate);
+}
 
 }  // namespace oomrec::tools::commands

@@ -231,11 +231,13 @@ Json version_2_of_later(const Json& record) {
       std::to_string(record.at(std::string{kVersionKey}).get<std::int64_t>());
   const Json& zeros = table.later_versions.at(version).at("null_as_zero");
   Json converted{{kVersionKey, table.version}};
+  const auto counts_as_zero = [&zeros](const std::string& key) {
+    return std::any_of(zeros.begin(), zeros.end(),
+                       [&](const auto& name) { return name.text() == key; });
+  };
   for (const auto& [key, value] : record.items()) {
     if (key == key_of_session || key == kVersionKey) continue;
-    const bool is_zero =
-        value.is_null() && std::any_of(zeros.begin(), zeros.end(),
-                                       [&](const auto& name) { return name.text() == key; });
+    const bool is_zero = value.is_null() && counts_as_zero(key);
     if (key == "metadata" && value.is_object() && !value.contains(key_of_session)) {
       Json& metadata = converted[key] = Json{{key_of_session, session}};
       for (const auto& [name, of] : value.items()) metadata.items().push_back({name, of});
