@@ -173,6 +173,8 @@ def test_a_failure_before_an_exec_is_reported(oomrec, preload, tmp_path):
 def test_a_peak_before_the_first_sample_is_ignored(oomrec, preload, tmp_path):
     program = Program(preload.start)
     program.do(200, "free")
+    time.sleep(0.3)  # the time line has a point ten times a second, …
+    program.do(1)  # … which an event adds
     track = Track(oomrec, tmp_path, program.pid, "--interval", "30")
     program.end()
     oomrec.finish(track.process)
