@@ -178,7 +178,7 @@ def test_a_peak_before_the_first_sample_is_ignored(oomrec, preload, tmp_path):
     track = Track(oomrec, tmp_path, program.pid, "--interval", "30")
     program.end()
     oomrec.finish(track.process)
-    assert types(track.events()) == ["start", "stop"]
+    assert types(track.events()) == ["start", "stop"], track.events()
 
 
 def test_it_ends_with_its_process(oomrec, preload, tmp_path):
