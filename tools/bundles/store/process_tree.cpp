@@ -13,6 +13,7 @@
 #include "tools/base/error.h"
 #include "tools/bundles/store/bundles.h"
 #include "tools/bundles/store/own_file.h"
+#include "tools/recording/reading/events.h"
 
 namespace oomrec::tools::bundles {
 namespace {
@@ -78,27 +79,19 @@ struct Wait {
 // The signal that ended the child, from the events of its parent: the table of ended children has
 // the first of many that end together, the rings the latest. Nothing: it is in neither.
 std::optional<Wait> wait_in_events(const recording::Recording& parent, const Header& child) {
-  const session::View& view = parent.view();
   const Header& header = parent.header();
   constexpr std::uint64_t kClockLagMs = 1000;  // events have the time of the thread's last look
   const std::uint64_t start_ms = (child.start_monotonic_ns - header.start_monotonic_ns) / 1'000'000;
-  session::Lane lane{};
-  session::Event event;
-  for (std::uint64_t i = 1; i < view.count(session::TableId::lanes); ++i) {
-    if (!view.read(session::TableId::lanes, i, lane) || lane.ring_slots > session::kMaxRingSlots)
-      continue;
-    const std::uint64_t next = lane.ring_next;
-    for (std::uint64_t number = next - std::min<std::uint64_t>(next, lane.ring_slots);
-         number < next; ++number) {
-      if (!view.event(lane, number, event) || event.kind != EventKind::mark ||
-          event.api != Api::fork || event.address != static_cast<std::uint64_t>(child.pid) ||
-          event.time_ms + kClockLagMs < start_ms || !WIFSIGNALED(static_cast<int>(event.bytes)))
-        continue;
-      return Wait{static_cast<int>(event.bytes),
-                  header.start_realtime_ns + std::uint64_t{event.time_ms} * 1'000'000};
-    }
-  }
-  return std::nullopt;
+  std::optional<Wait> first;
+  recording::for_each_event(parent.view(), [&](const session::Event& event) {
+    if (first || event.kind != EventKind::mark || event.api != Api::fork ||
+        event.address != static_cast<std::uint64_t>(child.pid) ||
+        event.time_ms + kClockLagMs < start_ms || !WIFSIGNALED(static_cast<int>(event.bytes)))
+      return;
+    first = Wait{static_cast<int>(event.bytes),
+                 header.start_realtime_ns + std::uint64_t{event.time_ms} * 1'000'000};
+  });
+  return first;
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "tools/processes/launch/descendants.h"
 
 #include <fmt/format.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,13 +17,6 @@ namespace {
 
 constexpr std::size_t kMostEnded = 10'000;
 constexpr std::uint64_t kPauseForEachNs = 99;  // a sample takes at most 1 % of a processor
-
-std::uint64_t processor_ns() {
-  timespec used{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-  return static_cast<std::uint64_t>(used.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(used.tv_nsec);
-}
 
 struct Status {
   std::string name;
@@ -82,7 +74,7 @@ void Descendants::started(pid_t program) {
 void Descendants::sample(const std::filesystem::path& cgroup) {
   const std::uint64_t now = system::monotonic_ns();
   if (now < next_sample_ns_) return;
-  const std::uint64_t before = processor_ns();
+  const std::uint64_t before = system::processor_ns();
   // Before /proc: what is in it must be there, or have ended.
   const std::optional<std::vector<pid_t>> members =
       cgroup.empty() ? std::nullopt : deaths::processes_in(cgroup);
@@ -100,7 +92,7 @@ void Descendants::sample(const std::filesystem::path& cgroup) {
       return others_.contains(pid) && !ancestors_.contains(pid);
     });
   }
-  next_sample_ns_ = now + (processor_ns() - before) * kPauseForEachNs;
+  next_sample_ns_ = now + (system::processor_ns() - before) * kPauseForEachNs;
 }
 
 void Descendants::look_at(pid_t pid, std::uint64_t now_ns) {

@@ -21,22 +21,13 @@ std::uint64_t latest_ms(const Recording& recording) {
 }  // namespace
 
 std::vector<session::Event> events_of(const Recording& recording) {
-  const session::View& view = recording.view();
   std::vector<session::Event> events;
   const std::uint64_t latest = latest_ms(recording);
-  session::Lane lane{};
-  session::Event event;
-  for (std::uint64_t i = 1; i < view.count(session::TableId::lanes); ++i) {
-    if (!view.read(session::TableId::lanes, i, lane) || lane.ring_slots > session::kMaxRingSlots)
-      continue;
-    const std::uint64_t next = lane.ring_next;
-    for (std::uint64_t number = next - std::min<std::uint64_t>(next, lane.ring_slots);
-         number < next; ++number) {
-      if (!view.event(lane, number, event) || event.kind == EventKind::mark) continue;
-      if (event.time_ms > latest) event.time_ms = 0;
-      events.push_back(event);
-    }
-  }
+  for_each_event(recording.view(), [&](session::Event event) {
+    if (event.kind == EventKind::mark) return;
+    if (event.time_ms > latest) event.time_ms = 0;
+    events.push_back(event);
+  });
   std::stable_sort(
       events.begin(), events.end(),
       [](const session::Event& a, const session::Event& b) { return a.time_ms < b.time_ms; });
