@@ -97,8 +97,8 @@ inline constexpr u32 kDeathFaultLogged = 2048;
 inline constexpr u32 kDeathLineByName = 4096;
 // Its parent, which sent the signal, had lost another child to one shortly before.
 inline constexpr u32 kDeathAfterSibling = 8192;
-// For whose lack of memory the kernel says that it killed. The last three kill by the machine's
-// rules, whatever the machine has left.
+// What ran out of memory, by the kernel's line about its kill. From `cpuset` on, the machine as a
+// whole may have had memory left.
 enum class KernelLine : u32 {
   none,
   cgroup,
@@ -106,8 +106,8 @@ enum class KernelLine : u32 {
   unscoped,    // it does not say: only the line of its reaper is there
   cpuset,      // of the memory nodes that a cpuset allows
   policy,      // of those that a memory policy allows
-  page_fault,  // a page fault found none (gfp_mask=0x0), which may be a cgroup's, or of huge pages
-  sysrq,       // nobody's: on request, by SysRq f
+  page_fault,  // a page fault found none (gfp_mask=0x0): a cgroup's or a pool's may be meant
+  sysrq,       // nothing: someone asked for the kill by SysRq f
 };
 static_assert(offsetof(Death, kernel_line) == 56 && sizeof(Death) == 320);
 

@@ -233,8 +233,8 @@ struct Header {
   StringId program;
   u32 reserved;
   GrowthSample growth[kGrowthSamples];  // since version 12: since the latest look
-  // Since version 12: when somebody who knows told why it ends, or will end (CLOCK_REALTIME;
-  // `oomrec ended`); 0: nobody. `end_levels` has who and why.
+  // Since version 12: when `oomrec ended` entered in `end_levels` who ends the process, and why
+  // (CLOCK_REALTIME); 0: never.
   Atomic<u64> told_realtime_ns;
 };
 // The path or name of the program.

@@ -58,8 +58,8 @@ VerdictCode code_of(const DeathFacts& facts) noexcept {
       break;
   }
   const bool may_be_sent = is_kill(facts.signal) || facts.signal == kSigTerm;
-  const bool on_request = facts.kernel_line() == session::KernelLine::sysrq;
-  if (on_request && is_kill(facts.signal) && !facts.exited) return VerdictCode::killed_externally;
+  if (facts.killed_on_request() && is_kill(facts.signal) && !facts.exited)
+    return VerdictCode::killed_externally;
   if (facts.has_informant() && may_be_sent) return VerdictCode::user_space_oom_kill;
   if (facts.exited) return VerdictCode::exited;
   if (facts.has_other_reason() && may_be_sent) return VerdictCode::killed_externally;
@@ -106,7 +106,7 @@ Certainty certainty_of(VerdictCode code, const DeathFacts& facts) noexcept {
     case VerdictCode::user_space_oom_kill:
       return facts.has_informant() ? Certainty::proven : Certainty::likely;
     case VerdictCode::killed_externally:
-      if (facts.has_other_reason() || facts.has_kernel_line()) return Certainty::proven;
+      if (facts.has_other_reason() || facts.killed_on_request()) return Certainty::proven;
       return facts.death.sender_pid != 0 && facts.memory_ruled_out() && !facts.has_unknown_reason()
                  ? Certainty::proven
                  : Certainty::likely;
@@ -217,7 +217,7 @@ void add_reason(text::Text& text, const Verdict& verdict, const DeathFacts& fact
     case VerdictCode::user_space_oom_kill:
       return add_user_space_kill(text, facts);
     case VerdictCode::killed_externally:
-      if (facts.kernel_line() != session::KernelLine::sysrq) break;
+      if (!facts.killed_on_request()) break;
       text.add(" was killed by the kernel on request (SysRq f), whatever memory was left");
       return;
     default:

@@ -84,6 +84,8 @@ struct DeathFacts {
   session::KernelLine kernel_line() const noexcept {
     return static_cast<session::KernelLine>(death.kernel_line_kind);
   }
+  // SysRq f: the kernel killed it because someone asked for that, whatever memory was left.
+  bool killed_on_request() const noexcept { return kernel_line() == session::KernelLine::sysrq; }
   bool has_kernel_line() const noexcept { return kernel_line() != session::KernelLine::none; }
 
   // Whether that line is certainly about this process: by its pid, or because its cgroup had no

@@ -335,6 +335,9 @@ TEST_CASE("the kernel killed, but does not say that the machine was full") {
   CHECK(requested.code == VerdictCode::killed_externally);
   CHECK(std::string{requested.summary}.starts_with(
       "python3.11 was killed by the kernel on request (SysRq f), whatever memory was left;"));
+  // Another line of the kernel's says nothing of who sent SIGTERM.
+  CHECK(session.verdict(with_line(death_by(15), KernelLine::system)).certainty ==
+        Certainty::likely);
   // The reaper's line says that it was the kernel, its cgroup's counter for what.
   CHECK(session.verdict(with_line(death_by(9, kCounted, 1), KernelLine::unscoped)).code ==
         VerdictCode::cgroup_oom_kill);
