@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import report_data
-from report_browser import PATIENCE_MS
+from report_browser import PATIENCE_MS, settled
 
 CHROMIUM = Path("/usr/bin/chromium")
 
@@ -101,6 +101,7 @@ def show(pages, template, tmp_path):
             page.on(event, listener)
         page.goto(f"{path.as_uri()}#{address}")
         page.wait_for_selector("html[data-ready]", state="attached")
+        settled(page)  # the graph is drawn once its size is known, in the next frame
         return page
 
     yield opened
