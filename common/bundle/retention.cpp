@@ -28,9 +28,8 @@ bool is_doubtful(std::string_view verdict, std::string_view reason) noexcept {
 bool is_about_memory(std::string_view code, std::string_view reason) noexcept {
   if (reason == name_of(Trigger::simulated)) return false;
   if (is_doubtful(code, reason)) return true;
-  for (const verdict::Kind& kind : verdict::kKinds)
-    if (code == name_of(kind.code)) return kind.kept_longer;
-  return true;
+  const verdict::Kind* const kind = verdict::kind_named(code);
+  return kind == nullptr || kind->kept_longer;
 }
 
 namespace {

@@ -161,9 +161,10 @@ Result write(InHook hook, const session::View& view, const Cause& given,
     return Result::failed;
   }
   char outcome[32];
-  verdict::explain(work.verdict, view, cause.trigger, cause.failure, cause.reason,
-                   outcome_text(cause.outcome, cause.outcome_value, outcome), cause.end,
-                   cause.health, cause.child);
+  verdict::explain(work.verdict, view,
+                   {cause.trigger, cause.failure, cause.reason,
+                    outcome_text(cause.outcome, cause.outcome_value, outcome), cause.end,
+                    cause.health, cause.child});
 
   const int dump_directory = open_dump_directory(destination.directory, work);
   if (dump_directory < 0) {

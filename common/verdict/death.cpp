@@ -4,6 +4,7 @@
 #include "common/text/text.h"
 #include "common/verdict/death_facts.h"
 #include "common/verdict/parts.h"
+#include "common/verdict/rules.h"
 
 namespace oomrec::verdict {
 namespace {
@@ -48,71 +49,24 @@ bool was_ended_for_another(const DeathFacts& facts) noexcept {
   return facts.has(session::kDeathEndedByLauncher) || facts.has(session::kDeathAfterSibling);
 }
 
-VerdictCode code_of(const DeathFacts& facts) noexcept {
-  switch (facts.killer()) {
-    case Killer::cgroup:
-      return VerdictCode::cgroup_oom_kill;
-    case Killer::system:
-      return VerdictCode::system_oom_kill;
-    case Killer::none:
-      break;
-  }
-  const bool may_be_sent = is_kill(facts.signal) || facts.signal == kSigTerm;
-  if (facts.killed_on_request() && is_kill(facts.signal) && !facts.exited)
-    return VerdictCode::killed_externally;
-  if (facts.has_informant() && may_be_sent) return VerdictCode::user_space_oom_kill;
-  if (facts.exited) return VerdictCode::exited;
-  if (facts.has_other_reason() && may_be_sent) return VerdictCode::killed_externally;
-  if (facts.has_user_killer() && may_be_sent) {
-    return facts.user_killer() == session::UserKiller::parent ? VerdictCode::terminated_by_parent
-                                                              : VerdictCode::user_space_oom_kill;
-  }
-  const bool short_of_memory = facts.near_limit() || facts.stalled();
-  const bool for_another = was_ended_for_another(facts);
-  if ((short_of_memory || facts.is_perhaps_for_memory()) && facts.sent_by_parent() &&
-      !for_another && (facts.signal == kSigKill || facts.signal == kSigTerm))
-    return VerdictCode::terminated_by_parent;
-  if (is_kill(facts.signal)) {
-    if (facts.has(session::kDeathEarlierBoot)) return VerdictCode::unknown;
-    // mpirun, for example, kills its ranks without waiting for them.
-    const bool dismissed = for_another && facts.kernel_ruled_out();
-    if (short_of_memory && !dismissed) return VerdictCode::killed_near_limit;
-    const bool external = dismissed || (facts.signal != 0 && facts.kernel_ruled_out());
-    return external ? VerdictCode::killed_externally : VerdictCode::unknown;
-  }
-  if (facts.signal == kSigTerm && !for_another && short_of_memory)
-    return VerdictCode::terminated_under_pressure;
-  if (facts.shared_memory_full()) return VerdictCode::shared_memory_full;
-  const Signal* const signal = signal_of(facts.signal);
-  return signal != nullptr && signal->crash ? VerdictCode::crashed : VerdictCode::killed_externally;
+bool is_crash(int number) noexcept {
+  const Signal* const signal = signal_of(number);
+  return signal != nullptr && signal->crash;
 }
 
-Certainty certainty_of(VerdictCode code, const DeathFacts& facts) noexcept {
-  switch (code) {
-    case VerdictCode::cgroup_oom_kill:
-    case VerdictCode::system_oom_kill:
-      return facts.is_named_by_kernel() ? Certainty::proven : Certainty::likely;
-    case VerdictCode::exited:
-      return Certainty::proven;
-    case VerdictCode::killed_near_limit: {
-      const bool by_kernel = facts.signal == kSigKill && !facts.kernel_ruled_out();
-      return by_kernel && facts.usage.at_limit() ? Certainty::likely : Certainty::possible;
-    }
-    case VerdictCode::terminated_by_parent:
-      return facts.has_user_killer() ? Certainty::likely : Certainty::possible;
-    case VerdictCode::terminated_under_pressure:
-    case VerdictCode::unknown:
-      return Certainty::possible;
-    case VerdictCode::user_space_oom_kill:
-      return facts.has_informant() ? Certainty::proven : Certainty::likely;
-    case VerdictCode::killed_externally:
-      if (facts.has_other_reason() || facts.killed_on_request()) return Certainty::proven;
-      return facts.death.sender_pid != 0 && facts.memory_ruled_out() && !facts.has_unknown_reason()
-                 ? Certainty::proven
-                 : Certainty::likely;
-    default:
-      return Certainty::likely;
-  }
+bool is_term(int signal) noexcept { return signal == kSigTerm; }
+
+bool may_be_sent(const DeathFacts& facts) noexcept {
+  return is_kill(facts.signal) || is_term(facts.signal);
+}
+
+bool is_short_of_memory(const DeathFacts& facts) noexcept {
+  return facts.near_limit() || facts.stalled();
+}
+
+// mpirun, for example, kills its ranks without waiting for them.
+bool was_dismissed(const DeathFacts& facts) noexcept {
+  return was_ended_for_another(facts) && facts.kernel_ruled_out();
 }
 
 // " at 97 % of its cgroup's limit"
@@ -184,7 +138,7 @@ constexpr UserKillerWords kUserKillers[] = {
 };
 
 // The daemon's log names the process, even if nobody saw the signal.
-void add_user_space_kill(text::Text& text, const DeathFacts& facts) noexcept {
+void add_user_space_kill(text::Text& text, const DeathFacts& facts, std::string_view) noexcept {
   text.add(facts.exited ? " was ended by " : " was killed by ");
   if (facts.signal != 0) {
     add_signal(text, facts.signal);
@@ -196,70 +150,187 @@ void add_user_space_kill(text::Text& text, const DeathFacts& facts) noexcept {
     if (row.killer == facts.user_killer()) text.add(row.words);
 }
 
-void add_reason(text::Text& text, const Verdict& verdict, const DeathFacts& facts,
-                std::string_view outcome) noexcept {
-  switch (verdict.code) {
-    case VerdictCode::cgroup_oom_kill:
-      add_kernel_kill(text, facts);
-      text.add("its memory cgroup had reached its limit");
-      if (facts.usage.cgroup.bounded()) text.add(" of ").size(facts.usage.cgroup.limit);
-      return;
-    case VerdictCode::system_oom_kill:
-      add_kernel_kill(text, facts);
-      text.add(machine_reason(facts.kernel_line()));
-      return;
-    case VerdictCode::shared_memory_full:
-      text.add(" died of SIGBUS: ");
-      return add_shared_memory(text, facts);
-    case VerdictCode::crashed:
-      text.add(" crashed with ");
-      return add_signal(text, facts.signal);
-    case VerdictCode::user_space_oom_kill:
-      return add_user_space_kill(text, facts);
-    case VerdictCode::killed_externally:
-      if (!facts.killed_on_request()) break;
-      text.add(" was killed by the kernel on request (SysRq f), whatever memory was left");
-      return;
-    default:
-      break;
-  }
-  add_end(text, facts, outcome);
-  switch (verdict.code) {
-    case VerdictCode::terminated_by_parent:
-      text.add(" from its parent");
-      if (facts.has_user_killer()) {
-        text.add(", which ends workers that take too much memory");
-        break;
-      }
-      if (!facts.near_limit() && !facts.stalled()) {
-        text.add(", possibly at a limit of the parent's own");
-        break;
-      }
-      [[fallthrough]];
-    case VerdictCode::killed_near_limit:
-    case VerdictCode::terminated_under_pressure:
-      add_limit_usage(text, facts);
-      text.add(verdict.certainty == Certainty::likely
-                   ? ", probably for lack of memory"
-                   : ", possibly for lack of memory: nothing excludes it");
-      break;
-    case VerdictCode::killed_externally:
-      if (facts.has_other_reason())
-        text.add(" from ").add(facts.informant()).add(", which gave another reason than memory");
-      else if (facts.has(session::kDeathEndedByLauncher))
-        text.add(", because another rank of its job had run out of memory");
-      else if (facts.has(session::kDeathAfterSibling) && facts.sent_by_parent())
-        text.add(" from its parent, which had lost another child shortly before");
-      else if (facts.has_unknown_reason())
-        text.add(" from its parent, for a reason that is not known");
-      else if (facts.memory_ruled_out())
-        text.add(", and not for lack of memory");
-      break;
-    default:
-      break;
-  }
-  if (!was_seen(facts, outcome)) text.add("; nobody saw how");
+// A sentence's end, behind the program's name.
+using Tell = void (*)(text::Text&, const DeathFacts&, std::string_view outcome) noexcept;
+
+void tell_limit(text::Text& text, const DeathFacts& facts, Certainty certainty) noexcept {
+  add_limit_usage(text, facts);
+  text.add(certainty == Certainty::likely ? ", probably for lack of memory"
+                                          : ", possibly for lack of memory: nothing excludes it");
 }
+
+void tell_end(text::Text& text, const DeathFacts& facts, std::string_view outcome) noexcept {
+  add_end(text, facts, outcome);
+}
+
+void tell_outside(text::Text& text, const DeathFacts& facts, std::string_view outcome) noexcept {
+  add_end(text, facts, outcome);
+  if (facts.has(session::kDeathEndedByLauncher))
+    text.add(", because another rank of its job had run out of memory");
+  else if (facts.has(session::kDeathAfterSibling) && facts.sent_by_parent())
+    text.add(" from its parent, which had lost another child shortly before");
+  else if (facts.has_unknown_reason())
+    text.add(" from its parent, for a reason that is not known");
+  else if (facts.memory_ruled_out())
+    text.add(", and not for lack of memory");
+}
+
+Certainty as_named_by_kernel(const DeathFacts& facts) noexcept {
+  return facts.is_named_by_kernel() ? Certainty::proven : Certainty::likely;
+}
+
+Certainty as_near_limit(const DeathFacts& facts) noexcept {
+  const bool by_kernel = facts.signal == kSigKill && !facts.kernel_ruled_out();
+  return by_kernel && facts.usage.at_limit() ? Certainty::likely : Certainty::possible;
+}
+
+Certainty as_sent(const DeathFacts& facts) noexcept {
+  return facts.death.sender_pid != 0 && facts.memory_ruled_out() && !facts.has_unknown_reason()
+             ? Certainty::proven
+             : Certainty::likely;
+}
+
+template <Certainty certainty>
+Certainty always(const DeathFacts&) noexcept {
+  return certainty;
+}
+constexpr auto proven = always<Certainty::proven>;
+constexpr auto likely = always<Certainty::likely>;
+constexpr auto possible = always<Certainty::possible>;
+
+struct Rule {
+  RuleText text;
+  bool (*applies)(const DeathFacts&) noexcept;
+  Certainty (*certainty)(const DeathFacts&) noexcept;
+  Tell tell;
+};
+
+constexpr Rule kRules[] = {
+    {{"cgroup", "the kernel killed it in a cgroup that was full", VerdictCode::cgroup_oom_kill},
+     [](const DeathFacts& facts) noexcept { return facts.killer() == Killer::cgroup; },
+     as_named_by_kernel,
+     [](text::Text& text, const DeathFacts& facts, std::string_view) noexcept {
+       add_kernel_kill(text, facts);
+       text.add("its memory cgroup had reached its limit");
+       if (facts.usage.cgroup.bounded()) text.add(" of ").size(facts.usage.cgroup.limit);
+     }},
+    {{"machine", "the kernel killed it by the machine's rules", VerdictCode::system_oom_kill},
+     [](const DeathFacts& facts) noexcept { return facts.killer() == Killer::system; },
+     as_named_by_kernel,
+     [](text::Text& text, const DeathFacts& facts, std::string_view) noexcept {
+       add_kernel_kill(text, facts);
+       text.add(machine_reason(facts.kernel_line()));
+     }},
+    {{"on_request", "the kernel killed it by SysRq f", VerdictCode::killed_externally},
+     [](const DeathFacts& facts) noexcept {
+       return facts.killed_on_request() && is_kill(facts.signal) && !facts.exited;
+     },
+     proven,
+     [](text::Text& text, const DeathFacts&, std::string_view) noexcept {
+       text.add(" was killed by the kernel on request (SysRq f), whatever memory was left");
+     }},
+    {{"told", "whoever ended it said that memory was the reason", VerdictCode::user_space_oom_kill},
+     [](const DeathFacts& facts) noexcept { return facts.has_informant() && may_be_sent(facts); },
+     proven,
+     add_user_space_kill},
+    {{"exit", "it exited", VerdictCode::exited},
+     [](const DeathFacts& facts) noexcept { return facts.exited; },
+     proven,
+     tell_end},
+    {{"told_otherwise", "whoever ended it gave another reason", VerdictCode::killed_externally},
+     [](const DeathFacts& facts) noexcept {
+       return facts.has_other_reason() && !is_crash(facts.signal);
+     },
+     proven,
+     [](text::Text& text, const DeathFacts& facts, std::string_view outcome) noexcept {
+       add_end(text, facts, outcome);
+       text.add(" from ").add(facts.informant()).add(", which gave another reason than memory");
+     }},
+    {{"known_parent", "its parent, which is known to end workers that grow",
+      VerdictCode::terminated_by_parent},
+     [](const DeathFacts& facts) noexcept {
+       return facts.user_killer() == session::UserKiller::parent && may_be_sent(facts);
+     },
+     likely,
+     [](text::Text& text, const DeathFacts& facts, std::string_view outcome) noexcept {
+       add_end(text, facts, outcome);
+       text.add(" from its parent, which ends workers that take too much memory");
+     }},
+    {{"daemon", "a service that ends processes when memory is short logged it",
+      VerdictCode::user_space_oom_kill},
+     [](const DeathFacts& facts) noexcept { return facts.has_user_killer() && may_be_sent(facts); },
+     likely,
+     add_user_space_kill},
+    {{"parent", "its parent, near a limit or where it may have had one of its own",
+      VerdictCode::terminated_by_parent},
+     [](const DeathFacts& facts) noexcept {
+       return (is_short_of_memory(facts) || facts.is_perhaps_for_memory()) &&
+              facts.sent_by_parent() && !was_ended_for_another(facts) && facts.signal != 0 &&
+              may_be_sent(facts);
+     },
+     possible,
+     [](text::Text& text, const DeathFacts& facts, std::string_view outcome) noexcept {
+       add_end(text, facts, outcome);
+       text.add(" from its parent");
+       if (is_short_of_memory(facts)) return tell_limit(text, facts, Certainty::possible);
+       text.add(", possibly at a limit of the parent's own");
+     }},
+    {{"earlier_boot", "it ended before the machine was restarted", VerdictCode::unknown},
+     [](const DeathFacts& facts) noexcept {
+       return is_kill(facts.signal) && facts.has(session::kDeathEarlierBoot);
+     },
+     possible,
+     tell_end},
+    {{"near_limit", "SIGKILL or an unseen end near a limit, or when memory was short",
+      VerdictCode::killed_near_limit},
+     [](const DeathFacts& facts) noexcept {
+       return is_kill(facts.signal) && is_short_of_memory(facts) && !was_dismissed(facts);
+     },
+     as_near_limit,
+     [](text::Text& text, const DeathFacts& facts, std::string_view outcome) noexcept {
+       add_end(text, facts, outcome);
+       tell_limit(text, facts, as_near_limit(facts));
+     }},
+    {{"sent", "SIGKILL, and the kernel did not send it for memory", VerdictCode::killed_externally},
+     [](const DeathFacts& facts) noexcept {
+       return is_kill(facts.signal) &&
+              (was_dismissed(facts) || (facts.signal != 0 && facts.kernel_ruled_out()));
+     },
+     as_sent,
+     tell_outside},
+    {{"unseen", "SIGKILL or an unseen end, and nothing is known", VerdictCode::unknown},
+     [](const DeathFacts& facts) noexcept { return is_kill(facts.signal); },
+     possible,
+     tell_end},
+    {{"term", "SIGTERM near a limit, or when memory was short",
+      VerdictCode::terminated_under_pressure},
+     [](const DeathFacts& facts) noexcept {
+       return is_term(facts.signal) && !was_ended_for_another(facts) && is_short_of_memory(facts);
+     },
+     possible,
+     [](text::Text& text, const DeathFacts& facts, std::string_view outcome) noexcept {
+       add_end(text, facts, outcome);
+       tell_limit(text, facts, Certainty::possible);
+     }},
+    {{"shared_memory", "SIGBUS while its shared memory was full", VerdictCode::shared_memory_full},
+     [](const DeathFacts& facts) noexcept { return facts.shared_memory_full(); },
+     likely,
+     [](text::Text& text, const DeathFacts& facts, std::string_view) noexcept {
+       text.add(" died of SIGBUS: ");
+       add_shared_memory(text, facts);
+     }},
+    {{"crash", "a signal that a fault of its own raises", VerdictCode::crashed},
+     [](const DeathFacts& facts) noexcept { return is_crash(facts.signal); },
+     likely,
+     [](text::Text& text, const DeathFacts& facts, std::string_view) noexcept {
+       text.add(" crashed with ");
+       add_signal(text, facts.signal);
+     }},
+    {{"other_signal", "another signal", VerdictCode::killed_externally},
+     [](const DeathFacts&) noexcept { return true; },
+     as_sent,
+     tell_outside},
+};
 
 // Stores the limit that the summary names.
 void set_limit(Verdict& verdict, const DeathFacts& facts) noexcept {
@@ -321,13 +392,16 @@ bool killed_by_kernel(const session::View& view, const End& end,
 void explain_death(Verdict& verdict, const session::View& view, const End& end,
                    std::string_view outcome) noexcept {
   const DeathFacts facts{view, end, outcome};
-  verdict.code = code_of(facts);
-  verdict.certainty = certainty_of(verdict.code, facts);
+  const Rule& rule = first_rule(kRules, facts);
+  verdict.code = rule.text.code;
+  verdict.certainty = rule.certainty(facts);
   set_limit(verdict, facts);
   const std::string_view program = text::base_name(view.string(program_of(view.header())));
   text::Text summary{verdict.summary};
   summary.add(program.empty() ? "the process" : program);
-  add_reason(summary, verdict, facts, outcome);
+  rule.tell(summary, facts, outcome);
+  const bool was_told = facts.killer() != Killer::none || facts.has_user_killer();
+  if (!was_told && !was_seen(facts, outcome)) summary.add("; nobody saw how");
   if (view.header().off_reason != 0) {
     summary.add("; it was not recorded");
   } else {
@@ -336,6 +410,11 @@ void explain_death(Verdict& verdict, const session::View& view, const End& end,
     if (!was_refused(view)) summary.add("; no refused request is on record");
   }
   add_death_evidence(verdict, facts);
+}
+
+std::span<const RuleText> rules_of_deaths() noexcept {
+  static constexpr auto kTexts = texts_of(kRules);
+  return kTexts;
 }
 
 }  // namespace oomrec::verdict

@@ -6,116 +6,194 @@
 #include "common/text/text.h"
 #include "common/verdict/parts.h"
 #include "common/verdict/reasons.h"
+#include "common/verdict/rules.h"
 
 namespace oomrec::verdict {
 namespace {
 
-void explain_trigger(Verdict& verdict, const session::View& view, Trigger trigger,
-                     std::string_view reason) noexcept {
-  text::Text summary{verdict.summary};
-  if (trigger == Trigger::request) {
-    verdict.code = VerdictCode::requested;
-    summary.add("bundle requested");
-    if (reason == kReasonAtExit)
-      summary.add(" at exit (--dump-at-exit)");
-    else if (!reason.empty())
-      summary.add(": ").add(reason);
-    else if (view.header().probes_total == 0)
-      summary.add("; nothing was refused");
-  } else if (trigger == Trigger::exception) {
-    verdict.code = VerdictCode::exception;
-    if (reason == kReasonOfWorker)
-      summary.add(
-          "the program ended by an exception for lack of memory that another process had "
-          "raised, such as a worker of its pool; none of its own requests was refused");
-    else
-      summary.add("the program raised an exception for lack of memory; no request was refused");
-  } else if (trigger == Trigger::simulated) {
-    verdict.code = VerdictCode::simulated;
-    summary.add("nothing was refused");
-  } else {
-    summary.add("no refused request is on record");
+// What the rules look at.
+struct Facts {
+  const session::View& view;
+  const Event& event;
+  const End end;
+  const session::Health& health;
+  const session::ChildDeath& child;
+  unsigned kept_lines = 0;  // of evidence, before those of the failed request
+  bool simulated = false;
+  bool refused = false;  // an allocation failed, and that is what the bundle is about
+  bool shared_memory_full = false;
+  bool at_runtime_limit = false;
+  bool crashed = false;  // and the crash explains more than the failed request
+
+  Trigger trigger() const noexcept { return event.trigger; }
+  bool killed_by_kernel() const noexcept {
+    return verdict::killed_by_kernel(view, end, event.outcome);
   }
+  bool has_ended() const noexcept {
+    return !event.outcome.empty() && event.outcome != name_of(OutcomeKind::running);
+  }
+  // For simulated processes, whose trigger does not say so.
+  bool is_near_limit() const noexcept {
+    constexpr unsigned kNearPercent = 90;
+    return limit::usage_of_killing_limit(health).percent() >= kNearPercent;
+  }
+};
+
+Facts facts_of(const session::View& view, const Event& event, session::Failure& failure) noexcept {
+  const session::Header& header = view.header();
+  const Trigger trigger = event.trigger;
+  Facts facts{view, event, end_of(header, event.end),
+              event.health != nullptr ? *event.health : header.health,
+              event.child != nullptr ? *event.child : header.child};
+  facts.simulated = trigger == Trigger::simulated || header.simulated != 0;
+  facts.refused = trigger != Trigger::request && event.failure != 0 &&
+                  view.read(session::TableId::failures, event.failure, failure);
+  facts.shared_memory_full = died_for_shared_memory(view, facts.end, event.outcome);
+  // What ended it outranks the signal or exit status that followed.
+  facts.at_runtime_limit =
+      !facts.refused && !facts.shared_memory_full && reached_runtime_limit(view) &&
+      (trigger == Trigger::crash || trigger == Trigger::exception || trigger == Trigger::killed) &&
+      !facts.killed_by_kernel();
+  const session::Crash& crash = header.crash;
+  facts.crashed = !facts.shared_memory_full && !facts.at_runtime_limit &&
+                  crash.signal.load(std::memory_order_acquire) != 0 &&
+                  (trigger == Trigger::crash || trigger == Trigger::killed ||
+                   (facts.refused && crash.failure == event.failure && follows_failure(view)));
+  return facts;
+}
+
+void explain_request(Verdict& verdict, const Facts& facts) noexcept {
+  verdict.code = VerdictCode::requested;
+  text::Text summary{verdict.summary};
+  summary.add("bundle requested");
+  if (facts.event.reason == kReasonAtExit)
+    summary.add(" at exit (--dump-at-exit)");
+  else if (!facts.event.reason.empty())
+    summary.add(": ").add(facts.event.reason);
+  else if (facts.view.header().probes_total == 0)
+    summary.add("; nothing was refused");
+}
+
+void explain_exception(Verdict& verdict, const Facts& facts) noexcept {
+  verdict.code = VerdictCode::exception;
+  const bool of_worker = facts.event.reason == kReasonOfWorker;
+  text::Text{verdict.summary}.add(
+      of_worker ? "the program ended by an exception for lack of memory that another process had "
+                  "raised, such as a worker of its pool; none of its own requests was refused"
+                : "the program raised an exception for lack of memory; no request was refused");
 }
 
 // The failed request did not end the process. It becomes the last line of evidence; its own
-// evidence, after the first `kept_lines` lines, is dropped.
-void explain_kill(Verdict& verdict, const session::View& view, const End& end,
-                  std::string_view outcome, unsigned kept_lines) noexcept {
+// evidence is dropped.
+void explain_kill(Verdict& verdict, const Facts& facts) noexcept {
   char refusal[sizeof verdict.summary];
   std::memcpy(refusal, verdict.summary, sizeof refusal);
-  verdict.evidence_count = kept_lines;
+  verdict.evidence_count = facts.kept_lines;
   verdict.limit = LimitKind::none;
   verdict.limit_bytes = verdict.limit_used_bytes = 0;
-  explain_death(verdict, view, end, outcome);
+  explain_death(verdict, facts.view, facts.end, facts.event.outcome);
   if (refusal[0] != '\0')
     add_line(verdict, [&](text::Text& line) { line.add("before that, ").add(refusal); });
 }
 
-bool has_ended(std::string_view outcome) noexcept {
-  return !outcome.empty() && outcome != name_of(OutcomeKind::running);
-}
+struct Rule {
+  RuleText text;
+  bool (*applies)(const Facts&) noexcept;
+  void (*explain)(Verdict&, const Facts&) noexcept;
+};
 
-// For simulated processes, whose trigger does not say so.
-bool is_near_limit(const session::Health& health) noexcept {
-  constexpr unsigned kNearPercent = 90;
-  return limit::usage_of_killing_limit(health).percent() >= kNearPercent;
-}
+// A failed request is explained before: a rule above `refusal` replaces that.
+constexpr Rule kRules[] = {
+    {{"worker", "a worker died for lack of memory, then its parent", VerdictCode::child_killed},
+     [](const Facts& facts) noexcept {
+       return (facts.trigger() == Trigger::killed || facts.simulated) && facts.child.pid != 0;
+     },
+     [](Verdict& verdict, const Facts& facts) noexcept {
+       explain_child(verdict, facts.view, facts.child, facts.end, facts.event.outcome);
+     }},
+    {{"runtime_limit", "its runtime's own limit was reached, and the kernel did not kill it",
+      VerdictCode::runtime_limit},
+     [](const Facts& facts) noexcept { return facts.at_runtime_limit; },
+     [](Verdict& verdict, const Facts& facts) noexcept {
+       explain_runtime_limit(verdict, facts.view);
+     }},
+    {{"crash", "it crashed: by itself, or because of the failed request", VerdictCode::unknown,
+      true},
+     [](const Facts& facts) noexcept { return facts.crashed; },
+     [](Verdict& verdict, const Facts& facts) noexcept { explain_crash(verdict, facts.view); }},
+    {{"near_limit", "it was near a limit, and lived", VerdictCode::near_limit},
+     [](const Facts& facts) noexcept { return facts.trigger() == Trigger::near_limit; },
+     [](Verdict& verdict, const Facts& facts) noexcept {
+       explain_near_limit(verdict, facts.view, facts.health);
+     }},
+    {{"pressure", "it waited for memory, and lived", VerdictCode::memory_pressure},
+     [](const Facts& facts) noexcept { return facts.trigger() == Trigger::pressure; },
+     [](Verdict& verdict, const Facts& facts) noexcept {
+       explain_pressure(verdict, facts.view, facts.health);
+     }},
+    {{"kill", "the kernel killed it for lack of memory, or its shared memory was full",
+      VerdictCode::unknown, true},
+     [](const Facts& facts) noexcept {
+       return facts.trigger() != Trigger::request &&
+              (facts.shared_memory_full || facts.killed_by_kernel());
+     },
+     explain_kill},
+    {{"refusal", "a request failed", VerdictCode::unknown, true},
+     [](const Facts& facts) noexcept { return facts.refused; },
+     [](Verdict&, const Facts&) noexcept {}},
+    {{"simulated_near_limit", "a simulated process is near a limit", VerdictCode::near_limit},
+     [](const Facts& facts) noexcept {
+       return facts.simulated && facts.end.death.realtime_ns == 0 && facts.is_near_limit();
+     },
+     [](Verdict& verdict, const Facts& facts) noexcept {
+       explain_near_limit(verdict, facts.view, facts.health);
+     }},
+    {{"death", "it ended", VerdictCode::unknown, true},
+     [](const Facts& facts) noexcept {
+       return facts.trigger() == Trigger::killed || (facts.simulated && facts.has_ended());
+     },
+     [](Verdict& verdict, const Facts& facts) noexcept {
+       explain_death(verdict, facts.view, facts.end, facts.event.outcome);
+     }},
+    {{"request", "someone asked for a bundle", VerdictCode::requested},
+     [](const Facts& facts) noexcept { return facts.trigger() == Trigger::request; },
+     explain_request},
+    {{"exception", "the program raised an exception for lack of memory", VerdictCode::exception},
+     [](const Facts& facts) noexcept { return facts.trigger() == Trigger::exception; },
+     explain_exception},
+    {{"simulated", "the process is simulated", VerdictCode::simulated},
+     [](const Facts& facts) noexcept { return facts.trigger() == Trigger::simulated; },
+     [](Verdict& verdict, const Facts&) noexcept {
+       verdict.code = VerdictCode::simulated;
+       text::Text{verdict.summary}.add("nothing was refused");
+     }},
+    {{"nothing", "none of these", VerdictCode::unknown},
+     [](const Facts&) noexcept { return true; },
+     [](Verdict& verdict, const Facts&) noexcept {
+       text::Text{verdict.summary}.add("no refused request is on record");
+     }},
+};
 
 }  // namespace
 
-void explain(Verdict& verdict, const session::View& view, Trigger trigger, std::uint32_t index,
-             std::string_view reason, std::string_view outcome, const session::EndEvidence* found,
-             const session::Health* seen, const session::ChildDeath* worker) noexcept {
+void explain(Verdict& verdict, const session::View& view, const Event& event) noexcept {
   verdict.code = VerdictCode::unknown;
   verdict.certainty = Certainty::proven;  // of what the process measured itself
   verdict.summary[0] = '\0';
   verdict.evidence_count = 0;
   verdict.limit = LimitKind::none;
   session::Failure failure{};
-  const End end = end_of(view.header(), found);
-  const session::Health& health = seen != nullptr ? *seen : view.header().health;
-  const session::ChildDeath& child = worker != nullptr ? *worker : view.header().child;
-  const bool simulated = trigger == Trigger::simulated || view.header().simulated != 0;
-  const bool refused = trigger != Trigger::request && index != 0 &&
-                       view.read(session::TableId::failures, index, failure);
-  const session::Crash& crash = view.header().crash;
-  const bool shared_memory_full = died_for_shared_memory(view, end, outcome);
-  // What ended it outranks the signal or exit status that followed.
-  const bool at_runtime_limit =
-      !refused && !shared_memory_full && reached_runtime_limit(view) &&
-      (trigger == Trigger::crash || trigger == Trigger::exception || trigger == Trigger::killed) &&
-      !killed_by_kernel(view, end, outcome);
-  const bool explained_by_crash = !shared_memory_full && !at_runtime_limit &&
-                                  crash.signal.load(std::memory_order_acquire) != 0 &&
-                                  (trigger == Trigger::crash || trigger == Trigger::killed ||
-                                   (refused && crash.failure == index && follows_failure(view)));
-  if (simulated)
+  Facts facts = facts_of(view, event, failure);
+  if (facts.simulated)
     add_line(verdict, [](text::Text& line) { line.add("simulated by `oomrec simulate`"); });
-  const unsigned kept_lines = verdict.evidence_count;
-  if (refused && !explained_by_crash) explain_failed_request(verdict, view, failure);
-  if ((trigger == Trigger::killed || simulated) && child.pid != 0) {
-    explain_child(verdict, view, child, end, outcome);
-  } else if (at_runtime_limit) {
-    explain_runtime_limit(verdict, view);
-  } else if (explained_by_crash) {
-    explain_crash(verdict, view);
-  } else if (trigger == Trigger::near_limit) {  // NOLINT(bugprone-branch-clone): the order counts
-    explain_near_limit(verdict, view, health);
-  } else if (trigger == Trigger::pressure) {
-    explain_pressure(verdict, view, health);
-  } else if (trigger != Trigger::request &&
-             (shared_memory_full || killed_by_kernel(view, end, outcome))) {
-    explain_kill(verdict, view, end, outcome, kept_lines);
-  } else if (refused) {
-    return;
-  } else if (simulated && end.death.realtime_ns == 0 && is_near_limit(health)) {
-    explain_near_limit(verdict, view, health);
-  } else if (trigger == Trigger::killed || (simulated && has_ended(outcome))) {
-    explain_death(verdict, view, end, outcome);
-  } else {
-    explain_trigger(verdict, view, trigger, reason);
-  }
+  facts.kept_lines = verdict.evidence_count;
+  if (facts.refused && !facts.crashed) explain_failed_request(verdict, view, failure);
+  first_rule(kRules, facts).explain(verdict, facts);
+}
+
+std::span<const RuleText> rules_of_events() noexcept {
+  static constexpr auto kTexts = texts_of(kRules);
+  return kTexts;
 }
 
 }  // namespace oomrec::verdict

@@ -30,21 +30,26 @@ struct Verdict {
   std::uint64_t limit_used_bytes = 0;
 };
 
-// `failure` 0: no allocation failed, or that is not the reason. `reason`: the words given with a
-// request. `outcome`: of the process, as in metadata.json. `end`: evidence about its end;
-// `health`: its last reading; `child`: the worker whose death ended it; null: take it from the
-// recording. docs/deaths.md lists which evidence leads to which code.
-void explain(Verdict& verdict, const session::View&, Trigger, std::uint32_t failure,
-             std::string_view reason, std::string_view outcome, const session::EndEvidence* end,
-             const session::Health* health = nullptr,
-             const session::ChildDeath* child = nullptr) noexcept;
+// What a verdict explains. `end`, `health` and `child` are null if the recording has them.
+struct Event {
+  Trigger trigger = Trigger::none;
+  std::uint32_t failure = 0;  // entry; 0: no allocation failed, or that is not the reason
+  std::string_view reason;    // the words given with a request
+  std::string_view outcome;   // of the process, as in metadata.json
+  const session::EndEvidence* end = nullptr;   // evidence about its end
+  const session::Health* health = nullptr;     // its last reading
+  const session::ChildDeath* child = nullptr;  // the worker whose death ended it
+};
+
+// docs/deaths.md lists which evidence leads to which code.
+void explain(Verdict&, const session::View&, const Event&) noexcept;
 
 // The same, for callers with enough stack for a Verdict.
 inline Verdict verdict_of(const session::View& view, Trigger trigger, std::uint32_t failure,
                           std::string_view reason = {}, std::string_view outcome = {},
                           const session::EndEvidence* end = nullptr) noexcept {
   Verdict verdict;
-  explain(verdict, view, trigger, failure, reason, outcome, end);
+  explain(verdict, view, {trigger, failure, reason, outcome, end});
   return verdict;
 }
 

@@ -6,7 +6,7 @@
 namespace oomrec::recorder {
 
 // PyTorch reports its memory to us. From now on a driver's failure under its allocator is
-// provisional, until PyTorch reports the outcome.
+// pending until PyTorch reports the outcome.
 void note_torch() noexcept;
 
 // Whether PyTorch's allocator made the call with this stack.

@@ -43,7 +43,7 @@ FailedRequest* failure_since(ThreadState* thread, std::uint32_t since) noexcept 
 // entry; so does an after-shock, because the bundle of its root is about another request.
 WrittenBundle complete_reported(InHook hook, FailedRequest& failed,
                                 const text::ExceptionTexts& texts) noexcept {
-  failed.settled = true;
+  failed.stage = FailureStage::resolved;
   ensure_entry(hook, failed);
   WrittenBundle written;
   written.number = bundle_of(failed);

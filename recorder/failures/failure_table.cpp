@@ -185,16 +185,17 @@ void count_as_failure(InHook, FailedRequest& probe) noexcept {
   g_failure_table.last = probe;
 }
 
-void settle(FailedRequest& failed) noexcept {
-  failed.settled = true;
+void resolve(FailedRequest& failed) noexcept {
+  failed.stage = FailureStage::resolved;
   const system::MutexGuard guard(g_failure_table.lock);
   if (!guard) return;
-  if (g_failure_table.last.time_ns == failed.time_ns) g_failure_table.last.settled = true;
+  if (g_failure_table.last.time_ns == failed.time_ns)
+    g_failure_table.last.stage = FailureStage::resolved;
   Slot& slot = slot_of(failed);
   if (slot.entry != 0) slot.recovered = true;
 }
 
-void settle_kind(std::uint32_t entry) noexcept {
+void resolve_kind(std::uint32_t entry) noexcept {
   const system::MutexGuard guard(g_failure_table.lock);
   if (!guard) return;
   for (Slot& slot : g_failure_table.slots)
@@ -230,8 +231,8 @@ bool claim_newest(std::uint32_t since, FailedRequest& newest) noexcept {
   const system::MutexGuard guard(g_failure_table.lock);
   if (!guard) return false;
   FailedRequest& last = g_failure_table.last;
-  if (last.time_ns == 0 || last.number <= since || last.raised || last.settled ||
-      last.time_ns + kRecoveredNs < system::monotonic_ns())
+  if (last.time_ns == 0 || last.number <= since || last.raised ||
+      last.stage == FailureStage::resolved || last.time_ns + kRecoveredNs < system::monotonic_ns())
     return false;
   newest = last;
   last.raised = true;

@@ -41,10 +41,10 @@ std::uint32_t entry_of_last(InHook, const FailedRequest& last) noexcept;
 void count_as_failure(InHook, FailedRequest& probe) noexcept;
 
 // The failure did no harm. The next one of its kind may.
-void settle(FailedRequest&) noexcept;
+void resolve(FailedRequest&) noexcept;
 
 // The program recovered from this kind. If the next one ends it, that one gets a bundle.
-void settle_kind(std::uint32_t entry) noexcept;
+void resolve_kind(std::uint32_t entry) noexcept;
 
 // Where the thread of this failure was. Not for after-shocks: what follows, follows from the first.
 void keep_call(const FailedRequest&, const FailedCall&) noexcept;

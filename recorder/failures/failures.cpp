@@ -27,22 +27,23 @@ namespace {
 
 constexpr std::uint64_t kManyRequests = 1000;  // Python's traceback of a MemoryError makes some 100
 
-bool is_provisional(const FailedRequest& failed) noexcept {
+FailureStage first_stage(const FailedRequest& failed) noexcept {
   const Space space = failed.request.space;
-  return is_device_space(space) && space != Space::torch && is_of_torch(failed.node);
+  const bool by_torch = is_device_space(space) && space != Space::torch && is_of_torch(failed.node);
+  return by_torch ? FailureStage::pending : FailureStage::open;
 }
 
 // Whether PyTorch has yet to report the failure's outcome. `device` 0: any.
 bool is_pending(const FailedRequest& failed, std::uint32_t device) noexcept {
   const std::uint32_t failed_on = failed.request.device;
-  return failed.time_ns != 0 && failed.provisional && !failed.settled &&
+  return failed.time_ns != 0 && failed.stage == FailureStage::pending &&
          (device == 0 || failed_on == 0 || failed_on == device);
 }
 
 // The program has dealt with the episode's root: the failure that comes now is another matter.
 void end_episode_if_gone_on(InHook hook, const FailedRequest& failed) noexcept {
   if (!has_gone_on(failed)) return;
-  settle_kind(root_of_episode());
+  resolve_kind(root_of_episode());
   helper::finish(hook, bound_seconds());  // its bundle, so that it can be completed
   recover(hook);
 }
@@ -90,11 +91,12 @@ void on_failure(InHook hook, const Request& request, int error, FailedBy by) noe
   if (thread != nullptr) {
     failed.node = stack::capture(hook, thread->stacks, thread->root(hook));
     failed.thread = thread->thread;
-    failed.provisional = is_provisional(failed);
+    failed.stage = first_stage(failed);
     add_own(thread->lane->spaces[static_cast<std::size_t>(request.space)].failed_count,
             std::uint64_t{1});
   }
-  if (!request.probe && !failed.provisional) end_episode_if_gone_on(hook, failed);
+  const bool may_report = !request.probe && failed.stage == FailureStage::open;
+  if (may_report) end_episode_if_gone_on(hook, failed);
   auto& header = g_session.header();
   failed.number =
       static_cast<std::uint32_t>(1 + (request.probe ? header.probes_total : header.failures_total)
@@ -113,10 +115,9 @@ void on_failure(InHook hook, const Request& request, int error, FailedBy by) noe
       append_event(*thread, EventKind::fail, request.api, entry, request.bytes, failed.node);
     }
   }
-  const bool is_aftershock = !request.probe && !failed.provisional && join_episode(hook, failed);
+  const bool is_aftershock = may_report && join_episode(hook, failed);
   // Its kind is not in the table, which is full.
-  if (first && entry == 0 && is_due && !is_aftershock && !failed.provisional)
-    add_new_entry(hook, failed);
+  if (first && entry == 0 && is_due && may_report && !is_aftershock) add_new_entry(hook, failed);
   if (thread != nullptr && request.probe) {
     note_probe(hook, failed, *thread);
     if (first) install_handlers(hook);
@@ -138,7 +139,7 @@ void on_failure(InHook hook, const Request& request, int error, FailedBy by) noe
     }
     if (handlers) install_handlers(hook);
   }
-  if (!request.probe && !failed.provisional) {
+  if (may_report) {
     if (failed.entry != 0 && !is_aftershock) {
       // An after-shock's kind may come back as a root.
       const bool is_new_root = !first && is_due && was_aftershock(failed);
@@ -166,7 +167,7 @@ void report_last_failure(InHook hook, int status) noexcept {
   if (last.time_ns == 0) return;
   const bool reported = bundle_of(last) != 0;
   // A bundle counts the repeats of its failure, unless the program now dies of one.
-  const bool harmless = status == 0 || last.settled;
+  const bool harmless = status == 0 || last.stage == FailureStage::resolved;
   if (reported && (harmless || !(last.recovered_before || is_stale(last)))) return;
   const BundleRequest request{.last_chance = true, .reported = is_reported(last)};
   last.entry = entry_of_last(hook, last);
@@ -183,11 +184,11 @@ void note_device_served(InHook hook, Api api, std::uint64_t bytes) noexcept {
   ThreadState* const thread = current_thread(hook);
   if (thread == nullptr) return;
   FailedRequest& failed = thread->failed;
-  if (failed.time_ns == 0 || failed.settled || failed.provisional || failed.request.api != api ||
+  if (failed.time_ns == 0 || failed.stage != FailureStage::open || failed.request.api != api ||
       bytes < failed.request.bytes)
     return;
   if (is_in_last_bundle(failed)) recover(hook);
-  settle(failed);
+  resolve(failed);
 }
 
 void note_torch_served(InHook hook, std::uint32_t device) noexcept {
@@ -199,14 +200,14 @@ void note_torch_served(InHook hook, std::uint32_t device) noexcept {
     cause.outcome = OutcomeKind::recovered;
     write_bundle(hook, cause, kWhenDue);
   }
-  settle(failed);
+  resolve(failed);
 }
 
 bool confirm_failure(InHook hook, std::uint32_t device) noexcept {
   ThreadState* const thread = current_thread(hook);
   if (thread == nullptr || !is_pending(thread->failed, device)) return false;
   FailedRequest& failed = thread->failed;
-  failed.settled = true;
+  failed.stage = FailureStage::resolved;
   const std::uint64_t now = system::monotonic_ns();
   if (bundle_of(failed) != 0 && failed.recovered_before && bundle_is_due(now))
     add_new_entry(hook, failed);

@@ -32,10 +32,10 @@ bool warn(InHook, Trigger) noexcept;
 // A GPU's request was served. If this thread has made a failed one again, that failure did no harm,
 // and its bundle says so. Takes nanoseconds, unless a failure is unresolved.
 void note_device_served(InHook, Api, std::uint64_t bytes) noexcept;
-// PyTorch has a block on the device: this thread's provisional failure did no harm, and is reported
+// PyTorch has a block on the device: this thread's pending failure did no harm, and is reported
 // so.
 void note_torch_served(InHook, std::uint32_t device) noexcept;
-// PyTorch gives up: reports this thread's provisional failure on the device, with the device's
+// PyTorch gives up: reports this thread's pending failure on the device, with the device's
 // figures as they are now. False: there is none.
 bool confirm_failure(InHook, std::uint32_t device) noexcept;
 

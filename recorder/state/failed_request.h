@@ -8,15 +8,22 @@
 
 namespace oomrec::recorder {
 
+// What is known of the outcome. By which event it changes:
+//   pending → resolved   PyTorch gives up (confirm_failure), or has its block (note_torch_served)
+//   open → resolved      the same request is served (note_device_served), or an exception reports
+//   it
+// What is never resolved is reported at the end of the process, if it has no bundle yet.
+enum class FailureStage : std::uint8_t {
+  pending,   // PyTorch's allocator asked: it frees its cache and tries again. Not reported yet
+  open,      // the program may end of it
+  resolved,  // it did no harm, or is reported with its outcome
+};
+
 struct FailedRequest {
   Request request{};
   int error = 0;
   FailedBy by = FailedBy::system;
-
-  // Made by PyTorch's allocator, which then frees its cache and tries again. Reported when that
-  // fails, too (confirm_failure) or succeeds (note_torch_served), else at the end of the process.
-  bool provisional = false;
-  bool settled = false;           // the same request was served later, or the failure was confirmed
+  FailureStage stage = FailureStage::open;
   bool unserved = false;          // a probe that the process ended of
   bool recovered_before = false;  // the program recovered from an earlier one of its kind
 

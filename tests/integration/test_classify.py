@@ -289,7 +289,7 @@ def test_exceptions_caused_by_a_childs_death(monkeypatch):
 
     def verdicts(pids):
         asked.append(pids)
-        return iter(["exited", "cgroup_oom_kill"])
+        return iter([("exited", None), ("cgroup_oom_kill", "killed")])
 
     monkeypatch.setattr(_oom_children, "_verdicts", verdicts)
 

@@ -1,5 +1,6 @@
 """The pages: every link leads to an existing file and heading."""
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -84,17 +85,31 @@ def test_the_names_that_changing_md_gives_are_in_the_sources():
     assert named <= set(re.findall(r"\w+", text)), named - set(re.findall(r"\w+", text))
 
 
-def test_pages_name_each_verdict_of_a_worker():
-    """kinds.h has words for a worker's verdicts. Two pages list those that count."""
-    kinds = (SOURCE / "common" / "verdict" / "kinds.h").read_text()
-    rows = re.findall(r"\{VerdictCode::(\w+),[^{}]*(?:\{\})?[^{}]*\}", kinds)
-    of_workers = {
-        code for code in rows if not re.search(rf"VerdictCode::{code},[^\n]*\{{\}}\}},", kinds)
-    }
+def verdict_tables(build_dir, table: str) -> str:
+    """What tests/unit/common/verdict/print_rules.cpp prints of the tables in common/verdict."""
+    printer = build_dir / "tests/unit/common/verdict_rules"
+    return subprocess.check_output([printer, table], text=True)
+
+
+def test_pages_name_each_verdict_of_a_worker(build_dir):
+    of_workers = set(verdict_tables(build_dir, "workers").split())
     assert {"cgroup_oom_kill", "runtime_limit"} <= of_workers and "crashed" not in of_workers
     page = (SOURCE / "docs" / "deaths.md").read_text()
     listed = page.partition("**child_killed** is the verdict if")[2].partition("\n\n")[0]
     assert of_workers <= set(re.findall(r"`(\w+)`", listed))
+
+
+@pytest.mark.parametrize("table", ["events", "deaths"])
+def test_the_page_has_the_table_of_rules(build_dir, table):
+    page = SOURCE / "docs" / "deaths.md"
+    text = page.read_text()
+    begin, end = f"<!-- rules of {table} -->", f"<!-- end of {table} -->"
+    old = text[text.index(begin) : text.index(end)]
+    new = f"{begin}\n\n{verdict_tables(build_dir, table)}\n"
+    if os.environ.get("OOMREC_WRITE_GOLDEN"):
+        page.write_text(text.replace(old, new))
+        return
+    assert old == new, "OOMREC_WRITE_GOLDEN=1 pytest -k has_the_table rewrites it"
 
 
 def test_the_readme_names_the_pythons_that_are_tested():

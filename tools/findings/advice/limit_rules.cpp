@@ -116,32 +116,19 @@ std::string bytes_text(const AdviceFacts& facts, const Knob& knob) {
          heap_in_cgroup_text(facts) + others_text(facts);
 }
 
-// A verdict whose limit says nothing about what to raise.
-bool is_about_machine(VerdictCode code) {
-  return code == VerdictCode::request_too_large || code == VerdictCode::system_oom_kill ||
-         code == VerdictCode::device_out_of_memory || code == VerdictCode::memory_pressure ||
-         code == VerdictCode::user_space_oom_kill || code == VerdictCode::runtime_limit;
-}
-
-bool has_action(VerdictCode code) {
-  return code == VerdictCode::near_limit || code == VerdictCode::memory_pressure ||
-         code == VerdictCode::thread_creation_failed || code == VerdictCode::fork_failed ||
-         (verdict::is_death_related_to_memory(code) && code != VerdictCode::simulated);
-}
-
 }  // namespace
 
 std::optional<Hint> raise_limit(const AdviceFacts& facts) {
-  if (!has_action(facts.verdict)) return {};
+  const ActionText text = action_for(facts.verdict);
+  if (text == nullptr) return {};
   const auto knob = std::find_if(std::begin(kKnobs), std::end(kKnobs), [&](const Knob& row) {
     return row.kind == facts.limit.kind && facts.limit.limit != 0;
   });
-  if (knob != std::end(kKnobs) && !is_about_machine(facts.verdict)) {
+  if (knob != std::end(kKnobs) && !verdict::kind_of(facts.verdict).is_about_machine) {
     return Hint{
         {}, is_count_limit(knob->kind) ? counted_text(facts, *knob) : bytes_text(facts, *knob), {}};
   }
-  const ActionText text = action_for(facts.verdict);
-  return text != nullptr ? std::optional{Hint{{}, text(facts), {}}} : std::nullopt;
+  return Hint{{}, text(facts), {}};
 }
 
 std::optional<Hint> enlarge_shared_memory(const AdviceFacts& facts) {

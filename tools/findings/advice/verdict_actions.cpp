@@ -123,44 +123,32 @@ std::string unchecked_text(const AdviceFacts&) {
 }
 
 struct Action {
-  VerdictCode code;
+  verdict::Remedy remedy;
   ActionText text;
 };
 
 constexpr Action kActions[] = {
-    {VerdictCode::request_too_large, request_text},
-    {VerdictCode::allocation_failed, unexplained_text},
-    {VerdictCode::mapping_failed, unexplained_text},
-    {VerdictCode::thread_creation_failed, thread_text},
-    {VerdictCode::fork_failed, thread_text},
-    {VerdictCode::memory_lock_failed, unexplained_text},
-    {VerdictCode::exception, exception_text},
-    {VerdictCode::null_dereference, unchecked_text},
-    {VerdictCode::uncaught_bad_alloc, unchecked_text},
-    {VerdictCode::crash_after_refusal, unchecked_text},
-    {VerdictCode::cgroup_oom_kill, machine_full_text},
-    {VerdictCode::system_oom_kill, kernel_kill_text},
-    {VerdictCode::killed_near_limit, machine_full_text},
-    {VerdictCode::terminated_under_pressure, pressure_text},
-    {VerdictCode::memory_pressure, pressure_text},
-    {VerdictCode::near_limit, pressure_text},
-    {VerdictCode::user_space_oom_kill, user_killer_text},
-    {VerdictCode::terminated_by_parent, parent_text},
-    {VerdictCode::runtime_limit, runtime_text},
-    {VerdictCode::child_killed, child_text},
-    {VerdictCode::device_out_of_memory, device_text},
-    {VerdictCode::device_limit, device_text},
-    {VerdictCode::device_fragmentation, pool_text},
-    {VerdictCode::soft_limit, unexplained_text},
-    {VerdictCode::address_space_limit, unexplained_text},
-    {VerdictCode::data_limit, unexplained_text},
+    {verdict::Remedy::smaller_request, request_text},
+    {verdict::Remedy::compare_limits, unexplained_text},
+    {verdict::Remedy::smaller_stacks, thread_text},
+    {verdict::Remedy::print_size, exception_text},
+    {verdict::Remedy::check_result, unchecked_text},
+    {verdict::Remedy::larger_machine, machine_full_text},
+    {verdict::Remedy::by_kernel_line, kernel_kill_text},
+    {verdict::Remedy::less_at_a_time, pressure_text},
+    {verdict::Remedy::change_service, user_killer_text},
+    {verdict::Remedy::change_parent, parent_text},
+    {verdict::Remedy::larger_heap, runtime_text},
+    {verdict::Remedy::read_worker, child_text},
+    {verdict::Remedy::smaller_batches, device_text},
+    {verdict::Remedy::trim_pool, pool_text},
 };
 
 }  // namespace
 
 ActionText action_for(VerdictCode code) {
   for (const Action& action : kActions)
-    if (action.code == code) return action.text;
+    if (action.remedy == verdict::kind_of(code).remedy) return action.text;
   return nullptr;
 }
 

@@ -10,15 +10,6 @@
 #include "tools/print/resident_memory.h"
 
 namespace oomrec::tools::processes {
-namespace {
-
-// Whether the verdict is about an end, not about a failed request. These are the ends that a worker
-// can have, and that of its parent.
-bool is_end_by_memory(VerdictCode code) {
-  return code == VerdictCode::child_killed || !verdict::kind_of(code).worker.empty();
-}
-
-}  // namespace
 
 std::string end_of_process(std::string_view summary, std::string_view program, std::int64_t pid) {
   const std::string_view clause = summary.substr(0, summary.find("; "));
@@ -30,7 +21,7 @@ std::string end_of_process(std::string_view summary, std::string_view program, s
 
 std::string death_line_of(const bundles::Source& bundle) {
   const verdict::Verdict verdict = bundle.verdict();
-  const bool by_memory = is_end_by_memory(verdict.code);
+  const bool by_memory = verdict::kind_of(verdict.code).death != verdict::MemoryDeath::none;
   if (!by_memory && verdict.code != VerdictCode::killed_externally &&
       verdict.code != VerdictCode::crashed)
     return {};

@@ -16,25 +16,9 @@ from typing import Any, NamedTuple
 from ._command import run_json
 from ._foreign_files import read_in
 
-# Verdicts for a process that the kernel, or a daemon on its behalf, killed.
-KILLS = (
-    "cgroup_oom_kill",
-    "system_oom_kill",
-    "user_space_oom_kill",
-    "killed_near_limit",
-    "terminated_under_pressure",
-    "terminated_by_parent",
-)
-# Also those for a process that ended by itself, after a failed allocation or the death of its own child.
-DEATHS = (
-    *KILLS,
-    "crash_after_refusal",
-    "null_dereference",
-    "uncaught_bad_alloc",
-    "runtime_limit",
-    "shared_memory_full",
-    "child_killed",
-)
+# What `oomrec ls --json` says of a death for lack of memory.
+KILLS = ("killed",)
+DEATHS = (*KILLS, "itself")
 # A pool reports a worker's death at once, but `oomrec ls` or another command may write the bundle later.
 _RECENT_S = 120.0
 _MOST_BYTES = 4 << 20  # of a file in a bundle
@@ -45,7 +29,7 @@ class Ending(NamedTuple):
     """What an exception says about a child's death."""
 
     pids: frozenset[int] | None  # None: the exception names no child
-    verdicts: tuple[str, ...]  # that make it a death for lack of memory
+    deaths: tuple[str, ...]  # that count, of KILLS or DEATHS
 
 
 def _of_pool(_exc: BaseException, _text: str) -> Ending | None:
@@ -150,16 +134,16 @@ def reason_of(exc: BaseException, text: str) -> str | None:
             return next(
                 (
                     "child_process:" + verdict
-                    for verdict in _verdicts(ending.pids)
-                    if verdict in ending.verdicts
+                    for verdict, death in _verdicts(ending.pids)
+                    if death in ending.deaths
                 ),
                 None,
             )
     return None
 
 
-def _verdicts(pids: frozenset[int] | None) -> Iterator[str]:
-    """The verdict of the newest bundle of each recently died descendant."""
+def _verdicts(pids: frozenset[int] | None) -> Iterator[tuple[str, object]]:
+    """Verdict and kind of death, by the newest bundle of each recently died descendant."""
     listing = run_json("ls", "--json") or {}
     seen: set[int] = set()
     for row in listing.get("bundles") or []:
@@ -168,7 +152,7 @@ def _verdicts(pids: frozenset[int] | None) -> Iterator[str]:
             continue
         if pid != os.getpid() and _is_recent(row) and _is_descendant(row):
             seen.add(pid)
-            yield str(row.get("verdict"))
+            yield str(row.get("verdict")), row.get("death")
 
 
 def _is_recent(row: dict[str, Any]) -> bool:

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/verdict/kinds.h"
 #include "tools/base/text.h"
 
 namespace oomrec::tools::views {
@@ -60,12 +61,19 @@ void print_sessions(const std::vector<bundles::Session>& sessions, const Termina
   }
 }
 
+Json death_json(std::string_view code) {
+  const verdict::Kind* const kind = verdict::kind_named(code);
+  if (kind == nullptr || kind->death == verdict::MemoryDeath::none) return nullptr;
+  return verdict::kMemoryDeathNames[static_cast<std::size_t>(kind->death)];
+}
+
 Json bundle_json(const bundles::BundleSummary& bundle, const BundleList& list) {
   return {
       {"bundle", bundle.path.string()},
       {"created_at_utc", text_or_null(bundle.created_at_utc)},
       {"trigger", text_or_null(bundle.trigger)},
       {"verdict", text_or_null(bundle.verdict)},
+      {"death", death_json(bundle.verdict)},
       {"outcome", text_or_null(bundle.outcome)},
       {"program", text_or_null(bundle.program)},
       {"script", text_or_null(bundle.script)},

@@ -109,6 +109,6 @@ TEST_CASE("a reading from outside takes precedence over the process' own") {
   seen->pressure_some = 3100;
   seen->pressure_full = 3000;
   verdict::Verdict verdict;
-  verdict::explain(verdict, image.view(), Trigger::pressure, 0, {}, {}, nullptr, seen.get());
+  verdict::explain(verdict, image.view(), {.trigger = Trigger::pressure, .health = seen.get()});
   CHECK(has(verdict.summary, "30.00 %"));
 }
