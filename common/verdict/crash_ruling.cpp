@@ -82,6 +82,12 @@ struct Evidence {
   }
 };
 
+// It returns an error; the block would be in a variable of the caller's.
+bool has_result_elsewhere(const Failure& failure) noexcept {
+  const Function& function = function_of(static_cast<Api>(failure.api));
+  return function.failed == Failed::error_number && function.has(kAllocator);
+}
+
 Ruling likely_if(bool likely, Link link) noexcept {
   return {link, likely ? Certainty::likely : Certainty::possible};
 }
@@ -121,8 +127,11 @@ Ruling rule_on_fault(const Evidence& e) noexcept {
   if (e.has(session::kLinkUnchecked)) return likely_if(few || far, Link::near_result);
   if (!checked && e.none_served()) return likely_if(e.is_soon(), Link::near_result);
   if (kept) return likely_if(few && far, Link::near_result);
-  // A function that compares mmap's -1 often returns a NULL of its own in its place.
-  const bool may_be_made_null = fails_with_minus_one(e.failure) && e.none_served() && e.is_soon();
+  // A function that compares mmap's -1 often returns a NULL of its own in its place. What
+  // posix_memalign returns is compared; the block's place still has the NULL from before.
+  const bool may_be_made_null =
+      (fails_with_minus_one(e.failure) || has_result_elsewhere(e.failure)) && e.none_served() &&
+      e.is_soon();
   if (checked && e.has(session::kLinkRegardless) && !may_be_made_null)
     return {Link::handled, Certainty::likely};
   if (few && far) return {Link::near_result, Certainty::possible};

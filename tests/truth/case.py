@@ -8,6 +8,7 @@ sees the signal, so an unknown end is always an honest answer there.
 from __future__ import annotations
 
 import signal
+import subprocess
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Callable, Mapping, Sequence
@@ -42,6 +43,7 @@ class Truth:
     decided: bool = True  # the evidence decides: `possible` is less than can be known
     least_request: int = 0  # the failed request's bytes
     limit: str = ""  # the limit's kind
+    limit_mib: int = 0
     api: str = ""  # the failed request's function
     program: str = ""  # of the bundle's process: a part of its name or command line
     holder: str = ""  # a function or file on the stack of one of the three largest holders
@@ -71,6 +73,7 @@ class Scene:
     pid: int  # that the program printed in its line "ready PID"
     cgroup: Path | None
     fixtures: Path | None  # the directory of fake files, if the case has some
+    oomrec: Callable[..., subprocess.CompletedProcess[str]]  # runs the command with these words
 
 
 @dataclass(frozen=True)

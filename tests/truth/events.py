@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -64,6 +65,30 @@ def logs(text: str, then: Event | None = None) -> Event:
                 log.write(f"{level},{number + 2},{now_us},-;{words}\n")
         if then:
             then(scene)
+
+    return event
+
+
+def tells(pid: str, *words: str, then: Event | None = None) -> Event:
+    """Who ends processes says why; {pid} is the program's."""
+
+    def event(scene: Scene) -> None:
+        said = scene.oomrec("ended", pid.format(pid=scene.pid), *words)
+        (scene.directory / "ended").write_text(f"{said.returncode} {said.stdout}{said.stderr}")
+        if then:
+            then(scene)
+
+    return event
+
+
+def limits(mib: int) -> Event:
+    """Its cgroup gets another limit."""
+
+    def event(scene: Scene) -> None:
+        assert scene.cgroup
+        for name in ("memory.memsw.limit_in_bytes", "memory.limit_in_bytes", "memory.max"):
+            with contextlib.suppress(OSError):
+                (scene.cgroup / name).write_text(str(mib << 20))
 
     return event
 

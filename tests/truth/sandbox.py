@@ -142,7 +142,9 @@ class Sandbox:
                 if line.startswith(b"ready "):
                     group = self.group.path if self.group else None
                     fixtures = self.directory / "fixtures" if self.case.fixtures else None
-                    self.case.event(Scene(self.directory, int(line.split()[1]), group, fixtures))
+                    self.case.event(
+                        Scene(self.directory, int(line.split()[1]), group, fixtures, self.oomrec)
+                    )
                     break
         with (self.directory / "stdout").open("wb") as file:
             file.write(process.communicate(timeout=TIMEOUT_S)[0] or b"")

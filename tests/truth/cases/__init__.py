@@ -11,6 +11,7 @@ from truth.cases import (
     limits,
     quiet,
     runtimes,
+    told,
     workers,
 )
 
@@ -25,6 +26,7 @@ CASES: list[Case] = [
         limits,
         runtimes,
         workers,
+        told,
         coroner,
         quiet,
     )

@@ -85,8 +85,26 @@ PASSED = [
     ),
 ]  # fmt: skip
 
+USED = {
+    "before": ("the row before calloc's NULL is written", CRASHED, NULL),
+    "memcpy": ("malloc's NULL is memcpy's destination", CRASHED, NULL),
+    "aligned": ("aligned_alloc's NULL is written to", CRASHED, NULL),
+    "memalign": ("posix_memalign's error is printed, and its NULL is used", CRASHED, NULL),
+    "map": ("a row in MAP_FAILED is written", CRASHED, NULL),
+    "string": ("a string is too long: bad_alloc, uncaught", ABORTED, UNCAUGHT),
+    "constructor": ("a constructor's new[] throws, uncaught", ABORTED, UNCAUGHT),
+    "async": ("a task's bad_alloc is rethrown by get(), uncaught", ABORTED, UNCAUGHT),
+    "thread": ("a thread's bad_alloc is uncaught", ABORTED, UNCAUGHT),
+    "cleanup": ("the error branch frees 400 rows, says so and aborts", ABORTED, (FIXED,)),
+}
+
 CASES = [
     *PASSED,
+    *(
+        Case(f"used_{how}", "consequence", story, ["@lookalikes", f"used_{how}"],
+             died(*codes, unsure=REFUSED), ends=ends)
+        for how, (story, ends, codes) in USED.items()
+    ),
     follows("memset", "memset on the NULL of malloc", CRASHED, *NULL, api="malloc", short=True),
     follows("first_byte", "the first byte of a NULL is written", CRASHED, *NULL),
     follows("far_index", "byte 40 Mi of a NULL is written", CRASHED, *NULL),

@@ -75,6 +75,22 @@ PASSED = [
            ABORTED),
 ]  # fmt: skip
 
+LOOKALIKES = {
+    "missing_file": ("fopen finds no file, and fputs uses the NULL", CRASHED),
+    "missing_path": ("realpath finds no path, and its NULL is written to", CRASHED),
+    "missing_variable": ("getenv finds nothing, and strlen reads the NULL", CRASHED),
+    "before_missing": ("the row before a NULL that a search returned is written", CRASHED),
+    "zero_setting": ("a setting of 0 is a divisor", signalled(signal.SIGFPE)),
+    "cannot_open": ("an uncaught runtime_error about a file", ABORTED),
+    "bad_thread": ("an uncaught system_error: a thread that never started is joined", ABORTED),
+    "bad_cast": ("an uncaught bad_any_cast", ABORTED),
+    "no_value": ("an uncaught bad_optional_access", ABORTED),
+    "too_long": ("an uncaught length_error: a size that no vector has", ABORTED),
+    "thread_overflows": ("a thread's stack overflows", CRASHED),
+    "rows_then_abort": ("a loop of small allocations, then abort() for a missing row", ABORTED),
+    "overrun": ("a strdup'ed name is overrun, and the C library finds that", ABORTED),
+}
+
 PYTHON_HANDLED = """
 import sys, ctypes, os
 held = bytearray(b"x") * (24 << 20)
@@ -100,6 +116,17 @@ kill 'SEGV', $$;
 
 CASES = [
     *PASSED,
+    *(
+        Case(
+            f"lookalike_{how}",
+            "handled",
+            f"a refusal is handled; then {story}",
+            ["@lookalikes", how],
+            innocent("crashed", unsure=MENTIONED),
+            ends=ends,
+        )
+        for how, (story, ends) in LOOKALIKES.items()
+    ),
     *(handled(what) for what in ("wild", "unmapped", "free_twice", "overflow", "map_at")),
     *(handled(what) for what in ("readonly", "call_null", "divide", "illegal", "terminate")),
     *(handled(what, short=True) for what in ("null", "assert", "out_of_range")),

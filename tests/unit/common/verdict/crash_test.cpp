@@ -237,6 +237,18 @@ TEST_CASE("MAP_FAILED counts as an address, too") {
   CHECK(session.verdict().code == VerdictCode::crashed);
 }
 
+TEST_CASE("a compared error says nothing about the block that it left unset") {
+  CrashedSession session;
+  session.link().flags = session::kLinkKnown | session::kLinkChecked | session::kLinkRegardless;
+  session.link().served_since = 0;
+  CHECK(session.verdict().code == VerdictCode::crashed);
+  session.refusal->api = static_cast<std::uint16_t>(Api::posix_memalign);
+  CHECK(session.verdict().code == VerdictCode::null_dereference);
+  CHECK(session.verdict().certainty == Certainty::possible);
+  session.link().served_since = 1;  // it went on
+  CHECK(session.verdict().code == VerdictCode::crashed);
+}
+
 TEST_CASE("without a fault address nothing is compared") {
   CrashedSession session;
   session.link().flags = session::kLinkKnown | session::kLinkUnchecked;
