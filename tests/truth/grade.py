@@ -55,7 +55,7 @@ def mismatches(truth: Truth, shown: dict[str, Any]) -> list[str]:
     request = shown["request"] or {}
     return [
         _unequal("limit", truth.limit, shown["limit"]["kind"]),
-        _unequal("MiB", str(truth.limit_mib or ""), str((shown["limit"]["bytes"] or 0) >> 20)),
+        _unequal("MiB", str(truth.limit_mib or ""), str((shown["limit"].get("bytes") or 0) >> 20)),
         _unequal("api", truth.api, request.get("api") or ""),
         _unequal("outcome", truth.outcome, shown["outcome"]),
         (
