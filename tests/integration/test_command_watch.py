@@ -4,7 +4,9 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 from kernel_log import report_oom_kill
@@ -78,6 +80,30 @@ def test_root_learns_the_exit_status_on_an_older_kernel(
     (bundle,) = wait_for(lambda: finished_bundles(preload))
     shown = oomrec.json("show", bundle)
     assert (shown["verdict"]["code"], shown["outcome"]) == (code, f"signal {number:d}")
+
+
+NEVER_WAITS = """
+import subprocess, sys, time
+child = subprocess.Popen([sys.argv[1], "never"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+child.stdout.readline()
+print(child.pid, flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_parent_need_not_wait(preload, oomrec, victim, watch):
+    """As a container's first process that is no init."""
+    watching = watch()
+    parent = preload.start(sys.executable, "-c", NEVER_WAITS, victim("dies"))
+    pid = int(parent.stdout.readline())
+    wait_for(lambda: watching.sees(pid))
+    os.kill(pid, signal.SIGKILL)
+    (bundle,) = wait_for(lambda: finished_bundles(preload))
+    shown = oomrec.json("show", bundle)
+    assert (shown["verdict"]["code"], shown["outcome"]) == ("killed_externally", "signal 9")
+    assert Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    parent.kill()
+    preload.finish(parent)
 
 
 def test_a_normal_exit_is_not_reported(preload, oomrec, victim, watch):

@@ -2,6 +2,9 @@
 // (PIDFD_GET_INFO), it also returns how the process ended.
 #pragma once
 
+#include <sys/types.h>
+
+#include <cstdint>
 #include <optional>
 
 #include "common/session/layout.h"
@@ -12,7 +15,8 @@ class ProcessEnd {
  public:
   ProcessEnd() = default;
   ~ProcessEnd();
-  ProcessEnd(ProcessEnd&& other) noexcept : descriptor_(other.descriptor_) {
+  ProcessEnd(ProcessEnd&& other) noexcept
+      : descriptor_(other.descriptor_), process_(other.process_), start_ticks_(other.start_ticks_) {
     other.descriptor_ = -1;
   }
   ProcessEnd& operator=(ProcessEnd&&) = delete;
@@ -26,13 +30,17 @@ class ProcessEnd {
   // Becomes readable at the end; −1: none.
   int descriptor() const { return descriptor_; }
 
-  // After the end: the status as wait() returns it. Empty if the parent has not waited for the
-  // process, or the kernel does not report it.
+  // After the end: the status as wait() returns it. Empty if the kernel does not report it. Of an
+  // exit with 0 it does so only once the parent has waited for the process.
   std::optional<int> wait_status() const;
 
  private:
-  explicit ProcessEnd(int descriptor) : descriptor_(descriptor) {}
+  explicit ProcessEnd(int descriptor, pid_t process = 0, std::uint64_t start_ticks = 0)
+      : descriptor_(descriptor), process_(process), start_ticks_(start_ticks) {}
+
   int descriptor_ = -1;
+  pid_t process_ = 0;
+  std::uint64_t start_ticks_ = 0;
 };
 
 }  // namespace oomrec::tools::service

@@ -244,8 +244,10 @@ bool Watcher::awaits_exit_of(pid_t process) const {
 
 std::optional<int> Watcher::wait_status(const RecordedProcess& dead) {
   if (!dead.same_pid_namespace()) return {};
-  return exits_ ? exits_->wait_status(static_cast<pid_t>(dead.session.pid))
-                : dead.end.wait_status();
+  if (exits_)
+    if (const auto status = exits_->wait_status(static_cast<pid_t>(dead.session.pid)))
+      return status;
+  return dead.end.wait_status();
 }
 
 // What the kernel no longer knows after the end, and what it says then.
