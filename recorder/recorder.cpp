@@ -38,6 +38,7 @@
 #include "recorder/process/environment.h"
 #include "recorder/process/inherited.h"
 #include "recorder/process/object_heap.h"
+#include "recorder/process/process_labels.h"
 #include "recorder/process/rank.h"
 #include "recorder/process/sent_signals.h"
 #include "recorder/stack/stack.h"
@@ -198,6 +199,7 @@ bool open_session(InHook hook, SessionOf owner) noexcept {
   header.process_tree = g_session.add_string(hook, g_process.tree);
   describe_address_space_limit();
   describe_rank(hook);
+  describe_process_labels(hook);
   g_state.start_ns = header.start_monotonic_ns;
   header.dump_directory = describe_dump_directory(hook);
   g_state.mode.store(options.mode, std::memory_order_relaxed);
@@ -301,6 +303,7 @@ bool start(const Options& options) noexcept {
   set_soft_limit(hook, options.limit);
   g_process.python_raw_malloc = variable(environ, "PYTHONMALLOC").substr(0, 6) == "malloc";
   store_rank(environ);
+  store_process_labels(environ);
   std::uint64_t nodes = 0;
   g_process.forget_at = oomrec::parse_size(variable(environ, "OOMREC_FORGET_AT"), nodes)
                             ? static_cast<std::uint32_t>(nodes)

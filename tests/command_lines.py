@@ -24,7 +24,7 @@ WORDS = {
         for page in ("report", "flamegraph", "table")
     },
 }
-TEXT_FORMATS = ["folded", "speedscope", "json", "csv", "telemetry"]
+TEXT_FORMATS = ["folded", "speedscope", "json", "csv", "telemetry", "row"]
 
 
 def recording_options() -> dict[str, str]:

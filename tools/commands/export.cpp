@@ -4,6 +4,7 @@
 #include "tools/bundles/opening/options.h"
 #include "tools/commands/choices.h"
 #include "tools/commands/commands.h"
+#include "tools/commands/export_rows.h"
 #include "tools/print/moment.h"
 #include "tools/views/export/format.h"
 
@@ -17,16 +18,24 @@ constexpr const char* kExamples =
     "  oomrec export --format perfetto -o memory.pftrace          for https://ui.perfetto.dev\n"
     "  oomrec export --format memory_viz -o memory.pickle         for "
     "https://pytorch.org/memory_viz\n"
-    "  oomrec export --format csv --what timeline -o memory.csv\n";
+    "  oomrec export --format csv --what timeline -o memory.csv\n"
+    "  oomrec export --format row oom_dumps -o deaths.jsonl\n";
 
 struct ExportOptions : bundles::ReadOptions {
   std::string format, what, output;
   views::Selection selection;
+  std::vector<std::string> named;
   std::string at, frames;
   bool count = false;
 };
 
 void check_figure(const views::Format& format, const Arguments& arguments) {
+  if (format.name == "row") {
+    for (const char* option : {"--space", "--group", "--frames", "--rank"})
+      if (arguments.given(option))
+        throw Error{Exit::bad_input, fmt::format("{} does not apply to the format row", option),
+                    "Leave it out: a row has what all rows have."};
+  }
   if (format.single_figure) return;
   for (const char* option : {"--at", "--count"}) {
     if (arguments.given(option))
@@ -43,12 +52,16 @@ void check_figure(const views::Format& format, const Arguments& arguments) {
 
 int export_command(const Words& words) {
   Arguments arguments{
-      "export", "[OPTIONS] --format FORMAT [BUNDLE]",
+      "export", "[OPTIONS] --format FORMAT [BUNDLE]…",
       "Writes a recording in another tool's format: flamegraph.pl (folded), speedscope, pprof, "
-      "Perfetto, PyTorch's memory_viz, GPU Memory Profiler (telemetry); or as JSON or CSV.",
+      "Perfetto, PyTorch's memory_viz, GPU Memory Profiler (telemetry); or as JSON or CSV; or "
+      "bundles as rows of a table of deaths (row).",
       kExamples};
   ExportOptions options;
-  options.add_to(arguments);
+  arguments.positionals(
+      "BUNDLE", options.named,
+      std::string{bundles::kReadable} + "; with --format row several, and directories of bundles");
+  options.add_options_to(arguments);
   arguments.choice("--format", "FORMAT", options.format, views::format_names(),
                    "the format to write");
   arguments.choice("--what", "WHAT", options.what,
@@ -75,6 +88,16 @@ int export_command(const Words& words) {
   const views::Format& format = views::format_of(options.format);
   const std::vector<views::Content> contents = views::choose_contents(format, options.what);
   check_figure(format, arguments);
+  if (format.name != "row" && options.named.size() > 1)
+    throw Error{Exit::bad_input, fmt::format("the format {} holds one bundle", format.name),
+                "Export each one by itself; only --format row takes several."};
+  if (format.name == "row") {
+    views::Output output{options.output, format.encoding};
+    const int exit_code = export_rows(options, options.named, output);
+    output.finish();
+    return exit_code;
+  }
+  if (!options.named.empty()) options.bundle = options.named[0];
   const bundles::Source source = options.open();
   if (format.name == "memory_viz" || format.name == "telemetry" || options.what == "events")
     bundles::require_one_process(source,

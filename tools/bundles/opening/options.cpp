@@ -21,6 +21,10 @@ std::uint32_t number_of_rank(const std::string& text) {
 
 void ReadOptions::add_to(Arguments& arguments, const std::string& what) {
   arguments.positional("BUNDLE", bundle, what);
+  add_options_to(arguments);
+}
+
+void ReadOptions::add_options_to(Arguments& arguments) {
   arguments.flag("--json", json, "print JSON (docs/json.md)");
   arguments.flag("--debuginfod", debuginfod,
                  "fetch missing debug information from the servers in DEBUGINFOD_URLS");

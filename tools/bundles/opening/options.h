@@ -25,6 +25,8 @@ struct ReadOptions {
   std::string rank;  // of a job; empty: all
 
   void add_to(Arguments& arguments, const std::string& what = kReadable);
+  // The same without BUNDLE, for a command that takes several.
+  void add_options_to(Arguments& arguments);
 
   // Opens `bundle`, or `named` where a command takes several, with symbols and sources as these
   // options say.

@@ -1,5 +1,6 @@
 #include "tools/bundles/store/bundles.h"
 
+#include <fmt/format.h>
 #include <glob.h>
 #include <sys/stat.h>
 
@@ -80,6 +81,20 @@ void group(std::vector<BundleSummary>& bundles) {
 
 }  // namespace
 
+// The boot id is no part of it: a redacted bundle has none. The start in nanoseconds tells machines
+// apart.
+std::string death_id(const session::Header& header, std::uint64_t number) {
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const std::uint64_t part : {static_cast<std::uint64_t>(header.pid), header.start_ticks,
+                                   header.start_realtime_ns, header.start_monotonic_ns, number}) {
+    for (unsigned byte = 0; byte < 8; ++byte) {
+      hash ^= part >> (8 * byte) & 0xff;
+      hash *= 0x100000001b3;
+    }
+  }
+  return fmt::format("{:016x}", hash);
+}
+
 std::vector<fs::path> dump_directories() {
   const char* named = std::getenv("OOMREC_DUMP_DIR");
   return dump_directories(named != nullptr && *named != '\0' ? named : "oom_dumps");
@@ -146,6 +161,8 @@ BundleSummary summary_of(const fs::path& bundle) {
   summary.episode.verdict = verdict_in(metadata).value_or(summary.episode.verdict);
   try {
     const recording::Recording recording{recording_in(bundle)};
+    summary.death_id =
+        death_id(recording.header(), number_of(manifest, "process_bundle").value_or(0));
     summary.pid = static_cast<std::uint64_t>(recording.header().pid);
     summary.outcome = current_outcome(summary.outcome, recording.header(), summary.path, manifest);
     const std::string program = recording.text(program_of(recording.header()));

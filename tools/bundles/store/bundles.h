@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/bundle/episodes.h"
+#include "common/session/layout.h"
 #include "common/session/vocabulary.h"
 #include "tools/base/foreign_file.h"
 #include "tools/base/json.h"
@@ -22,8 +23,13 @@ struct BundleSummary {
   bool awaits_outcome = false;  // still "running" in its metadata
   std::uint64_t pid = 0;        // 0: unknown
   std::uint64_t bytes = 0;
+  std::string death_id;             // empty: unknown
   bundle::EpisodeBundle episode{};  // `root` is an index into the list that it is from
 };
+
+// What a fleet calls the event of a bundle; its redacted copy has the same. `number`: of the bundle
+// within its process, from 1; 0: none.
+std::string death_id(const session::Header& header, std::uint64_t number);
 
 // The dump directories of OOMREC_DUMP_DIR, or ./oom_dumps, as absolute paths. A value with % is a
 // pattern: the result is every existing directory that it may have expanded to. Without %, the

@@ -1,6 +1,7 @@
 #include "tools/recording/symbolize/function_name.h"
 
 #include <cxxabi.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -131,7 +132,70 @@ std::string with_cut_scopes(std::string_view name, std::size_t columns) {
   return clip(name, columns);
 }
 
+// What compilers append to the name of a function that they split or copy.
+std::string_view without_clone(std::string_view name) {
+  constexpr std::array<std::string_view, 8> kClones = {" [clone ",    ".isra.",     ".part.",
+                                                       ".constprop.", ".cold",      ".lto_priv.",
+                                                       ".llvm.",      ".localalias"};
+  for (const std::string_view clone : kClones) name = name.substr(0, name.find(clone));
+  return name;
+}
+
+// Rust's "<train::Rows<u32> as train::Grow>::push" → "train::Rows<u32>::push".
+std::string without_trait(std::string_view name) {
+  if (!name.starts_with('<')) return std::string{name};
+  Walk walk{name};
+  std::size_t end_of_type = 0;
+  do {
+    if (walk.depth() == 1 && end_of_type == 0 && walk.rest().starts_with(" as "))
+      end_of_type = walk.at();
+    walk.step();
+  } while (!walk.at_end() && walk.depth() != 0);
+  if (end_of_type == 0) end_of_type = walk.at() - 1;
+  return std::string{name.substr(1, end_of_type - 1)} + std::string{walk.rest()};
+}
+
+// Go's "main.(*Cache).Put" → "main.Cache.Put".
+std::string without_receiver(std::string_view name) {
+  const std::size_t begin = name.find(".(*");
+  const std::size_t end = name.find(").", begin);
+  if (end == name.npos) return std::string{name};
+  return fmt::format("{}.{}{}", name.substr(0, begin), name.substr(begin + 3, end - begin - 3),
+                     name.substr(end + 1));
+}
+
+// Without what is in brackets.
+std::string without_brackets(std::string_view name) {
+  constexpr std::string_view kAnonymous = "(anonymous namespace)";
+  std::string text;
+  for (Walk walk{name}; !walk.at_end();) {
+    const bool is_kept = walk.depth() == 0 && !walk.opens() && !walk.rest().starts_with(kAnonymous);
+    const std::size_t begin = walk.at();
+    walk.step();
+    if (is_kept) text += name.substr(begin, walk.at() - begin);
+  }
+  return text;
+}
+
+// "::run::::" → "run": scopes that had no name.
+std::string without_empty_scopes(std::string_view name) {
+  std::string text;
+  for (std::size_t at = 0; at <= name.size();) {
+    const std::size_t end = std::min(name.find("::", at), name.size());
+    if (end != at) text += (text.empty() ? "" : "::") + std::string{name.substr(at, end - at)};
+    at = end + 2;
+  }
+  return text;
+}
+
 }  // namespace
+
+std::string plain_name(std::string_view name) {
+  const std::string named = without_receiver(without_clone(name));
+  const std::string typed = without_trait(parts_of(named).name);
+  std::string plain = without_empty_scopes(without_brackets(typed));
+  return plain.empty() ? std::string{name} : plain;
+}
 
 std::string demangled(const char* symbol) {
   std::array<char, 4096> buffer;

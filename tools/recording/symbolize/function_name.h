@@ -18,6 +18,11 @@ std::string demangled(const char* symbol);
 // "std::vector<train::Row, …>::_M_realloc_insert<…>(…)".
 std::string shortened_name(std::string_view name, std::size_t columns);
 
+// A native function's name in its source alone, the same from every build: "train::Rows::push" for
+// "void train::Rows<int>::push(int) [clone .isra.0]". Left out are the returned type, parameters,
+// template arguments, ABI tags, unnamed scopes, closures, and the parts that a compiler splits off.
+std::string plain_name(std::string_view name);
+
 // Whether it belongs to Python's import system.
 bool is_import_machinery(const Location& location);
 

@@ -32,9 +32,10 @@ bool is_interpreter_glue(std::string_view function) {
   return function.starts_with("Builtins_") || function.starts_with("construct_stub_");
 }
 
-Location note(std::string text) {
+Location note(std::string text, bool label = false) {
   Location location;
   location.kind = Location::Kind::note;
+  location.label = label;
   location.function = std::move(text);
   return location;
 }
@@ -197,8 +198,8 @@ const std::vector<LocationId>& Locations::of_frame(std::uint64_t frame) {
           ids.push_back(intern(note("[before attaching]")));
           break;
         case SpecialFrame::context:
-          ids.push_back(
-              intern(note("[" + recording_.text(static_cast<session::StringId>(frame)) + "]")));
+          ids.push_back(intern(
+              note("[" + recording_.text(static_cast<session::StringId>(frame)) + "]", true)));
           break;
         case SpecialFrame::rank:
           ids.push_back(intern(note(fmt::format("[rank {}]", session::argument_of(frame)))));

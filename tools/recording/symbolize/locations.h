@@ -27,6 +27,7 @@ struct Location {
   bool guessed = false;      // found by scanning the stack, without unwind information
   bool interpreter = false;  // native code of an interpreter, Python's or another one's
   bool script = false;       // a function in another language, compiled at run time
+  bool label = false;        // a note that is the program's own text
   std::uint32_t line = 0;    // 0: unknown
   std::uint32_t module = 0;  // entry in `modules`; 0: unknown
   std::uint32_t names = 0;   // for Locations: what that entry was when it was read; 0: unknown

@@ -59,5 +59,6 @@ void write_csv(const ExportRequest&, Output&);
 void write_perfetto(const ExportRequest&, Output&);
 void write_memory_viz(const ExportRequest&, Output&);
 void write_telemetry(const ExportRequest&, Output&);
+void write_row(const ExportRequest&, Output&);
 
 }  // namespace oomrec::tools::views

@@ -30,6 +30,7 @@ std::span<const Format> formats() {
       {"perfetto",    {timeline, holders},           true,     false,     binary,   write_perfetto},
       {"memory_viz",  {holders, events},             true,     false,     binary,   write_memory_viz},
       {"telemetry",   {timeline, events},            false,    false,     text,     write_telemetry},
+      {"row",         {holders},                     false,    false,     text,     write_row},
   };
   // clang-format on
   return kFormats;

@@ -29,17 +29,6 @@ std::string unbounded_name(const recording::Location& location,
   return fmt::format("{}+{:#x}", module.empty() ? "unknown code" : module, location.offset);
 }
 
-// The name of a stack's thread group. Its frame is the outermost one, or next to a job's rank.
-std::string_view group_of(const session::View& view, std::uint32_t node) {
-  std::string_view name;
-  view.walk(node, [&](std::uint64_t frame) {
-    if (session::kind_of(frame) == session::FrameKind::special &&
-        session::special_of(frame) == session::SpecialFrame::thread_group)
-      name = view.string(session::argument_of(frame));
-  });
-  return name;
-}
-
 bool is_selected(const recording::Recording& recording, const recording::HolderFigures& holder,
                  const Selection& selection) {
   const bool in_space = selection.space == "all" ? is_additive(holder.space)
@@ -49,6 +38,17 @@ bool is_selected(const recording::Recording& recording, const recording::HolderF
 }
 
 }  // namespace
+
+// Its frame is the outermost one, or next to a job's rank.
+std::string_view group_of(const session::View& view, std::uint32_t node) {
+  std::string_view name;
+  view.walk(node, [&](std::uint64_t frame) {
+    if (session::kind_of(frame) == session::FrameKind::special &&
+        session::special_of(frame) == session::SpecialFrame::thread_group)
+      name = view.string(session::argument_of(frame));
+  });
+  return name;
+}
 
 recording::StackId exported_stack(recording::Stacks& stacks, std::uint32_t node) {
   return stacks.reduced(stacks.of_node(node));

@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -37,6 +38,9 @@ struct Selection {
   std::string space = "all";  // or a space; all: those that add up
   std::string group;          // of threads; empty: all
 };
+
+// The name of a stack's thread group; empty: unknown.
+std::string_view group_of(const session::View& view, std::uint32_t node);
 
 // The largest at the end of the recording come first.
 std::vector<HolderRow> holder_rows(const recording::Recording&, recording::Stacks&,

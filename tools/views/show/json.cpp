@@ -1,4 +1,5 @@
 #include "tools/base/text.h"
+#include "tools/bundles/signature/holders.h"
 #include "tools/bundles/store/snapshot_source.h"
 #include "tools/bundles/store/verdict_json.h"
 #include "tools/findings/advice/advice.h"
@@ -46,6 +47,17 @@ Json devices_json(const bundles::Source& source, std::size_t top) {
   return rows;
 }
 
+// null for a running process, and if nothing is known of what it holds.
+Json signature_json(const bundles::Source& source) {
+  if (source.is_live()) return nullptr;
+  const bundles::Signature signature = bundles::signature_of(source);
+  if (signature.key.empty()) return nullptr;
+  return {{"key", signature.key},
+          {"version", bundles::kSignatureVersion},
+          {"title", signature.title},
+          {"share", signature.top_share}};
+}
+
 Json advice_json(const bundles::Source& source) {
   Json list = Json::array();
   for (const findings::Hint& hint : findings::advice_for(source))
@@ -69,6 +81,7 @@ Json show_json(const bundles::Source& source, const ShowStyle& style) {
       {"trigger", name_of(source.trigger())},
       {"outcome", source.outcome()},
       {"verdict", bundles::verdict_json(verdict)},
+      {"signature", signature_json(source)},
       {"context", text_or_null(printable(source.reason()))},
       {"process", print::process_json(source)},
       {"request", bundles::request_json(source)},

@@ -8,6 +8,7 @@
 
 #include "tools/base/error.h"
 #include "tools/base/text.h"
+#include "tools/bundles/signature/holders.h"
 #include "tools/bundles/store/snapshot_source.h"
 #include "tools/bundles/store/verdict_json.h"
 #include "tools/findings/advice/advice.h"
@@ -92,6 +93,16 @@ class Page {
     for (const auto& [name, value] : print::process_facts(source_)) {
       fmt::print("{:<9} {}\n", name, clip(printable(value), kColumns - 10));
     }
+    print_signature();
+  }
+
+  void print_signature() const {
+    if (source_.is_live()) return;
+    const bundles::Signature signature = bundles::signature_of(source_);
+    if (signature.key.empty()) return;
+    const std::string share = fmt::format(" ({})", percent_text(signature.top_share));
+    fmt::print("{:<9} {}{}\n", "signature", clip(signature.title, kColumns - 10 - share.size()),
+               share);
   }
 
   void print_ranks() const {

@@ -1,0 +1,239 @@
+"""`oomrec export --format row`: rows of real deaths, and whether their signatures tell causes apart."""
+
+import itertools
+import json
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from conftest import Runner
+from pythons import find_python
+from schemas import problems
+
+SOURCES = Path(__file__).parent / "signatures"
+PYTHON_CAUSES = [
+    "cache",
+    "queue",
+    "rows",
+    "closure",
+    "recursion",
+    "pictures",
+    "thumbnails",
+    "giant",
+]
+CPP_CAUSES = ["index", "log", "chain", "results"]
+C_CAUSES = ["jobs", "table"]
+MOST_BYTES = 16 * 1024
+SECRET = "hunter2-5f0b"
+VARIABLES = {
+    "OTEL_SERVICE_NAME": "shop",
+    "OTEL_RESOURCE_ATTRIBUTES": f"service.version=1.8,k8s.pod.name=shop%2D0,api.token={SECRET}",
+    "SHOP_PASSWORD": SECRET,
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+
+
+def rows_of(run) -> list[dict]:
+    """The rows of an export; each one is checked against the schema and the bound."""
+    rows = []
+    for line in run.stdout.splitlines():
+        assert len(line) < MOST_BYTES
+        rows.append(json.loads(line))
+        found = problems("row", rows[-1])
+        assert not found, found[:3]
+    return rows
+
+
+def compiled(compiler: str, source: Path, program: Path, *flags: str) -> Path:
+    subprocess.run([compiler, "-g", *flags, "-o", program, source, "-pthread"], check=True)
+    return program
+
+
+class Set:
+    """Programs in a directory of their own for each variant; every run leaves one bundle."""
+
+    def __init__(self, directory: Path, library: Path):
+        self.directory = directory
+        self.runner = Runner(directory, [], {"LD_PRELOAD": str(library)})
+        self.runs = 0
+
+    def run(self, cause: str, words: list, cwd: Path, limit: str = "64M") -> None:
+        labels = f"cause={cause},attempt=3"
+        env = {**VARIABLES, "OOMREC_LABELS": labels, "OOMREC_LIMIT": limit}
+        run = self.runner(*words, cwd=cwd, env=env)
+        assert run.exit_code != 0, str(run)
+        self.runs += 1
+
+    def checkout(self, name: str, shifted: int) -> Path:
+        """A copy of the sources, each `shifted` lines further down."""
+        directory = self.directory / name
+        directory.mkdir(parents=True)
+        for source in SOURCES.iterdir():
+            lines = ("#\n" if source.suffix == ".py" else "//\n") * shifted
+            (directory / source.name).write_text(lines + source.read_text())
+        return directory
+
+
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory, build_dir, library):
+    """Deaths of known causes: the rows, with the cause as a label; the bundles; the command."""
+    if shutil.which("g++") is None:
+        pytest.skip("needs g++")
+    deaths = Set(tmp_path_factory.mktemp("deaths"), library)
+    base = deaths.checkout("src/shop", 0)
+    other = deaths.checkout("elsewhere/checkout-2", 9)
+    pythons = list(dict.fromkeys(filter(None, map(find_python, ("3.11", "3.8", "3.13"))))) or [
+        "python3"
+    ]
+    for cause in PYTHON_CAUSES:
+        deaths.run(cause, [pythons[0], "-S", "service.py", cause], base)
+        deaths.run(cause, [pythons[-1], "-S", "service.py", cause], other, "96M")
+        deaths.run(cause, [pythons[0], "-S", "-m", "service", cause], other)
+        if cause != "giant":
+            deaths.run(
+                cause, [pythons[0], "-S", base / "service.py", cause, "killed"], deaths.directory
+            )
+    builds = [
+        (compiled("g++", base / "engine.cpp", base / "engine", "-O2"), base),
+        (compiled("g++", other / "engine.cpp", other / "engine_fast", "-O3"), other),
+    ]
+    c_builds = [
+        (compiled("gcc", base / "spool.c", base / "spool", "-O2"), base),
+        (compiled("gcc", other / "spool.c", other / "spool_fast", "-O3"), other),
+    ]
+    for causes, (slow, fast) in ((CPP_CAUSES, builds), (C_CAUSES, c_builds)):
+        for cause in causes:
+            deaths.run(cause, [slow[0], cause], slow[1])
+            deaths.run(cause, [slow[0], cause, "killed"], deaths.directory)
+            deaths.run(cause, [fast[0], cause], fast[1], "96M")
+            deaths.run(cause, [fast[0], cause, "killed"], fast[1])
+
+    command = Runner(deaths.directory, [str(build_dir / "oomrec")], {})
+    command("recover", "--unknown")
+    run = command("export", "--format", "row", deaths.runner.dump_dir)
+    assert run.exit_code == 0 and run.stderr == "", str(run)
+    rows = rows_of(run)
+    assert len(rows) == len(run.bundles) == deaths.runs
+    yield rows, run.bundles, command
+    deaths.runner.end_all()
+
+
+def same_pairs(names: list) -> set:
+    """The pairs of places with the same name."""
+    return {
+        pair
+        for pair in itertools.combinations(range(len(names)), 2)
+        if names[pair[0]] == names[pair[1]]
+    }
+
+
+def test_a_signature_is_a_cause(labelled):
+    rows, _, _ = labelled
+    truth = same_pairs([row["labels"]["cause"] for row in rows])
+    found = same_pairs([row["signature"] for row in rows])
+    groups = Counter((row["labels"]["cause"], row["signature"]) for row in rows)
+    assert len(truth & found) >= 0.99 * len(found), groups
+    assert len(truth & found) >= 0.95 * len(truth), groups
+
+
+def test_a_signature_follows_from_its_row(labelled):
+    """Bytes by path, and a giant request like a holder: no more is needed."""
+    for row in labelled[0]:
+        sums = Counter()
+        for holder in row["holders"]:
+            weight = holder["resident_bytes"]
+            sums[holder["sig"]] += holder["bytes"] if weight is None else weight
+        whole = sum(sums.values())
+        if row["cause"] == "giant_request":
+            assert row["request"]["size"] > row["limit_bytes"] / 4
+            continue
+        del sums[None]
+        (largest, bytes), *_ = sums.most_common()
+        assert row["signature"] == largest and row["signature_version"] == 1
+        assert row["top_share"] <= bytes / whole + 1e-5
+        assert row["signature_coarse"] == largest.split(" <- ")[0]
+
+
+def test_a_row_says_where_and_how(labelled):
+    for row in labelled[0]:
+        assert (row["service"], row["release"], row["pod"]) == ("shop", "1.8", "shop-0")
+        assert row["attempt"] == 3 and set(row["labels"]) == {"cause"}
+        assert row["kind"] == "death" and row["episode_role"] == "root"
+        assert row["episode_id"] == row["death_id"]
+        assert row["need_bytes"] >= row["peak_bytes"] >= row["rss_bytes"] > 0
+        assert row["need_is_bound"] and row["run_seconds"] > 0
+        assert len(row["timeline_ms"]) == len(row["timeline_rss"]) == len(row["timeline_live"]) > 0
+        assert row["timeline_ms"] == sorted(row["timeline_ms"])
+        if row["trigger"] == "soft_limit":
+            assert row["used_bytes"] <= row["limit_bytes"]
+            assert row["need_bytes"] >= row["used_bytes"] + row["request"]["size"]
+    assert len({row["death_id"] for row in labelled[0]}) == len(labelled[0])
+
+
+def test_a_row_tells_no_secret(labelled):
+    for row in labelled[0]:
+        text = json.dumps(row)
+        assert SECRET not in text and "checkout-2" not in text and 'killed"' not in text
+        for holder in row["holders"]:
+            assert all(
+                frame["file"] is None or frame["file"].count("/") < 2 for frame in holder["frames"]
+            )
+
+
+def test_a_redacted_bundle_is_the_same_death(labelled, tmp_path):
+    rows, bundles, command = labelled
+    by_id = {row["death_id"]: row for row in rows}
+    assert command("redact", bundles[0], "-o", tmp_path / "shared").exit_code == 0
+    (row,) = rows_of(command("export", "--format", "row", tmp_path / "shared"))
+    original = by_id[row["death_id"]]
+    assert row["signature"] == original["signature"] and row["holders"] == original["holders"]
+    assert row["service"] is None and row["host"] is None
+
+
+def test_show_has_the_same_signature(labelled):
+    rows, bundles, command = labelled
+    shown = command.json("show", bundles[-1])["signature"]
+    (row,) = rows_of(command("export", "--format", "row", bundles[-1]))
+    assert row in rows
+    assert (shown["key"], shown["title"]) == (row["signature"], row["title"])
+    assert f"signature {row['title'][:60]}" in command("show", bundles[-1]).stdout
+
+
+def test_a_broken_bundle_costs_its_own_row(labelled, tmp_path):
+    rows, bundles, command = labelled
+    for number, bundle in enumerate(bundles[:3]):
+        shutil.copytree(bundle, tmp_path / "dumps" / bundle.name)
+        if number == 1:
+            (tmp_path / "dumps" / bundle.name / "recording.oomrec").write_bytes(b"OOMREC")
+    run = command("export", "--format", "row", tmp_path / "dumps")
+    assert run.exit_code == 1 and len(rows_of(run)) == 2
+    assert run.stderr.startswith("oomrec: left out: ") and run.stderr.count("\n") == 1
+    alone = command("export", "--format", "row", tmp_path / "dumps" / bundles[1].name)
+    assert alone.exit_code == 2 and alone.stdout == ""
+
+
+def test_a_row_is_bounded(oomrec, preload, tmp_path, build_dir):
+    """10,000 holders with long names and deep stacks."""
+    names = [f"{'x' * 150}_{number}_ä" for number in range(40)]
+    program = "import sys\nsys.setrecursionlimit(10000)\nkept = []\n"
+    for name, inner in zip(names, names[1:] + ["end"]):
+        program += f"def {name}(): {inner}()\n"
+    program += "def end(): kept.append(bytearray(20000))\n"
+    program += "for line in range(3000): exec('\\n' * line + names[line % 40] + '()')\n"
+    program += "bytearray(1 << 40)\n"
+    (tmp_path / "deep.py").write_text("names = " + repr(names) + "\n" + program)
+    labels = ",".join(f"{'k' * 40}{number}={'ö' * 60}" for number in range(40))
+    env = {"OOMREC_LIMIT": "1G", "OOMREC_LABELS": labels}
+    bundle = preload("python3", "-S", "deep.py", env=env).only_bundle()
+    (row,) = rows_of(oomrec("export", "--format", "row", bundle))
+    assert row["holders"][0]["sig"] and row["signature"]
+
+
+def test_a_row_takes_no_options_of_stacks(oomrec, preload):
+    bundle = preload("python3", "-S", "-c", "bytearray(1 << 60)").only_bundle()
+    for words in (["--frames", "native"], ["--at", "end"], ["--space", "heap"]):
+        run = oomrec("export", "--format", "row", *words, bundle)
+        assert run.exit_code == 2 and f"{words[0]} does not apply to the format row" in run.stderr
+    assert oomrec("export", "--format", "csv", bundle, bundle).exit_code == 2

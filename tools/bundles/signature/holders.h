@@ -1,0 +1,35 @@
+// The holders and the failed request of a source, as its row has them.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "tools/bundles/signature/signature.h"
+#include "tools/bundles/store/source.h"
+
+namespace oomrec::tools::bundles {
+
+// The device whose memory the death is about, as an entry in `devices`; 0: host memory.
+std::uint32_t subject_device(const Source& source);
+
+// What counts for the signature, largest first: the holders of host memory, or those of the subject
+// device. A stack below half a percent is added to the largest one with the same path. At most
+// kMostHolders; the rest, and the bytes that have no stack, are one without frames.
+inline constexpr std::size_t kMostHolders = 20;
+std::vector<Holder> holders_of(const Source& source);
+// The first `most`, of which the last one is all others together, if there are more.
+std::vector<Holder> with_rest(std::vector<Holder> holders, std::size_t most);
+
+// Nothing if no request failed.
+std::optional<Request> request_of(const Source& source);
+
+// The same as in the source's row.
+Signature signature_of(const Source& source);
+
+// The row's frames of a stack, innermost first: without the interpreter's and the program's own
+// labels, at most `most`, among them those of its path.
+inline constexpr std::size_t kMostFrames = 32;
+std::vector<Frame> frames_of(const Source& source, const std::vector<recording::LocationId>& stack);
+std::vector<Frame> selected(const std::vector<Frame>& frames, std::size_t most);
+
+}  // namespace oomrec::tools::bundles

@@ -1,0 +1,120 @@
+#include "tools/bundles/signature/path.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "common/names/library_functions.h"
+#include "common/text/frames.h"
+#include "common/text/own_code.h"
+#include "tools/recording/symbolize/function_name.h"
+
+namespace oomrec::tools::bundles {
+namespace {
+
+constexpr std::size_t kBuildIdDigits = 12;
+
+std::string_view stem_of(std::string_view name) { return name.substr(0, name.find('.')); }
+
+// Python before 3.11 has no qualified names, so classes and outer functions do not count. From 3.12
+// on, comprehensions are part of the function that has them.
+std::string_view python_name(std::string_view qualified) {
+  constexpr std::array<std::string_view, 4> kInlined = {"<listcomp>", "<dictcomp>", "<setcomp>",
+                                                        "<genexpr>"};
+  const std::string_view name = qualified.substr(qualified.rfind('.') + 1);
+  const bool is_inlined = std::find(kInlined.begin(), kInlined.end(), name) != kInlined.end();
+  return is_inlined ? std::string_view{} : name;
+}
+
+// "<ipython-input-3-5f0b1c>" has another number in each session.
+std::string_view script_name(std::string_view file) {
+  const std::string_view name = text::base_name(file);
+  return name.starts_with("<ipython") ? "<ipython>" : name;
+}
+
+// Which functions of libraries a path may consist of, and not what every stack has.
+bool is_library_frame(const Frame& frame) {
+  if (frame.python) return !frame.file.starts_with("<frozen");
+  if (frame.script) return true;
+  return !frame.function.empty() && !frame.module.empty() && !text::is_plumbing(frame.module) &&
+         !text::is_interpreter(frame.module) &&
+         !names::is_library_function(recording::plain_name(frame.function));
+}
+
+// The first frames, each key once, that belong.
+template <class Belongs>
+std::vector<std::size_t> first_frames(const std::vector<Frame>& frames, Belongs belongs) {
+  std::vector<std::size_t> found;
+  std::vector<std::string> keys;
+  for (std::size_t i = 0; i < frames.size() && found.size() < kPathFrames; ++i) {
+    if (!belongs(frames[i])) continue;
+    std::string key = frame_key(frames[i]);
+    if (key.empty() || std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
+    keys.push_back(std::move(key));
+    found.push_back(i);
+  }
+  return found;
+}
+
+template <class Name>
+std::string joined(const std::vector<Frame>& frames, std::size_t most, std::string_view separator,
+                   Name name_of) {
+  std::string text;
+  for (const std::size_t i : path_of(frames)) {
+    if (most-- == 0) break;
+    if (!text.empty()) text += separator;
+    text += name_of(frames[i]);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string frame_key(const Frame& frame) {
+  if (frame.python || frame.script) {
+    const std::string_view name =
+        frame.python ? python_name(frame.function) : std::string_view{frame.function};
+    if (name.empty() && !frame.function.empty()) return {};
+    return fmt::format("{}:{}", script_name(frame.file), name.empty() ? "?" : name);
+  }
+  const std::string_view module = stem_of(frame.module);
+  if (frame.function.empty()) {
+    if (frame.module.empty()) return {};
+    return fmt::format("{}@{}+{:#x}", module,
+                       std::string_view{frame.build_id}.substr(0, kBuildIdDigits), frame.offset);
+  }
+  const std::string name = recording::plain_name(frame.function);
+  // Every program has one.
+  if (name == "main")
+    return fmt::format("{}:main",
+                       frame.file.empty() ? module : stem_of(text::base_name(frame.file)));
+  return frame.own ? name : fmt::format("{}:{}", module, name);
+}
+
+std::vector<std::size_t> path_of(const std::vector<Frame>& frames) {
+  std::vector<std::size_t> path =
+      first_frames(frames, [](const Frame& frame) { return frame.own; });
+  for (const bool python : {true, false}) {
+    if (!path.empty()) break;
+    path = first_frames(frames, [&](const Frame& frame) {
+      return frame.python == python && is_library_frame(frame);
+    });
+  }
+  return path;
+}
+
+std::string path_key(const std::vector<Frame>& frames, std::size_t most) {
+  return joined(frames, most, kPathSeparator, frame_key);
+}
+
+std::string path_title(const std::vector<Frame>& frames) {
+  return joined(frames, kPathFrames, " ← ", [](const Frame& frame) {
+    const std::string key = frame_key(frame);
+    const bool has_file = frame.python || frame.script || frame.file.empty();
+    if (has_file || recording::plain_name(frame.function) == "main") return key;
+    return fmt::format("{}:{}", text::base_name(frame.file), key);
+  });
+}
+
+}  // namespace oomrec::tools::bundles

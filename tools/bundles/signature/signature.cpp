@@ -1,0 +1,83 @@
+#include "tools/bundles/signature/signature.h"
+
+#include <algorithm>
+
+namespace oomrec::tools::bundles {
+namespace {
+
+constexpr double kLeastShare = 0.25;
+constexpr std::size_t kMostAlso = 2;
+
+struct Sum {
+  std::string key;
+  std::uint64_t bytes = 0, request_bytes = 0;
+  const std::vector<Frame>* frames = nullptr;  // of the largest
+  std::uint64_t largest = 0;
+};
+
+// Largest first; what has no path is left out.
+class Sums {
+ public:
+  explicit Sums(std::size_t frames) : frames_(frames) {}
+
+  void add(const std::vector<Frame>& frames, std::uint64_t bytes, bool is_request) {
+    std::string key = path_key(frames, frames_);
+    if (key.empty()) return;
+    auto at = std::find_if(sums_.begin(), sums_.end(), [&](const Sum& s) { return s.key == key; });
+    if (at == sums_.end()) at = sums_.insert(at, Sum{std::move(key)});
+    at->bytes += bytes;
+    if (is_request) at->request_bytes = bytes;
+    if (at->frames == nullptr || bytes > at->largest) {
+      at->frames = &frames;
+      at->largest = bytes;
+    }
+  }
+
+  const std::vector<Sum>& sorted() {
+    std::stable_sort(sums_.begin(), sums_.end(), [](const Sum& a, const Sum& b) {
+      return a.bytes != b.bytes ? a.bytes > b.bytes : a.key < b.key;
+    });
+    return sums_;
+  }
+
+ private:
+  std::size_t frames_;
+  std::vector<Sum> sums_;
+};
+
+}  // namespace
+
+Signature signature_of(const std::vector<Holder>& holders, const std::optional<Request>& request,
+                       std::string_view service) {
+  Sums paths{kPathFrames}, coarse{1};
+  std::uint64_t whole = 0;
+  const auto add = [&](const std::vector<Frame>& frames, std::uint64_t bytes, bool is_request) {
+    whole += bytes;
+    paths.add(frames, bytes, is_request);
+    coarse.add(frames, bytes, is_request);
+  };
+  for (const Holder& holder : holders) add(holder.frames, holder.weight(), false);
+  if (request && request->is_giant()) add(request->frames, request->bytes, true);
+
+  Signature signature;
+  const std::vector<Sum>& sums = paths.sorted();
+  if (sums.empty() || whole == 0) return signature;
+  const Sum& top = sums.front();
+  signature.top_share = static_cast<double>(top.bytes) / static_cast<double>(whole);
+  signature.coarse = coarse.sorted().front().key;
+  const bool is_spread = signature.top_share < kLeastShare;
+  for (std::size_t i = is_spread ? 0 : 1; i < sums.size() && signature.also.size() < kMostAlso; ++i)
+    signature.also.push_back(sums[i].key);
+  if (is_spread) {
+    signature.key = service.empty() ? "spread" : "spread:" + std::string{service};
+    signature.title = "spread: no code held a quarter of the memory";
+    signature.coarse = signature.key;
+  } else {
+    signature.key = top.key;
+    signature.title = path_title(*top.frames);
+    signature.is_request = top.request_bytes > top.bytes / 2;
+  }
+  return signature;
+}
+
+}  // namespace oomrec::tools::bundles

@@ -1,0 +1,31 @@
+// A death as one line of JSON, for a table of many (docs/schemas/row.json): small, and with names
+// of code alone. It has no argument, variable, message or directory, and of the environment the
+// labels of common/options/label_variables.h.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "tools/base/json.h"
+#include "tools/bundles/store/bundles.h"
+#include "tools/bundles/store/source.h"
+
+namespace oomrec::tools::views {
+
+inline constexpr std::size_t kMostRowBytes = 16 * 1024;
+
+// Writes the rows of several bundles. Those of one directory share what is known of its episodes.
+class RowWriter {
+ public:
+  // One line, without its newline. Throws Error for a PyTorch snapshot, which is of no process.
+  std::string line_of(const bundles::Source& source);
+
+ private:
+  const std::vector<bundles::BundleSummary>& bundles_beside(const std::filesystem::path& bundle);
+
+  std::map<std::filesystem::path, std::vector<bundles::BundleSummary>> directories_;
+};
+
+}  // namespace oomrec::tools::views

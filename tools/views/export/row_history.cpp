@@ -1,0 +1,112 @@
+#include "tools/views/export/row_history.h"
+
+#include <algorithm>
+
+#include "tools/findings/time_series/statistics.h"
+
+namespace oomrec::tools::views {
+namespace {
+
+constexpr std::size_t kFewestOfShape = 8;  // moments of the second half
+
+std::uint64_t live_on_host(const recording::Moment& moment) {
+  std::uint64_t bytes = 0;
+  for (const Space space : recording::spaces_that_add_up())
+    if (is_on_host(space)) bytes += moment.live_bytes[static_cast<std::size_t>(space)];
+  return bytes;
+}
+
+}  // namespace
+
+RowHistory::RowHistory(const recording::Recording& recording) {
+  const session::Header& header = recording.header();
+  start_realtime_ns_ = header.start_realtime_ns;
+  const std::uint64_t start = header.start_monotonic_ns;
+  if (recording.end_ns() > start) end_realtime_ns_ = recording.realtime_of(recording.end_ns());
+  for (const recording::Moment& moment : recording::timeline_of(recording).moments) {
+    const std::uint64_t after = moment.time_ns > start ? moment.time_ns - start : 0;
+    moments_.push_back({after / 1'000'000, moment.rss_bytes, live_on_host(moment)});
+  }
+}
+
+double RowHistory::run_seconds() const {
+  if (end_realtime_ns_ <= start_realtime_ns_ || start_realtime_ns_ == 0) return 0;
+  return static_cast<double>(end_realtime_ns_ - start_realtime_ns_) / 1e9;
+}
+
+std::uint64_t RowHistory::most_resident_bytes() const {
+  std::uint64_t most = 0;
+  for (const Moment& moment : moments_) most = std::max(most, moment.resident_bytes);
+  return most;
+}
+
+double RowHistory::lost_gib_hours() const {
+  double byte_ms = 0;
+  for (std::size_t i = 1; i < moments_.size(); ++i) {
+    const double ms = static_cast<double>(moments_[i].ms) - static_cast<double>(moments_[i - 1].ms);
+    byte_ms += (moments_[i].bytes() + moments_[i - 1].bytes()) / 2 * std::max(ms, 0.0);
+  }
+  constexpr double kGibHour = double{1 << 30} * 3'600'000;
+  return byte_ms / kGibHour;
+}
+
+std::vector<RowHistory::Moment> RowHistory::second_half() const {
+  if (moments_.empty()) return {};
+  std::vector<Moment> half;
+  for (const Moment& moment : moments_)
+    if (moment.ms >= moments_.back().ms / 2) half.push_back(moment);
+  return half;
+}
+
+double RowHistory::bytes_per_second() const {
+  findings::Series series;
+  for (const Moment& moment : second_half())
+    series.add(static_cast<double>(moment.ms) / 1e3, moment.bytes());
+  return series.size() < 2 ? 0 : findings::fit_of(series).slope;
+}
+
+// A leak has risen by as much in the second half as one expects of a line, and hardly ever fell.
+Growth RowHistory::growth() const {
+  const std::vector<Moment> half = second_half();
+  if (half.size() < kFewestOfShape) return Growth::unknown;
+  findings::Series series;
+  double highest = 0, fallen = 0, sum_of_steps = 0, largest_step = 0;
+  for (std::size_t i = 0; i < half.size(); ++i) {
+    const double bytes = half[i].bytes();
+    series.add(static_cast<double>(half[i].ms) / 1e3, bytes);
+    highest = std::max(highest, bytes);
+    fallen = std::max(fallen, highest - bytes);
+    if (i == 0) continue;
+    const double step = std::max(bytes - half[i - 1].bytes(), 0.0);
+    sum_of_steps += step;
+    largest_step = std::max(largest_step, step);
+  }
+  constexpr double kLine = 0.9, kRisen = 0.2, kFallen = 0.2, kStayed = 0.1;
+  const double risen = highest - half.front().bytes();
+  const findings::Fit fit = findings::fit_of(series);
+  if (fit.slope > 0 && fit.r_squared() >= kLine && risen >= kRisen * highest &&
+      fallen < kFallen * highest)
+    return Growth::steady;
+  const bool is_jump = largest_step > sum_of_steps / 2;
+  return fallen >= kFallen * highest || risen < kStayed * highest || is_jump ? Growth::bounded
+                                                                             : Growth::unknown;
+}
+
+void RowHistory::write_timeline(Json& row, std::size_t most) const {
+  Json ms = Json::array(), resident = Json::array(), live = Json::array();
+  const std::size_t count = std::min(most, moments_.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    // Evenly from the first to the last.
+    const std::size_t at =
+        count == 1 ? moments_.size() - 1 : i * (moments_.size() - 1) / (count - 1);
+    const Moment& moment = moments_[at];
+    ms.push_back(moment.ms);
+    resident.push_back(moment.resident_bytes != 0 ? Json(moment.resident_bytes) : Json(nullptr));
+    live.push_back(moment.live_bytes);
+  }
+  row["timeline_ms"] = std::move(ms);
+  row["timeline_rss"] = std::move(resident);
+  row["timeline_live"] = std::move(live);
+}
+
+}  // namespace oomrec::tools::views

@@ -1,0 +1,51 @@
+// A row's columns about time: when, how long, how much memory, in which shape.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "tools/base/json.h"
+#include "tools/recording/reading/timeline.h"
+
+namespace oomrec::tools::views {
+
+// How memory grew until the end.
+enum class Growth : std::uint8_t {
+  unknown,
+  steady,  // it rose all the time, as a leak does
+  bounded  // it stayed for long, or fell again
+};
+
+class RowHistory {
+ public:
+  explicit RowHistory(const recording::Recording& recording);
+
+  std::uint64_t end_realtime_ns() const { return end_realtime_ns_; }  // 0: unknown
+  double run_seconds() const;                                         // 0: unknown
+  std::uint64_t most_resident_bytes() const;                          // 0: unknown
+  double lost_gib_hours() const;                                      // resident memory × time
+  double bytes_per_second() const;  // of the second half, by the least squares
+  Growth growth() const;
+
+  // The three columns of the time line, of at most `most` moments. The last one is the end.
+  void write_timeline(Json& row, std::size_t most) const;
+
+ private:
+  struct Moment {
+    std::uint64_t ms = 0;  // since the start
+    std::uint64_t resident_bytes = 0, live_bytes = 0;
+
+    // What of it is known, for the shape.
+    double bytes() const {
+      return static_cast<double>(resident_bytes != 0 ? resident_bytes : live_bytes);
+    }
+  };
+  std::vector<Moment> second_half() const;
+
+  std::vector<Moment> moments_;
+  std::uint64_t end_realtime_ns_ = 0, start_realtime_ns_ = 0;
+};
+
+}  // namespace oomrec::tools::views
