@@ -10,6 +10,7 @@
 #include "tools/bundles/ranks/merged.h"
 #include "tools/bundles/recover/orphans.h"
 #include "tools/bundles/store/bundles.h"
+#include "tools/commands/commands.h"
 #include "tools/views/export/row.h"
 
 namespace oomrec::tools::commands {

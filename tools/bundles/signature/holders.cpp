@@ -1,7 +1,9 @@
 #include "tools/bundles/signature/holders.h"
 
 #include <algorithm>
+#include <map>
 
+#include "common/text/frames.h"
 #include "common/text/text.h"
 #include "tools/base/text.h"
 #include "tools/bundles/signature/labels.h"
@@ -19,7 +21,7 @@ using recording::Location;
 using recording::StackFigures;
 
 constexpr std::size_t kMostStacks = 256;  // that are looked at; smaller ones are part of the rest
-constexpr std::uint64_t kSmall = 200;     // a stack with less than this part of the whole
+constexpr std::uint64_t kSmall = 200;     // a holder with less than this part of the whole
 constexpr std::size_t kNameColumns = 120;
 constexpr std::size_t kFileColumns = 80;
 
@@ -40,12 +42,24 @@ Frame frame_of(const Location& location, const recording::Locations& locations, 
   frame.script = location.is_line();
   frame.own = own && location.kind != Location::Kind::note;
   frame.line = location.line;
-  frame.offset = location.offset;
   frame.function = recording::shortened_name(printable(location.function), kNameColumns);
   frame.file = clip_start(printable(last_components(location.file)), kFileColumns);
   frame.module = name(text::base_name(locations.module_path(location)), kFileColumns);
-  frame.build_id = locations.build_id(location);
+  if (location.function.empty()) {
+    frame.offset = location.offset;
+    frame.build_id = locations.build_id(location);
+  }
   return frame;
+}
+
+// The interpreter's frames, and what every stack has: allocators, the C library, the loader. A
+// library's function without a name stays, for it may get one later.
+bool is_left_out(const Location& location, const recording::Locations& locations,
+                 recording::Interest interest) {
+  if (location.interpreter) return true;
+  const bool is_unnamed = location.function.empty() && location.module != 0 &&
+                          !text::is_plumbing(locations.module_path(location));
+  return interest == recording::Interest::machinery && !is_unnamed;
 }
 
 bool is_counted(Space space, std::uint32_t device) {
@@ -61,9 +75,18 @@ std::vector<StackFigures> figures_of(const Source& source, recording::Stacks& st
   return rows;
 }
 
+bool is_small(const Holder& holder, std::uint64_t whole) {
+  return holder.weight() < whole / kSmall;
+}
+
+// A sum that is still empty has no space of its own.
 void add(Holder& sum, const Holder& holder) {
+  if (sum.count == 0 && sum.bytes == 0) {
+    sum.space = holder.space;
+    sum.device = holder.device;
+  }
   sum.bytes += holder.bytes;
-  if (sum.resident_bytes) *sum.resident_bytes += holder.weight();
+  if (holder.resident_bytes) sum.resident_bytes = sum.resident_bytes.value_or(0) + holder.weight();
   sum.count += holder.count;
   sum.estimated = sum.estimated || holder.estimated;
 }
@@ -87,7 +110,7 @@ std::vector<Frame> frames_of(const Source& source,
   std::vector<Frame> frames;
   for (std::size_t i = 0; i < stack.size(); ++i) {
     const Location& location = locations[stack[i]];
-    if (location.interpreter || location.label) continue;
+    if (location.label || is_left_out(location, locations, interests[i])) continue;
     frames.push_back(frame_of(location, locations,
                               interests[i] == recording::Interest::own_line ||
                                   interests[i] == recording::Interest::own_function));
@@ -126,8 +149,9 @@ std::vector<Holder> holders_of(const Source& source) {
   std::uint64_t whole = 0;
   for (const StackFigures& row : rows) whole += row.bytes;
 
+  // Small stacks with a path in common are one holder, which may be a large one.
   std::vector<Holder> holders;
-  std::vector<std::string> keys;
+  std::map<std::string, std::size_t, std::less<>> of_path;  // the first holder with it
   Holder rest;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const StackFigures& row = rows[i];
@@ -136,28 +160,23 @@ std::vector<Holder> holders_of(const Source& source) {
       holder.bytes = row.live_bytes;
       holder.resident_bytes = row.bytes;
     }
-    if (i >= kMostStacks) {
-      if (rest.count == 0 && rest.bytes == 0)
-        rest = holder;
-      else
-        add(rest, holder);
-      continue;
+    if (i < kMostStacks) holder.frames = frames_of(source, stacks.locations(row.stack));
+    const std::string key = path_key(holder.frames);
+    if (const auto same = of_path.find(key); same != of_path.end() && is_small(holder, whole)) {
+      add(holders[same->second], holder);
+    } else if (key.empty() && is_small(holder, whole)) {
+      add(rest, holder);
+    } else {
+      if (!key.empty()) of_path.try_emplace(key, holders.size());
+      holders.push_back(std::move(holder));
     }
-    holder.frames = frames_of(source, stacks.locations(row.stack));
-    std::string key = path_key(holder.frames);
-    if (row.bytes < whole / kSmall && !key.empty()) {
-      std::size_t same = 0;
-      while (same < holders.size() && (keys[same] != key || holders[same].space != row.space))
-        ++same;
-      if (same < holders.size()) {
-        add(holders[same], holder);
-        continue;
-      }
-    }
-    holders.push_back(std::move(holder));
-    keys.push_back(std::move(key));
   }
-  if (rest.bytes != 0 || rest.count != 0) holders.push_back(std::move(rest));
+  std::erase_if(holders, [&](const Holder& holder) {
+    const bool is_rest = is_small(holder, whole);
+    if (is_rest) add(rest, holder);
+    return is_rest;
+  });
+  if (rest.bytes != 0) holders.push_back(std::move(rest));
   return with_rest(std::move(holders), kMostHolders);
 }
 

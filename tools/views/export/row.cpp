@@ -63,15 +63,14 @@ Json frames_json(const std::vector<Frame>& all, std::size_t most) {
   Json frames = Json::array();
   for (const Frame& frame : bundles::selected(all, most)) {
     const bool is_native = !frame.python;
-    frames.push_back(
-        {{"kind", is_native ? "native" : "python"},
-         {"function", text_or_null(frame.function)},
-         {"file", text_or_null(frame.file)},
-         {"line", frame.line != 0 ? Json(frame.line) : Json(nullptr)},
-         {"module", text_or_null(frame.module)},
-         {"build_id", text_or_null(frame.build_id)},
-         {"offset", is_native && !frame.module.empty() ? Json(frame.offset) : Json(nullptr)},
-         {"own", frame.own}});
+    frames.push_back({{"kind", is_native ? "native" : "python"},
+                      {"function", text_or_null(frame.function)},
+                      {"file", text_or_null(frame.file)},
+                      {"line", frame.line != 0 ? Json(frame.line) : Json(nullptr)},
+                      {"module", text_or_null(frame.module)},
+                      {"build_id", text_or_null(frame.build_id)},
+                      {"offset", frame.offset != 0 ? Json(frame.offset) : Json(nullptr)},
+                      {"own", frame.own}});
   }
   return frames;
 }
