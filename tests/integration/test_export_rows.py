@@ -27,6 +27,7 @@ CPP_CAUSES = ["index", "log", "chain", "results"]
 C_CAUSES = ["jobs", "table"]
 MOST_BYTES = 16 * 1024
 SECRET = "hunter2-5f0b"
+KEEP_ALL = {"OOMREC_MAX_DUMPS": "1000", "OOMREC_MAX_TOTAL_MB": "1000"}
 VARIABLES = {
     "OTEL_SERVICE_NAME": "shop",
     "OTEL_RESOURCE_ATTRIBUTES": f"service.version=1.8,k8s.pod.name=shop%2D0,api.token={SECRET}",
@@ -56,7 +57,7 @@ class Set:
 
     def __init__(self, directory: Path, library: Path):
         self.directory = directory
-        self.runner = Runner(directory, [], {"LD_PRELOAD": str(library)})
+        self.runner = Runner(directory, [], {"LD_PRELOAD": str(library), **KEEP_ALL})
         self.runs = 0
 
     def run(self, cause: str, words: list, cwd: Path, limit: str = "64M") -> None:
@@ -110,13 +111,14 @@ def labelled(tmp_path_factory, build_dir, library):
             deaths.run(cause, [fast[0], cause], fast[1], "96M")
             deaths.run(cause, [fast[0], cause, "killed"], fast[1])
 
-    command = Runner(deaths.directory, [str(build_dir / "oomrec")], {})
+    command = Runner(deaths.directory, [str(build_dir / "oomrec")], KEEP_ALL)
     command("recover", "--unknown")
     run = command("export", "--format", "row", deaths.runner.dump_dir)
     assert run.exit_code == 0 and run.stderr == "", str(run)
     rows = rows_of(run)
-    assert len(rows) == len(run.bundles) == deaths.runs
-    yield rows, run.bundles, command
+    bundles = sorted(deaths.runner.dump_dir.glob("oom_*"))
+    assert len(rows) == len(bundles) == deaths.runs
+    yield rows, bundles, command
     deaths.runner.end_all()
 
 

@@ -1,6 +1,7 @@
 #include "tools/bundles/signature/holders.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "common/text/frames.h"
@@ -22,6 +23,8 @@ using recording::StackFigures;
 
 constexpr std::size_t kMostStacks = 256;  // that are looked at; smaller ones are part of the rest
 constexpr std::uint64_t kSmall = 200;     // a holder with less than this part of the whole
+constexpr std::uint64_t kMinor = 20;      // likewise; it has fewer frames
+constexpr std::size_t kMinorFrames = 8;
 constexpr std::size_t kNameColumns = 120;
 constexpr std::size_t kFileColumns = 80;
 
@@ -52,11 +55,22 @@ Frame frame_of(const Location& location, const recording::Locations& locations, 
   return frame;
 }
 
-// The interpreter's frames, and what every stack has: allocators, the C library, the loader. A
-// library's function without a name stays, for it may get one later.
+// Of inlined functions debug information has the name without its scope, so the header tells them.
+bool is_of_standard_library(const Location& location) {
+  constexpr std::array<std::string_view, 3> kHeaders = {"/include/c++/", "/rustc/",
+                                                        "/rust/library/"};
+  return recording::is_library_function(location) ||
+         (location.kind == Location::Kind::native &&
+          std::any_of(kHeaders.begin(), kHeaders.end(), [&](std::string_view header) {
+            return location.file.find(header) != std::string::npos;
+          }));
+}
+
+// The interpreter's frames, and what every stack has: allocators, the C and C++ libraries, the
+// loader. A library's function without a name stays, for it may get one later.
 bool is_left_out(const Location& location, const recording::Locations& locations,
                  recording::Interest interest) {
-  if (location.interpreter) return true;
+  if (location.interpreter || is_of_standard_library(location)) return true;
   const bool is_unnamed = location.function.empty() && location.module != 0 &&
                           !text::is_plumbing(locations.module_path(location));
   return interest == recording::Interest::machinery && !is_unnamed;
@@ -161,6 +175,7 @@ std::vector<Holder> holders_of(const Source& source) {
       holder.resident_bytes = row.bytes;
     }
     if (i < kMostStacks) holder.frames = frames_of(source, stacks.locations(row.stack));
+    if (holder.weight() < whole / kMinor) holder.frames = selected(holder.frames, kMinorFrames);
     const std::string key = path_key(holder.frames);
     if (const auto same = of_path.find(key); same != of_path.end() && is_small(holder, whole)) {
       add(holders[same->second], holder);

@@ -86,9 +86,9 @@ std::string frame_key(const Frame& frame) {
   }
   const std::string name = recording::plain_name(frame.function);
   // Every program has one.
-  if (name == "main")
-    return fmt::format("{}:main",
-                       frame.file.empty() ? module : stem_of(text::base_name(frame.file)));
+  if (name == "main" || name == "operator()")
+    return fmt::format("{}:{}", frame.file.empty() ? module : stem_of(text::base_name(frame.file)),
+                       name);
   return frame.own ? name : fmt::format("{}:{}", module, name);
 }
 
@@ -112,7 +112,7 @@ std::string path_title(const std::vector<Frame>& frames) {
   return joined(frames, kPathFrames, " ← ", [](const Frame& frame) {
     const std::string key = frame_key(frame);
     const bool has_file = frame.python || frame.script || frame.file.empty();
-    if (has_file || recording::plain_name(frame.function) == "main") return key;
+    if (has_file || key.find(':') < key.find("::")) return key;
     return fmt::format("{}:{}", text::base_name(frame.file), key);
   });
 }
