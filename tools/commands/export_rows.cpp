@@ -18,13 +18,13 @@ namespace {
 
 // The bundles of a dump directory, the oldest first, after those of its orphans are written; empty
 // if it is none.
-std::vector<std::string> bundles_of(const std::string& named) {
+std::vector<std::string> bundles_of(const std::string& named, views::RowWriter& rows) {
   std::error_code error;
   if (!std::filesystem::is_directory(named, error) || bundles::is_bundle(named)) return {};
   const std::filesystem::path directory = bundles::absolute_directory(named);
   bundles::recover_orphans({directory});
   std::vector<std::string> paths;
-  for (const bundles::BundleSummary& bundle : bundles::bundles_in({directory}))
+  for (const bundles::BundleSummary& bundle : rows.bundles_in(directory))
     paths.insert(paths.begin(), bundle.path.string());
   return paths;
 }
@@ -33,14 +33,14 @@ std::vector<std::string> bundles_of(const std::string& named) {
 
 int export_rows(const bundles::ReadOptions& options, const std::vector<std::string>& named,
                 views::Output& output) {
+  views::RowWriter rows;
   std::vector<std::string> all;
   if (named.empty()) all.emplace_back();  // the newest
   for (const std::string& name : named) {
-    const std::vector<std::string> bundles = bundles_of(name);
+    const std::vector<std::string> bundles = bundles_of(name, rows);
     if (bundles.empty()) all.push_back(name);
     all.insert(all.end(), bundles.begin(), bundles.end());
   }
-  views::RowWriter rows;
   const auto write = [&](const bundles::Source& source) {
     output.write(rows.line_of(source) + "\n");
   };

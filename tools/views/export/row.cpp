@@ -313,7 +313,8 @@ class Row {
         header_.start_realtime_ns != 0 ? Json(time_text(header_.start_realtime_ns)) : Json(nullptr);
     row["run_seconds"] = seconds != 0 ? figure(seconds) : Json(nullptr);
     row["lost_gib_hours"] = figure(history_.lost_gib_hours());
-    row["growth_bytes_per_s"] = figure(history_.bytes_per_second());
+    const auto growth = history_.bytes_per_second();
+    row["growth_bytes_per_s"] = growth ? figure(*growth) : Json(nullptr);
     history_.write_timeline(row, bounds.moments);
   }
 
@@ -378,10 +379,10 @@ class Row {
 
 }  // namespace
 
-const std::vector<bundles::BundleSummary>& RowWriter::bundles_beside(
-    const std::filesystem::path& bundle) {
-  const auto [at, is_new] = directories_.try_emplace(bundle.parent_path());
-  if (is_new) at->second = bundles::bundles_in({bundle.parent_path()});
+const std::vector<bundles::BundleSummary>& RowWriter::bundles_in(
+    const std::filesystem::path& directory) {
+  const auto [at, is_new] = directories_.try_emplace(directory);
+  if (is_new) at->second = bundles::bundles_in({directory});
   return at->second;
 }
 
@@ -392,7 +393,7 @@ std::string RowWriter::line_of(const Source& source) {
   const std::string id = bundles::death_id(
       source.recording->header(), number_of(source.manifest, "process_bundle").value_or(0));
   if (source.bundle.empty()) return Row{source, id, "", ""}.line();
-  const std::vector<bundles::BundleSummary>& all = bundles_beside(source.bundle);
+  const std::vector<bundles::BundleSummary>& all = bundles_in(source.bundle.parent_path());
   const auto own = std::find_if(all.begin(), all.end(), [&](const bundles::BundleSummary& bundle) {
     return bundle.path == source.bundle;
   });

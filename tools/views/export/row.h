@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "tools/base/json.h"
 #include "tools/bundles/store/bundles.h"
@@ -22,9 +23,10 @@ class RowWriter {
   // One line, without its newline. Throws Error for a PyTorch snapshot, which is of no process.
   std::string line_of(const bundles::Source& source);
 
- private:
-  const std::vector<bundles::BundleSummary>& bundles_beside(const std::filesystem::path& bundle);
+  // bundles::bundles_in() of one directory, read once.
+  const std::vector<bundles::BundleSummary>& bundles_in(const std::filesystem::path& directory);
 
+ private:
   std::map<std::filesystem::path, std::vector<bundles::BundleSummary>> directories_;
 };
 

@@ -58,11 +58,13 @@ std::vector<RowHistory::Moment> RowHistory::second_half() const {
   return half;
 }
 
-double RowHistory::bytes_per_second() const {
+std::optional<double> RowHistory::bytes_per_second() const {
   findings::Series series;
   for (const Moment& moment : second_half())
     series.add(static_cast<double>(moment.ms) / 1e3, moment.bytes());
-  return series.size() < 2 ? 0 : findings::fit_of(series).slope;
+  constexpr std::size_t kFewest = 3;
+  if (series.size() < kFewest) return std::nullopt;
+  return findings::fit_of(series).slope;
 }
 
 // A leak has risen by as much in the second half as one expects of a line, and hardly ever fell.

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
+#include <optional>
 #include <vector>
 
 #include "tools/base/json.h"
@@ -26,7 +26,8 @@ class RowHistory {
   double run_seconds() const;                                         // 0: unknown
   std::uint64_t most_resident_bytes() const;                          // 0: unknown
   double lost_gib_hours() const;                                      // resident memory × time
-  double bytes_per_second() const;  // of the second half, by the least squares
+  // Of the second half, by the least squares; nothing for fewer than three readings.
+  std::optional<double> bytes_per_second() const;
   Growth growth() const;
 
   // The three columns of the time line, of at most `most` moments. The last one is the end.
