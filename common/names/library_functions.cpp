@@ -7,10 +7,12 @@ namespace {
 
 // `core::` alone may be a C++ program's own; "<core::…>" is Rust's.
 constexpr std::string_view kBeginnings[] = {
-    "std::",   "__gnu_cxx::", "operator new", "_ZNSt",  "_ZNKSt",   "_ZSt",
-    "_ZNSa",   "_ZNSs",       "_ZNKSs",       "_Znw",   "_Zna",     "_ZN9__gnu_cxx",
-    "alloc::", "hashbrown::", "__rustc::",    "<std::", "<alloc::", "_ZNK9__gnu_cxx",
-    "<core::", "__rust_",     "<hashbrown::",
+    "std::",        "__gnu_cxx::",    "operator new", "_ZNSt",
+    "_ZNKSt",       "_ZSt",           "_ZNSa",        "_ZNSs",
+    "_ZNKSs",       "_Znw",           "_Zna",         "_ZN9__gnu_cxx",
+    "alloc::",      "hashbrown::",    "__rustc::",    "<std::",
+    "<alloc::",     "_ZNK9__gnu_cxx", "<core::",      "__rust_",
+    "<hashbrown::", "<&dyn core::",   "<&mut core::", "core::ops::function::",
 };
 
 constexpr std::string_view kAllocators[] = {

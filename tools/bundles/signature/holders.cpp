@@ -11,6 +11,7 @@
 #include "tools/bundles/store/verdict_json.h"
 #include "tools/recording/analysis/stacks.h"
 #include "tools/recording/reading/devices.h"
+#include "tools/recording/reading/script.h"
 #include "tools/recording/stack_text/frame_selection.h"
 #include "tools/recording/symbolize/function_name.h"
 
@@ -21,11 +22,11 @@ using recording::At;
 using recording::Location;
 using recording::StackFigures;
 
-constexpr std::size_t kMostStacks = 256;  // that are looked at; smaller ones are part of the rest
-constexpr std::uint64_t kSmall = 200;     // a holder with less than this part of the whole
-constexpr std::uint64_t kMinor = 20;      // likewise; it has fewer frames
+constexpr std::size_t kMostStacks = 1024;  // of holders; all others are part of the rest
+constexpr std::uint64_t kSmall = 200;      // a holder with less than this part of the whole
+constexpr std::uint64_t kMinor = 10;       // likewise; it has fewer frames
 constexpr std::size_t kMinorFrames = 8;
-constexpr std::size_t kNameColumns = 120;
+constexpr std::size_t kNameColumns = 100;
 constexpr std::size_t kFileColumns = 80;
 
 // "/home/me/src/train/loader.py" → "train/loader.py".
@@ -40,19 +41,24 @@ Frame frame_of(const Location& location, const recording::Locations& locations, 
   const auto name = [](std::string_view text, std::size_t columns) {
     return clip(printable(text), columns);
   };
+  const bool is_native = location.kind == Location::Kind::native;
   Frame frame;
   frame.python = location.kind == Location::Kind::python;
   frame.script = location.is_line();
-  frame.own = own && location.kind != Location::Kind::note;
   frame.line = location.line;
-  frame.function = recording::shortened_name(printable(location.function), kNameColumns);
+  frame.function = name(
+      is_native && !frame.script ? recording::plain_name(location.function) : location.function,
+      kNameColumns);
   frame.file = clip_start(printable(last_components(location.file)), kFileColumns);
   frame.module = name(text::base_name(locations.module_path(location)), kFileColumns);
+  // What an interpreter does for a script is not the program's own.
+  frame.own = own && (is_native ? frame.script || !recording::is_script_interpreter(frame.module)
+                                : frame.python);
   if (location.function.empty()) {
     frame.offset = location.offset;
     frame.build_id = locations.build_id(location);
   }
-  return frame;
+  return with_key(std::move(frame));
 }
 
 // Of inlined functions debug information has the name without its scope, so the header tells them.
@@ -80,13 +86,33 @@ bool is_counted(Space space, std::uint32_t device) {
   return is_additive(space) && (device != 0 || is_on_host(space));
 }
 
-std::vector<StackFigures> figures_of(const Source& source, recording::Stacks& stacks, At at) {
+// The holders that count, without the smallest ones: symbolizing their stacks would cost more than
+// that of all others.
+struct Counted {
+  std::vector<recording::HolderFigures> holders;
+  std::uint64_t left_out_bytes = 0, left_out_count = 0, whole = 0;
+};
+Counted counted_holders(const Source& source, At at) {
+  const auto bytes_of = [at](const recording::HolderFigures& holder) {
+    return at == At::peak ? holder.peak_bytes : holder.weight_bytes();
+  };
   const std::uint32_t device = subject_device(source);
-  std::vector<StackFigures> rows = recording::merged(
-      device != 0 ? recording::holders_on(*source.recording, device) : source.recording->holders(),
-      stacks, at, recording::Recursion::collapsed);
-  std::erase_if(rows, [&](const StackFigures& row) { return !is_counted(row.space, device); });
-  return rows;
+  Counted counted{device != 0 ? recording::holders_on(*source.recording, device)
+                              : source.recording->holders()};
+  std::vector<recording::HolderFigures>& holders = counted.holders;
+  std::erase_if(holders, [&](const auto& holder) { return !is_counted(holder.space, device); });
+  std::stable_sort(holders.begin(), holders.end(),
+                   [&](const auto& a, const auto& b) { return bytes_of(a) > bytes_of(b); });
+  for (const recording::HolderFigures& holder : holders) counted.whole += bytes_of(holder);
+  std::uint64_t left = counted.whole;
+  std::size_t kept = 0;
+  while (kept < std::min(holders.size(), kMostStacks) && left > counted.whole / kSmall)
+    left -= bytes_of(holders[kept++]);
+  counted.left_out_bytes = left;
+  for (std::size_t i = kept; i < holders.size(); ++i)
+    counted.left_out_count += at == At::peak ? holders[i].peak_count : holders[i].live_count;
+  holders.resize(kept);
+  return counted;
 }
 
 bool is_small(const Holder& holder, std::uint64_t whole) {
@@ -117,17 +143,18 @@ std::uint32_t subject_device(const Source& source) {
                                                  : 0;
 }
 
-std::vector<Frame> frames_of(const Source& source,
-                             const std::vector<recording::LocationId>& stack) {
-  const recording::Locations& locations = *source.locations;
-  const std::vector<recording::Interest> interests = recording::interests(stack, locations);
+std::vector<Frame> FrameReader::frames_of(const std::vector<recording::LocationId>& stack) {
+  const std::vector<recording::Interest> interests = recording::interests(stack, locations_);
   std::vector<Frame> frames;
   for (std::size_t i = 0; i < stack.size(); ++i) {
-    const Location& location = locations[stack[i]];
-    if (location.label || is_left_out(location, locations, interests[i])) continue;
-    frames.push_back(frame_of(location, locations,
-                              interests[i] == recording::Interest::own_line ||
-                                  interests[i] == recording::Interest::own_function));
+    const Location& location = locations_[stack[i]];
+    if (location.label || is_left_out(location, locations_, interests[i])) continue;
+    const auto [at, is_new] = frames_.try_emplace(stack[i]);
+    if (is_new)
+      at->second = frame_of(location, locations_,
+                            interests[i] == recording::Interest::own_line ||
+                                interests[i] == recording::Interest::own_function);
+    frames.push_back(at->second);
   }
   return selected(frames, kMostFrames);
 }
@@ -159,22 +186,23 @@ std::vector<Holder> holders_of(const Source& source) {
                                subject_device(source) == 0;
   const std::string device = recording::device_label(recording, subject_device(source));
   recording::Stacks stacks{recording, *source.locations};
-  const std::vector<StackFigures> rows = figures_of(source, stacks, at);
-  std::uint64_t whole = 0;
-  for (const StackFigures& row : rows) whole += row.bytes;
+  const Counted counted = counted_holders(source, at);
+  const std::uint64_t whole = counted.whole;
 
+  FrameReader reader{*source.locations};
   // Small stacks with a path in common are one holder, which may be a large one.
   std::vector<Holder> holders;
   std::map<std::string, std::size_t, std::less<>> of_path;  // the first holder with it
-  Holder rest;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const StackFigures& row = rows[i];
+  Holder rest{Space::heap, device, counted.left_out_bytes, std::nullopt, counted.left_out_count};
+  if (weighs_resident) rest.resident_bytes = rest.bytes;
+  for (const StackFigures& row :
+       recording::merged(counted.holders, stacks, at, recording::Recursion::collapsed)) {
     Holder holder{row.space, device, row.bytes, std::nullopt, row.count, row.estimated, {}};
     if (weighs_resident) {
       holder.bytes = row.live_bytes;
       holder.resident_bytes = row.bytes;
     }
-    if (i < kMostStacks) holder.frames = frames_of(source, stacks.locations(row.stack));
+    holder.frames = reader.frames_of(stacks.locations(row.stack));
     if (holder.weight() < whole / kMinor) holder.frames = selected(holder.frames, kMinorFrames);
     const std::string key = path_key(holder.frames);
     if (const auto same = of_path.find(key); same != of_path.end() && is_small(holder, whole)) {
@@ -213,8 +241,9 @@ std::optional<Request> request_of(const Source& source) {
   if (!details.exists) return std::nullopt;
   const verdict::Verdict verdict = source.verdict();
   const bool has_limit = verdict.limit != LimitKind::none && !is_count_limit(verdict.limit);
-  return Request{details.failure.bytes, has_limit ? verdict.limit_bytes : 0,
-                 frames_of(source, source.locations->of_stack(details.failure.node))};
+  return Request{
+      details.failure.bytes, has_limit ? verdict.limit_bytes : 0,
+      FrameReader{*source.locations}.frames_of(source.locations->of_stack(details.failure.node))};
 }
 
 Signature signature_of(const Source& source) {

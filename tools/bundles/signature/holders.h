@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "tools/bundles/signature/signature.h"
@@ -29,7 +30,15 @@ Signature signature_of(const Source& source);
 // The row's frames of a stack, innermost first: without the interpreter's and the program's own
 // labels, at most `most`, among them those of its path.
 inline constexpr std::size_t kMostFrames = 32;
-std::vector<Frame> frames_of(const Source& source, const std::vector<recording::LocationId>& stack);
+class FrameReader {
+ public:
+  explicit FrameReader(const recording::Locations& locations) : locations_(locations) {}
+  std::vector<Frame> frames_of(const std::vector<recording::LocationId>& stack);
+
+ private:
+  const recording::Locations& locations_;
+  std::unordered_map<recording::LocationId, Frame> frames_;
+};
 std::vector<Frame> selected(const std::vector<Frame>& frames, std::size_t most);
 
 }  // namespace oomrec::tools::bundles

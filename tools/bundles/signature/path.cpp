@@ -46,12 +46,12 @@ bool is_library_frame(const Frame& frame) {
 template <class Belongs>
 std::vector<std::size_t> first_frames(const std::vector<Frame>& frames, Belongs belongs) {
   std::vector<std::size_t> found;
-  std::vector<std::string> keys;
+  std::vector<std::string_view> keys;
   for (std::size_t i = 0; i < frames.size() && found.size() < kPathFrames; ++i) {
     if (!belongs(frames[i])) continue;
-    std::string key = frame_key(frames[i]);
+    const std::string& key = frames[i].key;
     if (key.empty() || std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
-    keys.push_back(std::move(key));
+    keys.push_back(key);
     found.push_back(i);
   }
   return found;
@@ -92,6 +92,11 @@ std::string frame_key(const Frame& frame) {
   return frame.own ? name : fmt::format("{}:{}", module, name);
 }
 
+Frame with_key(Frame frame) {
+  frame.key = frame_key(frame);
+  return frame;
+}
+
 std::vector<std::size_t> path_of(const std::vector<Frame>& frames) {
   std::vector<std::size_t> path =
       first_frames(frames, [](const Frame& frame) { return frame.own; });
@@ -105,12 +110,12 @@ std::vector<std::size_t> path_of(const std::vector<Frame>& frames) {
 }
 
 std::string path_key(const std::vector<Frame>& frames, std::size_t most) {
-  return joined(frames, most, kPathSeparator, frame_key);
+  return joined(frames, most, kPathSeparator, [](const Frame& frame) { return frame.key; });
 }
 
 std::string path_title(const std::vector<Frame>& frames) {
   return joined(frames, kPathFrames, " ← ", [](const Frame& frame) {
-    const std::string key = frame_key(frame);
+    const std::string& key = frame.key;
     const bool has_file = frame.python || frame.script || frame.file.empty();
     if (has_file || key.find(':') < key.find("::")) return key;
     return fmt::format("{}:{}", text::base_name(frame.file), key);

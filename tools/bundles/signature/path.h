@@ -20,6 +20,7 @@ struct Frame {
   std::uint32_t line = 0;
   std::uint64_t offset = 0;                      // in the module; native frames only
   std::string function, file, module, build_id;  // file: its last two components; module: its name
+  std::string key;                               // frame_key() of the others
 };
 
 inline constexpr std::size_t kPathFrames = 3;
@@ -28,6 +29,7 @@ inline constexpr std::string_view kPathSeparator = " <- ";
 // "cache.py:remember", "train::Rows::push", "prog:main"; without a name "prog@1f2e3d4c5b6a+0x1234".
 // Empty for a frame that says nothing: a comprehension, or an unknown address.
 std::string frame_key(const Frame& frame);
+Frame with_key(Frame frame);
 
 // The frames of a stack's path, innermost first, as indices: at most kPathFrames of the program's
 // own, each function once. Without own frames, those of libraries: lines of Python, else native

@@ -55,6 +55,8 @@ bool is_before_code(const Interpreter& interpreter, const std::string& word) {
 
 }  // namespace
 
+bool is_script_interpreter(std::string_view program) { return interpreter_of(program) != nullptr; }
+
 std::string script_in(std::string_view program, const std::vector<std::string>& arguments) {
   const Interpreter* const interpreter = interpreter_of(program);
   if (interpreter == nullptr) return {};

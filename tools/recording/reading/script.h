@@ -17,4 +17,7 @@ std::string script_of(const Recording&);
 // The same for a program's name and its arguments, argv[0] first.
 std::string script_in(std::string_view program, const std::vector<std::string>& arguments);
 
+// Whether a program of that name runs scripts: "node", "python3.11".
+bool is_script_interpreter(std::string_view program);
+
 }  // namespace oomrec::tools::recording

@@ -344,7 +344,8 @@ class Row {
   }
 
   std::string_view cause_of(const bundles::Signature& signature) const {
-    if (kind_ == "life" || kind_ == "warning") return {};
+    if (kind_ == "life" || verdict::kind_of(verdict_.code).cause < verdict::Cause::refused)
+      return {};
     if (signature.is_request) return "giant_request";
     const Growth growth = history_.growth();
     if (growth == Growth::unknown) return {};

@@ -20,7 +20,7 @@ Frame python(std::string file, std::string function, bool own = true) {
   frame.file = std::move(file);
   frame.function = std::move(function);
   frame.line = 7;
-  return frame;
+  return bundles::with_key(std::move(frame));
 }
 
 Frame native(std::string function, bool own = true, std::string module = "prog",
@@ -30,7 +30,7 @@ Frame native(std::string function, bool own = true, std::string module = "prog",
   frame.function = std::move(function);
   frame.module = std::move(module);
   frame.file = std::move(file);
-  return frame;
+  return bundles::with_key(std::move(frame));
 }
 
 Holder holder(std::uint64_t bytes, std::vector<Frame> frames) {
