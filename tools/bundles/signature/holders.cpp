@@ -37,7 +37,8 @@ std::string_view last_components(std::string_view path) {
   return before == path.npos ? path : path.substr(before + 1);
 }
 
-Frame frame_of(const Location& location, const recording::Locations& locations, bool own) {
+std::shared_ptr<const Frame> described(const Location& location,
+                                       const recording::Locations& locations, bool own) {
   const auto name = [](std::string_view text, std::size_t columns) {
     return clip(printable(text), columns);
   };
@@ -143,23 +144,26 @@ std::uint32_t subject_device(const Source& source) {
                                                  : 0;
 }
 
-std::vector<Frame> FrameReader::frames_of(const std::vector<recording::LocationId>& stack) {
-  const std::vector<recording::Interest> interests = recording::interests(stack, locations_);
-  std::vector<Frame> frames;
-  for (std::size_t i = 0; i < stack.size(); ++i) {
-    const Location& location = locations_[stack[i]];
-    if (location.label || is_left_out(location, locations_, interests[i])) continue;
-    const auto [at, is_new] = frames_.try_emplace(stack[i]);
-    if (is_new)
-      at->second = frame_of(location, locations_,
-                            interests[i] == recording::Interest::own_line ||
-                                interests[i] == recording::Interest::own_function);
-    frames.push_back(at->second);
-  }
+const std::shared_ptr<const Frame>& FrameReader::frame_of(recording::LocationId id) {
+  const auto [at, is_new] = frames_.try_emplace(id);
+  if (!is_new) return at->second;
+  const Location& location = locations_[id];
+  const recording::Interest interest = recording::interests({id}, locations_)[0];
+  if (!location.label && !is_left_out(location, locations_, interest))
+    at->second = described(
+        location, locations_,
+        interest == recording::Interest::own_line || interest == recording::Interest::own_function);
+  return at->second;
+}
+
+Frames FrameReader::frames_of(const std::vector<recording::LocationId>& stack) {
+  Frames frames;
+  for (std::size_t i = recording::allocator_frames(stack, locations_); i < stack.size(); ++i)
+    if (const std::shared_ptr<const Frame>& frame = frame_of(stack[i])) frames.push_back(frame);
   return selected(frames, kMostFrames);
 }
 
-std::vector<Frame> selected(const std::vector<Frame>& frames, std::size_t most) {
+Frames selected(const Frames& frames, std::size_t most) {
   if (frames.size() <= most) return frames;
   std::vector<bool> keep(frames.size());
   std::size_t left = most;
@@ -173,7 +177,7 @@ std::vector<Frame> selected(const std::vector<Frame>& frames, std::size_t most) 
     keep[i] = true;
     --left;
   }
-  std::vector<Frame> kept;
+  Frames kept;
   for (std::size_t i = 0; i < frames.size(); ++i)
     if (keep[i]) kept.push_back(frames[i]);
   return kept;

@@ -27,18 +27,25 @@ std::optional<Request> request_of(const Source& source);
 // The same as in the source's row.
 Signature signature_of(const Source& source);
 
-// The row's frames of a stack, innermost first: without the interpreter's and the program's own
-// labels, at most `most`, among them those of its path.
-inline constexpr std::size_t kMostFrames = 32;
+// Reads the row's frames of stacks, innermost first: without the interpreter's, and those that
+// every stack has.
 class FrameReader {
  public:
   explicit FrameReader(const recording::Locations& locations) : locations_(locations) {}
-  std::vector<Frame> frames_of(const std::vector<recording::LocationId>& stack);
+
+  // At most kMostFrames.
+  Frames frames_of(const std::vector<recording::LocationId>& stack);
 
  private:
+  const std::shared_ptr<const Frame>& frame_of(recording::LocationId id);
+
   const recording::Locations& locations_;
-  std::unordered_map<recording::LocationId, Frame> frames_;
+  std::unordered_map<recording::LocationId, std::shared_ptr<const Frame>>
+      frames_;  // null: left out
 };
-std::vector<Frame> selected(const std::vector<Frame>& frames, std::size_t most);
+inline constexpr std::size_t kMostFrames = 32;
+
+// At most `most` frames, among them those of the path.
+Frames selected(const Frames& frames, std::size_t most);
 
 }  // namespace oomrec::tools::bundles

@@ -44,12 +44,12 @@ bool is_library_frame(const Frame& frame) {
 
 // The first frames, each key once, that belong.
 template <class Belongs>
-std::vector<std::size_t> first_frames(const std::vector<Frame>& frames, Belongs belongs) {
+std::vector<std::size_t> first_frames(const Frames& frames, Belongs belongs) {
   std::vector<std::size_t> found;
   std::vector<std::string_view> keys;
   for (std::size_t i = 0; i < frames.size() && found.size() < kPathFrames; ++i) {
-    if (!belongs(frames[i])) continue;
-    const std::string& key = frames[i].key;
+    if (!belongs(*frames[i])) continue;
+    const std::string& key = frames[i]->key;
     if (key.empty() || std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
     keys.push_back(key);
     found.push_back(i);
@@ -58,13 +58,13 @@ std::vector<std::size_t> first_frames(const std::vector<Frame>& frames, Belongs 
 }
 
 template <class Name>
-std::string joined(const std::vector<Frame>& frames, std::size_t most, std::string_view separator,
+std::string joined(const Frames& frames, std::size_t most, std::string_view separator,
                    Name name_of) {
   std::string text;
   for (const std::size_t i : path_of(frames)) {
     if (most-- == 0) break;
     if (!text.empty()) text += separator;
-    text += name_of(frames[i]);
+    text += name_of(*frames[i]);
   }
   return text;
 }
@@ -92,12 +92,12 @@ std::string frame_key(const Frame& frame) {
   return frame.own ? name : fmt::format("{}:{}", module, name);
 }
 
-Frame with_key(Frame frame) {
+std::shared_ptr<const Frame> with_key(Frame frame) {
   frame.key = frame_key(frame);
-  return frame;
+  return std::make_shared<const Frame>(std::move(frame));
 }
 
-std::vector<std::size_t> path_of(const std::vector<Frame>& frames) {
+std::vector<std::size_t> path_of(const Frames& frames) {
   std::vector<std::size_t> path =
       first_frames(frames, [](const Frame& frame) { return frame.own; });
   for (const bool python : {true, false}) {
@@ -109,11 +109,11 @@ std::vector<std::size_t> path_of(const std::vector<Frame>& frames) {
   return path;
 }
 
-std::string path_key(const std::vector<Frame>& frames, std::size_t most) {
+std::string path_key(const Frames& frames, std::size_t most) {
   return joined(frames, most, kPathSeparator, [](const Frame& frame) { return frame.key; });
 }
 
-std::string path_title(const std::vector<Frame>& frames) {
+std::string path_title(const Frames& frames) {
   return joined(frames, kPathFrames, " ← ", [](const Frame& frame) {
     const std::string& key = frame.key;
     const bool has_file = frame.python || frame.script || frame.file.empty();

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,17 +30,20 @@ inline constexpr std::string_view kPathSeparator = " <- ";
 // "cache.py:remember", "train::Rows::push", "prog:main"; without a name "prog@1f2e3d4c5b6a+0x1234".
 // Empty for a frame that says nothing: a comprehension, or an unknown address.
 std::string frame_key(const Frame& frame);
-Frame with_key(Frame frame);
+
+// A stack, innermost first. Stacks have most frames in common.
+using Frames = std::vector<std::shared_ptr<const Frame>>;
+std::shared_ptr<const Frame> with_key(Frame frame);
 
 // The frames of a stack's path, innermost first, as indices: at most kPathFrames of the program's
 // own, each function once. Without own frames, those of libraries: lines of Python, else native
 // functions. Empty if the stack has neither.
-std::vector<std::size_t> path_of(const std::vector<Frame>& frames);
+std::vector<std::size_t> path_of(const Frames& frames);
 
 // "cache.py:remember <- api.py:handle": the first `most` frames of a path. Empty: no path.
-std::string path_key(const std::vector<Frame>& frames, std::size_t most = kPathFrames);
+std::string path_key(const Frames& frames, std::size_t most = kPathFrames);
 
 // The same for people: "cache.cpp:remember ← api.cpp:handle", with the files of native functions.
-std::string path_title(const std::vector<Frame>& frames);
+std::string path_title(const Frames& frames);
 
 }  // namespace oomrec::tools::bundles

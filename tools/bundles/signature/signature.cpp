@@ -11,7 +11,7 @@ constexpr std::size_t kMostAlso = 2;
 struct Sum {
   std::string key;
   std::uint64_t bytes = 0, request_bytes = 0;
-  const std::vector<Frame>* frames = nullptr;  // of the largest
+  const Frames* frames = nullptr;  // of the largest
   std::uint64_t largest = 0;
 };
 
@@ -20,7 +20,7 @@ class Sums {
  public:
   explicit Sums(std::size_t frames) : frames_(frames) {}
 
-  void add(const std::vector<Frame>& frames, std::uint64_t bytes, bool is_request) {
+  void add(const Frames& frames, std::uint64_t bytes, bool is_request) {
     std::string key = path_key(frames, frames_);
     if (key.empty()) return;
     auto at = std::find_if(sums_.begin(), sums_.end(), [&](const Sum& s) { return s.key == key; });
@@ -51,7 +51,7 @@ Signature signature_of(const std::vector<Holder>& holders, const std::optional<R
                        std::string_view service) {
   Sums paths{kPathFrames}, coarse{1};
   std::uint64_t whole = 0;
-  const auto add = [&](const std::vector<Frame>& frames, std::uint64_t bytes, bool is_request) {
+  const auto add = [&](const Frames& frames, std::uint64_t bytes, bool is_request) {
     whole += bytes;
     paths.add(frames, bytes, is_request);
     coarse.add(frames, bytes, is_request);

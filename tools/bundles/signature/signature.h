@@ -24,7 +24,7 @@ struct Holder {
   std::optional<std::uint64_t> resident_bytes;  // if the death was for what is resident
   std::uint64_t count = 0;
   bool estimated = false;
-  std::vector<Frame> frames;  // innermost first; empty: unknown, or all that are not listed
+  Frames frames;  // innermost first; empty: unknown, or all that are not listed
 
   std::uint64_t weight() const { return resident_bytes.value_or(bytes); }
 };
@@ -32,7 +32,7 @@ struct Holder {
 // The failed request. It is a cause of its own if it is larger than a quarter of its limit.
 struct Request {
   std::uint64_t bytes = 0, limit_bytes = 0;  // 0: unknown
-  std::vector<Frame> frames;
+  Frames frames;
 
   bool is_giant() const { return limit_bytes != 0 && bytes > limit_bytes / 4; }
 };

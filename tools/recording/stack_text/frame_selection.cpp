@@ -113,10 +113,6 @@ std::size_t line_count(const std::vector<bool>& shown) {
 
 }  // namespace
 
-namespace {
-
-// The number of innermost frames that are an allocator's: up to the outermost one of its functions,
-// with what lies between them.
 std::size_t allocator_frames(const std::vector<LocationId>& stack, const Locations& locations) {
   constexpr std::size_t kMostBetween = 8;
   std::size_t frames = 0;
@@ -127,8 +123,6 @@ std::size_t allocator_frames(const std::vector<LocationId>& stack, const Locatio
   }
   return frames;
 }
-
-}  // namespace
 
 std::vector<Interest> interests(const std::vector<LocationId>& stack, const Locations& locations) {
   const auto python = std::find_if(stack.begin(), stack.end(),

@@ -35,6 +35,10 @@ struct StackRow {
 // The interest of each location of a stack, innermost first.
 std::vector<Interest> interests(const std::vector<LocationId>& stack, const Locations& locations);
 
+// The number of innermost frames that are an allocator's: up to the outermost one of its functions,
+// with what lies between them.
+std::size_t allocator_frames(const std::vector<LocationId>& stack, const Locations& locations);
+
 // The rows of a stack, with repeated frames and short repeated cycles folded. Machinery between
 // repetitions is ignored, and folded with them.
 std::vector<StackRow> fold_repetitions(const std::vector<LocationId>& stack,

@@ -24,7 +24,6 @@
 namespace oomrec::tools::views {
 namespace {
 
-using bundles::Frame;
 using bundles::Holder;
 using bundles::Source;
 
@@ -59,9 +58,10 @@ Json figure(double value) {
   return std::round(value * unit) / unit;
 }
 
-Json frames_json(const std::vector<Frame>& all, std::size_t most) {
+Json frames_json(const bundles::Frames& all, std::size_t most) {
   Json frames = Json::array();
-  for (const Frame& frame : bundles::selected(all, most)) {
+  for (const auto& one : bundles::selected(all, most)) {
+    const bundles::Frame& frame = *one;
     const bool is_native = !frame.python;
     frames.push_back({{"kind", is_native ? "native" : "python"},
                       {"function", text_or_null(frame.function)},

@@ -8,12 +8,14 @@
 
 using namespace oomrec::tools;
 using bundles::Frame;
+using bundles::Frames;
+using Shared = std::shared_ptr<const Frame>;
 using bundles::Holder;
 using bundles::Request;
 
 namespace {
 
-Frame python(std::string file, std::string function, bool own = true) {
+Shared python(std::string file, std::string function, bool own = true) {
   Frame frame;
   frame.python = frame.script = true;
   frame.own = own;
@@ -23,8 +25,8 @@ Frame python(std::string file, std::string function, bool own = true) {
   return bundles::with_key(std::move(frame));
 }
 
-Frame native(std::string function, bool own = true, std::string module = "prog",
-             std::string file = "") {
+Shared native(std::string function, bool own = true, std::string module = "prog",
+              std::string file = "") {
   Frame frame;
   frame.own = own;
   frame.function = std::move(function);
@@ -33,7 +35,7 @@ Frame native(std::string function, bool own = true, std::string module = "prog",
   return bundles::with_key(std::move(frame));
 }
 
-Holder holder(std::uint64_t bytes, std::vector<Frame> frames) {
+Holder holder(std::uint64_t bytes, Frames frames) {
   Holder held;
   held.bytes = bytes;
   held.frames = std::move(frames);
@@ -43,6 +45,8 @@ Holder holder(std::uint64_t bytes, std::vector<Frame> frames) {
 std::string key_of(const std::vector<Holder>& holders) {
   return bundles::signature_of(holders, std::nullopt, "shop").key;
 }
+
+std::string key_of(const Shared& frame) { return frame->key; }
 
 }  // namespace
 
@@ -72,53 +76,52 @@ TEST_CASE("a native name is that of the source") {
 }
 
 TEST_CASE("the key of a frame is the same for every version of Python and every checkout") {
-  CHECK(bundles::frame_key(python("train/loader.py", "read")) == "loader.py:read");
-  CHECK(bundles::frame_key(python("other/loader.py", "Loader.read")) == "loader.py:read");
-  CHECK(bundles::frame_key(python("loader.py", "run.<locals>.read")) == "loader.py:read");
-  CHECK(bundles::frame_key(python("loader.py", "Loader.run.<locals>.<listcomp>")).empty());
-  CHECK(bundles::frame_key(python("loader.py", "<lambda>")) == "loader.py:<lambda>");
-  CHECK(bundles::frame_key(python("<ipython-input-7-0f3c>", "<module>")) == "<ipython>:<module>");
-  CHECK(bundles::frame_key(native("main", true, "prog", "src/prog.c")) == "prog:main");
-  CHECK(bundles::frame_key(native("main")) == "prog:main");
-  CHECK(
-      bundles::frame_key(native("PyArray_New", false, "_umath.cpython-311-x86_64-linux-gnu.so")) ==
-      "_umath:PyArray_New");
-  Frame unnamed = native("");
+  CHECK(key_of(python("train/loader.py", "read")) == "loader.py:read");
+  CHECK(key_of(python("other/loader.py", "Loader.read")) == "loader.py:read");
+  CHECK(key_of(python("loader.py", "run.<locals>.read")) == "loader.py:read");
+  CHECK(key_of(python("loader.py", "Loader.run.<locals>.<listcomp>")).empty());
+  CHECK(key_of(python("loader.py", "<lambda>")) == "loader.py:<lambda>");
+  CHECK(key_of(python("<ipython-input-7-0f3c>", "<module>")) == "<ipython>:<module>");
+  CHECK(key_of(native("main", true, "prog", "src/prog.c")) == "prog:main");
+  CHECK(key_of(native("main")) == "prog:main");
+  CHECK(key_of(native("PyArray_New", false, "_umath.cpython-311-x86_64-linux-gnu.so")) ==
+        "_umath:PyArray_New");
+  Frame unnamed = *native("");
   unnamed.build_id = "0123456789abcdef0123";
   unnamed.offset = 0x1234;
-  CHECK(bundles::frame_key(unnamed) == "prog@0123456789ab+0x1234");
-  CHECK(bundles::frame_key(Frame{}).empty());
+  CHECK(key_of(bundles::with_key(unnamed)) == "prog@0123456789ab+0x1234");
+  CHECK(key_of(bundles::with_key({})).empty());
 }
 
 TEST_CASE("a path is the innermost functions of the program, each once") {
-  const std::vector<Frame> frames = {native("malloc", false, "libc.so.6"),
-                                     python("json/decoder.py", "decode", false),
-                                     python("a.py", "walk"),
-                                     python("a.py", "A.walk"),
-                                     python("a.py", "A.walk.<locals>.<genexpr>"),
-                                     python("b.py", "run"),
-                                     python("a.py", "walk"),
-                                     python("c.py", "<module>"),
-                                     python("d.py", "never")};
+  const Frames frames = {native("malloc", false, "libc.so.6"),
+                         python("json/decoder.py", "decode", false),
+                         python("a.py", "walk"),
+                         python("a.py", "A.walk"),
+                         python("a.py", "A.walk.<locals>.<genexpr>"),
+                         python("b.py", "run"),
+                         python("a.py", "walk"),
+                         python("c.py", "<module>"),
+                         python("d.py", "never")};
   CHECK(bundles::path_key(frames) == "a.py:walk <- b.py:run <- c.py:<module>");
   CHECK(bundles::path_key(frames, 1) == "a.py:walk");
 }
 
 TEST_CASE("without a function of the program's own, those of libraries") {
-  const std::vector<Frame> frames = {native("malloc", false, "libc.so.6"),
-                                     native("std::vector<int>::push_back", false, "libfoo.so.1"),
-                                     native("foo_add", false, "libfoo.so.1"),
-                                     python("numpy/core/numeric.py", "full", false)};
+  const Frames frames = {native("malloc", false, "libc.so.6"),
+                         native("std::vector<int>::push_back", false, "libfoo.so.1"),
+                         native("foo_add", false, "libfoo.so.1"),
+                         python("numpy/core/numeric.py", "full", false)};
   CHECK(bundles::path_key(frames) == "numeric.py:full");
   CHECK(bundles::path_key({frames[0], frames[1], frames[2]}) == "libfoo:foo_add");
   CHECK(bundles::path_key({frames[0], frames[1]}).empty());
 }
 
 TEST_CASE("bytes are summed by path, and the largest is the signature") {
-  const std::vector<Frame> cache = {python("cache.py", "remember"), python("api.py", "handle")};
-  std::vector<Frame> elsewhere = cache;
+  const Frames cache = {python("cache.py", "remember"), python("api.py", "handle")};
+  Frames elsewhere = cache;
   elsewhere.insert(elsewhere.begin(), native("PyBytes_New", false, "libx.so"));
-  const std::vector<Frame> batch = {python("train.py", "batch")};
+  const Frames batch = {python("train.py", "batch")};
   const std::vector<Holder> holders = {holder(45, batch), holder(30, cache), holder(25, elsewhere)};
   const bundles::Signature signature = bundles::signature_of(holders, std::nullopt, "shop");
   CHECK(signature.key == "cache.py:remember <- api.py:handle");
@@ -170,18 +173,18 @@ TEST_CASE("a request of more than a quarter of the limit is a cause") {
 }
 
 TEST_CASE("nothing known is no signature") {
-  CHECK(key_of({}).empty());
-  CHECK(key_of({holder(100, {})}).empty());
-  CHECK(key_of({holder(0, {native("a")})}).empty());
+  CHECK(key_of(std::vector<Holder>{}).empty());
+  CHECK(key_of(std::vector{holder(100, {})}).empty());
+  CHECK(key_of(std::vector{holder(0, {native("a")})}).empty());
 }
 
 TEST_CASE("fewer frames keep the path, and fewer holders the sum") {
-  std::vector<Frame> frames(50, native("inner", false, "libdeep.so"));
+  Frames frames(50, native("inner", false, "libdeep.so"));
   frames.push_back(python("a.py", "hold"));
   frames.push_back(python("b.py", "run"));
   const std::string key = bundles::path_key(frames);
   for (const std::size_t most : {32UL, 8UL, 3UL}) {
-    const std::vector<Frame> kept = bundles::selected(frames, most);
+    const Frames kept = bundles::selected(frames, most);
     CHECK(kept.size() == most);
     CHECK(bundles::path_key(kept) == key);
   }
