@@ -8,7 +8,6 @@
 #include "common/names/library_functions.h"
 #include "common/text/frames.h"
 #include "common/text/own_code.h"
-#include "tools/recording/symbolize/function_name.h"
 
 namespace oomrec::tools::bundles {
 namespace {
@@ -38,8 +37,7 @@ bool is_library_frame(const Frame& frame) {
   if (frame.python) return !frame.file.starts_with("<frozen");
   if (frame.script) return true;
   return !frame.function.empty() && !frame.module.empty() && !text::is_plumbing(frame.module) &&
-         !text::is_interpreter(frame.module) &&
-         !names::is_library_function(recording::plain_name(frame.function));
+         !text::is_interpreter(frame.module) && !names::is_library_function(frame.function);
 }
 
 // The first frames, each key once, that belong.
@@ -84,7 +82,7 @@ std::string frame_key(const Frame& frame) {
     return fmt::format("{}@{}+{:#x}", module,
                        std::string_view{frame.build_id}.substr(0, kBuildIdDigits), frame.offset);
   }
-  const std::string name = recording::plain_name(frame.function);
+  const std::string& name = frame.function;
   // Every program has one.
   if (name == "main" || name == "operator()")
     return fmt::format("{}:{}", frame.file.empty() ? module : stem_of(text::base_name(frame.file)),

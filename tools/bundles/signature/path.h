@@ -19,9 +19,11 @@ struct Frame {
   bool own = false;     // of the program, not of a library
   bool script = false;  // known by its file: of Python, or of another language with files
   std::uint32_t line = 0;
-  std::uint64_t offset = 0;                      // in the module; native frames only
-  std::string function, file, module, build_id;  // file: its last two components; module: its name
-  std::string key;                               // frame_key() of the others
+  std::uint64_t offset = 0;  // in the module; native frames only
+  std::string function;      // of native code: recording::plain_name()
+  std::string file, module;  // the file's last two components, the module's name
+  std::string build_id;
+  std::string key;  // frame_key() of the others
 };
 
 inline constexpr std::size_t kPathFrames = 3;

@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <exception>
+
 #include "tools/base/number.h"
 #include "tools/base/text.h"
+#include "tools/bundles/signature/holders.h"
+#include "tools/recording/symbolize/cache_directory.h"
 
 namespace oomrec::tools::service {
 namespace {
@@ -31,6 +35,18 @@ Json brief(const Incident& incident) {
               {"figures", incident.figures}};
 }
 
+// Who held the memory. Read once an alert is due: its other bundles may be many.
+std::string signature_of(const Incident& incident) {
+  if (incident.bundle.empty()) return {};
+  try {
+    return bundles::signature_of(
+               bundles::open_recorded(incident.bundle, recording::CacheDirectory::of_user()))
+        .key;
+  } catch (const std::exception&) {
+    return {};  // it is gone, or damaged
+  }
+}
+
 }  // namespace
 
 Json json_of(const Alert& alert) {
@@ -45,6 +61,7 @@ Json json_of(const Alert& alert) {
   json.update(brief(first));
   json["text"] = text;
   json["command_line"] = text_or_null(clip(printable(first.command_line), kMostCommandLine));
+  json["signature"] = text_or_null(signature_of(first));
   json["also"] = Json::array();
   for (const Incident& incident : alert.also) json["also"].push_back(brief(incident));
   json["left_out"] = alert.left_out;
