@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "common/session/layout.h"
 #include "common/text/frames.h"
 #include "common/text/text.h"
 #include "common/verdict/kinds.h"
