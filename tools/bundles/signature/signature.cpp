@@ -8,11 +8,12 @@ namespace {
 constexpr double kLeastShare = 0.25;
 constexpr std::size_t kMostAlso = 2;
 
+// Of a forged recording, whole numbers would overflow.
 struct Sum {
   std::string key;
-  std::uint64_t bytes = 0, request_bytes = 0;
+  double bytes = 0, request_bytes = 0;
   const Frames* frames = nullptr;  // of the largest
-  std::uint64_t largest = 0;
+  double largest = 0;
 };
 
 // Largest first; what has no path is left out.
@@ -20,7 +21,7 @@ class Sums {
  public:
   explicit Sums(std::size_t frames) : frames_(frames) {}
 
-  void add(const Frames& frames, std::uint64_t bytes, bool is_request) {
+  void add(const Frames& frames, double bytes, bool is_request) {
     std::string key = path_key(frames, frames_);
     if (key.empty()) return;
     auto at = std::find_if(sums_.begin(), sums_.end(), [&](const Sum& s) { return s.key == key; });
@@ -50,20 +51,22 @@ class Sums {
 Signature signature_of(const std::vector<Holder>& holders, const std::optional<Request>& request,
                        std::string_view service) {
   Sums paths{kPathFrames}, coarse{1};
-  std::uint64_t whole = 0;
-  const auto add = [&](const Frames& frames, std::uint64_t bytes, bool is_request) {
+  double whole = 0;
+  const auto add = [&](const Frames& frames, double bytes, bool is_request) {
     whole += bytes;
     paths.add(frames, bytes, is_request);
     coarse.add(frames, bytes, is_request);
   };
-  for (const Holder& holder : holders) add(holder.frames, holder.weight(), false);
-  if (request && request->is_giant()) add(request->frames, request->bytes, true);
+  for (const Holder& holder : holders)
+    add(holder.frames, static_cast<double>(holder.weight()), false);
+  if (request && request->is_giant())
+    add(request->frames, static_cast<double>(request->bytes), true);
 
   Signature signature;
   const std::vector<Sum>& sums = paths.sorted();
   if (sums.empty() || whole == 0) return signature;
   const Sum& top = sums.front();
-  signature.top_share = static_cast<double>(top.bytes) / static_cast<double>(whole);
+  signature.top_share = std::min(top.bytes / whole, 1.0);
   signature.coarse = coarse.sorted().front().key;
   const bool is_spread = signature.top_share < kLeastShare;
   for (std::size_t i = is_spread ? 0 : 1; i < sums.size() && signature.also.size() < kMostAlso; ++i)

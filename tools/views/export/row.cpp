@@ -254,15 +254,17 @@ class Row {
     row["script"] = text_json(text::base_name(script));
   }
 
+  // Of a redacted bundle the manifest has them, too.
   void write_rank(Json& row) const {
     const bool is_known = header_.rank.known != 0;
     const auto stored = [&](const char* key, std::uint32_t value) {
-      if (is_known) return Json(value);
-      const auto number = number_of(source_.manifest, key);
-      return number ? Json(*number) : Json(nullptr);
+      return is_known ? value : number_of(source_.manifest, key).value_or(0);
     };
-    row["rank"] = stored("rank", header_.rank.rank);
-    row["world_size"] = stored("world_size", header_.rank.world_size);
+    const std::uint64_t rank = stored("rank", header_.rank.rank);
+    const std::uint64_t world_size = stored("world_size", header_.rank.world_size);
+    const bool is_rank = rank < world_size;
+    row["rank"] = is_rank ? Json(rank) : Json(nullptr);
+    row["world_size"] = is_rank ? Json(world_size) : Json(nullptr);
   }
 
   static Json number_or_null(const std::string& text) {
