@@ -34,6 +34,26 @@ VARIABLES = {
     "SHOP_PASSWORD": SECRET,
     "PYTHONDONTWRITEBYTECODE": "1",
 }
+# Keeps 900 MiB on the second device and 600 MiB on the first, which then has none left for it.
+ON_TWO_GPUS = """
+import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+cuda.cuInit(0)
+def use(ordinal):
+    context = ctypes.c_void_p()
+    cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), ordinal)
+    cuda.cuCtxSetCurrent(context)
+def allocate(mib):
+    return cuda.cuMemAlloc_v2(ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(mib << 20))
+def prepare(): allocate(900)
+def keep(): allocate(600)
+def ask(): return allocate(450)
+use(1)
+prepare()
+use(0)
+keep()
+raise SystemExit(ask())
+"""
 
 
 def rows_of(run) -> list[dict]:
@@ -255,3 +275,20 @@ def test_a_row_takes_no_options_of_stacks(oomrec, preload):
         run = oomrec("export", "--format", "row", *words, bundle)
         assert run.exit_code == 2 and f"{words[0]} does not apply to the format row" in run.stderr
     assert oomrec("export", "--format", "csv", bundle, bundle).exit_code == 2
+
+
+def test_a_failure_on_a_gpu_is_about_that_gpu(oomrec, build_dir, tmp_path):
+    """The other one's memory, and the host's, do not count."""
+    oomrec.environment["LD_LIBRARY_PATH"] = str(build_dir / "tests" / "fake_gpu")
+    (tmp_path / "train.py").write_text(ON_TWO_GPUS)
+    bundle = oomrec("run", "--", "python3", "-S", "train.py").only_bundle()
+    (row,) = rows_of(oomrec("export", "--format", "row", bundle))
+    assert row["signature"] == "train.py:allocate <- train.py:keep <- train.py:<module>"
+    assert {holder["device"] for holder in row["holders"]} == {"cuda:0"}
+    assert sum(holder["bytes"] for holder in row["holders"]) == 600 << 20
+    assert row["limit_kind"] == "device" and row["request"]["size"] == 450 << 20
+    assert row["need_bytes"] == row["used_bytes"] + row["request"]["size"]
+    assert {gpu["device"]: gpu["held"] >> 20 for gpu in row["gpu"]} == {
+        "cuda:1": 900,
+        "cuda:0": 600,
+    }
