@@ -22,7 +22,7 @@ using recording::At;
 using recording::Location;
 using recording::StackFigures;
 
-constexpr std::size_t kMostStacks = 1024;  // of holders; all others are part of the rest
+constexpr std::size_t kMostStacks = 4096;  // of holders; all others are part of the rest
 constexpr std::uint64_t kSmall = 200;      // a holder with less than this part of the whole
 constexpr std::uint64_t kMinor = 10;       // likewise; it has fewer frames
 constexpr std::size_t kMinorFrames = 8;
@@ -211,7 +211,7 @@ std::vector<Holder> holders_of(const Source& source) {
     const std::string key = path_key(holder.frames);
     if (const auto same = of_path.find(key); same != of_path.end() && is_small(holder, whole)) {
       add(holders[same->second], holder);
-    } else if (key.empty() && is_small(holder, whole)) {
+    } else if (holder.frames.empty()) {
       add(rest, holder);
     } else {
       if (!key.empty()) of_path.try_emplace(key, holders.size());

@@ -64,19 +64,19 @@ Signature signature_of(const std::vector<Holder>& holders, const std::optional<R
 
   Signature signature;
   const std::vector<Sum>& sums = paths.sorted();
-  if (sums.empty() || whole == 0) return signature;
-  const Sum& top = sums.front();
-  signature.top_share = std::min(top.bytes / whole, 1.0);
-  signature.coarse = coarse.sorted().front().key;
+  if (whole == 0) return signature;
+  if (!sums.empty()) signature.top_share = std::min(sums.front().bytes / whole, 1.0);
   const bool is_spread = signature.top_share < kLeastShare;
   for (std::size_t i = is_spread ? 0 : 1; i < sums.size() && signature.also.size() < kMostAlso; ++i)
     signature.also.push_back(sums[i].key);
   if (is_spread) {
     signature.key = service.empty() ? "spread" : "spread:" + std::string{service};
-    signature.title = "spread: no code held a quarter of the memory";
     signature.coarse = signature.key;
+    signature.title = "spread: no code held a quarter of the memory";
   } else {
+    const Sum& top = sums.front();
     signature.key = top.key;
+    signature.coarse = coarse.sorted().front().key;
     signature.title = path_title(*top.frames);
     signature.is_request = top.request_bytes > top.bytes / 2;
   }
