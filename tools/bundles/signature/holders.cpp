@@ -197,7 +197,8 @@ std::vector<Holder> holders_of(const Source& source) {
   // Small stacks with a path in common are one holder, which may be a large one.
   std::vector<Holder> holders;
   std::map<std::string, std::size_t, std::less<>> of_path;  // the first holder with it
-  Holder rest{Space::heap, device, counted.left_out_bytes, std::nullopt, counted.left_out_count};
+  Holder rest{Space::heap, device, counted.left_out_bytes, std::nullopt, counted.left_out_count,
+              false,       {}};
   if (weighs_resident) rest.resident_bytes = rest.bytes;
   for (const StackFigures& row :
        recording::merged(counted.holders, stacks, at, recording::Recursion::collapsed)) {
