@@ -1,0 +1,301 @@
+"""`oomrec fleet`: its commands, their options and their text."""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import json
+import sys
+from typing import Any, Callable
+
+from . import _queries
+from ._compact import compact
+from ._errors import FleetError
+from ._gate import gate
+from ._queries import Window
+from ._show import chosen_death, death_text, signature_named, signature_report, signature_text
+from ._table import Table, time_of
+from ._text import coloured, printable, share_text, size_text, table_text
+
+STATES = {"new": "▲ NEW", "regressed": "▲ again", "ongoing": ""}
+CAUSES = {
+    "leak": "leak",
+    "limit_too_low": "limit too low",
+    "giant_request": "one giant request",
+    None: "",
+}
+URL_HELP = "a folder of bundles or of rows, or s3://BUCKET/PREFIX"
+
+
+def main(words: list[str]) -> int:
+    try:
+        options = parser().parse_args(words)
+        options.until = options.until or now()
+        code: int = options.function(options)
+        sys.stdout.flush()
+        return code
+    except FleetError as error:
+        print(f"oomrec fleet: {error}", *filter(None, [error.advice]), sep="\n  ", file=sys.stderr)
+        return error.exit_code
+    except BrokenPipeError:
+        sys.stderr.close()  # else Python reports it once more at its end
+        return 0
+    except KeyboardInterrupt:
+        return 130
+
+
+def now() -> str:
+    return dt.datetime.now(dt.timezone.utc).isoformat()
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="oomrec fleet",
+        description="Explains the memory deaths of many machines together: docs/fleet.md.",
+    )
+    commands = made.add_subparsers(metavar="COMMAND", required=True)
+
+    def add(
+        name: str, function: Callable[[argparse.Namespace], int], summary: str, since: str
+    ) -> argparse.ArgumentParser:
+        command = commands.add_parser(
+            name, help=summary, description=summary[0].upper() + summary[1:] + "."
+        )
+        command.set_defaults(function=function)
+        if function is show_command:
+            command.add_argument(
+                "what",
+                metavar="N|SIGNATURE|DEATH",
+                help="its number in top, its name, or a death's id",
+            )
+        command.add_argument(
+            "url", metavar="URL", nargs="?", default="oom_dumps", help=f"{URL_HELP} (oom_dumps)"
+        )
+        command.add_argument(
+            "--since", metavar="TIME", default=since, help=f"24h, 7d, 4w or a date ({since})"
+        )
+        command.add_argument("--until", metavar="TIME", help="likewise (now)")
+        command.add_argument("--json", action="store_true", help="print JSON")
+        return command
+
+    for name, summary in (
+        ("top", "the causes that cost most memory and time"),
+        ("new", "causes that were not there before"),
+        ("regressed", "causes that came back, or became twice as frequent"),
+    ):
+        command = add(name, signatures_command, summary, "7d")
+        command.set_defaults(state="any" if name == "top" else name)
+        command.add_argument(
+            "-n", "--number", type=int, default=20, metavar="N", help="at most N (20)"
+        )
+    add("show", show_command, "one cause: what holds the memory, where, since when", "7d")
+    add("sizes", sizes_command, "the memory that each service needs, and the limit to set", "4w")
+    command = add("report", report_command, "one HTML page for a browser, offline", "7d")
+    command.add_argument(
+        "-o", "--output", default="triage.html", metavar="FILE", help="the page (triage.html)"
+    )
+    command = add(
+        "gate",
+        gate_command,
+        "exit code 1 if a release has a new cause, or needs clearly more",
+        "4w",
+    )
+    command.add_argument(
+        "--base", required=True, metavar="RELEASE", help="the release to compare with"
+    )
+    command.add_argument(
+        "--head", required=True, metavar="RELEASE", help="the release that is judged"
+    )
+    command.add_argument(
+        "--growth",
+        type=float,
+        default=10,
+        metavar="PERCENT",
+        help="by which the p95 of a need may rise (10)",
+    )
+    add("compact", compact_command, "turn rows into Parquet by day", "7d")
+    return made
+
+
+def opened(options: argparse.Namespace) -> tuple[Table, Window]:
+    table = Table(options.url)
+    if why := table.rejected.text():
+        print(f"oomrec fleet: {why}", file=sys.stderr)
+    return table, window_of(options)
+
+
+def window_of(options: argparse.Namespace) -> Window:
+    current = dt.datetime.now(dt.timezone.utc).replace(tzinfo=None)
+    until = time_of(options.until, current)
+    window = Window(time_of(options.since, until), until)
+    if window.since >= window.until:
+        raise FleetError(f"--since {options.since} is not before --until {options.until}")
+    return window
+
+
+def print_json(value: Any) -> None:
+    def text(other: Any) -> str:
+        return (
+            other.isoformat(timespec="milliseconds") + "Z"
+            if isinstance(other, dt.datetime)
+            else str(other)
+        )
+
+    print(json.dumps(value, default=text, indent=2, allow_nan=False))
+
+
+def signatures_command(options: argparse.Namespace) -> int:
+    table, window = opened(options)
+    found = _queries.signatures(table, window, options.state, options.number)
+    total, before = _queries.totals(table, window), _queries.totals(table, window.before())
+    services = _queries.facets(table, window, [row["signature"] for row in found])
+    sizes = {size.service: size for size in _queries.sizes(table, window)}
+    for row in found:
+        of = services.get(row["signature"], {}).get("service", {"different": 0, "values": []})
+        row["services"] = [name for name, _ in of["values"]]
+        row["service_count"] = of["different"]
+        size = sizes.get(row["services"][0]) if row["services"] else None
+        row["recommended_bytes"] = (
+            size.recommended_bytes if size and row["cause"] == "limit_too_low" else None
+        )
+    if options.json:
+        print_json(
+            {"window": window.parameters(), "total": total, "before": before, "signatures": found}
+        )
+    else:
+        print(heading(total, before))
+        rows = [signature_row(number, row) for number, row in enumerate(found, 1)]
+        head = ("#", "", "largest holder", "deaths", "GiB h", "share", "service", "")
+        if rows:
+            print(table_text(head, rows, right=(0, 3, 4, 5)))
+    return 0 if found else 1
+
+
+def heading(total: dict[str, Any], before: dict[str, Any]) -> str:
+    followers = f", {total['followers']:,} more died with them" if total["followers"] else ""
+    return coloured(
+        f"{total['deaths']:,} memory deaths, {total['signatures']:,} signatures, {total['hosts']:,} hosts, "
+        f"{total['lost_gib_hours']:,.0f} GiB hours lost{followers} "
+        f"(the time before: {before['deaths']:,}, {before['signatures']:,})",
+        "bold",
+    )
+
+
+def signature_row(number: int, row: dict[str, Any]) -> tuple[str, ...]:
+    others = row["service_count"] - 1
+    service = printable(row["services"][0], 24) if row["services"] else "-"
+    advice = f" → {size_text(row['recommended_bytes'])}" if row["recommended_bytes"] else ""
+    return (
+        str(number),
+        STATES[row["state"]],
+        printable(row["title"] or row["signature"], 70),
+        f"{row['deaths']:,}",
+        f"{row['lost_gib_hours']:,.0f}",
+        share_text(row["top_share"]),
+        f"{service} +{others}" if others > 0 else service,
+        CAUSES[row["cause"]] + advice,
+    )
+
+
+def show_command(options: argparse.Namespace) -> int:
+    table, window = opened(options)
+    death = chosen_death(table, window, options.what)
+    if death is not None:
+        if options.json:
+            print_json(death)
+        else:
+            print(death_text(death))
+        return 0
+    shown = signature_report(table, window, signature_named(table, window, options.what))
+    if options.json:
+        print_json(shown)
+    else:
+        print(signature_text(shown))
+    return 0
+
+
+def sizes_command(options: argparse.Namespace) -> int:
+    table, window = opened(options)
+    found = _queries.sizes(table, window)
+    if options.json:
+        print_json([size.as_json() for size in found])
+    else:
+        rows = [
+            (
+                printable(size.service, 30),
+                size_text(size.limit_bytes),
+                size_text(size.need_p50_bytes),
+                size_text(size.need_p95_bytes),
+                size_text(size.need_p99_bytes),
+                f"{size.lives:,}",
+                f"{size.deaths:,}",
+                size_text(size.recommended_bytes) if size.recommended_bytes else "no answer",
+                size.confidence,
+                size.why
+                + (
+                    f"; more than {size_text(size.more_than_bytes)}" if size.more_than_bytes else ""
+                ),
+            )
+            for size in found
+        ]
+        head = (
+            "service",
+            "limit",
+            "p50",
+            "p95",
+            "p99",
+            "lives",
+            "deaths",
+            "set",
+            "confidence",
+            "why",
+        )
+        print(table_text(head, rows, right=(1, 2, 3, 4, 5, 6, 7)))
+    return 0 if found else 1
+
+
+def report_command(options: argparse.Namespace) -> int:
+    from ._page import write_page
+
+    table, window = opened(options)
+    written = write_page(table, window, options.output)
+    if options.json:
+        print_json({"output": options.output, "bytes": written})
+    else:
+        print(f"{printable(options.output)}: {size_text(written)}")
+    return 0
+
+
+def gate_command(options: argparse.Namespace) -> int:
+    table, window = opened(options)
+    result = gate(table, window, options.base, options.head, options.growth / 100)
+    if options.json:
+        print_json(result)
+    else:
+        for row in result["new_signatures"]:
+            print(f"new: {printable(row['title'] or row['signature'])}, {row['deaths']:,} deaths")
+        for row in result["grown"]:
+            after = row["head_p95_bytes"]
+            what = size_text(after) if after else "more than its limit"
+            print(
+                f"grown: {printable(row['service'])}: p95 {size_text(row['base_p95_bytes'])} → {what}"
+            )
+        if result["too_few"]:
+            print(
+                "too few processes to compare:",
+                ", ".join(printable(each, 30) for each in result["too_few"][:10]),
+            )
+        print(coloured("passed", "good") if result["passed"] else coloured("failed", "alarm"))
+    return 0 if result["passed"] else 1
+
+
+def compact_command(options: argparse.Namespace) -> int:
+    result = compact(options.url)
+    if options.json:
+        print_json(result)
+    else:
+        rejected = "".join(
+            f"; {count:,} {why}" for why, count in sorted(result["rejected"].items())
+        )
+        print(f"{result['rows']:,} rows of {result['days']:,} days compacted{rejected}")
+    return 0

@@ -1,0 +1,103 @@
+"""Turns rows, one small file each, into Parquet by day.
+
+A day's newest part holds the whole day: the part before it and the rows since, the latest revision of each death. It
+becomes visible as a whole; only then the rows go. So a run that is cut anywhere loses nothing, and the next one finishes
+its work.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from typing import Any
+
+from ._progress import Progress
+from ._rows import MOST_LINE_BYTES, Rejections, day_of, lines_in, parse
+from ._store import DirectoryStore, Store, open_store
+from ._table import PART, connect_engine, current_parts, part_number, quoted, view_of_parts
+
+ROWS_OF_A_GROUP = 50_000
+SPILL = ".compacting-"
+OLD_PART_S = 3600.0  # readers at work may still hold an older part
+
+
+def compact(url: str) -> dict[str, Any]:
+    """Compacts the rows of a URL.
+
+    Args:
+        url: a directory with rows/day=…/, or s3://BUCKET/PREFIX
+
+    Returns:
+        {"days", "rows", "rejected": {reason: count}}: what this run compacted
+
+    Raises:
+        FleetError: a package is missing, the URL cannot be read or written, or another process compacts it
+    """
+    connection = connect_engine()
+    store = open_store(url)
+    rejected = Rejections()
+    days: dict[str, list[str]] = {}
+    for name in store.names("rows"):
+        days.setdefault(day_of(name) or "", []).append(name)
+    strays = days.pop("", [])
+    rejected.add("not below rows/day=YYYY-MM-DD/", strays)
+    bar = Progress("compacting", sum(map(len, days.values())))
+    rows = 0
+    with store.lock(), tempfile.TemporaryDirectory(prefix=SPILL, dir=_spill_folder(store)) as spill:
+        connection.execute(f"SET temp_directory = {quoted(spill)}")
+        for day in sorted(days):
+            rows += _compact_day(connection, store, day, days[day], rejected, spill)
+            bar.add(len(days[day]))
+        bar.end()
+        _remove_old_parts(store)
+    return {"days": len(days), "rows": rows, "rejected": dict(rejected.counts)}
+
+
+def _spill_folder(store: Store) -> str | None:
+    """Beside the target, so that a part is renamed into its place. What a killed run left there goes."""
+    if not isinstance(store, DirectoryStore):
+        return None
+    folder = store.location("deaths")
+    for name in os.listdir(folder):
+        if name.startswith(SPILL):
+            shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
+    return folder
+
+
+def _compact_day(
+    connection: Any, store: Store, day: str, names: list[str], rejected: Rejections, spill: str
+) -> int:
+    part = current_parts(store).get(day)
+    parse(connection, lines_in(store, names, rejected), rejected)
+    rows = int(connection.execute("SELECT count(*) FROM fresh").fetchone()[0])
+    if rows:
+        view_of_parts(connection, store, [part] if part else [], "compacted")
+        connection.execute(
+            "DELETE FROM fresh USING compacted WHERE fresh.death_id = compacted.death_id AND fresh.revision < compacted.revision"
+        )
+        made = os.path.join(spill, "part.parquet")
+        connection.execute(
+            f"""COPY (
+                  SELECT * FROM (
+                    SELECT * FROM compacted AS old WHERE NOT EXISTS (FROM fresh WHERE fresh.death_id = old.death_id)
+                    UNION ALL BY NAME SELECT * EXCLUDE (file, why) FROM fresh)
+                  ORDER BY signature, death_id
+                ) TO {quoted(made)} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {ROWS_OF_A_GROUP})"""
+        )
+        store.put(made, f"deaths/day={day}/part-{part_number(part or '') + 1}.parquet")
+    _keep_rejected(store, rejected, names)
+    store.remove(names)
+    return rows
+
+
+def _keep_rejected(store: Store, rejected: Rejections, names: list[str]) -> None:
+    """Files with a line that was left out go to rejected/, for a person to look at: the first 16 KiB of each."""
+    for name, stream in store.streams(each for each in names if each in rejected.files):
+        store.write(f"rejected/{name.partition('/')[2]}", stream.read(MOST_LINE_BYTES))
+
+
+def _remove_old_parts(store: Store) -> None:
+    current = set(current_parts(store).values())
+    old = [name for name in store.names("deaths") if PART.search(name) and name not in current]
+    store.remove(name for name in old if store.age_s(name) > OLD_PART_S)

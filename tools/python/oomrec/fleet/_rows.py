@@ -1,0 +1,229 @@
+"""Reads rows, which are other people's input: a bad line is counted and never fatal.
+
+A value of a wrong type is read as null. A row whose identity is wrong is rejected.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from typing import Any, BinaryIO, Iterable, Iterator, Tuple
+
+from ._store import Store
+
+MOST_LINE_BYTES = 16 * 1024  # as oomrec export bounds a row
+LINES_AT_ONCE = 10_000
+
+TEXT, INTEGER, NUMBER, BOOLEAN = "VARCHAR", "BIGINT", "DOUBLE", "BOOLEAN"
+FRAMES = [
+    {
+        **dict.fromkeys(["kind", "function", "file"], TEXT),
+        "line": INTEGER,
+        **dict.fromkeys(["module", "build_id"], TEXT),
+        "offset": INTEGER,
+        "own": BOOLEAN,
+    }
+]
+# The columns of docs/schemas/row.json with DuckDB's types, as its from_json() takes them.
+COLUMNS: dict[str, Any] = {
+    "schema_version": INTEGER,
+    "oomrec_version": TEXT,
+    "death_id": TEXT,
+    "revision": INTEGER,
+    **dict.fromkeys(
+        "kind time day episode_id episode_role host service release namespace".split(), TEXT
+    ),
+    **dict.fromkeys("pod container image job task".split(), TEXT),
+    **dict.fromkeys(["rank", "world_size", "attempt"], INTEGER),
+    "labels": "MAP(VARCHAR, VARCHAR)",
+    **dict.fromkeys(
+        "program script verdict certainty trigger outcome summary ended_by".split(), TEXT
+    ),
+    "limit_kind": TEXT,
+    **dict.fromkeys(
+        "limit_bytes used_bytes peak_bytes rss_bytes cgroup_limit_bytes".split(), INTEGER
+    ),
+    **dict.fromkeys(["node_bytes", "need_bytes"], INTEGER),
+    "need_is_bound": BOOLEAN,
+    "started": TEXT,
+    **dict.fromkeys(["run_seconds", "lost_gib_hours", "growth_bytes_per_s"], NUMBER),
+    **{name: [INTEGER] for name in ("timeline_ms", "timeline_rss", "timeline_live")},
+    "signature": TEXT,
+    "signature_version": INTEGER,
+    "signature_coarse": TEXT,
+    "signature_also": [TEXT],
+    "title": TEXT,
+    "top_share": NUMBER,
+    **dict.fromkeys(["cause", "thread_group", "label"], TEXT),
+    "request": {
+        "api": TEXT,
+        "size": INTEGER,
+        **dict.fromkeys(["space", "device", "error"], TEXT),
+        "frames": FRAMES,
+    },
+    "holders": [
+        {
+            **dict.fromkeys(["space", "device"], TEXT),
+            **dict.fromkeys(["bytes", "resident_bytes", "count"], INTEGER),
+            "estimated": BOOLEAN,
+            "sig": TEXT,
+            "frames": FRAMES,
+        }
+    ],
+    "gpu": [
+        {
+            "device": TEXT,
+            **dict.fromkeys(["held", "used", "total", "others"], INTEGER),
+            "fragmentation": NUMBER,
+        }
+    ],
+    "life_weight": NUMBER,
+    "raw_key": TEXT,
+    "raw_bytes": INTEGER,
+}
+TIMES = ("time", "started")
+MOST_HOURS = 1e6  # of a row's lost GiB hours: a forged row cannot hide all others
+
+# Why a row is rejected; the first that holds.
+REASONS = {
+    "not a row": "r.schema_version IS NULL OR r.schema_version < 1",
+    "of a newer schema: update oomrec": "r.schema_version > 1",
+    "wrong death_id": "NOT coalesce(regexp_full_match(r.death_id, '[0-9a-f]{16}'), false)",
+    "wrong revision": "r.revision IS NULL OR r.revision < 0",
+    "wrong kind": "r.kind IS NULL OR r.kind NOT IN ('death', 'failure', 'warning', 'life')",
+    "wrong time": "try_cast(r.time AS TIMESTAMP) IS NULL",
+    "wrong day": "r.day IS DISTINCT FROM left(r.time, 10) OR r.day <> coalesce(folder, r.day)",
+}
+
+Line = Tuple[str, str, "str | None"]  # file, text, day of the file's folder
+Lines = Iterator[Line]
+
+
+def value_of(name: str) -> str:
+    """A column from the parsed row `r`, within its bounds."""
+    kind = COLUMNS[name]
+    if name in TIMES:
+        return f"try_cast(r.{name} AS TIMESTAMP) AS {name}"
+    if name == "top_share":
+        return f"CASE WHEN r.{name} BETWEEN 0 AND 1 THEN r.{name} END AS {name}"
+    if name == "lost_gib_hours":
+        return f"CASE WHEN r.{name} BETWEEN 0 AND {MOST_HOURS} THEN r.{name} END AS {name}"
+    if name == "life_weight":
+        return f"CASE WHEN isfinite(r.{name}) AND r.{name} >= 1 THEN r.{name} END AS {name}"
+    if kind == NUMBER:
+        return f"CASE WHEN isfinite(r.{name}) THEN r.{name} END AS {name}"
+    if kind == INTEGER:
+        return f"CASE WHEN r.{name} >= 0 THEN r.{name} END AS {name}"
+    return f"r.{name}"
+
+
+SELECTED = ", ".join(map(value_of, COLUMNS))
+STRUCTURE = json.dumps(COLUMNS)
+WHY = (
+    "CASE " + " ".join(f"WHEN {test} THEN '{reason}'" for reason, test in REASONS.items()) + " END"
+)
+
+
+class Rejections:
+    """What was not read, by reason, and the files that it is in."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.files: set[str] = set()
+
+    def add(self, why: str, files: Iterable[str]) -> None:
+        for file in files:
+            self.counts[why] += 1
+            self.files.add(file)
+
+    def text(self) -> str:
+        """Such as "5 rows were left out: 3 not JSON, 2 wrong day"; empty if none was."""
+        if not self.counts:
+            return ""
+        parts = sorted(self.counts.items(), key=lambda each: (-each[1], each[0]))
+        listed = ", ".join(f"{count:,} {why}" for why, count in parts)
+        return f"{sum(self.counts.values()):,} rows were left out: {listed}"
+
+
+def lines_of(name: str, stream: BinaryIO, rejected: Rejections) -> Iterator[str]:
+    """The stream's lines, each at most 16 KiB."""
+    skipping = False
+    while data := stream.readline(MOST_LINE_BYTES + 1):
+        ended = data.endswith(b"\n")
+        if skipping or not (ended or len(data) <= MOST_LINE_BYTES):
+            if not skipping:
+                rejected.add("longer than 16 KiB", [name])
+            skipping = not ended
+            continue
+        if data.isspace():
+            continue
+        try:
+            yield data.decode()
+        except UnicodeDecodeError:
+            rejected.add("not UTF-8", [name])
+
+
+def day_of(name: str) -> str | None:
+    """The day in a file's path, such as rows/day=2026-11-30/node-1.json."""
+    found = re.search(r"(?:^|/)day=(\d{4}-\d\d-\d\d)/", name)
+    return found and found[1]
+
+
+def lines_in(store: Store, names: Iterable[str], rejected: Rejections) -> Lines:
+    """(file, line, day of the file's folder) of all files."""
+    for name, stream in store.streams(names):
+        day = day_of(name)
+        for line in lines_of(name, stream, rejected):
+            yield name, line, day
+
+
+def parse(connection: Any, lines: Lines, rejected: Rejections, table: str = "fresh") -> None:
+    """Makes a temporary table of the latest revision of each death among the lines.
+
+    It has the columns of COLUMNS and `file`. Rejected lines are counted by reason.
+    """
+    _register(connection, [])
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {_select('false')}")
+    batch: list[Line] = []
+    for each in lines:
+        batch.append(each)
+        if len(batch) == LINES_AT_ONCE:
+            _insert(connection, batch, rejected, table)
+            batch = []
+    if batch:
+        _insert(connection, batch, rejected, table)
+    connection.execute(
+        f"""DELETE FROM {table} WHERE rowid NOT IN (
+              SELECT first(rowid ORDER BY revision DESC, signature_version DESC, oomrec_version DESC, rowid DESC)
+              FROM {table} GROUP BY death_id)"""
+    )
+
+
+def _register(connection: Any, batch: list[Line]) -> None:
+    import pyarrow as pa
+
+    files, lines, days = (pa.array([each[n] for each in batch], pa.string()) for n in range(3))
+    connection.register("lines", pa.table({"line": lines, "file": files, "folder": days}))
+
+
+def _select(where: str) -> str:
+    return f"""SELECT {SELECTED}, file, {WHY} AS why FROM (
+                 SELECT from_json(line, '{STRUCTURE}') AS r, file, folder FROM lines WHERE {where})"""
+
+
+def _insert(connection: Any, batch: list[Line], rejected: Rejections, table: str) -> None:
+    import duckdb
+
+    _register(connection, batch)
+    try:
+        connection.execute(f"INSERT INTO {table} {_select('true')}")
+    except duckdb.Error:  # a line that is not JSON: checking first would take a quarter of the time
+        bad = connection.execute("SELECT file FROM lines WHERE NOT json_valid(line)").fetchall()
+        rejected.add("not JSON", (file for (file,) in bad))
+        connection.execute(f"INSERT INTO {table} {_select('json_valid(line)')}")
+    for why, file in connection.execute(
+        f"SELECT why, file FROM {table} WHERE why IS NOT NULL"
+    ).fetchall():
+        rejected.add(why, [file])
+    connection.execute(f"DELETE FROM {table} WHERE why IS NOT NULL")

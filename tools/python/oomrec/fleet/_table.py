@@ -1,0 +1,291 @@
+"""A fleet's deaths as the view `deaths` of an embedded DuckDB: Parquet by day, and rows that are not compacted yet."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+import subprocess
+import tempfile
+from typing import Any, Iterable, Iterator
+
+from ._errors import FleetError
+from ._progress import with_progress
+from ._rows import COLUMNS, MOST_LINE_BYTES, Lines, Rejections, day_of, lines_in, lines_of, parse
+from ._store import DirectoryStore, Store, open_store
+
+PART = re.compile(r"deaths/day=\d{4}-\d\d-\d\d/part-(\d+)\.parquet$")
+INSTALL = "pip install 'oomrec[fleet]'"
+BUNDLE_MARK = "metadata.json"
+
+
+def connect_engine(memory: str = "1GB") -> Any:
+    """A DuckDB that reads no settings and loads no extension.
+
+    Raises:
+        FleetError: duckdb or pyarrow is not installed
+    """
+    try:
+        import duckdb
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        raise FleetError(
+            f"oomrec fleet needs the package {error.name}", f"To install it: {INSTALL}"
+        ) from error
+    connection = duckdb.connect(
+        config={
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "memory_limit": memory,
+        }
+    )
+    connection.execute("SET preserve_insertion_order = false")
+    connection.execute(
+        "SET python_enable_replacements = false"
+    )  # a name in SQL is no variable of ours
+    return connection
+
+
+def quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def part_number(name: str) -> int:
+    found = PART.search(name)
+    return int(found[1]) if found else 0
+
+
+def current_parts(store: Store) -> dict[str, str]:
+    """The part of each day: the highest number holds the whole day."""
+    parts: dict[str, str] = {}
+    for name in store.names("deaths"):
+        day = day_of(name)
+        if day and PART.search(name) and part_number(name) >= part_number(parts.get(day, "")):
+            parts[day] = name
+    return parts
+
+
+def view_of_parts(connection: Any, store: Store, names: Iterable[str], view: str) -> None:
+    """Makes a view of Parquet parts with all of COLUMNS; an older part lacks some, which are null.
+
+    Raises:
+        FleetError: a part is damaged, or is no table of deaths
+    """
+    parts = sorted(names)
+    if not parts:
+        connection.execute(
+            f"CREATE OR REPLACE TEMP VIEW {view} AS SELECT * EXCLUDE (file, why) FROM fresh WHERE false"
+        )
+        return
+    if isinstance(store, DirectoryStore) and not re.search(r"[\[\]*?]", store.path):
+        paths = ", ".join(quoted(store.location(part)) for part in parts)
+        _checked(
+            connection,
+            store,
+            parts,
+            f"read_parquet([{paths}], hive_partitioning = false, union_by_name = true)",
+            view,
+        )
+        return
+    import pyarrow.dataset
+
+    keys = [store.location(part) for part in parts]
+    schema = (
+        connection.execute("SELECT * EXCLUDE (file, why) FROM fresh LIMIT 0")
+        .to_arrow_table()
+        .schema
+    )
+    connection.register(
+        f"{view}_files",
+        pyarrow.dataset.dataset(keys, filesystem=store.filesystem, schema=schema, format="parquet"),
+    )
+    _checked(connection, store, parts, f"{view}_files", view)
+
+
+def _checked(connection: Any, store: Store, parts: list[str], source: str, view: str) -> None:
+    import duckdb
+
+    try:
+        found = [
+            row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
+        ]
+    except (duckdb.Error, OSError) as error:
+        damaged = next((part for part in parts if part in str(error)), parts[0])
+        raise FleetError(
+            f"{store.url}: {damaged} is not a whole Parquet file: {str(error).splitlines()[0][:200]}",
+            "Was it copied by hand? Copy it again, or delete it: the part before it counts then.",
+        ) from error
+    if not {"death_id", "revision", "signature", "time"} <= set(found):
+        raise FleetError(
+            f"{store.url}: {parts[0]} is not a table of deaths",
+            "Files below deaths/ are made by oomrec fleet compact.",
+        )
+    types = {
+        row[0]: row[1]
+        for row in connection.execute("DESCRIBE SELECT * EXCLUDE (file, why) FROM fresh").fetchall()
+    }
+    columns = ", ".join(
+        name if name in found else f"CAST(NULL AS {types[name]}) AS {name}" for name in COLUMNS
+    )
+    connection.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS SELECT {columns} FROM {source}")
+
+
+class Table:
+    """The view `deaths`, with the columns of docs/schemas/row.json; the latest revision of each death.
+
+    Args:
+        url: a directory of bundles or of rows, a file of rows, or s3://BUCKET/PREFIX
+
+    Attributes:
+        connection: DuckDB's, for queries of your own
+        rejected: rows that could not be read
+        fresh: the number of rows that are not compacted yet
+
+    Raises:
+        FleetError: a package is missing, the URL cannot be read, or has neither rows nor bundles
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.connection = connect_engine()
+        self.rejected = Rejections()
+        if os.path.isfile(url):
+            self._read(_lines_of_file(url, self.rejected), [], None)
+        else:
+            store = open_store(url)
+            rows = store.names(
+                "rows"
+            )  # before the parts: what is compacted in between is in both, not in none
+            parts = list(current_parts(store).values())
+            if rows or parts:
+                self._read(
+                    lines_in(store, with_progress("reading rows", rows), self.rejected),
+                    parts,
+                    store,
+                )
+            else:
+                self._read_folder(store)
+        if not self.query_value("SELECT count(*) FROM (SELECT 1 FROM deaths LIMIT 1)"):
+            why = self.rejected.text()
+            raise FleetError(f"{url} has no rows" + (f": {why}" if why else ""), exit_code=1)
+
+    def _read_folder(self, store: Store) -> None:
+        if not isinstance(store, DirectoryStore):
+            raise FleetError(
+                f"{store.url} has neither rows/ nor deaths/",
+                "Rows get there by oomrec watch --ship URL.",
+                exit_code=1,
+            )
+        names = [
+            each for each in os.listdir(store.path) if each.endswith((".json", ".jsonl", ".ndjson"))
+        ]
+        if names and not os.path.exists(store.location(BUNDLE_MARK)):
+            self._read(lines_in(store, sorted(names), self.rejected), [], store)
+        else:
+            self._read(_lines_of_bundles(store.path, self.rejected), [], store)
+
+    def _read(self, lines: Lines, parts: list[str], store: Store | None) -> None:
+        parse(self.connection, lines, self.rejected)
+        if store is not None:
+            view_of_parts(self.connection, store, parts, "compacted")
+        self.fresh: int = self.query_value("SELECT count(*) FROM fresh")
+        fresh = "SELECT * EXCLUDE (file, why) FROM fresh"
+        if not parts:
+            source = fresh
+        elif not self.fresh:
+            source = "SELECT * FROM compacted"
+        else:
+            self.connection.execute(
+                """DELETE FROM fresh WHERE death_id IN (
+                     SELECT old.death_id FROM compacted AS old JOIN fresh AS new
+                     ON old.death_id = new.death_id AND old.day = new.day AND old.revision > new.revision)"""
+            )
+            source = f"""SELECT * FROM compacted AS old
+                         WHERE NOT EXISTS (FROM fresh AS new WHERE new.death_id = old.death_id AND new.day = old.day)
+                         UNION ALL BY NAME {fresh}"""
+        self.connection.execute(f"CREATE TEMP VIEW deaths AS {source}")
+
+    def query_value(self, sql: str) -> Any:
+        row = self.connection.execute(sql).fetchone()
+        return row[0] if row else None
+
+    def query(self, sql: str, **parameters: Any) -> list[dict[str, Any]]:
+        """The rows of a query; a parameter is written $name. Times are datetimes in UTC, without a zone."""
+        named = {name: value for name, value in parameters.items() if f"${name}" in sql}
+        done = self.connection.execute(sql, named)
+        names = [each[0] for each in done.description]
+        return [dict(zip(names, row)) for row in done.fetchall()]
+
+
+def _lines_of_file(path: str, rejected: Rejections) -> Lines:
+    with open(path, "rb") as stream:
+        for line in lines_of(path, stream, rejected):
+            yield path, line, None
+
+
+def export_rows(command: str, bundles: list[str]) -> Iterator[bytes]:
+    """The lines of `oomrec export --format row` for bundles, or directories of them.
+
+    Raises:
+        FleetError: the command fails and prints none
+    """
+    from .._library import unrecorded_environment
+
+    words = [command, "export", "--format", "row", *bundles]
+    with tempfile.TemporaryFile() as errors, subprocess.Popen(
+        words,
+        env=unrecorded_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+    ) as process:
+        assert process.stdout
+        count = 0
+        while line := process.stdout.readline(MOST_LINE_BYTES + 1):
+            count += 1
+            yield line
+        if process.wait() != 0 and not count:
+            errors.seek(0)
+            reason = errors.read(10_000).decode(errors="replace").strip() or "oomrec export failed"
+            raise FleetError(reason.splitlines()[0], exit_code=process.returncode)
+
+
+def find_command() -> str:
+    """The command oomrec.
+
+    Raises:
+        FleetError: it is not found
+    """
+    from .._library import command
+
+    found = command()
+    if found is None:
+        raise FleetError("the command oomrec is not found", "Set OOMREC_COMMAND to its path.")
+    return found
+
+
+def _lines_of_bundles(path: str, rejected: Rejections) -> Lines:
+    for line in export_rows(find_command(), [path]):
+        try:
+            yield path, line.decode(), None
+        except UnicodeDecodeError:
+            rejected.add("not UTF-8", [path])
+
+
+def time_of(text: str, now: dt.datetime) -> dt.datetime:
+    """A moment in UTC: "7d" and "24h" before `now`, or an ISO date or time.
+
+    Raises:
+        FleetError: it is none of these
+    """
+    found = re.fullmatch(r"(\d{1,5})([hdw])", text)
+    if found:
+        hours = {"h": 1, "d": 24, "w": 168}[found[2]]
+        return now - dt.timedelta(hours=int(found[1]) * hours)
+    try:
+        moment = dt.datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        raise FleetError(
+            f"{text} is no time", "Give 24h, 7d, 4w, or a date such as 2026-11-30."
+        ) from None
+    return moment.astimezone(dt.timezone.utc).replace(tzinfo=None) if moment.tzinfo else moment

@@ -1,0 +1,9 @@
+-- The deaths of a window as a whole. Followers died because another process did: they count apart.
+SELECT
+  COUNT(*) FILTER (WHERE COALESCE(episode_role, 'root') = 'root') AS deaths,
+  COUNT(*) FILTER (WHERE episode_role = 'follower') AS followers,
+  COUNT(DISTINCT signature) AS signatures,
+  COUNT(DISTINCT host) AS hosts,
+  ROUND(COALESCE(SUM(lost_gib_hours), 0), 1) AS lost_gib_hours
+FROM deaths
+WHERE kind IN ('death', 'failure') AND time >= CAST($since AS TIMESTAMP) AND time < CAST($until AS TIMESTAMP)
