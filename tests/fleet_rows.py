@@ -70,11 +70,15 @@ class Cause:
         ]
 
 
-def row(number: int = 0, cause: Cause | None = None, **changed: Any) -> dict[str, Any]:
-    """A death; `changed` replaces columns."""
-    cause = cause or Cause(number % 40, 8)
+def row(
+    number: int = 0, way: Cause | None = None, days: int = 30, **changed: Any
+) -> dict[str, Any]:
+    """A death of this way in the first `days` of the month; `changed` replaces columns."""
+    cause = way or Cause(number % 40, 8)
     rng = random.Random(number)
-    time = START + dt.timedelta(seconds=rng.randrange(30 * 86400), milliseconds=rng.randrange(1000))
+    time = START + dt.timedelta(
+        seconds=rng.randrange(days * 86400), milliseconds=rng.randrange(1000)
+    )
     if "time" in changed:
         time = dt.datetime.fromisoformat(changed.pop("time").replace("Z", "+00:00"))
     peak = int((1.5 + rng.random()) * GIB)
@@ -163,20 +167,19 @@ def life(number: int, need_bytes: int, weight: float = 10.0, **changed: Any) -> 
 
 
 def fleet(
-    count: int, seed: int = 1, causes: int = 300, services: int = 40
+    count: int, seed: int = 1, causes: int = 300, services: int = 40, days: int = 30
 ) -> Iterator[dict[str, Any]]:
-    """`count` rows of 30 days: causes of very different frequency, and one life among ten rows."""
+    """`count` rows: causes of very different frequency, and one life among ten rows."""
     rng = random.Random(seed)
     pool = [Cause(n, services) for n in range(causes)]
     for number in range(count):
         one = seed * 1_000_000_000 + number
         cause = pool[min(int(rng.expovariate(12 / causes)), causes - 1)]
         if number % 10 == 0:
-            yield life(
-                one, int(rng.lognormvariate(21, 0.3)), service=cause.service, script=cause.script
-            )
+            need = int(rng.lognormvariate(21, 0.3))
+            yield life(one, need, days=days, service=cause.service, script=cause.script)
         else:
-            yield row(one, cause)
+            yield row(one, cause, days)
 
 
 def line(of: dict[str, Any]) -> str:

@@ -29,6 +29,7 @@ int flamegraph_command(const Words& words);
 int table_command(const Words& words);
 int merge_command(const Words& words);
 int redact_command(const Words& words);
+int fleet_command(const Words& words);
 int leaks_command(const Words& words);
 int diff_command(const Words& words);
 int fragmentation_command(const Words& words);
@@ -90,6 +91,7 @@ inline constexpr Command kCommands[] = {
     {Group::read, "table", table_command, "write the report, opened at its table"},
     {Group::read, "ls", ls_command, "list the bundles in a directory"},
     {Group::read, "merge", merge_command, "merge the bundles of a job's ranks into one"},
+    {Group::read, "fleet", fleet_command, "explain the deaths of many machines together"},
     {Group::other, "export", export_command, "write a recording in another tool's format"},
     {Group::other, "redact", redact_command, "copy a bundle to share, without private data"},
     {Group::other, "simulate", simulate_command,

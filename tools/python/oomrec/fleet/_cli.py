@@ -114,6 +114,13 @@ def parser() -> argparse.ArgumentParser:
         help="by which the p95 of a need may rise (10)",
     )
     add("compact", compact_command, "turn rows into Parquet by day", "7d")
+    command = add("reextract", reextract_command, "make the rows of shipped bundles anew", "7d")
+    command.add_argument(
+        "--on",
+        default="local",
+        metavar="ENGINE",
+        help="local, or the address of a cluster: dask://, ray://, spark:// (local)",
+    )
     return made
 
 
@@ -299,3 +306,18 @@ def compact_command(options: argparse.Namespace) -> int:
         )
         print(f"{result['rows']:,} rows of {result['days']:,} days compacted{rejected}")
     return 0
+
+
+def reextract_command(options: argparse.Namespace) -> int:
+    from ._reextract import reextract
+
+    result = reextract(options.url, options.on)
+    if options.json:
+        print_json(result)
+    else:
+        print(
+            f"{result['rows']:,} rows of {result['bundles']:,} bundles; oomrec fleet compact puts them into the table"
+        )
+        for key, reason in sorted(result["errors"].items())[:10]:
+            print(f"  {printable(key)}: {printable(reason)}")
+    return 1 if result["errors"] else 0

@@ -91,9 +91,7 @@ def view_of_parts(connection: Any, store: Store, names: Iterable[str], view: str
 
     keys = [store.location(part) for part in parts]
     schema = (
-        connection.execute("SELECT * EXCLUDE (file, why) FROM fresh LIMIT 0")
-        .to_arrow_table()
-        .schema
+        connection.sql("SELECT * EXCLUDE (file, why) FROM fresh LIMIT 0").to_arrow_table().schema
     )
     connection.register(
         f"{view}_files",

@@ -1,0 +1,128 @@
+"""Shipped bundles become rows again: on this machine's cores and on Dask, from a directory."""
+
+import io
+import json
+import os
+import sys
+import tarfile
+
+import pytest
+from conftest import SOURCE
+from fleet_rows import line, row
+
+# Stands in for `oomrec export --format row`: a bundle's "manifest.json" is its row.
+COMMAND = """#!{python}
+import pathlib, sys
+assert sys.argv[1:4] == ["export", "--format", "row"], sys.argv
+code = 0
+for directory in map(pathlib.Path, sys.argv[4:]):
+    try:
+        print((directory / "manifest.json").read_text().strip())
+    except OSError as error:
+        print(error, file=sys.stderr)
+        code = 1
+sys.exit(code)
+"""
+
+
+def ship(directory, number, files):
+    import pyarrow as pa
+
+    text = io.BytesIO()
+    with tarfile.open(fileobj=text, mode="w") as archive:
+        for name, data in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    target = directory / "raw" / "day=2026-11-29" / f"{number}.tar.zst"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(pa.compress(text.getvalue(), codec="zstd", asbytes=True))
+
+
+@pytest.fixture
+def shipped(tmp_path, monkeypatch):
+    """Seventy bundles, of which one has no row, one is no archive, and one wants to be elsewhere."""
+    command = tmp_path / "bin" / "oomrec"
+    command.parent.mkdir()
+    command.write_text(COMMAND.format(python=sys.executable))
+    command.chmod(0o700)
+    monkeypatch.setenv("OOMREC_COMMAND", str(command))
+    directory = tmp_path / "fleet"
+    for number in range(70):
+        text = line(row(number, time="2026-11-29T12:00:00Z", release="reextracted")).encode()
+        ship(directory, f"{number:03}", {f"oom_cpu_{number}/manifest.json": text})
+    ship(directory, "003", {"empty/other": b"x"})
+    (directory / "raw" / "day=2026-11-29" / "005.tar.zst").write_bytes(b"no archive")
+    evil = line(row(7, time="2026-11-29T12:00:00Z", release="reextracted")).encode()
+    ship(directory, "007", {"../../../evil": b"x", "a/../../manifest.json": evil})
+    return directory
+
+
+def check(shipped, answer, result, exit_code):
+    assert exit_code == 1 and result["bundles"] == 70 and result["rows"] == 68
+    assert sorted(os.path.basename(key) for key in result["errors"]) == [
+        "003.tar.zst",
+        "005.tar.zst",
+    ]
+    assert not list(shipped.parent.glob("**/evil"))
+    found = answer("show", f"{7:016x}", shipped)
+    assert (
+        found["release"] == "reextracted" and found["raw_key"] == "raw/day=2026-11-29/007.tar.zst"
+    )
+
+
+def test_on_this_machine(shipped, fleet, answer):
+    code, output, _ = fleet("reextract", shipped, "--json")
+    check(shipped, answer, json.loads(output), code)
+    files = sorted((shipped / "rows" / "day=2026-11-29").iterdir())
+    fleet("reextract", shipped)
+    assert sorted((shipped / "rows" / "day=2026-11-29").iterdir()) == files, (
+        "a second run replaces the first one's rows"
+    )
+
+
+@pytest.mark.needs_module("distributed")
+def test_on_dask(shipped, fleet, answer, monkeypatch):
+    import distributed
+
+    monkeypatch.setenv(
+        "PYTHONPATH", str(SOURCE / "tools" / "python")
+    )  # for the worker, a process of its own
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, dashboard_address=None
+    ) as cluster:
+        engine = cluster.scheduler_address.replace("tcp://", "dask://")
+        code, output, _ = fleet("reextract", shipped, "--on", engine, "--json")
+    check(shipped, answer, json.loads(output), code)
+
+
+def test_new_rows_take_the_place_of_the_old_ones(shipped, fleet, answer):
+    target = shipped / "rows" / "day=2026-11-29" / "old.json"
+    target.parent.mkdir(parents=True)
+    target.write_text(line(row(7, time="2026-11-29T12:00:00Z", release="old")))
+    fleet("compact", shipped)
+    assert answer("show", f"{7:016x}", shipped)["release"] == "old"
+    for step in ("reextract", "compact"):
+        fleet(step, shipped)
+        assert answer("show", f"{7:016x}", shipped)["release"] == "reextracted"
+
+
+@pytest.mark.parametrize(
+    "engine, message",
+    [
+        ("slurm://x", "unknown"),
+        ("ray://127.0.0.1:1", "needs the package ray"),
+        ("spark://127.0.0.1:1", "needs the package pyspark"),
+    ],
+)
+def test_engines_that_are_not_there(shipped, fleet, monkeypatch, engine, message):
+    for name in ("ray", "pyspark", "pyspark.sql"):
+        monkeypatch.setitem(sys.modules, name, None)
+    code, _, errors = fleet("reextract", shipped, "--on", engine)
+    assert code == 2 and message in errors
+
+
+def test_without_bundles_it_says_where_they_come_from(tmp_path, fleet):
+    (tmp_path / "rows").mkdir()
+    code, _, errors = fleet("reextract", tmp_path)
+    assert code == 1 and "no bundles" in errors and "--ship-raw" in errors
