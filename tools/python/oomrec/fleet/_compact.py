@@ -68,7 +68,7 @@ def _spill_folder(store: Store) -> str | None:
 def _compact_day(
     connection: Any, store: Store, day: str, names: list[str], rejected: Rejections, spill: str
 ) -> int:
-    part = current_parts(store).get(day)
+    part = current_parts(store, day).get(day)
     parse(connection, lines_in(store, names, rejected), rejected)
     rows = int(connection.execute("SELECT count(*) FROM fresh").fetchone()[0])
     if rows:

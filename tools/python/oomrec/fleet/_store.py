@@ -22,6 +22,13 @@ LOCK = "deaths/compacting"
 LOCK_EXPIRES_S = 900.0  # of a bucket: a killed process cannot release it
 READERS = 16  # at once: reading a small object waits for the network
 MOST_OBJECT_BYTES = 256 << 20
+REFUSALS = (
+    "ACCESS_DENIED",
+    "SIGNATURE_DOES_NOT_MATCH",
+    "INVALID_ACCESS_KEY_ID",
+    "403",
+    "redentials",
+)
 KEYS = "Set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, unless it is Amazon's, AWS_ENDPOINT_URL."
 
 
@@ -153,7 +160,10 @@ class BucketStore:
         if region or endpoint:
             named["region"] = region or "us-east-1"
         with self._explained():
-            self.filesystem = fs.S3FileSystem(connect_timeout=5, request_timeout=60, **named)
+            # Delayed: what is small needs one request instead of three.
+            self.filesystem = fs.S3FileSystem(
+                connect_timeout=5, request_timeout=60, allow_delayed_open=True, **named
+            )
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
@@ -161,7 +171,7 @@ class BucketStore:
             yield
         except OSError as error:
             reason = str(error)
-            if "ACCESS_DENIED" in reason or "403" in reason or "credentials" in reason.lower():
+            if any(word in reason for word in REFUSALS):
                 raise FleetError(f"{self.url}: the store refuses this key", KEYS) from error
             raise FleetError(f"{self.url}: {reason.splitlines()[0][:300]}", KEYS) from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import os
 import re
@@ -55,12 +56,16 @@ def part_number(name: str) -> int:
     return int(found[1]) if found else 0
 
 
-def current_parts(store: Store) -> dict[str, str]:
-    """The part of each day: the highest number holds the whole day."""
+def current_parts(store: Store, day: str | None = None) -> dict[str, str]:
+    """The part of each day, or of one: the highest number holds the whole day."""
     parts: dict[str, str] = {}
-    for name in store.names("deaths"):
+    for name in store.names(f"deaths/day={day}" if day else "deaths"):
         day = day_of(name)
-        if day and PART.search(name) and part_number(name) >= part_number(parts.get(day, "")):
+        if (
+            day is not None
+            and PART.search(name)
+            and part_number(name) >= part_number(parts.get(day, ""))
+        ):
             parts[day] = name
     return parts
 
@@ -100,19 +105,27 @@ def view_of_parts(connection: Any, store: Store, names: Iterable[str], view: str
     _checked(connection, store, parts, f"{view}_files", view)
 
 
-def _checked(connection: Any, store: Store, parts: list[str], source: str, view: str) -> None:
+@contextlib.contextmanager
+def damage_named(url: str, parts: Iterable[str]) -> Iterator[None]:
+    """Turns DuckDB's error about one of these parts into one for the user."""
     import duckdb
 
     try:
-        found = [
-            row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
-        ]
+        yield
     except (duckdb.Error, OSError) as error:
-        damaged = next((part for part in parts if part in str(error)), parts[0])
+        damaged = next((part for part in parts if part in str(error)), None)
+        if damaged is None:
+            raise
         raise FleetError(
-            f"{store.url}: {damaged} is not a whole Parquet file: {str(error).splitlines()[0][:200]}",
+            f"{url}: {damaged} is not a whole Parquet file: {str(error).splitlines()[0][:200]}",
             "Was it copied by hand? Copy it again, or delete it: the part before it counts then.",
         ) from error
+
+
+def _checked(connection: Any, store: Store, parts: list[str], source: str, view: str) -> None:
+    with damage_named(store.url, parts):
+        described = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
+    found = [row[0] for row in described]
     if not {"death_id", "revision", "signature", "time"} <= set(found):
         raise FleetError(
             f"{store.url}: {parts[0]} is not a table of deaths",
@@ -183,6 +196,7 @@ class Table:
             self._read(_lines_of_bundles(store.path, self.rejected), [], store)
 
     def _read(self, lines: Lines, parts: list[str], store: Store | None) -> None:
+        self._parts = parts
         parse(self.connection, lines, self.rejected)
         if store is not None:
             view_of_parts(self.connection, store, parts, "compacted")
@@ -204,15 +218,17 @@ class Table:
         self.connection.execute(f"CREATE TEMP VIEW deaths AS {source}")
 
     def query_value(self, sql: str) -> Any:
-        row = self.connection.execute(sql).fetchone()
+        with damage_named(self.url, self._parts):
+            row = self.connection.execute(sql).fetchone()
         return row[0] if row else None
 
     def query(self, sql: str, **parameters: Any) -> list[dict[str, Any]]:
         """The rows of a query; a parameter is written $name. Times are datetimes in UTC, without a zone."""
         named = {name: value for name, value in parameters.items() if f"${name}" in sql}
-        done = self.connection.execute(sql, named)
-        names = [each[0] for each in done.description]
-        return [dict(zip(names, row)) for row in done.fetchall()]
+        with damage_named(self.url, self._parts):
+            done = self.connection.execute(sql, named)
+            names = [each[0] for each in done.description]
+            return [dict(zip(names, row)) for row in done.fetchall()]
 
 
 def _lines_of_file(path: str, rejected: Rejections) -> Lines:
