@@ -152,6 +152,8 @@ class BucketStore:
         self.url = url
         self.root = root
         endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+        # Each removal looks after the folder, too: at SeaweedFS 16 at once take 13 times as long as 1. Amazon's are far away.
+        self._removers = 2 if endpoint else READERS
         named: dict[str, Any] = {}
         if endpoint:
             parts = urlsplit(endpoint)
@@ -220,7 +222,7 @@ class BucketStore:
             self.filesystem.delete_file(self.location(name))
 
     def remove(self, names: Iterable[str]) -> None:
-        with ThreadPoolExecutor(READERS) as pool, self._explained():
+        with ThreadPoolExecutor(self._removers) as pool, self._explained():
             list(pool.map(self._remove, names))
 
     def age_s(self, name: str) -> float:
