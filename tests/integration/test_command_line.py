@@ -9,7 +9,7 @@ from terminal import printed_on_terminal
 
 COMMANDS = [
     "run", "show", "stats", "tree", "timeline", "top", "leaks", "diff", "fragmentation", "export",
-    "report", "flamegraph", "table", "merge", "redact", "ls", "recover", "watch", "ended", "dump",
+    "report", "flamegraph", "table", "merge", "fleet", "redact", "ls", "recover", "watch", "ended", "dump",
     "attach", "monitor", "track", "analyze", "diagnose", "info", "lib", "simulate", "stress", "completion",
 ]  # fmt: skip
 SOURCE = Path(__file__).resolve().parents[2]

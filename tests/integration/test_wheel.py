@@ -270,6 +270,7 @@ def started_and_watched(oomrec) -> set[str]:
         ("recover", [], 1),
         ("monitor", ["--device", "cpu", "--duration", "0.3", "--output", "memory.csv"], 0),
         ("analyze", ["memory.csv"], 0),
+        ("fleet", ["top"], 2),  # it says which package is missing
         ("track", [pid, "--duration", "0.3", "--output", "events.json"], 0),
         ("diagnose", [pid, "--duration", "0.3", "--output", "evidence"], 0),
     ]
