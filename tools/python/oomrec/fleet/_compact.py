@@ -39,7 +39,7 @@ def compact(url: str) -> dict[str, Any]:
     rejected = Rejections()
     days: dict[str, list[str]] = {}
     for name in store.names("rows"):
-        days.setdefault(day_of(name) or "", []).append(name)
+        days.setdefault(day_of(name), []).append(name)
     strays = days.pop("", [])
     rejected.add("not below rows/day=YYYY-MM-DD/", strays)
     bar = Progress("compacting", sum(map(len, days.values())))

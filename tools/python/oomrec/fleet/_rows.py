@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import re
+from array import array
 from collections import Counter
+from itertools import accumulate, islice
 from typing import Any, BinaryIO, Iterable, Iterator, Tuple
 
 from ._store import Store
@@ -93,10 +95,10 @@ REASONS = {
     "wrong revision": "r.revision IS NULL OR r.revision < 0",
     "wrong kind": "r.kind IS NULL OR r.kind NOT IN ('death', 'failure', 'warning', 'life')",
     "wrong time": "try_cast(r.time AS TIMESTAMP) IS NULL",
-    "wrong day": "r.day IS DISTINCT FROM left(r.time, 10) OR r.day <> coalesce(folder, r.day)",
+    "wrong day": "r.day IS DISTINCT FROM left(r.time, 10) OR folder NOT IN ('', r.day)",
 }
 
-Line = Tuple[str, str, "str | None"]  # file, text, day of the file's folder
+Line = Tuple[str, bytes, str]  # file, text, day of the file's folder ("": none)
 Lines = Iterator[Line]
 
 
@@ -146,7 +148,7 @@ class Rejections:
         return f"{sum(self.counts.values()):,} rows were left out: {listed}"
 
 
-def lines_of(name: str, stream: BinaryIO, rejected: Rejections) -> Iterator[str]:
+def lines_of(name: str, stream: BinaryIO, rejected: Rejections) -> Iterator[bytes]:
     """The stream's lines, each at most 16 KiB."""
     skipping = False
     while data := stream.readline(MOST_LINE_BYTES + 1):
@@ -156,18 +158,14 @@ def lines_of(name: str, stream: BinaryIO, rejected: Rejections) -> Iterator[str]
                 rejected.add("longer than 16 KiB", [name])
             skipping = not ended
             continue
-        if data.isspace():
-            continue
-        try:
-            yield data.decode()
-        except UnicodeDecodeError:
-            rejected.add("not UTF-8", [name])
+        if not data.isspace():
+            yield data
 
 
-def day_of(name: str) -> str | None:
-    """The day in a file's path, such as rows/day=2026-11-30/node-1.json."""
+def day_of(name: str) -> str:
+    """The day in a file's path, such as rows/day=2026-11-30/node-1.json; "" if it has none."""
     found = re.search(r"(?:^|/)day=(\d{4}-\d\d-\d\d)/", name)
-    return found and found[1]
+    return found[1] if found else ""
 
 
 def lines_in(store: Store, names: Iterable[str], rejected: Rejections) -> Lines:
@@ -185,13 +183,7 @@ def parse(connection: Any, lines: Lines, rejected: Rejections, table: str = "fre
     """
     _register(connection, [])
     connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {_select('false')}")
-    batch: list[Line] = []
-    for each in lines:
-        batch.append(each)
-        if len(batch) == LINES_AT_ONCE:
-            _insert(connection, batch, rejected, table)
-            batch = []
-    if batch:
+    while batch := list(islice(lines, LINES_AT_ONCE)):
         _insert(connection, batch, rejected, table)
     connection.execute(
         f"""DELETE FROM {table} WHERE rowid NOT IN (
@@ -201,10 +193,36 @@ def parse(connection: Any, lines: Lines, rejected: Rejections, table: str = "fre
 
 
 def _register(connection: Any, batch: list[Line]) -> None:
+    """Makes the batch a table `lines`.
+
+    Raises:
+        pyarrow.ArrowInvalid: a line is not UTF-8
+    """
     import pyarrow as pa
 
-    files, lines, days = (pa.array([each[n] for each in batch], pa.string()) for n in range(3))
-    connection.register("lines", pa.table({"line": lines, "file": files, "folder": days}))
+    texts = _text_column([each[1] for each in batch])
+    texts.validate(full=True)
+    files = _text_column([each[0].encode(errors="replace") for each in batch])
+    days = _text_column([each[2].encode() for each in batch])
+    connection.register("lines", pa.table({"line": texts, "file": files, "folder": days}))
+
+
+def _text_column(texts: list[bytes]) -> Any:
+    """An arrow array of the texts. pyarrow.array() would import pandas, and take ten times as long."""
+    import pyarrow as pa
+
+    ends = array("i", accumulate(map(len, texts), initial=0))
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(texts))]
+    return pa.Array.from_buffers(pa.string(), len(texts), buffers)
+
+
+def _is_utf8(line: Line, rejected: Rejections) -> bool:
+    try:
+        line[1].decode()
+    except UnicodeDecodeError:
+        rejected.add("not UTF-8", [line[0]])
+        return False
+    return True
 
 
 def _select(where: str) -> str:
@@ -214,8 +232,12 @@ def _select(where: str) -> str:
 
 def _insert(connection: Any, batch: list[Line], rejected: Rejections, table: str) -> None:
     import duckdb
+    import pyarrow as pa
 
-    _register(connection, batch)
+    try:
+        _register(connection, batch)
+    except pa.ArrowInvalid:
+        _register(connection, [each for each in batch if _is_utf8(each, rejected)])
     try:
         connection.execute(f"INSERT INTO {table} {_select('true')}")
     except duckdb.Error:  # a line that is not JSON: checking first would take a quarter of the time

@@ -61,11 +61,7 @@ def current_parts(store: Store, day: str | None = None) -> dict[str, str]:
     parts: dict[str, str] = {}
     for name in store.names(f"deaths/day={day}" if day else "deaths"):
         day = day_of(name)
-        if (
-            day is not None
-            and PART.search(name)
-            and part_number(name) >= part_number(parts.get(day, ""))
-        ):
+        if day and PART.search(name) and part_number(name) >= part_number(parts.get(day, "")):
             parts[day] = name
     return parts
 
@@ -193,7 +189,7 @@ class Table:
         if names and not os.path.exists(store.location(BUNDLE_MARK)):
             self._read(lines_in(store, sorted(names), self.rejected), [], store)
         else:
-            self._read(_lines_of_bundles(store.path, self.rejected), [], store)
+            self._read(_lines_of_bundles(store.path), [], store)
 
     def _read(self, lines: Lines, parts: list[str], store: Store | None) -> None:
         self._parts = parts
@@ -234,7 +230,7 @@ class Table:
 def _lines_of_file(path: str, rejected: Rejections) -> Lines:
     with open(path, "rb") as stream:
         for line in lines_of(path, stream, rejected):
-            yield path, line, None
+            yield path, line, ""
 
 
 def export_rows(command: str, bundles: list[str]) -> Iterator[bytes]:
@@ -278,12 +274,9 @@ def find_command() -> str:
     return found
 
 
-def _lines_of_bundles(path: str, rejected: Rejections) -> Lines:
+def _lines_of_bundles(path: str) -> Lines:
     for line in export_rows(find_command(), [path]):
-        try:
-            yield path, line.decode(), None
-        except UnicodeDecodeError:
-            rejected.add("not UTF-8", [path])
+        yield path, line, ""
 
 
 def time_of(text: str, now: dt.datetime) -> dt.datetime:
