@@ -15,7 +15,7 @@ from ._gate import gate
 from ._queries import Window
 from ._show import chosen_death, death_text, signature_named, signature_report, signature_text
 from ._table import Table, time_of
-from ._text import coloured, printable, share_text, size_text, table_text
+from ._text import coloured, counted, printable, share_text, size_text, table_text
 
 STATES = {"new": "▲ NEW", "regressed": "▲ again", "ongoing": ""}
 CAUSES = {
@@ -155,7 +155,7 @@ def signatures_command(options: argparse.Namespace) -> int:
     table, window = opened(options)
     found = _queries.signatures(table, window, options.state, options.number)
     total, before = _queries.totals(table, window), _queries.totals(table, window.before())
-    services = _queries.facets(table, window, [row["signature"] for row in found])
+    services = _queries.facets(table, window, [row["signature"] for row in found], ("service",))
     sizes = {size.service: size for size in _queries.sizes(table, window)}
     for row in found:
         of = services.get(row["signature"], {}).get("service", {"different": 0, "values": []})
@@ -179,13 +179,16 @@ def signatures_command(options: argparse.Namespace) -> int:
 
 
 def heading(total: dict[str, Any], before: dict[str, Any]) -> str:
-    followers = f", {total['followers']:,} more died with them" if total["followers"] else ""
-    return coloured(
-        f"{total['deaths']:,} memory deaths, {total['signatures']:,} signatures, {total['hosts']:,} hosts, "
-        f"{total['lost_gib_hours']:,.0f} GiB hours lost{followers} "
-        f"(the time before: {before['deaths']:,}, {before['signatures']:,})",
-        "bold",
-    )
+    parts = [
+        counted(total["deaths"], "memory death"),
+        counted(total["signatures"], "signature"),
+        counted(total["hosts"], "host"),
+        f"{total['lost_gib_hours']:,.0f} GiB hours lost",
+    ]
+    if total["followers"]:
+        parts.append(f"{total['followers']:,} more died with them")
+    text = f"{', '.join(parts)} (the time before: {before['deaths']:,}, {before['signatures']:,})"
+    return coloured(text, "bold")
 
 
 def signature_row(number: int, row: dict[str, Any]) -> tuple[str, ...]:
@@ -280,7 +283,9 @@ def gate_command(options: argparse.Namespace) -> int:
         print_json(result)
     else:
         for row in result["new_signatures"]:
-            print(f"new: {printable(row['title'] or row['signature'])}, {row['deaths']:,} deaths")
+            print(
+                f"new: {printable(row['title'] or row['signature'])}, {counted(row['deaths'], 'death')}"
+            )
         for row in result["grown"]:
             after = row["head_p95_bytes"]
             what = size_text(after) if after else "more than its limit"
@@ -304,7 +309,9 @@ def compact_command(options: argparse.Namespace) -> int:
         rejected = "".join(
             f"; {count:,} {why}" for why, count in sorted(result["rejected"].items())
         )
-        print(f"{result['rows']:,} rows of {result['days']:,} days compacted{rejected}")
+        print(
+            f"{counted(result['rows'], 'row')} of {counted(result['days'], 'day')} compacted{rejected}"
+        )
     return 0
 
 
@@ -316,7 +323,7 @@ def reextract_command(options: argparse.Namespace) -> int:
         print_json(result)
     else:
         print(
-            f"{result['rows']:,} rows of {result['bundles']:,} bundles; oomrec fleet compact puts them into the table"
+            f"{counted(result['rows'], 'row')} of {counted(result['bundles'], 'bundle')}; oomrec fleet compact puts them into the table"
         )
         for key, reason in sorted(result["errors"].items())[:10]:
             print(f"  {printable(key)}: {printable(reason)}")

@@ -9,8 +9,7 @@ from typing import Any, Protocol
 
 from ._sizes import Size, sizes_of
 
-ABSENT = dt.timedelta(days=14)
-BEFORE = dt.timedelta(days=28)
+FACETS = ("service", "release", "host", "verdict", "program")
 
 
 class Queryable(Protocol):
@@ -47,19 +46,11 @@ def signatures(
     table: Queryable, window: Window, state: str = "any", most: int = 20
 ) -> list[dict[str, Any]]:
     """The signatures of a window, those that cost most first, each with its services and its cause."""
-    first = ask(table, "bounds", window)[0]["first_time"] or window.since
-    before = min(max(window.since - BEFORE, first), window.since)
-    found = ask(
-        table,
-        "signatures",
-        window,
-        state=state,
-        most=most,
-        before=before.isoformat(" "),
-        absent=(window.since - ABSENT).isoformat(" "),
-        history_days=max((window.since - before) / dt.timedelta(days=1), 1.0),
-        window_days=max((window.until - window.since) / dt.timedelta(days=1), 0.01),
-    )
+    weeks = {
+        f"weeks_{n}": (window.since - dt.timedelta(weeks=n)).isoformat(" ") for n in (1, 2, 3, 4)
+    }
+    days = max((window.until - window.since) / dt.timedelta(days=1), 0.01)
+    found = ask(table, "signatures", window, state=state, most=most, window_days=days, **weeks)
     return [{**row, "cause": _cause(row)} for row in found]
 
 
@@ -75,11 +66,11 @@ def _cause(row: dict[str, Any]) -> str | None:
 
 
 def facets(
-    table: Queryable, window: Window, named: list[str]
+    table: Queryable, window: Window, named: list[str], of: tuple[str, ...] = FACETS
 ) -> dict[str, dict[str, dict[str, Any]]]:
     """By signature and facet: {"different": n, "values": [[value, deaths], …]}."""
     found: dict[str, dict[str, dict[str, Any]]] = {}
-    for row in ask(table, "facets", window, signatures=named):
+    for row in ask(table, "facets", window, signatures=named, facets=list(of)):
         facet = found.setdefault(row["signature"], {}).setdefault(
             row["facet"], {"different": row["different"], "values": []}
         )

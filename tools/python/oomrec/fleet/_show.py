@@ -10,7 +10,7 @@ from ._errors import FleetError
 from ._queries import Window, ask
 from ._sizes import Size, retry_with_bytes
 from ._table import Table, quoted
-from ._text import coloured, printable, share_text, size_text, table_text
+from ._text import coloured, counted, printable, share_text, size_text, table_text
 
 DEATH = re.compile(r"[0-9a-f]{16}")
 FRAMES = 8
@@ -102,7 +102,7 @@ def bars(values: list[int | None]) -> str:
 def signature_text(shown: dict[str, Any]) -> str:
     lines = [
         coloured(printable(shown["title"] or shown["signature"], 100), "bold"),
-        f"{shown['deaths']:,} deaths, {shown['lost_gib_hours']:,.0f} GiB hours lost; {shown['state']}: "
+        f"{counted(shown['deaths'], 'death')}, {shown['lost_gib_hours']:,.0f} GiB hours lost; {shown['state']}: "
         f"first {shown['first_seen']:%Y-%m-%d}, last {shown['last_seen']:%Y-%m-%d}",
         f"by day: {bars([count for _, count in shown['days']])}",
     ]
@@ -147,7 +147,7 @@ def death_text(death: dict[str, Any]) -> str:
             continue
         share = (holder["resident_bytes"] or holder["bytes"] or 0) / (death["rss_bytes"] or 1)
         lines.append(
-            f"  {size_text(holder['bytes'])} in {holder['count'] or 0:,} blocks, {share_text(min(share, 1.0))}"
+            f"  {size_text(holder['bytes'])} in {counted(holder['count'] or 0, 'block')}, {share_text(min(share, 1.0))}"
         )
         frames = [frame for frame in holder["frames"] or [] if frame]
         for frame in frames[:FRAMES]:

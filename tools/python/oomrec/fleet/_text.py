@@ -28,6 +28,11 @@ def size_text(count: float | None) -> str:
     return f"{value:.1f} {UNITS[-1]}"
 
 
+def counted(count: int, noun: str) -> str:
+    """Such as "1 host" and "1,204 hosts"."""
+    return f"{count:,} {noun}" + "s" * (count != 1)
+
+
 def share_text(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.0f} %"
 

@@ -1,33 +1,60 @@
 -- The signatures with deaths from $since to $until, those that cost most first.
--- new: never before. regressed: not seen since $absent, or at least 20 deaths and twice the daily rate since $before.
-WITH counted AS (
+-- new: never before. regressed: not seen for two weeks, or at least 20 deaths and twice the daily rate of the four weeks before.
+WITH now_seen AS (
   SELECT
     COALESCE(signature, 'unknown') AS signature,
     MIN(title) AS title,
     MIN(time) AS first_seen,
     MAX(time) AS last_seen,
-    COUNT(*) FILTER (WHERE time >= CAST($since AS TIMESTAMP)) AS deaths,
-    COUNT(*) FILTER (WHERE time >= CAST($before AS TIMESTAMP) AND time < CAST($since AS TIMESTAMP)) AS deaths_before,
-    COUNT(*) FILTER (WHERE time >= CAST($absent AS TIMESTAMP) AND time < CAST($since AS TIMESTAMP)) AS deaths_lately,
-    ROUND(COALESCE(SUM(lost_gib_hours) FILTER (WHERE time >= CAST($since AS TIMESTAMP)), 0), 2) AS lost_gib_hours,
-    ROUND(AVG(top_share) FILTER (WHERE time >= CAST($since AS TIMESTAMP)), 3) AS top_share,
-    COUNT(*) FILTER (WHERE cause = 'leak' AND time >= CAST($since AS TIMESTAMP)) AS leaks,
-    COUNT(*) FILTER (WHERE cause = 'limit_too_low' AND time >= CAST($since AS TIMESTAMP)) AS limits_too_low,
-    COUNT(*) FILTER (WHERE cause = 'giant_request' AND time >= CAST($since AS TIMESTAMP)) AS giant_requests
+    COUNT(*) AS deaths,
+    ROUND(COALESCE(SUM(lost_gib_hours), 0), 2) AS lost_gib_hours,
+    ROUND(AVG(top_share), 3) AS top_share,
+    COUNT(*) FILTER (WHERE cause = 'leak') AS leaks,
+    COUNT(*) FILTER (WHERE cause = 'limit_too_low') AS limits_too_low,
+    COUNT(*) FILTER (WHERE cause = 'giant_request') AS giant_requests
   FROM deaths
-  WHERE kind IN ('death', 'failure') AND COALESCE(episode_role, 'root') = 'root' AND time < CAST($until AS TIMESTAMP)
+  WHERE kind IN ('death', 'failure') AND COALESCE(episode_role, 'root') = 'root' AND time >= CAST($since AS TIMESTAMP) AND time < CAST($until AS TIMESTAMP)
   GROUP BY 1
+), seen_before AS (
+  SELECT
+    COALESCE(signature, 'unknown') AS signature,
+    MIN(time) AS first_seen,
+    COUNT(*) FILTER (WHERE time >= CAST($weeks_4 AS TIMESTAMP)) AS deaths_before,
+    COUNT(*) FILTER (WHERE time >= CAST($weeks_2 AS TIMESTAMP)) AS deaths_lately
+  FROM deaths
+  WHERE kind IN ('death', 'failure') AND COALESCE(episode_role, 'root') = 'root' AND time < CAST($since AS TIMESTAMP)
+  GROUP BY 1
+), history AS (  -- the days before $since that the table knows, in whole weeks
+  SELECT
+    CASE
+      WHEN MIN(first_seen) < CAST($weeks_3 AS TIMESTAMP) THEN 28
+      WHEN MIN(first_seen) < CAST($weeks_2 AS TIMESTAMP) THEN 21
+      WHEN MIN(first_seen) < CAST($weeks_1 AS TIMESTAMP) THEN 14
+      ELSE 7
+    END AS days
+  FROM seen_before
 ), states AS (
   SELECT
-    *,
+    now_seen.signature AS signature,
+    title,
+    COALESCE(seen_before.first_seen, now_seen.first_seen) AS first_seen,
+    last_seen,
+    deaths,
+    COALESCE(deaths_before, 0) AS deaths_before,
+    lost_gib_hours,
+    top_share,
+    leaks,
+    limits_too_low,
+    giant_requests,
     CASE
-      WHEN first_seen >= CAST($since AS TIMESTAMP) THEN 'new'
+      WHEN seen_before.first_seen IS NULL THEN 'new'
       WHEN deaths_lately = 0 THEN 'regressed'
-      WHEN deaths >= 20 AND deaths / $window_days >= 2 * deaths_before / $history_days THEN 'regressed'
+      WHEN deaths >= 20 AND deaths / $window_days >= 2 * deaths_before / history.days THEN 'regressed'
       ELSE 'ongoing'
     END AS state
-  FROM counted
-  WHERE deaths > 0
+  FROM now_seen
+  LEFT JOIN seen_before ON now_seen.signature = seen_before.signature
+  CROSS JOIN history
 )
 SELECT *
 FROM states
