@@ -30,7 +30,6 @@ URL_HELP = "a folder of bundles or of rows, or s3://BUCKET/PREFIX"
 def main(words: list[str]) -> int:
     try:
         options = parser().parse_args(words)
-        options.until = options.until or now()
         code: int = options.function(options)
         sys.stdout.flush()
         return code
@@ -56,7 +55,7 @@ def parser() -> argparse.ArgumentParser:
     commands = made.add_subparsers(metavar="COMMAND", required=True)
 
     def add(
-        name: str, function: Callable[[argparse.Namespace], int], summary: str, since: str
+        name: str, function: Callable[[argparse.Namespace], int], summary: str, since: str | None
     ) -> argparse.ArgumentParser:
         command = commands.add_parser(
             name, help=summary, description=summary[0].upper() + summary[1:] + "."
@@ -71,10 +70,17 @@ def parser() -> argparse.ArgumentParser:
         command.add_argument(
             "url", metavar="URL", nargs="?", default="oom_dumps", help=f"{URL_HELP} (oom_dumps)"
         )
-        command.add_argument(
-            "--since", metavar="TIME", default=since, help=f"24h, 7d, 4w or a date ({since})"
-        )
-        command.add_argument("--until", metavar="TIME", help="likewise (now)")
+        if since is not None:
+            command.add_argument(
+                "--since", metavar="TIME", default=since, help=f"24h, 7d, 4w or a date ({since})"
+            )
+            command.add_argument("--until", metavar="TIME", default=now(), help="likewise (now)")
+            command.add_argument(
+                "--on",
+                metavar="ENGINE",
+                default="duckdb",
+                help="duckdb, or spark://HOST:PORT (duckdb)",
+            )
         command.add_argument("--json", action="store_true", help="print JSON")
         return command
 
@@ -113,8 +119,8 @@ def parser() -> argparse.ArgumentParser:
         metavar="PERCENT",
         help="by which the p95 of a need may rise (10)",
     )
-    add("compact", compact_command, "turn rows into Parquet by day", "7d")
-    command = add("reextract", reextract_command, "make the rows of shipped bundles anew", "7d")
+    add("compact", compact_command, "turn rows into Parquet by day", None)
+    command = add("reextract", reextract_command, "make the rows of shipped bundles anew", None)
     command.add_argument(
         "--on",
         default="local",
@@ -125,10 +131,22 @@ def parser() -> argparse.ArgumentParser:
 
 
 def opened(options: argparse.Namespace) -> tuple[Table, Window]:
-    table = Table(options.url)
+    table = table_of(options)
     if why := table.rejected.text():
         print(f"oomrec fleet: {why}", file=sys.stderr)
     return table, window_of(options)
+
+
+def table_of(options: argparse.Namespace) -> Table:
+    if options.on == "duckdb":
+        return Table(options.url)
+    if not options.on.startswith("spark://"):
+        raise FleetError(
+            f"{options.on}: this engine is unknown", "Give duckdb or spark://HOST:PORT."
+        )
+    from ._spark import SparkTable
+
+    return SparkTable(options.url, options.on)
 
 
 def window_of(options: argparse.Namespace) -> Window:

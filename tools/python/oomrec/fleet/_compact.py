@@ -70,7 +70,7 @@ def _compact_day(
 ) -> int:
     part = current_parts(store, day).get(day)
     parse(connection, lines_in(store, names, rejected), rejected)
-    rows = int(connection.execute("SELECT count(*) FROM fresh").fetchone()[0])
+    rows = int(connection.execute("SELECT count(*) FROM fresh").fetchall()[0][0])
     if rows:
         view_of_parts(connection, store, [part] if part else [], "compacted")
         connection.execute(

@@ -85,7 +85,7 @@ def view_of_parts(connection: Any, store: Store, names: Iterable[str], view: str
             schemas = connection.execute(
                 f"""SELECT count(DISTINCT columns) FROM (
                       SELECT bit_xor(hash(name, type)) AS columns FROM parquet_schema([{paths}]) GROUP BY file_name)"""
-            ).fetchone()[0]
+            ).fetchall()[0][0]
         # Looking for each name in each part takes half of a short query's time.
         by_name = ", union_by_name = true" * (schemas > 1)
         source = f"read_parquet([{paths}], hive_partitioning = false{by_name})"
@@ -196,6 +196,7 @@ class Table:
 
     def _read(self, lines: Lines, parts: list[str], store: Store | None) -> None:
         self._parts = parts
+        self.store = store
         parse(self.connection, lines, self.rejected)
         if store is not None:
             view_of_parts(self.connection, store, parts, "compacted")
@@ -218,8 +219,8 @@ class Table:
 
     def query_value(self, sql: str) -> Any:
         with damage_named(self.url, self._parts):
-            row = self.connection.execute(sql).fetchone()
-        return row[0] if row else None
+            rows = self.connection.execute(sql).fetchall()
+        return rows[0][0] if rows else None
 
     def query(self, sql: str, **parameters: Any) -> list[dict[str, Any]]:
         """The rows of a query; a parameter is written $name. Times are datetimes in UTC, without a zone."""

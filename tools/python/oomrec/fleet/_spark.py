@@ -1,0 +1,72 @@
+"""The same table and the same queries on a Spark cluster."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from typing import Any
+
+from ._errors import FleetError
+from ._table import Table, current_parts
+
+
+class SparkTable(Table):
+    """A table whose queries Spark runs. Its workers read the Parquet; this process reads what is not compacted yet.
+
+    Args:
+        url: as of `Table`, where the workers see it, too; a bucket needs Spark's s3a
+        session: a pyspark.sql.SparkSession, or the address of a cluster such as spark://HOST:7077
+
+    Raises:
+        FleetError: as of `Table`, or pyspark is not installed
+    """
+
+    def __init__(self, url: str, session: Any) -> None:
+        super().__init__(url)
+        try:
+            spark = importlib.import_module("pyspark.sql")
+        except ImportError as error:
+            raise FleetError("spark:// needs the package pyspark", "pip install pyspark") from error
+        if isinstance(session, str):
+            master = session.replace("spark://local", "local", 1)
+            session = (
+                spark.SparkSession.builder.master(master).appName("oomrec fleet").getOrCreate()
+            )
+        self._functions = importlib.import_module("pyspark.sql.functions")
+        self._session = session
+        session.conf.set("spark.sql.session.timeZone", "UTC")
+        session.conf.set(
+            "spark.sql.timestampType", "TIMESTAMP_NTZ"
+        )  # as DuckDB's, and as in Parquet
+        self._session_view()
+
+    def _session_view(self) -> None:
+        frames = []
+        if self._parts and self.store is not None:
+            scheme = "s3a://" if self.store.filesystem else "file://"
+            paths = [
+                scheme + self.store.location(part) for part in current_parts(self.store).values()
+            ]
+            frames.append(self._session.read.option("mergeSchema", True).parquet(*paths))
+        if self.fresh or not frames:
+            rows = self.connection.sql("SELECT * EXCLUDE (file, why) FROM fresh").to_arrow_table()
+            fresh = self._session.createDataFrame(rows)
+            frames = [old.join(fresh, ["death_id", "day"], "left_anti") for old in frames] + [fresh]
+        frame = frames[0]
+        for other in frames[1:]:
+            frame = frame.unionByName(other, allowMissingColumns=True)
+        frame.createOrReplaceTempView("deaths")
+
+    def query(self, sql: str, **parameters: Any) -> list[dict[str, Any]]:
+        names = set(re.findall(r"\$(\w+)", sql))
+        arguments = {
+            name: self._literal(value) for name, value in parameters.items() if name in names
+        }
+        found = self._session.sql(re.sub(r"\$(\w+)", r":\1", sql), args=arguments).collect()
+        return [row.asDict(recursive=True) for row in found]
+
+    def _literal(self, value: Any) -> Any:
+        if not isinstance(value, list):
+            return value
+        # Spark takes no list, no cast, and no array without a type.
+        return self._functions.array(*map(self._functions.lit, value or [""]))
