@@ -1,6 +1,7 @@
 """Rows are other people's input: what is read of them, and what is left out and counted."""
 
 import json
+import os
 
 import pytest
 import schemas
@@ -151,3 +152,22 @@ def test_a_row_in_the_folder_of_another_day_is_left_out(tmp_path):
 
     assert dict(table.rejected.counts) == {"wrong day": 1}
     assert table.query_value("SELECT count(*) FROM deaths") == 1
+
+
+def test_links_and_pipes_among_the_rows_are_left_out(tmp_path):
+    """Whoever may write rows must not make the reader open its own files."""
+    from oomrec.fleet import Table, compact
+
+    write_rows(tmp_path, [row(1, days=1)])
+    secret = tmp_path / "secret"
+    secret.write_text(line(row(2, days=1)))
+    folder = tmp_path / "rows" / "day=2026-11-01"
+    (folder / "link.json").symlink_to(secret)
+    os.mkfifo(folder / "pipe.json")
+
+    table = Table(str(tmp_path))
+    assert dict(table.rejected.counts) == {"cannot be read": 2}
+    assert table.query_value("SELECT count(*) FROM deaths") == 1
+    assert compact(str(tmp_path))["rejected"] == {"cannot be read": 2}
+    assert secret.read_text() and not list(folder.iterdir())
+    assert [path.read_text() for path in (tmp_path / "rejected").glob("*/*")] == ["", ""]

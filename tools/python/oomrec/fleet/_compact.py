@@ -94,7 +94,8 @@ def _compact_day(
 def _keep_rejected(store: Store, rejected: Rejections, names: list[str]) -> None:
     """Files with a line that was left out go to rejected/, for a person to look at: the first 16 KiB of each."""
     for name, stream in store.streams(each for each in names if each in rejected.files):
-        store.write(f"rejected/{name.partition('/')[2]}", stream.read(MOST_LINE_BYTES))
+        data = stream.read(MOST_LINE_BYTES) if stream is not None else b""
+        store.write(f"rejected/{name.partition('/')[2]}", data)
 
 
 def _remove_old_parts(store: Store) -> None:

@@ -43,6 +43,8 @@ def extract(url: str, keys: list[str]) -> Any:
         directories: dict[str, str] = {}
         for number, (key, stream) in enumerate(open_store(url).streams(keys)):
             directory = os.path.join(folder, f"oom_{number}")
+            if stream is None:
+                continue
             try:
                 _unpack(stream, directory)
                 directories[key] = directory

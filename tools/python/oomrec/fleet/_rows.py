@@ -171,6 +171,9 @@ def day_of(name: str) -> str:
 def lines_in(store: Store, names: Iterable[str], rejected: Rejections) -> Lines:
     """(file, line, day of the file's folder) of all files."""
     for name, stream in store.streams(names):
+        if stream is None:
+            rejected.add("cannot be read", [name])
+            continue
         day = day_of(name)
         for line in lines_of(name, stream, rejected):
             yield name, line, day

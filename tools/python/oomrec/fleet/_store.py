@@ -11,6 +11,7 @@ import io
 import os
 import shutil
 import socket
+import stat
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO, Iterable, Iterator, Protocol
@@ -42,8 +43,8 @@ class Store(Protocol):
     def names(self, prefix: str) -> list[str]:
         """All files below a folder, sorted; none if there is no such folder."""
 
-    def streams(self, names: Iterable[str]) -> Iterator[tuple[str, BinaryIO]]:
-        """Each file, open. Those that have vanished are left out."""
+    def streams(self, names: Iterable[str]) -> Iterator[tuple[str, BinaryIO | None]]:
+        """Each file, open; None if it cannot be read. Those that have vanished are left out."""
 
     def put(self, local: str, name: str) -> None:
         """Copies a local file into the store."""
@@ -95,19 +96,19 @@ class DirectoryStore:
             found += [f"{below}/{each}" for each in files if not each.startswith(".")]
         return sorted(found)
 
-    def streams(self, names: Iterable[str]) -> Iterator[tuple[str, BinaryIO]]:
+    def streams(self, names: Iterable[str]) -> Iterator[tuple[str, BinaryIO | None]]:
+        # Rows are other people's files: a link could lead to a secret, and a named pipe would block.
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
         for name in names:
             try:
-                # A named pipe would block: rows are other people's files.
-                descriptor = os.open(
-                    self.location(name), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
-                )
+                stream = open(os.open(self.location(name), flags), "rb")  # noqa: SIM115 closed below
             except FileNotFoundError:
                 continue
-            except OSError as error:
-                raise FleetError(f"{name} cannot be read: {error.strerror}") from error
-            with open(descriptor, "rb") as stream:
-                yield name, stream
+            except OSError:
+                yield name, None
+                continue
+            with stream:
+                yield name, stream if stat.S_ISREG(os.fstat(stream.fileno()).st_mode) else None
 
     def put(self, local: str, name: str) -> None:
         target = self.location(name)
@@ -197,7 +198,7 @@ class BucketStore:
         except FileNotFoundError:
             return name, None
 
-    def streams(self, names: Iterable[str]) -> Iterator[tuple[str, BinaryIO]]:
+    def streams(self, names: Iterable[str]) -> Iterator[tuple[str, BinaryIO | None]]:
         listed = list(names)
         with ThreadPoolExecutor(READERS) as pool, self._explained():
             for at in range(0, len(listed), 64 * READERS):  # bounds what is read before it is used
