@@ -18,7 +18,7 @@ constexpr const char* kExamples =
     "  oomrec fleet top oom_dumps                         bundles of this machine\n"
     "  oomrec fleet top s3://oom/prod --since 7d          rows of many, in a bucket\n"
     "  oomrec fleet show 1 s3://oom/prod                  the first cause of top\n"
-    "  oomrec fleet sizes s3://oom/prod --json            the limit that each service needs\n"
+    "  oomrec fleet sizes s3://oom/prod                   the limit that each service needs\n"
     "  oomrec fleet report s3://oom/prod -o triage.html   one page, offline\n"
     "  oomrec fleet gate s3://oom/ci --base main --head pr-17\n";
 

@@ -6,6 +6,7 @@ It is called as a function: Python's start and DuckDB's import would take most o
 import json
 
 import pytest
+import schemas
 
 UNTIL = ("--until", "2026-12-01")
 
@@ -35,6 +36,15 @@ def answer(fleet):
     def ask(*words, exit_code=0):
         code, output, errors = fleet(*words, "--json", *UNTIL)
         assert code == exit_code, errors
-        return json.loads(output)
+        found = json.loads(output)
+        if "retry_with_bytes" in found:  # a death
+            schemas.check(
+                "row", {name: found[name] for name in found if name != "retry_with_bytes"}
+            )
+        else:
+            name = words[0] if words[0] not in ("new", "regressed") else "top"
+            schemas.check(f"fleet_{name}", found)
+            del found["schema_version"]
+        return found
 
     return ask

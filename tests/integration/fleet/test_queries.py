@@ -172,7 +172,7 @@ def test_a_gate_says_what_it_cannot_compare(releases, answer, fleet):
 def test_sizes_lists_every_service(tmp_path, answer):
     target = tmp_path / "rows.jsonl"
     target.write_text("".join(map(line, fleet(400, services=3))))
-    found = answer("sizes", target, "--since", "5w")
+    found = answer("sizes", target, "--since", "5w")["services"]
     assert [each["service"] for each in found] == ["service-0", "service-1", "service-2"]
     assert (
         sum(each["lives"] for each in found) == 40 and sum(each["deaths"] for each in found) == 360

@@ -158,7 +158,7 @@ def window_of(options: argparse.Namespace) -> Window:
     return window
 
 
-def print_json(value: Any) -> None:
+def print_json(value: dict[str, Any]) -> None:
     def text(other: Any) -> str:
         return (
             other.isoformat(timespec="milliseconds") + "Z"
@@ -166,6 +166,7 @@ def print_json(value: Any) -> None:
             else str(other)
         )
 
+    value = {"schema_version": 1, **value}
     print(json.dumps(value, default=text, indent=2, allow_nan=False))
 
 
@@ -184,9 +185,8 @@ def signatures_command(options: argparse.Namespace) -> int:
             size.recommended_bytes if size and row["cause"] == "limit_too_low" else None
         )
     if options.json:
-        print_json(
-            {"window": window.parameters(), "total": total, "before": before, "signatures": found}
-        )
+        dates = {"since": window.since, "until": window.until}
+        print_json({"window": dates, "total": total, "before": before, "signatures": found})
     else:
         print(heading(total, before))
         rows = [signature_row(number, row) for number, row in enumerate(found, 1)]
@@ -246,7 +246,7 @@ def sizes_command(options: argparse.Namespace) -> int:
     table, window = opened(options)
     found = _queries.sizes(table, window)
     if options.json:
-        print_json([size.as_json() for size in found])
+        print_json({"services": [size.as_json() for size in found]})
     else:
         rows = [
             (
