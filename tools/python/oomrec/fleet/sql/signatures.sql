@@ -1,4 +1,5 @@
 -- The signatures with deaths from $since to $until, those that cost most first.
+-- Sums are of whole thousandths: those of floating point depend on the order of the rows.
 -- new: never before. regressed: not seen for two weeks, or at least 20 deaths and twice the daily rate of the four weeks before.
 WITH now_seen AS (
   SELECT
@@ -7,8 +8,8 @@ WITH now_seen AS (
     MIN(time) AS first_seen,
     MAX(time) AS last_seen,
     COUNT(*) AS deaths,
-    ROUND(COALESCE(SUM(lost_gib_hours), 0), 2) AS lost_gib_hours,
-    ROUND(AVG(top_share), 3) AS top_share,
+    COALESCE(SUM(CAST(FLOOR(lost_gib_hours * 1000 + 0.5) AS BIGINT)), 0) / 1000 AS lost_gib_hours,
+    FLOOR(SUM(CAST(FLOOR(top_share * 1000 + 0.5) AS BIGINT)) / NULLIF(COUNT(top_share), 0) + 0.5) / 1000 AS top_share,
     COUNT(*) FILTER (WHERE cause = 'leak') AS leaks,
     COUNT(*) FILTER (WHERE cause = 'limit_too_low') AS limits_too_low,
     COUNT(*) FILTER (WHERE cause = 'giant_request') AS giant_requests

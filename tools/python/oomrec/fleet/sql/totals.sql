@@ -4,6 +4,6 @@ SELECT
   COUNT(*) FILTER (WHERE episode_role = 'follower') AS followers,
   COUNT(DISTINCT signature) AS signatures,
   COUNT(DISTINCT host) AS hosts,
-  ROUND(COALESCE(SUM(lost_gib_hours), 0), 1) AS lost_gib_hours
+  COALESCE(SUM(CAST(FLOOR(lost_gib_hours * 1000 + 0.5) AS BIGINT)), 0) / 1000 AS lost_gib_hours
 FROM deaths
 WHERE kind IN ('death', 'failure') AND time >= CAST($since AS TIMESTAMP) AND time < CAST($until AS TIMESTAMP)
