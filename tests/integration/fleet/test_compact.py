@@ -17,7 +17,7 @@ def contents(url) -> list[tuple]:
 
 @pytest.fixture
 def directory(tmp_path):
-    write_rows(tmp_path, fleet(200, days=4))
+    write_rows(tmp_path, fleet(100, days=3))
     return tmp_path
 
 
@@ -33,7 +33,7 @@ def test_it_holds_what_the_rows_held(directory):
     before = contents(directory)
     result = compact(str(directory))
 
-    assert result == {"days": len(parts(directory)), "rows": 200, "rejected": {}}
+    assert result == {"days": len(parts(directory)), "rows": 100, "rejected": {}}
     assert contents(directory) == before
     assert not list(directory.glob("rows/*/*"))
     assert compact(str(directory)) == {"days": 0, "rows": 0, "rejected": {}}
@@ -56,18 +56,18 @@ def test_rows_since_are_read_beside_the_parts_and_a_later_revision_wins(director
     from oomrec.fleet import Table, compact
 
     compact(str(directory))
-    first = row(1_000_000_001, days=4)
+    first = row(1_000_000_001, days=3)
     write_rows(
         directory,
         [
             {**row(1_000_000_001, time=first["time"]), "revision": 3, "outcome": "exited 3"},
-            row(77, days=4),
+            row(77, days=3),
         ],
     )
     table = Table(str(directory))
     known = "SELECT outcome FROM deaths WHERE death_id = '{:016x}'"
 
-    assert table.query_value("SELECT count(*) FROM deaths") == 201
+    assert table.query_value("SELECT count(*) FROM deaths") == 101
     assert table.query_value(known.format(1_000_000_001)) == "exited 3"
     uncompacted = contents(directory)
     compact(str(directory))
@@ -159,7 +159,7 @@ def test_a_part_of_an_older_schema_is_read_with_nulls(directory):
     rows = Table(str(directory)).query("SELECT cause, holders, signature FROM deaths")
 
     assert (
-        len(rows) == 200
+        len(rows) == 100
         and any(each["cause"] for each in rows)
         and any(each["holders"] is None for each in rows)
     )

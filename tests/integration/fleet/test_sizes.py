@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from fleet_rows import GIB, MIB, life, row, write_rows
+from fleet_rows import GIB, MIB, life, line, row
 from oomrec.fleet._sizes import (
     Observation,
     kaplan_meier,
@@ -139,8 +139,9 @@ def test_a_forged_life_counts_as_one(tmp_path):
     until = dt.datetime(2026, 12, 1)
     found = []
     for name, rows in (("honest", honest), ("both", honest + forged)):
-        write_rows(tmp_path / name, rows)
-        [size] = sizes(Table(str(tmp_path / name)), Window(time_of("5w", until), until))
+        target = tmp_path / f"{name}.jsonl"
+        target.write_text("".join(map(line, rows)))
+        [size] = sizes(Table(str(target)), Window(time_of("5w", until), until))
         found.append(size)
     ordered = sorted(each["need_bytes"] for each in honest)
     for share, name in ((0.5, "need_p50_bytes"), (0.95, "need_p95_bytes")):

@@ -188,14 +188,10 @@ def _on_ray(engine: str, url: str, chunks: list[list[str]]) -> Iterator[Any]:
 
 
 def _on_spark(engine: str, url: str, chunks: list[list[str]]) -> Iterator[Any]:
-    from pyspark.sql import SparkSession
+    from ._spark import started_session
 
-    context = SparkSession.builder.master(engine).appName("oomrec fleet").getOrCreate().sparkContext
-    yield from (
-        context.parallelize(chunks, len(chunks))
-        .map(lambda chunk: extract(url, chunk))
-        .toLocalIterator()
-    )
+    chunked = started_session(engine).sparkContext.parallelize(chunks, len(chunks))
+    yield from chunked.map(lambda chunk: extract(url, chunk)).toLocalIterator()
 
 
 ENGINES: dict[str, Callable[[str, str, list[list[str]]], Iterable[Any]]] = {

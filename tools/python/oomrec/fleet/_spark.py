@@ -10,6 +10,20 @@ from ._errors import FleetError
 from ._table import Table, current_parts
 
 
+def started_session(engine: str) -> Any:
+    """A session on spark://HOST:PORT, or on threads of this process, spark://local[2].
+
+    Raises:
+        FleetError: pyspark is not installed
+    """
+    try:
+        spark = importlib.import_module("pyspark.sql")
+    except ImportError as error:
+        raise FleetError(f"{engine} needs the package pyspark", "pip install pyspark") from error
+    master = engine.replace("spark://local", "local", 1)
+    return spark.SparkSession.builder.master(master).appName("oomrec fleet").getOrCreate()
+
+
 class SparkTable(Table):
     """A table whose queries Spark runs. Its workers read the Parquet; this process reads what is not compacted yet.
 
@@ -23,15 +37,8 @@ class SparkTable(Table):
 
     def __init__(self, url: str, session: Any) -> None:
         super().__init__(url)
-        try:
-            spark = importlib.import_module("pyspark.sql")
-        except ImportError as error:
-            raise FleetError("spark:// needs the package pyspark", "pip install pyspark") from error
         if isinstance(session, str):
-            master = session.replace("spark://local", "local", 1)
-            session = (
-                spark.SparkSession.builder.master(master).appName("oomrec fleet").getOrCreate()
-            )
+            session = started_session(session)
         self._functions = importlib.import_module("pyspark.sql.functions")
         self._session = session
         session.conf.set("spark.sql.session.timeZone", "UTC")
