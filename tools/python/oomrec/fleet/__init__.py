@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ._compact import compact
 from ._errors import FleetError
+from ._spark import SparkTable
 from ._table import Table
 
-__all__ = ["FleetError", "Table", "compact"]
+__all__ = ["FleetError", "SparkTable", "Table", "compact"]

@@ -12,7 +12,6 @@ import re
 import tarfile
 import tempfile
 from typing import Any, Callable, Iterable, Iterator
-from urllib.parse import urlsplit
 
 from ._errors import FleetError
 from ._progress import with_progress
@@ -131,7 +130,7 @@ def reextract(url: str, engine: str = "local") -> dict[str, Any]:
             f"{url} has no bundles below raw/", "oomrec watch --ship-raw puts them there.", 1
         )
     chunks = [keys[at : at + BUNDLES_AT_ONCE] for at in range(0, len(keys), BUNDLES_AT_ONCE)]
-    scheme = urlsplit(engine).scheme or engine
+    scheme = engine.partition("://")[0]
     if scheme not in ENGINES:
         raise FleetError(f"{engine}: this engine is unknown", f"There are: {', '.join(ENGINES)}.")
     rows, errors = 0, {}

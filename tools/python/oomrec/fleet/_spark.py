@@ -65,6 +65,7 @@ class SparkTable(Table):
         frame.createOrReplaceTempView("deaths")
 
     def query(self, sql: str, **parameters: Any) -> list[dict[str, Any]]:
+        """As of `Table`, but run by Spark."""
         names = set(re.findall(r"\$(\w+)", sql))
         arguments = {
             name: self._literal(value) for name, value in parameters.items() if name in names

@@ -218,6 +218,7 @@ class Table:
         self.connection.execute(f"CREATE TEMP VIEW deaths AS {source}")
 
     def query_value(self, sql: str) -> Any:
+        """The first value of a query's first row; None if it has no rows."""
         with damage_named(self.url, self._parts):
             rows = self.connection.execute(sql).fetchall()
         return rows[0][0] if rows else None
