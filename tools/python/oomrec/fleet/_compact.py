@@ -15,7 +15,15 @@ from typing import Any
 from ._progress import Progress
 from ._rows import MOST_LINE_BYTES, Rejections, day_of, lines_in, parse
 from ._store import DirectoryStore, Store, open_store
-from ._table import PART, connect_engine, current_parts, part_number, quoted, view_of_parts
+from ._table import (
+    PART,
+    connect_engine,
+    current_parts,
+    need_packages,
+    part_number,
+    quoted,
+    view_of_parts,
+)
 
 ROWS_OF_A_GROUP = 50_000
 SPILL = ".compacting-"
@@ -34,7 +42,7 @@ def compact(url: str) -> dict[str, Any]:
     Raises:
         FleetError: a package is missing, the URL cannot be read or written, or another process compacts it
     """
-    connection = connect_engine()
+    need_packages()
     store = open_store(url)
     rejected = Rejections()
     days: dict[str, list[str]] = {}
@@ -45,7 +53,7 @@ def compact(url: str) -> dict[str, Any]:
     bar = Progress("compacting", sum(map(len, days.values())))
     rows = 0
     with store.lock(), tempfile.TemporaryDirectory(prefix=SPILL, dir=_spill_folder(store)) as spill:
-        connection.execute(f"SET temp_directory = {quoted(spill)}")
+        connection = connect_engine(spill)
         for day in sorted(days):
             rows += _compact_day(connection, store, day, days[day], rejected, spill)
             bar.add(len(days[day]))

@@ -16,7 +16,7 @@ from typing import Any, Callable, Iterable, Iterator
 from ._errors import FleetError
 from ._progress import with_progress
 from ._store import open_store
-from ._table import connect_engine, export_rows, find_command
+from ._table import export_rows, find_command, need_packages
 
 BUNDLES_AT_ONCE = 32
 MOST_BUNDLE_BYTES = 1 << 30
@@ -122,7 +122,7 @@ def reextract(url: str, engine: str = "local") -> dict[str, Any]:
     Raises:
         FleetError: there are no bundles, the engine is unknown, or its package is not installed
     """
-    connect_engine()
+    need_packages()
     store = open_store(url)
     keys = [name for name in store.names("raw") if name.endswith(".tar.zst")]
     if not keys:

@@ -20,31 +20,42 @@ INSTALL = "pip install 'oomrec[fleet]'"
 BUNDLE_MARK = "metadata.json"
 
 
-def connect_engine(memory: str = "1GB") -> Any:
-    """A DuckDB that reads no settings and loads no extension.
+def need_packages() -> None:
+    """Says what to install.
 
     Raises:
         FleetError: duckdb or pyarrow is not installed
     """
     try:
-        import duckdb
+        import duckdb  # noqa: F401
         import pyarrow  # noqa: F401
     except ImportError as error:
         raise FleetError(
             f"oomrec fleet needs the package {error.name}", f"To install it: {INSTALL}"
         ) from error
+
+
+def connect_engine(spill: str) -> Any:
+    """A DuckDB that reads no settings and loads no extension. What exceeds a GB of memory goes into the folder `spill`.
+
+    Raises:
+        FleetError: duckdb or pyarrow is not installed
+    """
+    need_packages()
+    import duckdb
+
     connection = duckdb.connect(
         config={
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
-            "memory_limit": memory,
+            "memory_limit": "1GB",
+            "temp_directory": spill,
         }
     )
     connection.execute("SET preserve_insertion_order = false")
     connection.execute("SET parquet_metadata_cache = true")
-    connection.execute(
-        "SET python_enable_replacements = false"
-    )  # a name in SQL is no variable of ours
+    # A name in SQL is no variable of ours.
+    connection.execute("SET python_enable_replacements = false")
     return connection
 
 
@@ -157,15 +168,15 @@ class Table:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.connection = connect_engine()
+        self._spill = tempfile.TemporaryDirectory(prefix="oomrec-")
+        self.connection = connect_engine(self._spill.name)
         self.rejected = Rejections()
         if os.path.isfile(url):
             self._read(_lines_of_file(url, self.rejected), [], None)
         else:
             store = open_store(url)
-            rows = store.names(
-                "rows"
-            )  # before the parts: what is compacted in between is in both, not in none
+            # Before the parts: what is compacted in between is in both, not in none.
+            rows = store.names("rows")
             parts = list(current_parts(store).values())
             if rows or parts:
                 self._read(
