@@ -34,7 +34,8 @@ def answer(fleet):
     """answer(words…) is the JSON that the command prints, until the end of the rows' month."""
 
     def ask(*words, exit_code=0):
-        code, output, errors = fleet(*words, "--json", *UNTIL)
+        since = ("--since", "7d") if words[0] in ("top", "new", "regressed", "show") else ()
+        code, output, errors = fleet(words[0], *since, *words[1:], "--json", *UNTIL)
         assert code == exit_code, errors
         found = json.loads(output)
         if "retry_with_bytes" in found:  # a death

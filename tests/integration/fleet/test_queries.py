@@ -222,6 +222,16 @@ def test_mistakes(tmp_path, fleet, monkeypatch, words, code, message):
     assert (found, output) == (code, "") and message in errors
 
 
+def test_of_a_file_all_rows_count(tmp_path, fleet):
+    """Whoever names some bundles wants to see them, however old they are."""
+    target = tmp_path / "rows.jsonl"
+    target.write_text(line(row(1, time="2020-01-01T12:00:00Z")))
+    assert "1 memory death" in fleet("top", target)[1]
+    write_rows(tmp_path / "store", [row(1, time="2020-01-01T12:00:00Z")])
+    assert fleet("top", tmp_path / "store")[0] == 1
+    assert fleet("top", tmp_path / "store", "--since", "2020-01-01")[0] == 0
+
+
 def test_rows_that_cannot_be_read_are_counted_on_stderr(tmp_path, fleet):
     target = tmp_path / "rows.jsonl"
     target.write_text("{\n" + line(row(1, time="2026-11-29T12:00:00Z")) + "[]\n")

@@ -71,9 +71,9 @@ def parser() -> argparse.ArgumentParser:
             "url", metavar="URL", nargs="?", default="oom_dumps", help=f"{URL_HELP} (oom_dumps)"
         )
         if since is not None:
-            command.add_argument(
-                "--since", metavar="TIME", default=since, help=f"24h, 7d, 4w or a date ({since})"
-            )
+            command.set_defaults(usual_since=since)
+            every = f"24h, 7d, 4w or a date ({since}; of bundles or a file of rows: all)"
+            command.add_argument("--since", metavar="TIME", help=every)
             command.add_argument("--until", metavar="TIME", default=now(), help="likewise (now)")
             command.add_argument(
                 "--on",
@@ -134,7 +134,7 @@ def opened(options: argparse.Namespace) -> tuple[Table, Window]:
     table = table_of(options)
     if why := table.rejected.text():
         print(f"oomrec fleet: {why}", file=sys.stderr)
-    return table, window_of(options)
+    return table, window_of(options, table)
 
 
 def table_of(options: argparse.Namespace) -> Table:
@@ -149,12 +149,16 @@ def table_of(options: argparse.Namespace) -> Table:
     return SparkTable(options.url, options.on)
 
 
-def window_of(options: argparse.Namespace) -> Window:
+def window_of(options: argparse.Namespace, table: Table) -> Window:
     current = dt.datetime.now(dt.timezone.utc).replace(tzinfo=None)
     until = time_of(options.until, current)
-    window = Window(time_of(options.since, until), until)
+    if options.since is None and not table.has_days:
+        since = table.query_value("SELECT min(time) FROM deaths")
+    else:
+        since = time_of(options.since or options.usual_since, until)
+    window = Window(since, until)
     if window.since >= window.until:
-        raise FleetError(f"--since {options.since} is not before --until {options.until}")
+        raise FleetError(f"{since} is not before --until {options.until}")
     return window
 
 
@@ -175,7 +179,8 @@ def signatures_command(options: argparse.Namespace) -> int:
     found = _queries.signatures(table, window, options.state, options.number)
     total, before = _queries.totals(table, window), _queries.totals(table, window.before())
     services = _queries.facets(table, window, [row["signature"] for row in found], ("service",))
-    sizes = {size.service: size for size in _queries.sizes(table, window)}
+    asked = any(row["cause"] == "limit_too_low" for row in found)
+    sizes = {size.service: size for size in _queries.sizes(table, window)} if asked else {}
     for row in found:
         of = services.get(row["signature"], {}).get("service", {"different": 0, "values": []})
         row["services"] = [name for name, _ in of["values"]]

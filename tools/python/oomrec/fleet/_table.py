@@ -161,6 +161,7 @@ class Table:
         connection: DuckDB's, for queries of your own
         rejected: rows that could not be read
         fresh: the number of rows that are not compacted yet
+        has_days: whether it is a store of rows by day, not some bundles or a file
 
     Raises:
         FleetError: a package is missing, the URL cannot be read, or has neither rows nor bundles
@@ -171,6 +172,7 @@ class Table:
         self._spill = tempfile.TemporaryDirectory(prefix="oomrec-")
         self.connection = connect_engine(self._spill.name)
         self.rejected = Rejections()
+        self.has_days = False
         if os.path.isfile(url):
             self._read(_lines_of_file(url, self.rejected), [], None)
         else:
@@ -178,7 +180,8 @@ class Table:
             # Before the parts: what is compacted in between is in both, not in none.
             rows = store.names("rows")
             parts = list(current_parts(store).values())
-            if rows or parts:
+            self.has_days = bool(rows or parts)
+            if self.has_days:
                 self._read(
                     lines_in(store, with_progress("reading rows", rows), self.rejected),
                     parts,
