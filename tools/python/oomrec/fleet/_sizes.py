@@ -143,9 +143,7 @@ def size_of(service: str, rows: list[dict[str, Any]]) -> Size:
     if leaks > MOST_LEAKS * death_count:
         why = "leak: no limit is large enough"
     elif life_count < FEWEST_LIVES:
-        why = (
-            f"{life_count} processes that ended well, {FEWEST_LIVES} are needed (OOMREC_LIFE_ROWS)"
-        )
+        why = f"{life_count} processes that ended well, {FEWEST_LIVES} are needed"
     elif censored > MOST_CENSORED or p99 is None:
         why = f"{100 * censored:.0f} % died at their limit: the need is larger than what was seen"
     else:
