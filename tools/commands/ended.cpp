@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <vector>
 
 #include "tools/base/arguments.h"
@@ -13,32 +14,51 @@
 #include "tools/recording/live/informant.h"
 
 namespace oomrec::tools::commands {
+
+namespace fs = std::filesystem;
+
 namespace {
 
 constexpr const char* kExamples =
     "  oomrec ended 4711 --by Ray --text \"used 3.1 GiB of 3.0 GiB\"; kill 4711\n"
-    "  oomrec ended 4711 --by \"the autoscaler\" --reason other --text \"the node is drained\"\n";
+    "  oomrec ended 4711 --by \"the autoscaler\" --reason other --text \"the node is drained\"\n"
+    "  oomrec ended --session-dir /dev/shm/job.17 --by Slurm --text \"exceeded memory limit\"\n";
 
-bundles::Session session_of(const std::string& word) {
+using Sessions = std::vector<bundles::Session>;
+
+Sessions session_of(const std::string& word) {
   const auto pid = parse_number<std::int32_t>(word);
   if (!pid) {
     throw Error{Exit::bad_input, "no process was given",
                 "Give the pid of a recorded process, as it sees it itself: oomrec ended 4711 --by "
                 "Ray"};
   }
-  const std::vector<bundles::Session> sessions = bundles::sessions_of(bundles::dump_directories());
+  const Sessions sessions = bundles::sessions_of(bundles::dump_directories());
   const auto youngest = std::find_if(sessions.begin(), sessions.end(),
                                      [&](const auto& session) { return session.pid == *pid; });
-  if (youngest != sessions.end()) return *youngest;
+  if (youngest != sessions.end()) return {*youngest};
   throw Error{Exit::nothing_found, fmt::format("process {} has no recording", *pid),
               "It must have run with oomrec, and have no bundle of its end yet (oomrec ls). For "
               "recordings in another directory, set OOMREC_SESSION_DIR=DIR."};
 }
 
+// Of dead processes: who is alive there was not ended.
+Sessions sessions_left_in(const std::string& name) {
+  const fs::path directory = (fs::absolute(name) / "").lexically_normal().parent_path();
+  Sessions sessions = bundles::sessions_of({}, directory);
+  std::erase_if(sessions, [&](const bundles::Session& session) {
+    return session.alive || session.path.parent_path().parent_path() != directory;
+  });
+  if (!sessions.empty()) return sessions;
+  throw Error{Exit::nothing_found,
+              fmt::format("no dead process left a recording in {}", printable(name)),
+              "Give the OOMREC_SESSION_DIR of the processes, before `oomrec recover`."};
+}
+
 }  // namespace
 
 int ended_command(const Words& words) {
-  Arguments arguments{"ended", "[OPTIONS] PID",
+  Arguments arguments{"ended", "[OPTIONS] [PID]",
                       "Enters in a process's recording why it ends, for those who end it and know: "
                       "schedulers, supervisors, their plugins. Call it before the signal, or up to "
                       "`oomrec recover`. The verdict on a SIGTERM or SIGKILL, or on an exit within "
@@ -48,7 +68,11 @@ int ended_command(const Words& words) {
   std::string word;
   recording::Information information;
   std::string reason = "memory";
+  std::string directory;
   arguments.positional("PID", word, "the process");
+  arguments.option("--session-dir", "DIR", directory,
+                   "instead of PID: every dead process that was recorded with this --session-dir, "
+                   "such as a job's");
   arguments.option("--by", "NAME", information.informant, "who ends it");
   arguments.choice("--reason", "REASON", reason, {"memory", "other"}, "why it ends (memory)");
   arguments.option("--text", "TEXT", information.text, "the reason in its own words, as evidence");
@@ -58,8 +82,9 @@ int ended_command(const Words& words) {
                 "Give a name: oomrec ended 4711 --by Ray"};
   }
   information.is_memory = reason == "memory";
-  const bundles::Session session = session_of(word);
-  if (!recording::enter_information(session.path, information)) {
+  for (const bundles::Session& session :
+       directory.empty() ? session_of(word) : sessions_left_in(directory)) {
+    if (recording::enter_information(session.path, information)) continue;
     throw Error{Exit::bad_input,
                 fmt::format("the recording of process {} cannot be changed", session.pid),
                 "Run it as the user of the process."};

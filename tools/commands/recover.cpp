@@ -12,7 +12,8 @@ namespace {
 
 constexpr const char* kExamples =
     "  oomrec recover                        your recordings of dead processes\n"
-    "  OOMREC_SESSION_DIR=/data/oom oomrec recover\n";
+    "  OOMREC_SESSION_DIR=/data/oom oomrec recover\n"
+    "  oomrec recover --quiet                in an epilog, which must not fail\n";
 
 }  // namespace
 
@@ -29,11 +30,15 @@ int recover_command(const Words& words) {
   bool unknown = false;
   arguments.flag("--unknown", unknown,
                  "also of processes of 16 MiB or more about whose end nothing is known");
+  bool quiet = false;
+  arguments.flag("--quiet", quiet,
+                 "print no bundles, and exit 0 if no dead process left a recording");
   if (!arguments.parse(words)) return code(Exit::shown);
 
   Json made = Json::array();
   std::uint64_t removed = 0, left = 0;
   bool problems = false;
+  const bool lists = !json && !quiet;
   bundles::recover_all(
       unknown ? bundles::UnknownEnds::keep : bundles::UnknownEnds::leave,
       [&](const bundles::Session& session, const bundles::RecoveryResult& recovered) {
@@ -45,16 +50,16 @@ int recover_command(const Words& words) {
         if (recovered.action == bundles::RecoveryAction::unseen) ++left;
         if (!recovered.has_bundle()) return;
         made.push_back(recovered.bundle.string());
-        if (!json)
+        if (lists)
           fmt::print("process {}: {}\n", session.pid, printable(recovered.bundle.string()));
       });
   if (json)
     print_json({{"schema_version", 1}, {"bundles", made}, {"removed", removed}, {"left", left}});
-  if (!json && removed != 0) {
+  if (lists && removed != 0) {
     fmt::print("{} that held nothing of note {} removed\n",
                plural(removed, "recording", "recordings"), removed == 1 ? "was" : "were");
   }
-  if (!json && left != 0) {
+  if (lists && left != 0) {
     fmt::print(
         "{} whose end nobody saw {} left: nothing points to memory; oomrec recover "
         "--unknown makes {} of {}\n",
@@ -62,6 +67,7 @@ int recover_command(const Words& words) {
         left == 1 ? "a bundle" : "bundles", left == 1 ? "it" : "them");
   }
   if (!made.empty() || removed != 0 || left != 0) return code(Exit::shown);
+  if (quiet && !problems) return code(Exit::shown);
   if (json || problems) return code(Exit::nothing_found);
   throw Error{Exit::nothing_found, "no dead process left a recording",
               "For recordings in another directory, set OOMREC_SESSION_DIR=DIR."};

@@ -1,0 +1,44 @@
+"""oomrec.schedulers.dask with real nannies: their kills for memory are proven, other ends are no memory deaths."""
+
+import json
+import sys
+
+import pytest
+from python_programs import package_environment
+
+pytestmark = pytest.mark.needs_module("distributed")
+
+
+@pytest.fixture
+def cluster(plain, victim, build_dir):
+    """cluster(WAY) is a program that started a cluster. Only its worker was recorded."""
+
+    def run(way):
+        script = victim("python/dask_plugin.py")
+        done = plain(sys.executable, script, way, env=package_environment(build_dir), timeout=120)
+        assert done.exit_code == 0, str(done)
+        return done
+
+    return run
+
+
+def test_a_worker_above_its_limit(oomrec, cluster):
+    run = cluster("grows")
+    (verdict,) = json.loads(run.stdout)
+    assert (verdict["verdict"], verdict["certainty"]) == ("user_space_oom_kill", "proven"), str(run)
+    assert verdict["worker"] in run.stderr.splitlines()  # that KilledWorker names
+    assert "was killed by Dask's nanny, which said that memory" in verdict["summary"]
+    assert f"worker {verdict['worker']}: {verdict['summary']}" in run.stderr
+    shown = oomrec.json("show", verdict["bundle"])
+    assert "of a limit of 400000000, of which it allows 95%" in shown["verdict"]["evidence"][0]
+    assert shown["process"]["pid"] == verdict["pid"]
+    assert any(frame["function"] == "grow" for frame in shown["holders"][0]["stack"])
+
+
+@pytest.mark.parametrize("way", ["crashes", "cancelled", "restarted", "retired"])
+def test_other_ends(oomrec, cluster, way):
+    """The negative controls: at most a crash."""
+    run = cluster(way)
+    oomrec("recover")
+    codes = [oomrec.json("show", path)["verdict"]["code"] for path in run.bundles()]
+    assert codes == (["crashed"] if way == "crashes" else []), str(run)

@@ -1,0 +1,68 @@
+"""A LocalCluster of Dask with oomrec's plugin, of whose worker the argument says how it ends. Prints the verdicts as JSON."""
+
+import json
+import os
+import signal
+import sys
+import time
+
+import dask
+import oomrec.schedulers.dask as plugin
+from distributed import Client, KilledWorker, LocalCluster
+
+MIB = 1 << 20
+
+
+def grow():
+    held = []
+    while len(held) < 1000:
+        held.append(bytearray(b"x") * MIB)  # grows here
+        time.sleep(0.005)
+    time.sleep(60)
+
+
+def hold(path, number=0):
+    held = bytearray(b"x") * (40 * MIB)
+    open(path, "w").close()
+    if number:
+        os.kill(os.getpid(), number)
+    time.sleep(60)
+    return len(held)
+
+
+def wait_until(happens):
+    until = time.monotonic() + 60
+    while not happens():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def main(way):
+    plugin.configure()
+    dask.config.set({"distributed.scheduler.allowed-failures": 0})
+    options = {"threads_per_worker": 1, "memory_limit": "400MB", "dashboard_address": None}
+    with LocalCluster(n_workers=1, processes=True, **options) as cluster, Client(cluster) as client:
+        client.register_plugin(plugin.OomrecNanny())
+        (pid,) = client.run(os.getpid).values()
+        if way == "grows":
+            try:
+                client.submit(grow).result(timeout=60)
+            except KilledWorker as error:
+                print(error.last_worker.address, file=sys.stderr)
+            wait_until(lambda: plugin.verdicts(client))
+        else:
+            task = client.submit(hold, way, signal.SIGSEGV if way == "crashes" else 0)
+            wait_until(lambda: os.path.exists(way))
+            if way == "cancelled":
+                client.cancel(task, force=True)
+            elif way == "restarted":
+                client.restart()
+            elif way == "retired":
+                client.retire_workers(close_workers=True)
+            if way in ("crashes", "restarted", "retired"):
+                wait_until(lambda: not os.path.exists(f"/proc/{pid}"))
+        print(json.dumps(plugin.verdicts(client)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
