@@ -1,4 +1,7 @@
-"""A LocalCluster of Dask with oomrec's plugin, of whose worker the argument says how it ends. Prints the verdicts as JSON."""
+"""A LocalCluster of Dask with oomrec's plugin, of whose workers the arguments say how they end: "grows" 3, "crashes", …
+
+Prints the verdicts as JSON.
+"""
 
 import json
 import os
@@ -37,7 +40,7 @@ def wait_until(happens):
         time.sleep(0.05)
 
 
-def main(way):
+def main(way, count=1):
     plugin.configure()
     dask.config.set({"distributed.scheduler.allowed-failures": 0})
     options = {"threads_per_worker": 1, "memory_limit": "400MB", "dashboard_address": None}
@@ -45,11 +48,12 @@ def main(way):
         client.register_plugin(plugin.OomrecNanny())
         (pid,) = client.run(os.getpid).values()
         if way == "grows":
-            try:
-                client.submit(grow).result(timeout=60)
-            except KilledWorker as error:
-                print(error.last_worker.address, file=sys.stderr)
-            wait_until(lambda: plugin.verdicts(client))
+            for _ in range(count):
+                try:
+                    client.submit(grow, pure=False).result(timeout=60)
+                except KilledWorker as error:
+                    print(error.last_worker.address, file=sys.stderr)
+            wait_until(lambda: len(plugin.verdicts(client)) == count)
         else:
             task = client.submit(hold, way, signal.SIGSEGV if way == "crashes" else 0)
             wait_until(lambda: os.path.exists(way))
@@ -65,4 +69,4 @@ def main(way):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], int(sys.argv[2]))

@@ -1,0 +1,95 @@
+"""A local Ray with oomrec's plugin, of whose workers the arguments say how they end: "grows" 3, "crashes", "cancelled".
+
+Prints the pids of the recorded workers that Ray says it has ended for memory, and the verdicts, as JSON.
+"""
+
+import json
+import os
+import re
+import signal
+import sys
+import time
+from pathlib import Path
+
+import oomrec.schedulers.ray as plugin
+import ray
+
+MIB = 1 << 20
+GROWTH = 800 * MIB
+
+
+def wait_until(happens, seconds=60):
+    until = time.monotonic() + seconds
+    while not happens() and time.monotonic() < until:
+        time.sleep(0.1)
+
+
+def memory():
+    """Total and used bytes of the machine."""
+    words = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    total, available = (int(words[name].split()[0]) << 10 for name in ("MemTotal", "MemAvailable"))
+    return total, total - available
+
+
+@ray.remote(max_retries=0)
+def grow():
+    held = []
+    for _ in range(400):
+        held.append(bytearray(b"x") * (10 * MIB))  # grows here
+        time.sleep(0.01)
+    time.sleep(60)
+
+
+@ray.remote(max_retries=0)
+def hold(path, number):
+    held = bytearray(b"x") * (40 * MIB)
+    Path(path).write_text(str(os.getpid()))
+    if number:
+        os.kill(os.getpid(), number)
+    time.sleep(60)
+    return len(held)
+
+
+def killed():
+    context = ray.get_runtime_context()
+    session = Path(context.get_temp_dir()) / context.get_session_name()
+    events = (session / "logs" / "events" / "event_RAYLET.log").read_text()
+    return [
+        int(pid)
+        for name, pid in re.findall(r"Selected to kill: \(.*?task name=(.*?), .*?pid=(\d+)", events)
+        if "_Watcher" not in name
+    ]
+
+
+def main(way, count=1):
+    total, used = memory()
+    os.environ["RAY_memory_monitor_refresh_ms"] = "100" if way == "grows" else "0"
+    os.environ["RAY_memory_usage_threshold"] = f"{(used + GROWTH) / total:.4f}"
+    path = Path(way).resolve()
+    ray.init(
+        num_cpus=2,
+        include_dashboard=False,
+        object_store_memory=100 * MIB,
+        runtime_env=plugin.runtime_env(),
+        _temp_dir=sys.argv[-1],
+    )
+    plugin.watch_nodes()
+    if way == "grows":
+        for done in range(count):
+            try:
+                ray.get(grow.remote())
+            except ray.exceptions.OutOfMemoryError:
+                print("OutOfMemoryError", file=sys.stderr)
+            wait_until(lambda: len(plugin.verdicts()) > done)  # noqa: B023
+    else:
+        task = hold.remote(str(path), signal.SIGKILL if way == "crashes" else 0)
+        wait_until(path.exists)
+        wait_until(path.read_text)
+        if way == "cancelled":
+            ray.cancel(task, force=True)
+        wait_until(lambda: not os.path.exists(f"/proc/{path.read_text()}"))
+    print(json.dumps({"killed": killed(), "verdicts": plugin.verdicts()}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))
