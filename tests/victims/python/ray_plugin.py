@@ -63,14 +63,16 @@ def killed():
 
 def main(way, count=1):
     total, used = memory()
-    os.environ["RAY_memory_monitor_refresh_ms"] = "100" if way == "grows" else "0"
-    os.environ["RAY_memory_usage_threshold"] = f"{(used + GROWTH) / total:.4f}"
     path = Path(way).resolve()
     ray.init(
         num_cpus=2,
         include_dashboard=False,
         object_store_memory=100 * MIB,
         runtime_env=plugin.runtime_env(),
+        _system_config={
+            "memory_monitor_refresh_ms": 100 if way == "grows" else 0,
+            "memory_usage_threshold": (used + GROWTH) / total,
+        },
         _temp_dir=sys.argv[-1],
     )
     plugin.watch_nodes()

@@ -18,7 +18,7 @@ def environment(dump_dir: str | None = None) -> dict[str, str]:
     """The variables with which a worker is recorded: LD_PRELOAD, OOMREC_DUMP_DIR, and this process' other OOMREC_*.
 
     Workers on other nodes need oomrec at the same path. Their bundles go to `dump_dir`; if it is None, to
-    OOMREC_DUMP_DIR, or to oom_dumps in this process' directory. Raises ValueError if the library's path cannot
+    OOMREC_DUMP_DIR, or to oom_dumps in this process' directory, which keeps 100 (OOMREC_MAX_DUMPS). Raises ValueError if the library's path cannot
     be preloaded, because it contains a blank or a colon.
     """
     preloaded = preload()
@@ -26,7 +26,12 @@ def environment(dump_dir: str | None = None) -> dict[str, str]:
         raise ValueError(f"LD_PRELOAD cannot hold the path {LIBRARY!r}: preload a link to it")
     given = {name: value for name, value in os.environ.items() if name.startswith("OOMREC_")}
     directory = dump_dir or given.get("OOMREC_DUMP_DIR") or "oom_dumps"
-    return {**given, "OOMREC_DUMP_DIR": os.path.abspath(directory), "LD_PRELOAD": preloaded}
+    return {
+        "OOMREC_MAX_DUMPS": "100",  # many workers may end at a time
+        **given,
+        "OOMREC_DUMP_DIR": os.path.abspath(directory),
+        "LD_PRELOAD": preloaded,
+    }
 
 
 class Verdict(NamedTuple):

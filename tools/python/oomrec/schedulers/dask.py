@@ -39,7 +39,7 @@ def configure(dump_dir: str | None = None) -> None:
     """Records the workers of nannies that this process starts from now on: LocalCluster, SSHCluster, `Nanny`.
 
     Sets `distributed.nanny.pre-spawn-environ` of Dask's configuration to `oomrec.schedulers.environment`.
-    For `dask worker` on the command line, set it in Dask's YAML file, or set LD_PRELOAD: docs/dask.md.
+    For `dask worker` on the command line, set it in Dask's YAML file.
     """
     import dask
 
