@@ -29,9 +29,7 @@ def test_a_worker_above_its_limit(oomrec, cluster):
     verdicts = run.json()
     assert len(verdicts) == count, str(run)  # none is lost
     for verdict in verdicts:
-        assert (verdict["verdict"], verdict["certainty"]) == ("user_space_oom_kill", "proven"), (
-            verdict
-        )
+        assert (verdict["code"], verdict["certainty"]) == ("user_space_oom_kill", "proven"), verdict
         assert verdict["worker"] in run.stderr.splitlines()  # that KilledWorker names
         assert "was killed by Dask's nanny, which said that memory" in verdict["summary"]
         assert f"worker {verdict['worker']}: {verdict['summary']}" in run.stderr

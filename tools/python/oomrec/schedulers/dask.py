@@ -31,6 +31,7 @@ __all__ = ["OomrecNanny", "configure", "verdicts"]
 
 TOPIC = "oomrec"
 _POLL_S = 0.2
+_HINT = ": call oomrec.schedulers.dask.configure() before its nanny starts"
 
 _log = logging.getLogger("distributed.nanny.oomrec")
 
@@ -52,7 +53,7 @@ def configure(dump_dir: str | None = None) -> None:
 def verdicts(client: Any) -> list[dict[str, Any]]:
     """The deaths of workers so far, oldest first, from the topic "oomrec" of the scheduler's log of events.
 
-    Each has the keys worker (its address), pid, verdict, certainty, summary and bundle (a path on the worker's
+    Each has the keys worker (its address), pid, code, certainty, summary and bundle (a path on the worker's
     machine). The scheduler keeps the last 100,000 events of a topic.
     """
     return [event for _, event in client.get_events(TOPIC)]
@@ -74,7 +75,9 @@ class OomrecNanny(NannyPlugin):
             # Dask logs this just before it sends SIGTERM.
             if topic == "worker-restart-memory":
                 _address_of[message["pid"]] = message["worker"]
-                _ended.ended(message["pid"], "Dask's nanny", _reason(nanny, message["rss"]))
+                reason = _reason(nanny, message["rss"])
+                if not _ended.ended(message["pid"], "Dask's nanny", reason):
+                    _log.warning("oomrec: worker %s is not recorded%s", message["worker"], _HINT)
             return log_event(topic, message)
 
         nanny.log_event = enter_reason
@@ -109,7 +112,7 @@ async def _follow(nanny: Any) -> None:
         previous = process
         with contextlib.suppress(ValueError):  # it has ended, and Dask has closed it
             await process.join()
-        _address_of[process.pid] = worker.worker_address or ""
+        _address_of.setdefault(process.pid, worker.worker_address or "")
         await _report(nanny)
 
 
@@ -118,6 +121,4 @@ async def _report(nanny: Any) -> None:
     for verdict in await asyncio.to_thread(recover):
         worker = _address_of.get(verdict.pid, "")
         _log.error("oomrec: worker %s: %s; oomrec show %s", worker, verdict.summary, verdict.bundle)
-        event = {**verdict._asdict(), "worker": worker, "verdict": verdict.code}
-        del event["code"]
-        nanny.log_event(TOPIC, event)
+        nanny.log_event(TOPIC, {"worker": worker, **verdict._asdict()})
