@@ -18,8 +18,8 @@ def environment(dump_dir: str | None = None) -> dict[str, str]:
     """The variables with which a worker is recorded: LD_PRELOAD, OOMREC_DUMP_DIR, and this process' other OOMREC_*.
 
     Workers on other nodes need oomrec at the same path. Their bundles go to `dump_dir`; if it is None, to
-    OOMREC_DUMP_DIR, or to oom_dumps in this process' directory, which keeps 100 (OOMREC_MAX_DUMPS). Raises ValueError if the library's path cannot
-    be preloaded, because it contains a blank or a colon.
+    OOMREC_DUMP_DIR, or to oom_dumps in this process' directory. It keeps 100 bundles, unless OOMREC_MAX_DUMPS
+    says otherwise. Raises ValueError if the library's path has a blank or a colon: it cannot be preloaded.
     """
     preloaded = preload()
     if preloaded is None:
