@@ -1,10 +1,12 @@
 """Spark: records the executors and their Python workers.
 
-import oomrec.schedulers.spark
+    import oomrec.schedulers.spark
 
-builder = SparkSession.builder
-for name, value in oomrec.schedulers.spark.conf().items():
-    builder = builder.config(name, value)
+    builder = SparkSession.builder
+    for name, value in oomrec.schedulers.spark.conf().items():
+        builder = builder.config(name, value)
+
+How an executor ended is in its recording or in the kernel's log, so nothing need be passed on.
 """
 
 from __future__ import annotations
