@@ -24,12 +24,12 @@ def grow():
     time.sleep(60)
 
 
-def hold(path, number=0):
+def hold(path, number, seconds):
     held = bytearray(b"x") * (40 * MIB)
     open(path, "w").close()
     if number:
         os.kill(os.getpid(), number)
-    time.sleep(60)
+    time.sleep(seconds)
     return len(held)
 
 
@@ -44,9 +44,10 @@ def main(way, count=1):
     plugin.configure()
     dask.config.set({"distributed.scheduler.allowed-failures": 0})
     options = {"threads_per_worker": 1, "memory_limit": "400MB", "dashboard_address": None}
-    with LocalCluster(n_workers=1, processes=True, **options) as cluster, Client(cluster) as client:
+    workers = 2 if way == "retired" else 1  # its data goes to another one
+    with LocalCluster(workers, processes=True, **options) as cluster, Client(cluster) as client:
         client.register_plugin(plugin.OomrecNanny())
-        (pid,) = client.run(os.getpid).values()
+        worker, pid = next(iter(client.run(os.getpid).items()))
         if way == "grows":
             for _ in range(count):
                 try:
@@ -55,15 +56,20 @@ def main(way, count=1):
                     print(error.last_worker.address, file=sys.stderr)
             wait_until(lambda: len(plugin.verdicts(client)) == count)
         else:
-            task = client.submit(hold, way, signal.SIGSEGV if way == "crashes" else 0)
+            number, seconds = (
+                signal.SIGSEGV if way == "crashes" else 0,
+                0 if way == "retired" else 60,
+            )
+            task = client.submit(hold, way, number, seconds, workers=[worker])
             wait_until(lambda: os.path.exists(way))
             if way == "cancelled":
                 client.cancel(task, force=True)
             elif way == "restarted":
                 client.restart()
-            elif way == "retired":
-                client.retire_workers(close_workers=True)
-            if way in ("crashes", "restarted", "retired"):
+            elif way == "retired":  # it waits for tasks
+                task.result()
+                client.retire_workers([worker], close_workers=True)
+            if way != "cancelled":
                 wait_until(lambda: not os.path.exists(f"/proc/{pid}"))
         print(json.dumps(plugin.verdicts(client)))
 
