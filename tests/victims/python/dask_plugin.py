@@ -1,6 +1,6 @@
-"""A LocalCluster of Dask with oomrec's plugin, of whose workers the arguments say how they end: "grows" 3, "crashes", …
+"""A LocalCluster of Dask with oomrec's plugin. Prints the verdicts as JSON.
 
-Prints the verdicts as JSON.
+Arguments: "grows" and how many workers the nanny ends for memory, or "others": other ends of workers.
 """
 
 import json
@@ -40,37 +40,44 @@ def wait_until(happens):
         time.sleep(0.05)
 
 
-def main(way, count=1):
+def end_by_the_nanny(client, count):
+    for _ in range(count):
+        try:
+            client.submit(grow, pure=False).result(timeout=60)
+        except KilledWorker as error:
+            print(error.last_worker.address, file=sys.stderr)
+    wait_until(lambda: len(plugin.verdicts(client)) == count)
+
+
+def end_otherwise(client):
+    for way, workers in (("crashed", 2), ("restarted", 2), ("retired", 2), ("cancelled", 1)):
+        client.wait_for_workers(workers, timeout=60)
+        worker, pid = next(iter(client.run(os.getpid).items()))
+        number, seconds = signal.SIGSEGV if way == "crashed" else 0, 0 if way == "retired" else 60
+        task = client.submit(hold, way, number, seconds, workers=[worker])
+        wait_until(lambda: os.path.exists(way))  # noqa: B023
+        if way == "retired":  # once its tasks have ended, and another worker has their results
+            task.result()
+            client.retire_workers([worker], close_workers=True)
+        elif way == "restarted":
+            client.restart()
+        elif way == "cancelled":
+            client.cancel(task, force=True)
+            continue
+        wait_until(lambda: not os.path.exists(f"/proc/{pid}"))  # noqa: B023
+
+
+def main(way, count):
     plugin.configure()
     dask.config.set({"distributed.scheduler.allowed-failures": 0})
+    workers = 1 if way == "grows" else 2
     options = {"threads_per_worker": 1, "memory_limit": "400MB", "dashboard_address": None}
-    workers = 2 if way == "retired" else 1  # its data goes to another one
     with LocalCluster(workers, processes=True, **options) as cluster, Client(cluster) as client:
         client.register_plugin(plugin.OomrecNanny())
-        worker, pid = next(iter(client.run(os.getpid).items()))
         if way == "grows":
-            for _ in range(count):
-                try:
-                    client.submit(grow, pure=False).result(timeout=60)
-                except KilledWorker as error:
-                    print(error.last_worker.address, file=sys.stderr)
-            wait_until(lambda: len(plugin.verdicts(client)) == count)
+            end_by_the_nanny(client, count)
         else:
-            number, seconds = (
-                signal.SIGSEGV if way == "crashes" else 0,
-                0 if way == "retired" else 60,
-            )
-            task = client.submit(hold, way, number, seconds, workers=[worker])
-            wait_until(lambda: os.path.exists(way))
-            if way == "cancelled":
-                client.cancel(task, force=True)
-            elif way == "restarted":
-                client.restart()
-            elif way == "retired":  # it waits for tasks
-                task.result()
-                client.retire_workers([worker], close_workers=True)
-            if way != "cancelled":
-                wait_until(lambda: not os.path.exists(f"/proc/{pid}"))
+            end_otherwise(client)
         print(json.dumps(plugin.verdicts(client)))
 
 
