@@ -6,7 +6,11 @@
     oomrec.schedulers.ray.watch_nodes()
 
 Ray's memory monitor ends workers at `RAY_memory_usage_threshold` (95 % of the node). What they held is then in
-bundles, the verdicts are printed beside the output of tasks, and `verdicts()` lists them.
+bundles, and `verdicts()` lists how they ended. On a node without this program's help,
+
+    python -m oomrec.schedulers.ray /tmp/ray/session_latest
+
+does what `watch_nodes` starts there; it ends with the process whose pid is a second argument, such as the raylet.
 """
 
 from __future__ import annotations
@@ -14,8 +18,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 import time
-from typing import TYPE_CHECKING, Any, Iterator
+from typing import TYPE_CHECKING, Any, Callable, Iterator, TypeVar
 
 from .. import _ended
 from . import Verdict, environment, recover
@@ -25,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["runtime_env", "verdicts", "watch", "watch_nodes"]
 
-_NAMESPACE = "oomrec"
 _POLL_S = 0.1
 _DEATH_S = 10.0  # Ray sends SIGKILL at once
 # Older events are of processes whose pids others may have by now.
@@ -36,6 +40,8 @@ _SELECTED = re.compile(
 )
 _REASON = re.compile(r"OOM kill reason: (.*?)(?:\\n|\n|$)")
 
+_T = TypeVar("_T")
+
 
 def runtime_env(dump_dir: str | None = None) -> dict[str, Any]:
     """A `runtime_env` for `ray.init`, a task or an actor: its workers are recorded.
@@ -45,69 +51,46 @@ def runtime_env(dump_dir: str | None = None) -> dict[str, Any]:
     return {"env_vars": environment(dump_dir)}
 
 
-def watch_nodes() -> list[Any]:
-    """Starts a watcher on each node of the cluster that has none yet, and returns all of them, as actors.
+def watch_nodes() -> None:
+    """Starts a watcher on each node of the cluster that has none yet. It ends with the node's raylet.
 
-    They take no CPU of Ray's, outlive this program, and start anew if they end. Call it again when nodes have
-    joined, or let a node's own start script call `watch`.
+    A watcher is no worker of Ray's, which would end it for memory, too. Call this again when nodes have joined.
     """
-    import ray
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    def on(node: str) -> Any:
-        return ray.remote(_Watcher).options(
-            name=f"oomrec-{node}",
-            namespace=_NAMESPACE,
-            get_if_exists=True,
-            lifetime="detached",
-            max_restarts=-1,
-            num_cpus=0,
-            runtime_env={"env_vars": {"LD_PRELOAD": ""}},
-            scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
-        )
-
-    watchers = [on(node["NodeID"]).remote() for node in ray.nodes() if node["Alive"]]
-    ray.get([watcher.verdicts.remote() for watcher in watchers])  # they are ready
-    return watchers
+    _on_each_node(_start_watcher)
 
 
 def verdicts() -> list[dict[str, Any]]:
-    """The deaths of workers so far that `watch_nodes` has explained, oldest first.
+    """The deaths of workers so far that the nodes' watchers have explained; those of a node are oldest first.
 
     Each has the keys node (its id), pid, code, certainty, summary and bundle (a path on that node).
     """
-    import ray
-
-    def of(node: str) -> list[Verdict]:
-        try:
-            watcher = ray.get_actor(f"oomrec-{node}", namespace=_NAMESPACE)
-            return list(ray.get(watcher.verdicts.remote(), timeout=30))
-        except (ValueError, ray.exceptions.RayError):  # none there, or it is being started anew
-            return []
-
-    nodes = [node["NodeID"] for node in ray.nodes()]
-    return [{"node": node, **verdict._asdict()} for node in nodes for verdict in of(node)]
+    found = _on_each_node(_read_verdicts)
+    return [{"node": node, **verdict} for node, those in found.items() for verdict in those]
 
 
-def watch(session_dir: str = "/tmp/ray/session_latest") -> Iterator[Verdict]:
-    """Enters Ray's reasons into the recordings of workers on this node, and yields their verdicts. Never ends.
+def watch(
+    session_dir: str = "/tmp/ray/session_latest", until: int | None = None
+) -> Iterator[Verdict]:
+    """Enters Ray's reasons into the recordings of workers on this node, and yields their verdicts.
 
-    Reads the raylet's events in `session_dir`. Needs neither Ray nor a connection to it, but must run as the
-    user of the workers.
+    Reads the raylet's events in `session_dir`; needs no connection to Ray, but must run as the user of the
+    workers. Ends with the process `until`, if one is given.
     """
     told: set[int] = set()
     path = os.path.join(session_dir, "logs", "events", "event_RAYLET.log")
-    until = 0.0
+    deadline = 0.0
     for line in _lines(path):
         for pid, reason in _killed(line):
             if _ended.ended(pid, "Ray's memory monitor", reason):
                 told.add(pid)
-                until = time.monotonic() + _DEATH_S
-        if line or not told:
+                deadline = time.monotonic() + _DEATH_S
+        if line:
             continue
-        if time.monotonic() > until or not any(_is_alive(pid) for pid in told):
+        if told and (time.monotonic() > deadline or not any(map(_is_alive, told))):
             told.clear()
             yield from recover()
+        if until is not None and not told and not _is_alive(until):
+            return
 
 
 def _killed(line: bytes) -> Iterator[tuple[int, str]]:
@@ -164,23 +147,74 @@ def _is_alive(pid: int) -> bool:
         return False
 
 
-class _Watcher:
-    """The actor on each node."""
+def _on_each_node(function: Callable[[], _T]) -> dict[str, _T]:
+    """What it returns on each living node, by the node's id. Runs as a task that is not recorded and takes no CPU."""
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    def __init__(self) -> None:
-        import threading
+    nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
+    tasks = [
+        ray.remote(function).options(
+            num_cpus=0,
+            max_retries=-1,  # Ray ends it, too, if the node is still low on memory
+            runtime_env={"env_vars": {"LD_PRELOAD": ""}},
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
+        )
+        for node in nodes
+    ]
+    return dict(zip(nodes, ray.get([task.remote() for task in tasks])))
 
-        import ray
 
-        context = ray.get_runtime_context()
-        self._session_dir = os.path.join(context.get_temp_dir(), context.get_session_name())
-        self._verdicts: list[Verdict] = []
-        threading.Thread(target=self._watch, name="oomrec", daemon=True).start()
+def _start_watcher() -> None:
+    import subprocess
 
-    def verdicts(self) -> list[Verdict]:
-        return list(self._verdicts)
+    package = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 2))
+    paths = filter(None, (package, os.environ.get("PYTHONPATH")))
+    raylet = os.getppid()
+    words = [sys.executable, "-m", "oomrec.schedulers.ray", _session_dir(), str(raylet)]
+    # Twice forked, in a session of its own: a worker that ends, ends its children.
+    subprocess.run(
+        ["setsid", "--fork", *words],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=True,
+    )
 
-    def _watch(self) -> None:
-        for verdict in watch(self._session_dir):
-            self._verdicts.append(verdict)
-            print(f"oomrec: {verdict.summary}; oomrec show {verdict.bundle}", flush=True)
+
+def _read_verdicts() -> list[dict[str, Any]]:
+    try:
+        with open(_verdicts_path(_session_dir()), encoding="utf-8") as file:
+            return [json.loads(line) for line in file if line.endswith("\n")]
+    except FileNotFoundError:
+        return []
+
+
+def _session_dir() -> str:
+    import ray
+
+    context = ray.get_runtime_context()
+    return f"{context.get_temp_dir()}/{context.get_session_name()}"
+
+
+def _verdicts_path(session_dir: str) -> str:
+    return os.path.join(session_dir, "logs", "oomrec_verdicts.jsonl")
+
+
+def _main(session_dir: str, until: str | None = None) -> None:
+    """Watches this node, unless another process does, and writes the verdicts beside Ray's logs."""
+    import fcntl
+
+    with open(_verdicts_path(session_dir), "a", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return
+        for verdict in watch(session_dir, int(until) if until else None):
+            file.write(json.dumps(verdict._asdict()) + "\n")
+            file.flush()
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:3])
