@@ -405,3 +405,13 @@ def test_a_service_that_sees_only_processes_in_proc(preload, oomrec, victim):
     assert oomrec("recover", "--unknown").exit_code == 0
     evidence = oomrec.json("show", run.only_bundle())["verdict"]["evidence"]
     assert not any("rebooted" in line for line in evidence), evidence
+
+
+def test_quiet(preload, oomrec, victim):
+    """For epilogs: says nothing, and does not fail if there is nothing to do."""
+    quiet = oomrec("recover", "--quiet")
+    assert (quiet.exit_code, quiet.stdout, quiet.stderr) == (0, "", "")
+    run = killed(preload, victim, "never")
+    quiet = oomrec("recover", "--quiet", "--unknown")
+    assert (quiet.exit_code, quiet.stdout, quiet.stderr) == (0, "", "")
+    assert run.only_bundle()

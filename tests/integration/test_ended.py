@@ -68,6 +68,22 @@ def test_a_worker_that_exits_at_sigterm(oomrec, worker):
     assert "was ended by Dask, which said that memory was the reason" in verdict["summary"]
 
 
+def test_all_dead_processes_of_a_job(oomrec, preload, worker):
+    """Those that were recorded with this --session-dir: not one that lives, nor one of another directory."""
+    ended, alive = worker(), worker()
+    directory = preload.directory / "elsewhere"
+    preload.environment["OOMREC_SESSION_DIR"] = str(directory)
+    other = worker()
+    end(ended, signal.SIGKILL)
+    end(other, signal.SIGKILL)
+    told = oomrec("ended", "--session-dir", f"{preload.session_dir}/", "--by", "Slurm")
+    assert told.exit_code == 0, str(told)
+    end(alive, signal.SIGKILL)
+    assert recovered(oomrec)["process"]["pid"] == ended.pid
+    gone = oomrec("ended", "--session-dir", preload.directory, "--by", "Slurm")
+    assert gone.exit_code == 1 and "no dead process left a recording in" in gone.stderr
+
+
 def test_another_reason(oomrec, worker):
     process = worker()
     words = ("--by", "the autoscaler", "--reason", "other", "--text", "the node is drained")

@@ -15,7 +15,7 @@ import oomrec.schedulers.ray as plugin
 import ray
 
 MIB = 1 << 20
-GROWTH = 800 * MIB
+GROWTH = 2000 * MIB  # more than others on the machine may begin to use meanwhile
 
 
 def wait_until(happens, seconds=60):
@@ -34,7 +34,7 @@ def memory():
 @ray.remote(max_retries=0)
 def grow():
     held = []
-    for _ in range(400):
+    for _ in range(500):
         held.append(bytearray(b"x") * (10 * MIB))  # grows here
         time.sleep(0.01)
     time.sleep(60)

@@ -34,10 +34,12 @@ _POLL_S = 0.1
 _DEATH_S = 10.0  # Ray sends SIGKILL at once
 # Older events are of processes whose pids others may have by now.
 _OLDEST_S = 60.0
-# Not of a process that Ray no longer found: "actual memory used=Not FoundGB".
+# "(Task: …, task name=parse, …, pid=17, actual memory used=0.36GB, …)", "(Worker with no lease granted: pid=…".
+# Not "actual memory used=Not FoundGB": that process was gone already.
 _SELECTED = re.compile(
-    r"Selected to kill: \(.*?task name=(.*?), .*?pid=(\d+), actual memory used=([\d.]+GB)"
+    r"Selected to kill: \(((?:(?!Selected to kill).)*?)pid=(\d+), actual memory used=([\d.]+GB)"
 )
+_TASK = re.compile(r"task name=(.*?), ")
 _REASON = re.compile(r"OOM kill reason: (.*?)(?:\\n|\n|$)")
 
 _T = TypeVar("_T")
@@ -105,9 +107,10 @@ def _killed(line: bytes) -> Iterator[tuple[int, str]]:
     if age_s > _OLDEST_S:
         return
     reason = _REASON.search(message)
-    for task, pid, used in _SELECTED.findall(message):
-        because = f": {reason[1]}" if reason else ""
-        yield int(pid), f"task {task} used {used}{because}"
+    because = f": {reason[1]}" if reason else ""
+    for worker, pid, used in _SELECTED.findall(message):
+        task = _TASK.search(worker)
+        yield int(pid), f"{f'task {task[1]}' if task else 'an idle worker'} used {used}{because}"
 
 
 def _lines(path: str) -> Iterator[bytes]:
