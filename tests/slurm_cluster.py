@@ -33,12 +33,15 @@ class SlurmCluster:
             (directory / name).mkdir()
         self.environment = {**clean_environment(), "SLURM_CONF": str(directory / "slurm.conf")}
         self._install_examples(build_dir)
-        self._write_configuration(settings, constrains)
-        try:
-            self._start()
-        except BaseException:
-            self.stop()
-            raise
+        for attempt in range(3):
+            self._write_configuration(settings, constrains)
+            try:
+                self._start()
+                return
+            except BaseException:
+                self.stop()
+                if attempt == 2:
+                    raise  # else another program has taken one of the ports meanwhile
 
     def _install_examples(self, build_dir: Path) -> None:
         """As a site would: with its own paths."""
@@ -151,6 +154,7 @@ class SlurmCluster:
             except subprocess.TimeoutExpired:
                 daemon.kill()
                 daemon.wait()
+        self._daemons = []
         for path in self.recordings():
             shutil.rmtree(path)
         for root in Path("/sys/fs/cgroup").glob(f"*/slurm_{self.node}"):

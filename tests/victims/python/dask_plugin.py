@@ -72,7 +72,9 @@ def main(way, count):
     dask.config.set({"distributed.scheduler.allowed-failures": 0})
     workers = 1 if way == "grows" else 2
     options = {"threads_per_worker": 1, "memory_limit": "400MB", "dashboard_address": None}
-    with LocalCluster(workers, processes=True, **options) as cluster, Client(cluster) as client:
+    with LocalCluster(n_workers=workers, processes=True, **options) as cluster, Client(
+        cluster
+    ) as client:
         client.register_plugin(plugin.OomrecNanny())
         if way == "grows":
             end_by_the_nanny(client, count)

@@ -77,12 +77,12 @@ def main(way, count=1):
     )
     plugin.watch_nodes()
     if way == "grows":
-        for done in range(count):
+        for _ in range(count):
             try:
                 ray.get(grow.remote())
             except ray.exceptions.OutOfMemoryError:
                 print("caught OutOfMemoryError", file=sys.stderr)
-            wait_until(lambda: len(plugin.verdicts()) > done)  # noqa: B023
+        wait_until(lambda: set(killed()) <= {verdict["pid"] for verdict in plugin.verdicts()})
     else:
         task = hold.remote(str(path), signal.SIGKILL if way == "crashes" else 0)
         wait_until(path.exists)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Mapping
 
 from ._library import command, unrecorded_environment
 
@@ -10,10 +11,12 @@ if TYPE_CHECKING:
     from subprocess import CompletedProcess
 
 
-def run(*words: str, timeout_s: float) -> CompletedProcess[bytes] | None:
+def run(
+    *words: str, timeout_s: float, variables: Mapping[str, str] = MappingProxyType({})
+) -> CompletedProcess[bytes] | None:
     """Its exit code and stdout; None if it is not found or does not end in time.
 
-    It runs without the recorder, and its stderr is discarded.
+    It runs without the recorder, with `variables` in its environment, and its stderr is discarded.
     """
     import subprocess  # imported here: it takes 10 ms, and most programs do not need it
 
@@ -23,7 +26,7 @@ def run(*words: str, timeout_s: float) -> CompletedProcess[bytes] | None:
     try:
         return subprocess.run(
             [program, *words],
-            env=unrecorded_environment(),
+            env={**unrecorded_environment(), **variables},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -34,14 +37,16 @@ def run(*words: str, timeout_s: float) -> CompletedProcess[bytes] | None:
         return None
 
 
-def run_json(*words: str, timeout_s: float = 10.0) -> dict[str, Any] | None:
+def run_json(
+    *words: str, timeout_s: float = 10.0, variables: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Any] | None:
     """The JSON object that the command prints for `words`, which include --json; None if it prints none.
 
     The exit code does not matter: `ls` exits 1 if it lists nothing.
     """
     import json  # imported here: it takes 10 ms, and most exceptions do not need it
 
-    done = run(*words, timeout_s=timeout_s)
+    done = run(*words, timeout_s=timeout_s, variables=variables)
     if done is None:
         return None
     try:

@@ -13,6 +13,8 @@ from typing import NamedTuple
 from .._command import run_json
 from .._library import LIBRARY, preload
 
+_MAX_DUMPS = "100"  # many workers may end at a time
+
 
 def environment(dump_dir: str | None = None) -> dict[str, str]:
     """The variables with which a worker is recorded: LD_PRELOAD, OOMREC_DUMP_DIR, and this process' other OOMREC_*.
@@ -27,7 +29,7 @@ def environment(dump_dir: str | None = None) -> dict[str, str]:
     given = {name: value for name, value in os.environ.items() if name.startswith("OOMREC_")}
     directory = dump_dir or given.get("OOMREC_DUMP_DIR") or "oom_dumps"
     return {
-        "OOMREC_MAX_DUMPS": "100",  # many workers may end at a time
+        "OOMREC_MAX_DUMPS": _MAX_DUMPS,
         **given,
         "OOMREC_DUMP_DIR": os.path.abspath(directory),
         "LD_PRELOAD": preloaded,
@@ -50,7 +52,8 @@ def recover(timeout_s: float = 60.0) -> list[Verdict]:
     Blocks for some 50 ms, and some 100 ms for each bundle. Never raises: the list is empty if the command
     oomrec is not found.
     """
-    made = run_json("recover", "--json", timeout_s=timeout_s)
+    variables = {"OOMREC_MAX_DUMPS": os.environ.get("OOMREC_MAX_DUMPS", _MAX_DUMPS)}
+    made = run_json("recover", "--json", timeout_s=timeout_s, variables=variables)
     shown = [(path, run_json("show", "--json", path)) for path in (made or {}).get("bundles", ())]
     return [
         Verdict(

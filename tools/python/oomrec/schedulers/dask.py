@@ -69,22 +69,35 @@ class OomrecNanny(NannyPlugin):
 
     def setup(self, nanny: Any) -> None:
         """Called by Dask, in the nanny's event loop."""
-        log_event = nanny.log_event
+        log_event, kill = nanny.log_event, nanny.kill
+        told: set[int] = set()
 
         def enter_reason(topic: Any, message: Any) -> Any:
             # Dask logs this just before it sends SIGTERM.
             if topic == "worker-restart-memory":
                 _address_of[message["pid"]] = message["worker"]
+                told.add(message["pid"])
                 reason = _reason(nanny, message["rss"])
                 if not _ended.ended(message["pid"], "Dask's nanny", reason):
                     _log.warning("oomrec: worker %s is not recorded%s", message["worker"], _HINT)
             return log_event(topic, message)
 
-        nanny.log_event = enter_reason
+        async def enter_other_reason(
+            *words: Any, reason: str = "nanny-kill", **options: Any
+        ) -> Any:
+            # Of a restart, say. A worker that is slow to end gets SIGKILL, which would look like the kernel's.
+            process = nanny.process.process if nanny.process is not None else None
+            if process is not None and process.is_alive() and process.pid not in told:
+                await asyncio.to_thread(
+                    _ended.ended, process.pid, "Dask's nanny", reason, memory=False
+                )
+            return await kill(*words, reason=reason, **options)
+
+        nanny.log_event, nanny.kill = enter_reason, enter_other_reason
         self._follower = asyncio.ensure_future(_follow(nanny))
 
     def teardown(self, nanny: Any) -> None:
-        """Called by Dask, when the nanny closes or the plugin is removed."""
+        """Called by Dask, when the plugin is removed, or the nanny closes. Then it ends its worker next: `kill` stays."""
         self._follower.cancel()
         nanny.__dict__.pop("log_event", None)
 
@@ -119,6 +132,8 @@ async def _follow(nanny: Any) -> None:
 async def _report(nanny: Any) -> None:
     # Also of other nannies' workers: whoever comes first recovers all.
     for verdict in await asyncio.to_thread(recover):
+        if verdict.code == "killed_externally":  # a worker that was slow to end
+            continue
         worker = _address_of.get(verdict.pid, "")
         _log.error("oomrec: worker %s: %s; oomrec show %s", worker, verdict.summary, verdict.bundle)
         nanny.log_event(TOPIC, {"worker": worker, **verdict._asdict()})
