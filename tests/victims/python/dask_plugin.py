@@ -69,6 +69,8 @@ def end_otherwise(client):
 
 def main(way, count):
     plugin.configure()
+    # A LocalCluster closes a nanny that restarts its worker when this has passed since an earlier worker's death.
+    dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"})
     dask.config.set({"distributed.scheduler.allowed-failures": 0})
     workers = 1 if way == "grows" else 2
     options = {"threads_per_worker": 1, "memory_limit": "400MB", "dashboard_address": None}
