@@ -92,8 +92,7 @@ def test_a_step_above_its_limit(over_memory, oomrec):
 
 
 def test_a_batch_script_above_its_limit(over_memory, oomrec):
-    wrapped = f"{sys.executable} grows.py"
-    over_memory.run("sbatch", "--wait", "--mem=100M", f"--wrap={wrapped}")
+    over_memory.run("sbatch", "--mem=100M", f"--wrap={sys.executable} grows.py")
     (verdict,) = verdicts(over_memory, oomrec)
     assert slurms_own(verdict, ".batch"), json.dumps(verdict, indent=1)
 
